@@ -6,7 +6,7 @@ PYTHON ?= python3
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 VENV   := $(CURDIR)/.venv
 PY     := $(VENV)/bin/python
-# A test that hangs for ten minutes ends the run and shows where each thread stands.
+# A test that hangs for ten minutes ends the run and shows the stack of each thread.
 PYTEST := $(PY) -m pytest -q -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 # The profile of the command and of the Python package that `make test` tries: `dev` shares its artefacts
@@ -28,10 +28,10 @@ demo: ## reproduces the papers' tables and figures into out/reproduce.html
 	@echo
 	@echo "Done. Open $(CURDIR)/out/reproduce.html in a browser."
 
-fast: ## the command as fast as it gets, built by a profile of training runs (needs llvm-tools)
+fast: ## the fastest build of the command, optimised by a profile of training runs (needs llvm-tools)
 	$(PYTHON) benches/pgo.py
 
-bench: ## how fast the engine, the simulator and the sockets are
+bench: ## measures the speed of the engine, the simulator and the sockets
 	@if $(PYTHON) benches/pgo.py --missing; then \
 	  $(PYTHON) benches/pgo.py && $(TARGET)/pgo/*/release/ropewalk-bench; \
 	else \
@@ -43,10 +43,10 @@ else
 	@echo "bench-live: the emulated links need root; left out"
 endif
 
-# Of each live figure. One run is a first look, the tables in README are medians.
+# Runs of each live figure. One run gives a first impression; the tables in README are medians.
 RUNS ?= 3
 
-bench-live: ## the same engine on sockets beside others' stacks, over emulated links (root; RUNS=1: 35 min)
+bench-live: ## the engine on sockets, compared with other stacks, over emulated links (root; RUNS=1: 35 min)
 	$(CARGO) build --release -p ropewalk-cli
 	$(PYTHON) benches/live/cpu.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
 	$(PYTHON) benches/live/run.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
@@ -57,14 +57,14 @@ bench-live: ## the same engine on sockets beside others' stacks, over emulated l
 	$(PYTHON) benches/live/fairness.py --binary $(TARGET)/release/ropewalk
 	$(CARGO) run --release -p ropewalk-runtime --example many -- idle 1000
 
-bench-python: python ## how fast schedulers in Python and environments are
+bench-python: python ## measures the speed of schedulers in Python and of environments
 	$(PY) benches/python_schedulers.py
 
-tournament: $(VENV)/.ready ## plays all schedulers against each other and refreshes docs/concepts/tournament.md
+tournament: $(VENV)/.ready ## runs the tournament of all schedulers and updates docs/concepts/tournament.md
 	$(CARGO) build --release -p ropewalk-cli
 	$(PY) docs/images/make_tournament.py --binary $(TARGET)/release/ropewalk
 
-validation: ## reproduces everything and refreshes docs/validation.md
+validation: ## reproduces everything and updates docs/validation.md
 	$(CARGO) build --release -p ropewalk-cli
 	$(PYTHON) docs/images/make_validation.py --binary $(TARGET)/release/ropewalk
 
@@ -74,18 +74,18 @@ fuzz: ## runs each fuzz target for 10 s
 fuzz-long: ## runs each fuzz target for 30 min of CPU time
 	$(PYTHON) fuzz/run.py --seconds 1800
 
-# How long, of which first seed, and which program: PROFILE=demo is optimised.
+# Duration, first seed and build profile: PROFILE=demo is optimised.
 CHAOS_SECONDS ?= 600
 SEED          ?=
 
-chaos: command ## faults at random while files, connections and messages go on (root; SEED=7: that episode again)
+chaos: command ## random faults while files, connections and messages flow (root; SEED=7 repeats that episode)
 	$(PYTHON) tests/chaos/chaos.py --binary $(TARGET)/$(PROFILE_DIR)/ropewalk --messages $(TARGET)/$(PROFILE_DIR)/ropewalk-messages \
 	  --seconds $(CHAOS_SECONDS) $(if $(SEED),--seed $(SEED) --one)
 
-# `--check` fails where a figure exceeds its bound, `--cheap` leaves out what takes long, `--before FILE` compares.
+# `--check` fails if a figure exceeds its bound, `--cheap` leaves out slow attacks, `--before FILE` compares.
 ATTACKS ?= --table
 
-attacks: command ## what attacks on a running Ropewalk achieve, as a table (ATTACKS="--check --cheap")
+attacks: command ## measures the effect of attacks on a running Ropewalk (ATTACKS="--check --cheap")
 	$(TARGET)/$(PROFILE_DIR)/ropewalk-attacks --binary $(TARGET)/$(PROFILE_DIR)/ropewalk $(ATTACKS)
 
 test: test-rust test-wire test-python test-docs test-report ## everything below

@@ -1,4 +1,4 @@
-// The page itself: whatever the data holds is shown, in the order that its kind suggests.
+// The page itself: shows all parts of the data, in an order that depends on its kind.
 (function (rw) {
   "use strict";
   const { h } = rw.dom;
@@ -51,7 +51,7 @@
     if (report.tournament) rw.tournament.draw(main, report.tournament);
   }
 
-  // On paper nothing can be unfolded, so everything is.
+  // Everything is unfolded for printing.
   function unfoldForPrint() {
     let folded = [];
     window.addEventListener("beforeprint", () => {

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Learn a scheduler by the cross-entropy method; NumPy and Gymnasium are all it needs.
+"""Learn a scheduler by the cross-entropy method; needs only NumPy and Gymnasium.
 
     python learn_scheduler.py ../../scenarios/wifi-lte.toml --out learnt.json
     python learn_scheduler.py ../../scenarios/wifi-lte.toml --weights learnt.json
 
-The first command learns, the second only compares what was learnt with round robin and others, in
-runs that the learner has not seen.
+The first command learns a policy. The second only compares a learnt policy with round robin and others,
+in runs that were not used for learning.
 
-The policy is a line: each path that is open gets a score, the sum of its features times their weights,
-and the highest one takes the next chunk, if it is above nothing; else it is better to wait. All paths
-share the weights, so that what was learnt on two paths can be tried on three.
+The policy is linear: each open path gets a score, the sum of its features times their weights. The path
+with the highest score takes the next chunk if that score is positive; otherwise the scheduler waits. All
+paths share the weights, so weights that were learnt on two paths can be used on three.
 
 The cross-entropy method draws weights from a normal distribution, lets each draw schedule one world, and
-moves the distribution to the draws that earned most (Rubinstein and Kroese, 2004; with noise that fades,
-against settling too early: Szita and Lorincz, 2006).
+moves the distribution to the draws with the highest rewards (Rubinstein and Kroese, 2004; with decreasing
+noise against premature convergence: Szita and Lorincz, 2006).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 import ropewalk as rw
 from ropewalk.gym import PATH_FEATURES, SHARED_FEATURES, VectorSchedulerEnv
 
-# A buffer that round robin fills with what waits for the slow path.
+# A buffer that round robin fills with data that waits for the slow path.
 SMALL_BUFFER = {"transfer.receive_buffer": "30 kB", "transfer.guard": False}
 
-# What a feature is divided by, so that weights of one size mean about the same.
+# Divisors of the features, so that weights of equal size have about the same effect.
 SCALES = {
     "srtt": 0.1, "rttvar": 0.02, "forward_delay": 0.1, "queueing": 0.05, "rtt_age": 0.1,
     "loss": 0.01, "backlog": 5.0,
@@ -62,7 +62,7 @@ class Policy:
 
 
 def returns(env: VectorSchedulerEnv, policy: Policy, seed: int) -> NDArray[np.float64]:
-    """What each world's policy earns in one episode; all have the same luck."""
+    """The reward of each world's policy in one episode; all use the same random numbers."""
     observations, info = env.reset(seed=[seed] * env.num_envs)
     earned = np.zeros(env.num_envs)
     running = np.ones(env.num_envs, bool)
@@ -87,7 +87,7 @@ def learn(
     elite = max(2, population // 6)
     for iteration in range(iterations):
         weights = rng.normal(mean, spread, (population, len(NAMES)))
-        # The middle of the distribution has a world of its own: it is what will be kept.
+        # The mean of the distribution gets its own world, because it will be the result.
         weights[0] = mean
         earned = returns(env, Policy(weights), seed + 1 + iteration)
         best = weights[np.argsort(earned)[-elite:]]
@@ -98,7 +98,7 @@ def learn(
 
 
 class Learnt:
-    """What was learnt, as a scheduler of one's own."""
+    """The learnt policy as a custom scheduler."""
 
     def __init__(self, weights: NDArray[np.float64]) -> None:
         self.policy = Policy(weights)
@@ -111,7 +111,7 @@ class Learnt:
 
 
 def compare(scenario: rw.Scenario, weights: NDArray[np.float64], seeds: int = 3) -> rw.Comparison:
-    """The learnt scheduler and others, in runs with seeds of their own."""
+    """Compares the learnt scheduler with others, in runs with other seeds."""
     rw.register_scheduler("learnt", lambda: Learnt(weights))
     names = ["learnt", "round-robin", "min-rtt", "daps", "lay"]
     known = [name for name in names if name in rw.schedulers()]

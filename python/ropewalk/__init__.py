@@ -4,11 +4,12 @@
 >>> run = rw.run("scenario.toml", scheduler="daps", seed=1)  # doctest: +SKIP
 >>> run.goodput_bps, run.paths["lte"].srtt_s  # doctest: +SKIP
 
-:func:`run` runs a scenario, :func:`compare` several schedulers or values side by side,
-:func:`sweep` a grid of values (:mod:`ropewalk.dask` does so on a cluster), :func:`register_scheduler` adds a scheduler of one's
-own (:mod:`ropewalk.gym` has one learnt), :func:`predict` asks the closed forms, which :mod:`ropewalk.models` has for arrays, :func:`tune` finds window limits. :mod:`ropewalk.net` has the sockets. Quantities are
-bits per second, bytes and seconds, and say so in their names. Every error that the package raises
-by itself is a :class:`RopewalkError`.
+:func:`run` runs a scenario, :func:`compare` several schedulers or values side by side, and :func:`sweep`
+ a grid of values (:mod:`ropewalk.dask`: on a cluster). :func:`register_scheduler` adds your own
+scheduler; :mod:`ropewalk.gym` has environments to learn one. :func:`predict` evaluates the closed forms,
+which :mod:`ropewalk.models` offers for arrays, and :func:`tune` finds window limits. :mod:`ropewalk.net`
+has the sockets. Quantities are in bits per second, bytes and seconds, as their names say. Every error
+that the package itself raises is a :class:`RopewalkError`.
 """
 
 from ropewalk import models, net

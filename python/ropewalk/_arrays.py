@@ -1,4 +1,4 @@
-"""Arrays in and out of the closed forms: shapes here, loops in the native half."""
+"""Arrays in and out of the closed forms. Shapes are handled here, loops run in the native half."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def elementwise(
 
 
 def in_a_row(values: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """The values broadcast to a shape, then in a row: the native half knows no shapes."""
+    """The values, broadcast to a shape and flattened: the native half has no shapes."""
     return np.array(np.broadcast_to(values, shape)).reshape(-1)
 
 

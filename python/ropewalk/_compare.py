@@ -30,7 +30,7 @@ class ComparedRun:
     seed: int
     """Root of its randomness."""
     run: Run | None
-    """What came of it; None if it failed."""
+    """Its result; None if it failed."""
     error: str | None
     """Why it failed; None if it did not."""
 
@@ -54,27 +54,27 @@ def compare(
     scenario
         A :class:`Scenario`, or the name of a scenario file.
     schedulers
-        Names; all that there are if neither this nor ``vary`` is given.
+        Names; all schedulers if neither this nor ``vary`` is given.
     vary
         One key and its values, instead: ``{"transfer.receive_buffer": ["30 kB", "90 kB"]}``.
     seeds
-        Runs of each variant, with seeds that follow each other, at least 1. From 2 on, means have
+        Runs of each variant, with consecutive seeds, at least 1. From 2 on, means have
         95 % confidence intervals.
     seed
         The first seed, instead of ``transfer.seed``.
     set
         Other changes, as in :meth:`Scenario.set`.
     threads
-        At most so many at once; one per core unless given. The results do not depend on it.
+        Most runs at a time; one per core by default. The results do not depend on it.
     series, sequence
-        As in :func:`run`, kept of the first run of each variant.
+        As in :func:`run`, recorded in the first run of each variant.
 
     Raises
     ------
     ScenarioError
-        The scenario, or one of the variants, is not possible; nothing was run.
+        The scenario, or one of the variants, is invalid; nothing was run.
     RunError
-        Every run failed. A single failure stands in :attr:`Comparison.runs`.
+        Every run failed. Single failures are recorded in :attr:`Comparison.runs`.
     """
     if isinstance(scenario, Scenario):
         base = scenario
@@ -110,7 +110,7 @@ def _changes(
 
 
 class Comparison(Document):
-    """Runs side by side; in a notebook it shows itself.
+    """Runs side by side, displayed as a table in a notebook.
 
     ``for one in comparison`` goes through the runs that did not fail; ``comparison["daps"]`` is
     the first run of a variant.
@@ -126,7 +126,7 @@ class Comparison(Document):
     """One row per variant: ``label``, ``runs``, and mean and ``..._half_width`` of the 95 %
     confidence interval of ``goodput_bps``, ``share_of_bound``, ``receive_buffer_max_bytes``,
     ``blocked_s``, ``blocked_share`` (of the time), ``blocking_time_p99_s``, ``app_delay_mean_s``, ``app_delay_p99_s`` and
-    ``spurious_retransmissions``; null where it is not known. Failed runs do not count."""
+    ``spurious_retransmissions``; null if unknown. Failed runs are left out."""
 
     def __init__(self, document: str, runs: list[native.Run | None], title: str) -> None:
         """Not for use outside of the package: see :func:`compare`."""

@@ -1,4 +1,4 @@
-"""What every result has in common: the document that the command prints."""
+"""The common base of all results: the document that the command prints."""
 
 from __future__ import annotations
 

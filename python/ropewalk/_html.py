@@ -1,4 +1,4 @@
-"""How results show themselves in a notebook, and quantities as people read them."""
+"""The display of results in a notebook, and quantities in readable units."""
 
 from __future__ import annotations
 

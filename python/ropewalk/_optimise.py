@@ -1,4 +1,4 @@
-"""Which window limit each path should have, from tables of what it would deliver."""
+"""The best window limit for each path, from tables of the paths' throughputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Allocation(NamedTuple):
     limits_packets: list[int]
     """The limit of each path, packets; 0 leaves the path out."""
     throughput: float
-    """What the tables promise for all paths together, in their unit."""
+    """The total throughput of all paths by the tables, in their unit."""
     method: str
     """``greedy`` where all tables are concave, else ``dynamic``; both are exact."""
 
@@ -36,19 +36,19 @@ class LeastBuffer(NamedTuple):
 def allocate_windows(
     tables: Sequence[ArrayLike], packets: int, *, may_rest: bool = False
 ) -> Allocation:
-    """The limits of the paths' windows that deliver most through one receive buffer.
+    """The limits of the paths' windows that deliver the most through one receive buffer.
 
     Exact for any tables (Wallace and Shami 2014, Eq 56 to 60).
 
     Parameters
     ----------
     tables
-        For each path what it delivers with a limit of 1, 2, ... packets, such as
-        :func:`markov_table_bps`; a table's end is the largest limit of the path. Any unit.
+        For each path its throughput with a limit of 1, 2, ... packets, such as
+        :func:`markov_table_bps`; the length of a table is the largest limit of the path. Any unit.
     packets
         The receive buffer, packets.
     may_rest
-        Whether a limit may be 0, so that paths which do not pay off are left out.
+        Whether a limit may be 0, which leaves out paths that are not worth their share.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def allocate_windows(
 def allocate_windows_in_multiples(
     tables: Sequence[ArrayLike], packets: int, multiple: int
 ) -> Allocation:
-    """The same among multiples of some packets: the paper's heuristic (Eq 61).
+    """The best limits that are multiples of some packets: the paper's heuristic (Eq 61).
 
     Raises
     ------
@@ -75,7 +75,7 @@ def allocate_windows_in_multiples(
 def least_buffer(
     tables: Sequence[ArrayLike], target: float, *, may_rest: bool = False
 ) -> LeastBuffer:
-    """The least receive buffer with which the paths deliver ``target``, in the tables' unit.
+    """The smallest receive buffer with which the paths deliver ``target``, in the tables' unit.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the closed forms and the slot model say about a scenario."""
+"""Predictions of the closed forms and of the slot model for a scenario."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class PathPrediction:
     round_trip_s: float | None
     """Least round trip of a full packet, serialisation included, s."""
     share_bps: float | None
-    """Its part of the physical limit, bit/s on the wire."""
+    """Its share of the physical limit, bit/s on the wire."""
     window_bytes: float | None
-    """The window that this takes, bytes on the wire."""
+    """The window that this share needs, bytes on the wire."""
     packets_per_period: int | None
     """Packets that it carries in one period of a delay-aware schedule."""
     window_packets: int | None
@@ -49,12 +49,12 @@ class PathPrediction:
     mathis_bps: float | None
     """By Mathis et al. 1997, bit/s on the wire."""
     validity: dict[str, str] | None
-    """A word on each of these figures, by model."""
+    """A statement on the validity of each of these figures, by model."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodPrediction:
-    """After what time a delay-aware schedule repeats."""
+    """The time after which a delay-aware schedule repeats."""
 
     length_s: float
     """Its length, s."""
@@ -65,20 +65,20 @@ class PeriodPrediction:
 
 
 class Prediction(Document):
-    """What the models say; what a model cannot say is None, and :attr:`notes` tells why."""
+    """The figures of the models. A figure that a model cannot give is None; :attr:`notes` has the reason."""
 
     schema: str
     """``ropewalk.predict/1``."""
     formulas: str
     """``on-the-wire``, or ``as-printed`` in the papers."""
     blocking_time_max_s: float | None
-    """The longest wait in the receive buffer, queues being empty, s (Kuhn et al. 2014, Eq 2)."""
+    """The longest wait in the receive buffer with empty queues, s (Kuhn et al. 2014, Eq 2)."""
     receive_buffer_min_bytes: float | None
-    """The least buffer with which no path stops for want of room, bytes on the wire (Eq 3)."""
+    """The smallest buffer that never blocks a path, bytes on the wire (Eq 3)."""
     flow_control_bound_bps: float | None
     """The physical limit of the paths and the receive buffer, bit/s on the wire."""
     receive_buffer_bytes: float
-    """The receive buffer that the limit reckons with, bytes on the wire."""
+    """The receive buffer that the limit is computed for, bytes on the wire."""
     paths: list[PathPrediction]
     """Each path."""
     bundle: dict[str, Any]
@@ -129,10 +129,10 @@ def predict(
     set: Mapping[str, Any] | None = None,
     paper: bool = False,
 ) -> Prediction:
-    """Ask the closed forms about a scenario, without running it.
+    """Evaluate the closed forms for a scenario, without running it.
 
-    The paths are taken as they are at the start: no changes, no other traffic. Losses count in the
-    throughput models only.
+    The paths have their initial parameters: no changes, no other traffic. Only the throughput models
+    consider losses.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def predict(
     Raises
     ------
     ScenarioError
-        The scenario, or a change to it, is not possible.
+        The scenario, or a change to it, is invalid.
     """
     checked = resolve(scenario, set=set)
     return Prediction(native.predict(checked, paper), Path(checked.name).stem)
@@ -182,7 +182,7 @@ class SlotPath:
     capacity_packets: int
     """Packets per forward delay."""
     delay_error: float
-    """Error of the delay that the planner believes, 1 for 100 %."""
+    """Error of the delay that the planner assumes, 1 for 100 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class SlotScheduler:
 
 
 class SlotPrediction(Document):
-    """What the slot model of Sarwar et al. 2013 says."""
+    """The prediction of the slot model of Sarwar et al. 2013."""
 
     schema: str
     """``ropewalk.slot/1``."""
@@ -223,7 +223,7 @@ class SlotPrediction(Document):
     capacity_bps: float
     """Sum of the path rates in whole packets per forward delay, bit/s."""
     planned: str
-    """What the planner keeps where it believes a wrong delay: ``per-window`` or ``per-rate``."""
+    """What the planner keeps constant when it assumes a wrong delay: ``per-window`` or ``per-rate``."""
     paths: list[SlotPath]
     """Each path."""
     schedulers: list[SlotScheduler]
@@ -258,18 +258,18 @@ def predict_slot(
     scenario
         A :class:`Scenario`, or the name of a scenario file.
     set
-        Changes, as in :meth:`Scenario.set`; ``path.NAME.delay_error`` makes the planner believe a
+        Changes, as in :meth:`Scenario.set`; ``path.NAME.delay_error`` makes the planner assume a
         wrong delay.
     planned
-        What the planner keeps where it believes a wrong delay: the packets per forward delay
+        What the planner keeps constant when it assumes a wrong delay: the packets per forward delay
         (``per-window``), or the rate (``per-rate``).
 
     Raises
     ------
     ScenarioError
-        The scenario, or a change to it, is not possible.
+        The scenario, or a change to it, is invalid.
     ValueError
-        The slot model does not take the scenario: shared links, or a path that carries less than
+        The slot model does not support the scenario: shared links, or a path that carries less than
         a packet per forward delay.
     """
     checked = resolve(scenario, set=set)

@@ -28,7 +28,7 @@ class PathResult:
     delivered_bytes: int
     """User data acknowledged on this path, bytes."""
     throughput_bps: float
-    """The same per second, bit/s."""
+    """Throughput: user data acknowledged per second, bit/s."""
     utilisation: float
     """Delivered bits on the wire over capacity, 0 to 1."""
     srtt_s: float | None
@@ -46,9 +46,9 @@ class ReceiveBuffer:
     mean_bytes: float
     """Mean, bytes."""
     p99_bytes: int
-    """Exceeded 1 % of the time, bytes."""
+    """99th percentile over time, bytes."""
     blocked_s: float
-    """Time in which a path had window and there was data, but the receive window was shut, s."""
+    """Time in which there was data and a path had congestion window, but the receive window blocked it, s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class OutOfOrder:
 
 @dataclass(frozen=True, slots=True)
 class EngineFigures:
-    """How fast the run was: the only figures that differ between two runs of one seed."""
+    """The speed of the simulation: the only figures that differ between two runs of one seed."""
 
     events: int
     """Events of the network (the same for the same seed)."""
@@ -108,12 +108,12 @@ class Paths(tuple[PathResult, ...]):
 
 
 class Arrivals(NamedTuple):
-    """When which chunks arrived."""
+    """Arrival times and numbers of chunks."""
 
     time_s: NDArray[np.float64]
-    """When, s since the start; shape (n,)."""
+    """Times, s since the start; shape (n,)."""
     seq: NDArray[np.uint64]
-    """Number of the chunk, or how many were released so far; shape (n,)."""
+    """Number of the chunk, or count of chunks released so far; shape (n,)."""
 
 
 class Sequence(NamedTuple):

@@ -1,4 +1,4 @@
-"""The native half; its users are the other modules of this package."""
+"""The native half, which only the other modules of this package use."""
 
 from collections.abc import Callable, Sequence
 from os import PathLike
@@ -135,7 +135,7 @@ def loss_free(arguments: Sequence[_Floats], out: _Floats) -> None: ...
 
 @final
 class Wait:
-    """Ask again after so many seconds (at least a microsecond), or as soon as anything changes."""
+    """Ask again after this many seconds (at least a microsecond), or as soon as anything changes."""
 
     def __init__(self, seconds: float) -> None: ...
     @property

@@ -57,7 +57,7 @@ def run(
     series
         Keep time series, one row per ``record.interval``. They cost memory only.
     sequence
-        Keep every packet of the first so much time, with its unit: ``"5 s"``. For plots.
+        Record every packet of this initial time, with its unit: ``"5 s"``. For plots.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def run(
     Raises
     ------
     ScenarioError
-        The scenario, or a change to it, is not possible; nothing was run.
+        The scenario, or a change to it, is invalid; nothing was run.
     RunError
         The transfer could not start, or came to a halt.
     """
@@ -93,17 +93,17 @@ class Run(Document):
     duration_s: float
     """Length of the measured interval, s."""
     warmup_s: float
-    """Left out before it, s."""
+    """Length of the warm-up before it, s."""
     goodput_bps: float
-    """User data handed to the application in order, bit/s."""
+    """User data delivered to the application in order, bit/s."""
     goodput_wire_bps: float
-    """The same with the headers of a full packet counted, bit/s on the wire."""
+    """Goodput plus the headers of full packets, bit/s on the wire."""
     delivered_bytes: int
-    """User data handed over, bytes."""
+    """User data delivered, bytes."""
     delivered_packets: int
     """Chunks handed over."""
     completion_s: float | None
-    """When the wanted bytes had been delivered, s since the start; None without such a wish."""
+    """When ``transfer.bytes`` had been delivered, s since the start; None if it is not set."""
     first_arrival_s: float | None
     """When the first data arrived, s since the start."""
     paths: Paths
@@ -125,7 +125,7 @@ class Run(Document):
     association_goodput_bps: list[float]
     """With several associations: goodput of each, bit/s; else empty."""
     engine: EngineFigures
-    """How fast it ran; the only part that differs between two runs of one seed."""
+    """Speed of the simulation; the only part that differs between two runs of one seed."""
 
     def __init__(self, finished: native.Run, title: str) -> None:
         """Not for use outside of the package: see :func:`run`."""
@@ -141,22 +141,22 @@ class Run(Document):
         document["out_of_order"] = record(OutOfOrder, document["out_of_order"])
         document["engine"] = record(EngineFigures, document["engine"])
         document.setdefault("association_goodput_bps", [])
-        # The annotations above are the document's keys; a test holds them together.
+        # The annotations above are the document's keys; a test keeps them in step.
         vars(self).update(document)
 
     @property
     def title(self) -> str:
-        """Heading of plots and reports: the scenario's file name without its ending."""
+        """Heading of plots and reports: the scenario's file name without its extension."""
         return self._title
 
     @property
     def scenario_toml(self) -> str:
-        """The scenario that was run, every value spelled out."""
+        """The scenario that was run, with every value written out."""
         return self._native.scenario_toml()
 
     @cached_property
     def series(self) -> Table | None:
-        """Time series, one row per ``record.interval``; None if they were not kept.
+        """Time series, one row per ``record.interval``; None if they were not recorded.
 
         Columns: ``time_s`` (end of the interval), ``goodput_bps``, ``delivered_bytes``,
         ``receive_buffer_bytes``, ``receive_window_bytes``, and for each path
@@ -168,7 +168,7 @@ class Run(Document):
 
     @cached_property
     def sequence(self) -> Sequence | None:
-        """The first arrivals packet by packet; None if they were not kept."""
+        """The first arrivals packet by packet; None if they were not recorded."""
         return sequence_of(self._native.sequence())
 
     @cached_property
@@ -189,13 +189,13 @@ class Run(Document):
         Returns
         -------
         matplotlib.figure.Figure
-            Four axes: sequence (the first packets if ``sequence`` was kept, else bytes over
+            Four axes: sequence (the first packets if ``sequence`` was recorded, else bytes over
             time), throughput of each path, occupancy of the receive buffer, windows.
 
         Raises
         ------
         ValueError
-            The run kept no series.
+            The run recorded no series.
         """
         from ropewalk import _plot
 

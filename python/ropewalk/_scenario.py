@@ -1,4 +1,4 @@
-"""Scenarios: what is sent, over which paths, and how."""
+"""Scenarios: the paths, the transfer and the protocol of a run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Scenario:
         path
             Name of the file (TOML).
         set
-            Changes made before anything is checked, as in :meth:`set`.
+            Changes that are applied before the check, as in :meth:`set`.
 
         Raises
         ------
@@ -52,9 +52,9 @@ class Scenario:
         text
             TOML.
         name
-            Its name in error messages; trace files are looked for relative to its directory.
+            Its name in error messages; names of trace files are relative to its directory.
         set
-            Changes made before anything is checked, as in :meth:`set`.
+            Changes that are applied before the check, as in :meth:`set`.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class Scenario:
         ----------
         changes
             Dotted keys and their new values: ``{"path.lte.rtt": "40 ms", "path[1].loss": 0.01}``.
-            Paths go by name or by position from 0. Text is read as the command's ``--set``
+            Paths are given by name or by position from 0. Text is read as the command's ``--set``
             reads it; numbers, booleans, lists and dicts become TOML.
         **tables
             The same by table: ``set(transfer={"scheduler": "daps"})`` changes
@@ -79,7 +79,7 @@ class Scenario:
         Raises
         ------
         ScenarioError
-            A key does not exist, or a value is not possible.
+            A key does not exist, or a value is invalid.
         """
         merged = dict(changes or {})
         for table, keys in tables.items():
@@ -93,12 +93,12 @@ class Scenario:
         return Scenario(self._native.with_changes([], seed))
 
     def to_toml(self) -> str:
-        """Every value spelled out, defaults included; equal scenarios have equal texts."""
+        """The scenario with every value written out, defaults included; equal scenarios have equal texts."""
         return self._native.to_toml()
 
     @property
     def name(self) -> str:
-        """Name of the file it came from."""
+        """Name of the file from which it was read."""
         return self._native.name
 
     @property
@@ -122,7 +122,7 @@ class Scenario:
         return self._native.path_names
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Copied and sent to other processes as the text that it came from.
+        # Copied, and sent to other processes, as its source text.
         return _from_parts, self._native.parts()
 
     def __eq__(self, other: object) -> bool:
@@ -149,7 +149,7 @@ def resolve(
     seed: int | None = None,
     set: Mapping[str, Any] | None = None,
 ) -> native.Scenario:
-    """The checked scenario behind what a user may give for one, with all changes."""
+    """The checked scenario for an argument (a Scenario or a file name), with all changes."""
     changes = overrides(set)
     if scheduler is not None:
         changes.append(f"transfer.scheduler={scheduler}")
@@ -166,7 +166,7 @@ def overrides(changes: Mapping[str, Any] | None) -> list[str]:
 
 
 def text_of(key: str, value: Any) -> str:
-    """The value of a key as an override has it; text stays as it is."""
+    """The value of a key in the form of an override; text stays as it is."""
     return value if isinstance(value, str) else _toml(key, value)
 
 
@@ -189,7 +189,7 @@ def _toml(key: str, value: Any) -> str:
             return repr(float(value))
         case PathLike():
             return _toml(key, value.__fspath__())
-    # NumPy's scalars know their Python value.
+    # NumPy's scalars convert to their Python value.
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
         return _toml(key, value.item())
     raise TypeError(

@@ -13,10 +13,10 @@ __all__ = ["Scheduler", "SchedulerPath", "SchedulerView", "SentReport", "Wait", 
 
 
 class Scheduler(Protocol):
-    """What a scheduler has to have; it need not inherit from this class.
+    """The methods of a scheduler; it need not inherit from this class.
 
-    It may also have ``on_sent(report)``, which is told each chunk that was really sent, as a
-    :class:`SentReport`: once for each copy, and not for what the engine sends without asking.
+    It may also have ``on_sent(report)``, which is called with a :class:`SentReport` for each chunk that
+    was sent: once for each copy, but not for chunks that the engine sends without asking the scheduler.
     """
 
     def select(self, view: SchedulerView, /) -> Any:
@@ -28,8 +28,8 @@ class Scheduler(Protocol):
         Parameters
         ----------
         view
-            What there is to know. It and its paths are filled anew for each call: keep numbers, not
-            objects.
+            The state of the association. It and its paths are overwritten at each call: keep numbers,
+            not objects.
 
         Returns
         -------
@@ -41,7 +41,7 @@ class Scheduler(Protocol):
         set, frozenset or list
             Send the same chunk on each of these paths; also in a tuple with a position.
         Wait
-            Send nothing for so long, or until something changes.
+            Send nothing for this time, or until something changes.
         None
             Send nothing until something changes.
         """
@@ -60,19 +60,19 @@ def register_scheduler(name: str) -> Callable[[_Make], _Make]: ...
 @overload
 def register_scheduler(name: str, make: _Make) -> _Make: ...
 def register_scheduler(name: str, make: _Make | None = None) -> Any:
-    """Let scenarios name a scheduler that is written in Python.
+    """Register a scheduler written in Python under a name for scenarios.
 
-    From now on ``scheduler="name"`` holds in :func:`run`, :func:`compare`, :func:`sweep` and in
-    ``transfer.scheduler``, in this process. Without ``make`` it decorates a class.
+    ``scheduler="name"`` then works in :func:`run`, :func:`compare`, :func:`sweep` and in
+    ``transfer.scheduler``, in this process. Without ``make`` this function returns a decorator for a class.
 
     Parameters
     ----------
     name
-        Lower-case letters, digits and hyphens, not the name of a built-in scheduler. A name that is
-        registered again means the new one.
+        Lower-case letters, digits and hyphens, not the name of a built-in scheduler. Registering a name
+        again replaces the scheduler.
     make
-        A class, or anything else that makes a scheduler when it is called without arguments: one for
-        each run. See :class:`Scheduler` for what it has to have.
+        A class, or another callable without arguments that returns a scheduler. It is called once for
+        each run. :class:`Scheduler` describes the required methods.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def register_scheduler(name: str, make: _Make | None = None) -> Any:
     Raises
     ------
     ValueError
-        The name is not possible.
+        The name is invalid.
     TypeError
         ``make`` cannot be called, or is a class without ``select``.
     """

@@ -53,46 +53,45 @@ def sweep(
     scenario
         A :class:`Scenario`, or the name of a scenario file.
     vary
-        Keys and their values: a list, or a text as the command's ``--vary`` has it, with ranges:
+        Keys and their values: a list, or a text with ranges as for the command's ``--vary``:
         ``{"path.lte.rtt": "20ms..400ms/20", "transfer.scheduler": ["round-robin", "daps"]}``.
         ``a..b/n`` has n values from a to b, ``a..b/n log`` spaces them by equal factors.
     seeds
-        How many seeds each point runs with, from 1 to 10000; or their numbers, as
+        The number of seeds of each point, from 1 to 10000; or the numbers of the seeds, as
         ``range(11, 21)``, a list, or a text such as ``"1..10,15"``. From two seeds on, means have
         95 % confidence intervals. Number 1 is the scenario's own seed; all points share them.
     seed
         Root of the seeds, instead of ``transfer.seed``.
     set
-        Changes that hold at every point, as in :meth:`Scenario.set`.
+        Changes that apply to every point, as in :meth:`Scenario.set`.
     threads
-        At most so many at once; one per core unless given. The results do not depend on it.
+        Most runs at a time; one per core by default. The results do not depend on it.
     out
-        A Parquet file for the single runs. Finished runs go to a journal beside it; the same call
-        after an interruption goes on there, and after the end reads the result back. Other
-        ``seeds`` are added to those that the file has, without running these again; the means
-        are then over all of them.
+        A Parquet file for the single runs. Finished runs go to a journal beside it. The same call resumes
+        an interrupted sweep, and reads back the result of a finished one. Other ``seeds`` are added to
+        those that the file has, without running these again; the means are then over all of them.
     shard
         ``"i/n"``: only every n-th point, beginning with the i-th. :func:`merge_sweeps` joins them.
     fresh
-        Throw away what ``out`` and its journal have, of this sweep or another.
+        Discard what ``out`` and its journal contain, of this sweep or another.
 
     Returns
     -------
     SweepTable
-        One row per point, and one row per run in its attribute ``runs``. The former has ``point``; the varied keys, with their units, as ``path.lte.rtt_s``;
+        One row per point, and one row per run in its attribute ``runs``. The rows of points have
+        ``point``; the varied keys, with their units, as ``path.lte.rtt_s``;
         ``runs``, ``failed``; mean and ``..._half_width`` of the 95 % confidence interval of
         ``goodput_bps``, ``share_of_bound``, ``blocked_share``, ``receive_buffer_mean_bytes``,
-        ``app_delay_p99_s`` and others; ``error``. Failed runs do not count in the means.
+        ``app_delay_p99_s`` and others; ``error``. Means leave out failed runs.
 
     Raises
     ------
     ValueError
-        ``vary``, ``shard`` or ``out`` is not possible, or ``out`` has another sweep; nothing was
-        run.
+        ``vary``, ``shard`` or ``out`` is invalid, or ``out`` has another sweep; nothing was run.
     ScenarioError
-        The scenario, or one of the points, is not possible; nothing was run.
+        The scenario, or one of the points, is invalid; nothing was run.
     RunError
-        Every run failed. A single failure stands in the columns ``failed`` and ``error``.
+        Every run failed. Single failures are recorded in the columns ``failed`` and ``error``.
     """
     base = resolve(scenario, seed=seed, set=set)
     begun = native.Sweep(base, values_of(vary), numbers_of(seeds), out, shard, fresh)
@@ -104,7 +103,7 @@ def merge_sweeps(
 ) -> SweepTable:
     """Join the results of shards, or of one sweep with several sets of seeds.
 
-    The table is that of the sweep in one piece.
+    The table equals that of a single sweep.
 
     Parameters
     ----------
@@ -122,7 +121,7 @@ def merge_sweeps(
 
 
 def values_of(vary: Mapping[str, str | Iterable[Any]]) -> list[tuple[str, str | list[str]]]:
-    """What varies, as the native half takes it."""
+    """The varied keys in the form of the native half."""
     return [
         (key, values if isinstance(values, str) else [text_of(key, value) for value in values])
         for key, values in vary.items()
@@ -130,11 +129,11 @@ def values_of(vary: Mapping[str, str | Iterable[Any]]) -> list[tuple[str, str | 
 
 
 def numbers_of(seeds: int | str | Iterable[int]) -> str:
-    """Seeds, as the native half takes them."""
+    """Seeds in the form of the native half."""
     if isinstance(seeds, str):
         return seeds
     if isinstance(seeds, Iterable):
-        # As ranges: a single number would be a count.
+        # As ranges, because a single number would be a count.
         return ",".join(f"{int(number)}..{int(number)}" for number in seeds)
     return str(int(seeds))
 

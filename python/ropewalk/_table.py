@@ -1,4 +1,4 @@
-"""Tables that any library of data frames takes as they are."""
+"""Tables that data frame libraries read directly."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Table:
     """Named columns of equal length, in Arrow's memory layout.
 
-    It speaks the Arrow PyCapsule interface, so ``pyarrow.table(t)``, ``polars.DataFrame(t)`` and
-    DuckDB take it without a copy; ``t["column"]`` is a NumPy array (a copy, unknown values are
+    It implements the Arrow PyCapsule interface, so ``pyarrow.table(t)``, ``polars.DataFrame(t)`` and
+    DuckDB read it without a copy; ``t["column"]`` is a NumPy array (a copy, unknown values are
     NaN). None of these libraries has to be installed.
     """
 
@@ -49,7 +49,7 @@ class Table:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What the schema carries besides: ``schema``, ``scenario``, ``seed``, ``version``."""
+        """Metadata of the schema: ``schema``, ``scenario``, ``seed``, ``version``."""
         return self._native.metadata()
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Throughput of a single path with loss: the models and the yardsticks, over arrays."""
+"""Throughput of a single path with loss: the models and the reference formulas, over arrays."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ LossModel = Literal["independent", "correlated"]
 
 
 class Markov(NamedTuple):
-    """What the Markov chain says of a path; every field has the shape of the cases."""
+    """The Markov chain's result for a path; every field has the shape of the cases."""
 
     throughput_bps: Answer
-    """What arrives, bit/s on the wire."""
+    """Rate of arriving data, bit/s on the wire."""
     sent_bps: Answer
-    """What is sent, bit/s on the wire."""
+    """Rate of sent data, bit/s on the wire."""
     window_mean_packets: Answer
     """Mean of the window over time, packets."""
     timeouts_per_s: Answer
@@ -32,16 +32,16 @@ class Markov(NamedTuple):
 
 
 class Renewal(NamedTuple):
-    """What the renewal model says of a path; every field has the shape of the cases."""
+    """The renewal model's result for a path; every field has the shape of the cases."""
 
     throughput_bps: Answer
-    """What arrives, bit/s on the wire."""
+    """Rate of arriving data, bit/s on the wire."""
     window_packets: Answer
     """Window at the end of a congestion avoidance period, packets."""
     rounds: Answer
     """Rounds of such a period, up to the first loss."""
     timeout_probability: Answer
-    """Chance that the period ends in a timeout."""
+    """Probability that the period ends in a timeout."""
 
 
 def markov(
@@ -56,7 +56,7 @@ def markov(
 ) -> Markov:
     """The Markov chain of a path's window, element by element.
 
-    Wallace and Shami 2014, Section 4.3, solved exactly whatever the window.
+    Wallace and Shami 2014, Section 4.3, solved exactly for any window.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def markov(
     rto_max_s
         Longest retransmission timeout, s; at least the first one, three round trips.
     loss_model
-        ``independent``: each packet by itself (a lossy link); ``correlated``: a loss takes the
-        rest of its round along (a full queue).
+        ``independent``: each packet by itself (a lossy link); ``correlated``: after a loss, the rest of
+        the round is lost too (a full queue).
 
     Raises
     ------
@@ -142,7 +142,7 @@ def renewal(
     kinds = {"half-window": False, "first-loss": True}
     if lost_per_period not in kinds:
         known = ", ".join(kinds)
-        raise ModelError(f"lost_per_period = {lost_per_period!r} is not known: take one of {known}")
+        raise ModelError(f"lost_per_period = {lost_per_period!r} is unknown: give one of {known}")
     given = (rate_bps, rtt_s, loss, rto_max_s, packet_bytes, window_packets)
     arguments, first = elementwise(*given)
     out = [first, *(np.empty_like(first) for _ in range(3))]
@@ -161,9 +161,9 @@ def pftk_bps(
     packets_per_ack: float = 1,
     short: bool = False,
 ) -> Answer:
-    """What TCP Reno sends by Padhye, Firoiu, Towsley and Kurose 2000, bit/s, element by element.
+    """Sending rate of TCP Reno by Padhye, Firoiu, Towsley and Kurose 2000, bit/s, element by element.
 
-    The full model, or its ``short`` approximation; cut at the rate of the link. Parameters as
+    The full model, or its ``short`` approximation; limited to the rate of the link. Parameters as
     :func:`markov`; ``packets_per_ack`` is 2 with delayed acknowledgements.
 
     Raises
@@ -187,9 +187,9 @@ def mathis_bps(
     rto_max_s: ArrayLike = 60,
     packets_per_ack: float = 1,
 ) -> Answer:
-    """What TCP sends by Mathis, Semke, Mahdavi and Ott 1997, bit/s, element by element.
+    """Sending rate of TCP by Mathis, Semke, Mahdavi and Ott 1997, bit/s, element by element.
 
-    ``sqrt(3 / (2 b p))`` packets per round trip, cut at window and rate. Parameters as
+    ``sqrt(3 / (2 b p))`` packets per round trip, limited by window and rate. Parameters as
     :func:`pftk_bps`.
 
     Raises
@@ -210,7 +210,7 @@ def loss_free_bps(
     window_packets: ArrayLike,
     packet_bytes: ArrayLike = 1500,
 ) -> Answer:
-    """What a path without loss carries, bit/s, element by element: a window per round trip.
+    """Throughput of a path without loss, bit/s, element by element: a window per round trip.
 
     The limit of :func:`markov` and :func:`renewal` for a loss that goes to 0, which they refuse.
 

@@ -32,28 +32,28 @@ class TunedPath:
     loss: float
     """Share of packets that is lost."""
     p: float
-    """What the models take for the probability of a loss: with bursts, that one begins."""
+    """The models' probability of a loss; with bursts, the probability that a burst begins."""
     loss_kind: str
     """How packets are lost: ``none``, ``independent``, ``correlated`` or ``bursts``."""
     useful_packets: int
-    """The largest window that is of use, packets."""
+    """The largest useful window, packets."""
     limit_packets: int
     """The best limit of its window, packets."""
     predicted_bps: float
-    """What it delivers with that, bit/s on the wire."""
+    """Its throughput with this limit, bit/s on the wire."""
     pays: bool
-    """Whether it is worth its part of the buffer."""
+    """Whether it is worth its share of the buffer."""
 
 
 class Tuning(Document):
-    """Window limits and what they promise; in a notebook it shows itself."""
+    """Window limits and their predicted throughput, displayed as a table in a notebook."""
 
     schema: str
     """``ropewalk.tune/1``."""
     receive_buffer_bytes: int
     """The receive buffer, bytes."""
     buffer_packets: int
-    """Full packets that it takes."""
+    """Full packets that the receive buffer holds."""
     packet_bytes: float
     """A full packet on the wire, bytes."""
     payload_share: float
@@ -61,25 +61,25 @@ class Tuning(Document):
     limits_packets: list[int]
     """The best limit of each path's window, packets."""
     predicted_bps: float
-    """What the models promise with them, bit/s on the wire."""
+    """Predicted throughput with these limits, bit/s on the wire."""
     equal_split: dict[str, Any]
-    """``limits_packets`` and ``predicted_bps`` of equal parts."""
+    """``limits_packets`` and ``predicted_bps`` of an equal split."""
     paying: dict[str, Any]
-    """The same if paths may be left out, with a limit of 0."""
+    """``limits_packets`` and ``predicted_bps`` if paths may be left out, with a limit of 0."""
     unlimited_bps: float
-    """What the paths would deliver if each had the whole buffer, bit/s on the wire."""
+    """Throughput of the paths if each had the whole buffer, bit/s on the wire."""
     rates_bps: float
     """Sum of the rates, bit/s."""
     paths: list[TunedPath]
     """Each path."""
     reach: dict[str, Any] | None
-    """The least receive buffer for a share of the rates, if that was asked for."""
+    """The smallest receive buffer for the share ``reach`` of the rates; None unless given."""
     simulated_bps: dict[str, float | None] | None
     """``mean`` and ``half_width`` of the goodput with the limits, bit/s; None unless checked."""
     check: dict[str, Any] | None
     """Window managers side by side in simulation; None unless checked."""
     notes: list[str]
-    """What the models leave out of this scenario."""
+    """The aspects of this scenario that the models ignore."""
 
     def __init__(self, document: str, drawn: str, title: str) -> None:
         """Not for use outside of the package: see :func:`tune`."""
@@ -91,7 +91,7 @@ class Tuning(Document):
         vars(self).update(parsed)
 
     def plot(self) -> Figure:
-        """Draw throughput against window, and the promise over two limits; needs matplotlib.
+        """Draw throughput against window, and the prediction over two limits; needs matplotlib.
 
         Returns
         -------
@@ -137,30 +137,30 @@ def tune(
     set: Mapping[str, Any] | None = None,
     threads: int | None = None,
 ) -> Tuning:
-    """Find the window limits that the models like best.
+    """Find the best window limits by the models.
 
     Parameters
     ----------
     scenario
         A :class:`Scenario`, or the name of a scenario file; two paths or more.
     reach
-        Also find the least receive buffer that delivers this share of the sum of the rates, above
+        Also find the smallest receive buffer that delivers this share of the sum of the rates, above
         0 and at most 1.
     check
-        Also simulate window managers none, dynamic and adaptive, and static with the limits.
+        Also simulate the window managers none, dynamic and adaptive, and static with the limits.
     seeds
-        Runs of each, with seeds that follow each other, at least 1.
+        Runs of each, with consecutive seeds, at least 1.
     set
         Changes, as in :meth:`Scenario.set`.
     threads
-        At most so many runs at once; one per core unless given. The results do not depend on it.
+        Most runs at a time; one per core by default. The results do not depend on it.
 
     Raises
     ------
     ScenarioError
-        The scenario, or a change to it, is not possible.
+        The scenario, or a change to it, is invalid.
     ModelError
-        The models cannot take this scenario; the message has a hint.
+        The models do not support this scenario; the message has a hint.
     """
     checked = resolve(scenario, set=set)
     document, drawn = native.tune(checked, reach, seeds if check else None, threads)

@@ -14,14 +14,14 @@ WifiStandard = Literal["802.11b", "802.11b-short", "802.11g"]
 
 
 class Saturation(NamedTuple):
-    """What stations that always have a packet make of a channel; every field has the shape of the cases."""
+    """A channel whose stations always have a packet; every field has the shape of the cases."""
 
     throughput_bps: Answer
-    """What all of them carry together, bits of packets per second."""
+    """Total throughput of all stations, bits of packets per second."""
     transmission: Answer
-    """Chance that a station sends in a slot."""
+    """Probability that a station sends in a slot."""
     collision: Answer
-    """Chance that a transmission collides."""
+    """Probability that a transmission collides."""
     given_up: Answer
     """Share of frames given up after the last attempt."""
 
@@ -42,16 +42,16 @@ def bianchi(
     Parameters
     ----------
     stations
-        How many contend, a whole number from 1.
+        How many stations contend, a whole number from 1.
     rate_bps
-        Rate of their frames, bit/s: one that the standard has.
+        Rate of their frames, bit/s: one of the standard's rates.
     packet_bytes
-        A packet with its IP header, bytes; what 802.11 adds comes on top.
+        A packet with its IP header, bytes; the headers of 802.11 are added to it.
     standard
         ``802.11b``, the same with the short preamble (``802.11b-short``), or ``802.11g`` at its own rates.
     attempts
-        How often a frame is sent before it is given up; None for as often as it takes, which is
-        Bianchi's own model.
+        How often a frame is sent before it is given up; None for no limit, which is Bianchi's own
+        model.
 
     Raises
     ------

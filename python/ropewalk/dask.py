@@ -6,7 +6,7 @@
 >>> table = sweep("scenario.toml", vary={"path.lte.rtt": "20ms..400ms/20"}, client=client)  # doctest: +SKIP
 
 Needs ``dask[distributed]``, and this package in the same version on every worker. The scenario
-travels with the tasks; trace files that it names must be there on the workers.
+is sent with the tasks; trace files that it names must exist on the workers.
 """
 
 from __future__ import annotations
@@ -49,11 +49,10 @@ def sweep(
     scenario, vary, seeds, seed, set, fresh
         As in :func:`ropewalk.sweep`.
     client
-        The client of the cluster; the current one unless given.
+        The client of the cluster; the current one by default.
     out
-        A Parquet file for the single runs. Those that come in go to a journal beside it, on this
-        machine; the same call after an interruption only runs what is left, and
-        :func:`ropewalk.sweep` or the command can go on with it as well.
+        A Parquet file for the single runs. Finished runs go to a journal beside it, on this machine. The
+        same call, :func:`ropewalk.sweep` or the command resumes an interrupted sweep.
 
     Raises
     ------
@@ -69,14 +68,14 @@ def sweep(
     left = begun.left()
     if left:
         job = (native.__version__, base.parts(), values)
-        # Keys of their own, and nothing scattered: Dask loses a task, or waits for ever, where a key that was
-        # just released comes again.
+        # Unique keys, and no scattered data: Dask loses a task, or waits for ever, if a key that was
+        # just released is used again.
         futures = client.map(_point, left, job=job, pure=False)
         try:
             for future in distributed.as_completed(futures):
                 begun.keep(future.result())
         finally:
-            # After a failure nobody waits for the others.
+            # After a failure the results of the other tasks are not needed.
             client.cancel(futures)
     return checked(SweepTable(begun.close()))
 
@@ -88,7 +87,7 @@ def _point(
     version, (text, name, sets, seed), values = job
     if version != native.__version__:
         raise RuntimeError(
-            f"this worker has ropewalk {native.__version__}, but the sweep is of {version}"
+            f"this worker has ropewalk {native.__version__}, but the sweep was started with {version}"
         )
     scenario = native.Scenario.parse(text, name, sets, seed)
     point, seeds = left

@@ -1,4 +1,4 @@
-"""What can go wrong: one base, :class:`RopewalkError`, and one class for each kind."""
+"""Exceptions: one base class, :class:`RopewalkError`, and one class for each kind of error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 class RopewalkError(Exception):
-    """Base of every error that this package raises by itself."""
+    """Base of every error that this package itself raises."""
 
 
 class ScenarioError(RopewalkError, ValueError):
@@ -37,7 +37,7 @@ class ScenarioError(RopewalkError, ValueError):
     source : str
         Name of the file, or ``set: key=value`` for an override.
     line, column : int or None
-        Where, counted from 1; None if the source as a whole is meant.
+        Its position, counted from 1; None for the source as a whole.
     key : str
         The key with its table, for example ``path[1].rtt``; empty for the file as a whole.
     message : str
@@ -66,32 +66,32 @@ class ScenarioError(RopewalkError, ValueError):
 
 
 class RunError(RopewalkError, RuntimeError):
-    """A run that failed: the network could not be built, or the transfer came to a halt."""
+    """A run that failed: the network could not be built, or the transfer stalled."""
 
 
 class ModelError(RopewalkError, ValueError):
-    """Numbers for which a model means nothing; the message names the argument and the value."""
+    """Numbers outside the domain of a model; the message names the argument and the value."""
 
 
 class NetError(RopewalkError):
-    """What goes wrong with sockets (:mod:`ropewalk.net`); its subclasses say what."""
+    """An error of the sockets (:mod:`ropewalk.net`); its subclasses tell which."""
 
 
 class OptionError(NetError, ValueError):
-    """An option or an argument that is not possible; the message has the value and a hint."""
+    """An invalid option or argument; the message has the value and a hint."""
 
 
 class BindError(NetError, OSError):
-    """An own address that cannot be used: taken, not of this machine, or not permitted."""
+    """An own address that cannot be used: in use, not of this machine, or not permitted."""
 
 
 class ConnectError(NetError, ConnectionError):
-    """An association that did not come about; the message says what may be the reason."""
+    """An association that could not be established; the message has possible reasons."""
 
 
 class ClosedError(NetError, ConnectionError):
-    """An association that has ended otherwise than in order, or a listener that was closed."""
+    """An association that did not end in an orderly way, or a listener that was closed."""
 
 
 class TimedOut(NetError, TimeoutError):
-    """Something took longer than its ``timeout``; nothing is lost, and it may be tried again."""
+    """A call exceeded its ``timeout``; nothing is lost, and it may be repeated."""

@@ -1,8 +1,8 @@
-"""Environments of Gymnasium in which a scheduler can be learnt; needs ``gymnasium``.
+"""Environments of Gymnasium to learn a scheduler; needs ``gymnasium``.
 
-A step is one decision of a scheduler: on which path the next chunk goes, or whether to wait. The world
-stands still while it is decided, so that the run is, packet for packet, that of a scheduler which decides
-likewise.
+A step is one decision of a scheduler: on which path the next chunk goes, or whether to wait. Simulated
+time stops during a decision, so the run equals, packet for packet, that of a scheduler that makes the same
+decisions.
 
 >>> from ropewalk.gym import SchedulerEnv  # doctest: +SKIP
 >>> env = SchedulerEnv("scenario.toml")  # doctest: +SKIP
@@ -10,23 +10,23 @@ likewise.
 >>> observation, reward, terminated, truncated, info = env.step(env.WAIT)  # doctest: +SKIP
 
 Actions
-    0 to n - 1: send the first chunk that this path may take. On a path that may take none the same as
-    to wait; ``info["action_mask"]`` has 1 for what is possible.
+    0 to n - 1: send the first chunk that this path may take. On a path that may take none, this
+    means to wait; ``info["action_mask"]`` has 1 for possible actions.
     n: wait until something changes, or for ``wait_s``.
 
 Observations
-    ``float32``, each number cut to 0..10. First each path with :data:`PATH_FEATURES`, then
+    ``float32``, each number clipped to 0..10. First each path with :data:`PATH_FEATURES`, then
     :data:`SHARED_FEATURES`. ``SchedulerView.features()`` gives a scheduler in Python the same numbers.
 
 Rewards
-    What was delivered in order since the last decision: each bit is worth ``1 - delay_weight * delay``,
-    with its delay between the applications in seconds, over the capacity of all paths. Without a weight,
+    The data delivered in order since the last decision: each bit is worth ``1 - delay_weight * delay``,
+    with its delay between the applications in seconds, divided by the capacity of all paths. Without a weight,
     the rewards of an episode add up to the seconds that the paths, fully used, need for what was
     delivered.
 
 Ends
     Truncated when the scenario's ``transfer.duration`` is over; terminated when ``transfer.bytes`` are
-    delivered, or the association ends. The warm-up counts like the rest.
+    delivered, or the association ends. The warm-up is not left out.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ __all__ = ["PATH_FEATURES", "SHARED_FEATURES", "SchedulerEnv", "VectorSchedulerE
 _PATH, _SHARED, _MOST = native.scheduler_features()
 
 PATH_FEATURES: dict[str, str] = dict(_PATH)
-"""What an observation has of each path: name and meaning, in order."""
+"""The numbers of an observation for each path: name and meaning, in order."""
 SHARED_FEATURES: dict[str, str] = dict(_SHARED)
-"""What it has once, after all paths."""
+"""The common numbers of an observation, after those of all paths."""
 
 _Observation = NDArray[np.float32]
 
@@ -63,7 +63,7 @@ gymnasium.register(
 
 
 class _Worlds:
-    """Worlds and the arrays that they fill."""
+    """Worlds, and the arrays that they fill."""
 
     def __init__(self, scenario: native.Scenario, count: int, weight: float, wait_s: float) -> None:
         self.paths = len(scenario.path_names)
@@ -99,19 +99,19 @@ class SchedulerEnv(gymnasium.Env[_Observation, np.int64]):
     Parameters
     ----------
     scenario
-        A :class:`ropewalk.Scenario`, or the name of a scenario file. Its scheduler does not matter.
+        A :class:`ropewalk.Scenario`, or the name of a scenario file. Its scheduler is not used.
     delay_weight
-        What a second of delay takes from the worth of a bit: 1 means that what takes a second is
-        worth nothing, 0 that only goodput counts.
+        What a second of delay deducts from the value of a bit: with 1, a bit that takes a second is worth
+        nothing; with 0, only goodput counts.
     wait_s
-        How long a wait lasts at most, s. Shorter waits are more decisions.
+        How long a wait lasts at most, s. Shorter waits mean more decisions.
     set
         Changes of the scenario, as in :meth:`ropewalk.Scenario.set`.
 
     Raises
     ------
     ScenarioError
-        The scenario is not possible.
+        The scenario is invalid.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}
@@ -138,8 +138,8 @@ class SchedulerEnv(gymnasium.Env[_Observation, np.int64]):
         Parameters
         ----------
         seed
-            ``transfer.seed`` of this episode, and what the seeds of the following ones are drawn with.
-            Without it the next of these.
+            ``transfer.seed`` of this episode; the seeds of the following episodes are derived from it.
+            Without it, the next of these.
         options
             Not used.
         """
@@ -152,7 +152,7 @@ class SchedulerEnv(gymnasium.Env[_Observation, np.int64]):
     def step(
         self, action: np.int64 | int
     ) -> tuple[_Observation, float, bool, bool, dict[str, Any]]:
-        """Take a decision and go on to the next one.
+        """Take a decision, and run until the next one.
 
         Returns
         -------
@@ -163,7 +163,7 @@ class SchedulerEnv(gymnasium.Env[_Observation, np.int64]):
         Raises
         ------
         gymnasium.error.ResetNeeded
-            The episode is over, or was not begun.
+            The episode has ended, or was not started.
         """
         worlds = self._worlds
         if worlds.terminated[0] or worlds.truncated[0] or not worlds.masks.any():
@@ -180,8 +180,8 @@ class SchedulerEnv(gymnasium.Env[_Observation, np.int64]):
 class VectorSchedulerEnv(VectorEnv[_Observation, NDArray[np.int64], NDArray[Any]]):
     """Several worlds of one scenario, stepped together in Rust.
 
-    Episodes that are over begin anew at the next step, which has no reward and whose action does not
-    count (:attr:`gymnasium.vector.AutoresetMode.NEXT_STEP`).
+    Ended episodes are restarted at the next step, which has no reward and whose action is
+    ignored (:attr:`gymnasium.vector.AutoresetMode.NEXT_STEP`).
 
     Parameters
     ----------
@@ -222,8 +222,8 @@ class VectorSchedulerEnv(VectorEnv[_Observation, NDArray[np.int64], NDArray[Any]
         Parameters
         ----------
         seed
-            That of the first world; those that follow have the numbers that follow. Or one for each.
-            Later episodes have seeds that follow from these.
+            The seed of the first world; further worlds have consecutive numbers. Or a list with one for each.
+            Seeds of later episodes are derived from these.
         options
             Not used.
         """
@@ -260,7 +260,7 @@ class VectorSchedulerEnv(VectorEnv[_Observation, NDArray[np.int64], NDArray[Any]
         return worlds.observations.copy(), worlds.rewards.copy(), *ends, self._info()
 
     def progress(self) -> dict[str, NDArray[Any]]:
-        """Of each world: ``time_s``, ``delivered_bytes`` and ``app_delay_mean_s`` of its episode."""
+        """For each world: ``time_s``, ``delivered_bytes`` and ``app_delay_mean_s`` of its episode."""
         each = [self._worlds.progress(index) for index in range(self.num_envs)]
         return {key: np.array([one[key] for one in each]) for key in each[0]}
 

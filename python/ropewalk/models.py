@@ -1,11 +1,11 @@
-"""Closed forms, over arrays: the analytic side of what the simulator shows.
+"""Closed forms over arrays: the analytic counterpart of the simulator.
 
 Arguments that describe paths have the paths on their *last* axis: ``rate_bps=[1e6, 2e6]`` is one
 case of two paths, an array of shape (1000, 2) is a thousand cases. Arguments of a whole case
 (``packet_bytes``, ``receive_buffer_bytes``) have the shape of the cases. Functions of a single path
-(``markov``, ``renewal``, ``pftk_bps``, ``mathis_bps``) and of a channel (``bianchi``) go element by
-element. Everything broadcasts as in NumPy, and a single case gives a plain number. Numbers that make
-no sense raise :class:`~ropewalk.ModelError`, which names the first bad case.
+(``markov``, ``renewal``, ``pftk_bps``, ``mathis_bps``) and of a channel (``bianchi``) work element by
+element. Everything broadcasts as in NumPy, and a single case gives a plain number. Numbers out of
+range raise :class:`~ropewalk.ModelError`, which names the first bad case.
 """
 
 from __future__ import annotations
@@ -76,17 +76,17 @@ class FlowControlBound(NamedTuple):
     """The physical limit and one way to reach it."""
 
     bound_bps: Answer
-    """No scheduler passes this, bit/s on the wire; shape of the cases."""
+    """The limit, which no scheduler exceeds, bit/s on the wire; shape of the cases."""
     window_bytes: NDArray[np.float64]
-    """The window that each path is worth, bytes; shape (..., paths)."""
+    """The window assigned to each path, bytes; shape (..., paths)."""
     share_bps: NDArray[np.float64]
-    """What each path carries with it, bit/s; shape (..., paths)."""
+    """The rate of each path with this window, bit/s; shape (..., paths)."""
     spare_bytes: Answer
     """Buffer left when every path runs at its full rate, bytes; shape of the cases."""
 
 
 class Period(NamedTuple):
-    """After how long a delay-aware schedule repeats, and what it carries."""
+    """The period of a delay-aware schedule, and the packets in it."""
 
     ticks: int
     """Its length in ticks."""
@@ -105,8 +105,8 @@ def blocking_time_max_s(
 ) -> Answer:
     """The longest that a packet waits for one sent at the same moment on another path, s.
 
-    Kuhn et al. 2014, Eq 2, for any number of paths from two: the latest one-way arrival less the
-    earliest, queues being empty.
+    Kuhn et al. 2014, Eq 2, for any number of paths from two: the latest one-way arrival minus the
+    earliest, with empty queues.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def blocking_time_max_s(
     packet_bytes
         A full packet on the wire, bytes; shape of the cases.
     forward_delay_s
-        One-way delay of each path, s, at most its round trip; half of it unless given.
+        One-way delay of each path, s, at most its round trip; half of it by default.
 
     Raises
     ------
@@ -129,10 +129,10 @@ def blocking_time_max_s(
 
 
 def receive_buffer_min_bytes(rate_bps: ArrayLike, rtt_s: ArrayLike) -> Answer:
-    """The least receive buffer with which no path ever stops for want of room, bytes.
+    """The smallest receive buffer that never blocks a path, bytes.
 
     The sum of the rates times the longest round trip (Kuhn et al. 2014, Eq 3; Sarwar et al. 2013,
-    Eq 2). Without loss: each recovery takes one more round trip's worth.
+    Eq 2). Without loss: each recovery needs one more round trip of data.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def flow_control_bound(
 ) -> FlowControlBound:
     """The most that several paths can carry through one receive buffer.
 
-    ``max sum(min(c_i, w_i / r_i))`` subject to ``sum(w_i) <= B``: a byte holds its place from
+    ``max sum(min(c_i, w_i / r_i))`` subject to ``sum(w_i) <= B``: a byte occupies space from
     its transmission to its acknowledgement (Little 1961). Filled greedily, the shortest round
     trip first, which is optimal.
 
@@ -173,9 +173,9 @@ def flow_control_bound(
     receive_buffer_bytes
         The shared buffer, bytes; shape of the cases.
     packet_bytes, sack_bytes
-        A full packet and its acknowledgement on the wire, bytes; 0 neglects the serialisation.
+        A full packet and its acknowledgement on the wire, bytes; 0 neglects serialisation.
     reverse_rate_bps
-        Rate at which acknowledgements return, bit/s; as forward unless given.
+        Rate at which acknowledgements return, bit/s; equal to the forward rate by default.
     whole_packets
         Count only whole packets of the buffer.
 
@@ -206,7 +206,7 @@ def blocking_time_two_paths_s(
     *,
     packet_bytes: ArrayLike = 1500,
 ) -> Answer:
-    """The same as :func:`blocking_time_max_s` for one slow and one fast path, as printed, s.
+    """:func:`blocking_time_max_s` for one slow and one fast path, as printed, s.
 
     ``r_s/2 + 8L/c_s - r_f/2 - 8L/c_f`` (Kuhn et al. 2014, Eq 2), element by element; negative if
     the path called slow is the faster one.
@@ -225,7 +225,7 @@ def blocking_time_two_paths_s(
 def asymmetry(
     rate_0_bps: ArrayLike, rtt_0_s: ArrayLike, rate_1_bps: ArrayLike, rtt_1_s: ArrayLike
 ) -> Answer:
-    """How unequal two paths are: ``(c_1 r_1) / (c_0 r_0)``, element by element, 1 for twins.
+    """The asymmetry of two paths: ``(c_1 r_1) / (c_0 r_0)``, element by element, 1 for equal paths.
 
     Kuhn et al., DAPS slides, 2013.
 
@@ -274,7 +274,7 @@ def packets_per_period(
     capacities
         Packets of each path per delay, from 1.
     cap_ticks
-        Longest period; 64 times the longest delay unless given.
+        Longest period; 64 times the longest delay by default.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A scenario that every test may use, and the command where there is one."""
+"""A scenario for all tests, and the command if it is available."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def command() -> str:
 
 @pytest.fixture
 def heeds_ctrl_c() -> Iterator[None]:
-    """Ctrl-C as Python has it: a shell has those that it starts in the background ignore it."""
+    """Restores Python's handling of Ctrl-C: a shell makes background processes ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

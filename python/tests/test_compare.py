@@ -52,7 +52,7 @@ def test_values_of_any_key_can_be_compared(scenario: rw.Scenario) -> None:
     small, large = comparison
     assert small.goodput_bps < large.goodput_bps
     assert comparison["transfer.receive_buffer 120 kB"] is large
-    # A single run says nothing about its spread.
+    # A single run has no variance.
     assert np.isnan(comparison.table["goodput_bps_half_width"]).all()
 
 

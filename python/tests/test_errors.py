@@ -1,4 +1,4 @@
-"""Errors say what, where and what instead; all have one base."""
+"""Errors state the problem, its place and a hint; all have one base class."""
 
 from __future__ import annotations
 

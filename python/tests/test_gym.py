@@ -1,4 +1,4 @@
-"""The environments: by Gymnasium's rules, and by the simulator's."""
+"""The environments obey Gymnasium's rules, and agree with the simulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sockets over loopback addresses: in the clear and sealed, what goes wrong, threads."""
+"""Sockets over loopback addresses: unencrypted and sealed, errors, threads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOOPBACK = "127.0.0.1:0"
 def pair(
     *, plain: bool = False, paths: int = 1, **options: Any
 ) -> Iterator[tuple[net.Association, net.Association]]:
-    # In the clear a path is known by its addresses, so each has its own.
+    # Without encryption a path is identified by its addresses, so each path has its own.
     places = [f"127.0.0.{1 + path}:0" for path in range(paths)]
     with net.listen(places, plain=plain, **options) as listener:
         near = net.connect(
@@ -250,11 +250,11 @@ def test_paths_tell_what_becomes_of_them() -> None:
     [
         ({"to": "127.0.0.1"}, "peer is missing"),
         ({"to": "127.0.0.1", "peer": "short"}, "44 characters, and this has 5"),
-        ({"to": "127.0.0.1", "plain": True, "peer": "x"}, "plain=True goes without"),
-        ({"to": "127.0.0.1:0", "plain": True}, "a peer has a port"),
+        ({"to": "127.0.0.1", "plain": True, "peer": "x"}, "plain=True excludes"),
+        ({"to": "127.0.0.1:0", "plain": True}, "give the peer's port"),
         ({"to": "127.0.0.1:99999", "plain": True}, "192.0.2.7:9000"),
         ({"to": "127.0.0.1", "plain": True, "port": 0}, "port = 0"),
-        ({"to": "127.0.0.1", "peer": "x", "port": 5000}, "SCTP ports are of plain=True"),
+        ({"to": "127.0.0.1", "peer": "x", "port": 5000}, "SCTP ports need plain=True"),
         ({"to": [], "plain": True}, "to is empty"),
         ({"to": "no.such.name.invalid", "plain": True}, "no.such.name.invalid"),
         ({"to": "127.0.0.1", "plain": True, "scheduler": "dapz"}, "daps"),

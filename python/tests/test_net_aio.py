@@ -28,7 +28,7 @@ async def pair() -> AsyncIterator[tuple[aio.Association, aio.Association]]:
 
 
 async def echo(listener: aio.Listener, count: int) -> None:
-    """Answers each of so many associations until it is shut down."""
+    """Echoes messages on this many associations until each is shut down."""
 
     async def answer(far: aio.Association) -> None:
         async with far:
@@ -41,7 +41,7 @@ async def echo(listener: aio.Listener, count: int) -> None:
 
 
 async def ask(listener: aio.Listener, plain: bool, count: int) -> None:
-    """Sends messages and takes the answers at the same time."""
+    """Sends messages and receives the answers at the same time."""
     peer = listener.public_key
     async with await aio.connect(listener.addresses, peer=peer, plain=plain) as near:
 
@@ -129,7 +129,7 @@ def test_a_listener_gives_associations_until_it_is_closed() -> None:
             async def knock() -> None:
                 for _ in range(3):
                     near = await aio.connect(listener.addresses, peer=listener.public_key)
-                    # Closing the listener aborts those that nobody took yet.
+                    # Closing the listener aborts associations that have not been accepted.
                     assert (message := await near.receive()) and message.data == b"taken"
                     await near.shutdown()
                 listener.close()
@@ -150,7 +150,7 @@ def test_a_listener_that_was_closed_in_between_is_at_its_end() -> None:
     with net.listen(LOOPBACK) as listener:
         native = listener._native
         waiting = native.arrival()
-    # As when the task that closes it runs between a look and the wait: no error, but the end.
+    # As if another task closed it between the check and the wait: the wait ends without an error.
     assert [work.wait(60) for work in (waiting, native.arrival())] == [False, False]
 
 

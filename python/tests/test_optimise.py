@@ -1,4 +1,4 @@
-"""Window limits: against HiGHS's integer programs, and what is refused."""
+"""Window limits compared with HiGHS's integer programs, and refused inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INSTANCES = 200
 def integer_program(
     tables: list[NDArray[np.float64]], packets: int, may_rest: bool
 ) -> tuple[list[int], float]:
-    """Eq 56 to 60 as they stand: one binary variable for each limit of each path."""
+    """Eq 56 to 60 as printed: one binary variable for each limit of each path."""
     solver = highspy.Highs()
     solver.silent()
     solver.setOptionValue("mip_rel_gap", 0.0)
@@ -36,16 +36,16 @@ def integer_program(
     assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
     values = [np.round([solver.val(x) for x in path]) for path in chosen]
     limits = [int(np.arange(1, len(row) + 1) @ row) for row in values]
-    # Added up anew: the solver's own objective has its tolerance in it.
+    # Recomputed, because the solver's objective is exact only to its tolerance.
     total = sum(float(table @ row) for table, row in zip(tables, values, strict=True))
     return limits, total
 
 
 def instance(rng: np.random.Generator, number: int) -> tuple[list[NDArray[np.float64]], int]:
-    """Tables of the models, of both kinds, or of no shape at all; and a buffer short of them.
+    """Tables of both models, or random ones, and a buffer smaller than their sum.
 
-    In whole kbit/s: HiGHS takes an optimum for reached when it is within about 10^-6, so only whole
-    numbers tell the best allocation from the next best.
+    Values are whole kbit/s: HiGHS accepts a solution within about 10^-6 as optimal, so only whole
+    numbers distinguish the best allocation from the next best.
     """
     paths = int(rng.integers(1, 5))
     tables = []

@@ -1,4 +1,4 @@
-"""Plots have their panels, with data in them."""
+"""Plots have their panels, and the panels contain data."""
 
 from __future__ import annotations
 

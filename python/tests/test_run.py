@@ -1,4 +1,4 @@
-"""A run from Python is the run."""
+"""A run from Python equals the run of the command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import ropewalk as rw
 
 
 def without_timing(text: str) -> str:
-    """The document without the two figures that a clock decides."""
+    """The document without the two figures that depend on a clock."""
     return re.sub(r'("cpu_s"|"packets_per_cpu_s"): [^,\n]+', r"\1: 0", text)
 
 

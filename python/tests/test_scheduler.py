@@ -1,4 +1,4 @@
-"""Schedulers in Python: by name, wherever a scenario runs; wrong ones end their run and say why."""
+"""Schedulers in Python: usable by name wherever a scenario runs; a faulty one ends its run with an error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import ropewalk as rw
 
 
 class MinRtt:
-    """What ``min-rtt`` does, in Python: the head of the queue, on the least round trip."""
+    """``min-rtt`` in Python: the head of the queue, on the path with the least round trip."""
 
     def select(self, view: rw.SchedulerView) -> Any:
         heads = [path for path in view.open if path.earliest_position == 0]
@@ -151,7 +151,7 @@ def test_a_wrong_scheduler_ends_its_run_with_the_reason(
     assert part in text and '"wrong" failed' in text
     if "Error" in part:
         assert "Traceback" in text and "test_scheduler.py" in text
-    # In a comparison it fails alone.
+    # In a comparison, only this run fails.
     both = rw.compare(scenario, schedulers=["wrong", "daps"], set={"transfer.guard": False})
     assert [one.run is None for one in both.runs] == [True, False]
 

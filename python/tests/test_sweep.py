@@ -1,4 +1,4 @@
-"""Sweeps: here, in shards, on a cluster, and by the command."""
+"""Sweeps: in this process, in shards, on a cluster, and by the command."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_one_seed_is_the_run_itself(scenario: rw.Scenario) -> None:
     assert one["transfer.receive_buffer_bytes"].tolist() == [30_000, 60_000]
     assert one["goodput_bps"][1] == alone.goodput_bps
     assert one["app_delay_p99_s"][1] == alone.app_delay_s.p99
-    # A single run says nothing about its spread.
+    # A single run has no variance.
     assert np.isnan(one["goodput_bps_half_width"]).all()
 
 
@@ -77,7 +77,7 @@ def test_other_libraries_read_table_and_file(
     polars = pytest.importorskip("polars")
     frame = polars.read_parquet(tmp_path / "x.parquet")
     assert frame.equals(table.runs.to_polars())
-    # The means of the package are those of any other library.
+    # The package computes the same means as another library.
     means = frame.group_by("point", maintain_order=True).agg(polars.col("goodput_bps").mean())
     assert means["goodput_bps"].to_list() == pytest.approx(table["goodput_bps"].tolist(), rel=1e-15)
     pandas = pytest.importorskip("pandas")
@@ -97,12 +97,12 @@ def test_seeds_are_added_without_running_the_former_ones_again(
     assert out.read_bytes() == whole.read_bytes()
     assert last.to_pyarrow().equals(expected.to_pyarrow())
     assert last.runs.to_pyarrow().equals(expected.runs.to_pyarrow())
-    # Two files with seeds of their own are joined like shards.
+    # Two files with different seeds are merged like shards.
     parts = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
     for path, seeds in zip(parts, ([1, 4], [2, 3, 5]), strict=True):
         rw.sweep(scenario, vary=VARY, seeds=seeds, out=path)
     assert rw.merge_sweeps(parts).runs.to_pyarrow().equals(expected.runs.to_pyarrow())
-    # Fewer seeds than there are leave the result as it is, and run nothing.
+    # With fewer seeds than the file has, nothing runs and the result is unchanged.
     before = out.stat().st_mtime_ns
     assert len(rw.sweep(scenario, vary=VARY, seeds=1, out=out).runs) == 30
     assert out.stat().st_mtime_ns == before
@@ -125,11 +125,11 @@ def test_the_command_writes_the_same_bytes(
         ({"vary": {}}, "nothing varies"),
         ({"vary": {"path.lte.rtt": []}}, "at least one value"),
         ({"vary": {"path.lte.rtt": "1ms..2ms"}}, "how many values"),
-        ({"vary": {"path.lte.rtt": ["1 ms", "0.001 s"]}}, "there twice"),
+        ({"vary": {"path.lte.rtt": ["1 ms", "0.001 s"]}}, "given twice"),
         ({"vary": {"path.lte.rt": ["1 ms", "2 ms"]}}, "did you mean `rtt`"),
         ({"vary": VARY, "seeds": 0}, "1 to 10000"),
         ({"vary": VARY, "seeds": []}, "seeds: "),
-        ({"vary": VARY, "seeds": [2, 2]}, "seed 2 is there twice"),
+        ({"vary": VARY, "seeds": [2, 2]}, "seed 2 is given twice"),
         ({"vary": VARY, "seeds": "5..3"}, "`5..3` is empty"),
         ({"vary": VARY, "shard": "3/2"}, "valid: 1/2 to 2/2"),
         ({"vary": VARY, "out": "x.csv"}, ".parquet"),

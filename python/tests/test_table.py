@@ -1,4 +1,4 @@
-"""Series go to other libraries without a copy."""
+"""Other libraries read series without a copy."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def test_pyarrow_shares_the_memory(scenario: rw.Scenario) -> None:
         chunks = [column.chunk(0) for column in arrow.columns]  # type: ignore[attr-defined]
         return [chunk.buffers()[1].address for chunk in chunks]
 
-    # Two imports that point to the same bytes: nobody made a copy.
+    # Two imports point to the same bytes, so neither made a copy.
     assert addresses(one) == addresses(two)
     expected = table["goodput_bps"]
     del table, two
     gc.collect()
-    # The memory lives as long as somebody reads it.
+    # The memory lives as long as a reader holds it.
     assert (one["goodput_bps"].to_numpy() == expected).all()
 
 

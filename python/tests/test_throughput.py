@@ -24,7 +24,7 @@ REFERENCE = {
 def test_the_chain_agrees_with_the_reference(loss_model: models.LossModel) -> None:
     found = models.markov(*PATH, LOSS, window_packets=WINDOW, loss_model=loss_model)
     assert np.asarray(found.throughput_bps) / 1e6 == pytest.approx(REFERENCE[loss_model], rel=1e-3)
-    # What is sent and does not arrive is lost, of the independent model's packets a share of p.
+    # Sent minus arrived is lost: a share of p of the independent model's packets.
     if loss_model == "independent":
         lost = 1 - np.asarray(found.throughput_bps) / np.asarray(found.sent_bps)
         assert lost == pytest.approx(LOSS, rel=1e-9)
@@ -78,7 +78,7 @@ def test_arguments_broadcast_and_a_single_case_is_a_plain_number() -> None:
 
 
 def test_the_yardsticks_meet_where_losses_are_rare_and_part_where_not() -> None:
-    # Nothing but loss limits this path.
+    # Only loss limits this path.
     def at(loss: float) -> list[float]:
         given = {"window_packets": 10**6}
         return [

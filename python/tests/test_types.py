@@ -1,4 +1,4 @@
-"""The types that the package promises hold together."""
+"""The package's type annotations are consistent."""
 
 from __future__ import annotations
 

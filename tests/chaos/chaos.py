@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Two hosts with two or three links between them, faults drawn from a seed, and files, connections and messages meanwhile.
+"""Random faults, drawn from a seed, on two hosts and the links between them while files, connections and messages flow.
 
     make chaos                       ten minutes of episodes
     CHAOS_SECONDS=60 make chaos      one
     make chaos SEED=7                the episode with this seed
 
-Needs root (network namespaces, TUN devices, a tmpfs); elsewhere it says so and ends. All of it lives in namespaces of its
-own that vanish with it. Of an episode that fails, schedule and logs are kept in out/chaos-SEED/.
+Needs root (network namespaces, TUN devices, a tmpfs); otherwise it says so and ends. Everything runs in separate namespaces
+that end with it. The schedule and the logs of a failed episode are kept in out/chaos-SEED/.
 """
 
 import argparse
@@ -90,7 +90,7 @@ class Run:
         self.threads.append(thread)
 
     def faults(self) -> float:
-        """All of the schedule; returns when the last one was over."""
+        """Runs the whole schedule; returns when the last fault has ended."""
         zero = time.time()
         for fault in self.episode.faults:
             self.wait(zero + fault.at)
@@ -102,7 +102,7 @@ class Run:
         return time.time()
 
     def recover(self, until: float) -> list[str]:
-        """Waits until each workload has got on; then lets all of them finish. Says which did not."""
+        """Waits until each workload has made progress, then lets all of them finish. Returns the problems."""
         self.doing = "recovering"
         before = {"files": self.episode.files.done, "connections": self.connections(), "messages": self.messages()}
         late = set(before)
@@ -110,7 +110,7 @@ class Run:
             self.progress()
             time.sleep(0.2)
             now = {"files": self.episode.files.done, "connections": self.connections(), "messages": self.messages()}
-            # Two files: the one that was on its way may have been as good as there.
+            # Two files: the one in transit may have been almost complete.
             late = {name for name in before if now[name] < before[name] + 2}
         problems = [f"no {name} in time after the last fault" for name in sorted(late)]
         self.doing = "finishing"
@@ -148,7 +148,7 @@ class Run:
 
 
 def others() -> list[str]:
-    """Processes in this PID namespace that should have gone."""
+    """Processes in this PID namespace that should have ended."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -161,7 +161,7 @@ def others() -> list[str]:
 
 
 def keep(folder: Path, seed: int, findings: list[Finding]) -> Path:
-    """Copies what explains a failure to where it stays."""
+    """Copies the schedule and logs of a failure to a permanent place."""
     kept = ROOT / "out" / f"chaos-{seed}"
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir(parents=True)
@@ -210,11 +210,11 @@ def one_episode(arguments: argparse.Namespace, seed: int, kinds: Counter[str]) -
 
 
 def defects_found(findings: list[Finding]) -> list[Finding]:
-    """For an episode whose programs are defective on purpose: whether those checks failed that should have."""
+    """For an episode with deliberately defective programs: whether the expected checks failed."""
     verdicts = []
     for finding in findings:
         expected = finding.name in checks.OF_CONTENT
-        # Where every connection is wrong, none counts as done: the check of progress says so, rightly.
+        # If every connection is wrong, none counts as done, so the check of progress fails as expected.
         if finding.name == checks.IN_TIME:
             continue
         if expected == bool(finding.problems):
@@ -226,7 +226,7 @@ def defects_found(findings: list[Finding]) -> list[Finding]:
 
 
 def inside(arguments: argparse.Namespace) -> None:
-    """All episodes, in namespaces that vanish with this process."""
+    """Runs all episodes, in namespaces that end with this process."""
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
     began, tally, kinds = time.time(), Counter(), Counter()
     seed, longest = arguments.seed, 0.0
@@ -247,7 +247,7 @@ def inside(arguments: argparse.Namespace) -> None:
 
 
 def missing() -> str:
-    """Why this machine cannot do it; empty if it can."""
+    """Why this machine cannot run episodes; empty if it can."""
     if os.geteuid() != 0:
         return "it needs root: network namespaces, TUN devices and a tmpfs"
     if not Path("/dev/net/tun").exists():
@@ -260,7 +260,7 @@ def missing() -> str:
 
 
 def left_behind(mark: str, scratch: Path) -> list[str]:
-    """Processes and mounts of this run that are still there."""
+    """Processes and mounts of this run that still exist."""
     found = []
     for environment in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -273,7 +273,7 @@ def left_behind(mark: str, scratch: Path) -> list[str]:
 
 
 def outside(arguments: argparse.Namespace) -> int:
-    """Runs the episodes in namespaces, and looks at what they leave."""
+    """Runs the episodes in namespaces, and checks for leftovers."""
     if why := missing():
         print(f"chaos: left out: {why}")
         return 0
@@ -289,7 +289,7 @@ def outside(arguments: argparse.Namespace) -> int:
             tally = Counter(json.loads((scratch / "tally.json").read_text()))
         else:
             print(f"chaos: the episodes ended with status {status}")
-        # Programs that were killed need a moment to go.
+        # Killed programs need a moment to end.
         until = time.time() + GONE_S
         while (left := left_behind(mark, scratch)) and time.time() < until:
             time.sleep(0.1)

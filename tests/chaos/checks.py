@@ -1,4 +1,4 @@
-"""What has to be true after an episode, and why it is not."""
+"""The conditions after an episode, and reasons when they do not hold."""
 
 import json
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from episode import NOTICE_S, Episode
 from files import content_of
 
 RECONNECT_S = 20.0
-"""A proxied connection may fail so long after one of its ends was killed: its path is being set up again."""
+"""How long after the kill of an end a proxied connection may fail: its path is being set up again."""
 MEMORY_ALLOWANCE = 32 << 20
-"""Bytes by which a program may be larger after the episode than after its first seconds: what the allocator keeps of
-the buffers that faults filled."""
+"""Bytes by which a program may be larger after the episode than after its first seconds: the allocator keeps memory of
+buffers that faults filled."""
 IN_TIME = "everything finishes within a minute after the last fault"
 FILES = "files arrive as they were"
 CONNECTIONS = "connections carry the bytes that were sent"
@@ -24,7 +24,7 @@ MEASURED = ("recv", "exit", "near", "echo")
 
 @dataclass(frozen=True)
 class Finding:
-    """One check, and what was found wrong."""
+    """One check, and its findings."""
 
     name: str
     problems: list[str]

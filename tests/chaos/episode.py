@@ -1,4 +1,4 @@
-"""One episode: two hosts, some links, all workloads, a schedule of faults, and what is checked afterwards."""
+"""One episode: two hosts, some links, all workloads, a schedule of faults, and the checks afterwards."""
 
 import json
 import os
@@ -20,11 +20,11 @@ from services import Service
 
 HERE = Path(__file__).resolve().parent
 WARM_UP_S = 4.0
-"""Without faults, before the first one: what the programs need once is then there."""
+"""Time before the first fault, in which programs allocate what they need once."""
 START_S = 20.0
-"""The server behind the exit listens within so long."""
+"""Most time until the server behind the exit listens."""
 SETTLE_S = 60.0
-"""Everything has to be finished so long after the last fault."""
+"""Everything has to be finished within this time after the last fault."""
 NOTICE_S = 10.0
 """How long after a disk was full a program may still end because of it: it says goodbye to its peer first."""
 INBOX = "96m"
@@ -42,7 +42,7 @@ class Programs:
 
 @dataclass
 class Timeline:
-    """What was done, when, by the wall clock."""
+    """Times of all faults, by the wall clock."""
 
     entries: list[tuple[float, float, Fault]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -52,7 +52,7 @@ class Timeline:
             self.entries.append((began, time.time(), fault))
 
     def within(self, kinds: set[tuple[str, str]], began: float, ended: float) -> bool:
-        """Whether one of these faults, by kind and target, was there at some time in between."""
+        """Whether one of these faults, by kind and target, was active at some time in between."""
         with self.lock:
             return any(
                 (fault.kind, fault.target) in kinds and since <= ended and until >= began
@@ -100,12 +100,12 @@ class Episode:
         return Links(plans, f"{self.seed}/links", self.folder / "links.log")
 
     def key(self, name: str) -> str:
-        """Makes a key; returns the public one."""
+        """Creates a key; returns the public key."""
         words = [self.programs.ropewalk, "keygen", self.folder / f"{name}.key"]
         return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
 
     def reach(self, name: str, server: str) -> list[str | Path]:
-        """How a near program reaches a far one."""
+        """Options by which a near program reaches a far one."""
         to = ",".join(f"{far_address(link)}:{PORTS[server]}" for link in self.address)
         words = ["--to", to, "--peer", self.public[server], "--key", self.folder / f"{name}.key"]
         if self.by_name or name == "messages":
@@ -135,7 +135,7 @@ class Episode:
             ("messages", near, [messages, "run", *self.reach("messages", "echo")], True),
         ]
         services = {name: Service(name, host, words, self.folder, ends) for name, host, words, ends in rows}
-        # `recv` ends when nothing can be written, and says so.
+        # `recv` ends with an error when nothing can be written.
         services["recv"].may_end = lambda: time.time() < self.disk_full_until
         return services
 
@@ -163,7 +163,7 @@ class Episode:
         self.began = time.time()
 
     def save(self) -> None:
-        """What is needed to look into it later."""
+        """The data that a later analysis needs."""
         document: dict[str, Any] = {
             "seed": self.seed,
             "links": [{key: plan[key] for key in ("rate", "delay", "loss")} for plan in self.plans],
@@ -179,14 +179,14 @@ class Episode:
     # Faults.
 
     def inflict(self, fault: Fault) -> None:
-        """Does one, on a thread of its own, and undoes it."""
+        """Runs one fault on a separate thread, and undoes it."""
         began = time.time()
         act = getattr(self, "fault_" + fault.kind.replace("-", "_"))
         act(fault)
         self.timeline.note(began, fault)
 
     def hold(self, what: str, target: str, by: int) -> int:
-        """How many faults of a kind concern a target now: the last one undoes it."""
+        """Number of active faults of a kind on a target: the last one undoes it."""
         with self.lock:
             count = self.holds.get((what, target), 0) + by
             self.holds[what, target] = count
@@ -281,7 +281,7 @@ class Episode:
             filler.unlink(missing_ok=True)
 
     def leave(self) -> None:
-        """Takes away what belongs to this process."""
+        """Removes everything that belongs to this process."""
         self.links.stop()
         subprocess.run(["umount", "--lazy", self.inbox], check=False)
         for plan in self.plans:

@@ -11,14 +11,14 @@ KILLED = (*SERVICES, "send")
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong, `at` seconds after the faults begin, for so many `seconds`."""
+    """A fault, `at` seconds after the faults begin, for `seconds`."""
 
     at: float
     kind: str
     target: str
     seconds: float
     share: float = 0.0
-    """Share of the packets that it concerns, or which variant of the fault it is."""
+    """Share of the packets that it affects, or the variant of the fault."""
 
     def shown(self) -> str:
         return f"{self.kind} {self.target} for {self.seconds:.2f} s"
@@ -29,14 +29,14 @@ class Fault:
 
 @dataclass(frozen=True)
 class Kind:
-    """How long a fault of this kind lasts, and what it may concern."""
+    """How long a fault of this kind lasts, and its possible targets."""
 
     name: str
     seconds: tuple[float, float]
     on_links: bool
     targets: tuple[str, ...] = ()
     together: bool = False
-    """May concern all links at once."""
+    """May affect all links at once."""
     shares: tuple[float, float] = (0.0, 0.0)
 
 

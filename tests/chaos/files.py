@@ -13,7 +13,7 @@ from hosts import Host
 
 LARGEST = 8_000_000
 RETRY = "20 s"
-"""For how long `send` itself goes on when the receiver does not answer."""
+"""How long `send` itself retries when the receiver does not answer."""
 
 
 def digest(path: Path) -> str:
@@ -42,17 +42,17 @@ class Attempt:
 
 @dataclass
 class Files:
-    """A worker that sends one thing after the other."""
+    """A worker that sends one item after the other."""
 
     host: Host
     words: list[str | Path]
-    """The command line; what is to be sent comes after the second word."""
+    """The command line; the item to send is inserted after the second word."""
     outbox: Path
     inbox: Path
     log: Path
     seed: str
     defect: bool = False
-    """Changes every file before it is compared: the check is to find it."""
+    """Changes every file before the comparison: the check must find it."""
     done: int = 0
     bytes: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -88,7 +88,7 @@ class Files:
             (folder / f"{index}").write_bytes(source.randbytes(size))
 
     def send(self, name: str) -> bool:
-        """Until it succeeds; `false` if it is given up before."""
+        """Sends until it succeeds; `False` if it is given up before."""
         while not self.given_up.is_set():
             began = time.time()
             with self.log.open("ab") as log:
@@ -104,7 +104,7 @@ class Files:
         return False
 
     def give_up(self) -> None:
-        """The time is over."""
+        """Ends the worker when the time is over."""
         self.given_up.set()
         if self.process:
             self.process.kill()

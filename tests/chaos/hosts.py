@@ -52,7 +52,7 @@ class Host:
         self.name = name
 
         def make() -> int:
-            check(LIBC.unshare(CLONE_NEWNET), "cannot make a network namespace")
+            check(LIBC.unshare(CLONE_NEWNET), "cannot create a network namespace")
             return os.open("/proc/thread-self/ns/net", os.O_RDONLY)
 
         self.handle = aside(make)
@@ -77,7 +77,7 @@ class Host:
             raise OSError(f"host {self.name}: `ip {' '.join(words)}`: {done.stderr.strip()}")
 
     def tun(self, device: str, address: str) -> int:
-        """Makes a TUN device with an address (with its prefix length); returns the file to read packets from."""
+        """Creates a TUN device with an address (with its prefix length); returns the file to read packets from."""
 
         def make() -> int:
             check(LIBC.setns(self.handle, CLONE_NEWNET), "cannot enter a network namespace")

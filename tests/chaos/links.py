@@ -1,7 +1,7 @@
 """The links between two hosts, each with a NAT at the near end: a program that moves packets between TUN devices.
 
 It is started by `Links` with two files for each link, reads one JSON command per line on standard input, and answers
-`{"ask": "counts"}` with one line on standard output. It knows nothing of what the packets carry.
+`{"ask": "counts"}` with one line on standard output. It does not inspect the content of packets.
 """
 
 import heapq
@@ -45,7 +45,7 @@ def header_checksum(packet: bytearray) -> None:
 
 
 class Nat:
-    """Rewrites the near end's address and port, as a translator of addresses at home does."""
+    """Rewrites the near end's address and port, as a home router does."""
 
     def __init__(self) -> None:
         self.outside: dict[bytes, bytes] = {}
@@ -54,7 +54,7 @@ class Nat:
         self.address = FIRST_ADDRESS
 
     def rebind(self, new_address: bool) -> None:
-        """Forgets all mappings: what is sent from now on comes from other ports, or from another address as well."""
+        """Forgets all mappings: later packets have other source ports, or another source address as well."""
         self.outside.clear()
         self.inside.clear()
         if new_address:
@@ -89,7 +89,7 @@ class Way:
 
 @dataclass
 class Link:
-    """What a link does to packets now. Shares are probabilities per packet."""
+    """The present effects of a link on packets. Shares are probabilities per packet."""
 
     rate: float
     delay: float
@@ -104,7 +104,7 @@ class Link:
 
 
 class Network:
-    """All links, and the packets on their way."""
+    """All links, and the packets in transit."""
 
     def __init__(self, links: list[Link], seed: str) -> None:
         self.links = links
@@ -212,7 +212,7 @@ class Network:
 
 
 class Links:
-    """The program above, as its starter sees it."""
+    """Starts and controls the program above."""
 
     def __init__(self, links: list[dict[str, Any]], seed: str, log: Path) -> None:
         files = [file for link in links for file in (link["near"], link["far"])]

@@ -1,4 +1,4 @@
-"""The programs that run during an episode, and what is done to them."""
+"""The programs that run during an episode, and the faults that affect them."""
 
 import os
 import signal
@@ -18,22 +18,22 @@ STOP_S = 10.0
 
 @dataclass
 class Service:
-    """A program that is started again whenever it was killed."""
+    """A program that is restarted after each kill."""
 
     name: str
     host: Host
     words: list[str | Path]
     folder: Path
     ends_with_input: bool = False
-    """Ends by itself, with a last word, when its input ends; others take SIGTERM."""
+    """Whether it ends by itself, with a final message, when its input ends; other programs get SIGTERM."""
     may_end: Callable[[], bool] = lambda: False
-    """Whether it may have ended by itself just now. It is then started again, as a service manager would."""
+    """Whether it may have ended by itself just now. It is then restarted, as a service manager would do."""
     restarts: int = 0
     process: subprocess.Popen[bytes] | None = None
     kills: list[float] = field(default_factory=list)
     """When it was killed, by the wall clock."""
     unexpected: list[str] = field(default_factory=list)
-    """How it ended though nobody had killed it."""
+    """How it ended without having been killed."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     wanted: bool = False
 
@@ -52,7 +52,7 @@ class Service:
             self.wanted = True
 
     def kill(self) -> None:
-        """SIGKILL; it is not started again by this."""
+        """Sends SIGKILL; does not restart the program."""
         with self.lock:
             if self.process and self.process.poll() is None:
                 self.wanted = False
@@ -66,7 +66,7 @@ class Service:
                 self.process.send_signal(number)
 
     def watch(self) -> None:
-        """Notes it if the program has ended by itself, or starts it again if that was to be expected."""
+        """Records that the program has ended by itself, or restarts it if that was expected."""
         with self.lock:
             if not self.wanted or not self.process or self.process.poll() is None:
                 return
@@ -87,7 +87,7 @@ class Service:
             return None
 
     def finish(self, until: float) -> str:
-        """Lets it end; says what was wrong with that."""
+        """Ends it; returns what was wrong with its end."""
         process = self.process
         if not process or process.poll() is not None:
             return ""

@@ -19,7 +19,7 @@ WORKERS = 3
 BLOCK = 1 << 16
 LARGEST = 2_000_000
 IDLE_S = 60.0
-"""A connection on which nothing happens for so long counts as hung."""
+"""A connection without progress for this long counts as hung."""
 
 
 def content(name: str, size: int) -> bytes:
@@ -31,7 +31,7 @@ def say(**document: object) -> None:
 
 
 class Wrong(Exception):
-    """Bytes that nobody has sent."""
+    """The connection carried bytes that were not sent."""
 
 
 async def read_checked(reader: asyncio.StreamReader, expected: bytes) -> None:
@@ -71,7 +71,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, defe
 
 
 async def drop(sending: asyncio.Task[None] | None) -> None:
-    """Ends what still sends on a connection that is over; how that ends is of no interest any more."""
+    """Ends the sender of a connection that is over; its result no longer matters."""
     if sending:
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
@@ -140,7 +140,7 @@ async def run(socks: int, port: int, seed: str) -> None:
 
 
 async def listen(port: int, defect: bool) -> None:
-    """Every answer of a defective server has one wrong bit: the check is to find it."""
+    """Every answer of a defective server has one wrong bit: the check must find it."""
     server = await asyncio.start_server(lambda reader, writer: serve(reader, writer, defect), "127.0.0.1", port)
     async with server:
         say(outcome="ready", side="server")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the examples of README.md and docs/**/*.md, so that a page cannot go stale.
 
-A page is a story: its blocks run in order, in one fresh directory that holds a copy of `scenarios/`
-and `papers/`, and what one block writes the next may read.
+The blocks of a page run in order, in one fresh directory that holds a copy of `scenarios/` and `papers/`.
+A block may read files that an earlier one wrote.
 
     ```sh            every line that begins with `ropewalk` runs and must exit with status 0
     ```sh exit=2     ... must exit with that status (a page about error messages)
@@ -30,7 +30,7 @@ TIMEOUT_S = 300
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its flags, where its first line stands, its text."""
+    """A fenced block: its language, its flags, the number of its first line, its text."""
 
     language: str
     flags: tuple[str, ...]
@@ -75,13 +75,13 @@ def commands_of(block):
 
 
 def expected_status(block):
-    """The exit status that the page promises."""
+    """The exit status that the page states."""
     promised = [flag.removeprefix("exit=") for flag in block.flags if flag.startswith("exit=")]
     return int(promised[0]) if promised else 0
 
 
 class Page:
-    """Runs the examples of one page and collects what went wrong."""
+    """Runs the examples of one page and collects the failures."""
 
     def __init__(self, path, binary, python):
         self.path, self.python = path, python

@@ -8,7 +8,7 @@ import pytest
 
 RUNNER = Path(__file__).with_name("run_examples.py")
 
-# Stands where the command would: it succeeds, fails with the status it is told, or needs a file.
+# Replaces the command: it succeeds, fails with the given status, or needs a file.
 COMMAND = """#!/bin/sh
 case "$1" in
   run) exit "${2:-0}" ;;
@@ -19,7 +19,7 @@ esac
 
 
 def run_page(directory, text, *options):
-    """Runs the runner over one page; returns its exit status and what it said."""
+    """Runs the runner over one page; returns its exit status and output."""
     binary, page = directory / "ropewalk", directory / "page.md"
     binary.write_text(COMMAND)
     binary.chmod(0o755)

@@ -20,7 +20,7 @@ PATIENCE_S = 60
 
 
 def find() -> str | None:
-    """The browser's executable: ``$CHROMIUM``, or what the system calls it."""
+    """The browser's executable: ``$CHROMIUM``, or the system's name for it."""
     names = [os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"]
     return next((path for path in map(shutil.which, filter(None, names)) if path), None)
 
@@ -72,7 +72,7 @@ class Browser:
         return json.loads(message)
 
     def call(self, method: str, session: str | None = "", **params: object) -> dict:
-        """Sends one command and waits for its answer; events that come meanwhile are kept."""
+        """Sends one command and waits for its answer; events that arrive meanwhile are kept."""
         self.count += 1
         message = {"id": self.count, "method": method, "params": params}
         if session is not None:

@@ -1,7 +1,7 @@
 """Fills the report template: the rule that the Rust writer follows, in thirty lines of Python.
 
 A placeholder is the whole comment, for example ``/*REPORT_CSS*/``. All of them are replaced in one
-pass over the template, so that text which came in with the data can never be taken for a placeholder.
+pass over the template, so that text in the data can never be mistaken for a placeholder.
 """
 
 from __future__ import annotations

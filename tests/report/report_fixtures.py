@@ -1,4 +1,4 @@
-"""Reports made of plain formulas. They look like results but come from no simulation: fixtures only."""
+"""Fixtures: reports made from simple formulas. They look like results but come from no simulation."""
 
 from __future__ import annotations
 

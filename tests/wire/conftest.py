@@ -1,4 +1,4 @@
-"""The engine's codec as a command: `cargo build -p ropewalk-engine --example wire` makes it."""
+"""The engine's codec as a command: `cargo build -p ropewalk-engine --example wire` builds it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def wire() -> Path:
 
 @pytest.fixture(scope="session")
 def emitted(wire: Path) -> list[tuple[str, bytes]]:
-    """What each packet of the engine is, and its bytes."""
+    """A description of each packet of the engine, and its bytes."""
     done = subprocess.run([wire, "emit"], check=True, capture_output=True, text=True)
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert len(rows) > 100
@@ -32,7 +32,7 @@ def emitted(wire: Path) -> list[tuple[str, bytes]]:
 
 @pytest.fixture(scope="session")
 def understood(wire: Path):
-    """What the engine makes of packets: the bytes that it would have sent, and how it reads them."""
+    """The engine's reading of packets, and the bytes that it would have sent for them."""
 
     def read(packets: list[bytes]) -> list[tuple[bytes | None, str]]:
         lines = "".join(packet.hex() + "\n" for packet in packets)

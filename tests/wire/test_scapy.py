@@ -1,4 +1,4 @@
-"""The engine's codec against scapy's, which others wrote: both ways, byte by byte."""
+"""The engine's codec compared with scapy's, an independent one: in both directions, byte by byte."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scapy.packet import NoPayload, Packet, Padding
 Understood = Callable[[list[bytes]], list[tuple[bytes | None, str]]]
 
 
-# Chunks that end with a parameter, whose padding scapy counts: that may be done, but need not.
+# Chunks that end with a parameter, whose padding scapy counts in the length: permitted but not required.
 OF_PARAMETERS = (
     sctp.SCTPChunkInit,
     sctp.SCTPChunkInitAck,
@@ -26,13 +26,13 @@ MISREAD = {"FORWARD_TSN", "I_FORWARD_TSN"}
 
 
 def sealed(packet: bytes) -> bytes:
-    """The packet with the checksum that scapy finds right."""
+    """The packet with the checksum that scapy computes."""
     blank = packet[:8] + bytes(4) + packet[12:]
     return packet[:8] + sctp.crc32c(blank).to_bytes(4, "big") + packet[12:]
 
 
 def forget(part: Packet) -> None:
-    """Lets scapy forget the bytes that it has read, and all lengths: it must find them again."""
+    """Clears the bytes that scapy has read, and all lengths, so that it must compute them again."""
     while not isinstance(part, NoPayload):
         part.raw_packet_cache = None
         if not (isinstance(part, OF_PARAMETERS) and part.len % 4):
@@ -47,7 +47,7 @@ def forget(part: Packet) -> None:
 
 
 def rebuilt(packet: bytes) -> bytes:
-    """What scapy makes of a packet that it has taken apart."""
+    """The packet as scapy encodes it after decoding."""
     parts = sctp.SCTP(packet)
     forget(parts)
     again = bytes(parts)
@@ -114,7 +114,7 @@ def test_scapy_reads_the_same_numbers(emitted: list[tuple[str, bytes]]) -> None:
 
 
 def from_scapy() -> list[tuple[str, Packet]]:
-    """Packets that scapy makes, and what the engine's reading of them must name."""
+    """Packets that scapy builds, and text that the engine's reading of them must contain."""
     address = sctp.SCTPChunkParamIPv4Addr(addr="192.0.2.9")
     address6 = sctp.SCTPChunkParamIPv6Addr(addr="2001:db8::9")
     init = {"init_tag": 7, "a_rwnd": 5000, "n_out_streams": 3, "n_in_streams": 4, "init_tsn": 9}

@@ -1,4 +1,4 @@
-"""What Wireshark's dissector says to the packets that the engine makes."""
+"""Wireshark's dissector reads the packets of the engine without complaint."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 TSHARK = shutil.which("tshark")
 pytestmark = pytest.mark.skipif(TSHARK is None, reason="tshark is not installed")
 
-# Packets without anything below SCTP.
+# Packets without a layer below SCTP.
 LINKTYPE_SCTP = 248
 FIELDS = ["sctp.checksum.status", "sctp.chunk_type", "_ws.malformed", "_ws.expert.message"]
 GOOD = "1"
 
-# Remarks on what a sender may do.
+# Remarks on behaviour that is permitted.
 HARMLESS = {
     "",
     "Retransmitted TSN",
@@ -78,7 +78,7 @@ def test_every_packet_is_sound_and_its_checksum_good(
         assert malformed == "", f"{told}: {remark}"
         assert remark in HARMLESS, told
         if what == "ERROR":
-            # It looks into the chunk that an ERROR shows, too.
+            # It also parses the chunk that an ERROR quotes.
             assert types.split(",")[0] == "9", told
         elif what != "association":
             assert types == TYPES[what], told

@@ -1,9 +1,9 @@
-// Brings series with their own x values onto one common x axis, as the chart library wants them.
+// Merges series with different x values onto one x axis, as the chart library requires.
 (function (rw) {
   "use strict";
   const { isNumber } = rw.format;
 
-  // Points of one series in ascending x. What a logarithmic axis cannot show becomes a gap.
+  // Points of one series in ascending x. Values that a logarithmic axis cannot show become gaps.
   function points(series, logX, logY) {
     const pairs = [];
     for (let i = 0; i < series.x.length; i += 1) {
@@ -19,7 +19,7 @@
   /**
    * Merges `list` of `{x, y}` into `[xs, ys, ys, …]`, a k-way merge.
    *
-   * A series may have several points at one x (a step, a vertical line): that x then stands as often in `xs`.
+   * A series may have several points at one x (a step, a vertical line): that x then occurs as often in `xs`.
    * `undefined` marks "this series has no point here" and is drawn through, `null` is a gap of the data itself.
    */
   function align(list, logX, logY) {

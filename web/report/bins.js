@@ -1,12 +1,12 @@
-// Rates over stretches that hold several round trips and a fair number of packets: a rate over less is mostly noise.
+// Rates over intervals of several round trips and enough packets: rates over shorter intervals are mostly noise.
 (function (rw) {
   "use strict";
   const { isNumber } = rw.format;
   const ROUND_TRIPS = 4;
   const PACKETS = 40;
-  // A curve wants so many points, however long the stretches ought to be.
+  // Minimum number of points of a curve, regardless of the desired interval.
   const POINTS = 50;
-  // What carries less of the whole does not decide how smooth the rest is.
+  // Paths with a smaller share of the data do not affect the interval.
   const MINOR = 0.02;
 
   const list = (value) => (Array.isArray(value) ? value : []);
@@ -21,7 +21,7 @@
     return Math.max(0, ...waits.filter(isNumber));
   }
 
-  /** How many samples of each of `runs` make a stretch, the same for all. */
+  /** The number of samples in an interval, the same for all of `runs`. */
   function samples(runs) {
     const counts = runs.map((run) => {
       const time = list(run.series && run.series.time_s);
@@ -33,13 +33,13 @@
     return Math.max(1, ...counts);
   }
 
-  /** The end of each stretch of `count` samples. */
+  /** The end of each interval of `count` samples. */
   function ends(time, count) {
     const all = list(time);
     return all.filter((_, i) => (i + 1) % count === 0 || i === all.length - 1);
   }
 
-  /** The mean of `values` over each stretch: samples are equally long, so that it is the rate over all of it. */
+  /** The mean of `values` over each interval: samples are equally long, so this is the rate over the interval. */
   function means(values, count) {
     const all = list(values);
     const out = [];
@@ -50,7 +50,7 @@
     return out;
   }
 
-  /** Says how long a stretch is. */
+  /** Describes the length of an interval. */
   function note(runs, count) {
     const time = list(runs[0] && runs[0].series && runs[0].series.time_s);
     if (time.length < 2) return null;

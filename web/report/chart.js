@@ -15,7 +15,7 @@
   const ZOOM_EVENTS = ["mousedown", "mouseup", "dblclick"];
   const PRINT_WIDTH = 660;
   const PX_OF_CHAR = 7;
-  // What the y axis and the margin take of a chart's width, about.
+  // Approximate width of the y axis and the margin.
   const AXIS_ROOM = 75;
   // Every chart on the page, with its description.
   const live = new Map();
@@ -30,7 +30,7 @@
     return largest;
   }
 
-  // Marks of their own need room at both ends; a line may touch the frame; time that begins near 0 begins at 0.
+  // Markers need space at both ends; a line may touch the frame; a time axis that begins near 0 begins at 0.
   function rangeX(spec, xs) {
     const roomy = spec.series.some((s) => s.style === "points" || s.style === "bars" || s.marker) && !spec.x.tight;
     const barred = spec.series.some((s) => s.style === "bars");
@@ -45,7 +45,7 @@
     };
   }
 
-  // The ends of the data with a little room, not the full decades around them.
+  // The range of the data with a small margin, not the full decades around it.
   function rangeLog(u, min, max) {
     if (min === null || max === null) return [1, 10];
     return [min / 1.25, max * 1.25];
@@ -83,7 +83,7 @@
     return { ...common, size: axisWidth, space: 34, gap: 6 };
   }
 
-  // Words that would run into each other lean; where even leaning ones would, they stand upright.
+  // Labels that would overlap are slanted; if slanted ones would overlap too, they are vertical.
   function wordy(words) {
     const longest = Math.max(...words.map((word) => PX_OF_CHAR * String(word).length));
     const angle = (u) => {

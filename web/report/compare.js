@@ -1,8 +1,8 @@
-// Several runs: side by side in a table, laid over each other in charts, and any one of them in full.
+// Several runs: side by side in a table, overlaid in charts, and each of them in full.
 (function (rw) {
   "use strict";
   const { h, svg } = rw.dom;
-  // More lines than this at first hide each other; the reader can switch on the rest.
+  // Number of lines shown at first: more would hide each other; the reader can switch on the rest.
   const SHOWN_AT_FIRST = 6;
 
   const OVERLAYS = [
@@ -86,7 +86,7 @@
       known ? h("span", { class: "unit" }, `${percent(one.low)} to ${percent(one.high)}`) : null);
   }
 
-  // Each run beside one of them, seed by seed.
+  // Each run compared with a reference, seed by seed.
   function pairedTable(pairs) {
     const caption = `Beside ${pairs[0].reference}, seed by seed`;
     return [h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },

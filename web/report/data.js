@@ -7,7 +7,7 @@
     return document.getElementById("report-data").textContent;
   }
 
-  /** The report document. Throws with a plain sentence when it is not one this page understands. */
+  /** The report document. Throws an error with a readable message if the page does not support it. */
   function load() {
     const report = JSON.parse(text());
     if (report.schema !== SCHEMA) {
@@ -22,7 +22,7 @@
     const url = URL.createObjectURL(new Blob([text()], { type: "application/json" }));
     const name = `${rw.dom.slugOf(report.title) || "ropewalk-report"}.json`;
     rw.dom.h("a", { href: url, download: name }).click();
-    // The browser takes the address before the click returns or shortly after; a minute is ample.
+    // The browser reads the address before the click returns or shortly after; a minute is enough.
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   }
 

@@ -1,4 +1,4 @@
-// Elements without HTML strings: whatever a scenario is called, it stays text.
+// Creates elements without HTML strings, so that names from a scenario always stay text.
 (function (rw) {
   "use strict";
   const SVG = "http://www.w3.org/2000/svg";

@@ -1,9 +1,9 @@
-// Figures of papers: what was printed, what the model says, what the simulator measured, in one frame.
+// Figures of papers: printed, modelled and simulated values in one chart.
 (function (rw) {
   "use strict";
 
-  // Where numbers come from is told by the mark: the paper's are hollow dots, the model is dashed,
-  // the simulator is solid, a peer implementation is dotted, a chosen limit is a ring. What they describe is told by colour.
+  // The mark shows the source of a number: the paper's are hollow dots, the model is dashed,
+  // the simulator is solid, a peer implementation is dotted, a chosen limit is a ring. The colour shows the subject.
   const MARKS = {
     paper: { dash: [2, 3], hollow: true, marker: true, size: 8, width: 1.25 },
     model: { dash: [7, 4] },
@@ -26,7 +26,7 @@
     return found;
   }
 
-  // With one subject, sources share nothing but the frame: each gets a colour of its own.
+  // With a single subject, each source gets its own colour.
   function colourOf(series, known) {
     if (known.length > 1) return rw.paint.look(known.indexOf(subject(series))).colour;
     return { paper: "--ink", model: "--series-4", simulated: "--series-1", peer: "--series-2" }[series.source] || "--series-3";
@@ -48,10 +48,10 @@
     };
   }
 
-  // Bars hide nothing of each other, and stand in the order given.
+  // Bars do not overlap, and keep the given order.
   const bars = (figure) => (figure.series || []).some((s) => s.style === "bars");
 
-  // What a logarithmic axis cannot show is at least counted.
+  // Points that a logarithmic axis cannot show are counted.
   function omitted(figure) {
     const gone = (scale, v) => scale === "log" && rw.format.isNumber(v) && v <= 0;
     let count = 0;

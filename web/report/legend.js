@@ -23,7 +23,7 @@
     return svg("svg", { class: "mark", viewBox: "0 0 26 14", width: 26, height: 14, "aria-hidden": "true", fill: "none" }, children);
   }
 
-  // `united`: values carry a unit and need the more room.
+  // `united`: values have a unit and need more space.
   function entry(series, index, united, toggle) {
     const value = h("span", { class: united ? "legend-value united" : "legend-value" });
     const button = h("button",

@@ -29,7 +29,7 @@
   const headline = [GOODPUT, SHARE, PEAK, DELAY];
   const comparison = [GOODPUT, SHARE, PEAK, BLOCKED, WAIT, DELAY_MEAN, DELAY, DISORDER, SPURIOUS];
 
-  // How a time per packet is spread.
+  // The distribution of a time per packet.
   const spread = (title, key, means) => ({
     title,
     metrics: [
@@ -77,7 +77,7 @@
     metric("lost_packets", "Lost", "count", null, "packets"),
   ];
 
-  /** For each of `values`, whether it is the best; nobody is when all are equal or only one is known. */
+  /** For each of `values`, whether it is the best; none is if all are equal or only one is known. */
   function best(values, better) {
     const numbers = values.filter(rw.format.isNumber);
     const winner = better === "high" ? Math.max(...numbers) : Math.min(...numbers);

@@ -1,8 +1,8 @@
-// What is drawn on the canvas beyond lines: bars in groups, markers, the shaded warm-up.
+// Canvas drawing other than lines: bars in groups, markers, the shaded warm-up.
 (function (rw) {
   "use strict";
 
-  // Colours tell series apart, dashes tell them apart without colour.
+  // Colours distinguish series; dashes distinguish them without colour.
   const COLOURS = 6;
   const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
 

@@ -3,7 +3,7 @@
   "use strict";
   const { h } = rw.dom;
 
-  // Verdicts fall into three classes; each has a sign, so that colour is never the only bearer.
+  // Verdicts fall into three classes; each has a sign, so that colour is never the only distinction.
   const CLASSES = [
     { name: "good", sign: "✓", match: /^(agrees|claim holds|holds|pass)/i },
     { name: "bad", sign: "✕", match: /^(claim fails|fails|fail)/i },
@@ -54,7 +54,7 @@
     return `${where}${values}${unit ? ` (${unit})` : ""}${change}`;
   }
 
-  // What stands below a row on demand: why, over how many seeds, without and with the guard.
+  // Details of a row on demand: the reason, the number of seeds, the values without and with the guard.
   function details(row) {
     const readings = (row.readings || []).length ? `Read as ${row.readings.join(", ")}` : null;
     return [row.reason, spread(row), beside(row), readings].filter(Boolean);

@@ -118,7 +118,7 @@
       h("pre", { tabindex: 0 }, h("code", null, run.scenario_toml)));
   }
 
-  /** Draws one run into `parent`; returns the charts, so that they can be taken down again. */
+  /** Draws one run into `parent`; returns the charts, so that they can be removed again. */
   function draw(parent, run) {
     parent.append(facts(run));
     const grid = h("div", { class: "charts" });

@@ -1,4 +1,4 @@
-// What the page tells a test about itself: charts drawn, points in each, errors seen, room taken.
+// The page's status for tests: charts drawn, points in each, errors, layout.
 // It is loaded first, so that it also sees the errors of every later script.
 window.ropewalkReport = { ready: false, charts: 0, points: [], errors: [], layout: null };
 

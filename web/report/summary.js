@@ -1,4 +1,4 @@
-// The text alternative of a chart: what its series span, as one sentence and as a table.
+// The text alternative of a chart: the ranges of its series, as one sentence and as a table.
 (function (rw) {
   "use strict";
   const { h } = rw.dom;

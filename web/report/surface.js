@@ -1,4 +1,4 @@
-// A quantity over two parameters, as a map: light is little, dark is much (the other way round by night).
+// A quantity over two parameters, as a map: light is little, dark is much (reversed in the dark theme).
 (function (rw) {
   "use strict";
   const { h } = rw.dom;
@@ -44,7 +44,7 @@
       if (!rw.format.isNumber(value)) return;
       ctx.fillStyle = colour(found.most > found.least ? (value - found.least) / (found.most - found.least) : 1);
       const [left, top] = [at.x(at.ex[i]), at.y(at.ey[j + 1])];
-      // A hair more than the cell, or seams show.
+      // Slightly larger than the cell, because seams would show otherwise.
       ctx.fillRect(left, top, at.x(at.ex[i + 1]) - left + 0.6, at.y(at.ey[j]) - top + 0.6);
     }));
   }

@@ -1,4 +1,4 @@
-// Light and dark: the system's wish, unless the reader chose otherwise.
+// Light and dark: the system's preference, unless the reader chose otherwise.
 // The choice is written to <html data-theme> before the body is parsed, so that nothing flashes.
 (function (rw) {
   "use strict";
@@ -28,7 +28,7 @@
     for (const listener of listeners) listener(current());
   }
 
-  // Whoever comes back to what the system wants follows the system again.
+  // A reader who chooses the system's preference follows the system again.
   function toggle() {
     const wanted = current() === "dark" ? "light" : "dark";
     chosen = (wanted === "dark") === system.matches ? null : wanted;

@@ -20,7 +20,7 @@
         below ? h("p", { class: "note" }, below) : null));
   }
 
-  // What belongs beside each headline figure of a single run.
+  // The note beside each headline figure of a single run.
   const BESIDE = {
     goodput_bps: ["flow_control_bound_bps", "rate", "physical limit"],
     "receive_buffer.max_bytes": ["receive_buffer.mean_bytes", "bytes", "mean"],

@@ -1,12 +1,12 @@
-// A tournament of schedulers: who is good everywhere, who wins where, and every match in figures.
+// A tournament of schedulers: the ranking, the winner of each match, and every match in figures.
 (function (rw) {
   "use strict";
   const { h } = rw.dom;
-  // Six colours tell schedulers apart; those behind are hollow, then small.
+  // Six colours distinguish schedulers; further ones are hollow, then small.
   const COLOURS = 6;
-  // Below this share of the best a cell has no colour left: what matters happens above it.
+  // Below this share of the best, a cell has no colour: the interesting values are above it.
   const FAINT = 0.4;
-  // More matches than this are not drawn one by one: nobody reads them.
+  // Above this number, matches are not drawn one by one.
   const MOST_MATCHES = 60;
 
   const MEASURES = [

@@ -1,4 +1,4 @@
-// Window limits: what they promise, whose they are, what came of them in simulation, and the curves behind.
+// Window limits: predicted throughput, limits per path, simulated results, and the curves.
 (function (rw) {
   "use strict";
   const { h } = rw.dom;

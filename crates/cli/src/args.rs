@@ -7,7 +7,7 @@ use ropewalk_scenario::{Override, Scenario, SchedulerName};
 
 use crate::failure::Failure;
 
-/// Which scenario, and what is changed in it.
+/// A scenario file and the changes to it.
 #[derive(Clone, Debug, Args)]
 pub struct FileArgs {
     /// Scenario file (TOML)
@@ -20,7 +20,7 @@ pub struct FileArgs {
     pub seed: Option<u64>,
 }
 
-/// The same with one scheduler.
+/// A scenario file, the changes to it, and a scheduler.
 #[derive(Clone, Debug, Args)]
 pub struct ScenarioArgs {
     #[command(flatten)]
@@ -31,20 +31,20 @@ pub struct ScenarioArgs {
 }
 
 impl FileArgs {
-    /// Reads and checks the scenario with all changes, and with `more` after those of `--set`.
+    /// Reads and checks the scenario with all changes. `more` is applied after the overrides of `--set`.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the scenario.
     pub fn load_with(&self, more: &[Override<'_>]) -> Result<Scenario, Failure> {
         let sets = self.sets.iter().map(|change| Override { option: "--set", change });
         let all: Vec<Override<'_>> = sets.chain(more.iter().copied()).collect();
         let mut scenario = Scenario::load_overridden(&self.scenario, &all)?;
-        // Not by an override: TOML's integers end where half of the seeds begin.
+        // The seed is not set by an override: TOML's integers end at 2^63, and seeds have 64 bits.
         scenario.transfer.seed = self.seed.unwrap_or(scenario.transfer.seed);
         Ok(scenario)
     }
 
-    /// The scenario's name for headings: the file name without its ending.
+    /// The scenario's name for headings: the file name without its extension.
     pub fn title(&self) -> String {
         let stem = self.scenario.file_stem().unwrap_or(self.scenario.as_os_str());
         stem.to_string_lossy().into_owned()
@@ -55,14 +55,14 @@ impl ScenarioArgs {
     /// Reads and checks the scenario with all changes.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the scenario.
     pub fn load(&self) -> Result<Scenario, Failure> {
         let name = self.scheduler.map(|name| format!("transfer.scheduler={name}"));
         let change = name.as_deref().map(|change| Override { option: "--scheduler", change });
         self.file.load_with(change.as_slice())
     }
 
-    /// The scenario's name for headings: the file name without its ending.
+    /// The scenario's name for headings: the file name without its extension.
     pub fn title(&self) -> String {
         self.file.title()
     }
@@ -78,13 +78,13 @@ impl ScenarioArgs {
     }
 }
 
-/// The command line as it could be typed again, for reports.
+/// The command line, quoted for a shell, for reports.
 pub fn command_line() -> String {
     let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
     std::iter::once("ropewalk".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// A word as a shell takes it.
+/// A word as a shell reads it, quoted if necessary.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+%@[]".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

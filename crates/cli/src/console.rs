@@ -1,14 +1,14 @@
-//! What a person at a terminal gets beside the data: notes on stderr, lines of a fitting width.
+//! Output for a person at a terminal beside the data: notes on stderr, and the width of lines.
 
 use core::fmt;
 use std::io::{IsTerminal, stderr, stdout};
 
-/// Where nobody says how wide lines may be.
+/// Width of lines if the terminal's is unknown.
 const WIDTH: usize = 100;
-/// Nothing can be laid out in less.
+/// Smallest width: no layout fits into less.
 const LEAST_WIDTH: usize = 40;
 
-/// Stderr, unless it shall be silent.
+/// Writes notes to stderr, unless `--quiet` is given.
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
     quiet: bool,
@@ -25,20 +25,20 @@ impl Console {
         self.quiet
     }
 
-    /// Says something that is no data.
+    /// Prints a note, which is not part of the data.
     pub fn note(self, text: impl fmt::Display) {
         if !self.quiet {
             eprintln!("{text}");
         }
     }
 
-    /// Whether somebody looks who may want to know how far a thing is.
+    /// Whether progress is shown: stderr is a terminal, and notes are not silenced.
     pub fn has_viewer(self) -> bool {
         !self.quiet && stderr().is_terminal()
     }
 }
 
-/// How many characters a line of the output may have: as many as the terminal shows, else 100.
+/// Characters per line of output: the width of the terminal, else 100.
 pub fn width() -> usize {
     let shown = terminal_size::terminal_size_of(stdout()).map(|(columns, _)| columns.0.into());
     shown.unwrap_or(WIDTH).max(LEAST_WIDTH)
@@ -66,7 +66,7 @@ pub fn wrapped(head: &str, text: &str, width: usize) -> String {
     out
 }
 
-/// The words of `text`; what follows a number belongs to it.
+/// The words of `text`; a number and the word after it form one word.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split(' ') {

@@ -1,4 +1,4 @@
-//! How a command can fail, and with which exit status.
+//! Failures of a command, and their exit statuses.
 
 use core::fmt;
 use std::process::ExitCode;
@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use ropewalk_lab::RunError;
 use ropewalk_scenario::ScenarioError;
 
-/// Why a command did not do what it was asked for.
+/// Why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The input is wrong; nothing was run or written.
     Input(String),
     /// The input was right, but the run failed or a result could not be written.
     Run(String),
-    /// A program that was run for the user ended with this status, and has said why itself.
+    /// A program that was run for the user ended with this status and has reported the reason itself.
     Status(u8),
 }
 
@@ -27,7 +27,7 @@ impl Failure {
         }
     }
 
-    /// Wrong input: what is wrong, and what would be right.
+    /// Wrong input: the problem, and a hint how to correct it.
     pub fn input(message: impl fmt::Display, help: impl fmt::Display) -> Self {
         Self::Input(format!("{message}\n = help: {help}"))
     }
@@ -36,7 +36,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Self::Input(text) | Self::Run(text)) = self else { return Ok(()) };
-        // What comes from the scenario brings its own heading, one per problem.
+        // Errors of a scenario have their own headings, one per problem.
         if text.starts_with("error:") { f.write_str(text) } else { write!(f, "error: {text}") }
     }
 }

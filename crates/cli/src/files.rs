@@ -1,4 +1,4 @@
-//! `--report` and `--out`: files beside what is printed.
+//! `--report` and `--out`: files that are written in addition to the printed output.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ pub struct OutputFiles {
     out: Option<PathBuf>,
 }
 
-/// Files that can be written, as far as can be told beforehand.
+/// Output files whose paths have been checked as far as possible.
 #[derive(Clone, Debug)]
 pub struct CheckedFiles {
     console: Console,
@@ -42,10 +42,10 @@ pub struct CheckedFiles {
 }
 
 impl OutputFiles {
-    /// Finds what is wrong before anything runs.
+    /// Checks the paths before anything runs.
     ///
     /// # Errors
-    /// An ending that says no format, or a directory that is not there.
+    /// An extension that names no format, or a directory that does not exist.
     pub fn check(&self, console: Console) -> Result<CheckedFiles, Failure> {
         self.report.as_deref().map_or(Ok(()), check_report)?;
         let out = self.out.as_ref().map(|path| with_format(path)).transpose()?;
@@ -60,10 +60,10 @@ fn with_format(path: &Path) -> Result<(PathBuf, SeriesFormat), Failure> {
     Ok((path.to_owned(), format))
 }
 
-/// Finds what is wrong with the place of a report before anything runs.
+/// Checks the path of a report before anything runs.
 ///
 /// # Errors
-/// An ending that is not HTML's, or a directory that is not there.
+/// An extension other than that of HTML, or a directory that does not exist.
 pub fn check_report(path: &Path) -> Result<(), Failure> {
     check_place("--report", path)?;
     if path.extension().is_some_and(|ending| ending == "html" || ending == "htm") {
@@ -73,10 +73,10 @@ pub fn check_report(path: &Path) -> Result<(), Failure> {
     Err(Failure::input(message, "end the file's name in .html"))
 }
 
-/// Writes a report whose place was checked.
+/// Writes a report whose path has been checked.
 ///
 /// # Errors
-/// If it cannot be written.
+/// The file cannot be written.
 pub fn save_report(path: &Path, report: &Report, console: Console) -> Result<(), Failure> {
     write_atomically(path, report.to_html().as_bytes())
         .map_err(|error| failed("--report", path, error))?;
@@ -84,10 +84,10 @@ pub fn save_report(path: &Path, report: &Report, console: Console) -> Result<(),
     Ok(())
 }
 
-/// Finds what is wrong with the place of a file before anything runs.
+/// Checks the path of a file before anything runs.
 ///
 /// # Errors
-/// It is a directory, or in one that is not there.
+/// The path is a directory, or lies in a directory that does not exist.
 pub fn check_place(option: &str, path: &Path) -> Result<(), Failure> {
     let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let wrong = if path.is_dir() {
@@ -107,7 +107,7 @@ impl CheckedFiles {
         self.report.is_some() || self.out.is_some()
     }
 
-    /// How much of the beginning is needed packet by packet.
+    /// How much of the start of the run is needed packet by packet.
     pub fn sequence(&self) -> Option<Duration> {
         self.report.as_ref().map(|_| SEQUENCE)
     }
@@ -115,10 +115,10 @@ impl CheckedFiles {
     /// Writes the files of one run.
     ///
     /// # Errors
-    /// If one cannot be written.
+    /// A file cannot be written.
     pub fn write_run(&self, title: String, scenario: &Scenario, run: &Run) -> Result<(), Failure> {
         if let Some((path, format)) = &self.out {
-            let series = run.series.as_ref().expect("series were asked for");
+            let series = run.series.as_ref().expect("series were requested");
             write_series(path, *format, series, &origin(scenario, run))
                 .map_err(|e| failed("--out", path, e))?;
         }
@@ -129,10 +129,10 @@ impl CheckedFiles {
         self.write_report(title, ReportKind::Run, fill)
     }
 
-    /// Writes the files of a comparison: the first run of each variant that did not fail.
+    /// Writes the files of a comparison: the first successful run of each variant.
     ///
     /// # Errors
-    /// If one cannot be written.
+    /// A file cannot be written.
     pub fn write_compared(
         &self,
         title: String,
@@ -155,17 +155,17 @@ impl CheckedFiles {
                 ReportRun::new(compared.label.clone(), compared.scenario.to_toml(), run)
             };
             report.runs = kept.map(one).collect();
-            // Numbers and text alone: this cannot fail.
+            // Cannot fail: the values are only numbers and text.
             report.paired =
                 paired.iter().filter_map(|pair| serde_json::to_value(pair).ok()).collect();
         };
         self.write_report(title, ReportKind::Compare, fill)
     }
 
-    /// Writes the report, if one is wanted.
+    /// Writes the report if `--report` was given.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// The file cannot be written.
     pub fn write_report(
         &self,
         title: String,
@@ -187,7 +187,7 @@ fn origin(scenario: &Scenario, run: &Run) -> SeriesOrigin {
     }
 }
 
-/// A file that could not be written.
+/// The failure for a file that could not be written.
 pub fn failed(option: &str, path: &Path, error: impl core::fmt::Display) -> Failure {
     Failure::Run(format!("{option} {} cannot be written: {error}", path.display()))
 }

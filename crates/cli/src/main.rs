@@ -1,7 +1,7 @@
 //! The `ropewalk` command.
 //!
-//! Data goes to stdout, everything else to stderr. The exit status is 0 when the thing is done, 1
-//! when the run failed, and 2 when the input was wrong and nothing was run or written.
+//! Data goes to stdout, everything else to stderr. The exit status is 0 on success, 1 when the run failed, and
+//! 2 when the input was wrong and nothing was run or written.
 
 mod args;
 mod commands;
@@ -30,7 +30,7 @@ use crate::failure::Failure;
     ropewalk run scenarios/wifi-lte.toml\n  \
     ropewalk compare scenarios/kuhn-2-200-45.toml\n  \
     ropewalk predict scenarios/wifi-lte.toml --json\n\n\
-    Exit status: 0 done, 1 the run failed, 2 the input is wrong.")]
+    Exit status: 0 success, 1 the run failed, 2 the input is wrong.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,

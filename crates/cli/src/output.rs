@@ -1,4 +1,4 @@
-//! Stdout, and nothing but data on it.
+//! Stdout, which carries nothing but data.
 
 use std::io::{ErrorKind, Write};
 
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 /// Writes `text` to stdout.
 ///
 /// # Errors
-/// If it cannot be written. A reader that went away, such as `head`, has what it wanted.
+/// It cannot be written. A reader that stops reading, such as `head`, is no error.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -23,7 +23,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Writes `document` to stdout as JSON.
 ///
 /// # Errors
-/// If it cannot be written.
+/// The document cannot be written.
 pub fn print_json(document: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(document)
         .map_err(|error| Failure::Run(format!("the result cannot be written as JSON: {error}")))?;

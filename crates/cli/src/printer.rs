@@ -1,6 +1,6 @@
-//! Quantities as people read them: Mbit/s, kB, ms. A kB is 1000 bytes.
+//! Quantities in units that people read: Mbit/s, kB, ms. A kB is 1000 bytes.
 
-/// Four digits that count: `2.590`, `25.90`, `259.0`, `2590`.
+/// Four significant digits: `2.590`, `25.90`, `259.0`, `2590`.
 fn digits(value: f64) -> String {
     let decimals = match value.abs() {
         v if v < 9.9995 => 3,
@@ -52,7 +52,7 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A number of things, in groups of three.
+/// A count, with digits in groups of three.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);

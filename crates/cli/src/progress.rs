@@ -1,4 +1,4 @@
-//! A progress bar on a terminal, for what takes longer than a second.
+//! A progress bar on a terminal, for tasks that take longer than a second.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -9,16 +9,16 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::console::Console;
 
-/// Nobody needs a bar for what is over before they look.
+/// Time before the bar appears: shorter tasks need none.
 const SILENT_FIRST: Duration = Duration::from_secs(1);
 const REDRAW: Duration = Duration::from_millis(100);
-/// How finely a share is kept.
+/// The resolution of a share.
 const PARTS: u64 = 1_000_000;
 
 const SHARES: &str = "{msg} {wide_bar} {percent}%, {elapsed}, {eta} left";
 const STEPS: &str = "{msg} {wide_bar} {pos}/{len}, {elapsed}, {eta} left";
 
-/// How far a thing is, told from any thread.
+/// The progress of a task, which any thread may report.
 #[derive(Debug)]
 pub struct Progress {
     total: u64,
@@ -27,29 +27,29 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing done of `total` things.
+    /// No task of `total` is done yet.
     pub const fn steps(total: u64) -> Self {
         Self { total, template: STEPS, done: AtomicU64::new(0) }
     }
 
-    /// Nothing done of a whole.
+    /// Nothing of a continuous task is done yet.
     pub const fn share() -> Self {
         Self { total: PARTS, template: SHARES, done: AtomicU64::new(0) }
     }
 
-    /// One more thing is done.
+    /// Reports one more finished task.
     pub fn step(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// This share of the whole is done, 0 to 1; what was done stays done.
+    /// Reports the finished share of the whole, 0 to 1; the share never decreases.
     pub fn tell(&self, share: f64) {
         self.done.fetch_max((share * PARTS as f64) as u64, Ordering::Relaxed);
     }
 }
 
-/// Does `work` on this thread. If somebody looks at stderr and it takes longer than a second, a
-/// bar shows how far it is.
+/// Does `work` on this thread. If stderr is a terminal and it takes longer than a second, a progress bar is
+/// shown.
 pub fn with_bar<T>(
     console: Console,
     label: &str,
@@ -63,7 +63,7 @@ pub fn with_bar<T>(
         let (over, wait) = channel::<()>();
         scope.spawn(move || draw_until_over(label, progress, &wait));
         let result = work();
-        // The other end sees this; it sees a panic of `work` in the same way.
+        // Closing the channel ends the drawing thread, also when `work` panics.
         drop(over);
         result
     })

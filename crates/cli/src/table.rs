@@ -1,6 +1,6 @@
 //! Tables of text.
 
-/// Rows of cells: the first column to the left, the others to the right.
+/// Rows of cells: the first column is left-aligned, the others right-aligned.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     headings: Vec<String>,
@@ -14,7 +14,7 @@ impl Table {
         Self { headings, rows: Vec::new() }
     }
 
-    /// Adds a row, of as many cells as there are headings.
+    /// Adds a row. It has as many cells as there are headings.
     pub fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.headings.len(), "a cell for each heading");
         self.rows.push(cells);
@@ -22,9 +22,8 @@ impl Table {
 
     /// The table as text, each row a line of at most `width` characters.
     ///
-    /// If it does not fit, headings that are wider than what stands below them take several lines;
-    /// then columns move together; what still does not fit goes into a further block below, with
-    /// the first column repeated.
+    /// If it does not fit, headings that are wider than their cells take several lines; then columns move
+    /// closer; remaining columns go into a further block below, which repeats the first column.
     pub fn text(&self, width: usize) -> String {
         let columns = |wrap: bool| -> Vec<Column> {
             (0..self.headings.len()).map(|i| self.column(i, wrap)).collect()
@@ -57,7 +56,7 @@ impl Table {
         let cells = self.rows.iter().map(|row| length(&row[index])).max().unwrap_or(0);
         let heading = &self.headings[index];
         let word = heading.split(' ').map(length).max().unwrap_or(0);
-        // The first column's heading stays in one line, as a title of the rows does.
+        // The first column's heading stays on one line, like the titles of the rows.
         let room = if index == 0 || !wrap { length(heading) } else { cells.max(word) };
         let mut lines: Vec<String> = Vec::new();
         for word in heading.split(' ') {
@@ -77,7 +76,7 @@ impl Table {
         let mut text = String::new();
         for number in 0..height {
             let cells = columns.iter().map(|column| {
-                // Headings stand on the rows, not under the ceiling.
+                // Headings of fewer lines are aligned at the bottom.
                 let above = height - column.lines.len();
                 number.checked_sub(above).map_or("", |line| column.lines[line].as_str())
             });
@@ -90,11 +89,11 @@ impl Table {
     }
 }
 
-/// A column as it will stand in the text.
+/// A column of the laid-out table.
 #[derive(Debug)]
 struct Column {
     index: usize,
-    /// Of its heading.
+    /// Lines of its heading.
     lines: Vec<String>,
     width: usize,
 }

@@ -7,14 +7,14 @@ use crate::failure::Failure;
 /// A key and its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vary {
-    /// As it was typed: `path.lte.rtt`.
+    /// The key as typed: `path.lte.rtt`.
     pub key: String,
-    /// As they were typed.
+    /// The values as typed.
     values: Vec<String>,
 }
 
 impl Vary {
-    /// Reads `key=v1,v2`. A comma inside of brackets or quotes separates nothing.
+    /// Reads `key=v1,v2`. A comma within brackets or quotes is not a separator.
     ///
     /// # Errors
     /// There is no key, or a value is empty.
@@ -32,13 +32,13 @@ impl Vary {
         Ok(Self { key: key.trim().to_owned(), values })
     }
 
-    /// For each value a label that names the key in full, and the override.
+    /// For each value, a label that names the key in full, and the override.
     pub fn changes(&self) -> impl Iterator<Item = (String, String)> {
         let label = |value: &str| format!("{} {}", self.key, unquoted(value));
         self.values.iter().map(move |value| (label(value), format!("{}={value}", self.key)))
     }
 
-    /// What of `label` is not the key, for a column that has the key as its heading.
+    /// The part of `label` after the key, for a column that has the key as its heading.
     pub fn value_of(&self, label: &str) -> String {
         label.replacen(&format!("{} ", self.key), "", 1)
     }

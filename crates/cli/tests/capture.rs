@@ -1,4 +1,4 @@
-//! `--capture` with a real transfer; tshark, where there is one, has to understand every packet.
+//! `--capture` with a real transfer; tshark, if installed, has to understand every packet.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use support::{Room, Server};
 
-/// What tshark makes of a file: one line per packet; none without tshark.
+/// The output of tshark for a file: one line per packet; `None` without tshark.
 fn dissected(file: &std::path::Path) -> Option<String> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).args(["-o", "sctp.checksum:CRC-32C", "-T", "fields"]);
@@ -49,7 +49,7 @@ fn both_ends_of_a_sealed_transfer_can_be_read_by_tshark() {
         for row in &rows {
             assert_eq!(row[1..3], ["127.0.0.1"; 2], "{row:?}");
             assert!(!row[0].is_empty() && !row[3].is_empty(), "{row:?}");
-            // 1: the checksum is right.
+            // 1 means that the checksum is right.
             assert_eq!((row[4], row[5]), ("1", ""), "{row:?}");
         }
         // INIT, INIT ACK, COOKIE ECHO, COOKIE ACK, DATA or I-DATA, SACK or NR-SACK.

@@ -6,7 +6,7 @@ use ropewalk_scenario::{Named, SchedulerName};
 use serde_json::Value;
 use support::{Room, scenario_names};
 
-/// Two seconds, or less where a thousand associations take their time.
+/// Two seconds, or less for the scenario with a thousand associations.
 fn short(name: &str) -> [&'static str; 2] {
     let duration = match name {
         "thousand.toml" => "transfer.duration=1.2 s",
@@ -15,7 +15,7 @@ fn short(name: &str) -> [&'static str; 2] {
     ["--set", duration]
 }
 
-/// Words of a command on an example, cut short and without a warm-up.
+/// Arguments of a command on an example, with a short duration and no warm-up.
 fn words<'a>(command: &'a str, path: &'a str, name: &str, more: &[&'a str]) -> Vec<&'a str> {
     let mut words = vec![command, path, "--set", "transfer.warmup=0 s"];
     words.extend(short(name));
@@ -66,8 +66,8 @@ fn predict_answers_for_every_example() {
                 assert!(number(&document, key) > 0.0, "{name}: {key}");
             }
             let bundle = number(&document["bundle"]["markov_bps"], "independent");
-            // The models let a window that just exceeds rate times delay fill the path (Eq 8): up to
-            // one packet per round trip and path more than the physical limit has.
+            // The models let a window that just exceeds rate times delay fill the path (Eq 8): up to one packet
+            // per round trip and path more than the physical limit permits.
             let paths = document["paths"].as_array().expect("paths");
             let slack: f64 = paths.iter().map(|path| 12_000.0 / number(path, "round_trip_s")).sum();
             let limit = number(&document, "flow_control_bound_bps");
@@ -291,7 +291,7 @@ fn the_number_of_threads_never_shows() {
     assert_eq!(of("1"), of("3"));
 }
 
-/// The document without what only tells how fast it ran.
+/// The document without the fields that depend on the speed of the machine.
 fn without_timing(document: &Value) -> String {
     let mut document = document.clone();
     let clear = |engine: &mut Value| {

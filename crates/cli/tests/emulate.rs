@@ -1,6 +1,6 @@
-//! `ropewalk emulate` with real packets. Needs Linux, root and /dev/net/tun; says so and passes without.
+//! `ropewalk emulate` with real packets. Needs Linux, root and /dev/net/tun; otherwise says so and passes.
 //!
-//! Programs on either side are this file again: the function `a_role_of_another_test` plays the part that
+//! The programs on both sides are this file again: the function `a_role_of_another_test` plays the role that
 //! the environment names.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "measures real time")]
@@ -19,7 +19,7 @@ use support::{Done, Room, can_emulate, lateness};
 
 const PORT: u16 = 7_000;
 
-/// This program in a role, as a line for a shell.
+/// A shell command that runs this program in a role.
 fn role(name: &str) -> String {
     let own = std::env::current_exe().expect("a path");
     format!(
@@ -44,7 +44,8 @@ fn a_role_of_another_test() {
     }
 }
 
-/// How long this program stands still in all, which no link is to blame for, goes to a file of that name, in nanoseconds.
+/// Writes how long this program was suspended in total, in nanoseconds, to a file of that name. Links do not
+/// cause these delays.
 fn note_stalls(name: &str) {
     const TICK: Duration = Duration::from_millis(1);
     let file = format!("stalls-{name}");
@@ -71,7 +72,7 @@ fn echo(socket: &UdpSocket) {
     }
 }
 
-/// Notes when packets come, until it is ended.
+/// Records when packets arrive, until it is ended.
 fn sink(socket: &UdpSocket) {
     let mut file = File::create("arrivals").expect("a file");
     let (mut room, start) = ([0; 2_000], Instant::now());
@@ -81,8 +82,8 @@ fn sink(socket: &UdpSocket) {
     }
 }
 
-/// A hundred packets, 20 ms apart; notes for each when it was sent and the time until its echo, in microseconds, or
-/// `lost`.
+/// Sends a hundred packets, 20 ms apart. Records for each when it was sent and the time until its echo, in
+/// microseconds, or `lost`.
 fn ping(socket: &UdpSocket) {
     let start = Instant::now();
     let mut back = vec![None; 100];
@@ -107,7 +108,7 @@ fn ping(socket: &UdpSocket) {
     fs::write("pings", sent.iter().zip(&back).map(line).collect::<String>()).expect("written");
 }
 
-/// Two thousand packets of 1000 bytes, IP and UDP headers included, 1 ms apart.
+/// Sends two thousand packets of 1000 bytes, IP and UDP headers included, 1 ms apart.
 fn flood(socket: &UdpSocket) {
     let start = Instant::now();
     for number in 0..2_000 {
@@ -116,7 +117,7 @@ fn flood(socket: &UdpSocket) {
         }
         socket.send(&[0; 972]).expect("sent");
     }
-    // What is still on its way is waited for, until nothing more has come for a while.
+    // Wait for packets in transit, until none has arrived for a while.
     let mut came = None;
     while came != fs::metadata("arrivals").ok().map(|file| file.len()) {
         came = fs::metadata("arrivals").ok().map(|file| file.len());
@@ -139,7 +140,7 @@ fn stats(room: &Room) -> Value {
     stats
 }
 
-/// For how long these roles stood still, in seconds.
+/// How long these roles were suspended, in seconds.
 fn stalls(room: &Room, roles: &[&str]) -> f64 {
     let of = |role: &&str| {
         let text = fs::read_to_string(room.file(&format!("stalls-{role}"))).expect("a number");
@@ -148,8 +149,9 @@ fn stalls(room: &Room, roles: &[&str]) -> f64 {
     roles.iter().map(of).sum()
 }
 
-/// How many packets the link let out. The sink has seen all of them, unless it or the emulator stood still: more than a socket's
-/// buffer takes come at once then.
+/// The number of packets that the link delivered. The sink has seen all of them, unless it or the emulator was
+/// suspended:
+/// then more packets arrive at once than a socket's buffer holds.
 fn came_out(room: &Room, figures: &Value, seen: usize) -> u64 {
     let up = &figures["paths"][0]["up"];
     let delivered = up["delivered_packets"].as_u64().expect("a number");
@@ -176,7 +178,7 @@ fn a_packet_takes_as_long_as_the_scenario_says() {
     let mut times: Vec<f64> = pings(&room).into_iter().filter_map(|(_, back)| back).collect();
     assert_eq!(times.len(), 100, "{times:?}");
     times.sort_by(f64::total_cmp);
-    // 128 bytes take 0.1 ms each way at 10 Mbit/s. Nothing is ever early.
+    // 128 bytes take 0.1 ms each way at 10 Mbit/s. No packet may be early.
     let least = 0.080 + 2.0 * 128.0 * 8.0 / 10e6;
     assert!(times[0] >= least, "{} s", times[0]);
     let slack = lateness(&stats(&room)) + stalls(&room, &["ping", "echo"]);
@@ -190,7 +192,7 @@ fn a_link_carries_its_rate_and_no_more() {
     }
     let room = Room::new("emulate-rate");
     let scenario = "[[path]]\nrate = \"4 Mbit/s\"\nrtt = \"20 ms\"\nqueue = \"600 packets\"\n";
-    // 8 Mbit/s into 4.
+    // 8 Mbit/s into a link of 4.
     emulate(&room, scenario, "sink", "flood");
     let text = fs::read_to_string(room.file("arrivals")).expect("arrivals");
     let at = |line: &str| line.split(' ').next().and_then(|word| word.parse::<f64>().ok());
@@ -201,7 +203,7 @@ fn a_link_carries_its_rate_and_no_more() {
     let full = up["dropped"]["full"].as_u64().expect("a number");
     let out = came_out(&room, &figures, arrivals.len());
     assert_eq!(out + full, 2_000, "{up}");
-    // The last six hundred were in the queue together, and nobody had to be in time with others.
+    // The last six hundred packets were in the queue together, so the timing of the roles does not affect them.
     let (from, to) = (arrivals.len() - 560, arrivals.len() - 60);
     let rate = (to - from) as f64 * 8_000.0 / (arrivals[to] - arrivals[from]);
     assert!(full > 0, "{up}");
@@ -239,7 +241,7 @@ fn losses_and_outages_are_those_of_the_scenario() {
     let gone: Vec<usize> = (0..100).filter(|number| pings[*number].1.is_none()).collect();
     let (first, last) = (gone[0], gone[gone.len() - 1]);
     assert_eq!(last - first, gone.len() - 1, "in one piece: {gone:?}");
-    // Half a second; but for the way between, and what a busy machine adds to that.
+    // Half a second, plus the delay between the programs and what a busy machine adds.
     let (figures, at) = (stats(&room), |number: usize| pings[number].0);
     let slack = 0.030 + lateness(&figures) + stalls(&room, &["ping", "echo"]);
     assert!(first > 0 && at(first) <= 1.0 + slack, "{pings:?}");
@@ -302,7 +304,7 @@ fn sleepers(room: &Room, mark: &str) -> Child {
     child
 }
 
-/// Waits until so many programs sleep for `mark` seconds.
+/// Waits until this many programs sleep for `mark` seconds.
 fn await_sleepers(mark: &str, wanted: usize) {
     let until = Instant::now() + Duration::from_secs(20);
     let is_one = |line: &[u8]| line == format!("sleep\0{mark}\0").as_bytes();
@@ -337,7 +339,7 @@ fn nothing_is_left_behind_however_it_ends() {
     await_sleepers("4711.25", 0);
     assert_eq!(links(), before);
 
-    // A polite end is passed on, and the command's answer is ours.
+    // SIGTERM is passed on to the command, and its exit status is returned.
     let mut asked = sleepers(&room, "4712.25");
     let kill = Command::new("kill").arg(asked.id().to_string()).status().expect("`kill`");
     assert!(kill.success());

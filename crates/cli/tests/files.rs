@@ -48,7 +48,7 @@ fn a_report_holds_the_run_with_series_and_sequence() {
     let arrivals = run["sequence"]["paths"][0]["time_s"].as_array().expect("arrivals");
     assert!(arrivals.len() > 100);
     assert!(arrivals.iter().all(|at| at.as_f64().expect("a time") < 5.0), "the first seconds only");
-    // What is kept of the scenario gives the same run again.
+    // The recorded scenario reproduces the run.
     fs::write(room.file("again.toml"), run["scenario_toml"].as_str().expect("text"))
         .expect("a file");
     let again = room.ropewalk(&["run", "again.toml", "--json"]).good().json("ropewalk.run/1");

@@ -1,4 +1,4 @@
-//! What `--help` shows works.
+//! The examples of `--help` work.
 
 mod support;
 
@@ -19,7 +19,7 @@ fn commands(room: &Room) -> Vec<String> {
     names
 }
 
-/// A command line as words; quotes keep a word together.
+/// Splits a command line into words; quotes keep a word together.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -38,12 +38,12 @@ fn examples(help: &str) -> Vec<&str> {
     help.lines().filter_map(|line| line.strip_prefix("  ropewalk ")).collect()
 }
 
-/// Whether an emulation is possible here, and its program installed.
+/// Whether emulation is possible here, and the example's program is installed.
 fn can_emulate(words: &[String]) -> bool {
     let tun = File::options().read(true).write(true).open("/dev/net/tun").is_ok();
     let program = words.iter().skip_while(|word| *word != "--").nth(1).expect("a program");
     let installed = Command::new(program).arg("-V").output().is_ok();
-    // A process that may not look at the first one's files is not root.
+    // Only root may read the namespaces of process 1.
     tun && installed && fs::read_link("/proc/1/ns/net").is_ok()
 }
 
@@ -70,7 +70,7 @@ fn the_help_of_each_command_shows_an_example_and_it_works() {
                 continue;
             }
             let done = room.ropewalk(&words.iter().map(String::as_str).collect::<Vec<_>>()).good();
-            // These write a file, and a pre-shared key is printed nowhere.
+            // These write a file, and a pre-shared key is never printed.
             let writes = command == "new" || example.contains("--psk");
             assert!(!done.stdout().is_empty() || writes, "{example}");
         }

@@ -49,7 +49,7 @@ fn a_pre_shared_key_is_written_and_never_printed() {
     room.ropewalk(&["keygen", "--psk", "shared.psk"]).refused(&["exists"]);
 }
 
-/// Each option that names a file of keys, given something that would block or is no file.
+/// Each option that names a key file gets a path that would block or is not a file.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_fifo_a_directory_and_a_device_are_refused_at_once() {

@@ -1,5 +1,5 @@
-//! Emulated queues that mark packets, and what live senders make of it. Needs Linux, root and /dev/net/tun; says so
-//! and passes without.
+//! Emulated queues that mark packets (ECN), and how live senders respond. Needs Linux, root and /dev/net/tun;
+//! otherwise says so and passes.
 #![cfg(target_os = "linux")]
 
 mod support;
@@ -9,11 +9,11 @@ use std::fs;
 use serde_json::Value;
 use support::{Room, can_emulate, lateness};
 
-/// A machine that stands still for so long at a time does not fill a queue of as many round trips.
+/// Suspensions of the machine up to this length do not overflow a queue of as many round trips.
 const LATEST_S: f64 = 0.1;
 
-/// Sends for ten seconds over links whose queues mark, or do not; returns how many packets the queues dropped, and how
-/// late the emulator was, in seconds.
+/// Sends for ten seconds over links whose queues mark packets or do not. Returns how many packets the queues
+/// dropped, and how late the emulator was, in seconds.
 fn dropped(marks: bool, sealed: bool) -> (u64, f64) {
     let room = Room::new(&format!("marks-{marks}-{sealed}"));
     let link = |name: &str, rate: u32| {
@@ -52,8 +52,9 @@ fn dropped(marks: bool, sealed: bool) -> (u64, f64) {
     (dropped, lateness(&stats))
 }
 
-// A sender that did not slow down would fill the queues, which then drop what they marked before. Links are slow, so that any
-// machine fills them; how fast a sender is with marks and without stands in docs/decisions/ecn.md.
+// A sender that did not slow down would fill the queues, which then drop packets that they marked before. The
+// links are slow, so that any machine fills them. docs/decisions/ecn.md compares the rates with marks and
+// without.
 #[test]
 fn where_queues_mark_a_live_sender_slows_down_before_they_drop() {
     if !can_emulate() {

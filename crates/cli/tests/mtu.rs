@@ -1,5 +1,6 @@
-//! Links that carry less than most, and say nothing of it, in namespaces: two hosts with a router between. Needs
-//! Linux and root; says so and passes without.
+//! Links with a small MTU that drop longer packets without notice, in namespaces: two hosts with a router
+//! between them.
+//! Needs Linux and root; otherwise says so and passes.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
 
@@ -13,17 +14,17 @@ use std::time::{Duration, Instant};
 use support::{Room, can_emulate, noise};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
-/// No transfer here takes as long, unless nothing gets through any more.
+/// No transfer here takes this long, unless the connection is broken.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Hosts `a` and `b`, and the router `r` between them, in namespaces of their own. The router forwards 20 Mbit/s
+/// Hosts `a` and `b`, and the router `r` between them, in separate namespaces. The router forwards 20 Mbit/s
 /// and sends nothing of its own, ICMP included.
 struct Hosts {
     prefix: String,
 }
 
 impl Hosts {
-    /// None, and a word on it, where the system does not let us.
+    /// Creates the topology; `None`, with a note, if the system does not permit it.
     fn new(name: &str) -> Option<Self> {
         if !can_emulate() {
             return None;
@@ -54,7 +55,7 @@ impl Hosts {
         Some(hosts)
     }
 
-    /// 20 Mbit/s, datagram by datagram: rows that the kernel would segment later are cut here.
+    /// 20 Mbit/s, datagram by datagram: batches that the kernel would segment later are segmented here.
     fn shape(&self, host: &str, device: &str) {
         let limits = ["rate", "20mbit", "burst", "10000", "latency", "30ms"];
         let words = [&["tc", "qdisc", "add", "dev", device, "root", "tbf"], &limits[..]].concat();
@@ -75,18 +76,18 @@ impl Hosts {
         self.command(host, words).status().is_ok_and(|status| status.success())
     }
 
-    /// The router's link towards `b` carries packets of so many bytes from now on.
+    /// Sets the MTU of the router's link towards `b`.
     fn set_mtu(&self, mtu: u32) {
         let mtu = mtu.to_string();
         assert!(ip(&["-n", &self.name("r"), "link", "set", "e", "mtu", &mtu]));
     }
 
-    /// The end of the link at `b`, which then loses longer packets without looking at them.
+    /// Sets the MTU of the link's end at `b`, which then drops longer packets.
     fn set_mtu_of_b(&self, mtu: u32) {
         assert!(ip(&["-n", &self.name("b"), "link", "set", "e0", "mtu", &mtu.to_string()]));
     }
 
-    /// Packets that the router could not forward whole, and those that it cut.
+    /// Packets that the router could not forward whole, and those that it fragmented.
     fn troubles(&self) -> (u64, u64) {
         let shown = self.command("r", &["cat", "/proc/net/snmp"]).output().expect("cat");
         let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
@@ -112,7 +113,7 @@ fn ip(words: &[&str]) -> bool {
     Command::new("ip").args(words).status().is_ok_and(|status| status.success())
 }
 
-/// A program that ends with this value.
+/// A process that is killed when this value is dropped.
 struct Running(Child);
 
 impl Running {
@@ -135,7 +136,7 @@ impl Drop for Running {
     }
 }
 
-/// Sends 8 MB from `a` to `b` while `meanwhile` goes on; it must arrive as it was.
+/// Sends 8 MB from `a` to `b` while `meanwhile` runs; the data must arrive unchanged.
 fn transfer(room: &Room, hosts: &Hosts, sealed: bool, meanwhile: impl FnOnce()) {
     let bytes = noise(8_000_000);
     fs::write(room.file("it"), &bytes).expect("a file");
@@ -169,7 +170,7 @@ fn a_file_crosses_a_link_that_carries_less_and_says_nothing() {
         let before = hosts.troubles();
         transfer(&room, &hosts, sealed, || {});
         let after = hosts.troubles();
-        // Probes did not get through, and nothing had to be cut.
+        // Probes were dropped, and nothing had to be fragmented.
         assert!(after.0 > before.0, "{mtu} B");
         assert!(after.0 - before.0 < 60, "{mtu} B: {} packets were too long", after.0 - before.0);
         assert_eq!(after.1, before.1, "{mtu} B");
@@ -200,6 +201,6 @@ fn a_file_crosses_a_link_that_loses_long_packets_without_looking_at_them() {
         thread::sleep(Duration::from_millis(1500));
         hosts.set_mtu_of_b(1300);
     });
-    // The router knew nothing of it, so that IP's fragments would have been of no use.
+    // The router did not know the smaller MTU, so fragmentation by IP would not have helped.
     assert_eq!(hosts.troubles(), before);
 }

@@ -1,5 +1,5 @@
-//! Interfaces that go and come while data flows, in namespaces. Needs Linux, root and /dev/net/tun; says so and passes
-//! without.
+//! Interfaces that disappear and return while data flows, in namespaces. Needs Linux, root and /dev/net/tun;
+//! otherwise says so and passes.
 #![cfg(target_os = "linux")]
 
 mod support;
@@ -20,14 +20,14 @@ name = "lte"
 rate = "2 Mbit/s"
 rtt = "40 ms"
 "#;
-/// Prints how many bytes have left on the first device.
+/// Prints how many bytes have left through the first device.
 const SENT: &str =
     "sent() { grep '{device1}:' /proc/net/dev | tr -s ' ' | sed 's/^ //' | cut -d ' ' -f 10; };";
-/// What a path in use carries in no time, and heartbeats and probes of one that is not do not, bytes.
+/// Bytes that a path in use carries quickly, and that heartbeats and probes of an unused path never reach.
 const USED: u64 = 60_000;
 
-/// Measures for so many seconds while `meanwhile` goes on at the sender; returns the document, and how many bytes
-/// left on the first device after that.
+/// Measures for this many seconds while `meanwhile` runs at the sender. Returns the document, and how many
+/// bytes left through the first device after that.
 fn bench(name: &str, options: &str, seconds: u32, before: &str, meanwhile: &str) -> (Value, u64) {
     let room = Room::new(name);
     fs::write(room.file("s.toml"), LINKS).expect("a file");
@@ -48,7 +48,7 @@ fn bench(name: &str, options: &str, seconds: u32, before: &str, meanwhile: &str)
     (serde_json::from_str(&read("out.json")).expect("JSON"), end - then)
 }
 
-/// What was delivered by way of each path, bytes.
+/// Bytes delivered on each path.
 fn delivered(document: &Value) -> Vec<u64> {
     let paths = document["paths"].as_array().expect("a list");
     paths.iter().map(|path| path["delivered_bytes"].as_u64().expect("a number")).collect()

@@ -1,5 +1,5 @@
-//! `ropewalk proxy` as people start it: what it refuses, and a page of thirty objects through it in a
-//! real browser over emulated links.
+//! `ropewalk proxy` as people start it: refused command lines, and a page of thirty objects loaded through it
+//! by a real browser over emulated links.
 
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
 
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use support::Room;
 
-/// A key that nobody has.
+/// A public key without an owner.
 const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
 
 #[test]
@@ -56,14 +56,14 @@ fn what_would_open_the_proxy_to_others_or_to_nobody_is_refused_with_a_hint() {
     }
 }
 
-/// An end of a proxy that runs until it is dropped, and what it writes to stderr.
+/// An end of a proxy that runs until it is dropped, and its stderr.
 struct End {
     child: Child,
     log: PathBuf,
 }
 
 impl End {
-    /// Starts `ropewalk proxy` with these words. `journal`: as systemd starts a service.
+    /// Starts `ropewalk proxy` with these arguments. `journal`: as systemd starts a service.
     fn start(room: &Room, name: &str, words: &[&str], journal: bool) -> Self {
         let log = room.file(name);
         let stderr = File::create(&log).expect("a log");
@@ -82,7 +82,7 @@ impl End {
         fs::read_to_string(&self.log).expect("its log")
     }
 
-    /// Waits until the log has this, and returns the log.
+    /// Waits until the log contains this text, and returns the log.
     fn wait_for(&self, what: &str) -> String {
         let until = Instant::now() + Duration::from_secs(20);
         loop {
@@ -95,7 +95,7 @@ impl End {
         }
     }
 
-    /// Waits until the log names an address after this, and returns the address.
+    /// Waits until the log has an address after this text, and returns the address.
     fn address_after(&self, what: &str) -> SocketAddr {
         let text = self.wait_for(what);
         let (_, rest) = text.split_once(what).expect("it is there");
@@ -103,7 +103,7 @@ impl End {
         address.parse().unwrap_or_else(|_| panic!("no address behind {what:?} in: {text}"))
     }
 
-    /// Ends it as systemd does; its status.
+    /// Ends it with SIGTERM, as systemd does; returns its status.
     #[cfg(target_os = "linux")]
     fn stop(&mut self) -> i32 {
         let id = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).expect("a number"));
@@ -119,7 +119,7 @@ impl Drop for End {
     }
 }
 
-/// Asks for a connection by SOCKS 5; the reply's code.
+/// Requests a connection by SOCKS 5; returns the reply's code.
 fn socks_connect(proxy: SocketAddr, to: SocketAddr) -> (TcpStream, u8) {
     let SocketAddr::V4(to) = to else { panic!("{to} is no address of IPv4") };
     let mut socket = TcpStream::connect(proxy).expect("the near end");
@@ -158,7 +158,7 @@ fn a_confined_exit_serves_and_its_log_says_which_key_did_what() {
     let at = event(&exit.text(), "listening")["object"].as_str().expect("addresses").to_owned();
     let words = ["--to", &at, "--peer", &exit_key, "--key", "near.key", "--socks", "0"];
     let mut near = End::start(&room, "near.log", &words, false);
-    let proxy = near.address_after("SOCKS 5 at ");
+    let proxy = near.address_after("SOCKS 5 on ");
     let (mut socket, code) = socks_connect(proxy, target_at);
     assert_eq!(code, 0, "{}", exit.text());
     let (mut served, _) = target.accept().expect("the exit's connection");
@@ -184,7 +184,7 @@ fn a_confined_exit_serves_and_its_log_says_which_key_did_what() {
     assert!(text.contains("system calls restricted by seccomp"), "{text}");
 }
 
-/// The first event of a log in JSON with this message. Every line has to be one.
+/// The first event of a JSON log with this message. Every line has to be a JSON object.
 fn event(log: &str, message: &str) -> Value {
     let events = log.lines().map(|line| {
         serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"))
@@ -214,15 +214,15 @@ fn under_systemd_lines_have_priorities_and_no_times_and_a_stopped_exit_has_statu
     }
 }
 
-/// Objects of the page.
+/// Number of objects of the page.
 const OBJECTS: u32 = 30;
 
-/// A page whose title tells, once all is there, after how many milliseconds, and how many objects came.
+/// A page whose title, once everything has loaded, shows the milliseconds taken and the number of objects.
 fn write_page(at: &Path) {
     fs::create_dir_all(at).expect("a directory");
     let mut page = "<!doctype html><title>page</title><body>".to_owned();
     for i in 0..OBJECTS {
-        // 4 to 60 kB, as on pages of today: many are small.
+        // 4 to 60 kB, as on today's pages: many objects are small.
         let bytes = [4_000, 10_000, 20_000, 30_000, 40_000, 60_000][i as usize * 7 % 6];
         let mut text = String::new();
         let mut state = u64::from(i) + 1;
@@ -268,12 +268,12 @@ for round in $(seq "$ROUNDS"); do
 done
 "#;
 
-/// Whether the word can be run.
+/// Whether this program can be run.
 fn is_there(word: &str) -> bool {
     Command::new(word).arg("--version").output().is_ok_and(|done| done.status.success())
 }
 
-/// The times of one way in milliseconds, sorted; all objects have to be there.
+/// The times of one variant in milliseconds, sorted; all objects have to have loaded.
 fn times(output: &str, way: &str) -> Vec<u64> {
     let lines = output.lines().filter_map(|line| line.strip_prefix(way));
     let mut times: Vec<u64> = lines

@@ -1,4 +1,4 @@
-//! Wrong input: status 2, a message that helps, and nothing written. Failed runs: status 1.
+//! Wrong input: status 2, a helpful message, and nothing written. Failed runs: status 1.
 
 mod support;
 
@@ -74,7 +74,7 @@ fn an_error_in_the_file_shows_its_line() {
 fn a_file_that_exists_is_not_overwritten_by_new() {
     let room = Room::new("new");
     fs::write(room.file("mine.toml"), "precious").expect("a file");
-    room.ropewalk(&["new", "mine.toml"]).refused(&["mine.toml", "exists already"]);
+    room.ropewalk(&["new", "mine.toml"]).refused(&["mine.toml", "already exists"]);
     assert_eq!(fs::read_to_string(room.file("mine.toml")).expect("the file"), "precious");
 }
 

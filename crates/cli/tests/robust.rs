@@ -1,5 +1,5 @@
-//! `benches/live/robust.py` at a size that a test has time for. Needs Linux, root, /dev/net/tun and Python; says so and
-//! passes without.
+//! `benches/live/robust.py` at a size suitable for a test. Needs Linux, root, /dev/net/tun and Python;
+//! otherwise says so and passes.
 #![cfg(target_os = "linux")]
 
 mod support;

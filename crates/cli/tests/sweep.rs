@@ -1,4 +1,4 @@
-//! Sweeps: the same bytes on any number of threads, in shards, and after a kill.
+//! Sweeps: identical bytes on any number of threads, in shards, and after a kill.
 
 mod support;
 
@@ -45,7 +45,7 @@ fn threads_and_shards_do_not_show_in_the_file() {
     assert_eq!(points[5]["path.lte.rtt_s"], 0.2);
     assert_eq!(points[5]["transfer.scheduler"], "daps");
     assert!(points[5]["goodput_bps_half_width"].as_f64().expect("two seeds") > 0.0);
-    // Tools that go by the line find each point on its own.
+    // Line-oriented tools find each point on its own line.
     let lines = one.stdout().lines().filter(|line| line.starts_with("{\"point\": "));
     assert_eq!(lines.count(), 6);
     run(&["--threads", "2", "--out", "two.parquet"]);
@@ -60,14 +60,14 @@ fn threads_and_shards_do_not_show_in_the_file() {
     assert_eq!(room.left_behind(), files);
 }
 
-/// Whole lines of a file; none if it is not there.
+/// Complete lines of a file; none if it does not exist.
 fn lines(room: &Room, name: &str) -> Vec<String> {
     let text = fs::read_to_string(room.file(name)).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole.lines().map(str::to_owned).collect()
 }
 
-/// Waits until the journal has so many lines; the sweep must still go on then.
+/// Waits until the journal has this many lines; the sweep must still be running then.
 fn wait_for_lines(room: &Room, name: &str, wanted: usize, sweep: &mut Child) {
     let (_open, never) = channel::<()>();
     for _ in 0..6000 {
@@ -89,7 +89,7 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_with_the_same_bytes() {
         ["sweep", FILE, "--set", long, "--vary", vary, "--threads", "2", "--out", out]
     };
     room.ropewalk(&words("whole.parquet")).good();
-    // Killed twice: the second time it goes on from a journal that it did not begin.
+    // Killed twice: the second time it resumes from a journal that it did not begin.
     for finished in [3, 8] {
         let mut sweep = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
             .args(words("cut.parquet"))
@@ -99,7 +99,7 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_with_the_same_bytes() {
             .spawn()
             .expect("the command");
         wait_for_lines(&room, "cut.parquet.journal", 1 + finished, &mut sweep);
-        // SIGKILL: nothing of the process can tidy up.
+        // After SIGKILL the process cannot clean up.
         sweep.kill().expect("a running sweep");
         sweep.wait().expect("its end");
         assert_eq!(room.left_behind(), ["cut.parquet.journal", "whole.parquet"]);
@@ -110,10 +110,10 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_with_the_same_bytes() {
         let row: serde_json::Value = serde_json::from_str(line).expect("a run");
         row["point"].as_u64().expect("its number")
     };
-    // Points are begun in order: those before the last finished one that are missing were running.
+    // Points are started in order: missing ones before the last finished one were running.
     let last = journal[1..].iter().map(point).max().expect("points");
     assert!(last < kept as u64 + 2, "{kept} points are finished, but number {last} is");
-    // Another sweep is not mistaken for this one.
+    // Another sweep is refused for this file.
     let other = [&words("cut.parquet")[..], &["--seed", "2"]].concat();
     room.ropewalk(&other).refused(&["belongs to another sweep", "`seed = ", "--fresh"]);
     let resumed = room.ropewalk(&words("cut.parquet")).good();
@@ -122,7 +122,7 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_with_the_same_bytes() {
     let bytes = |name: &str| fs::read(room.file(name)).expect(name);
     assert!(bytes("cut.parquet") == bytes("whole.parquet"));
     assert_eq!(room.left_behind(), ["cut.parquet", "whole.parquet"]);
-    // Once more: nothing is left to do, and the same is shown.
+    // Once more: nothing is left to do, and the output is the same.
     let again = room.ropewalk(&words("cut.parquet")).good();
     assert!(again.stderr().contains("has all 30 runs"), "{}", again.stderr());
     assert_eq!(again.stdout(), resumed.stdout());
@@ -160,7 +160,7 @@ fn seeds_are_added_to_a_finished_sweep_and_a_kill_meanwhile_costs_nothing_else()
         (&document["points"][9]["runs"], document["seeds"].as_array().map(Vec::len)),
         (&5.into(), Some(5))
     );
-    // The same as from all seeds at once, and as from two files that are joined.
+    // The same result as from all seeds at once, and as from two files that are merged.
     let all = ["--means", "whole-means.parquet"];
     room.ropewalk(&[&words("whole.parquet", "1")[..], &all].concat()).good();
     assert!(bytes("means.parquet") == bytes("whole-means.parquet"));
@@ -199,7 +199,7 @@ fn wrong_input_is_refused_with_what_would_be_right_before_anything_runs() {
         (&["sweep", FILE, "--vary", "path.lt.rtt=1ms"], &["path.lt", "path[1] (lte)"]),
         (&["sweep", FILE, "--vary", "transfer.scheduler=daps,dasp"], &["did you mean `daps`?"]),
         (&["sweep", FILE, "--vary", "transfer.seed=1,2"], &["--seeds N"]),
-        (&["sweep", FILE, "--vary", rtt, "--vary", rtt], &["the key is there twice"]),
+        (&["sweep", FILE, "--vary", rtt, "--vary", rtt], &["the key is given twice"]),
         (&["sweep", FILE, "--vary", rtt, "--seeds", "0"], &["--seeds", "from 1 to 10000"]),
         (&["sweep", FILE, "--vary", rtt, "--seeds", "9..8"], &["--seeds", "`9..8` is empty"]),
         (&["sweep", FILE, "--vary", rtt, "--seeds", "1..3,2"], &["--seeds", "seed 2", "twice"]),

@@ -9,7 +9,7 @@ use support::Room;
 
 const FILES: [&str; 2] = ["scenarios/wifi-lte.toml", "scenarios/kuhn-2-200-45.toml"];
 
-/// A small tournament, and what is asked of it besides.
+/// Arguments of a small tournament, and further ones.
 fn words(more: &[&'static str]) -> Vec<&'static str> {
     let cut = ["--set", "transfer.duration=4 s", "--set", "transfer.warmup=1 s"];
     let few = ["--schedulers", "min-rtt,lay,round-robin"];
@@ -35,7 +35,7 @@ fn a_tournament_plays_every_match_and_ranks_all_on_any_number_of_threads() {
         ["wifi-lte", "wifi-lte", "kuhn-2-200-45", "kuhn-2-200-45"]
     );
     assert_eq!(list(matches, "protocol"), ["cmt-sctp", "mptcp", "cmt-sctp", "mptcp"]);
-    // The papers' rules say nothing about TCP, so its own take their place.
+    // The papers' presets say nothing about TCP, so TCP's default preset replaces them.
     assert_eq!(list(matches, "preset"), ["rfc9260", "rfc8684", "paper-2013", "rfc8684"]);
     for one in matches.as_array().expect("a list") {
         assert_eq!(list(&one["entries"], "scheduler"), ["min-rtt", "lay", "round-robin"]);
@@ -105,7 +105,7 @@ fn drawn_scenarios_are_the_same_ones_for_everybody_and_ranked_by_their_paths() {
         assert!(text.contains(part), "no {part} in {text}");
     }
     assert!(!text.contains("test-2-0: "), "no table for each match: {text}");
-    // Each can be run by itself, and comes out as it did among the others.
+    // Each scenario can be run by itself, with the same result as in the tournament.
     let saved: Vec<&str> = json.iter().copied().chain(["--save", "drawn"]).collect();
     room.ropewalk(&saved).good();
     for (i, name) in ["test-2-0", "test-2-1", "test-3-0", "test-3-1"].into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `send` and `recv`: two processes, real sockets, and what goes wrong between them.
+//! `send` and `recv`: two processes, real sockets, and failures between them.
 
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
 
@@ -14,7 +14,7 @@ use support::{Room, Server, noise};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
 
-/// A room with a home for keys in it.
+/// A temporary directory with a home directory for keys.
 struct Home(Room);
 
 impl Home {
@@ -40,7 +40,7 @@ impl Home {
         Server::start(self.command(&[&["recv"], words].concat()).stdout(Stdio::piped()), "send")
     }
 
-    /// Types the receiver's line, with these files and options.
+    /// Runs the receiver's command with these files and options.
     fn send(&self, receiver: &Server, files: &[&str], options: &[&str]) -> Output {
         self.sender(receiver, files, options).output().expect("send")
     }
@@ -130,7 +130,7 @@ fn in_the_clear_over_two_paths_both_ends_write_documents_that_agree() {
     }
     assert_eq!(sent["start"]["connected"].as_array().map(Vec::len), Some(2));
     assert_eq!(received["end"]["sum_received"]["bytes"], 5_000_000);
-    // Frames and the list come on top.
+    // Frames and the list of files add to that.
     let on_paths = sent["end"]["sum_sent"]["bytes"].as_u64().expect("a number");
     assert!((5_000_000..5_100_000).contains(&on_paths), "{on_paths}");
     let intervals = sent["intervals"].as_array().expect("intervals");
@@ -139,7 +139,7 @@ fn in_the_clear_over_two_paths_both_ends_write_documents_that_agree() {
     home.same("file", "in/file");
 }
 
-/// Waits until the receiver has so many bytes of an unfinished file.
+/// Waits until the receiver has this many bytes of an unfinished file.
 fn wait_for_part(home: &Home, bytes: u64) {
     let deadline = Instant::now() + Duration::from_secs(60);
     let len = || {
@@ -152,7 +152,7 @@ fn wait_for_part(home: &Home, bytes: u64) {
     }
 }
 
-/// Large enough to be killed on the way.
+/// Large enough to be interrupted.
 const LARGE: usize = 400_000_000;
 
 #[test]
@@ -194,7 +194,7 @@ fn a_receiver_that_was_killed_is_waited_for() {
     assert!(receiver.child.wait().expect("recv").success());
     let document: Value = serde_json::from_slice(&sent.stdout).expect("one document");
     let moved = document["end"]["files"]["bytes_moved"].as_u64().expect("a number");
-    // What was on its way when it was killed, in buffers here and there, is sent twice.
+    // Data that was in buffers at the kill is sent twice.
     assert!(moved < LARGE as u64 + 150_000_000, "{moved} bytes were sent");
     home.same("large", "in/large");
 }
@@ -290,7 +290,7 @@ fn who_is_not_allowed_sends_nothing() {
     home.same("file", "in/file");
 }
 
-/// The list is read again on SIGHUP; a wrong one changes nothing. A peer may have a pre-shared key.
+/// The list is reloaded on SIGHUP; an invalid one changes nothing. A peer may have a pre-shared key.
 #[cfg(unix)]
 #[test]
 fn the_peers_of_a_file_send_and_the_file_is_read_again_on_a_hangup() {
@@ -318,7 +318,7 @@ fn the_peers_of_a_file_send_and_the_file_is_read_again_on_a_hangup() {
     failed(&home.send(&receiver, &["file"], &options), 1, &["cannot be reached"]);
     home.write("peers.toml", entry("friend", text(&friend.stdout).trim()).as_bytes());
     hang_up();
-    // It is read at some time soon.
+    // The reload happens soon, at no fixed time.
     let deadline = Instant::now() + Duration::from_secs(60);
     while !home.send(&receiver, &["file"], &options).status.success() {
         assert!(Instant::now() < deadline, "the list was not read again");
@@ -343,7 +343,7 @@ fn an_interrupted_sender_says_how_to_go_on() {
     failed(
         &output,
         1,
-        &["error: stopped", "0 of 1 files", "to go on where it stopped: ropewalk send large"],
+        &["error: stopped", "0 of 1 files", "to resume where it stopped: ropewalk send large"],
     );
 }
 
@@ -361,7 +361,8 @@ fn a_receiver_that_is_stopped_ends_with_0() {
     }
 }
 
-/// What the receiver's user may not write to fails alone, and the receiver goes on. Needs root, to be somebody else.
+/// A file that the receiver's user may not write fails alone, and the receiver continues. Needs root, to change
+/// the user.
 #[cfg(target_os = "linux")]
 #[test]
 fn folders_of_another_owner_fail_as_entries_and_others_are_served() {
@@ -400,7 +401,7 @@ fn folders_of_another_owner_fail_as_entries_and_others_are_served() {
     assert!(receiver.child.try_wait().expect("recv").is_none(), "it has ended");
 }
 
-/// A file system that is smaller than what is sent; needs root.
+/// A file system that is smaller than the data; needs root.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
@@ -416,11 +417,11 @@ fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
     }
     let full = std::panic::catch_unwind(|| {
         home.write("large", &noise(9_000_000));
-        // Without --once it goes on for others; with it, the one sender has failed.
+        // Without --once it continues for other senders; with it, the single sender has failed.
         let mut receiver = home.receiver(&[&["in"], &HERE[..]].concat());
         let sent = home.send(&receiver, &["large"], &[]);
         let hints =
-            ["receiver could not write `large`", "No space left", "to go on where it stopped"];
+            ["receiver could not write `large`", "No space left", "to resume where it stopped"];
         failed(&sent, 1, &hints);
         assert!(receiver.child.try_wait().expect("recv").is_none(), "it has ended");
         drop(receiver);
@@ -448,7 +449,7 @@ fn grow(home: &Home) {
     assert!(command.status().expect("mount").success());
 }
 
-/// The examples of the help, with addresses and keys that there are here.
+/// The examples of the help, with addresses and keys that exist here.
 fn example(line: &str, addresses: &[String; 2], key: &str) -> Vec<String> {
     let line = line.replace("192.0.2.7", &addresses[0]).replace("198.51.100.7", &addresses[1]);
     let line = line.replace("127.0.0.1 --plain", &format!("{} --plain", addresses[0]));
@@ -492,7 +493,7 @@ fn the_examples_of_the_help_work() {
     for line in &recv {
         let mut words = example(line, &places, own);
         if !line.contains("--listen") {
-            // Another test, or somebody else on this machine, may have the usual port.
+            // Another program on this machine may use the default port.
             words.extend(HERE.map(str::to_owned));
         }
         let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();

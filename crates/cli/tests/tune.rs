@@ -1,4 +1,4 @@
-//! `tune` from the outside.
+//! `tune` as a command.
 
 mod support;
 
@@ -86,7 +86,7 @@ fn the_written_scenario_keeps_its_comments_and_runs_with_the_limits() {
         assert!(text.contains(&format!("window_limit = \"{limit} packets\"")), "{text}");
     }
     room.ropewalk(&["run", "tuned.toml", "--set", "transfer.duration=2 s"]).good();
-    // What the command line changes is in no text that could be kept.
+    // With changes on the command line, no existing text can be kept.
     let words = ["tune", "two.toml", "--set", "path.lossy.loss=0", "--write", "set.toml"];
     room.ropewalk(&words).good();
     let text = fs::read_to_string(room.file("set.toml")).expect("what was written");
@@ -104,11 +104,11 @@ fn what_cannot_be_tuned_or_written_is_refused_and_leaves_nothing_behind() {
             &["two.toml", "--set", "transfer.receive_buffer=1 packets"],
             &["too small", "receive_buffer"],
         ),
-        (&["two.toml", "--reach", "95"], &["`95` is no share", "95%"]),
+        (&["two.toml", "--reach", "95"], &["`95` is not a share", "95%"]),
         (&["two.toml", "--write", "no/such/place.toml"], &["no directory `no/such`"]),
         (
             &["scenarios/trace-driven.toml", "--write", "moved.toml"],
-            &["would not work there", "scenarios/"],
+            &["would not load from there", "scenarios/"],
         ),
     ];
     for (words, hints) in cases {

@@ -71,8 +71,9 @@ impl Episode {
     pub fn new(scenario: &Scenario, patience: Duration) -> Result<Self, RunError> {
         if scenario.world.associations != 1 {
             let count = scenario.world.associations;
-            let text =
-                format!("world.associations = {count}: decisions are asked of one; make it 1");
+            let text = format!(
+                "world.associations = {count}: an episode controls one association; set it to 1"
+            );
             return Err(RunError::Scheduler(text));
         }
         assert!(!patience.is_zero(), "without patience a wait would never end");
@@ -96,7 +97,8 @@ impl Episode {
         if episode.stage == Stage::Asked {
             return Ok(episode);
         }
-        let diagnosis = "no decision was asked for; see loss, outages and delay of the first path";
+        let diagnosis =
+            "the scheduler had nothing to decide; see loss, outages and delay of the first path";
         Err(RunError::Stuck { at: episode.now(), delivered: 0, diagnosis: diagnosis.to_owned() })
     }
 

@@ -67,7 +67,7 @@ fn make(name: &str) -> Result<Box<dyn CustomScheduler>, RunError> {
     // Call `make` without the lock: it may call any function, this module's included.
     drop(makers);
     let make = make.ok_or_else(|| {
-        RunError::Scheduler(format!("nobody registered what makes the scheduler {name:?}"))
+        RunError::Scheduler(format!("no custom scheduler is registered as {name:?}"))
     })?;
     Ok(make())
 }

@@ -75,7 +75,7 @@ pub fn check_live(scenario: &file::Scenario) -> Result<(), NotLive> {
                 return Err(NotLive {
                     what: format!(
                         "`{kind}.{name}` loses the rest of a sender's round (loss model \
-                         \"round\"), and rounds are not to be seen in packets"
+                         \"round\"), and packets do not show rounds"
                     ),
                     hint: "take the loss model \"gilbert-elliott\" for bursts, or \"bernoulli\"",
                 });

@@ -1,4 +1,4 @@
-//! Several runs side by side, and what the closed forms say.
+//! Comparisons of several runs, and predictions of the closed forms.
 
 use std::path::PathBuf;
 use std::thread::available_parallelism;
@@ -12,10 +12,10 @@ use crate::error;
 use crate::run::{Run, write_report};
 use crate::scenario::Scenario;
 
-/// A `ropewalk.compare/1` document and, in its order, the runs; none where one failed.
+/// A `ropewalk.compare/1` document and the runs in its order; `None` for a failed run.
 type Compared = (String, Vec<Option<Run>>);
 
-/// Runs every labelled scenario with every seed on all cores; other Python threads go on.
+/// Runs every labelled scenario with every seed on all cores. Other Python threads continue meanwhile.
 #[pyfunction]
 pub(crate) fn compare(
     py: Python<'_>,
@@ -38,7 +38,7 @@ pub(crate) fn compare(
         .map(|(label, scenario)| Variant { label, scenario: scenario.checked().clone() })
         .collect();
     let runs = py.detach(|| compare_all(&variants, &options, &|_| ()));
-    // A scheduler in Python may have met Ctrl-C.
+    // A scheduler in Python may have received Ctrl-C.
     py.check_signals()?;
     let document = serde_json::to_string_pretty(&Comparison::new(&runs)).map_err(error::run)?;
     let runs = runs.into_iter().map(|one| one.outcome.ok().map(|run| Run::new(run, one.scenario)));
@@ -57,14 +57,14 @@ pub(crate) fn report_runs(
     write_report(path, ReportKind::Compare, title, from, runs)
 }
 
-/// What the closed forms say, a `ropewalk.predict/1` document as the command prints it.
+/// The prediction of the closed forms: a `ropewalk.predict/1` document as the command prints it.
 #[pyfunction]
 pub(crate) fn predict(scenario: &Scenario, paper: bool) -> PyResult<String> {
     let formulas = if paper { Formulas::AsPrinted } else { Formulas::OnTheWire };
     serde_json::to_string_pretty(&predict_by(formulas, scenario.checked())).map_err(error::run)
 }
 
-/// What the slot model says, a `ropewalk.slot/1` document as the command prints it.
+/// The prediction of the slot model: a `ropewalk.slot/1` document as the command prints it.
 #[pyfunction]
 pub(crate) fn predict_slot(scenario: &Scenario, planned: &str) -> PyResult<String> {
     let planned = planned.parse().map_err(error::value)?;

@@ -1,4 +1,4 @@
-//! From Rust's errors to the exceptions of `ropewalk.errors`.
+//! Converts Rust's errors to the exceptions of `ropewalk.errors`.
 
 use std::fmt::Display;
 
@@ -20,52 +20,52 @@ mod python {
     pyo3::import_exception!(ropewalk.errors, TimedOut);
 }
 
-/// A model that refused its arguments.
+/// A model refused its arguments.
 pub(crate) fn model(text: impl Display) -> PyErr {
     python::ModelError::new_err(text.to_string())
 }
 
-/// A run that failed.
+/// A run failed.
 pub(crate) fn run(text: impl Display) -> PyErr {
     python::RunError::new_err(text.to_string())
 }
 
-/// Sockets that cannot be used any more, or not here.
+/// The sockets can no longer be used, or not in this process.
 pub(crate) fn net(text: impl Display) -> PyErr {
     python::NetError::new_err(text.to_string())
 }
 
-/// A local address that cannot be used.
+/// A local address cannot be used.
 pub(crate) fn bind(text: impl Display) -> PyErr {
     python::BindError::new_err(text.to_string())
 }
 
-/// An association that did not come about.
+/// An association could not be established.
 pub(crate) fn connect(text: impl Display) -> PyErr {
     python::ConnectError::new_err(text.to_string())
 }
 
-/// An association that has ended.
+/// An association has ended.
 pub(crate) fn closed(text: impl Display) -> PyErr {
     python::ClosedError::new_err(text.to_string())
 }
 
-/// Something that took longer than it was to take.
+/// An operation exceeded its timeout.
 pub(crate) fn timed_out(text: impl Display) -> PyErr {
     python::TimedOut::new_err(text.to_string())
 }
 
-/// An option of a socket that is not possible.
+/// An invalid option of a socket.
 pub(crate) fn option(text: impl Display) -> PyErr {
     python::OptionError::new_err(text.to_string())
 }
 
-/// An argument that is not possible.
+/// An invalid argument.
 pub(crate) fn value(text: impl Display) -> PyErr {
     PyValueError::new_err(text.to_string())
 }
 
-/// A scenario that is wrong: the message as people read it, and each problem as a dict.
+/// An invalid scenario: the message as people read it, and each problem as a dict.
 pub(crate) fn scenario(py: Python<'_>, mut error: FileError) -> PyErr {
     for problem in &mut error.problems {
         // The scenario crate names overrides as the command line spells them.
@@ -83,7 +83,7 @@ pub(crate) fn scenario(py: Python<'_>, mut error: FileError) -> PyErr {
 }
 
 fn problem<'py>(py: Python<'py>, problem: &Problem) -> PyResult<Bound<'py, PyDict>> {
-    // Line 0 means the file as a whole, which Python says as None.
+    // Line 0 means the file as a whole, for which Python has None.
     let position = |n: usize| (problem.line > 0).then_some(n);
     let dict = PyDict::new(py);
     dict.set_item("kind", kind(problem.kind))?;

@@ -14,7 +14,7 @@ use ropewalk_lab::guests::{
 use crate::error;
 use crate::view::{Path, Sent, Window};
 
-/// Ask again after so many seconds, or as soon as anything changes.
+/// Ask again after this many seconds, or as soon as anything changes.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
 pub(crate) struct Wait {
     #[pyo3(get)]
@@ -38,7 +38,7 @@ impl Wait {
     }
 }
 
-/// Shorter waits are made so long: a scheduler that asks again at every nanosecond would never end.
+/// Minimum wait: a scheduler that asks again at every nanosecond would never end.
 const LEAST_WAIT_S: f64 = 1e-6;
 
 impl Wait {
@@ -47,7 +47,7 @@ impl Wait {
     }
 }
 
-/// Lets scenarios name a scheduler; `make`, called without arguments, makes one.
+/// Registers a scheduler under a name for scenarios; `make`, called without arguments, creates one.
 #[pyfunction]
 pub(crate) fn register_scheduler(name: String, make: Py<PyAny>) -> PyResult<()> {
     let make = Arc::new(make);
@@ -64,8 +64,8 @@ pub(crate) fn register_scheduler(name: String, make: Py<PyAny>) -> PyResult<()> 
     ropewalk_lab::register_scheduler(&name, guest).map_err(error::value)
 }
 
-/// A scheduler in Python. Its object is made at the first decision: the receiving end of a transfer
-/// has a scheduler too, which nobody asks.
+/// A scheduler in Python. Its object is created at the first decision: the receiving end of a transfer has a
+/// scheduler too, which is never used.
 struct Guest {
     name: String,
     make: Arc<Py<PyAny>>,
@@ -79,7 +79,7 @@ struct Made {
     select: Py<PyAny>,
     on_sent: Option<Py<PyAny>>,
     window: Option<Window>,
-    /// For messages.
+    /// The name, for messages.
     now: Time,
 }
 
@@ -103,12 +103,12 @@ impl Made {
 }
 
 impl Guest {
-    /// What to do instead of what failed: nothing, for ever. The run ends when it is seen.
+    /// The answer after a failure: never send. The run ends when the failure is noticed.
     fn fail(&mut self, py: Python<'_>, error: &PyErr) -> Decision {
         self.fault.get_or_insert_with(|| told(py, error));
         if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-            // Not a failure of the scheduler: it is raised again when the run has ended. Last, for it
-            // would come up in the next line of Python.
+            // Not a failure of the scheduler: it is raised again when the run has ended. Done last, because it
+            // takes effect in the next line of Python.
             let again = py.import("_thread").and_then(|t| t.call_method0("interrupt_main"));
             debug_assert!(again.is_ok(), "every interpreter has it");
         }
@@ -116,7 +116,7 @@ impl Guest {
     }
 }
 
-/// An exception as the interpreter shows it.
+/// An exception in the format of the interpreter.
 fn told(py: Python<'_>, error: &PyErr) -> String {
     let lines = || -> PyResult<Vec<String>> {
         let parts = (error.get_type(py), error.value(py), error.traceback(py));
@@ -127,7 +127,7 @@ fn told(py: Python<'_>, error: &PyErr) -> String {
 
 impl Schedule for Guest {
     fn decide(&mut self, view: &View<'_>) -> Decision {
-        // Where no path may take anything there is nothing to select.
+        // If no path is open, there is nothing to select.
         if self.fault.is_some() || !view.open().any(|path| view.admit(path, 0).is_some()) {
             return view.nobody();
         }
@@ -190,7 +190,7 @@ impl CustomScheduler for Guest {
     }
 }
 
-/// Why the engine did not do what was selected, in the words of the Python view.
+/// Why the engine rejected the selection, in the terms of the Python view.
 fn refusal(why: &IllegalDecision, names: &[String]) -> String {
     let name = |index: usize| names.get(index).map_or("?", String::as_str);
     match why {
@@ -209,7 +209,7 @@ fn refusal(why: &IllegalDecision, names: &[String]) -> String {
     }
 }
 
-/// What an answer means.
+/// Converts an answer of `select()`.
 fn decision(view: &View<'_>, names: &[String], answer: &Bound<'_, PyAny>) -> PyResult<Decision> {
     if answer.is_none() {
         return Ok(view.nobody());
@@ -226,7 +226,7 @@ fn decision(view: &View<'_>, names: &[String], answer: &Bound<'_, PyAny>) -> PyR
     to(view, names, answer, None)
 }
 
-/// Send on a path, or copies on several; without a position the first that all of them may take.
+/// Send on a path, or copies on several. Without a position, the first chunk that all of them may take.
 fn to(
     view: &View<'_>,
     names: &[String],
@@ -250,7 +250,7 @@ fn to(
     Ok(Decision::copies(set, position.unwrap_or(first), Reason::Custom))
 }
 
-/// The path that is meant: an object of the view, a number from 0, or a name.
+/// The path that an answer names: an object of the view, a number from 0, or a name.
 fn path_of<'a>(
     view: &View<'a>,
     names: &[String],

@@ -1,7 +1,7 @@
 //! The native half of the Python package `ropewalk`: runs, tables and closed forms.
 //!
-//! Only what needs Rust is here. Arguments are shaped, documented and given defaults by the
-//! Python half (`python/ropewalk`), which is what users see; nothing here is public by itself.
+//! Only code that needs Rust is here. The Python half (`python/ropewalk`) is the public interface: it shapes
+//! and documents arguments and gives defaults. Nothing here is public by itself.
 
 mod compare;
 mod error;

@@ -1,7 +1,7 @@
-//! Closed forms over columns of numbers: the loops run here, shapes are the Python half's matter.
+//! Closed forms over columns of numbers. The loops run here; the Python half handles shapes.
 //!
-//! Every array comes as a contiguous buffer of 64-bit floats, and results go into buffers that
-//! the caller made. Quantities of paths are rows of `paths` numbers each.
+//! Every array comes as a contiguous buffer of 64-bit floats, and results go into buffers that the caller
+//! allocated. Quantities of paths are rows of `paths` numbers each.
 
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use ropewalk_models::{self as models, BoundInput, PathNumbers, PathsError};
 
 use crate::error;
 
-/// What is known of the paths, one row for each case.
+/// The known quantities of the paths, one row for each case.
 struct Rows {
     paths: usize,
     rate_bps: Vec<f64>,
@@ -18,8 +18,8 @@ struct Rows {
     reverse_rate_bps: Option<Vec<f64>>,
 }
 
-/// The columns of paths as they come from Python: rate, round trip, and what may be left out,
-/// forward delay and rate of the reverse direction.
+/// The columns of paths as they come from Python: rate, round trip, and two optional ones, forward delay and
+/// rate of the reverse direction.
 type PathBuffers = (PyBuffer<f64>, PyBuffer<f64>, Option<PyBuffer<f64>>, Option<PyBuffer<f64>>);
 
 impl Rows {
@@ -66,9 +66,9 @@ impl Rows {
     }
 }
 
-/// The answers to `rows` cases, or what is wrong with the first bad one.
+/// The answers to `rows` cases, or the error of the first bad one.
 ///
-/// A single case is not counted in the message: there is nothing to look for.
+/// The message about a single case has no case number.
 pub(crate) fn each<T, E: ToString>(
     rows: usize,
     answer: impl Fn(usize) -> Result<T, E>,
@@ -78,7 +78,7 @@ pub(crate) fn each<T, E: ToString>(
     (0..rows).map(checked).collect()
 }
 
-/// `answer` for each case into `out`, with the interpreter free meanwhile.
+/// Writes `answer` for each case into `out`, with the interpreter released meanwhile.
 pub(crate) fn fill<E: ToString>(
     py: Python<'_>,
     out: &PyBuffer<f64>,
@@ -89,7 +89,7 @@ pub(crate) fn fill<E: ToString>(
     out.copy_from_slice(py, &values)
 }
 
-/// A column with a number for each case.
+/// Checks that a column has a number for each case.
 fn column(py: Python<'_>, buffer: &PyBuffer<f64>, rows: usize) -> PyResult<Vec<f64>> {
     let column = buffer.to_vec(py)?;
     if column.len() == rows {

@@ -1,6 +1,6 @@
 //! Window limits from tables of throughputs.
 //!
-//! Tables may be in any unit of throughput: what comes back is in the same.
+//! Tables may be in any unit of throughput; results are in the same unit.
 
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
@@ -23,7 +23,7 @@ const fn members(may_rest: bool) -> Members {
     if may_rest { Members::Paying } else { Members::All }
 }
 
-/// The tables, each entry for one packet more, and `solve` with the interpreter free meanwhile.
+/// Reads the tables, each entry for one packet more, and runs `solve` with the interpreter released.
 fn with_tables<T: Send>(
     py: Python<'_>,
     tables: &[PyBuffer<f64>],
@@ -63,7 +63,7 @@ pub(crate) fn heuristic(
     with_tables(py, &tables, solve)
 }
 
-/// Packets of the least buffer, and what it is best used for.
+/// Packets of the smallest buffer, and its best use.
 #[pyfunction]
 pub(crate) fn least_buffer(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! One run, with the interpreter free to do something else meanwhile.
+//! One run, with the interpreter released meanwhile.
 
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ impl Run {
     }
 }
 
-/// Runs `scenario`; other Python threads go on meanwhile.
+/// Runs `scenario`; other Python threads continue meanwhile.
 #[pyfunction]
 pub(crate) fn run(
     py: Python<'_>,
@@ -50,7 +50,7 @@ pub(crate) fn run(
         lab::run(checked, &options)
     });
     let run = run.map_err(|failed| {
-        // A scheduler in Python may have met Ctrl-C.
+        // A scheduler in Python may have received Ctrl-C.
         py.check_signals().err().unwrap_or_else(|| error::run(failed))
     })?;
     Ok(Run::new(run, checked.clone()))
@@ -58,17 +58,17 @@ pub(crate) fn run(
 
 #[pymethods]
 impl Run {
-    /// The result as the command prints it, without the line feed at the end.
+    /// The result as the command prints it, without the final line feed.
     fn json(&self) -> PyResult<String> {
         serde_json::to_string_pretty(&self.run.result).map_err(error::run)
     }
 
-    /// The scenario that was run, every value spelled out.
+    /// The scenario of the run, with every value written out.
     fn scenario_toml(&self) -> String {
         self.scenario.to_toml()
     }
 
-    /// The time series, if they were kept.
+    /// The time series, if they were recorded.
     fn series(&self) -> PyResult<Option<Table>> {
         let Some(series) = &self.run.series else { return Ok(None) };
         let origin = SeriesOrigin {
@@ -80,7 +80,7 @@ impl Run {
         Ok(Some(Table::new(batch)))
     }
 
-    /// The first arrivals: those of each path, and last those released to the application.
+    /// The first arrivals: those of each path, then those released to the application.
     fn sequence(&self) -> Option<Vec<Arrivals>> {
         let column =
             |path: &SequencePath| (path.name.clone(), path.time_s.clone(), path.seq.clone());
@@ -88,8 +88,8 @@ impl Run {
         Some(sequence.paths.iter().chain([&sequence.delivered]).map(column).collect())
     }
 
-    /// Every decision with its reason, as a `ropewalk.explain/1` document; none if the scenario
-    /// did not record them.
+    /// Every decision with its reason, as a `ropewalk.explain/1` document; `None` if the scenario did not
+    /// record them.
     fn explanation(&self, py: Python<'_>) -> PyResult<Option<String>> {
         if !self.scenario.record.decisions {
             return Ok(None);
@@ -106,7 +106,7 @@ impl Run {
     }
 }
 
-/// Writes a report page: whole, or not at all.
+/// Writes a report page atomically.
 pub(crate) fn write_report(
     path: PathBuf,
     kind: ReportKind,
@@ -118,7 +118,7 @@ pub(crate) fn write_report(
     report.runs = runs;
     write_atomically(&path, report.to_html().as_bytes()).map_err(|error| {
         match error.raw_os_error() {
-            // With number and name, Python picks the class: FileNotFoundError and so on.
+            // With errno and name, Python selects the class: FileNotFoundError and so on.
             Some(number) => PyOSError::new_err((number, error.to_string(), path)),
             None => PyOSError::new_err(error.to_string()),
         }

@@ -1,4 +1,4 @@
-//! A scenario, kept as its text and the changes to it.
+//! A scenario, stored as its text and the changes to it.
 
 use std::path::PathBuf;
 
@@ -11,8 +11,8 @@ use crate::error;
 
 /// A checked scenario.
 ///
-/// The text stays beside it: a change checks everything again, and an error can then point at
-/// the line that its author wrote.
+/// The text is kept as well: a change checks everything again, and an error can then point at the line that its
+/// author wrote.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
 pub(crate) struct Scenario {
     text: String,
@@ -27,7 +27,7 @@ impl Scenario {
         &self.checked
     }
 
-    /// What it was read from.
+    /// The file name, or another name for messages.
     pub(crate) fn source(&self) -> Source {
         let (text, name, sets) = (self.text.clone(), self.name.clone(), self.sets.clone());
         Source { text, name, sets, seed: self.seed }
@@ -42,7 +42,7 @@ impl Scenario {
     ) -> PyResult<Self> {
         let mut checked = file::Scenario::parse_with(&text, &name, &sets)
             .map_err(|problems| error::scenario(py, problems))?;
-        // Not by an override: TOML's integers end where half of the seeds begin.
+        // The seed is not set by an override: TOML's integers end at 2^63, and seeds have 64 bits.
         checked.transfer.seed = seed.unwrap_or(checked.transfer.seed);
         Ok(Self { text, name, sets, seed, checked })
     }
@@ -55,7 +55,7 @@ impl Scenario {
     fn load(py: Python<'_>, path: PathBuf, sets: Vec<String>, seed: Option<u64>) -> PyResult<Self> {
         match std::fs::read_to_string(&path) {
             Ok(text) => Self::check(py, text, path.display().to_string(), sets, seed),
-            // Reading it once more gives the house's own words for what is wrong.
+            // Reading the file again gives this crate's own error message.
             Err(io) => Err(match file::Scenario::load(&path) {
                 Err(problems) => error::scenario(py, problems),
                 Ok(_) => PyOSError::new_err(io.to_string()),
@@ -63,7 +63,7 @@ impl Scenario {
         }
     }
 
-    /// Reads a text; `name` stands for it in messages.
+    /// Reads a text; messages use `name` for it.
     #[staticmethod]
     fn parse(
         py: Python<'_>,
@@ -81,12 +81,12 @@ impl Scenario {
         Self::check(py, self.text.clone(), self.name.clone(), sets, seed.or(self.seed))
     }
 
-    /// What [`Scenario::parse`] makes the same scenario of, somewhere else.
+    /// The text from which [`Scenario::parse`] makes the same scenario elsewhere.
     fn parts(&self) -> (String, String, Vec<String>, Option<u64>) {
         (self.text.clone(), self.name.clone(), self.sets.clone(), self.seed)
     }
 
-    /// Every value spelled out.
+    /// The scenario with every value written out.
     fn to_toml(&self) -> String {
         self.checked.to_toml()
     }
@@ -117,7 +117,7 @@ impl Scenario {
     }
 }
 
-/// The names of the schedulers: those that are built in, then those that were registered.
+/// The names of the schedulers: the built-in ones, then the registered ones.
 #[pyfunction]
 pub(crate) fn scheduler_names(registered: bool) -> Vec<&'static str> {
     let mut names: Vec<_> = SchedulerName::CHOICES.iter().map(|choice| choice.name).collect();

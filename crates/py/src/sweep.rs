@@ -1,4 +1,4 @@
-//! Grids of values, on all cores or with runs that were done elsewhere.
+//! Grids of values, run on all cores, or assembled from runs that were done elsewhere.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::error;
 use crate::scenario::Scenario;
 use crate::table::Table;
 
-/// How long Ctrl-C waits at most.
+/// Longest delay until Ctrl-C is honoured.
 const SIGNALS: Duration = Duration::from_millis(50);
 
 /// Values of a key: a text with lists and ranges, or one item each.
@@ -30,7 +30,7 @@ pub(crate) enum Values {
 
 type Vary = Vec<(String, Values)>;
 
-/// Single runs, and means over them.
+/// The tables: single runs, and means over them.
 type Both = (Table, Table);
 
 fn both(tables: Tables) -> Both {
@@ -49,16 +49,16 @@ fn axes(vary: Vary) -> Result<Vec<Axis>, SweepError> {
     vary.into_iter().map(axis).collect()
 }
 
-/// A sweep that has been begun.
+/// A sweep in progress.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
 pub(crate) struct Sweep {
-    /// None once the result is written.
+    /// `None` once the result is written.
     begun: Mutex<Option<lab::Sweep>>,
 }
 
 #[pymethods]
 impl Sweep {
-    /// Checks every point, and begins the sweep or finds what is left of it.
+    /// Checks every point, and starts the sweep or resumes it.
     #[new]
     fn new(
         py: Python<'_>,
@@ -80,14 +80,14 @@ impl Sweep {
         Ok(Self { begun: Mutex::new(Some(begun)) })
     }
 
-    /// The points of which runs are left to do, each with the numbers of its seeds.
+    /// The points with runs left to do, each with the numbers of its seeds.
     fn left(&self) -> Vec<(usize, Vec<u32>)> {
         let left = self.lock().as_ref().map(lab::Sweep::left).unwrap_or_default();
         let points = left.chunk_by(|a, b| a.0 == b.0);
         points.map(|runs| (runs[0].0, runs.iter().map(|(_, seed)| *seed).collect())).collect()
     }
 
-    /// Does all that is left here; Ctrl-C stops it between two runs.
+    /// Runs everything that is left; Ctrl-C stops it between two runs.
     fn run(&self, py: Python<'_>, threads: Option<usize>) -> PyResult<Both> {
         if threads == Some(0) {
             return Err(error::value("threads must be at least 1"));
@@ -105,7 +105,7 @@ impl Sweep {
             scope(|scope| {
                 let go_on = &go_on;
                 let worker = scope.spawn(move || {
-                    // Goes away with this thread, whatever becomes of it.
+                    // Ends with this thread, also after a panic.
                     let _over = over;
                     sweep.finish(threads, go_on)
                 });
@@ -126,7 +126,7 @@ impl Sweep {
         }
     }
 
-    /// Takes runs as [`sweep_point`] made them, and writes them down.
+    /// Takes runs from [`sweep_point`] and records them.
     fn keep(&self, py: Python<'_>, runs: &str) -> PyResult<()> {
         let rows: Vec<RunRow> = serde_json::from_str(runs).map_err(error::value)?;
         let mut begun = self.lock();
@@ -135,7 +135,7 @@ impl Sweep {
         rows.try_for_each(|row| sweep.keep(row)).map_err(|error| raised(py, error))
     }
 
-    /// Writes the result, when no run is left.
+    /// Writes the result when no run is left.
     fn close(&self, py: Python<'_>) -> PyResult<Both> {
         self.take()?.close().map(both).map_err(|error| raised(py, error))
     }
@@ -155,7 +155,7 @@ fn over() -> PyErr {
     error::value("this sweep is over; begin another one")
 }
 
-/// Runs one point of a sweep with these seeds, on this thread; other Python threads go on.
+/// Runs one point of a sweep with these seeds on this thread; other Python threads continue.
 #[pyfunction]
 pub(crate) fn sweep_point(
     py: Python<'_>,
@@ -179,7 +179,7 @@ pub(crate) fn sweep_point(
     serde_json::to_string(&rows).map_err(error::run)
 }
 
-/// Joins the results of shards; writes the runs of the whole to `out` if that is given.
+/// Joins the results of shards; writes all runs to `out` if it is given.
 #[pyfunction]
 pub(crate) fn merge_sweeps(
     py: Python<'_>,
@@ -204,7 +204,7 @@ fn raised(py: Python<'_>, error: SweepError) -> PyErr {
     }
 }
 
-/// The lab names options as the command line spells them.
+/// The lab names options as the command line spells them; Python spells them differently.
 fn in_python(text: &str) -> String {
     let fresh = text.replace("--fresh", "fresh=True");
     ["vary", "seeds", "seed", "shard", "out"]

@@ -1,4 +1,4 @@
-//! A table of columns, handed over by the Arrow PyCapsule interface without a copy.
+//! A table of columns, exported by the Arrow PyCapsule interface without a copy.
 
 use std::sync::Arc;
 
@@ -58,8 +58,8 @@ impl Table {
         Ok(Self::new(batch.map_err(arrow_error)?))
     }
 
-    /// The Arrow C stream of its one batch. The columns are shared, not copied; the schema that
-    /// a consumer asks for is a wish, which the protocol allows to be left unmet.
+    /// The Arrow C stream of its one batch. The columns are shared, not copied. The protocol permits to ignore
+    /// the schema that a consumer requests.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -90,7 +90,7 @@ impl Table {
         schema.fields().iter().map(name).collect()
     }
 
-    /// What the schema carries besides.
+    /// The metadata of the schema.
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let schema = self.batch.schema();
         let mut pairs: Vec<_> = schema.metadata().iter().collect();
@@ -102,7 +102,7 @@ impl Table {
         Ok(dict)
     }
 
-    /// Writes a column of floats into `out`; what is unknown becomes NaN.
+    /// Writes a column of floats into `out`; missing values become NaN.
     fn fill_floats(&self, py: Python<'_>, name: &str, out: PyBuffer<f64>) -> PyResult<()> {
         let column = self.column(name)?.as_primitive_opt::<Float64Type>();
         let column = column.ok_or_else(|| wrong_type(name, "floats"))?;
@@ -120,7 +120,7 @@ impl Table {
         out.copy_from_slice(py, column.values())
     }
 
-    /// A column of yes and no.
+    /// A column of booleans.
     fn flags(&self, name: &str) -> PyResult<Vec<Option<bool>>> {
         let column = self.column(name)?.as_boolean_opt();
         let column = column.ok_or_else(|| wrong_type(name, "flags"))?;

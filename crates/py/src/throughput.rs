@@ -12,7 +12,7 @@ use crate::models::{columns, each, fill};
 /// Rate in bit/s, round trip in s, loss, longest timeout in s, bytes of a packet, window in packets.
 type Columns = [Vec<f64>; 6];
 
-/// A path with the window that one row of the columns gives it.
+/// A path with the window of one row of the columns.
 struct Case {
     path: LossyPath,
     window: u32,
@@ -28,7 +28,7 @@ impl Case {
     }
 }
 
-/// A window from a column of floats: arrays of one type are what Python hands over.
+/// Converts a window from a column of floats: Python passes arrays of one type.
 fn window(packets: f64) -> Result<u32, OutOfRange> {
     if packets >= 1.0 && packets <= f64::from(u32::MAX) && packets.fract() == 0.0 {
         return Ok(packets as u32);
@@ -41,7 +41,7 @@ fn loss_model(name: &str) -> PyResult<LossModel> {
     name.parse().map_err(error::model)
 }
 
-/// Answers of several figures each into one buffer per figure.
+/// Writes answers of several figures into one buffer per figure.
 pub(crate) fn scatter<const N: usize>(
     py: Python<'_>,
     answers: &[[f64; N]],
@@ -68,7 +68,7 @@ pub(crate) fn markov(
     let rows = out[0].item_count();
     let answers = py.detach(|| {
         let cases = each(rows, |row| Case::read(&columns, row))?;
-        // Neighbours that differ in their window only are solved together.
+        // Neighbours that differ only in their window are solved together.
         let runs = cases.chunk_by(|a, b| a.path == b.path && a.packet_bits == b.packet_bits);
         let answers: Result<Vec<_>, String> =
             runs.map(|run| one_path(run, model).map_err(|error| error.to_string())).collect();
@@ -77,7 +77,7 @@ pub(crate) fn markov(
     scatter(py, &answers.map_err(error::model)?, &out)
 }
 
-/// The figures of cases that have one path and any windows.
+/// The figures of cases with one path and any windows.
 fn one_path(cases: &[Case], model: LossModel) -> Result<Vec<[f64; 6]>, OutOfRange> {
     let Some(Case { path, packet_bits, .. }) = cases.first() else { return Ok(Vec::new()) };
     let windows: Vec<u32> = cases.iter().map(|case| case.window).collect();
@@ -95,7 +95,7 @@ fn one_path(cases: &[Case], model: LossModel) -> Result<Vec<[f64; 6]>, OutOfRang
     Ok(figures.collect())
 }
 
-/// The same for one path and all limits of the window from 1 on, as many as `out` has room for; bit/s.
+/// The throughput of one path with all window limits from 1 on, as many as `out` has room for; bit/s.
 #[pyfunction]
 pub(crate) fn markov_table(
     py: Python<'_>,
@@ -115,8 +115,7 @@ pub(crate) fn markov_table(
     out.copy_from_slice(py, &bits)
 }
 
-/// Wallace and Shami 2014, Section 4.4: throughput in bit/s, window in packets, rounds, chance of a
-/// timeout.
+/// Wallace and Shami 2014, Section 4.4: throughput in bit/s, window in packets, rounds, probability of a timeout.
 #[pyfunction]
 pub(crate) fn renewal(
     py: Python<'_>,
@@ -180,7 +179,7 @@ pub(crate) fn loss_free(
 ) -> PyResult<()> {
     let [rate_bps, rtt_s, packet_bytes, windows] = columns(py, &arguments, &out)?;
     fill(py, &out, |row| {
-        // A loss that is as good as none: it makes the numbers a path, which checks them.
+        // A negligible loss: with it the numbers form a path, whose constructor checks them.
         let (rate, bytes) = (rate_bps[row], packet_bytes[row]);
         let path = LossyPath::from_bits(rate, rtt_s[row], f64::EPSILON, f64::MAX, bytes)?;
         Ok::<_, OutOfRange>(path.loss_free_pps(window(windows[row])?) * 8.0 * bytes)

@@ -10,7 +10,7 @@ use crate::error;
 use crate::scenario::Scenario;
 
 /// A `ropewalk.tune/1` document as the command prints it, and the figures of its report.
-/// `seeds` is how many runs check it; none: it is not checked.
+/// `seeds` is the number of runs of the check; `None` for no check.
 #[pyfunction]
 pub(crate) fn tune(
     py: Python<'_>,

@@ -1,7 +1,7 @@
-//! What a scheduler in Python looks at: the engine's view under the names that results have.
+//! The input of a scheduler in Python: the engine's view, with the names that results use.
 //!
-//! The objects of a scheduler are made once and filled anew for each decision: to make them would
-//! cost more than the decision.
+//! The objects of a scheduler are created once and filled for each decision: creating them each time would cost
+//! more than the decision.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
@@ -24,7 +24,7 @@ fn seconds(time: Option<Duration>) -> Option<f64> {
 
 #[pymethods]
 impl Path {
-    /// Which one, from 0.
+    /// Its number, from 0.
     #[getter]
     fn index(&self) -> usize {
         self.index
@@ -41,7 +41,7 @@ impl Path {
         self.position.is_some()
     }
 
-    /// The first chunk of the unassigned queue that it may take now; none if it may take none.
+    /// The first chunk of the unassigned queue that it may take now; `None` if it may take none.
     #[getter]
     fn position(&self) -> Option<u64> {
         self.position
@@ -168,7 +168,7 @@ impl Path {
     }
 }
 
-/// All that a scheduler may look at. Read-only.
+/// Everything that a scheduler may see. Read-only.
 #[pyclass(name = "SchedulerView", module = "ropewalk._ropewalk")]
 pub(crate) struct Look {
     ask: Ask,
@@ -200,7 +200,7 @@ pub(crate) struct Look {
 
 #[pymethods]
 impl Look {
-    /// The decision as the environments of `ropewalk.gym` show it.
+    /// The decision as the environments of `ropewalk.gym` observe it.
     fn features(&self) -> Vec<f32> {
         let mut row = vec![0.0; feature_count(self.ask.paths.len())];
         features(&self.ask, &mut row);
@@ -208,7 +208,7 @@ impl Look {
     }
 }
 
-/// What really went, told after the fact. Read-only.
+/// What was really sent, reported after the transmission. Read-only.
 #[pyclass(frozen, name = "SentReport", module = "ropewalk._ropewalk", get_all)]
 pub(crate) struct Sent {
     path: usize,
@@ -224,14 +224,14 @@ impl From<&SentReport> for Sent {
     }
 }
 
-/// The objects that one scheduler is shown, again and again.
+/// The objects of one scheduler, which are reused for each decision.
 pub(crate) struct Window {
     look: Py<Look>,
     paths: Vec<Py<Path>>,
 }
 
 impl Window {
-    /// Objects for the paths of `view`, which are called `names`.
+    /// Creates objects for the paths of `view`, with the names `names`.
     pub(crate) fn new(py: Python<'_>, view: &View<'_>, names: &[String]) -> PyResult<Self> {
         let make = |(index, path): (usize, &PathView)| {
             let number = index.to_string();
@@ -264,7 +264,7 @@ impl Window {
         self.paths.len() == view.paths.len()
     }
 
-    /// Fills the objects with `view`.
+    /// Fills the objects from `view`.
     pub(crate) fn show<'py>(
         &self,
         py: Python<'py>,

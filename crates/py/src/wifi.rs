@@ -18,8 +18,9 @@ fn stations(value: f64) -> Result<u32, OutOfRange> {
     Err(OutOfRange { name: "stations", value, valid: "a whole number, 1 or more" })
 }
 
-/// Bianchi 2000, Section IV, for stations, rate in bit/s and bytes of a packet: throughput of all in bit/s, chance that a
-/// station sends in a slot, chance that a transmission collides, share of frames given up.
+/// Bianchi 2000, Section IV, for stations, rate in bit/s and bytes of a packet: total throughput in bit/s,
+/// probability that a station sends in a slot, probability that a transmission collides, share of frames given
+/// up.
 #[pyfunction]
 pub(crate) fn bianchi(
     py: Python<'_>,

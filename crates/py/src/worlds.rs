@@ -1,4 +1,4 @@
-//! Worlds that stop at each decision: what the environments of `ropewalk.gym` step.
+//! Worlds that stop at each decision, for the environments of `ropewalk.gym`.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -15,10 +15,10 @@ use ropewalk_scenario as file;
 use crate::error;
 use crate::scenario::Scenario;
 
-/// One world and what it has counted.
+/// One world and its counters.
 struct Slot {
     episode: Option<Episode>,
-    /// Where the seeds of the episodes come from that follow by themselves.
+    /// Source of the seeds of the episodes that begin automatically.
     seed: Seed,
     begun: u64,
     before: Score,
@@ -30,7 +30,7 @@ pub(crate) struct Worlds {
     all: Mutex<All>,
 }
 
-/// What is in them.
+/// The worlds.
 struct All {
     scenario: file::Scenario,
     slots: Vec<Slot>,
@@ -39,7 +39,7 @@ struct All {
     results: Results,
 }
 
-/// What a step gives, one row for each world.
+/// The results of a step, one row for each world.
 #[derive(Default)]
 struct Results {
     observations: Vec<f32>,
@@ -54,7 +54,7 @@ type Arrays = (PyBuffer<f32>, PyBuffer<u8>, PyBuffer<f64>, PyBuffer<u8>, PyBuffe
 
 #[pymethods]
 impl Worlds {
-    /// `count` worlds, none of which has begun.
+    /// Creates `count` worlds, which `reset` starts.
     #[new]
     fn new(scenario: &Scenario, count: usize, delay_weight: f64, wait_s: f64) -> PyResult<Self> {
         if count == 0 {
@@ -84,8 +84,8 @@ impl Worlds {
         Ok(Self { all: Mutex::new(all) })
     }
 
-    /// Begins world `index` afresh: with `seed` as the scenario's. The episodes that follow it by
-    /// themselves have children of that seed.
+    /// Restarts world `index` with `seed` as the scenario's seed. The episodes that follow automatically use
+    /// child seeds of that seed.
     fn reset(&self, py: Python<'_>, index: usize, seed: u64) -> PyResult<()> {
         let All { scenario, slots, patience, .. } = &mut *self.all()?;
         let slot = slots.get_mut(index).ok_or_else(|| error::value("no such environment"))?;
@@ -93,8 +93,8 @@ impl Worlds {
         py.detach(|| slot.begin_with(scenario, patience, seed)).map_err(error::run)
     }
 
-    /// Takes one decision in each world (a path from 0, or their number to wait), and lets it go on to
-    /// the next. A world that is over begins anew instead, without a reward.
+    /// Takes one decision in each world (a path from 0, or the number of paths to wait), and runs it until the
+    /// next. A world that has ended is restarted instead, without a reward.
     fn step(&self, py: Python<'_>, actions: PyBuffer<i64>, arrays: Arrays) -> PyResult<()> {
         let actions = actions.to_vec(py)?;
         let mut all = self.all()?;
@@ -107,7 +107,7 @@ impl Worlds {
         all.write(py, &arrays)
     }
 
-    /// Fills the arrays without a step: no rewards, and nothing is over that was begun.
+    /// Fills the arrays without a step: no rewards, and no running world has ended.
     fn observe(&self, py: Python<'_>, arrays: Arrays) -> PyResult<()> {
         let mut all = self.all()?;
         for index in 0..all.slots.len() {
@@ -117,7 +117,7 @@ impl Worlds {
         all.write(py, &arrays)
     }
 
-    /// Time in a world, s; user data delivered, bytes; and its delay, summed, byte-seconds.
+    /// Time in a world, s; user data delivered, bytes; and its total delay, byte-seconds.
     fn progress(&self, index: usize) -> PyResult<(f64, u64, f64)> {
         let all = self.all()?;
         let slot = all.slots.get(index).and_then(|slot| slot.episode.as_ref());
@@ -161,8 +161,8 @@ impl Slot {
         self.begin(scenario, patience, seed)
     }
 
-    /// What was reached since the last call: delivered bits, each worth 1 less `weight` times its delay in
-    /// seconds, over the capacity.
+    /// The reward since the last call: delivered bits, each worth 1 minus `weight` times its delay in seconds,
+    /// divided by the capacity.
     fn reward(&mut self, weight: f64) -> f64 {
         let Some(episode) = &self.episode else { return 0.0 };
         let (score, before) = (episode.score(), self.before);
@@ -174,7 +174,7 @@ impl Slot {
 }
 
 impl Worlds {
-    /// Not with a wait: who steps lets go of the interpreter, and wants it back.
+    /// Does not block: the stepping thread releases the interpreter and needs it again afterwards.
     fn all(&self) -> PyResult<MutexGuard<'_, All>> {
         self.all.try_lock().map_err(|_| error::run("another thread uses these environments"))
     }
@@ -201,7 +201,7 @@ impl All {
         Ok(())
     }
 
-    /// Writes down how a world is.
+    /// Writes the state of a world into the arrays.
     fn tell(&mut self, index: usize) {
         let paths = self.scenario.paths.len();
         let results = &mut self.results;
@@ -231,10 +231,10 @@ impl All {
     }
 }
 
-/// Name and meaning of the numbers that describe a decision: those of each path, and those told once.
+/// Name and meaning of the numbers that describe a decision: those of each path, and the common ones.
 type Features = (Vec<(&'static str, &'static str)>, Vec<(&'static str, &'static str)>, f32);
 
-/// What the numbers of an observation are, and the largest that they can be.
+/// The meaning of the numbers of an observation, and their largest values.
 #[pyfunction]
 pub(crate) fn scheduler_features() -> Features {
     (PATH_FEATURES.to_vec(), SHARED_FEATURES.to_vec(), FEATURE_MOST)

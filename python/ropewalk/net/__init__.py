@@ -1,4 +1,4 @@
-"""Sockets: messages over several paths at once, sealed, with the engine that the simulator runs.
+"""Sockets: messages over several paths at once, encrypted, with the simulator's engine.
 
 >>> from ropewalk import net
 >>> with net.listen("127.0.0.1:0") as listener:
@@ -9,10 +9,10 @@
 b'hello'
 
 :func:`listen` and :func:`connect` give a :class:`Listener` and an :class:`Association`; each pair of
-an own address and one of the peer's is a path. What is sent is encrypted, and each end proves a
-key, unless both say ``plain=True``. These calls block, with other threads going on and Ctrl-C heard;
-:mod:`ropewalk.net.aio` has the same for asyncio. Associations and listeners may be used by several
-threads, but not across a fork. Every error is a :class:`NetError`, but for arguments of a wrong type.
+an own address and one of the peer's is a path. Data is encrypted, and each end proves its
+key, unless both give ``plain=True``. These calls block; other threads continue, and Ctrl-C works.
+:mod:`ropewalk.net.aio` has the same calls for asyncio. Associations and listeners may be used by several
+threads, but not across a fork. Every error is a :class:`NetError`, except for arguments of a wrong type.
 """
 
 from ropewalk._ropewalk import Key, Message

@@ -32,7 +32,7 @@ def listen(
     streams: int = 1024,
     mtu: int = 1500,
 ) -> Listener:
-    """Wait for associations of others.
+    """Listen for associations of peers.
 
     Parameters
     ----------
@@ -40,32 +40,32 @@ def listen(
         Own addresses, one per path: a list, or one text with commas. ``192.0.2.7`` has port 9899;
         port 0 is any free one (:attr:`Listener.addresses`).
     key
-        Own secret key: a :class:`Key`, or the name of its file. Without one, a new one is made for
+        Own secret key: a :class:`Key`, or the name of its file. Without one, a new one is created for
         this listener alone.
     allow
-        Public keys of those whose associations are taken; others get no answer. Without it,
-        everybody may who knows this listener's public key.
+        Public keys of the peers that are accepted; others get no answer. Without it, every peer that
+        knows this listener's public key is accepted.
     plain
-        Neither encrypt nor ask who it is, as SCTP in UDP (RFC 6951), for other programs' stacks.
-        Everybody on the way can then read and change what is sent.
+        No encryption and no authentication: SCTP in UDP (RFC 6951), for other programs' stacks. Anyone
+        on the way can then read and change the data.
     profile
-        ``"live"``, or ``"rfc9260"`` for nothing that RFC 9260 does not allow.
+        ``"live"``, or ``"rfc9260"`` for strictly what RFC 9260 allows.
     port
-        With ``plain=True``, the SCTP port, or the SCTP ports, of the services: 9899 unless said otherwise. The
-        UDP port stands behind the address.
+        With ``plain=True``, the SCTP port, or the SCTP ports, of the services; 9899 by default. The UDP port
+        follows the address.
     scheduler, congestion
-        Which path carries what, and how fast, for what this end sends.
+        Scheduler and congestion control for the data that this end sends.
     receive_buffer
-        Bytes, or a text with a unit. Unequal paths need more of it; it is memory.
+        Bytes, or a text with a unit. Paths that differ more need a larger one; it costs memory.
     streams
-        Streams each way at most. Order is kept on each; they do not wait for each other.
+        Most streams in each direction. Each one preserves order; streams do not wait for each other.
     mtu
-        Largest IP packet that is tried, bytes; what each path carries is found out.
+        Largest IP packet that is probed, bytes; the path MTU is discovered for each path.
 
     Raises
     ------
     OptionError
-        An option is not possible.
+        An option is invalid.
     BindError
         An address cannot be used.
     """
@@ -93,7 +93,7 @@ def connect(
     streams: int = 1024,
     mtu: int = 1500,
 ) -> Association:
-    """Open an association; returns when it is up.
+    """Open an association; returns when it is established.
 
     Parameters
     ----------
@@ -102,25 +102,25 @@ def connect(
     peer
         The peer's public key, which it proves.
     via
-        Own addresses, or names of network interfaces, one per path. Without it, one wherever the
-        system would send. Two of each make two paths, in their order.
+        Own addresses, or names of network interfaces, one per path. Without it, the system chooses one
+        address. Two of each make two paths, in their order.
     key
-        Own secret key: a :class:`Key`, or the name of its file. Without one, a new one is made, which
-        will do where the peer allows everybody.
+        Own secret key: a :class:`Key`, or the name of its file. Without one, a new one is created, which
+        suffices if the peer admits everyone.
     plain, profile, scheduler, congestion, receive_buffer, streams, mtu
         As for :func:`listen`.
     port
-        With ``plain=True``, the SCTP port of the service: 9899 unless said otherwise.
+        With ``plain=True``, the SCTP port of the service; 9899 by default.
     local_port
-        With ``plain=True``, the own SCTP port. Without it any that is free, so that there may be many
-        associations between two hosts.
+        With ``plain=True``, the own SCTP port. By default any free one, which permits many associations
+        between two hosts.
     timeout
-        Seconds until it is given up.
+        Seconds until the attempt is given up.
 
     Raises
     ------
     OptionError
-        An option is not possible, or a name is not known.
+        An option is invalid, or a name does not resolve.
     BindError
         An own address cannot be used.
     ConnectError
@@ -136,7 +136,7 @@ def connect(
 
 
 class Listener(BaseListener):
-    """Sockets that wait for associations; made by :func:`listen`.
+    """Sockets that wait for associations; created by :func:`listen`.
 
     As a context manager it is closed at the end.
     """
@@ -147,9 +147,9 @@ class Listener(BaseListener):
         Raises
         ------
         TimedOut
-            None came in so many seconds.
+            None arrived within ``timeout`` seconds.
         ClosedError
-            The listener is closed, by another thread perhaps.
+            The listener is closed, perhaps by another thread.
         """
         found = waited(self._native.take, self._native.arrival, timeout)
         if found is None:
@@ -164,7 +164,7 @@ class Listener(BaseListener):
 
 
 class Association(BaseAssociation):
-    """Messages to and from a peer, over all paths; made by :func:`connect` or :meth:`Listener.accept`.
+    """Messages to and from a peer, over all paths; created by :func:`connect` or :meth:`Listener.accept`.
 
     As a context manager it is shut down at the end, or aborted if an exception leaves the block.
     Iterating gives messages until the peer has shut it down.
@@ -184,16 +184,16 @@ class Association(BaseAssociation):
         Parameters
         ----------
         data
-            At least one byte. Up to :attr:`message_size` bytes travel in one packet.
+            At least one byte. Up to :attr:`message_size` bytes fit into one packet.
         stream
-            From 0 to :attr:`streams` - 1. Messages of one stream arrive in their order.
+            From 0 to :attr:`streams` - 1. Messages of one stream arrive in order.
         ppid
-            What it is, for the peer: any number of 32 bits.
+            Payload protocol identifier, for the peer: any 32-bit number.
         unordered
-            Hand it over when it arrives, whatever was sent before it. If it fits into one packet, it never waits
-            in the peer's receive buffer, which may then be small however unequal the paths are.
+            Deliver it on arrival, independent of earlier messages. If it fits into one packet, it never waits in
+            the peer's receive buffer, which may then be small even for very different paths.
         timeout
-            Seconds to wait for room at most; nothing is queued then.
+            Most seconds to wait for room; nothing is queued after that.
 
         Raises
         ------
@@ -209,20 +209,20 @@ class Association(BaseAssociation):
     def send_all(
         self, messages: Iterable[Data], *, stream: int = 0, ppid: int = 0, unordered: bool = False
     ) -> None:
-        """Queue many messages, which costs less than one by one; waits for room as often as need be."""
+        """Queue many messages, which is cheaper than one by one; waits for room when necessary."""
         remaining = iter(messages)
         while batch := list(islice(remaining, BATCH)):
             self._sending(batch, stream, ppid, unordered).wait(None)
 
     def receive(self, *, timeout: float | None = None) -> native.Message | None:
-        """The next message; waits for it. None: the peer has shut down, and all was read.
+        """The next message; waits for it. None: the peer has shut down, and all messages were read.
 
         Raises
         ------
         TimedOut
-            None came in so many seconds.
+            None arrived within ``timeout`` seconds.
         ClosedError
-            The association has ended otherwise than in order.
+            The association did not end in an orderly way.
         """
         message = waited(self._native.take, self._native.arrival, timeout)
         if message is None:
@@ -230,7 +230,7 @@ class Association(BaseAssociation):
         return message
 
     def receive_all(self, *, timeout: float | None = None) -> list[native.Message]:
-        """All messages that have come, at least one; waits for it. Empty where ``receive`` gives None."""
+        """All messages that have arrived, at least one; waits for it. Empty where ``receive`` gives None."""
         first = self.receive(timeout=timeout)
         return [] if first is None else [first, *self._native.take_all()]
 
@@ -241,36 +241,36 @@ class Association(BaseAssociation):
     def path_event(self, *, timeout: float | None = None) -> PathEvent | None:
         """The next change of a path; waits for it. None: the association has ended.
 
-        Up to 64 are kept for who does not ask.
+        Up to 64 changes are kept until they are read.
 
         Raises
         ------
         TimedOut
-            Nothing changed in so many seconds.
+            Nothing changed within ``timeout`` seconds.
         """
         news = waited(self._native.take_news, self._native.news, timeout)
         return None if news is None else event_of(news)
 
     def path_events(self) -> Iterator[PathEvent]:
-        """Changes of paths as they come, until the association has ended; for a thread of its own."""
+        """Changes of paths as they happen, until the association has ended; for a separate thread."""
         while (event := self.path_event()) is not None:
             yield event
 
     def flush(self, *, timeout: float | None = None) -> None:
-        """Wait until the peer has acknowledged all that was sent, or the association has ended."""
+        """Wait until the peer has acknowledged everything sent, or the association has ended."""
         self._native.flushed().wait(timeout)
 
     def shutdown(self, *, timeout: float | None = None) -> None:
-        """Say that nothing follows; returns when all has been acknowledged and both ends are done.
+        """Shut down; returns when everything is acknowledged and both ends have finished.
 
-        Both directions end: read what you still expect before.
+        Both directions end: read the messages that you still expect before.
 
         Raises
         ------
         TimedOut
-            It took longer; it goes on nevertheless.
+            It took longer; the shutdown continues nevertheless.
         ClosedError
-            It ended otherwise: some of what was sent may not have arrived.
+            It ended otherwise: some of the data may not have arrived.
         """
         self._native.shutdown().wait(timeout)
 
@@ -294,12 +294,12 @@ def waited(
     arrival: Callable[[], native.Operation],
     timeout: float | None,
 ) -> T | None:
-    """What `take` has, waiting for it; None if there will be nothing more."""
+    """The result of `take`, waiting for it; None if nothing more will arrive."""
     until = None if timeout is None else time.monotonic() + timeout
     left = timeout
     while (found := take()) is None:
         if not arrival().wait(left):
             return take()
-        # Another thread may have been faster than this one.
+        # Another thread may have taken it first.
         left = None if until is None else max(until - time.monotonic(), 0)
     return found

@@ -1,4 +1,4 @@
-"""What listeners and associations of both flavours have in common: all that does not wait."""
+"""The common part of blocking and asyncio listeners and associations: everything that does not wait."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from ropewalk.net._figures import Stats, stats_of
 
 Data = bytes | bytearray | memoryview
 
-#: Messages that are handed over at once: enough that the call costs little for each.
+#: Messages per call into the native half: enough to make the cost of the call negligible.
 BATCH = 256
 
 
 class BaseListener:
-    """A listener, but for waiting."""
+    """A listener without the calls that wait."""
 
     def __init__(self, inner: native.Listener) -> None:
         self._native = inner
 
     @property
     def addresses(self) -> list[str]:
-        """Where it listens, with ports, as :func:`connect` takes it."""
+        """The addresses at which it listens, with ports, in the form for :func:`connect`."""
         return self._native.addresses
 
     @property
     def public_key(self) -> str | None:
-        """What it is known by; None in the clear."""
+        """Its public key; None without encryption."""
         return self._native.public_key
 
     def close(self) -> None:
-        """Take no more associations. Those that were accepted go on, the others are aborted."""
+        """Accept no more associations. Accepted ones continue, the others are aborted."""
         self._native.close()
 
     def __repr__(self) -> str:
@@ -41,7 +41,7 @@ class BaseListener:
 
 
 class BaseAssociation:
-    """An association, but for waiting."""
+    """An association without the calls that wait."""
 
     def __init__(self, inner: native.Association) -> None:
         self._native = inner
@@ -54,16 +54,16 @@ class BaseAssociation:
         return self._native.send(stream, ppid, messages, unordered)
 
     def abort(self) -> None:
-        """End it at once, at both ends; what was not acknowledged is lost."""
+        """Abort it at both ends; unacknowledged data is lost."""
         self._native.abort()
 
     def stats(self) -> Stats:
-        """What it has done so far.
+        """Its statistics so far.
 
         Raises
         ------
         ClosedError
-            It is gone.
+            It has ended, and its statistics are gone.
         """
         found = self._native.stats()
         if found is None:
@@ -72,22 +72,22 @@ class BaseAssociation:
 
     @property
     def ports(self) -> tuple[int, int] | None:
-        """The SCTP ports of this end and of the peer, with ``plain=True``; None if it is encrypted or gone."""
+        """The SCTP ports of this end and of the peer, with ``plain=True``; None if it is encrypted or has ended."""
         return self._native.ports
 
     @property
     def peer(self) -> str | None:
-        """The peer's public key, which it has proved; None in the clear."""
+        """The peer's public key, which it has proved; None without encryption."""
         return self._native.peer
 
     @property
     def streams(self) -> int:
-        """Streams on which one may send."""
+        """Number of streams to send on."""
         return self._native.streams
 
     @property
     def message_size(self) -> int:
-        """Bytes of the largest message that travels in one packet; longer ones take several."""
+        """Bytes of the largest message that fits into one packet; longer ones need several."""
         return self._native.message_size
 
     def __repr__(self) -> str:

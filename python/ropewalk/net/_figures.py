@@ -1,24 +1,24 @@
-"""What an association has done, and what became of its paths."""
+"""Statistics of an association, and changes of its paths."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-#: ``unconfirmed``: not yet proved to be the peer's; ``active``: in use; ``potentially-failed``:
-#: doubted, and spared while others are active; ``inactive``: given up, asked now and then.
+#: ``unconfirmed``: not yet proved to be the peer's; ``active``: in use; ``potentially-failed``: after a
+#: timeout, without new data while others are active; ``inactive``: failed, probed from time to time.
 PathStatus = Literal["unconfirmed", "active", "potentially-failed", "inactive"]
 
 
 @dataclass(frozen=True, slots=True)
 class PathEvent:
-    """What became of a path.
+    """A change of a path.
 
     Attributes
     ----------
     kind : str
-        ``changed``: the path has another status. ``restarted``: the peer started anew, so that
-        messages may be missing; no path is meant.
+        ``changed``: the path has another status. ``restarted``: the peer restarted, so messages
+        may be missing; this concerns no path.
     path : int or None
         Its number, from 0, the index in :attr:`Stats.paths`.
     status : str or None
@@ -41,13 +41,13 @@ class PathStats:
     status : str
         As in :class:`PathEvent`.
     sent_packets, retransmitted_packets, lost_packets : int
-        Packets with data; messages that had been sent before; transmissions given up as lost.
+        Packets with data; retransmissions; transmissions given up as lost.
     delivered_bytes : int
-        User data that the peer acknowledged here.
+        User data that the peer acknowledged on this path.
     timeouts : int
         Expiries of the retransmission timer.
     cwnd_bytes, in_flight_bytes : int
-        Congestion window, and how much of it is used.
+        Congestion window, and bytes in flight.
     srtt_s : float or None
         Smoothed round trip; None before the first sample.
     """
@@ -71,13 +71,13 @@ class Stats:
     Attributes
     ----------
     at_s : float
-        When they were taken, since its sockets were opened.
+        When they were taken, since the opening of its sockets.
     paths : tuple of PathStats
         One for each path.
     blocked_s : float
         Time in which a path could have sent, but the peer's receive buffer was full.
     held_bytes, mean_held_bytes, max_held_bytes
-        Out-of-order data in the own receive buffer: now, in the mean over time, at most.
+        Out-of-order data in the own receive buffer: now, mean over time, maximum.
     """
 
     at_s: float

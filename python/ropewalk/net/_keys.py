@@ -1,4 +1,4 @@
-"""Keys: who one is, and whom one talks to."""
+"""Keys: the own identity and those of peers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ropewalk._ropewalk import Key
 
 
 def generate_key(file: str | PathLike[str] | None = None) -> Key:
-    """Make a secret key from the machine's random numbers.
+    """Create a secret key from the machine's random numbers.
 
     Parameters
     ----------
     file
-        Also write it there: a new file that only its owner may read, as ``ropewalk keygen`` makes it.
+        Also write it to this new file, which only its owner may read, as ``ropewalk keygen`` does.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def generate_key(file: str | PathLike[str] | None = None) -> Key:
 
 
 def public_key(secret: Key | str | PathLike[str]) -> str:
-    """What others know a secret key by: 44 characters, to be given to them.
+    """The public key of a secret key: 44 characters, to be given to peers.
 
     Parameters
     ----------
@@ -38,5 +38,5 @@ def public_key(secret: Key | str | PathLike[str]) -> str:
 
 
 def key_of(secret: Key | str | PathLike[str]) -> Key:
-    """The key itself, read from its file if need be."""
+    """The key itself, read from its file if necessary."""
     return secret if isinstance(secret, Key) else Key.read(secret)

@@ -1,4 +1,4 @@
-"""Options of both flavours, checked and as the native half takes them."""
+"""Options of the blocking and the asyncio sockets, checked and converted for the native half."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PORT = 9899
 #: Receive buffer, bytes: enough for 1 Gbit/s over 100 ms.
 RECEIVE_BUFFER = 16 * 2**20
 
-NOBODY = "in the clear nobody proves who it is"
+NOBODY = "without encryption no end proves its identity"
 
 Texts = str | Iterable[str]
 KeyLike = Key | str | PathLike[str]
@@ -33,7 +33,7 @@ def knobs_of(
     mtu: int,
     profile: str,
 ) -> tuple[str, str, int | str, int, int, str]:
-    """How associations behave; both ends need not agree on any of it."""
+    """Properties of associations; the two ends may differ in all of them."""
     if isinstance(receive_buffer, int) and receive_buffer < 0:
         raise OptionError(f"receive_buffer = {receive_buffer}: give bytes, or a text as '16 MiB'")
     return (
@@ -47,19 +47,19 @@ def knobs_of(
 
 
 def sctp_port(option: str, port: int | None, plain: bool) -> int | None:
-    """An SCTP port, which only associations in the clear have."""
+    """An SCTP port, which only unencrypted associations have."""
     if port is None:
         return None
     if not plain:
         raise OptionError(
-            f"{option} = {port}: SCTP ports are of plain=True; "
+            f"{option} = {port}: SCTP ports need plain=True; "
             "give a UDP port with the address, as 192.0.2.7:9000"
         )
     return within(option, port, 1, 65_535)
 
 
 def listen_ports(port: int | Iterable[int] | None, plain: bool) -> list[int]:
-    """The SCTP ports on which associations are taken."""
+    """The SCTP ports on which associations are accepted."""
     if port is None:
         return [PORT]
     ports = [port] if isinstance(port, int) else list(port)
@@ -71,7 +71,7 @@ def listen_ports(port: int | Iterable[int] | None, plain: bool) -> list[int]:
 def connect_ports(
     port: int | None, local_port: int | None, plain: bool
 ) -> tuple[int | None, int]:
-    """The own SCTP port, if it matters, and the peer's."""
+    """The own SCTP port, if given, and the peer's."""
     return sctp_port("local_port", local_port, plain), sctp_port("port", port, plain) or PORT
 
 
@@ -94,10 +94,10 @@ def listed(option: str, texts: Texts) -> list[str]:
 def listen_key(
     key: KeyLike | None, allow: Texts | None, plain: bool
 ) -> tuple[Key | None, list[str] | None]:
-    """The own key, and whose associations are taken."""
+    """The own key, and the keys that are admitted."""
     if plain:
         if key is not None or allow is not None:
-            raise OptionError(f"plain=True goes without key and allow: {NOBODY}")
+            raise OptionError(f"plain=True excludes key and allow: {NOBODY}")
         return None, None
     allowed = None if allow is None else listed("allow", allow)
     return (generate_key() if key is None else key_of(key)), allowed
@@ -107,7 +107,7 @@ def connect_key(key: KeyLike | None, peer: str | None, plain: bool) -> tuple[Key
     """The own key, and the peer's."""
     if plain:
         if key is not None or peer is not None:
-            raise OptionError(f"plain=True goes without key and peer: {NOBODY}")
+            raise OptionError(f"plain=True excludes key and peer: {NOBODY}")
         return None
     if peer is None:
         raise OptionError(
@@ -143,7 +143,7 @@ def numeric(host: str, port: int) -> str | None:
 
 
 def places(option: str, texts: Texts) -> list[Place]:
-    """Own addresses to listen at."""
+    """Own addresses to listen on."""
     found = [(text, numeric(*split(option, text, PORT))) for text in listed(option, texts)]
     for text, address in found:
         if address is None:
@@ -154,7 +154,7 @@ def places(option: str, texts: Texts) -> list[Place]:
 
 
 def sources(via: Texts | None, remotes: list[str]) -> list[Place]:
-    """Where to send from: addresses or interfaces; else wherever the system would."""
+    """Addresses or interfaces to send from; by default the system's choice."""
     anywhere = [
         where
         for where, is_there in [
@@ -178,7 +178,7 @@ def targets(to: Texts) -> list[tuple[str, int]]:
     found = [split("to", text, PORT) for text in listed("to", to)]
     for host, port in found:
         if port == 0:
-            raise OptionError(f"to = '{host}:0': a peer has a port; without one it is {PORT}")
+            raise OptionError(f"to = '{host}:0': give the peer's port; the default is {PORT}")
     return found
 
 
@@ -188,7 +188,7 @@ def first_address(host: str, port: int, answers: list[Any] | OSError) -> str:
         raise OptionError(f"to = '{host}:{port}': {answers.strerror or answers}") from answers
     address = numeric(answers[0][4][0], port)
     if address is None:
-        raise OptionError(f"to = '{host}:{port}': the name has no address that can be used")
+        raise OptionError(f"to = '{host}:{port}': the name has no usable address")
     return address
 
 

@@ -1,4 +1,4 @@
-"""The sockets for asyncio: what blocks in :mod:`ropewalk.net` is awaited here.
+"""The sockets for asyncio: calls that block in :mod:`ropewalk.net` are awaited here.
 
 >>> import asyncio
 >>> from ropewalk.net import aio
@@ -13,8 +13,8 @@
 b'hello'
 
 Options, results and errors are the same. Time limits are asyncio's own (``asyncio.timeout``): a call that
-is cancelled loses nothing that has arrived. No threads are spent on waiting, however many
-associations there are.
+is cancelled loses nothing that has arrived. Waiting needs no threads, whatever the number
+of associations.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def listen(
     streams: int = 1024,
     mtu: int = 1500,
 ) -> Listener:
-    """Wait for associations of others; as :func:`ropewalk.net.listen`. Does not block."""
+    """Listen for associations of peers; as :func:`ropewalk.net.listen`. Does not block."""
     secret, allowed = options.listen_key(key, allow, plain)
     ports = options.listen_ports(port, plain)
     places = options.places("addresses", addresses)
@@ -89,7 +89,7 @@ async def connect(
 
 
 class Listener(BaseListener):
-    """Sockets that wait for associations; made by :func:`listen`.
+    """Sockets that wait for associations; created by :func:`listen`.
 
     As a context manager (``async with``) it is closed at the end. ``async for`` gives associations
     until it is closed.
@@ -123,7 +123,7 @@ class Listener(BaseListener):
 
 
 class Association(BaseAssociation):
-    """Messages to and from a peer; made by :func:`connect` or :meth:`Listener.accept`.
+    """Messages to and from a peer; created by :func:`connect` or :meth:`Listener.accept`.
 
     As a context manager (``async with``) it is shut down at the end, or aborted if an exception leaves
     the block. ``async for`` gives messages until the peer has shut it down.
@@ -139,18 +139,18 @@ class Association(BaseAssociation):
     async def send_all(
         self, messages: Iterable[Data], *, stream: int = 0, ppid: int = 0, unordered: bool = False
     ) -> None:
-        """Queue many messages, which costs less than one by one."""
+        """Queue many messages, which is cheaper than one by one."""
         remaining = iter(messages)
         while batch := list(islice(remaining, BATCH)):
             await finished(self._sending(batch, stream, ppid, unordered))
 
     async def receive(self) -> native.Message | None:
-        """The next message. None: the peer has shut down, and all was read.
+        """The next message. None: the peer has shut down, and all messages were read.
 
         Raises
         ------
         ClosedError
-            The association has ended otherwise than in order.
+            The association did not end in an orderly way.
         """
         message = await arrived(self._native.take, self._native.arrival)
         if message is None:
@@ -158,7 +158,7 @@ class Association(BaseAssociation):
         return message
 
     async def receive_all(self) -> list[native.Message]:
-        """All messages that have come, at least one. Empty where ``receive`` gives None."""
+        """All messages that have arrived, at least one. Empty where ``receive`` gives None."""
         first = await self.receive()
         return [] if first is None else [first, *self._native.take_all()]
 
@@ -172,16 +172,16 @@ class Association(BaseAssociation):
         return None if news is None else event_of(news)
 
     async def path_events(self) -> AsyncIterator[PathEvent]:
-        """Changes of paths as they come, until the association has ended; for a task of its own."""
+        """Changes of paths as they happen, until the association has ended; for a separate task."""
         while (event := await self.path_event()) is not None:
             yield event
 
     async def flush(self) -> None:
-        """Wait until the peer has acknowledged all that was sent, or the association has ended."""
+        """Wait until the peer has acknowledged everything sent, or the association has ended."""
         await finished(self._native.flushed())
 
     async def shutdown(self) -> None:
-        """Say that nothing follows; as :meth:`ropewalk.net.Association.shutdown`."""
+        """Shut down; as :meth:`ropewalk.net.Association.shutdown`."""
         await finished(self._native.shutdown())
 
     async def __aenter__(self) -> Self:
@@ -213,7 +213,7 @@ async def finished(work: native.Operation) -> Any:
             future.set_exception(error)
 
     def done(value: Any, error: BaseException | None) -> None:
-        # By another thread; a loop that is closed does not want to know.
+        # Called by another thread. A closed loop needs no result.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, value, error)
 
@@ -229,9 +229,9 @@ async def finished(work: native.Operation) -> Any:
 async def arrived(
     take: Callable[[], T | None], arrival: Callable[[], native.Operation]
 ) -> T | None:
-    """What `take` has, waiting for it; None if there will be nothing more.
+    """The result of `take`, waiting for it; None if nothing more will arrive.
 
-    It is taken by the task itself, so that one which is cancelled has taken nothing.
+    The task itself takes it, so a cancelled task has taken nothing.
     """
     while (found := take()) is None:
         if not await finished(arrival()):

@@ -20,7 +20,7 @@ use crate::proxy::exit::Rule;
 const NAME_LIMIT: usize = 64;
 const NAME_HELP: &str = "give letters, digits and - _ . @ +, at most 64 characters";
 const KEY_HELP: &str = "give the public key that `ropewalk keygen FILE` or `ropewalk recv` prints";
-const FILE_HELP: &str = "an entry is [[peer]] with name, key and, where wanted, psk_file, expires, [peer.files] \
+const FILE_HELP: &str = "an entry is [[peer]] with name, key and, optionally, psk_file, expires, [peer.files] \
      (directory, quota, max_file, overwrite) and [peer.exit] (targets, connections)";
 
 #[derive(Deserialize)]
@@ -90,11 +90,11 @@ fn entry(raw: &RawPeer, base: &Path) -> Result<PeerPolicy, Problem> {
     let name = raw.name.get_ref();
     let good = |c: char| c.is_alphanumeric() || "-_.@+".contains(c);
     if name.is_empty() || name.chars().count() > NAME_LIMIT || !name.chars().all(good) {
-        let message = format!("{name:?} is no name for a peer");
+        let message = format!("{name:?} is not a valid name for a peer");
         return Err(Problem::new(raw.name.span().start, message, NAME_HELP));
     }
     let key = raw.key.get_ref().parse::<PublicKey>().map_err(|error| {
-        let message = format!("`{}` is no public key: {error}", raw.key.get_ref());
+        let message = format!("`{}` is not a public key: {error}", raw.key.get_ref());
         Problem::new(raw.key.span().start, message, KEY_HELP)
     })?;
     let mut peer = PeerPolicy::unrestricted(name.as_str(), key);
@@ -118,9 +118,9 @@ fn expires(raw: &Spanned<toml::Value>) -> Result<SystemTime, Problem> {
     };
     date.and_then(expiry).ok_or_else(|| {
         let message = match raw.get_ref() {
-            toml::Value::String(text) => format!("{text:?} is no date"),
-            toml::Value::Integer(number) => format!("{number} is no date"),
-            other => format!("a value of type {} is no date", other.type_str()),
+            toml::Value::String(text) => format!("{text:?} is not a date"),
+            toml::Value::Integer(number) => format!("{number} is not a date"),
+            other => format!("a value of type {} is not a date", other.type_str()),
         };
         Problem::new(raw.span().start, message, DATE_HELP)
     })
@@ -138,7 +138,7 @@ fn files(raw: &RawFiles) -> Result<FilePolicy, Problem> {
 
 fn size(raw: &Spanned<String>) -> Result<u64, Problem> {
     parse_size(raw.get_ref()).ok_or_else(|| {
-        let message = format!("`{}` is no size", raw.get_ref());
+        let message = format!("`{}` is not a size", raw.get_ref());
         Problem::new(raw.span().start, message, SIZE_HELP)
     })
 }
@@ -152,7 +152,7 @@ fn directory(raw: &Spanned<String>) -> Result<PathBuf, Problem> {
     };
     let control = raw.get_ref().contains(|c: char| c.is_control() || c == '\\');
     if control || path.components().next().is_none() || !path.components().all(plain) {
-        let message = format!("{:?} is no directory below the inbox", raw.get_ref());
+        let message = format!("{:?} is not a directory below the inbox", raw.get_ref());
         let help =
             "give plain names, such as `anna` or `team/anna`: no `..`, no leading `/` or dot";
         return Err(Problem::new(raw.span().start, message, help));
@@ -184,8 +184,8 @@ fn targets(raw: &Spanned<Vec<Spanned<String>>>) -> Result<Vec<Rule>, Problem> {
 fn connections(raw: &Spanned<i64>) -> Result<usize, Problem> {
     let number = usize::try_from(*raw.get_ref()).ok().filter(|number| *number > 0);
     number.ok_or_else(|| {
-        let message = format!("{} is no number of connections", raw.get_ref());
-        let help = "give at least 1; to shut a peer out, remove its entry";
+        let message = format!("{} is not a number of connections", raw.get_ref());
+        let help = "give at least 1; to exclude a peer, remove its entry";
         Problem::new(raw.span().start, message, help)
     })
 }

@@ -45,12 +45,12 @@ impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gone(why) => why.fmt(f),
-            Self::Silent(seconds) => write!(f, "nothing was heard for {seconds} s"),
+            Self::Silent(seconds) => write!(f, "nothing received for {seconds} s"),
             Self::Stalled(seconds) => {
                 write!(f, "no progress for {seconds} s, although the other side is alive")
             }
             Self::Wire(error) => error.fmt(f),
-            Self::Violation(what) => write!(f, "the other side breaks the protocol: {what}"),
+            Self::Violation(what) => write!(f, "the other side violated the protocol: {what}"),
             Self::Peer(why) => write!(f, "the other side gave up: {why}"),
             Self::Refused(why) | Self::Transfer(why) | Self::Own(why) => f.write_str(why),
         }

@@ -140,7 +140,7 @@ impl Link for FileLink {
 
     async fn why_ended(&self) -> PeerText {
         if self.restarted.load(Ordering::Relaxed) {
-            return "the peer has been started again".into();
+            return "the peer has restarted".into();
         }
         match timeout(PATIENCE, self.association.ended()).await {
             Ok(Some(reason)) => reason.to_string().into(),

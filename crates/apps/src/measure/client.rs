@@ -45,13 +45,13 @@ impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Version => {
-                f.write_str("the server does not understand: it is of another version")
+                f.write_str("the server rejected the request: it has a different version")
             }
-            Self::Ended(None) => f.write_str("the server has gone"),
-            Self::Ended(Some(reason)) => write!(f, "the server has gone: {reason}"),
+            Self::Ended(None) => f.write_str("the server has disconnected"),
+            Self::Ended(Some(reason)) => write!(f, "connection to the server lost: {reason}"),
             Self::Send(error) => error.fmt(f),
             Self::Overdue => {
-                write!(f, "the server told no result within {} s after the end", OVERTIME.as_secs())
+                write!(f, "the server sent no result within {} s after the end", OVERTIME.as_secs())
             }
         }
     }

@@ -106,9 +106,11 @@ impl fmt::Display for Violation {
                  of the same version at the other end?"
             ),
             Self::Malformed(ppid) => write!(f, "the peer sent a malformed message, kind {ppid:#x}"),
-            Self::Credit(id) => write!(f, "the peer sent more on stream {id} than it may"),
-            Self::Number(id) => write!(f, "the peer opened stream {id}, which it may not now"),
-            Self::Order(id) => write!(f, "the peer spoke out of turn on stream {id}"),
+            Self::Credit(id) => {
+                write!(f, "the peer sent more on stream {id} than its window allows")
+            }
+            Self::Number(id) => write!(f, "the peer opened stream {id}, which is not allowed now"),
+            Self::Order(id) => write!(f, "the peer sent an unexpected message on stream {id}"),
         }
     }
 }

@@ -152,7 +152,7 @@ fn broken(error: StreamError, kind: io::ErrorKind) -> io::Error {
         StreamError::Refused(refusal) => {
             io::Error::new(io::ErrorKind::ConnectionRefused, refusal.detail.to_string())
         }
-        StreamError::Reset => io::Error::new(kind, "the stream was broken off"),
+        StreamError::Reset => io::Error::new(kind, "the stream was reset"),
         StreamError::Finished => io::Error::new(kind, "written after the end"),
     }
 }

@@ -152,8 +152,8 @@ const fn status_words(status: PathStatus) -> &'static str {
     match status {
         PathStatus::Unconfirmed => "being tried",
         PathStatus::Active => "in use",
-        PathStatus::PotentiallyFailed => "silent: not used unless there is no other",
-        PathStatus::Inactive => "gone; it is asked now and then whether it is back",
+        PathStatus::PotentiallyFailed => "not answering: used only if no other path works",
+        PathStatus::Inactive => "down: probed from time to time",
     }
 }
 

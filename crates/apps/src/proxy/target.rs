@@ -50,7 +50,7 @@ impl fmt::Display for TargetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host(text) => write!(f, "`{text}` is neither a host name nor an address"),
-            Self::Port(text) => write!(f, "`{text}` is no port; ports are 1 to 65535"),
+            Self::Port(text) => write!(f, "`{text}` is not a port; ports are 1 to 65535"),
             Self::Shape(text) => write!(
                 f,
                 "`{text}` is not HOST:PORT; for example example.org:80, 192.0.2.1:80 or [2001:db8::1]:80"

@@ -1,4 +1,4 @@
-//! `ropewalk bench`: throughput, and latency under load, over all paths at once.
+//! `ropewalk bench`: throughput, and latency under load, over all paths at the same time.
 
 mod document;
 
@@ -37,7 +37,7 @@ pub struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 enum Side {
-    /// Wait for measurements of others
+    /// Wait for clients and measure with them
     Serve(Box<ServeArgs>),
     /// Measure against a server
     Run(Box<RunArgs>),
@@ -63,9 +63,9 @@ struct ServeArgs {
 /// Arguments of `bench run`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Goodput counts user data that the receiver's application was handed: no headers, no seal. Bulk is \
-    handed over as it arrives, like the pieces of a file; with --in-order as one stream of bytes, like TCP's, which \
-    has to fit into the receive buffer while it waits.\n\n\
+    after_help = "Goodput counts user data delivered to the receiver's application, without headers and seal. Bulk data is \
+    delivered as it arrives, like the pieces of a file. With --in-order it is one stream of bytes, as in TCP: data \
+    that arrives out of order waits in the receive buffer.\n\n\
     Examples:\n  \
     ropewalk bench run --to 127.0.0.1 --plain --time 2s\n  \
     ropewalk bench run --to 127.0.0.1 --plain --time 2s --in-order\n  \
@@ -76,16 +76,16 @@ struct RunArgs {
     reach: ReachArgs,
     #[command(flatten)]
     transport: TransportArgs,
-    /// Measure for so long
+    /// How long to measure
     #[arg(long, value_name = "TIME", default_value = "10 s", value_parser = parse_duration)]
     time: Duration,
-    /// Leave out so much after the first byte
+    /// Leave out this time after the first byte
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = parse_duration)]
     warmup: Duration,
-    /// The server sends
+    /// Measure from the server to this end
     #[arg(long)]
     reverse: bool,
-    /// One stream of bytes in order, instead of messages that are handed over as they arrive
+    /// Send one ordered stream of bytes instead of messages that are delivered as they arrive
     #[arg(long)]
     in_order: bool,
     /// Print one JSON document
@@ -93,7 +93,7 @@ struct RunArgs {
     json: bool,
 }
 
-/// Serves or measures.
+/// Serves or runs a measurement.
 ///
 /// # Errors
 /// [`Failure`].
@@ -119,7 +119,7 @@ fn serve(args: &ServeArgs, console: Console) -> Result<(), Failure> {
     })
 }
 
-/// One client beside the other, for as long as it is let.
+/// Serves clients concurrently, with `--once` a single one.
 async fn clients(args: &ServeArgs, endpoint: &Endpoint, access: &AccessList) {
     loop {
         let association = endpoint.accept().await;
@@ -136,7 +136,7 @@ async fn clients(args: &ServeArgs, endpoint: &Endpoint, access: &AccessList) {
                     log(peer, Event::AssociationRefused { reason: &reason });
                 }
             }
-            // Dropped too early, the figures would not arrive.
+            // An association that is dropped too early would not deliver the figures.
             association.ended().await;
         };
         if args.once {
@@ -156,7 +156,7 @@ fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
         seconds: args.time.as_secs_f64(),
     };
     if plan.seconds <= 0.0 {
-        return Err(Failure::input("--time 0 measures nothing", "give a time such as 10s"));
+        return Err(Failure::input("--time 0: nothing to measure", "give a time such as 10s"));
     }
     let measured = runtime()?.block_on(async {
         let (endpoint, target) = args.reach.open(&args.transport, console)?;
@@ -168,7 +168,7 @@ fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
         })?;
         let measuring = measure::run(&association, plan);
         let measured = measuring.await.map_err(|error| Failure::Run(error.to_string()))?;
-        // The abort leaves with the next turn of the driver.
+        // The driver sends the abort in its next turn.
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         Ok::<_, Failure>(measured)
     })?;
@@ -204,7 +204,7 @@ fn text(measured: &Measured, plan: Plan) -> String {
     text + &paths(measured)
 }
 
-/// Only the sender of bulk knows what became of each path.
+/// A table of the paths. Only the sender of bulk data knows what became of each path.
 fn paths(measured: &Measured) -> String {
     let Some(stats) = &measured.stats else { return String::new() };
     let total: u64 = stats.paths.iter().map(|path| path.counters.delivered_bytes).sum();

@@ -35,11 +35,11 @@ pub struct CompareArgs {
     /// Compare values of any key, with each of the schedulers
     #[arg(long, value_name = "KEY=V1,V2")]
     vary: Option<String>,
-    /// Runs of each, with seeds that follow each other; means come with 95 % confidence intervals
+    /// Runs of each, with consecutive seeds; means come with 95 % confidence intervals
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     seeds: u64,
-    /// Also show how each differs from one of them, the first unless another is named, seed by seed: what
-    /// both meet alike cancels. Needs several seeds
+    /// Also show how each differs from a reference, seed by seed: effects that both share cancel. LABEL
+    /// names the reference, the first one by default. Needs several seeds
     #[arg(long, value_name = "LABEL", num_args = 0..=1, default_missing_value = "", require_equals = true)]
     paired: Option<String>,
     /// Threads; the results do not depend on it [default: one per core]
@@ -55,7 +55,7 @@ pub struct CompareArgs {
 /// Runs everything and shows it side by side.
 ///
 /// # Errors
-/// [`Failure`]; runs that failed are shown all the same, and make the command fail in the end.
+/// [`Failure`]. Failed runs are shown with the others and make the command fail at the end.
 pub fn execute(args: &CompareArgs, console: Console) -> Result<(), Failure> {
     let vary = args.vary.as_deref().map(Vary::parse).transpose()?;
     let variants = variants(args, vary.as_ref())?;
@@ -97,18 +97,21 @@ pub fn execute(args: &CompareArgs, console: Console) -> Result<(), Failure> {
     if reasons.is_empty() { Ok(()) } else { Err(Failure::Run(reasons.join("\n"))) }
 }
 
-/// The variant that the others stand beside, if that was asked for.
+/// The label of the reference for `--paired`, if the option was given.
 fn reference(args: &CompareArgs, variants: &[Variant]) -> Result<Option<String>, Failure> {
     let Some(wanted) = &args.paired else { return Ok(None) };
     let labels: Vec<&str> = variants.iter().map(|variant| variant.label.as_str()).collect();
     if args.seeds < 2 || labels.len() < 2 {
         let message = "--paired: there is nothing to pair";
-        return Err(Failure::input(message, "compare two things or more, with --seeds 10, say"));
+        return Err(Failure::input(
+            message,
+            "compare at least two variants, for example with --seeds 10",
+        ));
     }
     let found =
         if wanted.is_empty() { labels.first() } else { labels.iter().find(|l| *l == wanted) };
     let Some(found) = found else {
-        let message = format!("--paired: nothing that is compared is called `{wanted}`");
+        let message = format!("--paired: no variant is called `{wanted}`");
         return Err(Failure::input(message, format!("valid: {}", labels.join("; "))));
     };
     Ok(Some((*found).to_owned()))
@@ -117,7 +120,7 @@ fn reference(args: &CompareArgs, variants: &[Variant]) -> Result<Option<String>,
 fn variants(args: &CompareArgs, vary: Option<&Vary>) -> Result<Vec<Variant>, Failure> {
     let of_scenario = args.schedulers.is_empty() && vary.is_some();
     let names = if args.schedulers.is_empty() {
-        // `compare` shows at once what a scenario gains, so by default it tries everything.
+        // `compare` is meant to show quickly what a scenario gains, so it tries all schedulers by default.
         SchedulerName::ALL.iter().copied().filter(|name| is_available(*name)).collect()
     } else {
         args.schedulers.clone()
@@ -153,7 +156,7 @@ fn variant(
     Ok(Variant { label: label.join(", "), scenario })
 }
 
-/// Whether the scheduler can be used yet: a reserved name does not parse.
+/// Whether the scheduler is available: a reserved name does not parse.
 fn is_available(name: SchedulerName) -> bool {
     name.as_str().parse::<SchedulerName>().is_ok()
 }
@@ -232,7 +235,7 @@ fn row(label: String, summary: &Summary) -> Vec<String> {
     ]
 }
 
-/// Each variant beside the reference, seed by seed; nothing if that was not asked for.
+/// Each variant against the reference, seed by seed; empty without `--paired`.
 fn paired_table(comparison: &Comparison) -> String {
     let Some(first) = comparison.paired.first() else { return String::new() };
     let beside = format!("beside {}", first.reference);

@@ -1,4 +1,4 @@
-//! `ropewalk completions`: what a shell needs to complete the command line.
+//! `ropewalk completions`: a completion script for a shell.
 
 use clap::{Args, CommandFactory};
 use clap_complete::{Shell, generate};
@@ -14,7 +14,7 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the script.
+/// Prints the completion script.
 ///
 /// # Errors
 /// [`Failure`].

@@ -20,9 +20,9 @@ use crate::files::check_place;
 /// Arguments of `emulate`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "COMMAND runs at the sender; its exit status is ours. In its words and in those of --far,\n\
+    after_help = "COMMAND runs at the sender, and ropewalk exits with its status. In COMMAND and in the lines of --far,\n\
     {local1}, {remote1}, {local6_1}, {remote6_1} and {device1} are filled in with the addresses and the device\n\
-    of path 1, {remote2} with those of path 2. The same is in the environment: ROPEWALK_PATHS,\n\
+    of path 1, {remote2} with those of path 2. The environment has the same: ROPEWALK_PATHS,\n\
     ROPEWALK_LOCAL_1, ROPEWALK_REMOTE_1, ROPEWALK_DEVICE_1 and so on, ROPEWALK_SEED. Needs Linux and root.\n\n\
     Examples:\n  \
     ropewalk emulate scenarios/wifi-lte.toml -- ip -brief address\n  \
@@ -32,10 +32,10 @@ use crate::files::check_place;
 pub struct EmulateArgs {
     #[command(flatten)]
     file: FileArgs,
-    /// Line for a shell at the receiver; started first, ended last; may be repeated
+    /// Shell command to run at the receiver, started before COMMAND and ended after it; may be repeated
     #[arg(long, value_name = "LINE")]
     far: Vec<String>,
-    /// The longest time that COMMAND waits until as many sockets listen at the receiver as there are lines
+    /// How long COMMAND waits at most until as many sockets listen at the receiver as there are --far lines
     #[arg(long, value_name = "TIME", default_value = "5 s", value_parser = parse_duration)]
     far_ready: Duration,
     /// Write what was carried, and how late, as one JSON document
@@ -44,7 +44,7 @@ pub struct EmulateArgs {
     /// Do not ask for real-time priority
     #[arg(long)]
     no_realtime: bool,
-    /// What to run at the sender; a shell, if nothing is given
+    /// Command to run at the sender; a shell by default
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

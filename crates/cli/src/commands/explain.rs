@@ -1,4 +1,4 @@
-//! `ropewalk explain`: why a packet went where it went.
+//! `ropewalk explain`: why the scheduler put a packet on its path.
 
 use clap::Args;
 use ropewalk_base::Time;
@@ -34,7 +34,7 @@ pub struct ExplainArgs {
     /// Decisions of this association's sender, counted from 0
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     association: u32,
-    /// At most so many decisions
+    /// Show at most this many decisions
     #[arg(long, value_name = "N", default_value_t = 20)]
     first: usize,
     /// Also decisions that found nothing to send, or every window full
@@ -48,7 +48,7 @@ pub struct ExplainArgs {
     json: bool,
 }
 
-/// Runs the scenario and tells of its decisions.
+/// Runs the scenario and shows its decisions.
 ///
 /// # Errors
 /// [`Failure`].
@@ -76,7 +76,8 @@ fn question(args: &ExplainArgs, scenario: &Scenario) -> Result<Question, Failure
     let path = args.path.as_ref().map(|name| position(name, scenario)).transpose()?;
     let there_are = scenario.world.associations;
     if args.association >= there_are {
-        let message = format!("--association {}: the scenario has no such one", args.association);
+        let message =
+            format!("--association {}: the scenario has no such association", args.association);
         return Err(Failure::input(message, format!("valid: 0 to {}", there_are - 1)));
     }
     Ok(Question {
@@ -108,7 +109,7 @@ fn position(name: &str, scenario: &Scenario) -> Result<usize, Failure> {
     })
 }
 
-/// Only the run knows how many chunks there are.
+/// Checks `--chunk` after the run, because only the run knows how many chunks there are.
 fn check_chunk(question: &Question, explanation: &Explanation) -> Result<(), Failure> {
     let Some(chunk) = question.chunk.filter(|chunk| *chunk >= explanation.chunks) else {
         return Ok(());
@@ -137,7 +138,7 @@ fn answer(explanation: &Explanation) -> String {
     }
     let shown = explanation.decisions.len();
     if shown == 0 && explanation.omitted == 0 {
-        text += "No decision fits the question.\n";
+        text += "No decision matches.\n";
     }
     if explanation.omitted > 0 {
         let omitted = count(explanation.omitted as u64);

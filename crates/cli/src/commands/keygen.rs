@@ -1,4 +1,4 @@
-//! `ropewalk keygen`: a secret key with its public half, or a pre-shared key.
+//! `ropewalk keygen`: creates a secret key with its public key, or a pre-shared key.
 
 use std::path::PathBuf;
 
@@ -15,15 +15,15 @@ use crate::output;
 #[command(
     after_help = "Examples:\n  ropewalk keygen me.key\n  ropewalk keygen --public me.key\n  ropewalk keygen --psk shared.psk\n\n\
     The file holds the secret: keep it on this machine. Give the printed public key to the peer.\n\
-    A pre-shared key is secret too, and both ends need the same file: copy it by a way that nobody else can read."
+    A pre-shared key is secret too, and both ends need the same file: copy it over a channel that nobody else can read."
 )]
 pub struct KeygenArgs {
-    /// File for the new key, readable by you alone; a file that exists is left alone
+    /// File for the new key, readable by you alone; an existing file is not overwritten
     file: PathBuf,
-    /// Make no key: print the public key of the secret one in FILE
+    /// Create no key: print the public key of the secret key in FILE
     #[arg(long)]
     public: bool,
-    /// Make a pre-shared key, which both ends use beside their own keys
+    /// Create a pre-shared key, which both ends use in addition to their own keys
     #[arg(long, conflicts_with = "public")]
     psk: bool,
     /// Print JSON
@@ -34,7 +34,7 @@ pub struct KeygenArgs {
 #[derive(Serialize)]
 struct Document {
     schema: &'static str,
-    /// Absent for a pre-shared key, which has no public half.
+    /// Absent for a pre-shared key, which has no public key.
     #[serde(skip_serializing_if = "Option::is_none")]
     public_key: Option<String>,
     file: String,

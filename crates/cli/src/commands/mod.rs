@@ -24,7 +24,7 @@ use clap::Subcommand;
 use crate::console::Console;
 use crate::failure::Failure;
 
-/// What can be asked for.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Simulate one scenario
@@ -35,15 +35,15 @@ pub enum Command {
     Tournament(tournament::TournamentArgs),
     /// Simulate a grid of values, resumable, on all cores
     Sweep(sweep::SweepArgs),
-    /// Ask the closed forms, without a simulation
+    /// Evaluate the closed forms, without a simulation
     Predict(predict::PredictArgs),
-    /// Find the best window limits, and the least receive buffer
+    /// Find the best window limits, and the smallest receive buffer
     Tune(tune::TuneArgs),
     /// Reproduce the tables and figures of the papers
     Reproduce(reproduce::ReproduceArgs),
-    /// Tell why a packet went where it went
+    /// Explain why the scheduler put a packet on its path
     Explain(explain::ExplainArgs),
-    /// Make a key by which peers know this machine
+    /// Create a key that identifies this machine to its peers
     Keygen(keygen::KeygenArgs),
     /// Run any program over a scenario's links, in real time
     Emulate(emulate::EmulateArgs),
@@ -53,7 +53,7 @@ pub enum Command {
     Send(send::SendArgs),
     /// Receive files and folders
     Recv(recv::RecvArgs),
-    /// Write a scenario to start from
+    /// Write a scenario to start with
     New(new::NewArgs),
     /// Carry programs' connections over all paths: SOCKS 5, HTTP, ports
     Proxy(Box<proxy::ProxyArgs>),
@@ -63,7 +63,7 @@ pub enum Command {
     Completions(completions::CompletionsArgs),
 }
 
-/// Does what was asked for.
+/// Executes a command.
 ///
 /// # Errors
 /// [`Failure`].

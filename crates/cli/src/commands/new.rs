@@ -1,4 +1,4 @@
-//! `ropewalk new`: a scenario to start from.
+//! `ropewalk new`: writes a scenario to start with.
 
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::output;
 
-/// Two paths that are worth scheduling: one quick, one slow with twice the rate.
+/// Two paths that are worth scheduling: one with a short round trip, one with a long one and twice the rate.
 const TEMPLATE: &str = r#"[transfer]
 duration       = "60 s"
 scheduler      = "lay"
@@ -31,8 +31,8 @@ rtt  = "200 ms"
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  ropewalk new\n  ropewalk new mine.toml")]
 pub struct NewArgs {
-    /// File to write, or a directory to write scenario.toml into; a file that exists is left
-    /// alone. Without it the scenario is printed
+    /// File to write, or a directory to write scenario.toml into; an existing file is not
+    /// overwritten. Without it the scenario is printed
     file: Option<PathBuf>,
 }
 
@@ -48,14 +48,14 @@ pub fn execute(args: &NewArgs, console: Console) -> Result<(), Failure> {
     match created.and_then(|mut file| file.write_all(TEMPLATE.as_bytes())) {
         Ok(()) => {
             let word = quoted(&path.to_string_lossy());
-            console.note(format_args!("{name} is written; next: ropewalk run {word}"));
+            console.note(format_args!("wrote {name}; next: ropewalk run {word}"));
             Ok(())
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            Err(Failure::input(format!("`{name}` exists already"), "give another name"))
+            Err(Failure::input(format!("`{name}` already exists"), "give another name"))
         }
         Err(error) => Err(Failure::input(
-            format!("`{name}` cannot be written: {error}"),
+            format!("cannot write `{name}`: {error}"),
             "give the name of a file in a directory that exists",
         )),
     }

@@ -1,4 +1,4 @@
-//! `ropewalk proxy`: programs' connections over all paths.
+//! `ropewalk proxy`: carries connections of programs over all paths.
 
 mod exit;
 mod near;
@@ -18,9 +18,9 @@ use crate::live::{Interrupt, TransportArgs};
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Programs connect to the near end by SOCKS 5 or HTTP, their connections leave at the exit, and all paths\n\
-    between the two carry them, sealed. Names are resolved at the exit. Each end prints its public key and has to be\n\
-    told the other's. Without it nobody can use an exit.\n\n\
+    after_help = "Programs connect to the near end by SOCKS 5 or HTTP. Their connections leave at the exit, and all paths\n\
+    between the two carry them, sealed. Names are resolved at the exit. Each end prints its public key, which\n\
+    the other end needs. Nobody can use an exit without a key that it knows.\n\n\
     Examples:\n  \
     ropewalk proxy exit --allow PUBKEY                                   (at the far end)\n  \
     ropewalk proxy --to 192.0.2.7 --peer PUBKEY --socks 1080\n  \
@@ -34,7 +34,7 @@ pub struct ProxyArgs {
     near: near::NearArgs,
 }
 
-/// The other end.
+/// The role of this end: the exit, or by default the near end.
 #[derive(Debug, Subcommand)]
 enum End {
     /// The far end, where connections leave
@@ -44,7 +44,7 @@ enum End {
 /// What both ends need.
 #[derive(Clone, Debug, Args)]
 struct CommonArgs {
-    /// Own secret key, instead of the one that is made at the first use
+    /// Own secret key file, instead of your default key, which is created when first needed
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     #[command(flatten)]
@@ -55,7 +55,7 @@ struct CommonArgs {
 }
 
 impl CommonArgs {
-    /// As the proxy wants it, and as the options say.
+    /// The transport: the proxy's defaults with the changes that the options make.
     fn transport(&self) -> Result<Transport, Failure> {
         let Transport { profile, scheduler, receive_buffer, .. } = self.transport.transport()?;
         Ok(Transport { profile, scheduler, receive_buffer, ..live::transport() })
@@ -76,20 +76,21 @@ pub fn execute(args: &ProxyArgs, console: Console) -> Result<(), Failure> {
     }
 }
 
-/// Until the end is interrupted, or fails.
+/// Runs an end until it is interrupted or fails.
 fn run(end: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     // Each connection is an open file at both ends, and the usual limit of 1024 is soon reached.
     ropewalk_apps::proxy::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Run(format!("no threads: {error}")))?;
+    let runtime =
+        runtime.map_err(|error| Failure::Run(format!("cannot start threads: {error}")))?;
     runtime.block_on(async {
-        // Installed before the end says that it listens: a signal may follow at once.
+        // Installed before the end reports that it listens: a signal may follow immediately.
         let mut interrupt = Interrupt::install();
         let result = tokio::select! {
             result = end => result,
             () = interrupt.wait() => Ok(()),
         };
-        // The peer is told that it is over: the packet that says so is to leave.
+        // Leave time to send the packet that tells the peer about the end.
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         result
     })

@@ -1,4 +1,4 @@
-//! `ropewalk recv`: files and folders of a `ropewalk send`.
+//! `ropewalk recv`: receives the files and folders of a `ropewalk send`.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,8 +27,8 @@ use crate::printer::size;
 /// Arguments of `recv`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What arrives is checked, synchronised to the disk and only then given its name. What is unfinished waits in\n\
-    DIR/.ropewalk until the sender comes again.\n\n\
+    after_help = "Received files are checked, synchronised to the disk and only then given their names. Unfinished files wait in\n\
+    DIR/.ropewalk until the sender returns.\n\n\
     Exit status: 0 if everything arrived (--once), or when stopped by SIGTERM or Ctrl-C without --once; 1 if something did\n\
     not arrive or the receiver failed; 2 if the command line was wrong.\n\n\
     Examples:\n  \
@@ -37,7 +37,7 @@ use crate::printer::size;
     ropewalk recv inbox --listen 192.0.2.7 --listen 198.51.100.7 --allow PUBKEY"
 )]
 pub struct RecvArgs {
-    /// Directory that they are written to
+    /// Directory to write to
     #[arg(default_value = ".")]
     dir: PathBuf,
     #[command(flatten)]
@@ -47,22 +47,22 @@ pub struct RecvArgs {
     /// Replace files that exist and differ
     #[arg(long)]
     overwrite: bool,
-    /// Keep the sender's permissions, where it asks for that; otherwise the umask decides
+    /// Keep the sender's permissions if the sender requests it; by default the umask decides
     #[arg(long)]
     preserve_modes: bool,
-    /// Most bytes in a sender's directory, in blocks of 4 KiB and with one block more per entry
+    /// Most bytes in a sender's directory, counted in blocks of 4 KiB plus one block per entry
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     quota: Option<u64>,
-    /// Largest file that is taken
+    /// Largest file to accept
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_file: Option<u64>,
-    /// End when one sender has sent all it has
+    /// End when one sender has sent everything
     #[arg(long)]
     once: bool,
     /// Print one JSON document, in the shape of iperf3's; implies --once
     #[arg(long)]
     json: bool,
-    /// Length of its intervals
+    /// Length of its reporting intervals
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = parse_duration)]
     interval: Duration,
     #[command(flatten)]
@@ -71,7 +71,7 @@ pub struct RecvArgs {
     confine: ConfineArgs,
 }
 
-/// Receives.
+/// Receives files until it is stopped, with `--once` those of one sender.
 ///
 /// # Errors
 /// [`Failure`].
@@ -117,7 +117,7 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     conclude(args, last, result, &record)
 }
 
-/// Keeps the inbox and the list of peers, and nothing else: everything that is needed has been opened.
+/// Restricts the process to the inbox and the list of peers: everything else that it needs is already open.
 fn confine(
     args: &RecvArgs,
     endpoint: &Endpoint,
@@ -133,7 +133,7 @@ fn confine(
     Ok(())
 }
 
-/// How the log calls a sender.
+/// The sender as the log names it.
 fn logged(peer: &Peer) -> LoggedPeer<'_> {
     LoggedPeer { name: peer.name.as_deref(), key: peer.key, address: None }
 }
@@ -147,7 +147,7 @@ fn log_summary(summary: &Summary) {
     log(logged(&summary.peer), event);
 }
 
-/// What a sender has brought, in a line.
+/// What a sender has sent, in one line.
 fn brought(summary: &Summary) -> String {
     let files = counted(u64::from(summary.done()), "file", "files");
     let bytes = size(summary.bytes as f64);
@@ -160,8 +160,8 @@ fn brought(summary: &Summary) -> String {
     format!("received {files}, {bytes} from {}{missing}", summary.peer)
 }
 
-/// A receiver that serves one sender after the other ends in order when it is stopped. One that waits for a single
-/// sender (`--once`) has failed unless all that was listed is here.
+/// Exit status at the end. A receiver that serves one sender after another succeeds when it is stopped. One
+/// that waits for a single sender (`--once`) has failed unless everything listed has arrived.
 fn conclude(
     args: &RecvArgs,
     last: Result<Summary, String>,
@@ -171,7 +171,7 @@ fn conclude(
     let once = args.once || args.json;
     let error = match (&result, &last) {
         (Some(Err(error)), _) => Some(error.to_string()),
-        (None, _) if once => Some("stopped before a sender had sent all it has".to_owned()),
+        (None, _) if once => Some("stopped before a sender had sent everything".to_owned()),
         (_, Err(why)) if once => Some(why.clone()),
         (_, Ok(summary)) if once && summary.missing() > 0 => {
             let missing = counted(u64::from(summary.missing()), "entry was", "entries were");
@@ -187,7 +187,7 @@ fn conclude(
         output::print(&record.text("received"))?;
     }
     let Some(error) = error else { return Ok(()) };
-    let kept = "what has come is kept: start it again, and the sender goes on where it stopped";
+    let kept = "received data is kept: start it again, and the sender resumes where it stopped";
     Err(Failure::Run(format!("{error}\n = help: {kept}")))
 }
 
@@ -195,10 +195,10 @@ fn unusable(error: StoreError) -> Failure {
     Failure::input(&error, error.help())
 }
 
-/// Says who and where we are, and what is to be typed at the other side.
+/// Prints the receiver's addresses and key, and the command for the other side.
 fn greet(args: &RecvArgs, endpoint: &Endpoint, key: Option<PublicKey>, console: Console) {
     let addresses = reachable(endpoint.locals());
-    console.note(format_args!("receiving into {}; Ctrl-C ends it", shown_path(&args.dir)));
+    console.note(format_args!("receiving into {}; stop with Ctrl-C", shown_path(&args.dir)));
     for (address, interface) in &addresses {
         let on = interface.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
         console.note(format_args!("  at {address}{on}"));
@@ -206,13 +206,13 @@ fn greet(args: &RecvArgs, endpoint: &Endpoint, key: Option<PublicKey>, console: 
     let to = listed(&addresses);
     match key {
         None => {
-            console.note("in the clear: everybody on the way can read and change what is sent");
+            console.note("not encrypted: anyone on the way can read and change the data");
             console
                 .note(format_args!("at the other side:\n  ropewalk send FILES --to {to} --plain"));
         }
         Some(key) => {
             if args.listen.is_open() {
-                console.note("everybody may send who has this public key (--allow is stricter)");
+                console.note("everyone who has this public key may send (--allow restricts this)");
             }
             console.note(format_args!(
                 "at the other side:\n  ropewalk send FILES --to {to} --peer {key}"
@@ -222,7 +222,7 @@ fn greet(args: &RecvArgs, endpoint: &Endpoint, key: Option<PublicKey>, console: 
 }
 
 fn listener(screen: Screen, access: AccessList) -> impl Fn(News) + Send + Sync {
-    // One sender is served at a time: news that follow are of the last one that connected.
+    // Senders are served one at a time: later events belong to the one that connected last.
     let sender = Mutex::new(Peer::default());
     move |news| {
         let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
@@ -249,8 +249,7 @@ fn show_news(screen: &Screen, sender: &Peer, news: News) {
     match news {
         News::Connected(_) => screen.note(format_args!("a sender has connected: {sender}")),
         News::Lost(why) => {
-            screen
-                .note(format_args!("{why}; what has come is kept, and the sender may come again"));
+            screen.note(format_args!("{why}; received data is kept, and the sender may resume"));
         }
         News::Resumed(name, at) => {
             screen.note(format_args!("{name}: resumed after {}", size(at as f64)));

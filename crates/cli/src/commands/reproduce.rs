@@ -1,4 +1,4 @@
-//! `ropewalk reproduce`: what the papers print, against the models and the simulator.
+//! `ropewalk reproduce`: compares what the papers print with the models and the simulator.
 
 use std::path::{Path, PathBuf};
 
@@ -29,14 +29,14 @@ mod sensitivity;
     A number that differs or a claim that fails is a result, not an error: the exit status stays 0\n\
     unless a run failed. With --strict it is 1 if one of them has no reason, too.")]
 pub struct ReproduceArgs {
-    /// What to reproduce: paper/item, or a paper for all of its items; a beginning that fits only
-    /// one will do. Nothing for everything
+    /// Items to reproduce: paper/item, or a paper for all of its items; a prefix that fits only one item is
+    /// enough. All items by default
     #[arg(value_name = "ITEM", conflicts_with = "all")]
     items: Vec<String>,
     /// Reproduce everything
     #[arg(long)]
     all: bool,
-    /// List what can be reproduced, and run nothing
+    /// List what can be reproduced, without running anything
     #[arg(long)]
     list: bool,
     /// Print one JSON document: a list of rows
@@ -45,15 +45,15 @@ pub struct ReproduceArgs {
     /// Write a report with all figures, one file that opens in any browser
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Change what the paper leaves open, one setting at a time, and count the items that hold
+    /// Vary the settings that the paper leaves open, one at a time, and count the items that hold
     #[arg(long, conflicts_with_all = ["all", "list", "report", "strict"])]
     sensitivity: bool,
-    /// Fail if something is off and has no reason
+    /// Fail if a row is off and has no reason
     #[arg(long)]
     strict: bool,
 }
 
-/// Reproduces what was asked for, and shows what came of it.
+/// Reproduces the chosen items and shows the results.
 ///
 /// # Errors
 /// [`Failure`].
@@ -80,7 +80,7 @@ pub fn execute(args: &ReproduceArgs, console: Console) -> Result<(), Failure> {
     verdict(&done, args.strict)
 }
 
-/// The items of these names, in the order of the list.
+/// The items with these names, in the order of the list.
 fn chosen(names: &[String]) -> Result<Vec<Item>, Failure> {
     let mut wanted = Vec::new();
     for name in names {
@@ -94,7 +94,7 @@ fn chosen(names: &[String]) -> Result<Vec<Item>, Failure> {
     Ok(ITEMS.iter().filter(is_wanted).copied().collect())
 }
 
-/// Items that begin so.
+/// Names of items that begin with `name`.
 fn begins(name: &str) -> Vec<String> {
     let begins = |item: &&Item| {
         !name.is_empty() && (item.full_name().starts_with(name) || item.name.starts_with(name))
@@ -109,7 +109,7 @@ fn not_found(name: &str) -> String {
     format!("there is no item `{name}` to reproduce")
 }
 
-/// Items that begin so or share a word with `name`, or else how to see all.
+/// Suggests items that begin with `name` or share a word with it, else the option that lists all.
 fn hint(name: &str) -> String {
     const ALL: &str = "`ropewalk reproduce --list` shows every item";
     let words: Vec<&str> = name.split(['/', '-', ' ']).filter(|word| word.len() > 2).collect();
@@ -136,7 +136,7 @@ fn list(items: &[Item], json: bool) -> Result<(), Failure> {
 }
 
 fn run(items: &[Item], console: Console) -> Result<Reproduction, Failure> {
-    // What fails here is a defect of the files inside the binary, not of the input.
+    // A failure here is a defect of the files embedded in the binary, not of the input.
     let total = simulations(items).map_err(Failure::Run)?;
     let progress = Progress::steps(total as u64);
     let step = |_: usize, _: usize, _: &str| progress.step();
@@ -157,7 +157,7 @@ fn write_report(path: &Path, done: &Reproduction, console: Console) -> Result<()
     save_report(path, &report, console)
 }
 
-/// Whether what came of it is a failure of the command.
+/// Whether the command fails because of the results.
 fn verdict(done: &Reproduction, strict: bool) -> Result<(), Failure> {
     if !done.failures.is_empty() {
         let failures = done.failures.join("\n  ");
@@ -169,7 +169,7 @@ fn verdict(done: &Reproduction, strict: bool) -> Result<(), Failure> {
     }
     let name = |row: &&Row| format!("{}/{} {} {}", row.paper, row.item, row.case, row.quantity);
     let names: Vec<String> = unexplained.iter().map(name).collect();
-    Err(Failure::Run(format!("off, and without a reason:\n  {}", names.join("\n  "))))
+    Err(Failure::Run(format!("off without a reason:\n  {}", names.join("\n  "))))
 }
 
 /// A section per paper, and a count of the verdicts.
@@ -194,7 +194,7 @@ fn section(paper: &str, rows: &[&Row]) -> String {
         text += &wrapped("Read as ", &sets.join(", "), width());
     }
     let mut reasons: Vec<&str> = Vec::new();
-    // What is the same in row after row is said once, above them.
+    // A setting that is the same in successive rows is printed once, above them.
     let mut groups: Vec<(&str, &str)> = Vec::new();
     for row in rows {
         let group = (row.item.as_str(), row.quantity.as_str());
@@ -217,7 +217,7 @@ fn section(paper: &str, rows: &[&Row]) -> String {
     text + "\n"
 }
 
-/// The columns without and with the guard, a row for each scenario and quantity. Verdicts are about
+/// The columns without and with the guard, a row for each scenario and quantity. Verdicts refer to the
 /// schedulers as published.
 fn beside(rows: &[&Row]) -> String {
     let headings =
@@ -263,7 +263,7 @@ fn beside(rows: &[&Row]) -> String {
     text
 }
 
-/// Rows of one quantity; `reasons` are the footnotes so far.
+/// Table of the rows of one quantity; `reasons` collects the footnotes.
 fn table<'a>(rows: &[&'a Row], reasons: &mut Vec<&'a str>) -> String {
     let some = |value: fn(&Row) -> bool| rows.iter().any(|row| value(row));
     let (model, peer) =
@@ -302,13 +302,13 @@ fn table<'a>(rows: &[&'a Row], reasons: &mut Vec<&'a str>) -> String {
     table.text(width())
 }
 
-/// `+4.7 to +5.3 %`; nothing where one run says all.
+/// `+4.7 to +5.3 %`; empty for a single run.
 fn interval(row: &Row) -> String {
     let ends = row.interval.map(|ends| ends.map(|end| format!("{:+.1}", end * 100.0 + 0.0)));
     ends.map_or_else(String::new, |[least, most]| format!("{least} to {most} %"))
 }
 
-/// A verdict in a narrow column; that a claim is one shows in its bound.
+/// A verdict in a narrow column. The column of bounds shows whether the row is a claim.
 const fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::ClaimHolds => "holds",
@@ -317,7 +317,7 @@ const fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The number of a footnote; one for each different text.
+/// The number of the footnote with this text, which is added if it is new.
 fn number<'a>(reasons: &mut Vec<&'a str>, reason: &'a str) -> usize {
     let known = reasons.iter().position(|text| *text == reason);
     known.unwrap_or_else(|| {

@@ -54,7 +54,7 @@ pub fn execute(args: &RunArgs, console: Console) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How fast it ran, in a sentence.
+/// The speed of the simulation, in a sentence.
 fn speed(result: &RunResult) -> String {
     let engine = &result.engine;
     format!(
@@ -91,7 +91,7 @@ fn figures(result: &RunResult) -> String {
     lines.push((
         "receive buffer",
         format!(
-            "{} mean, {} p99, {} peak; shut for {}, {} of the time",
+            "{} mean, {} p99, {} peak; blocked for {}, {} of the time",
             size(buffer.mean_bytes),
             size(buffer.p99_bytes as f64),
             size(buffer.max_bytes as f64),

@@ -1,4 +1,4 @@
-//! `ropewalk send`: files and folders to a `ropewalk recv`, over all paths at once.
+//! `ropewalk send`: sends files and folders to a `ropewalk recv`, over all paths at the same time.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::live::{Interrupt, ReachArgs, TransportArgs};
 use crate::output;
 use crate::printer::{count, size};
 
-/// Things left out that are named one by one.
+/// Entries that are named when they are left out; of further ones only the number is shown.
 const NAMED: usize = 5;
-/// What to look at if nobody answers.
+/// Hint when the receiver does not answer.
 const CHECK: &str = "is `ropewalk recv` running there, with this public key; are its address and UDP port right, and open \
                      in the firewall; does it allow your key; if it requires a pre-shared key, is it the one of --psk-file?";
 
 /// Arguments of `send`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "`ropewalk recv` prints the line to be typed here. What was interrupted goes on where it stopped when the\n\
-    same line is typed again.\n\n\
+    after_help = "`ropewalk recv` prints the command to type here. The same command resumes an interrupted\n\
+    transfer where it stopped.\n\n\
     Examples:\n  \
     ropewalk send video.mkv photos --to 192.0.2.7 --peer PUBKEY\n  \
     ropewalk send video.mkv --to 192.0.2.7,198.51.100.7 --from wlan0,wwan0 --peer PUBKEY\n  \
@@ -42,21 +42,21 @@ pub struct SendArgs {
     reach: ReachArgs,
     #[command(flatten)]
     transport: TransportArgs,
-    /// For how long to try again when the receiver does not answer
+    /// How long to retry when the receiver does not answer
     #[arg(long, value_name = "TIME", default_value = "1 min", value_parser = parse_duration)]
     retry: Duration,
-    /// Ask the receiver to keep these files' permissions; it does with --preserve-modes of its own
+    /// Ask the receiver to keep these files' permissions; it does so only with its own --preserve-modes
     #[arg(long)]
     preserve_modes: bool,
     /// Print one JSON document, in the shape of iperf3's
     #[arg(long)]
     json: bool,
-    /// Length of its intervals
+    /// Length of its reporting intervals
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = parse_duration)]
     interval: Duration,
 }
 
-/// Sends.
+/// Sends the files.
 ///
 /// # Errors
 /// [`Failure`].
@@ -112,7 +112,7 @@ fn conclude(
         size(progress.placed as f64),
         size(progress.bytes as f64),
     );
-    let resume = format!("to go on where it stopped: {}", command_line());
+    let resume = format!("to resume where it stopped: {}", command_line());
     let help = if nobody { CHECK.to_owned() } else { format!("{done}; {resume}") };
     Err(Failure::Run(format!("{error}\n = help: {help}")))
 }

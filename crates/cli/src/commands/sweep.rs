@@ -1,4 +1,4 @@
-//! `ropewalk sweep`: a grid of points, on all cores, resumable, in shards.
+//! `ropewalk sweep`: simulates a grid of points, on all cores, resumable, in shards.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::printer::{count, percent, rate, size, time};
 use crate::progress::{Progress, with_bar};
 use crate::table::Table;
 
-/// Rows that are shown; all of them are in the file.
+/// Most rows shown; the file has all of them.
 const SHOWN: usize = 100;
 
 /// Arguments of `sweep`.
@@ -33,10 +33,10 @@ const SHOWN: usize = 100;
     ropewalk sweep scenarios/wifi-lte.toml --vary 'transfer.receive_buffer=16kB..256kB/3 log' --json\n\n\
     VALUES is a list whose items are values or ranges: a..b/n has n values from a to b, both\n\
     included; a..b/n log spaces them by equal factors. Every --vary adds a dimension to the grid.\n\n\
-    On several machines, each does a shard (--shard 1/8 --out 1.parquet), and then\n\
+    On several machines, each runs a shard (--shard 1/8 --out 1.parquet), and then\n\
     `ropewalk sweep --merge 1.parquet 2.parquet ... --out all.parquet` joins them.\n\n\
-    FILE has one row per run. What is interrupted goes on where it was when the same command is\n\
-    given again: finished runs are in FILE.journal. Other --seeds are added to those that FILE has;\n\
+    FILE has one row per run. The same command resumes an interrupted sweep:\n\
+    finished runs are in FILE.journal. Other --seeds are added to those that FILE has;\n\
     means are then over all of them.")]
 pub struct SweepArgs {
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub struct SweepArgs {
     /// Threads; the results do not depend on it [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Write one row per run, and keep what is finished there
+    /// Write one row per run, and save finished runs there
     #[arg(long, value_name = "FILE.parquet")]
     out: Option<PathBuf>,
     /// Write one row per point, with the means over its runs
@@ -63,26 +63,26 @@ pub struct SweepArgs {
     /// Run only every n-th point, beginning with the i-th
     #[arg(long, value_name = "I/N", value_parser = str::parse::<Shard>)]
     shard: Option<Shard>,
-    /// Begin anew: throw away what FILE and its journal have of this or another sweep
+    /// Start from scratch: discard what FILE and its journal contain
     #[arg(long)]
     fresh: bool,
-    /// Tell how many points there are and how long they will take, and write nothing
+    /// Show how many points there are and how long they will take; write nothing
     #[arg(long)]
     dry_run: bool,
     /// Join the results of all shards, or of several --seeds, instead of running anything
     #[arg(long, value_name = "FILE.parquet", num_args = 1.., requires = "out", conflicts_with_all =
         ["scenario", "sets", "seed", "vary", "seeds", "threads", "shard", "fresh", "dry_run"])]
     merge: Vec<PathBuf>,
-    /// Print the result as one JSON document, each point or run on a line of its own
+    /// Print the result as one JSON document, each point or run on its own line
     #[arg(long)]
     json: bool,
 }
 
-/// Runs, times or joins a sweep, and shows its table.
+/// Runs, estimates or merges a sweep, and shows its table.
 ///
 /// # Errors
-/// [`Failure`]; points with runs that failed are kept and shown all the same, and make the
-/// command fail in the end.
+/// [`Failure`]. Points with failed runs are kept and shown with the others and make the command fail at the
+/// end.
 pub fn execute(args: &SweepArgs, console: Console) -> Result<(), Failure> {
     let Some(scenario) = &args.scenario else { return join(args, console) };
     if args.shard.is_some() && args.out.is_none() && !args.dry_run {
@@ -131,7 +131,7 @@ fn check_means(args: &SweepArgs) -> Result<(), Failure> {
 fn plan(scenario: &FileArgs, args: &SweepArgs) -> Result<Plan, Failure> {
     let axes: Vec<Axis> =
         args.vary.iter().map(|vary| Axis::parse(vary)).collect::<Result<_, _>>()?;
-    // The file as it stands comes first: what is wrong with it has nothing to do with the sweep.
+    // Check the unchanged file first: its problems have nothing to do with the sweep.
     scenario.load_with(&[])?;
     let text = std::fs::read_to_string(&scenario.scenario).map_err(|error| {
         let message = format!("{} cannot be read: {error}", scenario.scenario.display());
@@ -151,13 +151,13 @@ fn tell_what_is_there(sweep: &Sweep, left: u64, args: &SweepArgs, console: Conso
     let all = sweep.runs();
     if left == 0 {
         let out = out.display();
-        console.note(format_args!("{out} has all {all} runs; --fresh does them again"));
+        console.note(format_args!("{out} has all {all} runs; --fresh runs them again"));
     } else if left < all {
         console.note(format_args!("resumed: {} of {all} runs are finished", all - left));
     }
     if *sweep.seeds() != args.seeds && left < all {
         let (asked, all) = (&args.seeds, sweep.seeds());
-        console.note(format_args!("seeds {asked} are asked for; with those there, {all}"));
+        console.note(format_args!("seeds {asked} requested; with those in the file, {all}"));
     }
 }
 
@@ -186,7 +186,7 @@ fn tell_outlook(outlook: &Outlook, threads: usize, as_json: bool) -> Result<(), 
     output::print(&(text + "\n"))
 }
 
-/// A time that may be hours.
+/// A time that can be as long as hours.
 fn long_time(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match whole {
@@ -217,7 +217,7 @@ fn show(tables: &Tables, args: &SweepArgs, console: Console) -> Result<(), Failu
     Err(Failure::Run(message))
 }
 
-/// A figure that is shown: heading, column, and how to write it.
+/// A figure to show: heading, column, and formatting function.
 type ShownFigure = (&'static str, &'static str, fn(f64) -> String);
 
 const SHOWN_FIGURES: [ShownFigure; 7] = [
@@ -234,7 +234,7 @@ fn text(table: &RecordBatch) -> String {
     let keys = varied(table);
     let names = keys.iter().map(|key| key.strip_suffix(unit_of(key)).unwrap_or(key));
     let single = table.column_by_name("seed_number").is_some();
-    // One column, since a table that is too wide repeats its first one in a block below.
+    // Points share one column: a table that is too wide repeats its first column in a block below.
     let point = names.chain(single.then_some("seed")).collect::<Vec<_>>().join(", ");
     let figures = SHOWN_FIGURES.iter().map(|(name, ..)| *name);
     let mut lines = Table::new(&std::iter::once(&*point).chain(figures).collect::<Vec<_>>());
@@ -264,7 +264,7 @@ fn text(table: &RecordBatch) -> String {
     text
 }
 
-/// What stands behind the key in the name of its column.
+/// What the name of a column has after the key.
 fn unit_of(column: &str) -> &'static str {
     ["_s", "_bps", "_bytes"].into_iter().find(|unit| column.ends_with(unit)).unwrap_or("")
 }
@@ -279,7 +279,7 @@ fn varied_cell(column: &str, cell: &Value) -> String {
     }
 }
 
-/// Mean and half width in the unit of the mean, which fits more columns on a screen.
+/// Mean and half width in the unit of the mean; this form is narrow, so more columns fit on a screen.
 fn with_interval(mean: f64, half: f64, show: fn(f64) -> String) -> String {
     let shown = show(mean);
     let (digits, unit) = shown.split_once(' ').unwrap_or((&shown, ""));

@@ -1,4 +1,4 @@
-//! `ropewalk tournament`: every scheduler against every other, on several scenarios and protocols.
+//! `ropewalk tournament`: all schedulers against each other, on several scenarios and protocols.
 
 mod courses;
 mod show;
@@ -33,21 +33,21 @@ pub struct TournamentArgs {
     /// Scenario files (TOML) [default: the ready ones in `scenarios/`]
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<PathBuf>,
-    /// Draw so many scenarios for each number of paths instead, and show rankings alone
+    /// Draw this many scenarios for each number of paths instead, and show only the rankings
     #[arg(long, value_name = "N", conflicts_with = "scenarios",
         value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     draws: Option<u64>,
-    /// Numbers of paths that are drawn
+    /// Numbers of paths of the drawn scenarios
     #[arg(long, value_name = "A,B", value_delimiter = ',', default_value = "2,3,4,5", requires = "draws",
         value_parser = clap::value_parser!(u8).range(1..=64))]
     paths: Vec<u8>,
-    /// Draw from the set that settings may be chosen on, not from the one that figures are published from
+    /// Draw from the training set, on which settings may be chosen, not from the set of the published figures
     #[arg(long, requires = "draws")]
     training: bool,
-    /// Write the drawn scenarios and their traces into this directory, so that each can be run by itself
+    /// Write the drawn scenarios and their traces to this directory, so that each can be run by itself
     #[arg(long, value_name = "DIR", requires = "draws")]
     save: Option<PathBuf>,
-    /// Have each scheduler take part with the receive-window guard, without it, or both
+    /// Run each scheduler with the receive-window guard, without it, or both
     #[arg(long, value_name = "WHICH", default_value = "default")]
     guard: Guards,
     /// Schedulers that take part [default: all]
@@ -61,7 +61,7 @@ pub struct TournamentArgs {
     /// Change a key of all scenarios before they are checked; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Runs of each, with seeds that follow each other; the tables show means
+    /// Runs of each, with consecutive seeds; the tables show means
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     seeds: u64,
     /// Threads; the results do not depend on it [default: one per core]
@@ -75,23 +75,23 @@ pub struct TournamentArgs {
     report: Option<PathBuf>,
 }
 
-/// With and without the guard.
+/// Whether schedulers take part with the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Guards {
-    /// As the scenario has it
+    /// As the scenario sets it
     Default,
-    /// With it
+    /// With the guard
     On,
-    /// Without it
+    /// Without the guard
     Off,
-    /// Once with it and once without
+    /// Once with the guard and once without
     Both,
 }
 
 /// Runs everything, then shows each match and the ranking.
 ///
 /// # Errors
-/// [`Failure`]; runs that failed are shown all the same, and make the command fail in the end.
+/// [`Failure`]. Failed runs are shown with the others and make the command fail at the end.
 pub fn execute(args: &TournamentArgs, console: Console) -> Result<(), Failure> {
     args.report.as_deref().map_or(Ok(()), check_report)?;
     let courses = courses::courses(args)?;

@@ -1,4 +1,4 @@
-//! `ropewalk tune`: the best window limits, and the least receive buffer.
+//! `ropewalk tune`: the best window limits, and the smallest receive buffer.
 
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
@@ -29,16 +29,16 @@ mod show;
 pub struct TuneArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Also find the least receive buffer that delivers this share of the sum of the rates
+    /// Also find the smallest receive buffer that delivers this share of the sum of the rates
     #[arg(long, value_name = "SHARE", value_parser = share)]
     reach: Option<f64>,
-    /// Also simulate window managers none, dynamic and adaptive, and static with the limits
+    /// Also simulate the window managers none, dynamic and adaptive, and static with the limits
     #[arg(long)]
     check: bool,
-    /// Runs of each, with seeds that follow each other; means come with 95 % confidence intervals
+    /// Runs of each, with consecutive seeds; means come with 95 % confidence intervals
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     seeds: u64,
-    /// Write the scenario with the limits in force
+    /// Write the scenario with the limits in effect
     #[arg(long, value_name = "FILE.toml")]
     write: Option<PathBuf>,
     /// Write a report, one file that opens in any browser
@@ -49,7 +49,7 @@ pub struct TuneArgs {
     json: bool,
 }
 
-/// The document: what was tuned, and what came of it.
+/// The JSON document: the tuned scenario and its limits.
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
@@ -68,11 +68,11 @@ fn share(text: &str) -> Result<f64, String> {
     };
     let share = number.parse::<f64>().ok().map(|number| number / unit);
     share.filter(|share| *share > 0.0 && *share <= 1.0).ok_or_else(|| {
-        format!("`{text}` is no share above 0 % and up to 100 %, such as 95% or 0.95")
+        format!("`{text}` is not a share above 0 % and up to 100 %, such as 95% or 0.95")
     })
 }
 
-/// Asks the models, simulates if that is wanted, shows and writes.
+/// Evaluates the models, simulates with `--check`, then prints and writes the results.
 ///
 /// # Errors
 /// [`Failure`].
@@ -88,7 +88,7 @@ pub fn execute(args: &TuneArgs, console: Console) -> Result<(), Failure> {
     if let (Some(path), Some(text)) = (&args.write, text) {
         write_atomically(path, text.as_bytes()).map_err(|error| failed("--write", path, error))?;
         let word = quoted(&path.to_string_lossy());
-        console.note(format_args!("{} is written; next: ropewalk run {word}", path.display()));
+        console.note(format_args!("wrote {}; next: ropewalk run {word}", path.display()));
     }
     let simulated_bps = check.as_ref().and_then(|check| check.simulated_bps);
     let document = Document { tuning: &tuning, simulated_bps, check: check.as_ref() };
@@ -136,7 +136,7 @@ fn simulate(args: &TuneArgs, scenario: &Scenario, tuning: &Tuning, console: Cons
     with_bar(console, &label, &progress, work)
 }
 
-/// The tuned scenario as it will stand in `path`, known to be one.
+/// The tuned scenario as it will be written to `path`, after a check that it loads there.
 fn text_for(
     args: &TuneArgs,
     scenario: &Scenario,
@@ -145,25 +145,24 @@ fn text_for(
 ) -> Result<String, Failure> {
     let tuned = tuning.applied_to(scenario);
     let text = if args.scenario.is_changed() {
-        // The file does not say what the command line changed: every value is spelled out.
+        // The file lacks the changes of the command line, so every value is written out.
         tuned.to_toml()
     } else {
         let from = args.scenario.path();
-        let source = std::fs::read_to_string(from).map_err(|error| {
-            Failure::Run(format!("`{}` cannot be read: {error}", from.display()))
-        })?;
+        let source = std::fs::read_to_string(from)
+            .map_err(|error| Failure::Run(format!("cannot read `{}`: {error}", from.display())))?;
         tuned_text(&source, &tuning.limits_packets)
             .map_err(|error| Failure::Run(error.to_string()))?
     };
     let place = path.display().to_string();
     match Scenario::parse(&text, &place) {
         Ok(found) if found == tuned => Ok(text),
-        Ok(_) => {
-            Err(Failure::Run(format!("--write {place}: what was written says something else")))
-        }
-        // Files that a scenario names are looked for beside it.
+        Ok(_) => Err(Failure::Run(format!(
+            "--write {place}: verification failed: the written scenario differs"
+        ))),
+        // Files that a scenario names are resolved relative to its directory.
         Err(error) => Err(Failure::input(
-            format!("--write {place}: the scenario would not work there\n{error}"),
+            format!("--write {place}: the scenario would not load from there\n{error}"),
             format!(
                 "write it into the directory of `{}`, where its files are",
                 args.scenario.path().display()

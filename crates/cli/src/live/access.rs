@@ -1,4 +1,4 @@
-//! Options that say who may use a server, and the task that keeps the list current.
+//! Options that control who may use a server, and the task that keeps the list of peers current.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,15 +22,15 @@ pub struct AccessArgs {
     /// Public key of a peer that may use this server; may be repeated
     #[arg(long, value_name = "PUBKEY", value_delimiter = ',', value_parser = str::parse::<PublicKey>)]
     allow: Vec<PublicKey>,
-    /// File of peers with names and restrictions (peers.toml), read again on SIGHUP
+    /// File of peers with names and restrictions (peers.toml), reloaded on SIGHUP
     #[arg(long, value_name = "FILE")]
     allow_file: Option<PathBuf>,
-    /// Pre-shared key that every peer must use that has none of its own in --allow-file
+    /// Pre-shared key for every peer that has none of its own in --allow-file
     #[arg(long, value_name = "FILE")]
     psk_file: Option<PathBuf>,
 }
 
-/// Who may use a server, as it was read.
+/// Who may use a server, read from the options and files.
 pub struct Access {
     list: AccessList,
     psk: Option<PresharedKey>,
@@ -40,7 +40,7 @@ impl AccessArgs {
     /// Reads the files.
     ///
     /// # Errors
-    /// One of them cannot be read, or has an error.
+    /// A file cannot be read, or has an error.
     pub fn open(&self) -> Result<Access, Failure> {
         let psk = self.psk_file.as_deref().map(PresharedKey::read_file).transpose()?;
         let list = match self.is_anyone() {
@@ -50,7 +50,7 @@ impl AccessArgs {
         Ok(Access { list, psk })
     }
 
-    /// Whether nobody is named: every peer may use the server that has our public key.
+    /// Whether no peer is named: then every peer that has our public key may use the server.
     pub const fn is_anyone(&self) -> bool {
         self.allow.is_empty() && self.allow_file.is_none()
     }
@@ -67,8 +67,8 @@ impl Access {
         &self.list
     }
 
-    /// Reads the file again on SIGHUP, and reports peers that were refused, as long as there is the endpoint.
-    /// `reloaded` hears of each new list.
+    /// Reloads the file on SIGHUP and reports refused peers, until the endpoint has ended. Calls `reloaded`
+    /// with each new list.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -79,7 +79,7 @@ impl Access {
         reloaded: impl Fn(&AccessList) + Send + 'static,
     ) {
         if !self.list.is_anyone() || self.psk.is_some() {
-            // The handler is installed before the server says that it listens.
+            // Install the handler before the server reports that it listens.
             let hangups = Hangups::new(self.list.file().is_some());
             let watcher =
                 Watcher { list: self.list.clone(), admission: endpoint.admission(), console };
@@ -88,7 +88,7 @@ impl Access {
     }
 }
 
-/// Keeps the list of peers current, and says who was refused.
+/// Keeps the list of peers current, and reports refused peers.
 struct Watcher {
     list: AccessList,
     admission: Admission,
@@ -118,7 +118,7 @@ impl Watcher {
         let changes = match self.list.reload() {
             Ok(changes) => changes,
             Err(error) => {
-                let problem = format!("{error}; help: {}; the old list still counts", error.help);
+                let problem = format!("{error}; help: {}; the old list stays in force", error.help);
                 return self.say(Peer::default(), Event::Problem(&problem));
             }
         };
@@ -134,7 +134,7 @@ impl Watcher {
         self.say(Peer::default(), Event::PeersChanged(&what));
     }
 
-    /// Logs an event, which a person at a terminal sees as well.
+    /// Logs an event and shows it to a person at a terminal.
     fn say(&self, peer: Peer<'_>, event: Event<'_>) {
         if self.console.has_viewer() {
             self.console.note(format_args!("{}", event.as_note(peer)));
@@ -150,7 +150,8 @@ impl From<AccessError> for Failure {
     }
 }
 
-/// SIGHUPs, where they are wanted: without a handler one ends the process, as people expect of a closed terminal.
+/// Receives SIGHUPs if they are needed. Without a handler, SIGHUP ends the process, which is expected when a
+/// terminal closes.
 struct Hangups {
     #[cfg(unix)]
     signal: Option<tokio::signal::unix::Signal>,

@@ -1,4 +1,4 @@
-//! Addresses as people write them.
+//! Addresses in the notation that people use.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
@@ -7,10 +7,10 @@ use ropewalk_runtime::interfaces;
 
 use crate::failure::Failure;
 
-/// An address to listen at: `192.0.2.7`, `192.0.2.7:9000`, `[2001:db8::1]:9000`.
+/// Parses an address to listen on: `192.0.2.7`, `192.0.2.7:9000`, `[2001:db8::1]:9000`.
 ///
 /// # Errors
-/// What it is instead, and what would be right.
+/// The text is not an address; the hint shows the notation.
 pub fn listen(text: &str) -> Result<SocketAddr, Failure> {
     numeric(text, PORT).ok_or_else(|| {
         let message = format!("--listen {text}: not an address of this machine");
@@ -21,10 +21,10 @@ pub fn listen(text: &str) -> Result<SocketAddr, Failure> {
     })
 }
 
-/// Addresses of the peer: the same, or names.
+/// Addresses of the peer: in the same notation, or names.
 ///
 /// # Errors
-/// Names that nobody knows.
+/// A name that does not resolve.
 pub fn remotes(texts: &[String]) -> Result<Vec<SocketAddr>, Failure> {
     texts.iter().map(|text| remote(text.trim())).collect()
 }
@@ -57,7 +57,7 @@ fn numeric(text: &str, port: u16) -> Option<SocketAddr> {
     bare.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, port))
 }
 
-/// Where to send from: addresses or interfaces; without any, wherever the system would.
+/// Where to send from: addresses or interfaces; by default, whatever the system chooses.
 pub fn locals(texts: &[String], remotes: &[SocketAddr]) -> Vec<BindAddress> {
     let anywhere = |ipv6: bool| -> SocketAddr {
         let ip =
@@ -80,7 +80,7 @@ pub fn locals(texts: &[String], remotes: &[SocketAddr]) -> Vec<BindAddress> {
     texts.iter().flat_map(of).collect()
 }
 
-/// Addresses under which others may reach these sockets, with their interfaces.
+/// Addresses at which others may reach these sockets, with their interfaces.
 pub fn reachable(bound: &[SocketAddr]) -> Vec<(SocketAddr, Option<String>)> {
     let interfaces = interfaces::look().unwrap_or_default();
     let mut found = Vec::new();
@@ -99,7 +99,7 @@ pub fn reachable(bound: &[SocketAddr]) -> Vec<(SocketAddr, Option<String>)> {
     found
 }
 
-/// Addresses for a command line, without the port where it is the usual one; a stand-in where there is none.
+/// Addresses for a command line, without the default port; a placeholder if there is none.
 pub fn listed(addresses: &[(SocketAddr, Option<String>)]) -> String {
     let one = |(address, _): &(SocketAddr, Option<String>)| match address.port() {
         PORT => address.ip().to_string(),

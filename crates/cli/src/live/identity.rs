@@ -1,4 +1,4 @@
-//! Who we are: a key given, or the user's own, which is made when it is needed first.
+//! This machine's identity: a given key, or the user's default key, which is created when first needed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,20 @@ use ropewalk_runtime::seal::SecretKey;
 use crate::console::Console;
 use crate::failure::Failure;
 
-/// The user's own key, in the directory of the user's settings.
+/// The user's default key, in the directory of the user's settings.
 const FILE: &str = "ropewalk/identity.key";
 
-/// Reads the key that was given, else the user's own.
+/// Reads the given key, else the user's default key.
 ///
 /// # Errors
-/// It cannot be read, or cannot be made.
+/// The key cannot be read, or cannot be created.
 pub fn identity(given: Option<&Path>, console: Console) -> Result<SecretKey, Failure> {
     if let Some(path) = given {
         return Ok(SecretKey::read_file(path)?);
     }
     let path = settings().map(|settings| settings.join(FILE)).ok_or_else(|| {
-        let help = "name a key with --key FILE (`ropewalk keygen FILE` makes one), or set HOME";
-        Failure::input("there is no place for your key: HOME is not set", help)
+        let help = "name a key with --key FILE (`ropewalk keygen FILE` creates one), or set HOME";
+        Failure::input("no directory for your key: HOME is not set", help)
     })?;
     if path.exists() {
         return Ok(SecretKey::read_file(&path)?);
@@ -29,12 +29,15 @@ pub fn identity(given: Option<&Path>, console: Console) -> Result<SecretKey, Fai
     let key = SecretKey::generate().map_err(|error| Failure::Run(error.to_string()))?;
     if let Some(directory) = path.parent() {
         private_directory(directory).map_err(|error| {
-            let message = format!("`{}` cannot be made: {error}", directory.display());
-            Failure::input(message, "name a key with --key FILE; `ropewalk keygen FILE` makes one")
+            let message = format!("cannot create `{}`: {error}", directory.display());
+            Failure::input(
+                message,
+                "name a key with --key FILE; `ropewalk keygen FILE` creates one",
+            )
         })?;
     }
     key.write_new_file(&path)?;
-    console.note(format_args!("made a key for you, which is used from now on: {}", path.display()));
+    console.note(format_args!("created your key, which is used by default: {}", path.display()));
     Ok(key)
 }
 

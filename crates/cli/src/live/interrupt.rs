@@ -8,8 +8,8 @@ pub struct Interrupt {
 
 #[cfg(unix)]
 impl Interrupt {
-    /// Installs the handlers. To be called before the command says that it is ready: a signal may follow at
-    /// once.
+    /// Installs the handlers. Must be called before the command reports that it is ready: a signal may follow
+    /// immediately.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -37,7 +37,7 @@ impl Interrupt {
 
 #[cfg(not(unix))]
 impl Interrupt {
-    /// There is nothing to install before the first wait.
+    /// Nothing to install before the first wait.
     pub const fn install() -> Self {
         Self {}
     }

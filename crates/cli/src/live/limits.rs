@@ -1,4 +1,4 @@
-//! What peers may make a server hold.
+//! Limits on the resources that peers can use on a server.
 
 use clap::Args;
 use ropewalk_runtime::endpoint::Limits;
@@ -9,25 +9,25 @@ use crate::failure::Failure;
 /// Limits of a server's endpoint. The defaults are those of [`Limits`].
 #[derive(Clone, Debug, Args)]
 pub struct LimitArgs {
-    /// Associations that peers have opened, at a time
+    /// Most associations that peers have open at a time
     #[arg(long, help_heading = "Limits", value_name = "N", default_value_t = Limits::default().associations)]
     associations: usize,
-    /// The same of one key
+    /// Most associations of one key at a time
     #[arg(long, help_heading = "Limits", value_name = "N", default_value_t = Limits::default().associations_per_key)]
     associations_per_key: usize,
-    /// The same of one network: IPv4 /24, IPv6 /56
+    /// Most associations of one network (IPv4 /24, IPv6 /56) at a time
     #[arg(long, help_heading = "Limits", value_name = "N", default_value_t = Limits::default().associations_per_prefix)]
     associations_per_prefix: usize,
-    /// Memory of all associations: 20 KiB each, and what their receive buffers contain
+    /// Most memory of all associations: 20 KiB each, plus the data in their receive buffers
     #[arg(long, help_heading = "Limits", value_name = "SIZE", default_value = "256 MiB", value_parser = parse_size)]
     memory: u64,
 }
 
 impl LimitArgs {
-    /// The limits.
+    /// The limits as the endpoint takes them.
     ///
     /// # Errors
-    /// If not even one association would be taken.
+    /// The limits would not admit a single association.
     pub fn limits(&self) -> Result<Limits, Failure> {
         let counts = [
             ("--associations", self.associations),
@@ -35,10 +35,10 @@ impl LimitArgs {
             ("--associations-per-prefix", self.associations_per_prefix),
         ];
         if let Some((option, _)) = counts.iter().find(|(_, count)| *count == 0) {
-            return Err(Failure::input(format!("{option} 0 admits nobody"), "give at least 1"));
+            return Err(Failure::input(format!("{option} 0 admits no peer"), "give at least 1"));
         }
         if self.memory < Limits::BASE_COST {
-            let message = format!("--memory {} B holds no association", self.memory);
+            let message = format!("--memory {} B is too small for an association", self.memory);
             return Err(Failure::input(message, "give at least 20 KiB; 256 MiB is the default"));
         }
         Ok(Limits {

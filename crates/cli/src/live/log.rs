@@ -1,4 +1,4 @@
-//! The log of a server: which peer did what, on stderr.
+//! The log of a server on stderr: which peer did what.
 //!
 //! Libraries emit records; this file turns them into events of `tracing`, which a subscriber formats as text
 //! or as JSON. Under systemd (`JOURNAL_STREAM`), text lines have no timestamps and begin with a priority
@@ -23,16 +23,16 @@ use self::format::Journald;
 use self::rate::RateLimit;
 use crate::console::Console;
 
-/// Only events of this program are logged, not those of the libraries that it uses.
+/// Only events of this program are logged, not those of its dependencies.
 const TARGET: &str = "ropewalk";
 
-/// How a server logs.
+/// Options of a server's log.
 #[derive(Clone, Debug, Args)]
 pub struct LogArgs {
     /// Format of the log on stderr
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     log_format: LogFormat,
-    /// Least severe events that are logged; `info` unless a person at a terminal gets notes instead
+    /// Least severe events to log; `info` by default, but at a terminal notes replace the log
     #[arg(long, value_name = "LEVEL", value_enum)]
     log_level: Option<LogLevel>,
 }
@@ -50,19 +50,19 @@ enum LogFormat {
 /// Severities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogLevel {
-    /// What ends the server
+    /// Events that end the server
     Error,
-    /// What the operator should look at: limits that were reached, confinement that is missing
+    /// Events that need the operator's attention: limits that were reached, confinement that is missing
     Warn,
-    /// Peers that come and go, files, refusals
+    /// Peers that connect and disconnect, files, refusals
     Info,
     /// Every connection of every peer
     Debug,
 }
 
 impl LogArgs {
-    /// Starts the log, at this level unless the options name one. Returns the console for notes to a
-    /// person, which is silent where the log is for programs.
+    /// Starts the log, at this level unless the options name one. Returns the console for notes to a person,
+    /// which is silent if programs read the log.
     pub fn start(&self, console: Console, default: LogLevel) -> Console {
         let level = match self.log_level.unwrap_or(default) {
             _ if console.is_quiet() => LevelFilter::ERROR,
@@ -95,18 +95,18 @@ impl LogArgs {
     }
 }
 
-/// Whom an event is about.
+/// The peer that an event concerns.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Peer<'a> {
-    /// What the operator calls the peer.
+    /// The operator's name for the peer.
     pub name: Option<&'a str>,
-    /// The key that the peer proved.
+    /// The public key that the peer has proved to own.
     pub key: Option<PublicKey>,
-    /// From where it connected.
+    /// The address from which it connected.
     pub address: Option<SocketAddr>,
 }
 
-/// What happened. Texts of peers are given as `PeerText`, which escapes them.
+/// An event. Texts of peers are given as `PeerText`, which escapes them.
 #[derive(Clone, Copy)]
 pub enum Event<'a> {
     /// The server has started.
@@ -116,9 +116,9 @@ pub enum Event<'a> {
     },
     /// A measure of confinement was taken, or is missing.
     Confined(&'a str),
-    /// Something that the operator should know of.
+    /// A problem that the operator should know about.
     Problem(&'a dyn Display),
-    /// The list of peers was read again.
+    /// The list of peers was reloaded.
     PeersChanged(&'a str),
     AssociationOpened,
     AssociationRefused {
@@ -131,7 +131,7 @@ pub enum Event<'a> {
     Path {
         state: &'a dyn Display,
     },
-    /// A sender has sent all it has.
+    /// A sender has sent everything.
     FilesReceived {
         files: u64,
         failed: u64,
@@ -157,7 +157,7 @@ pub enum Event<'a> {
     },
 }
 
-/// The fields of an event, as they are written.
+/// The fields of an event, in their written form.
 #[derive(Default)]
 struct Fields<'a> {
     object: Option<&'a dyn Display>,
@@ -178,7 +178,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// What happened, always in the same words.
+    /// The constant text of an event.
     fn message(&self) -> &'static str {
         match self {
             Self::Listening { .. } => "listening",
@@ -198,7 +198,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The event in a line for a person.
+    /// The event as a line for a person.
     pub fn as_note(&self, peer: Peer<'_>) -> String {
         let Fields { object, reason, .. } = self.fields();
         let key = peer.key.as_ref().map(ropewalk_apps::proxy::exit::short_key);
@@ -236,8 +236,8 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Logs an event. What a peer causes often is logged with a limited rate; the next line of the kind says how
-/// many were left out.
+/// Logs an event. Events that a peer can cause often are logged at a limited rate; the next line of the kind
+/// says how many were omitted.
 pub fn log(peer: Peer<'_>, event: Event<'_>) {
     static RATE: OnceLock<RateLimit> = OnceLock::new();
     let message = event.message();

@@ -1,4 +1,4 @@
-//! What the commands share that talk to a peer: addresses, keys, and how associations behave.
+//! Shared by the commands that communicate with a peer: addresses, keys, and properties of associations.
 
 mod access;
 mod addresses;

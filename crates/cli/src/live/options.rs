@@ -1,4 +1,4 @@
-//! Options of the commands that talk to a peer.
+//! Options of the commands that communicate with a peer.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,53 +19,53 @@ use super::limits::LimitArgs;
 use crate::console::Console;
 use crate::failure::Failure;
 
-/// Where everybody listens who does not say where.
+/// The default address to listen on.
 const ANYWHERE: &str = "0.0.0.0";
-/// The least receive buffer that an association may have (RFC 9260, 3.3.2), bytes.
+/// The smallest receive buffer that an association may have (RFC 9260, 3.3.2), bytes.
 const LEAST_BUFFER: u64 = 1500;
 
-/// How associations behave.
+/// Properties of associations.
 #[derive(Clone, Debug, Args)]
 pub struct TransportArgs {
-    /// Scheduler: which path carries what, and when
+    /// Scheduler: which data goes on which path, and when
     #[arg(long, value_name = "NAME", default_value = "lay")]
     scheduler: String,
-    /// Rules of SCTP: live, or rfc9260 for nothing that RFC 9260 does not allow
+    /// SCTP profile: live, or rfc9260 for strictly what RFC 9260 allows
     #[arg(long, value_name = "NAME", default_value = "live", value_parser = str::parse::<Profile>)]
     profile: Profile,
-    /// Receive buffer. Unequal paths need more of it; it is memory
+    /// Receive buffer. Paths that differ more need a larger one; it costs memory
     #[arg(long, visible_alias = "buffer", value_name = "SIZE", default_value = "16 MiB", value_parser = parse_size)]
     receive_buffer: u64,
-    /// Write all packets, as they are inside the seal, to a file for Wireshark (pcapng)
+    /// Capture all packets, as they are inside the seal, in a file for Wireshark (pcapng)
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
 }
 
 impl TransportArgs {
-    /// The file for packets, if one is wanted.
+    /// The capture file, if the option is given.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn capture(&self, console: Console) -> Result<Option<Capture>, Failure> {
         let Some(path) = &self.capture else { return Ok(None) };
         let shown = path.display().to_string();
         let stopped = {
             let shown = shown.clone();
-            move |error| console.note(format_args!("no more is written to `{shown}`: {error}"))
+            move |error| console.note(format_args!("stopped writing to `{shown}`: {error}"))
         };
         let made = Capture::create(path, stopped);
         made.map(Some).map_err(|error| {
             Failure::input(
                 format!("--capture {shown}: {error}"),
-                "name a file that can be made, such as packets.pcapng",
+                "name a file that can be created, such as packets.pcapng",
             )
         })
     }
 
-    /// The transport, but for what the options do not speak of.
+    /// The transport with the options applied to the defaults.
     ///
     /// # Errors
-    /// A receive buffer that is too small.
+    /// The receive buffer is too small.
     pub fn transport(&self) -> Result<Transport, Failure> {
         if self.receive_buffer < LEAST_BUFFER {
             let message = format!("--receive-buffer {} B is too small", self.receive_buffer);
@@ -86,27 +86,27 @@ fn sctp_port() -> clap::builder::RangedI64ValueParser<u16> {
 pub struct Listening {
     /// The endpoint itself.
     pub endpoint: Endpoint,
-    /// Its public key; none in the clear.
+    /// Its public key; none without encryption.
     pub public: Option<PublicKey>,
-    /// What each peer may do: everything, where nobody is named.
+    /// What each peer may do: everything if no peer is named.
     pub access: AccessList,
 }
 
-/// Where to listen, and for whom.
+/// Addresses to listen on, and the peers to admit.
 #[derive(Clone, Debug, Args)]
 pub struct ListenArgs {
-    /// Address of this machine, one per path; every one of them unless said otherwise
+    /// Address of this machine, one per path; all addresses by default
     #[arg(long, value_name = "ADDR[:PORT]")]
     listen: Vec<String>,
-    /// Own secret key, instead of the one that is made at the first use
+    /// Own secret key file, instead of your default key, which is created when first needed
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     #[command(flatten)]
     access: AccessArgs,
-    /// Neither encrypt nor ask who it is: everybody on the way can read and change what is sent
+    /// No encryption and no authentication: anyone on the way can read and change the data
     #[arg(long, conflicts_with_all = ["key", "allow", "allow_file", "psk_file"])]
     plain: bool,
-    /// With --plain, the SCTP port to take associations on. The UDP port stands behind the address
+    /// With --plain, the SCTP port to accept associations on. The UDP port follows the address
     #[arg(long, value_name = "PORT", default_value_t = PORT, requires = "plain", value_parser = sctp_port())]
     port: u16,
     #[command(flatten)]
@@ -114,10 +114,10 @@ pub struct ListenArgs {
 }
 
 impl ListenArgs {
-    /// The endpoint, its public key, and who may use it.
+    /// Opens the endpoint. Returns it with its public key and who may use it.
     ///
     /// # Errors
-    /// What is wrong with the options. Needs a tokio runtime.
+    /// Wrong options. Needs a tokio runtime.
     pub fn listen(
         &self,
         transport: &TransportArgs,
@@ -143,31 +143,31 @@ impl ListenArgs {
         Ok(Listening { endpoint, public, access: access.list().clone() })
     }
 
-    /// Whether anybody may send who can.
+    /// Whether everyone who can reach the server may use it.
     pub fn is_open(&self) -> bool {
         self.access.is_anyone()
     }
 }
 
-/// Whom to reach, and from where.
+/// The peer, and the addresses to send from.
 #[derive(Clone, Debug, Args)]
 pub struct ReachArgs {
     /// Addresses of the peer, one per path
     #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', required = true)]
     to: Vec<String>,
-    /// Public key of the peer, as it prints it
+    /// Public key of the peer, as the peer prints it
     #[arg(long, value_name = "PUBKEY", value_parser = str::parse::<PublicKey>)]
     peer: Option<PublicKey>,
-    /// Own address or network interface, one per path, instead of every interface that is up
+    /// Own address or network interface, one per path; all interfaces that are up by default
     #[arg(long, value_name = "ADDR|INTERFACE", value_delimiter = ',')]
     from: Vec<String>,
-    /// Own secret key, instead of the one that is made at the first use
+    /// Own secret key file, instead of your default key, which is created when first needed
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Pre-shared key, if the peer requires one (`ropewalk keygen --psk FILE` makes it)
+    /// Pre-shared key, if the peer requires one (`ropewalk keygen --psk FILE` creates it)
     #[arg(long, value_name = "FILE")]
     psk_file: Option<PathBuf>,
-    /// Neither encrypt nor ask who it is, as a peer with --plain expects
+    /// No encryption and no authentication, as a peer with --plain expects
     #[arg(long, conflicts_with_all = ["key", "peer", "psk_file"])]
     plain: bool,
     /// With --plain, the SCTP port of the service at the peer
@@ -176,10 +176,10 @@ pub struct ReachArgs {
 }
 
 impl ReachArgs {
-    /// The endpoint and the peer.
+    /// Opens the endpoint, and returns it with the peer.
     ///
     /// # Errors
-    /// What is wrong with the options. Needs a tokio runtime.
+    /// Wrong options. Needs a tokio runtime.
     pub fn open(
         &self,
         transport: &TransportArgs,
@@ -187,7 +187,7 @@ impl ReachArgs {
     ) -> Result<(Endpoint, Target), Failure> {
         if !self.plain && self.peer.is_none() {
             return Err(Failure::input(
-                "--peer is missing: whom do you want to reach?",
+                "--peer is missing",
                 "give the public key that `ropewalk recv` prints, or --plain on both sides",
             ));
         }
@@ -210,7 +210,7 @@ impl ReachArgs {
     }
 }
 
-/// Why an endpoint was not opened.
+/// The failure for an endpoint that could not be opened.
 pub fn refused(error: OpenError) -> Failure {
     match &error {
         OpenError::Bind(BindAddress { interface: Some(name), .. }, cause) => Failure::input(

@@ -1,4 +1,4 @@
-//! Runs the real command in a room of its own.
+//! Runs the real command in a temporary directory.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::fs;
@@ -13,7 +13,7 @@ pub fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
 }
 
-/// All ready examples, by name. At least the ones that the pages speak of must be there.
+/// All ready examples, by name. At least those that the documentation mentions must exist.
 pub fn scenario_names() -> Vec<String> {
     let entries = fs::read_dir(scenarios()).expect("the examples");
     let names = entries.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned());
@@ -23,13 +23,13 @@ pub fn scenario_names() -> Vec<String> {
     names
 }
 
-/// A fresh directory with the examples in `scenarios/`; it goes away with this value.
+/// A fresh directory with the examples in `scenarios/`; it is removed when this value is dropped.
 pub struct Room {
     path: PathBuf,
 }
 
 impl Room {
-    /// A room for the test of this name.
+    /// Creates the directory for the test of this name.
     pub fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("ropewalk-cli-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -37,25 +37,25 @@ impl Room {
         Self { path }
     }
 
-    /// Runs the command here with these words.
+    /// Runs the command in this directory with these arguments.
     pub fn ropewalk(&self, words: &[&str]) -> Done {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ropewalk"));
         let output = command.args(words).current_dir(&self.path).output().expect("the command");
         Done { words: words.join(" "), output }
     }
 
-    /// Makes a secret key in this file; returns the public one.
+    /// Creates a secret key in this file; returns the public key.
     pub fn key(&self, name: &str) -> String {
         let made = self.ropewalk(&["keygen", name]).good();
         made.stdout().trim().to_owned()
     }
 
-    /// A file of the room.
+    /// A file in the directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// What is in the room besides the examples, hidden files included.
+    /// The files in the directory besides the examples, hidden files included.
     pub fn left_behind(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.path).expect("the room");
         let names =
@@ -85,15 +85,15 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A program that waits for its peer; it is killed with this value.
+/// A program that waits for its peer; it is killed when this value is dropped.
 pub struct Server {
     pub child: Child,
-    /// What it wants typed at the other side, as words behind `ropewalk`.
+    /// The command that it prints for the other side, as words after `ropewalk`.
     pub line: Vec<String>,
 }
 
 impl Server {
-    /// Starts it, and waits until it says `ropewalk` with this command: then it listens.
+    /// Starts it, and waits until it prints `ropewalk` with this command: then it listens.
     pub fn start(command: &mut Command, other: &str) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the command");
         let mut said = BufReader::new(child.stderr.take().expect("stderr"));
@@ -104,13 +104,13 @@ impl Server {
             assert!(said.read_line(&mut line).expect("text") > 0, "{command:?} ended: {all}");
             all.push_str(&line);
         }
-        // Somebody has to go on reading, or it waits for room.
+        // A thread reads the rest, or the program would block on a full pipe.
         std::thread::spawn(move || said.lines().for_each(drop));
         let line = line.split_whitespace().skip(1).map(str::to_owned).collect();
         Self { child, line }
     }
 
-    /// The line with these files in it.
+    /// The command with these files in it.
     pub fn line_for<'a>(&'a self, files: &[&'a str]) -> Vec<&'a str> {
         let line = self.line.iter().map(String::as_str);
         line.flat_map(|word| if word == "FILES" { files.to_vec() } else { vec![word] }).collect()
@@ -124,7 +124,7 @@ impl Drop for Server {
     }
 }
 
-/// Bytes without any order, always the same ones.
+/// Pseudo-random bytes, always the same ones.
 pub fn noise(len: usize) -> Vec<u8> {
     let mut state = 88_172_645_463_325_252_u64;
     let step = |_| {
@@ -136,7 +136,7 @@ pub fn noise(len: usize) -> Vec<u8> {
     (0..len).map(step).collect()
 }
 
-/// What a command did.
+/// The result of a command.
 pub struct Done {
     words: String,
     output: Output,
@@ -155,22 +155,22 @@ impl Done {
         std::str::from_utf8(&self.output.stderr).expect("text")
     }
 
-    /// It must have worked.
+    /// Asserts that the command succeeded.
     pub fn good(self) -> Self {
         assert_eq!(self.status(), 0, "ropewalk {}: {}", self.words, self.stderr());
         self
     }
 
-    /// Stdout is exactly one JSON document of this schema.
+    /// Asserts that stdout is exactly one JSON document of this schema.
     pub fn json(&self, schema: &str) -> Value {
-        // `from_str` refuses anything behind the first document.
+        // `from_str` refuses text after the document.
         let document: Value = serde_json::from_str(self.stdout())
             .unwrap_or_else(|error| panic!("ropewalk {}: {error}", self.words));
         assert_eq!(document["schema"], schema, "ropewalk {}", self.words);
         document
     }
 
-    /// It refused its input: status 2, nothing on stdout, and all of `hints` in the message.
+    /// Asserts that the command refused its input: status 2, nothing on stdout, and all of `hints` in the message.
     pub fn refused(&self, hints: &[&str]) {
         let (words, stderr) = (&self.words, self.stderr());
         assert_eq!(self.status(), 2, "ropewalk {words}: {stderr}");
@@ -181,13 +181,13 @@ impl Done {
     }
 }
 
-/// How late an emulator was at worst, in seconds, by its document: what a busy machine did to us is not our fault.
+/// The emulator's greatest lateness by its document, in seconds: tests allow for delays of a busy machine.
 pub fn lateness(stats: &Value) -> f64 {
     let of = |kind: &str| stats[kind]["max"].as_f64().expect("a number");
     of("delivery_lateness_s").max(of("waking_lateness_s"))
 }
 
-/// Whether namespaces can be made here.
+/// Whether namespaces can be created here.
 #[cfg(target_os = "linux")]
 pub fn can_emulate() -> bool {
     let root =

@@ -12,12 +12,12 @@ pub const PATH_FEATURES: [(&str, &str); 13] = [
     ("srtt", "smoothed round trip, s; 0 before the first sample"),
     ("rttvar", "mean deviation of the round trip, s"),
     ("forward_delay", "one-way delay of a packet, s; 0 if not known"),
-    ("queueing", "what of the delay is queueing, s"),
+    ("queueing", "queueing part of the delay, s"),
     ("rtt_age", "time since the last round-trip sample, s"),
     ("filled", "bytes in flight over the window"),
     ("window", "window over the receive buffer"),
     ("rate", "delivery rate times srtt, over the receive buffer; 0 before it is measured"),
-    ("rate_confidence", "how far that can be trusted, 0 to 1"),
+    ("rate_confidence", "confidence in that rate, 0 to 1"),
     ("loss", "estimated loss, 0 to 1"),
     ("lead", "bytes before the first chunk that it may take, over the receive buffer"),
 ];
@@ -26,7 +26,7 @@ pub const PATH_FEATURES: [(&str, &str); 13] = [
 pub const SHARED_FEATURES: [(&str, &str); 3] = [
     ("window_room", "bytes of the receive buffer that nothing claims, over that buffer"),
     ("takeable", "bytes that may be sent now, over the receive buffer"),
-    ("backlog", "bytes that no path was given yet, over the receive buffer"),
+    ("backlog", "bytes not yet assigned to a path, over the receive buffer"),
 ];
 
 /// Upper limit of every feature; the lower limit is 0.

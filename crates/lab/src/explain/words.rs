@@ -41,10 +41,8 @@ pub const fn meaning(reason: Reason) -> &'static str {
         Reason::NextInTurn => "it is its turn",
         Reason::LargestDeficit => "it is furthest behind its share",
         Reason::LeastRtt => "it has the least round-trip time of the paths with room",
-        Reason::OnSchedule => "the schedule has it carry this chunk, so that it arrives in order",
-        Reason::NewSchedule => {
-            "a new schedule was made, which has it carry this chunk, so that it arrives in order"
-        }
+        Reason::OnSchedule => "the schedule puts this chunk on it, so that it arrives in order",
+        Reason::NewSchedule => "a new schedule puts this chunk on it, so that it arrives in order",
         Reason::FastFromHead => "it is the fast path, which takes the oldest data",
         Reason::NoEstimate => "the delays are not known yet, and its round-trip time is the least",
         Reason::LeastCost => "it is the cheapest path with room",
@@ -55,25 +53,25 @@ pub const fn meaning(reason: Reason) -> &'static str {
         Reason::Unblock => {
             "the window is blocked, and the oldest chunk may arrive sooner on another path"
         }
-        Reason::WindowShut => "the peer's window shuts out what should be sent next",
+        Reason::WindowShut => "the peer's window has no room for the next data",
         Reason::AllFull => "the window of every path is full",
         Reason::NoData => "there is nothing to send",
-        Reason::NotYetDue => "the schedule gives a path its turn only then",
+        Reason::NotYetDue => "the schedule has no path send before then",
         Reason::FasterSoon => "a faster path will have room soon and deliver it sooner",
         Reason::NothingOnTheWay => {
-            "the scheduler would wait, but nothing is on its way to end that"
+            "the scheduler would wait, but nothing is in flight that could end the wait"
         }
         Reason::SoonestDelivery => "it delivers this chunk soonest, behind what is queued there",
-        Reason::ShortestQueue => "what it holds leaves it soonest, and a burst stays together",
+        Reason::ShortestQueue => "its queue empties soonest, and a burst stays together",
         Reason::AcrossTheGap => {
-            "so far behind the head it arrives together with what the faster paths send"
+            "so far behind the head, it arrives together with the data of the faster paths"
         }
         Reason::QueuedElsewhere => {
-            "full paths deliver what may be sent now sooner, or were given it before"
+            "full paths deliver the sendable data sooner, or it is already assigned to them"
         }
-        Reason::WouldBlock => "it would hold window that a faster path needs meanwhile",
+        Reason::WouldBlock => "it would occupy window that a faster path needs meanwhile",
         Reason::Hedged => "a second copy goes along, in case the first does not arrive",
-        Reason::Custom => "the custom scheduler says so",
+        Reason::Custom => "the custom scheduler decided so",
     }
 }
 
@@ -210,7 +208,7 @@ mod tests {
             (
                 Action::Blocked,
                 Reason::WindowShut,
-                "nothing is sent: the peer's window shuts out what should be sent next",
+                "nothing is sent: the peer's window has no room for the next data",
             ),
         ] {
             let record = record(action, reason);

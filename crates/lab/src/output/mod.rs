@@ -74,8 +74,8 @@ impl UnknownFormat {
 impl fmt::Display for UnknownFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ending.as_str() {
-            "" => f.write_str("the file's name has no ending that says its format"),
-            ending => write!(f, "`.{ending}` is no format for time series"),
+            "" => f.write_str("the file's name has no extension that names a format"),
+            ending => write!(f, "`.{ending}` is not a format for time series"),
         }
     }
 }

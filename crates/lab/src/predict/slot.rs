@@ -99,7 +99,7 @@ pub fn predict_slot(scenario: &Scenario, planned: Planned) -> Result<SlotPredict
 }
 
 fn setup(scenario: &Scenario) -> Result<(SlotSetup, Vec<SlotPathPrediction>), String> {
-    let numbers = path_numbers(scenario).ok_or("the slot model knows no shared links")?;
+    let numbers = path_numbers(scenario).ok_or("the slot model does not support shared links")?;
     let packet_bytes = f64::from(scenario.transfer.packet);
     let quantum_s = scenario.scheduler.quantum.as_secs_f64();
     let mut paths = Vec::with_capacity(numbers.len());

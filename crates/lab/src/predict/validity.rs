@@ -26,23 +26,23 @@ impl Validity {
             return Self { markov: word, renewal: word, pftk: word, mathis: word };
         }
         let markov = match path.p {
-            _ if path.kind == LossKind::Bursts => "takes a burst for one lost packet",
+            _ if path.kind == LossKind::Bursts => "counts a burst as one lost packet",
             p if p <= 1e-3 => "holds: within 2 % of packets in simulation",
-            p if p <= 1e-2 => "up to 12 % too low at so much loss",
-            p if p <= 1e-1 => "up to 42 % too low at so much loss",
-            _ => "far too low at so much loss",
+            p if p <= 1e-2 => "up to 12 % too low at this loss rate",
+            p if p <= 1e-1 => "up to 42 % too low at this loss rate",
+            _ => "far too low at this loss rate",
         };
         let renewal = match path.p {
-            _ if !has_renewal => "has no answer at so much loss",
-            p if p <= 1e-3 => "takes losses for correlated: up to 10 % too low",
-            _ => "takes losses for correlated: too low",
+            _ if !has_renewal => "has no answer at this loss rate",
+            p if p <= 1e-3 => "assumes correlated losses: up to 10 % too low",
+            _ => "assumes correlated losses: too low",
         };
         let mathis = if path.p <= 1e-2 {
             "TCP without timeouts, cut at the window and the rate"
         } else {
-            "TCP without timeouts: too much at so much loss"
+            "TCP without timeouts: too much at this loss rate"
         };
-        let pftk = "TCP, what is sent: the lost packets are counted";
+        let pftk = "TCP's sending rate: lost packets are counted";
         Self { markov, renewal, pftk, mathis }
     }
 }

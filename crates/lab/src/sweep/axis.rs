@@ -39,7 +39,7 @@ impl Axis {
         }
         if key == "transfer.seed" {
             let help = "--seeds N runs each point with N seeds, --seed sets the root of them";
-            return Err(SweepError::input("--vary transfer.seed: a seed is no parameter", help));
+            return Err(SweepError::input("--vary transfer.seed: a seed is not a parameter", help));
         }
         let mut values: Vec<Value> = Vec::new();
         for (at, item) in items.iter().enumerate() {
@@ -56,7 +56,7 @@ impl Axis {
         let mut texts: Vec<String> = values.iter().map(Value::text).collect();
         texts.sort_unstable();
         if let Some(pair) = texts.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(wrong(format!("the value `{}` is there twice", pair[0])));
+            return Err(wrong(format!("the value `{}` is given twice", pair[0])));
         }
         Ok(Self { key, values })
     }
@@ -130,7 +130,7 @@ mod tests {
             ("=1,2", "a key"),
             ("path.lte.rtt=", "value 1 is empty"),
             ("path.lte.rtt=1ms,,2ms", "value 2 is empty"),
-            ("path.lte.rtt=1ms,0.001s", "`1 ms` is there twice"),
+            ("path.lte.rtt=1ms,0.001s", "`1 ms` is given twice"),
             ("path.lte.rtt=1ms..2ms", "`1ms..2ms`: the range does not say"),
             ("transfer.seed=1,2", "--seeds N"),
         ] {

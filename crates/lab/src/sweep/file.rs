@@ -55,7 +55,7 @@ pub fn read(path: &Path) -> Result<Option<RecordBatch>, SweepError> {
             return Ok(None);
         }
         let message = format!("{} is a table of `{name}`, not of `{RUNS_SCHEMA}`", path.display());
-        let help = "give the file that a sweep wrote with --out, or --fresh to throw this one away";
+        let help = "give the file that a sweep wrote with --out, or --fresh to discard this one";
         return Err(SweepError::input(message, help));
     }
     let batches = builder

@@ -60,12 +60,12 @@ impl Grid {
         let base = source.load(&[])?;
         if axes.is_empty() {
             let help = "for example --vary path.lte.rtt=20ms..400ms/20; `run` runs one point";
-            return Err(SweepError::input("nothing varies: there is no --vary", help));
+            return Err(SweepError::input("nothing varies: --vary is missing", help));
         }
         if let Some(axis) = axes.iter().enumerate().find_map(|(at, axis)| {
             axes[..at].iter().any(|other| other.key() == axis.key()).then_some(axis)
         }) {
-            let message = format!("--vary {}: the key is there twice", axis.key());
+            let message = format!("--vary {}: the key is given twice", axis.key());
             let help = "give all its values at once: a list may have several ranges";
             return Err(SweepError::input(message, help));
         }

@@ -60,7 +60,7 @@ impl Identity {
         let lines = other.scenario.lines().zip(self.scenario.lines());
         match lines.into_iter().find(|(theirs, ours)| theirs != ours) {
             Some((theirs, ours)) => format!("its scenario has `{theirs}`, this one `{ours}`"),
-            None => "its scenario or a file that it names was another one".to_owned(),
+            None => "its scenario, or a file that it names, was different".to_owned(),
         }
     }
 }
@@ -68,8 +68,9 @@ impl Identity {
 fn same_point(grid: &Grid, point: usize) -> SweepError {
     let values = grid.axes().iter().zip(grid.indices(point));
     let values: Vec<String> = values.map(|(axis, index)| axis.set(index)).collect();
-    let message = format!("--vary {}: this point is the same as another", values.join(" "));
-    let help = "vary only keys that have their own effect: one of these takes another's away";
+    let message = format!("--vary {}: this point equals another", values.join(" "));
+    let help =
+        "vary only keys that have their own effect: one of these cancels the effect of another";
     SweepError::input(message, help)
 }
 

@@ -61,7 +61,7 @@ impl Journal {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let message = format!("{}: a sweep is writing it just now", path.display());
+                let message = format!("{}: another sweep is writing it", path.display());
                 return Err(SweepError::input(message, "wait for it, or give another --out"));
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
@@ -146,7 +146,7 @@ fn read(path: &Path, bytes: &[u8], header: &Header) -> Result<Contents, SweepErr
         let row: RunRow = serde_json::from_slice(line)
             .map_err(|error| damaged(path, number + 1, &error.to_string()))?;
         if row.figures.len() != FIGURES.len() {
-            return Err(damaged(path, number + 1, "it has not the figures of this version"));
+            return Err(damaged(path, number + 1, "it lacks the figures of this version"));
         }
         rows.push(row);
     }

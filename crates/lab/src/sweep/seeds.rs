@@ -62,7 +62,7 @@ impl FromStr for Seeds {
             }
             for number in first..=last {
                 if !seeds.insert(number) {
-                    return Err(format!("seed {number} is there twice"));
+                    return Err(format!("seed {number} is given twice"));
                 }
             }
         }
@@ -119,7 +119,7 @@ mod tests {
             ("1,", "`` is no number"),
             ("0..3", "`0` is no number"),
             ("3..1", "`3..1` is empty"),
-            ("1..3,2", "seed 2 is there twice"),
+            ("1..3,2", "seed 2 is given twice"),
             ("-4", "`-4` is no number"),
         ] {
             let error = text.parse::<Seeds>().expect_err(text);

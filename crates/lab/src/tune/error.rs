@@ -62,7 +62,7 @@ impl TuneError {
                  limits by simulation: ropewalk compare --vary"
             }
             Self::OverTheAir { .. } => {
-                "take `wifi` away and give each path the rate that it has over the air, or compare \
+                "remove `wifi` and give each path the rate that it has over the air, or compare \
                  limits by simulation: ropewalk compare --vary"
             }
             Self::SharedPaths { .. } => {
@@ -82,32 +82,32 @@ impl fmt::Display for TuneError {
             Self::OnePath { path } => {
                 write!(
                     f,
-                    "`{path}` is the only path: its window has to share the buffer with nobody"
+                    "`{path}` is the only path: its window has the whole buffer"
                 )
             }
             Self::OneAtATime => f.write_str(
-                "transfer.protocol = \"sctp\" sends on one path at a time: nothing to share out",
+                "transfer.protocol = \"sctp\" sends on one path at a time: there is nothing to divide",
             ),
             Self::SharedLinks { paths } => write!(
                 f,
-                "paths over shared links cannot be tuned ({}): no model knows their part of the link",
+                "paths over shared links cannot be tuned ({}): no model gives their share of the link",
                 paths.join(", ")
             ),
             Self::OverTheAir { paths } => write!(
                 f,
-                "paths over 802.11 cannot be tuned ({}): no model knows their part of the channel",
+                "paths over 802.11 cannot be tuned ({}): no model gives their share of the channel",
                 paths.join(", ")
             ),
             Self::SharedPaths { associations } => write!(
                 f,
-                "{associations} associations share each path: no model knows the part of one"
+                "{associations} associations share each path: no model gives the share of one"
             ),
             Self::ListedLosses { path } => {
                 write!(f, "path `{path}` loses a list of packets, which has no rate")
             }
             Self::Number { path, error } => write!(f, "path `{path}`: {error}"),
             Self::TooLarge { packets } => {
-                write!(f, "windows of {packets} packets together are too many to search through")
+                write!(f, "windows of {packets} packets in total are too many to search")
             }
             Self::Optimise(error) => error.fmt(f),
         }

@@ -90,11 +90,11 @@ pub(super) fn notes(scenario: &Scenario, paths: &[ModelPath]) -> Vec<String> {
     let cases: [(String, &str); 5] = [
         (
             named(&|i| paths[i].kind == LossKind::Bursts),
-            "loses in bursts; the model takes a burst for one lost packet",
+            "loses in bursts; the model counts a burst as one lost packet",
         ),
         (
             named(&|i| matches!(scenario.paths[i].up.capacity, Capacity::Trace(_))),
-            "follows a trace, of which the model knows the mean rate only",
+            "follows a trace; the model uses its mean rate only",
         ),
         (
             named(&|i| {
@@ -102,23 +102,23 @@ pub(super) fn notes(scenario: &Scenario, paths: &[ModelPath]) -> Vec<String> {
                 let steps = !path.up.steps.is_empty() || !path.down.steps.is_empty();
                 steps || !path.outages.is_empty()
             }),
-            "changes while it runs; it is taken as it is at the start",
+            "changes during the run; the model uses its initial values",
         ),
         (
             named(&|i| {
                 scenario.paths[i].up.jitter.is_some() || scenario.paths[i].up.reorder.is_some()
             }),
-            "varies in delay, which the model does not know",
+            "varies in delay, which the model ignores",
         ),
         (
             named(&|i| scenario.paths[i].down.loss != Loss::None),
-            "loses acknowledgements, which the model does not know",
+            "loses acknowledgements, which the model ignores",
         ),
     ];
     let cases = cases.into_iter().filter(|(names, _)| !names.is_empty());
     let mut notes: Vec<String> = cases.map(|(names, what)| format!("{names}: {what}")).collect();
     if !scenario.cross.is_empty() {
-        notes.push("other people's traffic ([[cross]]) is not counted".to_owned());
+        notes.push("cross traffic ([[cross]]) is ignored".to_owned());
     }
     let enough = crate::predict::predict(scenario);
     if enough.receive_buffer_min_bytes.is_some_and(|least| enough.receive_buffer_bytes < least) {

@@ -75,7 +75,8 @@ fn throughput(tuning: &Tuning, tables: &[PathTable], mbps: f64) -> Value {
             "x": [path.limit_packets], "y": [chosen],
         }));
     }
-    let note = "What each path delivers with a window that may grow so far; the ring is its limit.";
+    let note =
+        "Throughput of each path against the limit of its window; the ring marks the chosen limit.";
     let labels = ["Limit of the window (packets)", "On the wire (Mbit/s)"];
     figure("window", "Throughput against window", note, labels, series)
 }
@@ -105,7 +106,7 @@ fn buffers(
             "x": [here], "y": [tuning.predicted_bps * 1e-6],
         }),
     ];
-    let note = "What all paths promise together; the ring is the buffer of the scenario.";
+    let note = "Predicted throughput of all paths together; the ring marks the scenario's buffer.";
     let labels = ["Receive buffer (kB)", "On the wire (Mbit/s)"];
     Ok(figure("buffer", "Throughput against receive buffer", note, labels, series))
 }
@@ -119,7 +120,7 @@ fn allocation(tuning: &Tuning) -> Value {
         bars("equal split", &tuning.equal_split.limits_packets),
         bars("of use", &useful),
     ];
-    let note = format!("Of {} packets that the buffer takes.", tuning.buffer_packets);
+    let note = format!("Of {} packets that the buffer holds.", tuning.buffer_packets);
     figure("allocation", "The allocation", &note, ["Path", "Window (packets)"], series)
 }
 
@@ -132,7 +133,7 @@ fn checked(tuning: &Tuning, check: &Check) -> Option<Value> {
     })];
     let promised = tuning.predicted_bps * tuning.payload_share * 1e-6;
     let note = format!(
-        "Mean of {} run(s) of each. The models promise {promised:.2} Mbit/s with the limits.",
+        "Mean of {} run(s) of each. The models predict {promised:.2} Mbit/s with the limits.",
         check.seeds
     );
     let labels = ["Window manager", "Goodput (Mbit/s)"];
@@ -164,7 +165,7 @@ fn surface(tuning: &Tuning, tables: &[PathTable], mbps: f64) -> Value {
     json!({
         "id": "surface",
         "title": format!("Over the limits of {} and {}", tuning.paths[across].name, tuning.paths[up].name),
-        "note": "What all paths promise together. Below the line the limits fit into the receive buffer.",
+        "note": "Predicted throughput of all paths together. Below the line the limits fit into the receive buffer.",
         "x_label": label(across), "y_label": label(up), "value_label": "On the wire (Mbit/s)",
         "x": x, "y": y, "value": value,
         "most": tuning.buffer_packets.saturating_sub(rest),

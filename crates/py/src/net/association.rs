@@ -1,4 +1,4 @@
-//! An association.
+//! Associations.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::operation::{Operation, Outcome};
 use super::stats;
 use crate::error;
 
-/// Why there is nothing more; none if the association was let go of.
+/// Why nothing more will arrive; `None` if the association was dropped.
 type End = Option<CloseReason>;
 
-/// An association that is up, or was.
+/// An association, established or ended.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
 pub(crate) struct Association {
     home: &'static NetRuntime,
@@ -29,7 +29,7 @@ struct Held {
     native: Native,
     messages: Inbox<Received, End>,
     news: Inbox<PathNews, End>,
-    /// Of the end that connected, the endpoint was opened for this one association.
+    /// The endpoint, at the end that connected: it was opened for this one association.
     _endpoint: Option<Endpoint>,
 }
 
@@ -64,7 +64,7 @@ impl Held {
 
 #[pymethods]
 impl Association {
-    /// Queues messages, waiting for room.
+    /// Queues messages; waits while the send buffer is full.
     fn send(
         &self,
         stream: u16,
@@ -97,7 +97,7 @@ impl Association {
         self.held.messages.take_all().iter().map(|received| Message::new(py, received)).collect()
     }
 
-    /// Waits for messages: false if there will be none.
+    /// Waits for messages; false if none will follow.
     fn arrival(&self) -> Operation {
         let held = self.held.clone();
         Operation::new(self.home, "no message came", async move {
@@ -105,7 +105,7 @@ impl Association {
         })
     }
 
-    /// The next news of a path: what, which path, its status.
+    /// The next change of a path: the event, the path, its status.
     fn take_news<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let Some(news) = self.held.news.take() else { return Ok(None) };
         let (what, path, status) = match news {
@@ -117,7 +117,7 @@ impl Association {
         (what, path, status).into_pyobject(py).map(Some)
     }
 
-    /// Waits for news of a path: false if there will be none.
+    /// Waits for a change of a path; false if none will follow.
     fn news(&self) -> Operation {
         let held = self.held.clone();
         Operation::new(self.home, "no path changed", async move {
@@ -125,7 +125,7 @@ impl Association {
         })
     }
 
-    /// Raises why it has ended, if that was not in order and all messages were taken.
+    /// Raises the reason of the end, unless the end was orderly and all messages were taken.
     fn check_end(&self) -> PyResult<()> {
         match self.held.messages.end() {
             Some(Some(reason)) if reason != CloseReason::Shutdown => {
@@ -135,7 +135,7 @@ impl Association {
         }
     }
 
-    /// Nothing follows what was sent: waits until it has been acknowledged.
+    /// Ends the data: waits until everything sent has been acknowledged.
     fn shutdown(&self) -> Operation {
         let held = self.held.clone();
         Operation::new(self.home, "the peer did not acknowledge everything", async move {
@@ -149,7 +149,7 @@ impl Association {
         })
     }
 
-    /// Waits until the peer has acknowledged all that was sent.
+    /// Waits until the peer has acknowledged everything sent.
     fn flushed(&self) -> Operation {
         let held = self.held.clone();
         Operation::new(self.home, "the peer did not acknowledge everything", async move {
@@ -158,21 +158,21 @@ impl Association {
         })
     }
 
-    /// Ends it at once.
+    /// Aborts the association.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         self.home.check()?;
         py.detach(|| self.held.native.abort());
         Ok(())
     }
 
-    /// What it has done; none if it is gone.
+    /// The statistics; `None` after the end.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.home.check()?;
         let stats = py.detach(|| self.held.native.stats());
         stats.map(|stats| stats::dict(py, &stats)).transpose()
     }
 
-    /// Streams on which one may send.
+    /// Number of streams to send on.
     #[getter]
     fn streams(&self, py: Python<'_>) -> u16 {
         py.detach(|| self.held.native.streams())
@@ -184,7 +184,7 @@ impl Association {
         py.detach(|| self.held.native.message_size())
     }
 
-    /// The SCTP ports of this end and of the peer; none if it is sealed or gone.
+    /// The SCTP ports of this end and of the peer; `None` if the association is sealed or has ended.
     #[getter]
     fn ports(&self, py: Python<'_>) -> Option<(u16, u16)> {
         py.detach(|| self.held.native.sctp_ports())
@@ -200,13 +200,13 @@ impl Association {
 impl Drop for Association {
     fn drop(&mut self) {
         if !self.home.is_here() {
-            // The lock may have been held when the process was forked, and by whom is gone.
+            // A lock that was held at a fork stays locked in the child.
             std::mem::forget(self.held.clone());
         }
     }
 }
 
-/// A message that was not taken, as an exception.
+/// The exception for a message that was refused.
 fn unsent(native: &Native, stream: u16, error: SendError) -> PyErr {
     match error {
         SendError::Closed(_) => error::closed(error),

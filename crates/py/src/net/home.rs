@@ -1,4 +1,4 @@
-//! Where the sockets live: one tokio runtime for the module, started at the first use.
+//! The runtime of the sockets: one tokio runtime for the module, started at the first use.
 
 use std::process;
 use std::sync::{Mutex, PoisonError};
@@ -13,18 +13,18 @@ use crate::error;
 pub(super) struct NetRuntime {
     pub runtime: Runtime,
     pub teller: CallbackThread,
-    /// The process that it belongs to: threads do not survive a fork.
+    /// The process that owns them: threads do not survive a fork.
     process: u32,
 }
 
 static HOME: Mutex<Option<&'static NetRuntime>> = Mutex::new(None);
 
 impl NetRuntime {
-    /// That of this process. It is never taken down, since nobody knows which socket is the last;
-    /// a fork leaves it behind and starts another.
+    /// The runtime of this process. It is never shut down, because any socket may be the last one. After a
+    /// fork, the child abandons it and starts another.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// The system cannot start a thread.
     pub fn get() -> PyResult<&'static Self> {
         let mut home = HOME.lock().unwrap_or_else(PoisonError::into_inner);
         match *home {
@@ -46,13 +46,13 @@ impl NetRuntime {
         Ok(Self { runtime, teller: CallbackThread::start()?, process: process::id() })
     }
 
-    /// Whether this process has its threads.
+    /// Whether the threads of this process run.
     pub fn is_here(&self) -> bool {
         self.process == process::id()
     }
 
     /// # Errors
-    /// In a forked process, whose sockets of before nobody drives.
+    /// An error in a forked process: nothing drives the sockets of its parent.
     pub fn check(&self) -> PyResult<()> {
         if self.is_here() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What has arrived and nobody has taken yet.
+//! Data that has arrived and has not been taken yet.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Mutex as Turn;
 
-/// Between the sockets and Python: it is filled only by those who wait, and only when it is empty, so
-/// that it holds no more than came at once.
+/// A queue between the sockets and Python. Only waiting callers fill it, and only when it is empty, so it holds
+/// no more than arrived at once.
 pub(super) struct Inbox<T, E> {
     content: Mutex<Content<T, E>>,
     turn: Turn<()>,
@@ -20,9 +20,9 @@ struct Content<T, E> {
 
 /// What a source has.
 pub(super) enum Found<T, E> {
-    /// At least one.
+    /// At least one item.
     Items(Vec<T>),
-    /// There will be no more, for this reason.
+    /// Nothing will follow, for this reason.
     End(E),
 }
 
@@ -36,22 +36,22 @@ impl<T, E: Copy> Inbox<T, E> {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first.
+    /// Takes the first item.
     pub fn take(&self) -> Option<T> {
         self.content().items.pop_front()
     }
 
-    /// All there is.
+    /// Takes all items.
     pub fn take_all(&self) -> VecDeque<T> {
         std::mem::take(&mut self.content().items)
     }
 
-    /// Why there will be no more, if that is known.
+    /// Why nothing will follow, if that is known.
     pub fn end(&self) -> Option<E> {
         self.content().end
     }
 
-    /// Whether there is something to take, or never will be.
+    /// Whether a wait would return: an item is available, or none will follow.
     fn known(&self) -> Option<bool> {
         let content = self.content();
         match (content.items.is_empty(), content.end) {
@@ -61,8 +61,8 @@ impl<T, E: Copy> Inbox<T, E> {
         }
     }
 
-    /// Waits until there is something to take (true), or never will be (false). Whoever gives up
-    /// loses nothing: what `fill` has found is put here at once.
+    /// Waits until an item is available (true) or none will follow (false). A cancelled wait loses nothing: the
+    /// results of `fill` are stored here immediately.
     pub async fn arrival(&self, fill: impl Future<Output = Found<T, E>>) -> bool {
         if let Some(known) = self.known() {
             return known;

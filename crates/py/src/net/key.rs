@@ -7,7 +7,7 @@ use ropewalk_runtime::seal::{PublicKey, SecretKey};
 
 use crate::error;
 
-/// A secret key. It does not show itself; `public` is what others know it by.
+/// A secret key. It does not show itself; `public` is its public key.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
 pub(crate) struct Key {
     pub(super) secret: SecretKey,
@@ -15,24 +15,24 @@ pub(crate) struct Key {
 
 #[pymethods]
 impl Key {
-    /// A new one, from the machine's random numbers.
+    /// Creates a key from the machine's random numbers.
     #[staticmethod]
     fn generate() -> PyResult<Self> {
         SecretKey::generate().map(|secret| Self { secret }).map_err(error::net)
     }
 
-    /// That of a file which only its owner may read.
+    /// Reads the key from a file that only its owner may read.
     #[staticmethod]
     fn read(file: PathBuf) -> PyResult<Self> {
         read(&file).map(|secret| Self { secret })
     }
 
-    /// Writes it to a new file that only its owner may read.
+    /// Writes the key to a new file that only its owner may read.
     fn write(&self, file: PathBuf) -> PyResult<()> {
         self.secret.write_new_file(&file).map_err(error::option)
     }
 
-    /// What others know it by: 44 characters.
+    /// The public key: 44 characters.
     #[getter]
     fn public(&self) -> String {
         self.secret.public().to_string()
@@ -48,7 +48,7 @@ fn read(file: &Path) -> PyResult<SecretKey> {
 }
 
 /// # Errors
-/// With the name of the option.
+/// The option error for a key, with the name of the option.
 pub(super) fn public_key(option: &str, text: &str) -> PyResult<PublicKey> {
     text.parse().map_err(|error| error::option(format_args!("{option} = {text:?}: {error}")))
 }

@@ -1,4 +1,4 @@
-//! A listener.
+//! Listeners.
 
 use std::future::Future;
 use std::pin::pin;
@@ -21,10 +21,10 @@ pub(crate) struct Listener {
     endpoint: Mutex<Option<Arc<Endpoint>>>,
     opened: Arc<Inbox<Native, ()>>,
     closed: watch::Sender<bool>,
-    /// Where it listens.
+    /// The addresses at which it listens.
     #[pyo3(get)]
     addresses: Vec<String>,
-    /// What it is known by; none in the clear.
+    /// Its public key; `None` without encryption.
     #[pyo3(get)]
     public_key: Option<String>,
 }
@@ -58,7 +58,7 @@ impl Listener {
         self.opened.take().map(|native| Association::new(self.home, native, None))
     }
 
-    /// Waits for associations: false if the listener is closed, or was by the time that one looks.
+    /// Waits for associations; false if the listener is or becomes closed.
     fn arrival(&self) -> Operation {
         let (endpoint, opened) = (self.endpoint(), self.opened.clone());
         let mut closed = self.closed.subscribe();
@@ -75,7 +75,7 @@ impl Listener {
         })
     }
 
-    /// Takes no more associations. Those that were accepted go on; those that nobody took are aborted.
+    /// Accepts no more associations. Accepted ones continue; pending ones are aborted.
     fn close(&self, py: Python<'_>) {
         let endpoint = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(endpoint) = endpoint.filter(|_| self.home.check().is_ok()) else { return };
@@ -97,13 +97,13 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if !self.home.is_here() {
-            // As for associations.
+            // As for associations: a lock that was held at a fork stays locked.
             std::mem::forget((self.endpoint(), self.opened.clone()));
         }
     }
 }
 
-/// The associations that are up and were not accepted.
+/// The established associations that have not been accepted.
 fn waiting(endpoint: &Endpoint) -> impl Iterator<Item = Native> {
     std::iter::from_fn(|| {
         let mut context = Context::from_waker(Waker::noop());

@@ -1,4 +1,4 @@
-//! A message that arrived.
+//! Messages that arrived.
 
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
@@ -6,16 +6,16 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use ropewalk_runtime::endpoint::{Part, Received};
 
-/// A message that arrived: its bytes, on which stream, and what the sender says it is.
+/// A message that arrived: its bytes, its stream, and its payload protocol identifier.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
 pub(crate) struct Message {
     /// Its bytes.
     #[pyo3(get)]
     data: Py<PyBytes>,
-    /// On which stream.
+    /// Its stream.
     #[pyo3(get)]
     stream: u16,
-    /// What the sender says that it is (payload protocol identifier).
+    /// Its payload protocol identifier, which the sender chose.
     #[pyo3(get)]
     ppid: u32,
     part: Part,
@@ -47,10 +47,10 @@ impl Message {
     }
 }
 
-/// The bytes of whatever has bytes: bytes, bytearray, memoryview, a NumPy array of them.
+/// The bytes of a bytes-like object: bytes, bytearray, memoryview, a NumPy array of bytes.
 ///
 /// # Errors
-/// What it is instead.
+/// The object has another type.
 pub(super) fn bytes_of(data: &Bound<'_, PyAny>) -> PyResult<bytes::Bytes> {
     if let Ok(plain) = data.cast::<PyBytes>() {
         return Ok(bytes::Bytes::copy_from_slice(plain.as_bytes()));

@@ -1,8 +1,8 @@
 //! Sockets: listeners, associations, and how Python waits for them.
 //!
-//! Whatever takes time is an [`Operation`]. Python either waits for it, with the interpreter free and
-//! Ctrl-C heard, or has it call back, which is how asyncio waits. What arrives is put into an inbox
-//! first: a wait that is given up loses nothing.
+//! Each call that takes time is an [`Operation`]. Python either waits for it, with the interpreter released and
+//! Ctrl-C honoured, or is called back, which is how asyncio waits. Arriving data goes into an inbox first: a
+//! cancelled wait loses nothing.
 
 mod association;
 mod home;

@@ -18,17 +18,17 @@ use super::listener::Listener;
 use super::operation::{Operation, Outcome, duration};
 use crate::error;
 
-/// Knobs that both ends have: scheduler, congestion control, receive buffer, streams, MTU, profile.
+/// Options that both ends have: scheduler, congestion control, receive buffer, streams, MTU, profile.
 type Knobs = (String, String, Size, u16, u32, String);
 
-/// Bytes, or a text with a unit.
+/// A size: bytes, or a text with a unit.
 #[derive(FromPyObject)]
 pub(crate) enum Size {
     Bytes(u64),
     Text(String),
 }
 
-/// The least receive buffer that an association may have (RFC 9260, 3.3.2), bytes.
+/// The smallest receive buffer that an association may have (RFC 9260, 3.3.2), bytes.
 const LEAST_BUFFER: u64 = 1500;
 
 impl Size {
@@ -46,10 +46,10 @@ impl Size {
     }
 }
 
-/// Address and interface.
+/// An address and an interface.
 type Place = (String, Option<String>);
 
-/// Listens. Without a key in the clear, on these SCTP ports.
+/// Listens. Without a key: unencrypted, on these SCTP ports.
 #[pyfunction]
 pub(crate) fn net_listen(
     py: Python<'_>,
@@ -76,7 +76,7 @@ pub(crate) fn net_listen(
     Ok(Listener::new(home, open(py, home, options)?, public))
 }
 
-/// Connects. Without a key in the clear, between these SCTP ports: the own one, if it matters, and the peer's.
+/// Connects. Without a key: unencrypted, between these SCTP ports (the own port is optional).
 #[pyfunction]
 pub(crate) fn net_connect(
     py: Python<'_>,
@@ -115,7 +115,7 @@ pub(crate) fn net_connect(
     }))
 }
 
-/// What may be wrong where nobody answers.
+/// Possible reasons why the peer does not answer.
 fn silence(target: &Target, port: u16, own: Option<&str>) -> String {
     let addresses: Vec<_> = target.addresses.iter().map(ToString::to_string).collect();
     let addresses = addresses.join(", ");

@@ -1,4 +1,4 @@
-//! Something that takes time.
+//! Operations: calls that take time.
 
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
@@ -16,16 +16,16 @@ use super::home::NetRuntime;
 use super::teller::News;
 use crate::error;
 
-/// How long Ctrl-C may go unheard.
+/// Interval at which a wait checks for Ctrl-C.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Longest time that can be waited for; longer ones are for ever.
+/// Longest timeout; longer ones mean no timeout.
 const LONGEST_S: f64 = 1e9;
 
-/// What an operation led to.
+/// The result of an operation.
 pub(super) enum Outcome {
     Nothing,
-    /// Whether there is something to be taken.
+    /// Whether there is something to take.
     Arrived(bool),
     Association(Association),
 }
@@ -42,11 +42,11 @@ impl Outcome {
 
 type Work = Pin<Box<dyn Future<Output = PyResult<Outcome>> + Send>>;
 
-/// Something that takes time; begins when it is waited for, and that only once.
+/// An operation. It begins when it is waited for, which is possible only once.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
 pub(crate) struct Operation {
     home: &'static NetRuntime,
-    /// What did not happen, where time is up.
+    /// The message at a timeout: what did not happen.
     missed: &'static str,
     state: Mutex<State>,
 }
@@ -85,7 +85,7 @@ impl Operation {
 
 #[pymethods]
 impl Operation {
-    /// Waits for it, at most so many seconds, with the interpreter free.
+    /// Waits for the operation, at most this many seconds, with the interpreter released.
     fn wait(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<Py<PyAny>> {
         let limit = seconds.filter(|s| *s < LONGEST_S).map(duration).transpose()?;
         let work = self.take()?;
@@ -116,8 +116,8 @@ impl Operation {
         }
     }
 
-    /// Begins it. If it is done at once, a tuple with its result; else none, and `done(result, error)` is
-    /// called by another thread when it is.
+    /// Starts the operation. Returns a tuple with the result if it is done at once, else `None`; then another
+    /// thread calls `done(result, error)` at the end.
     fn start(&self, py: Python<'_>, done: Py<PyAny>) -> PyResult<Option<(Py<PyAny>,)>> {
         let (mut work, home) = (self.take()?, self.home);
         let first = py.detach(|| {
@@ -135,7 +135,7 @@ impl Operation {
         Ok(None)
     }
 
-    /// Gives it up, if it has been started.
+    /// Cancels the operation if it has been started.
     fn cancel(&self) {
         if let State::Running(task) = self.put(State::Spent) {
             task.abort();
@@ -144,7 +144,7 @@ impl Operation {
 }
 
 /// # Errors
-/// If no clock runs so.
+/// The timeout is negative or not a number.
 pub(super) fn duration(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| {
         error::option(format_args!("timeout = {seconds}: give seconds, 0 or more, or None"))

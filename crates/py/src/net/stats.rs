@@ -1,10 +1,10 @@
-//! Figures of an association, under the names that results have.
+//! Statistics of an association, under the names that results use.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use ropewalk_runtime::endpoint::{PathStats, PathStatus, Stats};
 
-/// The status of a path in Python.
+/// The name of a path's status in Python.
 pub(super) const fn status(status: PathStatus) -> &'static str {
     match status {
         PathStatus::Unconfirmed => "unconfirmed",
@@ -14,7 +14,7 @@ pub(super) const fn status(status: PathStatus) -> &'static str {
     }
 }
 
-/// All of them as a dict.
+/// All statistics as a dict.
 pub(super) fn dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
     let paths: Vec<_> = stats.paths.iter().map(|one| path(py, one)).collect::<PyResult<_>>()?;
     let dict = PyDict::new(py);

@@ -1,6 +1,6 @@
-//! The thread that tells Python what is done.
+//! The thread that reports finished operations to Python.
 //!
-//! It alone waits for the interpreter: a thread of the runtime that did so would let the sockets wait
+//! Only this thread waits for the interpreter. If a thread of the runtime did, the sockets would have to wait
 //! for Python code.
 
 use std::io;
@@ -11,13 +11,13 @@ use pyo3::prelude::*;
 
 use super::operation::Outcome;
 
-/// What became of an operation, and who wants to know.
+/// The result of an operation, and the callback that wants it.
 pub(super) struct News {
     pub result: PyResult<Outcome>,
     pub done: Py<PyAny>,
 }
 
-/// Hands over news.
+/// Queues results for the thread.
 pub(super) struct CallbackThread {
     queue: Sender<News>,
 }
@@ -32,7 +32,7 @@ impl CallbackThread {
 
     /// Calls `done` soon.
     pub fn tell(&self, news: News) {
-        // It fails only where the interpreter has gone, and with it whoever wants to know.
+        // Sending fails only if the interpreter has ended, and the callbacks with it.
         let _ = self.queue.send(news);
     }
 }
@@ -41,7 +41,7 @@ fn tell_all(news: &Receiver<News>) {
     while let Ok(first) = news.recv() {
         let told = Python::try_attach(|py| {
             tell(py, first);
-            // What has come meanwhile goes along.
+            // Results that arrived meanwhile are delivered with the same hold of the interpreter.
             while let Ok(next) = news.try_recv() {
                 tell(py, next);
             }

@@ -44,10 +44,12 @@ pub fn make_devices(
 fn make(name: &str) -> Result<SyncDevice, EmulateError> {
     let device = DeviceBuilder::new().name(name).layer(Layer::L3).enable(false).build_sync();
     let device = device.map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => EmulateError::NotPermitted { what: "make a TUN device" },
+        io::ErrorKind::PermissionDenied => {
+            EmulateError::NotPermitted { what: "create a TUN device" }
+        }
         io::ErrorKind::NotFound => EmulateError::NoTun(error),
         _ if error.raw_os_error() == Some(nix::libc::ENODEV) => EmulateError::NoTun(error),
-        _ => EmulateError::system(format!("cannot make the TUN device {name}"), error),
+        _ => EmulateError::system(format!("cannot create the TUN device {name}"), error),
     })?;
     let ready = device.set_nonblocking(true);
     ready.map_err(|e| EmulateError::system(format!("the TUN device {name}"), e))?;

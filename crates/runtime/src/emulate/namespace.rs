@@ -25,7 +25,7 @@ impl Namespace {
     pub fn new() -> Result<Self, EmulateError> {
         aside(|| {
             unshare(CloneFlags::CLONE_NEWNET)
-                .map_err(|e| refused("make a network namespace", e))?;
+                .map_err(|e| refused("create a network namespace", e))?;
             let handle = File::open("/proc/thread-self/ns/net")
                 .map_err(|e| EmulateError::system("/proc/thread-self/ns/net", e))?;
             Ok(Self { handle })

@@ -101,11 +101,11 @@ impl Drop for NamespaceInit {
 
 fn start(sender: &Namespace, receiver: &Namespace) -> Result<Child, EmulateError> {
     let flags = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
-    unshare(flags).map_err(|e| refused("make a PID namespace", e))?;
+    unshare(flags).map_err(|e| refused("create a PID namespace", e))?;
     // Mounts inside must not be visible outside.
     let none: Option<&Path> = None;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
-        .map_err(|e| refused("keep mounts to ourselves", e))?;
+        .map_err(|e| refused("make mounts private", e))?;
     Command::new("sh")
         .args(["-c", SCRIPT, "ropewalk-emulate"])
         .args([sender.file(), receiver.file()])

@@ -83,9 +83,9 @@ impl fmt::Display for ConnectError {
             Self::Unknown(unknown) => unknown.fmt(f),
             Self::Closing => f.write_str("the endpoint is closing"),
             Self::Key => f.write_str(
-                "a sealed endpoint needs the peer's public key, and one in the clear has no use for it",
+                "a sealed endpoint needs the peer's public key, and an unencrypted one takes none",
             ),
-            Self::Random => f.write_str("the system gives no random numbers"),
+            Self::Random => f.write_str("the system provides no random numbers"),
             Self::NoSession(silence) => silence.fmt(f),
             Self::SctpPort => f.write_str("there is no SCTP port 0: give one from 1 to 65535"),
             Self::Exists(peer, ports) => {

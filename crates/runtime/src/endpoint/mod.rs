@@ -93,7 +93,7 @@ impl fmt::Display for OpenError {
             Self::Bind(local, error) => write!(f, "cannot bind {local}: {error}{}", hint(error)),
             Self::NoAddress => f.write_str("no local address: name at least one"),
             Self::Unknown(unknown) => unknown.fmt(f),
-            Self::Random => f.write_str("the system gives no random numbers"),
+            Self::Random => f.write_str("the system provides no random numbers"),
             Self::SctpPort => f.write_str("there is no SCTP port 0: give one from 1 to 65535"),
         }
     }
@@ -115,7 +115,7 @@ fn hint(error: &io::Error) -> &'static str {
             "; another program has this port: stop it, or choose another port"
         }
         io::ErrorKind::AddrNotAvailable => {
-            "; no interface has this address: `ip address` lists those that there are"
+            "; no interface has this address: `ip address` lists the addresses"
         }
         io::ErrorKind::PermissionDenied => {
             "; ports below 1024 need a privilege: choose a higher one, or run it as root"

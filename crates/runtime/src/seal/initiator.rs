@@ -307,7 +307,7 @@ impl fmt::Display for HandshakeError {
             Self::PayloadTooLong(bytes) => {
                 write!(f, "a payload of {bytes} bytes; a handshake carries at most {PAYLOAD_MAX}")
             }
-            Self::NoRandomness => f.write_str("the machine gives no random numbers"),
+            Self::NoRandomness => f.write_str("the system provides no random numbers"),
             Self::NotOurs => f.write_str("no answer to this handshake"),
             Self::Forged => f.write_str("an answer that is not from the peer"),
             Self::KnownToken => f.write_str("a demand for a token that was sent back already"),

@@ -153,7 +153,7 @@ impl fmt::Display for KeyFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match &self.problem {
-            KeyFileProblem::Exists => write!(f, "`{path}` exists already, and may be a key"),
+            KeyFileProblem::Exists => write!(f, "`{path}` already exists and may be a key"),
             KeyFileProblem::NotAFile(kind) => write!(f, "`{path}` is {kind}, not a regular file"),
             KeyFileProblem::Owner { owner, user } => {
                 write!(f, "`{path}` belongs to user {owner}, and this is user {user}")
@@ -192,7 +192,7 @@ impl KeyFileError {
                 "give a file that `ropewalk keygen FILE` wrote".to_owned()
             }
             KeyFileProblem::Io(error) if error.kind() == ErrorKind::NotFound => {
-                format!("`ropewalk keygen {path}` makes one, in a directory that exists")
+                format!("`ropewalk keygen {path}` creates one in an existing directory")
             }
             KeyFileProblem::Io(_) => "give a file in a directory that you may use".to_owned(),
         }

@@ -149,7 +149,7 @@ impl fmt::Debug for SecretKey {
 
 impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const HINT: &str = "`ropewalk keygen FILE` makes a key and prints its public half";
+        const HINT: &str = "`ropewalk keygen FILE` creates a key and prints its public half";
         match self {
             Self::Length(found) => {
                 write!(f, "a key has {TEXT_LEN} characters, and this has {found}; {HINT}")
@@ -159,12 +159,12 @@ impl fmt::Display for KeyError {
                 "a key is base64 of {KEY_LEN} bytes: {} of A-Z a-z 0-9 + / and one =; {HINT}",
                 TEXT_LEN - 1
             ),
-            Self::Zero => write!(f, "a pre-shared key of nothing but zeros is no secret; {HINT}"),
+            Self::Zero => write!(f, "a pre-shared key of zeros only is not secret; {HINT}"),
             Self::LowOrder => write!(
                 f,
-                "a point of low order, which is nobody's public key: a handshake with it proves nothing; {HINT}"
+                "a point of low order, which is not a valid public key: a handshake with it proves nothing; {HINT}"
             ),
-            Self::NoRandomness => f.write_str("the machine gives no random numbers"),
+            Self::NoRandomness => f.write_str("the system provides no random numbers"),
         }
     }
 }

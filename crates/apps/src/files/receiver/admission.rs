@@ -70,7 +70,7 @@ impl Admission {
         // Names in an access list are plain: they never lead outside of the inbox.
         let path = self.inbox.path().join(name);
         let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-        made.map_err(|error| format!("its directory cannot be made: {error}"))?;
+        made.map_err(|error| format!("its directory cannot be created: {error}"))?;
         let store = Store::open(&path).map_err(|error| match error {
             StoreError::Locked(_) => "another program uses its directory".to_owned(),
             StoreError::Io(_, error) => format!("its directory cannot be used: {error}"),

@@ -19,7 +19,7 @@ use crate::files::wire::{Entry, Frame, Hash};
 const THREADS: usize = 8;
 /// Most tasks that wait for a thread.
 const QUEUE: usize = 64;
-const DIFFERS: &str = "a file with other contents is there";
+const DIFFERS: &str = "a file with different contents exists";
 
 /// A task for one entry.
 #[derive(Debug)]

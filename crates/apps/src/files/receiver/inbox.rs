@@ -88,7 +88,7 @@ impl Inbox {
         let path = entry.name.path();
         match self.store.root.symlink_metadata(&path) {
             Ok(there) if there.is_dir() => return Ok(Found::Ready),
-            Ok(_) => return Ok(Found::Obstacle("something that is no folder is there".to_owned())),
+            Ok(_) => return Ok(Found::Obstacle("this name exists and is not a folder".to_owned())),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -104,7 +104,7 @@ impl Inbox {
 
     fn look_file(&self, entry: &Entry, size: u64) -> io::Result<Found> {
         if let Some(limit) = self.rules.max_file_bytes.filter(|limit| size > *limit) {
-            return Ok(Found::Obstacle(format!("larger than the {limit} bytes that are allowed")));
+            return Ok(Found::Obstacle(format!("larger than the limit of {limit} bytes")));
         }
         let path = entry.name.path();
         if !self.may_write_beside(&path)? {
@@ -112,7 +112,7 @@ impl Inbox {
         }
         match self.store.root.symlink_metadata(&path) {
             Ok(there) if there.is_dir() => {
-                return Ok(Found::Obstacle("a folder of this name is there".to_owned()));
+                return Ok(Found::Obstacle("a folder of this name exists".to_owned()));
             }
             Ok(there) if self.may_compare(entry, &there) => return Ok(Found::Exists),
             Ok(_) if !self.rules.overwrite => return Ok(Found::Obstacle(TAKEN.to_owned())),
@@ -427,7 +427,7 @@ impl<F: Fn(u64)> io::Read for Counted<F> {
 pub fn describe(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::AlreadyExists => {
-            "somebody else has made a file of this name meanwhile".to_owned()
+            "another program has created a file of this name meanwhile".to_owned()
         }
         _ if error.get_ref().is_some_and(|own| own.is::<OverQuota>()) => error.to_string(),
         _ => format!("could not write it: {error}"),

@@ -17,7 +17,7 @@ use crate::files::watch::News;
 use crate::files::wire::{Entry, Frame, Hash, Kind};
 
 /// The failure of a file whose hash differs.
-const MISMATCH: &str = "arrived with another hash than it was sent with";
+const MISMATCH: &str = "its hash differs from the sender's";
 
 /// State of the transfer after the list.
 pub struct Files {
@@ -97,7 +97,7 @@ impl Files {
         let hasher = match known {
             _ if offset == 0 => blake3::Hasher::new(),
             Some(known) if known.len == offset => *known.hasher,
-            _ => return Err(Broken::Violation("a file from an offset that nobody offered")),
+            _ => return Err(Broken::Violation("a file from an offset that was not offered")),
         };
         if offset > 0 {
             self.tools.ledger.add_placed(offset);
@@ -277,4 +277,4 @@ impl Files {
 }
 
 const NO_ENTRY: Broken = Broken::Violation("an entry that is not on its list");
-const OUT_OF_TURN: Broken = Broken::Violation("a file out of its turn");
+const OUT_OF_TURN: Broken = Broken::Violation("a file out of order");

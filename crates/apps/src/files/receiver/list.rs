@@ -25,7 +25,7 @@ impl List {
             }
             self.memory += ENTRY_COST + entry.name.bytes().len();
             let sum = self.bytes.checked_add(entry.size());
-            self.bytes = sum.ok_or(Broken::Violation("more bytes than there can be"))?;
+            self.bytes = sum.ok_or(Broken::Violation("more bytes than possible"))?;
             if self.entries.len() == ENTRY_LIMIT || self.memory > LIST_LIMIT {
                 return Err(Broken::Violation("its list is too long"));
             }
@@ -40,7 +40,7 @@ impl List {
     /// [`Broken::Violation`]: the list does not match the sender's count or sum.
     pub fn complete(self, count: u32, bytes: u64) -> Result<Vec<Entry>, Broken> {
         if self.entries.len() != count as usize || self.bytes != bytes {
-            return Err(Broken::Violation("its list is not as long as it says"));
+            return Err(Broken::Violation("its list differs from its stated length"));
         }
         Ok(self.entries)
     }

@@ -84,7 +84,7 @@ impl StoreError {
             Self::Io(_, error) if error.kind() == ErrorKind::PermissionDenied => {
                 "give a directory that you may write to"
             }
-            Self::Io(..) => "give a directory, or the name of one to be made in one that exists",
+            Self::Io(..) => "give a directory, or the name of a new one in an existing directory",
         }
     }
 }

@@ -39,7 +39,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Sends a frame to the sender. Waits while it takes none. If the sender has gone, that is detected elsewhere.
+    /// Sends a frame to the sender. Waits while it takes none. If the sender has disconnected, that is detected elsewhere.
     pub fn tell(&self, frame: Frame) {
         self.progress.tell(&self.out, frame);
     }
@@ -88,7 +88,7 @@ impl Writer {
             }
             drop(permit);
         }
-        Err(Broken::Gone("the sender has gone".into()))
+        Err(Broken::Gone("the sender has disconnected".into()))
     }
 
     /// Returns whether that was the last piece.
@@ -125,7 +125,7 @@ impl Writer {
                     _ => Ok(true),
                 }
             }
-            _ => Err(Broken::Violation("a message out of its turn")),
+            _ => Err(Broken::Violation("a message out of order")),
         }
     }
 }

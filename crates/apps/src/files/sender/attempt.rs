@@ -190,7 +190,9 @@ impl ReceiverReports<'_> {
             Frame::Failed(place, why) => self.failed(place, &why)?,
             Frame::Differs(place) => {
                 if !self.job.differs(self.index(place)?) {
-                    return Err(Broken::Violation("it tells a difference that nobody asked for"));
+                    return Err(Broken::Violation(
+                        "it reports a difference that was not requested",
+                    ));
                 }
                 self.pass(Answer::Differs(place));
             }
@@ -198,7 +200,7 @@ impl ReceiverReports<'_> {
             Frame::Trouble(why) => return Err(Broken::Peer(why)),
             Frame::Finished(..) => {
                 if self.job.files_pending() > 0 || self.answered < self.list.len() {
-                    return Err(Broken::Violation("it has finished, but not with all entries"));
+                    return Err(Broken::Violation("it finished without all entries"));
                 }
                 self.watch.set_placed(self.job.bytes_settled());
                 return Ok(true);
@@ -218,7 +220,7 @@ impl ReceiverReports<'_> {
         let index = self.index(place)?;
         let was_checked = self.job.is_checked(index);
         if !self.job.done(index) && !self.job.has_failed(index) {
-            return Err(Broken::Violation("it says that it has a file which was not sent"));
+            return Err(Broken::Violation("it reports a file that was not sent"));
         }
         self.watch.set_files_done(self.job.files_done());
         self.signs.fetch_add(1, Ordering::Relaxed);

@@ -23,7 +23,7 @@ use super::watch::{News, Watch};
 /// Pause between two attempts to connect to the receiver.
 const PAUSE: Duration = Duration::from_millis(300);
 /// The probable reason if an association is established and the receiver stays silent.
-const BUSY: &str = "the receiver takes the association but says nothing: it may be busy with another \
+const BUSY: &str = "the receiver accepts the association but sends nothing: it may be busy with another \
                     transfer, or may not be `ropewalk recv`";
 
 /// Why the receiver could not be reached.
@@ -59,7 +59,7 @@ impl fmt::Display for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable(why) => write!(f, "the receiver cannot be reached: {why}"),
-            Self::Lost(why) => write!(f, "the receiver has gone: {why}"),
+            Self::Lost(why) => write!(f, "connection to the receiver lost: {why}"),
             Self::Broken(why) => why.fmt(f),
         }
     }

@@ -189,8 +189,8 @@ fn a_receiver_that_claims_files_which_were_never_sent_is_found_out() {
     for (said, why) in [
         (vec![Frame::Done(1)], "not sent"),
         (vec![Frame::Made(1), Frame::Done(1), Frame::Done(2), Frame::Finished(2, 0)], "not sent"),
-        (vec![Frame::Finished(2, 0)], "not with all"),
-        (vec![Frame::Made(1), Frame::Differs(1)], "nobody asked"),
+        (vec![Frame::Finished(2, 0)], "without all entries"),
+        (vec![Frame::Made(1), Frame::Differs(1)], "not requested"),
         (vec![Frame::Made(9)], "more answers"),
         (vec![Frame::Done(9)], "not on the list"),
     ] {

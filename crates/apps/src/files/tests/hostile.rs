@@ -131,16 +131,16 @@ fn a_sender_that_breaks_the_rules_is_told_so_and_the_receiver_lives() {
     let unasked = [&frame_header(1)[..], &[0]].concat();
     for (bytes, said) in [
         (frames(&[Frame::Begin(7, 0)]), "not on its list"),
-        (frames(&[Frame::Begin(1, 0)]), "out of its turn"),
-        (frames(&[Frame::Begin(0, 3)]), "nobody offered"),
+        (frames(&[Frame::Begin(1, 0)]), "out of order"),
+        (frames(&[Frame::Begin(0, 3)]), "was not offered"),
         (frames(&[Frame::Begin(0, 0), Frame::Begin(0, 0)]), "within another"),
-        (frames(&[Frame::Skip(0, "no".into()), Frame::Begin(0, 0)]), "out of its turn"),
-        (frames(&[Frame::Check(0, [0; 32])]), "out of its turn"),
-        (frames(&[Frame::Skip(1, "no".into())]), "out of its turn"),
+        (frames(&[Frame::Skip(0, "no".into()), Frame::Begin(0, 0)]), "out of order"),
+        (frames(&[Frame::Check(0, [0; 32])]), "out of order"),
+        (frames(&[Frame::Skip(1, "no".into())]), "out of order"),
         (frames(&[Frame::Begin(0, 0), Frame::End([0; 32])]), "before its end"),
         (frames(&[Frame::Begin(0, 0), Frame::Over]), "within a file"),
-        (frames(&[Frame::Fresh(1)]), "out of its turn"),
-        (frames(&[Frame::Listed(0, 0)]), "out of its turn"),
+        (frames(&[Frame::Fresh(1)]), "out of order"),
+        (frames(&[Frame::Listed(0, 0)]), "out of order"),
         (too_much, "more data"),
         (unasked, "more data"),
     ] {
@@ -177,8 +177,8 @@ fn a_list_that_makes_no_sense_is_refused() {
         (bytes_of(&unsorted), "order of names"),
         (bytes_of(&twice), "order of names"),
         (bytes_of(&huge), "more bytes"),
-        (bytes_of(&miscounted), "not as long"),
-        (bytes_of(&[Frame::Begin(0, 0)]), "out of its turn"),
+        (bytes_of(&miscounted), "stated length"),
+        (bytes_of(&[Frame::Begin(0, 0)]), "out of order"),
     ] {
         let room = Room::new("list");
         let ((heard, news), _) = say_stages(&room, &[&bytes], usize::MAX, Rules::default());

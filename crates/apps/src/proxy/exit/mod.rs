@@ -103,7 +103,7 @@ impl Session {
             None => Some(ExitPolicy::default()),
         };
         let Some(permissions) = permissions else {
-            let reason = Reason::new(Kind::NotAllowed, "the key may not use the exit any more");
+            let reason = Reason::new(Kind::NotAllowed, "the key may no longer use the exit");
             return self.refuse(incoming, &PeerText::default(), reason);
         };
         let Some(_place) = quotas.connection(&self.client, permissions.max_connections) else {

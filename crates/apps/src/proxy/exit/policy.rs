@@ -46,7 +46,7 @@ impl Policy {
     /// What is wrong with the address.
     fn check_one(&self, name: Option<&str>, at: SocketAddr) -> Result<(), String> {
         if is_unusable(at.ip()) {
-            return Err("is no address of one host".to_owned());
+            return Err("is not the address of a single host".to_owned());
         }
         if self.names(name, at) {
             return Ok(());

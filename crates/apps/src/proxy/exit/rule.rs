@@ -35,7 +35,7 @@ impl fmt::Display for RuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` is no destination; write 10.0.0.0/8, 192.0.2.7:22, [2001:db8::]/32:443, wiki.example, \
+            "`{}` is not a destination; give 10.0.0.0/8, 192.0.2.7:22, [2001:db8::]/32:443, wiki.example, \
              *.example.org:443, or *:8000-8999",
             self.0
         )

@@ -96,10 +96,10 @@ impl fmt::Display for HttpError {
                 "this is a proxy, not a server: enter its address as HTTP proxy in the settings of the program",
             ),
             Self::Scheme(scheme) => {
-                write!(f, "`{scheme}` is not carried; programs ask for https:// by CONNECT")
+                write!(f, "`{scheme}` is not supported; programs use CONNECT for https://")
             }
             Self::Target(error) => error.fmt(f),
-            Self::Body => f.write_str("it cannot be told where the body of the request ends"),
+            Self::Body => f.write_str("the length of the request's body is unclear"),
             Self::Host => f.write_str("more than one Host field"),
             Self::Password => f.write_str("no name and password, or wrong ones"),
         }

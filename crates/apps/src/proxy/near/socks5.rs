@@ -48,9 +48,7 @@ impl fmt::Display for SocksError {
                 "it does not speak SOCKS 5 but perhaps HTTP, which has a port of its own (--http)",
             ),
             Self::Version(v) => write!(f, "it does not speak SOCKS 5: it began with {v:#04x}"),
-            Self::Method => {
-                f.write_str("it does not offer the authentication that is asked for here")
-            }
+            Self::Method => f.write_str("it does not offer the required authentication"),
             Self::Password => f.write_str("wrong name or password"),
             Self::Command(2) => f.write_str("BIND is not supported"),
             Self::Command(3) => f.write_str("UDP ASSOCIATE is not supported"),

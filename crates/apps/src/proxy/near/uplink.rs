@@ -88,8 +88,9 @@ impl ExitConnection {
         loop {
             let connection = {
                 let there = timeout_at(until, current.wait_for(Option::is_some)).await;
-                let none =
-                    |_| Reason::new(Kind::NoExit, "there is no way to the exit at the moment");
+                let none = |_| {
+                    Reason::new(Kind::NoExit, "there is no connection to the exit at the moment")
+                };
                 there.map_err(none)?.map_err(|_| no_uplink())?.clone()
             };
             let Some(connection) = connection else { continue };
@@ -139,7 +140,7 @@ impl ExitConnection {
 }
 
 fn no_uplink() -> Reason {
-    Reason::new(Kind::NoExit, "the way to the exit was lost")
+    Reason::new(Kind::NoExit, "the connection to the exit was lost")
 }
 
 async fn keep(connector: impl Connector, patience: Patience, tell: NoticeSink, set: Setter) {

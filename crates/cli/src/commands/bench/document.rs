@@ -1,29 +1,29 @@
-//! A measurement as a JSON document, in the words of a run's.
+//! A measurement as a JSON document, with the names that a run's document uses.
 
 use cpu_time::ProcessTime;
 use ropewalk_apps::measure::{Direction, Measured, Plan};
 use ropewalk_runtime::endpoint::{PathStats, Stats};
 use serde::Serialize;
 
-/// The document.
+/// The JSON document of a measurement.
 #[derive(Debug, Serialize)]
 pub struct Document {
     schema: &'static str,
     /// Whether the server sent.
     reverse: bool,
-    /// Whether bulk was one stream of bytes in order.
+    /// Whether bulk data was one ordered stream of bytes.
     in_order: bool,
     warmup_s: f64,
     seconds: f64,
     goodput_bps: f64,
     bytes: u64,
-    /// Longest time in which nothing was handed over, seconds.
+    /// Longest time in which nothing was delivered, seconds.
     longest_gap_s: f64,
     receive_buffer: Buffer,
     #[serde(skip_serializing_if = "Option::is_none")]
     latency_s: Option<Latency>,
     paths: Vec<Path>,
-    /// CPU time of the receiver of bulk while it measured, and of this end altogether, seconds.
+    /// CPU time during the measurement: of the receiver of bulk data, and of this end in total, seconds.
     cpu_s: Cpu,
 }
 
@@ -31,7 +31,7 @@ pub struct Document {
 struct Buffer {
     mean_bytes: f64,
     max_bytes: u64,
-    /// Time in which only the receive window kept data from a path; known to the sender.
+    /// Time in which the receive window alone blocked a path; known to the sender only.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocked_s: Option<f64>,
 }
@@ -62,7 +62,7 @@ struct Cpu {
 }
 
 impl Document {
-    /// Of what was measured.
+    /// The document of a measurement.
     pub fn new(measured: &Measured, plan: Plan) -> Self {
         let figures = &measured.figures;
         let sender = measured.stats.as_ref().filter(|_| plan.direction == Direction::Up);
@@ -104,7 +104,7 @@ fn paths(stats: &Stats) -> impl Iterator<Item = Path> + '_ {
     })
 }
 
-/// Median and 99th percentile; none of nothing.
+/// Median and 99th percentile; `None` without samples.
 pub fn percentiles(samples: &[f64]) -> Option<[f64; 2]> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);

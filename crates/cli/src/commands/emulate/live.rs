@@ -1,4 +1,4 @@
-//! From the scenario and the arguments to an emulation.
+//! Builds an emulation from the scenario and the arguments, and runs it.
 
 use ropewalk_lab::live::{LiveNetwork, live_network};
 use ropewalk_runtime::emulate::{
@@ -10,7 +10,7 @@ use super::EmulateArgs;
 use crate::console::Console;
 use crate::failure::Failure;
 
-/// Runs it.
+/// Runs the emulation.
 pub fn run(args: &EmulateArgs, scenario: &Scenario, console: Console) -> Result<Outcome, Failure> {
     let links = links(scenario)?;
     let shell = args.command.is_empty();
@@ -27,7 +27,7 @@ pub fn run(args: &EmulateArgs, scenario: &Scenario, console: Console) -> Result<
         realtime: !args.no_realtime,
     };
     let outcome = emulate::run(links, &programs, &mut |text| {
-        // Who asked for a shell wants to look around.
+        // An interactive shell needs an overview of its addresses.
         if shell {
             console.note(text);
         }

@@ -1,4 +1,4 @@
-//! What is told of an emulation when it is over.
+//! The report of an emulation after its end.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ struct Document<'a> {
     packets: u64,
     cpu_s: f64,
     realtime: bool,
-    /// How late packets were handed out.
+    /// How late packets were delivered.
     delivery_lateness_s: LatenessFigures,
     /// How late the emulator woke up.
     waking_lateness_s: LatenessFigures,
@@ -54,7 +54,7 @@ struct WayFigures {
     delivered_packets: u64,
     delivered_bytes: u64,
     throughput_bps: f64,
-    /// On the path's own link, by cause; other people's packets count there too.
+    /// Packets dropped on the path's own link, by cause; packets of cross traffic are included.
     dropped: BTreeMap<&'static str, u64>,
     duplicated: u64,
     queue_max_bytes: u64,
@@ -83,7 +83,7 @@ pub fn write(path: &Path, report: &Report, seed: u64) -> Result<(), Failure> {
     write_atomically(path, (text + "\n").as_bytes()).map_err(|e| failed("--stats", path, e))
 }
 
-/// What is told on stderr.
+/// The summary on stderr.
 pub fn summary(report: &Report) -> String {
     let mut text = String::new();
     for path in &report.paths {
@@ -105,10 +105,10 @@ pub fn summary(report: &Report) -> String {
         time(wakings.max().as_secs_f64()),
     );
     for device in &report.broken {
-        text += &format!("\nthe device {device} was taken away");
+        text += &format!("\nthe device {device} was removed");
     }
     if report.refused > 0 {
-        text += &format!("\n{} packets were not taken by their device", count(report.refused));
+        text += &format!("\n{} packets were refused by their device", count(report.refused));
     }
     text
 }
@@ -166,7 +166,7 @@ fn lateness(of: &Lateness) -> LatenessFigures {
     }
 }
 
-/// Packets handed out, both ways.
+/// Packets delivered, in both directions.
 fn packets(report: &Report) -> u64 {
     let both = |path: &PathCarried| path.up.delivered_packets + path.down.delivered_packets;
     report.paths.iter().map(both).sum()

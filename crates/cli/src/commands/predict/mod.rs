@@ -1,4 +1,4 @@
-//! `ropewalk predict`: what the closed forms and the slot model say, without a run.
+//! `ropewalk predict`: results of the closed forms and of the slot model, without a run.
 
 mod slot;
 
@@ -25,15 +25,15 @@ use crate::table::Table;
 pub struct PredictArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Which model answers
+    /// Model to use
     #[arg(long, value_enum, value_name = "MODEL", default_value = "closed-forms")]
     model: Model,
     /// Use the formulas as the papers print them: acknowledgements take no time, and the receive
-    /// buffer holds floor(B / L) packets. Without it, figures are those that a run can be held
-    /// against; they differ by less than 1 %
+    /// buffer holds floor(B / L) packets. Without this option the figures are comparable with those of a run;
+    /// they differ by less than 1 %
     #[arg(long)]
     paper: bool,
-    /// What the planner of the slot model keeps where a path has a `delay_error`: its packets per
+    /// What the planner of the slot model keeps constant where a path has a `delay_error`: its packets per
     /// forward delay (per-window), or its rate (per-rate)
     #[arg(long, value_name = "WHAT", value_parser = str::parse::<Planned>)]
     planned: Option<Planned>,
@@ -42,7 +42,7 @@ pub struct PredictArgs {
     json: bool,
 }
 
-/// Which model answers.
+/// The model to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Model {
     /// Closed forms and chains: limits, buffers, waits, throughput with loss
@@ -52,7 +52,7 @@ enum Model {
     Slot,
 }
 
-/// Asks the models and shows what they say.
+/// Evaluates the models and shows their results.
 ///
 /// # Errors
 /// [`Failure`].
@@ -142,7 +142,7 @@ fn paths(prediction: &Prediction) -> String {
     table.text(width())
 }
 
-/// What each model says of each path, with the window that the buffer allows, and of the bundle.
+/// The throughput that each model predicts for each path, with the window that the buffer allows, and for the bundle.
 fn throughput(prediction: &Prediction) -> String {
     let headings = ["throughput", "loss", "window", "Markov", "renewal", "PFTK", "Mathis"];
     let mut table = Table::new(&headings);
@@ -168,7 +168,7 @@ fn throughput(prediction: &Prediction) -> String {
     table.text(width())
 }
 
-/// The word on one model.
+/// Selects the statement about one model.
 type WordOf = fn(&Validity) -> &'static str;
 
 /// How far each model can be trusted, on which paths.
@@ -202,7 +202,7 @@ fn validity(prediction: &Prediction) -> String {
     }
     let lossy = |path: &PathPrediction| path.throughput.validity.is_some_and(|w| !lossless(&w));
     if prediction.paths.len() > 1 && prediction.paths.iter().any(lossy) {
-        let split = "the best split of the receive buffer by each model; renewal and PFTK promise more \
+        let split = "the best split of the receive buffer by each model; renewal and PFTK predict more \
                      with a window that just fills a path than with a larger one";
         text += &wrapped(&format!("{:<13}", "bundle"), split, width());
     }

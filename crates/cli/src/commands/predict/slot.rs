@@ -11,13 +11,13 @@ use crate::output;
 use crate::printer::{count, percent, rate, size, time};
 use crate::table::Table;
 
-/// Rows of the packet table that the terminal shows; the document has the whole period.
+/// Rows of the packet table shown on the terminal; the document has the whole period.
 const ROWS_SHOWN: usize = 12;
 
-/// Runs the slot model and shows what it says.
+/// Runs the slot model and shows its results.
 ///
 /// # Errors
-/// A scenario that the model does not take.
+/// A scenario that the model does not support.
 pub fn execute(
     title: &str,
     scenario: &Scenario,

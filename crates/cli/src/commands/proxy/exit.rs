@@ -1,4 +1,4 @@
-//! The far end.
+//! The exit: the far end of a proxy.
 
 use std::sync::Arc;
 
@@ -22,28 +22,28 @@ use crate::live::{
 /// Arguments of `proxy exit`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without --allow-to it leads to the open Internet, and not to this machine or its private networks.\n\n\
+    after_help = "Without --allow-to the exit connects to the public Internet, but not to this machine or private networks.\n\n\
     Examples:\n  \
     ropewalk proxy exit --allow PUBKEY\n  \
     ropewalk proxy exit --listen 192.0.2.7 --listen 198.51.100.7:443 --allow PUBKEY --allow PUBKEY\n  \
     ropewalk proxy exit --allow PUBKEY --allow-to 10.0.0.0/8:22,wiki.lan"
 )]
 pub struct ExitArgs {
-    /// Address of this machine, one per path; every one of them unless said otherwise
+    /// Address of this machine, one per path; all addresses by default
     #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', default_value = "0.0.0.0")]
     listen: Vec<String>,
     #[command(flatten)]
     access: AccessArgs,
-    /// Lead there only: networks, hosts, ports, such as 10.0.0.0/8, wiki.lan:443, *.example.org, *:443
+    /// Permit these destinations only: networks, hosts, ports, such as 10.0.0.0/8, wiki.lan:443, *.example.org, *:443
     #[arg(long, value_name = "DEST", value_delimiter = ',')]
     allow_to: Vec<Rule>,
-    /// Lead to this machine, and to private and link-local networks, too
+    /// Also permit this machine, and private and link-local networks
     #[arg(long)]
     allow_private: bool,
-    /// Most connections at a time, of all near ends together; a part is reserved for each key
+    /// Most connections at a time, of all near ends together; each key has a reserved share
     #[arg(long, value_name = "N", default_value_t = ExitLimits::default().connections, value_parser = clap::value_parser!(u64).range(1..))]
     connections: u64,
-    /// Most memory for what near ends have sent and destinations have not taken yet
+    /// Most memory for data that near ends have sent and destinations have not taken yet
     #[arg(long, value_name = "SIZE", default_value = "256 MiB", value_parser = parse_size)]
     buffers: u64,
     #[command(flatten)]
@@ -56,7 +56,7 @@ pub struct ExitArgs {
     common: CommonArgs,
 }
 
-/// An exit whose options are sound and whose files are open.
+/// An exit whose options have been checked and whose files are open.
 pub struct Prepared<'a> {
     args: &'a ExitArgs,
     options: Options,
@@ -66,15 +66,15 @@ pub struct Prepared<'a> {
     console: Console,
 }
 
-/// Reads and opens all files, and then gives up the right to open others. No thread of the server runs
-/// yet.
+/// Reads and opens all files, and then gives up the right to open others. Must run before the server starts
+/// threads.
 ///
 /// # Errors
-/// What is wrong with the options.
+/// A problem of the options.
 pub fn prepare(args: &ExitArgs, console: Console) -> Result<Prepared<'_>, Failure> {
     if args.access.is_anyone() {
         let help = "name the near ends: --allow PUBKEY for each, or --allow-file peers.toml";
-        return Err(Failure::input("an exit without --allow would be open to everybody", help));
+        return Err(Failure::input("an exit without --allow would be open to everyone", help));
     }
     let level = if args.common.verbose { LogLevel::Debug } else { LogLevel::Info };
     let console = args.log.start(console, level);
@@ -96,7 +96,7 @@ pub fn prepare(args: &ExitArgs, console: Console) -> Result<Prepared<'_>, Failur
 }
 
 impl Prepared<'_> {
-    /// Serves until it is interrupted.
+    /// Serves until the exit is interrupted.
     pub async fn run(self) -> Result<(), Failure> {
         let Self { args, options, resolver, access, public, console } = self;
         let endpoint = Endpoint::open(options).map_err(refused)?;
@@ -131,7 +131,7 @@ impl Prepared<'_> {
     }
 }
 
-/// A notice of the exit as an event of its log.
+/// Logs a notice of the exit as an event.
 fn log_notice(notice: &Notice) {
     let of = |client: &Client, event: Event<'_>| {
         let Client { key, name, address } = client;
@@ -146,7 +146,7 @@ fn log_notice(notice: &Notice) {
         Notice::TargetRefused(client, target, reason) => {
             of(client, Event::TargetRefused { target, reason });
         }
-        // The near end's.
+        // Notices of the near end.
         Notice::Connected(_)
         | Notice::Lost(_)
         | Notice::NotConnected(..)

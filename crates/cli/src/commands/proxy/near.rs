@@ -1,4 +1,4 @@
-//! The near end.
+//! The near end of a proxy.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -27,38 +27,38 @@ pub struct NearArgs {
     /// Addresses of the exit, one per path
     #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', required = true)]
     to: Vec<String>,
-    /// Own address or network interface, one per path, instead of every interface that is up
+    /// Own address or network interface, one per path; all interfaces that are up by default
     #[arg(long, value_name = "ADDR|INTERFACE", value_delimiter = ',')]
     from: Vec<String>,
-    /// Public key of the exit, as it prints it
+    /// Public key of the exit, as the exit prints it
     #[arg(long, value_name = "PUBKEY", value_parser = str::parse::<PublicKey>)]
     peer: Option<PublicKey>,
     /// Pre-shared key, if the exit requires one (`ropewalk keygen --psk FILE` makes it)
     #[arg(long, value_name = "FILE")]
     psk_file: Option<PathBuf>,
-    /// Speak SOCKS 5 here; a port alone is one of this machine only
+    /// Accept SOCKS 5 on this address; a port alone means 127.0.0.1
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = parse_listen)]
     socks: Vec<SocketAddr>,
-    /// Speak HTTP here: CONNECT, and requests for http://
+    /// Accept HTTP on this address: CONNECT, and requests for http://
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = parse_listen)]
     http: Vec<SocketAddr>,
-    /// Lead connections to this port on to HOST:PORT, as the exit sees it; may be repeated
+    /// Forward connections to this port to HOST:PORT, which the exit resolves; may be repeated
     #[arg(long, value_name = "[ADDR:]PORT=HOST:PORT", value_parser = parse_forward)]
     forward: Vec<(SocketAddr, Destination)>,
     /// File with one line NAME:PASSWORD that programs must give
     #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
-    /// Let other machines use it without a password, where it listens to them
+    /// Let other machines connect without a password, where the address is reachable for them
     #[arg(long)]
     open: bool,
-    /// Most connections at a time; others wait
+    /// Most connections at a time; further ones wait
     #[arg(long, value_name = "N", default_value_t = 2000)]
     connections: usize,
     #[command(flatten)]
     common: CommonArgs,
 }
 
-/// Serves until it is interrupted.
+/// Serves until the near end is interrupted.
 pub async fn run(args: &NearArgs, console: Console) -> Result<(), Failure> {
     let credentials = args.credentials.as_deref().map(credentials).transpose()?;
     let services = services(args, credentials.is_some())?;
@@ -74,7 +74,7 @@ pub async fn run(args: &NearArgs, console: Console) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Shows what happens.
+/// Prints notices of the near end.
 fn teller(console: Console, verbose: bool) -> NoticeSink {
     Arc::new(move |notice: Notice| {
         if verbose || !notice.is_detail() {
@@ -83,13 +83,10 @@ fn teller(console: Console, verbose: bool) -> NoticeSink {
     })
 }
 
-/// How to reach the exit.
+/// The configuration of the connection to the exit.
 fn live(args: &NearArgs, console: Console) -> Result<Live, Failure> {
     let exit = args.peer.ok_or_else(|| {
-        Failure::input(
-            "--peer is missing: whom do you want to reach?",
-            "give the public key that `ropewalk proxy exit` prints",
-        )
+        Failure::input("--peer is missing", "give the public key that `ropewalk proxy exit` prints")
     })?;
     let secret = identity(args.common.key.as_deref(), console)?;
     let addresses = remotes(&args.to)?;
@@ -104,7 +101,7 @@ fn live(args: &NearArgs, console: Console) -> Result<Live, Failure> {
     if args.from.is_empty() {
         options = options.automatic(&addresses);
     }
-    // Names and addresses are tried here: what is wrong with them is wrong with each attempt to connect.
+    // Resolve names and bind addresses once before the start: an error here would recur with each attempt to connect.
     drop(Endpoint::open(options.clone()).map_err(refused)?);
     let target = Target { addresses, key: Some(exit) };
     Ok(Live { options, target, limits: Limits::default() })
@@ -119,7 +116,7 @@ fn credentials(path: &Path) -> Result<Credentials, Failure> {
     })
 }
 
-/// What is spoken where.
+/// The addresses to listen on, each with its protocol.
 fn services(args: &NearArgs, guarded: bool) -> Result<Vec<(SocketAddr, ListenProtocol)>, Failure> {
     let socks = args.socks.iter().map(|at| (*at, ListenProtocol::Socks));
     let http = args.http.iter().map(|at| (*at, ListenProtocol::Http));
@@ -136,7 +133,7 @@ fn services(args: &NearArgs, guarded: bool) -> Result<Vec<(SocketAddr, ListenPro
         if !at.ip().is_loopback() && !asks && !args.open {
             return Err(Failure::input(
                 format!("{at} can be reached by other machines, which could all use the exit"),
-                "ask for a password with --credentials FILE (not for --forward), or let everybody in with --open",
+                "ask for a password with --credentials FILE (not for --forward), or admit everyone with --open",
             ));
         }
     }
@@ -150,15 +147,15 @@ async fn bind(
 ) -> Result<Service, Failure> {
     let listener = TcpListener::bind(at).await.map_err(|error| {
         Failure::input(
-            format!("cannot listen at {at}: {error}"),
-            "choose another port, or stop who has it",
+            format!("cannot listen on {at}: {error}"),
+            "choose another port, or stop the program that uses it",
         )
     })?;
     let at = listener.local_addr().unwrap_or(at);
     match &speaks {
-        ListenProtocol::Socks => console.note(format_args!("SOCKS 5 at {at}")),
-        ListenProtocol::Http => console.note(format_args!("HTTP proxy at {at}")),
-        ListenProtocol::Forward(to) => console.note(format_args!("{at} leads to {to}")),
+        ListenProtocol::Socks => console.note(format_args!("SOCKS 5 on {at}")),
+        ListenProtocol::Http => console.note(format_args!("HTTP proxy on {at}")),
+        ListenProtocol::Forward(to) => console.note(format_args!("{at} forwards to {to}")),
     }
     Ok(Service { listener, speaks })
 }

@@ -1,4 +1,4 @@
-//! `ropewalk reproduce --sensitivity`: what holds if a setting that the paper leaves open is another.
+//! `ropewalk reproduce --sensitivity`: which items hold when a setting that the paper leaves open has another value.
 
 use ropewalk_lab::reproduce::{Item, Options, Sensitivity, sensitivity, sensitivity_simulations};
 

@@ -1,4 +1,4 @@
-//! Which scenario is run with which protocol and scheduler.
+//! Builds the matches of a tournament: each scenario with each protocol and scheduler.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::{Guards, TournamentArgs};
 use crate::failure::Failure;
 use crate::files::failed;
 
-/// The ready scenarios that tell schedulers apart. The others measure how fast the simulator is.
+/// The ready scenarios that distinguish schedulers. The others measure the speed of the simulator.
 const READY: [&str; 9] = [
     "two-dsl",
     "wifi-lte",
@@ -29,7 +29,7 @@ const READY: [&str; 9] = [
 /// Every scenario under every protocol, for every scheduler.
 ///
 /// # Errors
-/// Everything that is wrong with one of them.
+/// All problems of a scenario.
 pub fn courses(args: &TournamentArgs) -> Result<Vec<Course>, Failure> {
     let single = args.protocols.iter().find(|protocol| protocol.is_single_path());
     if let Some(single) = single {
@@ -81,10 +81,10 @@ fn sources(args: &TournamentArgs) -> Result<Vec<Source>, Failure> {
     Ok(files.into_iter().map(Source::File).collect())
 }
 
-/// Writes what `args` draws into `directory`, which is made if need be.
+/// Draws the scenarios that `args` describes and writes them into `directory`, which is created if necessary.
 ///
 /// # Errors
-/// What cannot be written.
+/// A file that cannot be written.
 pub fn save(args: &TournamentArgs, directory: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(directory).map_err(|error| failed("--save", directory, error))?;
     let write = |name: &str, text: String| {
@@ -107,11 +107,11 @@ fn ready() -> Result<Vec<PathBuf>, Failure> {
     let directory = Path::new("scenarios");
     let files = READY.map(|name| directory.join(format!("{name}.toml")));
     let Some(missing) = files.iter().find(|file| !file.is_file()) else { return Ok(files.into()) };
-    let message = format!("there is no {}, which is one of the ready scenarios", missing.display());
-    Err(Failure::input(message, "name scenario files, or go to the directory of the project"))
+    let message = format!("the ready scenario {} is missing", missing.display());
+    Err(Failure::input(message, "name scenario files, or change to the project's directory"))
 }
 
-/// Those that can be used yet: a reserved name does not parse.
+/// The available schedulers: a reserved name does not parse.
 fn available() -> Vec<SchedulerName> {
     let parses = |name: &SchedulerName| name.as_str().parse::<SchedulerName>().is_ok();
     SchedulerName::ALL.iter().copied().filter(parses).collect()
@@ -147,8 +147,8 @@ fn course(
     Ok(Course { scenario: source.name(), protocol, entrants })
 }
 
-/// The rules for a scenario that has those of the other kind of protocol: they say nothing about
-/// this one, so the defaults of this one take their place.
+/// The preset for a scenario whose own preset belongs to the other kind of protocol: it does not apply to this
+/// protocol, so the default preset of this protocol replaces it.
 fn foreign_preset(
     args: &TournamentArgs,
     source: &Source,

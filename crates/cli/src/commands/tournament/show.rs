@@ -7,7 +7,7 @@ use crate::console::{width, wrapped};
 use crate::printer::{count, percent, rate, size, time};
 use crate::table::Table;
 
-/// The whole of it; the ranking comes last, where a terminal leaves it in view.
+/// The whole tournament. The ranking comes last, where a terminal keeps it visible.
 pub fn text(played: &Tournament) -> String {
     let mut parts: Vec<String> = played.matches.iter().map(|one| one_match(one, played)).collect();
     parts.extend(played.rankings.iter().map(ranking));
@@ -15,7 +15,7 @@ pub fn text(played: &Tournament) -> String {
     parts.join("\n")
 }
 
-/// The rankings alone: who looks at hundreds of matches has `--json`.
+/// The rankings alone; `--json` has the hundreds of matches.
 pub fn rankings(played: &Tournament) -> String {
     let mut parts: Vec<String> = played.rankings.iter().map(ranking).collect();
     parts.push(legend());
@@ -40,7 +40,7 @@ fn one_match(one: &Match, played: &Tournament) -> String {
         "needless",
         "score",
     ]);
-    // Stable: equal ones stay in the order given.
+    // The sort is stable: equal schedulers keep the given order.
     let mut entries: Vec<&Entry> = one.entries.iter().collect();
     entries.sort_by(|a, b| b.score().total_cmp(&a.score()));
     for entry in entries {
@@ -113,7 +113,7 @@ fn ranking(ranking: &Ranking) -> String {
     heading + &table.text(width()) + "\n" + &certainty(ranking, &worst)
 }
 
-/// How sure a ranking is, and what becomes of the best single path.
+/// The confidence of a ranking, and how often the throughput of the best single path is kept.
 fn certainty(ranking: &Ranking, worst: &dyn Fn(&Worst) -> String) -> String {
     let mut table = Table::new(&[
         "scheduler",

@@ -1,4 +1,4 @@
-//! A transfer as one JSON document, in the shape that readers of iperf3's know.
+//! A transfer as one JSON document in the format of iperf3.
 
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,14 +11,14 @@ use serde::Serialize;
 use super::Record;
 use crate::files::VERSION;
 
-/// The document.
+/// The JSON document of a transfer.
 #[derive(Debug, Serialize)]
 pub struct Document {
     schema: &'static str,
     start: Start,
     intervals: Vec<Interval>,
     end: End,
-    /// Why it did not come to its end; absent if it did.
+    /// Why the transfer did not complete; absent if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -35,7 +35,7 @@ struct Timestamp {
     timesecs: u64,
 }
 
-/// A path; its number is that of the streams.
+/// A path. Its number is the one that the streams use.
 #[derive(Debug, Serialize)]
 struct Connected {
     socket: u64,
@@ -77,9 +77,9 @@ struct Files {
     done: u64,
     /// Bytes of all files.
     bytes: u64,
-    /// Of these: in their place at the receiver.
+    /// Bytes that are stored at the receiver.
     bytes_placed: u64,
-    /// Of these: went through the association.
+    /// Bytes that the association carried.
     bytes_moved: u64,
     failed: Vec<Failed>,
 }
@@ -91,7 +91,7 @@ struct Failed {
 }
 
 impl Document {
-    /// Of a record, with the files that failed and the reason if it did not come to its end.
+    /// Builds the document from a record, the files that failed, and the reason if the transfer did not complete.
     pub fn new(
         schema: &'static str,
         record: &Record,
@@ -109,7 +109,7 @@ impl Document {
         let (sum_sent, sum_received) =
             if sum.sender { (Some(sum), None) } else { (None, Some(sum)) };
         let progress = record.progress;
-        // JSON has its own escapes.
+        // JSON has its own escaping.
         let text = |text: PeerText| text.unescaped().to_owned();
         let name = |(name, reason)| Failed { name: text(name), reason: text(reason) };
         let files = Files {

@@ -1,4 +1,4 @@
-//! What `send` and `recv` share: what is shown while it runs, and what remains of it.
+//! Shared by `send` and `recv`: what a running transfer shows, and its result.
 
 mod document;
 mod screen;
@@ -18,31 +18,31 @@ use crate::live::Interrupt;
 use crate::printer::{count, percent, rate, size, time, time_or_dash};
 use crate::table::Table;
 
-/// Complete files get so long to be brought to disk when the receiver is stopped.
+/// How long a stopped receiver may take to synchronise complete files to the disk.
 const STOP_LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// What a transfer came to.
+/// The result of a transfer.
 #[derive(Debug)]
 pub struct Record {
-    /// Per interval and path.
+    /// Figures per interval and path.
     pub recorder: Recorder,
-    /// How far it came.
+    /// How many files and bytes were transferred.
     pub progress: Progress,
-    /// What it took since the first association was up, seconds.
+    /// Time since the first association was established, seconds.
     pub seconds: f64,
 }
 
-/// The runtime of the sockets. One thread for all of them: a second would cost more in waking each other than it
-/// would do.
+/// The runtime of the sockets. It has a single thread: the cost of waking a second one would exceed its
+/// benefit.
 ///
 /// # Errors
-/// If the system gives none.
+/// The system cannot create an event queue.
 pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    built.map_err(|error| Failure::Run(format!("the system gives no event queue: {error}")))
+    built.map_err(|error| Failure::Run(format!("cannot create an event queue: {error}")))
 }
 
-/// Does the work, and takes a sample at the end of each interval. No result: it was interrupted.
+/// Does the work, and takes a sample at the end of each interval. Returns no result if it was interrupted.
 pub async fn observe<T>(
     work: impl Future<Output = T>,
     interrupt: &mut Interrupt,
@@ -70,10 +70,10 @@ pub async fn observe<T>(
     recorder.sample(seconds, watch);
     if result.is_none() && sender {
         watch.hang_up();
-        // The peer hears of it rather than having to wonder.
+        // Leave time to send the abort, so that the peer need not wait for a timeout.
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     } else if result.is_none() {
-        // Files that are complete get their names. A second signal ends the wait.
+        // Complete files get their names. A second signal ends the wait.
         watch.stop();
         let ended = tokio::time::timeout(STOP_LIMIT, work);
         tokio::select! {
@@ -84,13 +84,13 @@ pub async fn observe<T>(
     (result, Record { recorder, progress: watch.progress(), seconds })
 }
 
-/// A number with its noun.
+/// A number with its noun, in the singular or plural.
 pub fn counted(number: u64, one: &str, several: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { several })
 }
 
 impl Record {
-    /// The result as people read it.
+    /// The result for people.
     pub fn text(&self, verb: &str) -> String {
         let Progress { files_done, moved, placed, .. } = self.progress;
         let bps = moved as f64 * 8.0 / self.seconds.max(1e-9);

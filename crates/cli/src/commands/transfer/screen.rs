@@ -1,4 +1,4 @@
-//! What a person at a terminal sees of a transfer: one bar, a line per path, and notes above them.
+//! The display of a transfer on a terminal: one bar, a line per path, and notes above them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,12 +14,12 @@ use crate::console::Console;
 use crate::printer::{percent, rate, time_or_dash};
 
 const REDRAW: Duration = Duration::from_millis(250);
-/// Redraws over which a rate is smoothed, roughly.
+/// Approximate number of redraws over which a rate is smoothed.
 const SMOOTHING: f64 = 4.0;
 
 const BAR: &str = "{wide_bar} {percent}%, {decimal_bytes} of {decimal_total_bytes}, {decimal_bytes_per_sec}, {eta} left";
 
-/// Stderr while a transfer runs.
+/// Writes to stderr while a transfer runs.
 #[derive(Clone, Debug)]
 pub struct Screen {
     console: Console,
@@ -27,12 +27,12 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// With bars if somebody looks.
+    /// A display, with bars if stderr is a terminal.
     pub fn new(console: Console) -> Self {
         Self { console, bars: console.has_viewer().then(MultiProgress::new) }
     }
 
-    /// Says something, above the bars.
+    /// Prints a note above the bars.
     pub fn note(&self, text: impl fmt::Display) {
         match &self.bars {
             Some(bars) => bars.suspend(|| self.console.note(text)),
@@ -40,14 +40,14 @@ impl Screen {
         }
     }
 
-    /// Does `work` on this thread, and shows how far it is.
+    /// Does `work` on this thread while another thread draws the progress.
     pub fn show<T>(&self, watch: &Arc<Watch>, work: impl FnOnce() -> T) -> T {
         let Some(bars) = &self.bars else { return work() };
         thread::scope(|scope| {
             let (over, wait) = channel::<()>();
             scope.spawn(move || draw_until_over(bars, watch, &wait));
             let result = work();
-            // The other end sees this; it sees a panic of `work` in the same way.
+            // Closing the channel ends the drawing thread, also when `work` panics.
             drop(over);
             result
         })
@@ -75,7 +75,7 @@ fn draw_until_over(bars: &MultiProgress, watch: &Watch, wait: &Receiver<()>) {
     lines.bars.iter().for_each(ProgressBar::finish_and_clear);
 }
 
-/// A line per path.
+/// Formats a line per path.
 #[derive(Default)]
 struct Lines {
     bars: Vec<ProgressBar>,

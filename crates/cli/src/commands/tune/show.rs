@@ -1,4 +1,4 @@
-//! What `tune` prints.
+//! The output of `tune`.
 
 use ropewalk_lab::LossKind;
 use ropewalk_lab::compare::Estimate;
@@ -8,7 +8,7 @@ use crate::console::{width, wrapped};
 use crate::printer::{count, percent, rate, size, time};
 use crate::table::Table;
 
-/// All of it.
+/// The whole output.
 pub fn text(title: &str, tuning: &Tuning, check: Option<&Check>) -> String {
     let heading = format!(
         "{title}: window limits for a receive buffer of {}, {} packets\n",
@@ -43,7 +43,7 @@ fn paths(paths: &[TunedPath]) -> String {
     table.text(width())
 }
 
-/// Losses are small and differ by powers of ten.
+/// Formats a loss rate: losses are small and differ by powers of ten.
 fn loss(path: &TunedPath) -> String {
     match path.loss_kind {
         LossKind::None => "none".to_owned(),
@@ -60,7 +60,7 @@ fn figures(tuning: &Tuning) -> String {
         }
     };
     let unlimited = if tuning.predicted_bps > 0.999 * tuning.unlimited_bps {
-        "if each path had the whole buffer: it is no more, so there is little to share out"
+        "if each path had the whole buffer: the limits are no larger, so there is little to divide"
     } else {
         "if each path had the whole buffer, which they have to share"
     };
@@ -142,7 +142,7 @@ fn checked(tuning: &Tuning, check: &Check) -> String {
     table.text(width()) + &wrapped("", &meaning, width()) + &verdict(check)
 }
 
-/// What to do, where the simulation is sure that the limits do not help.
+/// Advises what to do, if the simulation shows with confidence that the limits do not help.
 fn verdict(check: &Check) -> String {
     let last = check.managers.last().and_then(|last| last.gain);
     match last {
@@ -155,7 +155,7 @@ fn verdict(check: &Check) -> String {
     }
 }
 
-/// How much more than without a window manager, run by run.
+/// Relative gain over no window manager, run by run.
 fn gain(one: &Checked, position: usize) -> String {
     match one.gain {
         None => "-".to_owned(),

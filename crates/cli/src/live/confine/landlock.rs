@@ -1,4 +1,4 @@
-//! Landlock: the process keeps only the files that it is given.
+//! Landlock: restricts the process to the files that it needs.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use landlock::{
 
 use super::Files;
 
-/// The newest rights that are asked for. Older kernels enforce those that they know.
+/// The newest version of the rights. Older kernels enforce the rights that they know.
 const RIGHTS: ABI = ABI::V5;
 
-/// What is logged where there is none.
+/// The log message on a kernel without Landlock.
 const MISSING: &str = "files not restricted: this kernel has no Landlock (it needs Linux 5.19 or later, enabled at boot)";
 
-/// Restricts this thread and those that it will start.
+/// Restricts this thread and the threads that it will start.
 ///
 /// # Errors
-/// What the kernel refused.
+/// The kernel refused a request.
 pub fn restrict(files: &Files) -> Result<String, String> {
     let all = AccessFs::from_all(RIGHTS);
     let read = AccessFs::from_read(RIGHTS) & !AccessFs::Execute;

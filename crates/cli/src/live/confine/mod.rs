@@ -1,14 +1,14 @@
-//! Confines a server that listens to the network: what it does not need is taken from it, so that a defect
-//! in it does not hand the machine to an attacker.
+//! Confines a server that listens to the network: removes rights that it does not need, so that a defect in the
+//! server does not give an attacker the whole machine.
 //!
-//! | measure | what it takes |
+//! | measure | what it removes |
 //! | --- | --- |
 //! | `no_new_privs` | privileges by set-user-ID programs |
 //! | seccomp | system calls that the server does not need: running programs, tracing, mounting, ... |
-//! | Landlock | all files but those that are named |
+//! | Landlock | access to all files but the named ones |
 //! | dumpable 0, core limit 0 | core dumps, which would contain keys, and other processes' access to its memory |
 //!
-//! All of it is Linux's; on other systems a note says that there is no confinement.
+//! All measures are specific to Linux. On other systems a note says that there is no confinement.
 
 #[cfg(target_os = "linux")]
 mod landlock;
@@ -31,28 +31,28 @@ pub struct ConfineArgs {
     no_confine: bool,
 }
 
-/// Which files a server needs from now on.
+/// The files that a server needs from now on.
 #[derive(Clone, Debug, Default)]
 pub struct Files {
-    /// Directories in which it may do everything but run programs.
+    /// Directories with all rights but running programs.
     pub writable: Vec<PathBuf>,
-    /// Files that it may read again. Their directories become readable, because a new version of a file is
-    /// usually renamed into place.
+    /// Files that are read again. Their directories become readable, because a new version of a file is usually
+    /// renamed into place.
     pub readable: Vec<PathBuf>,
 }
 
 impl Files {
-    /// Everything below this directory.
+    /// Full access to this directory, and no other file.
     pub fn below(directory: &Path) -> Self {
         Self { writable: vec![directory.to_owned()], readable: Vec::new() }
     }
 
-    /// No file but this one, if there is one.
+    /// Read access to this file, if there is one, and to no other.
     pub fn reading(file: Option<&Path>) -> Self {
         Self::default().and_reading(file)
     }
 
-    /// The same, and this file, if there is one.
+    /// Adds read access to this file, if there is one.
     pub fn and_reading(mut self, file: Option<&Path>) -> Self {
         self.readable.extend(file.map(Path::to_owned));
         self
@@ -60,11 +60,11 @@ impl Files {
 }
 
 impl ConfineArgs {
-    /// Restricts the files of this thread and of those that it will start. To be called before the threads
-    /// of the server begin. Returns what there is to log.
+    /// Restricts the files of this thread and of the threads that it will start. Must be called before the
+    /// server starts its threads. Returns the log message.
     ///
     /// # Errors
-    /// The kernel can do it, but did not.
+    /// The kernel supports the restriction but refused it.
     pub fn restrict_files(&self, files: &Files) -> Result<String, Failure> {
         if self.no_confine {
             return Ok("files not restricted: --no-confine".to_owned());
@@ -78,11 +78,11 @@ impl ConfineArgs {
         }
     }
 
-    /// Takes system calls and core dumps from all threads. To be called when everything has been opened.
-    /// Returns what there is to log.
+    /// Restricts system calls and core dumps of all threads. Must be called when everything is open. Returns
+    /// the log message.
     ///
     /// # Errors
-    /// The kernel did not do it.
+    /// The kernel refused the restriction.
     pub fn restrict_calls(&self, files: &Files) -> Result<String, Failure> {
         if self.no_confine {
             return Ok("system calls not restricted: --no-confine".to_owned());
@@ -111,7 +111,7 @@ fn failed(why: String) -> Failure {
     Failure::Run(format!("cannot confine this process: {why}\n = help: {help}"))
 }
 
-/// A core dump would contain secret keys. A process that is not dumpable cannot be traced by others of
+/// A core dump would contain secret keys. A process that is not dumpable cannot be traced by other processes of
 /// the same user either.
 #[cfg(target_os = "linux")]
 fn forbid_core_dumps() -> Result<(), String> {

@@ -8,9 +8,9 @@
 //!   any other, also those of future kernels  -> ENOSYS
 //! ```
 //!
-//! A list of permitted calls closes what nobody thought of. Its usual price is that a newer C library
-//! makes a call that the list does not know. With ENOSYS, the answer of an older kernel, the library falls
-//! back to the call that it used before, so the process goes on; with EPERM or SIGSYS it would not.
+//! A list of permitted calls also blocks calls that nobody thought of. Its usual cost is that a newer C library
+//! makes a call that the list lacks. ENOSYS is the answer of an older kernel, so the library falls back to the
+//! call that it used before, and the process continues. With EPERM or SIGSYS it would fail.
 
 use std::collections::BTreeMap;
 
@@ -115,7 +115,7 @@ const NEEDED: &[libc::c_long] = &[
     libc::SYS_uname,
     libc::SYS_sysinfo,
     libc::SYS_getrandom,
-    // Reading files. Which ones is Landlock's business.
+    // Reading files. Landlock decides which ones.
     libc::SYS_openat,
     libc::SYS_statx,
     libc::SYS_newfstatat,
@@ -154,7 +154,7 @@ const NEEDED_LEGACY: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const NEEDED_LEGACY: &[libc::c_long] = &[];
 
-/// Calls that change files.
+/// Calls that modify files.
 const FILE_CHANGES: &[libc::c_long] = &[
     libc::SYS_openat2,
     libc::SYS_mkdirat,
@@ -195,7 +195,7 @@ const FILE_CHANGES_LEGACY: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const FILE_CHANGES_LEGACY: &[libc::c_long] = &[];
 
-/// Calls that no server here ever needs, and that attackers do.
+/// Calls that no server here needs and attackers use.
 const DANGEROUS: &[libc::c_long] = &[
     // Other programs and processes.
     libc::SYS_execve,
@@ -274,11 +274,11 @@ const DANGEROUS_LEGACY: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const DANGEROUS_LEGACY: &[libc::c_long] = &[];
 
-/// Families of sockets: own pairs, the two IPs, and the list of interfaces.
+/// Socket families: local pairs, IPv4 and IPv6, and netlink for the list of interfaces.
 const SOCKET_FAMILIES: [libc::c_int; 4] =
     [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
-/// What `prctl` may do: names of threads and of memory, questions, and what installing a filter needs.
+/// Permitted operations of `prctl`: names of threads and of memory, queries, and those that installing a filter needs.
 const PRCTL_OPTIONS: [libc::c_int; 6] = [
     libc::PR_SET_NAME,
     libc::PR_GET_NAME,
@@ -290,14 +290,14 @@ const PRCTL_OPTIONS: [libc::c_int; 6] = [
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Installs the filters in all threads. `no_new_privs` comes with them.
+/// Installs the filters in all threads, and sets `no_new_privs`.
 ///
 /// # Errors
-/// What the kernel refused.
+/// The kernel refused a filter.
 pub fn restrict(changes_files: bool) -> Result<String, String> {
     let build = || -> Result<[BpfProgram; 2], seccompiler::BackendError> {
         let refuse = |errno: libc::c_int| SeccompAction::Errno(errno.unsigned_abs());
-        // The newer filter decides between two of the same severity: the dangerous calls come last.
+        // Between actions of the same severity the newer filter decides, so the dangerous calls come last.
         let needed = program(needed(changes_files)?, refuse(libc::ENOSYS), SeccompAction::Allow)?;
         let dangerous =
             program(dangerous(changes_files)?, SeccompAction::Allow, refuse(libc::EPERM))?;
@@ -338,7 +338,7 @@ fn needed(changes_files: bool) -> Result<Rules, seccompiler::BackendError> {
     let thread = (libc::CLONE_THREAD | libc::CLONE_VM).unsigned_abs().into();
     let is_thread = SeccompCondition::new(0, Len::Qword, Op::MaskedEq(thread), thread)?;
     rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![is_thread])?]);
-    // No memory is made executable.
+    // No memory becomes executable.
     let executable = libc::PROT_EXEC.unsigned_abs().into();
     for call in [libc::SYS_mmap, libc::SYS_mprotect] {
         let data = SeccompCondition::new(2, Len::Dword, Op::MaskedEq(executable), 0)?;

@@ -5,10 +5,10 @@ use std::{env, fs};
 
 use super::*;
 
-/// Tells the child process what to confine itself to.
+/// Tells the child process which profile to apply.
 const PROFILE: &str = "ROPEWALK_TEST_PROFILE";
 
-/// Where everybody may run the test: a user without rights may not enter the build's directory.
+/// A directory in which any user may run the test: an unprivileged user may not enter the build's directory.
 fn everybodys_directory(name: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let path = env::temp_dir().join(format!("ropewalk-{name}-{}", std::process::id()));
@@ -17,7 +17,7 @@ fn everybodys_directory(name: &str) -> PathBuf {
     path
 }
 
-/// Does what an attacker would, and prints what came of it: `ok`, or the kind of the error.
+/// Attempts what an attacker would, and prints each result: `ok`, or the kind of the error.
 fn try_everything(room: &Path) {
     let show = |what: &str, result: std::io::Result<()>| {
         println!("{what}={}", result.map_or_else(|error| format!("{error:?}"), |()| "ok".into()));
@@ -64,7 +64,7 @@ fn confined_child() {
     let files = if profile == "recv" { Files::below(&room) } else { Files::default() };
     let args = ConfineArgs { no_confine: profile == "none" };
     println!("{}", args.restrict_files(&files).expect("files"));
-    // A thread that is there already is confined too.
+    // A thread that exists already is confined too.
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let other = std::thread::spawn(move || {
         wait.recv().expect("the word");
@@ -78,7 +78,7 @@ fn confined_child() {
     }
 }
 
-/// Runs the child with this profile, as this user; what it printed.
+/// Runs the child with this profile as this user; returns its output.
 fn child(profile: &str, user: Option<u32>) -> String {
     let room = everybodys_directory(&format!("confine-{profile}-{user:?}"));
     let program = room.join("test");

@@ -1,4 +1,4 @@
-//! Lines as journald takes them.
+//! Log lines in the format that journald reads.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Puts the priority in front of each line (sd-daemon(3)): journald keeps it, and has times of its own.
+/// Puts the priority in front of each line (sd-daemon(3)): journald stores it, and adds timestamps itself.
 pub struct Journald<F>(pub F);
 
 impl<S, N, F> FormatEvent<S, N> for Journald<F>
@@ -37,7 +37,7 @@ fn priority(level: Level) -> u8 {
     }
 }
 
-/// Whether stderr goes to journald: it tells its services the device and inode of their stderr.
+/// Whether stderr goes to journald, which tells its services the device and inode of their stderr.
 pub fn is_journal() -> bool {
     #[cfg(target_os = "linux")]
     {

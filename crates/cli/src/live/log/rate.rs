@@ -1,4 +1,4 @@
-//! A flood of events must not fill the disk, nor hide what other peers do.
+//! Limits the rate of logged events: a flood of events must not fill the disk, nor hide what other peers do.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,11 +7,11 @@ use std::time::Duration;
 use ropewalk_runtime::seal::PublicKey;
 use tokio::time::Instant;
 
-/// Events of one kind and peer that are logged at once.
+/// Events of one kind and peer that are logged without delay.
 const BURST: u32 = 50;
-/// Afterwards one more each such time.
+/// After these, one event per this interval.
 const INTERVAL: Duration = Duration::from_millis(200);
-/// Pairs of kind and peer that are counted apart. Further peers share one bucket per kind.
+/// Pairs of kind and peer that are counted separately. Further peers share one bucket per kind.
 const BUCKETS: usize = 1024;
 
 /// Token buckets per kind of event and peer.
@@ -28,11 +28,11 @@ struct Bucket {
 }
 
 impl RateLimit {
-    /// Whether an event may be logged now, with the number of those that were left out before it.
+    /// Whether an event may be logged now, with the number of events omitted before it.
     pub fn admit(&self, kind: &'static str, peer: Option<PublicKey>, now: Instant) -> Option<u64> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= BUCKETS {
-            // A full bucket that left nothing out says no more than a new one.
+            // A full bucket without omitted events is equivalent to a new one.
             buckets.retain(|_, bucket| {
                 bucket.refill(now);
                 bucket.tokens < BURST || bucket.suppressed > 0

@@ -25,7 +25,7 @@ pub fn figures(item: &str, material: Material<'_>) -> Result<Vec<Figure>, String
             item,
             "Figure 13: limits in steps of k packets",
             |rate, k| Ok(found(rate, k)?.throughput_bps * 1e-6),
-            "Promised throughput (Mbit/s)",
+            "Predicted throughput (Mbit/s)",
         )?]),
         "figure-14" => fourteen(item),
         _ => Ok(Vec::new()),
