@@ -22,7 +22,7 @@ fn wrong_input_is_refused_with_a_hint_and_leaves_nothing() {
         (&["run", FILE, "--seed", "-1"], &["--seed"]),
         (&["run", FILE, "--sed", "1"], &["--sed", "--se"]),
         (&["run", FILE, "--out", "x.xlsx"], &[".xlsx", ".parquet, .arrow, .feather, .csv"]),
-        (&["run", FILE, "--out", "x"], &["no ending", ".parquet"]),
+        (&["run", FILE, "--out", "x"], &["no extension", ".parquet"]),
         (&["run", FILE, "--report", "x.pdf"], &["x.pdf", ".html"]),
         (&["run", FILE, "--report", "no/where.html"], &["no/where.html", "directory"]),
         (&["run"], &["<SCENARIO>"]),

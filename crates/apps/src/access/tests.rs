@@ -64,7 +64,7 @@ fn an_error_names_its_line_its_value_and_what_is_valid() {
         ("[peer.files]\ndirectory = \"\"\n", 5, &["\"\""]),
         ("[peer.files]\ndirectory = \".\"\n", 5, &["\".\""]),
         ("[peer.files]\ndirectory = \"a/.ropewalk\"\n", 5, &["\"a/.ropewalk\""]),
-        ("[peer.files]\ndirectory = \"a\\\\b\"\n", 5, &["no directory"]),
+        ("[peer.files]\ndirectory = \"a\\\\b\"\n", 5, &["is not a directory"]),
         ("[peer.files]\ndirectory = \"a\\u001bb\"\n", 5, &["\\u{1b}"]),
         ("[peer.exit]\ntargets = [\"*.a:1\",\n \"10.0.0.0/33\"]\n", 6, &["`10.0.0.0/33`"]),
         ("[peer.exit]\ntargets = []\n", 5, &["empty"]),

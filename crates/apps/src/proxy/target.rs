@@ -226,10 +226,10 @@ mod tests {
         let long = format!("{}:80", "a".repeat(64));
         for (text, words) in [
             ("example.org", "HOST:PORT"),
-            ("example.org:0", "no port"),
-            ("example.org:65536", "no port"),
-            ("example.org:+80", "no port"),
-            ("example.org:", "no port"),
+            ("example.org:0", "is not a port"),
+            ("example.org:65536", "is not a port"),
+            ("example.org:+80", "is not a port"),
+            ("example.org:", "is not a port"),
             (":80", "neither"),
             ("a..b:80", "neither"),
             ("a b:80", "neither"),
