@@ -34,9 +34,9 @@ pub struct LivePath {
     /// From the receiver to the sender.
     pub down: RouteId,
     /// The path's own link towards the receiver.
-    pub wire_up: LinkId,
+    pub link_up: LinkId,
     /// The path's own link towards the sender.
-    pub wire_down: LinkId,
+    pub link_down: LinkId,
 }
 
 /// A feature of a scenario that an emulation does not support.
@@ -104,8 +104,8 @@ pub fn live_network<P: Clone + CrossPayload, H: Host<P>>(
     add_cross(&mut world, scenario, &links, &shared)?;
     let ways = up.into_iter().zip(down).zip(&links);
     let paths = ways.map(|((up, down), links)| {
-        let (wire_up, wire_down) = links.wire;
-        LivePath { up, down, wire_up, wire_down }
+        let (link_up, link_down) = links.wire;
+        LivePath { up, down, link_up, link_down }
     });
     let paths = paths.collect();
     Ok(LiveNetwork { world, sender, receiver, paths })

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ropewalk_base::PeerText;
 use ropewalk_runtime::endpoint::{
-    Association, ConnectError, Endpoint, PathNews, PathStats, PathStatus, Received, Target,
+    Association, ConnectError, Endpoint, PathEvent, PathStats, PathStatus, Received, Target,
 };
 use tokio::time::timeout;
 
@@ -79,8 +79,8 @@ impl FileLink {
     /// Waits until the peer restarts.
     async fn restarted(&self) {
         loop {
-            match self.association.path_news().await {
-                Some(PathNews::Restarted) => return,
+            match self.association.next_path_event().await {
+                Some(PathEvent::Restarted) => return,
                 Some(_) => {}
                 None => std::future::pending().await,
             }

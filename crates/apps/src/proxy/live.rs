@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ropewalk_runtime::endpoint::{
-    Association, Endpoint, Options, PathNews, PathStatus, Stats, Target, Transport,
+    Association, Endpoint, Options, PathEvent, PathStatus, Stats, Target, Transport,
 };
 use ropewalk_runtime::seal::PublicKey;
 use tokio::sync::watch;
@@ -132,10 +132,10 @@ impl Watched {
         let watched = association.clone();
         let (set_silent, silent) = watch::channel(false);
         let watcher = tokio::spawn(async move {
-            while let Some(news) = watched.path_news().await {
+            while let Some(news) = watched.next_path_event().await {
                 let text = match news {
-                    PathNews::Restarted => "the peer has restarted".to_owned(),
-                    PathNews::Changed(path, status) => {
+                    PathEvent::Restarted => "the peer has restarted".to_owned(),
+                    PathEvent::Changed(path, status) => {
                         format!("path {} is {}", path.index() + 1, status_words(status))
                     }
                 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use ropewalk_runtime::endpoint::{
-    Association as Native, CloseReason, Endpoint, PathNews, Received, SendError,
+    Association as Native, CloseReason, Endpoint, PathEvent, Received, SendError,
 };
 
 use super::home::NetRuntime;
@@ -28,7 +28,7 @@ pub(crate) struct Association {
 struct Held {
     native: Native,
     messages: Inbox<Received, End>,
-    news: Inbox<PathNews, End>,
+    news: Inbox<PathEvent, End>,
     /// Of the end that connected, the endpoint was opened for this one association.
     _endpoint: Option<Endpoint>,
 }
@@ -54,8 +54,8 @@ impl Held {
         Found::Items(messages)
     }
 
-    async fn more_news(&self) -> Found<PathNews, End> {
-        match self.native.path_news().await {
+    async fn more_news(&self) -> Found<PathEvent, End> {
+        match self.native.next_path_event().await {
             Some(news) => Found::Items(vec![news]),
             None => Found::End(self.native.ended().await),
         }
@@ -109,10 +109,10 @@ impl Association {
     fn take_news<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let Some(news) = self.held.news.take() else { return Ok(None) };
         let (what, path, status) = match news {
-            PathNews::Changed(path, status) => {
+            PathEvent::Changed(path, status) => {
                 ("changed", Some(path.index()), Some(stats::status(status)))
             }
-            PathNews::Restarted => ("restarted", None, None),
+            PathEvent::Restarted => ("restarted", None, None),
         };
         (what, path, status).into_pyobject(py).map(Some)
     }

@@ -17,7 +17,7 @@ pub enum Cipher {
 
 /// A set of ciphers, one byte on the wire. Unknown bits are ignored, for future ciphers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Offer(u8);
+pub(super) struct CipherOffer(u8);
 
 impl Cipher {
     /// All ciphers, in order of preference.
@@ -32,7 +32,7 @@ impl Cipher {
     }
 
     /// The cipher with that number, if it is in `offer`.
-    pub(super) fn chosen(number: u8, offer: Offer) -> Option<Self> {
+    pub(super) fn chosen(number: u8, offer: CipherOffer) -> Option<Self> {
         let cipher = Self::ALL.into_iter().find(|cipher| cipher.number() == number)?;
         offer.contains(cipher).then_some(cipher)
     }
@@ -54,7 +54,7 @@ impl fmt::Display for Cipher {
     }
 }
 
-impl Offer {
+impl CipherOffer {
     /// The ciphers that this machine runs well.
     pub(super) fn of_this_machine() -> Self {
         let chacha = Cipher::ChaCha20Poly1305.number();
@@ -108,14 +108,14 @@ mod tests {
     #[test]
     fn the_best_cipher_that_both_offer_is_taken() {
         let (aes, chacha) = (Cipher::Aes128Gcm, Cipher::ChaCha20Poly1305);
-        let both = Offer(3);
+        let both = CipherOffer(3);
         for (one, other, common) in [
             (both, both, Some(aes)),
-            (both, Offer::only(chacha), Some(chacha)),
-            (Offer::only(aes), both, Some(aes)),
-            (Offer::only(aes), Offer::only(chacha), None),
-            (Offer(0xff), both, Some(aes)),
-            (Offer(0xfc), both, None),
+            (both, CipherOffer::only(chacha), Some(chacha)),
+            (CipherOffer::only(aes), both, Some(aes)),
+            (CipherOffer::only(aes), CipherOffer::only(chacha), None),
+            (CipherOffer(0xff), both, Some(aes)),
+            (CipherOffer(0xfc), both, None),
         ] {
             assert_eq!(one.common(other), common, "{one:?} {other:?}");
         }
@@ -123,10 +123,10 @@ mod tests {
 
     #[test]
     fn a_cipher_that_was_not_offered_is_not_taken() {
-        assert_eq!(Cipher::chosen(1, Offer(3)), Some(Cipher::Aes128Gcm));
-        assert_eq!(Cipher::chosen(1, Offer::only(Cipher::ChaCha20Poly1305)), None);
+        assert_eq!(Cipher::chosen(1, CipherOffer(3)), Some(Cipher::Aes128Gcm));
+        assert_eq!(Cipher::chosen(1, CipherOffer::only(Cipher::ChaCha20Poly1305)), None);
         for number in [0, 3, 4, 255] {
-            assert_eq!(Cipher::chosen(number, Offer(0xff)), None, "{number}");
+            assert_eq!(Cipher::chosen(number, CipherOffer(0xff)), None, "{number}");
         }
     }
 }

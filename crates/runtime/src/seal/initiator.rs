@@ -10,12 +10,12 @@ use std::collections::VecDeque;
 use ropewalk_base::Time;
 use snow::HandshakeState;
 
-use super::cipher::{Cipher, Offer};
+use super::cipher::{Cipher, CipherOffer};
 use super::keys::{PublicKey, SecretKey};
 use super::mac::{Mac, MacKey};
 use super::noise;
 use super::psk::PresharedKey;
-use super::session::{Ends, Role, Session};
+use super::session::{Role, Session, SessionEnds};
 use super::timestamp::Timestamp;
 use super::wire::{
     CHOICE_LEN, FIRST_MIN, Kind, MAC_LEN, NOISE_FIRST_LEN, OFFER_LEN, PAYLOAD_MAX, PREFIX_LEN,
@@ -37,7 +37,7 @@ pub struct Initiator {
     psk: Option<PresharedKey>,
     mac_key: MacKey,
     session_id: u32,
-    offer: Offer,
+    offer: CipherOffer,
     payload: Vec<u8>,
     newest: Timestamp,
     attempt: Option<Attempt>,
@@ -131,7 +131,7 @@ impl Initiator {
             psk,
             mac_key: MacKey::of(&peer),
             session_id,
-            offer: Offer::of_this_machine(),
+            offer: CipherOffer::of_this_machine(),
             payload: payload.to_vec(),
             newest: now,
             attempt: None,
@@ -145,7 +145,7 @@ impl Initiator {
     ///
     /// # Errors
     /// [`HandshakeError::NoRandomness`].
-    pub fn again(&mut self, now: Timestamp) -> Result<Vec<u8>, HandshakeError> {
+    pub fn restart(&mut self, now: Timestamp) -> Result<Vec<u8>, HandshakeError> {
         let later = Timestamp::from_unix_nanos(self.newest.as_unix_nanos().saturating_add(1));
         self.attempt(now.max(later))
     }
@@ -251,19 +251,19 @@ impl Initiator {
             choice.as_slice().try_into().map_err(|_| HandshakeError::Forged)?;
         let [a, b, c, d, number] = choice;
         let cipher = Cipher::chosen(number, self.offer).ok_or(HandshakeError::Cipher(number))?;
-        let ends = Ends {
+        let ends = SessionEnds {
             role: Role::Initiator,
             id: self.session_id,
             peer_id: u32::from_be_bytes([a, b, c, d]),
             peer: self.peer,
         };
-        let agreed = noise::agreed(attempt.state);
-        Ok(Finish::Established(Box::new(Session::new(ends, cipher, &agreed, now))))
+        let secrets = noise::secrets(attempt.state);
+        Ok(Finish::Established(Box::new(Session::new(ends, cipher, &secrets, now))))
     }
 
     /// Simulates a machine with only these ciphers, from the next attempt on.
     #[cfg(test)]
-    pub(super) const fn set_offer(&mut self, offer: Offer) {
+    pub(super) const fn set_offer(&mut self, offer: CipherOffer) {
         self.offer = offer;
     }
 }

@@ -146,7 +146,7 @@ fn special_v6(ip: Ipv6Addr) -> Option<&'static str> {
 /// such a destination the system uses the destination itself as the source address, which a connected UDP socket
 /// shows without sending anything.
 fn is_own(ip: IpAddr) -> bool {
-    let listed = interfaces::look().is_ok_and(|all| all.iter().any(|it| it.ip == ip));
+    let listed = interfaces::list().is_ok_and(|all| all.iter().any(|it| it.ip == ip));
     listed || source_towards(ip) == Some(ip)
 }
 

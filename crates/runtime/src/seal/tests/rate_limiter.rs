@@ -14,7 +14,8 @@ fn somewhere(number: u32) -> SocketAddr {
 }
 
 #[test]
-fn a_flood_of_strangers_costs_no_state_and_no_diffie_hellman_above_the_allowance() {
+fn a_flood_of_unauthenticated_handshakes_costs_no_state_and_no_diffie_hellman_above_the_allowance()
+{
     let mut pair = Pair::new();
     let friend = pair.client.clone();
     let (mut retries, mut drops) = (0, 0);
@@ -28,7 +29,7 @@ fn a_flood_of_strangers_costs_no_state_and_no_diffie_hellman_above_the_allowance
                 assert!(retry.len() <= first.len());
                 retries += 1;
             }
-            Answer::Established(_) => panic!("a stranger got in"),
+            Answer::Established(_) => panic!("an unauthenticated peer got a session"),
         }
     }
     assert_eq!((drops, retries), (100, 400), "those within the allowance, and the others");

@@ -17,12 +17,12 @@ const LIFETIME: Duration = Duration::from_secs(10);
 
 /// Recent Replies, without their MACs, by a hash of the first message.
 #[derive(Default)]
-pub(super) struct Answered {
+pub(super) struct ReplyCache {
     replies: BTreeMap<Mac, (Time, Vec<u8>)>,
     order: VecDeque<Mac>,
 }
 
-impl Answered {
+impl ReplyCache {
     /// Stores the Reply to a first message that was not answered before.
     pub(super) fn insert(&mut self, now: Time, message: Mac, reply: Vec<u8>) {
         if self.order.len() == LIMIT
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn the_latest_replies_are_kept_for_a_while() {
-        let mut answered = Answered::default();
+        let mut answered = ReplyCache::default();
         let now = Time::from_secs(100);
         let name = |number: usize| (number as u128).to_be_bytes();
         for number in 0..=LIMIT {

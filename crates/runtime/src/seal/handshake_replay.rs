@@ -9,25 +9,25 @@ use super::timestamp::Timestamp;
 use super::token::TOKEN_LIFETIME;
 
 /// Most unlisted keys that are remembered at a time.
-pub(super) const STRANGERS_MAX: usize = 16_384;
+pub(super) const UNLISTED_KEYS_MAX: usize = 16_384;
 /// How often a full memory is searched for entries that may be removed.
 const SEARCH: Duration = Duration::from_secs(1);
 
 /// The first messages that are remembered.
-pub(super) struct Seen {
+pub(super) struct HandshakeReplay {
     newest: BTreeMap<PublicKey, (Timestamp, Time)>,
     /// Maximum number of keys, and when to search again for entries to remove. None if only listed keys are admitted.
     bound: Option<(usize, Time)>,
 }
 
-impl Seen {
+impl HandshakeReplay {
     /// For listed keys: their number is limited, and entries stay forever.
     pub(super) const fn of_listed() -> Self {
         Self { newest: BTreeMap::new(), bound: None }
     }
 
     /// For any key: at most `max` keys, each until its token has expired.
-    pub(super) const fn of_strangers(max: usize) -> Self {
+    pub(super) const fn of_unlisted(max: usize) -> Self {
         Self { newest: BTreeMap::new(), bound: Some((max, Time::ZERO)) }
     }
 
@@ -73,18 +73,18 @@ mod tests {
 
     #[test]
     fn only_a_newer_message_of_a_key_is_admitted() {
-        let mut seen = Seen::of_listed();
+        let mut replay = HandshakeReplay::of_listed();
         for (number, nanos, admitted) in
             [(1, 5, true), (1, 5, false), (1, 4, false), (2, 4, true), (1, 6, true), (1, 5, false)]
         {
             let sent = Timestamp::from_unix_nanos(nanos);
-            assert_eq!(seen.admits(Time::ZERO, key(number), sent), admitted, "{number} {nanos}");
+            assert_eq!(replay.admits(Time::ZERO, key(number), sent), admitted, "{number} {nanos}");
         }
     }
 
     #[test]
-    fn strangers_never_fill_more_than_their_room() {
-        let mut seen = Seen::of_strangers(3);
+    fn unlisted_keys_never_exceed_their_limit() {
+        let mut replay = HandshakeReplay::of_unlisted(3);
         let at = |seconds, number| (Time::from_secs(seconds), key(number));
         for (seconds, number, admitted) in [
             (100, 1, true),
@@ -98,8 +98,8 @@ mod tests {
         ] {
             let (now, key) = at(seconds, number);
             let sent = Timestamp::from_unix_nanos(1);
-            assert_eq!(seen.admits(now, key, sent), admitted, "{seconds} s, key {number}");
-            assert!(seen.len() <= 3);
+            assert_eq!(replay.admits(now, key, sent), admitted, "{seconds} s, key {number}");
+            assert!(replay.len() <= 3);
         }
     }
 }
