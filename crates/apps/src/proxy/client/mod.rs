@@ -3,24 +3,26 @@
 mod chunked;
 mod client_connection;
 mod credentials;
+mod exit_connection;
 mod http;
 mod pending;
 mod serve;
 mod socks5;
-mod uplink;
 
 use std::net::SocketAddr;
 
 /// The parsers for programs' requests, for the fuzz targets only: no part of the public interface.
 #[doc(hidden)]
 pub mod parsers {
-    pub use super::http::{Request, Way, parse as http};
+    pub use super::http::{Request, RequestForm, parse as http};
     pub use super::socks5::{greeting, password, request};
 }
 
 pub use self::credentials::{Credentials, NotCredentials};
-pub use self::serve::{Near, Service};
-pub use self::uplink::{Connector, ExitConnection, Patience, Reached};
+pub use self::exit_connection::{
+    ConnectTimeouts, Connector, EstablishedConnection, ExitConnection,
+};
+pub use self::serve::{ProxyClient, Service};
 use super::target::{Host, Target, TargetError};
 
 /// The protocol of a listening port.

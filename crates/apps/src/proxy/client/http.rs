@@ -31,12 +31,12 @@ pub struct Request {
     /// The target.
     pub target: Target,
     /// How to handle it.
-    pub way: Way,
+    pub form: RequestForm,
 }
 
 /// How to handle a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum RequestForm {
     /// Relay all further bytes in both directions.
     Tunnel,
     /// Send the head, then the body.
@@ -135,7 +135,10 @@ pub fn parse(
         if body_of(request.headers, version)? != Length::Bytes(0) {
             return Err(HttpError::Body);
         }
-        Request { target: Target::parse(path, None).map_err(HttpError::Target)?, way: Way::Tunnel }
+        Request {
+            target: Target::parse(path, None).map_err(HttpError::Target)?,
+            form: RequestForm::Tunnel,
+        }
     } else {
         plain(method, path, version, request.headers)?
     };
@@ -173,7 +176,7 @@ fn plain(
     }
     // The program's next request may be for another server, so it needs a new connection.
     head.extend(b"Connection: close\r\n\r\n");
-    Ok(Request { target, way: Way::Plain { head, body } })
+    Ok(Request { target, form: RequestForm::Plain { head, body } })
 }
 
 /// The values of a field.

@@ -12,7 +12,7 @@ fn connect_leads_to_its_authority_and_leaves_what_follows() {
     }
     let (request, length) = parsed(&format!("{text}\x16\x03")).unwrap().unwrap();
     assert_eq!(request.target.to_string(), "example.org:443");
-    assert_eq!((request.way, length), (Way::Tunnel, text.len()));
+    assert_eq!((request.form, length), (RequestForm::Tunnel, text.len()));
 }
 
 #[test]
@@ -46,7 +46,9 @@ fn a_request_with_an_absolute_uri_is_written_anew_for_its_server() {
     ] {
         let (request, _) = parsed(text).unwrap().unwrap();
         assert_eq!(request.target.to_string(), target);
-        let Way::Plain { head: written, body: length } = request.way else { panic!("{text}") };
+        let RequestForm::Plain { head: written, body: length } = request.form else {
+            panic!("{text}")
+        };
         assert_eq!((String::from_utf8(written).unwrap().as_str(), length), (head, body));
     }
 }
@@ -117,7 +119,7 @@ fn where_a_password_is_asked_for_nothing_goes_without_it() {
         let text = format!("GET http://a/ HTTP/1.1\r\n{field}\r\n");
         let result = parse(text.as_bytes(), Some(&credentials));
         assert_eq!(result.as_ref().err().map(HttpError::status), status, "{field}");
-        if let Ok(Some((Request { way: Way::Plain { head, .. }, .. }, _))) = result {
+        if let Ok(Some((Request { form: RequestForm::Plain { head, .. }, .. }, _))) = result {
             assert!(!String::from_utf8(head).unwrap().contains("YW5u"), "not for the server");
         }
     }

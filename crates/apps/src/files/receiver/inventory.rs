@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ropewalk_base::PeerText;
 use tokio::sync::mpsc::Sender;
 
-use super::inbox::{Found, Inbox};
-use super::ledger::{Ledger, State};
-use super::progress::Progress;
+use super::entry_states::{EntryState, EntryStates};
+use super::inbox::{ExistingEntry, Inbox};
+use super::sender_progress::SenderProgress;
 use crate::files::wire::{Entry, Frame};
 
 /// Most entries that one answer covers.
@@ -30,7 +30,7 @@ pub type Beginnings = Mutex<BTreeMap<u32, Beginning>>;
 
 /// Inputs and outputs of the thread.
 #[derive(Debug)]
-pub struct Survey {
+pub struct Inventory {
     /// The directory to examine.
     pub inbox: Arc<Inbox>,
     /// The sender's list.
@@ -38,25 +38,25 @@ pub struct Survey {
     /// Receives the beginnings.
     pub beginnings: Arc<Beginnings>,
     /// Records the answers.
-    pub ledger: Arc<Ledger>,
+    pub entry_states: Arc<EntryStates>,
     /// Records that this thread works for the sender.
-    pub progress: Arc<Progress>,
+    pub sender_progress: Arc<SenderProgress>,
 }
 
-impl Survey {
+impl Inventory {
     /// Answers all entries in order. Waits while the sender takes no answers. Returns early if the sender has gone.
     pub fn run(self, out: &Sender<Frame>) {
-        let mut runs = Runs { out, fresh: 0, made: 0 };
+        let mut runs = AnswerRuns { out, fresh: 0, made: 0 };
         for (place, entry) in (0..).zip(self.entries.iter()) {
-            let owed = self.progress.owe();
+            let task = self.sender_progress.begin_local_task();
             let answer = self.answer(place, entry);
-            drop(owed);
-            let told = match answer {
+            drop(task);
+            let sent = match answer {
                 Answer::Fresh => runs.fresh(),
                 Answer::Made => runs.made(),
-                Answer::Other(frame) => runs.tell(frame),
+                Answer::Other(frame) => runs.send(frame),
             };
-            if !told {
+            if !sent {
                 return;
             }
         }
@@ -64,35 +64,35 @@ impl Survey {
     }
 
     fn answer(&self, place: u32, entry: &Entry) -> Answer {
-        let offer = |state| self.ledger.advance(place, &[State::Listed], state);
-        match self.inbox.look(entry) {
-            Found::Nothing => {
-                offer(State::Fresh);
+        let advance = |state| self.entry_states.advance(place, &[EntryState::Listed], state);
+        match self.inbox.inspect(entry) {
+            ExistingEntry::Nothing => {
+                advance(EntryState::Fresh);
                 Answer::Fresh
             }
-            Found::Ready => {
-                offer(State::Made);
+            ExistingEntry::Ready => {
+                advance(EntryState::Made);
                 Answer::Made
             }
-            Found::Part(len, hasher) => {
+            ExistingEntry::Part(len, hasher) => {
                 let hash = hasher.finalize().into();
                 let mut beginnings = self.beginnings.lock().unwrap_or_else(PoisonError::into_inner);
                 if beginnings.len() >= PARTS {
-                    offer(State::Fresh);
+                    advance(EntryState::Fresh);
                     return Answer::Fresh;
                 }
                 beginnings.insert(place, Beginning { len, hasher });
-                offer(State::Partial);
+                advance(EntryState::Partial);
                 Answer::Other(Frame::Partial(len, hash))
             }
-            Found::Exists => {
-                offer(State::Exists);
+            ExistingEntry::Exists => {
+                advance(EntryState::Exists);
                 Answer::Other(Frame::Exists)
             }
-            Found::Obstacle(why) => {
+            ExistingEntry::Obstacle(why) => {
                 let why = PeerText::new(why);
-                self.ledger.fail(place, &entry.name, &why);
-                self.ledger.add_placed(entry.size());
+                self.entry_states.fail(place, &entry.name, &why);
+                self.entry_states.add_placed(entry.size());
                 Answer::Other(Frame::Refused(why))
             }
         }
@@ -106,26 +106,26 @@ enum Answer {
 }
 
 /// Joins equal answers.
-struct Runs<'a> {
+struct AnswerRuns<'a> {
     out: &'a Sender<Frame>,
     fresh: u32,
     made: u32,
 }
 
-impl Runs<'_> {
+impl AnswerRuns<'_> {
     fn fresh(&mut self) -> bool {
-        let told = (self.made == 0 && self.fresh < RUN) || self.flush();
+        let sent = (self.made == 0 && self.fresh < RUN) || self.flush();
         self.fresh += 1;
-        told && !self.out.is_closed()
+        sent && !self.out.is_closed()
     }
 
     fn made(&mut self) -> bool {
-        let told = (self.fresh == 0 && self.made < RUN) || self.flush();
+        let sent = (self.fresh == 0 && self.made < RUN) || self.flush();
         self.made += 1;
-        told && !self.out.is_closed()
+        sent && !self.out.is_closed()
     }
 
-    fn tell(&mut self, frame: Frame) -> bool {
+    fn send(&mut self, frame: Frame) -> bool {
         self.flush() && self.out.blocking_send(frame).is_ok()
     }
 

@@ -23,14 +23,14 @@ pub struct OutOfOrder;
 
 /// The messages that wait for a missing one.
 #[derive(Debug, Default)]
-pub struct Order {
+pub struct ReorderBuffer {
     next: u32,
     early: BTreeMap<u32, Bytes>,
     /// Bytes of the messages in `early`.
     bytes: usize,
 }
 
-impl Order {
+impl ReorderBuffer {
     /// Takes message `number`, which counts from 0 and wraps around. Appends all messages that are now in order.
     ///
     /// # Errors
@@ -82,32 +82,36 @@ mod tests {
         ) {
             let mut numbers: Vec<u32> = (0..places.len() as u32).map(|i| first.wrapping_add(i)).collect();
             numbers.sort_by_key(|n| places[n.wrapping_sub(first) as usize]);
-            let (mut order, mut out) = (Order { next: first, ..Order::default() }, Vec::new());
+            let (mut reorder_buffer, mut out) = (ReorderBuffer { next: first, ..ReorderBuffer::default() }, Vec::new());
             for number in numbers {
-                order.take(number, message(number), &mut out).unwrap();
+                reorder_buffer.take(number, message(number), &mut out).unwrap();
             }
             let expected: Vec<_> = (0..places.len() as u32).map(|i| message(first.wrapping_add(i))).collect();
             prop_assert_eq!(out, expected);
-            prop_assert_eq!((order.early.len(), order.bytes), (0, 0));
+            prop_assert_eq!((reorder_buffer.early.len(), reorder_buffer.bytes), (0, 0));
         }
     }
 
     #[test]
     fn what_no_honest_sender_sends_is_refused() {
         let mut out = Vec::new();
-        let mut order = Order::default();
-        assert_eq!(order.take(AHEAD_LIMIT, message(0), &mut out), Err(OutOfOrder), "too far");
-        let mut order = Order::default();
-        assert_eq!(order.take(u32::MAX, message(0), &mut out), Err(OutOfOrder), "behind");
-        let mut order = Order::default();
-        order.take(5, message(5), &mut out).unwrap();
-        assert_eq!(order.take(5, message(5), &mut out), Err(OutOfOrder), "twice");
-        let mut order = Order::default();
+        let mut reorder_buffer = ReorderBuffer::default();
+        assert_eq!(
+            reorder_buffer.take(AHEAD_LIMIT, message(0), &mut out),
+            Err(OutOfOrder),
+            "too far"
+        );
+        let mut reorder_buffer = ReorderBuffer::default();
+        assert_eq!(reorder_buffer.take(u32::MAX, message(0), &mut out), Err(OutOfOrder), "behind");
+        let mut reorder_buffer = ReorderBuffer::default();
+        reorder_buffer.take(5, message(5), &mut out).unwrap();
+        assert_eq!(reorder_buffer.take(5, message(5), &mut out), Err(OutOfOrder), "twice");
+        let mut reorder_buffer = ReorderBuffer::default();
         let large = Bytes::from(vec![0; BYTES_LIMIT / 4 - MESSAGE_COST]);
         for number in 1..=4 {
-            order.take(number, large.clone(), &mut out).unwrap();
+            reorder_buffer.take(number, large.clone(), &mut out).unwrap();
         }
-        assert_eq!(order.take(5, message(5), &mut out), Err(OutOfOrder), "too much");
+        assert_eq!(reorder_buffer.take(5, message(5), &mut out), Err(OutOfOrder), "too much");
         assert!(out.is_empty());
     }
 }

@@ -12,19 +12,19 @@ use tokio::time::timeout;
 use super::chunked::ChunkedBody;
 use super::client_connection::{Body, ClientConnection, Framing, RequestError};
 use super::credentials::Credentials;
-use super::http::{self, HttpError, Length, Request, Way};
+use super::exit_connection::ExitConnection;
+use super::http::{self, HttpError, Length, Request, RequestForm};
 use super::pending::Pending;
-use super::uplink::ExitConnection;
 use super::{ListenProtocol, socks5};
 use crate::mux::Stream;
 use crate::proxy::notice::{Notice, NoticeSink};
 use crate::proxy::quota::{FairQuota, Permit};
-use crate::proxy::reason::{Kind, Reason};
+use crate::proxy::reason::{Reason, ReasonKind};
 use crate::proxy::relay::{relay, tune};
 use crate::proxy::target::Target;
 
 /// How long a connection waits for a free place.
-const PLACE_TIMEOUT: Duration = Duration::from_secs(10);
+const SLOT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause after a failed accept, usually because too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -35,7 +35,7 @@ pub struct Service {
     /// The listening socket.
     pub listener: TcpListener,
     /// The protocol.
-    pub speaks: ListenProtocol,
+    pub protocol: ListenProtocol,
 }
 
 /// One source address may hold 8/9 of the places, because most near ends serve a single machine.
@@ -43,32 +43,32 @@ const SOURCE_WEIGHT: u64 = 8;
 
 /// State that all connections of a near end share.
 #[derive(Clone)]
-pub struct Near {
-    uplink: ExitConnection,
+pub struct ProxyClient {
+    exit_connection: ExitConnection,
     credentials: Option<Arc<Credentials>>,
     pending: Pending,
     /// Places for connections, by source address.
-    places: FairQuota<IpAddr>,
-    tell: NoticeSink,
+    slots: FairQuota<IpAddr>,
+    notify: NoticeSink,
 }
 
 /// A client with a complete request and a place.
 struct Admitted {
     request: Request,
-    _place: Permit<IpAddr>,
+    _slot: Permit<IpAddr>,
 }
 
-impl Near {
+impl ProxyClient {
     /// A near end with at most this number of open connections. Further ones wait for a while and are then refused.
     pub fn new(
-        uplink: ExitConnection,
+        exit_connection: ExitConnection,
         credentials: Option<Credentials>,
         most: usize,
-        tell: NoticeSink,
+        notify: NoticeSink,
     ) -> Self {
-        let places = FairQuota::new(most.max(1) as u64, SOURCE_WEIGHT);
+        let slots = FairQuota::new(most.max(1) as u64, SOURCE_WEIGHT);
         let credentials = credentials.map(Arc::new);
-        Self { uplink, credentials, pending: Pending::default(), places, tell }
+        Self { exit_connection, credentials, pending: Pending::default(), slots, notify }
     }
 
     /// Serves these ports. Never returns.
@@ -81,30 +81,30 @@ impl Near {
     }
 
     /// Accepts every connection at once: the table of pending clients limits their number.
-    async fn listen(self, Service { listener, speaks }: Service) {
-        let speaks = Arc::new(speaks);
+    async fn listen(self, Service { listener, protocol }: Service) {
+        let protocol = Arc::new(protocol);
         let mut tasks = JoinSet::new();
         loop {
             while tasks.try_join_next().is_some() {}
-            let Ok((socket, who)) = listener.accept().await else {
+            let Ok((socket, address)) = listener.accept().await else {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             };
             tune(&socket);
-            let pending = self.pending.enter(source(who.ip()));
-            let (near, speaks) = (self.clone(), speaks.clone());
+            let pending = self.pending.enter(source(address.ip()));
+            let (client_end, protocol) = (self.clone(), protocol.clone());
             tasks.spawn(async move {
                 let mut client = ClientConnection::new(socket);
                 let admitted = tokio::select! {
-                    admitted = near.admit(&mut client, who, &speaks) => admitted,
+                    admitted = client_end.admit(&mut client, address, &protocol) => admitted,
                     () = pending.displaced() => {
-                        near.bad_request(who, &RequestError::<HttpError>::Displaced)
+                        client_end.bad_request(address, &RequestError::<HttpError>::Displaced)
                     }
                 };
                 drop(pending);
                 if let Some(admitted) = admitted {
                     // The end that reset the connection knows the reason.
-                    let _ = near.carry(client, who, &speaks, admitted).await;
+                    let _ = client_end.relay_request(client, address, &protocol, admitted).await;
                 }
             });
         }
@@ -114,14 +114,14 @@ impl Near {
     async fn admit(
         &self,
         client: &mut ClientConnection,
-        who: SocketAddr,
-        speaks: &ListenProtocol,
+        address: SocketAddr,
+        protocol: &ListenProtocol,
     ) -> Option<Admitted> {
         let credentials = self.credentials.as_deref();
-        let request = match speaks {
+        let request = match protocol {
             ListenProtocol::Socks => match socks5::read_request(client, credentials).await {
-                Ok(target) => Request { target, way: Way::Tunnel },
-                Err(error) => return self.bad_request(who, &error),
+                Ok(target) => Request { target, form: RequestForm::Tunnel },
+                Err(error) => return self.bad_request(address, &error),
             },
             ListenProtocol::Http => {
                 let parse = |bytes: &[u8]| http::parse(bytes, credentials);
@@ -133,55 +133,57 @@ impl Near {
                             let answer = http::refusal(status, &error.to_string());
                             client.send_and_close(&answer).await;
                         }
-                        return self.bad_request(who, &error);
+                        return self.bad_request(address, &error);
                     }
                 }
             }
-            ListenProtocol::Forward(target) => Request { target: target.clone(), way: Way::Tunnel },
+            ListenProtocol::Forward(target) => {
+                Request { target: target.clone(), form: RequestForm::Tunnel }
+            }
         };
-        match timeout(PLACE_TIMEOUT, self.places.one(&source(who.ip()))).await {
-            Ok(place) => Some(Admitted { request, _place: place }),
+        match timeout(SLOT_TIMEOUT, self.slots.one(&source(address.ip()))).await {
+            Ok(place) => Some(Admitted { request, _slot: place }),
             Err(_) => {
-                let reason = Reason::new(Kind::Busy, "too many connections are open");
-                self.failed(who, &request.target, &reason);
-                refuse(client, speaks, &reason).await;
+                let reason = Reason::new(ReasonKind::Busy, "too many connections are open");
+                self.failed(address, &request.target, &reason);
+                refuse(client, protocol, &reason).await;
                 None
             }
         }
     }
 
     /// Opens a stream to the target, and relays bytes until both directions have ended.
-    async fn carry(
+    async fn relay_request(
         &self,
         mut client: ClientConnection,
-        who: SocketAddr,
-        speaks: &ListenProtocol,
-        Admitted { request: Request { target, way }, _place }: Admitted,
+        address: SocketAddr,
+        protocol: &ListenProtocol,
+        Admitted { request: Request { target, form }, _slot }: Admitted,
     ) -> io::Result<()> {
-        if matches!(speaks, ListenProtocol::Forward(_)) {
-            return match self.uplink.open(&target).await {
-                Ok(stream) => self.forward(client, stream, who, &target).await,
+        if matches!(protocol, ListenProtocol::Forward(_)) {
+            return match self.exit_connection.open(&target).await {
+                Ok(stream) => self.forward(client, stream, address, &target).await,
                 Err(reason) => {
-                    self.failed(who, &target, &reason);
+                    self.failed(address, &target, &reason);
                     Ok(())
                 }
             };
         }
-        let first = match &way {
-            Way::Tunnel => &[][..],
-            Way::Plain { head, .. } => head,
+        let first = match &form {
+            RequestForm::Tunnel => &[][..],
+            RequestForm::Plain { head, .. } => head,
         };
-        let stream = match self.open(who, &target, first).await {
+        let stream = match self.open(address, &target, first).await {
             Ok(stream) => stream,
             Err(reason) => {
-                refuse(&mut client, speaks, &reason).await;
+                refuse(&mut client, protocol, &reason).await;
                 return Ok(());
             }
         };
-        match (speaks, way) {
+        match (protocol, form) {
             (ListenProtocol::Socks, _) => socks5::succeed(&mut client).await?,
-            (_, Way::Tunnel) => client.send(http::CONNECTED).await?,
-            (_, Way::Plain { body, .. }) => client.set_body(match body {
+            (_, RequestForm::Tunnel) => client.send(http::CONNECTED).await?,
+            (_, RequestForm::Plain { body, .. }) => client.set_body(match body {
                 Length::Bytes(bytes) => Body::Length(bytes),
                 Length::Chunked => Body::Chunked(ChunkedBody::new()),
             }),
@@ -189,11 +191,16 @@ impl Near {
         relay(client, stream).await.map(|_| ())
     }
 
-    async fn open(&self, who: SocketAddr, target: &Target, first: &[u8]) -> Result<Stream, Reason> {
-        let opened = self.uplink.reach(target, first).await;
+    async fn open(
+        &self,
+        address: SocketAddr,
+        target: &Target,
+        first: &[u8],
+    ) -> Result<Stream, Reason> {
+        let opened = self.exit_connection.connect_to(target, first).await;
         match &opened {
-            Ok(_) => (self.tell)(Notice::Opened(who, target.clone())),
-            Err(reason) => self.failed(who, target, reason),
+            Ok(_) => (self.notify)(Notice::Opened(address, target.clone())),
+            Err(reason) => self.failed(address, target, reason),
         }
         opened
     }
@@ -203,33 +210,33 @@ impl Near {
         &self,
         client: ClientConnection,
         stream: Stream,
-        who: SocketAddr,
+        address: SocketAddr,
         target: &Target,
     ) -> io::Result<()> {
-        (self.tell)(Notice::Opened(who, target.clone()));
+        (self.notify)(Notice::Opened(address, target.clone()));
         let result = relay(client, stream).await;
         if let Err(error) = &result
             && error.kind() == io::ErrorKind::ConnectionRefused
         {
-            self.failed(who, target, &Reason::of_io(error));
+            self.failed(address, target, &Reason::of_io(error));
         }
         result.map(|_| ())
     }
 
-    fn failed(&self, who: SocketAddr, target: &Target, reason: &Reason) {
-        (self.tell)(Notice::Failed(who, target.clone(), reason.clone()));
+    fn failed(&self, address: SocketAddr, target: &Target, reason: &Reason) {
+        (self.notify)(Notice::Failed(address, target.clone(), reason.clone()));
     }
 
-    fn bad_request<T>(&self, who: SocketAddr, what: &dyn std::fmt::Display) -> Option<T> {
-        (self.tell)(Notice::BadRequest(who, what.to_string().into()));
+    fn bad_request<T>(&self, address: SocketAddr, what: &dyn std::fmt::Display) -> Option<T> {
+        (self.notify)(Notice::BadRequest(address, what.to_string().into()));
         None
     }
 }
 
 /// Sends a client the reason for a failure in its protocol. A client of a forwarded port only sees that its
 /// connection closes.
-async fn refuse(client: &mut ClientConnection, speaks: &ListenProtocol, reason: &Reason) {
-    match speaks {
+async fn refuse(client: &mut ClientConnection, protocol: &ListenProtocol, reason: &Reason) {
+    match protocol {
         ListenProtocol::Socks => socks5::fail(client, reason.kind.socks()).await,
         ListenProtocol::Http => {
             let answer = http::refusal(reason.kind.http(), &reason.to_string());

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 /// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrived {
+pub struct TransportMessage {
     /// The stream it arrived on.
     pub stream: u16,
     /// Its payload protocol identifier.
@@ -21,7 +21,7 @@ pub struct Arrived {
 
 /// The association has ended, for this reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CarrierEnded(pub PeerText);
+pub struct TransportEnded(pub PeerText);
 
 /// Transports messages in both directions, on numbered streams, in order on each stream.
 pub trait MessageTransport: Send + Sync + 'static {
@@ -32,13 +32,13 @@ pub trait MessageTransport: Send + Sync + 'static {
         stream: u16,
         ppid: u32,
         bytes: Bytes,
-    ) -> impl Future<Output = Result<(), CarrierEnded>> + Send;
+    ) -> impl Future<Output = Result<(), TransportEnded>> + Send;
 
     /// Waits for messages. Returns at least one.
     fn receive(
         &self,
-        into: &mut Vec<Arrived>,
-    ) -> impl Future<Output = Result<(), CarrierEnded>> + Send;
+        into: &mut Vec<TransportMessage>,
+    ) -> impl Future<Output = Result<(), TransportEnded>> + Send;
 
     /// Number of outbound streams.
     fn streams(&self) -> u16;
@@ -56,44 +56,44 @@ pub fn pair(
     message_size: usize,
     queue: usize,
 ) -> (impl MessageTransport, impl MessageTransport) {
-    let there = Arc::new(Way::new(queue));
-    let back = Arc::new(Way::new(queue));
-    let near = InMemory { out: there.clone(), into: back.clone(), streams, message_size };
-    let far = InMemory { out: back, into: there, streams, message_size };
-    (near, far)
+    let forth = Arc::new(MessageQueue::new(queue));
+    let back = Arc::new(MessageQueue::new(queue));
+    let first = MemoryTransport { out: forth.clone(), into: back.clone(), streams, message_size };
+    let second = MemoryTransport { out: back, into: forth, streams, message_size };
+    (first, second)
 }
 
-struct InMemory {
-    out: Arc<Way>,
-    into: Arc<Way>,
+struct MemoryTransport {
+    out: Arc<MessageQueue>,
+    into: Arc<MessageQueue>,
     streams: u16,
     message_size: usize,
 }
 
 /// One direction.
-struct Way {
-    inside: Mutex<Inside>,
+struct MessageQueue {
+    inner: Mutex<Inner>,
     limit: usize,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct Inside {
-    messages: VecDeque<Arrived>,
+struct Inner {
+    messages: VecDeque<TransportMessage>,
     ended: bool,
 }
 
-impl Way {
+impl MessageQueue {
     fn new(limit: usize) -> Self {
-        Self { inside: Mutex::default(), limit, changed: Notify::new() }
+        Self { inner: Mutex::default(), limit, changed: Notify::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until `attempt` returns a result.
-    async fn until<T>(&self, mut attempt: impl FnMut(&mut Inside) -> Option<T>) -> T {
+    async fn until<T>(&self, mut attempt: impl FnMut(&mut Inner) -> Option<T>) -> T {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
@@ -113,28 +113,28 @@ impl Way {
     }
 }
 
-impl MessageTransport for InMemory {
-    async fn send(&self, stream: u16, ppid: u32, bytes: Bytes) -> Result<(), CarrierEnded> {
-        let mut message = Some(Arrived { stream, ppid, bytes });
+impl MessageTransport for MemoryTransport {
+    async fn send(&self, stream: u16, ppid: u32, bytes: Bytes) -> Result<(), TransportEnded> {
+        let mut message = Some(TransportMessage { stream, ppid, bytes });
         let limit = self.out.limit;
-        let attempt = move |inside: &mut Inside| {
-            if inside.ended {
-                return Some(Err(CarrierEnded("it was ended".into())));
+        let attempt = move |inner: &mut Inner| {
+            if inner.ended {
+                return Some(Err(TransportEnded("it was ended".into())));
             }
-            (inside.messages.len() < limit).then(|| {
-                inside.messages.extend(message.take());
+            (inner.messages.len() < limit).then(|| {
+                inner.messages.extend(message.take());
                 Ok(())
             })
         };
         self.out.until(attempt).await
     }
 
-    async fn receive(&self, into: &mut Vec<Arrived>) -> Result<(), CarrierEnded> {
-        let attempt = |inside: &mut Inside| {
-            if inside.messages.is_empty() {
-                return inside.ended.then(|| Err(CarrierEnded("it was ended".into())));
+    async fn receive(&self, into: &mut Vec<TransportMessage>) -> Result<(), TransportEnded> {
+        let attempt = |inner: &mut Inner| {
+            if inner.messages.is_empty() {
+                return inner.ended.then(|| Err(TransportEnded("it was ended".into())));
             }
-            into.extend(inside.messages.drain(..));
+            into.extend(inner.messages.drain(..));
             Some(Ok(()))
         };
         self.into.until(attempt).await
@@ -154,7 +154,7 @@ impl MessageTransport for InMemory {
     }
 }
 
-impl Drop for InMemory {
+impl Drop for MemoryTransport {
     fn drop(&mut self) {
         self.abort();
     }

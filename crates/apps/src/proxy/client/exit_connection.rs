@@ -10,16 +10,16 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::mux::{Connection, OpenError, Stream};
 use crate::proxy::notice::{Notice, NoticeSink};
-use crate::proxy::reason::{Kind, Reason};
+use crate::proxy::reason::{Reason, ReasonKind};
 use crate::proxy::target::Target;
 
 /// An established connection to the exit.
 #[derive(Debug)]
-pub struct Reached {
+pub struct EstablishedConnection {
     /// The connection.
     pub connection: Connection,
     /// Description of its paths.
-    pub how: String,
+    pub description: String,
     /// Whether the exit is silent: it has recently answered on no path.
     pub silent: watch::Receiver<bool>,
 }
@@ -27,12 +27,12 @@ pub struct Reached {
 /// Opens connections to the exit.
 pub trait Connector: Send + 'static {
     /// Opens a connection, or returns why that failed.
-    fn connect(&mut self) -> impl Future<Output = Result<Reached, String>> + Send;
+    fn connect(&mut self) -> impl Future<Output = Result<EstablishedConnection, String>> + Send;
 }
 
 /// Time limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct ConnectTimeouts {
     /// Pause before the second attempt to connect to the exit (0.5 s); it doubles with each attempt.
     pub first_pause: Duration,
     /// Longest pause between attempts (15 s).
@@ -49,7 +49,7 @@ pub struct Patience {
     pub grace: Duration,
 }
 
-impl Default for Patience {
+impl Default for ConnectTimeouts {
     fn default() -> Self {
         Self {
             first_pause: Duration::from_millis(500),
@@ -67,41 +67,48 @@ impl Default for Patience {
 #[derive(Clone, Debug)]
 pub struct ExitConnection {
     current: watch::Receiver<Option<Arc<Connection>>>,
-    patience: Patience,
+    timeouts: ConnectTimeouts,
 }
 
 impl ExitConnection {
     /// Maintains a connection to the exit in a task, as long as a handle exists.
-    pub fn keep(connector: impl Connector, patience: Patience, tell: NoticeSink) -> Self {
-        let (set, current) = watch::channel(None);
-        tokio::spawn(keep(connector, patience, tell, set));
-        Self { current, patience }
+    pub fn maintain(
+        connector: impl Connector,
+        timeouts: ConnectTimeouts,
+        notify: NoticeSink,
+    ) -> Self {
+        let (publish, current) = watch::channel(None);
+        tokio::spawn(maintain(connector, timeouts, notify, publish));
+        Self { current, timeouts }
     }
 
     /// Opens a stream to the target without waiting for the answer: bytes may be written at once.
     ///
     /// # Errors
-    /// `Kind::NoExit`, or `Kind::Busy` if there are too many connections.
+    /// `ReasonKind::NoExit`, or `ReasonKind::Busy` if there are too many connections.
     pub async fn open(&self, target: &Target) -> Result<Stream, Reason> {
-        let until = Instant::now() + self.patience.wait;
+        let until = Instant::now() + self.timeouts.wait;
         let mut current = self.current.clone();
         loop {
             let connection = {
                 let there = timeout_at(until, current.wait_for(Option::is_some)).await;
-                let none =
-                    |_| Reason::new(Kind::NoExit, "there is no way to the exit at the moment");
-                there.map_err(none)?.map_err(|_| no_uplink())?.clone()
+                let none = |_| {
+                    Reason::new(ReasonKind::NoExit, "there is no way to the exit at the moment")
+                };
+                there.map_err(none)?.map_err(|_| connection_lost())?.clone()
             };
             let Some(connection) = connection else { continue };
             match timeout_at(until, connection.open(target.encode())).await {
-                Err(_) => return Err(Reason::new(Kind::Busy, "too many connections are open")),
+                Err(_) => {
+                    return Err(Reason::new(ReasonKind::Busy, "too many connections are open"));
+                }
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(OpenError::Refused(refusal))) => return Err(refusal.into()),
                 // The connection was lost just now.
                 Ok(Err(OpenError::Ended)) => {
                     let changed = timeout_at(until, current.changed()).await;
                     if !matches!(changed, Ok(Ok(()))) {
-                        return Err(no_uplink());
+                        return Err(connection_lost());
                     }
                 }
             }
@@ -113,19 +120,19 @@ impl ExitConnection {
     ///
     /// # Errors
     /// Why the connection failed.
-    pub async fn reach(&self, target: &Target, first: &[u8]) -> Result<Stream, Reason> {
-        let late = |_| Reason::new(Kind::TimedOut, "the exit does not answer");
+    pub async fn connect_to(&self, target: &Target, first: &[u8]) -> Result<Stream, Reason> {
+        let timed_out = |_| Reason::new(ReasonKind::TimedOut, "the exit does not answer");
         let attempts = async {
             loop {
-                let reached = self.try_to_reach(target, first).await;
+                let established = self.try_to_reach(target, first).await;
                 // The connection was lost meanwhile. A new one may be tried, because no bytes were sent yet.
-                let lost = matches!(&reached, Err(reason) if reason.kind == Kind::NoExit);
+                let lost = matches!(&established, Err(reason) if reason.kind == ReasonKind::NoExit);
                 if !lost || !first.is_empty() || self.current.borrow().is_none() {
-                    return reached;
+                    return established;
                 }
             }
         };
-        timeout(self.patience.answer, attempts).await.map_err(late)?
+        timeout(self.timeouts.answer, attempts).await.map_err(timed_out)?
     }
 
     async fn try_to_reach(&self, target: &Target, first: &[u8]) -> Result<Stream, Reason> {
@@ -138,114 +145,126 @@ impl ExitConnection {
     }
 }
 
-fn no_uplink() -> Reason {
-    Reason::new(Kind::NoExit, "the way to the exit was lost")
+fn connection_lost() -> Reason {
+    Reason::new(ReasonKind::NoExit, "the way to the exit was lost")
 }
 
-async fn keep(connector: impl Connector, patience: Patience, tell: NoticeSink, set: Setter) {
-    let mut keeper = Keeper { connector, patience, tell, pause: patience.first_pause };
+async fn maintain(
+    connector: impl Connector,
+    timeouts: ConnectTimeouts,
+    notify: NoticeSink,
+    publish: Publisher,
+) {
+    let mut reconnector = Reconnector { connector, timeouts, notify, pause: timeouts.first_pause };
     let mut next = None;
     loop {
-        let reached = match next.take() {
-            Some(reached) => reached,
+        let established = match next.take() {
+            Some(established) => established,
             None => tokio::select! {
-                reached = keeper.reach() => reached,
-                () = set.closed() => return,
+                established = reconnector.connect_to() => established,
+                () = publish.closed() => return,
             },
         };
-        (keeper.tell)(Notice::Connected(reached.how));
+        (reconnector.notify)(Notice::Connected(established.description));
         let since = Instant::now();
-        let connection = Arc::new(reached.connection);
-        set.send_replace(Some(connection.clone()));
-        let fate = tokio::select! {
-            fate = keeper.hold(&connection, reached.silent) => fate,
-            () = set.closed() => return,
+        let connection = Arc::new(established.connection);
+        publish.send_replace(Some(connection.clone()));
+        let end = tokio::select! {
+            end = reconnector.wait_for_end(&connection, established.silent) => end,
+            () = publish.closed() => return,
         };
-        match fate {
-            Fate::Ended(why) => {
-                set.send_replace(None);
-                (keeper.tell)(Notice::Lost(why.into()));
+        match end {
+            ConnectionEnd::Ended(why) => {
+                publish.send_replace(None);
+                (reconnector.notify)(Notice::Lost(why.into()));
                 // An exit that accepts and closes connections at once must not be contacted too often.
-                if since.elapsed() > patience.longest_pause {
-                    keeper.pause = patience.first_pause;
+                if since.elapsed() > timeouts.longest_pause {
+                    reconnector.pause = timeouts.first_pause;
                 } else {
-                    keeper.rest().await;
+                    reconnector.pause_before_retry().await;
                 }
             }
-            Fate::Forgotten(fresh) => {
-                (keeper.tell)(Notice::Lost("the exit was restarted".into()));
+            ConnectionEnd::StateLost(fresh) => {
+                (reconnector.notify)(Notice::Lost("the exit was restarted".into()));
                 next = Some(fresh);
             }
         }
     }
 }
 
-type Setter = watch::Sender<Option<Arc<Connection>>>;
+type Publisher = watch::Sender<Option<Arc<Connection>>>;
 
 /// What happened to a connection.
-enum Fate {
+enum ConnectionEnd {
     /// It has ended, for this reason.
     Ended(String),
     /// The exit has lost its state, but has accepted this new connection.
-    Forgotten(Reached),
+    StateLost(EstablishedConnection),
 }
 
-struct Keeper<C> {
+struct Reconnector<C> {
     connector: C,
-    patience: Patience,
-    tell: NoticeSink,
+    timeouts: ConnectTimeouts,
+    notify: NoticeSink,
     pause: Duration,
 }
 
-impl<C: Connector> Keeper<C> {
+impl<C: Connector> Reconnector<C> {
     /// Tries until a connection to the exit is established.
-    async fn reach(&mut self) -> Reached {
+    async fn connect_to(&mut self) -> EstablishedConnection {
         loop {
             match self.attempt().await {
-                Ok(reached) => return reached,
-                Err(why) => (self.tell)(Notice::NotConnected(why.into(), self.pause)),
+                Ok(established) => return established,
+                Err(why) => (self.notify)(Notice::NotConnected(why.into(), self.pause)),
             }
-            self.rest().await;
+            self.pause_before_retry().await;
         }
     }
 
-    async fn attempt(&mut self) -> Result<Reached, String> {
-        let most = self.patience.attempt;
-        let late = |_| format!("no answer within {} s", most.as_secs());
-        timeout(most, self.connector.connect()).await.map_err(late)?
+    async fn attempt(&mut self) -> Result<EstablishedConnection, String> {
+        let most = self.timeouts.attempt;
+        let timed_out = |_| format!("no answer within {} s", most.as_secs());
+        timeout(most, self.connector.connect()).await.map_err(timed_out)?
     }
 
     /// Pauses, longer each time.
-    async fn rest(&mut self) {
+    async fn pause_before_retry(&mut self) {
         let pause = self.pause;
-        self.pause = (pause * 2).min(self.patience.longest_pause);
+        self.pause = (pause * 2).min(self.timeouts.longest_pause);
         sleep(pause).await;
     }
 
     /// Waits until the connection has ended, or the exit has lost its state.
-    async fn hold(&mut self, connection: &Connection, silent: watch::Receiver<bool>) -> Fate {
+    async fn wait_for_end(
+        &mut self,
+        connection: &Connection,
+        silent: watch::Receiver<bool>,
+    ) -> ConnectionEnd {
         tokio::select! {
-            why = connection.ended() => Fate::Ended(why.to_string()),
-            fresh = self.forgotten(silent) => Fate::Forgotten(fresh),
+            why = connection.ended() => ConnectionEnd::Ended(why.to_string()),
+            fresh = self.wait_for_state_loss(silent) => ConnectionEnd::StateLost(fresh),
         }
     }
 
     /// Waits until a silent exit accepts a second connection while the first one stays silent. An association
     /// survives long outages of all its paths, and so do the connections in it. But an exit that was killed and
     /// restarted does not know the association and never answers on it.
-    async fn forgotten(&mut self, mut silent: watch::Receiver<bool>) -> Reached {
+    async fn wait_for_state_loss(
+        &mut self,
+        mut silent: watch::Receiver<bool>,
+    ) -> EstablishedConnection {
         loop {
             if silent.wait_for(|silent| *silent).await.is_err() {
                 return std::future::pending().await;
             }
-            let speaks = |wait: Duration, mut silent: watch::Receiver<bool>| async move {
+            let answers_within = |wait: Duration, mut silent: watch::Receiver<bool>| async move {
                 matches!(timeout(wait, silent.wait_for(|silent| !silent)).await, Ok(Ok(_)))
             };
-            if speaks(self.patience.doubt, silent.clone()).await {
+            if answers_within(self.timeouts.doubt, silent.clone()).await {
                 continue;
             }
             if let Ok(fresh) = self.attempt().await
-                && !speaks(self.patience.grace, silent.clone()).await
+                && !answers_within(self.timeouts.grace, silent.clone()).await
             {
                 return fresh;
             }

@@ -12,10 +12,10 @@ use ropewalk_runtime::endpoint::{
 };
 use tokio::time::timeout;
 
-use super::link::{Figures, Gone, Link, PathFigures};
-use super::order::{Order, OutOfOrder};
+use super::link::{AssociationEnded, Figures, Link, PathFigures};
 use super::peer::Peer;
 use super::receiver::Accept;
+use super::reordering::{OutOfOrder, ReorderBuffer};
 use super::sender::{Dial, DialError};
 
 /// The stream that carries all messages, in both directions.
@@ -24,7 +24,7 @@ const STREAM: u16 = 0;
 /// the sequence number of the unordered messages.
 const PPID: u32 = 0x5257_4649;
 /// Time to establish an association before a new attempt starts.
-const PATIENCE: Duration = Duration::from_secs(4);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// An association that carries files.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct FileLink {
     restarted: AtomicBool,
     /// Payload protocol identifier of the next message.
     next: AtomicU32,
-    order: Mutex<Order>,
+    reorder_buffer: Mutex<ReorderBuffer>,
 }
 
 impl FileLink {
@@ -46,15 +46,15 @@ impl FileLink {
             locals,
             restarted: AtomicBool::new(false),
             next: AtomicU32::new(PPID),
-            order: Mutex::default(),
+            reorder_buffer: Mutex::default(),
         }
     }
 
     /// Orders the received messages. Appends those that are in order to `into`.
     fn sort(&self, received: Vec<Received>, into: &mut Vec<Bytes>) -> Result<(), OutOfOrder> {
-        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reorder_buffer = self.reorder_buffer.lock().unwrap_or_else(PoisonError::into_inner);
         received.into_iter().try_for_each(|message| {
-            order.take(message.ppid.wrapping_sub(PPID), message.bytes, into)
+            reorder_buffer.take(message.ppid.wrapping_sub(PPID), message.bytes, into)
         })
     }
 
@@ -94,7 +94,7 @@ impl Figures for FileLink {
         stats.iter().flat_map(|stats| &stats.paths).map(|path| self.figures(path)).collect()
     }
 
-    fn hang_up(&self) {
+    fn abort(&self) {
         self.association.abort();
     }
 }
@@ -103,11 +103,11 @@ impl Link for FileLink {
     async fn send_all(
         &self,
         messages: &mut (dyn Iterator<Item = Bytes> + Send),
-    ) -> Result<(), Gone> {
+    ) -> Result<(), AssociationEnded> {
         let mut numbered =
             messages.map(|message| (self.next.fetch_add(1, Ordering::Relaxed), message));
         let sent = self.association.send_all_unordered(STREAM, &mut numbered).await;
-        sent.map_err(|error| Gone(error.to_string().into()))
+        sent.map_err(|error| AssociationEnded(error.to_string().into()))
     }
 
     async fn receive_all(&self, into: &mut Vec<Bytes>) {
@@ -138,11 +138,11 @@ impl Link for FileLink {
         self.association.message_size()
     }
 
-    async fn why_ended(&self) -> PeerText {
+    async fn end_reason(&self) -> PeerText {
         if self.restarted.load(Ordering::Relaxed) {
             return "the peer has been started again".into();
         }
-        match timeout(PATIENCE, self.association.ended()).await {
+        match timeout(HANDSHAKE_TIMEOUT, self.association.ended()).await {
             Ok(Some(reason)) => reason.to_string().into(),
             _ => "the association has ended".into(),
         }
@@ -156,24 +156,24 @@ impl Link for FileLink {
 
 /// Opens associations to one peer.
 #[derive(Clone, Debug)]
-pub struct Reach {
+pub struct FileConnector {
     /// The local endpoint.
     pub endpoint: Arc<Endpoint>,
     /// The peer.
     pub target: Target,
 }
 
-impl Dial for Reach {
+impl Dial for FileConnector {
     type Link = FileLink;
 
     async fn dial(&self) -> Result<FileLink, DialError> {
-        let passing = |error: &ConnectError| {
+        let is_transient = |error: &ConnectError| {
             matches!(error, ConnectError::Ended(_) | ConnectError::NoSession(_))
         };
-        match timeout(PATIENCE, self.endpoint.connect(&self.target)).await {
+        match timeout(HANDSHAKE_TIMEOUT, self.endpoint.connect(&self.target)).await {
             Ok(Ok(association)) => Ok(FileLink::new(association, &self.endpoint)),
             Ok(Err(error)) => {
-                Err(DialError { why: error.to_string().into(), lasting: !passing(&error) })
+                Err(DialError { why: error.to_string().into(), lasting: !is_transient(&error) })
             }
             Err(_) => Err(DialError { why: "it does not answer".into(), lasting: false }),
         }
@@ -182,12 +182,12 @@ impl Dial for Reach {
 
 /// Accepts the associations that peers open.
 #[derive(Clone, Debug)]
-pub struct Gate {
+pub struct FileListener {
     /// The local endpoint.
     pub endpoint: Arc<Endpoint>,
 }
 
-impl Accept for Gate {
+impl Accept for FileListener {
     type Link = FileLink;
 
     async fn accept(&self) -> Option<FileLink> {

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use ropewalk_apps::mux::{Event, Key, Limits, Message, Mux, Read, Refusal, Role, StreamError};
+use ropewalk_apps::mux::{
+    Event, Limits, Message, Mux, Read, Refusal, Role, StreamError, StreamKey,
+};
 
 /// Streams each way: few, so that numbers are used again and again.
 pub const STREAMS: u16 = 6;
@@ -23,7 +25,7 @@ pub const LIMITS: Limits = Limits {
 /// A stream as one of its users sees it.
 #[derive(Debug)]
 pub struct User {
-    pub key: Key,
+    pub key: StreamKey,
     /// Number of the stream in the world, which both users know it by.
     pub number: usize,
     pub finished: bool,
@@ -45,11 +47,11 @@ pub struct End {
     pub mux: Mux,
     pub users: Vec<User>,
     /// Messages to this end, by stream.
-    pub coming: BTreeMap<u16, VecDeque<(u32, Bytes)>>,
+    pub in_transit: BTreeMap<u16, VecDeque<(u32, Bytes)>>,
 }
 
 /// Both ends. A stream has two tracks: 0 from the opener, 1 to it.
-pub struct World {
+pub struct MuxPair {
     pub ends: [End; 2],
     pub tracks: Vec<[Track; 2]>,
     /// Which end opened it.
@@ -63,12 +65,12 @@ fn byte(number: usize, way: usize, position: u64) -> u8 {
     (number as u64 * 31 + way as u64 * 101 + position * 7 + position / 251) as u8
 }
 
-impl World {
+impl MuxPair {
     pub fn new() -> Self {
         let end = |role| End {
             mux: Mux::new(role, LIMITS, STREAMS),
             users: Vec::new(),
-            coming: BTreeMap::new(),
+            in_transit: BTreeMap::new(),
         };
         Self {
             ends: [end(Role::Connector), end(Role::Acceptor)],
@@ -100,20 +102,24 @@ impl World {
         if let Message::Data(data) | Message::Last(data) = &message {
             assert!(data.len() <= MOST);
         }
-        self.ends[1 - at].coming.entry(id).or_default().push_back(message.encode());
+        self.ends[1 - at].in_transit.entry(id).or_default().push_back(message.encode());
         true
     }
 
     /// One message arrives at this end, on one of the streams that have some.
     pub fn deliver(&mut self, at: usize, choice: usize) -> bool {
         let end = &mut self.ends[at];
-        let waiting: Vec<u16> =
-            end.coming.iter().filter(|(_, queue)| !queue.is_empty()).map(|(id, _)| *id).collect();
+        let waiting: Vec<u16> = end
+            .in_transit
+            .iter()
+            .filter(|(_, queue)| !queue.is_empty())
+            .map(|(id, _)| *id)
+            .collect();
         if waiting.is_empty() {
             return false;
         }
         let id = waiting[choice % waiting.len()];
-        let (ppid, bytes) = end.coming.get_mut(&id).unwrap().pop_front().unwrap();
+        let (ppid, bytes) = end.in_transit.get_mut(&id).unwrap().pop_front().unwrap();
         end.mux.handle(id, ppid, bytes).expect("both ends keep to the rules");
         while let Some(event) = end.mux.poll_event() {
             if let Event::Offered(key) = event {

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 
-use crate::files::broken::Broken;
+use crate::files::error::TransferError;
 use crate::files::wire::Frame;
 
 /// A sender that was silent for this time loses its place to a waiting one, which may be the same one after a
@@ -27,38 +27,38 @@ pub const ENTRY_UNITS: u64 = 256;
 
 /// Progress of one association, updated by the threads that serve it.
 #[derive(Debug)]
-pub struct Progress {
-    heard: Mutex<Instant>,
+pub struct SenderProgress {
+    last_received: Mutex<Instant>,
     /// Whether this end waits for its disk. Meanwhile the sender may be silent.
     disk: AtomicBool,
     units: AtomicU64,
     /// Number of tasks that this end currently performs for the sender.
-    owed: AtomicU64,
+    local_tasks: AtomicU64,
     /// Number of threads that wait because the sender takes no frames.
     blocked: AtomicU64,
     /// Why the attempt must end early.
-    end: Mutex<Option<Broken>>,
+    end: Mutex<Option<TransferError>>,
     ending: Notify,
 }
 
 /// A task that this end performs for the sender. It ends when this is dropped.
 #[derive(Debug)]
-pub struct Owed(Arc<Progress>);
+pub struct LocalTask(Arc<SenderProgress>);
 
-impl Drop for Owed {
+impl Drop for LocalTask {
     fn drop(&mut self) {
-        self.0.owed.fetch_sub(1, Ordering::Relaxed);
+        self.0.local_tasks.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Progress {
+impl SenderProgress {
     /// Progress of an association that starts now.
     pub fn new() -> Self {
         Self {
-            heard: Mutex::new(Instant::now()),
+            last_received: Mutex::new(Instant::now()),
             disk: AtomicBool::new(false),
             units: AtomicU64::new(0),
-            owed: AtomicU64::new(0),
+            local_tasks: AtomicU64::new(0),
             blocked: AtomicU64::new(0),
             end: Mutex::default(),
             ending: Notify::new(),
@@ -66,17 +66,17 @@ impl Progress {
     }
 
     /// How long nothing was received, although this end was ready to receive.
-    pub fn silent(&self) -> Duration {
+    pub fn silence(&self) -> Duration {
         if self.disk.load(Ordering::Relaxed) {
             return Duration::ZERO;
         }
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.last_received.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
     /// Records that something was received, and whether this end now waits for its disk.
-    pub fn beat(&self, disk: bool) {
+    pub fn on_received(&self, disk: bool) {
         self.disk.store(disk, Ordering::Relaxed);
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.last_received.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     /// Records progress in bytes or [`ENTRY_UNITS`].
@@ -85,38 +85,38 @@ impl Progress {
     }
 
     /// Starts a task for the sender, which ends when the result is dropped.
-    pub fn owe(self: &Arc<Self>) -> Owed {
-        self.owed.fetch_add(1, Ordering::Relaxed);
-        Owed(self.clone())
+    pub fn begin_local_task(self: &Arc<Self>) -> LocalTask {
+        self.local_tasks.fetch_add(1, Ordering::Relaxed);
+        LocalTask(self.clone())
     }
 
     /// Sends a frame. While the sender takes no frames, waiting for it does not count as work of this end.
-    pub fn tell(&self, out: &Sender<Frame>, frame: Frame) -> bool {
+    pub fn send_frame(&self, out: &Sender<Frame>, frame: Frame) -> bool {
         match out.try_send(frame) {
             Ok(()) => true,
             Err(TrySendError::Closed(_)) => false,
             Err(TrySendError::Full(frame)) => {
                 self.blocked.fetch_add(1, Ordering::Relaxed);
-                let told = out.blocking_send(frame).is_ok();
+                let sent = out.blocking_send(frame).is_ok();
                 self.blocked.fetch_sub(1, Ordering::Relaxed);
-                told
+                sent
             }
         }
     }
 
     /// Whether this end works for the sender, and does not wait for it.
     fn is_busy(&self) -> bool {
-        self.owed.load(Ordering::Relaxed) > 0 && self.blocked.load(Ordering::Relaxed) == 0
+        self.local_tasks.load(Ordering::Relaxed) > 0 && self.blocked.load(Ordering::Relaxed) == 0
     }
 
     /// Ends the attempt. The first reason counts.
-    pub fn end(&self, why: Broken) {
+    pub fn end(&self, why: TransferError) {
         self.end.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
         self.ending.notify_one();
     }
 
     /// Waits until the attempt must end.
-    pub async fn ended(&self) -> Broken {
+    pub async fn ended(&self) -> TransferError {
         loop {
             let ending = self.ending.notified();
             if let Some(why) = self.end.lock().unwrap_or_else(PoisonError::into_inner).clone() {
@@ -136,14 +136,14 @@ pub struct StallClock {
 
 impl StallClock {
     /// Starts the clock now.
-    pub fn start(progress: &Progress) -> Self {
-        Self { since: Instant::now(), units: progress.units.load(Ordering::Relaxed) }
+    pub fn start(sender_progress: &SenderProgress) -> Self {
+        Self { since: Instant::now(), units: sender_progress.units.load(Ordering::Relaxed) }
     }
 
     /// Whether there was too little progress for too long.
-    pub fn has_run_out(&mut self, progress: &Progress) -> bool {
-        let units = progress.units.load(Ordering::Relaxed);
-        if progress.is_busy() || units.saturating_sub(self.units) >= PROGRESS_UNITS {
+    pub fn has_expired(&mut self, sender_progress: &SenderProgress) -> bool {
+        let units = sender_progress.units.load(Ordering::Relaxed);
+        if sender_progress.is_busy() || units.saturating_sub(self.units) >= PROGRESS_UNITS {
             *self = Self { since: Instant::now(), units };
         }
         self.since.elapsed() >= PROGRESS_TIME
@@ -165,15 +165,15 @@ mod tests {
             (PROGRESS_UNITS / 20, false, false),
             (0, true, false),
         ] {
-            let progress = Arc::new(Progress::new());
-            let mut clock = StallClock::start(&progress);
-            let _owed = busy.then(|| progress.owe());
+            let sender_progress = Arc::new(SenderProgress::new());
+            let mut clock = StallClock::start(&sender_progress);
+            let _task = busy.then(|| sender_progress.begin_local_task());
             let mut ran_out = false;
             for _ in 0..300 {
                 advance(PROGRESS_TIME / 30).await;
-                progress.beat(false);
-                progress.add(step);
-                ran_out |= clock.has_run_out(&progress);
+                sender_progress.on_received(false);
+                sender_progress.add(step);
+                ran_out |= clock.has_expired(&sender_progress);
             }
             assert_eq!(ran_out, runs_out, "{step} units per step, busy: {busy}");
         }

@@ -8,9 +8,9 @@ use super::wire::WireError;
 
 /// Why an association's part of a transfer ended early.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Broken {
+pub enum TransferError {
     /// The association has ended.
-    Gone(PeerText),
+    AssociationEnded(PeerText),
     /// Nothing was received for this many seconds.
     Silent(u64),
     /// The peer has kept the association alive for this many seconds without progress of the transfer.
@@ -26,25 +26,28 @@ pub enum Broken {
     /// This end cannot continue this transfer; another transfer may succeed.
     Transfer(String),
     /// This end cannot continue any transfer.
-    Own(String),
+    Local(String),
 }
 
-impl Broken {
+impl TransferError {
     /// Whether a new association may succeed.
     pub const fn may_pass(&self) -> bool {
-        matches!(self, Self::Gone(_) | Self::Silent(_))
+        matches!(self, Self::AssociationEnded(_) | Self::Silent(_))
     }
 
     /// Whether the peer can and should be sent the reason. A peer that has stalled may try again at once.
-    pub const fn can_be_told(&self) -> bool {
-        !matches!(self, Self::Gone(_) | Self::Silent(_) | Self::Stalled(_) | Self::Peer(_))
+    pub const fn is_reportable(&self) -> bool {
+        !matches!(
+            self,
+            Self::AssociationEnded(_) | Self::Silent(_) | Self::Stalled(_) | Self::Peer(_)
+        )
     }
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for TransferError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone(why) => why.fmt(f),
+            Self::AssociationEnded(why) => why.fmt(f),
             Self::Silent(seconds) => write!(f, "nothing was heard for {seconds} s"),
             Self::Stalled(seconds) => {
                 write!(f, "no progress for {seconds} s, although the other side is alive")
@@ -52,14 +55,14 @@ impl fmt::Display for Broken {
             Self::Wire(error) => error.fmt(f),
             Self::Violation(what) => write!(f, "the other side breaks the protocol: {what}"),
             Self::Peer(why) => write!(f, "the other side gave up: {why}"),
-            Self::Refused(why) | Self::Transfer(why) | Self::Own(why) => f.write_str(why),
+            Self::Refused(why) | Self::Transfer(why) | Self::Local(why) => f.write_str(why),
         }
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for TransferError {}
 
-impl From<WireError> for Broken {
+impl From<WireError> for TransferError {
     fn from(error: WireError) -> Self {
         Self::Wire(error)
     }

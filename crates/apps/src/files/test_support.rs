@@ -9,13 +9,13 @@ use bytes::Bytes;
 use ropewalk_base::PeerText;
 use tokio::sync::{Mutex, mpsc, watch};
 
-use super::link::{Figures, Gone, Link, PathFigures};
+use super::link::{AssociationEnded, Figures, Link, PathFigures};
 use super::peer::Peer;
 
 /// A temporary directory, which is removed when this is dropped.
-pub struct Room(PathBuf);
+pub struct TempDir(PathBuf);
 
-impl Room {
+impl TempDir {
     pub fn new(name: &str) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -41,7 +41,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for TempDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -93,8 +93,8 @@ pub fn pair(size: usize, cut_after: Option<u64>) -> (MemoryLink, MemoryLink) {
     (end(a_out, a_in), end(b_out, b_in))
 }
 
-fn gone() -> Gone {
-    Gone("cut".into())
+fn gone() -> AssociationEnded {
+    AssociationEnded("cut".into())
 }
 
 impl Figures for MemoryLink {
@@ -102,7 +102,7 @@ impl Figures for MemoryLink {
         Vec::new()
     }
 
-    fn hang_up(&self) {
+    fn abort(&self) {
         self.cut.send_replace(true);
     }
 }
@@ -111,13 +111,13 @@ impl Link for MemoryLink {
     async fn send_all(
         &self,
         messages: &mut (dyn Iterator<Item = Bytes> + Send),
-    ) -> Result<(), Gone> {
+    ) -> Result<(), AssociationEnded> {
         let out = self.out.lock().expect("unharmed").clone().ok_or_else(gone)?;
         for message in messages {
             assert!((1..=self.size).contains(&message.len()), "{}", message.len());
             let len = message.len() as i64;
             if self.left.fetch_sub(len, Ordering::SeqCst) < len {
-                self.hang_up();
+                self.abort();
             }
             let mut cut = self.cut.subscribe();
             tokio::select! {
@@ -147,7 +147,7 @@ impl Link for MemoryLink {
         self.size
     }
 
-    async fn why_ended(&self) -> PeerText {
+    async fn end_reason(&self) -> PeerText {
         "cut".into()
     }
 

@@ -7,7 +7,7 @@
 //!              |                        Check --> Comparing --> Same        |
 //!              |                            ^         \--> Fresh (Differs)  |
 //!              +-----------------------------------> Failed <---------------+
-//!   and whatever is not final when the sender says Over: NotSent
+//!   and whatever is not final when the sender says EndOfTransfer: NotSent
 //! ```
 //!
 //! A change is only made from a state that allows it. So no order of messages makes a file count twice, or count
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ropewalk_base::PeerText;
 
 use crate::files::names::Name;
-use crate::files::watch::{News, Watch};
+use crate::files::watch::{TransferEvent, TransferStatus};
 use crate::files::wire::Entry;
 
 /// Most failures that are stored with their names; all are counted.
@@ -27,7 +27,7 @@ const NOT_MENTIONED: &str = "the sender ended without sending it";
 
 /// State of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
+pub enum EntryState {
     /// The sender has listed it.
     Listed,
     /// Answered: nothing exists here.
@@ -54,7 +54,7 @@ pub enum State {
     NotSent,
 }
 
-impl State {
+impl EntryState {
     const fn is_final(self) -> bool {
         matches!(self, Self::Received | Self::Same | Self::Made | Self::Failed | Self::NotSent)
     }
@@ -75,14 +75,14 @@ pub struct Counts {
 
 /// The states of all entries.
 #[derive(Debug)]
-pub struct Ledger {
-    watch: Arc<Watch>,
-    inside: Mutex<Inside>,
+pub struct EntryStates {
+    watch: Arc<TransferStatus>,
+    inner: Mutex<Inner>,
 }
 
 #[derive(Debug, Default)]
-struct Inside {
-    states: Vec<State>,
+struct Inner {
+    states: Vec<EntryState>,
     counts: Counts,
     /// Bytes in their place, including those of entries that failed.
     placed: u64,
@@ -91,77 +91,77 @@ struct Inside {
     failures: Vec<(PeerText, PeerText)>,
 }
 
-impl Ledger {
+impl EntryStates {
     /// A ledger without entries.
-    pub fn new(watch: Arc<Watch>) -> Self {
-        Self { watch, inside: Mutex::default() }
+    pub fn new(watch: Arc<TransferStatus>) -> Self {
+        Self { watch, inner: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Enters a complete list of so many entries.
     pub fn list(&self, entries: usize) {
-        self.lock().states = vec![State::Listed; entries];
+        self.lock().states = vec![EntryState::Listed; entries];
     }
 
     /// The state of an entry; none if it does not exist.
-    pub fn state(&self, place: u32) -> Option<State> {
+    pub fn state(&self, place: u32) -> Option<EntryState> {
         self.lock().states.get(place as usize).copied()
     }
 
     /// Changes the state of an entry, if it is in one of the states `from`. Returns whether it was.
-    pub fn advance(&self, place: u32, from: &[State], to: State) -> bool {
-        let mut inside = self.lock();
-        let Some(state) = inside.states.get_mut(place as usize) else { return false };
+    pub fn advance(&self, place: u32, from: &[EntryState], to: EntryState) -> bool {
+        let mut inner = self.lock();
+        let Some(state) = inner.states.get_mut(place as usize) else { return false };
         if !from.contains(state) {
             return false;
         }
         assert!(!state.is_final(), "a final state is left only by failing");
         *state = to;
         match to {
-            State::Received => inside.counts.received += 1,
-            State::Same => inside.counts.same += 1,
+            EntryState::Received => inner.counts.received += 1,
+            EntryState::Same => inner.counts.same += 1,
             _ => return true,
         }
-        self.watch.set_files_done(u64::from(inside.counts.received + inside.counts.same));
+        self.watch.set_files_done(u64::from(inner.counts.received + inner.counts.same));
         true
     }
 
     /// The entry has failed at this end. Returns false if that was known.
     pub fn fail(&self, place: u32, name: &Name, why: &PeerText) -> bool {
-        self.end(place, name, why, State::Failed)
+        self.end(place, name, why, EntryState::Failed)
     }
 
     /// The sender does not send the entry, or not completely. Returns false if its state was final.
     pub fn not_sent(&self, place: u32, name: &Name, why: &PeerText) -> bool {
-        let is_final = self.state(place).is_none_or(State::is_final);
-        !is_final && self.end(place, name, why, State::NotSent)
+        let is_final = self.state(place).is_none_or(EntryState::is_final);
+        !is_final && self.end(place, name, why, EntryState::NotSent)
     }
 
-    fn end(&self, place: u32, name: &Name, why: &PeerText, to: State) -> bool {
-        let mut inside = self.lock();
-        let Some(state) = inside.states.get_mut(place as usize) else { return false };
+    fn end(&self, place: u32, name: &Name, why: &PeerText, to: EntryState) -> bool {
+        let mut inner = self.lock();
+        let Some(state) = inner.states.get_mut(place as usize) else { return false };
         match std::mem::replace(state, to) {
-            before @ (State::Failed | State::NotSent) => {
+            before @ (EntryState::Failed | EntryState::NotSent) => {
                 *state = before;
                 return false;
             }
-            State::Received => inside.counts.received -= 1,
-            State::Same => inside.counts.same -= 1,
+            EntryState::Received => inner.counts.received -= 1,
+            EntryState::Same => inner.counts.same -= 1,
             _ => {}
         }
         match to {
-            State::NotSent => inside.counts.not_sent += 1,
-            _ => inside.counts.failed += 1,
+            EntryState::NotSent => inner.counts.not_sent += 1,
+            _ => inner.counts.failed += 1,
         }
         let name = PeerText::new(name.to_string());
         // A sender can list a million entries that fail: they are counted, but must not fill the log.
-        if inside.failures.len() < NAMED_FAILURES {
-            inside.failures.push((name.clone(), why.clone()));
-            drop(inside);
-            self.watch.tell(News::Failed(name, why.clone()));
+        if inner.failures.len() < NAMED_FAILURES {
+            inner.failures.push((name.clone(), why.clone()));
+            drop(inner);
+            self.watch.tell(TransferEvent::Failed(name, why.clone()));
         }
         true
     }
@@ -175,21 +175,21 @@ impl Ledger {
 
     /// Counts bytes that are in their place, or belong to failed entries.
     pub fn add_placed(&self, bytes: u64) {
-        let mut inside = self.lock();
-        inside.placed = inside.placed.saturating_add(bytes);
+        let mut inner = self.lock();
+        inner.placed = inner.placed.saturating_add(bytes);
         self.watch.add_placed(bytes);
     }
 
     /// Counts bytes of existing files that were read.
     pub fn add_read(&self, bytes: u64) {
-        let mut inside = self.lock();
-        inside.read = inside.read.saturating_add(bytes);
+        let mut inner = self.lock();
+        inner.read = inner.read.saturating_add(bytes);
     }
 
     /// Bytes in their place, and bytes of existing files that were read.
     pub fn bytes(&self) -> (u64, u64) {
-        let inside = self.lock();
-        (inside.placed, inside.read)
+        let inner = self.lock();
+        (inner.placed, inner.read)
     }
 
     /// Number of entries by their final state.

@@ -1,4 +1,4 @@
-//! The near end.
+//! The client end of the proxy.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use clap::Args;
 use ropewalk_apps::mux::Limits;
-use ropewalk_apps::proxy::live::{Live, LiveConnector};
-use ropewalk_apps::proxy::near::{
-    Credentials, ExitConnection, ListenProtocol, Near, Patience, Service, parse_forward,
-    parse_listen,
+use ropewalk_apps::proxy::client::{
+    ConnectTimeouts, Credentials, ExitConnection, ListenProtocol, ProxyClient, Service,
+    parse_forward, parse_listen,
 };
+use ropewalk_apps::proxy::live::{Live, LiveConnector};
 use ropewalk_apps::proxy::{Notice, NoticeSink, Target as Destination};
 use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
 use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
@@ -23,7 +23,7 @@ use crate::live::{identity, locals, refused, remotes};
 
 /// Arguments of `proxy`.
 #[derive(Clone, Debug, Args)]
-pub struct NearArgs {
+pub struct ClientArgs {
     /// Addresses of the exit, one per path
     #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', required = true)]
     to: Vec<String>,
@@ -59,23 +59,24 @@ pub struct NearArgs {
 }
 
 /// Serves until it is interrupted.
-pub async fn run(args: &NearArgs, console: Console) -> Result<(), Failure> {
+pub async fn run(args: &ClientArgs, console: Console) -> Result<(), Failure> {
     let credentials = args.credentials.as_deref().map(credentials).transpose()?;
     let services = services(args, credentials.is_some())?;
     let live = live(args, console)?;
     let mut bound = Vec::with_capacity(services.len());
-    for (address, speaks) in services {
-        bound.push(bind(address, speaks, console).await?);
+    for (address, protocol) in services {
+        bound.push(bind(address, protocol, console).await?);
     }
-    let tell = teller(console, args.common.verbose);
-    let connector = LiveConnector { live, tell: tell.clone() };
-    let uplink = ExitConnection::keep(connector, Patience::default(), tell.clone());
-    Near::new(uplink, credentials, args.connections, tell).serve(bound).await;
+    let notify = notice_sink(console, args.common.verbose);
+    let connector = LiveConnector { live, notify: notify.clone() };
+    let exit_connection =
+        ExitConnection::maintain(connector, ConnectTimeouts::default(), notify.clone());
+    ProxyClient::new(exit_connection, credentials, args.connections, notify).serve(bound).await;
     Ok(())
 }
 
 /// Shows what happens.
-fn teller(console: Console, verbose: bool) -> NoticeSink {
+fn notice_sink(console: Console, verbose: bool) -> NoticeSink {
     Arc::new(move |notice: Notice| {
         if verbose || !notice.is_detail() {
             console.note(notice);
@@ -84,7 +85,7 @@ fn teller(console: Console, verbose: bool) -> NoticeSink {
 }
 
 /// How to reach the exit.
-fn live(args: &NearArgs, console: Console) -> Result<Live, Failure> {
+fn live(args: &ClientArgs, console: Console) -> Result<Live, Failure> {
     let exit = args.peer.ok_or_else(|| {
         Failure::input(
             "--peer is missing: whom do you want to reach?",
@@ -120,7 +121,10 @@ fn credentials(path: &Path) -> Result<Credentials, Failure> {
 }
 
 /// What is spoken where.
-fn services(args: &NearArgs, guarded: bool) -> Result<Vec<(SocketAddr, ListenProtocol)>, Failure> {
+fn services(
+    args: &ClientArgs,
+    guarded: bool,
+) -> Result<Vec<(SocketAddr, ListenProtocol)>, Failure> {
     let socks = args.socks.iter().map(|at| (*at, ListenProtocol::Socks));
     let http = args.http.iter().map(|at| (*at, ListenProtocol::Http));
     let forward = args.forward.iter().map(|(at, to)| (*at, ListenProtocol::Forward(to.clone())));
@@ -131,9 +135,9 @@ fn services(args: &NearArgs, guarded: bool) -> Result<Vec<(SocketAddr, ListenPro
             "give --socks 1080, --http 8080 or --forward 8080=example.org:80",
         ));
     }
-    for (at, speaks) in &all {
-        let asks = guarded && !matches!(speaks, ListenProtocol::Forward(_));
-        if !at.ip().is_loopback() && !asks && !args.open {
+    for (at, protocol) in &all {
+        let requires_password = guarded && !matches!(protocol, ListenProtocol::Forward(_));
+        if !at.ip().is_loopback() && !requires_password && !args.open {
             return Err(Failure::input(
                 format!("{at} can be reached by other machines, which could all use the exit"),
                 "ask for a password with --credentials FILE (not for --forward), or let everybody in with --open",
@@ -145,7 +149,7 @@ fn services(args: &NearArgs, guarded: bool) -> Result<Vec<(SocketAddr, ListenPro
 
 async fn bind(
     at: SocketAddr,
-    speaks: ListenProtocol,
+    protocol: ListenProtocol,
     console: Console,
 ) -> Result<Service, Failure> {
     let listener = TcpListener::bind(at).await.map_err(|error| {
@@ -155,10 +159,10 @@ async fn bind(
         )
     })?;
     let at = listener.local_addr().unwrap_or(at);
-    match &speaks {
+    match &protocol {
         ListenProtocol::Socks => console.note(format_args!("SOCKS 5 at {at}")),
         ListenProtocol::Http => console.note(format_args!("HTTP proxy at {at}")),
         ListenProtocol::Forward(to) => console.note(format_args!("{at} leads to {to}")),
     }
-    Ok(Service { listener, speaks })
+    Ok(Service { listener, protocol })
 }

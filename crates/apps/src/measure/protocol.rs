@@ -18,7 +18,7 @@ pub enum Direction {
 
 /// What to measure.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Plan {
+pub struct MeasurementPlan {
     /// Which end sends bulk data.
     pub direction: Direction,
     /// Whether bulk data is delivered in order, like TCP's stream of bytes. Otherwise each message is delivered as it
@@ -47,7 +47,7 @@ pub struct Figures {
     pub cpu_s: f64,
 }
 
-impl Plan {
+impl MeasurementPlan {
     /// How long bulk data is sent.
     pub fn time(&self) -> Duration {
         Duration::from_secs_f64(self.warmup_s + self.seconds)
@@ -124,18 +124,22 @@ mod tests {
     fn words_come_back_and_nonsense_is_refused() {
         let directions = [Direction::Up, Direction::Down];
         for (direction, in_order) in directions.into_iter().flat_map(|d| [(d, false), (d, true)]) {
-            let plan = Plan { direction, in_order, warmup_s: 0.5, seconds: 10.0 };
-            assert_eq!(Plan::decode(&plan.encode()), Some(plan));
+            let plan = MeasurementPlan { direction, in_order, warmup_s: 0.5, seconds: 10.0 };
+            assert_eq!(MeasurementPlan::decode(&plan.encode()), Some(plan));
         }
         let figures = Figures { bytes: 7, seconds: 1.5, max_held_bytes: 9, ..Figures::default() };
         assert_eq!(Figures::decode(&figures.encode()), Some(figures));
-        let endless =
-            Plan { direction: Direction::Up, in_order: false, warmup_s: 0.0, seconds: 1e9 };
-        let not_a_number = Plan { seconds: f64::NAN, ..endless };
+        let endless = MeasurementPlan {
+            direction: Direction::Up,
+            in_order: false,
+            warmup_s: 0.0,
+            seconds: 1e9,
+        };
+        let not_a_number = MeasurementPlan { seconds: f64::NAN, ..endless };
         for nonsense in
             [&endless.encode()[..], &not_a_number.encode(), &[], &[2], &[3, 0, 0], &[2, 4]]
         {
-            assert_eq!(Plan::decode(nonsense), None, "{nonsense:?}");
+            assert_eq!(MeasurementPlan::decode(nonsense), None, "{nonsense:?}");
         }
         assert_eq!(Figures::decode(&[2, 0, 0]), None);
         assert_eq!(Figures::decode(&[1; 49]), None, "another version");

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ropewalk_apps::mux::{Connection, Limits, Role, pair};
-use ropewalk_apps::proxy::exit::{Client, Exit, ExitLimits, Policy, Resolver};
-use ropewalk_apps::proxy::near::{
-    Connector, Credentials, ExitConnection, ListenProtocol, Near, Patience, Reached, Service,
+use ropewalk_apps::proxy::client::{
+    ConnectTimeouts, Connector, Credentials, EstablishedConnection, ExitConnection, ListenProtocol,
+    ProxyClient, Service,
 };
+use ropewalk_apps::proxy::exit::{Client, Exit, ExitLimits, Policy, Resolver};
 use ropewalk_apps::proxy::{Notice, NoticeSink, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -16,17 +17,17 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// What was told, in order.
-pub type Told = Arc<Mutex<Vec<Notice>>>;
+pub type NoticeLog = Arc<Mutex<Vec<Notice>>>;
 
-pub fn teller() -> (NoticeSink, Told) {
-    let told = Told::default();
-    let all = told.clone();
-    (Arc::new(move |notice| all.lock().unwrap().push(notice)), told)
+pub fn notice_log() -> (NoticeSink, NoticeLog) {
+    let notices = NoticeLog::default();
+    let all = notices.clone();
+    (Arc::new(move |notice| all.lock().unwrap().push(notice)), notices)
 }
 
 /// Serves near ends over pairs of queues; `up` says whether it can be reached.
 #[derive(Clone)]
-pub struct InMemory {
+pub struct MemoryConnector {
     pub exit: Exit,
     pub up: Arc<Mutex<bool>>,
     /// The exit's side of the newest connection.
@@ -35,7 +36,7 @@ pub struct InMemory {
     set_silent: Arc<watch::Sender<bool>>,
 }
 
-impl InMemory {
+impl MemoryConnector {
     /// The paths fall silent, or are heard again.
     pub fn set_silent(&self, silent: bool) {
         self.set_silent.send_replace(silent);
@@ -49,8 +50,8 @@ impl InMemory {
     }
 }
 
-impl Connector for InMemory {
-    async fn connect(&mut self) -> Result<Reached, String> {
+impl Connector for MemoryConnector {
+    async fn connect(&mut self) -> Result<EstablishedConnection, String> {
         if !*self.up.lock().unwrap() {
             return Err("it is down".into());
         }
@@ -62,7 +63,11 @@ impl Connector for InMemory {
         });
         *self.serving.lock().unwrap() = Some(task);
         let connection = Connection::start(near, Role::Connector, Limits::default());
-        Ok(Reached { connection, how: "1 path".into(), silent: self.silent.clone() })
+        Ok(EstablishedConnection {
+            connection,
+            description: "1 path".into(),
+            silent: self.silent.clone(),
+        })
     }
 }
 
@@ -71,7 +76,7 @@ pub struct Ports {
     pub socks: SocketAddr,
     pub http: SocketAddr,
     pub forward: SocketAddr,
-    pub told: Told,
+    pub notices: NoticeLog,
 }
 
 /// A near end that reaches its exit by this connector; its forwarded port leads to `target`.
@@ -79,48 +84,48 @@ pub async fn near(
     connector: impl Connector,
     credentials: Option<&str>,
     target: SocketAddr,
-    patience: Patience,
+    timeouts: ConnectTimeouts,
 ) -> Ports {
-    let (tell, told) = teller();
+    let (notify, notices) = notice_log();
     let mut services = Vec::new();
     let mut ports = Vec::new();
     let target = Target::parse(&target.to_string(), None).unwrap();
-    for speaks in [ListenProtocol::Socks, ListenProtocol::Http, ListenProtocol::Forward(target)] {
+    for protocol in [ListenProtocol::Socks, ListenProtocol::Http, ListenProtocol::Forward(target)] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         ports.push(listener.local_addr().unwrap());
-        services.push(Service { listener, speaks });
+        services.push(Service { listener, protocol });
     }
     let credentials = credentials.map(|text| Credentials::parse(text).unwrap());
-    let uplink = ExitConnection::keep(connector, patience, tell.clone());
-    let near = Near::new(uplink, credentials, 500, tell);
-    tokio::spawn(async move { near.serve(services).await });
-    Ports { socks: ports[0], http: ports[1], forward: ports[2], told }
+    let exit_connection = ExitConnection::maintain(connector, timeouts, notify.clone());
+    let client = ProxyClient::new(exit_connection, credentials, 500, notify);
+    tokio::spawn(async move { client.serve(services).await });
+    Ports { socks: ports[0], http: ports[1], forward: ports[2], notices }
 }
 
 /// Times that fit a test.
-pub fn hasty() -> Patience {
-    Patience {
+pub fn short_timeouts() -> ConnectTimeouts {
+    ConnectTimeouts {
         first_pause: Duration::from_millis(50),
         longest_pause: Duration::from_millis(400),
         wait: Duration::from_millis(1500),
         doubt: Duration::from_millis(100),
         grace: Duration::from_millis(300),
-        ..Patience::default()
+        ..ConnectTimeouts::default()
     }
 }
 
 /// An exit with the resolver of this machine.
-pub fn exit(policy: Policy, tell: NoticeSink) -> Exit {
+pub fn exit(policy: Policy, notify: NoticeSink) -> Exit {
     let (resolver, _) = Resolver::system().unwrap();
-    Exit::new(policy, ExitLimits { connections: 1000, ..ExitLimits::default() }, resolver, tell)
+    Exit::new(policy, ExitLimits { connections: 1000, ..ExitLimits::default() }, resolver, notify)
 }
 
 /// An exit that leads to this machine, over queues.
-pub fn in_memory(policy: Policy) -> InMemory {
-    let exit = exit(policy, teller().0);
+pub fn in_memory(policy: Policy) -> MemoryConnector {
+    let exit = exit(policy, notice_log().0);
     let (set_silent, silent) = watch::channel(false);
     let (up, set_silent) = (Arc::new(Mutex::new(true)), Arc::new(set_silent));
-    InMemory { exit, up, serving: Arc::default(), silent, set_silent }
+    MemoryConnector { exit, up, serving: Arc::default(), silent, set_silent }
 }
 
 pub fn anywhere() -> Policy {

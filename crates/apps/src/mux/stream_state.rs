@@ -3,13 +3,13 @@
 use bytes::Bytes;
 
 use super::buffer::Buffer;
-use super::credit::{Budget, Window};
+use super::flow_control::{Window, WindowMemory};
 use super::message::Refusal;
-use super::ring::Turn;
+use super::stream_scheduler::SchedulerList;
 
 /// Progress of opening a stream.
 #[derive(Debug)]
-pub enum Phase {
+pub enum OpenState {
     /// This end opened it; the peer has not answered.
     Opening,
     /// The peer opened it, to this target; this end has not answered.
@@ -26,9 +26,9 @@ pub enum Phase {
 #[derive(Debug)]
 pub enum Outbound {
     /// More bytes may follow.
-    Open(Sending),
+    Open(SendQueue),
     /// All bytes were written; the end has yet to be sent.
-    Finishing(Sending),
+    Finishing(SendQueue),
     /// No more bytes follow; a RESET or REFUSED is queued to say so.
     Closing,
     /// The peer was told that no bytes follow.
@@ -37,14 +37,14 @@ pub enum Outbound {
 
 /// Bytes that wait to be sent.
 #[derive(Debug, Default)]
-pub struct Sending {
+pub struct SendQueue {
     pub queue: Buffer,
     /// Bytes that were sent, and how many may be sent.
     pub sent: u64,
     pub credit: u64,
 }
 
-impl Sending {
+impl SendQueue {
     /// Number of bytes that may be sent now.
     pub fn ready(&self) -> u64 {
         (self.queue.len() as u64).min(self.credit.saturating_sub(self.sent))
@@ -66,27 +66,27 @@ pub enum Inbound {
 
 /// A byte stream.
 #[derive(Debug)]
-pub struct Entry {
+pub struct StreamState {
     pub id: u16,
     /// Whether this end opened it.
-    pub ours: bool,
+    pub is_local: bool,
     /// Whether a handle exists.
-    pub held: bool,
-    pub phase: Phase,
+    pub has_handle: bool,
+    pub open_state: OpenState,
     pub outbound: Outbound,
     pub inbound: Inbound,
-    pub turn: Turn,
+    pub scheduler_list: SchedulerList,
 }
 
-impl Entry {
+impl StreamState {
     /// Whether both ends have said on this stream that they have finished.
-    pub const fn is_settled(&self) -> bool {
+    pub const fn has_ended(&self) -> bool {
         matches!(self.outbound, Outbound::Ended)
             && matches!(self.inbound, Inbound::Finished { .. } | Inbound::Ended)
     }
 
     /// Whether it has bytes, or an end, that may be sent.
-    pub fn has_turn(&self) -> bool {
+    pub fn has_data_to_send(&self) -> bool {
         match &self.outbound {
             Outbound::Open(sending) => sending.ready() > 0,
             Outbound::Finishing(sending) => sending.ready() > 0 || sending.queue.is_empty(),
@@ -95,21 +95,21 @@ impl Entry {
     }
 
     /// Stops reading, and releases the memory.
-    pub fn stop_reading(&mut self, then: Inbound, budget: &mut Budget) {
+    pub fn stop_reading(&mut self, then: Inbound, window_memory: &mut WindowMemory) {
         match std::mem::replace(&mut self.inbound, then) {
-            Inbound::Open { window, .. } => budget.give(window.shared()),
-            Inbound::Finished { shared, .. } => budget.give(shared),
+            Inbound::Open { window, .. } => window_memory.release(window.shared()),
+            Inbound::Finished { shared, .. } => window_memory.release(shared),
             Inbound::Discarding | Inbound::Ended => {}
         }
     }
 
     /// The peer has ended the stream; received bytes are kept for the reader. Returns false if the peer had ended it
     /// before.
-    pub fn finish_reading(&mut self, budget: &mut Budget) -> bool {
+    pub fn finish_reading(&mut self, window_memory: &mut WindowMemory) -> bool {
         match std::mem::replace(&mut self.inbound, Inbound::Ended) {
             Inbound::Open { buffer, window } => {
                 let shared = window.shared().min(buffer.len() as u64);
-                budget.give(window.shared() - shared);
+                window_memory.release(window.shared() - shared);
                 self.inbound = Inbound::Finished { buffer, shared };
                 true
             }
