@@ -1,4 +1,4 @@
-"""Throughput of a single path with loss: the models and the yardsticks, over arrays."""
+"""Throughput of a single path with loss: the models and the reference formulas, over arrays."""
 
 from __future__ import annotations
 

@@ -41,14 +41,14 @@ pub struct LivePath {
 
 /// A feature of a scenario that an emulation does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotLive {
+pub struct UnsupportedInEmulation {
     /// The unsupported feature and its place.
     pub what: String,
     /// The suggested alternative.
     pub hint: &'static str,
 }
 
-impl fmt::Display for NotLive {
+impl fmt::Display for UnsupportedInEmulation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)
     }
@@ -58,10 +58,10 @@ impl fmt::Display for NotLive {
 ///
 /// # Errors
 /// The first feature that it does not support.
-pub fn check_live(scenario: &file::Scenario) -> Result<(), NotLive> {
+pub fn check_live(scenario: &file::Scenario) -> Result<(), UnsupportedInEmulation> {
     if scenario.world.associations != 1 {
         let count = scenario.world.associations;
-        return Err(NotLive {
+        return Err(UnsupportedInEmulation {
             what: format!("`world.associations` = {count}: an emulation has one set of paths"),
             hint: "take --set world.associations=1, and let the program open as many connections \
                    as it likes",
@@ -72,7 +72,7 @@ pub fn check_live(scenario: &file::Scenario) -> Result<(), NotLive> {
     for (kind, name, up, down) in paths.chain(links) {
         for side in [up, down] {
             if matches!(side.loss, file::Loss::Round { .. }) {
-                return Err(NotLive {
+                return Err(UnsupportedInEmulation {
                     what: format!(
                         "`{kind}.{name}` loses the rest of a sender's round (loss model \
                          \"round\"), and rounds are not to be seen in packets"

@@ -5,7 +5,7 @@ use ropewalk_models::path::PathNumbers;
 use ropewalk_scenario::Scenario;
 
 use crate::endpoint::Endpoint;
-use crate::machine::Plan;
+use crate::machine::EngineSettings;
 use crate::predict::physical_limit;
 use crate::result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
@@ -136,7 +136,8 @@ impl Meter {
             })
             .collect();
         let goodput = per_association.iter().sum();
-        let on_wire = scenario.transfer.packet as f64 / Plan::of(scenario).payload() as f64;
+        let on_wire =
+            scenario.transfer.packet as f64 / EngineSettings::of(scenario).payload() as f64;
         let bound = limit_bps(scenario);
         let first = setup.transfers.first().map(|t| setup.world.host(t.receiver));
         let seconds_of = |at: Option<Time>| at.map(Time::as_secs_f64);
@@ -341,12 +342,12 @@ fn limit_bps(scenario: &Scenario) -> Option<f64> {
 
 /// The recorded beginning of a transfer, up to the time where both lists are complete.
 pub fn sequence_of(receiver: &Endpoint, scenario: &Scenario) -> Sequence {
-    let cut = receiver.marks_cut();
+    let cut = receiver.arrivals_truncated();
     let kept = |at: Time| cut.is_none_or(|cut| at < cut);
     let mut sequence = Sequence { cut_s: cut.map(Time::as_secs_f64), ..Sequence::default() };
     for (i, path) in scenario.paths.iter().enumerate() {
-        let marks = receiver.marks.iter().filter(|m| m.path as usize == i && kept(m.at));
-        let (time_s, seq) = marks.map(|m| (m.at.as_secs_f64(), m.chunk)).unzip();
+        let arrivals = receiver.arrivals.iter().filter(|m| m.path as usize == i && kept(m.at));
+        let (time_s, seq) = arrivals.map(|m| (m.at.as_secs_f64(), m.chunk)).unzip();
         sequence.paths.push(SequencePath { name: path.name.clone(), time_s, seq });
     }
     let releases = receiver.releases.iter().filter(|(at, _)| kept(*at));

@@ -9,9 +9,9 @@ use ropewalk_netsim::{HostId, World};
 use ropewalk_scenario::{self as file, Scenario};
 
 use crate::cost::Stopwatch;
-use crate::endpoint::{Application, Endpoint, Wire};
+use crate::endpoint::{Application, Endpoint, SimPayload};
 use crate::guests;
-use crate::machine::{Ended, Plan};
+use crate::machine::{EndReason, EngineSettings};
 use crate::measure::{Meter, sequence_of};
 use crate::network::{PathLinks, add_cross, add_paths, add_routes, add_shared_links};
 use crate::result::RunResult;
@@ -97,7 +97,7 @@ pub struct Transfer {
 
 /// A world that is ready to run, with its transfers.
 pub(crate) struct Setup {
-    pub world: World<Wire, Endpoint>,
+    pub world: World<SimPayload, Endpoint>,
     pub transfers: Vec<Transfer>,
     /// The links of each association's paths.
     pub links: Vec<Vec<PathLinks>>,
@@ -120,7 +120,7 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Run, RunError> {
     run_watched(scenario, options, &|_| ())
 }
 
-/// As [`run`], with progress reports: `told` is called from time to time with the completed share, 0 to 1,
+/// As [`run`], with progress reports: `on_progress` is called from time to time with the completed share, 0 to 1,
 /// ascending. It does not affect the result.
 ///
 /// # Errors
@@ -128,13 +128,13 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Run, RunError> {
 pub fn run_watched(
     scenario: &Scenario,
     options: &RunOptions,
-    told: &dyn Fn(f64),
+    on_progress: &dyn Fn(f64),
 ) -> Result<Run, RunError> {
     let watch = Stopwatch::start();
     let mut setup = set_up(scenario, options)?;
     let end = Time::ZERO + scenario.transfer.duration;
     let mut meter = Meter::new(scenario, &setup, options.series);
-    let mut watcher = Watcher::new(scenario, told);
+    let mut watcher = ProgressReporter::new(scenario, on_progress);
     let warm = Time::ZERO + scenario.transfer.warmup;
     if !scenario.transfer.warmup.is_zero() {
         advance(&mut setup, &mut meter, &mut watcher, warm);
@@ -160,7 +160,7 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
     let shared = add_shared_links(&mut world, scenario)?;
     let air = WifiNetwork::new(&mut world, scenario);
     let mut links = Vec::with_capacity(scenario.world.associations as usize);
-    let plan = Plan::of(scenario);
+    let plan = EngineSettings::of(scenario);
     let scheduler = guests::scheduler(scenario, options)?;
     let chunk = plan.payload();
     let mut transfers = Vec::with_capacity(scenario.world.associations as usize);
@@ -170,7 +170,7 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
         let chosen = number == options.association;
         let mut plan = plan.clone();
         plan.keep_decisions(chosen);
-        let out = plan.caller(&scheduler, seed.child("sender"), start);
+        let out = plan.initiator(&scheduler, seed.child("sender"), start);
         let back = plan.listener(&scheduler, seed.child("receiver"));
         let application = application(scenario, chunk, start);
         let unordered = scenario.transfer.unordered;
@@ -185,7 +185,7 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
         end.routes = back;
         end.wanted = scenario.transfer.bytes;
         if let Some(length) = options.sequence.filter(|_| chosen) {
-            end.keep_marks(Time::ZERO + length);
+            end.record_arrivals(Time::ZERO + length);
         }
         transfers.push(Transfer { sender, receiver, start });
     }
@@ -214,7 +214,12 @@ fn application(scenario: &Scenario, chunk: u32, start: Time) -> Application {
 }
 
 /// Advances time to `end`, or until all wanted bytes are delivered; returns the final time.
-fn advance(setup: &mut Setup, meter: &mut Meter, watcher: &mut Watcher<'_>, end: Time) -> Time {
+fn advance(
+    setup: &mut Setup,
+    meter: &mut Meter,
+    watcher: &mut ProgressReporter<'_>,
+    end: Time,
+) -> Time {
     // Checking all endpoints after each event would cost more than the event itself. The count continues across
     // samples and reports, so that these do not change the end of a run.
     let every = if setup.transfers.len() == 1 { 1 } else { setup.transfers.len() * 64 };
@@ -250,22 +255,22 @@ fn done(setup: &Setup) -> Option<Time> {
 }
 
 /// Reports the progress of a run.
-struct Watcher<'a> {
-    told: &'a dyn Fn(f64),
+struct ProgressReporter<'a> {
+    on_progress: &'a dyn Fn(f64),
     whole: Duration,
     wanted: Option<u64>,
     step: Duration,
     next: Time,
 }
 
-impl<'a> Watcher<'a> {
-    fn new(scenario: &Scenario, told: &'a dyn Fn(f64)) -> Self {
+impl<'a> ProgressReporter<'a> {
+    fn new(scenario: &Scenario, on_progress: &'a dyn Fn(f64)) -> Self {
         let whole = scenario.transfer.duration;
         // Fine enough for a progress bar. With wanted bytes the duration is only an upper limit.
         let step = Duration::from_nanos(whole.as_nanos() / 1000).min(Duration::from_secs(1));
         let step = step.max(Duration::from_millis(1));
         let wanted = scenario.transfer.bytes;
-        Self { told, whole, wanted, step, next: Time::ZERO + step }
+        Self { on_progress, whole, wanted, step, next: Time::ZERO + step }
     }
 
     fn tell(&mut self, setup: &Setup, now: Time) {
@@ -277,7 +282,7 @@ impl<'a> Watcher<'a> {
         // Sums over all endpoints only if needed: with thousands of them, cache misses are expensive.
         let read = || setup.transfers.iter().map(|t| setup.world.host(t.receiver).read_bytes).min();
         let bytes = self.wanted.map_or(0.0, |wanted| read().unwrap_or(0) as f64 / wanted as f64);
-        (self.told)(time.max(bytes).min(1.0));
+        (self.on_progress)(time.max(bytes).min(1.0));
     }
 }
 
@@ -304,16 +309,16 @@ fn check_progress(setup: &Setup, scenario: &Scenario, ended: Time) -> Result<(),
     Err(RunError::Stuck { at: ended, delivered, diagnosis: diagnosis.to_owned() })
 }
 
-const fn why_closed(ended: Ended) -> &'static str {
+const fn why_closed(ended: EndReason) -> &'static str {
     match ended {
-        Ended::NoAnswer => "the peer never answered; see the loss and outages of the paths",
-        Ended::Unreachable => {
+        EndReason::NoAnswer => "the peer never answered; see the loss and outages of the paths",
+        EndReason::Unreachable => {
             "the peer stopped answering: more timeouts in a row than are allowed \
              (`sctp.association_max_retrans`)"
         }
-        Ended::Violation => "an end broke the protocol; this is a defect of the engine",
-        Ended::Aborted => "the transfer was aborted",
-        Ended::StaleCookie => "every cookie was too old when it came back",
-        Ended::Closed => "the transfer was shut down",
+        EndReason::Violation => "an end broke the protocol; this is a defect of the engine",
+        EndReason::Aborted => "the transfer was aborted",
+        EndReason::StaleCookie => "every cookie was too old when it came back",
+        EndReason::Closed => "the transfer was shut down",
     }
 }

@@ -159,7 +159,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         &self.hosts[id.0 as usize]
     }
 
-    /// Mutable access to a host, for application calls; call [`Self::poke`] afterwards.
+    /// Mutable access to a host, for application calls; call [`Self::wake_host_at_once`] afterwards.
     ///
     /// # Panics
     /// If the host is not in the world.
@@ -171,7 +171,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     ///
     /// # Panics
     /// If the host is not in the world.
-    pub fn poke(&mut self, id: HostId) {
+    pub fn wake_host_at_once(&mut self, id: HostId) {
         let now = self.network.now;
         self.hosts[id.0 as usize].wake(now, &mut Outbox::onto(&mut self.network));
         self.schedule_host(id);

@@ -71,7 +71,7 @@ pub fn execute(args: &CompareArgs, console: Console) -> Result<(), Failure> {
     };
     let progress = Progress::share();
     let label = format!("comparing on {}", args.scenario.title());
-    let work = || compare(&variants, &options, &|share| progress.tell(share));
+    let work = || compare(&variants, &options, &|share| progress.on_progress(share));
     let runs = with_bar(console, &label, &progress, work);
     let mut comparison = Comparison::new(&runs);
     comparison.paired = reference.map(|label| paired(&runs, &label)).unwrap_or_default();

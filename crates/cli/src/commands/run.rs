@@ -42,7 +42,7 @@ pub fn execute(args: &RunArgs, console: Console) -> Result<(), Failure> {
     };
     let label = format!("simulating {}", args.scenario.title());
     let progress = Progress::share();
-    let work = || run_watched(&scenario, &options, &|share| progress.tell(share));
+    let work = || run_watched(&scenario, &options, &|share| progress.on_progress(share));
     let run = with_bar(console, &label, &progress, work)?;
     let title = format!("{}, {}", args.scenario.title(), run.result.scheduler);
     files.write_run(title, &scenario, &run)?;

@@ -43,7 +43,7 @@ pub struct Explanation {
     /// Number of chunks that any decision was about; they are numbered from 0.
     pub chunks: u64,
     /// The selected decisions in order of time.
-    pub decisions: Vec<Explained>,
+    pub decisions: Vec<ExplainedDecision>,
     /// Number of further decisions that match.
     pub omitted: usize,
     /// Count of each reason for each path, over all decisions of the run.
@@ -52,7 +52,7 @@ pub struct Explanation {
 
 /// One decision.
 #[derive(Clone, Debug, Serialize, PartialEq)]
-pub struct Explained {
+pub struct ExplainedDecision {
     /// Time since the start, s.
     pub at_s: f64,
     /// The chunk that was sent, counted from 0; null if nothing was.
@@ -74,12 +74,12 @@ pub struct Explained {
     /// Number of queued chunks that the peer's receive window allowed.
     pub sendable: u64,
     /// The paths in the scheduler's view.
-    pub paths: Vec<PathSeen>,
+    pub paths: Vec<ExplainedPath>,
 }
 
 /// A path in the scheduler's view.
 #[derive(Clone, Debug, Serialize, PartialEq)]
-pub struct PathSeen {
+pub struct ExplainedPath {
     /// Name.
     pub name: String,
     /// Whether the path was usable.
@@ -128,7 +128,7 @@ pub fn explain(
 pub fn explain_run(scenario: &Scenario, run: &Run, question: &Question) -> Explanation {
     let names: Vec<&str> = scenario.paths.iter().map(|path| path.name.as_str()).collect();
     let mut asked = run.decisions.iter().filter(|record| question.covers(record));
-    let decisions: Vec<Explained> =
+    let decisions: Vec<ExplainedDecision> =
         asked.by_ref().take(question.first).map(|record| explained(&names, record)).collect();
     Explanation {
         schema: "ropewalk.explain/1",
@@ -165,7 +165,7 @@ fn destinations(action: Action) -> Vec<PathId> {
     }
 }
 
-fn explained(names: &[&str], record: &DecisionRecord) -> Explained {
+fn explained(names: &[&str], record: &DecisionRecord) -> ExplainedDecision {
     let (action, position, until) = match record.action {
         Action::Send { position, .. } => ("send", Some(position), None),
         Action::Copies { position, .. } => ("copies", Some(position), None),
@@ -173,7 +173,7 @@ fn explained(names: &[&str], record: &DecisionRecord) -> Explained {
         Action::Blocked => ("blocked", None, None),
     };
     let sent_on = destinations(record.action);
-    Explained {
+    ExplainedDecision {
         at_s: record.at.as_secs_f64(),
         chunk: record.chunk,
         action,
@@ -188,9 +188,9 @@ fn explained(names: &[&str], record: &DecisionRecord) -> Explained {
     }
 }
 
-fn seen(names: &[&str], path: &PathSnapshot) -> PathSeen {
+fn seen(names: &[&str], path: &PathSnapshot) -> ExplainedPath {
     let seconds = |nanos: u64| (nanos > 0).then(|| Time::from_nanos(nanos).as_secs_f64());
-    PathSeen {
+    ExplainedPath {
         name: names[path.id.index()].to_owned(),
         usable: path.usable,
         window_bytes: path.window,

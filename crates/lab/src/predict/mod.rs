@@ -18,7 +18,7 @@ use ropewalk_models::{
 use ropewalk_scenario::Scenario;
 use serde::Serialize;
 
-use crate::machine::Plan;
+use crate::machine::EngineSettings;
 use crate::measure::path_numbers;
 use crate::wifi::rate_up;
 
@@ -159,11 +159,11 @@ fn window_bytes(formulas: Formulas, scenario: &Scenario) -> f64 {
 /// The window that the protocol grants: a number of chunks, each counted as its packet on the wire.
 fn window_on_the_wire(scenario: &Scenario) -> f64 {
     let packet = scenario.transfer.packet as f64;
-    match Plan::of(scenario) {
-        Plan::Sctp(config) => {
+    match EngineSettings::of(scenario) {
+        EngineSettings::Sctp(config) => {
             config.receive_capacity() as f64 * packet / config.chunk_limit() as f64
         }
-        Plan::Tcp(config) => {
+        EngineSettings::Tcp(config) => {
             scenario.transfer.receive_buffer as f64 * packet / config.segment_limit() as f64
         }
     }

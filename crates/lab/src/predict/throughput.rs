@@ -4,8 +4,8 @@
 use ropewalk_models::lossy::loss_free_pps;
 use ropewalk_models::markov::{self, LossModel};
 use ropewalk_models::optimise::{Members, PathTable, allocate};
+use ropewalk_models::reference_formulas::{PftkForm, mathis_pps, pftk_pps};
 use ropewalk_models::renewal::{self, PeriodLosses};
-use ropewalk_models::yardsticks::{PftkForm, mathis_pps, pftk_pps};
 use ropewalk_models::{LossyPath, OutOfRange};
 use ropewalk_scenario::Scenario;
 use serde::Serialize;

@@ -8,7 +8,7 @@ use super::expected::{Entry, Expected};
 use super::judge::{Pair, fraction};
 use super::plan::{RunKey, Runs};
 use super::quantity;
-use super::row::{Beside, Seeds};
+use super::row::{GuardComparison, Seeds};
 use crate::compare::estimate;
 
 /// Baseline of the papers' delay-aware schedulers.
@@ -203,7 +203,7 @@ pub fn beside(
     entry: &Entry,
     file: &str,
     runs: &Runs,
-) -> Result<Option<Beside>, String> {
+) -> Result<Option<GuardComparison>, String> {
     if expected.is_variation {
         return Ok(None);
     }
@@ -214,7 +214,7 @@ pub fn beside(
     };
     let [baseline, as_published, baseline_guarded, guarded] = beside_courses(expected, entry);
     let (as_published, guarded) = (mean(as_published)?, mean(guarded)?);
-    Ok(Some(Beside {
+    Ok(Some(GuardComparison {
         scenario: (!entry.scenarios.is_empty()).then(|| file.to_owned()),
         unit: quantity::unit_of(&entry.quantity).to_owned(),
         baseline: mean(baseline)?,

@@ -1,32 +1,32 @@
 //! A tournament as text: a table for each match, then the rankings.
 
 use ropewalk_lab::compare::Estimate;
-use ropewalk_lab::tournament::{Entry, Match, Ranking, Tournament, Worst};
+use ropewalk_lab::tournament::{Match, MatchEntry, Ranking, Tournament, Worst};
 
 use crate::console::{width, wrapped};
 use crate::printer::{count, percent, rate, size, time};
 use crate::table::Table;
 
 /// The whole of it; the ranking comes last, where a terminal leaves it in view.
-pub fn text(played: &Tournament) -> String {
-    let mut parts: Vec<String> = played.matches.iter().map(|one| one_match(one, played)).collect();
-    parts.extend(played.rankings.iter().map(ranking));
+pub fn text(play: &Tournament) -> String {
+    let mut parts: Vec<String> = play.matches.iter().map(|one| one_match(one, play)).collect();
+    parts.extend(play.rankings.iter().map(ranking));
     parts.push(legend());
     parts.join("\n")
 }
 
 /// The rankings alone: who looks at hundreds of matches has `--json`.
-pub fn rankings(played: &Tournament) -> String {
-    let mut parts: Vec<String> = played.rankings.iter().map(ranking).collect();
+pub fn rankings(play: &Tournament) -> String {
+    let mut parts: Vec<String> = play.rankings.iter().map(ranking).collect();
     parts.push(legend());
     parts.join("\n")
 }
 
-fn one_match(one: &Match, played: &Tournament) -> String {
-    let seeds = if played.seeds == 1 {
+fn one_match(one: &Match, play: &Tournament) -> String {
+    let seeds = if play.seeds == 1 {
         "1 seed".to_owned()
     } else {
-        format!("means of {} seeds", played.seeds)
+        format!("means of {} seeds", play.seeds)
     };
     let heading = format!("{}: {}, preset {}, {seeds}\n\n", one.scenario, one.protocol, one.preset);
     let mut table = Table::new(&[
@@ -41,7 +41,7 @@ fn one_match(one: &Match, played: &Tournament) -> String {
         "score",
     ]);
     // Stable: equal ones stay in the order given.
-    let mut entries: Vec<&Entry> = one.entries.iter().collect();
+    let mut entries: Vec<&MatchEntry> = one.entries.iter().collect();
     entries.sort_by(|a, b| b.score().total_cmp(&a.score()));
     for entry in entries {
         table.row(row(entry));
@@ -49,7 +49,7 @@ fn one_match(one: &Match, played: &Tournament) -> String {
     heading + &table.text(width())
 }
 
-fn row(entry: &Entry) -> Vec<String> {
+fn row(entry: &MatchEntry) -> Vec<String> {
     let cell = |estimate: Option<Estimate>, show: fn(f64) -> String| {
         estimate.map_or_else(|| "-".to_owned(), |estimate| show(estimate.mean))
     };

@@ -15,7 +15,7 @@ use super::row::{Figure, FigureSeries, Origin, Style, Value};
 
 /// Sources for figures.
 #[derive(Clone, Copy, Debug)]
-pub struct Material<'a> {
+pub struct FigureSources<'a> {
     /// The paper; none for a peer.
     pub expected: Option<&'a Expected>,
     /// Finished simulations.
@@ -36,23 +36,23 @@ pub fn keys(item: Item) -> Vec<RunKey> {
 ///
 /// # Errors
 /// If a run failed; the rows of the item state which run and why.
-pub fn figures(item: Item, material: Material<'_>) -> Result<Vec<Figure>, String> {
+pub fn figures(item: Item, sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     match (item.paper, item.name) {
-        ("slides2013", "tmaxblock") => slides::blocking(material),
-        ("slides2013", "cases") => slides::cases(material),
-        ("kuhn2014", name) => kuhn::figures(name, material),
-        ("sarwar2013", "figures-1-2") => sarwar::packets(material),
-        ("sarwar2013", "figures-5-6") => sarwar::slot(material),
-        ("sarwar2013", "figures-7-8") => sarwar::errors(material),
-        ("alheid2016", name) => alheid::figures(name, material),
-        ("wallace2014", name) => wallace::figures(name, material),
-        ("ns2", name) => peers::figures(name, material),
+        ("slides2013", "tmaxblock") => slides::blocking(sources),
+        ("slides2013", "cases") => slides::cases(sources),
+        ("kuhn2014", name) => kuhn::figures(name, sources),
+        ("sarwar2013", "figures-1-2") => sarwar::packets(sources),
+        ("sarwar2013", "figures-5-6") => sarwar::slot(sources),
+        ("sarwar2013", "figures-7-8") => sarwar::errors(sources),
+        ("alheid2016", name) => alheid::figures(name, sources),
+        ("wallace2014", name) => wallace::figures(name, sources),
+        ("ns2", name) => peers::figures(name, sources),
         _ => Ok(Vec::new()),
     }
 }
 
 /// An empty frame.
-fn frame(paper: &str, id: &str, title: &str, (x_label, y_label): (&str, &str)) -> Figure {
+fn empty_figure(paper: &str, id: &str, title: &str, (x_label, y_label): (&str, &str)) -> Figure {
     Figure {
         id: format!("{paper}-{id}"),
         paper: paper.to_owned(),

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use ropewalk_base::{Duration, Seed};
 use ropewalk_lab::RunError;
 use ropewalk_lab::episode::{
-    Choice, Episode, FEATURE_MOST, PATH_FEATURES, SHARED_FEATURES, Score, Stage, feature_count,
-    features,
+    Choice, Episode, EpisodeState, FEATURE_MOST, PATH_FEATURES, SHARED_FEATURES, Score,
+    feature_count, features,
 };
 use ropewalk_scenario as file;
 
@@ -16,7 +16,7 @@ use crate::error;
 use crate::scenario::Scenario;
 
 /// One world and what it has counted.
-struct Slot {
+struct EnvironmentSlot {
     episode: Option<Episode>,
     /// Where the seeds of the episodes come from that follow by themselves.
     seed: Seed,
@@ -26,15 +26,15 @@ struct Slot {
 
 /// Several worlds of one scenario.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
-pub(crate) struct Worlds {
-    all: Mutex<All>,
+pub(crate) struct VecEnv {
+    environments: Mutex<Environments>,
 }
 
 /// What is in them.
-struct All {
+struct Environments {
     scenario: file::Scenario,
-    slots: Vec<Slot>,
-    patience: Duration,
+    slots: Vec<EnvironmentSlot>,
+    wait_limit: Duration,
     delay_weight: f64,
     results: Results,
 }
@@ -53,7 +53,7 @@ struct Results {
 type Arrays = (PyBuffer<f32>, PyBuffer<u8>, PyBuffer<f64>, PyBuffer<u8>, PyBuffer<u8>);
 
 #[pymethods]
-impl Worlds {
+impl VecEnv {
     /// `count` worlds, none of which has begun.
     #[new]
     fn new(scenario: &Scenario, count: usize, delay_weight: f64, wait_s: f64) -> PyResult<Self> {
@@ -68,8 +68,12 @@ impl Worlds {
                 "delay_weight={delay_weight}: must be 0 or more, per second"
             )));
         }
-        let slot =
-            |_| Slot { episode: None, seed: Seed::root(0), begun: 0, before: Score::default() };
+        let slot = |_| EnvironmentSlot {
+            episode: None,
+            seed: Seed::root(0),
+            begun: 0,
+            before: Score::default(),
+        };
         let paths = scenario.checked().paths.len();
         let results = Results {
             observations: vec![0.0; count * feature_count(paths)],
@@ -78,75 +82,76 @@ impl Worlds {
             terminated: vec![0; count],
             truncated: vec![0; count],
         };
-        let patience = Duration::from_nanos((wait_s * 1e9) as u64);
+        let wait_limit = Duration::from_nanos((wait_s * 1e9) as u64);
         let (scenario, slots) = (scenario.checked().clone(), (0..count).map(slot).collect());
-        let all = All { scenario, slots, patience, delay_weight, results };
-        Ok(Self { all: Mutex::new(all) })
+        let environments = Environments { scenario, slots, wait_limit, delay_weight, results };
+        Ok(Self { environments: Mutex::new(environments) })
     }
 
     /// Begins world `index` afresh: with `seed` as the scenario's. The episodes that follow it by
     /// themselves have children of that seed.
     fn reset(&self, py: Python<'_>, index: usize, seed: u64) -> PyResult<()> {
-        let All { scenario, slots, patience, .. } = &mut *self.all()?;
+        let Environments { scenario, slots, wait_limit, .. } = &mut *self.environments()?;
         let slot = slots.get_mut(index).ok_or_else(|| error::value("no such environment"))?;
-        let patience = *patience;
-        py.detach(|| slot.begin_with(scenario, patience, seed)).map_err(error::run)
+        let wait_limit = *wait_limit;
+        py.detach(|| slot.begin_with(scenario, wait_limit, seed)).map_err(error::run)
     }
 
     /// Takes one decision in each world (a path from 0, or their number to wait), and lets it go on to
     /// the next. A world that is over begins anew instead, without a reward.
     fn step(&self, py: Python<'_>, actions: PyBuffer<i64>, arrays: Arrays) -> PyResult<()> {
         let actions = actions.to_vec(py)?;
-        let mut all = self.all()?;
-        if actions.len() != all.slots.len() {
-            let text = format!("{} actions for {} environments", actions.len(), all.slots.len());
+        let mut environments = self.environments()?;
+        if actions.len() != environments.slots.len() {
+            let text =
+                format!("{} actions for {} environments", actions.len(), environments.slots.len());
             return Err(error::value(text));
         }
-        let worlds = &mut *all;
-        py.detach(|| worlds.step_all(&actions)).map_err(error::run)?;
-        all.write(py, &arrays)
+        let vec_env = &mut *environments;
+        py.detach(|| vec_env.step_all(&actions)).map_err(error::run)?;
+        environments.write(py, &arrays)
     }
 
     /// Fills the arrays without a step: no rewards, and nothing is over that was begun.
     fn observe(&self, py: Python<'_>, arrays: Arrays) -> PyResult<()> {
-        let mut all = self.all()?;
-        for index in 0..all.slots.len() {
-            all.results.rewards[index] = 0.0;
-            all.tell(index);
+        let mut environments = self.environments()?;
+        for index in 0..environments.slots.len() {
+            environments.results.rewards[index] = 0.0;
+            environments.write_row(index);
         }
-        all.write(py, &arrays)
+        environments.write(py, &arrays)
     }
 
     /// Time in a world, s; user data delivered, bytes; and its delay, summed, byte-seconds.
     fn progress(&self, index: usize) -> PyResult<(f64, u64, f64)> {
-        let all = self.all()?;
-        let slot = all.slots.get(index).and_then(|slot| slot.episode.as_ref());
+        let environments = self.environments()?;
+        let slot = environments.slots.get(index).and_then(|slot| slot.episode.as_ref());
         let episode = slot.ok_or_else(|| error::value("this environment was not reset"))?;
         let score = episode.score();
         Ok((episode.now().as_secs_f64(), score.delivered_bytes, score.delay_byte_s))
     }
 }
 
-impl Slot {
+impl EnvironmentSlot {
     fn begin_with(
         &mut self,
         scenario: &file::Scenario,
-        patience: Duration,
+        wait_limit: Duration,
         seed: u64,
     ) -> Result<(), RunError> {
         (self.seed, self.begun) = (Seed::root(seed).child("episodes"), 0);
-        self.begin(scenario, patience, seed)
+        self.begin(scenario, wait_limit, seed)
     }
 
     fn begin(
         &mut self,
         scenario: &file::Scenario,
-        patience: Duration,
+        wait_limit: Duration,
         seed: u64,
     ) -> Result<(), RunError> {
         let mut scenario = scenario.clone();
         scenario.transfer.seed = seed;
-        self.episode = Some(Episode::new(&scenario, patience)?);
+        self.episode = Some(Episode::new(&scenario, wait_limit)?);
         self.begun += 1;
         self.before = Score::default();
         Ok(())
@@ -155,10 +160,10 @@ impl Slot {
     fn begin_next(
         &mut self,
         scenario: &file::Scenario,
-        patience: Duration,
+        wait_limit: Duration,
     ) -> Result<(), RunError> {
         let seed = self.seed.child(&self.begun.to_string()).number();
-        self.begin(scenario, patience, seed)
+        self.begin(scenario, wait_limit, seed)
     }
 
     /// What was reached since the last call: delivered bits, each worth 1 less `weight` times its delay in
@@ -173,52 +178,56 @@ impl Slot {
     }
 }
 
-impl Worlds {
+impl VecEnv {
     /// Not with a wait: who steps lets go of the interpreter, and wants it back.
-    fn all(&self) -> PyResult<MutexGuard<'_, All>> {
-        self.all.try_lock().map_err(|_| error::run("another thread uses these environments"))
+    fn environments(&self) -> PyResult<MutexGuard<'_, Environments>> {
+        self.environments
+            .try_lock()
+            .map_err(|_| error::run("another thread uses these environments"))
     }
 }
 
-impl All {
+impl Environments {
     fn step_all(&mut self, actions: &[i64]) -> Result<(), RunError> {
         for (index, action) in actions.iter().enumerate() {
             let slot = &mut self.slots[index];
             match &mut slot.episode {
-                Some(episode) if episode.stage() == Stage::Asked => {
+                Some(episode) if episode.state() == EpisodeState::AwaitsDecision => {
                     let path = usize::try_from(*action).unwrap_or(usize::MAX);
                     let wait = path >= self.scenario.paths.len();
                     episode.decide(if wait { Choice::Wait } else { Choice::Path(path) });
                     self.results.rewards[index] = slot.reward(self.delay_weight);
                 }
                 _ => {
-                    slot.begin_next(&self.scenario, self.patience)?;
+                    slot.begin_next(&self.scenario, self.wait_limit)?;
                     self.results.rewards[index] = 0.0;
                 }
             }
-            self.tell(index);
+            self.write_row(index);
         }
         Ok(())
     }
 
     /// Writes down how a world is.
-    fn tell(&mut self, index: usize) {
+    fn write_row(&mut self, index: usize) {
         let paths = self.scenario.paths.len();
         let results = &mut self.results;
         let masks = &mut results.masks[index * (paths + 1)..(index + 1) * (paths + 1)];
         let Some(episode) = &self.slots[index].episode else { return };
-        let stage = episode.stage();
+        let state = episode.state();
         let width = feature_count(paths);
         let row = &mut results.observations[index * width..(index + 1) * width];
-        episode.look(|ask| {
-            features(ask, row);
+        episode.observe(|observation| {
+            features(observation, row);
             for (path, open) in masks[..paths].iter_mut().enumerate() {
-                *open = u8::from(stage == Stage::Asked && ask.position(path).is_some());
+                *open = u8::from(
+                    state == EpisodeState::AwaitsDecision && observation.position(path).is_some(),
+                );
             }
         });
         masks[paths] = 1;
-        results.terminated[index] = u8::from(stage == Stage::Ended);
-        results.truncated[index] = u8::from(stage == Stage::TimeUp);
+        results.terminated[index] = u8::from(state == EpisodeState::Ended);
+        results.truncated[index] = u8::from(state == EpisodeState::TimeLimit);
     }
 
     fn write(&self, py: Python<'_>, arrays: &Arrays) -> PyResult<()> {

@@ -19,27 +19,27 @@ use crate::figure::{Bound, Failure, Figure};
 use crate::victim::{Server, loopback};
 
 /// Pieces that are held first: as many as the limit of 256 KiB takes at 65 bytes each.
-const HELD: u16 = 3900;
+const FRAGMENTS: u16 = 3900;
 /// User data that the chunk is said to have.
-const TOTAL: u16 = 60_000;
+const CLAIMED_LENGTH: u16 = 60_000;
 /// A datagram of repetitions, bytes, and how many of them a second: 300 kB.
 const DATAGRAM: u32 = 60_000;
 const PERIOD: Duration = Duration::from_millis(200);
 /// Pairs of measurements, without and with the attack.
-const PAIRS: usize = 3;
+const MEASUREMENT_PAIRS: usize = 3;
 /// Longer than a measurement takes even beside an attack that works.
-const PATIENCE: Duration = Duration::from_secs(25);
+const MEASUREMENT_TIMEOUT: Duration = Duration::from_secs(25);
 const PACKET: u32 = 1200;
-const PACE: Duration = Duration::from_millis(1);
+const SEND_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What a client of the command line has of the server, bit/s; 0 if it has not ended in time.
 pub fn goodput(binary: &Path, server: &Server, through: SocketAddr) -> Result<f64, Failure> {
-    let (_, key) = server.folder.key(&format!("client-{}.key", next_number()))?;
+    let (_, key) = server.folder.key(&format!("client-{}.key", unused_number()))?;
     let mut command = Command::new(binary);
     command.args(["bench", "run", "--time", "3 s", "--warmup", "500 ms", "--json"]);
     command.args(server.reach(through)).arg("--key").arg(key);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + MEASUREMENT_TIMEOUT;
     while child.try_wait()?.is_none() {
         if Instant::now() > until {
             child.kill()?;
@@ -54,7 +54,7 @@ pub fn goodput(binary: &Path, server: &Server, through: SocketAddr) -> Result<f6
 }
 
 /// A number that no file is named by yet.
-fn next_number() -> u64 {
+fn unused_number() -> u64 {
     use std::sync::atomic::AtomicU64;
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -66,7 +66,7 @@ pub fn shares(
     mut with: impl FnMut() -> Result<f64, Failure>,
 ) -> Result<(f64, Vec<f64>), Failure> {
     let (mut shares, mut all) = (Vec::new(), Vec::new());
-    for _ in 0..PAIRS {
+    for _ in 0..MEASUREMENT_PAIRS {
         let pair = [without()?, with()?];
         if pair[0] <= 0.0 {
             return Err("nothing was measured without the attack".into());
@@ -75,26 +75,26 @@ pub fn shares(
         all.extend(pair.map(|bps| (bps / 1e5).round() / 10.0));
     }
     shares.sort_by(f64::total_cmp);
-    Ok((shares[PAIRS / 2], all))
+    Ok((shares[MEASUREMENT_PAIRS / 2], all))
 }
 
-fn piece(client: &Client, offset: u16) -> Chunk {
+fn fragment(client: &Client, offset: u16) -> Chunk {
     let part = client.data(client.tsn, 0, 0, DataFlags::WHOLE, b"");
     let part =
         ropewalk_engine::sctp::Data { payload: Payload::from(Bytes::from_static(b"x")), ..part };
-    Chunk::Extension(Box::new(ExtensionChunk::Piece(Piece { part, offset, total: TOTAL })))
+    Chunk::Extension(Box::new(ExtensionChunk::Piece(Piece { part, offset, total: CLAIMED_LENGTH })))
 }
 
 /// Sends the repetitions until it is enough.
-fn flood(mut client: Client, enough: &AtomicBool) -> Result<(), Failure> {
-    let all: Vec<Chunk> = (0..HELD).map(|offset| piece(&client, offset)).collect();
-    client.send_chunks(all.into_iter(), PACKET, PACE)?;
+fn flood(mut client: Client, stop: &AtomicBool) -> Result<(), Failure> {
+    let all: Vec<Chunk> = (0..FRAGMENTS).map(|offset| fragment(&client, offset)).collect();
+    client.send_chunks(all.into_iter(), PACKET, SEND_INTERVAL)?;
     let mut packet = Packet::default();
     packet.begin(client.peer_tag);
     while packet.wire_len() < DATAGRAM {
-        packet.chunks.push(piece(&client, 0));
+        packet.chunks.push(fragment(&client, 0));
     }
-    while !enough.load(Ordering::Relaxed) {
+    while !stop.load(Ordering::Relaxed) {
         client.send(&packet)?;
         sleep(PERIOD);
     }
@@ -108,12 +108,12 @@ pub fn repeated(binary: &Path) -> Result<Figure, Failure> {
         let server = Server::bench(binary)?;
         let secret = SecretKey::generate()?;
         let client = Client::open(loopback(1), server.address, server.key, &secret)?;
-        let enough = Arc::new(AtomicBool::new(false));
-        let told = enough.clone();
-        let flooder = thread::spawn(move || flood(client, &told));
+        let stop = Arc::new(AtomicBool::new(false));
+        let stop_flood = stop.clone();
+        let flooder = thread::spawn(move || flood(client, &stop_flood));
         sleep(Duration::from_secs(1));
         let found = goodput(binary, &server, server.address);
-        enough.store(true, Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
         flooder.join().map_err(|_| "the flood panicked")??;
         found
     };

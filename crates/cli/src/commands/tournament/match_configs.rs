@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ropewalk_lab::draw::{Draw, DrawSet};
 use ropewalk_lab::output::write_atomically;
-use ropewalk_lab::tournament::Course;
+use ropewalk_lab::tournament::MatchConfig;
 use ropewalk_scenario::{
     Capacity, Named, Override, Preset, Protocol, Scenario, ScenarioError, SchedulerName,
 };
@@ -30,7 +30,7 @@ const READY: [&str; 9] = [
 ///
 /// # Errors
 /// Everything that is wrong with one of them.
-pub fn courses(args: &TournamentArgs) -> Result<Vec<Course>, Failure> {
+pub fn match_configs(args: &TournamentArgs) -> Result<Vec<MatchConfig>, Failure> {
     let single = args.protocols.iter().find(|protocol| protocol.is_single_path());
     if let Some(single) = single {
         let message = format!("--protocols {single}: it uses one path at a time");
@@ -38,13 +38,13 @@ pub fn courses(args: &TournamentArgs) -> Result<Vec<Course>, Failure> {
     }
     let schedulers = if args.schedulers.is_empty() { available() } else { args.schedulers.clone() };
     let sources = sources(args)?;
-    let mut courses = Vec::with_capacity(sources.len() * args.protocols.len());
+    let mut match_configs = Vec::with_capacity(sources.len() * args.protocols.len());
     for source in &sources {
         for protocol in &args.protocols {
-            courses.push(course(args, source, *protocol, &schedulers)?);
+            match_configs.push(match_config(args, source, *protocol, &schedulers)?);
         }
     }
-    Ok(courses)
+    Ok(match_configs)
 }
 
 /// Where a scenario comes from.
@@ -117,12 +117,12 @@ fn available() -> Vec<SchedulerName> {
     SchedulerName::ALL.iter().copied().filter(parses).collect()
 }
 
-fn course(
+fn match_config(
     args: &TournamentArgs,
     source: &Source,
     protocol: Protocol,
     schedulers: &[SchedulerName],
-) -> Result<Course, Failure> {
+) -> Result<MatchConfig, Failure> {
     let preset = foreign_preset(args, source, protocol)?;
     let guards: &[Option<bool>] = match args.guard {
         Guards::Default => &[None],
@@ -130,7 +130,7 @@ fn course(
         Guards::Off => &[Some(false)],
         Guards::Both => &[Some(true), Some(false)],
     };
-    let mut entrants = Vec::with_capacity(schedulers.len() * guards.len());
+    let mut participants = Vec::with_capacity(schedulers.len() * guards.len());
     for name in schedulers {
         for guard in guards {
             let more = [
@@ -141,10 +141,10 @@ fn course(
             ];
             let without = args.guard == Guards::Both && *guard == Some(false);
             let label = format!("{name}{}", if without { " without guard" } else { "" });
-            entrants.push((label, load(args, source, more.iter().flatten())?));
+            participants.push((label, load(args, source, more.iter().flatten())?));
         }
     }
-    Ok(Course { scenario: source.name(), protocol, entrants })
+    Ok(MatchConfig { scenario: source.name(), protocol, participants })
 }
 
 /// The rules for a scenario that has those of the other kind of protocol: they say nothing about

@@ -39,11 +39,11 @@ impl Wait {
 }
 
 /// Shorter waits are made so long: a scheduler that asks again at every nanosecond would never end.
-const LEAST_WAIT_S: f64 = 1e-6;
+const MIN_WAIT_S: f64 = 1e-6;
 
 impl Wait {
     fn after(&self, now: Time) -> Time {
-        now + Duration::from_nanos((self.seconds.max(LEAST_WAIT_S) * 1e9) as u64)
+        now + Duration::from_nanos((self.seconds.max(MIN_WAIT_S) * 1e9) as u64)
     }
 }
 
@@ -52,8 +52,8 @@ impl Wait {
 pub(crate) fn register_scheduler(name: String, make: Py<PyAny>) -> PyResult<()> {
     let make = Arc::new(make);
     let called = name.clone();
-    let guest = move || -> Box<dyn CustomScheduler> {
-        Box::new(Guest {
+    let scheduler = move || -> Box<dyn CustomScheduler> {
+        Box::new(PythonScheduler {
             name: called.clone(),
             make: Arc::clone(&make),
             paths: Vec::new(),
@@ -61,20 +61,20 @@ pub(crate) fn register_scheduler(name: String, make: Py<PyAny>) -> PyResult<()> 
             fault: None,
         })
     };
-    ropewalk_lab::register_scheduler(&name, guest).map_err(error::value)
+    ropewalk_lab::register_scheduler(&name, scheduler).map_err(error::value)
 }
 
 /// A scheduler in Python. Its object is made at the first decision: the receiving end of a transfer
 /// has a scheduler too, which nobody asks.
-struct Guest {
+struct PythonScheduler {
     name: String,
     make: Arc<Py<PyAny>>,
     paths: Vec<String>,
-    made: Option<Made>,
+    made: Option<PythonObject>,
     fault: Option<String>,
 }
 
-struct Made {
+struct PythonObject {
     object: Py<PyAny>,
     select: Py<PyAny>,
     on_sent: Option<Py<PyAny>>,
@@ -83,7 +83,7 @@ struct Made {
     now: Time,
 }
 
-impl Made {
+impl PythonObject {
     fn new(object: Bound<'_, PyAny>) -> PyResult<Self> {
         let select = object.getattr("select")?.unbind();
         let on_sent = object.getattr_opt("on_sent")?.map(Bound::unbind);
@@ -102,10 +102,10 @@ impl Made {
     }
 }
 
-impl Guest {
+impl PythonScheduler {
     /// What to do instead of what failed: nothing, for ever. The run ends when it is seen.
     fn fail(&mut self, py: Python<'_>, error: &PyErr) -> Decision {
-        self.fault.get_or_insert_with(|| told(py, error));
+        self.fault.get_or_insert_with(|| notified(py, error));
         if error.is_instance_of::<PyKeyboardInterrupt>(py) {
             // Not a failure of the scheduler: it is raised again when the run has ended. Last, for it
             // would come up in the next line of Python.
@@ -117,7 +117,7 @@ impl Guest {
 }
 
 /// An exception as the interpreter shows it.
-fn told(py: Python<'_>, error: &PyErr) -> String {
+fn notified(py: Python<'_>, error: &PyErr) -> String {
     let lines = || -> PyResult<Vec<String>> {
         let parts = (error.get_type(py), error.value(py), error.traceback(py));
         py.import("traceback")?.call_method1("format_exception", parts)?.extract()
@@ -125,7 +125,7 @@ fn told(py: Python<'_>, error: &PyErr) -> String {
     lines().map_or_else(|_| error.to_string(), |lines| lines.concat().trim_end().to_owned())
 }
 
-impl Schedule for Guest {
+impl Schedule for PythonScheduler {
     fn decide(&mut self, view: &View<'_>) -> Decision {
         // Where no path may take anything there is nothing to select.
         if self.fault.is_some() || !view.open().any(|path| view.admit(path, 0).is_some()) {
@@ -134,7 +134,7 @@ impl Schedule for Guest {
         Python::attach(|py| {
             let made = match &mut self.made {
                 Some(made) => made,
-                none => match self.make.bind(py).call0().and_then(Made::new) {
+                none => match self.make.bind(py).call0().and_then(PythonObject::new) {
                     Ok(made) => none.insert(made),
                     Err(error) => return self.fail(py, &error),
                 },
@@ -146,14 +146,14 @@ impl Schedule for Guest {
     fn on_sent(&mut self, sent: &SentReport) {
         let on_sent = self.made.as_ref().and_then(|made| made.on_sent.as_ref());
         let Some(on_sent) = on_sent.filter(|_| self.fault.is_none()) else { return };
-        let told = Python::attach(|py| on_sent.bind(py).call1((Sent::from(sent),)).map(drop));
-        if let Err(error) = told {
+        let notified = Python::attach(|py| on_sent.bind(py).call1((Sent::from(sent),)).map(drop));
+        if let Err(error) = notified {
             Python::attach(|py| self.fail(py, &error));
         }
     }
 }
 
-impl CustomScheduler for Guest {
+impl CustomScheduler for PythonScheduler {
     fn name(&self) -> &str {
         &self.name
     }
@@ -166,7 +166,7 @@ impl CustomScheduler for Guest {
             Python::attach(|py| {
                 let deep =
                     py.import("copy").and_then(|m| m.call_method1("deepcopy", (&made.object,)));
-                match deep.and_then(Made::new) {
+                match deep.and_then(PythonObject::new) {
                     Ok(made) => copy.made = Some(made),
                     Err(error) => drop(copy.fail(py, &error)),
                 }

@@ -6,18 +6,18 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 
-use super::teller::CallbackThread;
+use super::callback_thread::CallbackThread;
 use crate::error;
 
 /// The runtime and the thread that calls back into Python.
 pub(super) struct NetRuntime {
     pub runtime: Runtime,
-    pub teller: CallbackThread,
+    pub callback_thread: CallbackThread,
     /// The process that it belongs to: threads do not survive a fork.
     process: u32,
 }
 
-static HOME: Mutex<Option<&'static NetRuntime>> = Mutex::new(None);
+static NET_RUNTIME: Mutex<Option<&'static NetRuntime>> = Mutex::new(None);
 
 impl NetRuntime {
     /// That of this process. It is never taken down, since nobody knows which socket is the last;
@@ -26,12 +26,12 @@ impl NetRuntime {
     /// # Errors
     /// If the system gives no thread.
     pub fn get() -> PyResult<&'static Self> {
-        let mut home = HOME.lock().unwrap_or_else(PoisonError::into_inner);
-        match *home {
-            Some(home) if home.is_here() => Ok(home),
+        let mut net_runtime = NET_RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+        match *net_runtime {
+            Some(net_runtime) if net_runtime.belongs_to_this_process() => Ok(net_runtime),
             _ => {
                 let fresh: &Self = Box::leak(Box::new(Self::start().map_err(error::net)?));
-                *home = Some(fresh);
+                *net_runtime = Some(fresh);
                 Ok(fresh)
             }
         }
@@ -43,18 +43,18 @@ impl NetRuntime {
             .thread_name("ropewalk-net")
             .enable_all()
             .build()?;
-        Ok(Self { runtime, teller: CallbackThread::start()?, process: process::id() })
+        Ok(Self { runtime, callback_thread: CallbackThread::start()?, process: process::id() })
     }
 
     /// Whether this process has its threads.
-    pub fn is_here(&self) -> bool {
+    pub fn belongs_to_this_process(&self) -> bool {
         self.process == process::id()
     }
 
     /// # Errors
     /// In a forked process, whose sockets of before nobody drives.
     pub fn check(&self) -> PyResult<()> {
-        if self.is_here() {
+        if self.belongs_to_this_process() {
             return Ok(());
         }
         Err(error::net(format_args!(

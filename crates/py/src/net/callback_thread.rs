@@ -12,53 +12,53 @@ use pyo3::prelude::*;
 use super::operation::Outcome;
 
 /// What became of an operation, and who wants to know.
-pub(super) struct News {
+pub(super) struct CompletedCall {
     pub result: PyResult<Outcome>,
     pub done: Py<PyAny>,
 }
 
 /// Hands over news.
 pub(super) struct CallbackThread {
-    queue: Sender<News>,
+    queue: Sender<CompletedCall>,
 }
 
 impl CallbackThread {
     pub fn start() -> io::Result<Self> {
-        let (queue, news) = channel();
+        let (queue, completed) = channel();
         let thread = thread::Builder::new().name("ropewalk-tell".to_owned());
-        thread.spawn(move || tell_all(&news))?;
+        thread.spawn(move || call_all(&completed))?;
         Ok(Self { queue })
     }
 
     /// Calls `done` soon.
-    pub fn tell(&self, news: News) {
+    pub fn call(&self, completed: CompletedCall) {
         // It fails only where the interpreter has gone, and with it whoever wants to know.
-        let _ = self.queue.send(news);
+        let _ = self.queue.send(completed);
     }
 }
 
-fn tell_all(news: &Receiver<News>) {
-    while let Ok(first) = news.recv() {
-        let told = Python::try_attach(|py| {
-            tell(py, first);
+fn call_all(completed: &Receiver<CompletedCall>) {
+    while let Ok(first) = completed.recv() {
+        let result = Python::try_attach(|py| {
+            call(py, first);
             // What has come meanwhile goes along.
-            while let Ok(next) = news.try_recv() {
-                tell(py, next);
+            while let Ok(next) = completed.try_recv() {
+                call(py, next);
             }
         });
-        if told.is_none() {
+        if result.is_none() {
             return;
         }
     }
 }
 
-fn tell(py: Python<'_>, News { result, done }: News) {
+fn call(py: Python<'_>, CompletedCall { result, done }: CompletedCall) {
     let result = result.and_then(|outcome| outcome.into_python(py));
-    let told = match result {
+    let result = match result {
         Ok(value) => done.call1(py, (value, py.None())),
         Err(error) => done.call1(py, (py.None(), error)),
     };
-    if let Err(error) = told {
+    if let Err(error) = result {
         error.write_unraisable(py, Some(done.bind(py)));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use crate::pattern::{Label, ORDERED_STREAMS};
 
 /// Of one association.
-pub struct Ledger {
+pub struct EchoTracker {
     connection: u64,
     next: u64,
     ordered: Vec<VecDeque<u64>>,
@@ -13,7 +13,7 @@ pub struct Ledger {
     pub echoed: u64,
 }
 
-impl Ledger {
+impl EchoTracker {
     pub fn new(connection: u64) -> Self {
         let ordered = vec![VecDeque::new(); usize::from(ORDERED_STREAMS)];
         Self { connection, next: 0, ordered, unordered: BTreeSet::new(), echoed: 0 }
@@ -71,10 +71,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ledger_takes_each_echo_once_unchanged_and_in_the_order_of_its_stream() {
-        let mut ledger = Ledger::new(7);
-        let sent: Vec<Label> = (0..12).map(|_| ledger.send()).collect();
-        let mut take = |label: Label| ledger.take(label.stream().0, &label.message());
+    fn each_echo_is_accepted_once_unchanged_and_in_the_order_of_its_stream() {
+        let mut echo_tracker = EchoTracker::new(7);
+        let sent: Vec<Label> = (0..12).map(|_| echo_tracker.send()).collect();
+        let mut take = |label: Label| echo_tracker.take(label.stream().0, &label.message());
         assert_eq!(take(sent[9]), Ok(()), "unordered ones overtake each other");
         assert!(take(sent[9]).expect_err("twice").contains("twice"));
         assert_eq!(take(sent[0]), Ok(()));
@@ -83,6 +83,6 @@ mod tests {
         assert!(take(Label { connection: 8, number: 2 }).is_err());
         let mut changed = sent[4].message().to_vec();
         changed[16] ^= 1;
-        assert!(ledger.take(4, &changed).is_err());
+        assert!(echo_tracker.take(4, &changed).is_err());
     }
 }

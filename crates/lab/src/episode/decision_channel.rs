@@ -8,7 +8,7 @@ use ropewalk_engine::scheduler::{CustomScheduler, Decision, PathView, Schedule, 
 
 /// The input of a decision: a copy of the engine's view.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct Observation {
     /// The simulated time.
     pub now: Time,
     /// Number of chunks, from the head of the unassigned queue, that may be sent now.
@@ -25,7 +25,7 @@ pub struct Ask {
     pub paths: Vec<PathView>,
 }
 
-impl Ask {
+impl Observation {
     /// The first position of the unassigned queue that a path, counted from 0, may take; none if it may take
     /// none.
     pub fn position(&self, path: usize) -> Option<u64> {
@@ -63,72 +63,75 @@ impl Ask {
 /// Holds one pending decision at a time.
 #[derive(Debug)]
 pub(super) struct DecisionChannel {
-    asked: AtomicBool,
-    sheet: Mutex<(Ask, Option<Decision>)>,
+    is_pending: AtomicBool,
+    pending: Mutex<(Observation, Option<Decision>)>,
 }
 
 impl DecisionChannel {
     pub fn new(paths: usize) -> Self {
-        Self { asked: AtomicBool::new(false), sheet: Mutex::new((Ask::empty(paths), None)) }
+        Self {
+            is_pending: AtomicBool::new(false),
+            pending: Mutex::new((Observation::empty(paths), None)),
+        }
     }
 
     /// Whether the engine waits for a decision.
     #[inline]
-    pub fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+    pub fn awaits_decision(&self) -> bool {
+        self.is_pending.load(Ordering::Relaxed)
     }
 
-    pub fn look<T>(&self, at: impl FnOnce(&Ask) -> T) -> T {
-        at(&self.sheet().0)
+    pub fn observe<T>(&self, at: impl FnOnce(&Observation) -> T) -> T {
+        at(&self.pending().0)
     }
 
     pub fn answer(&self, decision: Decision) {
-        self.sheet().1 = Some(decision);
+        self.pending().1 = Some(decision);
     }
 
-    fn sheet(&self) -> MutexGuard<'_, (Ask, Option<Decision>)> {
-        self.sheet.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, (Observation, Option<Decision>)> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A scheduler that forwards every decision to the channel. Its clones share the channel, because only the
 /// sending end of one association makes decisions.
-pub(super) struct Asker {
-    desk: Arc<DecisionChannel>,
+pub(super) struct ChannelScheduler {
+    channel: Arc<DecisionChannel>,
 }
 
-impl Asker {
-    pub const fn new(desk: Arc<DecisionChannel>) -> Self {
-        Self { desk }
+impl ChannelScheduler {
+    pub const fn new(channel: Arc<DecisionChannel>) -> Self {
+        Self { channel }
     }
 }
 
-impl Schedule for Asker {
+impl Schedule for ChannelScheduler {
     fn decide(&mut self, view: &View<'_>) -> Decision {
-        let mut sheet = self.desk.sheet();
-        if let Some(decision) = sheet.1.take() {
-            self.desk.asked.store(false, Ordering::Relaxed);
+        let mut pending = self.channel.pending();
+        if let Some(decision) = pending.1.take() {
+            self.channel.is_pending.store(false, Ordering::Relaxed);
             return decision;
         }
         // There is nothing to decide if no path may send.
         if view.open().any(|path| view.admit(path, 0).is_some()) {
-            sheet.0.copy(view);
-            self.desk.asked.store(true, Ordering::Relaxed);
+            pending.0.copy(view);
+            self.channel.is_pending.store(true, Ordering::Relaxed);
         }
         view.nobody()
     }
 }
 
-impl CustomScheduler for Asker {
+impl CustomScheduler for ChannelScheduler {
     fn name(&self) -> &str {
         "episode"
     }
 
     fn clone_box(&self) -> Box<dyn CustomScheduler> {
-        Box::new(Self::new(Arc::clone(&self.desk)))
+        Box::new(Self::new(Arc::clone(&self.channel)))
     }
 
     fn is_thinking(&self) -> bool {
-        self.desk.is_asked()
+        self.channel.awaits_decision()
     }
 }

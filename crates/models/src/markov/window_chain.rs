@@ -44,11 +44,11 @@ pub(crate) struct WindowChain {
 
 impl WindowChain {
     /// Solves up to `window`, or up to where nothing changes any more.
-    pub(crate) fn climb(path: LossyPath, model: LossModel, window: u32) -> Self {
+    pub(crate) fn extend_chain(path: LossyPath, model: LossModel, window: u32) -> Self {
         let mut rounds = Rounds::new(model, path.loss());
         rounds.grow(2);
         let recovery = Recovery::new(path, model);
-        let mut ladder = Self {
+        let mut window_chain = Self {
             path,
             model,
             rounds,
@@ -58,16 +58,16 @@ impl WindowChain {
             excursion: Excursion::default(),
         };
         // A window of 0 does not occur; a window of 1 has only arrival and timeout.
-        ladder.cycles.push(Totals::default());
-        let one = ladder.own_round(1) + ladder.recovery.after_timeout(1) * path.loss();
-        ladder.cycles.push(one);
+        window_chain.cycles.push(Totals::default());
+        let one = window_chain.own_round(1) + window_chain.recovery.after_timeout(1) * path.loss();
+        window_chain.cycles.push(one);
         for rung in 2..=window {
-            ladder.step(rung);
-            if ladder.is_out_of_reach(rung) {
+            window_chain.step(rung);
+            if window_chain.is_out_of_reach(rung) {
                 break;
             }
         }
-        ladder
+        window_chain
     }
 
     /// The highest window that matters.

@@ -16,7 +16,7 @@ pub(super) enum Fate {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Travelling<P> {
+pub(super) struct InFlightPacket<P> {
     pub(super) arrive: Time,
     pub(super) fate: Fate,
     pub(super) packet: Packet<P>,
@@ -24,7 +24,7 @@ pub(super) struct Travelling<P> {
 
 /// Packets in flight on a link.
 #[derive(Clone, Debug)]
-pub(super) struct Flight<P> {
+pub(super) struct InFlight<P> {
     /// Arrival time of the next packet; cached because every event reads it.
     next: Time,
     store: Store<P>,
@@ -33,11 +33,11 @@ pub(super) struct Flight<P> {
 /// A queue suffices for packets in order; only a link that may reorder needs a heap.
 #[derive(Clone, Debug)]
 enum Store<P> {
-    InOrder(VecDeque<Travelling<P>>),
-    AnyOrder { heap: BinaryHeap<Reverse<Keyed<P>>>, sequence: u64 },
+    InOrder(VecDeque<InFlightPacket<P>>),
+    AnyOrder { heap: BinaryHeap<Reverse<ByArrival<P>>>, sequence: u64 },
 }
 
-impl<P> Flight<P> {
+impl<P> InFlight<P> {
     pub(super) fn new(may_reorder: bool) -> Self {
         let store = if may_reorder {
             Store::AnyOrder { heap: BinaryHeap::new(), sequence: 0 }
@@ -48,16 +48,18 @@ impl<P> Flight<P> {
     }
 
     #[inline(always)]
-    pub(super) fn push(&mut self, travelling: Travelling<P>) {
-        self.next = self.next.min(travelling.arrive);
+    pub(super) fn push(&mut self, in_flight_packet: InFlightPacket<P>) {
+        self.next = self.next.min(in_flight_packet.arrive);
         match &mut self.store {
             Store::InOrder(queue) => {
-                debug_assert!(queue.back().is_none_or(|last| last.arrive <= travelling.arrive));
-                queue.push_back(travelling);
+                debug_assert!(
+                    queue.back().is_none_or(|last| last.arrive <= in_flight_packet.arrive)
+                );
+                queue.push_back(in_flight_packet);
             }
             Store::AnyOrder { heap, sequence } => {
                 *sequence += 1;
-                heap.push(Reverse(Keyed { sequence: *sequence, travelling }));
+                heap.push(Reverse(ByArrival { sequence: *sequence, in_flight_packet }));
             }
         }
     }
@@ -70,19 +72,21 @@ impl<P> Flight<P> {
 
     /// Takes the next packet if it has arrived by `now`.
     #[inline(always)]
-    pub(super) fn pop(&mut self, now: Time) -> Option<Travelling<P>> {
+    pub(super) fn pop(&mut self, now: Time) -> Option<InFlightPacket<P>> {
         if self.next > now {
             return None;
         }
         let popped = match &mut self.store {
             Store::InOrder(queue) => queue.pop_front(),
-            Store::AnyOrder { heap, .. } => heap.pop().map(|Reverse(keyed)| keyed.travelling),
+            Store::AnyOrder { heap, .. } => heap.pop().map(|Reverse(keyed)| keyed.in_flight_packet),
         };
         let head = match &self.store {
             Store::InOrder(queue) => queue.front(),
-            Store::AnyOrder { heap, .. } => heap.peek().map(|Reverse(keyed)| &keyed.travelling),
+            Store::AnyOrder { heap, .. } => {
+                heap.peek().map(|Reverse(keyed)| &keyed.in_flight_packet)
+            }
         };
-        self.next = head.map_or(Time::FAR_FUTURE, |travelling| travelling.arrive);
+        self.next = head.map_or(Time::FAR_FUTURE, |in_flight_packet| in_flight_packet.arrive);
         popped
     }
 
@@ -97,32 +101,32 @@ impl<P> Flight<P> {
 
 /// A packet ordered by its arrival, then by the order of sending.
 #[derive(Clone, Debug)]
-struct Keyed<P> {
+struct ByArrival<P> {
     sequence: u64,
-    travelling: Travelling<P>,
+    in_flight_packet: InFlightPacket<P>,
 }
 
-impl<P> Keyed<P> {
+impl<P> ByArrival<P> {
     fn key(&self) -> (Time, u64) {
-        (self.travelling.arrive, self.sequence)
+        (self.in_flight_packet.arrive, self.sequence)
     }
 }
 
-impl<P> PartialEq for Keyed<P> {
+impl<P> PartialEq for ByArrival<P> {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl<P> Eq for Keyed<P> {}
+impl<P> Eq for ByArrival<P> {}
 
-impl<P> PartialOrd for Keyed<P> {
+impl<P> PartialOrd for ByArrival<P> {
     fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<P> Ord for Keyed<P> {
+impl<P> Ord for ByArrival<P> {
     fn cmp(&self, other: &Self) -> core::cmp::Ordering {
         self.key().cmp(&other.key())
     }

@@ -9,9 +9,9 @@ use ropewalk_runtime::seal::{Allowed, PublicKey, SecretKey};
 use crate::Failure;
 
 /// Options by name, in their order; values that are lists are taken apart.
-pub struct Words(Vec<(String, String)>);
+pub struct CommandOptions(Vec<(String, String)>);
 
-impl Words {
+impl CommandOptions {
     pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, Failure> {
         let mut all = Vec::new();
         while let Some(name) = arguments.next() {

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::error::SweepError;
-use super::plan::Plan;
-use super::work::{Rows, SweepOptions, left, peek, points};
+use super::plan::SweepPlan;
+use super::work::{Rows, SweepOptions, points, read_finished, remaining};
 use crate::cost::Stopwatch;
 
 /// Number of sample runs for estimating the time per run.
@@ -12,7 +12,7 @@ const SAMPLES: usize = 3;
 
 /// The remaining work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Outlook {
+pub struct SweepEstimate {
     /// Points of the sweep, or of the shard.
     pub points: usize,
     /// Points with remaining runs.
@@ -27,9 +27,9 @@ pub struct Outlook {
 ///
 /// # Errors
 /// As [`Sweep::open`](super::Sweep::open).
-pub fn outlook(plan: &Plan, options: &SweepOptions<'_>) -> Result<Outlook, SweepError> {
-    let rows = options.out.map_or(Ok(Rows::new()), |out| peek(plan, options, out))?;
-    let todo = left(plan, options.shard, &rows);
+pub fn estimate(plan: &SweepPlan, options: &SweepOptions<'_>) -> Result<SweepEstimate, SweepError> {
+    let rows = options.out.map_or(Ok(Rows::new()), |out| read_finished(plan, options, out))?;
+    let todo = remaining(plan, options.shard, &rows);
     let samples = todo.len().min(SAMPLES);
     let watch = Stopwatch::start();
     for sample in 0..samples {
@@ -38,7 +38,7 @@ pub fn outlook(plan: &Plan, options: &SweepOptions<'_>) -> Result<Outlook, Sweep
         // A run that fails takes time as well.
         let _ = plan.grid().run(todo[at].0, todo[at].1);
     }
-    Ok(Outlook {
+    Ok(SweepEstimate {
         points: points(plan, options.shard).count(),
         points_left: todo.chunk_by(|a, b| a.0 == b.0).count(),
         runs_left: todo.len() as u64,
