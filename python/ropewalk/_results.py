@@ -48,7 +48,7 @@ class ReceiveBuffer:
     p99_bytes: int
     """Exceeded 1 % of the time, bytes."""
     blocked_s: float
-    """Time in which a path had window and there was data, but the receive window was shut, s."""
+    """Time in which a path had window and there was data, but the receive window blocked it, s."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ rtt = "200 ms"
     assert prediction.blocking_time_max_s == pytest.approx(0.105)
     assert rw.Prediction.__annotations__.keys() == prediction.to_dict().keys()
     assert rw.PathPrediction.__annotations__.keys() == prediction.to_dict()["paths"][0].keys()
-    assert "physical limit" in prediction._repr_html_()
+    assert "flow-control bound" in prediction._repr_html_()
 
 
 def test_prediction_and_run_know_the_same_limit(scenario: rw.Scenario, run: rw.Run) -> None:

@@ -67,7 +67,7 @@ fn predict_answers_for_every_example() {
             }
             let bundle = number(&document["bundle"]["markov_bps"], "independent");
             // The models let a window that just exceeds rate times delay fill the path (Eq 8): up to
-            // one packet per round trip and path more than the physical limit has.
+            // one packet per round trip and path more than the flow-control bound allows.
             let paths = document["paths"].as_array().expect("paths");
             let slack: f64 = paths.iter().map(|path| 12_000.0 / number(path, "round_trip_s")).sum();
             let limit = number(&document, "flow_control_bound_bps");
@@ -231,7 +231,7 @@ fn compare_says_what_was_run_and_beats_the_best_path_and_explains_its_headings()
     let text = text.stdout();
     assert!(text.starts_with("wifi-lte: cmt-sctp, seed 1; 2 s with a warm-up of 0 s\n"), "{text}");
     for part in
-        ["path.lte.rtt", "daps, 60ms", "backup, 200ms", "best path", "\nneedless ", "\nshut "]
+        ["path.lte.rtt", "daps, 60ms", "backup, 200ms", "best path", "\nspurious ", "\nblocked "]
     {
         assert!(text.contains(part), "no {part:?} in {text}");
     }

@@ -91,7 +91,7 @@ fn figures(result: &RunResult) -> String {
     lines.push((
         "receive buffer",
         format!(
-            "{} mean, {} p99, {} peak; shut for {}, {} of the time",
+            "{} mean, {} p99, {} peak; blocked for {}, {} of the time",
             size(buffer.mean_bytes),
             size(buffer.p99_bytes as f64),
             size(buffer.max_bytes as f64),
@@ -108,7 +108,7 @@ fn figures(result: &RunResult) -> String {
     lines.push(("out of order", format!("{} of the packets", percent(result.out_of_order.ratio))));
     let again = result.paths.iter().map(|p| p.retransmitted_packets).sum();
     let spurious = count(result.spurious_retransmissions);
-    lines.push(("sent again", format!("{} packets, {spurious} of them needlessly", count(again))));
+    lines.push(("sent again", format!("{} packets, {spurious} of them spurious", count(again))));
     if !result.association_goodput_bps.is_empty() {
         lines.push(("associations", associations(&result.association_goodput_bps)));
     }
@@ -120,7 +120,7 @@ fn goodput(result: &RunResult) -> String {
     let goodput = rate(result.goodput_bps);
     match (result.flow_control_bound_bps, result.share_of_bound) {
         (Some(bound), Some(share)) => format!(
-            "{goodput}; {} with headers, {} of the physical limit of {}",
+            "{goodput}; {} with headers, {} of the flow-control bound of {}",
             rate(result.goodput_wire_bps),
             percent(share),
             rate(bound),

@@ -222,8 +222,8 @@ type ShownFigure = (&'static str, &'static str, fn(f64) -> String);
 
 const SHOWN_FIGURES: [ShownFigure; 7] = [
     ("goodput", "goodput_bps", rate),
-    ("of limit", "share_of_bound", percent),
-    ("shut", "blocked_share", percent),
+    ("of bound", "share_of_bound", percent),
+    ("blocked", "blocked_share", percent),
     ("peak buffer", "receive_buffer_max_bytes", size),
     ("delay mean", "app_delay_mean_s", time),
     ("delay p99", "app_delay_p99_s", time),

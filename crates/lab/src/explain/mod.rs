@@ -1,6 +1,6 @@
 //! Explains the decisions of a scheduler: why each packet took its path.
 
-mod words;
+mod sentences;
 
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::record::{DecisionRecord, PathSnapshot};
@@ -180,9 +180,9 @@ fn explained(names: &[&str], record: &DecisionRecord) -> ExplainedDecision {
         sent_on: sent_on.iter().map(|path| names[path.index()].to_owned()).collect(),
         position,
         until_s: until,
-        reason: words::word(record.reason),
-        sentence: words::sentence(names, record),
-        known: words::known(names, record),
+        reason: sentences::word(record.reason),
+        sentence: sentences::sentence(names, record),
+        known: sentences::known(names, record),
         sendable: record.sendable,
         paths: record.paths.iter().map(|path| seen(names, path)).collect(),
     }
@@ -219,12 +219,12 @@ fn summary(names: &[&str], records: &[DecisionRecord]) -> Vec<ReasonCount> {
         }
     }
     counts.sort_by_key(|(place, reason, count)| {
-        (place.unwrap_or(usize::MAX), u64::MAX - count, words::word(*reason))
+        (place.unwrap_or(usize::MAX), u64::MAX - count, sentences::word(*reason))
     });
     let named = counts.into_iter().map(|(place, reason, count)| ReasonCount {
         path: place.map(|i| names[i].to_owned()),
-        reason: words::word(reason),
-        meaning: words::meaning(reason),
+        reason: sentences::word(reason),
+        meaning: sentences::meaning(reason),
         count,
     });
     named.collect()

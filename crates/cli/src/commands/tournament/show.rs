@@ -32,12 +32,12 @@ fn one_match(one: &Match, play: &Tournament) -> String {
     let mut table = Table::new(&[
         "scheduler",
         "goodput",
-        "of limit",
+        "of bound",
         "of best path",
         "delay p50",
         "delay p99",
         "peak buffer",
-        "needless",
+        "spurious",
         "score",
     ]);
     // Stable: equal ones stay in the order given.
@@ -143,10 +143,10 @@ fn certainty(ranking: &Ranking, worst: &dyn Fn(&Worst) -> String) -> String {
 /// What the headings mean.
 fn legend() -> String {
     let lines = [
-        ("of limit", "goodput with headers over the physical limit; unknown over the air"),
+        ("of bound", "goodput with headers over the flow-control bound; unknown over the air"),
         ("of best path", "goodput over that of the best path alone, with the same protocol"),
         ("delay", "from first sent to in-order delivery; in a ranking the best p99 over its own"),
-        ("needless", "packets sent again that had arrived"),
+        ("spurious", "packets sent again that had arrived"),
         ("score", "goodput over the best goodput, times the best p99 delay over its own"),
         ("ranking", "geometric means over the matches; a match with a failed run counts 0"),
         ("near best", "matches within 5 % of the best"),

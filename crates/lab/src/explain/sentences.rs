@@ -18,7 +18,7 @@ pub const fn word(reason: Reason) -> &'static str {
         Reason::EveryPath => "every-path",
         Reason::RetransmissionPolicy => "retransmission-policy",
         Reason::Unblock => "unblock",
-        Reason::WindowShut => "window-shut",
+        Reason::WindowShut => "window-blocked",
         Reason::AllFull => "all-full",
         Reason::NoData => "no-data",
         Reason::NotYetDue => "not-yet-due",
@@ -55,7 +55,7 @@ pub const fn meaning(reason: Reason) -> &'static str {
         Reason::Unblock => {
             "the window is blocked, and the oldest chunk may arrive sooner on another path"
         }
-        Reason::WindowShut => "the peer's window shuts out what should be sent next",
+        Reason::WindowShut => "the receive window blocks what should be sent next",
         Reason::AllFull => "the window of every path is full",
         Reason::NoData => "there is nothing to send",
         Reason::NotYetDue => "the schedule gives a path its turn only then",
@@ -210,7 +210,7 @@ mod tests {
             (
                 Action::Blocked,
                 Reason::WindowShut,
-                "nothing is sent: the peer's window shuts out what should be sent next",
+                "nothing is sent: the receive window blocks what should be sent next",
             ),
         ] {
             let record = record(action, reason);
