@@ -12,8 +12,10 @@ use ropewalk_base::{Duration, Time};
 use ropewalk_engine::scheduler::{Decision, Reason, Scheduler};
 use ropewalk_scenario::Scenario;
 
+use crate::error::RunError;
 use crate::machine::EngineSettings;
-use crate::run::{RunError, RunOptions, Setup, Transfer, set_up};
+use crate::run::set_up;
+use crate::setup::{RunOptions, Setup, Transfer};
 use crate::wifi::rate_up;
 use decision_channel::{ChannelScheduler, DecisionChannel};
 

@@ -9,8 +9,8 @@ use ropewalk_base::Seed;
 use ropewalk_netsim::{CrossPayload, Host, HostId, LinkId, RouteId, World};
 use ropewalk_scenario as file;
 
+use crate::error::RunError;
 use crate::network::{add_cross, add_paths, add_routes, add_shared_links};
-use crate::run::RunError;
 use crate::wifi::WifiNetwork;
 
 /// The links of a scenario between two hosts that the caller provides.

@@ -1,115 +1,23 @@
 //! Executes one run: builds the world, advances time, measures.
 
-use core::fmt;
-
 use ropewalk_base::{Duration, Seed, Time};
-use ropewalk_engine::record::DecisionRecord;
 use ropewalk_engine::scheduler::Scheduler;
-use ropewalk_netsim::{HostId, World};
+use ropewalk_netsim::World;
 use ropewalk_scenario::{self as file, Scenario};
 
 use crate::cost::Stopwatch;
-use crate::endpoint::{Application, Endpoint, SimPayload};
+use crate::endpoint::{Application, Endpoint};
+use crate::error::RunError;
 use crate::guests;
 use crate::machine::{EndReason, EngineSettings};
-use crate::measure::{Meter, sequence_of};
-use crate::network::{PathLinks, add_cross, add_paths, add_routes, add_shared_links};
-use crate::result::RunResult;
-use crate::series::{Sequence, Series};
+use crate::measure::{Meter, Run, sequence_of};
+use crate::network::{add_cross, add_paths, add_routes, add_shared_links};
+use crate::setup::{RunOptions, Setup, Transfer};
 use crate::wifi::WifiNetwork;
 
-/// Data to record in addition to the result.
-#[derive(Clone, Debug, Default)]
-pub struct RunOptions {
-    /// Whether to record time series at the scenario's interval.
-    pub series: bool,
-    /// Length of the initial part whose arrivals are all recorded, for sequence-time plots.
-    pub sequence: Option<Duration>,
-    /// A scheduler instead of the scenario's, for custom ones.
-    pub scheduler: Option<Scheduler>,
-    /// Index of the association whose arrivals are recorded, and its decisions if the scenario requests them;
-    /// from 0. Recording all associations would exceed the memory.
-    pub association: u32,
-}
-
-/// A finished run.
-#[derive(Clone, Debug)]
-pub struct Run {
-    /// The figures.
-    pub result: RunResult,
-    /// Time series, if requested.
-    pub series: Option<Series>,
-    /// The first seconds, if requested.
-    pub sequence: Option<Sequence>,
-    /// Decisions of the chosen association's sender, if the scenario records them.
-    pub decisions: Vec<DecisionRecord>,
-}
-
-/// Error of a run.
-#[derive(Clone, Debug)]
-pub enum RunError {
-    /// The scheduler is unknown.
-    Scheduler(String),
-    /// A custom scheduler made an illegal decision or failed.
-    Guest {
-        /// Name of the scheduler.
-        name: String,
-        /// Description of the error.
-        text: String,
-    },
-    /// The network cannot be built.
-    Network(String),
-    /// No event is pending although the transfer is not complete.
-    Stuck {
-        /// Time of the last event.
-        at: Time,
-        /// Delivered bytes.
-        delivered: u64,
-        /// Likely cause.
-        diagnosis: String,
-    },
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Scheduler(text) | Self::Network(text) => f.write_str(text),
-            Self::Guest { name, text } => write!(f, "the scheduler {name:?} failed: {text}"),
-            Self::Stuck { at, delivered, diagnosis } => {
-                write!(f, "the transfer stopped at {at} with {delivered} B delivered: {diagnosis}")
-            }
-        }
-    }
-}
-
-impl core::error::Error for RunError {}
-
-/// The endpoints of one association.
-#[derive(Clone, Copy, Debug)]
-pub struct Transfer {
-    /// Sender.
-    pub sender: HostId,
-    /// Receiver.
-    pub receiver: HostId,
-    /// Start time.
-    pub start: Time,
-}
-
-/// A world that is ready to run, with its transfers.
-pub(crate) struct Setup {
-    pub world: World<SimPayload, Endpoint>,
-    pub transfers: Vec<Transfer>,
-    /// The links of each association's paths.
-    pub links: Vec<Vec<PathLinks>>,
-    /// Whether the scheduler is a custom one.
-    pub guest: bool,
-}
-
-impl Setup {
-    /// The error of a custom scheduler, if one failed.
-    fn guest_fault(&self) -> Option<RunError> {
-        if self.guest { guests::fault(self) } else { None }
-    }
+/// The error of a custom scheduler, if one failed.
+fn guest_fault(setup: &Setup) -> Option<RunError> {
+    if setup.guest { guests::fault(setup) } else { None }
 }
 
 /// Runs a scenario.
@@ -141,7 +49,7 @@ pub fn run_watched(
         meter.reset(&mut setup, warm);
     }
     let ended = advance(&mut setup, &mut meter, &mut watcher, end);
-    setup.guest_fault().map_or(Ok(()), Err)?;
+    guest_fault(&setup).map_or(Ok(()), Err)?;
     check_progress(&setup, scenario, ended)?;
     let mut run = meter.finish(&mut setup, scenario, ended);
     let chosen =
@@ -242,7 +150,7 @@ fn advance(
             meter.sample(setup, next);
         }
         watcher.tell(setup, next);
-        if next >= end || setup.guest_fault().is_some() {
+        if next >= end || guest_fault(setup).is_some() {
             return done(setup).unwrap_or(next);
         }
     }

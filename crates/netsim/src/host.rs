@@ -2,17 +2,9 @@
 
 use ropewalk_base::Time;
 
+use crate::ids::{Port, RouteId};
 use crate::network::Network;
 use crate::packet::Packet;
-use crate::route::RouteId;
-
-/// A host of a world, in order of addition.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct HostId(pub u32);
-
-/// Identifies where a packet enters a host, for example its interface.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Port(pub u32);
 
 /// An end point of the network. Each input is followed by sending, then by a query of the next deadline.
 pub trait Host<P> {

@@ -18,8 +18,11 @@ pub use single::BestPath;
 pub(crate) use statistics::mean_and_deviation;
 pub use statistics::{Estimate, estimate};
 
+use crate::error::RunError;
+use crate::measure::Run;
 use crate::result::RunResult;
-use crate::run::{Run, RunError, RunOptions, run_watched};
+use crate::run::run_watched;
+use crate::setup::RunOptions;
 
 /// A scenario with a label: one column of a comparison.
 #[derive(Clone, Debug)]

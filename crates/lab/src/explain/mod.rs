@@ -8,7 +8,10 @@ use ropewalk_engine::scheduler::{Action, Reason};
 use ropewalk_scenario::Scenario;
 use serde::Serialize;
 
-use crate::run::{Run, RunError, RunOptions, run_watched};
+use crate::error::RunError;
+use crate::measure::Run;
+use crate::run::run_watched;
+use crate::setup::RunOptions;
 
 /// Selects the decisions to explain. An absent field does not restrict the selection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,8 @@ use super::axis::Axis;
 use super::error::SweepError;
 use super::row::{Outcome, RunRow};
 use super::seeds::Seeds;
-use crate::run::{RunOptions, run};
+use crate::run::run;
+use crate::setup::RunOptions;
 
 /// Maximum number of points of a sweep.
 pub const POINTS_MAX: usize = 100_000;

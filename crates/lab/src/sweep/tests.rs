@@ -11,7 +11,8 @@ use arrow_array::types::{Float64Type, UInt64Type};
 use serde_json::Value as Json;
 
 use super::*;
-use crate::run::{RunOptions, run};
+use crate::run::run;
+use crate::setup::RunOptions;
 
 const SCENARIO: &str = "[transfer]\nduration = '2 s'\nseed = 7\nreceive_buffer = '30 kB'\n\
     [[path]]\nname = 'wifi'\nrate = '1 Mbit/s'\nrtt = '20 ms'\nloss = 0.02\n\

@@ -1,16 +1,18 @@
 //! The world: hosts, links, routes, cross traffic, and the event loop.
 
+mod wifi;
+
 use std::collections::BTreeSet;
 
 use ropewalk_base::{Seed, Time};
 
-use crate::cross::{CrossConfig, CrossError, CrossId, CrossPayload, CrossStats, Source, Tags};
-use crate::host::{Host, HostId, Outbox, Port};
+use crate::cross::{CrossConfig, CrossError, CrossPayload, CrossStats, Source, Tags};
+use crate::host::{Host, Outbox};
+use crate::ids::{ChannelId, CrossId, HostId, LinkId, Port, RouteId, index};
 use crate::link::{Admission, ConfigError, Link, LinkConfig, LinkStats};
-use crate::network::{Actor, Network, index};
+use crate::network::{Actor, Network};
 use crate::packet::Packet;
-use crate::route::{End, LinkId, RouteId, Step};
-use crate::wifi::ChannelId;
+use crate::route::{End, Step};
 
 /// An object with a slot in the event queue.
 #[derive(Clone, Debug)]

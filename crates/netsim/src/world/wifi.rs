@@ -1,23 +1,9 @@
 //! Wi-Fi channels of a world.
 
-use super::radio::{RadioConfig, RadioError};
-use super::station::{StationConfig, StationStats};
+use super::World;
 use crate::host::Host;
-use crate::route::LinkId;
-use crate::world::World;
-
-/// A channel of a world, in order of addition.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ChannelId(pub u32);
-
-/// A station of a world's channel.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct StationId {
-    /// Channel of the station.
-    pub channel: ChannelId,
-    /// Position on the channel.
-    pub station: u32,
-}
+use crate::ids::{ChannelId, LinkId, StationId};
+use crate::wifi::{RadioConfig, RadioError, StationConfig, StationStats};
 
 impl<P: Clone, H: Host<P>> World<P, H> {
     /// Adds an empty 802.11 channel.
