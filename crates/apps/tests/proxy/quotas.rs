@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ropewalk_apps::access::ExitPolicy;
 use ropewalk_apps::mux::{Connection, Limits, OpenError, Role, Stream, pair};
+use ropewalk_apps::proxy::exit::ExitPolicy;
 use ropewalk_apps::proxy::exit::{Client, Exit, ExitLimits, PermissionsOf, Resolver};
 use ropewalk_apps::proxy::{Notice, Target};
 use ropewalk_runtime::seal::{PublicKey, SecretKey};

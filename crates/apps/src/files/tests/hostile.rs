@@ -67,10 +67,10 @@ pub fn say_stages(
         let (here, there) = pair(MESSAGE, None);
         let ends = Ends::new(&[]);
         ends.out.send(there).expect("a receiver");
-        let association_link = std::sync::atomic::AtomicBool::new(false);
+        let is_over = std::sync::atomic::AtomicBool::new(false);
         let finished = |it: Result<Summary, String>| {
             *summary.lock().expect("unharmed") = it.ok();
-            association_link.store(true, std::sync::atomic::Ordering::SeqCst);
+            is_over.store(true, std::sync::atomic::Ordering::SeqCst);
             true
         };
         let receiving = receive(&ends, &admit, &watch, finished);
@@ -102,7 +102,7 @@ pub fn say_stages(
             }
             here.abort();
             let lost = |item: &TransferEvent| matches!(item, TransferEvent::Lost(_));
-            while !association_link.load(std::sync::atomic::Ordering::SeqCst)
+            while !is_over.load(std::sync::atomic::Ordering::SeqCst)
                 && !news.lock().expect("unharmed").iter().any(lost)
             {
                 tokio::time::sleep(Duration::from_millis(2)).await;

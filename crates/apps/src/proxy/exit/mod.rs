@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use self::dial::Dialler;
 use self::limits::{ConnectionPermit, Quotas};
 
-pub use self::client::{Client, PermissionsOf, short_key};
+pub use self::client::{Client, ExitPolicy, PermissionsOf, short_key};
 pub use self::limits::{ExitLimits, Limit};
 pub use self::policy::{Policy, check_targets};
 pub use self::resolver::Resolver;
@@ -25,7 +25,6 @@ use super::notice::{Notice, NoticeSink};
 use super::reason::{Reason, ReasonKind};
 use super::relay::{relay, tune};
 use super::target::Target;
-use crate::access::ExitPolicy;
 use crate::mux::{Connection, EndReason, Incoming, Limits};
 
 /// Minimum memory for serving an association, bytes.
