@@ -94,9 +94,10 @@ def test_the_report_has_every_variant(comparison: rw.Comparison, tmp_path: Path)
     assert page.count('"label":"daps"') == page.count('"label":"round-robin"') == 1
 
 
-def test_the_prediction_has_the_printed_numbers_of_sarwar_2013() -> None:
-    scenario = rw.Scenario.parse("""
+SARWAR = """
 [transfer]
+preset = "paper-2013"
+duration = "10 s"
 packet = "1000 B"
 receive_buffer = "10 packets"
 [[path]]
@@ -107,7 +108,11 @@ rtt = "20 ms"
 name = "slow"
 rate = "0.4 Mbit/s"
 rtt = "200 ms"
-""")
+"""
+
+
+def test_the_prediction_has_the_printed_numbers_of_sarwar_2013() -> None:
+    scenario = rw.Scenario.parse(SARWAR)
     prediction = rw.predict(scenario)
     assert prediction.receive_buffer_min_bytes == 50_000
     assert prediction.period is not None and prediction.period.packets == 25
@@ -129,23 +134,6 @@ def test_the_command_predicts_the_same_bytes(command: str, scenario_file: Path) 
     printed = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
     assert rw.predict(scenario_file).json() + "\n" == printed
     assert json.loads(printed)["schema"] == "ropewalk.predict/1"
-
-
-SARWAR = """
-[transfer]
-preset = "paper-2013"
-duration = "10 s"
-packet = "1000 B"
-receive_buffer = "10 packets"
-[[path]]
-name = "fast"
-rate = "1.6 Mbit/s"
-rtt = "20 ms"
-[[path]]
-name = "slow"
-rate = "0.4 Mbit/s"
-rtt = "200 ms"
-"""
 
 
 def test_the_formulas_as_printed_leave_the_acknowledgement_out() -> None:

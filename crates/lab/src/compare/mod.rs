@@ -15,8 +15,8 @@ use serde::Serialize;
 pub use paired::{Change, Paired, paired};
 pub use parallel::map_in_parallel;
 pub use single::BestPath;
-pub(crate) use statistics::mean_and_deviation;
 pub use statistics::{Estimate, estimate};
+pub(crate) use statistics::{mean_and_deviation, student_quantile};
 
 use crate::error::RunError;
 use crate::measure::Run;

@@ -9,7 +9,7 @@ mod wallace;
 
 use super::catalogue::Item;
 use super::expected::Expected;
-use super::plan::{RunKey, Runs};
+use super::plan::{RunKey, Runs, SchedulerVariant};
 use super::quantity;
 use super::row::{Figure, FigureSeries, Origin, Style, Value};
 
@@ -84,37 +84,23 @@ fn dots(name: &str, source: Origin, points: impl IntoIterator<Item = (f64, f64)>
     FigureSeries { style: Style::Points, ..line(name, source, points) }
 }
 
-/// A scheduler without or with the guard, as in the figures of the two papers on DAPS.
-struct Course {
-    scheduler: &'static str,
-    guarded: bool,
-    name: &'static str,
-}
-
-/// All of them.
-const COURSES: [Course; 4] = [
-    Course { scheduler: "round-robin", guarded: false, name: "round robin" },
-    Course { scheduler: "daps", guarded: false, name: "DAPS as published" },
-    Course { scheduler: "round-robin", guarded: true, name: "round robin, guard" },
-    Course { scheduler: "daps", guarded: true, name: "DAPS, guard" },
+/// The variants in the figures of the two papers on DAPS, with their names.
+const VARIANTS: [(SchedulerVariant<'static>, &str); 4] = [
+    (SchedulerVariant { scheduler: "round-robin", guarded: false }, "round robin"),
+    (SchedulerVariant { scheduler: "daps", guarded: false }, "DAPS as published"),
+    (SchedulerVariant { scheduler: "round-robin", guarded: true }, "round robin, guard"),
+    (SchedulerVariant { scheduler: "daps", guarded: true }, "DAPS, guard"),
 ];
-
-impl Course {
-    fn key(&self, paper: &str, file: &str) -> RunKey {
-        let key = RunKey::new(paper, file, self.scheduler);
-        if self.guarded { key.guarded() } else { key }
-    }
-}
 
 /// A quantity of one scheduler over several scenario files, times `factor`, with one run each.
 fn simulated(
     runs: &Runs,
-    (paper, course): (&str, &Course),
+    (paper, variant): (&str, SchedulerVariant<'_>),
     files: &[String],
     (name, factor): (&str, f64),
 ) -> Result<Vec<f64>, String> {
     let one = |file: &String| {
-        let key = course.key(paper, file);
+        let key = variant.key(paper, file);
         let value = quantity::of_run(&runs.get(&key)?.result, &key.scenario()?, name)?;
         Ok(value * factor)
     };

@@ -6,7 +6,7 @@ use super::super::peers;
 use super::super::plan::RunKey;
 use super::super::quantity;
 use super::super::row::{Figure, Origin};
-use super::{COURSES, FigureSources, bars, empty_figure, simulated};
+use super::{FigureSources, VARIANTS, bars, empty_figure, simulated};
 
 const PAPER: &str = "slides2013";
 
@@ -15,12 +15,12 @@ const CASES: [&str; 3] = ["case-1.toml", "case-2.toml", "case-3.toml"];
 /// The runs behind the bars.
 pub fn keys(item: &str) -> Vec<RunKey> {
     if item == "cases" {
-        let keys = |file| COURSES.iter().map(move |course| course.key(PAPER, file));
+        let keys = |file| VARIANTS.iter().map(move |(variant, _)| variant.key(PAPER, file));
         return CASES.into_iter().flat_map(keys).collect();
     }
     let folder = data::folder(PAPER).into_iter().flat_map(|folder| folder.files);
     let files = folder.map(|(name, _)| *name).filter(|name| name.starts_with("tmaxblock"));
-    files.map(|file| COURSES[0].key(PAPER, file)).collect()
+    files.map(|file| VARIANTS[0].0.key(PAPER, file)).collect()
 }
 
 /// The table of blocking times as bars: printed, closed form, ours, ns-2's.
@@ -40,7 +40,8 @@ pub fn blocking(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     let paper = printed.iter().filter_map(|e| e.paper_value).map(|s| s * 1e3).collect();
     figure.series.push(bars("printed model", Origin::Paper, &cases, paper));
     figure.series.push(bars("closed form", Origin::Model, &cases, models));
-    let ours = simulated(sources.runs, (PAPER, &COURSES[0]), &files, ("blocking_time_s.max", 1e3))?;
+    let ours =
+        simulated(sources.runs, (PAPER, VARIANTS[0].0), &files, ("blocking_time_s.max", 1e3))?;
     figure.series.push(bars("round robin", Origin::Simulated, &cases, ours));
     let peer: Vec<_> =
         peers::cases("blocking")?.into_iter().filter(|c| c.variant == "base").collect();
@@ -65,9 +66,9 @@ pub fn cases(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     let mut figures = Vec::new();
     for (id, title, quantity, factor, y_label) in kinds {
         let mut figure = empty_figure(PAPER, id, title, ("", y_label));
-        for course in &COURSES {
-            let y = simulated(sources.runs, (PAPER, course), &files, (quantity, factor))?;
-            figure.series.push(bars(course.name, Origin::Simulated, &names, y));
+        for (variant, name) in VARIANTS {
+            let y = simulated(sources.runs, (PAPER, variant), &files, (quantity, factor))?;
+            figure.series.push(bars(name, Origin::Simulated, &names, y));
         }
         figures.push(figure);
     }
