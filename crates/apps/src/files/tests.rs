@@ -65,7 +65,7 @@ pub struct Outcome {
     pub summary: Option<Summary>,
     pub failures: Vec<(PeerText, PeerText)>,
     pub progress: Progress,
-    pub news: Vec<TransferEvent>,
+    pub events: Vec<TransferEvent>,
 }
 
 pub fn runtime() -> tokio::runtime::Runtime {
@@ -101,17 +101,20 @@ pub fn transfer_with(
     transfer_job(dir, Arc::new(Job::new(manifest)), plan, rules)
 }
 
+/// The status of a transfer, and the events that it reports.
+pub fn status_with_log() -> (Arc<TransferStatus>, Arc<Mutex<Vec<TransferEvent>>>) {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let log = events.clone();
+    let status = TransferStatus::new(move |event| log.lock().expect("unharmed").push(event));
+    (Arc::new(status), events)
+}
+
 /// The same with an existing list.
 pub fn transfer_job(dir: &TempDir, job: Arc<Job>, plan: &[Option<u64>], rules: Rules) -> Outcome {
     let store = Arc::new(Store::open(&dir.path("to")).expect("a directory"));
     let admit = admit_all(&store, rules);
-    let news = Arc::new(Mutex::new(Vec::new()));
-    let listener = {
-        let news = news.clone();
-        move |item| news.lock().expect("unharmed").push(item)
-    };
-    let (here, there) =
-        (Arc::new(TransferStatus::new(listener)), Arc::new(TransferStatus::new(|_| ())));
+    let (here, events) = status_with_log();
+    let there = Arc::new(TransferStatus::new(|_| ()));
     let ends = Ends::new(plan);
     let mut summary = None;
     let (sent, received) = runtime().block_on(async {
@@ -135,7 +138,7 @@ pub fn transfer_job(dir: &TempDir, job: Arc<Job>, plan: &[Option<u64>], rules: R
             received = &mut receiving => (sending.await, received),
         }
     });
-    let news = news.lock().expect("unharmed").clone();
+    let events = events.lock().expect("unharmed").clone();
     let failures = job.failures();
-    Outcome { sent, received, summary, failures, progress: here.progress(), news }
+    Outcome { sent, received, summary, failures, progress: here.progress(), events }
 }

@@ -56,12 +56,7 @@ pub fn say_stages(
 ) -> ((Vec<Frame>, Vec<TransferEvent>), Option<Summary>) {
     let store = Arc::new(Store::open(&dir.path("to")).expect("a directory"));
     let admit = admit_all(&store, rules);
-    let news = Arc::new(Mutex::new(Vec::new()));
-    let listener = {
-        let news = news.clone();
-        move |item| news.lock().expect("unharmed").push(item)
-    };
-    let watch = Arc::new(TransferStatus::new(listener));
+    let (watch, events) = status_with_log();
     let summary = Mutex::new(None);
     let heard = runtime().block_on(async {
         let (here, there) = pair(MESSAGE, None);
@@ -103,7 +98,7 @@ pub fn say_stages(
             here.abort();
             let lost = |item: &TransferEvent| matches!(item, TransferEvent::Lost(_));
             while !is_over.load(std::sync::atomic::Ordering::SeqCst)
-                && !news.lock().expect("unharmed").iter().any(lost)
+                && !events.lock().expect("unharmed").iter().any(lost)
             {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
@@ -114,8 +109,8 @@ pub fn say_stages(
             result = receiving => panic!("the receiver has ended: {result:?}"),
         }
     });
-    let news = news.lock().expect("unharmed").clone();
-    ((heard, news), summary.into_inner().expect("unharmed"))
+    let events = events.lock().expect("unharmed").clone();
+    ((heard, events), summary.into_inner().expect("unharmed"))
 }
 
 pub fn frames(frames: &[Frame]) -> Vec<u8> {
@@ -144,17 +139,17 @@ fn a_sender_that_breaks_the_rules_is_told_so_and_the_receiver_lives() {
         (unasked, "more data"),
     ] {
         let dir = TempDir::new("rules");
-        let (heard, news) = say(&dir, &two, &bytes);
-        refused(&heard, &news, said);
+        let (heard, events) = say(&dir, &two, &bytes);
+        refused(&heard, &events, said);
         assert!(!dir.path("to/a").exists());
     }
 }
 
-fn refused(heard: &[Frame], news: &[TransferEvent], said: &str) {
+fn refused(heard: &[Frame], events: &[TransferEvent], said: &str) {
     let told = |frame: &Frame| matches!(frame, Frame::Error(why) if why.unescaped().contains(said));
     assert!(heard.iter().any(told), "no {said}: {heard:?}");
     let lost = |item: &TransferEvent| matches!(item, TransferEvent::Lost(why) if why.unescaped().contains(said));
-    assert!(news.iter().any(lost), "{said}: {news:?}");
+    assert!(events.iter().any(lost), "{said}: {events:?}");
 }
 
 #[test]
@@ -179,8 +174,8 @@ fn a_list_that_makes_no_sense_is_refused() {
         (bytes_of(&[Frame::Begin(0, 0)]), "out of its turn"),
     ] {
         let dir = TempDir::new("list");
-        let ((heard, news), _) = say_stages(&dir, &[&bytes], usize::MAX, Rules::default());
-        refused(&heard, &news, said);
+        let ((heard, events), _) = say_stages(&dir, &[&bytes], usize::MAX, Rules::default());
+        refused(&heard, &events, said);
     }
 }
 

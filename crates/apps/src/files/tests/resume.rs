@@ -19,8 +19,8 @@ fn a_large_file_goes_on_where_it_was_cut() {
     assert_eq!((&outcome.sent, &outcome.received), (&Ok(()), &Ok(())));
     assert_eq!(dir.read("to/large"), noise(20 << 20, 3));
     let resumed =
-        outcome.news.iter().filter(|news| matches!(news, TransferEvent::Resumed(..))).count();
-    assert!(resumed >= 3, "{:?}", outcome.news);
+        outcome.events.iter().filter(|event| matches!(event, TransferEvent::Resumed(..))).count();
+    assert!(resumed >= 3, "{:?}", outcome.events);
     let moved = outcome.progress.moved;
     assert!(moved <= (20 << 20) + 4 * ON_ITS_WAY, "{moved} bytes were sent");
 }
@@ -47,7 +47,7 @@ fn a_sender_that_is_started_again_goes_on_as_well() {
     assert!(!dir.path("to/large").exists());
     let second = transfer(&dir, &["large"], &[None], false);
     assert_eq!(second.sent, Ok(()));
-    assert!(matches!(second.news[1], TransferEvent::Resumed(..)), "{:?}", second.news);
+    assert!(matches!(second.events[1], TransferEvent::Resumed(..)), "{:?}", second.events);
     assert!(second.progress.moved < 5 << 20, "{} bytes were sent", second.progress.moved);
     assert_eq!(dir.read("to/large"), noise(8 << 20, 4));
     assert!(!dir.path("to/.ropewalk").exists());
