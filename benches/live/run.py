@@ -205,7 +205,7 @@ def median(binary: Path, case: Case, transport: Transport, runs: int) -> str:
 
 
 def simulated(binary: Path, case: Case, unordered: bool) -> str:
-    """The same engine with the same settings in the simulator, and the physical limit in user data."""
+    """The same engine with the same settings in the simulator, and the flow-control bound in user data."""
     words = [binary, "run", case.file, "--json", "--quiet", "--set", 'transfer.preset="live"']
     words += ["--set", f"transfer.unordered={str(unordered).lower()}"]
     words += ["--set", f"transfer.duration={case.seconds} s", "--set", f"transfer.warmup={case.warmup} s"]

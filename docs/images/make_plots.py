@@ -121,7 +121,7 @@ def goodput():
         axes.plot(sizes, reached, "o-", markersize=4, color=COLOURS[name], label=name)
         print(f"  {name}:", ", ".join(f"{s} kB {r:.2f}" for s, r in zip(sizes, reached)))
     print("  limit:", ", ".join(f"{s} kB {r:.2f}" for s, r in zip(sizes, limit)))
-    axes.plot(sizes, limit, "--", color="black", label="physical limit")
+    axes.plot(sizes, limit, "--", color="black", label="flow-control bound")
     axes.axvline(75, color="grey", linestyle=":", linewidth=1)
     axes.annotate("Eq 3: 75 kB", (75, 0.35), xytext=(4, 0), textcoords="offset points", fontsize="small")
     axes.set(xlabel="receive buffer (kB)", ylabel="goodput with headers (Mbit/s)", ylim=(0, 3.2))

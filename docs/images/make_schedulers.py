@@ -49,7 +49,7 @@ def main():
     for name in names:
         print(f"  {name}: {goodput[True][name]:.2f} Mbit/s, without the guard {goodput[False][name]:.2f}")
     axes.axvline(best, color="grey", linestyle="--", linewidth=1, label="best path alone")
-    axes.axvline(limit, color="black", linestyle=":", linewidth=1, label="physical limit, headers off")
+    axes.axvline(limit, color="black", linestyle=":", linewidth=1, label="flow-control bound, headers off")
     print(f"  best path alone {best:.2f}, limit {limit:.2f}")
     axes.set_yticks(range(len(names)), names)
     axes.set(xlabel=f"goodput (Mbit/s), mean of {SEEDS} seeds", xlim=(0, limit * 1.03))

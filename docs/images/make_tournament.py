@@ -60,18 +60,18 @@ def figures(entry):
     share = lambda value: "-" if value is None else percent(value)  # noqa: E731
     time = [(1, "s"), (1e-3, "ms")]
     goodput = quantity(mean["goodput_bps"], [(1e6, "Mbit/s"), (1e3, "kbit/s")])
-    needless = "-" if mean["spurious_retransmissions"] is None else f"{mean['spurious_retransmissions']:.0f}"
+    spurious = "-" if mean["spurious_retransmissions"] is None else f"{mean['spurious_retransmissions']:.0f}"
     return [
         f"{len(entry['failures'])} failed" if entry["failures"] else goodput, share(mean["share_of_bound"]), share(mean["gain"]),
         quantity(mean["app_delay_p50_s"], time), quantity(mean["app_delay_p99_s"], time),
-        quantity(mean["receive_buffer_max_bytes"], [(1e6, "MB"), (1e3, "kB"), (1, "B")]), needless,
+        quantity(mean["receive_buffer_max_bytes"], [(1e6, "MB"), (1e3, "kB"), (1, "B")]), spurious,
         percent(entry["goodput_ratio"] * entry["delay_ratio"]),
     ]  # fmt: skip
 
 
 def match_tables(played):
     """A table for each scenario and protocol, the best score first."""
-    heads = ["scheduler", "goodput", "of limit", "of best path", "delay p50", "delay p99", "peak buffer", "needless", "score"]
+    heads = ["scheduler", "goodput", "of bound", "of best path", "delay p50", "delay p99", "peak buffer", "spurious", "score"]
     parts = []
     for match in played["matches"]:
         entries = sorted(match["entries"], key=lambda e: -e["goodput_ratio"] * e["delay_ratio"])

@@ -7,20 +7,20 @@ use std::path::Component;
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use ropewalk_apps::files::wire::{Decoder, Frame, DataFragment, TEXT_LIMIT, WireError, encode, greeting};
+use ropewalk_apps::files::wire::{Decoder, Frame, WireItem, TEXT_LIMIT, WireError, encode, greeting};
 use ropewalk_fuzz::Input;
 
 /// All pieces of the input, data that follow each other joined; and how it ended.
-fn pieces(input: &[u8], size: usize) -> (Vec<DataFragment>, Option<WireError>) {
+fn pieces(input: &[u8], size: usize) -> (Vec<WireItem>, Option<WireError>) {
     let mut decoder = Decoder::default();
-    let mut all: Vec<DataFragment> = Vec::new();
+    let mut all: Vec<WireItem> = Vec::new();
     for part in input.chunks(size) {
         let mut part = Bytes::copy_from_slice(part);
         loop {
             match decoder.next(&mut part) {
-                Ok(Some(DataFragment::Data(more))) => match all.last_mut() {
-                    Some(DataFragment::Data(so_far)) => *so_far = [&so_far[..], &more].concat().into(),
-                    _ => all.push(DataFragment::Data(more)),
+                Ok(Some(WireItem::Data(more))) => match all.last_mut() {
+                    Some(WireItem::Data(so_far)) => *so_far = [&so_far[..], &more].concat().into(),
+                    _ => all.push(WireItem::Data(more)),
                 },
                 Ok(Some(piece)) => all.push(piece),
                 Ok(None) => break,
@@ -37,7 +37,7 @@ fn said_again(frame: &Frame) -> Frame {
     encode(frame, &mut bytes);
     match pieces(&bytes, bytes.len()) {
         (pieces, None) => match &pieces[..] {
-            [DataFragment::Greeted, DataFragment::Frame(again)] => again.clone(),
+            [WireItem::Greeting, WireItem::Frame(again)] => again.clone(),
             _ => panic!("{frame:?} became {pieces:?}"),
         },
         (_, Some(error)) => panic!("{frame:?} became {error}"),
@@ -50,7 +50,7 @@ fn is_cut(frame: &Frame) -> bool {
         Frame::Skip(_, text)
         | Frame::Failed(_, text)
         | Frame::Refused(text)
-        | Frame::Trouble(text) => text.unescaped().len() > TEXT_LIMIT,
+        | Frame::Error(text) => text.unescaped().len() > TEXT_LIMIT,
         _ => false,
     }
 }
@@ -65,7 +65,7 @@ fuzz_target!(|input: &[u8]| {
     let (found, end) = pieces(&all, size);
     assert_eq!(pieces(&all, all.len().max(1)), (found.clone(), end));
     for piece in &found {
-        let DataFragment::Frame(frame) = piece else { continue };
+        let WireItem::Frame(frame) = piece else { continue };
         let again = said_again(frame);
         assert!(is_cut(frame) || again == *frame, "{frame:?} became {again:?}");
         assert_eq!(said_again(&again), again);

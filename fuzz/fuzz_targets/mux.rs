@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use ropewalk_apps::mux::{Event, Key, Limits, Mux, Read, Refusal, Role};
+use ropewalk_apps::mux::{Event, StreamKey, Limits, Mux, Read, Refusal, Role};
 use ropewalk_fuzz::Input;
 
 const STREAMS: u16 = 8;
@@ -23,7 +23,7 @@ const LIMITS: Limits = Limits {
 
 struct World {
     mux: Mux,
-    known: Vec<Key>,
+    known: Vec<StreamKey>,
     /// What the peer has sent and nobody has read.
     came: u64,
 }

@@ -7,7 +7,7 @@
 use std::fmt::Debug;
 
 use libfuzzer_sys::fuzz_target;
-use ropewalk_apps::proxy::near::parsers::{Request, Way, greeting, http, password, request};
+use ropewalk_apps::proxy::client::parsers::{Request, RequestForm, greeting, http, password, request};
 use ropewalk_apps::proxy::{Host, Target};
 use ropewalk_fuzz::Input;
 
@@ -35,9 +35,9 @@ where
 fn speaks_http(all: &[u8], part: usize) {
     let parser = |bytes: &[u8]| http(bytes, None);
     hears(parser, all, part);
-    let Ok(Some((Request { target, way }, _))) = http(all, None) else { return };
+    let Ok(Some((Request { target, form }, _))) = http(all, None) else { return };
     tells(&target);
-    let Way::Plain { head, .. } = way else { return };
+    let RequestForm::Plain { head, .. } = form else { return };
     let mut fields = [httparse::EMPTY_HEADER; 140];
     let mut again = httparse::Request::new(&mut fields);
     let parsed = again.parse(&head);

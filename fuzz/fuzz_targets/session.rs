@@ -118,7 +118,7 @@ fuzz_target!(|input: &[u8]| {
         world.seal(by, 3, b"now");
         assert_eq!(world.deliver(world.sealed.len() - 1, None), Ok(()));
     }
-    let tally = world.ends.map(|end| end.tally().opened);
+    let tally = world.ends.map(|end| end.counters().opened);
     let opened = world.sealed.iter().filter(|one| one.opened).count() as u64;
     assert_eq!(tally[0] + tally[1], opened);
 });

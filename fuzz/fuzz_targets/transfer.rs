@@ -17,7 +17,7 @@ use std::time::Duration;
 use cap::Cap;
 use libfuzzer_sys::fuzz_target;
 use ropewalk_apps::files::{
-    Admit, Broken, Inbox, Job, Manifest, Peer, Rules, SendError, Store, Summary, Watch, receive,
+    Admit, TransferError, Inbox, Job, Manifest, Peer, Rules, SendError, Store, Summary, TransferStatus, receive,
     send, shown,
 };
 use ropewalk_fuzz::Input;
@@ -63,7 +63,7 @@ struct World {
 /// What came of a phase.
 struct Outcome {
     sent: Result<(), SendError>,
-    received: Result<(), Broken>,
+    received: Result<(), TransferError>,
     summaries: Vec<Result<Summary, String>>,
     job: Arc<Job>,
     said: Arc<Mutex<Claims>>,
@@ -114,7 +114,7 @@ impl World {
         });
         let is_honest = plans.iter().all(Plan::is_honest);
         let ends = Ends::new(plans, self.size);
-        let [here, there] = [(); 2].map(|()| Arc::new(Watch::new(|_| ())));
+        let [here, there] = [(); 2].map(|()| Arc::new(TransferStatus::new(|_| ())));
         let mut summaries = Vec::new();
         let both = async {
             let receiving = receive(&ends, &admit, &there, |summary| {

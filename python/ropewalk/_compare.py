@@ -189,7 +189,7 @@ class Comparison(Document):
         return f"<Comparison {self._title}: {', '.join(self.labels)}; {len(self.runs)} runs>"
 
     def _repr_html_(self) -> str:
-        headings = ("", "goodput", "share of limit", "buffer peak", "shut", "delay mean", "delay p99")
+        headings = ("", "goodput", "share of bound", "buffer peak", "blocked", "delay mean", "delay p99")
         summary = self.to_dict()["summary"]
         rows = [
             (

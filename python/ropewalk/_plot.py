@@ -64,7 +64,7 @@ def _throughput(axes: Axes, result: Run, series: Table) -> None:
         # The limit counts headers, the curves do not: shown in their unit.
         user = result.goodput_bps / result.goodput_wire_bps if result.goodput_wire_bps else 1.0
         limit = result.flow_control_bound_bps * user / 1e6
-        axes.axhline(limit, color="grey", ls="--", lw=1, label="physical limit")
+        axes.axhline(limit, color="grey", ls="--", lw=1, label="flow-control bound")
     axes.set(title="Throughput", ylabel="Mbit/s")
 
 

@@ -29,7 +29,7 @@ class PathPrediction:
     round_trip_s: float | None
     """Least round trip of a full packet, serialisation included, s."""
     share_bps: float | None
-    """Its share of the physical limit, bit/s on the wire."""
+    """Its share of the flow-control bound, bit/s on the wire."""
     window_bytes: float | None
     """The window that this share needs, bytes on the wire."""
     packets_per_period: int | None
@@ -76,7 +76,7 @@ class Prediction(Document):
     receive_buffer_min_bytes: float | None
     """The smallest buffer that never blocks a path, bytes on the wire (Eq 3)."""
     flow_control_bound_bps: float | None
-    """The physical limit of the paths and the receive buffer, bit/s on the wire."""
+    """The flow-control bound of the paths and the receive buffer, bit/s on the wire."""
     receive_buffer_bytes: float
     """The receive buffer that the limit is computed for, bytes on the wire."""
     paths: list[PathPrediction]
@@ -100,11 +100,11 @@ class Prediction(Document):
 
     def __repr__(self) -> str:
         limit = _html.si(self.flow_control_bound_bps, "bit/s")
-        return f"<Prediction {self._title}: physical limit {limit}>"
+        return f"<Prediction {self._title}: flow-control bound {limit}>"
 
     def _repr_html_(self) -> str:
         facts = [
-            ("physical limit", _html.si(self.flow_control_bound_bps, "bit/s")),
+            ("flow-control bound", _html.si(self.flow_control_bound_bps, "bit/s")),
             ("receive buffer without blocking", _html.si(self.receive_buffer_min_bytes, "B")),
             ("longest blocking", _html.si(self.blocking_time_max_s, "s")),
             *(("note", note) for note in self.notes),

@@ -119,7 +119,7 @@ class Run(Document):
     spurious_retransmissions: int
     """Retransmissions of data that had arrived."""
     flow_control_bound_bps: float | None
-    """The physical limit, bit/s on the wire; None where shared links make it meaningless."""
+    """The flow-control bound, bit/s on the wire; None where shared links make it meaningless."""
     share_of_bound: float | None
     """``goodput_wire_bps / flow_control_bound_bps``."""
     association_goodput_bps: list[float]
@@ -221,10 +221,10 @@ class Run(Document):
         buffer, waiting, delay = self.receive_buffer, self.blocking_time_s, self.app_delay_s
         facts = [
             ("goodput", _html.si(self.goodput_bps, "bit/s")),
-            ("physical limit", _html.si(self.flow_control_bound_bps, "bit/s")),
+            ("flow-control bound", _html.si(self.flow_control_bound_bps, "bit/s")),
             ("share of it", _html.percent(self.share_of_bound)),
             ("receive buffer", f"{_html.si(buffer.max_bytes, 'B')} peak"),
-            ("window shut", _html.si(buffer.blocked_s, "s")),
+            ("window blocked", _html.si(buffer.blocked_s, "s")),
             ("blocking time", f"{_html.si(waiting.p99, 's')} p99"),
             ("delay", f"{_html.si(delay.mean, 's')} mean, {_html.si(delay.p99, 's')} p99"),
             ("out of order", _html.percent(self.out_of_order.ratio)),

@@ -62,13 +62,13 @@ gymnasium.register(
 )
 
 
-class _Worlds:
-    """Worlds, and the arrays that they fill."""
+class _Environments:
+    """Environments, and the arrays that they fill."""
 
     def __init__(self, scenario: native.Scenario, count: int, weight: float, wait_s: float) -> None:
         self.paths = len(scenario.path_names)
         self.width = self.paths * len(PATH_FEATURES) + len(SHARED_FEATURES)
-        self.native = native.Worlds(scenario, count, weight, wait_s)
+        self.native = native.VecEnv(scenario, count, weight, wait_s)
         self.masks = np.zeros((count, self.paths + 1), np.uint8)
         self.observations = np.zeros((count, self.width), np.float32)
         self.rewards = np.zeros(count)
@@ -124,10 +124,10 @@ class SchedulerEnv(gymnasium.Env[_Observation, np.int64]):
         wait_s: float = 0.01,
         set: Mapping[str, Any] | None = None,
     ) -> None:
-        self._worlds = _Worlds(resolve(scenario, set=set), 1, delay_weight, wait_s)
-        self.WAIT = self._worlds.paths
+        self._environments = _Environments(resolve(scenario, set=set), 1, delay_weight, wait_s)
+        self.WAIT = self._environments.paths
         """The action that waits."""
-        self.observation_space = self._worlds.space()
+        self.observation_space = self._environments.space()
         self.action_space = gymnasium.spaces.Discrete(self.WAIT + 1)
 
     def reset(
@@ -145,9 +145,9 @@ class SchedulerEnv(gymnasium.Env[_Observation, np.int64]):
         """
         super().reset(seed=seed)
         drawn = int(self.np_random.integers(2**63)) if seed is None else seed
-        self._worlds.native.reset(0, drawn)
-        self._worlds.observe()
-        return self._worlds.observations[0].copy(), self._info() | {"seed": drawn}
+        self._environments.native.reset(0, drawn)
+        self._environments.observe()
+        return self._environments.observations[0].copy(), self._info() | {"seed": drawn}
 
     def step(
         self, action: np.int64 | int
@@ -165,7 +165,7 @@ class SchedulerEnv(gymnasium.Env[_Observation, np.int64]):
         gymnasium.error.ResetNeeded
             The episode has ended, or was not started.
         """
-        worlds = self._worlds
+        worlds = self._environments
         if worlds.terminated[0] or worlds.truncated[0] or not worlds.masks.any():
             raise gymnasium.error.ResetNeeded("call reset() first: no episode is under way")
         worlds.step(np.array([action], np.int64))
@@ -173,8 +173,8 @@ class SchedulerEnv(gymnasium.Env[_Observation, np.int64]):
         return worlds.observations[0].copy(), float(worlds.rewards[0]), *ends, self._info()
 
     def _info(self) -> dict[str, Any]:
-        mask = self._worlds.masks[0].astype(np.int8)
-        return {"action_mask": mask} | self._worlds.progress(0)
+        mask = self._environments.masks[0].astype(np.int8)
+        return {"action_mask": mask} | self._environments.progress(0)
 
 
 class VectorSchedulerEnv(VectorEnv[_Observation, NDArray[np.int64], NDArray[Any]]):
@@ -202,11 +202,11 @@ class VectorSchedulerEnv(VectorEnv[_Observation, NDArray[np.int64], NDArray[Any]
         wait_s: float = 0.01,
         set: Mapping[str, Any] | None = None,
     ) -> None:
-        self._worlds = _Worlds(resolve(scenario, set=set), num_envs, delay_weight, wait_s)
-        self.WAIT = self._worlds.paths
+        self._environments = _Environments(resolve(scenario, set=set), num_envs, delay_weight, wait_s)
+        self.WAIT = self._environments.paths
         """The action that waits."""
         self.num_envs = num_envs
-        self.single_observation_space = self._worlds.space()
+        self.single_observation_space = self._environments.space()
         self.single_action_space = gymnasium.spaces.Discrete(self.WAIT + 1)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -237,9 +237,9 @@ class VectorSchedulerEnv(VectorEnv[_Observation, NDArray[np.int64], NDArray[Any]
             first = self._drawn() if seed is None else seed
             seeds = [first + index for index in range(self.num_envs)]
         for index, one in enumerate(seeds):
-            self._worlds.native.reset(index, one)
-        self._worlds.observe()
-        return self._worlds.observations.copy(), self._info() | {"seed": np.array(seeds, np.uint64)}
+            self._environments.native.reset(index, one)
+        self._environments.observe()
+        return self._environments.observations.copy(), self._info() | {"seed": np.array(seeds, np.uint64)}
 
     def step(
         self, actions: NDArray[np.int64]
@@ -252,7 +252,7 @@ class VectorSchedulerEnv(VectorEnv[_Observation, NDArray[np.int64], NDArray[Any]
             Observations, rewards, terminated, truncated: one row for each world; and ``info`` with
             ``action_mask``.
         """
-        worlds = self._worlds
+        worlds = self._environments
         if not worlds.masks.any():
             raise gymnasium.error.ResetNeeded("call reset() first: no episode is under way")
         worlds.step(np.ascontiguousarray(actions, np.int64))
@@ -261,11 +261,11 @@ class VectorSchedulerEnv(VectorEnv[_Observation, NDArray[np.int64], NDArray[Any]
 
     def progress(self) -> dict[str, NDArray[Any]]:
         """For each world: ``time_s``, ``delivered_bytes`` and ``app_delay_mean_s`` of its episode."""
-        each = [self._worlds.progress(index) for index in range(self.num_envs)]
+        each = [self._environments.progress(index) for index in range(self.num_envs)]
         return {key: np.array([one[key] for one in each]) for key in each[0]}
 
     def _drawn(self) -> int:
         return int(self.np_random.integers(2**62))
 
     def _info(self) -> dict[str, Any]:
-        return {"action_mask": self._worlds.masks.astype(np.int8)}
+        return {"action_mask": self._environments.masks.astype(np.int8)}

@@ -73,7 +73,7 @@ SACK_BYTES = 48.0
 
 
 class FlowControlBound(NamedTuple):
-    """The physical limit and one way to reach it."""
+    """The flow-control bound and one way to reach it."""
 
     bound_bps: Answer
     """The limit, which no scheduler exceeds, bit/s on the wire; shape of the cases."""

@@ -94,43 +94,6 @@ def test_the_report_has_every_variant(comparison: rw.Comparison, tmp_path: Path)
     assert page.count('"label":"daps"') == page.count('"label":"round-robin"') == 1
 
 
-def test_the_prediction_has_the_printed_numbers_of_sarwar_2013() -> None:
-    scenario = rw.Scenario.parse("""
-[transfer]
-packet = "1000 B"
-receive_buffer = "10 packets"
-[[path]]
-name = "fast"
-rate = "1.6 Mbit/s"
-rtt = "20 ms"
-[[path]]
-name = "slow"
-rate = "0.4 Mbit/s"
-rtt = "200 ms"
-""")
-    prediction = rw.predict(scenario)
-    assert prediction.receive_buffer_min_bytes == 50_000
-    assert prediction.period is not None and prediction.period.packets == 25
-    assert [path.packets_per_period for path in prediction.paths] == [20, 5]
-    assert prediction.blocking_time_max_s == pytest.approx(0.105)
-    assert rw.Prediction.__annotations__.keys() == prediction.to_dict().keys()
-    assert rw.PathPrediction.__annotations__.keys() == prediction.to_dict()["paths"][0].keys()
-    assert "physical limit" in prediction._repr_html_()
-
-
-def test_prediction_and_run_know_the_same_limit(scenario: rw.Scenario, run: rw.Run) -> None:
-    assert rw.predict(scenario).flow_control_bound_bps == run.flow_control_bound_bps
-    faster = rw.predict(scenario, set={"path.lte.rtt": "20 ms"})
-    assert faster.flow_control_bound_bps > run.flow_control_bound_bps
-
-
-def test_the_command_predicts_the_same_bytes(command: str, scenario_file: Path) -> None:
-    arguments = [command, "predict", str(scenario_file), "--json"]
-    printed = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
-    assert rw.predict(scenario_file).json() + "\n" == printed
-    assert json.loads(printed)["schema"] == "ropewalk.predict/1"
-
-
 SARWAR = """
 [transfer]
 preset = "paper-2013"
@@ -146,6 +109,31 @@ name = "slow"
 rate = "0.4 Mbit/s"
 rtt = "200 ms"
 """
+
+
+def test_the_prediction_has_the_printed_numbers_of_sarwar_2013() -> None:
+    scenario = rw.Scenario.parse(SARWAR)
+    prediction = rw.predict(scenario)
+    assert prediction.receive_buffer_min_bytes == 50_000
+    assert prediction.period is not None and prediction.period.packets == 25
+    assert [path.packets_per_period for path in prediction.paths] == [20, 5]
+    assert prediction.blocking_time_max_s == pytest.approx(0.105)
+    assert rw.Prediction.__annotations__.keys() == prediction.to_dict().keys()
+    assert rw.PathPrediction.__annotations__.keys() == prediction.to_dict()["paths"][0].keys()
+    assert "flow-control bound" in prediction._repr_html_()
+
+
+def test_prediction_and_run_know_the_same_limit(scenario: rw.Scenario, run: rw.Run) -> None:
+    assert rw.predict(scenario).flow_control_bound_bps == run.flow_control_bound_bps
+    faster = rw.predict(scenario, set={"path.lte.rtt": "20 ms"})
+    assert faster.flow_control_bound_bps > run.flow_control_bound_bps
+
+
+def test_the_command_predicts_the_same_bytes(command: str, scenario_file: Path) -> None:
+    arguments = [command, "predict", str(scenario_file), "--json"]
+    printed = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
+    assert rw.predict(scenario_file).json() + "\n" == printed
+    assert json.loads(printed)["schema"] == "ropewalk.predict/1"
 
 
 def test_the_formulas_as_printed_leave_the_acknowledgement_out() -> None:

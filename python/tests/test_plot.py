@@ -25,7 +25,7 @@ def test_a_run_has_four_panels_with_data(run: rw.Run) -> None:
         assert any(len(data) > 10 and max(data) > 0 for data in drawn), axes.get_title()
         assert axes.get_xlabel() == "time (s)" and axes.get_ylabel()
     labels = figure.axes[1].get_legend_handles_labels()[1]
-    assert labels == ["wifi", "lte", "goodput", "physical limit"]
+    assert labels == ["wifi", "lte", "goodput", "flow-control bound"]
     figure.canvas.draw()
 
 

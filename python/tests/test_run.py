@@ -44,7 +44,7 @@ def test_the_documented_attributes_are_the_keys_of_the_document(run: rw.Run) -> 
     assert rw.PathResult.__annotations__.keys() == run.to_dict()["paths"][0].keys()
 
 
-def test_the_bundle_stays_below_the_physical_limit(run: rw.Run) -> None:
+def test_the_bundle_stays_below_the_flow_control_bound(run: rw.Run) -> None:
     assert run.share_of_bound is not None and 0.3 < run.share_of_bound <= 1.0
     assert sum(path.throughput_bps for path in run.paths) == pytest.approx(run.goodput_bps, rel=0.2)
 

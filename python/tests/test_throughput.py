@@ -77,7 +77,7 @@ def test_arguments_broadcast_and_a_single_case_is_a_plain_number() -> None:
     assert type(models.mathis_bps(*PATH, 1e-3, window_packets=WINDOW)) is float
 
 
-def test_the_yardsticks_meet_where_losses_are_rare_and_part_where_not() -> None:
+def test_the_reference_formulas_meet_where_losses_are_rare_and_part_where_not() -> None:
     # Only loss limits this path.
     def at(loss: float) -> list[float]:
         given = {"window_packets": 10**6}

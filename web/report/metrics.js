@@ -15,7 +15,7 @@
   const metric = (path, label, kind, better, means) => ({ path, label, kind, better, means });
 
   const GOODPUT = metric("goodput_bps", "Goodput", "rate", "high", "in-order data handed to the application, per second");
-  const SHARE = metric("share_of_bound", "Share of the limit", "ratio", "high", "goodput over the physical limit that windows and buffer set");
+  const SHARE = metric("share_of_bound", "Share of the bound", "ratio", "high", "goodput over the flow-control bound that windows and buffer set");
   const PEAK = metric("receive_buffer.max_bytes", "Peak buffer", "bytes", "low", "largest occupancy of the receive buffer by out-of-order data");
   const DELAY = metric("app_delay_s.p99", "Delay, p99", "time", "low", "first transmission to in-order delivery; 99 of 100 packets are faster");
 

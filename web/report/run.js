@@ -38,7 +38,7 @@
     const time = rw.bins.ends(series.time_s, count);
     const rate = (values) => rw.bins.means(values, count);
     const limit = rw.format.isNumber(bound) && time.length
-      ? [line("physical limit", [time[0], time[time.length - 1]], [bound, bound], { colour: "--muted", dash: [4, 4], width: 1.25 })]
+      ? [line("flow-control bound", [time[0], time[time.length - 1]], [bound, bound], { colour: "--muted", dash: [4, 4], width: 1.25 })]
       : [];
     return {
       ...base,

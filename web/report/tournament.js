@@ -17,12 +17,12 @@
 
   const COLUMNS = [
     { label: "Goodput", kind: "rate", better: "high", of: (e) => mean(e.goodput_bps) },
-    { label: "Share of the limit", kind: "ratio", better: "high", of: (e) => mean(e.share_of_bound) },
+    { label: "Share of the bound", kind: "ratio", better: "high", of: (e) => mean(e.share_of_bound) },
     { label: "Of the best path", kind: "ratio", better: "high", of: (e) => mean(e.gain) },
     { label: "Delay, p50", kind: "time", better: "low", of: (e) => mean(e.app_delay_p50_s) },
     { label: "Delay, p99", kind: "time", better: "low", of: (e) => mean(e.app_delay_p99_s) },
     { label: "Peak buffer", kind: "bytes", better: "low", of: (e) => mean(e.receive_buffer_max_bytes) },
-    { label: "Sent needlessly", kind: "number", better: "low", of: (e) => mean(e.spurious_retransmissions) },
+    { label: "Spurious", kind: "number", better: "low", of: (e) => mean(e.spurious_retransmissions) },
     { label: "Score", kind: "ratio", better: "high", of: MEASURES[0].of },
   ];
 

@@ -1,4 +1,4 @@
-//! DAPS against round robin and against the physical limit, on the cases of Kuhn et al. 2014 and of
+//! DAPS against round robin and against the flow-control bound, on the cases of Kuhn et al. 2014 and of
 //! the slides of 2013, with a SACK for each packet and queues that never fill. Not the readings of
 //! `ropewalk reproduce`, where DAPS has no guard.
 
@@ -22,7 +22,7 @@ const SETTINGS: [&str; 4] = [
     "sctp.initial_ssthresh=receive-buffer",
 ];
 
-/// Of the physical limit.
+/// Of the flow-control bound.
 const SHARE: f64 = 0.95;
 /// A difference that is smaller is none.
 const SLACK: f64 = 0.005;
@@ -122,13 +122,13 @@ impl Case {
         );
         let name = &self.name;
         [
-            Row::told(format!("{name}: share of the physical limit"), self.share(), throughput),
+            Row::told(format!("{name}: share of the flow-control bound"), self.share(), throughput),
             Row::told(format!("{name}: waiting, mean"), self.daps.app_delay_s.mean, waiting),
         ]
     }
 }
 
-/// Of the physical limit; a run that has none would miss every target.
+/// Of the flow-control bound; a run that has none would miss every target.
 fn share(run: &RunResult) -> f64 {
     run.share_of_bound.unwrap_or(0.0)
 }
@@ -142,7 +142,7 @@ fn summary(found: &[Case]) -> [Row; 5] {
     let delay = most(Case::delay_reduction);
     let all = found.len();
     [
-        Row::told("least share of the physical limit", share, percent(share))
+        Row::told("least share of the flow-control bound", share, percent(share))
             .with_target(format!(">= {}", percent(SHARE)), share >= SHARE),
         Row::told(
             "cases no slower than round robin",

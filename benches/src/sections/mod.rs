@@ -56,7 +56,7 @@ pub const SECTIONS: [Section; 8] = [
     section("ns2", "round robin against ns-2", ns2::measure),
     section(
         "daps",
-        "delay-aware scheduling against round robin and the physical limit",
+        "delay-aware scheduling against round robin and the flow-control bound",
         daps::measure,
     ),
     section("random", "random scenarios: bundle against best single path", random::measure),

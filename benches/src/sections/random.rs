@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ropewalk_lab::draw::{Draw, DrawSet, PATHS};
 use ropewalk_lab::tournament::{
-    Course, KEPT, Rank, Ranking, Tournament, TournamentOptions, tournament,
+    KEPT_SHARE, MatchConfig, Rank, Ranking, Tournament, TournamentOptions, tournament,
 };
 use ropewalk_scenario::{Override, Protocol, Scenario, ScenarioError};
 
@@ -29,8 +29,9 @@ const BY_PATHS: &str = "lay";
 
 pub fn measure(args: &Args) -> Result<Findings, String> {
     let draws = Draw::first(DrawSet::Test, &PATHS, args.draws);
-    let courses = draws.iter().map(|draw| course(draw, &args.schedulers));
-    let courses = courses.collect::<Result<Vec<Course>, _>>().map_err(|e| e.to_string())?;
+    let match_configs = draws.iter().map(|draw| match_config(draw, &args.schedulers));
+    let match_configs =
+        match_configs.collect::<Result<Vec<MatchConfig>, _>>().map_err(|e| e.to_string())?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let told = AtomicUsize::new(0);
     let tell = |share: f64| {
@@ -39,21 +40,22 @@ pub fn measure(args: &Args) -> Result<Findings, String> {
             parallel::progress("random, percent", done, 100);
         }
     };
-    let played = tournament(&courses, &TournamentOptions { seeds: 1, threads }, &tell);
+    let played = tournament(&match_configs, &TournamentOptions { seeds: 1, threads }, &tell);
     Ok(findings(&played, &args.schedulers))
 }
 
-fn course(draw: &Draw, schedulers: &[&str]) -> Result<Course, ScenarioError> {
+fn match_config(draw: &Draw, schedulers: &[&str]) -> Result<MatchConfig, ScenarioError> {
     let entrant = |name: &str, guard: bool| -> Result<(String, Scenario), ScenarioError> {
         let changes = [format!("transfer.scheduler={name}"), format!("transfer.guard={guard}")];
         let changes = changes.each_ref().map(|change| Override { option: "--schedulers", change });
         Ok((label(name, guard), draw.scenario_with(&changes)?))
     };
-    let entrants = schedulers.iter().flat_map(|name| [entrant(name, true), entrant(name, false)]);
-    Ok(Course {
+    let participants =
+        schedulers.iter().flat_map(|name| [entrant(name, true), entrant(name, false)]);
+    Ok(MatchConfig {
         scenario: draw.to_string(),
         protocol: Protocol::CmtSctp,
-        entrants: entrants.collect::<Result<_, _>>()?,
+        participants: participants.collect::<Result<_, _>>()?,
     })
 }
 
@@ -88,7 +90,7 @@ fn row(name: &str, ranking: &Ranking, guarded: &Rank, free: &Rank) -> Row {
     let all = ranking.matches;
     let over = ranking.paths.map_or_else(String::new, |paths| format!("{paths} paths, "));
     let row = Row::told(
-        format!("{over}{name}: at least {:.0} % of the best path", KEPT * 100.0),
+        format!("{over}{name}: at least {:.0} % of the best path", KEPT_SHARE * 100.0),
         kept(guarded) as f64,
         format!(
             "{} of {all}, {}; without the guard {}, {}",
@@ -112,16 +114,18 @@ mod tests {
         let schedulers = ["min-rtt", "lay"];
         let short = |paths| {
             let draw = Draw { set: DrawSet::Training, paths, number: 0 };
-            let mut course = course(&draw, &schedulers).unwrap_or_else(|e| panic!("{e}"));
-            for (_, scenario) in &mut course.entrants {
+            let mut match_config =
+                match_config(&draw, &schedulers).unwrap_or_else(|e| panic!("{e}"));
+            for (_, scenario) in &mut match_config.participants {
                 let transfer = &mut scenario.transfer;
                 transfer.duration = ropewalk_base::Duration::from_secs(4);
                 transfer.warmup = ropewalk_base::Duration::from_secs(1);
             }
-            course
+            match_config
         };
-        let courses = [short(2), short(3)];
-        let played = tournament(&courses, &TournamentOptions { seeds: 1, threads: 2 }, &|_| ());
+        let match_configs = [short(2), short(3)];
+        let played =
+            tournament(&match_configs, &TournamentOptions { seeds: 1, threads: 2 }, &|_| ());
         let rows = findings(&played, &schedulers).rows;
         let names: Vec<&str> = rows.iter().map(|row| row.what.as_str()).collect();
         assert_eq!(

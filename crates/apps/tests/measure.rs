@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ropewalk_apps::measure::{Direction, Plan, run, serve};
+use ropewalk_apps::measure::{Direction, MeasurementPlan, run, serve};
 use ropewalk_runtime::endpoint::{Association, Endpoint, Options, Target};
 
 /// A client's end; the server serves it.
@@ -33,7 +33,7 @@ async fn what_overtakes_the_plan_does_not_make_a_client_one_of_another_version()
             let early = Bytes::from_static(&[7; 8]);
             association.send_unordered(stream, 0, early).await.expect("it is up");
         }
-        let plan = Plan { direction, in_order: false, warmup_s: 0.05, seconds: 0.2 };
+        let plan = MeasurementPlan { direction, in_order: false, warmup_s: 0.05, seconds: 0.2 };
         let measured = tokio::time::timeout(Duration::from_secs(20), run(&association, plan)).await;
         let figures = measured.expect("in time").expect("it is served").figures;
         assert!(figures.bytes > 0 && figures.seconds >= 0.2, "{figures:?}");

@@ -43,7 +43,7 @@ impl Progress {
     }
 
     /// Reports the finished share of the whole, 0 to 1; the share never decreases.
-    pub fn tell(&self, share: f64) {
+    pub fn on_progress(&self, share: f64) {
         self.done.fetch_max((share * PARTS as f64) as u64, Ordering::Relaxed);
     }
 }
@@ -105,7 +105,7 @@ mod tests {
     fn a_share_never_falls() {
         let progress = Progress::share();
         for share in [0.25, 0.5, 0.4] {
-            progress.tell(share);
+            progress.on_progress(share);
         }
         assert_eq!(progress.done.load(Ordering::Relaxed), PARTS / 2);
     }

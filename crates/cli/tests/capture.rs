@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 use std::process::{Command, Stdio};
 
-use support::{Room, Server};
+use support::{Server, TestDir};
 
 /// The output of tshark for a file: one line per packet; `None` without tshark.
 fn dissected(file: &std::path::Path) -> Option<String> {
@@ -24,12 +24,12 @@ fn dissected(file: &std::path::Path) -> Option<String> {
 
 #[test]
 fn both_ends_of_a_sealed_transfer_can_be_read_by_tshark() {
-    let room = Room::new("capture");
-    fs::write(room.file("data"), vec![7; 300_000]).expect("a file");
-    let (near, far) = (room.key("near.key"), room.key("far.key"));
+    let dir = TestDir::new("capture");
+    fs::write(dir.file("data"), vec![7; 300_000]).expect("a file");
+    let (near, far) = (dir.key("near.key"), dir.key("far.key"));
     let command = |words: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ropewalk"));
-        command.args(words).current_dir(room.file(".")).stdout(Stdio::null());
+        command.args(words).current_dir(dir.file(".")).stdout(Stdio::null());
         command
     };
     let words = ["recv", "inbox", "--once", "--listen", "127.0.0.1:0", "--key", "far.key"];
@@ -37,10 +37,10 @@ fn both_ends_of_a_sealed_transfer_can_be_read_by_tshark() {
     let mut serving = Server::start(&mut command(&[&words[..], &more].concat()), "send");
     let words = [&serving.line_for(&["data"])[..], &["--key", "near.key"]].concat();
     assert!(words.contains(&far.as_str()), "{words:?}");
-    room.ropewalk(&[&words[..], &["--capture", "near.pcapng"]].concat()).good();
+    dir.ropewalk(&[&words[..], &["--capture", "near.pcapng"]].concat()).good();
     assert!(serving.child.wait().expect("it ends").success());
     for file in ["near.pcapng", "far.pcapng"] {
-        let Some(text) = dissected(&room.file(file)) else {
+        let Some(text) = dissected(&dir.file(file)) else {
             eprintln!("skipped: no tshark");
             return;
         };
@@ -62,8 +62,8 @@ fn both_ends_of_a_sealed_transfer_can_be_read_by_tshark() {
 
 #[test]
 fn a_capture_that_cannot_be_written_is_refused_at_once() {
-    let room = Room::new("capture-refused");
-    fs::write(room.file("data"), "x").expect("a file");
+    let dir = TestDir::new("capture-refused");
+    fs::write(dir.file("data"), "x").expect("a file");
     let words = ["send", "data", "--to", "127.0.0.1:9", "--plain", "--capture", "none/such.pcapng"];
-    room.ropewalk(&words).refused(&["none/such.pcapng", "packets.pcapng"]);
+    dir.ropewalk(&words).refused(&["none/such.pcapng", "packets.pcapng"]);
 }

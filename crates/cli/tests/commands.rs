@@ -4,7 +4,7 @@ mod support;
 
 use ropewalk_scenario::{Named, SchedulerName};
 use serde_json::Value;
-use support::{Room, scenario_names};
+use support::{TestDir, scenario_names};
 
 /// Two seconds, or less for the scenario with a thousand associations.
 fn short(name: &str) -> [&'static str; 2] {
@@ -29,31 +29,31 @@ fn number(document: &Value, key: &str) -> f64 {
 
 #[test]
 fn run_shows_every_example_as_a_table_and_as_one_document() {
-    let room = Room::new("run");
+    let dir = TestDir::new("run");
     for name in scenario_names() {
         let path = format!("scenarios/{name}");
-        let table = room.ropewalk(&words("run", &path, &name, &[])).good();
+        let table = dir.ropewalk(&words("run", &path, &name, &[])).good();
         for part in ["goodput", "receive buffer", "blocking time", "delay", "throughput"] {
             assert!(table.stdout().contains(part), "{name}: no {part} in {}", table.stdout());
         }
         assert!(table.stderr().contains("packets per second"), "{}", table.stderr());
-        let done = room.ropewalk(&words("run", &path, &name, &["--json"])).good();
+        let done = dir.ropewalk(&words("run", &path, &name, &["--json"])).good();
         let document = done.json("ropewalk.run/1");
         assert!(number(&document, "goodput_bps") > 0.0, "{name}");
         assert!(!document["paths"].as_array().expect("paths").is_empty(), "{name}");
         assert_eq!(done.stderr(), "", "{name}: silence beside JSON");
     }
-    assert_eq!(room.left_behind(), [""; 0]);
+    assert_eq!(dir.left_behind(), [""; 0]);
 }
 
 #[test]
 fn predict_answers_for_every_example() {
-    let room = Room::new("predict");
+    let dir = TestDir::new("predict");
     for name in scenario_names() {
         let path = format!("scenarios/{name}");
-        room.ropewalk(&["predict", &path]).good();
+        dir.ropewalk(&["predict", &path]).good();
         let document =
-            room.ropewalk(&["predict", &path, "--json"]).good().json("ropewalk.predict/1");
+            dir.ropewalk(&["predict", &path, "--json"]).good().json("ropewalk.predict/1");
         if name == "thousand.toml" {
             assert!(document["flow_control_bound_bps"].is_null(), "its paths share a link");
             assert!(document["notes"][0].as_str().expect("a reason").contains("shared"));
@@ -67,7 +67,7 @@ fn predict_answers_for_every_example() {
             }
             let bundle = number(&document["bundle"]["markov_bps"], "independent");
             // The models let a window that just exceeds rate times delay fill the path (Eq 8): up to one packet
-            // per round trip and path more than the physical limit permits.
+            // per round trip and path more than the flow-control bound permits.
             let paths = document["paths"].as_array().expect("paths");
             let slack: f64 = paths.iter().map(|path| 12_000.0 / number(path, "round_trip_s")).sum();
             let limit = number(&document, "flow_control_bound_bps");
@@ -84,48 +84,48 @@ fn predict_answers_for_every_example() {
 
 #[test]
 fn predict_shows_the_formulas_as_printed_and_says_so() {
-    let room = Room::new("predict-paper");
+    let dir = TestDir::new("predict-paper");
     let file = "scenarios/sarwar.toml";
     for (option, word, formulas) in [
         (None, "closed forms, nothing", "on-the-wire"),
         (Some("--paper"), "as the papers print them", "as-printed"),
     ] {
         let words: Vec<&str> = ["predict", file].into_iter().chain(option).collect();
-        assert!(room.ropewalk(&words).good().stdout().contains(word), "{option:?}");
+        assert!(dir.ropewalk(&words).good().stdout().contains(word), "{option:?}");
         let words = [words.as_slice(), &["--json"]].concat();
-        let document = room.ropewalk(&words).good().json("ropewalk.predict/1");
+        let document = dir.ropewalk(&words).good().json("ropewalk.predict/1");
         assert_eq!(document["formulas"], formulas);
     }
 }
 
 #[test]
 fn predict_runs_the_slot_model_and_shows_its_tables() {
-    let room = Room::new("predict-slot");
+    let dir = TestDir::new("predict-slot");
     let slot = ["predict", "scenarios/sarwar.toml", "--model", "slot"];
-    let text = room.ropewalk(&slot).good();
+    let text = dir.ropewalk(&slot).good();
     for word in ["round-robin   1.360 Mbit/s", "delay-aware   2.000 Mbit/s", "21-25", "3-17"] {
         assert!(text.stdout().contains(word), "{word}: {}", text.stdout());
     }
     let wrong = ["--set", "path.slow.delay_error=0.6", "--planned", "per-rate", "--json"];
-    let document = room.ropewalk(&[&slot[..], &wrong].concat()).good().json("ropewalk.slot/1");
+    let document = dir.ropewalk(&[&slot[..], &wrong].concat()).good().json("ropewalk.slot/1");
     let bps = number(&document["schedulers"][1], "goodput_bps");
     assert!((bps / 1.6e6 - 1.0).abs() < 0.01, "{bps}");
-    room.ropewalk(&[&slot[..], &["--paper"]].concat()).refused(&["--paper", "closed forms"]);
+    dir.ropewalk(&[&slot[..], &["--paper"]].concat()).refused(&["--paper", "closed forms"]);
     let closed = ["predict", "scenarios/sarwar.toml", "--planned", "per-rate"];
-    room.ropewalk(&closed).refused(&["--planned", "--model slot"]);
+    dir.ropewalk(&closed).refused(&["--planned", "--model slot"]);
     let shared = ["predict", "scenarios/thousand.toml", "--model", "slot"];
-    room.ropewalk(&shared).refused(&["shared links", "without --model slot"]);
+    dir.ropewalk(&shared).refused(&["shared links", "without --model slot"]);
 }
 
 #[test]
 fn explain_gives_reasons_in_every_example() {
-    let room = Room::new("explain");
+    let dir = TestDir::new("explain");
     for name in scenario_names().into_iter().filter(|name| name != "thousand.toml") {
         let path = format!("scenarios/{name}");
-        let text = room.ropewalk(&words("explain", &path, &name, &["--chunk", "3"])).good();
+        let text = dir.ropewalk(&words("explain", &path, &name, &["--chunk", "3"])).good();
         assert!(text.stdout().contains("chunk 3"), "{name}: {}", text.stdout());
         let json = words("explain", &path, &name, &["--json", "--first", "4"]);
-        let document = room.ropewalk(&json).good().json("ropewalk.explain/1");
+        let document = dir.ropewalk(&json).good().json("ropewalk.explain/1");
         assert_eq!(document["decisions"].as_array().expect("decisions").len(), 4, "{name}");
         assert!(document["omitted"].as_u64().expect("a count") > 0, "{name}");
         assert!(document["summary"][0]["count"].as_u64().expect("a count") > 0, "{name}");
@@ -134,7 +134,7 @@ fn explain_gives_reasons_in_every_example() {
 
 #[test]
 fn explain_answers_about_a_time_and_a_path() {
-    let room = Room::new("explain-at");
+    let dir = TestDir::new("explain-at");
     let words = [
         "explain",
         "scenarios/wifi-lte.toml",
@@ -148,7 +148,7 @@ fn explain_answers_about_a_time_and_a_path() {
         "lte",
         "--json",
     ];
-    let document = room.ropewalk(&words).good().json("ropewalk.explain/1");
+    let document = dir.ropewalk(&words).good().json("ropewalk.explain/1");
     let decisions = document["decisions"].as_array().expect("decisions");
     assert_eq!(decisions.len(), 20, "the default of --first");
     for decision in decisions {
@@ -158,11 +158,11 @@ fn explain_answers_about_a_time_and_a_path() {
 
 #[test]
 fn compare_runs_two_schedulers_on_every_example() {
-    let room = Room::new("compare");
+    let dir = TestDir::new("compare");
     for name in scenario_names() {
         let path = format!("scenarios/{name}");
         let json = words("compare", &path, &name, &["--schedulers", "min-rtt,daps", "--json"]);
-        let document = room.ropewalk(&json).good().json("ropewalk.compare/1");
+        let document = dir.ropewalk(&json).good().json("ropewalk.compare/1");
         let labels: Vec<&Value> =
             document["runs"].as_array().expect("runs").iter().map(|run| &run["label"]).collect();
         assert_eq!(labels, ["min-rtt", "daps"], "{name}");
@@ -175,9 +175,9 @@ fn compare_runs_two_schedulers_on_every_example() {
 
 #[test]
 fn compare_tries_every_scheduler_unless_told_otherwise() {
-    let room = Room::new("compare-all");
+    let dir = TestDir::new("compare-all");
     let words = words("compare", "scenarios/two-dsl.toml", "", &[]);
-    let table = room.ropewalk(&words).good();
+    let table = dir.ropewalk(&words).good();
     for name in SchedulerName::ALL.iter().map(|name| name.as_str()) {
         let found = table.stdout().lines().any(|line| line.split(' ').next() == Some(name));
         assert!(found, "no {name} in {}", table.stdout());
@@ -186,7 +186,7 @@ fn compare_tries_every_scheduler_unless_told_otherwise() {
 
 #[test]
 fn compare_pairs_the_runs_of_each_seed() {
-    let room = Room::new("compare-paired");
+    let dir = TestDir::new("compare-paired");
     let short = ["--set", "transfer.duration=3 s", "--set", "transfer.warmup=1 s"];
     let of = |more: &[&'static str]| {
         let all: Vec<&'static str> = short.iter().chain(more).copied().collect();
@@ -194,7 +194,7 @@ fn compare_pairs_the_runs_of_each_seed() {
     };
     let few = ["--schedulers", "round-robin,lay,min-rtt", "--seeds", "3"];
     let paired = of(&[&few[..], &["--paired=lay", "--json", "--report", "c.html"]].concat());
-    let document = room.ropewalk(&paired).good().json("ropewalk.compare/1");
+    let document = dir.ropewalk(&paired).good().json("ropewalk.compare/1");
     let pairs = document["paired"].as_array().expect("a list");
     assert_eq!(pairs.len(), 2);
     let goodput = |label: &str| -> Vec<f64> {
@@ -211,27 +211,27 @@ fn compare_pairs_the_runs_of_each_seed() {
         assert!((told - mean).abs() < 1e-9, "{pair}");
         assert!(pair["goodput"]["low"].as_f64() < Some(told), "{pair}");
     }
-    let page = std::fs::read_to_string(room.file("c.html")).expect("a report");
+    let page = std::fs::read_to_string(dir.file("c.html")).expect("a report");
     assert!(page.contains("\"reference\":\"lay\""));
     let text = of(&[&few[..], &["--paired"]].concat());
-    let done = room.ropewalk(&text).good();
+    let done = dir.ropewalk(&text).good();
     assert!(done.stdout().contains("beside round-robin"), "{}", done.stdout());
     let alone = of(&["--schedulers", "lay,min-rtt", "--paired"]);
-    room.ropewalk(&alone).refused(&["--paired", "--seeds"]);
+    dir.ropewalk(&alone).refused(&["--paired", "--seeds"]);
     let unknown = of(&[&few[..], &["--paired=daps"]].concat());
-    room.ropewalk(&unknown).refused(&["`daps`", "round-robin; lay; min-rtt"]);
+    dir.ropewalk(&unknown).refused(&["`daps`", "round-robin; lay; min-rtt"]);
 }
 
 #[test]
 fn compare_says_what_was_run_and_beats_the_best_path_and_explains_its_headings() {
-    let room = Room::new("compare-text");
+    let dir = TestDir::new("compare-text");
     let more = ["--schedulers", "daps,backup", "--vary", "path.lte.rtt=60ms,200ms"];
     let words = words("compare", "scenarios/wifi-lte.toml", "", &more);
-    let text = room.ropewalk(&words).good();
+    let text = dir.ropewalk(&words).good();
     let text = text.stdout();
     assert!(text.starts_with("wifi-lte: cmt-sctp, seed 1; 2 s with a warm-up of 0 s\n"), "{text}");
     for part in
-        ["path.lte.rtt", "daps, 60ms", "backup, 200ms", "best path", "\nneedless ", "\nshut "]
+        ["path.lte.rtt", "daps, 60ms", "backup, 200ms", "best path", "\nspurious ", "\nblocked "]
     {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
@@ -241,22 +241,22 @@ fn compare_says_what_was_run_and_beats_the_best_path_and_explains_its_headings()
 
 #[test]
 fn quiet_leaves_nothing_beside_the_data() {
-    let room = Room::new("quiet");
+    let dir = TestDir::new("quiet");
     let words = words("run", "scenarios/wifi-lte.toml", "", &["--quiet", "--report", "r.html"]);
-    let done = room.ropewalk(&words).good();
+    let done = dir.ropewalk(&words).good();
     assert_eq!(done.stderr(), "");
     assert!(done.stdout().contains("goodput"));
-    assert_eq!(room.left_behind(), ["r.html"]);
+    assert_eq!(dir.left_behind(), ["r.html"]);
 }
 
 #[test]
 fn explain_counts_reasons_only_when_asked_and_of_the_association_asked_about() {
-    let room = Room::new("explain-summary");
+    let dir = TestDir::new("explain-summary");
     let three = ["--first", "2", "--set", "world.associations=3", "--association", "2"];
     let asked = [&three[..], &["--summary"]].concat();
     for (more, summed) in [(&three[..], false), (&asked, true)] {
         let words = words("explain", "scenarios/wifi-lte.toml", "", more);
-        let done = room.ropewalk(&words).good();
+        let done = dir.ropewalk(&words).good();
         let text = done.stdout();
         assert!(text.contains("association 2 of 0 to 2"), "{text}");
         assert_eq!(text.contains("All decisions of the run"), summed, "{text}");
@@ -265,10 +265,10 @@ fn explain_counts_reasons_only_when_asked_and_of_the_association_asked_about() {
 
 #[test]
 fn compare_varies_any_key_and_repeats_with_seeds() {
-    let room = Room::new("compare-vary");
+    let dir = TestDir::new("compare-vary");
     let more = ["--vary", "transfer.receive_buffer=30kB,\"60 kB\"", "--seeds", "3", "--json"];
     let words = words("compare", "scenarios/lossy-wifi.toml", "", &more);
-    let document = room.ropewalk(&words).good().json("ropewalk.compare/1");
+    let document = dir.ropewalk(&words).good().json("ropewalk.compare/1");
     let runs = document["runs"].as_array().expect("runs");
     let seeds: Vec<&str> = runs.iter().filter_map(|run| run["seed"].as_str()).collect();
     assert_eq!(seeds, ["1", "2", "3", "1", "2", "3"]);
@@ -282,11 +282,11 @@ fn compare_varies_any_key_and_repeats_with_seeds() {
 
 #[test]
 fn the_number_of_threads_never_shows() {
-    let room = Room::new("threads");
+    let dir = TestDir::new("threads");
     let of = |threads| {
         let more = ["--json", "--threads", threads, "--seeds", "2"];
         let words = words("compare", "scenarios/lossy-wifi.toml", "", &more);
-        without_timing(&room.ropewalk(&words).good().json("ropewalk.compare/1"))
+        without_timing(&dir.ropewalk(&words).good().json("ropewalk.compare/1"))
     };
     assert_eq!(of("1"), of("3"));
 }
@@ -310,57 +310,57 @@ fn without_timing(document: &Value) -> String {
 
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
-    let room = Room::new("seed");
+    let dir = TestDir::new("seed");
     for name in ["lossy-wifi.toml", "lte-satellite.toml", "trace-driven.toml"] {
         let path = format!("scenarios/{name}");
         let of = |seed| {
             let words = words("run", &path, name, &["--json", "--seed", seed]);
-            without_timing(&room.ropewalk(&words).good().json("ropewalk.run/1"))
+            without_timing(&dir.ropewalk(&words).good().json("ropewalk.run/1"))
         };
         assert_eq!(of("7"), of("7"), "{name}");
         assert_ne!(of("7"), of("8"), "{name}");
     }
     let largest = u64::MAX.to_string();
     let words = words("run", "scenarios/sarwar.toml", "", &["--json", "--seed", &largest]);
-    assert_eq!(room.ropewalk(&words).good().json("ropewalk.run/1")["seed"], largest);
+    assert_eq!(dir.ropewalk(&words).good().json("ropewalk.run/1")["seed"], largest);
 }
 
 #[test]
 fn overrides_and_the_scheduler_reach_the_run() {
-    let room = Room::new("overrides");
+    let dir = TestDir::new("overrides");
     let more = ["--json", "--set", "path.wifi.rate=3 Mbit/s", "--scheduler", "backup"];
     let words = words("run", "scenarios/wifi-lte.toml", "", &more);
-    let document = room.ropewalk(&words).good().json("ropewalk.run/1");
+    let document = dir.ropewalk(&words).good().json("ropewalk.run/1");
     assert_eq!(document["scheduler"], "backup");
     assert!(number(&document["paths"][0], "throughput_bps") > 1.5e6, "{document}");
 }
 
 #[test]
 fn reproduce_prints_rows_of_a_table_that_needs_no_simulation() {
-    let room = Room::new("reproduce");
-    let done = room.ropewalk(&["reproduce", "sarwar2013/table1", "--json"]).good();
+    let dir = TestDir::new("reproduce");
+    let done = dir.ropewalk(&["reproduce", "sarwar2013/table1", "--json"]).good();
     let rows: Value = serde_json::from_str(done.stdout()).expect("one JSON document");
     let rows = rows.as_array().expect("a list of rows");
     assert!(!rows.is_empty() && rows.iter().all(|row| row["verdict"] == "agrees"), "{rows:?}");
-    room.ropewalk(&["reproduce", "nobody2099"]).refused(&["nobody2099", "--list"]);
+    dir.ropewalk(&["reproduce", "nobody2099"]).refused(&["nobody2099", "--list"]);
     let several = ["more than one", "kuhn2014/occupancy-small", "kuhn2014/occupancy-large"];
-    room.ropewalk(&["reproduce", "kuhn2014/occ"]).refused(&several);
-    let text = room.ropewalk(&["reproduce", "sarwar/table1"]).good();
+    dir.ropewalk(&["reproduce", "kuhn2014/occ"]).refused(&several);
+    let text = dir.ropewalk(&["reproduce", "sarwar/table1"]).good();
     assert!(text.stdout().starts_with("sarwar2013: "), "{}", text.stdout());
 }
 
 #[test]
 fn schema_new_and_completions_print_what_they_promise() {
-    let room = Room::new("rest");
-    let schema = room.ropewalk(&["schema"]).good();
+    let dir = TestDir::new("rest");
+    let schema = dir.ropewalk(&["schema"]).good();
     let schema: Value = serde_json::from_str(schema.stdout()).expect("JSON");
     assert!(schema["properties"]["path"].is_object());
-    room.ropewalk(&["new", "mine.toml"]).good();
-    std::fs::create_dir(room.file("it's here")).expect("a directory");
-    let made = room.ropewalk(&["new", "it's here"]).good();
+    dir.ropewalk(&["new", "mine.toml"]).good();
+    std::fs::create_dir(dir.file("it's here")).expect("a directory");
+    let made = dir.ropewalk(&["new", "it's here"]).good();
     let next = "next: ropewalk run 'it'\\''s here/scenario.toml'";
     assert!(made.stderr().contains(next), "{}", made.stderr());
-    room.ropewalk(&["run", "mine.toml", "--set", "transfer.duration=2 s"]).good();
-    assert!(room.ropewalk(&["new"]).good().stdout().contains("[[path]]"));
-    assert!(room.ropewalk(&["completions", "bash"]).good().stdout().contains("complete"));
+    dir.ropewalk(&["run", "mine.toml", "--set", "transfer.duration=2 s"]).good();
+    assert!(dir.ropewalk(&["new"]).good().stdout().contains("[[path]]"));
+    assert!(dir.ropewalk(&["completions", "bash"]).good().stdout().contains("complete"));
 }

@@ -15,7 +15,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{Done, Room, can_emulate, lateness};
+use support::{Done, TestDir, can_emulate, lateness};
 
 const PORT: u16 = 7_000;
 
@@ -65,19 +65,19 @@ fn note_stalls(name: &str) {
 }
 
 fn echo(socket: &UdpSocket) {
-    let mut room = [0; 2_000];
+    let mut dir = [0; 2_000];
     loop {
-        let length = socket.recv(&mut room).expect("a packet");
-        socket.send(&room[..length]).expect("sent");
+        let length = socket.recv(&mut dir).expect("a packet");
+        socket.send(&dir[..length]).expect("sent");
     }
 }
 
 /// Records when packets arrive, until it is ended.
 fn sink(socket: &UdpSocket) {
     let mut file = File::create("arrivals").expect("a file");
-    let (mut room, start) = ([0; 2_000], Instant::now());
+    let (mut dir, start) = ([0; 2_000], Instant::now());
     loop {
-        let length = socket.recv(&mut room).expect("a packet");
+        let length = socket.recv(&mut dir).expect("a packet");
         writeln!(file, "{} {length}", start.elapsed().as_nanos()).expect("written");
     }
 }
@@ -87,18 +87,18 @@ fn sink(socket: &UdpSocket) {
 fn ping(socket: &UdpSocket) {
     let start = Instant::now();
     let mut back = vec![None; 100];
-    let (mut room, mut sent, mut last) = ([0; 100], Vec::new(), start);
+    let (mut dir, mut sent, mut last) = ([0; 100], Vec::new(), start);
     while sent.len() < 100 || back.contains(&None) && last.elapsed() < Duration::from_secs(3) {
         if sent.len() < 100 && start.elapsed() >= Duration::from_millis(20) * sent.len() as u32 {
-            room[0] = sent.len() as u8;
+            dir[0] = sent.len() as u8;
             last = Instant::now();
             sent.push(last);
-            socket.send(&room).expect("sent");
+            socket.send(&dir).expect("sent");
         }
         socket.set_read_timeout(Some(Duration::from_millis(1))).expect("a timeout");
-        if socket.recv(&mut room).is_ok() {
+        if socket.recv(&mut dir).is_ok() {
             last = Instant::now();
-            let number = usize::from(room[0]);
+            let number = usize::from(dir[0]);
             back[number].get_or_insert(sent[number].elapsed().as_micros());
         }
     }
@@ -125,25 +125,25 @@ fn flood(socket: &UdpSocket) {
     }
 }
 
-fn emulate(room: &Room, scenario: &str, far: &str, near: &str) -> Done {
-    fs::write(room.file("s.toml"), scenario).expect("a file");
+fn emulate(dir: &TestDir, scenario: &str, far: &str, near: &str) -> Done {
+    fs::write(dir.file("s.toml"), scenario).expect("a file");
     let (far, near) = (role(far), role(near));
     let words =
         ["emulate", "s.toml", "--stats", "stats.json", "--far", &far, "--", "sh", "-c", &near];
-    room.ropewalk(&words).good()
+    dir.ropewalk(&words).good()
 }
 
-fn stats(room: &Room) -> Value {
-    let text = fs::read_to_string(room.file("stats.json")).expect("the figures");
+fn stats(dir: &TestDir) -> Value {
+    let text = fs::read_to_string(dir.file("stats.json")).expect("the figures");
     let stats: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(stats["schema"], "ropewalk.emulate/1");
     stats
 }
 
 /// How long these roles were suspended, in seconds.
-fn stalls(room: &Room, roles: &[&str]) -> f64 {
+fn stalls(dir: &TestDir, roles: &[&str]) -> f64 {
     let of = |role: &&str| {
-        let text = fs::read_to_string(room.file(&format!("stalls-{role}"))).expect("a number");
+        let text = fs::read_to_string(dir.file(&format!("stalls-{role}"))).expect("a number");
         text.parse::<f64>().map_or(0.0, |nanos| nanos / 1e9)
     };
     roles.iter().map(of).sum()
@@ -152,17 +152,17 @@ fn stalls(room: &Room, roles: &[&str]) -> f64 {
 /// The number of packets that the link delivered. The sink has seen all of them, unless it or the emulator was
 /// suspended:
 /// then more packets arrive at once than a socket's buffer holds.
-fn came_out(room: &Room, figures: &Value, seen: usize) -> u64 {
+fn came_out(dir: &TestDir, figures: &Value, seen: usize) -> u64 {
     let up = &figures["paths"][0]["up"];
     let delivered = up["delivered_packets"].as_u64().expect("a number");
-    let still = lateness(figures) + stalls(room, &["sink"]);
+    let still = lateness(figures) + stalls(dir, &["sink"]);
     assert!(seen as u64 == delivered || still > 0.05, "{seen} seen, {still} s still: {up}");
     delivered
 }
 
 /// When each packet of `ping` was sent, and how long its echo took, both in seconds.
-fn pings(room: &Room) -> Vec<(f64, Option<f64>)> {
-    let text = fs::read_to_string(room.file("pings")).expect("the times");
+fn pings(dir: &TestDir) -> Vec<(f64, Option<f64>)> {
+    let text = fs::read_to_string(dir.file("pings")).expect("the times");
     let seconds = |word: &str| word.parse().ok().map(|us: f64| us / 1e6);
     let both = text.lines().filter_map(|line| line.split_once(' '));
     both.map(|(sent, back)| (seconds(sent).expect("a time"), seconds(back))).collect()
@@ -173,15 +173,15 @@ fn a_packet_takes_as_long_as_the_scenario_says() {
     if !can_emulate() {
         return;
     }
-    let room = Room::new("emulate-rtt");
-    emulate(&room, "[[path]]\nrate = \"10 Mbit/s\"\nrtt = \"80 ms\"\n", "echo", "ping");
-    let mut times: Vec<f64> = pings(&room).into_iter().filter_map(|(_, back)| back).collect();
+    let dir = TestDir::new("emulate-rtt");
+    emulate(&dir, "[[path]]\nrate = \"10 Mbit/s\"\nrtt = \"80 ms\"\n", "echo", "ping");
+    let mut times: Vec<f64> = pings(&dir).into_iter().filter_map(|(_, back)| back).collect();
     assert_eq!(times.len(), 100, "{times:?}");
     times.sort_by(f64::total_cmp);
     // 128 bytes take 0.1 ms each way at 10 Mbit/s. No packet may be early.
     let least = 0.080 + 2.0 * 128.0 * 8.0 / 10e6;
     assert!(times[0] >= least, "{} s", times[0]);
-    let slack = lateness(&stats(&room)) + stalls(&room, &["ping", "echo"]);
+    let slack = lateness(&stats(&dir)) + stalls(&dir, &["ping", "echo"]);
     assert!(times[50] < least + 0.010 + slack, "{} s", times[50]);
 }
 
@@ -190,24 +190,24 @@ fn a_link_carries_its_rate_and_no_more() {
     if !can_emulate() {
         return;
     }
-    let room = Room::new("emulate-rate");
+    let dir = TestDir::new("emulate-rate");
     let scenario = "[[path]]\nrate = \"4 Mbit/s\"\nrtt = \"20 ms\"\nqueue = \"600 packets\"\n";
     // 8 Mbit/s into a link of 4.
-    emulate(&room, scenario, "sink", "flood");
-    let text = fs::read_to_string(room.file("arrivals")).expect("arrivals");
+    emulate(&dir, scenario, "sink", "flood");
+    let text = fs::read_to_string(dir.file("arrivals")).expect("arrivals");
     let at = |line: &str| line.split(' ').next().and_then(|word| word.parse::<f64>().ok());
     let arrivals: Vec<f64> = text.lines().filter_map(at).map(|nanos| nanos / 1e9).collect();
-    let figures = stats(&room);
+    let figures = stats(&dir);
     let up = &figures["paths"][0]["up"];
     assert_eq!(up["sent_packets"], 2_000);
     let full = up["dropped"]["full"].as_u64().expect("a number");
-    let out = came_out(&room, &figures, arrivals.len());
+    let out = came_out(&dir, &figures, arrivals.len());
     assert_eq!(out + full, 2_000, "{up}");
     // The last six hundred packets were in the queue together, so the timing of the roles does not affect them.
     let (from, to) = (arrivals.len() - 560, arrivals.len() - 60);
     let rate = (to - from) as f64 * 8_000.0 / (arrivals[to] - arrivals[from]);
     assert!(full > 0, "{up}");
-    let still = lateness(&figures) + stalls(&room, &["sink"]);
+    let still = lateness(&figures) + stalls(&dir, &["sink"]);
     let unseen = out as f64 - arrivals.len() as f64;
     let slack = still / (arrivals[to] - arrivals[from]) + unseen / (to - from) as f64;
     assert!((rate / 4e6 - 1.0).abs() < 0.03 + slack, "{rate} bit/s");
@@ -218,32 +218,32 @@ fn losses_and_outages_are_those_of_the_scenario() {
     if !can_emulate() {
         return;
     }
-    let room = Room::new("emulate-loss");
+    let dir = TestDir::new("emulate-loss");
     let scenario = "[[path]]\nrate = \"100 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"1000 packets\"\n\
                     loss_up = { model = \"bernoulli\", rate = 0.1 }\n";
     let scenario = scenario.replace("loss_up", "loss");
-    emulate(&room, &scenario, "sink", "flood");
-    let first = stats(&room)["paths"][0]["up"].clone();
-    emulate(&room, &scenario, "sink", "flood");
-    let figures = stats(&room);
+    emulate(&dir, &scenario, "sink", "flood");
+    let first = stats(&dir)["paths"][0]["up"].clone();
+    emulate(&dir, &scenario, "sink", "flood");
+    let figures = stats(&dir);
     let second = &figures["paths"][0]["up"];
     let lost = first["dropped"]["loss"].as_u64().expect("a number");
     // 2000 packets: 200 lost, with a deviation of 13.
     assert!(lost.abs_diff(200) < 54, "{lost}");
     assert_eq!(lost, second["dropped"]["loss"], "the same seed, the same luck");
-    let text = fs::read_to_string(room.file("arrivals")).expect("arrivals");
-    assert_eq!(came_out(&room, &figures, text.lines().count()), 2_000 - lost);
+    let text = fs::read_to_string(dir.file("arrivals")).expect("arrivals");
+    assert_eq!(came_out(&dir, &figures, text.lines().count()), 2_000 - lost);
 
     let outage = "[[path]]\nrate = \"10 Mbit/s\"\nrtt = \"20 ms\"\n\
                   outages = [{ from = \"1 s\", to = \"1.5 s\" }]\n";
-    emulate(&room, outage, "echo", "ping");
-    let pings = pings(&room);
+    emulate(&dir, outage, "echo", "ping");
+    let pings = pings(&dir);
     let gone: Vec<usize> = (0..100).filter(|number| pings[*number].1.is_none()).collect();
     let (first, last) = (gone[0], gone[gone.len() - 1]);
     assert_eq!(last - first, gone.len() - 1, "in one piece: {gone:?}");
     // Half a second, plus the delay between the programs and what a busy machine adds.
-    let (figures, at) = (stats(&room), |number: usize| pings[number].0);
-    let slack = 0.030 + lateness(&figures) + stalls(&room, &["ping", "echo"]);
+    let (figures, at) = (stats(&dir), |number: usize| pings[number].0);
+    let slack = 0.030 + lateness(&figures) + stalls(&dir, &["ping", "echo"]);
     assert!(first > 0 && at(first) <= 1.0 + slack, "{pings:?}");
     assert!(at(last) - at(first) <= 0.5 + slack, "{pings:?}");
     assert!(at(last + 1) - at(first - 1) >= 0.5 - slack, "{pings:?}");
@@ -258,34 +258,34 @@ fn the_status_of_the_command_is_passed_on() {
     if !can_emulate() {
         return;
     }
-    let room = Room::new("emulate-status");
+    let dir = TestDir::new("emulate-status");
     for (line, status) in [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137)] {
-        let done = room.ropewalk(&["emulate", "scenarios/two-dsl.toml", "--", "sh", "-c", line]);
+        let done = dir.ropewalk(&["emulate", "scenarios/two-dsl.toml", "--", "sh", "-c", line]);
         assert_eq!(done.status(), status, "{line}: {}", done.stderr());
     }
     let far = ["emulate", "scenarios/two-dsl.toml", "--far", "echo nope >&2; exit 3", "--", "true"];
-    let done = room.ropewalk(&far);
+    let done = dir.ropewalk(&far);
     assert_eq!(done.status(), 1);
     assert!(done.stderr().contains("nope") && done.stderr().contains("exit status: 3"));
-    room.ropewalk(&["emulate", "scenarios/two-dsl.toml", "--", "no-such-program"])
+    dir.ropewalk(&["emulate", "scenarios/two-dsl.toml", "--", "no-such-program"])
         .refused(&["`no-such-program` cannot be run"]);
 }
 
 #[test]
 fn what_cannot_be_had_live_is_refused_before_anything_is_made() {
-    let room = Room::new("emulate-refused");
+    let dir = TestDir::new("emulate-refused");
     let round = "path[0].loss={ model = \"round\", rate = 0.01 }";
     for (set, hints) in [
         ("world.associations=3", ["`world.associations` = 3", "help"]),
         (round, ["gilbert-elliott", "help"]),
     ] {
-        room.ropewalk(&["emulate", "scenarios/two-dsl.toml", "--set", set, "--", "true"])
+        dir.ropewalk(&["emulate", "scenarios/two-dsl.toml", "--set", set, "--", "true"])
             .refused(&hints);
     }
 }
 
 /// Starts an emulation whose programs sleep for `mark` seconds, and waits until they do.
-fn sleepers(room: &Room, mark: &str) -> Child {
+fn sleepers(dir: &TestDir, mark: &str) -> Child {
     let line = format!("sleep {mark} & sleep {mark}");
     let child = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
         .args(["emulate", "scenarios/two-dsl.toml", "--far-ready", "1 ms", "--far", &line, "--"])
@@ -294,7 +294,7 @@ fn sleepers(room: &Room, mark: &str) -> Child {
             "-c",
             &format!("setsid sleep {mark} & trap 'exit 9' TERM; sleep {mark} & wait"),
         ])
-        .current_dir(room.file("."))
+        .current_dir(dir.file("."))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -325,14 +325,14 @@ fn nothing_is_left_behind_however_it_ends() {
     if !can_emulate() {
         return;
     }
-    let room = Room::new("emulate-kill");
+    let dir = TestDir::new("emulate-kill");
     let links = || {
         let list = Command::new("ip").args(["-brief", "link"]).output().expect("`ip`");
         let named = Command::new("ip").args(["netns", "list"]).output().expect("`ip`");
         (list.stdout, named.stdout)
     };
     let before = links();
-    let mut killed = sleepers(&room, "4711.25");
+    let mut killed = sleepers(&dir, "4711.25");
     assert_eq!(links(), before, "devices are in namespaces without a name");
     killed.kill().expect("kill -9");
     killed.wait().expect("its end");
@@ -340,7 +340,7 @@ fn nothing_is_left_behind_however_it_ends() {
     assert_eq!(links(), before);
 
     // SIGTERM is passed on to the command, and its exit status is returned.
-    let mut asked = sleepers(&room, "4712.25");
+    let mut asked = sleepers(&dir, "4712.25");
     let kill = Command::new("kill").arg(asked.id().to_string()).status().expect("`kill`");
     assert!(kill.success());
     assert_eq!(asked.wait().expect("its end").code(), Some(9));

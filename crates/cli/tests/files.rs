@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 
 use serde_json::Value;
-use support::Room;
+use support::TestDir;
 
 /// The document in a report page.
 fn document_of(page: &str) -> Value {
@@ -17,8 +17,8 @@ fn document_of(page: &str) -> Value {
 
 #[test]
 fn a_report_holds_the_run_with_series_and_sequence() {
-    let room = Room::new("report");
-    fs::write(room.file("r.html"), "what was there before").expect("a file");
+    let dir = TestDir::new("report");
+    fs::write(dir.file("r.html"), "what was there before").expect("a file");
     let words = [
         "run",
         "scenarios/sarwar.toml",
@@ -29,9 +29,9 @@ fn a_report_holds_the_run_with_series_and_sequence() {
         "--set",
         "transfer.warmup=1 s",
     ];
-    room.ropewalk(&words).good();
-    assert_eq!(room.left_behind(), ["r.html"]);
-    let page = fs::read_to_string(room.file("r.html")).expect("a report");
+    dir.ropewalk(&words).good();
+    assert_eq!(dir.left_behind(), ["r.html"]);
+    let page = fs::read_to_string(dir.file("r.html")).expect("a report");
     for left in ["/*REPORT_DATA*/", "/*UPLOT_JS*/", "/*REPORT_CSS*/", "/*REPORT_JS"] {
         assert!(!page.contains(left), "{left} was not filled");
     }
@@ -49,15 +49,15 @@ fn a_report_holds_the_run_with_series_and_sequence() {
     assert!(arrivals.len() > 100);
     assert!(arrivals.iter().all(|at| at.as_f64().expect("a time") < 5.0), "the first seconds only");
     // The recorded scenario reproduces the run.
-    fs::write(room.file("again.toml"), run["scenario_toml"].as_str().expect("text"))
+    fs::write(dir.file("again.toml"), run["scenario_toml"].as_str().expect("text"))
         .expect("a file");
-    let again = room.ropewalk(&["run", "again.toml", "--json"]).good().json("ropewalk.run/1");
+    let again = dir.ropewalk(&["run", "again.toml", "--json"]).good().json("ropewalk.run/1");
     assert_eq!(again["delivered_bytes"], run["result"]["delivered_bytes"]);
 }
 
 #[test]
 fn a_report_of_a_comparison_holds_every_run() {
-    let room = Room::new("report-compare");
+    let dir = TestDir::new("report-compare");
     let words = [
         "compare",
         "scenarios/sarwar.toml",
@@ -75,13 +75,13 @@ fn a_report_of_a_comparison_holds_every_run() {
         "--set",
         "transfer.warmup=0 s",
     ];
-    room.ropewalk(&words).good().json("ropewalk.compare/1");
-    let report = document_of(&fs::read_to_string(room.file("r.html")).expect("a report"));
+    dir.ropewalk(&words).good().json("ropewalk.compare/1");
+    let report = document_of(&fs::read_to_string(dir.file("r.html")).expect("a report"));
     assert_eq!(report["kind"], "compare");
     let labels: Vec<&Value> =
         report["runs"].as_array().expect("runs").iter().map(|run| &run["label"]).collect();
     assert_eq!(labels, ["daps", "backup"]);
-    let table = fs::read_to_string(room.file("s.csv")).expect("series");
+    let table = fs::read_to_string(dir.file("s.csv")).expect("series");
     assert!(table.starts_with("run,time_s,goodput_bps,"), "{table}");
     for label in ["daps,", "backup,"] {
         assert!(table.lines().filter(|line| line.starts_with(label)).count() >= 3, "{table}");
@@ -90,12 +90,12 @@ fn a_report_of_a_comparison_holds_every_run() {
 
 #[test]
 fn a_name_cannot_break_out_of_the_report() {
-    let room = Room::new("report-hostile");
+    let dir = TestDir::new("report-hostile");
     let name = "<!-- <script> REPORT_DATA.toml";
     let text = "[transfer]\nduration = '1 s'\n[[path]]\nrate = '1 Mbit/s'\nrtt = '20 ms'\n";
-    fs::write(room.file(name), text).expect("a file");
-    room.ropewalk(&["run", name, "--report", "r.html"]).good();
-    let page = fs::read_to_string(room.file("r.html")).expect("a report");
+    fs::write(dir.file(name), text).expect("a file");
+    dir.ropewalk(&["run", name, "--report", "r.html"]).good();
+    let page = fs::read_to_string(dir.file("r.html")).expect("a report");
     let report = document_of(&page);
     let title = report["title"].as_str().expect("text");
     assert!(title.starts_with("<!-- <script> REPORT_DATA, "), "{title}");
@@ -104,7 +104,7 @@ fn a_name_cannot_break_out_of_the_report() {
 
 #[test]
 fn series_are_written_in_the_format_that_the_name_says() {
-    let room = Room::new("series");
+    let dir = TestDir::new("series");
     for (name, magic) in [
         ("s.parquet", "PAR1"),
         ("s.arrow", "ARROW1"),
@@ -122,14 +122,14 @@ fn series_are_written_in_the_format_that_the_name_says() {
             "transfer.warmup=0 s",
         ];
         let bytes = |()| {
-            room.ropewalk(&words).good();
-            fs::read(room.file(name)).expect("the series")
+            dir.ropewalk(&words).good();
+            fs::read(dir.file(name)).expect("the series")
         };
         let first = bytes(());
         assert!(first.starts_with(magic.as_bytes()), "{name}");
         assert_eq!(first, bytes(()), "{name}: the same run, the same bytes");
     }
-    assert_eq!(room.left_behind(), ["s.arrow", "s.csv", "s.feather", "s.parquet"]);
-    let table = fs::read_to_string(room.file("s.csv")).expect("text");
+    assert_eq!(dir.left_behind(), ["s.arrow", "s.csv", "s.feather", "s.parquet"]);
+    let table = fs::read_to_string(dir.file("s.csv")).expect("text");
     assert!(table.lines().next().expect("headings").contains(",lte.cwnd_bytes,"), "{table}");
 }

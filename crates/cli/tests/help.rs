@@ -5,11 +5,11 @@ mod support;
 use std::fs::{self, File};
 use std::process::Command;
 
-use support::Room;
+use support::TestDir;
 
 /// The commands that the main help lists.
-fn commands(room: &Room) -> Vec<String> {
-    let help = room.ropewalk(&["--help"]).good();
+fn commands(dir: &TestDir) -> Vec<String> {
+    let help = dir.ropewalk(&["--help"]).good();
     let (_, list) = help.stdout().split_once("Commands:\n").expect("a list of commands");
     let (list, _) = list.split_once("\n\n").expect("its end");
     let names = list.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
@@ -49,9 +49,9 @@ fn can_emulate(words: &[String]) -> bool {
 
 #[test]
 fn the_help_of_each_command_shows_an_example_and_it_works() {
-    let room = Room::new("help");
-    for command in commands(&room) {
-        let help = room.ropewalk(&[&command, "--help"]).good();
+    let dir = TestDir::new("help");
+    for command in commands(&dir) {
+        let help = dir.ropewalk(&[&command, "--help"]).good();
         let examples = examples(help.stdout());
         assert!(!examples.is_empty(), "{command} --help has no example: {}", help.stdout());
         for example in examples {
@@ -69,7 +69,7 @@ fn the_help_of_each_command_shows_an_example_and_it_works() {
                 eprintln!("skipped, for want of root, /dev/net/tun or the program: {example}");
                 continue;
             }
-            let done = room.ropewalk(&words.iter().map(String::as_str).collect::<Vec<_>>()).good();
+            let done = dir.ropewalk(&words.iter().map(String::as_str).collect::<Vec<_>>()).good();
             // These write a file, and a pre-shared key is never printed.
             let writes = command == "new" || example.contains("--psk");
             assert!(!done.stdout().is_empty() || writes, "{example}");
@@ -79,25 +79,25 @@ fn the_help_of_each_command_shows_an_example_and_it_works() {
 
 #[test]
 fn the_examples_of_the_main_help_work() {
-    let room = Room::new("main-help");
-    let help = room.ropewalk(&["--help"]).good();
+    let dir = TestDir::new("main-help");
+    let help = dir.ropewalk(&["--help"]).good();
     let examples = examples(help.stdout());
     assert!(examples.len() >= 3, "{examples:?}");
     for example in examples {
         let words = words(example);
-        room.ropewalk(&words.iter().map(String::as_str).collect::<Vec<_>>()).good();
+        dir.ropewalk(&words.iter().map(String::as_str).collect::<Vec<_>>()).good();
     }
 }
 
 #[test]
 fn the_version_is_that_of_the_package() {
-    let room = Room::new("version");
-    let version = room.ropewalk(&["--version"]).good();
+    let dir = TestDir::new("version");
+    let version = dir.ropewalk(&["--version"]).good();
     assert_eq!(version.stdout(), format!("ropewalk {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn without_a_command_the_help_is_shown_as_an_error() {
-    let room = Room::new("nothing");
-    room.ropewalk(&[]).refused(&["Commands:", "ropewalk run"]);
+    let dir = TestDir::new("nothing");
+    dir.ropewalk(&[]).refused(&["Commands:", "ropewalk run"]);
 }

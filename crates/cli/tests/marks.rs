@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 
 use serde_json::Value;
-use support::{Room, can_emulate, lateness};
+use support::{TestDir, can_emulate, lateness};
 
 /// Suspensions of the machine up to this length do not overflow a queue of as many round trips.
 const LATEST_S: f64 = 0.1;
@@ -15,18 +15,18 @@ const LATEST_S: f64 = 0.1;
 /// Sends for ten seconds over links whose queues mark packets or do not. Returns how many packets the queues
 /// dropped, and how late the emulator was, in seconds.
 fn dropped(marks: bool, sealed: bool) -> (u64, f64) {
-    let room = Room::new(&format!("marks-{marks}-{sealed}"));
+    let dir = TestDir::new(&format!("marks-{marks}-{sealed}"));
     let link = |name: &str, rate: u32| {
         format!(
             "[[path]]\nname = '{name}'\nrate = '{rate} Mbit/s'\nrtt = '20 ms'\n\
              queue = {{ discipline = 'codel', limit = '300 packets', ecn = {marks} }}\n"
         )
     };
-    fs::write(room.file("s.toml"), link("a", 8) + &link("b", 4)).expect("a file");
+    fs::write(dir.file("s.toml"), link("a", 8) + &link("b", 4)).expect("a file");
     let own = env!("CARGO_BIN_EXE_ropewalk");
     let (near, far) = match sealed {
         true => {
-            let (near, far) = (room.key("near.key"), room.key("far.key"));
+            let (near, far) = (dir.key("near.key"), dir.key("far.key"));
             (format!("--key near.key --peer {far}"), format!("--key far.key --allow {near}"))
         }
         false => ("--plain".to_owned(), "--plain".to_owned()),
@@ -39,9 +39,9 @@ fn dropped(marks: bool, sealed: bool) -> (u64, f64) {
     );
     let words =
         ["emulate", "s.toml", "--stats", "stats.json", "--far", &far, "--", "sh", "-c", &near];
-    room.ropewalk(&words).good();
+    dir.ropewalk(&words).good();
     let read = |name: &str| -> Value {
-        let text = fs::read_to_string(room.file(name)).expect("the figures");
+        let text = fs::read_to_string(dir.file(name)).expect("the figures");
         serde_json::from_str(&text).expect("JSON")
     };
     eprintln!("marks {marks}, sealed {sealed}: {}", read("out.json"));

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::{Room, can_emulate, noise};
+use support::{TestDir, can_emulate, noise};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
 /// No transfer here takes this long, unless the connection is broken.
@@ -137,10 +137,10 @@ impl Drop for Running {
 }
 
 /// Sends 8 MB from `a` to `b` while `meanwhile` runs; the data must arrive unchanged.
-fn transfer(room: &Room, hosts: &Hosts, sealed: bool, meanwhile: impl FnOnce()) {
+fn transfer(dir: &TestDir, hosts: &Hosts, sealed: bool, meanwhile: impl FnOnce()) {
     let bytes = noise(8_000_000);
-    fs::write(room.file("it"), &bytes).expect("a file");
-    let (near, far) = (room.key("near.key"), room.key("far.key"));
+    fs::write(dir.file("it"), &bytes).expect("a file");
+    let (near, far) = (dir.key("near.key"), dir.key("far.key"));
     let (recv, send) = match sealed {
         true => (["--key", "far.key", "--allow", &near], ["--key", "near.key", "--peer", &far]),
         false => (["--plain"; 4], ["--plain"; 4]),
@@ -148,7 +148,7 @@ fn transfer(room: &Room, hosts: &Hosts, sealed: bool, meanwhile: impl FnOnce()) 
     let options = if sealed { 4 } else { 1 };
     let begin = |host: &str, words: &[&str]| {
         let mut command = hosts.command(host, &[&[BINARY], words].concat());
-        command.current_dir(room.file(".")).stdout(Stdio::null()).stderr(Stdio::null());
+        command.current_dir(dir.file(".")).stdout(Stdio::null()).stderr(Stdio::null());
         Running(command.spawn().expect("a program"))
     };
     let listen = ["recv", "inbox", "--once", "--overwrite", "--listen", "10.91.2.1"];
@@ -157,7 +157,7 @@ fn transfer(room: &Room, hosts: &Hosts, sealed: bool, meanwhile: impl FnOnce()) 
     meanwhile();
     assert!(sender.wait(), "send, sealed {sealed}");
     assert!(receiver.wait(), "recv, sealed {sealed}");
-    let arrived = fs::read(room.file("inbox/it")).expect("a file");
+    let arrived = fs::read(dir.file("inbox/it")).expect("a file");
     assert!(arrived == bytes, "other bytes arrived");
 }
 
@@ -165,10 +165,10 @@ fn transfer(room: &Room, hosts: &Hosts, sealed: bool, meanwhile: impl FnOnce()) 
 fn a_file_crosses_a_link_that_carries_less_and_says_nothing() {
     let Some(hosts) = Hosts::new("s") else { return };
     for (mtu, sealed) in [(1400, true), (1280, false)] {
-        let room = Room::new(&format!("mtu-small-{mtu}"));
+        let dir = TestDir::new(&format!("mtu-small-{mtu}"));
         hosts.set_mtu(mtu);
         let before = hosts.troubles();
-        transfer(&room, &hosts, sealed, || {});
+        transfer(&dir, &hosts, sealed, || {});
         let after = hosts.troubles();
         // Probes were dropped, and nothing had to be fragmented.
         assert!(after.0 > before.0, "{mtu} B");
@@ -181,10 +181,10 @@ fn a_file_crosses_a_link_that_carries_less_and_says_nothing() {
 fn a_file_crosses_a_link_that_carries_less_of_a_sudden() {
     let Some(hosts) = Hosts::new("h") else { return };
     for sealed in [true, false] {
-        let room = Room::new(&format!("mtu-hole-{sealed}"));
+        let dir = TestDir::new(&format!("mtu-hole-{sealed}"));
         hosts.set_mtu(1500);
         let before = hosts.troubles();
-        transfer(&room, &hosts, sealed, || {
+        transfer(&dir, &hosts, sealed, || {
             thread::sleep(Duration::from_millis(1500));
             hosts.set_mtu(1300);
         });
@@ -195,9 +195,9 @@ fn a_file_crosses_a_link_that_carries_less_of_a_sudden() {
 #[test]
 fn a_file_crosses_a_link_that_loses_long_packets_without_looking_at_them() {
     let Some(hosts) = Hosts::new("l") else { return };
-    let room = Room::new("mtu-deaf");
+    let dir = TestDir::new("mtu-deaf");
     let before = hosts.troubles();
-    transfer(&room, &hosts, true, || {
+    transfer(&dir, &hosts, true, || {
         thread::sleep(Duration::from_millis(1500));
         hosts.set_mtu_of_b(1300);
     });

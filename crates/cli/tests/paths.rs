@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 
 use serde_json::Value;
-use support::{Room, can_emulate};
+use support::{TestDir, can_emulate};
 
 const LINKS: &str = r#"
 [[path]]
@@ -29,9 +29,9 @@ const USED: u64 = 60_000;
 /// Measures for this many seconds while `meanwhile` runs at the sender. Returns the document, and how many
 /// bytes left through the first device after that.
 fn bench(name: &str, options: &str, seconds: u32, before: &str, meanwhile: &str) -> (Value, u64) {
-    let room = Room::new(name);
-    fs::write(room.file("s.toml"), LINKS).expect("a file");
-    let (near, far) = (room.key("near.key"), room.key("far.key"));
+    let dir = TestDir::new(name);
+    fs::write(dir.file("s.toml"), LINKS).expect("a file");
+    let (near, far) = (dir.key("near.key"), dir.key("far.key"));
     let own = env!("CARGO_BIN_EXE_ropewalk");
     let far_line = format!(
         "exec {own} bench serve --once --listen {{local1}} --listen {{local2}} --key far.key --allow {near}"
@@ -42,8 +42,8 @@ fn bench(name: &str, options: &str, seconds: u32, before: &str, meanwhile: &str)
          wait $bench && sent > end"
     );
     let words = ["emulate", "s.toml", "--far", &far_line, "--", "sh", "-c", &near_line];
-    room.ropewalk(&words).good();
-    let read = |name: &str| fs::read_to_string(room.file(name)).expect("the figures");
+    dir.ropewalk(&words).good();
+    let read = |name: &str| fs::read_to_string(dir.file(name)).expect("the figures");
     let [then, end] = ["then", "end"].map(|name| read(name).trim().parse::<u64>().expect(name));
     (serde_json::from_str(&read("out.json")).expect("JSON"), end - then)
 }
@@ -103,14 +103,14 @@ fn a_file_is_whole_though_an_interface_went_down_and_up_twice() {
     if !can_emulate() {
         return;
     }
-    let room = Room::new("paths-file");
-    fs::write(room.file("s.toml"), LINKS).expect("a file");
+    let dir = TestDir::new("paths-file");
+    fs::write(dir.file("s.toml"), LINKS).expect("a file");
     let data: Vec<u8> = (0..5_000_000_u32)
         .flat_map(|i| (i.wrapping_mul(i) >> 7).to_le_bytes())
         .take(5_000_000)
         .collect();
-    fs::write(room.file("data"), &data).expect("a file");
-    let (near, far) = (room.key("near.key"), room.key("far.key"));
+    fs::write(dir.file("data"), &data).expect("a file");
+    let (near, far) = (dir.key("near.key"), dir.key("far.key"));
     let own = env!("CARGO_BIN_EXE_ropewalk");
     let far_line = format!(
         "exec {own} recv inbox --listen {{local1}} --listen {{local2}} --key far.key --allow {near}"
@@ -121,6 +121,6 @@ fn a_file_is_whole_though_an_interface_went_down_and_up_twice() {
          wait $sending"
     );
     let words = ["emulate", "s.toml", "--far", &far_line, "--", "sh", "-c", &near_line];
-    room.ropewalk(&words).good();
-    assert!(fs::read(room.file("inbox/data")).expect("it came") == data);
+    dir.ropewalk(&words).good();
+    assert!(fs::read(dir.file("inbox/data")).expect("it came") == data);
 }

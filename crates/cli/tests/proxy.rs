@@ -14,15 +14,15 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::Room;
+use support::TestDir;
 
 /// A public key without an owner.
 const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
 
 #[test]
 fn what_would_open_the_proxy_to_others_or_to_nobody_is_refused_with_a_hint() {
-    let room = Room::new("proxy-refusals");
-    fs::write(room.file("wrong"), "no colon\n").expect("a file");
+    let dir = TestDir::new("proxy-refusals");
+    fs::write(dir.file("wrong"), "no colon\n").expect("a file");
     for (words, said) in [
         (&["proxy", "--to", "192.0.2.7", "--peer", KEY][..], "--socks 1080"),
         (&["proxy", "--to", "192.0.2.7", "--socks", "1080"], "--peer is missing"),
@@ -49,7 +49,7 @@ fn what_would_open_the_proxy_to_others_or_to_nobody_is_refused_with_a_hint() {
         (&["proxy", "exit"], "--allow"),
         (&["proxy", "exit", "--allow", KEY, "--allow-to", "10.0.0.0/99"], "10.0.0.0/8"),
     ] {
-        let done = room.ropewalk(words);
+        let done = dir.ropewalk(words);
         let (status, text) = (done.status(), done.stderr());
         assert_eq!(status, 2, "{words:?}: {text}");
         assert!(text.contains(said), "{words:?}: {text}");
@@ -64,11 +64,11 @@ struct End {
 
 impl End {
     /// Starts `ropewalk proxy` with these arguments. `journal`: as systemd starts a service.
-    fn start(room: &Room, name: &str, words: &[&str], journal: bool) -> Self {
-        let log = room.file(name);
+    fn start(dir: &TestDir, name: &str, words: &[&str], journal: bool) -> Self {
+        let log = dir.file(name);
         let stderr = File::create(&log).expect("a log");
         let mut command = Command::new(env!("CARGO_BIN_EXE_ropewalk"));
-        command.arg("proxy").args(words).current_dir(room.file("")).env("HOME", room.file(""));
+        command.arg("proxy").args(words).current_dir(dir.file("")).env("HOME", dir.file(""));
         #[cfg(unix)]
         if journal {
             use std::os::unix::fs::MetadataExt;
@@ -136,13 +136,13 @@ fn socks_connect(proxy: SocketAddr, to: SocketAddr) -> (TcpStream, u8) {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_confined_exit_serves_and_its_log_says_which_key_did_what() {
-    let room = Room::new("proxy-log");
-    let (exit_key, near_key) = (room.key("exit.key"), room.key("near.key"));
+    let dir = TestDir::new("proxy-log");
+    let (exit_key, near_key) = (dir.key("exit.key"), dir.key("near.key"));
     let target = TcpListener::bind("127.0.0.1:0").expect("a port");
     let target_at = target.local_addr().expect("its address");
     let elsewhere = SocketAddr::from(([127, 0, 0, 1], 9));
     fs::write(
-        room.file("peers.toml"),
+        dir.file("peers.toml"),
         format!(
             "[[peer]]\nname = \"anna\"\nkey = \"{near_key}\"\n\n[peer.exit]\n\
              targets = [\"127.0.0.1:{}\"]\n",
@@ -153,11 +153,11 @@ fn a_confined_exit_serves_and_its_log_says_which_key_did_what() {
     let common = ["--key", "exit.key", "--allow-file", "peers.toml", "--allow-private"];
     let json = ["--listen", "127.0.0.1:0", "--log-format", "json", "--log-level", "debug"];
     let words = [&["exit"], &common[..], &json[..]].concat();
-    let mut exit = End::start(&room, "exit.log", &words, false);
+    let mut exit = End::start(&dir, "exit.log", &words, false);
     exit.wait_for("listening");
     let at = event(&exit.text(), "listening")["object"].as_str().expect("addresses").to_owned();
     let words = ["--to", &at, "--peer", &exit_key, "--key", "near.key", "--socks", "0"];
-    let mut near = End::start(&room, "near.log", &words, false);
+    let mut near = End::start(&dir, "near.log", &words, false);
     let proxy = near.address_after("SOCKS 5 on ");
     let (mut socket, code) = socks_connect(proxy, target_at);
     assert_eq!(code, 0, "{}", exit.text());
@@ -197,13 +197,13 @@ fn event(log: &str, message: &str) -> Value {
 #[cfg(target_os = "linux")]
 #[test]
 fn under_systemd_lines_have_priorities_and_no_times_and_a_stopped_exit_has_status_0() {
-    let room = Room::new("proxy-journal");
-    let near_key = room.key("near.key");
+    let dir = TestDir::new("proxy-journal");
+    let near_key = dir.key("near.key");
     let words = ["exit", "--key", "exit.key", "--allow", &near_key, "--listen", "127.0.0.1:0"];
-    room.key("exit.key");
+    dir.key("exit.key");
     let unconfined = [&words[..], &["--no-confine"]].concat();
     for (journal, words) in [(true, &words[..]), (false, &words), (true, &unconfined)] {
-        let mut exit = End::start(&room, "exit.log", words, journal);
+        let mut exit = End::start(&dir, "exit.log", words, journal);
         exit.wait_for("listening");
         assert_eq!(exit.stop(), 0, "{}", exit.text());
         let text = exit.text();
@@ -299,10 +299,10 @@ fn a_page_of_thirty_objects_loads_in_a_browser_over_wifi_and_lte() {
         println!("skipped: needs root (for namespaces: {root}), and not there is: {missing:?}");
         return;
     }
-    let room = Room::new("proxy-page");
-    write_page(&room.file("www"));
-    fs::write(room.file("loads.sh"), LOADS).expect("a script");
-    let (exit, near) = (room.key("exit.key"), room.key("near.key"));
+    let dir = TestDir::new("proxy-page");
+    write_page(&dir.file("www"));
+    fs::write(dir.file("loads.sh"), LOADS).expect("a script");
+    let (exit, near) = (dir.key("exit.key"), dir.key("near.key"));
     let binary = Path::new(env!("CARGO_BIN_EXE_ropewalk"));
     let others = std::env::var("PATH").expect("a path");
     let path = format!("{}:{others}", binary.parent().expect("a directory").display());
@@ -315,7 +315,7 @@ fn a_page_of_thirty_objects_loads_in_a_browser_over_wifi_and_lte() {
         ])
         .args(["--far", "cd www && exec python3 -m http.server --bind 127.0.0.1 8000 2>/dev/null"])
         .args(["--", "bash", "loads.sh"])
-        .current_dir(room.file(""))
+        .current_dir(dir.file(""))
         .env("PATH", path)
         .env("EXIT", exit)
         .env("ROUNDS", &rounds)

@@ -4,13 +4,13 @@ mod support;
 
 use std::fs;
 
-use support::Room;
+use support::TestDir;
 
 const FILE: &str = "scenarios/wifi-lte.toml";
 
 #[test]
 fn wrong_input_is_refused_with_a_hint_and_leaves_nothing() {
-    let room = Room::new("refused");
+    let dir = TestDir::new("refused");
     let files = ["--report", "r.html", "--out", "s.parquet"];
     let cases: [(&[&str], &[&str]); 17] = [
         (&["run", "nope.toml"], &["nope.toml", "cannot be read"]),
@@ -37,14 +37,14 @@ fn wrong_input_is_refused_with_a_hint_and_leaves_nothing() {
     for (words, hints) in cases {
         let own = words.iter().any(|word| ["--out", "--report"].contains(word));
         let words = if own { words.to_vec() } else { [words, &files].concat() };
-        room.ropewalk(&words).refused(hints);
-        assert_eq!(room.left_behind(), [""; 0], "{words:?}");
+        dir.ropewalk(&words).refused(hints);
+        assert_eq!(dir.left_behind(), [""; 0], "{words:?}");
     }
 }
 
 #[test]
 fn wrong_questions_to_explain_are_refused_with_what_would_be_right() {
-    let room = Room::new("refused-explain");
+    let dir = TestDir::new("refused-explain");
     let cases: [(&[&str], &[&str]); 9] = [
         (&["--path", "wlan"], &["wlan", "valid: wifi, lte"]),
         (&["--at", "soon"], &["soon", "--at '2.5 s'"]),
@@ -57,30 +57,30 @@ fn wrong_questions_to_explain_are_refused_with_what_would_be_right() {
         (&["--first", "some"], &["some"]),
     ];
     for (words, hints) in cases {
-        room.ropewalk(&[&["explain", FILE], words].concat()).refused(hints);
+        dir.ropewalk(&[&["explain", FILE], words].concat()).refused(hints);
     }
 }
 
 #[test]
 fn an_error_in_the_file_shows_its_line() {
-    let room = Room::new("line");
-    fs::write(room.file("bad.toml"), "[[path]]\nrate = \"1 Mbit/s\"\nrtt = 20\n").expect("a file");
+    let dir = TestDir::new("line");
+    fs::write(dir.file("bad.toml"), "[[path]]\nrate = \"1 Mbit/s\"\nrtt = 20\n").expect("a file");
     for command in ["run", "compare", "predict", "explain"] {
-        room.ropewalk(&[command, "bad.toml"]).refused(&["bad.toml:3:7", "rtt = 20", "help:"]);
+        dir.ropewalk(&[command, "bad.toml"]).refused(&["bad.toml:3:7", "rtt = 20", "help:"]);
     }
 }
 
 #[test]
 fn a_file_that_exists_is_not_overwritten_by_new() {
-    let room = Room::new("new");
-    fs::write(room.file("mine.toml"), "precious").expect("a file");
-    room.ropewalk(&["new", "mine.toml"]).refused(&["mine.toml", "already exists"]);
-    assert_eq!(fs::read_to_string(room.file("mine.toml")).expect("the file"), "precious");
+    let dir = TestDir::new("new");
+    fs::write(dir.file("mine.toml"), "precious").expect("a file");
+    dir.ropewalk(&["new", "mine.toml"]).refused(&["mine.toml", "already exists"]);
+    assert_eq!(fs::read_to_string(dir.file("mine.toml")).expect("the file"), "precious");
 }
 
 #[test]
 fn a_run_that_fails_exits_with_1_says_why_and_writes_nothing() {
-    let room = Room::new("failed");
+    let dir = TestDir::new("failed");
     let dead = [
         "--set",
         "path.wifi.loss=1.0",
@@ -90,17 +90,17 @@ fn a_run_that_fails_exits_with_1_says_why_and_writes_nothing() {
         "transfer.duration=30 s",
     ];
     for more in [&["--json"][..], &["--report", "r.html", "--out", "s.csv"]] {
-        let done = room.ropewalk(&[&["run", FILE][..], &dead, more].concat());
+        let done = dir.ropewalk(&[&["run", FILE][..], &dead, more].concat());
         assert_eq!(done.status(), 1, "{}", done.stderr());
         assert_eq!(done.stdout(), "");
         assert!(done.stderr().starts_with("error: the transfer stopped"), "{}", done.stderr());
-        assert_eq!(room.left_behind(), [""; 0]);
+        assert_eq!(dir.left_behind(), [""; 0]);
     }
 }
 
 #[test]
 fn a_comparison_with_a_failed_run_shows_the_others_and_exits_with_1() {
-    let room = Room::new("half-failed");
+    let dir = TestDir::new("half-failed");
     let words = [
         "compare",
         FILE,
@@ -112,7 +112,7 @@ fn a_comparison_with_a_failed_run_shows_the_others_and_exits_with_1() {
         "--vary",
         "path.wifi.loss=0.0,1.0",
     ];
-    let done = room.ropewalk(&words);
+    let done = dir.ropewalk(&words);
     assert_eq!(done.status(), 1, "{}", done.stderr());
     let document = done.json("ropewalk.compare/1");
     assert!(document["runs"][0]["result"].is_object());

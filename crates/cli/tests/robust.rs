@@ -6,19 +6,19 @@ mod support;
 
 use std::process::Command;
 
-use support::{Room, can_emulate};
+use support::{TestDir, can_emulate};
 
 #[test]
 fn a_file_arrives_whole_over_paths_that_fall_silent_in_turn_though_each_end_is_killed_once() {
     if !can_emulate() {
         return;
     }
-    let room = Room::new("robust");
+    let dir = TestDir::new("robust");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/live/robust.py");
     let done = Command::new("python3")
         .args([script, "file", "--megabytes", "20"])
         .args(["--binary", env!("CARGO_BIN_EXE_ropewalk"), "--room"])
-        .arg(room.file("."))
+        .arg(dir.file("."))
         .output();
     let Ok(done) = done else {
         eprintln!("skipped: no python3");

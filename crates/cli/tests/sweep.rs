@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use support::Room;
+use support::TestDir;
 
 const FILE: &str = "scenarios/wifi-lte.toml";
 
@@ -31,9 +31,9 @@ const GRID: [&str; 14] = [
 
 #[test]
 fn threads_and_shards_do_not_show_in_the_file() {
-    let room = Room::new("sweep-bytes");
-    let run = |more: &[&str]| room.ropewalk(&[&GRID[..], more].concat()).good();
-    let bytes = |name: &str| fs::read(room.file(name)).expect(name);
+    let dir = TestDir::new("sweep-bytes");
+    let run = |more: &[&str]| dir.ropewalk(&[&GRID[..], more].concat()).good();
+    let bytes = |name: &str| fs::read(dir.file(name)).expect(name);
     let one = run(&["--threads", "1", "--out", "one.parquet", "--json"]);
     let document = one.json("ropewalk.sweep/1");
     let again = run(&["--out", "one.parquet", "--runs", "--json"]);
@@ -53,25 +53,25 @@ fn threads_and_shards_do_not_show_in_the_file() {
     run(&["--shard", "1/2", "--out", "a.parquet"]);
     run(&["--shard", "2/2", "--out", "b.parquet"]);
     let words = ["sweep", "--merge", "b.parquet", "a.parquet", "--out", "all.parquet"];
-    let table = room.ropewalk(&words).good();
+    let table = dir.ropewalk(&words).good();
     assert!(bytes("one.parquet") == bytes("all.parquet"));
     assert_eq!(table.stdout(), run(&["--out", "two.parquet"]).stdout());
     let files = ["a", "all", "b", "one", "two"].map(|name| format!("{name}.parquet"));
-    assert_eq!(room.left_behind(), files);
+    assert_eq!(dir.left_behind(), files);
 }
 
 /// Complete lines of a file; none if it does not exist.
-fn lines(room: &Room, name: &str) -> Vec<String> {
-    let text = fs::read_to_string(room.file(name)).unwrap_or_default();
+fn lines(dir: &TestDir, name: &str) -> Vec<String> {
+    let text = fs::read_to_string(dir.file(name)).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole.lines().map(str::to_owned).collect()
 }
 
 /// Waits until the journal has this many lines; the sweep must still be running then.
-fn wait_for_lines(room: &Room, name: &str, wanted: usize, sweep: &mut Child) {
+fn wait_for_lines(dir: &TestDir, name: &str, wanted: usize, sweep: &mut Child) {
     let (_open, never) = channel::<()>();
     for _ in 0..6000 {
-        if lines(room, name).len() >= wanted {
+        if lines(dir, name).len() >= wanted {
             return;
         }
         assert!(sweep.try_wait().expect("a child").is_none(), "the sweep was over too soon");
@@ -82,29 +82,29 @@ fn wait_for_lines(room: &Room, name: &str, wanted: usize, sweep: &mut Child) {
 
 #[test]
 fn a_killed_sweep_goes_on_where_it_was_and_ends_with_the_same_bytes() {
-    let room = Room::new("sweep-kill");
+    let dir = TestDir::new("sweep-kill");
     let words = |out| {
         let long = "transfer.duration=200 s";
         let vary = "path.lte.rtt=40ms..300ms/30";
         ["sweep", FILE, "--set", long, "--vary", vary, "--threads", "2", "--out", out]
     };
-    room.ropewalk(&words("whole.parquet")).good();
+    dir.ropewalk(&words("whole.parquet")).good();
     // Killed twice: the second time it resumes from a journal that it did not begin.
     for finished in [3, 8] {
         let mut sweep = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
             .args(words("cut.parquet"))
-            .current_dir(room.file("."))
+            .current_dir(dir.file("."))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .expect("the command");
-        wait_for_lines(&room, "cut.parquet.journal", 1 + finished, &mut sweep);
+        wait_for_lines(&dir, "cut.parquet.journal", 1 + finished, &mut sweep);
         // After SIGKILL the process cannot clean up.
         sweep.kill().expect("a running sweep");
         sweep.wait().expect("its end");
-        assert_eq!(room.left_behind(), ["cut.parquet.journal", "whole.parquet"]);
+        assert_eq!(dir.left_behind(), ["cut.parquet.journal", "whole.parquet"]);
     }
-    let journal = lines(&room, "cut.parquet.journal");
+    let journal = lines(&dir, "cut.parquet.journal");
     let kept = journal.len() - 1;
     let point = |line: &String| {
         let row: serde_json::Value = serde_json::from_str(line).expect("a run");
@@ -115,45 +115,45 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_with_the_same_bytes() {
     assert!(last < kept as u64 + 2, "{kept} points are finished, but number {last} is");
     // Another sweep is refused for this file.
     let other = [&words("cut.parquet")[..], &["--seed", "2"]].concat();
-    room.ropewalk(&other).refused(&["belongs to another sweep", "`seed = ", "--fresh"]);
-    let resumed = room.ropewalk(&words("cut.parquet")).good();
+    dir.ropewalk(&other).refused(&["belongs to another sweep", "`seed = ", "--fresh"]);
+    let resumed = dir.ropewalk(&words("cut.parquet")).good();
     let said = format!("resumed: {kept} of 30 runs are finished");
     assert!(resumed.stderr().contains(&said), "{said}: {}", resumed.stderr());
-    let bytes = |name: &str| fs::read(room.file(name)).expect(name);
+    let bytes = |name: &str| fs::read(dir.file(name)).expect(name);
     assert!(bytes("cut.parquet") == bytes("whole.parquet"));
-    assert_eq!(room.left_behind(), ["cut.parquet", "whole.parquet"]);
+    assert_eq!(dir.left_behind(), ["cut.parquet", "whole.parquet"]);
     // Once more: nothing is left to do, and the output is the same.
-    let again = room.ropewalk(&words("cut.parquet")).good();
+    let again = dir.ropewalk(&words("cut.parquet")).good();
     assert!(again.stderr().contains("has all 30 runs"), "{}", again.stderr());
     assert_eq!(again.stdout(), resumed.stdout());
 }
 
 #[test]
 fn seeds_are_added_to_a_finished_sweep_and_a_kill_meanwhile_costs_nothing_else() {
-    let room = Room::new("sweep-seeds");
+    let dir = TestDir::new("sweep-seeds");
     let words = |out, seeds| {
         let long = "transfer.duration=100 s";
         let vary = "path.lte.rtt=40ms..300ms/10";
         ["sweep", FILE, "--set", long, "--vary", vary, "--seeds", seeds, "--out", out]
     };
-    room.ropewalk(&words("whole.parquet", "5")).good();
-    room.ropewalk(&words("x.parquet", "2")).good();
+    dir.ropewalk(&words("whole.parquet", "5")).good();
+    dir.ropewalk(&words("x.parquet", "2")).good();
     let mut sweep = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
         .args(words("x.parquet", "3..5"))
-        .current_dir(room.file("."))
+        .current_dir(dir.file("."))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("the command");
-    wait_for_lines(&room, "x.parquet.journal", 1 + 4, &mut sweep);
+    wait_for_lines(&dir, "x.parquet.journal", 1 + 4, &mut sweep);
     sweep.kill().expect("a running sweep");
     sweep.wait().expect("its end");
-    let kept = lines(&room, "x.parquet.journal").len() - 1;
+    let kept = lines(&dir, "x.parquet.journal").len() - 1;
     let more = [&words("x.parquet", "3..5")[..], &["--means", "means.parquet", "--json"]].concat();
-    let done = room.ropewalk(&more).good();
+    let done = dir.ropewalk(&more).good();
     let said = format!("resumed: {} of 50 runs are finished", 20 + kept);
     assert!(done.stderr().contains(&said), "{said}: {}", done.stderr());
-    let bytes = |name: &str| fs::read(room.file(name)).expect(name);
+    let bytes = |name: &str| fs::read(dir.file(name)).expect(name);
     assert!(bytes("x.parquet") == bytes("whole.parquet"));
     let document = done.json("ropewalk.sweep/1");
     assert_eq!(
@@ -162,30 +162,30 @@ fn seeds_are_added_to_a_finished_sweep_and_a_kill_meanwhile_costs_nothing_else()
     );
     // The same result as from all seeds at once, and as from two files that are merged.
     let all = ["--means", "whole-means.parquet"];
-    room.ropewalk(&[&words("whole.parquet", "1")[..], &all].concat()).good();
+    dir.ropewalk(&[&words("whole.parquet", "1")[..], &all].concat()).good();
     assert!(bytes("means.parquet") == bytes("whole-means.parquet"));
-    room.ropewalk(&words("a.parquet", "1..2")).good();
-    room.ropewalk(&words("b.parquet", "3..5")).good();
+    dir.ropewalk(&words("a.parquet", "1..2")).good();
+    dir.ropewalk(&words("b.parquet", "3..5")).good();
     let words = ["sweep", "--merge", "b.parquet", "a.parquet", "--out", "all.parquet"];
-    room.ropewalk(&words).good();
+    dir.ropewalk(&words).good();
     assert!(bytes("all.parquet") == bytes("whole.parquet"));
 }
 
 #[test]
 fn a_dry_run_counts_and_estimates_and_leaves_nothing() {
-    let room = Room::new("sweep-dry");
-    let done = room.ropewalk(&[&GRID[..], &["--dry-run", "--out", "x.parquet"]].concat()).good();
+    let dir = TestDir::new("sweep-dry");
+    let done = dir.ropewalk(&[&GRID[..], &["--dry-run", "--out", "x.parquet"]].concat()).good();
     assert!(done.stdout().starts_with("6 points, 0 of them finished\n12 runs left, about "));
     let words = [&GRID[..], &["--dry-run", "--json", "--shard", "2/4"]].concat();
-    let outlook = room.ropewalk(&words).good().json("ropewalk.sweep-outlook/1");
-    assert_eq!((&outlook["points"], &outlook["runs_left"]), (&2.into(), &4.into()));
-    assert!(outlook["estimated_s"].as_f64().expect("a time") > 0.0);
-    assert_eq!(room.left_behind(), [""; 0]);
+    let estimate = dir.ropewalk(&words).good().json("ropewalk.sweep-outlook/1");
+    assert_eq!((&estimate["points"], &estimate["runs_left"]), (&2.into(), &4.into()));
+    assert!(estimate["estimated_s"].as_f64().expect("a time") > 0.0);
+    assert_eq!(dir.left_behind(), [""; 0]);
 }
 
 #[test]
 fn wrong_input_is_refused_with_what_would_be_right_before_anything_runs() {
-    let room = Room::new("sweep-refused");
+    let dir = TestDir::new("sweep-refused");
     let rtt = "path.lte.rtt=1ms,2ms";
     let cases: [(&[&str], &[&str]); 22] = [
         (&["sweep"], &["<SCENARIO>"]),
@@ -215,17 +215,17 @@ fn wrong_input_is_refused_with_what_would_be_right_before_anything_runs() {
         (&["sweep", "--merge", "a.parquet", "--out", "b.parquet"], &["a.parquet", "shard"]),
     ];
     for (words, hints) in cases {
-        room.ropewalk(words).refused(hints);
-        assert_eq!(room.left_behind(), [""; 0], "{words:?}");
+        dir.ropewalk(words).refused(hints);
+        assert_eq!(dir.left_behind(), [""; 0], "{words:?}");
     }
 }
 
 #[test]
 fn points_that_fail_are_kept_beside_the_others_and_the_status_is_1() {
-    let room = Room::new("sweep-failed");
+    let dir = TestDir::new("sweep-failed");
     let dead = ["--set", "path.lte.loss=1.0", "--set", "transfer.duration=30 s"];
     let vary = ["--vary", "path.wifi.loss=0.0,1.0", "--json", "--out", "x.parquet"];
-    let done = room.ropewalk(&[&["sweep", FILE], &dead[..], &vary[..]].concat());
+    let done = dir.ropewalk(&[&["sweep", FILE], &dead[..], &vary[..]].concat());
     assert_eq!(done.status(), 1, "{}", done.stderr());
     assert!(
         done.stderr().contains("1 of 2 runs failed, the first at point 1: the transfer stopped")
@@ -233,5 +233,5 @@ fn points_that_fail_are_kept_beside_the_others_and_the_status_is_1() {
     let document = done.json("ropewalk.sweep/1");
     assert_eq!(document["points"][0]["failed"], 0);
     assert_eq!(document["points"][1]["failed"], 1);
-    assert_eq!(room.left_behind(), ["x.parquet"]);
+    assert_eq!(dir.left_behind(), ["x.parquet"]);
 }

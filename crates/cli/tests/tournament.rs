@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 
 use serde_json::Value;
-use support::Room;
+use support::TestDir;
 
 const FILES: [&str; 2] = ["scenarios/wifi-lte.toml", "scenarios/kuhn-2-200-45.toml"];
 
@@ -24,9 +24,9 @@ fn list<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
 
 #[test]
 fn a_tournament_plays_every_match_and_ranks_all_on_any_number_of_threads() {
-    let room = Room::new("tournament-json");
+    let dir = TestDir::new("tournament-json");
     let of =
-        |more: &[&'static str]| room.ropewalk(&words(more)).good().json("ropewalk.tournament/1");
+        |more: &[&'static str]| dir.ropewalk(&words(more)).good().json("ropewalk.tournament/1");
     let played = of(&["--json", "--seeds", "2", "--threads", "1"]);
     assert_eq!(played, of(&["--json", "--seeds", "2", "--threads", "3"]));
     let matches = &played["matches"];
@@ -53,8 +53,8 @@ fn a_tournament_plays_every_match_and_ranks_all_on_any_number_of_threads() {
 
 #[test]
 fn a_tournament_shows_a_table_for_each_match_then_the_ranking() {
-    let room = Room::new("tournament-text");
-    let done = room.ropewalk(&words(&["--protocols", "mptcp"])).good();
+    let dir = TestDir::new("tournament-text");
+    let done = dir.ropewalk(&words(&["--protocols", "mptcp"])).good();
     let text = done.stdout();
     let parts = [
         "wifi-lte: mptcp, preset rfc8684, 1 seed\n",
@@ -71,7 +71,7 @@ fn a_tournament_shows_a_table_for_each_match_then_the_ranking() {
 
 #[test]
 fn drawn_scenarios_are_the_same_ones_for_everybody_and_ranked_by_their_paths() {
-    let room = Room::new("tournament-draws");
+    let dir = TestDir::new("tournament-draws");
     let words = [
         "tournament",
         "--draws",
@@ -90,16 +90,16 @@ fn drawn_scenarios_are_the_same_ones_for_everybody_and_ranked_by_their_paths() {
         "transfer.warmup=1 s",
     ];
     let json: Vec<&str> = words.iter().copied().chain(["--json"]).collect();
-    let played = room.ropewalk(&json).good().json("ropewalk.tournament/1");
+    let played = dir.ropewalk(&json).good().json("ropewalk.tournament/1");
     let matches = &played["matches"];
     assert_eq!(list(matches, "scenario"), ["test-2-0", "test-2-1", "test-3-0", "test-3-1"]);
     let entrants = list(&matches[0]["entries"], "scheduler");
     assert_eq!(entrants, ["lay", "lay without guard"]);
     let training: Vec<&str> = json.iter().copied().chain(["--training"]).collect();
-    let other = room.ropewalk(&training).good().json("ropewalk.tournament/1");
+    let other = dir.ropewalk(&training).good().json("ropewalk.tournament/1");
     assert_eq!(list(&other["matches"], "scenario")[0], "training-2-0");
     assert_ne!(matches[0]["entries"][0]["runs"], other["matches"][0]["entries"][0]["runs"]);
-    let done = room.ropewalk(&words).good();
+    let done = dir.ropewalk(&words).good();
     let text = done.stdout();
     for part in ["Ranking over 4 matches\n", "over 3 paths", "keeps", "lay without guard"] {
         assert!(text.contains(part), "no {part} in {text}");
@@ -107,12 +107,12 @@ fn drawn_scenarios_are_the_same_ones_for_everybody_and_ranked_by_their_paths() {
     assert!(!text.contains("test-2-0: "), "no table for each match: {text}");
     // Each scenario can be run by itself, with the same result as in the tournament.
     let saved: Vec<&str> = json.iter().copied().chain(["--save", "drawn"]).collect();
-    room.ropewalk(&saved).good();
+    dir.ropewalk(&saved).good();
     for (i, name) in ["test-2-0", "test-2-1", "test-3-0", "test-3-1"].into_iter().enumerate() {
         let file = format!("drawn/{name}.toml");
         let guard = ["--set", "transfer.guard=true", "--json"];
         let words: Vec<&str> = ["run", &file].into_iter().chain(guard).collect();
-        let alone = room.ropewalk(&words).good().json("ropewalk.run/1");
+        let alone = dir.ropewalk(&words).good().json("ropewalk.run/1");
         assert_eq!(
             alone["goodput_bps"], matches[i]["entries"][0]["runs"][0]["goodput_bps"],
             "{name}"
@@ -122,9 +122,9 @@ fn drawn_scenarios_are_the_same_ones_for_everybody_and_ranked_by_their_paths() {
 
 #[test]
 fn a_report_of_a_tournament_holds_its_document() {
-    let room = Room::new("tournament-report");
-    let played = room.ropewalk(&words(&["--json", "--report", "t.html"])).good();
-    let page = fs::read_to_string(room.file("t.html")).expect("a report");
+    let dir = TestDir::new("tournament-report");
+    let played = dir.ropewalk(&words(&["--json", "--report", "t.html"])).good();
+    let page = fs::read_to_string(dir.file("t.html")).expect("a report");
     let (_, from) = page.split_once("id=\"report-data\">").expect("the element of the document");
     let (data, _) = from.split_once("</script>").expect("its end");
     let report: Value = serde_json::from_str(data).expect("JSON");
@@ -135,7 +135,7 @@ fn a_report_of_a_tournament_holds_its_document() {
 
 #[test]
 fn a_tournament_needs_protocols_with_several_paths_and_scenarios_that_are_there() {
-    let room = Room::new("tournament-refused");
+    let dir = TestDir::new("tournament-refused");
     let file = "scenarios/two-dsl.toml";
     for (words, hints) in [
         (vec!["tournament", file, "--protocols", "tcp"], ["tcp", "mptcp"]),
@@ -145,8 +145,8 @@ fn a_tournament_needs_protocols_with_several_paths_and_scenarios_that_are_there(
         (vec!["tournament", "--draws", "3", "--paths", "0"], ["--paths", "1..=64"]),
         (vec!["tournament", file, "--report", "r.pdf"], ["r.pdf", ".html"]),
     ] {
-        room.ropewalk(&words).refused(&hints);
+        dir.ropewalk(&words).refused(&hints);
     }
-    fs::remove_file(room.file("scenarios/two-wifi.toml")).expect("an example");
-    room.ropewalk(&["tournament"]).refused(&["two-wifi.toml", "name scenario files"]);
+    fs::remove_file(dir.file("scenarios/two-wifi.toml")).expect("an example");
+    dir.ropewalk(&["tournament"]).refused(&["two-wifi.toml", "name scenario files"]);
 }

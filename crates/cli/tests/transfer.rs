@@ -10,18 +10,18 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{Room, Server, noise};
+use support::{Server, TestDir, noise};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
 
 /// A temporary directory with a home directory for keys.
-struct Home(Room);
+struct TestHome(TestDir);
 
-impl Home {
+impl TestHome {
     fn new(name: &str) -> Self {
-        let room = Room::new(&format!("transfer-{name}"));
-        fs::create_dir(room.file("home")).expect("a home");
-        Self(room)
+        let dir = TestDir::new(&format!("transfer-{name}"));
+        fs::create_dir(dir.file("home")).expect("a home");
+        Self(dir)
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -85,7 +85,7 @@ const HERE: [&str; 2] = ["--listen", "127.0.0.1:0"];
 
 #[test]
 fn files_and_folders_arrive_sealed_by_the_line_that_the_receiver_prints() {
-    let home = Home::new("sealed");
+    let home = TestHome::new("sealed");
     home.write("large", &noise(3_000_000));
     home.write("tree/a/one", b"1");
     home.write("tree/empty", b"");
@@ -108,7 +108,7 @@ fn files_and_folders_arrive_sealed_by_the_line_that_the_receiver_prints() {
 
 #[test]
 fn in_the_clear_over_two_paths_both_ends_write_documents_that_agree() {
-    let home = Home::new("plain");
+    let home = TestHome::new("plain");
     home.write("file", &noise(5_000_000));
     let options = ["in", "--plain", "--json", "--listen", "127.0.0.1:0", "--listen", "127.0.0.2:0"];
     let mut receiver = home.receiver(&options);
@@ -140,7 +140,7 @@ fn in_the_clear_over_two_paths_both_ends_write_documents_that_agree() {
 }
 
 /// Waits until the receiver has this many bytes of an unfinished file.
-fn wait_for_part(home: &Home, bytes: u64) {
+fn wait_for_part(home: &TestHome, bytes: u64) {
     let deadline = Instant::now() + Duration::from_secs(60);
     let len = || {
         let inside = fs::read_dir(home.file("in/.ropewalk")).ok()?;
@@ -157,7 +157,7 @@ const LARGE: usize = 400_000_000;
 
 #[test]
 fn a_sender_that_was_killed_goes_on_where_it_was() {
-    let home = Home::new("sender-killed");
+    let home = TestHome::new("sender-killed");
     home.write("large", &noise(LARGE));
     let mut receiver = home.receiver(&[&["in", "--once"], &HERE[..]].concat());
     let mut sender = home.sender(&receiver, &["large"], &[]);
@@ -177,7 +177,7 @@ fn a_sender_that_was_killed_goes_on_where_it_was() {
 
 #[test]
 fn a_receiver_that_was_killed_is_waited_for() {
-    let home = Home::new("receiver-killed");
+    let home = TestHome::new("receiver-killed");
     home.write("large", &noise(LARGE));
     let receiver = home.receiver(&[&["in"], &HERE[..]].concat());
     let at = receiver.line.iter().position(|word| word == "--to").expect("an address");
@@ -201,7 +201,7 @@ fn a_receiver_that_was_killed_is_waited_for() {
 
 #[test]
 fn existing_files_are_kept_and_the_exit_status_says_that_not_all_was_sent() {
-    let home = Home::new("exists");
+    let home = TestHome::new("exists");
     home.write("one", b"new");
     home.write("two", b"2");
     home.write("in/one", b"old");
@@ -214,7 +214,7 @@ fn existing_files_are_kept_and_the_exit_status_says_that_not_all_was_sent() {
 
 #[test]
 fn wrong_input_is_refused_before_anything_is_sent() {
-    let home = Home::new("refused");
+    let home = TestHome::new("refused");
     home.write("file", b"1");
     home.write("open.key", b"x");
     let key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
@@ -257,7 +257,7 @@ fn wrong_input_is_refused_before_anything_is_sent() {
 
 #[test]
 fn a_port_or_a_directory_that_is_taken_is_refused() {
-    let home = Home::new("taken");
+    let home = TestHome::new("taken");
     let receiver = home.receiver(&[&["in"], &HERE[..]].concat());
     let at = receiver.line.iter().position(|word| word == "--to").expect("an address");
     let address = &receiver.line[at + 1];
@@ -269,7 +269,7 @@ fn a_port_or_a_directory_that_is_taken_is_refused() {
 
 #[test]
 fn nobody_at_the_other_end_is_told_with_what_to_check() {
-    let home = Home::new("nobody");
+    let home = TestHome::new("nobody");
     home.write("file", b"1");
     let key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
     let to = ["send", "file", "--to", "127.0.0.1:9", "--peer", key, "--retry", "1 s"];
@@ -278,7 +278,7 @@ fn nobody_at_the_other_end_is_told_with_what_to_check() {
 
 #[test]
 fn who_is_not_allowed_sends_nothing() {
-    let home = Home::new("allowed");
+    let home = TestHome::new("allowed");
     home.write("file", b"1");
     good(&home.run(&["keygen", "friend.key"]));
     let friend = home.run(&["keygen", "--public", "friend.key"]);
@@ -294,7 +294,7 @@ fn who_is_not_allowed_sends_nothing() {
 #[cfg(unix)]
 #[test]
 fn the_peers_of_a_file_send_and_the_file_is_read_again_on_a_hangup() {
-    let home = Home::new("peers");
+    let home = TestHome::new("peers");
     home.write("file", b"1");
     for words in [&["keygen", "friend.key"][..], &["keygen", "--psk", "friend.psk"]] {
         good(&home.run(words));
@@ -331,7 +331,7 @@ fn the_peers_of_a_file_send_and_the_file_is_read_again_on_a_hangup() {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_sender_says_how_to_go_on() {
-    let home = Home::new("interrupted");
+    let home = TestHome::new("interrupted");
     home.write("large", &noise(LARGE));
     let receiver = home.receiver(&[&["in"], &HERE[..]].concat());
     let mut sender = home.sender(&receiver, &["large"], &[]);
@@ -350,7 +350,7 @@ fn an_interrupted_sender_says_how_to_go_on() {
 #[cfg(unix)]
 #[test]
 fn a_receiver_that_is_stopped_ends_with_0() {
-    let home = Home::new("stopped");
+    let home = TestHome::new("stopped");
     home.write("file", b"1");
     for signal in ["-TERM", "-INT"] {
         let mut receiver = home.receiver(&[&["in"], &HERE[..]].concat());
@@ -366,7 +366,7 @@ fn a_receiver_that_is_stopped_ends_with_0() {
 #[cfg(target_os = "linux")]
 #[test]
 fn folders_of_another_owner_fail_as_entries_and_others_are_served() {
-    let home = Home::new("owners");
+    let home = TestHome::new("owners");
     let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     let try_it = Command::new("setpriv").args(nobody).args([BINARY, "--version"]).output();
     if !try_it.is_ok_and(|tried| tried.status.success()) {
@@ -405,7 +405,7 @@ fn folders_of_another_owner_fail_as_entries_and_others_are_served() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
-    let home = Home::new("full");
+    let home = TestHome::new("full");
     fs::create_dir(home.file("in")).expect("a directory");
     let small = Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=4m", "none"])
@@ -443,7 +443,7 @@ fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
 }
 
 #[cfg(target_os = "linux")]
-fn grow(home: &Home) {
+fn grow(home: &TestHome) {
     let mut command = Command::new("mount");
     command.args(["-o", "remount,size=40m"]).arg(home.file("in"));
     assert!(command.status().expect("mount").success());
@@ -460,7 +460,7 @@ fn example(line: &str, addresses: &[String; 2], key: &str) -> Vec<String> {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_examples_of_the_help_work() {
-    let home = Home::new("help");
+    let home = TestHome::new("help");
     home.write("video.mkv", &noise(200_000));
     home.write("photos/1", &noise(2000));
     let [send, recv] = ["send", "recv"].map(|command| {

@@ -4,27 +4,27 @@ mod support;
 
 use std::fs;
 
-use support::Room;
+use support::TestDir;
 
 const CLEAN_AND_LOSSY: &str = "# mine\n[transfer]\nduration = '20 s' # short\nreceive_buffer = '126 kB'\n\n\
     [[path]]\nname = 'clean'\nrate = '21 Mbit/s'\nrtt = '40 ms'\nloss = 1e-4\n\n\
     [[path]]\nname = 'lossy'\nrate = '21 Mbit/s'\nrtt = '40 ms'\nloss = 3e-3\n";
 
-fn room(name: &str) -> Room {
-    let room = Room::new(name);
-    fs::write(room.file("two.toml"), CLEAN_AND_LOSSY).expect("a scenario");
-    room
+fn dir(name: &str) -> TestDir {
+    let dir = TestDir::new(name);
+    fs::write(dir.file("two.toml"), CLEAN_AND_LOSSY).expect("a scenario");
+    dir
 }
 
 #[test]
 fn limits_promises_and_the_least_buffer_are_shown_and_in_the_document() {
-    let room = room("tune");
-    let shown = room.ropewalk(&["tune", "two.toml", "--reach", "60%"]).good();
+    let dir = dir("tune");
+    let shown = dir.ropewalk(&["tune", "two.toml", "--reach", "60%"]).good();
     for part in ["clean", "pays off", "equal split", "unlimited", "least buffer"] {
         assert!(shown.stdout().contains(part), "no {part} in {}", shown.stdout());
     }
     let words = ["tune", "two.toml", "--reach", "0.6", "--json"];
-    let document = room.ropewalk(&words).good().json("ropewalk.tune/1");
+    let document = dir.ropewalk(&words).good().json("ropewalk.tune/1");
     let limits: Vec<u64> = document["limits_packets"]
         .as_array()
         .expect("limits")
@@ -41,9 +41,9 @@ fn limits_promises_and_the_least_buffer_are_shown_and_in_the_document() {
 
 #[test]
 fn a_check_has_all_managers_with_intervals() {
-    let room = room("tune-check");
+    let dir = dir("tune-check");
     let words = ["tune", "two.toml", "--check", "--seeds", "2", "--json"];
-    let document = room.ropewalk(&words).good().json("ropewalk.tune/1");
+    let document = dir.ropewalk(&words).good().json("ropewalk.tune/1");
     let managers = document["check"]["managers"].as_array().expect("managers");
     for (manager, name) in managers.iter().zip(["none", "dynamic", "adaptive", "static"]) {
         assert_eq!(manager["window_manager"], name);
@@ -54,9 +54,9 @@ fn a_check_has_all_managers_with_intervals() {
 
 #[test]
 fn the_report_holds_the_document_and_what_is_drawn_of_it() {
-    let room = room("tune-report");
-    room.ropewalk(&["tune", "two.toml", "--report", "limits.html", "--json"]).good();
-    let page = fs::read_to_string(room.file("limits.html")).expect("a page");
+    let dir = dir("tune-report");
+    dir.ropewalk(&["tune", "two.toml", "--report", "limits.html", "--json"]).good();
+    let page = fs::read_to_string(dir.file("limits.html")).expect("a page");
     let start = "<script type=\"application/json\" id=\"report-data\">";
     let (_, from) = page.split_once(start).expect("the document");
     let (text, _) = from.split_once("</script>").expect("its end");
@@ -69,34 +69,34 @@ fn the_report_holds_the_document_and_what_is_drawn_of_it() {
         report["figures"].as_array().expect("figures").iter().map(|f| &f["id"]).collect();
     assert_eq!(ids, ["window", "buffer", "allocation"]);
     assert_eq!(report["surfaces"][0]["mark"]["x"], report["tuning"]["limits_packets"][0]);
-    let refused = room.ropewalk(&["tune", "two.toml", "--report", "limits.pdf"]);
+    let refused = dir.ropewalk(&["tune", "two.toml", "--report", "limits.pdf"]);
     refused.refused(&["a report is an HTML page"]);
 }
 
 #[test]
 fn the_written_scenario_keeps_its_comments_and_runs_with_the_limits() {
-    let room = room("tune-write");
-    let done = room.ropewalk(&["tune", "two.toml", "--write", "tuned.toml", "--json"]).good();
+    let dir = dir("tune-write");
+    let done = dir.ropewalk(&["tune", "two.toml", "--write", "tuned.toml", "--json"]).good();
     let limits = &done.json("ropewalk.tune/1")["limits_packets"];
-    let text = fs::read_to_string(room.file("tuned.toml")).expect("what was written");
+    let text = fs::read_to_string(dir.file("tuned.toml")).expect("what was written");
     for part in ["# mine", "# short", "window_manager = \"static\""] {
         assert!(text.contains(part), "no {part} in {text}");
     }
     for limit in limits.as_array().expect("limits") {
         assert!(text.contains(&format!("window_limit = \"{limit} packets\"")), "{text}");
     }
-    room.ropewalk(&["run", "tuned.toml", "--set", "transfer.duration=2 s"]).good();
+    dir.ropewalk(&["run", "tuned.toml", "--set", "transfer.duration=2 s"]).good();
     // With changes on the command line, no existing text can be kept.
     let words = ["tune", "two.toml", "--set", "path.lossy.loss=0", "--write", "set.toml"];
-    room.ropewalk(&words).good();
-    let text = fs::read_to_string(room.file("set.toml")).expect("what was written");
+    dir.ropewalk(&words).good();
+    let text = fs::read_to_string(dir.file("set.toml")).expect("what was written");
     assert!(text.contains("window_manager = \"static\"") && !text.contains("0.003"), "{text}");
-    room.ropewalk(&["predict", "set.toml"]).good();
+    dir.ropewalk(&["predict", "set.toml"]).good();
 }
 
 #[test]
 fn what_cannot_be_tuned_or_written_is_refused_and_leaves_nothing_behind() {
-    let room = room("tune-refused");
+    let dir = dir("tune-refused");
     let cases: [(&[&str], &[&str]); 6] = [
         (&["scenarios/thousand.toml"], &["shared links cannot be tuned (dsl, lte)", "via"]),
         (&["two.toml", "--set", "transfer.protocol=sctp"], &["one path at a time", "cmt-sctp"]),
@@ -112,7 +112,7 @@ fn what_cannot_be_tuned_or_written_is_refused_and_leaves_nothing_behind() {
         ),
     ];
     for (words, hints) in cases {
-        room.ropewalk(&[&["tune"], words].concat()).refused(hints);
+        dir.ropewalk(&[&["tune"], words].concat()).refused(hints);
     }
-    assert_eq!(room.left_behind(), ["two.toml"]);
+    assert_eq!(dir.left_behind(), ["two.toml"]);
 }

@@ -7,26 +7,26 @@ use ropewalk_models::{LossModel, LossyPath};
 /// Longest retransmission timeout passed to the models, seconds (RFC 9260, 16: RTO.Max).
 const RTO_MAX_S: f64 = 60.0;
 /// Relative change of a measured value below which the previous advice stays valid.
-const WANDER: f64 = 0.1;
+const INPUT_TOLERANCE: f64 = 0.1;
 /// Factor by which the predicted throughput of new limits must exceed that of the current ones: each change has
 /// a small cost.
-const WORTH: f64 = 1.005;
+const MIN_GAIN: f64 = 1.005;
 /// Largest window, in packets, that is computed by the Markov chain. The renewal model serves above it: the
 /// chain would take too long.
-const CHAIN_MOST: u32 = 500;
+const CHAIN_WINDOW_MAX: u32 = 500;
 
 /// Limits that maximise the modelled throughput of all paths (Wallace and Shami, 2014, Eq 56 to 60).
 #[derive(Clone, Debug, Default)]
 pub struct ModelAdvisor {
     /// Input of the previous computation.
-    asked: Option<(Budget, Vec<MeasuredPath>)>,
+    last_input: Option<(Budget, Vec<MeasuredPath>)>,
 }
 
 impl ModelAdvisor {
     /// Whether the input differs too little from the previous one to compute again.
-    fn is_old_news(&self, budget: &Budget, paths: &[MeasuredPath]) -> bool {
-        let near = |a: f64, b: f64| (a - b).abs() <= WANDER * a.max(b);
-        self.asked.as_ref().is_some_and(|(old_budget, old)| {
+    fn is_nearly_unchanged(&self, budget: &Budget, paths: &[MeasuredPath]) -> bool {
+        let near = |a: f64, b: f64| (a - b).abs() <= INPUT_TOLERANCE * a.max(b);
+        self.last_input.as_ref().is_some_and(|(old_budget, old)| {
             let alike = |(a, b): (&MeasuredPath, &MeasuredPath)| {
                 near(a.rate.as_bps() as f64, b.rate.as_bps() as f64)
                     && near(a.round_trip.as_secs_f64(), b.round_trip.as_secs_f64())
@@ -40,7 +40,7 @@ impl ModelAdvisor {
 fn table(path: &MeasuredPath, budget: &Budget, packets: u32) -> Option<PathTable> {
     let (rate, delay) = (path.rate.as_bps() as f64, path.round_trip.as_secs_f64());
     let path = LossyPath::from_bits(rate, delay, path.loss, RTO_MAX_S, budget.chunk as f64).ok()?;
-    if packets.min(path.window_limit()) <= CHAIN_MOST {
+    if packets.min(path.window_limit()) <= CHAIN_WINDOW_MAX {
         PathTable::markov(&path, packets, LossModel::Independent).ok()
     } else {
         PathTable::renewal(&path, packets).ok()
@@ -54,26 +54,26 @@ impl LimitAdvisor for ModelAdvisor {
         paths: &[MeasuredPath],
         current: Option<&Advice>,
     ) -> Option<Advice> {
-        if self.is_old_news(budget, paths) {
+        if self.is_nearly_unchanged(budget, paths) {
             return None;
         }
-        self.asked = Some((*budget, paths.to_vec()));
+        self.last_input = Some((*budget, paths.to_vec()));
         let packets = u32::try_from(budget.buffer / budget.chunk).ok()?;
         let tables: Option<Vec<_>> = paths.iter().map(|p| table(p, budget, packets)).collect();
         let tables = tables?;
         let best = allocate(&tables, packets, Members::All).ok()?;
-        let promised = |limits: &[u64]| -> f64 {
+        let predicted = |limits: &[u64]| -> f64 {
             let packets =
                 limits.iter().map(|b| u32::try_from(b / budget.chunk).unwrap_or(u32::MAX));
             tables.iter().zip(packets).map(|(table, c)| table.throughput_pps(c)).sum()
         };
-        if current.is_some_and(|now| best.throughput_pps < promised(&now.limits) * WORTH) {
+        if current.is_some_and(|now| best.throughput_pps < predicted(&now.limits) * MIN_GAIN) {
             return None;
         }
         let equal = vec![budget.buffer / tables.len().max(1) as u64; tables.len()];
         Some(Advice {
             limits: best.limits_packets.iter().map(|c| u64::from(*c) * budget.chunk).collect(),
-            over_equal_shares: best.throughput_pps / promised(&equal),
+            over_equal_shares: best.throughput_pps / predicted(&equal),
         })
     }
 

@@ -9,7 +9,7 @@ use ropewalk_scenario::Scenario;
 
 use crate::endpoint::{Application, Endpoint};
 use crate::engine_config;
-use crate::machine::Plan;
+use crate::machine::EngineSettings;
 use crate::network::{add_paths, add_routes, add_shared_links};
 use crate::wifi::WifiNetwork;
 
@@ -56,9 +56,9 @@ fn rates(
         let number = number as u32;
         let seed = seed.child("association").child(&number.to_string());
         let start = Time::ZERO + Duration::from_millis(237) * u64::from(number);
-        let plan = Plan::of(scenario);
+        let plan = EngineSettings::of(scenario);
         let scheduler = engine_config::scheduler(&scenario.scheduler).expect("a scheduler");
-        let out = plan.caller(&scheduler, seed.child("sender"), start);
+        let out = plan.initiator(&scheduler, seed.child("sender"), start);
         let back = plan.listener(&scheduler, seed.child("receiver"));
         let bulk = Application::Bulk { message: plan.payload(), left: None };
         let sender = world.add_host(Endpoint::new(out, &plan, bulk, number, false));

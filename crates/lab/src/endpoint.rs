@@ -7,11 +7,11 @@ use ropewalk_engine::sctp::Packet as SctpPacket;
 use ropewalk_netsim::cross::CrossPayload;
 use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
 
-use crate::machine::{Ended, Machine, News, Plan};
+use crate::machine::{EndReason, EngineEvent, EngineSettings, Machine};
 
 /// Payload of a packet in the simulated network.
 #[derive(Clone, Debug)]
-pub enum Wire {
+pub enum SimPayload {
     /// An SCTP packet of an association; boxed, because packets move at every hop.
     Sctp(Box<SctpPacket>),
     /// A TCP segment of an association.
@@ -20,7 +20,7 @@ pub enum Wire {
     Cross(u64),
 }
 
-impl CrossPayload for Wire {
+impl CrossPayload for SimPayload {
     fn cross(tag: u64) -> Self {
         Self::Cross(tag)
     }
@@ -60,7 +60,7 @@ pub enum Application {
 
 /// The arrival of a DATA chunk, for sequence-time plots.
 #[derive(Clone, Copy, Debug)]
-pub struct ArrivalMark {
+pub struct ChunkArrival {
     /// Time of arrival.
     pub at: Time,
     /// Path on which the chunk arrived.
@@ -77,7 +77,7 @@ pub struct Endpoint {
     /// The protocol engine.
     pub machine: Machine,
     deadline: Option<Time>,
-    marks_until: Time,
+    record_until: Time,
     /// Route of each path to the peer.
     pub routes: Vec<RouteId>,
     /// Payload bytes that the application has read so far.
@@ -98,23 +98,23 @@ pub struct Endpoint {
     /// User data of a full packet, bytes.
     full: u64,
     /// Time and reason of the end of the transfer.
-    pub closed: Option<(Time, Ended)>,
+    pub closed: Option<(Time, EndReason)>,
     /// Time at which the handshake completed.
     pub connected: Option<Time>,
-    /// Arrivals until `marks_until`.
-    pub marks: Vec<ArrivalMark>,
-    /// In-order deliveries until `marks_until`: time and number of chunks so far.
+    /// Arrivals until `record_until`.
+    pub arrivals: Vec<ChunkArrival>,
+    /// In-order deliveries until `record_until`: time and number of chunks so far.
     pub releases: Vec<(Time, u64)>,
 }
 
 /// Maximum number of marks that one endpoint keeps.
-const MARKS_LIMIT: usize = 20_000;
+const ARRIVALS_LIMIT: usize = 20_000;
 
 impl Endpoint {
     /// An endpoint with the given application.
     pub fn new(
         machine: Machine,
-        plan: &Plan,
+        plan: &EngineSettings,
         application: Application,
         flow: u32,
         unordered: bool,
@@ -137,90 +137,101 @@ impl Endpoint {
             read_bytes: 0,
             wanted: None,
             done_at: None,
-            marks: Vec::new(),
+            arrivals: Vec::new(),
             releases: Vec::new(),
-            marks_until: Time::ZERO,
+            record_until: Time::ZERO,
             released: 0,
         }
     }
 
     /// Records arrivals and deliveries until `until`.
-    pub fn keep_marks(&mut self, until: Time) {
-        self.marks_until = until;
+    pub fn record_arrivals(&mut self, until: Time) {
+        self.record_until = until;
     }
 
     /// Time from which arrivals or deliveries are missing because the limit was reached.
-    pub fn marks_cut(&self) -> Option<Time> {
-        let full = |length: usize| length >= MARKS_LIMIT;
-        let arrival = self.marks.last().filter(|_| full(self.marks.len())).map(|mark| mark.at);
+    pub fn arrivals_truncated(&self) -> Option<Time> {
+        let full = |length: usize| length >= ARRIVALS_LIMIT;
+        let arrival =
+            self.arrivals.last().filter(|_| full(self.arrivals.len())).map(|record| record.at);
         let release = self.releases.last().filter(|_| full(self.releases.len())).map(|(at, _)| *at);
         arrival.into_iter().chain(release).min()
     }
 
-    fn mark(&mut self, now: Time, path: u8, wire: &Wire) {
-        let room = MARKS_LIMIT.saturating_sub(self.marks.len());
-        let mark = |chunk| ArrivalMark { at: now, path, chunk };
+    fn record(&mut self, now: Time, path: u8, wire: &SimPayload) {
+        let room = ARRIVALS_LIMIT.saturating_sub(self.arrivals.len());
+        let record = |chunk| ChunkArrival { at: now, path, chunk };
         match wire {
-            Wire::Sctp(packet) => {
-                self.marks.extend(self.machine.chunks_of(packet).take(room).map(mark));
+            SimPayload::Sctp(packet) => {
+                self.arrivals.extend(self.machine.chunks_of(packet).take(room).map(record));
             }
-            Wire::Tcp(segment) if !segment.payload.is_empty() && room > 0 => {
+            SimPayload::Tcp(segment) if !segment.payload.is_empty() && room > 0 => {
                 // TCP: the position is counted in full segments.
-                self.marks.push(mark(segment.dsn / self.full.max(1)));
+                self.arrivals.push(record(segment.dsn / self.full.max(1)));
             }
-            Wire::Tcp(_) | Wire::Cross(_) => {}
+            SimPayload::Tcp(_) | SimPayload::Cross(_) => {}
         }
     }
 
-    /// Lets the application read and write, then sends and sets the timer. The next packet is built in `blank`.
+    /// Lets the application read and write, then sends and sets the timer. The next packet is built in `recycled`.
     #[inline]
-    fn drain(&mut self, now: Time, blank: Wire, out: &mut Outbox<Wire>) {
+    fn drain(&mut self, now: Time, recycled: SimPayload, out: &mut Outbox<SimPayload>) {
         self.read(now);
         self.write(now);
-        self.send(now, blank, out);
+        self.send(now, recycled, out);
     }
 
     /// The part of [`Self::drain`] after the application has read and written.
     #[inline(always)]
-    fn send(&mut self, now: Time, blank: Wire, out: &mut Outbox<Wire>) {
-        match blank {
-            Wire::Sctp(packet) => self.send_packets(now, packet, out),
-            Wire::Tcp(segment) => self.send_segments(now, segment, out),
-            Wire::Cross(_) => {}
+    fn send(&mut self, now: Time, recycled: SimPayload, out: &mut Outbox<SimPayload>) {
+        match recycled {
+            SimPayload::Sctp(packet) => self.send_packets(now, packet, out),
+            SimPayload::Tcp(segment) => self.send_segments(now, segment, out),
+            SimPayload::Cross(_) => {}
         }
-        while let Some(news) = self.machine.poll_news() {
+        while let Some(news) = self.machine.poll_event() {
             match news {
-                News::Connected => self.connected = Some(now),
-                News::Closed(reason) => self.closed = Some((now, reason)),
-                News::Other => {}
+                EngineEvent::Connected => self.connected = Some(now),
+                EngineEvent::Closed(reason) => self.closed = Some((now, reason)),
+                EngineEvent::Other => {}
             }
         }
         self.deadline = self.next_deadline();
     }
 
     #[inline]
-    fn send_packets(&mut self, now: Time, mut blank: Box<SctpPacket>, out: &mut Outbox<Wire>) {
-        while let Some(transmit_info) = self.machine.poll_packet(now, &mut blank) {
-            let next = spare(out);
-            let sctp = std::mem::replace(&mut blank, next);
+    fn send_packets(
+        &mut self,
+        now: Time,
+        mut recycled: Box<SctpPacket>,
+        out: &mut Outbox<SimPayload>,
+    ) {
+        while let Some(transmit_info) = self.machine.poll_packet(now, &mut recycled) {
+            let next = recycled_packet(out);
+            let sctp = std::mem::replace(&mut recycled, next);
             let size = sctp.wire_len() + self.lower_header;
-            self.launch(transmit_info, size, Wire::Sctp(sctp), out);
+            self.launch(transmit_info, size, SimPayload::Sctp(sctp), out);
         }
-        out.give_back(Wire::Sctp(blank));
+        out.give_back(SimPayload::Sctp(recycled));
     }
 
     #[inline]
-    fn send_segments(&mut self, now: Time, mut blank: Box<Segment>, out: &mut Outbox<Wire>) {
-        while let Some(transmit_info) = self.machine.poll_segment(now, &mut blank) {
+    fn send_segments(
+        &mut self,
+        now: Time,
+        mut recycled: Box<Segment>,
+        out: &mut Outbox<SimPayload>,
+    ) {
+        while let Some(transmit_info) = self.machine.poll_segment(now, &mut recycled) {
             let next = match out.spare() {
-                Some(Wire::Tcp(used)) => used,
+                Some(SimPayload::Tcp(used)) => used,
                 _ => Box::default(),
             };
-            let segment = std::mem::replace(&mut blank, next);
+            let segment = std::mem::replace(&mut recycled, next);
             let size = segment.wire_len() + self.lower_header;
-            self.launch(transmit_info, size, Wire::Tcp(segment), out);
+            self.launch(transmit_info, size, SimPayload::Tcp(segment), out);
         }
-        out.give_back(Wire::Tcp(blank));
+        out.give_back(SimPayload::Tcp(recycled));
     }
 
     #[inline(always)]
@@ -228,8 +239,8 @@ impl Endpoint {
         &self,
         transmit_info: TransmitInfo,
         size: u32,
-        payload: Wire,
-        out: &mut Outbox<Wire>,
+        payload: SimPayload,
+        out: &mut Outbox<SimPayload>,
     ) {
         let mut packet = Packet::new(size, self.flow, payload);
         packet.round = transmit_info.round;
@@ -239,12 +250,12 @@ impl Endpoint {
 
     /// An empty packet to build the next one in.
     #[inline]
-    fn blank(&self, out: &mut Outbox<Wire>) -> Wire {
+    fn recycled(&self, out: &mut Outbox<SimPayload>) -> SimPayload {
         match (&self.machine, out.spare()) {
-            (Machine::Sctp(_), Some(Wire::Sctp(used))) => Wire::Sctp(used),
-            (Machine::Tcp(_), Some(Wire::Tcp(used))) => Wire::Tcp(used),
-            (Machine::Sctp(_), _) => Wire::Sctp(Box::default()),
-            (Machine::Tcp(_), _) => Wire::Tcp(Box::default()),
+            (Machine::Sctp(_), Some(SimPayload::Sctp(used))) => SimPayload::Sctp(used),
+            (Machine::Tcp(_), Some(SimPayload::Tcp(used))) => SimPayload::Tcp(used),
+            (Machine::Sctp(_), _) => SimPayload::Sctp(Box::default()),
+            (Machine::Tcp(_), _) => SimPayload::Tcp(Box::default()),
         }
     }
 
@@ -265,7 +276,7 @@ impl Endpoint {
             self.read_bytes += bytes as u64;
             self.first_data.get_or_insert(now);
             self.released += 1;
-            if now < self.marks_until && self.releases.len() < MARKS_LIMIT {
+            if now < self.record_until && self.releases.len() < ARRIVALS_LIMIT {
                 self.releases.push((now, self.released));
             }
         }
@@ -296,7 +307,7 @@ impl Endpoint {
             if self.streams > 1 {
                 self.next_stream = ((self.next_stream as u32 + taken) % self.streams as u32) as u16;
             }
-            left = self.spend(u64::from(taken) * u64::from(size));
+            left = self.take_from_limit(u64::from(taken) * u64::from(size));
             if taken < most {
                 return;
             }
@@ -315,13 +326,13 @@ impl Endpoint {
                 return;
             }
             self.next_stream = (self.next_stream + 1) % self.streams;
-            self.spend(size.into());
+            self.take_from_limit(size.into());
         }
     }
 
     /// Subtracts bytes that the engine has accepted; returns the number left to send.
     #[inline]
-    fn spend(&mut self, bytes: u64) -> Option<u64> {
+    fn take_from_limit(&mut self, bytes: u64) -> Option<u64> {
         let (Application::Bulk { left, .. } | Application::Steady { left, .. }) =
             &mut self.application
         else {
@@ -338,42 +349,48 @@ impl Endpoint {
 
 /// A recycled packet, or a new one.
 #[inline]
-fn spare(out: &mut Outbox<Wire>) -> Box<SctpPacket> {
+fn recycled_packet(out: &mut Outbox<SimPayload>) -> Box<SctpPacket> {
     match out.spare() {
-        Some(Wire::Sctp(used)) => used,
+        Some(SimPayload::Sctp(used)) => used,
         _ => Box::default(),
     }
 }
 
-impl Host<Wire> for Endpoint {
+impl Host<SimPayload> for Endpoint {
     #[inline]
-    fn receive(&mut self, now: Time, port: Port, packet: Packet<Wire>, out: &mut Outbox<Wire>) {
+    fn receive(
+        &mut self,
+        now: Time,
+        port: Port,
+        packet: Packet<SimPayload>,
+        out: &mut Outbox<SimPayload>,
+    ) {
         let path = PathId(port.0 as u8);
         let ce = packet.ce;
         let mut wire = packet.payload;
-        if now < self.marks_until {
-            self.mark(now, path.0, &wire);
+        if now < self.record_until {
+            self.record(now, path.0, &wire);
         }
         match &mut wire {
-            Wire::Sctp(packet) => {
+            SimPayload::Sctp(packet) => {
                 packet.ce = ce;
                 self.machine.take_packet(now, path, packet);
             }
-            Wire::Tcp(segment) => self.machine.take_segment(now, path, segment),
-            Wire::Cross(_) => return,
+            SimPayload::Tcp(segment) => self.machine.take_segment(now, path, segment),
+            SimPayload::Cross(_) => return,
         }
         self.drain(now, wire, out);
     }
 
-    fn wake(&mut self, now: Time, out: &mut Outbox<Wire>) {
+    fn wake(&mut self, now: Time, out: &mut Outbox<SimPayload>) {
         if self.machine.scheduler().is_thinking() {
             // The scheduler interrupted a send at this very instant: resume it.
-            let blank = self.blank(out);
-            return self.send(now, blank, out);
+            let recycled = self.recycled(out);
+            return self.send(now, recycled, out);
         }
         self.machine.handle_timeout(now);
-        let blank = self.blank(out);
-        self.drain(now, blank, out);
+        let recycled = self.recycled(out);
+        self.drain(now, recycled, out);
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 //! Simulated time stands still during a decision. A run with decisions from outside is, packet for packet,
 //! equal to the run of a built-in scheduler that decides in the same way.
 
-mod desk;
+mod decision_channel;
 mod features;
 
 use std::sync::Arc;
@@ -12,12 +12,14 @@ use ropewalk_base::{Duration, Time};
 use ropewalk_engine::scheduler::{Decision, Reason, Scheduler};
 use ropewalk_scenario::Scenario;
 
-use crate::machine::Plan;
-use crate::run::{RunError, RunOptions, Setup, Transfer, set_up};
+use crate::error::RunError;
+use crate::machine::EngineSettings;
+use crate::run::set_up;
+use crate::setup::{RunOptions, Setup, Transfer};
 use crate::wifi::rate_up;
-use desk::{Asker, DecisionChannel};
+use decision_channel::{ChannelScheduler, DecisionChannel};
 
-pub use desk::Ask;
+pub use decision_channel::Observation;
 pub use features::{FEATURE_MOST, PATH_FEATURES, SHARED_FEATURES, feature_count, features};
 
 /// A scheduling decision.
@@ -26,19 +28,19 @@ pub enum Choice {
     /// Send on this path, counted from 0, the first chunk that it may take. Equals [`Self::Wait`] if it may
     /// take none.
     Path(usize),
-    /// Send nothing until the state changes or `patience` has passed.
+    /// Send nothing until the state changes or `wait_limit` has passed.
     Wait,
 }
 
 /// State of an episode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stage {
+pub enum EpisodeState {
     /// Waiting for a decision.
-    Asked,
+    AwaitsDecision,
     /// All wanted bytes have been delivered, or the association has ended.
     Ended,
     /// The duration of the scenario has passed.
-    TimeUp,
+    TimeLimit,
 }
 
 /// Result so far.
@@ -54,21 +56,21 @@ pub struct Score {
 pub struct Episode {
     setup: Setup,
     ends: Transfer,
-    desk: Arc<DecisionChannel>,
-    stage: Stage,
+    channel: Arc<DecisionChannel>,
+    state: EpisodeState,
     end: Time,
-    patience: Duration,
+    wait_limit: Duration,
     payload: f64,
     capacity_bps: f64,
 }
 
 impl Episode {
-    /// Starts the scenario and runs it to the first decision. `patience` is the longest duration of a
+    /// Starts the scenario and runs it to the first decision. `wait_limit` is the longest duration of a
     /// [`Choice::Wait`]; it must not be zero.
     ///
     /// # Errors
     /// [`RunError`], also if there is not exactly one association, or if the run never reaches a decision.
-    pub fn new(scenario: &Scenario, patience: Duration) -> Result<Self, RunError> {
+    pub fn new(scenario: &Scenario, wait_limit: Duration) -> Result<Self, RunError> {
         if scenario.world.associations != 1 {
             let count = scenario.world.associations;
             let text = format!(
@@ -76,9 +78,9 @@ impl Episode {
             );
             return Err(RunError::Scheduler(text));
         }
-        assert!(!patience.is_zero(), "without patience a wait would never end");
-        let desk = Arc::new(DecisionChannel::new(scenario.paths.len()));
-        let guest = Scheduler::Custom(Box::new(Asker::new(Arc::clone(&desk))));
+        assert!(!wait_limit.is_zero(), "without patience a wait would never end");
+        let channel = Arc::new(DecisionChannel::new(scenario.paths.len()));
+        let guest = Scheduler::Custom(Box::new(ChannelScheduler::new(Arc::clone(&channel))));
         let options = RunOptions { scheduler: Some(guest), ..RunOptions::default() };
         let setup = set_up(scenario, &options)?;
         let packet = scenario.transfer.packet;
@@ -86,15 +88,15 @@ impl Episode {
         let mut episode = Self {
             ends: setup.transfers[0],
             setup,
-            desk,
-            stage: Stage::TimeUp,
+            channel,
+            state: EpisodeState::TimeLimit,
             end: Time::ZERO + scenario.transfer.duration,
-            patience,
-            payload: Plan::of(scenario).payload() as f64,
+            wait_limit,
+            payload: EngineSettings::of(scenario).payload() as f64,
             capacity_bps: capacity.sum(),
         };
-        episode.go_on();
-        if episode.stage == Stage::Asked {
+        episode.advance();
+        if episode.state == EpisodeState::AwaitsDecision {
             return Ok(episode);
         }
         let diagnosis =
@@ -103,8 +105,8 @@ impl Episode {
     }
 
     /// The state of the episode.
-    pub const fn stage(&self) -> Stage {
-        self.stage
+    pub const fn state(&self) -> EpisodeState {
+        self.state
     }
 
     /// The simulated time.
@@ -118,28 +120,29 @@ impl Episode {
     }
 
     /// Reads the pending decision; after the end, the last one.
-    pub fn look<T>(&self, at: impl FnOnce(&Ask) -> T) -> T {
-        self.desk.look(at)
+    pub fn observe<T>(&self, at: impl FnOnce(&Observation) -> T) -> T {
+        self.channel.observe(at)
     }
 
     /// Applies the decision and runs to the next one. Does nothing after the end.
-    pub fn decide(&mut self, choice: Choice) -> Stage {
-        if self.stage != Stage::Asked {
-            return self.stage;
+    pub fn decide(&mut self, choice: Choice) -> EpisodeState {
+        if self.state != EpisodeState::AwaitsDecision {
+            return self.state;
         }
-        let position = |ask: &Ask, path| ask.position(path).map(|at| (ask.paths[path].id, at));
+        let position =
+            |ask: &Observation, path| ask.position(path).map(|at| (ask.paths[path].id, at));
         let wanted = match choice {
-            Choice::Path(path) => self.look(|ask| position(ask, path)),
+            Choice::Path(path) => self.observe(|ask| position(ask, path)),
             Choice::Wait => None,
         };
-        let until = self.now() + self.patience;
-        self.desk.answer(match wanted {
+        let until = self.now() + self.wait_limit;
+        self.channel.answer(match wanted {
             Some((path, at)) => Decision::send(path, at, Reason::Custom),
             None => Decision::wait(until, Reason::Custom),
         });
-        self.setup.world.poke(self.ends.sender);
-        self.go_on();
-        self.stage
+        self.setup.world.wake_host_at_once(self.ends.sender);
+        self.advance();
+        self.state
     }
 
     /// The result so far.
@@ -149,19 +152,19 @@ impl Episode {
         Score { delivered_bytes: stats.delivered_bytes, delay_byte_s: delay_s * self.payload }
     }
 
-    fn go_on(&mut self) {
-        self.stage = loop {
-            if self.desk.is_asked() {
-                break Stage::Asked;
+    fn advance(&mut self) {
+        self.state = loop {
+            if self.channel.awaits_decision() {
+                break EpisodeState::AwaitsDecision;
             }
             let (sender, receiver) = (self.ends.sender, self.ends.receiver);
             let world = &mut self.setup.world;
             if world.host(receiver).done_at.is_some() || world.host(sender).closed.is_some() {
-                break Stage::Ended;
+                break EpisodeState::Ended;
             }
             if world.step_until(self.end).is_none() {
                 world.run_until(self.end);
-                break Stage::TimeUp;
+                break EpisodeState::TimeLimit;
             }
         };
     }

@@ -8,7 +8,8 @@ use ropewalk_engine::scheduler::Scheduler;
 use ropewalk_scenario::{GuestNameError, Scenario, add_guest_scheduler};
 
 use crate::engine_config;
-use crate::run::{RunError, RunOptions, Setup};
+use crate::error::RunError;
+use crate::setup::{RunOptions, Setup};
 
 /// The types for writing a scheduler, for crates that depend on this one only.
 pub use ropewalk_engine::scheduler::{

@@ -11,6 +11,7 @@
 //! ```
 
 mod advisor;
+mod bound;
 pub mod compare;
 mod cost;
 #[cfg(test)]
@@ -19,8 +20,10 @@ pub mod draw;
 mod endpoint;
 mod engine_config;
 pub mod episode;
+mod error;
 pub mod explain;
 pub mod guests;
+mod link_config;
 pub mod live;
 mod lossy;
 mod machine;
@@ -33,6 +36,7 @@ pub mod reproduce;
 mod result;
 mod run;
 mod series;
+mod setup;
 mod slot;
 pub mod sweep;
 mod tcp_config;
@@ -45,10 +49,13 @@ mod wifi;
 #[doc = include_str!("../../../docs/guides/write-a-scheduler.md")]
 struct Guide;
 
+pub use error::RunError;
 pub use guests::register_scheduler;
 pub use lossy::LossKind;
+pub use measure::Run;
 pub use result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
 };
-pub use run::{Run, RunError, RunOptions, Transfer, run, run_watched};
+pub use run::{run, run_watched};
 pub use series::{PathSeries, Sequence, SequencePath, Series};
+pub use setup::{RunOptions, Transfer};

@@ -9,8 +9,8 @@ use ropewalk_base::Seed;
 use ropewalk_netsim::{CrossPayload, Host, HostId, LinkId, RouteId, World};
 use ropewalk_scenario as file;
 
+use crate::error::RunError;
 use crate::network::{add_cross, add_paths, add_routes, add_shared_links};
-use crate::run::RunError;
 use crate::wifi::WifiNetwork;
 
 /// The links of a scenario between two hosts that the caller provides.
@@ -34,21 +34,21 @@ pub struct LivePath {
     /// From the receiver to the sender.
     pub down: RouteId,
     /// The path's own link towards the receiver.
-    pub wire_up: LinkId,
+    pub link_up: LinkId,
     /// The path's own link towards the sender.
-    pub wire_down: LinkId,
+    pub link_down: LinkId,
 }
 
 /// A feature of a scenario that an emulation does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotLive {
+pub struct UnsupportedInEmulation {
     /// The unsupported feature and its place.
     pub what: String,
     /// The suggested alternative.
     pub hint: &'static str,
 }
 
-impl fmt::Display for NotLive {
+impl fmt::Display for UnsupportedInEmulation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)
     }
@@ -58,10 +58,10 @@ impl fmt::Display for NotLive {
 ///
 /// # Errors
 /// The first feature that it does not support.
-pub fn check_live(scenario: &file::Scenario) -> Result<(), NotLive> {
+pub fn check_live(scenario: &file::Scenario) -> Result<(), UnsupportedInEmulation> {
     if scenario.world.associations != 1 {
         let count = scenario.world.associations;
-        return Err(NotLive {
+        return Err(UnsupportedInEmulation {
             what: format!("`world.associations` = {count}: an emulation has one set of paths"),
             hint: "take --set world.associations=1, and let the program open as many connections \
                    as it likes",
@@ -72,7 +72,7 @@ pub fn check_live(scenario: &file::Scenario) -> Result<(), NotLive> {
     for (kind, name, up, down) in paths.chain(links) {
         for side in [up, down] {
             if matches!(side.loss, file::Loss::Round { .. }) {
-                return Err(NotLive {
+                return Err(UnsupportedInEmulation {
                     what: format!(
                         "`{kind}.{name}` loses the rest of a sender's round (loss model \
                          \"round\"), and packets do not show rounds"
@@ -104,8 +104,8 @@ pub fn live_network<P: Clone + CrossPayload, H: Host<P>>(
     add_cross(&mut world, scenario, &links, &shared)?;
     let ways = up.into_iter().zip(down).zip(&links);
     let paths = ways.map(|((up, down), links)| {
-        let (wire_up, wire_down) = links.wire;
-        LivePath { up, down, wire_up, wire_down }
+        let (link_up, link_down) = links.wire;
+        LivePath { up, down, link_up, link_down }
     });
     let paths = paths.collect();
     Ok(LiveNetwork { world, sender, receiver, paths })

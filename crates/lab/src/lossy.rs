@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_round_trip_is_that_of_the_physical_limit() {
+    fn the_least_round_trip_is_that_of_the_flow_control_bound() {
         // 40 ms, 1500 bytes forward and 48 back.
         let found = path("rate_down = '1 Mbit/s'").expect("a path").round_trip_s();
         assert!((found - (0.040 + 0.001 + 0.000_384)).abs() < 1e-12, "{found}");

@@ -14,7 +14,7 @@ use crate::{engine_config, tcp_config};
 
 /// Reason for the end of an association, in the categories of a run's error messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
+pub enum EndReason {
     /// The first packet was never answered.
     NoAnswer,
     /// The peer stopped answering.
@@ -31,25 +31,25 @@ pub enum Ended {
 
 /// An event for the application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum News {
+pub enum EngineEvent {
     /// The handshake is complete.
     Connected,
     /// The association has ended.
-    Closed(Ended),
+    Closed(EndReason),
     /// An event that the driver ignores.
     Other,
 }
 
 /// Configuration of the engines of one transfer.
 #[derive(Clone, Debug)]
-pub enum Plan {
+pub enum EngineSettings {
     /// SCTP.
     Sctp(sctp::Config),
     /// TCP and Multipath TCP.
     Tcp(mptcp::Config),
 }
 
-impl Plan {
+impl EngineSettings {
     /// The configuration for the scenario's protocol.
     pub fn of(scenario: &Scenario) -> Self {
         if scenario.transfer.protocol.is_tcp() {
@@ -92,7 +92,7 @@ impl Plan {
     }
 
     /// The end that starts the handshake at `at`.
-    pub fn caller(&self, scheduler: &Scheduler, seed: Seed, at: Time) -> Machine {
+    pub fn initiator(&self, scheduler: &Scheduler, seed: Seed, at: Time) -> Machine {
         let scheduler = scheduler.clone();
         match self {
             Self::Sctp(config) => Machine::Sctp(Box::new(Association::start_later(
@@ -221,17 +221,17 @@ impl Machine {
 
     /// The next event.
     #[inline]
-    pub fn poll_news(&mut self) -> Option<News> {
+    pub fn poll_event(&mut self) -> Option<EngineEvent> {
         Some(match self {
             Self::Sctp(association) => match association.poll_event()? {
-                sctp::Event::Connected => News::Connected,
-                sctp::Event::Closed(reason) => News::Closed(ended_association(reason)),
-                _ => News::Other,
+                sctp::Event::Connected => EngineEvent::Connected,
+                sctp::Event::Closed(reason) => EngineEvent::Closed(ended_association(reason)),
+                _ => EngineEvent::Other,
             },
             Self::Tcp(session) => match session.poll_event()? {
-                mptcp::Event::Connected { .. } => News::Connected,
-                mptcp::Event::Ended(reason) => News::Closed(ended_session(reason)),
-                _ => News::Other,
+                mptcp::Event::Connected { .. } => EngineEvent::Connected,
+                mptcp::Event::Ended(reason) => EngineEvent::Closed(ended_session(reason)),
+                _ => EngineEvent::Other,
             },
         })
     }
@@ -313,24 +313,24 @@ impl Machine {
     }
 }
 
-const fn ended_association(reason: CloseReason) -> Ended {
+const fn ended_association(reason: CloseReason) -> EndReason {
     match reason {
-        CloseReason::NoAnswer => Ended::NoAnswer,
-        CloseReason::Unreachable => Ended::Unreachable,
+        CloseReason::NoAnswer => EndReason::NoAnswer,
+        CloseReason::Unreachable => EndReason::Unreachable,
         CloseReason::Aborted(AbortCause::ProtocolViolation)
-        | CloseReason::AbortedByPeer(AbortCause::ProtocolViolation) => Ended::Violation,
-        CloseReason::Aborted(_) | CloseReason::AbortedByPeer(_) => Ended::Aborted,
-        CloseReason::StaleCookie => Ended::StaleCookie,
-        CloseReason::Shutdown => Ended::Closed,
+        | CloseReason::AbortedByPeer(AbortCause::ProtocolViolation) => EndReason::Violation,
+        CloseReason::Aborted(_) | CloseReason::AbortedByPeer(_) => EndReason::Aborted,
+        CloseReason::StaleCookie => EndReason::StaleCookie,
+        CloseReason::Shutdown => EndReason::Closed,
     }
 }
 
-const fn ended_session(reason: mptcp::session::CloseReason) -> Ended {
+const fn ended_session(reason: mptcp::session::CloseReason) -> EndReason {
     use mptcp::session::CloseReason as Reason;
     match reason {
-        Reason::NoAnswer => Ended::NoAnswer,
-        Reason::Unreachable => Ended::Unreachable,
-        Reason::Aborted | Reason::AbortedByPeer => Ended::Aborted,
-        Reason::Closed => Ended::Closed,
+        Reason::NoAnswer => EndReason::NoAnswer,
+        Reason::Unreachable => EndReason::Unreachable,
+        Reason::Aborted | Reason::AbortedByPeer => EndReason::Aborted,
+        Reason::Closed => EndReason::Closed,
     }
 }

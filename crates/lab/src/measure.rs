@@ -1,19 +1,32 @@
 //! Collects the results of a run from the endpoints and links.
 
 use ropewalk_base::{Duration, Histogram, PathId, Time};
-use ropewalk_models::path::PathNumbers;
+use ropewalk_engine::record::DecisionRecord;
 use ropewalk_scenario::Scenario;
 
+use crate::bound::flow_control_bound_bps;
 use crate::endpoint::Endpoint;
-use crate::machine::Plan;
-use crate::predict::physical_limit;
+use crate::machine::EngineSettings;
 use crate::result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
 };
-use crate::run::{Run, Setup};
 use crate::series::{PathSeries, Sequence, SequencePath, Series};
+use crate::setup::Setup;
 
 const NANO: f64 = 1e-9;
+
+/// A finished run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The figures.
+    pub result: RunResult,
+    /// Time series, if requested.
+    pub series: Option<Series>,
+    /// The first seconds, if requested.
+    pub sequence: Option<Sequence>,
+    /// Decisions of the chosen association's sender, if the scenario records them.
+    pub decisions: Vec<DecisionRecord>,
+}
 
 /// Measures one run.
 pub struct Meter {
@@ -136,8 +149,9 @@ impl Meter {
             })
             .collect();
         let goodput = per_association.iter().sum();
-        let on_wire = scenario.transfer.packet as f64 / Plan::of(scenario).payload() as f64;
-        let bound = limit_bps(scenario);
+        let on_wire =
+            scenario.transfer.packet as f64 / EngineSettings::of(scenario).payload() as f64;
+        let bound = flow_control_bound_bps(scenario);
         let first = setup.transfers.first().map(|t| setup.world.host(t.receiver));
         let seconds_of = |at: Option<Time>| at.map(Time::as_secs_f64);
         let completion = first.and_then(|end| seconds_of(end.done_at));
@@ -315,38 +329,14 @@ impl Totals {
     }
 }
 
-/// The paths as input of the models. None for a path over shared links or Wi-Fi, whose share is unknown.
-pub fn path_numbers(scenario: &Scenario) -> Option<Vec<PathNumbers>> {
-    let one = |path: &ropewalk_scenario::Path| {
-        if !path.via.is_empty() || path.wifi.is_some() {
-            return None;
-        }
-        let rtt = (path.up.delay + path.down.delay).as_secs_f64();
-        let rate = path.up.capacity.mean_rate().as_bps() as f64;
-        let back = path.down.capacity.mean_rate().as_bps() as f64;
-        let numbers = PathNumbers::new(rate, rtt).ok()?.with_reverse_rate_bps(back).ok()?;
-        numbers.with_forward_delay_s(path.up.delay.as_secs_f64()).ok()
-    };
-    scenario.paths.iter().map(one).collect()
-}
-
-/// The flow-control bound of the scenario, bit/s on the wire; plain SCTP uses one path at a time.
-fn limit_bps(scenario: &Scenario) -> Option<f64> {
-    let mut paths = path_numbers(scenario)?;
-    if scenario.transfer.protocol.is_single_path() {
-        paths.truncate(1);
-    }
-    physical_limit(scenario, &paths).map(|bound| bound.bound_bps)
-}
-
 /// The recorded beginning of a transfer, up to the time where both lists are complete.
 pub fn sequence_of(receiver: &Endpoint, scenario: &Scenario) -> Sequence {
-    let cut = receiver.marks_cut();
+    let cut = receiver.arrivals_truncated();
     let kept = |at: Time| cut.is_none_or(|cut| at < cut);
     let mut sequence = Sequence { cut_s: cut.map(Time::as_secs_f64), ..Sequence::default() };
     for (i, path) in scenario.paths.iter().enumerate() {
-        let marks = receiver.marks.iter().filter(|m| m.path as usize == i && kept(m.at));
-        let (time_s, seq) = marks.map(|m| (m.at.as_secs_f64(), m.chunk)).unzip();
+        let arrivals = receiver.arrivals.iter().filter(|m| m.path as usize == i && kept(m.at));
+        let (time_s, seq) = arrivals.map(|m| (m.at.as_secs_f64(), m.chunk)).unzip();
         sequence.paths.push(SequencePath { name: path.name.clone(), time_s, seq });
     }
     let releases = receiver.releases.iter().filter(|(at, _)| kept(*at));

@@ -10,8 +10,8 @@ use ropewalk_netsim::wifi::{Phy, Preamble, RadioConfig, Standard, StationConfig,
 use ropewalk_netsim::{CrossConfig, CrossPayload, Host, LinkId, World};
 use ropewalk_scenario as file;
 
-use crate::network::{impossible, limit};
-use crate::run::RunError;
+use crate::error::RunError;
+use crate::link_config::limit;
 
 /// First flow number of background stations, far above those of associations and cross traffic.
 const FIRST_FLOW: u32 = 1 << 25;
@@ -62,10 +62,10 @@ impl WifiNetwork {
         let point = self.points[&radio.channel];
         let queue = limit(radio.queue);
         let station = world.add_station(point.channel, name, StationConfig { queue });
-        let phy =
-            Phy::new(standard(radio.standard), radio.rate).map_err(|e| impossible(name, e))?;
+        let phy = Phy::new(standard(radio.standard), radio.rate)
+            .map_err(|e| RunError::network(name, e))?;
         let config = RadioConfig { phy, frame_error: radio.frame_error };
-        let mut link = |from| world.add_radio(from, config).map_err(|e| impossible(name, e));
+        let mut link = |from| world.add_radio(from, config).map_err(|e| RunError::network(name, e));
         Ok(Hop { to_point: link(station)?, to_station: link(point)? })
     }
 
@@ -96,7 +96,7 @@ impl WifiNetwork {
                     file::Side::Down => hop.to_station,
                 };
                 let added = world.add_cross(&name, &config, flow, &[link]);
-                added.map_err(|e| impossible(&name, e))?;
+                added.map_err(|e| RunError::network(&name, e))?;
                 flow += 1;
             }
         }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::scheduler::{CustomScheduler, Decision, Reason, Schedule, Scheduler, View};
 use ropewalk_lab::compare::{CompareOptions, Variant, compare};
-use ropewalk_lab::sweep::{Axis, Plan, Seeds, Source, Sweep, SweepOptions, to_json};
+use ropewalk_lab::sweep::{Axis, Seeds, Source, Sweep, SweepOptions, SweepPlan, to_json};
 use ropewalk_lab::{RunOptions, register_scheduler, run};
 use ropewalk_scenario::Scenario;
 
@@ -73,7 +73,7 @@ fn a_registered_name_holds_in_runs_comparisons_and_sweeps() {
     let source = Source { text, name, sets: vec![], seed: None };
     let axes = vec![Axis::parse("transfer.scheduler=slowest-first,min-rtt").expect("an axis")];
     let seeds = Seeds::first(1).expect("one seed");
-    let plan = Plan::new(source, axes, seeds).expect("a plan");
+    let plan = SweepPlan::new(source, axes, seeds).expect("a plan");
     let sweep = Sweep::open(&plan, SweepOptions::default()).expect("a sweep");
     let tables = sweep.finish(2, &|| ControlFlow::Continue(())).expect("it runs");
     let rows = to_json(&tables.means);

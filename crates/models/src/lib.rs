@@ -14,7 +14,7 @@
 //! | what does that gain, packet by packet? | [`slot`] | Sarwar et al. 2013, Tables I, II |
 //! | what does a path with loss deliver through a window? | [`markov`] | Wallace and Shami 2014, Section 4.3 |
 //! | the same in closed form? | [`renewal`] | Wallace and Shami 2014, Section 4.4 |
-//! | and by the formulas that everyone knows? | [`yardsticks`] | Padhye et al. 2000, Mathis et al. 1997 |
+//! | and by the formulas that everyone knows? | [`reference_formulas`] | Padhye et al. 2000, Mathis et al. 1997 |
 //! | which mean window has a flow that loses every n-th packet? | [`response`] | Mathis et al. 1997, RFC 9438 |
 //! | what do stations of 802.11 carry that contend for one channel? | [`bianchi`] | Bianchi 2000; Wu et al. 2002 |
 //! | and one alone? | [`wifi`] | IEEE 802.11-2012 |
@@ -30,11 +30,11 @@ pub mod optimise;
 pub mod order;
 pub mod path;
 pub mod period;
+pub mod reference_formulas;
 pub mod renewal;
 pub mod response;
 pub mod slot;
 pub mod wifi;
-pub mod yardsticks;
 
 pub use blocking::{
     asymmetry, blocking_time_max_s, blocking_time_two_paths_s, receive_buffer_min_bytes,

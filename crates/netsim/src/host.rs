@@ -2,24 +2,16 @@
 
 use ropewalk_base::Time;
 
+use crate::ids::{Port, RouteId};
 use crate::network::Network;
 use crate::packet::Packet;
-use crate::route::RouteId;
-
-/// A host of a world, in order of addition.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct HostId(pub u32);
-
-/// Identifies where a packet enters a host, for example its interface.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Port(pub u32);
 
 /// An end point of the network. Each input is followed by sending, then by a query of the next deadline.
 pub trait Host<P> {
     /// Handles a packet that arrived at `port`; the host sends through `out`.
     fn receive(&mut self, now: Time, port: Port, packet: Packet<P>, out: &mut Outbox<'_, P>);
 
-    /// Handles everything that is due at `now`, and sends through `out`. [`World::poke`](crate::World::poke)
+    /// Handles everything that is due at `now`, and sends through `out`. [`World::wake_host_at_once`](crate::World::wake_host_at_once)
     /// may call it before anything is due; it must then have no effect.
     fn wake(&mut self, now: Time, out: &mut Outbox<'_, P>);
 

@@ -36,6 +36,7 @@
 pub mod cross;
 mod event_queue;
 mod host;
+mod ids;
 pub mod link;
 pub mod mahimahi;
 mod network;
@@ -46,13 +47,13 @@ pub mod topology;
 pub mod wifi;
 mod world;
 
-pub use cross::{CrossConfig, CrossError, CrossId, CrossPayload, CrossStats};
-pub use host::{Host, HostId, Outbox, Port};
+pub use cross::{CrossConfig, CrossError, CrossPayload, CrossStats};
+pub use host::{Host, Outbox};
+pub use ids::{ChannelId, CrossId, HostId, LinkId, Port, RouteId, StationId};
 pub use link::{
     Admission, DropCause, Link, LinkConfig, LinkStats, LossModel, QueueModel, RateModel,
 };
 pub use mahimahi::{Trace, TraceError, parse_mahimahi, to_mahimahi};
 pub use packet::Packet;
-pub use route::{LinkId, RouteId};
 pub use schedule::{OutOfOrder, Schedule};
 pub use world::World;

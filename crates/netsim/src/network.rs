@@ -2,13 +2,12 @@
 
 use ropewalk_base::Time;
 
-use crate::cross::CrossId;
 use crate::event_queue::EventQueue;
-use crate::host::HostId;
+use crate::ids::{ChannelId, CrossId, HostId, LinkId, RouteId, index};
 use crate::link::{Admission, Link, LinkStats};
 use crate::packet::Packet;
-use crate::route::{LinkId, RouteId, Routes, Step};
-use crate::wifi::{Channel, ChannelId};
+use crate::route::{Routes, Step};
+use crate::wifi::Channel;
 
 /// The owner of a slot of the event queue.
 #[derive(Clone, Copy, Debug)]
@@ -197,8 +196,4 @@ impl<P: Clone> Network<P> {
             self.events.clear(link.slot);
         }
     }
-}
-
-pub(crate) fn index(length: usize) -> u32 {
-    u32::try_from(length).expect("fewer than 2^32 of a kind")
 }

@@ -1,30 +1,6 @@
 //! Routes: the links that a packet crosses, and the end.
 
-use crate::cross::CrossId;
-use crate::host::{HostId, Port};
-
-/// A link of a world, in order of addition; radio links have separate numbers.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct LinkId(pub u32);
-
-impl LinkId {
-    /// Bit that marks radio links, so that no look-up is needed to distinguish plain links.
-    const RADIO: u32 = 1 << 31;
-
-    /// The radio link at this position among all of them.
-    pub(crate) const fn radio(position: u32) -> Self {
-        Self(position | Self::RADIO)
-    }
-
-    /// Its position among the radio links, if it is one.
-    pub(crate) const fn as_radio(self) -> Option<u32> {
-        if self.0 & Self::RADIO == 0 { None } else { Some(self.0 & !Self::RADIO) }
-    }
-}
-
-/// A route of a world, in order of addition.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct RouteId(pub u32);
+use crate::ids::{CrossId, HostId, LinkId, Port, RouteId};
 
 /// End of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

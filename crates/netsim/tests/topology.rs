@@ -116,7 +116,7 @@ fn a_deadline_that_moves_is_met_once_and_in_time() {
     world.run_until(at(200));
     // Earlier than what is scheduled, by an application call.
     world.host_mut(host).deadline = Some(at(210));
-    world.poke(host);
+    world.wake_host_at_once(host);
     world.run_until(at(1_000));
     assert_eq!(world.host(host).woken, [at(210)]);
     // Four arrivals and one waking; deadlines that moved away are no events.

@@ -4,8 +4,8 @@
 //! and documents arguments and gives defaults. Nothing here is public by itself.
 
 mod compare;
+mod custom_scheduler;
 mod error;
-mod guest;
 mod models;
 mod net;
 mod optimise;
@@ -15,9 +15,9 @@ mod sweep;
 mod table;
 mod throughput;
 mod tune;
+mod vec_env;
 mod view;
 mod wifi;
-mod worlds;
 
 /// The module `ropewalk._ropewalk`.
 #[pyo3::pymodule]
@@ -25,7 +25,7 @@ mod _ropewalk {
     #[pymodule_export]
     use crate::compare::{compare, predict, predict_slot, report_runs};
     #[pymodule_export]
-    use crate::guest::{Wait, register_scheduler};
+    use crate::custom_scheduler::{Wait, register_scheduler};
     #[pymodule_export]
     use crate::models::{
         asymmetry, blocking_time_max_s, blocking_time_two_paths_s, flow_control_bound,
@@ -46,11 +46,11 @@ mod _ropewalk {
     #[pymodule_export]
     use crate::throughput::{loss_free, markov, markov_table, mathis, pftk, renewal};
     #[pymodule_export]
-    use crate::view::{Look, Path, Sent};
+    use crate::vec_env::{VecEnv, scheduler_features};
+    #[pymodule_export]
+    use crate::view::{Path, SchedulerView, Sent};
     #[pymodule_export]
     use crate::wifi::bianchi;
-    #[pymodule_export]
-    use crate::worlds::{Worlds, scheduler_features};
 
     #[pymodule_export]
     use crate::tune::tune;

@@ -55,7 +55,7 @@ impl Scenario {
     fn load(py: Python<'_>, path: PathBuf, sets: Vec<String>, seed: Option<u64>) -> PyResult<Self> {
         match std::fs::read_to_string(&path) {
             Ok(text) => Self::check(py, text, path.display().to_string(), sets, seed),
-            // Reading the file again gives this crate's own error message.
+            // Parsing the file again yields this crate's own error message.
             Err(io) => Err(match file::Scenario::load(&path) {
                 Err(problems) => error::scenario(py, problems),
                 Ok(_) => PyOSError::new_err(io.to_string()),

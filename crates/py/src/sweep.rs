@@ -11,7 +11,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use ropewalk_lab::sweep::{
-    self as lab, Axis, Grid, Plan, RunRow, Seeds, SweepError, SweepOptions, Tables,
+    self as lab, Axis, Grid, RunRow, Seeds, SweepError, SweepOptions, SweepPlan, Tables,
 };
 
 use crate::error;
@@ -73,7 +73,7 @@ impl Sweep {
         let shard = shard.map_err(|text: String| error::value(format!("shard: {text}")))?;
         let (source, seeds) = (scenario.source(), numbers(seeds)?);
         let begun = py.detach(|| {
-            let plan = Plan::new(source, axes(vary)?, seeds)?;
+            let plan = SweepPlan::new(source, axes(vary)?, seeds)?;
             lab::Sweep::open(&plan, SweepOptions { out: out.as_deref(), shard, fresh })
         });
         let begun = begun.map_err(|error| raised(py, error))?;

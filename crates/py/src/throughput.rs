@@ -2,8 +2,8 @@
 
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
+use ropewalk_models::reference_formulas::{PftkForm, mathis_pps, pftk_pps};
 use ropewalk_models::renewal::PeriodLosses;
-use ropewalk_models::yardsticks::{PftkForm, mathis_pps, pftk_pps};
 use ropewalk_models::{self as models, LossModel, LossyPath, OutOfRange};
 
 use crate::error;

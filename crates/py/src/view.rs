@@ -6,7 +6,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use ropewalk_base::{Duration, Rate};
-use ropewalk_lab::episode::{Ask, feature_count, features};
+use ropewalk_lab::episode::{Observation, feature_count, features};
 use ropewalk_lab::guests::{DelaySource, PathView, SentReport, View};
 
 /// One path. Read-only.
@@ -170,8 +170,8 @@ impl Path {
 
 /// Everything that a scheduler may see. Read-only.
 #[pyclass(name = "SchedulerView", module = "ropewalk._ropewalk")]
-pub(crate) struct Look {
-    ask: Ask,
+pub(crate) struct SchedulerView {
+    observation: Observation,
     #[pyo3(get)]
     now_s: f64,
     #[pyo3(get)]
@@ -199,11 +199,11 @@ pub(crate) struct Look {
 }
 
 #[pymethods]
-impl Look {
+impl SchedulerView {
     /// The decision as the environments of `ropewalk.gym` observe it.
     fn features(&self) -> Vec<f32> {
-        let mut row = vec![0.0; feature_count(self.ask.paths.len())];
-        features(&self.ask, &mut row);
+        let mut row = vec![0.0; feature_count(self.observation.paths.len())];
+        features(&self.observation, &mut row);
         row
     }
 }
@@ -226,7 +226,7 @@ impl From<&SentReport> for Sent {
 
 /// The objects of one scheduler, which are reused for each decision.
 pub(crate) struct Window {
-    look: Py<Look>,
+    view: Py<SchedulerView>,
     paths: Vec<Py<Path>>,
 }
 
@@ -241,8 +241,8 @@ impl Window {
         };
         let paths: Vec<_> = view.paths.iter().enumerate().map(make).collect::<PyResult<_>>()?;
         let tuple = PyTuple::new(py, paths.iter().map(|path| path.bind(py)))?.unbind();
-        let look = Look {
-            ask: Ask::empty(paths.len()),
+        let view = SchedulerView {
+            observation: Observation::empty(paths.len()),
             now_s: 0.0,
             backlog_chunks: 0,
             backlog_bytes: 0,
@@ -256,7 +256,7 @@ impl Window {
             paths: tuple,
             open: PyList::empty(py).unbind(),
         };
-        Ok(Self { look: Py::new(py, look)?, paths })
+        Ok(Self { view: Py::new(py, view)?, paths })
     }
 
     /// Whether it has as many paths as `view`.
@@ -269,7 +269,7 @@ impl Window {
         &self,
         py: Python<'py>,
         view: &View<'_>,
-    ) -> PyResult<&Bound<'py, Look>> {
+    ) -> PyResult<&Bound<'py, SchedulerView>> {
         let open = PyList::empty(py);
         for (object, path) in self.paths.iter().zip(view.paths) {
             let position = if path.is_open() { view.admit(path, 0) } else { None };
@@ -281,9 +281,9 @@ impl Window {
                 open.append(object)?;
             }
         }
-        let look = self.look.bind(py);
-        let mut shown = look.try_borrow_mut()?;
-        shown.ask.copy(view);
+        let target = self.view.bind(py);
+        let mut shown = target.try_borrow_mut()?;
+        shown.observation.copy(view);
         shown.now_s = view.now.as_secs_f64();
         shown.backlog_chunks = view.backlog_chunks;
         shown.backlog_bytes = view.backlog_bytes;
@@ -296,6 +296,6 @@ impl Window {
         shown.epoch = view.epoch;
         shown.open = open.unbind();
         drop(shown);
-        Ok(look)
+        Ok(target)
     }
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 /// An address of an interface of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct InterfaceAddress {
     /// The interface's name.
     pub name: String,
     /// The interface's index. An interface that is recreated under the same name gets another one.
@@ -18,9 +18,9 @@ pub struct Seen {
     pub up: bool,
 }
 
-impl Seen {
+impl InterfaceAddress {
     /// Whether the address may be reachable from other links: it is neither loopback nor link-local.
-    pub const fn leads_out(&self) -> bool {
+    pub const fn is_routable(&self) -> bool {
         match self.ip {
             IpAddr::V4(ip) => !(ip.is_loopback() || ip.is_link_local()),
             IpAddr::V6(ip) => !(ip.is_loopback() || ip.is_unicast_link_local()),
@@ -32,8 +32,8 @@ impl Seen {
 ///
 /// # Errors
 /// As the system says.
-pub fn look() -> io::Result<Vec<Seen>> {
-    let found = if_addrs::get_if_addrs()?.into_iter().map(|it| Seen {
+pub fn list() -> io::Result<Vec<InterfaceAddress>> {
+    let found = if_addrs::get_if_addrs()?.into_iter().map(|it| InterfaceAddress {
         ip: it.ip(),
         up: it.is_oper_up(),
         index: it.index,
@@ -41,7 +41,7 @@ pub fn look() -> io::Result<Vec<Seen>> {
             if_addrs::IfAddr::V4(address) => {
                 // If none is set, the system returns the address itself.
                 let set = address.broadcast.filter(|broadcast| *broadcast != address.ip);
-                set.or_else(|| last_of(address.ip, address.prefixlen))
+                set.or_else(|| broadcast_of(address.ip, address.prefixlen))
             }
             if_addrs::IfAddr::V6(_) => None,
         },
@@ -52,7 +52,7 @@ pub fn look() -> io::Result<Vec<Seen>> {
 
 /// The last address of a network, which reaches all of its hosts whether or not it is configured (RFC 919). None for
 /// networks of one or two addresses (RFC 3021).
-fn last_of(ip: Ipv4Addr, prefix: u8) -> Option<Ipv4Addr> {
+fn broadcast_of(ip: Ipv4Addr, prefix: u8) -> Option<Ipv4Addr> {
     let hosts = u32::MAX.checked_shr(u32::from(prefix)).filter(|hosts| *hosts > 1);
     hosts.map(|hosts| Ipv4Addr::from_bits(ip.to_bits() | hosts))
 }
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn the_last_address_of_a_network_of_more_than_two_is_that_of_all() {
         let ip = Ipv4Addr::new(10, 77, 1, 1);
-        let last = |prefix| last_of(ip, prefix).map(|ip| ip.octets());
+        let last = |prefix| broadcast_of(ip, prefix).map(|ip| ip.octets());
         assert_eq!(last(24), Some([10, 77, 1, 255]));
         assert_eq!(last(30), Some([10, 77, 1, 3]));
         assert_eq!(last(8), Some([10, 255, 255, 255]));

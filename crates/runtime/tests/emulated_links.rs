@@ -5,7 +5,7 @@ use ropewalk_base::{Duration, Rate, Seed, Time};
 use ropewalk_lab::live::live_network;
 use ropewalk_netsim::link::Jitter;
 use ropewalk_netsim::{Link, LinkConfig, LossModel, Packet, QueueModel, Schedule, World};
-use ropewalk_runtime::emulate::{Arrival, End, Frame, Links, PathWay, Side};
+use ropewalk_runtime::emulate::{Arrival, End, Frame, Links, PathRoutes, Side};
 use ropewalk_scenario::Scenario;
 
 /// Links as the command makes them.
@@ -13,13 +13,13 @@ fn links(text: &str) -> Links {
     let scenario = Scenario::parse(text, "test").expect("a scenario");
     let live = live_network::<Frame, End>(&scenario, End::default(), End::default());
     let live = live.expect("a network");
-    let ways = scenario.paths.iter().zip(&live.paths).map(|(path, live)| PathWay {
+    let paths = scenario.paths.iter().zip(&live.paths).map(|(path, live)| PathRoutes {
         name: path.name.clone(),
         mtu: path.mtu,
         routes: (live.up, live.down),
-        wires: (live.wire_up, live.wire_down),
+        links: (live.link_up, live.link_down),
     });
-    Links::new(live.world, live.sender, live.receiver, ways.collect())
+    Links::new(live.world, live.sender, live.receiver, paths.collect())
 }
 
 /// Everything that arrives, by waking up when the links say.
@@ -84,9 +84,9 @@ fn a_packet_comes_out_at_the_very_nanosecond_of_the_simulated_link() {
     let seen: Vec<(Time, u32)> = seen.iter().map(|a| (a.at, number(&a.bytes))).collect();
     assert!(wanted.len() > 1_500 && wanted.len() < 3_900, "{}", wanted.len());
     assert_eq!(seen, wanted);
-    let carried = &live.carried()[0].up;
-    assert_eq!(carried.delivered_packets, wanted.len() as u64);
-    assert_eq!(carried.packets, carried.delivered_packets + carried.wire.dropped.total());
+    let traffic = &live.traffic()[0].up;
+    assert_eq!(traffic.delivered_packets, wanted.len() as u64);
+    assert_eq!(traffic.packets, traffic.delivered_packets + traffic.wire.dropped.total());
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn flood(
 }
 
 /// INITs that are all different, and now and then something else that belongs to nothing.
-fn strangers_in_the_clear(number: u64) -> Vec<u8> {
+fn unsealed_initiations(number: u64) -> Vec<u8> {
     let tag = (number as u32).wrapping_mul(0x9e37_79b9) | 1;
     let (tag, chunk) = match number % 16 {
         0 => (tag, Chunk::CookieEcho(Bytes::from(vec![7; 200]))),
@@ -164,7 +164,7 @@ fn strangers_in_the_clear(number: u64) -> Vec<u8> {
 }
 
 /// First datagrams with a right MAC and nonsense for Noise, with a wrong MAC, and one that was recorded.
-fn strangers_with_the_public_key(
+fn sealed_initiations_of_unlisted_keys(
     server: PublicKey,
     recorded: Vec<u8>,
 ) -> impl FnMut(u64) -> Vec<u8> {
@@ -254,7 +254,7 @@ async fn clients_during(
 async fn in_the_clear(measure: Measure) -> String {
     let loopback = [(Ipv4Addr::LOCALHOST, 0).into()];
     let (server, client) = (Options::listening(&loopback), Options::connecting(&loopback));
-    clients_during(measure, server, client, None, strangers_in_the_clear).await
+    clients_during(measure, server, client, None, unsealed_initiations).await
 }
 
 async fn sealed(measure: Measure, anyone: bool) -> String {
@@ -266,7 +266,7 @@ async fn sealed(measure: Measure, anyone: bool) -> String {
     let known = if anyone { Allowed::Anyone } else { Allowed::Keys([other.public()].into()) };
     let server = Options::listening(&loopback).sealed(one, known);
     let client = Options::connecting(&loopback).sealed(other, Allowed::Keys([key].into()));
-    let datagram = strangers_with_the_public_key(key, recorded);
+    let datagram = sealed_initiations_of_unlisted_keys(key, recorded);
     clients_during(measure, server, client, Some(key), datagram).await
 }
 

@@ -1,4 +1,4 @@
-//! Datagrams of strangers and spoofers on real sockets, in the clear: the inputs of `docs/conformance.md`
+//! Unsealed datagrams of unauthenticated and spoofing senders on real sockets: the inputs of `docs/conformance.md`
 //! that concern an endpoint and not its engine alone.
 
 mod between;
@@ -58,7 +58,10 @@ async fn another_port_is_followed_with_the_right_tag_and_not_with_a_wrong_one() 
     while let Ok(size) = timeout(hears, receive_from(&spoofer, server, &mut got)).await {
         let (_, packet) = read(&got[..size]);
         let gone = |chunk: &Chunk| matches!(chunk, Chunk::Abort { reflected: true, .. });
-        assert!(packet.chunks.iter().all(gone), "a stranger hears no more: {packet:?}");
+        assert!(
+            packet.chunks.iter().all(gone),
+            "an unknown peer receives nothing else: {packet:?}"
+        );
     }
     change_port(&mut pair.between).await;
     crosses(&mut pair.between, &pair.near, &pair.far, "from elsewhere").await;
@@ -92,7 +95,7 @@ async fn an_abort_with_t_ends_an_association_on_real_sockets_too() {
 #[tokio::test]
 async fn datagrams_that_are_no_packets_are_counted_and_nothing_else() {
     let server = Endpoint::open(Options::listening(&[loopback()])).expect("a free port");
-    let stranger = socket().await;
+    let unknown = socket().await;
     let ports = Ports { source: 5001, destination: 9899 };
     let whole = written(&Packet::of(9, Chunk::ShutdownAck), ports);
     let mut changed = whole.clone();
@@ -100,7 +103,7 @@ async fn datagrams_that_are_no_packets_are_counted_and_nothing_else() {
     let short = (1..12).map(|size| whole[..size].to_vec());
     let bad: Vec<_> = short.chain([changed, vec![0xff; 40_000]]).collect();
     for bytes in &bad {
-        stranger.send_to(bytes, server.locals()[0]).await.expect("sent");
+        unknown.send_to(bytes, server.locals()[0]).await.expect("sent");
     }
     let all = async {
         while server.counters().unknown < bad.len() as u64 {
@@ -111,10 +114,10 @@ async fn datagrams_that_are_no_packets_are_counted_and_nothing_else() {
     assert_eq!((server.counters().sent, server.associations()), (0, 0));
     let mut got = [0; 100];
     let (from, hears) = (server.locals()[0], Duration::from_millis(100));
-    assert!(timeout(hears, receive_from(&stranger, from, &mut got)).await.is_err());
+    assert!(timeout(hears, receive_from(&unknown, from, &mut got)).await.is_err());
     // The whole packet gets its answer.
-    stranger.send_to(&whole, from).await.expect("sent");
-    let answer = timeout(PATIENCE, receive_from(&stranger, from, &mut got)).await;
+    unknown.send_to(&whole, from).await.expect("sent");
+    let answer = timeout(PATIENCE, receive_from(&unknown, from, &mut got)).await;
     let (_, answer) = read(&got[..answer.expect("an answer")]);
     assert_eq!(answer, Packet::of(9, Chunk::ShutdownComplete { reflected: true }));
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use ropewalk_apps::files::Name;
 use ropewalk_apps::files::wire::{
-    Decoder, Entry, Frame, HEADER, Kind, Piece, Stamp, encode, frame_header, greeting,
+    Decoder, Entry, Frame, HEADER, Kind, WireItem, Stamp, encode, frame_header, greeting,
 };
 
 use super::track::Digest;
@@ -93,7 +93,7 @@ fn frame(input: &mut Input<'_>, words: &Vocabulary) -> Frame {
         3 => Frame::End(hash),
         4 => Frame::Check(place, hash),
         5 => Frame::Skip(place, "no".into()),
-        6 => Frame::Over,
+        6 => Frame::EndOfTransfer,
         7 => Frame::Fresh(place),
         8 => Frame::Made(place),
         9 => Frame::Partial(large, hash),
@@ -104,7 +104,7 @@ fn frame(input: &mut Input<'_>, words: &Vocabulary) -> Frame {
         14 => Frame::Differs(place),
         15 => Frame::Finished(place, small.into()),
         16 => Frame::Alive(large, large),
-        17 => Frame::Trouble("no".into()),
+        17 => Frame::Error("no".into()),
         _ => Frame::Entries(Vec::new()),
     }
 }
@@ -152,19 +152,19 @@ impl Side {
         }
     }
 
-    fn piece(&mut self, piece: Piece, out: &mut Vec<u8>) {
+    fn piece(&mut self, piece: WireItem, out: &mut Vec<u8>) {
         let mut said = Vec::new();
         let mut frame = match piece {
-            Piece::Greeted => {
+            WireItem::Greeting => {
                 said.extend_from_slice(&greeting());
                 None
             }
-            Piece::Data(data) => {
+            WireItem::Data(data) => {
                 said.extend_from_slice(&frame_header(data.len()));
                 said.extend_from_slice(&data);
                 None
             }
-            Piece::Frame(frame) => Some(frame),
+            WireItem::Frame(frame) => Some(frame),
         };
         self.steps += u64::from(!matches!(frame, Some(Frame::Alive(..))));
         if let Some(frame) = &mut frame {

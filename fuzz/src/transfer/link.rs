@@ -7,7 +7,7 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ropewalk_apps::files::{Accept, Dial, DialError, Figures, Gone, Link, PathFigures, Peer};
+use ropewalk_apps::files::{Accept, Dial, DialError, Figures, AssociationEnded, Link, PathFigures, Peer};
 use ropewalk_base::PeerText;
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -67,8 +67,8 @@ pub struct End {
     size: usize,
 }
 
-fn gone() -> Gone {
-    Gone("cut".into())
+fn gone() -> AssociationEnded {
+    AssociationEnded("cut".into())
 }
 
 impl End {
@@ -97,7 +97,7 @@ impl Figures for End {
         Vec::new()
     }
 
-    fn hang_up(&self) {
+    fn abort(&self) {
         self.wire.cut.send_replace(true);
     }
 }
@@ -106,7 +106,7 @@ impl Link for End {
     async fn send_all(
         &self,
         messages: &mut (dyn Iterator<Item = Bytes> + Send),
-    ) -> Result<(), Gone> {
+    ) -> Result<(), AssociationEnded> {
         let out = lock(&self.out).clone().ok_or_else(gone)?;
         let mut bytes = Bytes::from(self.pass(messages));
         let mut cut = self.wire.cut.subscribe();
@@ -114,7 +114,7 @@ impl Link for End {
             let message = bytes.split_to(self.size.min(bytes.len()));
             let length = message.len() as i64;
             if self.wire.left.fetch_sub(length, Ordering::SeqCst) < length {
-                self.hang_up();
+                self.abort();
             }
             self.wire.moves.fetch_add(1, Ordering::Relaxed);
             tokio::select! {
@@ -145,7 +145,7 @@ impl Link for End {
         self.size
     }
 
-    async fn why_ended(&self) -> PeerText {
+    async fn end_reason(&self) -> PeerText {
         "cut".into()
     }
 

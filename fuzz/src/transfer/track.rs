@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use ropewalk_apps::files::wire::{Decoder, Frame, Piece};
+use ropewalk_apps::files::wire::{Decoder, Frame, WireItem};
 
 /// A BLAKE3 hash.
 pub type Digest = [u8; 32];
@@ -31,7 +31,7 @@ impl Track {
         let mut bytes = Bytes::copy_from_slice(bytes);
         while !self.makes_no_sense {
             match self.decoder.next(&mut bytes) {
-                Ok(Some(Piece::Frame(frame))) => self.take(frame, claims),
+                Ok(Some(WireItem::Frame(frame))) => self.take(frame, claims),
                 Ok(Some(_)) => {}
                 Ok(None) => return,
                 Err(_) => self.makes_no_sense = true,

@@ -72,8 +72,8 @@ def listen(
     secret, allowed = options.listen_key(key, allow, plain)
     ports = options.listen_ports(port, plain)
     places = options.places("addresses", addresses)
-    knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu, profile)
-    return Listener(native.net_listen(places, secret, allowed, knobs, ports))
+    settings = options.socket_options(scheduler, congestion, receive_buffer, streams, mtu, profile)
+    return Listener(native.net_listen(places, secret, allowed, settings, ports))
 
 
 def connect(
@@ -130,8 +130,8 @@ def connect(
     ports = options.connect_ports(port, local_port, plain)
     remotes = [options.look_up(*target) for target in options.targets(to)]
     places = options.sources(via, remotes)
-    knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu, profile)
-    opening = native.net_connect(remotes, places, secret, knobs, ports, timeout)
+    settings = options.socket_options(scheduler, congestion, receive_buffer, streams, mtu, profile)
+    opening = native.net_connect(remotes, places, secret, settings, ports, timeout)
     return Association(opening.wait(None))
 
 
@@ -248,8 +248,8 @@ class Association(BaseAssociation):
         TimedOut
             Nothing changed within ``timeout`` seconds.
         """
-        news = waited(self._native.take_news, self._native.news, timeout)
-        return None if news is None else event_of(news)
+        event = waited(self._native.take_path_events, self._native.path_events, timeout)
+        return None if event is None else event_of(event)
 
     def path_events(self) -> Iterator[PathEvent]:
         """Changes of paths as they happen, until the association has ended; for a separate thread."""

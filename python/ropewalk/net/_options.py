@@ -25,7 +25,7 @@ KeyLike = Key | str | PathLike[str]
 Place = tuple[str, str | None]
 
 
-def knobs_of(
+def socket_options(
     scheduler: str,
     congestion: str,
     receive_buffer: int | str,

@@ -57,8 +57,8 @@ def listen(
     secret, allowed = options.listen_key(key, allow, plain)
     ports = options.listen_ports(port, plain)
     places = options.places("addresses", addresses)
-    knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu, profile)
-    return Listener(native.net_listen(places, secret, allowed, knobs, ports))
+    settings = options.socket_options(scheduler, congestion, receive_buffer, streams, mtu, profile)
+    return Listener(native.net_listen(places, secret, allowed, settings, ports))
 
 
 async def connect(
@@ -83,8 +83,8 @@ async def connect(
     ports = options.connect_ports(port, local_port, plain)
     remotes = [await look_up(*target) for target in options.targets(to)]
     places = options.sources(via, remotes)
-    knobs = options.knobs_of(scheduler, congestion, receive_buffer, streams, mtu, profile)
-    opening = native.net_connect(remotes, places, secret, knobs, ports, timeout)
+    settings = options.socket_options(scheduler, congestion, receive_buffer, streams, mtu, profile)
+    opening = native.net_connect(remotes, places, secret, settings, ports, timeout)
     return Association(await finished(opening))
 
 
@@ -168,8 +168,8 @@ class Association(BaseAssociation):
 
     async def path_event(self) -> PathEvent | None:
         """The next change of a path. None: the association has ended."""
-        news = await arrived(self._native.take_news, self._native.news)
-        return None if news is None else event_of(news)
+        event = await arrived(self._native.take_path_events, self._native.path_events)
+        return None if event is None else event_of(event)
 
     async def path_events(self) -> AsyncIterator[PathEvent]:
         """Changes of paths as they happen, until the association has ended; for a separate task."""

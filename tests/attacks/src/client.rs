@@ -292,7 +292,7 @@ fn handshake(
                 Err(_) => {}
             }
         }
-        first = initiator.again(Timestamp::now()).map_err(|error| error.to_string())?;
+        first = initiator.restart(Timestamp::now()).map_err(|error| error.to_string())?;
     }
     Err("the server does not answer the handshake".into())
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ropewalk_apps::mux::{Limits, Stream};
+use ropewalk_apps::proxy::client::{Connector, EstablishedConnection};
 use ropewalk_apps::proxy::live::{Live, LiveConnector, transport};
-use ropewalk_apps::proxy::near::{Connector, Reached};
 use ropewalk_apps::proxy::{Host, Target as Destination};
 use ropewalk_runtime::endpoint::{Options, Target};
 use ropewalk_runtime::seal::{Allowed, SecretKey};
@@ -21,31 +21,31 @@ use crate::figure::{Bound, Failure, Figure};
 use crate::victim::{Server, Setup, loopback};
 
 /// Near ends of the one key, and connections of each: more than the exit has for all.
-const NEAR_ENDS: usize = 3;
-const EACH: usize = 1400;
+const CLIENTS: usize = 3;
+const CONNECTIONS_PER_CLIENT: usize = 1400;
 /// Connections that somebody else tries.
-const TRIED: usize = 20;
+const ATTEMPTS: usize = 20;
 const ANSWER: Duration = Duration::from_secs(15);
 
 /// A near end that speaks to the exit without programs behind it.
-pub async fn near_end(
+pub async fn proxy_client(
     server: &Server,
     secret: &SecretKey,
     number: usize,
-) -> Result<Reached, Failure> {
+) -> Result<EstablishedConnection, Failure> {
     let allowed = Allowed::Keys([server.key].into());
     let locals: [SocketAddr; 1] = [(loopback(number), 0).into()];
     let mut options = Options::connecting(&locals).sealed(secret.clone(), allowed);
     options.transport = transport();
     let target = Target { addresses: vec![server.address], key: Some(server.key) };
     let live = Live { options, target, limits: Limits::default() };
-    Ok(LiveConnector { live, tell: Arc::new(|_| {}) }.connect().await?)
+    Ok(LiveConnector { live, notify: Arc::new(|_| {}) }.connect().await?)
 }
 
 /// A connection that the exit has made.
-pub async fn opened(near: &Reached, target: &Destination) -> Option<Stream> {
+pub async fn open_stream(client: &EstablishedConnection, target: &Destination) -> Option<Stream> {
     let wanted = async {
-        let mut stream = near.connection.open(target.encode()).await.ok()?;
+        let mut stream = client.connection.open(target.encode()).await.ok()?;
         stream.opened().await.ok()?;
         // A listener there notices it.
         stream.write_all(b"x").await.ok()?;
@@ -81,19 +81,21 @@ pub fn destination(address: SocketAddr) -> Result<Destination, Failure> {
 async fn hold(server: &Server, keys: &[SecretKey; 2]) -> Result<(usize, usize), Failure> {
     let target = destination(sink().await?)?;
     let mut holders = Vec::new();
-    for number in 0..NEAR_ENDS {
-        holders.push(Arc::new(near_end(server, &keys[0], number + 1).await?));
+    for number in 0..CLIENTS {
+        holders.push(Arc::new(proxy_client(server, &keys[0], number + 1).await?));
     }
     let mut opening = JoinSet::new();
-    for holder in holders.iter().flat_map(|holder| std::iter::repeat_n(holder, EACH)) {
+    for holder in
+        holders.iter().flat_map(|holder| std::iter::repeat_n(holder, CONNECTIONS_PER_CLIENT))
+    {
         let (holder, target) = (holder.clone(), target.clone());
-        opening.spawn(async move { opened(&holder, &target).await });
+        opening.spawn(async move { open_stream(&holder, &target).await });
     }
     let held: Vec<Stream> = opening.join_all().await.into_iter().flatten().collect();
-    let other = near_end(server, &keys[1], NEAR_ENDS + 1).await?;
+    let other = proxy_client(server, &keys[1], CLIENTS + 1).await?;
     let mut made = Vec::new();
-    for _ in 0..TRIED {
-        made.extend(opened(&other, &target).await);
+    for _ in 0..ATTEMPTS {
+        made.extend(open_stream(&other, &target).await);
     }
     Ok((held.len(), made.len()))
 }
@@ -105,7 +107,7 @@ pub fn places(binary: &Path) -> Result<Figure, Failure> {
     let runtime = Runtime::new()?;
     let (held, made) = runtime.block_on(hold(&server, &keys))?;
     runtime.shutdown_timeout(Duration::from_secs(2));
-    let share = made as f64 / TRIED as f64;
+    let share = made as f64 / ATTEMPTS as f64;
     Ok(Figure::new("another key's connections are made", "share", share, Bound::AtLeast(1.0))
         .with("held_by_one_key", held))
 }

@@ -3,12 +3,11 @@
 #![allow(clippy::disallowed_methods, reason = "a program on real sockets that waits and measures")]
 
 mod client;
-mod copies;
 mod exit;
 mod figure;
+mod fragments;
 mod names;
 mod paths;
-mod pieces;
 mod queue;
 mod relay;
 mod retry;
@@ -29,12 +28,16 @@ const ATTACKS: [Attack; 16] = [
     Attack { name: "state: the same within 1 GiB", run: state::far_tsn_limited, cheap: false },
     Attack { name: "state: one-byte messages behind a hole", run: state::one_byte, cheap: true },
     Attack { name: "state: 2000 idle associations", run: state::idle, cheap: false },
-    Attack { name: "work: repeated PIECE at 300 kB/s", run: pieces::repeated, cheap: false },
+    Attack { name: "work: repeated PIECE at 300 kB/s", run: fragments::repeated, cheap: false },
     Attack { name: "paths: one datagram from elsewhere", run: paths::one_datagram, cheap: true },
     Attack { name: "paths: to and fro during a download", run: paths::to_and_fro, cheap: true },
     Attack { name: "paths: one SACK during a download", run: paths::one_sack, cheap: true },
     Attack { name: "paths: optimistic SACKs from elsewhere", run: paths::optimistic, cheap: true },
-    Attack { name: "paths: early copies from another address", run: copies::early, cheap: false },
+    Attack {
+        name: "paths: early copies from another address",
+        run: relay::early_copies,
+        cheap: false,
+    },
     Attack { name: "handshake: forged Retry", run: retry::forged, cheap: true },
     Attack { name: "files: a sender that only says Alive", run: queue::alive, cheap: false },
     Attack { name: "exit: one key takes all connections", run: exit::places, cheap: false },

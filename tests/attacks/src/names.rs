@@ -12,7 +12,7 @@ use ropewalk_runtime::seal::SecretKey;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-use crate::exit::{exit, near_end, opened, sink};
+use crate::exit::{exit, open_stream, proxy_client, sink};
 use crate::figure::{Bound, Failure, Figure};
 use crate::victim::{Folder, Server};
 
@@ -51,20 +51,22 @@ fn serve_names(over: &AtomicBool, ignored: &AtomicUsize) -> Result<(), Failure> 
 
 async fn ask(server: &Server, keys: &[SecretKey; 2]) -> Result<f64, Failure> {
     let port = sink().await?.port();
-    let flooder = Arc::new(near_end(server, &keys[0], 1).await?);
-    let other = near_end(server, &keys[1], 2).await?;
+    let flooder = Arc::new(proxy_client(server, &keys[0], 1).await?);
+    let other = proxy_client(server, &keys[1], 2).await?;
     let honest = Destination::new(Host::Name(ANSWERED.to_owned()), port)?;
     // The way there is good.
-    opened(&other, &honest).await.ok_or("the honest name does not resolve without the attack")?;
+    open_stream(&other, &honest)
+        .await
+        .ok_or("the honest name does not resolve without the attack")?;
     let mut asking = JoinSet::new();
     for number in 0..UNANSWERED {
         let name = Host::Name(format!("silent-{number}.test"));
         let (flooder, target) = (flooder.clone(), Destination::new(name, port)?);
-        asking.spawn(async move { opened(&flooder, &target).await });
+        asking.spawn(async move { open_stream(&flooder, &target).await });
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     let began = Instant::now();
-    let made = opened(&other, &honest).await;
+    let made = open_stream(&other, &honest).await;
     let seconds = began.elapsed().as_secs_f64();
     asking.abort_all();
     // JSON has no infinity: a minute stands for never.

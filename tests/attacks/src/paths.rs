@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use ropewalk_apps::measure::{Direction, Plan};
+use ropewalk_apps::measure::{Direction, MeasurementPlan};
 use ropewalk_engine::sctp::{Chunk, DataFlags, Packet};
 use ropewalk_runtime::seal::SecretKey;
 
@@ -73,7 +73,12 @@ fn client(server: &Server) -> Result<Client, Failure> {
 /// Asks for bulk that has no end, and takes it for a while.
 fn download(server: &Server) -> Result<Client, Failure> {
     let mut client = client(server)?;
-    let plan = Plan { direction: Direction::Down, in_order: false, warmup_s: 0.0, seconds: 60.0 };
+    let plan = MeasurementPlan {
+        direction: Direction::Down,
+        in_order: false,
+        warmup_s: 0.0,
+        seconds: 60.0,
+    };
     let wish = client.data(client.tsn, 0, 0, DataFlags::WHOLE, &plan.encode());
     client.send(&Packet::of(client.peer_tag, Chunk::Data(wish)))?;
     client.behave(Instant::now() + DOWNLOAD)?;

@@ -2,82 +2,84 @@
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-use crate::figure::Failure;
-use crate::victim::loopback;
+use crate::figure::{Bound, Failure, Figure};
+use crate::fragments::{goodput, shares};
+use crate::victim::{Server, loopback};
 
 /// One way.
 const DELAY: Duration = Duration::from_millis(5);
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What is done with a datagram to the server at once, while it waits: the sockets are the client's side of the relay
 /// and somebody else's; the address is the client's.
-pub type Early = dyn FnMut(&[u8], &UdpSocket, SocketAddr) + Send;
+pub type OnDatagram = dyn FnMut(&[u8], &UdpSocket, SocketAddr) + Send;
 
 /// A relay for one client; it ends when this is dropped.
 pub struct Relay {
     pub address: SocketAddr,
-    over: Arc<AtomicBool>,
+    stopped: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 type Waiting = (Instant, Vec<u8>, SocketAddr);
 
 impl Relay {
-    pub fn start(server: SocketAddr, mut early: Box<Early>) -> Result<Self, Failure> {
-        let inside = UdpSocket::bind((loopback(50_000), 0))?;
-        let outside = UdpSocket::bind((loopback(50_001), 0))?;
-        let address = inside.local_addr()?;
-        let over = Arc::new(AtomicBool::new(false));
+    pub fn start(server: SocketAddr, mut on_datagram: Box<OnDatagram>) -> Result<Self, Failure> {
+        let client_socket = UdpSocket::bind((loopback(50_000), 0))?;
+        let server_socket = UdpSocket::bind((loopback(50_001), 0))?;
+        let address = client_socket.local_addr()?;
+        let stopped = Arc::new(AtomicBool::new(false));
         let client = Arc::new(std::sync::Mutex::new(None));
         let mut threads = Vec::new();
         // To the server.
         let (waiting, due) = channel();
-        let (known, end, near) = (client.clone(), over.clone(), inside.try_clone()?);
+        let (known, end, near) = (client.clone(), stopped.clone(), client_socket.try_clone()?);
         threads.push(thread::spawn(move || {
             read(&near, &end, |datagram, from| {
                 if let Ok(mut known) = known.lock() {
                     *known = Some(from);
                 }
-                early(datagram, &near, from);
+                on_datagram(datagram, &near, from);
                 queue(&waiting, datagram, server);
             });
         }));
-        let (far, end) = (outside.try_clone()?, over.clone());
+        let (far, end) = (server_socket.try_clone()?, stopped.clone());
         threads.push(thread::spawn(move || release(&due, &far, &end)));
         // And back.
         let (waiting, due) = channel();
-        let end = over.clone();
+        let end = stopped.clone();
         threads.push(thread::spawn(move || {
-            read(&outside, &end, |datagram, _| {
+            read(&server_socket, &end, |datagram, _| {
                 let to = client.lock().ok().and_then(|known| *known);
                 to.into_iter().for_each(|to| queue(&waiting, datagram, to));
             });
         }));
-        let end = over.clone();
-        threads.push(thread::spawn(move || release(&due, &inside, &end)));
-        Ok(Self { address, over, threads })
+        let end = stopped.clone();
+        threads.push(thread::spawn(move || release(&due, &client_socket, &end)));
+        Ok(Self { address, stopped, threads })
     }
 }
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
+        self.stopped.store(true, Ordering::Relaxed);
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
     }
 }
 
-fn read(socket: &UdpSocket, over: &AtomicBool, mut take: impl FnMut(&[u8], SocketAddr)) {
-    let _ = socket.set_read_timeout(Some(LOOK));
-    let mut room = vec![0; 1 << 16];
-    while !over.load(Ordering::Relaxed) {
-        if let Ok((size, from)) = socket.recv_from(&mut room) {
-            take(&room[..size], from);
+fn read(socket: &UdpSocket, stopped: &AtomicBool, mut take: impl FnMut(&[u8], SocketAddr)) {
+    let _ = socket.set_read_timeout(Some(POLL_INTERVAL));
+    let mut buffer = vec![0; 1 << 16];
+    while !stopped.load(Ordering::Relaxed) {
+        if let Ok((size, from)) = socket.recv_from(&mut buffer) {
+            take(&buffer[..size], from);
         }
     }
 }
@@ -86,9 +88,9 @@ fn queue(waiting: &Sender<Waiting>, datagram: &[u8], to: SocketAddr) {
     let _ = waiting.send((Instant::now() + DELAY, datagram.to_vec(), to));
 }
 
-fn release(due: &Receiver<Waiting>, socket: &UdpSocket, over: &AtomicBool) {
-    while !over.load(Ordering::Relaxed) {
-        match due.recv_timeout(LOOK) {
+fn release(due: &Receiver<Waiting>, socket: &UdpSocket, stopped: &AtomicBool) {
+    while !stopped.load(Ordering::Relaxed) {
+        match due.recv_timeout(POLL_INTERVAL) {
             Ok((at, datagram, to)) => {
                 sleep(at.saturating_duration_since(Instant::now()));
                 let _ = socket.send_to(&datagram, to);
@@ -118,4 +120,26 @@ impl<T: PartialEq> Newest<T> {
         self.0.push_back(one);
         true
     }
+}
+
+/// Measures the goodput of a client while copies of its datagrams arrive before them from another address, as a share of the
+/// goodput without the copies.
+pub fn early_copies(binary: &Path) -> Result<Figure, Failure> {
+    let server = Server::bench(binary)?;
+    let address = server.address;
+    let without = || {
+        let relay = Relay::start(address, Box::new(|_, _, _| {}))?;
+        goodput(binary, &server, relay.address)
+    };
+    let with = || {
+        let beside = UdpSocket::bind((loopback(45_000), 0))?;
+        let copy = move |datagram: &[u8], _: &UdpSocket, _| {
+            let _ = beside.send_to(datagram, address);
+        };
+        let relay = Relay::start(address, Box::new(copy))?;
+        goodput(binary, &server, relay.address)
+    };
+    let (share, all) = shares(without, with)?;
+    let figure = Figure::new("goodput of the client", "share", share, Bound::AtLeast(0.9));
+    Ok(figure.with("goodputs_mbps", all))
 }

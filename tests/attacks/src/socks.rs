@@ -32,7 +32,7 @@ fn honest(socks: SocketAddr, target: SocketAddr) -> Result<f64, Failure> {
     Ok(began.elapsed().as_secs_f64())
 }
 
-fn near_end(
+fn start_proxy_client(
     binary: &Path,
     server: &Server,
     key: &Path,
@@ -60,7 +60,7 @@ pub fn one_byte(binary: &Path) -> Result<Figure, Failure> {
     let key = server.folder.path().join("near.key");
     keys[0].write_new_file(&key).map_err(|error| error.to_string())?;
     let socks = free_address()?;
-    let _near = near_end(binary, &server, &key, socks)?;
+    let _proxy_client = start_proxy_client(binary, &server, &key, socks)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let target = listener.local_addr()?;
     thread::spawn(move || {

@@ -13,12 +13,12 @@ use ropewalk_runtime::seal::{PublicKey, SecretKey};
 use crate::figure::Failure;
 
 /// How long a process may take until it listens.
-const START: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// Memory that has not grown for so long grows no further; it is not waited for longer than the second.
-const SETTLED: Duration = Duration::from_millis(1500);
-const SETTLE: Duration = Duration::from_secs(15);
+const STABLE_TIME: Duration = Duration::from_millis(1500);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Growth that counts, bytes.
-const GROWTH: u64 = 100_000;
+const GROWTH_MIN: u64 = 100_000;
 
 /// A folder that is removed with this.
 pub struct Folder(PathBuf);
@@ -75,9 +75,9 @@ impl Process {
     /// Resident bytes as soon as they grow no further; none if the process ends.
     pub fn memory_settled(&mut self) -> Option<u64> {
         let (began, mut grown, mut most) = (Instant::now(), Instant::now(), 0);
-        while grown.elapsed() < SETTLED && began.elapsed() < SETTLE {
+        while grown.elapsed() < STABLE_TIME && began.elapsed() < SETTLE_TIMEOUT {
             let now = self.memory()?;
-            if now > most + GROWTH {
+            if now > most + GROWTH_MIN {
                 (grown, most) = (Instant::now(), now);
             }
             sleep(Duration::from_millis(50));
@@ -124,7 +124,7 @@ impl Server {
         let log = fs::File::create(folder.path().join("log"))?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let mut process = Process(command.current_dir(folder.path()).spawn()?);
-        let until = Instant::now() + START;
+        let until = Instant::now() + START_TIMEOUT;
         while UdpSocket::bind(address).is_ok() {
             if Instant::now() > until || process.memory().is_none() {
                 let said = fs::read_to_string(folder.path().join("log")).unwrap_or_default();

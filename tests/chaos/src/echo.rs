@@ -11,17 +11,17 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::Failure;
-use crate::ledger::Ledger;
-use crate::words::Words;
+use crate::echo_tracker::EchoTracker;
+use crate::options::CommandOptions;
 
 /// Messages on their way at most.
 const OUTSTANDING: usize = 300;
 /// Between one message and the next.
-const PAUSE: Duration = Duration::from_millis(8);
+const SEND_PAUSE: Duration = Duration::from_millis(8);
 /// An association whose peer has been killed is silent for good, and only a user can know that it has waited enough.
-const SILENCE: Duration = Duration::from_secs(20);
-const AGAIN: Duration = Duration::from_millis(500);
-const SECOND: Duration = Duration::from_secs(1);
+const SILENCE_LIMIT: Duration = Duration::from_secs(20);
+const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// With `--defect`, one message in so many is changed: the check is to find it.
 const DEFECT_EVERY: u64 = 50;
@@ -39,9 +39,9 @@ fn wall_clock() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
-pub async fn serve(words: &Words) -> Result<(), Failure> {
-    let endpoint = Endpoint::open(words.listening()?)?;
-    let defective = words.has("--defect");
+pub async fn serve(options: &CommandOptions) -> Result<(), Failure> {
+    let endpoint = Endpoint::open(options.listening()?)?;
+    let defective = options.has("--defect");
     loop {
         let association = endpoint.accept().await;
         tokio::spawn(async move {
@@ -65,8 +65,8 @@ pub async fn serve(words: &Words) -> Result<(), Failure> {
     }
 }
 
-pub async fn run(words: &Words) -> Result<(), Failure> {
-    let target = Target { addresses: words.addresses("--to")?, key: Some(words.peer()?) };
+pub async fn run(options: &CommandOptions) -> Result<(), Failure> {
+    let target = Target { addresses: options.addresses("--to")?, key: Some(options.peer()?) };
     let (ended, ending) = watch::channel(false);
     tokio::spawn(async move {
         let mut rest = Vec::new();
@@ -78,17 +78,17 @@ pub async fn run(words: &Words) -> Result<(), Failure> {
     loop {
         connection += 1;
         // Fresh sockets, as a program has that was started again.
-        let endpoint = Endpoint::open(words.connecting()?)?;
+        let endpoint = Endpoint::open(options.connecting()?)?;
         let Ok(association) = endpoint.connect(&target).await else {
             if *ending.borrow() {
                 return Err("no association at the end".into());
             }
-            sleep(AGAIN).await;
+            sleep(RECONNECT_PAUSE).await;
             continue;
         };
         let client = Client {
             association: Arc::new(association),
-            ledger: Arc::new(Mutex::new(Ledger::new(connection))),
+            echo_tracker: Arc::new(Mutex::new(EchoTracker::new(connection))),
             began: wall_clock(),
         };
         if client.exchange(ending.clone()).await {
@@ -101,18 +101,18 @@ pub async fn run(words: &Words) -> Result<(), Failure> {
 #[derive(Clone)]
 struct Client {
     association: Arc<Association>,
-    ledger: Arc<Mutex<Ledger>>,
+    echo_tracker: Arc<Mutex<EchoTracker>>,
     began: f64,
 }
 
 impl Client {
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    fn echo_tracker(&self) -> MutexGuard<'_, EchoTracker> {
+        self.echo_tracker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, event: &str, why: String) {
+    fn report(&self, event: &str, why: String) {
         let (began, ended) = (self.began, wall_clock());
-        let outstanding = self.ledger().outstanding();
+        let outstanding = self.echo_tracker().outstanding();
         let line = json!({"event": event, "why": why, "began": began, "ended": ended, "outstanding": outstanding});
         println!("{line}");
     }
@@ -124,7 +124,7 @@ impl Client {
         let finished = self.receive(&sending).await;
         sending.abort();
         if finished {
-            let _ = timeout(SILENCE, self.association.shutdown()).await;
+            let _ = timeout(SILENCE_LIMIT, self.association.shutdown()).await;
         } else {
             self.association.abort();
         }
@@ -133,9 +133,9 @@ impl Client {
 
     async fn send(&self, mut ending: watch::Receiver<bool>) {
         while !*ending.borrow() {
-            let full = self.ledger().outstanding() >= OUTSTANDING;
+            let full = self.echo_tracker().outstanding() >= OUTSTANDING;
             if !full {
-                let label = self.ledger().send();
+                let label = self.echo_tracker().send();
                 let (stream, unordered) = label.stream();
                 let (ppid, bytes) = (u32::from(unordered), label.message());
                 let sent = match unordered {
@@ -146,39 +146,39 @@ impl Client {
                     return std::future::pending().await;
                 }
             }
-            let _ = timeout(PAUSE, ending.changed()).await;
+            let _ = timeout(SEND_PAUSE, ending.changed()).await;
         }
     }
 
     /// Takes echoes. Whether all have come and no more are to be asked for.
     async fn receive(&self, sending: &tokio::task::JoinHandle<()>) -> bool {
-        let (mut heard, mut told, mut counted) = (Instant::now(), Instant::now(), 0);
+        let (mut last_echo, mut last_report, mut counted) = (Instant::now(), Instant::now(), 0);
         loop {
-            if told.elapsed() >= SECOND {
+            if last_report.elapsed() >= REPORT_INTERVAL {
                 counted = self.count(counted);
-                told = Instant::now();
+                last_report = Instant::now();
             }
-            if sending.is_finished() && self.ledger().outstanding() == 0 {
+            if sending.is_finished() && self.echo_tracker().outstanding() == 0 {
                 self.count(counted);
                 return true;
             }
             match timeout(Duration::from_millis(100), self.association.receive()).await {
-                Err(_) if heard.elapsed() < SILENCE => {}
-                Err(_) if self.ledger().outstanding() == 0 => heard = Instant::now(),
+                Err(_) if last_echo.elapsed() < SILENCE_LIMIT => {}
+                Err(_) if self.echo_tracker().outstanding() == 0 => last_echo = Instant::now(),
                 Err(_) => {
-                    self.tell("silent", format!("no echo for {SILENCE:?}"));
+                    self.report("silent", format!("no echo for {SILENCE_LIMIT:?}"));
                     return false;
                 }
                 Ok(None) => {
                     let why = self.association.ended().await;
-                    self.tell("lost", format!("{why:?}"));
+                    self.report("lost", format!("{why:?}"));
                     return false;
                 }
                 Ok(Some(message)) => {
-                    heard = Instant::now();
-                    let taken = self.ledger().take(message.stream, &message.bytes);
+                    last_echo = Instant::now();
+                    let taken = self.echo_tracker().take(message.stream, &message.bytes);
                     if let Err(why) = taken {
-                        self.tell("wrong", why);
+                        self.report("wrong", why);
                     }
                 }
             }
@@ -187,7 +187,7 @@ impl Client {
 
     /// Says how many echoes have come since the last time.
     fn count(&self, before: u64) -> u64 {
-        let now = self.ledger().echoed;
+        let now = self.echo_tracker().echoed;
         println!("{}", json!({"event": "count", "echoed": now - before}));
         now
     }

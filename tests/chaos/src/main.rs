@@ -15,11 +15,11 @@
 )]
 
 mod echo;
-mod ledger;
+mod echo_tracker;
+mod options;
 mod pattern;
-mod words;
 
-use words::Words;
+use options::CommandOptions;
 
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -27,10 +27,10 @@ pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 async fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let role = arguments.next().unwrap_or_default();
-    let words = Words::parse(arguments)?;
+    let options = CommandOptions::parse(arguments)?;
     match role.as_str() {
-        "serve" => echo::serve(&words).await,
-        "run" => echo::run(&words).await,
+        "serve" => echo::serve(&options).await,
+        "run" => echo::run(&options).await,
         _ => Err("say `serve` or `run`".into()),
     }
 }

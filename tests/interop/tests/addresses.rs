@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 async fn both_confirmed(association: &Association) {
     let both = async {
         while association.paths() != [PathStatus::Active; 2] {
-            association.path_news().await.expect("it is up");
+            association.next_path_event().await.expect("it is up");
         }
     };
     timeout(PATIENCE, both).await.expect("both paths are confirmed");

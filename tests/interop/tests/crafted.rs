@@ -8,7 +8,7 @@ use ropewalk_engine::sctp::{Chunk, ErrorCause, Init, Packet};
 use ropewalk_interop::crafted::{Came, Crafted, SILENCE};
 use ropewalk_interop::ours;
 use ropewalk_runtime::endpoint::{
-    Association, ConnectError, Endpoint, Options, PathNews, PathStatus, SctpPorts, Target,
+    Association, ConnectError, Endpoint, Options, PathEvent, PathStatus, SctpPorts, Target,
 };
 use tokio::time::timeout;
 
@@ -179,8 +179,9 @@ async fn multihomed(listed: &[IpAddr]) -> (Endpoint, Association, Crafted) {
 }
 
 async fn restarted(association: &Association) {
-    let news =
-        async { while association.path_news().await.expect("it is up") != PathNews::Restarted {} };
+    let news = async {
+        while association.next_path_event().await.expect("it is up") != PathEvent::Restarted {}
+    };
     timeout(PATIENCE, news).await.expect("the user is told of the restart");
 }
 
@@ -353,7 +354,7 @@ async fn ipv4_and_ipv6_are_two_paths_of_one_association() {
         for association in [&near, &far] {
             let both = async {
                 while association.paths() != [PathStatus::Active; 2] {
-                    association.path_news().await.expect("it is up");
+                    association.next_path_event().await.expect("it is up");
                 }
             };
             timeout(PATIENCE, both).await.expect("both paths are confirmed");

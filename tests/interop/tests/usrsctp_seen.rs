@@ -137,7 +137,7 @@ fn bound_to_no_address_we_are_multihomed_too() {
                 false => endpoint.connect(&hosts.target(1)).await.expect("an association"),
             };
             while association.paths() != [PathStatus::Active; 2] {
-                association.path_news().await.expect("it is up");
+                association.next_path_event().await.expect("it is up");
             }
             assert_eq!(echo(&association).await, 200_000);
             tokio::task::spawn_blocking(|| peer.report()).await.expect("a report")

@@ -9,7 +9,9 @@ use ropewalk_interop::ours::{
 };
 use ropewalk_interop::peer::{Peer, Report, usrsctp};
 use ropewalk_interop::{or_skip, pattern};
-use ropewalk_runtime::endpoint::{Association, CloseReason, PORT, PathNews, PathStatus, SctpPorts};
+use ropewalk_runtime::endpoint::{
+    Association, CloseReason, PORT, PathEvent, PathStatus, SctpPorts,
+};
 
 const BIND: &str = "--bind 10.77.1.2,10.77.2.2";
 const TO_OURS: &str = "--connect 10.77.1.1,10.77.2.1";
@@ -37,8 +39,8 @@ fn a_peer_that_went_without_a_word_and_comes_again_restarts_the_association() {
         assert_eq!(received.bytes, 400_000);
         assert_eq!(association.ended().await, Some(CloseReason::Shutdown));
         let mut restarted = false;
-        while let Some(news) = association.path_news().await {
-            restarted |= news == PathNews::Restarted;
+        while let Some(news) = association.next_path_event().await {
+            restarted |= news == PathEvent::Restarted;
         }
         assert!(restarted, "the user is told");
         assert_eq!(report(second).await.ended(), "shutdown");
@@ -105,7 +107,7 @@ fn when_both_open_it_there_is_one_association() {
 /// Waits until a path has that status.
 async fn until(association: &Association, path: usize, status: PathStatus) {
     while association.paths()[path] != status {
-        let news = association.path_news().await;
+        let news = association.next_path_event().await;
         assert!(news.is_some(), "ended before");
     }
 }

@@ -6,7 +6,7 @@ use crate::Finding;
 use crate::tree::{SourceFile, Tree};
 
 /// Permitted dependencies of one crate.
-struct Room {
+struct CrateRule {
     name: &'static str,
     /// Crates that it may depend on.
     below: &'static [&'static str],
@@ -15,23 +15,35 @@ struct Room {
 }
 
 /// The whole architecture, lowest crates first. A crate that is not listed here must not exist.
-const HOUSE: [Room; 10] = [
-    Room { name: "base", below: &[], in_tests: &[] },
+const CRATES: [CrateRule; 10] = [
+    CrateRule { name: "base", below: &[], in_tests: &[] },
     // The engine's pair tests run over simulated links.
-    Room { name: "engine", below: &["base"], in_tests: &["netsim"] },
-    Room { name: "netsim", below: &["base"], in_tests: &[] },
-    Room { name: "models", below: &["base"], in_tests: &[] },
-    Room { name: "scenario", below: &["base"], in_tests: &[] },
-    Room { name: "lab", below: &["engine", "netsim", "models", "scenario", "base"], in_tests: &[] },
+    CrateRule { name: "engine", below: &["base"], in_tests: &["netsim"] },
+    CrateRule { name: "netsim", below: &["base"], in_tests: &[] },
+    CrateRule { name: "models", below: &["base"], in_tests: &[] },
+    CrateRule { name: "scenario", below: &["base"], in_tests: &[] },
+    CrateRule {
+        name: "lab",
+        below: &["engine", "netsim", "models", "scenario", "base"],
+        in_tests: &[],
+    },
     // The emulator runs netsim's links in real time; a test compares a live run with a simulated one.
-    Room { name: "runtime", below: &["engine", "netsim", "base"], in_tests: &["lab", "scenario"] },
-    Room { name: "apps", below: &["runtime", "base"], in_tests: &[] },
-    Room {
+    CrateRule {
+        name: "runtime",
+        below: &["engine", "netsim", "base"],
+        in_tests: &["lab", "scenario"],
+    },
+    CrateRule { name: "apps", below: &["runtime", "base"], in_tests: &[] },
+    CrateRule {
         name: "cli",
         below: &["apps", "lab", "runtime", "scenario", "models", "base"],
         in_tests: &["engine", "netsim"],
     },
-    Room { name: "py", below: &["lab", "runtime", "scenario", "models", "base"], in_tests: &[] },
+    CrateRule {
+        name: "py",
+        below: &["lab", "runtime", "scenario", "models", "base"],
+        in_tests: &[],
+    },
 ];
 
 /// Crates that take time, randomness and bytes as arguments.
@@ -39,7 +51,7 @@ const PURE: [&str; 4] = ["base", "engine", "netsim", "models"];
 
 /// External crates that provide a clock, a socket, a log or a global generator; the pure crates must not use
 /// them.
-const WORLDLY: [&str; 15] = [
+const IMPURE: [&str; 15] = [
     "async-std",
     "chrono",
     "env_logger",
@@ -104,8 +116,8 @@ pub fn wrong_arrows(tree: &Tree) -> Vec<Finding> {
 
 fn check_manifest(file: &SourceFile) -> Vec<Finding> {
     let name = file.crate_name().unwrap_or_default();
-    let Some(room) = HOUSE.iter().find(|room| room.name == name) else {
-        let message = format!("`{name}` has no place in the house: give it one in arrows.rs");
+    let Some(rule) = CRATES.iter().find(|rule| rule.name == name) else {
+        let message = format!("`{name}` has no dependency rule: add one in arrows.rs");
         return vec![Finding::new(&file.path, 0, message)];
     };
     let manifest: Table = match file.text.parse() {
@@ -113,7 +125,7 @@ fn check_manifest(file: &SourceFile) -> Vec<Finding> {
         Err(error) => return vec![Finding::new(&file.path, 0, format!("not TOML: {error}"))],
     };
     let uses = dependencies(&manifest);
-    let wrong = uses.iter().filter_map(|used| Some((used, room.objection(used)?)));
+    let wrong = uses.iter().filter_map(|used| Some((used, rule.objection(used)?)));
     wrong.map(|(used, why)| Finding::new(&file.path, line_of(file, &used.package), why)).collect()
 }
 
@@ -123,7 +135,7 @@ struct Use {
     for_tests: bool,
 }
 
-impl Room {
+impl CrateRule {
     fn objection(&self, used: &Use) -> Option<String> {
         let (name, package) = (self.name, &used.package);
         if let Some(other) = package.strip_prefix("ropewalk-") {
@@ -138,8 +150,8 @@ impl Room {
         if name == "base" {
             return Some(format!("`base` has no dependencies, so not `{package}` either"));
         }
-        let worldly = PURE.contains(&name) && WORLDLY.contains(&package.as_str());
-        worldly.then(|| format!("`{package}` brings the outside world into `{name}`"))
+        let worldly = PURE.contains(&name) && IMPURE.contains(&package.as_str());
+        worldly.then(|| format!("`{package}` has side effects, which are not allowed in `{name}`"))
     }
 }
 
@@ -172,7 +184,7 @@ mod tests {
     use crate::assert_tidy;
 
     #[test]
-    fn the_stairs_of_the_house_lead_downwards() {
+    fn the_stairs_in_the_tree_lead_downwards() {
         let tree = Tree::real();
         assert!(tree.file("crates/engine/Cargo.toml").is_some());
         assert_tidy(wrong_arrows(tree));
@@ -197,17 +209,17 @@ mod tests {
     }
 
     #[test]
-    fn every_room_stands_on_rooms_of_the_house_below_it() {
-        for (floor, room) in HOUSE.iter().enumerate() {
-            for other in room.below {
-                let below = HOUSE[..floor].iter().any(|r| r.name == *other);
-                assert!(below, "{} uses {other}, which is not below it", room.name);
+    fn every_room_stands_on_rooms_in_the_tree_below_it() {
+        for (index, rule) in CRATES.iter().enumerate() {
+            for other in rule.below {
+                let below = CRATES[..index].iter().any(|r| r.name == *other);
+                assert!(below, "{} uses {other}, which is not below it", rule.name);
             }
         }
     }
 
     #[test]
-    fn dependencies_are_allowed_or_refused_by_the_house() {
+    fn dependencies_are_allowed_or_refused_by_the_rules() {
         let table = [
             ("engine", "[dependencies]\nropewalk-base.workspace = true\nbytes = \"1\"", 0),
             ("engine", "[dependencies]\nropewalk-netsim.workspace = true", 1),

@@ -23,7 +23,7 @@ enum Place {
     /// In every Rust file, tests and benches included.
     Everywhere,
     /// In the sources of these crates.
-    Rooms(&'static [&'static str]),
+    Crates(&'static [&'static str]),
 }
 
 /// A banned sequence of tokens.
@@ -37,7 +37,7 @@ struct Rule {
 const RULES: [Rule; 7] = [
     Rule {
         refused: &[&["Instant"], &["SystemTime"]],
-        place: Place::Rooms(&DETERMINISTIC),
+        place: Place::Crates(&DETERMINISTIC),
         why: "reads a clock: time is an argument below the runtime",
     },
     Rule {
@@ -50,17 +50,17 @@ const RULES: [Rule; 7] = [
             &["getrandom"],
             &["RandomState"],
         ],
-        place: Place::Rooms(&DETERMINISTIC),
+        place: Place::Crates(&DETERMINISTIC),
         why: "luck from outside the run: ask for `seed.child(\"…\")`",
     },
     Rule {
         refused: &[&["HashMap"], &["HashSet"]],
-        place: Place::Rooms(&DETERMINISTIC),
+        place: Place::Crates(&DETERMINISTIC),
         why: "its order differs from run to run: use `BTreeMap`, `BTreeSet` or a `Vec`",
     },
     Rule {
         refused: &[&["println", "!"], &["eprintln", "!"], &["print", "!"], &["eprint", "!"]],
-        place: Place::Rooms(&LIBRARIES),
+        place: Place::Crates(&LIBRARIES),
         why: "a library does not print: return it, or emit a record",
     },
     Rule {
@@ -70,12 +70,12 @@ const RULES: [Rule; 7] = [
             &["std", ":", ":", "process"],
             &["std", ":", ":", "thread"],
         ],
-        place: Place::Rooms(&PURE),
-        why: "touches the machine: this room is a function of its arguments",
+        place: Place::Crates(&PURE),
+        why: "touches the machine: this crate is a function of its arguments",
     },
     Rule {
         refused: &[&["UdpSocket"], &["TcpStream"], &["TcpListener"], &["UnixStream"]],
-        place: Place::Rooms(&DETERMINISTIC),
+        place: Place::Crates(&DETERMINISTIC),
         why: "a socket below the runtime: hand over packets instead",
     },
     Rule {
@@ -121,7 +121,7 @@ pub fn silenced_without_reason(tree: &Tree) -> Vec<Finding> {
             let lint = LINTS_WITH_REASON.iter().any(|lint| silences(attribute, lint));
             lint && !has_reason(attribute)
         });
-        let message = "a lint of the house is silenced: add `reason = \"why\"`";
+        let message = "a lint of the project is silenced: add `reason = \"why\"`";
         silent.map(|attribute| Finding::new(&file.path, attribute.line, message)).collect()
     })
 }
@@ -155,9 +155,9 @@ impl Rule {
     fn holds_in(&self, file: &SourceFile) -> bool {
         match self.place {
             Place::Everywhere => true,
-            Place::Rooms(rooms) => {
+            Place::Crates(rules) => {
                 file.is_crate_source()
-                    && file.crate_name().is_some_and(|name| rooms.contains(&name))
+                    && file.crate_name().is_some_and(|name| rules.contains(&name))
             }
         }
     }
@@ -207,17 +207,17 @@ mod tests {
     use crate::assert_tidy;
 
     #[test]
-    fn the_house_makes_no_banned_call() {
+    fn no_banned_call_is_made() {
         assert_tidy(banned_calls(Tree::real()));
     }
 
     #[test]
-    fn no_test_of_the_house_is_ignored_without_a_reason() {
+    fn no_test_in_the_tree_is_ignored_without_a_reason() {
         assert_tidy(ignored_without_reason(Tree::real()));
     }
 
     #[test]
-    fn no_lint_of_the_house_is_silenced_without_a_reason() {
+    fn no_lint_in_the_tree_is_silenced_without_a_reason() {
         assert_tidy(silenced_without_reason(Tree::real()));
     }
 

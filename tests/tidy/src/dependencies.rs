@@ -112,7 +112,7 @@ mod tests {
     use crate::licences::metadata;
 
     #[test]
-    fn every_dependency_of_the_house_has_its_reason_and_every_reason_its_dependency() {
+    fn every_dependency_in_the_tree_has_its_reason_and_every_reason_its_dependency() {
         assert_tidy(unexplained(Tree::real(), metadata()));
     }
 

@@ -5,6 +5,7 @@
 
 pub mod arrows;
 pub mod banned;
+pub mod cycles;
 pub mod dependencies;
 pub mod functions;
 pub mod licences;

@@ -120,7 +120,7 @@ mod tests {
     use crate::assert_tidy;
 
     #[test]
-    fn every_file_of_the_house_is_compiled() {
+    fn every_file_in_the_tree_is_compiled() {
         assert_tidy(dead_files(Tree::real()));
     }
 

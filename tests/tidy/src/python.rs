@@ -70,7 +70,7 @@ mod tests {
     use crate::assert_tidy;
 
     #[test]
-    fn the_python_functions_of_the_house_are_short() {
+    fn the_python_functions_in_the_tree_are_short() {
         assert_tidy(long_functions(Tree::real()));
     }
 

@@ -5,7 +5,7 @@ use crate::tree::{SourceFile, Tree};
 
 /// Finds files in `scenarios/` that are not named.
 pub fn unnamed(tree: &Tree) -> Vec<Finding> {
-    let speakers: Vec<&SourceFile> = tree.files.iter().filter(|file| speaks(file)).collect();
+    let speakers: Vec<&SourceFile> = tree.files.iter().filter(|file| mentions(file)).collect();
     let examples = tree.paths.iter().filter(|path| {
         let name = path.strip_prefix("scenarios/");
         name.is_some_and(|name| name.contains('.') && !name.ends_with(".md"))
@@ -19,7 +19,7 @@ pub fn unnamed(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Whether a file counts: pages, tests, and scenarios, which name their traces.
-fn speaks(file: &SourceFile) -> bool {
+fn mentions(file: &SourceFile) -> bool {
     let page = file.extension() == "md";
     let test = file.path.starts_with("tests/") || file.path.contains("/tests/");
     // The bad examples of the tidy test name files that do not exist.
@@ -40,7 +40,7 @@ mod tests {
     use crate::assert_tidy;
 
     #[test]
-    fn every_example_of_the_house_is_named_somewhere() {
+    fn every_example_in_the_tree_is_named_somewhere() {
         assert_tidy(unnamed(Tree::real()));
     }
 

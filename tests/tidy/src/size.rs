@@ -105,12 +105,12 @@ mod tests {
     use crate::assert_tidy;
 
     #[test]
-    fn the_files_of_the_house_are_short() {
+    fn the_files_in_the_tree_are_short() {
         assert_tidy(long_files(Tree::real()));
     }
 
     #[test]
-    fn the_rust_functions_of_the_house_are_short() {
+    fn the_rust_functions_in_the_tree_are_short() {
         assert_tidy(long_functions(Tree::real()));
     }
 

@@ -7,7 +7,7 @@ use crate::Finding;
 use crate::tree::{SourceFile, Tree};
 
 /// Words and phrases about the process of writing; compared without regard to case.
-const MAKING: [&str; 22] = [
+const DEVELOPMENT_WORDS: [&str; 22] = [
     "ai agent",
     "ai agents",
     "ai-generated",
@@ -33,7 +33,7 @@ const MAKING: [&str; 22] = [
 ];
 
 /// Words that are terms of the field in the given places, where they are permitted.
-const AT_HOME: [(&str, &[&str]); 4] = [
+const EXEMPT_FILES: [(&str, &[&str]); 4] = [
     // ns-2 calls its protocol end points agents.
     ("agent", &["tests/peers/", "docs/peers", "papers/", "benches/peers/"]),
     ("agents", &["tests/peers/", "docs/peers", "papers/", "benches/peers/"]),
@@ -88,8 +88,8 @@ pub fn foreign_words(tree: &Tree) -> Vec<Finding> {
 
 fn objections(path: &str, line: &str) -> Vec<String> {
     let lower = line.to_lowercase();
-    let making = MAKING.iter().filter(|word| has_word(&lower, word));
-    let abroad = AT_HOME.iter().filter(|(word, homes)| {
+    let making = DEVELOPMENT_WORDS.iter().filter(|word| has_word(&lower, word));
+    let abroad = EXEMPT_FILES.iter().filter(|(word, homes)| {
         has_word(&lower, word) && !homes.iter().any(|home| path.starts_with(home))
     });
     let making = making.copied().chain(abroad.map(|(word, _)| *word));
@@ -162,7 +162,7 @@ mod tests {
     use crate::assert_tidy;
 
     #[test]
-    fn the_house_speaks_of_itself_only() {
+    fn the_project_describes_itself_only() {
         assert_tidy(foreign_words(Tree::real()));
     }
 

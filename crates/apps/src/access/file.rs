@@ -12,8 +12,9 @@ use toml::value::Datetime;
 
 use super::date::{DATE_HELP, expiry};
 use super::error::{Problem, line_of};
-use super::policy::{ExitPolicy, FilePolicy, PeerPolicy};
+use super::policy::{FilePolicy, PeerPolicy};
 use super::size::{SIZE_HELP, parse_size};
+use crate::proxy::exit::ExitPolicy;
 use crate::proxy::exit::Rule;
 
 /// Maximum length of a peer's name, characters.

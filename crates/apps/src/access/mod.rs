@@ -28,4 +28,4 @@ mod tests;
 
 pub use self::error::AccessError;
 pub use self::list::{AccessList, Changes, Refusal};
-pub use self::policy::{ExitPolicy, FilePolicy, PeerPolicy};
+pub use self::policy::{FilePolicy, PeerPolicy};

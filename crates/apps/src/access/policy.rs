@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use ropewalk_runtime::seal::{PresharedKey, PublicKey};
 
-use crate::proxy::exit::Rule;
+use crate::proxy::exit::ExitPolicy;
 
 /// One entry of the access list.
 ///
@@ -39,15 +39,6 @@ pub struct FilePolicy {
     pub max_file_bytes: Option<u64>,
     /// Whether the peer may replace files if the command permits it (`--overwrite`).
     pub allow_overwrite: bool,
-}
-
-/// Permissions for connecting through an exit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExitPolicy {
-    /// If not empty, the only permitted destinations, in the syntax of the exit's `--allow-to`.
-    pub targets: Vec<Rule>,
-    /// Most simultaneous connections of this peer. None: the exit's own limit.
-    pub max_connections: Option<usize>,
 }
 
 impl PeerPolicy {

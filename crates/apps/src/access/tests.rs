@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey, SecretKey, Timestamp};
 
 use super::*;
+use crate::proxy::exit::ExitPolicy;
 
 const ANNA: &str = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=";
 const BEN: &str = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=";

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::link::PathFigures;
-use super::watch::Watch;
+use super::watch::TransferStatus;
 
 /// Statistics of one path, or of all paths, over a period.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -80,7 +80,7 @@ impl Recorder {
     }
 
     /// Ends an interval `seconds` after the beginning.
-    pub fn sample(&mut self, seconds: f64, watch: &Watch) {
+    pub fn sample(&mut self, seconds: f64, watch: &TransferStatus) {
         let (association, paths) = watch.paths();
         let moved = watch.progress().moved;
         self.take(seconds, association, &paths, moved);

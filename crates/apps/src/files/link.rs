@@ -10,15 +10,15 @@ use super::peer::Peer;
 
 /// The association has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Gone(pub PeerText);
+pub struct AssociationEnded(pub PeerText);
 
-impl fmt::Display for Gone {
+impl fmt::Display for AssociationEnded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl std::error::Error for Gone {}
+impl std::error::Error for AssociationEnded {}
 
 /// Statistics of one path.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,7 +45,7 @@ pub trait Figures: Send + Sync {
     fn paths(&self) -> Vec<PathFigures>;
 
     /// Ends the association at once.
-    fn hang_up(&self);
+    fn abort(&self);
 }
 
 /// An association, or its substitute in a test.
@@ -54,7 +54,7 @@ pub trait Link: Figures + 'static {
     fn send_all(
         &self,
         messages: &mut (dyn Iterator<Item = Bytes> + Send),
-    ) -> impl Future<Output = Result<(), Gone>> + Send;
+    ) -> impl Future<Output = Result<(), AssociationEnded>> + Send;
 
     /// Appends the messages that have arrived, at least one. Appends none if the association has ended.
     fn receive_all(&self, into: &mut Vec<Bytes>) -> impl Future<Output = ()> + Send;
@@ -66,7 +66,7 @@ pub trait Link: Figures + 'static {
     fn message_size(&self) -> usize;
 
     /// The reason why the association ended, as text for the user.
-    fn why_ended(&self) -> impl Future<Output = PeerText> + Send;
+    fn end_reason(&self) -> impl Future<Output = PeerText> + Send;
 
     /// Ends the association once everything sent has arrived.
     fn finish(&self) -> impl Future<Output = ()> + Send;

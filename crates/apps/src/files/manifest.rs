@@ -36,9 +36,9 @@ pub enum ManifestError {
     /// A source cannot be read.
     Source(PathBuf, io::Error),
     /// A source is neither a file nor a folder.
-    Strange(PathBuf),
+    NotAFile(PathBuf),
     /// Two sources would have the same name at the receiver.
-    Twice(Name, PathBuf, PathBuf),
+    DuplicateName(Name, PathBuf, PathBuf),
     /// The name of a source is one that no receiver accepts.
     Name(PathBuf, BadName),
     /// There are more entries than a transfer may have.
@@ -51,10 +51,10 @@ impl std::fmt::Display for ManifestError {
             Self::Source(path, error) => {
                 write!(f, "`{}` cannot be read: {error}", names::shown_path(path))
             }
-            Self::Strange(path) => {
+            Self::NotAFile(path) => {
                 write!(f, "`{}` is neither a file nor a folder", names::shown_path(path))
             }
-            Self::Twice(name, one, other) => {
+            Self::DuplicateName(name, one, other) => {
                 let [one, other] = [one, other].map(|path| names::shown_path(path));
                 write!(f, "`{one}` and `{other}` would both arrive as `{name}`")
             }
@@ -73,8 +73,8 @@ impl ManifestError {
     pub const fn help(&self) -> &'static str {
         match self {
             Self::Source(..) => "give files and folders that exist and that you may read",
-            Self::Strange(_) => "give a file or a folder; pack anything else into an archive",
-            Self::Twice(..) => "send them one after the other, to different directories",
+            Self::NotAFile(_) => "give a file or a folder; pack anything else into an archive",
+            Self::DuplicateName(..) => "send them one after the other, to different directories",
             Self::Name(..) => "rename it, or send the folder that it is in",
             Self::TooMany => "send them in parts, or as an archive",
         }
@@ -118,7 +118,7 @@ impl Manifest {
                 }
                 let entry = entry(name.clone(), &metadata, exact_modes);
                 if let Some((_, other)) = found.insert(name.clone(), (entry, place.clone())) {
-                    return Err(ManifestError::Twice(name, other, place));
+                    return Err(ManifestError::DuplicateName(name, other, place));
                 }
             }
         }
@@ -171,7 +171,7 @@ fn top(source: &Path) -> Result<Pending, ManifestError> {
     let failed = |error| ManifestError::Source(source.to_owned(), error);
     let metadata = fs::metadata(source).map_err(failed)?;
     if ordinary(&metadata).is_err() {
-        return Err(ManifestError::Strange(source.to_owned()));
+        return Err(ManifestError::NotAFile(source.to_owned()));
     }
     // `.`, `..` and `/` have no name of their own.
     let real = match source.file_name() {
@@ -230,7 +230,7 @@ pub fn stamp(metadata: &Metadata) -> Stamp {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kit::Room;
+    use super::super::test_support::TempDir;
     use super::*;
 
     fn names(manifest: &Manifest) -> Vec<String> {
@@ -239,14 +239,14 @@ mod tests {
 
     #[test]
     fn folders_are_sent_with_all_that_is_in_them_in_the_order_of_names() {
-        let room = Room::new("manifest");
-        room.write("tree/b/one.txt", b"1");
-        room.write("tree/b-side", b"22");
-        room.write("tree/empty", b"");
-        room.write("alone", b"333");
-        fs::create_dir(room.path("tree/hollow")).expect("a folder");
+        let dir = TempDir::new("manifest");
+        dir.write("tree/b/one.txt", b"1");
+        dir.write("tree/b-side", b"22");
+        dir.write("tree/empty", b"");
+        dir.write("alone", b"333");
+        fs::create_dir(dir.path("tree/hollow")).expect("a folder");
         let manifest =
-            Manifest::of(&[room.path("tree/"), room.path("alone")], false).expect("sources");
+            Manifest::of(&[dir.path("tree/"), dir.path("alone")], false).expect("sources");
         let expected = [
             "alone",
             "tree",
@@ -263,29 +263,29 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn links_in_folders_are_left_out_and_said_so() {
-        let room = Room::new("links");
-        room.write("tree/real", b"1");
-        std::os::unix::fs::symlink("/etc/passwd", room.path("tree/link")).expect("a link");
-        std::os::unix::fs::symlink(room.path("tree/real"), room.path("named")).expect("a link");
+        let dir = TempDir::new("links");
+        dir.write("tree/real", b"1");
+        std::os::unix::fs::symlink("/etc/passwd", dir.path("tree/link")).expect("a link");
+        std::os::unix::fs::symlink(dir.path("tree/real"), dir.path("named")).expect("a link");
         let manifest =
-            Manifest::of(&[room.path("tree"), room.path("named")], false).expect("sources");
+            Manifest::of(&[dir.path("tree"), dir.path("named")], false).expect("sources");
         assert_eq!(names(&manifest), ["named", "tree", "tree/real"]);
-        assert_eq!(manifest.left_out, [(room.path("tree/link"), "a symbolic link")]);
+        assert_eq!(manifest.left_out, [(dir.path("tree/link"), "a symbolic link")]);
     }
 
     #[test]
     fn what_cannot_be_sent_is_refused_with_its_name_and_a_hint() {
-        let room = Room::new("refused");
-        room.write("a/same", b"1");
-        room.write("b/same", b"2");
-        room.write(".ropewalk/x", b"2");
+        let dir = TempDir::new("refused");
+        dir.write("a/same", b"1");
+        dir.write("b/same", b"2");
+        dir.write(".ropewalk/x", b"2");
         let cases: [(&[&str], &str); 3] = [
             (&["nothing"], "nothing` cannot be read"),
             (&["a/same", "b/same"], "would both arrive as `same`"),
             (&[".ropewalk"], "folder of unfinished files"),
         ];
         for (sources, said) in cases {
-            let sources: Vec<_> = sources.iter().map(|name| room.path(name)).collect();
+            let sources: Vec<_> = sources.iter().map(|name| dir.path(name)).collect();
             let error = Manifest::of(&sources, false).expect_err("refused");
             assert!(error.to_string().contains(said), "{error}");
             assert!(!error.help().is_empty());
@@ -294,12 +294,12 @@ mod tests {
 
     #[test]
     fn times_before_1970_are_told_as_well() {
-        let room = Room::new("stamp");
-        room.write("old", b"");
-        let file = fs::File::options().write(true).open(room.path("old")).expect("a file");
+        let dir = TempDir::new("stamp");
+        dir.write("old", b"");
+        let file = fs::File::options().write(true).open(dir.path("old")).expect("a file");
         let time = UNIX_EPOCH - std::time::Duration::from_millis(1500);
         file.set_modified(time).expect("a time");
-        let found = stamp(&fs::metadata(room.path("old")).expect("a file"));
+        let found = stamp(&fs::metadata(dir.path("old")).expect("a file"));
         assert_eq!(found, Stamp { seconds: -2, nanoseconds: 500_000_000 });
     }
 }

@@ -8,34 +8,34 @@
 //! The receiver keeps unfinished files in a hidden folder of its directory. Nothing else has to survive a crash: both
 //! ends hash the part that exists and continue after it if the hashes agree.
 
-mod broken;
+mod association_link;
+mod error;
 mod intervals;
-#[cfg(test)]
-mod kit;
 mod link;
 mod manifest;
 mod names;
-mod order;
-mod over;
 mod peer;
 mod receiver;
+mod reordering;
 mod sender;
 mod stream;
+#[cfg(test)]
+mod test_support;
 mod watch;
 pub mod wire;
 
 #[cfg(test)]
 mod tests;
 
-pub use self::broken::Broken;
+pub use self::association_link::{FileConnector, FileLink, FileListener};
+pub use self::error::TransferError;
 pub use self::intervals::{Interval, Recorder, Stretch};
-pub use self::link::{Figures, Gone, Link, PathFigures};
+pub use self::link::{AssociationEnded, Figures, Link, PathFigures};
 pub use self::manifest::{Manifest, ManifestError};
 pub use self::names::{BadName, Name, shown, shown_path};
-pub use self::over::{FileLink, Gate, Reach};
 pub use self::peer::Peer;
 pub use self::receiver::{
     Accept, Admission, Admit, Inbox, Rules, Store, StoreError, Summary, receive,
 };
 pub use self::sender::{Dial, DialError, Job, SendError, send};
-pub use self::watch::{News, Progress, Watch};
+pub use self::watch::{Progress, TransferEvent, TransferStatus};

@@ -5,23 +5,23 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::timeout;
 
-use super::broken::Broken;
-use super::link::{Gone, Link};
+use super::error::TransferError;
+use super::link::{AssociationEnded, Link};
 
 /// Silence after which the peer counts as gone. Both ends send something every second.
 pub const SILENCE: Duration = Duration::from_secs(10);
 
 /// Maximum time of an orderly shutdown.
-const FAREWELL: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Waits for messages.
 ///
 /// # Errors
-/// [`Broken`]: no message arrived in time, or the association has ended.
-pub async fn next_messages<L: Link>(link: &L, into: &mut Vec<Bytes>) -> Result<(), Broken> {
+/// [`TransferError`]: no message arrived in time, or the association has ended.
+pub async fn next_messages<L: Link>(link: &L, into: &mut Vec<Bytes>) -> Result<(), TransferError> {
     match timeout(SILENCE, link.receive_all(into)).await {
-        Err(_) => Err(Broken::Silent(SILENCE.as_secs())),
-        Ok(()) if into.is_empty() => Err(Broken::Gone(link.why_ended().await)),
+        Err(_) => Err(TransferError::Silent(SILENCE.as_secs())),
+        Ok(()) if into.is_empty() => Err(TransferError::AssociationEnded(link.end_reason().await)),
         Ok(()) => Ok(()),
     }
 }
@@ -29,8 +29,8 @@ pub async fn next_messages<L: Link>(link: &L, into: &mut Vec<Bytes>) -> Result<(
 /// Sends a block, message by message.
 ///
 /// # Errors
-/// [`Gone`].
-pub async fn send_block<L: Link>(link: &L, mut block: Bytes) -> Result<(), Gone> {
+/// [`AssociationEnded`].
+pub async fn send_block<L: Link>(link: &L, mut block: Bytes) -> Result<(), AssociationEnded> {
     let size = link.message_size().max(1);
     let mut messages = std::iter::from_fn(|| {
         let len = size.min(block.len());
@@ -41,8 +41,8 @@ pub async fn send_block<L: Link>(link: &L, mut block: Bytes) -> Result<(), Gone>
 
 /// Ends the association: in an orderly way, for which the peer has a few seconds, or at once.
 pub async fn end<L: Link>(link: &L, in_order: bool) {
-    if in_order && timeout(FAREWELL, link.finish()).await.is_ok() {
+    if in_order && timeout(CLOSE_TIMEOUT, link.finish()).await.is_ok() {
         return;
     }
-    link.hang_up();
+    link.abort();
 }

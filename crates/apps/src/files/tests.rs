@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use ropewalk_base::PeerText;
 
-use super::kit::{MemoryLink, Room, pair};
 use super::receiver::{Admit, Inbox, Rules};
+use super::test_support::{MemoryLink, TempDir, pair};
 use super::*;
 
 /// Size of a message, bytes. Small, so that many frames are split.
@@ -61,11 +61,11 @@ impl Accept for Ends {
 /// Result of a transfer.
 pub struct Outcome {
     pub sent: Result<(), SendError>,
-    pub received: Result<(), Broken>,
+    pub received: Result<(), TransferError>,
     pub summary: Option<Summary>,
     pub failures: Vec<(PeerText, PeerText)>,
     pub progress: Progress,
-    pub news: Vec<News>,
+    pub events: Vec<TransferEvent>,
 }
 
 pub fn runtime() -> tokio::runtime::Runtime {
@@ -84,28 +84,37 @@ pub fn admit_all(store: &Arc<Store>, rules: Rules) -> Arc<Admit> {
     })
 }
 
-/// Sends `sources` of the directory `room` to its subdirectory `to`, over links with this plan.
-pub fn transfer(room: &Room, sources: &[&str], plan: &[Option<u64>], overwrite: bool) -> Outcome {
-    transfer_with(room, sources, plan, Rules { overwrite, ..Rules::default() })
+/// Sends `sources` of the directory `dir` to its subdirectory `to`, over links with this plan.
+pub fn transfer(dir: &TempDir, sources: &[&str], plan: &[Option<u64>], overwrite: bool) -> Outcome {
+    transfer_with(dir, sources, plan, Rules { overwrite, ..Rules::default() })
 }
 
 /// The same with these rules.
-pub fn transfer_with(room: &Room, sources: &[&str], plan: &[Option<u64>], rules: Rules) -> Outcome {
-    let sources: Vec<PathBuf> = sources.iter().map(|name| room.path(name)).collect();
+pub fn transfer_with(
+    dir: &TempDir,
+    sources: &[&str],
+    plan: &[Option<u64>],
+    rules: Rules,
+) -> Outcome {
+    let sources: Vec<PathBuf> = sources.iter().map(|name| dir.path(name)).collect();
     let manifest = Manifest::of(&sources, rules.exact_modes).expect("sources");
-    transfer_job(room, Arc::new(Job::new(manifest)), plan, rules)
+    transfer_job(dir, Arc::new(Job::new(manifest)), plan, rules)
+}
+
+/// The status of a transfer, and the events that it reports.
+pub fn status_with_log() -> (Arc<TransferStatus>, Arc<Mutex<Vec<TransferEvent>>>) {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let log = events.clone();
+    let status = TransferStatus::new(move |event| log.lock().expect("unharmed").push(event));
+    (Arc::new(status), events)
 }
 
 /// The same with an existing list.
-pub fn transfer_job(room: &Room, job: Arc<Job>, plan: &[Option<u64>], rules: Rules) -> Outcome {
-    let store = Arc::new(Store::open(&room.path("to")).expect("a directory"));
+pub fn transfer_job(dir: &TempDir, job: Arc<Job>, plan: &[Option<u64>], rules: Rules) -> Outcome {
+    let store = Arc::new(Store::open(&dir.path("to")).expect("a directory"));
     let admit = admit_all(&store, rules);
-    let news = Arc::new(Mutex::new(Vec::new()));
-    let listener = {
-        let news = news.clone();
-        move |item| news.lock().expect("unharmed").push(item)
-    };
-    let (here, there) = (Arc::new(Watch::new(listener)), Arc::new(Watch::new(|_| ())));
+    let (here, events) = status_with_log();
+    let there = Arc::new(TransferStatus::new(|_| ()));
     let ends = Ends::new(plan);
     let mut summary = None;
     let (sent, received) = runtime().block_on(async {
@@ -129,7 +138,7 @@ pub fn transfer_job(room: &Room, job: Arc<Job>, plan: &[Option<u64>], rules: Rul
             received = &mut receiving => (sending.await, received),
         }
     });
-    let news = news.lock().expect("unharmed").clone();
+    let events = events.lock().expect("unharmed").clone();
     let failures = job.failures();
-    Outcome { sent, received, summary, failures, progress: here.progress(), news }
+    Outcome { sent, received, summary, failures, progress: here.progress(), events }
 }

@@ -14,7 +14,7 @@ use super::peer::Peer;
 
 /// An event that is reported to the user at once.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum News {
+pub enum TransferEvent {
     /// An association with this peer is established.
     Connected(Peer),
     /// The association has ended before the transfer did, for this reason.
@@ -41,7 +41,7 @@ pub struct Progress {
 }
 
 /// The observable state of a transfer.
-pub struct Watch {
+pub struct TransferStatus {
     files: AtomicU64,
     files_done: AtomicU64,
     bytes: AtomicU64,
@@ -50,7 +50,7 @@ pub struct Watch {
     link: Mutex<Current>,
     stopped: AtomicBool,
     stopping: Notify,
-    listener: Box<dyn Fn(News) + Send + Sync>,
+    listener: Box<dyn Fn(TransferEvent) + Send + Sync>,
 }
 
 /// The current association, if there is one.
@@ -65,16 +65,16 @@ struct Current {
     began: Option<Instant>,
 }
 
-impl fmt::Debug for Watch {
+impl fmt::Debug for TransferStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watch").field("progress", &self.progress()).finish_non_exhaustive()
     }
 }
 
-impl Watch {
+impl TransferStatus {
     /// Creates the state of a transfer that has not started. The listener is called from any thread and must not
     /// wait.
-    pub fn new(listener: impl Fn(News) + Send + Sync + 'static) -> Self {
+    pub fn new(listener: impl Fn(TransferEvent) + Send + Sync + 'static) -> Self {
         Self {
             files: AtomicU64::new(0),
             files_done: AtomicU64::new(0),
@@ -118,10 +118,10 @@ impl Watch {
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         self.stopping.notify_waiters();
-        self.hang_up();
+        self.abort();
     }
 
-    /// Waits until [`Watch::stop`] is called.
+    /// Waits until [`TransferStatus::stop`] is called.
     pub(super) async fn stopped(&self) {
         loop {
             let stopping = self.stopping.notified();
@@ -135,9 +135,9 @@ impl Watch {
     }
 
     /// Ends the current association at once, when the user cancels.
-    pub fn hang_up(&self) {
+    pub fn abort(&self) {
         if let Some(figures) = &self.link().figures {
-            figures.hang_up();
+            figures.abort();
         }
     }
 
@@ -145,7 +145,7 @@ impl Watch {
         self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn tell(&self, news: News) {
+    pub(super) fn tell(&self, news: TransferEvent) {
         (self.listener)(news);
     }
 

@@ -8,18 +8,18 @@ use ropewalk_runtime::clock::Clock;
 use ropewalk_runtime::endpoint::{Association, CloseReason, SendError, Stats};
 
 use super::meter::Meter;
+use super::protocol::{Direction, Figures, MeasurementPlan};
 use super::server::send;
-use super::words::{Direction, Figures, Plan};
-use super::{BULK, CONTROL, ECHO, OVERTIME};
+use super::{BULK, CONTROL, ECHO, RESULT_TIMEOUT};
 
 /// Interval of latency probes.
-const QUESTION_EVERY: Duration = Duration::from_millis(100);
+const PROBE_INTERVAL: Duration = Duration::from_millis(100);
 /// Most round-trip times that are kept: those of a day. A server that sends more answers than probes is not trusted.
 const LATENCY_LIMIT: usize = 1 << 20;
 
 /// Results of a measurement.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct Measurement {
     /// Figures of the receiver of bulk data.
     pub figures: Figures,
     /// Statistics of this end, at the end.
@@ -30,7 +30,7 @@ pub struct Measured {
 
 /// Why a measurement failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Failed {
+pub enum MeasureError {
     /// The server does not support this version.
     Version,
     /// The association ended.
@@ -41,7 +41,7 @@ pub enum Failed {
     Overdue,
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for MeasureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Version => {
@@ -51,20 +51,27 @@ impl fmt::Display for Failed {
             Self::Ended(Some(reason)) => write!(f, "connection to the server lost: {reason}"),
             Self::Send(error) => error.fmt(f),
             Self::Overdue => {
-                write!(f, "the server sent no result within {} s after the end", OVERTIME.as_secs())
+                write!(
+                    f,
+                    "the server sent no result within {} s after the end",
+                    RESULT_TIMEOUT.as_secs()
+                )
             }
         }
     }
 }
 
-impl std::error::Error for Failed {}
+impl std::error::Error for MeasureError {}
 
 /// Performs the measurement, and ends the association.
 ///
 /// # Errors
-/// [`Failed`].
-pub async fn run(association: &Association, plan: Plan) -> Result<Measured, Failed> {
-    association.send(CONTROL, 0, plan.encode()).await.map_err(Failed::Send)?;
+/// [`MeasureError`].
+pub async fn run(
+    association: &Association,
+    plan: MeasurementPlan,
+) -> Result<Measurement, MeasureError> {
+    association.send(CONTROL, 0, plan.encode()).await.map_err(MeasureError::Send)?;
     let mut latencies_s = Vec::new();
     let clock = Clock::start();
     let work = async {
@@ -75,28 +82,28 @@ pub async fn run(association: &Association, plan: Plan) -> Result<Measured, Fail
     };
     let figures = tokio::select! {
         found = work => found,
-        () = ask(association, clock) => Err(ended(association).await),
-        () = tokio::time::sleep(plan.time() + OVERTIME) => {
+        () = send_probes(association, clock) => Err(ended(association).await),
+        () = tokio::time::sleep(plan.time() + RESULT_TIMEOUT) => {
             association.abort();
-            Err(Failed::Overdue)
+            Err(MeasureError::Overdue)
         }
     }?;
     let stats = association.stats();
     association.abort();
-    Ok(Measured { figures, stats, latencies_s })
+    Ok(Measurement { figures, stats, latencies_s })
 }
 
 async fn upload(
     association: &Association,
-    plan: Plan,
+    plan: MeasurementPlan,
     clock: Clock,
     latencies_s: &mut Vec<f64>,
-) -> Result<Figures, Failed> {
+) -> Result<Figures, MeasureError> {
     let answers = async {
         while let Some(message) = association.receive().await {
             match message.stream {
-                CONTROL => return Figures::decode(&message.bytes).ok_or(Failed::Version),
-                ECHO => note(latencies_s, clock, &message.bytes),
+                CONTROL => return Figures::decode(&message.bytes).ok_or(MeasureError::Version),
+                ECHO => record_answer(latencies_s, clock, &message.bytes),
                 _ => {}
             }
         }
@@ -110,10 +117,10 @@ async fn upload(
 
 async fn download(
     association: &Association,
-    plan: Plan,
+    plan: MeasurementPlan,
     clock: Clock,
     latencies_s: &mut Vec<f64>,
-) -> Result<Figures, Failed> {
+) -> Result<Figures, MeasureError> {
     let (mut meter, mut messages) = (Meter::new(plan), Vec::new());
     loop {
         association.receive_all(&mut messages).await;
@@ -124,8 +131,8 @@ async fn download(
         for message in messages.drain(..) {
             match message.stream {
                 BULK => bulk += message.bytes.len() as u64,
-                ECHO => note(latencies_s, clock, &message.bytes),
-                _ => return Err(Failed::Version),
+                ECHO => record_answer(latencies_s, clock, &message.bytes),
+                _ => return Err(MeasureError::Version),
             }
         }
         if bulk > 0 && meter.take(bulk) {
@@ -135,9 +142,9 @@ async fn download(
 }
 
 /// Sends latency probes until the association has ended.
-async fn ask(association: &Association, clock: Clock) {
+async fn send_probes(association: &Association, clock: Clock) {
     loop {
-        tokio::time::sleep(QUESTION_EVERY).await;
+        tokio::time::sleep(PROBE_INTERVAL).await;
         let question = Bytes::copy_from_slice(&clock.now().as_nanos().to_be_bytes());
         if association.send_unordered(ECHO, 0, question).await.is_err() {
             return;
@@ -145,7 +152,7 @@ async fn ask(association: &Association, clock: Clock) {
     }
 }
 
-fn note(latencies_s: &mut Vec<f64>, clock: Clock, answer: &[u8]) {
+fn record_answer(latencies_s: &mut Vec<f64>, clock: Clock, answer: &[u8]) {
     if latencies_s.len() < LATENCY_LIMIT {
         latencies_s.extend(since(clock, answer));
     }
@@ -156,6 +163,6 @@ fn since(clock: Clock, answer: &[u8]) -> Option<f64> {
     Some(clock.now().as_nanos().checked_sub(sent)? as f64 * 1e-9)
 }
 
-async fn ended(association: &Association) -> Failed {
-    Failed::Ended(association.ended().await)
+async fn ended(association: &Association) -> MeasureError {
+    MeasureError::Ended(association.ended().await)
 }

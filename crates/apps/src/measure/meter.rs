@@ -4,12 +4,12 @@ use cpu_time::ProcessTime;
 use ropewalk_runtime::clock::Clock;
 use ropewalk_runtime::endpoint::Association;
 
-use super::words::{Figures, Plan};
+use super::protocol::{Figures, MeasurementPlan};
 
 /// Counts bytes after the warm-up, which starts with the first byte.
 #[derive(Debug)]
 pub struct Meter {
-    plan: Plan,
+    plan: MeasurementPlan,
     clock: Clock,
     cpu: ProcessTime,
     begin: Option<f64>,
@@ -19,7 +19,7 @@ pub struct Meter {
 
 impl Meter {
     /// A meter that has counted nothing yet.
-    pub fn new(plan: Plan) -> Self {
+    pub fn new(plan: MeasurementPlan) -> Self {
         let (clock, cpu) = (Clock::start(), ProcessTime::now());
         Self { plan, clock, cpu, begin: None, last: 0.0, figures: Figures::default() }
     }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 mod client;
 mod meter;
+mod protocol;
 mod server;
-mod words;
 
-pub use client::{Failed, Measured, run};
+pub use client::{MeasureError, Measurement, run};
+pub use protocol::{Direction, Figures, MeasurementPlan};
 pub use server::serve;
-pub use words::{Direction, Figures, Plan};
 
 /// Streams: plan and results, bulk data, and latency probes.
 const CONTROL: u16 = 0;
@@ -21,7 +21,7 @@ const BULK: u16 = 1;
 const ECHO: u16 = 2;
 
 /// Time beyond the planned duration that either end waits for the other.
-const OVERTIME: Duration = Duration::from_secs(30);
+const RESULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Messages queued at once: enough to keep the driver busy, few enough to stop soon.
 const BLOCK: usize = 64;

@@ -4,13 +4,14 @@ use bytes::Bytes;
 use ropewalk_runtime::endpoint::{Association, Received};
 
 use super::meter::Meter;
-use super::words::{Direction, Plan};
-use super::{BLOCK, BULK, CONTROL, ECHO, OVERTIME};
+use super::protocol::{Direction, MeasurementPlan};
+use super::{BLOCK, BULK, CONTROL, ECHO, RESULT_TIMEOUT};
 
 /// Serves one client until the association ends. Returns the client's plan, if it was valid.
-pub async fn serve(association: &Association) -> Option<Plan> {
-    let question = tokio::time::timeout(OVERTIME, asked(association)).await.ok().flatten();
-    let Some(plan) = question.and_then(|question| Plan::decode(&question)) else {
+pub async fn serve(association: &Association) -> Option<MeasurementPlan> {
+    let question =
+        tokio::time::timeout(RESULT_TIMEOUT, on_request(association)).await.ok().flatten();
+    let Some(plan) = question.and_then(|question| MeasurementPlan::decode(&question)) else {
         // The client has another version or another protocol. Answer something that is no result.
         let _ = association.send(CONTROL, 0, Bytes::from_static(&[0])).await;
         association.abort();
@@ -27,14 +28,14 @@ pub async fn serve(association: &Association) -> Option<Plan> {
             }
         }
     };
-    if tokio::time::timeout(plan.time() + OVERTIME, serving).await.is_err() {
+    if tokio::time::timeout(plan.time() + RESULT_TIMEOUT, serving).await.is_err() {
         association.abort();
     }
     Some(plan)
 }
 
 /// Receives the client's plan. If it was lost and retransmitted, bulk data and probes arrive before it.
-async fn asked(association: &Association) -> Option<Bytes> {
+async fn on_request(association: &Association) -> Option<Bytes> {
     loop {
         let message = association.receive().await?;
         if message.stream == CONTROL {
@@ -44,7 +45,7 @@ async fn asked(association: &Association) -> Option<Bytes> {
 }
 
 /// Counts bulk data, echoes probes, and sends the results when the time is over.
-async fn receive(association: &Association, plan: Plan) {
+async fn receive(association: &Association, plan: MeasurementPlan) {
     let (mut meter, mut messages) = (Some(Meter::new(plan)), Vec::new());
     loop {
         association.receive_all(&mut messages).await;

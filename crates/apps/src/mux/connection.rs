@@ -10,11 +10,11 @@ use ropewalk_base::PeerText;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use super::carrier::{CarrierEnded, MessageTransport};
 use super::limits::Limits;
-use super::machine::{Event, Key, Mux, Role, StreamError};
+use super::machine::{Event, Mux, Role, StreamError, StreamKey};
 use super::message::{Refusal, Violation};
 use super::stream::Stream;
+use super::transport::{MessageTransport, TransportEnded};
 
 /// Why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,8 +57,8 @@ pub struct Wakers {
 #[derive(Debug)]
 pub struct State {
     pub mux: Mux,
-    pub wakers: BTreeMap<Key, Wakers>,
-    offered: VecDeque<Key>,
+    pub wakers: BTreeMap<StreamKey, Wakers>,
+    offered: VecDeque<StreamKey>,
     ended: Option<EndReason>,
 }
 
@@ -94,7 +94,7 @@ impl Shared {
                         woken.into_iter().flatten().for_each(Waker::wake);
                     }
                 }
-                Event::Room => self.room.notify_waiters(),
+                Event::StreamNumberFree => self.room.notify_waiters(),
             }
         }
         if state.mux.has_messages() {
@@ -229,7 +229,7 @@ impl Drop for Connection {
 async fn take(carrier: Arc<impl MessageTransport>, shared: Arc<Shared>) {
     let mut arrived = Vec::new();
     let reason = loop {
-        if let Err(CarrierEnded(why)) = carrier.receive(&mut arrived).await {
+        if let Err(TransportEnded(why)) = carrier.receive(&mut arrived).await {
             break EndReason::Association(why);
         }
         let taken = shared.with(|state| {
@@ -257,7 +257,7 @@ async fn send(carrier: Arc<impl MessageTransport>, shared: Arc<Shared>) {
             continue;
         };
         let (ppid, bytes) = message.encode();
-        if let Err(CarrierEnded(why)) = carrier.send(stream, ppid, bytes).await {
+        if let Err(TransportEnded(why)) = carrier.send(stream, ppid, bytes).await {
             return shared.end(EndReason::Association(why));
         }
     }

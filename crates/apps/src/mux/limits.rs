@@ -2,7 +2,7 @@
 
 /// Bytes that the opener of a stream may send before the answer. Both ends know this constant, so that a request can
 /// be sent together with the OPEN.
-pub const EARLY: u64 = 16 << 10;
+pub const MIN_WINDOW: u64 = 16 << 10;
 
 /// Memory of a stream besides its bytes: its entry, its places in queues, an answer, in bytes.
 pub const ENTRY_COST: u64 = 1 << 10;
@@ -42,8 +42,8 @@ impl Limits {
     /// Most memory that a peer can make one connection use, bytes, with this many stream numbers: unread bytes, in
     /// buffers that may be twice as large as their contents, and the streams' own memory.
     pub const fn memory(&self, numbers: u16) -> u64 {
-        let unread = self.shared + self.peer_streams as u64 * EARLY;
-        let entries = self.peer_streams as u64 + numbers as u64;
-        2 * unread + entries * ENTRY_COST
+        let unread = self.shared + self.peer_streams as u64 * MIN_WINDOW;
+        let streams = self.peer_streams as u64 + numbers as u64;
+        2 * unread + streams * ENTRY_COST
     }
 }

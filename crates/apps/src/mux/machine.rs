@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::Bytes;
 
 use super::buffer::Buffer;
-use super::credit::{Budget, Window};
-use super::entry::{Entry, Inbound, Outbound, Phase, Sending};
-use super::limits::{EARLY, Limits};
+use super::flow_control::{Window, WindowMemory};
+use super::limits::{Limits, MIN_WINDOW};
 use super::message::{LONGEST_TARGET, Refusal};
-use super::ring::{StreamScheduler, Turn};
+use super::stream_scheduler::{SchedulerList, StreamScheduler};
+use super::stream_state::{Inbound, OpenState, Outbound, SendQueue, StreamState};
 use super::transmit::Control;
 
 /// The role of this end, which decides the stream numbers that it may use.
@@ -34,22 +34,22 @@ impl Role {
 
 /// Identifies a byte stream. Unlike a stream number, it is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key(pub(super) u64);
+pub struct StreamKey(pub(super) u64);
 
 /// An event for the users of the streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The peer opens a stream.
-    Offered(Key),
+    Offered(StreamKey),
     /// A stream may have become readable, writable or open, or has ended.
-    Changed(Key),
+    Changed(StreamKey),
     /// A stream number may be free.
-    Room,
+    StreamNumberFree,
 }
 
 /// All stream numbers are in use, or the association has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoRoom;
+pub struct NoFreeStream;
 
 /// Result of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,17 +81,17 @@ pub enum StreamError {
 pub struct Mux {
     pub(super) role: Role,
     pub(super) limits: Limits,
-    pub(super) budget: Budget,
-    pub(super) entries: BTreeMap<Key, Entry>,
+    pub(super) window_memory: WindowMemory,
+    pub(super) streams: BTreeMap<StreamKey, StreamState>,
     /// The stream that uses each number.
-    pub(super) by_id: Vec<Option<Key>>,
+    pub(super) by_id: Vec<Option<StreamKey>>,
     /// Free numbers of this end.
     free: BTreeSet<u16>,
     next_key: u64,
     /// Number of streams that the peer has opened.
     pub(super) peers: usize,
-    pub(super) control: VecDeque<(Key, Control)>,
-    pub(super) ring: StreamScheduler,
+    pub(super) control: VecDeque<(StreamKey, Control)>,
+    pub(super) scheduler: StreamScheduler,
     pub(super) events: VecDeque<Event>,
     ended: bool,
 }
@@ -102,14 +102,14 @@ impl Mux {
         Self {
             role,
             limits,
-            budget: Budget::new(&limits),
-            entries: BTreeMap::new(),
+            window_memory: WindowMemory::new(&limits),
+            streams: BTreeMap::new(),
             by_id: vec![None; streams.into()],
             free: (0..streams).filter(|id| role.owns(*id)).collect(),
             next_key: 0,
             peers: 0,
             control: VecDeque::new(),
-            ring: StreamScheduler::default(),
+            scheduler: StreamScheduler::default(),
             events: VecDeque::new(),
             ended: false,
         }
@@ -118,53 +118,53 @@ impl Mux {
     /// Opens a stream. Bytes may be written at once.
     ///
     /// # Errors
-    /// [`NoRoom`]. Try again after [`Event::Room`], unless the association [has ended](Mux::has_ended).
+    /// [`NoFreeStream`]. Try again after [`Event::StreamNumberFree`], unless the association [has ended](Mux::has_ended).
     ///
     /// # Panics
     /// If the target has more than 512 bytes.
-    pub fn open(&mut self, target: Bytes) -> Result<Key, NoRoom> {
+    pub fn open(&mut self, target: Bytes) -> Result<StreamKey, NoFreeStream> {
         assert!(target.len() <= LONGEST_TARGET, "a target of {} bytes", target.len());
-        let id = self.free.pop_first().ok_or(NoRoom)?;
-        let size = self.budget.first(self.limits.first_window);
-        let sending = Sending { credit: EARLY, ..Sending::default() };
-        let key = self.insert(Entry {
+        let id = self.free.pop_first().ok_or(NoFreeStream)?;
+        let size = self.window_memory.initial_window(self.limits.first_window);
+        let sending = SendQueue { credit: MIN_WINDOW, ..SendQueue::default() };
+        let key = self.insert(StreamState {
             id,
-            ours: true,
-            held: true,
-            phase: Phase::Opening,
+            is_local: true,
+            has_handle: true,
+            open_state: OpenState::Opening,
             outbound: Outbound::Open(sending),
             inbound: Inbound::Open { buffer: Buffer::default(), window: Window::new(size, size) },
-            turn: Turn::Idle,
+            scheduler_list: SchedulerList::Idle,
         });
         self.control.push_back((key, Control::Open(target)));
         Ok(key)
     }
 
-    pub(super) fn insert(&mut self, entry: Entry) -> Key {
-        let key = Key(self.next_key);
+    pub(super) fn insert(&mut self, stream: StreamState) -> StreamKey {
+        let key = StreamKey(self.next_key);
         self.next_key += 1;
-        self.by_id[usize::from(entry.id)] = Some(key);
-        self.peers += usize::from(!entry.ours);
-        self.entries.insert(key, entry);
+        self.by_id[usize::from(stream.id)] = Some(key);
+        self.peers += usize::from(!stream.is_local);
+        self.streams.insert(key, stream);
         key
     }
 
     /// The target of an offered stream.
-    pub fn target(&self, key: Key) -> Option<Bytes> {
-        match &self.entries.get(&key)?.phase {
-            Phase::Offered(target) => Some(target.clone()),
+    pub fn target(&self, key: StreamKey) -> Option<Bytes> {
+        match &self.streams.get(&key)?.open_state {
+            OpenState::Offered(target) => Some(target.clone()),
             _ => None,
         }
     }
 
     /// Accepts an offered stream. Returns false if the peer has cancelled it.
-    pub fn accept(&mut self, key: Key) -> bool {
-        let Some(entry) = self.entries.get_mut(&key) else { return false };
-        if !matches!(entry.phase, Phase::Offered(_)) {
+    pub fn accept(&mut self, key: StreamKey) -> bool {
+        let Some(stream) = self.streams.get_mut(&key) else { return false };
+        if !matches!(stream.open_state, OpenState::Offered(_)) {
             return false;
         }
-        entry.phase = Phase::Open;
-        if let Inbound::Open { window, .. } = &mut entry.inbound {
+        stream.open_state = OpenState::Open;
+        if let Inbound::Open { window, .. } = &mut stream.inbound {
             window.open();
         }
         self.control.push_back((key, Control::Opened));
@@ -172,29 +172,29 @@ impl Mux {
     }
 
     /// Refuses an offered stream and releases it.
-    pub fn refuse(&mut self, key: Key, refusal: Refusal) {
-        if let Some(entry) = self.entries.get_mut(&key) {
-            if matches!(entry.phase, Phase::Offered(_)) {
-                entry.phase = Phase::Refused(refusal);
-                entry.stop_writing();
-                entry.stop_reading(Inbound::Ended, &mut self.budget);
+    pub fn refuse(&mut self, key: StreamKey, refusal: Refusal) {
+        if let Some(stream) = self.streams.get_mut(&key) {
+            if matches!(stream.open_state, OpenState::Offered(_)) {
+                stream.open_state = OpenState::Refused(refusal);
+                stream.stop_writing();
+                stream.stop_reading(Inbound::Ended, &mut self.window_memory);
                 self.control.push_back((key, Control::Refused));
             }
-            entry.held = false;
+            stream.has_handle = false;
         }
-        self.settle(key);
+        self.remove_if_ended(key);
     }
 
     /// Whether the peer has accepted the stream. An error if it never will.
     ///
     /// # Errors
     /// [`StreamError`].
-    pub fn is_open(&self, key: Key) -> Result<bool, StreamError> {
-        match self.entries.get(&key).map(|entry| &entry.phase) {
-            Some(Phase::Opening | Phase::Offered(_)) => Ok(false),
-            Some(Phase::Open) => Ok(true),
-            Some(Phase::Refused(refusal)) => Err(StreamError::Refused(refusal.clone())),
-            Some(Phase::Reset) | None => Err(StreamError::Reset),
+    pub fn is_open(&self, key: StreamKey) -> Result<bool, StreamError> {
+        match self.streams.get(&key).map(|stream| &stream.open_state) {
+            Some(OpenState::Opening | OpenState::Offered(_)) => Ok(false),
+            Some(OpenState::Open) => Ok(true),
+            Some(OpenState::Refused(refusal)) => Err(StreamError::Refused(refusal.clone())),
+            Some(OpenState::Reset) | None => Err(StreamError::Reset),
         }
     }
 
@@ -202,16 +202,16 @@ impl Mux {
     ///
     /// # Errors
     /// [`StreamError`].
-    pub fn write(&mut self, key: Key, bytes: &[u8]) -> Result<usize, StreamError> {
+    pub fn write(&mut self, key: StreamKey, bytes: &[u8]) -> Result<usize, StreamError> {
         let limit = self.limits.send_queue;
-        let entry = self.entries.get_mut(&key).ok_or(StreamError::Reset)?;
-        let Outbound::Open(sending) = &mut entry.outbound else {
-            return Err(entry.why_not_written());
+        let stream = self.streams.get_mut(&key).ok_or(StreamError::Reset)?;
+        let Outbound::Open(sending) = &mut stream.outbound else {
+            return Err(stream.why_not_written());
         };
         let n = bytes.len().min(limit.saturating_sub(sending.queue.len()));
         sending.queue.push(&bytes[..n]);
-        if entry.has_turn() {
-            self.ring.enter(key, &mut entry.turn);
+        if stream.has_data_to_send() {
+            self.scheduler.enqueue(key, &mut stream.scheduler_list);
         }
         Ok(n)
     }
@@ -220,20 +220,20 @@ impl Mux {
     ///
     /// # Errors
     /// [`StreamError`], if the written bytes will not arrive.
-    pub fn finish(&mut self, key: Key) -> Result<(), StreamError> {
-        let entry = self.entries.get_mut(&key).ok_or(StreamError::Reset)?;
-        match std::mem::replace(&mut entry.outbound, Outbound::Ended) {
-            Outbound::Open(sending) => entry.outbound = Outbound::Finishing(sending),
+    pub fn finish(&mut self, key: StreamKey) -> Result<(), StreamError> {
+        let stream = self.streams.get_mut(&key).ok_or(StreamError::Reset)?;
+        match std::mem::replace(&mut stream.outbound, Outbound::Ended) {
+            Outbound::Open(sending) => stream.outbound = Outbound::Finishing(sending),
             before => {
-                entry.outbound = before;
-                return match entry.why_not_written() {
+                stream.outbound = before;
+                return match stream.why_not_written() {
                     StreamError::Finished => Ok(()),
                     error => Err(error),
                 };
             }
         }
-        if entry.has_turn() {
-            self.ring.enter(key, &mut entry.turn);
+        if stream.has_data_to_send() {
+            self.scheduler.enqueue(key, &mut stream.scheduler_list);
         }
         Ok(())
     }
@@ -242,14 +242,14 @@ impl Mux {
     ///
     /// # Errors
     /// [`StreamError`], except for [`StreamError::Finished`].
-    pub fn read(&mut self, key: Key, out: &mut [u8]) -> Result<Read, StreamError> {
+    pub fn read(&mut self, key: StreamKey, out: &mut [u8]) -> Result<Read, StreamError> {
         let largest = self.limits.largest_window;
-        let entry = self.entries.get_mut(&key).ok_or(StreamError::Reset)?;
-        match &mut entry.inbound {
+        let stream = self.streams.get_mut(&key).ok_or(StreamError::Reset)?;
+        match &mut stream.inbound {
             Inbound::Open { buffer, .. } if buffer.is_empty() => Ok(Read::Nothing),
             Inbound::Open { buffer, window } => {
                 let n = buffer.read(out);
-                if window.consume(n as u64, largest, &mut self.budget) {
+                if window.consume(n as u64, largest, &mut self.window_memory) {
                     self.control.push_back((key, Control::Credit));
                 }
                 Ok(Read::Bytes(n))
@@ -258,56 +258,56 @@ impl Mux {
             Inbound::Finished { buffer, shared } => {
                 let n = buffer.read(out);
                 let left = (*shared).min(buffer.len() as u64);
-                self.budget.give(std::mem::replace(shared, left) - left);
+                self.window_memory.release(std::mem::replace(shared, left) - left);
                 Ok(Read::Bytes(n))
             }
-            Inbound::Discarding | Inbound::Ended => Err(entry.why_ended()),
+            Inbound::Discarding | Inbound::Ended => Err(stream.why_ended()),
         }
     }
 
     /// Releases the handle of a stream. If it was finished, its written bytes still arrive; otherwise it is reset.
-    pub fn release(&mut self, key: Key) {
-        let Some(entry) = self.entries.get_mut(&key) else { return };
-        if matches!(entry.phase, Phase::Offered(_)) {
+    pub fn release(&mut self, key: StreamKey) {
+        let Some(stream) = self.streams.get_mut(&key) else { return };
+        if matches!(stream.open_state, OpenState::Offered(_)) {
             let nobody = Refusal::new(Refusal::CANCELLED, "nobody took it");
             return self.refuse(key, nobody);
         }
-        entry.held = false;
-        let unread = matches!(entry.inbound, Inbound::Open { .. });
+        stream.has_handle = false;
+        let unread = matches!(stream.inbound, Inbound::Open { .. });
         let then = if unread { Inbound::Discarding } else { Inbound::Ended };
-        if !matches!(entry.inbound, Inbound::Discarding) {
-            entry.stop_reading(then, &mut self.budget);
+        if !matches!(stream.inbound, Inbound::Discarding) {
+            stream.stop_reading(then, &mut self.window_memory);
         }
-        let finishes = matches!(entry.outbound, Outbound::Finishing(_));
+        let finishes = matches!(stream.outbound, Outbound::Finishing(_));
         // If the FIN was already sent, a RESET tells the peer that nobody reads. Otherwise the RESET follows the FIN.
-        let told = if finishes { false } else { entry.stop_writing() || unread };
-        if told {
+        let must_reset = if finishes { false } else { stream.stop_writing() || unread };
+        if must_reset {
             self.control.push_back((key, Control::Reset));
         }
-        self.settle(key);
+        self.remove_if_ended(key);
     }
 
     /// The association has ended, and with it all streams.
     pub fn end(&mut self) {
         self.ended = true;
         self.control.clear();
-        self.ring = StreamScheduler::default();
+        self.scheduler = StreamScheduler::default();
         self.by_id.fill(None);
         self.free.clear();
-        let budget = &mut self.budget;
-        self.entries.retain(|key, entry| {
-            entry.outbound = Outbound::Ended;
-            if !matches!(entry.inbound, Inbound::Finished { .. }) || !entry.held {
-                entry.stop_reading(Inbound::Ended, budget);
+        let window_memory = &mut self.window_memory;
+        self.streams.retain(|key, stream| {
+            stream.outbound = Outbound::Ended;
+            if !matches!(stream.inbound, Inbound::Finished { .. }) || !stream.has_handle {
+                stream.stop_reading(Inbound::Ended, window_memory);
             }
-            if !matches!(entry.phase, Phase::Refused(_)) {
-                entry.phase = Phase::Reset;
+            if !matches!(stream.open_state, OpenState::Refused(_)) {
+                stream.open_state = OpenState::Reset;
             }
             self.events.push_back(Event::Changed(*key));
-            entry.held
+            stream.has_handle
         });
-        self.peers = self.entries.values().filter(|entry| !entry.ours).count();
-        self.events.push_back(Event::Room);
+        self.peers = self.streams.values().filter(|stream| !stream.is_local).count();
+        self.events.push_back(Event::StreamNumberFree);
     }
 
     /// Whether the association has ended.
@@ -322,52 +322,52 @@ impl Mux {
 
     /// Number of streams, including those that one end has finished.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.streams.len()
     }
 
     /// Whether there are no streams.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.streams.is_empty()
     }
 
     /// Shared memory reserved for bytes that may arrive or are unread, bytes.
     pub const fn reserved(&self) -> u64 {
-        self.budget.taken()
+        self.window_memory.reserved()
     }
 
     /// Frees the number once both ends have finished, and removes the stream once no handle exists.
-    pub(super) fn settle(&mut self, key: Key) {
-        let Some(entry) = self.entries.get(&key) else { return };
-        if !entry.is_settled() {
+    pub(super) fn remove_if_ended(&mut self, key: StreamKey) {
+        let Some(stream) = self.streams.get(&key) else { return };
+        if !stream.has_ended() {
             return;
         }
-        let (id, ours, held) = (entry.id, entry.ours, entry.held);
+        let (id, is_local, has_handle) = (stream.id, stream.is_local, stream.has_handle);
         let place = &mut self.by_id[usize::from(id)];
         if *place == Some(key) {
             *place = None;
-            if ours {
+            if is_local {
                 self.free.insert(id);
-                self.events.push_back(Event::Room);
+                self.events.push_back(Event::StreamNumberFree);
             }
         }
-        if !held && let Some(mut entry) = self.entries.remove(&key) {
-            entry.stop_reading(Inbound::Ended, &mut self.budget);
-            self.peers -= usize::from(!entry.ours);
+        if !has_handle && let Some(mut stream) = self.streams.remove(&key) {
+            stream.stop_reading(Inbound::Ended, &mut self.window_memory);
+            self.peers -= usize::from(!stream.is_local);
         }
     }
 }
 
-impl Entry {
+impl StreamState {
     fn why_not_written(&self) -> StreamError {
-        match &self.phase {
-            Phase::Refused(_) | Phase::Reset => self.why_ended(),
-            Phase::Opening | Phase::Offered(_) | Phase::Open => StreamError::Finished,
+        match &self.open_state {
+            OpenState::Refused(_) | OpenState::Reset => self.why_ended(),
+            OpenState::Opening | OpenState::Offered(_) | OpenState::Open => StreamError::Finished,
         }
     }
 
     fn why_ended(&self) -> StreamError {
-        match &self.phase {
-            Phase::Refused(refusal) => StreamError::Refused(refusal.clone()),
+        match &self.open_state {
+            OpenState::Refused(refusal) => StreamError::Refused(refusal.clone()),
             _ => StreamError::Reset,
         }
     }

@@ -12,21 +12,21 @@
 
 mod association;
 mod buffer;
-mod carrier;
 mod connection;
-mod credit;
-mod entry;
+mod flow_control;
 mod limits;
 mod machine;
 mod message;
 mod receive;
-mod ring;
 mod stream;
+mod stream_scheduler;
+mod stream_state;
 mod transmit;
+mod transport;
 
-pub use self::carrier::{Arrived, CarrierEnded, MessageTransport, pair};
 pub use self::connection::{Connection, EndReason, Incoming, OpenError};
 pub use self::limits::Limits;
-pub use self::machine::{Event, Key, Mux, NoRoom, Read, Role, StreamError};
+pub use self::machine::{Event, Mux, NoFreeStream, Read, Role, StreamError, StreamKey};
 pub use self::message::{Message, Refusal, Violation};
 pub use self::stream::Stream;
+pub use self::transport::{MessageTransport, TransportEnded, TransportMessage, pair};

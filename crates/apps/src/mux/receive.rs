@@ -3,12 +3,12 @@
 use bytes::Bytes;
 
 use super::buffer::Buffer;
-use super::credit::Window;
-use super::entry::{Entry, Inbound, Outbound, Phase, Sending};
-use super::limits::EARLY;
-use super::machine::{Event, Key, Mux};
+use super::flow_control::Window;
+use super::limits::MIN_WINDOW;
+use super::machine::{Event, Mux, StreamKey};
 use super::message::{Message, Refusal, Violation};
-use super::ring::Turn;
+use super::stream_scheduler::SchedulerList;
+use super::stream_state::{Inbound, OpenState, Outbound, SendQueue, StreamState};
 use super::transmit::Control;
 
 impl Mux {
@@ -30,9 +30,9 @@ impl Mux {
         }
     }
 
-    fn on_message(&mut self, id: u16, key: Key, message: Message) -> Result<(), Violation> {
-        let Some(entry) = self.entries.get(&key) else { return Ok(()) };
-        let opening = matches!(entry.phase, Phase::Opening);
+    fn on_message(&mut self, id: u16, key: StreamKey, message: Message) -> Result<(), Violation> {
+        let Some(stream) = self.streams.get(&key) else { return Ok(()) };
+        let opening = matches!(stream.open_state, OpenState::Opening);
         let in_order = match message {
             Message::Opened { credit } if opening => self.on_opened(key, credit),
             Message::Refused(refusal) if opening => self.on_refused(key, refusal),
@@ -60,15 +60,18 @@ impl Mux {
             self.refuse_at_once(id);
             return Ok(());
         }
-        let size = self.budget.first(self.limits.first_window);
-        let key = self.insert(Entry {
+        let size = self.window_memory.initial_window(self.limits.first_window);
+        let key = self.insert(StreamState {
             id,
-            ours: false,
-            held: true,
-            phase: Phase::Offered(target),
-            outbound: Outbound::Open(Sending { credit, ..Sending::default() }),
-            inbound: Inbound::Open { buffer: Buffer::default(), window: Window::new(size, EARLY) },
-            turn: Turn::Idle,
+            is_local: false,
+            has_handle: true,
+            open_state: OpenState::Offered(target),
+            outbound: Outbound::Open(SendQueue { credit, ..SendQueue::default() }),
+            inbound: Inbound::Open {
+                buffer: Buffer::default(),
+                window: Window::new(size, MIN_WINDOW),
+            },
+            scheduler_list: SchedulerList::Idle,
         });
         self.events.push_back(Event::Offered(key));
         Ok(())
@@ -78,40 +81,40 @@ impl Mux {
     /// fill the memory with answers.
     fn refuse_at_once(&mut self, id: u16) {
         let busy = Refusal::new(Refusal::BUSY, "too many connections");
-        let key = self.insert(Entry {
+        let key = self.insert(StreamState {
             id,
-            ours: false,
-            held: false,
-            phase: Phase::Refused(busy),
+            is_local: false,
+            has_handle: false,
+            open_state: OpenState::Refused(busy),
             outbound: Outbound::Closing,
             inbound: Inbound::Ended,
-            turn: Turn::Idle,
+            scheduler_list: SchedulerList::Idle,
         });
         self.control.push_back((key, Control::Refused));
     }
 
-    fn on_opened(&mut self, key: Key, credit: u64) -> bool {
-        if let Some(entry) = self.entries.get_mut(&key) {
-            entry.phase = Phase::Open;
+    fn on_opened(&mut self, key: StreamKey, credit: u64) -> bool {
+        if let Some(stream) = self.streams.get_mut(&key) {
+            stream.open_state = OpenState::Open;
         }
         self.events.push_back(Event::Changed(key));
         self.on_credit(key, credit)
     }
 
-    fn on_refused(&mut self, key: Key, refusal: Refusal) -> bool {
-        if let Some(entry) = self.entries.get_mut(&key) {
-            entry.phase = Phase::Refused(refusal);
-            entry.outbound = Outbound::Ended;
-            entry.stop_reading(Inbound::Ended, &mut self.budget);
+    fn on_refused(&mut self, key: StreamKey, refusal: Refusal) -> bool {
+        if let Some(stream) = self.streams.get_mut(&key) {
+            stream.open_state = OpenState::Refused(refusal);
+            stream.outbound = Outbound::Ended;
+            stream.stop_reading(Inbound::Ended, &mut self.window_memory);
         }
         self.events.push_back(Event::Changed(key));
-        self.settle(key);
+        self.remove_if_ended(key);
         true
     }
 
-    fn on_data(&mut self, id: u16, key: Key, bytes: &[u8]) -> Result<(), Violation> {
-        let Some(entry) = self.entries.get_mut(&key) else { return Ok(()) };
-        match &mut entry.inbound {
+    fn on_data(&mut self, id: u16, key: StreamKey, bytes: &[u8]) -> Result<(), Violation> {
+        let Some(stream) = self.streams.get_mut(&key) else { return Ok(()) };
+        match &mut stream.inbound {
             Inbound::Open { buffer, window } => {
                 if !window.receive(bytes.len() as u64) {
                     return Err(Violation::Credit(id));
@@ -122,53 +125,53 @@ impl Mux {
             }
             Inbound::Discarding => Ok(()),
             // A refused stream whose refusal was not sent yet.
-            Inbound::Ended if matches!(entry.outbound, Outbound::Closing) => Ok(()),
+            Inbound::Ended if matches!(stream.outbound, Outbound::Closing) => Ok(()),
             Inbound::Finished { .. } | Inbound::Ended => Err(Violation::Order(id)),
         }
     }
 
-    fn on_fin(&mut self, key: Key) -> bool {
-        let Some(entry) = self.entries.get_mut(&key) else { return true };
-        let refused = matches!(entry.phase, Phase::Refused(_));
-        let in_order = entry.finish_reading(&mut self.budget) || refused;
+    fn on_fin(&mut self, key: StreamKey) -> bool {
+        let Some(stream) = self.streams.get_mut(&key) else { return true };
+        let refused = matches!(stream.open_state, OpenState::Refused(_));
+        let in_order = stream.finish_reading(&mut self.window_memory) || refused;
         self.events.push_back(Event::Changed(key));
-        self.settle(key);
+        self.remove_if_ended(key);
         in_order
     }
 
-    fn on_credit(&mut self, key: Key, credit: u64) -> bool {
-        let Some(entry) = self.entries.get_mut(&key) else { return true };
-        if let Outbound::Open(sending) | Outbound::Finishing(sending) = &mut entry.outbound {
+    fn on_credit(&mut self, key: StreamKey, credit: u64) -> bool {
+        let Some(stream) = self.streams.get_mut(&key) else { return true };
+        if let Outbound::Open(sending) | Outbound::Finishing(sending) = &mut stream.outbound {
             sending.credit = sending.credit.max(credit);
-            if entry.has_turn() {
-                self.ring.enter(key, &mut entry.turn);
+            if stream.has_data_to_send() {
+                self.scheduler.enqueue(key, &mut stream.scheduler_list);
             }
         }
         true
     }
 
     /// The peer neither sends nor reads any more.
-    fn on_reset(&mut self, key: Key) -> bool {
-        let Some(entry) = self.entries.get_mut(&key) else { return true };
-        if matches!(entry.phase, Phase::Offered(_)) {
+    fn on_reset(&mut self, key: StreamKey) -> bool {
+        let Some(stream) = self.streams.get_mut(&key) else { return true };
+        if matches!(stream.open_state, OpenState::Offered(_)) {
             let gone = Refusal::new(Refusal::CANCELLED, "you gave it up");
-            entry.phase = Phase::Refused(gone);
-            entry.stop_writing();
+            stream.open_state = OpenState::Refused(gone);
+            stream.stop_writing();
             self.control.push_back((key, Control::Refused));
         } else {
-            if entry.stop_writing() {
+            if stream.stop_writing() {
                 self.control.push_back((key, Control::Reset));
             }
-            if matches!(entry.phase, Phase::Open) {
-                entry.phase = Phase::Reset;
+            if matches!(stream.open_state, OpenState::Open) {
+                stream.open_state = OpenState::Reset;
             }
         }
         // Bytes before a FIN are complete and are kept; bytes of a reset stream are not.
-        if !matches!(entry.inbound, Inbound::Finished { .. }) {
-            entry.stop_reading(Inbound::Ended, &mut self.budget);
+        if !matches!(stream.inbound, Inbound::Finished { .. }) {
+            stream.stop_reading(Inbound::Ended, &mut self.window_memory);
         }
         self.events.push_back(Event::Changed(key));
-        self.settle(key);
+        self.remove_if_ended(key);
         true
     }
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection::{Shared, State, Wakers};
-use super::machine::{Key, Read, StreamError};
+use super::machine::{Read, StreamError, StreamKey};
 use super::message::Refusal;
 
 /// A byte stream. Shutting down its write half ends it in an orderly way. Dropping it without that resets it, and
@@ -17,11 +17,11 @@ use super::message::Refusal;
 #[derive(Debug)]
 pub struct Stream {
     shared: Arc<Shared>,
-    key: Key,
+    key: StreamKey,
 }
 
 impl Stream {
-    pub(super) fn new(shared: Arc<Shared>, key: Key) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, key: StreamKey) -> Self {
         shared.with(|state| state.wakers.insert(key, Wakers::default()));
         Self { shared, key }
     }
@@ -75,7 +75,7 @@ impl Stream {
         &self,
         waker: &Waker,
         place: fn(&mut Wakers) -> &mut Option<Waker>,
-        attempt: impl FnOnce(&mut State, Key) -> Poll<T>,
+        attempt: impl FnOnce(&mut State, StreamKey) -> Poll<T>,
     ) -> Poll<T> {
         self.shared.with(|state| {
             let result = attempt(state, self.key);

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use super::entry::{Inbound, Outbound, Phase};
-use super::machine::{Event, Key, Mux};
+use super::machine::{Event, Mux, StreamKey};
 use super::message::Message;
+use super::stream_state::{Inbound, OpenState, Outbound};
 
 /// Messages other than data. Their contents are determined when they are sent.
 #[derive(Debug)]
@@ -28,12 +28,12 @@ impl Mux {
                 return Some(message);
             }
         }
-        while let Some((key, had)) = self.ring.next() {
-            let Some(entry) = self.entries.get_mut(&key) else { continue };
-            let message = entry.has_turn().then(|| entry.outbound.cut(most)).flatten();
-            let more = entry.has_turn();
-            let id = entry.id;
-            self.ring.put_back(key, &mut entry.turn, had, more);
+        while let Some((key, list_before)) = self.scheduler.next() {
+            let Some(stream) = self.streams.get_mut(&key) else { continue };
+            let message = stream.has_data_to_send().then(|| stream.outbound.cut(most)).flatten();
+            let more = stream.has_data_to_send();
+            let id = stream.id;
+            self.scheduler.put_back(key, &mut stream.scheduler_list, list_before, more);
             if let Some(message) = message {
                 self.after_data(key);
                 return Some((id, message));
@@ -44,62 +44,62 @@ impl Mux {
 
     /// Whether there is a message to send.
     pub fn has_messages(&self) -> bool {
-        !self.control.is_empty() || !self.ring.is_empty()
+        !self.control.is_empty() || !self.scheduler.is_empty()
     }
 
     /// The message for `control`, unless it has become unnecessary.
-    fn control_message(&mut self, key: Key, control: Control) -> Option<(u16, Message)> {
-        let entry = self.entries.get_mut(&key)?;
-        let id = entry.id;
+    fn control_message(&mut self, key: StreamKey, control: Control) -> Option<(u16, Message)> {
+        let stream = self.streams.get_mut(&key)?;
+        let id = stream.id;
         let message = match control {
             Control::Open(target) => {
                 // With no reader, no credit is granted; the peer will receive a RESET next.
                 let mut credit = 0;
-                if let Inbound::Open { window, .. } = &entry.inbound {
+                if let Inbound::Open { window, .. } = &stream.inbound {
                     credit = window.granted();
                 }
                 Message::Open { credit, target }
             }
             Control::Opened => {
                 let mut credit = 0;
-                if let Inbound::Open { window, .. } = &mut entry.inbound {
+                if let Inbound::Open { window, .. } = &mut stream.inbound {
                     credit = window.granted();
                 }
                 Message::Opened { credit }
             }
             Control::Credit => {
                 // After the peer's end it needs no credit.
-                let Inbound::Open { window, .. } = &mut entry.inbound else { return None };
-                Message::Credit(window.tell())
+                let Inbound::Open { window, .. } = &mut stream.inbound else { return None };
+                Message::Credit(window.take_update())
             }
             Control::Refused => {
-                let Phase::Refused(refusal) = &entry.phase else { return None };
+                let OpenState::Refused(refusal) = &stream.open_state else { return None };
                 let message = Message::Refused(refusal.clone());
-                entry.outbound = Outbound::Ended;
+                stream.outbound = Outbound::Ended;
                 message
             }
             Control::Reset => {
-                if matches!(entry.outbound, Outbound::Closing) {
-                    entry.outbound = Outbound::Ended;
+                if matches!(stream.outbound, Outbound::Closing) {
+                    stream.outbound = Outbound::Ended;
                 }
                 Message::Reset
             }
         };
-        self.settle(key);
+        self.remove_if_ended(key);
         Some((id, message))
     }
 
     /// Updates a stream after its bytes, and possibly its end, were sent.
-    fn after_data(&mut self, key: Key) {
+    fn after_data(&mut self, key: StreamKey) {
         self.events.push_back(Event::Changed(key));
-        if let Some(entry) = self.entries.get(&key)
-            && matches!(entry.outbound, Outbound::Ended)
-            && matches!(entry.inbound, Inbound::Discarding)
+        if let Some(stream) = self.streams.get(&key)
+            && matches!(stream.outbound, Outbound::Ended)
+            && matches!(stream.inbound, Inbound::Discarding)
         {
             // The stream was released before its end was sent: nobody reads what the peer may still send.
             self.control.push_back((key, Control::Reset));
         }
-        self.settle(key);
+        self.remove_if_ended(key);
     }
 }
 

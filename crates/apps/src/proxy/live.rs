@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ropewalk_runtime::endpoint::{
-    Association, Endpoint, Options, PathNews, PathStatus, Stats, Target, Transport,
+    Association, Endpoint, Options, PathEvent, PathStatus, Stats, Target, Transport,
 };
 use ropewalk_runtime::seal::PublicKey;
 use tokio::sync::watch;
@@ -12,10 +12,10 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use ropewalk_base::PeerText;
 
+use super::client::{Connector, EstablishedConnection};
 use super::exit::{Client, Exit, Limit};
-use super::near::{Connector, Reached};
 use super::notice::{Notice, NoticeSink};
-use crate::mux::{Arrived, CarrierEnded, Connection, Limits, MessageTransport, Role};
+use crate::mux::{Connection, Limits, MessageTransport, Role, TransportEnded, TransportMessage};
 
 /// Streams in each direction; the client end may open half of them.
 const STREAMS: u16 = 4096;
@@ -47,18 +47,23 @@ pub struct LiveConnector {
     /// How to connect.
     pub live: Live,
     /// Where to report changes.
-    pub tell: NoticeSink,
+    pub notify: NoticeSink,
 }
 
 impl Connector for LiveConnector {
-    async fn connect(&mut self) -> Result<Reached, String> {
+    async fn connect(&mut self) -> Result<EstablishedConnection, String> {
         let Live { options, target, limits } = self.live.clone();
         let endpoint = Endpoint::open(options).map_err(|error| error.to_string())?;
         let association = endpoint.connect(&target).await.map_err(|error| error.to_string())?;
-        let how = words(association.stats());
-        let carrier = Watched::new(association, Some(endpoint), None, self.tell.clone());
+        let description = reason_text(association.stats());
+        let carrier =
+            MonitoredTransport::new(association, Some(endpoint), None, self.notify.clone());
         let silent = carrier.silent.clone();
-        Ok(Reached { connection: Connection::start(carrier, Role::Connector, limits), how, silent })
+        Ok(EstablishedConnection {
+            connection: Connection::start(carrier, Role::Connector, limits),
+            description,
+            silent,
+        })
     }
 }
 
@@ -71,7 +76,7 @@ pub async fn serve(
     exit: &Exit,
     limits: Limits,
     name: &NameOf,
-    tell: &NoticeSink,
+    notify: &NoticeSink,
 ) {
     let mut tasks = JoinSet::new();
     loop {
@@ -80,17 +85,18 @@ pub async fn serve(
         let client = client_of(&association, name);
         let Some((limits, buffers)) = exit.buffers(&client, limits) else {
             association.abort();
-            tell(Notice::LimitReached(client, Limit::BufferedBytes));
+            notify(Notice::LimitReached(client, Limit::BufferedBytes));
             continue;
         };
-        tell(Notice::Joined(client.clone()));
-        let (exit, tell) = (exit.clone(), tell.clone());
+        notify(Notice::Joined(client.clone()));
+        let (exit, notify) = (exit.clone(), notify.clone());
         tasks.spawn(async move {
-            let carrier = Watched::new(association, None, Some(client.clone()), tell.clone());
+            let carrier =
+                MonitoredTransport::new(association, None, Some(client.clone()), notify.clone());
             let connection = Connection::start(carrier, Role::Acceptor, limits);
             let why = exit.serve(client.clone(), connection).await;
             drop(buffers);
-            tell(Notice::Left(client, PeerText::from(why.to_string())));
+            notify(Notice::Left(client, PeerText::from(why.to_string())));
         });
     }
 }
@@ -104,7 +110,7 @@ fn client_of(association: &Association, name: &NameOf) -> Client {
 }
 
 /// Describes the current paths.
-fn words(stats: Option<Stats>) -> String {
+fn reason_text(stats: Option<Stats>) -> String {
     let paths = stats.map(|stats| stats.paths).unwrap_or_default();
     let to: Vec<_> = paths.iter().filter_map(|path| path.remote).map(|a| a.to_string()).collect();
     let noun = if to.len() == 1 { "path" } else { "paths" };
@@ -112,7 +118,7 @@ fn words(stats: Option<Stats>) -> String {
 }
 
 /// An association that reports changes of its paths, and is aborted when it is dropped.
-struct Watched {
+struct MonitoredTransport {
     association: Arc<Association>,
     watcher: JoinHandle<()>,
     /// Whether no path is active.
@@ -121,26 +127,26 @@ struct Watched {
     _endpoint: Option<Endpoint>,
 }
 
-impl Watched {
+impl MonitoredTransport {
     fn new(
         association: Association,
         endpoint: Option<Endpoint>,
         client: Option<Client>,
-        tell: NoticeSink,
+        notify: NoticeSink,
     ) -> Self {
         let association = Arc::new(association);
-        let watched = association.clone();
+        let transport = association.clone();
         let (set_silent, silent) = watch::channel(false);
         let watcher = tokio::spawn(async move {
-            while let Some(news) = watched.path_news().await {
+            while let Some(news) = transport.next_path_event().await {
                 let text = match news {
-                    PathNews::Restarted => "the peer has restarted".to_owned(),
-                    PathNews::Changed(path, status) => {
+                    PathEvent::Restarted => "the peer has restarted".to_owned(),
+                    PathEvent::Changed(path, status) => {
                         format!("path {} is {}", path.index() + 1, status_words(status))
                     }
                 };
-                tell(Notice::Path(client.clone(), text));
-                let used = watched.paths().contains(&PathStatus::Active);
+                notify(Notice::Path(client.clone(), text));
+                let used = transport.paths().contains(&PathStatus::Active);
                 set_silent.send_if_modified(|silent| std::mem::replace(silent, !used) == used);
             }
         });
@@ -157,12 +163,12 @@ const fn status_words(status: PathStatus) -> &'static str {
     }
 }
 
-impl MessageTransport for Watched {
-    async fn send(&self, stream: u16, ppid: u32, bytes: Bytes) -> Result<(), CarrierEnded> {
+impl MessageTransport for MonitoredTransport {
+    async fn send(&self, stream: u16, ppid: u32, bytes: Bytes) -> Result<(), TransportEnded> {
         MessageTransport::send(&self.association, stream, ppid, bytes).await
     }
 
-    async fn receive(&self, into: &mut Vec<Arrived>) -> Result<(), CarrierEnded> {
+    async fn receive(&self, into: &mut Vec<TransportMessage>) -> Result<(), TransportEnded> {
         MessageTransport::receive(&self.association, into).await
     }
 
@@ -179,7 +185,7 @@ impl MessageTransport for Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for MonitoredTransport {
     fn drop(&mut self) {
         self.watcher.abort();
         // All streams have ended: tells the peer at once.

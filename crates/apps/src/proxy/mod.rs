@@ -4,18 +4,30 @@
 //! Each connection uses a stream of the association of its own, so that a loss on one does not delay the others.
 //! Names are resolved at the exit.
 
+pub mod client;
 pub mod exit;
 pub mod live;
-pub mod near;
 
-mod descriptors;
 mod notice;
 mod quota;
 mod reason;
 mod relay;
 mod target;
 
-pub use self::descriptors::raise_file_limit;
 pub use self::notice::{Notice, NoticeSink};
 pub use self::reason::Reason;
 pub use self::target::{Host, Target, TargetError};
+
+/// Raises the process's limit of open files, of which each connection needs one, to its hard limit. If that fails, connections beyond the limit wait or
+/// are refused.
+pub fn raise_file_limit() {
+    #[cfg(unix)]
+    {
+        use nix::sys::resource::{Resource, getrlimit, setrlimit};
+        if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+            && soft < hard
+        {
+            let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+        }
+    }
+}

@@ -121,8 +121,8 @@ impl<K: Ord + Clone> FairQuota<K> {
             state.users.entry(user.clone()).or_default().waiting.push_back(sender);
             granted
         };
-        let _forget = Forget { shared: &self.shared, user };
-        // The sender is dropped only after a grant, or by `Forget` for a closed request.
+        let _forget = WaiterGuard { shared: &self.shared, user };
+        // The sender is dropped only after a grant, or by `WaiterGuard` for a closed request.
         match granted.await {
             Ok(permit) => permit,
             Err(_) => std::future::pending().await,
@@ -142,12 +142,12 @@ impl<K: Ord + Clone> FairQuota<K> {
 }
 
 /// Removes abandoned requests from the queue.
-struct Forget<'a, K: Ord + Clone> {
+struct WaiterGuard<'a, K: Ord + Clone> {
     shared: &'a Arc<Shared<K>>,
     user: &'a K,
 }
 
-impl<K: Ord + Clone> Drop for Forget<'_, K> {
+impl<K: Ord + Clone> Drop for WaiterGuard<'_, K> {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         let Some(usage) = state.users.get_mut(self.user) else { return };

@@ -11,14 +11,14 @@ use crate::mux::Refusal;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// The kind of reason.
-    pub kind: Kind,
+    pub kind: ReasonKind,
     /// Text; at the near end, that of the exit.
     pub detail: PeerText,
 }
 
 /// Kinds of reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ReasonKind {
     /// The exit's policy does not permit the target.
     NotAllowed,
     /// The name does not exist.
@@ -41,19 +41,19 @@ pub enum Kind {
 
 /// Each kind with its code between the two ends, its code in SOCKS (RFC 1928, 6) and its status in HTTP (RFC 9110,
 /// 15).
-const CODES: [(Kind, u8, u8, u16); 9] = [
-    (Kind::Busy, Refusal::BUSY, 1, 503),
-    (Kind::NoExit, Refusal::CANCELLED, 3, 503),
-    (Kind::NotAllowed, 2, 2, 403),
-    (Kind::NameUnknown, 3, 4, 502),
-    (Kind::Unreachable, 4, 4, 502),
-    (Kind::Refused, 5, 5, 502),
-    (Kind::TimedOut, 6, 4, 504),
-    (Kind::BadTarget, 7, 1, 400),
-    (Kind::Failed, 8, 1, 502),
+const CODES: [(ReasonKind, u8, u8, u16); 9] = [
+    (ReasonKind::Busy, Refusal::BUSY, 1, 503),
+    (ReasonKind::NoExit, Refusal::CANCELLED, 3, 503),
+    (ReasonKind::NotAllowed, 2, 2, 403),
+    (ReasonKind::NameUnknown, 3, 4, 502),
+    (ReasonKind::Unreachable, 4, 4, 502),
+    (ReasonKind::Refused, 5, 5, 502),
+    (ReasonKind::TimedOut, 6, 4, 504),
+    (ReasonKind::BadTarget, 7, 1, 400),
+    (ReasonKind::Failed, 8, 1, 502),
 ];
 
-impl Kind {
+impl ReasonKind {
     fn row(self) -> (Self, u8, u8, u16) {
         let row = CODES.into_iter().find(|row| row.0 == self);
         row.unwrap_or(CODES[CODES.len() - 1])
@@ -72,20 +72,20 @@ impl Kind {
 
 impl Reason {
     /// Creates a reason.
-    pub fn new(kind: Kind, detail: impl Into<PeerText>) -> Self {
+    pub fn new(kind: ReasonKind, detail: impl Into<PeerText>) -> Self {
         Self { kind, detail: detail.into() }
     }
 
     /// The reason why a TCP connection failed.
     pub fn of_io(error: &io::Error) -> Self {
         let kind = match error.kind() {
-            io::ErrorKind::ConnectionRefused => Kind::Refused,
-            io::ErrorKind::TimedOut => Kind::TimedOut,
+            io::ErrorKind::ConnectionRefused => ReasonKind::Refused,
+            io::ErrorKind::TimedOut => ReasonKind::TimedOut,
             io::ErrorKind::HostUnreachable
             | io::ErrorKind::NetworkUnreachable
             | io::ErrorKind::NetworkDown
-            | io::ErrorKind::AddrNotAvailable => Kind::Unreachable,
-            _ => Kind::Failed,
+            | io::ErrorKind::AddrNotAvailable => ReasonKind::Unreachable,
+            _ => ReasonKind::Failed,
         };
         Self::new(kind, error.to_string())
     }
@@ -99,7 +99,7 @@ impl Reason {
 impl From<Refusal> for Reason {
     fn from(refusal: Refusal) -> Self {
         let row = CODES.into_iter().find(|row| row.1 == refusal.code);
-        Self::new(row.map_or(Kind::Failed, |row| row.0), refusal.detail)
+        Self::new(row.map_or(ReasonKind::Failed, |row| row.0), refusal.detail)
     }
 }
 
@@ -122,6 +122,6 @@ mod tests {
             assert_eq!((kind.socks(), kind.http()), (socks, http));
             assert_eq!(CODES.iter().filter(|row| row.1 == code).count(), 1);
         }
-        assert_eq!(Reason::from(Refusal::new(200, "new")).kind, Kind::Failed);
+        assert_eq!(Reason::from(Refusal::new(200, "new")).kind, ReasonKind::Failed);
     }
 }

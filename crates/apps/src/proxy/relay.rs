@@ -6,11 +6,11 @@ use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional_with_sizes};
 use tokio::net::TcpStream;
 
 /// Bytes that are copied at a time in each direction. A connection needs two such buffers.
-const PIECE: usize = 16 << 10;
+const BUFFER_SIZE: usize = 16 << 10;
 
 /// Idle time of a TCP connection before keepalive probes start. A program that vanished must not occupy its stream
 /// forever.
-const SILENCE: std::time::Duration = std::time::Duration::from_secs(120);
+const IDLE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
 
 /// A wrapper of a TCP connection.
 pub trait Socket: AsyncRead + AsyncWrite + Unpin {
@@ -28,7 +28,8 @@ impl Socket for TcpStream {
 pub fn tune(socket: &TcpStream) {
     // Both are optional, so errors are ignored.
     let _ = socket.set_nodelay(true);
-    let keepalive = socket2::TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 8);
+    let keepalive =
+        socket2::TcpKeepalive::new().with_time(IDLE_TIMEOUT).with_interval(IDLE_TIMEOUT / 8);
     let _ = socket2::SockRef::from(socket).set_tcp_keepalive(&keepalive);
 }
 
@@ -41,7 +42,8 @@ pub async fn relay(
     mut socket: impl Socket,
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
 ) -> io::Result<(u64, u64)> {
-    let result = copy_bidirectional_with_sizes(&mut socket, &mut stream, PIECE, PIECE).await;
+    let result =
+        copy_bidirectional_with_sizes(&mut socket, &mut stream, BUFFER_SIZE, BUFFER_SIZE).await;
     if result.is_err() {
         let _ = socket2::SockRef::from(socket.tcp()).set_linger(Some(std::time::Duration::ZERO));
     }

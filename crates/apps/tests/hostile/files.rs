@@ -7,7 +7,8 @@ use bytes::Bytes;
 use ropewalk_apps::access::AccessList;
 use ropewalk_apps::files::wire::{Entry, Frame, Kind, Stamp, encode, greeting};
 use ropewalk_apps::files::{
-    Accept, Admission, Admit, Figures, Gone, Link, Name, PathFigures, Peer, Rules, Watch, receive,
+    Accept, Admission, Admit, AssociationEnded, Figures, Link, Name, PathFigures, Peer, Rules,
+    TransferStatus, receive,
 };
 use ropewalk_base::PeerText;
 use tokio::sync::mpsc;
@@ -19,26 +20,26 @@ const ENTRY_COST: u64 = 160;
 const ENTRIES: u32 = 60_000;
 
 /// A sender that says what it wants and never listens.
-struct Deaf {
+struct SilentReceiver {
     inbox: tokio::sync::Mutex<mpsc::Receiver<Bytes>>,
     hung_up: tokio::sync::Notify,
 }
 
-impl Figures for Deaf {
+impl Figures for SilentReceiver {
     fn paths(&self) -> Vec<PathFigures> {
         Vec::new()
     }
 
-    fn hang_up(&self) {
+    fn abort(&self) {
         self.hung_up.notify_one();
     }
 }
 
-impl Link for Deaf {
+impl Link for SilentReceiver {
     async fn send_all(
         &self,
         messages: &mut (dyn Iterator<Item = Bytes> + Send),
-    ) -> Result<(), Gone> {
+    ) -> Result<(), AssociationEnded> {
         // Its window is closed after the greeting.
         if messages.map(|message| message.len()).sum::<usize>() > greeting().len() {
             std::future::pending::<()>().await;
@@ -58,19 +59,19 @@ impl Link for Deaf {
         1400
     }
 
-    async fn why_ended(&self) -> PeerText {
+    async fn end_reason(&self) -> PeerText {
         "cut".into()
     }
 
     async fn finish(&self) {}
 }
 
-struct One(Mutex<Option<Deaf>>);
+struct SingleLinkAcceptor(Mutex<Option<SilentReceiver>>);
 
-impl Accept for One {
-    type Link = Deaf;
+impl Accept for SingleLinkAcceptor {
+    type Link = SilentReceiver;
 
-    async fn accept(&self) -> Option<Deaf> {
+    async fn accept(&self) -> Option<SilentReceiver> {
         let next = self.0.lock().expect("unharmed").take();
         match next {
             Some(link) => Some(link),
@@ -103,11 +104,14 @@ fn a_list_costs_what_its_limit_counts_even_if_its_sender_takes_no_answers() {
         tokio::runtime::Builder::new_multi_thread().enable_time().build().expect("a runtime");
     let messages = list();
     let (say, inbox) = mpsc::channel(16);
-    let link = Deaf { inbox: tokio::sync::Mutex::new(inbox), hung_up: tokio::sync::Notify::new() };
-    let watch = Arc::new(Watch::new(|_| ()));
+    let link = SilentReceiver {
+        inbox: tokio::sync::Mutex::new(inbox),
+        hung_up: tokio::sync::Notify::new(),
+    };
+    let watch = Arc::new(TransferStatus::new(|_| ()));
     let before = allocated();
     let most = runtime.block_on(async {
-        let gate = One(Mutex::new(Some(link)));
+        let gate = SingleLinkAcceptor(Mutex::new(Some(link)));
         let receiving = receive(&gate, &admit, &watch, |_| true);
         let talking = async {
             let mut most = 0;

@@ -2,7 +2,7 @@
 //! streams and reads little.
 
 use bytes::Bytes;
-use ropewalk_apps::mux::{Event, Key, Limits, Message, Mux, Refusal, Role};
+use ropewalk_apps::mux::{Event, Limits, Message, Mux, Refusal, Role, StreamKey};
 
 use crate::{Noise, allocated, allocated_in_all, turn};
 
@@ -44,7 +44,7 @@ fn message(noise: &mut Noise, greedy: bool) -> Message {
 
 struct World {
     mux: Mux,
-    keys: Vec<Key>,
+    keys: Vec<StreamKey>,
 }
 
 impl World {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::world::{STREAMS, World};
+use crate::pair::{MuxPair, STREAMS};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -32,67 +32,67 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn apply(world: &mut World, op: &Op) {
-    let user = |world: &World, at: usize, choice: usize| {
-        let n = world.ends[at].users.len();
+fn apply(pair_state: &mut MuxPair, op: &Op) {
+    let user = |pair_state: &MuxPair, at: usize, choice: usize| {
+        let n = pair_state.ends[at].users.len();
         (n > 0).then(|| choice % n)
     };
     match *op {
         Op::Open(at) => {
-            world.open(at);
+            pair_state.open(at);
         }
         Op::Transmit(at) => {
-            world.transmit(at);
+            pair_state.transmit(at);
         }
         Op::Deliver(at, choice) => {
-            world.deliver(at, choice);
+            pair_state.deliver(at, choice);
         }
         Op::Answer(at, u, yes) => {
-            if let Some(u) = user(world, at, u) {
-                world.answer(at, u, yes);
+            if let Some(u) = user(pair_state, at, u) {
+                pair_state.answer(at, u, yes);
             }
         }
         Op::Write(at, u, n) => {
-            if let Some(u) = user(world, at, u) {
-                world.write(at, u, n);
+            if let Some(u) = user(pair_state, at, u) {
+                pair_state.write(at, u, n);
             }
         }
         Op::Read(at, u, n) => {
-            if let Some(u) = user(world, at, u) {
-                world.read(at, u, n);
+            if let Some(u) = user(pair_state, at, u) {
+                pair_state.read(at, u, n);
             }
         }
         Op::Finish(at, u) => {
-            if let Some(u) = user(world, at, u) {
-                world.finish(at, u);
+            if let Some(u) = user(pair_state, at, u) {
+                pair_state.finish(at, u);
             }
         }
         Op::Release(at, u) => {
-            if let Some(u) = user(world, at, u) {
-                world.release(at, u);
+            if let Some(u) = user(pair_state, at, u) {
+                pair_state.release(at, u);
             }
         }
     }
-    world.check_memory(0);
-    world.check_memory(1);
+    pair_state.check_memory(0);
+    pair_state.check_memory(1);
 }
 
 /// Delivers and reads until nothing moves any more.
-fn settle(world: &mut World) {
+fn settle(pair_state: &mut MuxPair) {
     loop {
         let mut moved = false;
         for at in 0..2 {
-            while world.transmit(at) {
+            while pair_state.transmit(at) {
                 moved = true;
             }
             let mut choice = 0;
-            while world.deliver(at, choice) {
+            while pair_state.deliver(at, choice) {
                 moved = true;
                 choice += 1;
             }
-            for user in 0..world.ends[at].users.len() {
-                world.answer(at, user, true);
-                while world.read(at, user, 10_000) > 0 {
+            for user in 0..pair_state.ends[at].users.len() {
+                pair_state.answer(at, user, true);
+                while pair_state.read(at, user, 10_000) > 0 {
                     moved = true;
                 }
             }
@@ -110,19 +110,19 @@ proptest! {
     fn nothing_is_lost_order_is_kept_and_in_the_end_all_numbers_and_all_memory_are_free(
         ops in prop::collection::vec(op(), 1..600)
     ) {
-        let mut world = World::new();
+        let mut pair_state = MuxPair::new();
         for op in &ops {
-            apply(&mut world, op);
+            apply(&mut pair_state, op);
         }
-        settle(&mut world);
+        settle(&mut pair_state);
         for at in 0..2 {
-            for user in 0..world.ends[at].users.len() {
-                world.finish(at, user);
+            for user in 0..pair_state.ends[at].users.len() {
+                pair_state.finish(at, user);
             }
         }
-        settle(&mut world);
-        for (number, tracks) in world.tracks.iter().enumerate() {
-            if !world.broken[number] {
+        settle(&mut pair_state);
+        for (number, tracks) in pair_state.tracks.iter().enumerate() {
+            if !pair_state.broken[number] {
                 for track in tracks {
                     prop_assert!(track.ended, "stream {} has no end: {:?}", number, track);
                     prop_assert_eq!(track.read, track.written);
@@ -130,15 +130,15 @@ proptest! {
             }
         }
         for at in 0..2 {
-            while !world.ends[at].users.is_empty() {
-                world.release(at, 0);
+            while !pair_state.ends[at].users.is_empty() {
+                pair_state.release(at, 0);
             }
         }
-        settle(&mut world);
+        settle(&mut pair_state);
         for at in 0..2 {
-            prop_assert!(world.ends[at].mux.is_empty(), "forgotten: {:?}", world.ends[at].mux);
-            prop_assert_eq!(world.ends[at].mux.reserved(), 0);
-            let opened = (0..STREAMS).take_while(|_| world.open(at)).count();
+            prop_assert!(pair_state.ends[at].mux.is_empty(), "forgotten: {:?}", pair_state.ends[at].mux);
+            prop_assert_eq!(pair_state.ends[at].mux.reserved(), 0);
+            let opened = (0..STREAMS).take_while(|_| pair_state.open(at)).count();
             prop_assert_eq!(opened, usize::from(STREAMS / 2), "all numbers are free again");
         }
     }

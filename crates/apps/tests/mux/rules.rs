@@ -69,7 +69,8 @@ fn a_refusal_tells_why_and_frees_the_number() {
     assert!(mux.open(Bytes::new()).is_err(), "four even numbers below eight");
     let why = Refusal::new(5, "nobody there");
     tell(&mut mux, 4, Message::Refused(why.clone())).unwrap();
-    let room = std::iter::from_fn(|| mux.poll_event()).filter(|e| *e == Event::Room).count();
+    let room =
+        std::iter::from_fn(|| mux.poll_event()).filter(|e| *e == Event::StreamNumberFree).count();
     assert_eq!(room, 1);
     assert_eq!(mux.write(keys[2], b"a"), Err(StreamError::Refused(why)));
     mux.release(keys[2]);

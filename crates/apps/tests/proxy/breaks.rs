@@ -8,13 +8,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use crate::world::{anywhere, echo_server, hasty, in_memory, near, socks_connect};
+use crate::testbed::{anywhere, echo_server, in_memory, near, short_timeouts, socks_connect};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_breaks_off_is_seen_as_broken_off_and_not_as_ended() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = listener.local_addr().unwrap();
-    let ports = near(in_memory(anywhere()), None, server, hasty()).await;
+    let ports = near(in_memory(anywhere()), None, server, short_timeouts()).await;
     tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.unwrap();
         socket.write_all(b"half of").await.unwrap();
@@ -33,7 +33,7 @@ async fn a_server_that_breaks_off_is_seen_as_broken_off_and_not_as_ended() {
 async fn a_lost_exit_resets_what_was_open_and_is_found_again_for_what_comes() {
     let server = echo_server().await;
     let exit = in_memory(anywhere());
-    let ports = near(exit.clone(), None, server, hasty()).await;
+    let ports = near(exit.clone(), None, server, short_timeouts()).await;
     let (mut open, code) = socks_connect(ports.socks, server.port()).await;
     assert_eq!(code, 0);
     *exit.up.lock().unwrap() = false;
@@ -55,18 +55,18 @@ async fn a_lost_exit_resets_what_was_open_and_is_found_again_for_what_comes() {
     let mut again = [0; 5];
     socket.read_exact(&mut again).await.unwrap();
     assert_eq!(&again, b"again");
-    let told = ports.told.lock().unwrap();
-    let count = |kind: fn(&Notice) -> bool| told.iter().filter(|notice| kind(notice)).count();
-    assert_eq!(count(|n| matches!(n, Notice::Connected(_))), 2, "{told:?}");
-    assert_eq!(count(|n| matches!(n, Notice::Lost(_))), 1, "{told:?}");
-    assert!(count(|n| matches!(n, Notice::NotConnected(..))) >= 1, "{told:?}");
+    let notices = ports.notices.lock().unwrap();
+    let count = |kind: fn(&Notice) -> bool| notices.iter().filter(|notice| kind(notice)).count();
+    assert_eq!(count(|n| matches!(n, Notice::Connected(_))), 2, "{notices:?}");
+    assert_eq!(count(|n| matches!(n, Notice::Lost(_))), 1, "{notices:?}");
+    assert!(count(|n| matches!(n, Notice::NotConnected(..))) >= 1, "{notices:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_exit_that_forgot_us_is_given_up_but_not_one_that_is_only_silent_for_a_while() {
     let server = echo_server().await;
     let exit = in_memory(anywhere());
-    let ports = near(exit.clone(), None, server, hasty()).await;
+    let ports = near(exit.clone(), None, server, short_timeouts()).await;
     let (mut open, code) = socks_connect(ports.socks, server.port()).await;
     assert_eq!(code, 0);
     // All paths are down for a while: nobody can be reached, and the connection stays.
@@ -93,7 +93,7 @@ async fn an_exit_that_forgot_us_is_given_up_but_not_one_that_is_only_silent_for_
 async fn a_program_that_goes_away_takes_its_connection_at_the_exit_along() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = listener.local_addr().unwrap();
-    let ports = near(in_memory(anywhere()), None, server, hasty()).await;
+    let ports = near(in_memory(anywhere()), None, server, short_timeouts()).await;
     let (program, code) = socks_connect(ports.socks, server.port()).await;
     assert_eq!(code, 0);
     let (mut socket, _) = listener.accept().await.unwrap();

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::world::{anywhere, echo_server, hasty, in_memory, near, socks_connect};
+use crate::testbed::{anywhere, echo_server, in_memory, near, short_timeouts, socks_connect};
 
 /// Beginnings that lead somewhere, to be spoilt.
 const BEGINNINGS: [&[u8]; 6] = [
@@ -29,7 +29,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let server = echo_server().await;
-            let ports = near(in_memory(anywhere()), None, server, hasty()).await;
+            let ports = near(in_memory(anywhere()), None, server, short_timeouts()).await;
             for (beginning, rest) in BEGINNINGS.iter().zip(&rest) {
                 for port in [ports.socks, ports.http] {
                     let mut socket = TcpStream::connect(port).await.unwrap();
@@ -49,7 +49,7 @@ proptest! {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_without_an_end_is_cut_off() {
     let server = echo_server().await;
-    let ports = near(in_memory(anywhere()), None, server, hasty()).await;
+    let ports = near(in_memory(anywhere()), None, server, short_timeouts()).await;
     let mut socket = TcpStream::connect(ports.http).await.unwrap();
     let line = format!("A: {}\r\n", "b".repeat(1000));
     let mut request = "GET http://a/ HTTP/1.1\r\n".to_owned() + &line.repeat(80);
@@ -63,7 +63,7 @@ async fn a_request_without_an_end_is_cut_off() {
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_never_complete_a_request_do_not_delay_others() {
     let server = echo_server().await;
-    let ports = near(in_memory(anywhere()), None, server, hasty()).await;
+    let ports = near(in_memory(anywhere()), None, server, short_timeouts()).await;
     let mut slow = Vec::new();
     for port in [ports.socks, ports.http] {
         for _ in 0..700 {

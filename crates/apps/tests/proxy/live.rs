@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ropewalk_apps::mux::Limits;
+use ropewalk_apps::proxy::client::ConnectTimeouts;
 use ropewalk_apps::proxy::live::{self, Live, LiveConnector};
-use ropewalk_apps::proxy::near::Patience;
 use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
 use ropewalk_runtime::seal::{Allowed, SecretKey};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use crate::world::{anywhere, echo_server, exit, near, socks_connect, teller};
+use crate::testbed::{anywhere, echo_server, exit, near, notice_log, socks_connect};
 
 fn loopback(port: u16) -> SocketAddr {
     ([127, 0, 0, 1], port).into()
@@ -37,10 +37,10 @@ impl Pair {
         options.transport = live::transport();
         let endpoint = Endpoint::open(options).expect("free ports");
         let at = endpoint.locals().to_vec();
-        let exit = exit(anywhere(), teller().0);
+        let exit = exit(anywhere(), notice_log().0);
         let names: live::NameOf = Arc::new(|_| None);
         let task = tokio::spawn(async move {
-            live::serve(&endpoint, &exit, Limits::default(), &names, &teller().0).await;
+            live::serve(&endpoint, &exit, Limits::default(), &names, &notice_log().0).await;
         });
         (at, task)
     }
@@ -52,7 +52,7 @@ impl Pair {
         options.transport = live::transport();
         let target = Target { addresses: to.to_vec(), key: Some(self.exit_key.public()) };
         let live = Live { options, target, limits: Limits::default() };
-        LiveConnector { live, tell: teller().0 }
+        LiveConnector { live, notify: notice_log().0 }
     }
 }
 
@@ -61,7 +61,7 @@ async fn two_hundred_connections_at_once_over_two_paths_and_none_is_stuck() {
     let server = echo_server().await;
     let pair = Pair::new();
     let (at, _exit) = pair.exit(&[loopback(0), loopback(0)]);
-    let ports = near(pair.connector(&at), None, server, Patience::default()).await;
+    let ports = near(pair.connector(&at), None, server, ConnectTimeouts::default()).await;
     let mut tasks = JoinSet::new();
     for i in 0..200usize {
         tasks.spawn(async move {
@@ -88,7 +88,7 @@ async fn an_exit_that_ends_in_order_is_noticed_at_once_and_found_again_when_it_i
     let server = echo_server().await;
     let pair = Pair::new();
     let (at, exit) = pair.exit(&[loopback(0)]);
-    let ports = near(pair.connector(&at), None, server, Patience::default()).await;
+    let ports = near(pair.connector(&at), None, server, ConnectTimeouts::default()).await;
     let (mut open, code) = socks_connect(ports.socks, server.port()).await;
     assert_eq!(code, 0);
     exit.abort();

@@ -6,4 +6,4 @@ mod hostile;
 mod live;
 mod programs;
 mod quotas;
-mod world;
+mod testbed;

@@ -4,8 +4,8 @@ use ropewalk_apps::proxy::exit::Policy;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::world::{
-    anywhere, closed_port, echo_server, hasty, in_memory, near, say, socks_connect,
+use crate::testbed::{
+    anywhere, closed_port, echo_server, in_memory, near, say, short_timeouts, socks_connect,
 };
 
 /// Sends much, ends, and gets it back.
@@ -25,7 +25,7 @@ async fn echoes(mut socket: TcpStream) {
 #[tokio::test(flavor = "multi_thread")]
 async fn socks_http_connect_and_a_forwarded_port_lead_to_the_same_place() {
     let server = echo_server().await;
-    let ports = near(in_memory(anywhere()), None, server, hasty()).await;
+    let ports = near(in_memory(anywhere()), None, server, short_timeouts()).await;
     let (socket, code) = socks_connect(ports.socks, server.port()).await;
     assert_eq!(code, 0);
     echoes(socket).await;
@@ -45,8 +45,8 @@ async fn socks_http_connect_and_a_forwarded_port_lead_to_the_same_place() {
 async fn what_cannot_be_reached_or_may_not_gets_the_answer_of_its_language() {
     let server = echo_server().await;
     let closed = closed_port().await.port();
-    let open = near(in_memory(anywhere()), None, server, hasty()).await;
-    let shut = near(in_memory(Policy::default()), None, server, hasty()).await;
+    let open = near(in_memory(anywhere()), None, server, short_timeouts()).await;
+    let shut = near(in_memory(Policy::default()), None, server, short_timeouts()).await;
     assert_eq!(socks_connect(open.socks, closed).await.1, 5, "connection refused");
     assert_eq!(socks_connect(shut.socks, server.port()).await.1, 2, "not allowed by ruleset");
     for (ports, uri, status) in [
@@ -72,7 +72,7 @@ async fn a_plain_request_reaches_its_server_alone_and_rewritten() {
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = listener.local_addr().unwrap();
-        let ports = near(in_memory(anywhere()), None, server, hasty()).await;
+        let ports = near(in_memory(anywhere()), None, server, short_timeouts()).await;
         let end = format!("\r\n\r\n{body}");
         let heard = tokio::spawn(async move {
             let (mut socket, _) = listener.accept().await.unwrap();
@@ -103,7 +103,7 @@ async fn a_plain_request_reaches_its_server_alone_and_rewritten() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_a_password_is_asked_for_nobody_gets_in_without_it() {
     let server = echo_server().await;
-    let ports = near(in_memory(anywhere()), Some("anne:secret"), server, hasty()).await;
+    let ports = near(in_memory(anywhere()), Some("anne:secret"), server, short_timeouts()).await;
     for (first, then, answer) in [
         (&b"\x05\x01\x00"[..], &b""[..], &b"\x05\xff"[..]),
         (b"\x05\x02\x00\x02", b"\x01\x04anne\x06secret", b"\x05\x02\x01\x00"),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ropewalk_apps::access::ExitPolicy;
 use ropewalk_apps::mux::{Connection, Limits, OpenError, Role, Stream, pair};
+use ropewalk_apps::proxy::exit::ExitPolicy;
 use ropewalk_apps::proxy::exit::{Client, Exit, ExitLimits, PermissionsOf, Resolver};
 use ropewalk_apps::proxy::{Notice, Target};
 use ropewalk_runtime::seal::{PublicKey, SecretKey};
@@ -13,12 +13,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-use crate::world::{Told, anywhere, echo_server, teller};
+use crate::testbed::{NoticeLog, anywhere, echo_server, notice_log};
 
 /// An exit with small totals for two keys, and a name server that never answers.
 struct SmallExit {
     exit: Exit,
-    told: Told,
+    notices: NoticeLog,
     _name_server: UdpSocket,
 }
 
@@ -30,10 +30,10 @@ impl SmallExit {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let at = server.local_addr().unwrap();
         let resolver = Resolver::with_name_servers(&[at]).unwrap();
-        let (tell, told) = teller();
-        let exit = Exit::new(anywhere(), SMALL, resolver, tell);
+        let (notify, notices) = notice_log();
+        let exit = Exit::new(anywhere(), SMALL, resolver, notify);
         exit.expect_keys(2);
-        Self { exit, told, _name_server: server }
+        Self { exit, notices, _name_server: server }
     }
 
     /// A near end with this key.
@@ -89,8 +89,8 @@ async fn a_key_that_holds_all_connections_it_can_get_leaves_others_theirs() {
     for _ in 0..5 {
         assert!(echoes(&other, &server).await);
     }
-    let told = exit.told.lock().unwrap();
-    assert!(told.iter().any(|notice| matches!(notice, Notice::LimitReached(client, _)
+    let notices = exit.notices.lock().unwrap();
+    assert!(notices.iter().any(|notice| matches!(notice, Notice::LimitReached(client, _)
         if client.key == Some(greedy))));
 }
 
@@ -159,8 +159,8 @@ async fn no_text_of_a_peer_reaches_a_terminal_unescaped() {
         let shown = ropewalk_apps::proxy::Reason::from(refusal).to_string();
         assert!(!shown.contains(char::is_control), "{shown:?}");
     }
-    let told = exit.told.lock().unwrap();
-    let shown: Vec<_> = told.iter().map(ToString::to_string).collect();
+    let notices = exit.notices.lock().unwrap();
+    let shown: Vec<_> = notices.iter().map(ToString::to_string).collect();
     assert_eq!(shown.len(), texts.len(), "{shown:?}");
     assert!(!shown.iter().any(|text| text.contains(char::is_control)), "{shown:?}");
     assert!(shown[0].contains("owned"), "{shown:?}");

@@ -4,7 +4,7 @@ mod document;
 
 use clap::{Args, Subcommand};
 use ropewalk_apps::access::AccessList;
-use ropewalk_apps::measure::{self, Direction, Measured, Plan};
+use ropewalk_apps::measure::{self, Direction, Measurement, MeasurementPlan};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::Endpoint;
 use ropewalk_scenario::parse_duration;
@@ -149,7 +149,7 @@ async fn clients(args: &ServeArgs, endpoint: &Endpoint, access: &AccessList) {
 
 fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
     let direction = if args.reverse { Direction::Down } else { Direction::Up };
-    let plan = Plan {
+    let plan = MeasurementPlan {
         direction,
         in_order: args.in_order,
         warmup_s: args.warmup.as_secs_f64(),
@@ -178,7 +178,7 @@ fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
     output::print(&text(&measured, plan))
 }
 
-fn text(measured: &Measured, plan: Plan) -> String {
+fn text(measured: &Measurement, plan: MeasurementPlan) -> String {
     let figures = &measured.figures;
     let goodput = figures.bytes as f64 * 8.0 / figures.seconds.max(1e-9);
     let mut text = format!(
@@ -205,7 +205,7 @@ fn text(measured: &Measured, plan: Plan) -> String {
 }
 
 /// A table of the paths. Only the sender of bulk data knows what became of each path.
-fn paths(measured: &Measured) -> String {
+fn paths(measured: &Measurement) -> String {
     let Some(stats) = &measured.stats else { return String::new() };
     let total: u64 = stats.paths.iter().map(|path| path.counters.delivered_bytes).sum();
     if total == 0 {

@@ -71,7 +71,7 @@ pub fn execute(args: &CompareArgs, console: Console) -> Result<(), Failure> {
     };
     let progress = Progress::share();
     let label = format!("comparing on {}", args.scenario.title());
-    let work = || compare(&variants, &options, &|share| progress.tell(share));
+    let work = || compare(&variants, &options, &|share| progress.on_progress(share));
     let runs = with_bar(console, &label, &progress, work);
     let mut comparison = Comparison::new(&runs);
     comparison.paired = reference.map(|label| paired(&runs, &label)).unwrap_or_default();
@@ -193,14 +193,14 @@ fn table(comparison: &Comparison, vary: Option<&Vary>) -> String {
     let mut table = Table::new(&[
         vary.map_or("", |vary| vary.key.as_str()),
         "goodput",
-        "of limit",
+        "of bound",
         "of best path",
         "peak buffer",
-        "shut",
+        "blocked",
         "blocking p99",
         "delay mean",
         "delay p99",
-        "needless",
+        "spurious",
     ]);
     for summary in &comparison.summary {
         let label = &summary.label;
@@ -267,17 +267,17 @@ fn legend(comparison: &Comparison, runs: &[Compared]) -> String {
     let best = best_paths(runs);
     let mut lines = vec![
         (
-            "of limit",
-            "goodput with headers over the physical limit, which `predict` shows".to_owned(),
+            "of bound",
+            "goodput with headers over the flow-control bound, which `predict` shows".to_owned(),
         ),
         ("of best path", format!("goodput over that of the best path alone{best}")),
         (
-            "shut",
+            "blocked",
             "share of the time in which only the receive window kept data from a path".to_owned(),
         ),
         ("blocking", "wait in the receive buffer for packets that come before".to_owned()),
         ("delay", "from first sent to in-order delivery".to_owned()),
-        ("needless", "packets sent again that had arrived".to_owned()),
+        ("spurious", "packets sent again that had arrived".to_owned()),
     ];
     if comparison.summary.iter().any(|summary| summary.runs > 1) {
         lines.push(("±", "half of a 95 % confidence interval of the mean".to_owned()));

@@ -57,7 +57,7 @@ pub fn execute(args: &ExplainArgs, console: Console) -> Result<(), Failure> {
     let question = question(args, &scenario)?;
     let label = format!("simulating {}", args.scenario.title());
     let progress = Progress::share();
-    let work = || explain(&scenario, &question, &|share| progress.tell(share));
+    let work = || explain(&scenario, &question, &|share| progress.on_progress(share));
     let explanation = with_bar(console, &label, &progress, work)?;
     check_chunk(&question, &explanation)?;
     if args.json {

@@ -1,7 +1,7 @@
 //! `ropewalk proxy`: carries connections of programs over all paths.
 
+mod client;
 mod exit;
-mod near;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub struct ProxyArgs {
     #[command(subcommand)]
     end: Option<End>,
     #[command(flatten)]
-    near: near::NearArgs,
+    client: client::ClientArgs,
 }
 
 /// The role of this end: the exit, or by default the near end.
@@ -72,7 +72,7 @@ pub fn execute(args: &ProxyArgs, console: Console) -> Result<(), Failure> {
             let exit = exit::prepare(args, console)?;
             run(exit.run())
         }
-        None => run(near::run(&args.near, console)),
+        None => run(client::run(&args.client, console)),
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clap::Args;
 use ropewalk_apps::access::AccessList;
 use ropewalk_apps::files::{
-    Admission, Admit, Broken, Gate, News, Peer, Rules, StoreError, Summary, Watch, receive,
-    shown_path,
+    Admission, Admit, FileListener, Peer, Rules, StoreError, Summary, TransferError, TransferEvent,
+    TransferStatus, receive, shown_path,
 };
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::Endpoint;
@@ -94,9 +94,9 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     confine(args, &endpoint, public, &access)?;
     greet(args, &endpoint, public, console);
     let screen = Screen::new(console);
-    let watch = Arc::new(Watch::new(listener(screen.clone(), access.clone())));
+    let watch = Arc::new(TransferStatus::new(listener(screen.clone(), access.clone())));
     let once = args.once || args.json;
-    let gate = Gate { endpoint: Arc::new(endpoint) };
+    let gate = FileListener { endpoint: Arc::new(endpoint) };
     let mut last = Ok(Summary::default());
     let (result, record) = screen.show(&watch, || {
         let finished = |outcome: Result<Summary, String>| {
@@ -165,7 +165,7 @@ fn brought(summary: &Summary) -> String {
 fn conclude(
     args: &RecvArgs,
     last: Result<Summary, String>,
-    result: Option<Result<(), Broken>>,
+    result: Option<Result<(), TransferError>>,
     record: &Record,
 ) -> Result<(), Failure> {
     let once = args.once || args.json;
@@ -221,12 +221,12 @@ fn greet(args: &RecvArgs, endpoint: &Endpoint, key: Option<PublicKey>, console: 
     }
 }
 
-fn listener(screen: Screen, access: AccessList) -> impl Fn(News) + Send + Sync {
+fn listener(screen: Screen, access: AccessList) -> impl Fn(TransferEvent) + Send + Sync {
     // Senders are served one at a time: later events belong to the one that connected last.
     let sender = Mutex::new(Peer::default());
     move |news| {
         let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
-        if let News::Connected(peer) = &news {
+        if let TransferEvent::Connected(peer) = &news {
             let name = peer.key.and_then(|key| access.listed_name(&key));
             *sender = Peer { name: peer.name.clone().or(name), ..peer.clone() };
         }
@@ -235,25 +235,27 @@ fn listener(screen: Screen, access: AccessList) -> impl Fn(News) + Send + Sync {
     }
 }
 
-fn log_news(sender: &Peer, news: &News) {
+fn log_news(sender: &Peer, news: &TransferEvent) {
     let event = match news {
-        News::Connected(_) => Event::AssociationOpened,
-        News::Lost(reason) => Event::AssociationClosed { reason },
-        News::Resumed(..) => return,
-        News::Failed(name, reason) => Event::FileRefused { name, reason },
+        TransferEvent::Connected(_) => Event::AssociationOpened,
+        TransferEvent::Lost(reason) => Event::AssociationClosed { reason },
+        TransferEvent::Resumed(..) => return,
+        TransferEvent::Failed(name, reason) => Event::FileRefused { name, reason },
     };
     log(logged(sender), event);
 }
 
-fn show_news(screen: &Screen, sender: &Peer, news: News) {
+fn show_news(screen: &Screen, sender: &Peer, news: TransferEvent) {
     match news {
-        News::Connected(_) => screen.note(format_args!("a sender has connected: {sender}")),
-        News::Lost(why) => {
+        TransferEvent::Connected(_) => {
+            screen.note(format_args!("a sender has connected: {sender}"))
+        }
+        TransferEvent::Lost(why) => {
             screen.note(format_args!("{why}; received data is kept, and the sender may resume"));
         }
-        News::Resumed(name, at) => {
+        TransferEvent::Resumed(name, at) => {
             screen.note(format_args!("{name}: resumed after {}", size(at as f64)));
         }
-        News::Failed(name, why) => screen.note(format_args!("{name}: {why}")),
+        TransferEvent::Failed(name, why) => screen.note(format_args!("{name}: {why}")),
     }
 }

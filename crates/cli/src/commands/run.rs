@@ -42,7 +42,7 @@ pub fn execute(args: &RunArgs, console: Console) -> Result<(), Failure> {
     };
     let label = format!("simulating {}", args.scenario.title());
     let progress = Progress::share();
-    let work = || run_watched(&scenario, &options, &|share| progress.tell(share));
+    let work = || run_watched(&scenario, &options, &|share| progress.on_progress(share));
     let run = with_bar(console, &label, &progress, work)?;
     let title = format!("{}, {}", args.scenario.title(), run.result.scheduler);
     files.write_run(title, &scenario, &run)?;
@@ -108,7 +108,7 @@ fn figures(result: &RunResult) -> String {
     lines.push(("out of order", format!("{} of the packets", percent(result.out_of_order.ratio))));
     let again = result.paths.iter().map(|p| p.retransmitted_packets).sum();
     let spurious = count(result.spurious_retransmissions);
-    lines.push(("sent again", format!("{} packets, {spurious} of them needlessly", count(again))));
+    lines.push(("sent again", format!("{} packets, {spurious} of them spurious", count(again))));
     if !result.association_goodput_bps.is_empty() {
         lines.push(("associations", associations(&result.association_goodput_bps)));
     }
@@ -120,7 +120,7 @@ fn goodput(result: &RunResult) -> String {
     let goodput = rate(result.goodput_bps);
     match (result.flow_control_bound_bps, result.share_of_bound) {
         (Some(bound), Some(share)) => format!(
-            "{goodput}; {} with headers, {} of the physical limit of {}",
+            "{goodput}; {} with headers, {} of the flow-control bound of {}",
             rate(result.goodput_wire_bps),
             percent(share),
             rate(bound),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use ropewalk_apps::files::{
-    Job, Manifest, ManifestError, News, Reach, SendError, Watch, send, shown_path,
+    FileConnector, Job, Manifest, ManifestError, SendError, TransferEvent, TransferStatus, send,
+    shown_path,
 };
 use ropewalk_base::{Duration, PeerText};
 use ropewalk_scenario::parse_duration;
@@ -65,11 +66,11 @@ pub fn execute(args: &SendArgs, console: Console) -> Result<(), Failure> {
     tell_left_out(&manifest, console);
     let job = Arc::new(Job::new(manifest));
     let screen = Screen::new(console);
-    let watch = Arc::new(Watch::new(listener(screen.clone(), args.retry)));
+    let watch = Arc::new(TransferStatus::new(listener(screen.clone(), args.retry)));
     let runtime = runtime()?;
     let (reach, mut interrupt) = runtime.block_on(async {
         let (endpoint, target) = args.reach.open(&args.transport, console)?;
-        let reach = Reach { endpoint: Arc::new(endpoint), target };
+        let reach = FileConnector { endpoint: Arc::new(endpoint), target };
         Ok::<_, Failure>((reach, Interrupt::install()))
     })?;
     let retry = std::time::Duration::from_nanos(args.retry.as_nanos());
@@ -133,20 +134,22 @@ fn tell_left_out(manifest: &Manifest, console: Console) {
     }
 }
 
-fn listener(screen: Screen, retry: Duration) -> impl Fn(News) + Send + Sync {
+fn listener(screen: Screen, retry: Duration) -> impl Fn(TransferEvent) + Send + Sync {
     let last = std::sync::Mutex::new(PeerText::default());
     move |news| match news {
-        News::Connected(_) => last.lock().map(|mut last| *last = PeerText::default()).unwrap_or(()),
-        News::Lost(why) => {
+        TransferEvent::Connected(_) => {
+            last.lock().map(|mut last| *last = PeerText::default()).unwrap_or(())
+        }
+        TransferEvent::Lost(why) => {
             let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             if *last != why {
                 screen.note(format_args!("{why}; trying again for {retry}"));
                 *last = why;
             }
         }
-        News::Resumed(name, at) => {
+        TransferEvent::Resumed(name, at) => {
             screen.note(format_args!("{name}: resumed after {}", size(at as f64)));
         }
-        News::Failed(name, why) => screen.note(format_args!("{name}: {why}")),
+        TransferEvent::Failed(name, why) => screen.note(format_args!("{name}: {why}")),
     }
 }

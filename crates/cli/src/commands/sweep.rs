@@ -6,8 +6,8 @@ use std::thread::available_parallelism;
 
 use clap::Args;
 use ropewalk_lab::sweep::{
-    self, Axis, Outlook, Plan, RecordBatch, Seeds, Shard, Source, Sweep, SweepError, SweepOptions,
-    Tables, to_json, value, varied,
+    self, Axis, RecordBatch, Seeds, Shard, Source, Sweep, SweepError, SweepEstimate, SweepOptions,
+    SweepPlan, Tables, to_json, value, varied,
 };
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ pub fn execute(args: &SweepArgs, console: Console) -> Result<(), Failure> {
     let threads = args.threads.map_or(cores, usize::from);
     let options = SweepOptions { out: args.out.as_deref(), shard: args.shard, fresh: args.fresh };
     if args.dry_run {
-        return tell_outlook(&sweep::outlook(&plan, &options)?, threads, args.json);
+        return print_estimate(&sweep::estimate(&plan, &options)?, threads, args.json);
     }
     let sweep = Sweep::open(&plan, options)?;
     let left = sweep.left().len() as u64;
@@ -128,7 +128,7 @@ fn check_means(args: &SweepArgs) -> Result<(), Failure> {
     Ok(sweep::check_out("--means", means)?)
 }
 
-fn plan(scenario: &FileArgs, args: &SweepArgs) -> Result<Plan, Failure> {
+fn plan(scenario: &FileArgs, args: &SweepArgs) -> Result<SweepPlan, Failure> {
     let axes: Vec<Axis> =
         args.vary.iter().map(|vary| Axis::parse(vary)).collect::<Result<_, _>>()?;
     // Check the unchanged file first: its problems have nothing to do with the sweep.
@@ -143,7 +143,7 @@ fn plan(scenario: &FileArgs, args: &SweepArgs) -> Result<Plan, Failure> {
         sets: scenario.sets.clone(),
         seed: scenario.seed,
     };
-    Ok(Plan::new(source, axes, args.seeds.clone())?)
+    Ok(SweepPlan::new(source, axes, args.seeds.clone())?)
 }
 
 fn tell_what_is_there(sweep: &Sweep, left: u64, args: &SweepArgs, console: Console) {
@@ -161,25 +161,25 @@ fn tell_what_is_there(sweep: &Sweep, left: u64, args: &SweepArgs, console: Conso
     }
 }
 
-fn tell_outlook(outlook: &Outlook, threads: usize, as_json: bool) -> Result<(), Failure> {
-    let each = outlook.run_cpu_s.unwrap_or(0.0);
-    let seconds = each * outlook.runs_left as f64 / threads as f64;
+fn print_estimate(estimate: &SweepEstimate, threads: usize, as_json: bool) -> Result<(), Failure> {
+    let each = estimate.run_cpu_s.unwrap_or(0.0);
+    let seconds = each * estimate.runs_left as f64 / threads as f64;
     if as_json {
         return output::print_json(&json!({
             "schema": "ropewalk.sweep-outlook/1",
-            "points": outlook.points,
-            "points_left": outlook.points_left,
-            "runs_left": outlook.runs_left,
-            "run_cpu_s": outlook.run_cpu_s,
+            "points": estimate.points,
+            "points_left": estimate.points_left,
+            "runs_left": estimate.runs_left,
+            "run_cpu_s": estimate.run_cpu_s,
             "threads": threads,
             "estimated_s": seconds,
         }));
     }
-    let finished = outlook.points - outlook.points_left;
+    let finished = estimate.points - estimate.points_left;
     let mut text =
-        format!("{} points, {finished} of them finished\n", count(outlook.points as u64));
-    text += &format!("{} runs left", count(outlook.runs_left));
-    if outlook.run_cpu_s.is_some() {
+        format!("{} points, {finished} of them finished\n", count(estimate.points as u64));
+    text += &format!("{} runs left", count(estimate.runs_left));
+    if estimate.run_cpu_s.is_some() {
         text +=
             &format!(", about {} each: {} on {threads} threads", time(each), long_time(seconds));
     }
@@ -222,8 +222,8 @@ type ShownFigure = (&'static str, &'static str, fn(f64) -> String);
 
 const SHOWN_FIGURES: [ShownFigure; 7] = [
     ("goodput", "goodput_bps", rate),
-    ("of limit", "share_of_bound", percent),
-    ("shut", "blocked_share", percent),
+    ("of bound", "share_of_bound", percent),
+    ("blocked", "blocked_share", percent),
     ("peak buffer", "receive_buffer_max_bytes", size),
     ("delay mean", "app_delay_mean_s", time),
     ("delay p99", "app_delay_p99_s", time),

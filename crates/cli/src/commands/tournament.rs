@@ -1,6 +1,6 @@
 //! `ropewalk tournament`: all schedulers against each other, on several scenarios and protocols.
 
-mod courses;
+mod match_configs;
 mod show;
 
 use std::path::PathBuf;
@@ -94,45 +94,45 @@ pub enum Guards {
 /// [`Failure`]. Failed runs are shown with the others and make the command fail at the end.
 pub fn execute(args: &TournamentArgs, console: Console) -> Result<(), Failure> {
     args.report.as_deref().map_or(Ok(()), check_report)?;
-    let courses = courses::courses(args)?;
-    args.save.as_deref().map_or(Ok(()), |directory| courses::save(args, directory))?;
+    let match_configs = match_configs::match_configs(args)?;
+    args.save.as_deref().map_or(Ok(()), |directory| match_configs::save(args, directory))?;
     let cores = available_parallelism().map_or(1, usize::from);
     let options =
         TournamentOptions { seeds: args.seeds, threads: args.threads.map_or(cores, usize::from) };
     let progress = Progress::share();
-    let label = format!("{} matches", courses.len());
-    let work = || tournament(&courses, &options, &|share| progress.tell(share));
-    let played = with_bar(console, &label, &progress, work);
+    let label = format!("{} matches", match_configs.len());
+    let work = || tournament(&match_configs, &options, &|share| progress.on_progress(share));
+    let play = with_bar(console, &label, &progress, work);
     if let Some(path) = &args.report {
-        save_report(path, &report(&played)?, console)?;
+        save_report(path, &report(&play)?, console)?;
     }
     if args.json {
-        output::print_json(&played)?
+        output::print_json(&play)?
     } else {
-        let text = if args.draws.is_some() { show::rankings(&played) } else { show::text(&played) };
+        let text = if args.draws.is_some() { show::rankings(&play) } else { show::text(&play) };
         output::print(&text)?
     }
-    let reasons = failures(&played);
+    let reasons = failures(&play);
     if reasons.is_empty() { Ok(()) } else { Err(Failure::Run(reasons.join("\n"))) }
 }
 
-fn report(played: &Tournament) -> Result<Report, Failure> {
-    let mut scenarios: Vec<&str> = played.matches.iter().map(|m| m.scenario.as_str()).collect();
+fn report(play: &Tournament) -> Result<Report, Failure> {
+    let mut scenarios: Vec<&str> = play.matches.iter().map(|m| m.scenario.as_str()).collect();
     scenarios.sort_unstable();
     scenarios.dedup();
     let plural = if scenarios.len() == 1 { "" } else { "s" };
     let title = format!("Tournament of schedulers, {} scenario{plural}", scenarios.len());
     let kind = ReportKind::Tournament;
     let mut report = Report::new(title, kind, VERSION.to_owned(), command_line());
-    let document = serde_json::to_value(played)
+    let document = serde_json::to_value(play)
         .map_err(|error| Failure::Run(format!("the result cannot be written as JSON: {error}")))?;
     report.tournament = Some(document);
     Ok(report)
 }
 
 /// Every run that failed, with its reason.
-fn failures(played: &Tournament) -> Vec<String> {
-    let entries = played.matches.iter().flat_map(|one| one.entries.iter().map(move |e| (one, e)));
+fn failures(play: &Tournament) -> Vec<String> {
+    let entries = play.matches.iter().flat_map(|one| one.entries.iter().map(move |e| (one, e)));
     let each = entries.flat_map(|(one, entry)| {
         entry.failures.iter().map(move |failed| {
             let (scenario, protocol, scheduler) = (&one.scenario, &one.protocol, &entry.scheduler);

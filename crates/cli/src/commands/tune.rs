@@ -132,7 +132,7 @@ fn simulate(args: &TuneArgs, scenario: &Scenario, tuning: &Tuning, console: Cons
     let options = CheckOptions { seeds: args.seeds, threads };
     let progress = Progress::share();
     let label = format!("checking the limits of {}", args.scenario.title());
-    let work = || check(scenario, tuning, &options, &|share| progress.tell(share));
+    let work = || check(scenario, tuning, &options, &|share| progress.on_progress(share));
     with_bar(console, &label, &progress, work)
 }
 

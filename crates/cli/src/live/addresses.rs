@@ -82,7 +82,7 @@ pub fn locals(texts: &[String], remotes: &[SocketAddr]) -> Vec<BindAddress> {
 
 /// Addresses at which others may reach these sockets, with their interfaces.
 pub fn reachable(bound: &[SocketAddr]) -> Vec<(SocketAddr, Option<String>)> {
-    let interfaces = interfaces::look().unwrap_or_default();
+    let interfaces = interfaces::list().unwrap_or_default();
     let mut found = Vec::new();
     for socket in bound {
         if !socket.ip().is_unspecified() {
@@ -91,7 +91,7 @@ pub fn reachable(bound: &[SocketAddr]) -> Vec<(SocketAddr, Option<String>)> {
             continue;
         }
         let like = interfaces.iter().filter(|it| it.ip.is_ipv4() == socket.is_ipv4());
-        for interface in like.filter(|it| it.leads_out()) {
+        for interface in like.filter(|it| it.is_routable()) {
             let address = SocketAddr::new(interface.ip, socket.port());
             found.push((address, Some(interface.name.clone())));
         }

@@ -24,11 +24,11 @@ pub fn scenario_names() -> Vec<String> {
 }
 
 /// A fresh directory with the examples in `scenarios/`; it is removed when this value is dropped.
-pub struct Room {
+pub struct TestDir {
     path: PathBuf,
 }
 
-impl Room {
+impl TestDir {
     /// Creates the directory for the test of this name.
     pub fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("ropewalk-cli-{name}-{}", std::process::id()));
@@ -66,7 +66,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for TestDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }

@@ -121,8 +121,8 @@ fn set_stage(case: &Case) -> Stage {
     let links = disjoint(&mut world, left, right, &paths).expect("links that can be");
     world.host_mut(left).routes = links.iter().map(|l| l.forward).collect();
     world.host_mut(right).routes = links.iter().map(|l| l.backward).collect();
-    world.poke(left);
-    world.poke(right);
+    world.wake_host_at_once(left);
+    world.wake_host_at_once(right);
     Stage { world, ends: [left, right], links }
 }
 
@@ -249,7 +249,7 @@ pub fn play(case: &Case) -> Result<(), String> {
 fn shut_down(stage: &mut Stage) -> Result<(), String> {
     let now = stage.world.now();
     stage.world.host_mut(stage.ends[0]).association.shutdown(now);
-    stage.world.poke(stage.ends[0]);
+    stage.world.wake_host_at_once(stage.ends[0]);
     let end = now + Duration::from_secs(1000);
     loop {
         let closed = stage.ends.map(|id| stage.world.host(id).closed);

@@ -15,11 +15,14 @@ use serde::Serialize;
 pub use paired::{Change, Paired, paired};
 pub use parallel::map_in_parallel;
 pub use single::BestPath;
-pub(crate) use statistics::mean_and_deviation;
 pub use statistics::{Estimate, estimate};
+pub(crate) use statistics::{mean_and_deviation, student_quantile};
 
+use crate::error::RunError;
+use crate::measure::Run;
 use crate::result::RunResult;
-use crate::run::{Run, RunError, RunOptions, run_watched};
+use crate::run::run_watched;
+use crate::setup::RunOptions;
 
 /// A scenario with a label: one column of a comparison.
 #[derive(Clone, Debug)]
@@ -66,14 +69,14 @@ struct Job {
     sequence: Option<Duration>,
 }
 
-/// Runs every variant with every seed. `told` is called from any thread with the completed share of all runs, 0
+/// Runs every variant with every seed. `on_progress` is called from any thread with the completed share of all runs, 0
 /// to 1.
 ///
 /// Returns the runs of the first variant by ascending seed, then those of the second, and so on.
 pub fn compare(
     variants: &[Variant],
     options: &CompareOptions,
-    told: &(dyn Fn(f64) + Sync),
+    on_progress: &(dyn Fn(f64) + Sync),
 ) -> Vec<Compared> {
     let mut jobs = Vec::new();
     let mut labels = Vec::new();
@@ -88,7 +91,7 @@ pub fn compare(
         }
     }
     let singles = if options.single_paths { add_singles(&mut jobs) } else { Vec::new() };
-    let mut outcomes = run_all(&jobs, options.threads, told);
+    let mut outcomes = run_all(&jobs, options.threads, on_progress);
     let alone = outcomes.split_off(labels.len());
     let runs = labels.into_iter().zip(jobs).zip(outcomes).enumerate();
     let compared = runs.map(|(i, ((label, job), outcome))| {
@@ -128,7 +131,7 @@ fn add_singles(jobs: &mut Vec<Job>) -> Vec<Vec<usize>> {
 fn run_all(
     jobs: &[Job],
     threads: usize,
-    told: &(dyn Fn(f64) + Sync),
+    on_progress: &(dyn Fn(f64) + Sync),
 ) -> Vec<Result<Run, RunError>> {
     const PARTS: f64 = 1e6;
     let over = AtomicU64::new(0);
@@ -140,7 +143,7 @@ fn run_all(
             let now = (share * PARTS) as u64;
             let more = now - before.swap(now, Ordering::Relaxed);
             let all = over.fetch_add(more, Ordering::Relaxed) + more;
-            told(all as f64 / PARTS / jobs.len() as f64);
+            on_progress(all as f64 / PARTS / jobs.len() as f64);
         };
         let outcome = run_watched(&job.scenario, &keep, &tell);
         tell(1.0);

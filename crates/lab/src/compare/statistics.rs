@@ -22,7 +22,7 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
         return Some(Estimate { mean: values[0], half_width: None });
     }
     let (mean, deviation) = mean_and_deviation(values);
-    let half_width = t_975(count - 1) * deviation / (count as f64).sqrt();
+    let half_width = student_quantile(0.975, count - 1) * deviation / (count as f64).sqrt();
     Some(Estimate { mean, half_width: Some(half_width) })
 }
 
@@ -34,25 +34,38 @@ pub(crate) fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     (mean, (squares / (count - 1) as f64).sqrt())
 }
 
-/// 97.5 % quantiles of Student's t with 1 to 30 degrees of freedom.
-const T_975: [f64; 30] = [
-    12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281, 2.2010,
-    2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860, 2.0796, 2.0739, 2.0687,
-    2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423,
-];
-
-/// The quantile for any number of degrees of freedom from 1.
-fn t_975(freedom: usize) -> f64 {
-    if let Some(quantile) = T_975.get(freedom - 1) {
-        return *quantile;
+/// Quantile of Student's t distribution for a probability above 1/2. The distribution function is a finite sum
+/// for whole degrees of freedom (Abramowitz and Stegun 26.7.3 and 26.7.4) and is inverted by bisection.
+pub(crate) fn student_quantile(probability: f64, freedom: usize) -> f64 {
+    let (mut low, mut high) = (0.0, 1e6);
+    for _ in 0..100 {
+        let middle = f64::midpoint(low, high);
+        if student_probability_below(middle, freedom) < probability {
+            low = middle
+        } else {
+            high = middle
+        }
     }
-    // Beyond the table, the first terms of the expansion in 1/n are exact to four digits (Cornish
-    // and Fisher, 1938; Abramowitz and Stegun 26.7.5).
-    let z = 1.959_964_f64;
-    let n = freedom as f64;
-    let first = (z.powi(3) + z) / 4.0;
-    let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
-    z + first / n + second / (n * n)
+    f64::midpoint(low, high)
+}
+
+/// Probability of a value below `t`, which must not be negative.
+fn student_probability_below(t: f64, freedom: usize) -> f64 {
+    let angle = (t / (freedom as f64).sqrt()).atan();
+    let (sine, cosine) = angle.sin_cos();
+    let odd = freedom % 2 == 1;
+    // 1 + 2/3 cos^2 + 2*4/(3*5) cos^4 ... or 1 + 1/2 cos^2 + 1*3/(2*4) cos^4 ...
+    let (mut term, mut sum) = (1.0, 0.0);
+    for k in 0..freedom.saturating_sub(usize::from(odd)) / 2 {
+        sum += term;
+        let k = k as f64;
+        let ratio =
+            if odd { (2.0 * k + 2.0) / (2.0 * k + 3.0) } else { (2.0 * k + 1.0) / (2.0 * k + 2.0) };
+        term *= ratio * cosine * cosine;
+    }
+    let within =
+        if odd { std::f64::consts::FRAC_2_PI * (angle + sine * cosine * sum) } else { sine * sum };
+    0.5 + within / 2.0
 }
 
 #[cfg(test)]
@@ -71,11 +84,20 @@ mod tests {
     }
 
     #[test]
-    fn the_quantiles_go_on_smoothly_beyond_the_table() {
-        // Values of printed tables.
-        for (freedom, quantile) in [(30, 2.0423), (31, 2.0395), (60, 2.0003), (120, 1.9799)] {
-            assert!((t_975(freedom) - quantile).abs() < 1e-4, "{freedom}: {}", t_975(freedom));
+    fn quantiles_are_those_of_the_tables() {
+        for (probability, freedom, printed) in [
+            (0.975, 1, 12.7062),
+            (0.975, 2, 4.3027),
+            (0.975, 9, 2.2622),
+            (0.975, 30, 2.0423),
+            (0.995, 4, 4.6041),
+            (0.975, 31, 2.0395),
+            (0.975, 60, 2.0003),
+            (0.975, 120, 1.9799),
+            (0.9995, 10, 4.5869),
+        ] {
+            let found = student_quantile(probability, freedom);
+            assert!((found - printed).abs() < 1e-4, "{probability} {freedom}: {found}");
         }
-        assert!((1..200).all(|n| t_975(n) > t_975(n + 1)));
     }
 }

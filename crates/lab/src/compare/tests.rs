@@ -42,11 +42,11 @@ fn each_variant_runs_with_each_seed_and_keeps_the_series_of_the_first() {
     let options =
         CompareOptions { seeds: 3, threads: 2, series: true, sequence: None, single_paths: false };
     let most = std::sync::Mutex::new(0.0_f64);
-    let told = |share: f64| {
+    let on_progress = |share: f64| {
         let mut most = most.lock().expect("no panic");
         *most = most.max(share);
     };
-    let runs = compare(&[variant("daps", 7), variant("backup", 7)], &options, &told);
+    let runs = compare(&[variant("daps", 7), variant("backup", 7)], &options, &on_progress);
     assert_eq!(most.into_inner().expect("no panic"), 1.0);
     let seeds: Vec<(&str, u64)> =
         runs.iter().map(|run| (run.label.as_str(), run.scenario.transfer.seed)).collect();

@@ -3,7 +3,7 @@
 use ropewalk_base::Duration;
 use ropewalk_engine::scheduler::PathView;
 
-use super::Ask;
+use super::Observation;
 
 /// Features of each path, in this order: name and meaning.
 pub const PATH_FEATURES: [(&str, &str); 13] = [
@@ -41,7 +41,7 @@ pub const fn feature_count(paths: usize) -> usize {
 ///
 /// # Panics
 /// If `out` has another length.
-pub fn features(ask: &Ask, out: &mut [f32]) {
+pub fn features(ask: &Observation, out: &mut [f32]) {
     assert_eq!(out.len(), feature_count(ask.paths.len()), "one place for each number");
     let (paths, shared) = out.split_at_mut(ask.paths.len() * PATH_FEATURES.len());
     let buffer = ask.receive_buffer.max(1) as f64;
@@ -53,7 +53,7 @@ pub fn features(ask: &Ask, out: &mut [f32]) {
     fill(shared, &all.map(|bytes| bytes / buffer));
 }
 
-fn of_path(ask: &Ask, at: usize, buffer: f64) -> [f64; PATH_FEATURES.len()] {
+fn of_path(ask: &Observation, at: usize, buffer: f64) -> [f64; PATH_FEATURES.len()] {
     let path: &PathView = &ask.paths[at];
     let seconds = |time: Option<Duration>| time.map_or(0.0, Duration::as_secs_f64);
     let open = ask.position(at);

@@ -44,8 +44,8 @@ const PATIENCE: Duration = Duration::from_millis(10);
 fn from_outside(scenario: &Scenario) -> (Episode, u64) {
     let mut episode = Episode::new(scenario, PATIENCE).expect("a decision");
     let mut decisions = 0;
-    while episode.stage() == Stage::Asked {
-        let choice = episode.look(|ask| {
+    while episode.state() == EpisodeState::AwaitsDecision {
+        let choice = episode.observe(|ask| {
             let open = ask.paths.iter().filter(|path| ask.position(path.id.index()).is_some());
             Choice::Path(least(open).expect("asked only if a path is open").id.index())
         });
@@ -68,8 +68,9 @@ fn decisions_from_outside_give_the_run_of_a_scheduler_that_decides_likewise() {
         assert_eq!(score.delivered_bytes, result.delivered_bytes, "{more}");
         let mean = score.delay_byte_s / score.delivered_bytes as f64;
         assert!((mean - result.app_delay_s.mean).abs() < 1e-6 + mean * 1e-3, "{more}: {mean}");
-        let ended = if more.starts_with("bytes") { Stage::Ended } else { Stage::TimeUp };
-        assert_eq!(episode.stage(), ended, "{more}");
+        let ended =
+            if more.starts_with("bytes") { EpisodeState::Ended } else { EpisodeState::TimeLimit };
+        assert_eq!(episode.state(), ended, "{more}");
     }
 }
 
@@ -79,14 +80,17 @@ fn waiting_lets_time_pass_and_a_closed_path_means_to_wait() {
         let mut episode = Episode::new(&scenario(""), PATIENCE).expect("a decision");
         let begun = episode.now();
         for _ in 0..20 {
-            assert_eq!(episode.decide(choice), Stage::Asked);
+            assert_eq!(episode.decide(choice), EpisodeState::AwaitsDecision);
         }
         let waited = episode.now().since(begun);
         assert!(waited > Duration::ZERO && waited <= PATIENCE * 20, "{waited}");
         assert_eq!(episode.score(), Score::default());
-        while episode.decide(choice) == Stage::Asked {}
-        assert_eq!((episode.stage(), episode.now()), (Stage::TimeUp, Time::from_secs(10)));
-        assert_eq!(episode.decide(choice), Stage::TimeUp, "it stays over");
+        while episode.decide(choice) == EpisodeState::AwaitsDecision {}
+        assert_eq!(
+            (episode.state(), episode.now()),
+            (EpisodeState::TimeLimit, Time::from_secs(10))
+        );
+        assert_eq!(episode.decide(choice), EpisodeState::TimeLimit, "it stays over");
     }
 }
 
@@ -94,7 +98,7 @@ fn waiting_lets_time_pass_and_a_closed_path_means_to_wait() {
 fn features_have_their_places_and_their_range() {
     let (episode, _) = from_outside(&scenario(""));
     let mut row = vec![-1.0; feature_count(2)];
-    episode.look(|ask| features(ask, &mut row));
+    episode.observe(|ask| features(ask, &mut row));
     assert!(row.iter().all(|x| (0.0..=FEATURE_MOST).contains(x)), "{row:?}");
     let at = |path: usize, name: &str| {
         let place = PATH_FEATURES.iter().position(|(known, _)| *known == name);

@@ -1,6 +1,6 @@
 //! Explains the decisions of a scheduler: why each packet took its path.
 
-mod words;
+mod sentences;
 
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::record::{DecisionRecord, PathSnapshot};
@@ -8,7 +8,10 @@ use ropewalk_engine::scheduler::{Action, Reason};
 use ropewalk_scenario::Scenario;
 use serde::Serialize;
 
-use crate::run::{Run, RunError, RunOptions, run_watched};
+use crate::error::RunError;
+use crate::measure::Run;
+use crate::run::run_watched;
+use crate::setup::RunOptions;
 
 /// Selects the decisions to explain. An absent field does not restrict the selection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +46,7 @@ pub struct Explanation {
     /// Number of chunks that any decision was about; they are numbered from 0.
     pub chunks: u64,
     /// The selected decisions in order of time.
-    pub decisions: Vec<Explained>,
+    pub decisions: Vec<ExplainedDecision>,
     /// Number of further decisions that match.
     pub omitted: usize,
     /// Count of each reason for each path, over all decisions of the run.
@@ -52,7 +55,7 @@ pub struct Explanation {
 
 /// One decision.
 #[derive(Clone, Debug, Serialize, PartialEq)]
-pub struct Explained {
+pub struct ExplainedDecision {
     /// Time since the start, s.
     pub at_s: f64,
     /// The chunk that was sent, counted from 0; null if nothing was.
@@ -74,12 +77,12 @@ pub struct Explained {
     /// Number of queued chunks that the peer's receive window allowed.
     pub sendable: u64,
     /// The paths in the scheduler's view.
-    pub paths: Vec<PathSeen>,
+    pub paths: Vec<ExplainedPath>,
 }
 
 /// A path in the scheduler's view.
 #[derive(Clone, Debug, Serialize, PartialEq)]
-pub struct PathSeen {
+pub struct ExplainedPath {
     /// Name.
     pub name: String,
     /// Whether the path was usable.
@@ -128,7 +131,7 @@ pub fn explain(
 pub fn explain_run(scenario: &Scenario, run: &Run, question: &Question) -> Explanation {
     let names: Vec<&str> = scenario.paths.iter().map(|path| path.name.as_str()).collect();
     let mut asked = run.decisions.iter().filter(|record| question.covers(record));
-    let decisions: Vec<Explained> =
+    let decisions: Vec<ExplainedDecision> =
         asked.by_ref().take(question.first).map(|record| explained(&names, record)).collect();
     Explanation {
         schema: "ropewalk.explain/1",
@@ -165,7 +168,7 @@ fn destinations(action: Action) -> Vec<PathId> {
     }
 }
 
-fn explained(names: &[&str], record: &DecisionRecord) -> Explained {
+fn explained(names: &[&str], record: &DecisionRecord) -> ExplainedDecision {
     let (action, position, until) = match record.action {
         Action::Send { position, .. } => ("send", Some(position), None),
         Action::Copies { position, .. } => ("copies", Some(position), None),
@@ -173,24 +176,24 @@ fn explained(names: &[&str], record: &DecisionRecord) -> Explained {
         Action::Blocked => ("blocked", None, None),
     };
     let sent_on = destinations(record.action);
-    Explained {
+    ExplainedDecision {
         at_s: record.at.as_secs_f64(),
         chunk: record.chunk,
         action,
         sent_on: sent_on.iter().map(|path| names[path.index()].to_owned()).collect(),
         position,
         until_s: until,
-        reason: words::word(record.reason),
-        sentence: words::sentence(names, record),
-        known: words::known(names, record),
+        reason: sentences::word(record.reason),
+        sentence: sentences::sentence(names, record),
+        known: sentences::known(names, record),
         sendable: record.sendable,
         paths: record.paths.iter().map(|path| seen(names, path)).collect(),
     }
 }
 
-fn seen(names: &[&str], path: &PathSnapshot) -> PathSeen {
+fn seen(names: &[&str], path: &PathSnapshot) -> ExplainedPath {
     let seconds = |nanos: u64| (nanos > 0).then(|| Time::from_nanos(nanos).as_secs_f64());
-    PathSeen {
+    ExplainedPath {
         name: names[path.id.index()].to_owned(),
         usable: path.usable,
         window_bytes: path.window,
@@ -219,12 +222,12 @@ fn summary(names: &[&str], records: &[DecisionRecord]) -> Vec<ReasonCount> {
         }
     }
     counts.sort_by_key(|(place, reason, count)| {
-        (place.unwrap_or(usize::MAX), u64::MAX - count, words::word(*reason))
+        (place.unwrap_or(usize::MAX), u64::MAX - count, sentences::word(*reason))
     });
     let named = counts.into_iter().map(|(place, reason, count)| ReasonCount {
         path: place.map(|i| names[i].to_owned()),
-        reason: words::word(reason),
-        meaning: words::meaning(reason),
+        reason: sentences::word(reason),
+        meaning: sentences::meaning(reason),
         count,
     });
     named.collect()

@@ -34,31 +34,31 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn room(name: &str) -> std::path::PathBuf {
-        let room = std::env::temp_dir().join(format!("ropewalk-{name}-{}", std::process::id()));
-        fs::create_dir_all(&room).expect("a temporary directory");
-        room
+    fn dir(name: &str) -> std::path::PathBuf {
+        let dir = std::env::temp_dir().join(format!("ropewalk-{name}-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a temporary directory");
+        dir
     }
 
     #[test]
     fn a_file_is_replaced_and_nothing_else_is_left() {
-        let room = room("atomic");
-        let path = room.join("a.txt");
+        let dir = dir("atomic");
+        let path = dir.join("a.txt");
         for text in ["first", "second"] {
             write_atomically(&path, text.as_bytes()).expect("a writable directory");
             assert_eq!(fs::read_to_string(&path).expect("the file"), text);
         }
-        assert_eq!(fs::read_dir(&room).expect("the room").count(), 1);
-        fs::remove_dir_all(room).expect("to tidy up");
+        assert_eq!(fs::read_dir(&dir).expect("the room").count(), 1);
+        fs::remove_dir_all(dir).expect("to tidy up");
     }
 
     #[test]
     fn a_target_that_cannot_be_replaced_leaves_no_temporary_file() {
-        let room = room("atomic-refused");
-        let path = room.join("taken");
+        let dir = dir("atomic-refused");
+        let path = dir.join("taken");
         fs::create_dir_all(path.join("inside")).expect("a directory in the way");
         assert!(write_atomically(&path, b"x").is_err());
-        assert_eq!(fs::read_dir(&room).expect("the room").count(), 1);
-        fs::remove_dir_all(room).expect("to tidy up");
+        assert_eq!(fs::read_dir(&dir).expect("the room").count(), 1);
+        fs::remove_dir_all(dir).expect("to tidy up");
     }
 }

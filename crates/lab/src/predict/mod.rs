@@ -10,7 +10,6 @@ pub use slot::{SlotPathPrediction, SlotPrediction, SlotSchedulerPrediction, pred
 pub use throughput::{MarkovThroughput, PathThroughput, Throughput};
 pub use validity::Validity;
 
-use ropewalk_models::bound::{BoundInput, FlowControlBound, flow_control_bound};
 use ropewalk_models::slot::SlotPath;
 use ropewalk_models::{
     PathNumbers, blocking_time_max_s, packets_per_period, receive_buffer_min_bytes,
@@ -18,8 +17,7 @@ use ropewalk_models::{
 use ropewalk_scenario::Scenario;
 use serde::Serialize;
 
-use crate::machine::Plan;
-use crate::measure::path_numbers;
+use crate::bound::{bound_by, path_numbers, window_bytes};
 use crate::wifi::rate_up;
 
 /// Predictions of the models, `ropewalk.predict/1`. A value that a model cannot give is null;
@@ -149,47 +147,6 @@ fn without_models(formulas: Formulas, scenario: &Scenario) -> Prediction {
     }
 }
 
-fn window_bytes(formulas: Formulas, scenario: &Scenario) -> f64 {
-    match formulas {
-        Formulas::OnTheWire => window_on_the_wire(scenario),
-        Formulas::AsPrinted => scenario.transfer.receive_buffer as f64,
-    }
-}
-
-/// The window that the protocol grants: a number of chunks, each counted as its packet on the wire.
-fn window_on_the_wire(scenario: &Scenario) -> f64 {
-    let packet = scenario.transfer.packet as f64;
-    match Plan::of(scenario) {
-        Plan::Sctp(config) => {
-            config.receive_capacity() as f64 * packet / config.chunk_limit() as f64
-        }
-        Plan::Tcp(config) => {
-            scenario.transfer.receive_buffer as f64 * packet / config.segment_limit() as f64
-        }
-    }
-}
-
-/// The flow-control bound of the scenario, and its shares.
-pub(crate) fn physical_limit(
-    scenario: &Scenario,
-    numbers: &[PathNumbers],
-) -> Option<FlowControlBound> {
-    limit_by(Formulas::OnTheWire, scenario, numbers)
-}
-
-fn limit_by(
-    formulas: Formulas,
-    scenario: &Scenario,
-    numbers: &[PathNumbers],
-) -> Option<FlowControlBound> {
-    let buffer_bytes = window_bytes(formulas, scenario);
-    let input = BoundInput {
-        sack_bytes: formulas.sack_bytes(),
-        ..BoundInput::new(buffer_bytes, f64::from(scenario.transfer.packet))
-    };
-    flow_control_bound(numbers, &input).ok()
-}
-
 impl Prediction {
     fn ask_blocking(&mut self, scenario: &Scenario, numbers: &[PathNumbers]) {
         let packet = f64::from(scenario.transfer.packet);
@@ -202,7 +159,7 @@ impl Prediction {
     }
 
     fn ask_bound(&mut self, scenario: &Scenario, numbers: &[PathNumbers]) {
-        let Some(bound) = limit_by(self.formulas, scenario, numbers) else { return };
+        let Some(bound) = bound_by(self.formulas, scenario, numbers) else { return };
         self.flow_control_bound_bps = Some(bound.bound_bps);
         for (path, share) in self.paths.iter_mut().zip(bound.shares) {
             path.round_trip_s = Some(share.round_trip_s);

@@ -5,8 +5,8 @@ use ropewalk_models::slot::{Plan, SlotPath, SlotScheduler, SlotTrace};
 use ropewalk_scenario::Scenario;
 use serde::Serialize;
 
+use crate::bound::path_numbers;
 use crate::lossy::Formulas;
-use crate::measure::path_numbers;
 use crate::slot::{Planned, SlotFigures, SlotRow, SlotSetup};
 
 /// Maximum number of rows of the table: the paper's tables have ten.

@@ -4,8 +4,8 @@
 use ropewalk_models::lossy::loss_free_pps;
 use ropewalk_models::markov::{self, LossModel};
 use ropewalk_models::optimise::{Members, PathTable, allocate};
+use ropewalk_models::reference_formulas::{PftkForm, mathis_pps, pftk_pps};
 use ropewalk_models::renewal::{self, PeriodLosses};
-use ropewalk_models::yardsticks::{PftkForm, mathis_pps, pftk_pps};
 use ropewalk_models::{LossyPath, OutOfRange};
 use ropewalk_scenario::Scenario;
 use serde::Serialize;
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn without_loss_every_model_is_a_window_per_round_trip_and_the_bundle_the_physical_limit() {
+    fn without_loss_every_model_is_a_window_per_round_trip_and_the_bundle_the_flow_control_bound() {
         let prediction = predict(&scenario(
             "[transfer]\nreceive_buffer = '45 kB'\n[[path]]\nrate = '1 Mbit/s'\nrtt = '20 ms'\n\
              [[path]]\nrate = '2 Mbit/s'\nrtt = '200 ms'\n",

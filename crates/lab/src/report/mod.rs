@@ -7,8 +7,8 @@ mod template;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::measure::Run;
 use crate::result::RunResult;
-use crate::run::Run;
 use crate::series::{Sequence, Series};
 
 /// The subject of a report.

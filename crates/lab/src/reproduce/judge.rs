@@ -39,12 +39,12 @@ pub fn judge(expected: &Expected, entry: &Entry, runs: &Runs) -> Vec<Row> {
     };
     judged.unwrap_or_else(|error| {
         let reason = Some(format!("{}: {error}", entry.id));
-        vec![Row { verdict: Verdict::Failed, reason, ..blank(expected, entry) }]
+        vec![Row { verdict: Verdict::Failed, reason, ..empty_row(expected, entry) }]
     })
 }
 
 /// A row with the statement, without an answer.
-pub fn blank(expected: &Expected, entry: &Entry) -> Row {
+pub fn empty_row(expected: &Expected, entry: &Entry) -> Row {
     let unit = if entry.unit == "1" { "" } else { &entry.unit };
     Row {
         paper: expected.paper.clone(),
@@ -76,7 +76,7 @@ fn value(expected: &Expected, entry: &Entry) -> Result<Row, String> {
         model_value: Some(ours.into()),
         difference: fraction(ours, printed),
         verdict: Verdict::of_value((ours - printed).abs() <= allowed),
-        ..blank(expected, entry)
+        ..empty_row(expected, entry)
     })
 }
 
@@ -157,7 +157,7 @@ pub fn inequality(expected: &Expected, entry: &Entry, relation: Relation, pair: 
     } else {
         format!("{} of {whose}", text::quantity(share, "ratio"))
     };
-    let mut row = blank(expected, entry);
+    let mut row = empty_row(expected, entry);
     let limit = pair.reference * share;
     row.paper_value = Some(format!("{sign} {} ({whose})", text::quantity(limit, &row.unit)).into());
     row.reference_value = Some(pair.reference);
@@ -230,7 +230,7 @@ fn share_row(
         interval: sample.interval(change),
         seeds: Some(sample.seeds()),
         verdict: accepted.decide(off).of_claim(),
-        ..blank(expected, entry)
+        ..empty_row(expected, entry)
     })
 }
 
@@ -259,7 +259,7 @@ fn rising(
         simulated_value: Some(shown.join(", ").into()),
         seeds: samples.first().map(Sample::seeds),
         verdict: decision.of_claim(),
-        ..blank(expected, entry)
+        ..empty_row(expected, entry)
     })
 }
 

@@ -40,7 +40,7 @@ pub use catalogue::{ITEMS, Item, find};
 pub use data::FOLDERS;
 pub use expected::Reading;
 pub use plan::{Progress, RunKey};
-pub use row::{Beside, Figure, FigureSeries, Origin, Row, Seeds, Style, Value, Verdict};
+pub use row::{Figure, FigureSeries, GuardComparison, Origin, Row, Seeds, Style, Value, Verdict};
 pub use sensitivity::{Sensitivity, sensitivity, sensitivity_simulations};
 
 use expected::{Expected, ExpectedVerdict, Reason};
@@ -128,9 +128,10 @@ pub fn reproduce(items: &[Item], options: &Options<'_>) -> Result<Reproduction, 
     let (mut rows, mut drawn) = (Vec::new(), Vec::new());
     for item in ITEMS.iter().filter(|item| items.contains(item)) {
         rows.extend(papers.rows(*item, &runs)?);
-        let material = figures::Material { expected: papers.expected.get(item.paper), runs: &runs };
+        let sources =
+            figures::FigureSources { expected: papers.expected.get(item.paper), runs: &runs };
         // A figure without its runs is left out; the rows of these runs state the cause.
-        drawn.extend(figures::figures(*item, material).unwrap_or_default());
+        drawn.extend(figures::figures(*item, sources).unwrap_or_default());
     }
     for row in rows.iter_mut().filter(|row| !row.verdict.is_good()) {
         papers.explain(row);

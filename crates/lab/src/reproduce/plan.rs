@@ -71,6 +71,23 @@ impl RunKey {
     }
 }
 
+/// A scheduler without or with the guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedulerVariant<'a> {
+    /// The scheduler.
+    pub scheduler: &'a str,
+    /// Whether the receive-window guard is on.
+    pub guarded: bool,
+}
+
+impl SchedulerVariant<'_> {
+    /// The simulation of this file.
+    pub fn key(self, folder: &str, file: &str) -> RunKey {
+        let key = RunKey::new(folder, file, self.scheduler);
+        if self.guarded { key.guarded() } else { key }
+    }
+}
+
 /// Called when a simulation ends, with the number of finished ones, their total number, and its label.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize, &str) + Sync);
 

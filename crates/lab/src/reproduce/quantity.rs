@@ -8,7 +8,7 @@ use ropewalk_models::{
 use ropewalk_scenario::Scenario;
 
 use crate::RunResult;
-use crate::measure::path_numbers;
+use crate::bound::path_numbers;
 
 /// A key of the results, such as `blocking_time_s.max` or `paths.slow.utilisation`; or `delivered_share`, which
 /// is goodput on the wire divided by the sum of the path rates.

@@ -130,7 +130,7 @@ impl TryFrom<Value> for Seeds {
 /// Results of a scheduler and its paper's baseline, each without and with Ropewalk's receive-window guard. No
 /// paper has the guard, so verdicts on papers refer to `baseline` and `as_published`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Beside {
+pub struct GuardComparison {
     /// The scenario, if the row covers several.
     pub scenario: Option<String>,
     /// Unit of the four values; for a gain or reduction, the unit of the row differs.
@@ -182,7 +182,7 @@ pub struct Row {
     /// items before the run.
     pub readings: Vec<String>,
     /// The same quantity without and with the guard.
-    pub beside: Option<Beside>,
+    pub beside: Option<GuardComparison>,
     /// Verdict on the number or claim.
     pub verdict: Verdict,
     /// The paper's claim, in our words.

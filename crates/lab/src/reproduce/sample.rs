@@ -6,39 +6,30 @@ use ropewalk_scenario::SchedulerName;
 use super::decide::Spread;
 use super::expected::{Entry, Expected};
 use super::judge::{Pair, fraction};
-use super::plan::{RunKey, Runs};
+use super::plan::{RunKey, Runs, SchedulerVariant};
 use super::quantity;
-use super::row::{Beside, Seeds};
+use super::row::{GuardComparison, Seeds};
 use crate::compare::estimate;
 
 /// Baseline of the papers' delay-aware schedulers.
 const BASELINE: &str = "round-robin";
 
-/// A scheduler without or with the guard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Course<'a> {
-    scheduler: &'a str,
-    guarded: bool,
+/// The simulation of a file with one seed, under the paper's readings.
+fn key(variant: SchedulerVariant<'_>, expected: &Expected, file: &str, seed: u64) -> RunKey {
+    let key = variant.key(&expected.paper, file);
+    let key = expected.changes.iter().fold(key, |key, set| key.with(set.as_str()));
+    key.with(format!("transfer.seed={seed}"))
 }
 
-impl Course<'_> {
-    fn key(self, expected: &Expected, file: &str, seed: u64) -> RunKey {
-        let key = RunKey::new(&expected.paper, file, self.scheduler);
-        let key = if self.guarded { key.guarded() } else { key };
-        let key = expected.changes.iter().fold(key, |key, set| key.with(set.as_str()));
-        key.with(format!("transfer.seed={seed}"))
-    }
-
-    fn value(
-        self,
-        expected: &Expected,
-        (file, quantity): (&str, &str),
-        seed: u64,
-        runs: &Runs,
-    ) -> Result<f64, String> {
-        let key = self.key(expected, file, seed);
-        quantity::of_run(&runs.get(&key)?.result, &key.scenario()?, quantity)
-    }
+fn value(
+    variant: SchedulerVariant<'_>,
+    expected: &Expected,
+    (file, quantity): (&str, &str),
+    seed: u64,
+    runs: &Runs,
+) -> Result<f64, String> {
+    let key = key(variant, expected, file, seed);
+    quantity::of_run(&runs.get(&key)?.result, &key.scenario()?, quantity)
 }
 
 /// `count` consecutive seeds that are specific to `name`; the first is derived from the FNV-1a hash of the
@@ -59,40 +50,40 @@ fn seeds_of(expected: &Expected, entry: &Entry) -> impl Iterator<Item = u64> + u
 
 /// The runs that a statement requires.
 pub fn keys(expected: &Expected, entry: &Entry) -> Vec<RunKey> {
-    let mut courses: Vec<Course<'_>> = subject(entry).into_iter().collect();
+    let mut variants: Vec<SchedulerVariant<'_>> = subject(entry).into_iter().collect();
     if !expected.is_variation {
-        courses.extend(beside_courses(expected, entry));
+        variants.extend(compared_variants(expected, entry));
     }
-    courses.extend(entry.against.as_deref().and_then(unguarded));
+    variants.extend(entry.against.as_deref().and_then(unguarded));
     let mut keys = Vec::new();
     for file in entry.scenario.iter().chain(&entry.scenarios) {
         for seed in seeds_of(expected, entry) {
-            keys.extend(courses.iter().map(|course| course.key(expected, file, seed)));
+            keys.extend(variants.iter().map(|variant| key(*variant, expected, file, seed)));
         }
     }
     keys
 }
 
-fn subject(entry: &Entry) -> Option<Course<'_>> {
-    let course = unguarded(entry.subject.as_deref()?)?;
-    Some(Course { guarded: entry.guarded, ..course })
+fn subject(entry: &Entry) -> Option<SchedulerVariant<'_>> {
+    let variant = unguarded(entry.subject.as_deref()?)?;
+    Some(SchedulerVariant { guarded: entry.guarded, ..variant })
 }
 
-fn unguarded(name: &str) -> Option<Course<'_>> {
+fn unguarded(name: &str) -> Option<SchedulerVariant<'_>> {
     let known = name.parse::<SchedulerName>().is_ok();
-    known.then_some(Course { scheduler: name, guarded: false })
+    known.then_some(SchedulerVariant { scheduler: name, guarded: false })
 }
 
 /// Baseline and scheduler, first without the guard, then with it.
-fn beside_courses<'a>(expected: &'a Expected, entry: &'a Entry) -> [Course<'a>; 4] {
+fn compared_variants<'a>(expected: &'a Expected, entry: &'a Entry) -> [SchedulerVariant<'a>; 4] {
     let subject = entry.subject.as_deref().filter(|name| *name != BASELINE);
     let scheduler = subject.or(expected.scheduler.as_deref()).unwrap_or("daps");
-    let course = |scheduler, guarded| Course { scheduler, guarded };
+    let variant = |scheduler, guarded| SchedulerVariant { scheduler, guarded };
     [
-        course(BASELINE, false),
-        course(scheduler, false),
-        course(BASELINE, true),
-        course(scheduler, true),
+        variant(BASELINE, false),
+        variant(scheduler, false),
+        variant(BASELINE, true),
+        variant(scheduler, true),
     ]
 }
 
@@ -170,7 +161,7 @@ pub fn measure(
     let against = entry.against.as_deref().ok_or("a claim without its reference")?;
     let what = (file, entry.quantity.as_str());
     let pair = |seed| {
-        let key = subject.key(expected, file, seed);
+        let key = key(subject, expected, file, seed);
         let reference = match against {
             "model" => quantity::of_model(&key.scenario()?, &entry.quantity)?,
             "capacity" if is_share(&entry.quantity) => 1.0,
@@ -180,11 +171,11 @@ pub fn measure(
                 bound.ok_or("shared links have no flow-control bound")?
             }
             scheduler => {
-                let course = unguarded(scheduler).ok_or("a claim without its reference")?;
-                course.value(expected, what, seed, runs)?
+                let variant = unguarded(scheduler).ok_or("a claim without its reference")?;
+                value(variant, expected, what, seed, runs)?
             }
         };
-        Ok(Pair { subject: subject.value(expected, what, seed, runs)?, reference })
+        Ok(Pair { subject: value(subject, expected, what, seed, runs)?, reference })
     };
     let pairs = seeds_of(expected, entry).map(pair).collect::<Result<Vec<_>, String>>()?;
     Ok(Sample::new(pairs))
@@ -203,18 +194,19 @@ pub fn beside(
     entry: &Entry,
     file: &str,
     runs: &Runs,
-) -> Result<Option<Beside>, String> {
+) -> Result<Option<GuardComparison>, String> {
     if expected.is_variation {
         return Ok(None);
     }
-    let mean = |course: Course<'_>| {
-        let value = |seed| course.value(expected, (file, &entry.quantity), seed, runs);
-        let values = seeds_of(expected, entry).map(value).collect::<Result<Vec<f64>, String>>()?;
+    let mean = |variant: SchedulerVariant<'_>| {
+        let of_seed = |seed| value(variant, expected, (file, &entry.quantity), seed, runs);
+        let values =
+            seeds_of(expected, entry).map(of_seed).collect::<Result<Vec<f64>, String>>()?;
         Ok::<f64, String>(values.iter().sum::<f64>() / values.len() as f64)
     };
-    let [baseline, as_published, baseline_guarded, guarded] = beside_courses(expected, entry);
+    let [baseline, as_published, baseline_guarded, guarded] = compared_variants(expected, entry);
     let (as_published, guarded) = (mean(as_published)?, mean(guarded)?);
-    Ok(Some(Beside {
+    Ok(Some(GuardComparison {
         scenario: (!entry.scenarios.is_empty()).then(|| file.to_owned()),
         unit: quantity::unit_of(&entry.quantity).to_owned(),
         baseline: mean(baseline)?,

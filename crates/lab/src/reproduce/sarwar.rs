@@ -6,7 +6,7 @@ use ropewalk_models::period;
 use super::csv::Table;
 use super::data;
 use super::expected::{Entry, Expected};
-use super::judge::{blank, fraction};
+use super::judge::{empty_row, fraction};
 use super::plan::{RunKey, Runs};
 use super::row::{Row, Seeds, Verdict};
 
@@ -42,7 +42,7 @@ pub fn forward_delay(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<
         difference: fraction(measured, paper_value),
         seeds: Some(Seeds::Deterministic),
         verdict: Verdict::of_value((measured - paper_value).abs() <= allowed),
-        ..blank(expected, entry)
+        ..empty_row(expected, entry)
     })
 }
 
@@ -70,7 +70,7 @@ pub fn order(expected: &Expected, entry: &Entry) -> Result<Vec<Row>, String> {
             paper_value: Some(shown(&printed_cells).into()),
             model_value: Some(shown(&ours).into()),
             verdict: Verdict::of_value(same && ours.len() == setup.delay_ticks.len()),
-            ..blank(expected, entry)
+            ..empty_row(expected, entry)
         });
     }
     Ok(rows)

@@ -38,14 +38,16 @@ pub struct Sensitivity {
 /// # Errors
 /// A message if there is no such paper, if it has no variations, if a file is malformed, or if a run failed.
 pub fn sensitivity(paper: &str, options: &Options<'_>) -> Result<Vec<Sensitivity>, String> {
-    let courses = courses(paper)?;
-    let keys: BTreeSet<RunKey> = courses.iter().flat_map(|(_, course)| keys(course)).collect();
+    let variations = variations(paper)?;
+    let keys: BTreeSet<RunKey> =
+        variations.iter().flat_map(|(_, expected)| keys(expected)).collect();
     let runs = Runs::execute(keys, options.threads, options.progress);
     if let Some(failure) = runs.failures().first() {
         return Err(failure.clone());
     }
-    let rows: Vec<Vec<Row>> = courses.iter().map(|(_, course)| rows(course, &runs)).collect();
-    let lines = courses.iter().zip(&rows);
+    let rows: Vec<Vec<Row>> =
+        variations.iter().map(|(_, expected)| rows(expected, &runs)).collect();
+    let lines = variations.iter().zip(&rows);
     Ok(lines.map(|((variation, _), row)| line(paper, variation, &rows[0], row)).collect())
 }
 
@@ -54,12 +56,12 @@ pub fn sensitivity(paper: &str, options: &Options<'_>) -> Result<Vec<Sensitivity
 /// # Errors
 /// As [`sensitivity`], without those of runs.
 pub fn sensitivity_simulations(paper: &str) -> Result<usize, String> {
-    let courses = courses(paper)?;
-    Ok(courses.iter().flat_map(|(_, course)| keys(course)).collect::<BTreeSet<_>>().len())
+    let variations = variations(paper)?;
+    Ok(variations.iter().flat_map(|(_, expected)| keys(expected)).collect::<BTreeSet<_>>().len())
 }
 
 /// The paper's readings, then each variation, with the statements that it changes.
-fn courses(paper: &str) -> Result<Vec<(Variation, Expected)>, String> {
+fn variations(paper: &str) -> Result<Vec<(Variation, Expected)>, String> {
     let folder = data::folder(paper).ok_or_else(|| format!("there is no paper `{paper}`"))?;
     let known = expected::expected(folder)?.filter(|expected| !expected.variations.is_empty());
     let known = known.ok_or_else(|| format!("{paper} has no readings to vary"))?;
@@ -69,23 +71,23 @@ fn courses(paper: &str) -> Result<Vec<(Variation, Expected)>, String> {
 }
 
 fn changed(known: &Expected, variation: &Variation) -> Expected {
-    let mut course = known.clone();
-    course.is_variation = true;
-    course.changes.clone_from(&variation.sets);
+    let mut expected = known.clone();
+    expected.is_variation = true;
+    expected.changes.clone_from(&variation.sets);
     // Statements about the guard are not the paper's.
-    course.items.retain(|entry| entry.by.contains(&Source::Simulation) && !entry.guarded);
-    for entry in &mut course.items {
-        entry.guarded = variation.guarded && entry.subject == course.scheduler;
+    expected.items.retain(|entry| entry.by.contains(&Source::Simulation) && !entry.guarded);
+    for entry in &mut expected.items {
+        entry.guarded = variation.guarded && entry.subject == expected.scheduler;
     }
-    course
+    expected
 }
 
-fn keys(course: &Expected) -> impl Iterator<Item = RunKey> {
-    course.items.iter().flat_map(|entry| judge::keys(course, entry))
+fn keys(expected: &Expected) -> impl Iterator<Item = RunKey> {
+    expected.items.iter().flat_map(|entry| judge::keys(expected, entry))
 }
 
-fn rows(course: &Expected, runs: &Runs) -> Vec<Row> {
-    course.items.iter().flat_map(|entry| judge::judge(course, entry, runs)).collect()
+fn rows(expected: &Expected, runs: &Runs) -> Vec<Row> {
+    expected.items.iter().flat_map(|entry| judge::judge(expected, entry, runs)).collect()
 }
 
 fn line(paper: &str, variation: &Variation, base: &[Row], rows: &[Row]) -> Sensitivity {
@@ -115,11 +117,11 @@ mod tests {
     #[test]
     fn every_variation_is_a_scenario_that_stands_and_differs_from_the_readings() {
         for (paper, least) in [("kuhn2014", 9), ("slides2013", 9), ("alheid2016", 7)] {
-            let courses = courses(paper).unwrap();
-            assert!(courses.len() >= least, "{paper}");
-            for (variation, course) in &courses[1..] {
-                let keys: Vec<RunKey> = keys(course).collect();
-                let base: BTreeSet<RunKey> = self::keys(&courses[0].1).collect();
+            let variations = variations(paper).unwrap();
+            assert!(variations.len() >= least, "{paper}");
+            for (variation, expected) in &variations[1..] {
+                let keys: Vec<RunKey> = keys(expected).collect();
+                let base: BTreeSet<RunKey> = self::keys(&variations[0].1).collect();
                 for key in &keys {
                     key.scenario().unwrap_or_else(|e| panic!("{}: {e}", variation.name));
                 }

@@ -5,7 +5,7 @@ use ropewalk_models::slot::{Plan, SlotScheduler, SlotTrace};
 use super::csv::Table;
 use super::data;
 use super::expected::{Entry, ErrorOn, Expected, Relation, SlotErrors};
-use super::judge::{Pair, blank, fraction, holds, inequality};
+use super::judge::{Pair, empty_row, fraction, holds, inequality};
 use super::row::{Row, Value, Verdict};
 use crate::slot::{Planned, SlotRow, SlotSetup};
 
@@ -66,7 +66,7 @@ pub fn table(expected: &Expected, entry: &Entry) -> Result<Vec<Row>, String> {
             paper_value: Some(shown(line.cells()).into()),
             model_value: Some(shown(&ours).into()),
             verdict: Verdict::of_value(same),
-            ..blank(expected, entry)
+            ..empty_row(expected, entry)
         });
     }
     Ok(rows)

@@ -7,7 +7,8 @@ use super::axis::Axis;
 use super::error::SweepError;
 use super::row::{Outcome, RunRow};
 use super::seeds::Seeds;
-use crate::run::{RunOptions, run};
+use crate::run::run;
+use crate::setup::RunOptions;
 
 /// Maximum number of points of a sweep.
 pub const POINTS_MAX: usize = 100_000;
@@ -41,7 +42,7 @@ impl Source {
 }
 
 /// A scenario, the varied keys, and the number of runs per point. The constructor checks the scenario and the
-/// shape of the grid; [`Plan`](super::Plan) checks every point.
+/// shape of the grid; [`SweepPlan`](super::Plan) checks every point.
 #[derive(Clone, Debug)]
 pub struct Grid {
     source: Source,

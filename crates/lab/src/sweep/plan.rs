@@ -8,12 +8,12 @@ use super::seeds::Seeds;
 
 /// A grid whose points are all valid and different.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct SweepPlan {
     grid: Grid,
     identity: Identity,
 }
 
-impl Plan {
+impl SweepPlan {
     /// Checks everything before anything runs.
     ///
     /// # Errors

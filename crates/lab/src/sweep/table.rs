@@ -8,7 +8,7 @@ use arrow_schema::{ArrowError, Metadata};
 
 use super::axis::Axis;
 use super::cells::{counts, floats, texts};
-use super::plan::Plan;
+use super::plan::SweepPlan;
 use super::row::{FIGURES, RunRow};
 use super::shard::Shard;
 use super::value::{Value, unquoted};
@@ -30,7 +30,7 @@ const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 /// # Errors
 /// If the columns do not fit together.
 pub fn runs_table<'a>(
-    plan: &Plan,
+    plan: &SweepPlan,
     shard: Option<Shard>,
     rows: impl IntoIterator<Item = &'a RunRow>,
 ) -> Result<RecordBatch, ArrowError> {
@@ -55,7 +55,7 @@ pub fn runs_table<'a>(
     columns.into_batch(metadata(plan, shard, seeds.into_iter().map(|seed| grid.seed(seed))))
 }
 
-fn metadata(plan: &Plan, shard: Option<Shard>, seeds: impl Iterator<Item = u64>) -> Metadata {
+fn metadata(plan: &SweepPlan, shard: Option<Shard>, seeds: impl Iterator<Item = u64>) -> Metadata {
     let identity = plan.identity();
     let mut metadata = Metadata::from([
         ("schema", RUNS_SCHEMA.to_owned()),

@@ -11,7 +11,8 @@ use arrow_array::types::{Float64Type, UInt64Type};
 use serde_json::Value as Json;
 
 use super::*;
-use crate::run::{RunOptions, run};
+use crate::run::run;
+use crate::setup::RunOptions;
 
 const SCENARIO: &str = "[transfer]\nduration = '2 s'\nseed = 7\nreceive_buffer = '30 kB'\n\
     [[path]]\nname = 'wifi'\nrate = '1 Mbit/s'\nrtt = '20 ms'\nloss = 0.02\n\
@@ -21,17 +22,17 @@ fn source() -> Source {
     Source { text: SCENARIO.into(), name: "two.toml".into(), sets: Vec::new(), seed: None }
 }
 
-fn plan_of(vary: &[&str], seeds: u32) -> Result<Plan, SweepError> {
+fn plan_of(vary: &[&str], seeds: u32) -> Result<SweepPlan, SweepError> {
     plan_with(vary, Seeds::first(seeds).expect("a number of seeds"))
 }
 
-fn plan_with(vary: &[&str], seeds: Seeds) -> Result<Plan, SweepError> {
+fn plan_with(vary: &[&str], seeds: Seeds) -> Result<SweepPlan, SweepError> {
     let axes = vary.iter().map(|vary| Axis::parse(vary)).collect::<Result<_, _>>()?;
-    Plan::new(source(), axes, seeds)
+    SweepPlan::new(source(), axes, seeds)
 }
 
 /// Three by two points, three seeds each.
-fn plan() -> Plan {
+fn plan() -> SweepPlan {
     let vary = ["path.lte.rtt=50ms..200ms/3", "transfer.scheduler=round-robin,daps"];
     plan_of(&vary, 3).expect("a sound plan")
 }
@@ -41,11 +42,11 @@ struct Room(PathBuf);
 
 impl Room {
     fn new(name: &str) -> Self {
-        let room =
+        let dir =
             std::env::temp_dir().join(format!("ropewalk-sweep-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&room);
-        fs::create_dir_all(&room).expect("a temporary directory");
-        Self(room)
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).expect("a temporary directory");
+        Self(dir)
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -73,7 +74,7 @@ fn options<'a>(out: &'a Path, shard: Option<&str>) -> SweepOptions<'a> {
 }
 
 /// Executes all remaining runs; returns their number.
-fn finish(plan: &Plan, options: SweepOptions<'_>, threads: usize) -> (Tables, u64) {
+fn finish(plan: &SweepPlan, options: SweepOptions<'_>, threads: usize) -> (Tables, u64) {
     let runs = AtomicU64::new(0);
     let sweep = Sweep::open(plan, options).expect("a good place");
     let left = sweep.left().len() as u64;
@@ -92,16 +93,16 @@ fn floats(table: &RecordBatch, name: &str) -> Vec<f64> {
 
 #[test]
 fn the_bytes_show_neither_threads_nor_shards() {
-    let room = Room::new("bytes");
+    let dir = Room::new("bytes");
     let plan = plan();
     let mut files = Vec::new();
     for threads in [1, 2, 5] {
-        let out = room.file(&format!("{threads}.parquet"));
+        let out = dir.file(&format!("{threads}.parquet"));
         finish(&plan, options(&out, None), threads);
         files.push(fs::read(out).expect("a result"));
     }
     let shards: Vec<PathBuf> =
-        ["1/2", "2/2"].map(|name| room.file(&format!("s{}.parquet", &name[..1]))).into();
+        ["1/2", "2/2"].map(|name| dir.file(&format!("s{}.parquet", &name[..1]))).into();
     for (shard, out) in ["1/2", "2/2"].iter().zip(&shards) {
         let (tables, runs) = finish(&plan, options(out, Some(shard)), 2);
         assert_eq!((tables.means.num_rows(), runs), (3, 9), "{shard}");
@@ -109,11 +110,11 @@ fn the_bytes_show_neither_threads_nor_shards() {
     // In any order.
     for order in [[0, 1], [1, 0]] {
         let merged = merge(&order.map(|at| shards[at].clone())).expect("all shards");
-        write(&room.file("merged.parquet"), &merged.runs).expect("a writable room");
-        files.push(fs::read(room.file("merged.parquet")).expect("the merged result"));
+        write(&dir.file("merged.parquet"), &merged.runs).expect("a writable room");
+        files.push(fs::read(dir.file("merged.parquet")).expect("the merged result"));
     }
     assert!(files.iter().all(|file| *file == files[0]), "all five files are one");
-    assert_eq!(room.names().iter().filter(|name| name.ends_with("journal")).count(), 0);
+    assert_eq!(dir.names().iter().filter(|name| name.ends_with("journal")).count(), 0);
 }
 
 #[test]
@@ -148,12 +149,12 @@ fn a_row_has_the_mean_of_its_runs_and_the_first_of_them_is_that_of_the_scenario(
 
 #[test]
 fn what_is_in_the_journal_is_not_done_again_and_half_a_line_is() {
-    let room = Room::new("resume");
+    let dir = Room::new("resume");
     let plan = plan();
-    let whole = room.file("whole.parquet");
+    let whole = dir.file("whole.parquet");
     let (tables, _) = finish(&plan, options(&whole, None), 2);
     // The journal of a sweep that was killed while writing its fourth run.
-    let out = room.file("cut.parquet");
+    let out = dir.file("cut.parquet");
     let journal = journal_of(&out);
     let header = journal::Header::new(plan.identity().clone(), None);
     let (mut writer, rows) =
@@ -168,9 +169,9 @@ fn what_is_in_the_journal_is_not_done_again_and_half_a_line_is() {
     drop(writer);
     let bytes = fs::read(&journal).expect("the journal");
     fs::write(&journal, &bytes[..bytes.len() - 9]).expect("a writable room");
-    let look = outlook(&plan, &options(&out, None)).expect("an outlook");
-    assert_eq!((look.points, look.points_left, look.runs_left), (6, 6, 15));
-    assert!(look.run_cpu_s.expect("runs are left") > 0.0);
+    let estimated = estimate(&plan, &options(&out, None)).expect("an estimate");
+    assert_eq!((estimated.points, estimated.points_left, estimated.runs_left), (6, 6, 15));
+    assert!(estimated.run_cpu_s.expect("runs are left") > 0.0);
     let (resumed, runs) = finish(&plan, options(&out, None), 2);
     assert_eq!((runs, &resumed), (15, &tables));
     assert_eq!(fs::read(&out).expect("a result"), fs::read(&whole).expect("a result"));
@@ -179,17 +180,17 @@ fn what_is_in_the_journal_is_not_done_again_and_half_a_line_is() {
     fs::write(&journal, &bytes).expect("a writable room");
     let (again, runs) = finish(&plan, options(&out, None), 2);
     assert_eq!((runs, &again), (0, &tables));
-    assert_eq!(outlook(&plan, &options(&out, None)).expect("an outlook").points_left, 0);
+    assert_eq!(estimate(&plan, &options(&out, None)).expect("an estimate").points_left, 0);
     let fresh = SweepOptions { fresh: true, ..options(&out, None) };
     assert_eq!(finish(&plan, fresh, 2), (tables, 18));
-    assert_eq!(room.names(), ["cut.parquet", "whole.parquet"]);
+    assert_eq!(dir.names(), ["cut.parquet", "whole.parquet"]);
 }
 
 #[test]
 fn a_sweep_that_is_stopped_keeps_what_is_finished() {
-    let room = Room::new("stop");
+    let dir = Room::new("stop");
     let plan = plan();
-    let out = room.file("x.parquet");
+    let out = dir.file("x.parquet");
     let runs = AtomicU64::new(0);
     let stop_after_five_runs = || match runs.fetch_add(1, Ordering::Relaxed) {
         0..4 => ControlFlow::Continue(()),
@@ -199,15 +200,15 @@ fn a_sweep_that_is_stopped_keeps_what_is_finished() {
     let error = sweep.finish(1, &stop_after_five_runs).expect_err("a stop");
     assert!(matches!(error, SweepError::Stopped), "{error}");
     assert_eq!(runs.load(Ordering::Relaxed), 5, "nothing runs after the stop");
-    assert_eq!(room.names(), ["x.parquet.journal"]);
+    assert_eq!(dir.names(), ["x.parquet.journal"]);
     assert_eq!(finish(&plan, options(&out, None), 1).1, 13);
 }
 
 #[test]
 fn runs_that_were_done_elsewhere_make_the_same_tables() {
-    let room = Room::new("elsewhere");
+    let dir = Room::new("elsewhere");
     let plan = plan_of(&["path.lte.rtt=50ms..200ms/3"], 2).expect("a sound plan");
-    let [here, there] = ["here", "there"].map(|name| room.file(&format!("{name}.parquet")));
+    let [here, there] = ["here", "there"].map(|name| dir.file(&format!("{name}.parquet")));
     let (tables, _) = finish(&plan, options(&here, None), 1);
     let mut sweep = Sweep::open(&plan, options(&there, None)).expect("a good place");
     for (point, seed) in [(2, 1), (0, 2), (2, 2), (0, 1), (1, 2)] {
@@ -232,9 +233,9 @@ fn runs_that_were_done_elsewhere_make_the_same_tables() {
 
 #[test]
 fn the_work_of_another_sweep_is_never_resumed_nor_overwritten() {
-    let room = Room::new("other");
-    let begun = room.file("begun.parquet");
-    let over = room.file("over.parquet");
+    let dir = Room::new("other");
+    let begun = dir.file("begun.parquet");
+    let over = dir.file("over.parquet");
     let plan = plan_of(&["path.lte.rtt=50ms,100ms"], 1).expect("a sound plan");
     drop(Sweep::open(&plan, options(&begun, None)).expect("a journal"));
     finish(&plan, options(&over, None), 2);
@@ -242,8 +243,9 @@ fn the_work_of_another_sweep_is_never_resumed_nor_overwritten() {
     let axes = vec![Axis::parse("path.lte.rtt=50ms,100ms").expect("an axis")];
     let changed = Source { sets: vec!["transfer.receive_buffer=31kB".into()], ..source() };
     let one = Seeds::first(1).expect("a number of seeds");
-    let changed = Plan::new(changed, axes.clone(), one.clone()).expect("a sound plan");
-    let root = Plan::new(Source { seed: Some(8), ..source() }, axes, one).expect("a sound plan");
+    let changed = SweepPlan::new(changed, axes.clone(), one.clone()).expect("a sound plan");
+    let root =
+        SweepPlan::new(Source { seed: Some(8), ..source() }, axes, one).expect("a sound plan");
     for (other, reason) in [
         (&root, "its scenario has `seed = 7`, this one"),
         (&other_values, "it has --vary path.lte.rtt=50 ms,100 ms, this one"),
@@ -264,7 +266,7 @@ fn the_work_of_another_sweep_is_never_resumed_nor_overwritten() {
     let shard = options(&begun, Some("1/2"));
     let error = Sweep::open(&plan, shard).expect_err("a shard").to_string();
     assert!(error.contains("it is of all points, this is 1/2"), "{error}");
-    let damaged = room.file("damaged.parquet");
+    let damaged = dir.file("damaged.parquet");
     let good = fs::read_to_string(journal_of(&begun)).expect("a journal");
     fs::write(journal_of(&damaged), good + "nonsense\n").expect("a writable room");
     let error = Sweep::open(&plan, options(&damaged, None)).expect_err("damage").to_string();
@@ -280,7 +282,7 @@ fn the_work_of_another_sweep_is_never_resumed_nor_overwritten() {
     let error = Sweep::open(&plan, options(&damaged, None)).expect_err("a version").to_string();
     assert!(error.contains("it is of version 0.0.9, this is"), "{error}");
     let (tables, _) = finish(&plan, SweepOptions::default(), 2);
-    let means = room.file("means.parquet");
+    let means = dir.file("means.parquet");
     write(&means, &tables.means).expect("a writable room");
     let error = Sweep::open(&plan, options(&means, None)).expect_err("means").to_string();
     assert!(error.contains("not of `ropewalk.sweep-runs/1`"), "{error}");
@@ -288,23 +290,23 @@ fn the_work_of_another_sweep_is_never_resumed_nor_overwritten() {
 
 #[test]
 fn shards_that_do_not_make_one_sweep_are_refused() {
-    let room = Room::new("merge");
+    let dir = Room::new("merge");
     let plan = plan_of(&["path.lte.rtt=50ms..200ms/9"], 1).expect("a sound plan");
     let other = plan_of(&["path.lte.rtt=50ms,100ms"], 1).expect("a sound plan");
-    let names = ["a", "b", "c", "other", "text"].map(|name| room.file(&format!("{name}.parquet")));
+    let names = ["a", "b", "c", "other", "text"].map(|name| dir.file(&format!("{name}.parquet")));
     let [a, b, c, of_other, text] = &names;
     for (out, shard) in [(a, "1/3"), (b, "2/3"), (c, "3/3")] {
         finish(&plan, options(out, Some(shard)), 2);
     }
     finish(&other, options(of_other, Some("1/2")), 2);
     // Seed 2 of only one third.
-    let more = room.file("more.parquet");
+    let more = dir.file("more.parquet");
     let second = "2..2".parse().expect("a seed");
     let second = plan_with(&["path.lte.rtt=50ms..200ms/9"], second).expect("a sound plan");
     finish(&second, options(&more, Some("1/3")), 2);
     fs::write(text, "no table").expect("a writable room");
     assert_eq!(merge(&[c, a, b].map(PathBuf::clone)).expect("all").means.num_rows(), 9);
-    let absent = room.file("absent.parquet");
+    let absent = dir.file("absent.parquet");
     for (files, reason) in [
         (vec![], "nothing to merge"),
         (vec![a, b], "3 of 9 points are missing: 2, 5, 8"),
@@ -353,7 +355,7 @@ fn a_run_that_fails_is_told_in_its_row() {
     let mut source = source();
     source.sets = vec!["path.lte.loss=1.0".into(), "transfer.duration=20 s".into()];
     let seeds = plan.grid().seeds().clone();
-    let plan = Plan::new(source, plan.grid().axes().to_vec(), seeds).expect("a sound plan");
+    let plan = SweepPlan::new(source, plan.grid().axes().to_vec(), seeds).expect("a sound plan");
     let (tables, _) = finish(&plan, SweepOptions::default(), 2);
     let document: Json = serde_json::from_str(&to_json(&tables.runs)).expect("one JSON document");
     assert_eq!(document["schema"], RUNS_SCHEMA);

@@ -17,9 +17,9 @@ use arrow_array::RecordBatch;
 use super::error::SweepError;
 use super::file::{self, check_out, metadata};
 use super::journal::{Header, Journal, journal_of};
-use super::ledger::Ledger;
 use super::means::means;
-use super::plan::Plan;
+use super::plan::SweepPlan;
+use super::recorder::RunRecorder;
 use super::row::{FIGURES, RunRow};
 use super::seeds::Seeds;
 use super::shard::Shard;
@@ -39,11 +39,11 @@ pub struct SweepOptions<'a> {
 /// A sweep in progress, possibly started by another process.
 #[derive(Debug)]
 pub struct Sweep {
-    plan: Plan,
+    plan: SweepPlan,
     out: Option<PathBuf>,
     shard: Option<Shard>,
     seeds: Seeds,
-    kept: Kept,
+    finished: FinishedRuns,
 }
 
 /// The result of a sweep.
@@ -69,13 +69,13 @@ pub(super) type Rows = BTreeMap<(usize, u32), RunRow>;
 
 /// The finished runs, and the journal that records them.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct FinishedRuns {
     /// None if there is no file, or if the file contains all runs.
     journal: Option<Journal>,
     rows: Rows,
 }
 
-impl Kept {
+impl FinishedRuns {
     /// Adds a finished run. It survives a kill of the process after this returns.
     pub(super) fn keep(&mut self, row: RunRow) -> Result<(), SweepError> {
         self.journal.as_mut().map_or(Ok(()), |journal| journal.add(&row))?;
@@ -90,15 +90,15 @@ impl Sweep {
     ///
     /// # Errors
     /// If the output file is unusable, in use, or contains another sweep.
-    pub fn open(plan: &Plan, options: SweepOptions<'_>) -> Result<Self, SweepError> {
-        let kept = match options.out {
-            None => Kept::default(),
-            Some(out) => kept_at(plan, &options, out)?,
+    pub fn open(plan: &SweepPlan, options: SweepOptions<'_>) -> Result<Self, SweepError> {
+        let finished = match options.out {
+            None => FinishedRuns::default(),
+            Some(out) => resume_finished(plan, &options, out)?,
         };
-        let seeds = seeds(plan, &kept.rows);
+        let seeds = seeds(plan, &finished.rows);
         plan.grid().limit(seeds.count())?;
         let out = options.out.map(Path::to_owned);
-        Ok(Self { plan: plan.clone(), out, shard: options.shard, seeds, kept })
+        Ok(Self { plan: plan.clone(), out, shard: options.shard, seeds, finished })
     }
 
     /// Seeds of each point in the finished sweep.
@@ -113,7 +113,7 @@ impl Sweep {
 
     /// The remaining runs in order, each as its point and the number of its seed.
     pub fn left(&self) -> Vec<(usize, u32)> {
-        left(&self.plan, self.shard, &self.kept.rows)
+        remaining(&self.plan, self.shard, &self.finished.rows)
     }
 
     /// Adds and records a run that was executed elsewhere.
@@ -125,11 +125,11 @@ impl Sweep {
             && self.shard.is_none_or(|shard| shard.has(row.point))
             && self.seeds.contains(row.seed)
             && row.figures.len() == FIGURES.len();
-        if !ours || self.kept.rows.contains_key(&(row.point, row.seed)) {
+        if !ours || self.finished.rows.contains_key(&(row.point, row.seed)) {
             let message = format!("seed {} of point {} is not waited for", row.seed, row.point);
             return Err(SweepError::input(message, "bring each run that is left once"));
         }
-        self.kept.keep(row)
+        self.finished.keep(row)
     }
 
     /// Executes the remaining runs on `threads` threads and writes the result. `done` is called after each run,
@@ -144,7 +144,8 @@ impl Sweep {
         done: &(dyn Fn() -> ControlFlow<()> + Sync),
     ) -> Result<Tables, SweepError> {
         let runs = self.left();
-        self.kept = Ledger::new(self.kept).work_on(self.plan.grid(), &runs, threads, done)?;
+        self.finished =
+            RunRecorder::new(self.finished).run_all(self.plan.grid(), &runs, threads, done)?;
         self.close()
     }
 
@@ -158,10 +159,10 @@ impl Sweep {
             let message = format!("{missing} runs are left to do");
             return Err(SweepError::input(message, "a result has all runs of its sweep"));
         }
-        let runs = runs_table(&self.plan, self.shard, self.kept.rows.values())
+        let runs = runs_table(&self.plan, self.shard, self.finished.rows.values())
             .map_err(|error| SweepError::input(error.to_string(), "vary other keys"))?;
         let tables = Tables::of(runs)?;
-        if let (Some(out), Some(_)) = (&self.out, &self.kept.journal) {
+        if let (Some(out), Some(_)) = (&self.out, &self.finished.journal) {
             file::write(out, &tables.runs)?;
             Journal::remove(&journal_of(out))?;
         }
@@ -170,13 +171,17 @@ impl Sweep {
 }
 
 /// The existing runs of a sweep at `out`, opened for continuing.
-fn kept_at(plan: &Plan, options: &SweepOptions<'_>, out: &Path) -> Result<Kept, SweepError> {
+fn resume_finished(
+    plan: &SweepPlan,
+    options: &SweepOptions<'_>,
+    out: &Path,
+) -> Result<FinishedRuns, SweepError> {
     check_out("--out", out)?;
     let journal_path = journal_of(out);
     let rows = stored(plan, options, out)?;
     // A finished result can be on a read-only file system.
-    if !journal_path.exists() && left(plan, options.shard, &rows).is_empty() {
-        return Ok(Kept { journal: None, rows });
+    if !journal_path.exists() && remaining(plan, options.shard, &rows).is_empty() {
+        return Ok(FinishedRuns { journal: None, rows });
     }
     let (journal, since) = Journal::open(&journal_path, &header(plan, options), options.fresh)?;
     if options.fresh && out.exists() {
@@ -185,12 +190,12 @@ fn kept_at(plan: &Plan, options: &SweepOptions<'_>, out: &Path) -> Result<Kept, 
     }
     // Read the file again: another process may have replaced it before this one locked the journal.
     let rows = join(plan, &journal_path, stored(plan, options, out)?, since)?;
-    Ok(Kept { journal: Some(journal), rows })
+    Ok(FinishedRuns { journal: Some(journal), rows })
 }
 
 /// The existing runs of a sweep at `out`, without changing files.
-pub(super) fn peek(
-    plan: &Plan,
+pub(super) fn read_finished(
+    plan: &SweepPlan,
     options: &SweepOptions<'_>,
     out: &Path,
 ) -> Result<Rows, SweepError> {
@@ -207,7 +212,7 @@ pub(super) fn peek(
 /// The runs of the file and its journal. After a kill between writing the file and removing the journal, both
 /// contain the same runs.
 fn join(
-    plan: &Plan,
+    plan: &SweepPlan,
     journal: &Path,
     mut rows: Rows,
     since: Vec<RunRow>,
@@ -221,31 +226,31 @@ fn join(
     Ok(rows)
 }
 
-fn header(plan: &Plan, options: &SweepOptions<'_>) -> Header {
+fn header(plan: &SweepPlan, options: &SweepOptions<'_>) -> Header {
     Header::new(plan.identity().clone(), options.shard.map(|shard| shard.to_string()))
 }
 
 /// The points of the shard.
-pub(super) fn points(plan: &Plan, shard: Option<Shard>) -> impl Iterator<Item = usize> {
+pub(super) fn points(plan: &SweepPlan, shard: Option<Shard>) -> impl Iterator<Item = usize> {
     (0..plan.grid().points()).filter(move |point| shard.is_none_or(|shard| shard.has(*point)))
 }
 
 /// The seeds of the plan, and those with existing runs.
-fn seeds(plan: &Plan, rows: &Rows) -> Seeds {
+fn seeds(plan: &SweepPlan, rows: &Rows) -> Seeds {
     let mut seeds = plan.grid().seeds().clone();
     seeds.extend(rows.keys().map(|(_, seed)| *seed));
     seeds
 }
 
 /// The runs of the shard without a row, in order of points.
-pub(super) fn left(plan: &Plan, shard: Option<Shard>, rows: &Rows) -> Vec<(usize, u32)> {
+pub(super) fn remaining(plan: &SweepPlan, shard: Option<Shard>, rows: &Rows) -> Vec<(usize, u32)> {
     let seeds = seeds(plan, rows);
     let runs = points(plan, shard).flat_map(|point| seeds.numbers().map(move |seed| (point, seed)));
     runs.filter(|run| !rows.contains_key(run)).collect()
 }
 
 /// The runs that the file has.
-fn stored(plan: &Plan, options: &SweepOptions<'_>, out: &Path) -> Result<Rows, SweepError> {
+fn stored(plan: &SweepPlan, options: &SweepOptions<'_>, out: &Path) -> Result<Rows, SweepError> {
     if options.fresh || !out.exists() {
         return Ok(Rows::new());
     }

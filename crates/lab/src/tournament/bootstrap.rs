@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ropewalk_base::Seed;
 use serde::Serialize;
 
-use super::{Entry, Match};
+use super::{Match, MatchEntry};
 
 /// Number of bootstrap samples.
 const RESAMPLES: usize = 2000;
@@ -28,7 +28,8 @@ pub fn spreads(names: &[&str], matches: &[&Match]) -> Option<Vec<Spread>> {
     let mut groups: BTreeMap<&str, Vec<Vec<f64>>> = BTreeMap::new();
     for one in matches {
         let of = |name: &&str| one.entries.iter().find(|entry| entry.scheduler == **name);
-        let scores = names.iter().map(|name| of(name).map_or(0.0, Entry::score).ln()).collect();
+        let scores =
+            names.iter().map(|name| of(name).map_or(0.0, MatchEntry::score).ln()).collect();
         groups.entry(&one.scenario).or_default().push(scores);
     }
     let groups: Vec<Vec<Vec<f64>>> = groups.into_values().collect();

@@ -7,7 +7,7 @@ use crate::compare::{BestPath, Compared, Estimate, estimate};
 /// Results of one scheduler in one match: means over its seeds with 95 % confidence intervals. Null if all runs
 /// failed, or if the figure is unknown.
 #[derive(Clone, Debug, Serialize, PartialEq)]
-pub struct Entry {
+pub struct MatchEntry {
     /// The scheduler.
     pub scheduler: String,
     /// Goodput, bit/s.
@@ -65,7 +65,7 @@ pub struct FailedRun {
     pub error: String,
 }
 
-impl Entry {
+impl MatchEntry {
     /// The results of a scheduler, before comparison with the others.
     pub(super) fn new(scheduler: String, compared: &[Compared]) -> Self {
         let (mut runs, mut failures) = (Vec::new(), Vec::new());
@@ -111,17 +111,18 @@ impl Entry {
     }
 
     /// A mean, if no run failed: otherwise the runs are not comparable.
-    fn sound(&self, figure: Option<Estimate>) -> Option<f64> {
+    fn mean_without_failures(&self, figure: Option<Estimate>) -> Option<f64> {
         let mean = figure?.mean;
         (self.failures.is_empty() && mean > 0.0).then_some(mean)
     }
 }
 
 /// Computes the ratios of each scheduler to the best of the match.
-pub(super) fn relate(entries: &mut [Entry]) {
-    let goodput = |entry: &Entry| entry.sound(entry.goodput_bps);
-    let delay =
-        |entry: &Entry| entry.sound(entry.app_delay_p99_s).filter(|_| goodput(entry).is_some());
+pub(super) fn set_ratios(entries: &mut [MatchEntry]) {
+    let goodput = |entry: &MatchEntry| entry.mean_without_failures(entry.goodput_bps);
+    let delay = |entry: &MatchEntry| {
+        entry.mean_without_failures(entry.app_delay_p99_s).filter(|_| goodput(entry).is_some())
+    };
     let most = entries.iter().filter_map(goodput).reduce(f64::max);
     let least = entries.iter().filter_map(delay).reduce(f64::min);
     for entry in entries {

@@ -7,27 +7,27 @@ mod rank;
 use ropewalk_scenario::{Protocol, Scenario};
 use serde::Serialize;
 
-pub use figures::{Entry, FailedRun, RunFigures};
+pub use figures::{FailedRun, MatchEntry, RunFigures};
 pub use rank::{Rank, Ranking, Worst};
 
 use crate::compare::{CompareOptions, Compared, Variant, compare};
 
 /// Relative difference from the best up to which a result counts as equal.
-pub const NEAR: f64 = 0.05;
+pub const NEAR_BEST: f64 = 0.05;
 
 /// Share of the best single path's goodput from which it counts as kept. The rest is random, such as which
 /// packets are lost.
-pub const KEPT: f64 = 0.98;
+pub const KEPT_SHARE: f64 = 0.98;
 
 /// A scenario under a protocol, with the variant for each scheduler.
 #[derive(Clone, Debug)]
-pub struct Course {
+pub struct MatchConfig {
     /// The scenario's name.
     pub scenario: String,
     /// The protocol.
     pub protocol: Protocol,
     /// The participants in order: a label, such as the scheduler's name, and the scenario to run.
-    pub entrants: Vec<(String, Scenario)>,
+    pub participants: Vec<(String, Scenario)>,
 }
 
 /// Options of a tournament.
@@ -67,41 +67,52 @@ pub struct Match {
     /// Number of paths.
     pub paths: usize,
     /// Each scheduler, in the order given.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<MatchEntry>,
 }
 
-/// Runs all matches. `told` is called from any thread with the completed share, 0 to 1. Failed runs are part of
+/// Runs all matches. `on_progress` is called from any thread with the completed share, 0 to 1. Failed runs are part of
 /// the result.
 pub fn tournament(
-    courses: &[Course],
+    match_configs: &[MatchConfig],
     options: &TournamentOptions,
-    told: &(dyn Fn(f64) + Sync),
+    on_progress: &(dyn Fn(f64) + Sync),
 ) -> Tournament {
     let TournamentOptions { seeds, threads } = *options;
-    let all = courses.iter().flat_map(|course| &course.entrants);
+    let all = match_configs.iter().flat_map(|match_config| &match_config.participants);
     let variants: Vec<Variant> = all
         .map(|(label, scenario)| Variant { label: label.clone(), scenario: scenario.clone() })
         .collect();
     // One batch for all matches, so that no core waits for the last run of a scenario.
     let options =
         CompareOptions { seeds, threads, series: false, sequence: None, single_paths: true };
-    let runs = compare(&variants, &options, told);
+    let runs = compare(&variants, &options, on_progress);
     let mut groups = runs.chunks(seeds.max(1) as usize);
-    let matches: Vec<Match> = courses.iter().map(|course| played(course, &mut groups)).collect();
+    let matches: Vec<Match> =
+        match_configs.iter().map(|match_config| play(match_config, &mut groups)).collect();
     let rankings = rank::rankings(&matches);
-    Tournament { schema: "ropewalk.tournament/1", seeds, near: NEAR, kept: KEPT, matches, rankings }
+    Tournament {
+        schema: "ropewalk.tournament/1",
+        seeds,
+        near: NEAR_BEST,
+        kept: KEPT_SHARE,
+        matches,
+        rankings,
+    }
 }
 
-fn played<'a>(course: &Course, groups: &mut impl Iterator<Item = &'a [Compared]>) -> Match {
-    let entrants = course.entrants.iter().zip(groups);
-    let mut entries: Vec<Entry> =
-        entrants.map(|((label, _), runs)| Entry::new(label.clone(), runs)).collect();
-    figures::relate(&mut entries);
-    let first = course.entrants.first().map(|(_, scenario)| scenario);
+fn play<'a>(
+    match_config: &MatchConfig,
+    groups: &mut impl Iterator<Item = &'a [Compared]>,
+) -> Match {
+    let participants = match_config.participants.iter().zip(groups);
+    let mut entries: Vec<MatchEntry> =
+        participants.map(|((label, _), runs)| MatchEntry::new(label.clone(), runs)).collect();
+    figures::set_ratios(&mut entries);
+    let first = match_config.participants.first().map(|(_, scenario)| scenario);
     let preset = first.map(|scenario| scenario.transfer.preset.to_string());
     Match {
-        scenario: course.scenario.clone(),
-        protocol: course.protocol.to_string(),
+        scenario: match_config.scenario.clone(),
+        protocol: match_config.protocol.to_string(),
         preset: preset.unwrap_or_default(),
         paths: first.map_or(0, |scenario| scenario.paths.len()),
         entries,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::bootstrap::{Spread, spreads};
-use super::{Entry, KEPT, Match, NEAR};
+use super::{KEPT_SHARE, Match, MatchEntry, NEAR_BEST};
 
 /// All schedulers over some matches, ordered by score.
 #[derive(Clone, Debug, Serialize, PartialEq)]
@@ -119,25 +119,26 @@ fn rank(name: &str, matches: &[&Match]) -> Option<Rank> {
         let entry = one.entries.iter().find(|entry| entry.scheduler == name)?;
         Some((*one, entry))
     });
-    let own: Vec<(&Match, &Entry)> = own.collect();
-    let count = |is: &dyn Fn(&Match, &Entry) -> bool| own.iter().filter(|(m, e)| is(m, e)).count();
-    let mean = |of: fn(&Entry) -> f64| geometric_mean(own.iter().map(|(_, entry)| of(entry)));
+    let own: Vec<(&Match, &MatchEntry)> = own.collect();
+    let count =
+        |is: &dyn Fn(&Match, &MatchEntry) -> bool| own.iter().filter(|(m, e)| is(m, e)).count();
+    let mean = |of: fn(&MatchEntry) -> f64| geometric_mean(own.iter().map(|(_, entry)| of(entry)));
     let gains: Option<Vec<f64>> = own.iter().map(|(_, entry)| gain(entry)).collect();
     let least = own.iter().filter_map(|(one, entry)| Some((*one, gain(entry)?)));
     let least = least.min_by(|(_, a), (_, b)| a.total_cmp(b));
     Some(Rank {
         scheduler: name.to_owned(),
-        score: mean(Entry::score),
+        score: mean(MatchEntry::score),
         spread: None,
         goodput: mean(|entry| entry.goodput_ratio),
         delay: mean(|entry| entry.delay_ratio),
-        near_goodput: count(&|_, entry| carries_most(entry)),
-        near_delay: count(&|_, entry| entry.delay_ratio >= 1.0 - NEAR),
+        near_goodput: count(&|_, entry| goodput_order(entry)),
+        near_delay: count(&|_, entry| entry.delay_ratio >= 1.0 - NEAR_BEST),
         near_both: count(&is_quick_among_those_that_carry_most),
         wins: count(&|one, entry| {
             entry.score() > 0.0 && one.entries.iter().all(|other| other.score() <= entry.score())
         }),
-        kept: gains.as_ref().map(|gains| gains.iter().filter(|gain| **gain >= KEPT).count()),
+        kept: gains.as_ref().map(|gains| gains.iter().filter(|gain| **gain >= KEPT_SHARE).count()),
         worst_gain: least.map(|(one, gain)| Worst::of(one, gain)),
         gain: gains.map(|gains| geometric_mean(gains.into_iter())),
         failed: count(&|_, entry| !entry.failures.is_empty()),
@@ -147,22 +148,22 @@ fn rank(name: &str, matches: &[&Match]) -> Option<Rank> {
 }
 
 /// Whether the goodput is within 5 % of the best.
-fn carries_most(entry: &Entry) -> bool {
-    entry.goodput_ratio >= 1.0 - NEAR
+fn goodput_order(entry: &MatchEntry) -> bool {
+    entry.goodput_ratio >= 1.0 - NEAR_BEST
 }
 
-fn is_quick_among_those_that_carry_most(one: &Match, entry: &Entry) -> bool {
-    let rivals = one.entries.iter().filter(|rival| carries_most(rival));
+fn is_quick_among_those_that_carry_most(one: &Match, entry: &MatchEntry) -> bool {
+    let rivals = one.entries.iter().filter(|rival| goodput_order(rival));
     let best = rivals.map(|rival| rival.delay_ratio).fold(0.0, f64::max);
-    carries_most(entry) && entry.delay_ratio >= (1.0 - NEAR) * best
+    goodput_order(entry) && entry.delay_ratio >= (1.0 - NEAR_BEST) * best
 }
 
 /// Goodput divided by that of the best path; 0 if a run failed, none if no path was run alone.
-fn gain(entry: &Entry) -> Option<f64> {
+fn gain(entry: &MatchEntry) -> Option<f64> {
     if entry.failures.is_empty() { Some(entry.gain?.mean) } else { Some(0.0) }
 }
 
-fn worst(own: &[(&Match, &Entry)], of: fn(&Entry) -> f64) -> Option<Worst> {
+fn worst(own: &[(&Match, &MatchEntry)], of: fn(&MatchEntry) -> f64) -> Option<Worst> {
     let (at, entry) = own.iter().min_by(|(_, a), (_, b)| of(a).total_cmp(&of(b)))?;
     Some(Worst::of(at, of(entry)))
 }

@@ -6,7 +6,7 @@ const SCHEDULERS: [SchedulerName; 3] =
     [SchedulerName::Lay, SchedulerName::MinRtt, SchedulerName::RoundRobin];
 
 /// Wi-Fi and a slower path for three seconds, with each scheduler.
-fn course(name: &str, protocol: Protocol, slow: &str) -> Course {
+fn match_config(name: &str, protocol: Protocol, slow: &str) -> MatchConfig {
     let entrant = |scheduler: &SchedulerName| {
         let text = format!(
             "[transfer]\nduration = '3 s'\nprotocol = '{protocol}'\nscheduler = '{scheduler}'\n\
@@ -17,28 +17,29 @@ fn course(name: &str, protocol: Protocol, slow: &str) -> Course {
         let scenario = Scenario::parse(&text, "test.toml").unwrap_or_else(|e| panic!("{e}"));
         (scheduler.to_string(), scenario)
     };
-    Course {
+    MatchConfig {
         scenario: name.to_owned(),
         protocol,
-        entrants: SCHEDULERS.iter().map(entrant).collect(),
+        participants: SCHEDULERS.iter().map(entrant).collect(),
     }
 }
 
-fn courses() -> Vec<Course> {
+fn match_configs() -> Vec<MatchConfig> {
     let places =
         [("lte", "rate = '3 Mbit/s'\nrtt = '150 ms'"), ("dsl", "rate = '2 Mbit/s'\nrtt = '30 ms'")];
     let both = [Protocol::CmtSctp, Protocol::Mptcp].into_iter();
-    both.flat_map(|protocol| places.map(|(name, slow)| course(name, protocol, slow))).collect()
+    both.flat_map(|protocol| places.map(|(name, slow)| match_config(name, protocol, slow)))
+        .collect()
 }
 
-fn play(courses: &[Course], seeds: u64, threads: usize) -> Tournament {
-    tournament(courses, &TournamentOptions { seeds, threads }, &|_| ())
+fn play(match_configs: &[MatchConfig], seeds: u64, threads: usize) -> Tournament {
+    tournament(match_configs, &TournamentOptions { seeds, threads }, &|_| ())
 }
 
 #[test]
 fn every_scheduler_meets_every_other_on_every_scenario_and_protocol() {
-    let played = play(&courses(), 2, 2);
-    let names: Vec<(&str, &str, &str)> = played
+    let play = play(&match_configs(), 2, 2);
+    let names: Vec<(&str, &str, &str)> = play
         .matches
         .iter()
         .map(|m| (m.scenario.as_str(), m.protocol.as_str(), m.preset.as_str()))
@@ -46,7 +47,7 @@ fn every_scheduler_meets_every_other_on_every_scenario_and_protocol() {
     let (sctp, mptcp) = (("cmt-sctp", "rfc9260"), ("mptcp", "rfc8684"));
     let of = |name, (protocol, preset)| (name, protocol, preset);
     assert_eq!(names, [of("lte", sctp), of("dsl", sctp), of("lte", mptcp), of("dsl", mptcp)]);
-    for one in &played.matches {
+    for one in &play.matches {
         let schedulers: Vec<&str> = one.entries.iter().map(|e| e.scheduler.as_str()).collect();
         assert_eq!(schedulers, SCHEDULERS.map(|name| name.to_string()));
         for entry in &one.entries {
@@ -64,12 +65,12 @@ fn every_scheduler_meets_every_other_on_every_scenario_and_protocol() {
 
 #[test]
 fn the_best_of_a_match_has_the_ratio_one_and_the_others_stand_below() {
-    for one in play(&courses(), 1, 2).matches {
-        for ratio in [|e: &Entry| e.goodput_ratio, |e: &Entry| e.delay_ratio] {
+    for one in play(&match_configs(), 1, 2).matches {
+        for ratio in [|e: &MatchEntry| e.goodput_ratio, |e: &MatchEntry| e.delay_ratio] {
             let all: Vec<f64> = one.entries.iter().map(ratio).collect();
             assert!(all.iter().all(|r| (0.0..=1.0).contains(r)) && all.contains(&1.0), "{all:?}");
         }
-        let goodput = |e: &Entry| e.goodput_bps.expect("a good run").mean;
+        let goodput = |e: &MatchEntry| e.goodput_bps.expect("a good run").mean;
         let [lay, other] = [&one.entries[0], &one.entries[2]];
         let expected = goodput(other) / goodput(lay);
         assert!((other.goodput_ratio / lay.goodput_ratio - expected).abs() < 1e-12);
@@ -78,18 +79,18 @@ fn the_best_of_a_match_has_the_ratio_one_and_the_others_stand_below() {
 
 #[test]
 fn the_ranking_is_the_geometric_mean_of_what_the_matches_say() {
-    let played = play(&courses(), 1, 2);
+    let play = play(&match_configs(), 1, 2);
     let protocols: Vec<(Option<&str>, usize)> =
-        played.rankings.iter().map(|r| (r.protocol.as_deref(), r.matches)).collect();
+        play.rankings.iter().map(|r| (r.protocol.as_deref(), r.matches)).collect();
     assert_eq!(protocols, [(None, 4), (Some("cmt-sctp"), 2), (Some("mptcp"), 2)]);
-    for ranking in &played.rankings {
+    for ranking in &play.rankings {
         assert!(ranking.ranks.is_sorted_by(|a, b| a.score >= b.score));
         for rank in &ranking.ranks {
             let spread = rank.spread.as_ref().expect("two scenarios");
             let [from, to] = spread.score;
             assert!(from <= rank.score && rank.score <= to && (0.0..=1.0).contains(&spread.first));
             let of = |m: &Match| ranking.protocol.as_ref().is_none_or(|p| *p == m.protocol);
-            let entries: Vec<&Entry> = played
+            let entries: Vec<&MatchEntry> = play
                 .matches
                 .iter()
                 .filter(|m| of(m))
@@ -117,10 +118,10 @@ fn the_ranking_is_the_geometric_mean_of_what_the_matches_say() {
 
 /// A match with these scores of the schedulers and this number of paths.
 fn scored(scenario: usize, paths: usize, scores: &[(&str, f64)]) -> Match {
-    let entry = |(name, score): &(&str, f64)| Entry {
+    let entry = |(name, score): &(&str, f64)| MatchEntry {
         goodput_ratio: *score,
         delay_ratio: 1.0,
-        ..Entry::new((*name).to_owned(), &[])
+        ..MatchEntry::new((*name).to_owned(), &[])
     };
     Match {
         scenario: scenario.to_string(),
@@ -162,22 +163,22 @@ fn a_place_is_sure_where_every_scenario_says_the_same_and_open_where_they_differ
 
 #[test]
 fn the_number_of_threads_does_not_show() {
-    let courses = &courses()[..1];
-    assert_eq!(play(courses, 2, 1), play(courses, 2, 4));
+    let match_configs = &match_configs()[..1];
+    assert_eq!(play(match_configs, 2, 1), play(match_configs, 2, 4));
 }
 
 #[test]
 fn a_failed_run_is_kept_and_loses_its_match() {
-    let mut dead = course("dead", Protocol::CmtSctp, "rate = '2 Mbit/s'\nrtt = '30 ms'");
-    for path in &mut dead.entrants[0].1.paths {
+    let mut dead = match_config("dead", Protocol::CmtSctp, "rate = '2 Mbit/s'\nrtt = '30 ms'");
+    for path in &mut dead.participants[0].1.paths {
         path.up.loss = Loss::Bernoulli { rate: 1.0 };
     }
-    let played = play(&[dead], 1, 2);
-    let entry = &played.matches[0].entries[0];
+    let play = play(&[dead], 1, 2);
+    let entry = &play.matches[0].entries[0];
     assert_eq!((entry.runs.len(), entry.failures.len(), entry.score()), (0, 1, 0.0));
     assert_eq!(entry.goodput_bps, None);
     assert!(!entry.failures[0].error.is_empty());
-    let last = played.rankings[0].ranks.last().expect("three schedulers");
+    let last = play.rankings[0].ranks.last().expect("three schedulers");
     assert_eq!((last.scheduler.as_str(), last.score, last.failed), ("lay", 0.0, 1));
-    assert_eq!(played.rankings.len(), 1, "one protocol needs one ranking");
+    assert_eq!(play.rankings.len(), 1, "one protocol needs one ranking");
 }

@@ -50,12 +50,12 @@ const MANAGERS: [(&str, WindowManager); 4] = [
 ];
 
 /// Simulates the scenario without window manager, with dynamic and adaptive management, and with the limits.
-/// `told` is called from any thread with the completed share, 0 to 1.
+/// `on_progress` is called from any thread with the completed share, 0 to 1.
 pub fn check(
     scenario: &Scenario,
     tuning: &Tuning,
     options: &CheckOptions,
-    told: &(dyn Fn(f64) + Sync),
+    on_progress: &(dyn Fn(f64) + Sync),
 ) -> Check {
     let tuned = tuning.applied_to(scenario);
     let variant = |(label, manager): &(&str, WindowManager)| {
@@ -71,7 +71,7 @@ pub fn check(
         sequence: None,
         single_paths: false,
     };
-    let runs = compare(&variants, &options, told);
+    let runs = compare(&variants, &options, on_progress);
     let groups: Vec<&[Compared]> = runs.chunks(options.seeds as usize).collect();
     let managers: Vec<Checked> = MANAGERS
         .iter()

@@ -30,7 +30,7 @@ fn a_lossy_path_leaves_the_buffer_to_a_clean_one() {
 }
 
 #[test]
-fn without_loss_the_promise_is_the_physical_limit_up_to_whole_packets() {
+fn without_loss_the_prediction_is_the_flow_control_bound_up_to_whole_packets() {
     let scenario = two("receive_buffer = '90 kB'", "", "");
     let tuning = tune(&scenario, Some(1.0)).expect("two paths");
     let limit = crate::predict::predict(&scenario).flow_control_bound_bps.expect("a limit");

@@ -4,26 +4,26 @@
 //! timer. States are (w, xi, tau): the window, the packets sent in the round, the slow-start threshold.
 //! `docs/concepts/models.md` explains how omissions and misprints of the paper are read.
 //!
-//! [`throughput_pps`], [`solve`] and [`table`] use the structured solution (`ladder.rs`), which takes time of
+//! [`throughput_pps`], [`solve`] and [`table`] use the structured solution (`window_chain.rs`), which takes time of
 //! the order of W with independent and W² with correlated loss. [`stationary`] derives the shares of the states
 //! from it. [`plain`] lists all W²/2 states and eliminates them one by one; it serves to check the other.
 
 mod correlated;
 mod independent;
-mod ladder;
 mod loss;
 pub mod plain;
 mod recovery;
 mod rounds;
 mod stationary;
 mod totals;
+mod window_chain;
 
 pub use loss::{LossModel, UnknownLossModel};
 pub use stationary::{Stationary, stationary};
 
 use crate::lossy::{LossyPath, window_at_least_one};
 use crate::number::OutOfRange;
-use ladder::WindowChain;
+use window_chain::WindowChain;
 
 /// Results of the chain for one path.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,7 +59,7 @@ pub fn solve(
     window: u32,
     loss_model: LossModel,
 ) -> Result<Prediction, OutOfRange> {
-    Ok(Prediction::of(&climb(path, window, loss_model)?, window))
+    Ok(Prediction::of(&extend_chain(path, window, loss_model)?, window))
 }
 
 /// Solves the chain for several windows of one path, at little more than the cost of the widest one.
@@ -75,8 +75,8 @@ pub fn solve_each(
         return Ok(Vec::new());
     };
     window_at_least_one(least)?;
-    let ladder = climb(path, most, loss_model)?;
-    Ok(windows.iter().map(|window| Prediction::of(&ladder, *window)).collect())
+    let window_chain = extend_chain(path, most, loss_model)?;
+    Ok(windows.iter().map(|window| Prediction::of(&window_chain, *window)).collect())
 }
 
 /// Throughput with a window of at most `window` packets, packets/s (Eq 19).
@@ -88,7 +88,7 @@ pub fn throughput_pps(
     window: u32,
     loss_model: LossModel,
 ) -> Result<f64, OutOfRange> {
-    Ok(climb(path, window, loss_model)?.throughput_pps(window))
+    Ok(extend_chain(path, window, loss_model)?.throughput_pps(window))
 }
 
 /// Throughput for every limit of the window from 1 to `window` packets, packets/s: entry `c - 1` is
@@ -97,8 +97,8 @@ pub fn throughput_pps(
 /// # Errors
 /// As [`solve`]; at most [`TABLE_MAX`] entries.
 pub fn table(path: &LossyPath, window: u32, loss_model: LossModel) -> Result<Vec<f64>, OutOfRange> {
-    let ladder = climb(path, table_length(window)?, loss_model)?;
-    Ok((1..=window).map(|limit| ladder.throughput_pps(limit)).collect())
+    let window_chain = extend_chain(path, table_length(window)?, loss_model)?;
+    Ok((1..=window).map(|limit| window_chain.throughput_pps(limit)).collect())
 }
 
 /// Checks that a table of `window` entries has a sensible size.
@@ -111,7 +111,11 @@ pub(crate) fn table_length(window: u32) -> Result<u32, OutOfRange> {
 }
 
 /// The structured solution up to `window`, if it takes reasonable time.
-fn climb(path: &LossyPath, window: u32, loss_model: LossModel) -> Result<WindowChain, OutOfRange> {
+fn extend_chain(
+    path: &LossyPath,
+    window: u32,
+    loss_model: LossModel,
+) -> Result<WindowChain, OutOfRange> {
     window_at_least_one(window)?;
     let (window_max, valid) = match loss_model {
         LossModel::Independent => (1 << 20, "at most 1048576 with so rare a loss"),
@@ -120,13 +124,13 @@ fn climb(path: &LossyPath, window: u32, loss_model: LossModel) -> Result<WindowC
     if window > window_max && REACH / path.loss().sqrt() > f64::from(window_max) {
         return Err(OutOfRange { name: "window_packets", value: f64::from(window), valid });
     }
-    Ok(WindowChain::climb(*path, loss_model, window))
+    Ok(WindowChain::extend_chain(*path, loss_model, window))
 }
 
 impl Prediction {
     /// Computes the results from the totals of a cycle at the limit `window`.
-    fn of(ladder: &WindowChain, window: u32) -> Self {
-        let cycle = ladder.cycle(window);
+    fn of(window_chain: &WindowChain, window: u32) -> Self {
+        let cycle = window_chain.cycle(window);
         Self {
             throughput_pps: cycle.delivered / cycle.time_s,
             sent_pps: cycle.sent / cycle.time_s,

@@ -6,10 +6,10 @@
 //! Subtraction leaves few digits for the rarest states, which further passes upwards restore. The balance of
 //! (2, 2) is not used by the solution and serves to check it.
 
-use super::ladder::WindowChain;
 use super::loss::LossModel;
 use super::recovery::threshold_exponent;
 use super::rounds::{Excursion, Rounds};
+use super::window_chain::WindowChain;
 use crate::lossy::LossyPath;
 use crate::number::OutOfRange;
 
@@ -48,13 +48,13 @@ pub fn stationary(
         let (name, value) = ("window_packets", f64::from(window));
         return Err(OutOfRange { name, value, valid: "2 or more" });
     }
-    let ladder = super::climb(path, window, loss_model)?;
-    let mut flow = Flow::new(path.loss(), loss_model, &ladder);
-    let mut clean = flow.downwards();
+    let window_chain = super::extend_chain(path, window, loss_model)?;
+    let mut flow = Flow::new(path.loss(), loss_model, &window_chain);
+    let mut clean = flow.backward_pass();
     let mut residual = f64::INFINITY;
     for _ in 0..PASSES {
         flow.spread(&clean);
-        let next = flow.upwards();
+        let next = flow.forward_pass();
         residual = flow.difference(&clean, &next);
         clean = next;
         if residual < ROUNDING {
@@ -81,12 +81,12 @@ struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    fn new(p: f64, model: LossModel, ladder: &'a WindowChain) -> Self {
-        let top = ladder.top();
+    fn new(p: f64, model: LossModel, window_chain: &'a WindowChain) -> Self {
+        let top = window_chain.top();
         Self {
             p,
             model,
-            rounds: &ladder.rounds,
+            rounds: &window_chain.rounds,
             top,
             inflow: Vec::new(),
             timeouts: Vec::new(),
@@ -105,7 +105,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Visits of the clean states up to a common factor, by balance from the highest down.
-    fn downwards(&mut self) -> Vec<f64> {
+    fn backward_pass(&mut self) -> Vec<f64> {
         self.clear();
         let mut clean = vec![0.0; self.top as usize + 1];
         clean[self.top as usize] = 1.0;
@@ -136,7 +136,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Visits of the clean states, given the flow into each except from the next lower one.
-    fn upwards(&self) -> Vec<f64> {
+    fn forward_pass(&self) -> Vec<f64> {
         let mut clean = self.inflow.clone();
         for window in 2..self.top {
             clean[window as usize + 1] += clean[window as usize] * self.none_lost(window);

@@ -11,7 +11,7 @@ use crate::order::PacketRange;
 /// Packets of a path in transit. A path sends at multiples of its delay, so packets arrive at the next
 /// opportunity and are acknowledged at the one after: no event queue is needed.
 #[derive(Debug, Clone, Default)]
-struct Lane {
+struct PathQueue {
     in_flight: Vec<u64>,
     /// Packets in flight that hold a place in the receive buffer.
     reserved: u64,
@@ -26,11 +26,11 @@ enum Sender {
     DelayAware(Planner),
 }
 
-struct Clockwork<'a> {
+struct SlotSimulation<'a> {
     paths: &'a [SlotPath],
     /// Path indices, shorter delay first.
     fast_first: Vec<usize>,
-    lanes: Vec<Lane>,
+    path_queues: Vec<PathQueue>,
     sender: Sender,
     receiver: Receiver,
 }
@@ -42,10 +42,10 @@ pub(super) fn run(model: &SlotModel, last_tick: u64) -> Result<SlotTrace, SlotEr
     };
     let mut fast_first: Vec<usize> = (0..model.paths.len()).collect();
     fast_first.sort_by_key(|&i| (model.paths[i].delay_ticks, i));
-    let mut clockwork = Clockwork {
+    let mut clockwork = SlotSimulation {
         paths: &model.paths,
         fast_first,
-        lanes: vec![Lane::default(); model.paths.len()],
+        path_queues: vec![PathQueue::default(); model.paths.len()],
         sender,
         receiver: Receiver::new(model.buffer_packets),
     };
@@ -58,7 +58,7 @@ pub(super) fn run(model: &SlotModel, last_tick: u64) -> Result<SlotTrace, SlotEr
     Ok(SlotTrace { instants, last_tick, step_ticks: clockwork.step_ticks() })
 }
 
-impl Clockwork<'_> {
+impl SlotSimulation<'_> {
     fn step_ticks(&self) -> u64 {
         self.paths[self.fast_first[0]].delay_ticks
     }
@@ -80,16 +80,16 @@ impl Clockwork<'_> {
         let mut arrived = vec![Vec::new(); self.paths.len()];
         for &i in &due {
             self.acknowledge(i);
-            arrived[i] = PacketRange::runs(self.lanes[i].in_flight.iter().copied());
+            arrived[i] = PacketRange::runs(self.path_queues[i].in_flight.iter().copied());
         }
         let discarded_packets = self.arrive(&due);
         let mut sent = vec![Vec::new(); self.paths.len()];
         for &i in &due {
             self.transmit(i);
-            sent[i] = PacketRange::runs(self.lanes[i].in_flight.iter().copied());
+            sent[i] = PacketRange::runs(self.path_queues[i].in_flight.iter().copied());
         }
-        let in_flight_packets = self.lanes.iter().map(|l| l.in_flight.len() as u64).sum();
-        let returning: u64 = self.lanes.iter().map(|l| l.returning).sum();
+        let in_flight_packets = self.path_queues.iter().map(|l| l.in_flight.len() as u64).sum();
+        let returning: u64 = self.path_queues.iter().map(|l| l.returning).sum();
         SlotInstant {
             tick,
             arrived,
@@ -106,7 +106,7 @@ impl Clockwork<'_> {
     /// Processes acknowledgements for the arrivals at the path's last opportunity, and detects the missing
     /// packets.
     fn acknowledge(&mut self, path: usize) {
-        let lane = &mut self.lanes[path];
+        let lane = &mut self.path_queues[path];
         lane.returning = 0;
         if let Sender::RoundRobin { again, .. } = &mut self.sender {
             again.extend(lane.discarded.drain(..));
@@ -118,7 +118,7 @@ impl Clockwork<'_> {
     fn arrive(&mut self, due: &[usize]) -> u64 {
         let mut arrivals: Vec<(u64, usize)> = Vec::new();
         for &i in due {
-            let lane = &mut self.lanes[i];
+            let lane = &mut self.path_queues[i];
             lane.returning = lane.in_flight.len() as u64;
             lane.reserved = 0;
             arrivals.extend(lane.in_flight.drain(..).map(|packet| (packet, i)));
@@ -127,7 +127,7 @@ impl Clockwork<'_> {
         let mut discarded = 0;
         for (packet, path) in arrivals {
             if !self.receiver.accept(packet) {
-                self.lanes[path].discarded.push(packet);
+                self.path_queues[path].discarded.push(packet);
                 discarded += 1;
             }
         }
@@ -139,10 +139,10 @@ impl Clockwork<'_> {
     fn transmit(&mut self, path: usize) {
         let capacity = self.paths[path].capacity_packets;
         // Eq 1 with a window of one round trip, that is two forward delays.
-        let window = (2 * capacity).saturating_sub(self.lanes[path].returning).min(capacity);
+        let window = (2 * capacity).saturating_sub(self.path_queues[path].returning).min(capacity);
         let room = self.receiver.free();
-        let reserved: u64 = self.lanes.iter().map(|l| l.reserved).sum();
-        let lane = &mut self.lanes[path];
+        let reserved: u64 = self.path_queues.iter().map(|l| l.reserved).sum();
+        let lane = &mut self.path_queues[path];
         match &mut self.sender {
             Sender::RoundRobin { next_packet, again } => {
                 let wanted = self.receiver.delivered_to + 1;
@@ -158,7 +158,7 @@ impl Clockwork<'_> {
 
 /// Round robin: sends discarded packets again, then new ones.
 fn send_in_sequence(
-    lane: &mut Lane,
+    lane: &mut PathQueue,
     next_packet: &mut u64,
     again: &mut BTreeSet<u64>,
     window: u64,
@@ -181,7 +181,7 @@ fn send_in_sequence(
 
 /// Delay-aware: sends the head of the list while it needs no place or has one.
 fn send_from_list(
-    lane: &mut Lane,
+    lane: &mut PathQueue,
     planner: &mut Planner,
     path: usize,
     window: u64,

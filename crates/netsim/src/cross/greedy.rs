@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use ropewalk_base::{Duration, RangeSet, Time};
 
 use super::CrossStats;
-use crate::route::{LinkId, RouteId};
+use crate::ids::{LinkId, RouteId};
 
 /// Return path of acknowledgements.
 #[derive(Clone, Debug, PartialEq)]

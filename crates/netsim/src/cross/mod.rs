@@ -10,14 +10,10 @@ use ropewalk_base::{Duration, Rate, Seed, Time};
 pub use greedy::{Feedback, Greedy};
 
 use crate::host::Outbox;
+use crate::ids::{LinkId, RouteId};
 use crate::packet::Packet;
-use crate::route::{LinkId, RouteId};
 use greedy::GreedySource;
 use paced::PacedSource;
-
-/// A source of cross traffic in a world, in order of addition.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct CrossId(pub u32);
 
 /// A payload type that distinguishes cross traffic from the hosts' packets.
 pub trait CrossPayload {

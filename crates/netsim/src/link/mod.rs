@@ -5,7 +5,7 @@
 //! (CoDel) costs a second event.
 
 mod config;
-mod flight;
+mod in_flight;
 mod jitter;
 mod loss;
 mod outage;
@@ -25,7 +25,7 @@ pub use shaper::RateModel;
 pub use stats::{DropCause, Drops, LinkStats};
 
 use crate::packet::Packet;
-use flight::Fate;
+use in_flight::Fate;
 use queue::backlog::Backlog;
 use queue::codel::CoDelQueue;
 use queue::red::{RedQueue, Verdict};
@@ -128,7 +128,7 @@ impl<P: Clone> Link<P> {
     /// As [`Self::next_wake`], with [`Time::FAR_FUTURE`] for never.
     #[inline]
     pub(crate) fn next_event(&self) -> Time {
-        let next = self.wire.flight.next();
+        let next = self.wire.in_flight.next();
         match &self.discipline {
             Discipline::CoDel(queue) => next.min(dequeue_time(queue, &self.shaper)),
             Discipline::DropTail(_) | Discipline::Red(_) => next,
@@ -149,13 +149,13 @@ impl<P: Clone> Link<P> {
         if let Discipline::CoDel(_) = &self.discipline {
             self.dequeue_due(now);
         }
-        while let Some(travelling) = self.wire.flight.pop(now) {
-            match travelling.fate {
+        while let Some(in_flight_packet) = self.wire.in_flight.pop(now) {
+            match in_flight_packet.fate {
                 Fate::Delivered => {
                     self.counters.delivered += 1;
-                    self.counters.delivered_bytes += u64::from(travelling.packet.size);
+                    self.counters.delivered_bytes += u64::from(in_flight_packet.packet.size);
                     self.assert_conservation();
-                    return Some(travelling.packet);
+                    return Some(in_flight_packet.packet);
                 }
                 Fate::Dropped(cause) => self.counters.dropped.count(cause),
             }
@@ -265,7 +265,7 @@ impl<P: Clone> Link<P> {
             dropped: c.dropped,
             marked: c.marked,
             queued: held + snapshot.waiting,
-            in_flight: self.wire.flight.len() as u64 - snapshot.waiting,
+            in_flight: self.wire.in_flight.len() as u64 - snapshot.waiting,
             queue_max_packets: c.queue_max_packets,
             queue_max_bytes: c.queue_max_bytes,
             queue_mean_packets: (waited.0 + snapshot.wait_nanos) as f64 / elapsed,
@@ -292,7 +292,7 @@ impl<P: Clone> Link<P> {
             Discipline::CoDel(queue) => queue.packets(),
             Discipline::DropTail(_) | Discipline::Red(_) => 0,
         };
-        queued + self.wire.flight.len()
+        queued + self.wire.in_flight.len()
     }
 }
 

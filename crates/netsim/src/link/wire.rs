@@ -3,7 +3,7 @@
 use ropewalk_base::{Duration, Rng, Seed, Time};
 
 use super::config::{LinkConfig, LossPlace, Reordering};
-use super::flight::{Fate, Flight, Travelling};
+use super::in_flight::{Fate, InFlight, InFlightPacket};
 use super::jitter::Jitter;
 use super::loss::LossModel;
 use super::outage::{self, Span};
@@ -16,12 +16,12 @@ use crate::schedule::Schedule;
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Wire<P> {
-    pub(super) flight: Flight<P>,
+    pub(super) in_flight: InFlight<P>,
     /// Latest arrival time of a packet that may not be overtaken.
     last_arrival: Time,
     allow_reorder: bool,
     /// Impairments; `None` on a link without any, the most frequent case.
-    troubles: Option<Box<Impairments>>,
+    impairments: Option<Box<Impairments>>,
     delay: Schedule<Duration>,
 }
 
@@ -49,20 +49,20 @@ impl<P: Clone> Wire<P> {
             delay: config.delay.clone(),
             last_arrival: Time::ZERO,
             allow_reorder: config.allow_reorder,
-            troubles: Impairments::new(config, seed).map(Box::new),
-            flight: Flight::new(config.may_reorder()),
+            impairments: Impairments::new(config, seed).map(Box::new),
+            in_flight: InFlight::new(config.may_reorder()),
         }
     }
 
     /// Cause for which a packet offered at `now` is dropped before the queue, if any.
     #[inline]
     pub(super) fn refuses(&mut self, now: Time, flow: u32, round: u64) -> Option<DropCause> {
-        let troubles = self.troubles.as_deref_mut()?;
-        if outage::covers(&troubles.outages, now) {
+        let impairments = self.impairments.as_deref_mut()?;
+        if outage::covers(&impairments.outages, now) {
             return Some(DropCause::Outage);
         }
-        let lost = troubles.loss_place == LossPlace::Entry
-            && troubles.loss.at(now).lost(&mut troubles.loss_rng, flow, round);
+        let lost = impairments.loss_place == LossPlace::Entry
+            && impairments.loss.at(now).lost(&mut impairments.loss_rng, flow, round);
         lost.then_some(DropCause::Loss)
     }
 
@@ -70,11 +70,11 @@ impl<P: Clone> Wire<P> {
     #[inline(always)]
     pub(super) fn send(&mut self, service: Service, packet: Packet<P>) -> u64 {
         let delay = *self.delay.at(service.depart);
-        if self.troubles.is_some() {
-            return self.send_through_trouble(service, delay, packet);
+        if self.impairments.is_some() {
+            return self.send_impaired(service, delay, packet);
         }
         let arrive = self.place(service.depart.saturating_add(delay));
-        self.flight.push(Travelling { arrive, fate: Fate::Delivered, packet });
+        self.in_flight.push(InFlightPacket { arrive, fate: Fate::Delivered, packet });
         0
     }
 
@@ -89,24 +89,19 @@ impl<P: Clone> Wire<P> {
     }
 
     #[inline(never)]
-    fn send_through_trouble(
-        &mut self,
-        service: Service,
-        delay: Duration,
-        packet: Packet<P>,
-    ) -> u64 {
-        let Some(troubles) = self.troubles.as_deref_mut() else { return 0 };
-        let fate = troubles.fate(service, &packet);
-        let (delay, overtaken) = troubles.delay(delay);
-        let twice = troubles.duplicates() && fate == Fate::Delivered;
+    fn send_impaired(&mut self, service: Service, delay: Duration, packet: Packet<P>) -> u64 {
+        let Some(impairments) = self.impairments.as_deref_mut() else { return 0 };
+        let fate = impairments.fate(service, &packet);
+        let (delay, overtaken) = impairments.delay(delay);
+        let twice = impairments.duplicates() && fate == Fate::Delivered;
         let mut arrive = service.depart.saturating_add(delay);
         if !overtaken {
             arrive = self.place(arrive);
         }
         if twice {
-            self.flight.push(Travelling { arrive, fate, packet: packet.clone() });
+            self.in_flight.push(InFlightPacket { arrive, fate, packet: packet.clone() });
         }
-        self.flight.push(Travelling { arrive, fate, packet });
+        self.in_flight.push(InFlightPacket { arrive, fate, packet });
         u64::from(twice)
     }
 }

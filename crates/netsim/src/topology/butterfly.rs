@@ -2,9 +2,10 @@
 //! chain of three links with queues between them.
 
 use super::{Duplex, DuplexConfig};
-use crate::host::{Host, HostId, Port};
+use crate::host::Host;
+use crate::ids::LinkId;
+use crate::ids::{HostId, Port};
 use crate::link::{ConfigError, LinkConfig};
-use crate::route::LinkId;
 use crate::world::World;
 
 /// One wing of a butterfly.

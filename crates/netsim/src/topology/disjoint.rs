@@ -1,7 +1,8 @@
 //! Disjoint paths: two hosts with any number of separate links between them.
 
 use super::Duplex;
-use crate::host::{Host, HostId, Port};
+use crate::host::Host;
+use crate::ids::{HostId, Port};
 use crate::link::{ConfigError, LinkConfig};
 use crate::world::World;
 

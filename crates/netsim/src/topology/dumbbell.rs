@@ -1,9 +1,10 @@
 //! The dumbbell topology: pairs of hosts that share one bottleneck.
 
 use super::{Duplex, DuplexConfig};
-use crate::host::{Host, HostId, Port};
+use crate::host::Host;
+use crate::ids::LinkId;
+use crate::ids::{HostId, Port};
 use crate::link::{ConfigError, LinkConfig};
-use crate::route::LinkId;
 use crate::world::World;
 
 /// A dumbbell in a world.

@@ -8,7 +8,7 @@ pub use butterfly::{ButterflyPath, butterfly};
 pub use disjoint::{DuplexConfig, disjoint};
 pub use dumbbell::{Dumbbell, dumbbell};
 
-use crate::route::{LinkId, RouteId};
+use crate::ids::{LinkId, RouteId};
 
 /// A route in each direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

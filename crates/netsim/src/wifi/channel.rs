@@ -89,7 +89,7 @@ impl<P> Channel<P> {
         // The station has no physical layer before its first link, which may lower the window.
         let old = cw_min(Standard::Dot11b(super::Preamble::Long));
         self.stations.push(Station::new(config, old, seed));
-        crate::network::index(self.stations.len() - 1)
+        crate::ids::index(self.stations.len() - 1)
     }
 
     /// Adds a link from a station to one receiver; returns its position. All links must be added before the
@@ -104,7 +104,7 @@ impl<P> Channel<P> {
         self.stations[station as usize].backoff.lower(cw_min(config.phy.standard()));
         self.radios.push(Radio::new(station, config));
         self.timing = Timing::of(self.radios.iter().map(|radio| radio.config.phy.standard()));
-        crate::network::index(self.radios.len() - 1)
+        crate::ids::index(self.radios.len() - 1)
     }
 
     /// Offers a packet to a link.

@@ -13,15 +13,14 @@ mod phy;
 mod radio;
 mod station;
 mod timing;
-mod world;
 
+pub use crate::ids::{ChannelId, StationId};
 pub use backoff::ATTEMPTS;
 pub use channel::Channel;
 pub use phy::{Phy, PhyError, Preamble, Standard};
 pub use radio::{RadioConfig, RadioError};
 pub use station::{StationConfig, StationStats};
 pub use timing::Timing;
-pub use world::{ChannelId, StationId};
 
 /// Bytes that a data frame adds to a packet: MAC header (24), LLC and SNAP (8), frame check sequence (4).
 pub const FRAME_OVERHEAD: u32 = 24 + 8 + 4;

@@ -84,7 +84,7 @@ pub fn at(millis: u64) -> Time {
 /// Plans packets on a host that is in a world already.
 pub fn plan(world: &mut TestWorld, host: HostId, plan: Vec<(Time, RouteId, u32)>) {
     world.host_mut(host).plan = plan;
-    world.poke(host);
+    world.wake_host_at_once(host);
 }
 
 /// A link without a world.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use ropewalk_runtime::endpoint::{
-    Association as Native, CloseReason, Endpoint, PathNews, Received, SendError,
+    Association as Native, CloseReason, Endpoint, PathEvent, Received, SendError,
 };
 
-use super::home::NetRuntime;
-use super::inbox::{Found, Inbox};
+use super::inbox::{Fetched, Inbox};
 use super::message::{Message, bytes_of};
+use super::net_runtime::NetRuntime;
 use super::operation::{Operation, Outcome};
 use super::stats;
 use crate::error;
@@ -21,43 +21,51 @@ type End = Option<CloseReason>;
 /// An association, established or ended.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
 pub(crate) struct Association {
-    home: &'static NetRuntime,
-    held: Arc<Held>,
+    net_runtime: &'static NetRuntime,
+    inner: Arc<AssociationInner>,
 }
 
-struct Held {
+struct AssociationInner {
     native: Native,
     messages: Inbox<Received, End>,
-    news: Inbox<PathNews, End>,
+    path_events: Inbox<PathEvent, End>,
     /// The endpoint, at the end that connected: it was opened for this one association.
     _endpoint: Option<Endpoint>,
 }
 
 impl Association {
     pub(super) fn new(
-        home: &'static NetRuntime,
+        net_runtime: &'static NetRuntime,
         native: Native,
         endpoint: Option<Endpoint>,
     ) -> Self {
-        let (messages, news) = (Inbox::new(), Inbox::new());
-        Self { home, held: Arc::new(Held { native, messages, news, _endpoint: endpoint }) }
+        let (messages, path_events) = (Inbox::new(), Inbox::new());
+        Self {
+            net_runtime,
+            inner: Arc::new(AssociationInner {
+                native,
+                messages,
+                path_events,
+                _endpoint: endpoint,
+            }),
+        }
     }
 }
 
-impl Held {
-    async fn more_messages(&self) -> Found<Received, End> {
+impl AssociationInner {
+    async fn fetch_messages(&self) -> Fetched<Received, End> {
         let mut messages = Vec::new();
         self.native.receive_all(&mut messages).await;
         if messages.is_empty() {
-            return Found::End(self.native.ended().await);
+            return Fetched::End(self.native.ended().await);
         }
-        Found::Items(messages)
+        Fetched::Items(messages)
     }
 
-    async fn more_news(&self) -> Found<PathNews, End> {
-        match self.native.path_news().await {
-            Some(news) => Found::Items(vec![news]),
-            None => Found::End(self.native.ended().await),
+    async fn fetch_path_events(&self) -> Fetched<PathEvent, End> {
+        match self.native.next_path_event().await {
+            Some(path_events) => Fetched::Items(vec![path_events]),
+            None => Fetched::End(self.native.ended().await),
         }
     }
 }
@@ -72,62 +80,62 @@ impl Association {
         messages: Vec<Bound<'_, PyAny>>,
         unordered: bool,
     ) -> PyResult<Operation> {
-        self.home.check()?;
+        self.net_runtime.check()?;
         let messages = messages.iter().map(bytes_of).collect::<PyResult<Vec<_>>>()?;
-        let held = self.held.clone();
-        Ok(Operation::new(self.home, "the send buffer was not free", async move {
+        let inner = self.inner.clone();
+        Ok(Operation::new(self.net_runtime, "the send buffer was not free", async move {
             let mut messages = messages.into_iter();
             let sent = if unordered {
                 let mut labelled = messages.map(|bytes| (ppid, bytes));
-                held.native.send_all_unordered(stream, &mut labelled).await
+                inner.native.send_all_unordered(stream, &mut labelled).await
             } else {
-                held.native.send_all(stream, ppid, &mut messages).await
+                inner.native.send_all(stream, ppid, &mut messages).await
             };
-            sent.map(|()| Outcome::Nothing).map_err(|error| unsent(&held.native, stream, error))
+            sent.map(|()| Outcome::Nothing).map_err(|error| unsent(&inner.native, stream, error))
         }))
     }
 
     /// The next message that has arrived.
     fn take(&self, py: Python<'_>) -> Option<Message> {
-        self.held.messages.take().map(|received| Message::new(py, &received))
+        self.inner.messages.take().map(|received| Message::new(py, &received))
     }
 
     /// All messages that have arrived.
     fn take_all(&self, py: Python<'_>) -> Vec<Message> {
-        self.held.messages.take_all().iter().map(|received| Message::new(py, received)).collect()
+        self.inner.messages.take_all().iter().map(|received| Message::new(py, received)).collect()
     }
 
     /// Waits for messages; false if none will follow.
     fn arrival(&self) -> Operation {
-        let held = self.held.clone();
-        Operation::new(self.home, "no message came", async move {
-            Ok(Outcome::Arrived(held.messages.arrival(held.more_messages()).await))
+        let inner = self.inner.clone();
+        Operation::new(self.net_runtime, "no message came", async move {
+            Ok(Outcome::Arrived(inner.messages.arrival(inner.fetch_messages()).await))
         })
     }
 
     /// The next change of a path: the event, the path, its status.
-    fn take_news<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let Some(news) = self.held.news.take() else { return Ok(None) };
-        let (what, path, status) = match news {
-            PathNews::Changed(path, status) => {
+    fn take_path_events<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let Some(path_events) = self.inner.path_events.take() else { return Ok(None) };
+        let (what, path, status) = match path_events {
+            PathEvent::Changed(path, status) => {
                 ("changed", Some(path.index()), Some(stats::status(status)))
             }
-            PathNews::Restarted => ("restarted", None, None),
+            PathEvent::Restarted => ("restarted", None, None),
         };
         (what, path, status).into_pyobject(py).map(Some)
     }
 
     /// Waits for a change of a path; false if none will follow.
-    fn news(&self) -> Operation {
-        let held = self.held.clone();
-        Operation::new(self.home, "no path changed", async move {
-            Ok(Outcome::Arrived(held.news.arrival(held.more_news()).await))
+    fn path_events(&self) -> Operation {
+        let inner = self.inner.clone();
+        Operation::new(self.net_runtime, "no path changed", async move {
+            Ok(Outcome::Arrived(inner.path_events.arrival(inner.fetch_path_events()).await))
         })
     }
 
     /// Raises the reason of the end, unless the end was orderly and all messages were taken.
     fn check_end(&self) -> PyResult<()> {
-        match self.held.messages.end() {
+        match self.inner.messages.end() {
             Some(Some(reason)) if reason != CloseReason::Shutdown => {
                 Err(error::closed(format_args!("the association has ended: {reason}")))
             }
@@ -137,9 +145,9 @@ impl Association {
 
     /// Ends the data: waits until everything sent has been acknowledged.
     fn shutdown(&self) -> Operation {
-        let held = self.held.clone();
-        Operation::new(self.home, "the peer did not acknowledge everything", async move {
-            let ended = held.native.shutdown().await;
+        let inner = self.inner.clone();
+        Operation::new(self.net_runtime, "the peer did not acknowledge everything", async move {
+            let ended = inner.native.shutdown().await;
             ended.map(|()| Outcome::Nothing).map_err(|reason| {
                 error::closed(format_args!(
                     "the association has ended, and some of what was sent may not have arrived: \
@@ -151,57 +159,57 @@ impl Association {
 
     /// Waits until the peer has acknowledged everything sent.
     fn flushed(&self) -> Operation {
-        let held = self.held.clone();
-        Operation::new(self.home, "the peer did not acknowledge everything", async move {
-            held.native.flushed().await;
+        let inner = self.inner.clone();
+        Operation::new(self.net_runtime, "the peer did not acknowledge everything", async move {
+            inner.native.flushed().await;
             Ok(Outcome::Nothing)
         })
     }
 
     /// Aborts the association.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
-        self.home.check()?;
-        py.detach(|| self.held.native.abort());
+        self.net_runtime.check()?;
+        py.detach(|| self.inner.native.abort());
         Ok(())
     }
 
     /// The statistics; `None` after the end.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        self.home.check()?;
-        let stats = py.detach(|| self.held.native.stats());
+        self.net_runtime.check()?;
+        let stats = py.detach(|| self.inner.native.stats());
         stats.map(|stats| stats::dict(py, &stats)).transpose()
     }
 
     /// Number of streams to send on.
     #[getter]
     fn streams(&self, py: Python<'_>) -> u16 {
-        py.detach(|| self.held.native.streams())
+        py.detach(|| self.inner.native.streams())
     }
 
     /// Bytes of the largest message that travels in one packet.
     #[getter]
     fn message_size(&self, py: Python<'_>) -> usize {
-        py.detach(|| self.held.native.message_size())
+        py.detach(|| self.inner.native.message_size())
     }
 
     /// The SCTP ports of this end and of the peer; `None` if the association is sealed or has ended.
     #[getter]
     fn ports(&self, py: Python<'_>) -> Option<(u16, u16)> {
-        py.detach(|| self.held.native.sctp_ports())
+        py.detach(|| self.inner.native.sctp_ports())
     }
 
     /// The peer's public key.
     #[getter]
     fn peer(&self, py: Python<'_>) -> Option<String> {
-        py.detach(|| self.held.native.peer_key()).map(|key| key.to_string())
+        py.detach(|| self.inner.native.peer_key()).map(|key| key.to_string())
     }
 }
 
 impl Drop for Association {
     fn drop(&mut self) {
-        if !self.home.is_here() {
+        if !self.net_runtime.belongs_to_this_process() {
             // A lock that was held at a fork stays locked in the child.
-            std::mem::forget(self.held.clone());
+            std::mem::forget(self.inner.clone());
         }
     }
 }

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Mutex as Turn;
+use tokio::sync::Mutex as FetchLock;
 
 /// A queue between the sockets and Python. Only waiting callers fill it, and only when it is empty, so it holds
 /// no more than arrived at once.
 pub(super) struct Inbox<T, E> {
     content: Mutex<Content<T, E>>,
-    turn: Turn<()>,
+    fetch_lock: FetchLock<()>,
 }
 
 struct Content<T, E> {
@@ -19,7 +19,7 @@ struct Content<T, E> {
 }
 
 /// What a source has.
-pub(super) enum Found<T, E> {
+pub(super) enum Fetched<T, E> {
     /// At least one item.
     Items(Vec<T>),
     /// Nothing will follow, for this reason.
@@ -29,7 +29,7 @@ pub(super) enum Found<T, E> {
 impl<T, E: Copy> Inbox<T, E> {
     pub fn new() -> Self {
         let content = Content { items: VecDeque::new(), end: None };
-        Self { content: Mutex::new(content), turn: Turn::new(()) }
+        Self { content: Mutex::new(content), fetch_lock: FetchLock::new(()) }
     }
 
     fn content(&self) -> MutexGuard<'_, Content<T, E>> {
@@ -63,19 +63,19 @@ impl<T, E: Copy> Inbox<T, E> {
 
     /// Waits until an item is available (true) or none will follow (false). A cancelled wait loses nothing: the
     /// results of `fill` are stored here immediately.
-    pub async fn arrival(&self, fill: impl Future<Output = Found<T, E>>) -> bool {
+    pub async fn arrival(&self, fill: impl Future<Output = Fetched<T, E>>) -> bool {
         if let Some(known) = self.known() {
             return known;
         }
-        let _turn = self.turn.lock().await;
+        let _turn = self.fetch_lock.lock().await;
         if let Some(known) = self.known() {
             return known;
         }
-        let found = fill.await;
+        let fetched = fill.await;
         let mut content = self.content();
-        match found {
-            Found::Items(items) => content.items.extend(items),
-            Found::End(end) => content.end = Some(end),
+        match fetched {
+            Fetched::Items(items) => content.items.extend(items),
+            Fetched::End(end) => content.end = Some(end),
         }
         !content.items.is_empty()
     }

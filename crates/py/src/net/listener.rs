@@ -10,14 +10,14 @@ use ropewalk_runtime::endpoint::{Association as Native, Endpoint};
 use tokio::sync::watch;
 
 use super::association::Association;
-use super::home::NetRuntime;
-use super::inbox::{Found, Inbox};
+use super::inbox::{Fetched, Inbox};
+use super::net_runtime::NetRuntime;
 use super::operation::{Operation, Outcome};
 
 /// Sockets that wait for associations.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
 pub(crate) struct Listener {
-    home: &'static NetRuntime,
+    net_runtime: &'static NetRuntime,
     endpoint: Mutex<Option<Arc<Endpoint>>>,
     opened: Arc<Inbox<Native, ()>>,
     closed: watch::Sender<bool>,
@@ -31,13 +31,13 @@ pub(crate) struct Listener {
 
 impl Listener {
     pub(super) fn new(
-        home: &'static NetRuntime,
+        net_runtime: &'static NetRuntime,
         endpoint: Endpoint,
         public_key: Option<String>,
     ) -> Self {
         let addresses = endpoint.locals().iter().map(ToString::to_string).collect();
         Self {
-            home,
+            net_runtime,
             endpoint: Mutex::new(Some(Arc::new(endpoint))),
             opened: Arc::new(Inbox::new()),
             closed: watch::Sender::new(false),
@@ -55,20 +55,20 @@ impl Listener {
 impl Listener {
     /// The next association that a peer has opened.
     fn take(&self) -> Option<Association> {
-        self.opened.take().map(|native| Association::new(self.home, native, None))
+        self.opened.take().map(|native| Association::new(self.net_runtime, native, None))
     }
 
     /// Waits for associations; false if the listener is or becomes closed.
     fn arrival(&self) -> Operation {
         let (endpoint, opened) = (self.endpoint(), self.opened.clone());
         let mut closed = self.closed.subscribe();
-        Operation::new(self.home, "no association was opened", async move {
+        Operation::new(self.net_runtime, "no association was opened", async move {
             let next = async {
-                let Some(endpoint) = endpoint else { return Found::End(()) };
+                let Some(endpoint) = endpoint else { return Fetched::End(()) };
                 tokio::select! {
                     biased;
-                    native = endpoint.accept() => Found::Items(vec![native]),
-                    _ = closed.wait_for(|closed| *closed) => Found::End(()),
+                    native = endpoint.accept() => Fetched::Items(vec![native]),
+                    _ = closed.wait_for(|closed| *closed) => Fetched::End(()),
                 }
             };
             Ok(Outcome::Arrived(opened.arrival(next).await))
@@ -78,10 +78,10 @@ impl Listener {
     /// Accepts no more associations. Accepted ones continue; pending ones are aborted.
     fn close(&self, py: Python<'_>) {
         let endpoint = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(endpoint) = endpoint.filter(|_| self.home.check().is_ok()) else { return };
+        let Some(endpoint) = endpoint.filter(|_| self.net_runtime.check().is_ok()) else { return };
         self.closed.send_replace(true);
         py.detach(|| {
-            let _inside = self.home.runtime.enter();
+            let _inside = self.net_runtime.runtime.enter();
             let untaken = self.opened.take_all().into_iter().chain(waiting(&endpoint));
             untaken.for_each(|native| native.abort());
         });
@@ -96,7 +96,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if !self.home.is_here() {
+        if !self.net_runtime.belongs_to_this_process() {
             // As for associations: a lock that was held at a fork stays locked.
             std::mem::forget((self.endpoint(), self.opened.clone()));
         }

@@ -5,15 +5,15 @@
 //! cancelled wait loses nothing.
 
 mod association;
-mod home;
+mod callback_thread;
 mod inbox;
 mod key;
 mod listener;
 mod message;
+mod net_runtime;
 mod open;
 mod operation;
 mod stats;
-mod teller;
 
 pub(crate) use association::Association;
 pub(crate) use key::Key;

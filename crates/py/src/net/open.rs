@@ -12,14 +12,14 @@ use ropewalk_scenario::parse_size;
 use tokio::time::timeout;
 
 use super::association::Association;
-use super::home::NetRuntime;
 use super::key::{Key, public_key};
 use super::listener::Listener;
+use super::net_runtime::NetRuntime;
 use super::operation::{Operation, Outcome, duration};
 use crate::error;
 
-/// Options that both ends have: scheduler, congestion control, receive buffer, streams, MTU, profile.
-type Knobs = (String, String, Size, u16, u32, String);
+/// Options of both ends: scheduler, congestion control, receive buffer, streams, MTU, profile.
+type SocketOptions = (String, String, Size, u16, u32, String);
 
 /// A size: bytes, or a text with a unit.
 #[derive(FromPyObject)]
@@ -56,10 +56,10 @@ pub(crate) fn net_listen(
     places: Vec<Place>,
     key: Option<PyRef<'_, Key>>,
     allow: Option<Vec<String>>,
-    knobs: Knobs,
+    settings: SocketOptions,
     ports: Vec<u16>,
 ) -> PyResult<Listener> {
-    let mut options = options(places, knobs)?;
+    let mut options = options(places, settings)?;
     options.listen = true;
     options.sctp_ports = ports;
     let public = key.as_ref().map(|key| key.secret.public().to_string());
@@ -72,8 +72,8 @@ pub(crate) fn net_listen(
         };
         options = options.sealed(key.secret.clone(), allowed);
     }
-    let home = NetRuntime::get()?;
-    Ok(Listener::new(home, open(py, home, options)?, public))
+    let net_runtime = NetRuntime::get()?;
+    Ok(Listener::new(net_runtime, open(py, net_runtime, options)?, public))
 }
 
 /// Connects. Without a key: unencrypted, between these SCTP ports (the own port is optional).
@@ -83,12 +83,12 @@ pub(crate) fn net_connect(
     to: Vec<String>,
     places: Vec<Place>,
     key: Option<(PyRef<'_, Key>, String)>,
-    knobs: Knobs,
+    settings: SocketOptions,
     ports: (Option<u16>, u16),
     seconds: f64,
 ) -> PyResult<Operation> {
     let patience = duration(seconds)?;
-    let mut options = options(places, knobs)?;
+    let mut options = options(places, settings)?;
     let addresses = to.iter().map(|text| address(text)).collect::<PyResult<Vec<_>>>()?;
     let (mut peer, mut own) = (None, None);
     if let Some((key, text)) = key {
@@ -96,14 +96,14 @@ pub(crate) fn net_connect(
         (peer, own) = (Some(other), Some(key.secret.public()));
         options = options.sealed(key.secret.clone(), Allowed::Keys([other].into()));
     }
-    let home = NetRuntime::get()?;
-    let endpoint = open(py, home, options)?;
+    let net_runtime = NetRuntime::get()?;
+    let endpoint = open(py, net_runtime, options)?;
     let target = Target { addresses, key: peer };
     let ports = SctpPorts { local: ports.0, remote: ports.1 };
-    Ok(Operation::new(home, "the peer did not answer", async move {
+    Ok(Operation::new(net_runtime, "the peer did not answer", async move {
         match timeout(patience, endpoint.connect_with_ports(&target, ports)).await {
             Ok(Ok(native)) => {
-                Ok(Outcome::Association(Association::new(home, native, Some(endpoint))))
+                Ok(Outcome::Association(Association::new(net_runtime, native, Some(endpoint))))
             }
             Ok(Err(ConnectError::Ended(CloseReason::NoAnswer) | ConnectError::NoSession(_)))
             | Err(_) => {
@@ -131,13 +131,13 @@ fn silence(target: &Target, port: u16, own: Option<&str>) -> String {
     }
 }
 
-fn options(places: Vec<Place>, knobs: Knobs) -> PyResult<Options> {
+fn options(places: Vec<Place>, settings: SocketOptions) -> PyResult<Options> {
     let locals = places
         .into_iter()
         .map(|(text, interface)| Ok(BindAddress { address: address(&text)?, interface }));
     let mut options = Options::connecting(&[]);
     options.locals = locals.collect::<PyResult<_>>()?;
-    let (scheduler, congestion, receive_buffer, streams, mtu, profile) = knobs;
+    let (scheduler, congestion, receive_buffer, streams, mtu, profile) = settings;
     let profile = Profile::from_name(&profile)
         .map_err(|error| error::option(format_args!("profile: {error}")))?;
     let receive_buffer = receive_buffer.bytes("receive_buffer")?;
@@ -157,9 +157,9 @@ fn address(text: &str) -> PyResult<SocketAddr> {
     text.parse().map_err(|_| error::option(format_args!("{text:?} is not an address and a port")))
 }
 
-fn open(py: Python<'_>, home: &NetRuntime, options: Options) -> PyResult<Endpoint> {
+fn open(py: Python<'_>, net_runtime: &NetRuntime, options: Options) -> PyResult<Endpoint> {
     let opened = py.detach(|| {
-        let _inside = home.runtime.enter();
+        let _inside = net_runtime.runtime.enter();
         Endpoint::open(options)
     });
     opened.map_err(|error| match error {

@@ -12,8 +12,8 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::association::Association;
-use super::home::NetRuntime;
-use super::teller::News;
+use super::callback_thread::CompletedCall;
+use super::net_runtime::NetRuntime;
 use crate::error;
 
 /// Interval at which a wait checks for Ctrl-C.
@@ -45,7 +45,7 @@ type Work = Pin<Box<dyn Future<Output = PyResult<Outcome>> + Send>>;
 /// An operation. It begins when it is waited for, which is possible only once.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
 pub(crate) struct Operation {
-    home: &'static NetRuntime,
+    net_runtime: &'static NetRuntime,
     /// The message at a timeout: what did not happen.
     missed: &'static str,
     state: Mutex<State>,
@@ -59,11 +59,11 @@ enum State {
 
 impl Operation {
     pub(super) fn new(
-        home: &'static NetRuntime,
+        net_runtime: &'static NetRuntime,
         missed: &'static str,
         work: impl Future<Output = PyResult<Outcome>> + Send + 'static,
     ) -> Self {
-        Self { home, missed, state: Mutex::new(State::Idle(Box::pin(work))) }
+        Self { net_runtime, missed, state: Mutex::new(State::Idle(Box::pin(work))) }
     }
 
     fn put(&self, state: State) -> State {
@@ -72,7 +72,7 @@ impl Operation {
     }
 
     fn take(&self) -> PyResult<Work> {
-        self.home.check()?;
+        self.net_runtime.check()?;
         match self.put(State::Spent) {
             State::Idle(work) => Ok(work),
             other => {
@@ -105,7 +105,7 @@ impl Operation {
         let mut race = pin!(race);
         loop {
             let slice = async { timeout(SLICE, race.as_mut()).await };
-            match py.detach(|| self.home.runtime.block_on(slice)) {
+            match py.detach(|| self.net_runtime.runtime.block_on(slice)) {
                 Ok(Some(result)) => return result?.into_python(py),
                 Ok(None) => {
                     let text = format!("{} within {} s", self.missed, seconds.unwrap_or_default());
@@ -119,17 +119,17 @@ impl Operation {
     /// Starts the operation. Returns a tuple with the result if it is done at once, else `None`; then another
     /// thread calls `done(result, error)` at the end.
     fn start(&self, py: Python<'_>, done: Py<PyAny>) -> PyResult<Option<(Py<PyAny>,)>> {
-        let (mut work, home) = (self.take()?, self.home);
+        let (mut work, net_runtime) = (self.take()?, self.net_runtime);
         let first = py.detach(|| {
-            let _inside = home.runtime.enter();
+            let _inside = net_runtime.runtime.enter();
             work.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         });
         if let Poll::Ready(result) = first {
             return Ok(Some((result?.into_python(py)?,)));
         }
-        let task = home.runtime.spawn(async move {
+        let task = net_runtime.runtime.spawn(async move {
             let result = work.await;
-            home.teller.tell(News { result, done });
+            net_runtime.callback_thread.call(CompletedCall { result, done });
         });
         self.put(State::Running(task.abort_handle()));
         Ok(None)

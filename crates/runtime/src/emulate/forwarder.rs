@@ -14,13 +14,13 @@ use tun_rs::SyncDevice;
 
 use super::error::EmulateError;
 use super::lateness::Lateness;
-use super::links::{Arrival, Links, PathCarried, Side};
+use super::links::{Arrival, Links, PathTraffic, Side};
 use crate::clock::Clock;
 
 /// Packets that are read from one device before the other devices and the clock are checked.
 const BATCH: usize = 16;
 /// The longest sleep. Waking up measures the lateness, even if nothing is due.
-const LONGEST_SLEEP: Duration = Duration::from_millis(10);
+const MAX_SLEEP: Duration = Duration::from_millis(10);
 /// Real-time priority: above programs without one, low among those with one.
 const PRIORITY: &str = "10";
 
@@ -36,13 +36,13 @@ pub struct Report {
     /// How late packets were delivered.
     pub deliveries: Lateness,
     /// How late the emulator woke up, which may have delayed packets that arrived.
-    pub wakings: Lateness,
+    pub wakeups: Lateness,
     /// Packets that a device refused.
     pub refused: u64,
     /// Devices that failed, or were removed by a program.
     pub broken: Vec<String>,
     /// Statistics of the paths.
-    pub paths: Vec<PathCarried>,
+    pub paths: Vec<PathTraffic>,
 }
 
 /// A device, and the end of a path that it represents.
@@ -55,13 +55,13 @@ struct DeviceEnd {
 
 /// The thread that forwards the packets.
 #[derive(Debug)]
-pub struct Pump {
+pub struct Forwarder {
     thread: JoinHandle<Report>,
     /// Closing this pipe stops the thread.
     line: PipeWriter,
 }
 
-impl Pump {
+impl Forwarder {
     /// Starts the thread. The clock is zero when this returns.
     ///
     /// # Errors
@@ -74,15 +74,17 @@ impl Pump {
     ) -> Result<Self, EmulateError> {
         let broken = |e| EmulateError::system("cannot start the emulator's thread", e);
         let (stop, line) = io::pipe().map_err(broken)?;
-        let ear = |side| move |(path, device)| DeviceEnd { side, path, device, broken: false };
-        let ears = sender.into_iter().enumerate().map(ear(Side::Sender));
-        let ears = ears.chain(receiver.into_iter().enumerate().map(ear(Side::Receiver)));
-        let ears = ears.collect();
+        let device_end =
+            |side| move |(path, device)| DeviceEnd { side, path, device, broken: false };
+        let devices = sender.into_iter().enumerate().map(device_end(Side::Sender));
+        let devices =
+            devices.chain(receiver.into_iter().enumerate().map(device_end(Side::Receiver)));
+        let devices = devices.collect();
         let builder = thread::Builder::new().name("ropewalk-links".to_owned());
         let (ready, started) = mpsc::channel();
         let thread = builder.spawn(move || {
             let realtime = prepare(realtime);
-            let mut work = Loop::new(links, ears, realtime);
+            let mut work = ForwardingLoop::new(links, devices, realtime);
             // The receiver of this message waits for it.
             let _ = ready.send(());
             work.run(&stop);
@@ -108,50 +110,50 @@ impl Pump {
 }
 
 /// State of the thread.
-struct Loop {
+struct ForwardingLoop {
     clock: Clock,
     /// CPU time of the thread when the clock was started.
     cpu: Duration,
     links: Links,
-    ears: Vec<DeviceEnd>,
+    devices: Vec<DeviceEnd>,
     realtime: bool,
     deliveries: Lateness,
-    wakings: Lateness,
+    wakeups: Lateness,
     refused: u64,
 }
 
-impl Loop {
-    fn new(links: Links, ears: Vec<DeviceEnd>, realtime: bool) -> Self {
+impl ForwardingLoop {
+    fn new(links: Links, devices: Vec<DeviceEnd>, realtime: bool) -> Self {
         Self {
             clock: Clock::start(),
             cpu: cpu_time(),
             links,
-            ears,
+            devices,
             realtime,
             deliveries: Lateness::default(),
-            wakings: Lateness::default(),
+            wakeups: Lateness::default(),
             refused: 0,
         }
     }
 
     fn run(&mut self, stop: &PipeReader) {
-        let mut ready = Vec::with_capacity(self.ears.len());
+        let mut ready = Vec::with_capacity(self.devices.len());
         loop {
             self.links.advance(self.clock.now());
             self.deliver();
             let now = self.clock.now();
-            let sleep = now.saturating_add(LONGEST_SLEEP);
+            let sleep = now.saturating_add(MAX_SLEEP);
             let due = self.links.next_wake().map_or(sleep, |at| at.min(sleep));
             ready.clear();
-            if !wait(&self.ears, stop, due.since(now), &mut ready) {
+            if !wait(&self.devices, stop, due.since(now), &mut ready) {
                 return;
             }
             let awake = self.clock.now();
             if ready.is_empty() && due > now {
-                self.wakings.add(due, awake);
+                self.wakeups.add(due, awake);
             }
-            for ear in &ready {
-                self.hear(*ear);
+            for device_end in &ready {
+                self.read_device(*device_end);
             }
         }
     }
@@ -159,9 +161,9 @@ impl Loop {
     /// Delivers packets that have arrived.
     fn deliver(&mut self) {
         while let Some(Arrival { at, side, path, bytes }) = self.links.take() {
-            let ears = self.ears.iter();
-            let mut to = ears.filter(|e| e.side == side && e.path == path && !e.broken);
-            let sent = to.next().map(|ear| ear.device.send(&bytes));
+            let devices = self.devices.iter();
+            let mut to = devices.filter(|e| e.side == side && e.path == path && !e.broken);
+            let sent = to.next().map(|device_end| device_end.device.send(&bytes));
             if !matches!(sent, Some(Ok(_))) {
                 self.refused += 1;
             }
@@ -171,20 +173,20 @@ impl Loop {
     }
 
     /// Reads packets from a device.
-    fn hear(&mut self, number: usize) {
+    fn read_device(&mut self, number: usize) {
         for _ in 0..BATCH {
             let mut buffer = self.links.buffer();
-            let ear = &mut self.ears[number];
-            match ear.device.recv(&mut buffer) {
+            let device_end = &mut self.devices[number];
+            match device_end.device.recv(&mut buffer) {
                 Ok(length) => {
                     buffer.truncate(length);
-                    self.links.offer(self.clock.now(), ear.side, ear.path, buffer);
+                    self.links.offer(self.clock.now(), device_end.side, device_end.path, buffer);
                 }
                 Err(error) => {
                     self.links.recycle(buffer);
                     use io::ErrorKind::{Interrupted, WouldBlock};
                     // A removed device would wake the thread forever.
-                    ear.broken = !matches!(error.kind(), WouldBlock | Interrupted);
+                    device_end.broken = !matches!(error.kind(), WouldBlock | Interrupted);
                     return;
                 }
             }
@@ -194,17 +196,21 @@ impl Loop {
     fn report(mut self) -> Report {
         let elapsed = self.clock.now();
         self.links.advance(elapsed);
-        let name = |ear: &DeviceEnd| {
-            format!("{} at the {}", self.links.ways()[ear.path].name, ear.side.name())
+        let name = |device_end: &DeviceEnd| {
+            format!(
+                "{} at the {}",
+                self.links.paths()[device_end.path].name,
+                device_end.side.name()
+            )
         };
         Report {
             elapsed: elapsed.since(Time::ZERO),
             cpu: cpu_time().saturating_sub(self.cpu),
             realtime: self.realtime,
-            broken: self.ears.iter().filter(|ear| ear.broken).map(name).collect(),
-            paths: self.links.carried(),
+            broken: self.devices.iter().filter(|device_end| device_end.broken).map(name).collect(),
+            paths: self.links.traffic(),
             deliveries: self.deliveries,
-            wakings: self.wakings,
+            wakeups: self.wakeups,
             refused: self.refused,
         }
     }
@@ -212,11 +218,15 @@ impl Loop {
 
 /// Waits for packets, for `most`, or for the stop signal. Returns false if stopped. Devices with packets are added to
 /// `ready`.
-fn wait(ears: &[DeviceEnd], stop: &PipeReader, most: Duration, ready: &mut Vec<usize>) -> bool {
-    let mut files: Vec<PollFd<'_>> = Vec::with_capacity(ears.len() + 1);
+fn wait(devices: &[DeviceEnd], stop: &PipeReader, most: Duration, ready: &mut Vec<usize>) -> bool {
+    let mut files: Vec<PollFd<'_>> = Vec::with_capacity(devices.len() + 1);
     files.push(PollFd::new(stop.as_fd(), PollFlags::POLLIN));
-    let whole = ears.iter().enumerate().filter(|(_, ear)| !ear.broken);
-    files.extend(whole.clone().map(|(_, ear)| PollFd::new(ear.device.as_fd(), PollFlags::POLLIN)));
+    let whole = devices.iter().enumerate().filter(|(_, device_end)| !device_end.broken);
+    files.extend(
+        whole
+            .clone()
+            .map(|(_, device_end)| PollFd::new(device_end.device.as_fd(), PollFlags::POLLIN)),
+    );
     let most = TimeSpec::from(std::time::Duration::from_nanos(most.as_nanos()));
     // An interrupted wait counts as a short one.
     let _ = ppoll(&mut files, Some(most), None);

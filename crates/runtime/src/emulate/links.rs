@@ -86,7 +86,7 @@ impl Side {
 
 /// The routes of a path in the simulated world.
 #[derive(Clone, Debug)]
-pub struct PathWay {
+pub struct PathRoutes {
     /// Its name in the scenario.
     pub name: String,
     /// The path's MTU, bytes.
@@ -94,7 +94,7 @@ pub struct PathWay {
     /// From the sender to the receiver, and back.
     pub routes: (RouteId, RouteId),
     /// The path's own link in each direction, for its counters.
-    pub wires: (LinkId, LinkId),
+    pub links: (LinkId, LinkId),
 }
 
 /// A packet that has reached the other side.
@@ -112,7 +112,7 @@ pub struct Arrival {
 
 /// Traffic in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Carried {
+pub struct Traffic {
     /// Packets offered.
     pub packets: u64,
     /// Bytes offered, IP headers included.
@@ -127,13 +127,13 @@ pub struct Carried {
 
 /// Traffic on one path.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct PathCarried {
+pub struct PathTraffic {
     /// The path's name.
     pub name: String,
     /// From the sender to the receiver.
-    pub up: Carried,
+    pub up: Traffic,
     /// From the receiver to the sender.
-    pub down: Carried,
+    pub down: Traffic,
 }
 
 /// Most buffers that are kept for reuse.
@@ -145,30 +145,31 @@ pub struct Links {
     world: World<Frame, End>,
     sender: HostId,
     receiver: HostId,
-    ways: Vec<PathWay>,
-    carried: Vec<PathCarried>,
+    paths: Vec<PathRoutes>,
+    traffic: Vec<PathTraffic>,
     spare: Vec<Vec<u8>>,
-    /// Length of a new buffer.
-    room: usize,
+    /// Length of a new buffer, bytes.
+    buffer_len: usize,
 }
 
 impl Links {
-    /// Creates the links of `ways` in `world`, between two of its hosts.
+    /// Creates the links of `paths` in `world`, between two of its hosts.
     pub fn new(
         world: World<Frame, End>,
         sender: HostId,
         receiver: HostId,
-        ways: Vec<PathWay>,
+        paths: Vec<PathRoutes>,
     ) -> Self {
-        let named = |way: &PathWay| PathCarried { name: way.name.clone(), ..Default::default() };
-        let carried = ways.iter().map(named).collect();
-        let room = ways.iter().map(|way| way.mtu).max().unwrap_or(0) as usize;
-        Self { world, sender, receiver, ways, carried, spare: Vec::new(), room }
+        let named =
+            |path: &PathRoutes| PathTraffic { name: path.name.clone(), ..Default::default() };
+        let traffic = paths.iter().map(named).collect();
+        let largest = paths.iter().map(|path| path.mtu).max().unwrap_or(0) as usize;
+        Self { world, sender, receiver, paths, traffic, spare: Vec::new(), buffer_len: largest }
     }
 
     /// The paths.
-    pub fn ways(&self) -> &[PathWay] {
-        &self.ways
+    pub fn paths(&self) -> &[PathRoutes] {
+        &self.paths
     }
 
     /// Advances the time to `now`.
@@ -187,14 +188,14 @@ impl Links {
     /// If the path does not exist.
     pub fn offer(&mut self, now: Time, from: Side, path: usize, bytes: Vec<u8>) {
         self.world.run_until(now);
-        let way = &self.ways[path];
-        let carried = &mut self.carried[path];
-        let (route, carried) = match from {
-            Side::Sender => (way.routes.0, &mut carried.up),
-            Side::Receiver => (way.routes.1, &mut carried.down),
+        let routes = self.paths[path].routes;
+        let traffic = &mut self.traffic[path];
+        let (route, traffic) = match from {
+            Side::Sender => (routes.0, &mut traffic.up),
+            Side::Receiver => (routes.1, &mut traffic.down),
         };
-        carried.packets += 1;
-        carried.bytes += bytes.len() as u64;
+        traffic.packets += 1;
+        traffic.bytes += bytes.len() as u64;
         // A device never provides packets longer than its MTU.
         let size = bytes.len() as u32;
         // The counters of the first link show whether it admits the packet.
@@ -213,13 +214,13 @@ impl Links {
             };
             if let Some((at, port, bytes)) = self.world.host_mut(host).arrived.pop_front() {
                 let path = port.0 as usize;
-                let carried = &mut self.carried[path];
-                let carried = match side {
-                    Side::Receiver => &mut carried.up,
-                    Side::Sender => &mut carried.down,
+                let traffic = &mut self.traffic[path];
+                let traffic = match side {
+                    Side::Receiver => &mut traffic.up,
+                    Side::Sender => &mut traffic.down,
                 };
-                carried.delivered_packets += 1;
-                carried.delivered_bytes += bytes.len() as u64;
+                traffic.delivered_packets += 1;
+                traffic.delivered_bytes += bytes.len() as u64;
                 return Some(Arrival { at, side, path, bytes });
             }
         }
@@ -229,7 +230,7 @@ impl Links {
     /// A buffer large enough for the largest packet of any path.
     pub fn buffer(&mut self) -> Vec<u8> {
         let mut buffer = self.spare.pop().unwrap_or_default();
-        buffer.resize(self.room, 0);
+        buffer.resize(self.buffer_len, 0);
         buffer
     }
 
@@ -241,11 +242,11 @@ impl Links {
     }
 
     /// Traffic of the paths so far.
-    pub fn carried(&self) -> Vec<PathCarried> {
-        let mut all = self.carried.clone();
-        for (carried, way) in all.iter_mut().zip(&self.ways) {
-            carried.up.wire = self.world.link_stats(way.wires.0);
-            carried.down.wire = self.world.link_stats(way.wires.1);
+    pub fn traffic(&self) -> Vec<PathTraffic> {
+        let mut all = self.traffic.clone();
+        for (traffic, path) in all.iter_mut().zip(&self.paths) {
+            traffic.up.wire = self.world.link_stats(path.links.0);
+            traffic.down.wire = self.world.link_stats(path.links.1);
         }
         all
     }

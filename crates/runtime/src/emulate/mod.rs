@@ -16,7 +16,6 @@ mod error;
 mod forwarder;
 mod lateness;
 mod links;
-mod listening;
 mod namespace;
 mod namespace_init;
 mod process;
@@ -27,7 +26,7 @@ pub use addresses::{Address, Addresses, device_names};
 pub use error::EmulateError;
 pub use forwarder::Report;
 pub use lateness::Lateness;
-pub use links::{Arrival, Carried, End, Frame, Links, PathCarried, PathWay, Side};
+pub use links::{Arrival, End, Frame, Links, PathRoutes, PathTraffic, Side, Traffic};
 pub use ropewalk_netsim::DropCause;
 pub use session::{Outcome, Programs, run};
 

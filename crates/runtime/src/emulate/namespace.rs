@@ -23,7 +23,7 @@ impl Namespace {
     /// # Errors
     /// If the system does not permit it.
     pub fn new() -> Result<Self, EmulateError> {
-        aside(|| {
+        on_own_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)
                 .map_err(|e| refused("create a network namespace", e))?;
             let handle = File::open("/proc/thread-self/ns/net")
@@ -48,7 +48,7 @@ impl Namespace {
         &self,
         what: impl FnOnce() -> Result<T, EmulateError> + Send,
     ) -> Result<T, EmulateError> {
-        aside(|| {
+        on_own_thread(|| {
             self.enter().map_err(|e| EmulateError::system("entering a network namespace", e))?;
             what()
         })
@@ -61,7 +61,7 @@ impl Namespace {
 }
 
 /// Runs `what` on a separate thread: a thread's namespaces end with it and do not affect others.
-pub fn aside<T: Send>(what: impl FnOnce() -> T + Send) -> T {
+pub fn on_own_thread<T: Send>(what: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| match scope.spawn(what).join() {
         Ok(value) => value,
         Err(panic) => std::panic::resume_unwind(panic),

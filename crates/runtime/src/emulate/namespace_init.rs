@@ -13,7 +13,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::signal::SigSet;
 
 use super::error::EmulateError;
-use super::namespace::{Namespace, aside, refused};
+use super::namespace::{Namespace, on_own_thread, refused};
 
 /// Opens the two network namespaces as files 3 and 4, so that programs find them under `/proc/1/fd`, and mounts a
 /// `/proc` of the PID namespace if that is permitted.
@@ -44,7 +44,7 @@ impl NamespaceInit {
     pub fn new(sender: &Namespace, receiver: &Namespace) -> Result<Self, EmulateError> {
         let directory = std::env::current_dir()
             .map_err(|e| EmulateError::system("the working directory", e))?;
-        let mut child = aside(|| start(sender, receiver))?;
+        let mut child = on_own_thread(|| start(sender, receiver))?;
         let line = child.stdin.take();
         let stdout = child.stdout.take().expect("asked for");
         // Opened here, outside: the thread that started the process still has the outer `/proc`.
@@ -53,11 +53,11 @@ impl NamespaceInit {
             File::open(&file).map_err(|e| EmulateError::system(file, e))
         };
         let (pids, mounts) = (open("pid")?, open("mnt")?);
-        let keeper = Self { child, line, pids, mounts, directory };
+        let namespace_init = Self { child, line, pids, mounts, directory };
         let mut word = String::new();
         let read = BufReader::new(stdout).read_line(&mut word);
         match read {
-            Ok(_) if word == "ready\n" => Ok(keeper),
+            Ok(_) if word == "ready\n" => Ok(namespace_init),
             Ok(_) => {
                 let error = io::Error::other("it ended at once");
                 Err(EmulateError::system("the first process of the PID namespace", error))
@@ -76,7 +76,7 @@ impl NamespaceInit {
     /// # Errors
     /// If the program cannot be started.
     pub fn spawn(&self, network: &Namespace, command: &mut Command) -> io::Result<Child> {
-        aside(|| {
+        on_own_thread(|| {
             // A thread that shares its working directory with others may not change its mount namespace.
             unshare(CloneFlags::CLONE_FS)?;
             setns(&self.mounts, CloneFlags::CLONE_NEWNS)?;

@@ -1,5 +1,6 @@
 //! Programs that run on either side.
 
+use std::fs;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -19,7 +20,7 @@ pub struct Program {
     pub name: String,
     child: Child,
     /// Whether it leads its own process group, which then receives the signals.
-    leads: bool,
+    leads_group: bool,
 }
 
 impl Program {
@@ -31,7 +32,7 @@ impl Program {
     /// # Panics
     /// If `words` is empty.
     pub fn command(
-        keeper: &NamespaceInit,
+        namespace_init: &NamespaceInit,
         network: &Namespace,
         words: &[String],
         addresses: Addresses<'_>,
@@ -41,8 +42,8 @@ impl Program {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
         let name = words.join(" ");
-        let child = start(keeper, network, command, &name, addresses, environment)?;
-        Ok(Self { name, child, leads: false })
+        let child = start(namespace_init, network, command, &name, addresses, environment)?;
+        Ok(Self { name, child, leads_group: false })
     }
 
     /// Starts a shell that runs `line`, in its own process group and without input. Its output goes to stderr,
@@ -51,7 +52,7 @@ impl Program {
     /// # Errors
     /// If it cannot be started.
     pub fn line(
-        keeper: &NamespaceInit,
+        namespace_init: &NamespaceInit,
         network: &Namespace,
         line: &str,
         addresses: Addresses<'_>,
@@ -60,8 +61,8 @@ impl Program {
         let line = addresses.fill(line);
         let mut command = Command::new("sh");
         command.args(["-c", &line]).process_group(0).stdin(Stdio::null()).stdout(io::stderr());
-        let child = start(keeper, network, command, &line, addresses, environment)?;
-        Ok(Self { name: line, child, leads: true })
+        let child = start(namespace_init, network, command, &line, addresses, environment)?;
+        Ok(Self { name: line, child, leads_group: true })
     }
 
     /// Its process number in the outer namespace.
@@ -81,7 +82,7 @@ impl Program {
     pub fn signal(&mut self, signal: Signal) {
         if matches!(self.child.try_wait(), Ok(None)) {
             let id = self.child.id() as i32;
-            let _ = kill(Pid::from_raw(if self.leads { -id } else { id }), signal);
+            let _ = kill(Pid::from_raw(if self.leads_group { -id } else { id }), signal);
         }
     }
 }
@@ -96,7 +97,7 @@ impl Drop for Program {
 }
 
 fn start(
-    keeper: &NamespaceInit,
+    namespace_init: &NamespaceInit,
     network: &Namespace,
     mut command: Command,
     name: &str,
@@ -104,7 +105,7 @@ fn start(
     environment: &[(String, String)],
 ) -> Result<Child, EmulateError> {
     command.envs(environment.iter().cloned()).envs(addresses.environment());
-    let started = keeper.spawn(network, &mut command);
+    let started = namespace_init.spawn(network, &mut command);
     started.map_err(|error| EmulateError::Command { program: name.to_owned(), error })
 }
 
@@ -112,6 +113,19 @@ fn start(
 pub fn status_of(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+/// Number of listening (TCP) or bound (UDP, UDP-Lite, SCTP) sockets in the network namespace of a process; 0 if it
+/// cannot be read.
+pub fn listening_sockets(process: u32) -> usize {
+    let read = |name: &str| fs::read_to_string(format!("/proc/{process}/net/{name}"));
+    let count = |name: &str, wanted: fn(&str) -> bool| {
+        read(name).map_or(0, |text| text.lines().skip(1).filter(|line| wanted(line)).count())
+    };
+    // Column 4 of a TCP socket is its state; 0A means LISTEN.
+    let listens = |line: &str| line.split_whitespace().nth(3) == Some("0A");
+    ["tcp", "tcp6"].iter().map(|name| count(name, listens)).sum::<usize>()
+        + ["udp", "udp6", "sctp/eps"].iter().map(|name| count(name, |_| true)).sum::<usize>()
 }
 
 #[cfg(test)]

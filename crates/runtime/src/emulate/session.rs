@@ -13,24 +13,23 @@ use ropewalk_base::{Duration, Time};
 use super::addresses::{Addresses, device_names};
 use super::device::make_devices;
 use super::error::EmulateError;
-use super::forwarder::{Pump, Report};
+use super::forwarder::{Forwarder, Report};
 use super::links::{Links, Side};
-use super::listening;
 use super::namespace::Namespace;
 use super::namespace_init::{NamespaceInit, RECEIVER_FILE, SENDER_FILE};
-use super::process::{Program, status_of};
-use super::signals::{Notice, Signals};
+use super::process::{Program, listening_sockets, status_of};
+use super::signals::{SignalEvent, Signals};
 use crate::clock::Clock;
 
 /// Poll interval for listening sockets of the far side.
-const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(5);
+const LISTEN_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(5);
 /// How long programs of the far side may take to end by themselves. When the command ends, their last packets may
 /// still be in flight.
-const PARTING: Duration = Duration::from_millis(400);
+const EXIT_GRACE: Duration = Duration::from_millis(400);
 /// How long they may take after a termination signal.
-const GRACE: Duration = Duration::from_secs(2);
+const TERMINATION_GRACE: Duration = Duration::from_secs(2);
 /// Maximum number of paths, as in an association.
-const PATHS: usize = 64;
+const PATHS_LIMIT: usize = 64;
 
 /// The programs to run.
 #[derive(Clone, Debug)]
@@ -57,15 +56,15 @@ pub struct Outcome {
 }
 
 /// The two sides and their first process. Fields are dropped in this order: programs first.
-struct Room {
-    keeper: NamespaceInit,
+struct Environment {
+    namespace_init: NamespaceInit,
     sender: Namespace,
     receiver: Namespace,
     devices: Vec<String>,
     environment: Vec<(String, String)>,
 }
 
-impl Room {
+impl Environment {
     fn addresses(&self, side: Side) -> Addresses<'_> {
         Addresses { side, devices: &self.devices }
     }
@@ -80,7 +79,7 @@ impl Room {
     }
 }
 
-/// Runs programs over the links until the command ends. Before the command starts, `told` receives a text that
+/// Runs programs over the links until the command ends. Before the command starts, `on_ready` receives a text that
 /// explains how to enter the far side.
 ///
 /// The calling thread blocks signals meanwhile. The process should have no other thread that would receive them.
@@ -93,47 +92,58 @@ impl Room {
 pub fn run(
     links: Links,
     programs: &Programs,
-    told: &mut dyn FnMut(String),
+    on_ready: &mut dyn FnMut(String),
 ) -> Result<Outcome, EmulateError> {
     assert!(!programs.command.is_empty(), "a command has at least one word");
-    let count = links.ways().len();
-    if !(1..=PATHS).contains(&count) {
+    let count = links.paths().len();
+    if !(1..=PATHS_LIMIT).contains(&count) {
         return Err(EmulateError::Paths(count));
     }
-    let signals = Signals::hold()?;
+    let signals = Signals::block()?;
     let (sender, receiver) = (Namespace::new()?, Namespace::new()?);
-    let names = device_names(links.ways().iter().map(|way| way.name.as_str()));
-    let mtus = links.ways().iter().map(|way| way.mtu);
+    let names = device_names(links.paths().iter().map(|path| path.name.as_str()));
+    let mtus = links.paths().iter().map(|path| path.mtu);
     let wanted: Vec<(String, u32)> = names.iter().cloned().zip(mtus).collect();
     let near = sender.inside(|| make_devices(Side::Sender, &wanted))?;
     let far = receiver.inside(|| make_devices(Side::Receiver, &wanted))?;
-    let keeper = NamespaceInit::new(&sender, &receiver)?;
+    let namespace_init = NamespaceInit::new(&sender, &receiver)?;
     let environment = programs.environment.clone();
-    let room = Room { keeper, sender, receiver, devices: names, environment };
-    told(format!(
+    let emulation = Environment { namespace_init, sender, receiver, devices: names, environment };
+    on_ready(format!(
         "the receiver's side: `nsenter --net=$ROPEWALK_FAR_NETNS` from the command, \
          `nsenter --net=/proc/{}/fd/4` from elsewhere",
-        room.keeper.id()
+        emulation.namespace_init.id()
     ));
-    let mut far_programs = start_far(&room, programs)?;
-    let pump = Pump::start(links, near, far, programs.realtime)?;
-    let near = room.addresses(Side::Sender);
-    let environment = room.environment(Side::Sender);
-    let command =
-        Program::command(&room.keeper, &room.sender, &programs.command, near, &environment);
-    let status = command.and_then(|mut command| attend(&signals, &mut command));
+    let mut far_programs = start_far(&emulation, programs)?;
+    let forwarder = Forwarder::start(links, near, far, programs.realtime)?;
+    let near = emulation.addresses(Side::Sender);
+    let environment = emulation.environment(Side::Sender);
+    let command = Program::command(
+        &emulation.namespace_init,
+        &emulation.sender,
+        &programs.command,
+        near,
+        &environment,
+    );
+    let status = command.and_then(|mut command| wait_for_command(&signals, &mut command));
     // The links stay up while the programs of the far side end.
     end_all(&mut far_programs)?;
-    let report = pump.stop();
+    let report = forwarder.stop();
     Ok(Outcome { status: status?, report })
 }
 
 /// Starts the far side's programs, and waits until as many sockets listen there as programs were started.
-fn start_far(room: &Room, programs: &Programs) -> Result<Vec<Program>, EmulateError> {
+fn start_far(emulation: &Environment, programs: &Programs) -> Result<Vec<Program>, EmulateError> {
     let side = Side::Receiver;
-    let environment = room.environment(side);
+    let environment = emulation.environment(side);
     let start = |line: &String| {
-        Program::line(&room.keeper, &room.receiver, line, room.addresses(side), &environment)
+        Program::line(
+            &emulation.namespace_init,
+            &emulation.receiver,
+            line,
+            emulation.addresses(side),
+            &environment,
+        )
     };
     let mut started = programs.far.iter().map(start).collect::<Result<Vec<_>, _>>()?;
     let clock = Clock::start();
@@ -149,25 +159,25 @@ fn start_far(room: &Room, programs: &Programs) -> Result<Vec<Program>, EmulateEr
         for program in &mut started {
             waiting += usize::from(program.ended()?.is_none());
         }
-        let listening = started.iter().map(|program| listening::sockets(program.id())).max();
+        let listening = started.iter().map(|program| listening_sockets(program.id())).max();
         if listening.unwrap_or(0) >= waiting {
             break;
         }
-        sleep(LOOK_EVERY);
+        sleep(LISTEN_POLL_INTERVAL);
     }
     Ok(started)
 }
 
 /// Waits for the command, and forwards signals to it.
-fn attend(signals: &Signals, command: &mut Program) -> Result<u8, EmulateError> {
+fn wait_for_command(signals: &Signals, command: &mut Program) -> Result<u8, EmulateError> {
     loop {
         if let Some(status) = command.ended()? {
             return Ok(status_of(status));
         }
         match signals.wait()? {
-            Notice::Asked(signal) => command.signal(signal),
+            SignalEvent::Forward(signal) => command.signal(signal),
             // The command has received this signal itself.
-            Notice::AskedAll(_) | Notice::Child => {}
+            SignalEvent::AlreadyDelivered(_) | SignalEvent::Child => {}
         }
     }
 }
@@ -175,9 +185,9 @@ fn attend(signals: &Signals, command: &mut Program) -> Result<u8, EmulateError> 
 /// Waits for the programs to end, then sends them a termination signal. Programs that still run are killed together
 /// with their namespace.
 fn end_all(programs: &mut [Program]) -> Result<(), EmulateError> {
-    await_all(programs, PARTING)?;
+    await_all(programs, EXIT_GRACE)?;
     programs.iter_mut().for_each(|program| program.signal(Signal::SIGTERM));
-    await_all(programs, GRACE)
+    await_all(programs, TERMINATION_GRACE)
 }
 
 /// Waits until all programs have ended, but no longer than `patience`.
@@ -186,7 +196,7 @@ fn await_all(programs: &mut [Program], patience: Duration) -> Result<(), Emulate
     let until = Time::ZERO + patience;
     for program in programs {
         while program.ended()?.is_none() && clock.now() < until {
-            sleep(LOOK_EVERY);
+            sleep(LISTEN_POLL_INTERVAL);
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use super::error::EmulateError;
 
 /// Signals that are forwarded to the command.
-const PASSED_ON: [Signal; 6] = [
+const FORWARDED: [Signal; 6] = [
     Signal::SIGINT,
     Signal::SIGTERM,
     Signal::SIGHUP,
@@ -17,13 +17,13 @@ const PASSED_ON: [Signal; 6] = [
 
 /// A signal that was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Notice {
+pub enum SignalEvent {
     /// A child process has ended or changed its state.
     Child,
     /// A signal sent to this process only.
-    Asked(Signal),
+    Forward(Signal),
     /// A signal from the terminal to its foreground process group, which includes the command.
-    AskedAll(Signal),
+    AlreadyDelivered(Signal),
 }
 
 /// Receives the signals of the process. They are blocked in the calling thread and in threads that it creates
@@ -39,9 +39,9 @@ impl Signals {
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn hold() -> Result<Self, EmulateError> {
+    pub fn block() -> Result<Self, EmulateError> {
         let mut mask = SigSet::empty();
-        PASSED_ON.iter().for_each(|signal| mask.add(*signal));
+        FORWARDED.iter().for_each(|signal| mask.add(*signal));
         mask.add(Signal::SIGCHLD);
         let held =
             mask.thread_block().and_then(|()| SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC));
@@ -53,7 +53,7 @@ impl Signals {
     ///
     /// # Errors
     /// If the system fails.
-    pub fn wait(&self) -> Result<Notice, EmulateError> {
+    pub fn wait(&self) -> Result<SignalEvent, EmulateError> {
         loop {
             let info = self.file.read_signal();
             let info = info.map_err(|e| EmulateError::system("cannot wait for signals", e))?;
@@ -62,9 +62,9 @@ impl Signals {
             // Signals from the kernel, such as a terminal's driver, have a positive code (sigaction(2)).
             let from_a_process = info.ssi_code <= 0;
             return Ok(match signal {
-                Signal::SIGCHLD => Notice::Child,
-                asked if from_a_process => Notice::Asked(asked),
-                asked => Notice::AskedAll(asked),
+                Signal::SIGCHLD => SignalEvent::Child,
+                signal if from_a_process => SignalEvent::Forward(signal),
+                signal => SignalEvent::AlreadyDelivered(signal),
             });
         }
     }

@@ -3,18 +3,18 @@
 
 use std::net::IpAddr;
 
-use crate::interfaces::Seen;
+use crate::interfaces::InterfaceAddress;
 
 /// Whether `ip` may be probed, given that the peer was seen at `peer` and this machine has the addresses `own`.
-pub(super) fn may_be_asked(ip: IpAddr, peer: IpAddr, own: &[Seen]) -> bool {
+pub(super) fn may_be_contacted(ip: IpAddr, peer: IpAddr, own: &[InterfaceAddress]) -> bool {
     let (ip, peer) = (ip.to_canonical(), peer.to_canonical());
     let here = |ip: IpAddr| ip.is_loopback() || own.iter().any(|one| one.ip == ip);
     // A peer on this machine may have more of the machine's addresses.
-    leads_to_one(ip, own) && (!here(ip) || here(peer))
+    is_unicast(ip, own) && (!here(ip) || here(peer))
 }
 
 /// Whether `ip` is the address of exactly one host: neither unspecified nor multicast or broadcast.
-fn leads_to_one(ip: IpAddr, own: &[Seen]) -> bool {
+fn is_unicast(ip: IpAddr, own: &[InterfaceAddress]) -> bool {
     match ip {
         // "This network" (RFC 1122, 3.2.1.3); from 224.0.0.0 on multicast, reserved addresses and broadcast.
         IpAddr::V4(ip) => {
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn addresses_of_many_of_none_and_of_ourselves_are_not_asked() {
-        let own = |text, broadcast: Option<[u8; 4]>| Seen {
+        let own = |text, broadcast: Option<[u8; 4]>| InterfaceAddress {
             name: "eth0".to_owned(),
             index: Some(2),
             ip: ip(text),
@@ -75,7 +75,7 @@ mod tests {
             ("192.0.2.255", "127.0.0.1", false),
             ("0.0.0.0", "127.0.0.1", false),
         ] {
-            assert_eq!(may_be_asked(ip(listed), ip(peer), &here), asked, "{listed} of {peer}");
+            assert_eq!(may_be_contacted(ip(listed), ip(peer), &here), asked, "{listed} of {peer}");
         }
     }
 }

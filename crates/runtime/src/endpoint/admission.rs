@@ -56,11 +56,11 @@ impl EndpointState {
         let mut aborted = 0;
         for key in self.keys() {
             let Some(peer) = self.peer(key) else { continue };
-            let Encapsulation::Sealed(session) = &peer.cover else { continue };
+            let Encapsulation::Sealed(session) = &peer.encapsulation else { continue };
             if peer.opened_by_peer && peer.ended.is_none() && !allowed.lists(&session.peer()) {
                 peer.machine.abort();
                 aborted += 1;
-                self.touch(key);
+                self.mark_ready(key);
             }
         }
         aborted

@@ -11,8 +11,8 @@ use ropewalk_engine::sctp::{Message, Part};
 
 use super::encapsulation::Encapsulation;
 use super::handshake::Silence;
-use super::peer::{PathNews, Peer, Signals};
-use super::state::{Key, Shared};
+use super::peer::{PathEvent, Peer, Signals};
+use super::state::{AssociationKey, Shared};
 use super::stats::Stats;
 use crate::seal::PublicKey;
 
@@ -21,7 +21,7 @@ use crate::seal::PublicKey;
 #[derive(Debug)]
 pub struct Association {
     shared: Arc<Shared>,
-    key: Key,
+    key: AssociationKey,
     signals: Arc<Signals>,
 }
 
@@ -62,7 +62,11 @@ impl std::fmt::Display for SendError {
 impl std::error::Error for SendError {}
 
 impl Association {
-    pub(super) const fn new(shared: Arc<Shared>, key: Key, signals: Arc<Signals>) -> Self {
+    pub(super) const fn new(
+        shared: Arc<Shared>,
+        key: AssociationKey,
+        signals: Arc<Signals>,
+    ) -> Self {
         Self { shared, key, signals }
     }
 
@@ -74,21 +78,24 @@ impl Association {
         let mut core = self.shared.lock();
         let now = core.clock.now();
         let result = work(core.peer(self.key)?, now);
-        core.touch(self.key);
+        core.mark_ready(self.key);
         core.wake();
         Some(result)
     }
 
-    pub(super) fn look<T>(&self, look: impl FnOnce(&Peer, ropewalk_base::Time) -> T) -> Option<T> {
+    pub(super) fn inspect<T>(
+        &self,
+        inspect: impl FnOnce(&Peer, ropewalk_base::Time) -> T,
+    ) -> Option<T> {
         let core = self.shared.lock();
         let now = core.clock.now();
-        core.known(self.key).map(|peer| look(peer, now))
+        core.known(self.key).map(|peer| inspect(peer, now))
     }
 
     /// The SCTP ports of this end and of the peer, which tell several services apart. None for a sealed association,
     /// and once the association is gone.
     pub fn sctp_ports(&self) -> Option<(u16, u16)> {
-        self.look(|peer, _| match &peer.cover {
+        self.inspect(|peer, _| match &peer.encapsulation {
             Encapsulation::Plain(ports) => Some((ports.source, ports.destination)),
             Encapsulation::HandshakeInProgress(_) | Encapsulation::Sealed(_) => None,
         })?
@@ -200,7 +207,7 @@ impl Association {
             if into.len() > before || ended != Some(false) {
                 return;
             }
-            self.signals.until(readable).await;
+            self.signals.wait_readable(readable).await;
         }
     }
 
@@ -215,19 +222,19 @@ impl Association {
             match next {
                 (Some(message), _) => return Some(message),
                 (None, true) => return None,
-                (None, false) => self.signals.until(readable).await,
+                (None, false) => self.signals.wait_readable(readable).await,
             }
         }
     }
 
     /// Waits for the next event of a path. None if the association has ended.
-    pub async fn path_news(&self) -> Option<PathNews> {
+    pub async fn next_path_event(&self) -> Option<PathEvent> {
         loop {
             let changed = self.signals.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             let (news, ended) =
-                self.with(|peer, _| (peer.news.pop_front(), peer.ended.is_some()))?;
+                self.with(|peer, _| (peer.path_events.pop_front(), peer.ended.is_some()))?;
             match news {
                 Some(news) => return Some(news),
                 None if ended => return None,
@@ -254,7 +261,7 @@ impl Association {
             let changed = self.signals.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            match self.look(|peer, _| (peer.connected, peer.ended)) {
+            match self.inspect(|peer, _| (peer.connected, peer.ended)) {
                 Some((true, _)) => return Ok(()),
                 Some((false, None)) => changed.await,
                 Some((false, Some(reason))) => return Err(reason),
@@ -269,7 +276,7 @@ impl Association {
             let changed = self.signals.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if let Some(reason) = self.look(|peer, _| peer.ended)? {
+            if let Some(reason) = self.inspect(|peer, _| peer.ended)? {
                 return Some(reason);
             }
             changed.await;
@@ -306,7 +313,7 @@ impl Association {
 
     /// The reason that the peer's application gave for an abort.
     pub fn abort_reason(&self) -> Option<PeerText> {
-        self.look(|peer, _| peer.machine.peer_abort_reason().cloned()).flatten()
+        self.inspect(|peer, _| peer.machine.peer_abort_reason().cloned()).flatten()
     }
 
     /// Makes `path` the primary path, which carries all data if only one path is used (RFC 9260, 6.4). Returns
@@ -329,13 +336,13 @@ impl Association {
 
     /// Number of outbound streams.
     pub fn streams(&self) -> u16 {
-        self.look(|peer, _| peer.machine.outbound_streams()).unwrap_or(0)
+        self.inspect(|peer, _| peer.machine.outbound_streams()).unwrap_or(0)
     }
 
     /// Size in bytes of the largest message that fits into one packet. It changes with the known path MTUs. Messages
     /// of another size cost a little more processing, but no capacity of the paths.
     pub fn message_size(&self) -> usize {
-        self.look(|peer, _| peer.machine.largest_payload() as usize).unwrap_or(1)
+        self.inspect(|peer, _| peer.machine.largest_payload() as usize).unwrap_or(1)
     }
 
     /// Status of each path.
@@ -344,12 +351,12 @@ impl Association {
             let ids = (0..peer.machine.path_count()).map(PathId::from_index);
             ids.map(|id| peer.machine.path_status(id)).collect()
         };
-        self.look(|peer, _| all(peer)).unwrap_or_default()
+        self.inspect(|peer, _| all(peer)).unwrap_or_default()
     }
 
     /// The peer's public key, proved in the handshake. None without sealing, and once the association is gone.
     pub fn peer_key(&self) -> Option<PublicKey> {
-        self.look(|peer, _| match &peer.cover {
+        self.inspect(|peer, _| match &peer.encapsulation {
             Encapsulation::Sealed(session) => Some(session.peer()),
             Encapsulation::Plain(_) | Encapsulation::HandshakeInProgress(_) => None,
         })?
@@ -357,8 +364,8 @@ impl Association {
 
     /// What is known about a handshake that has produced no session yet. None if there is a session or no sealing.
     pub(super) fn silence(&self) -> Option<Silence> {
-        self.look(|peer, _| match &peer.cover {
-            Encapsulation::HandshakeInProgress(shaking) => Some(shaking.silence()),
+        self.inspect(|peer, _| match &peer.encapsulation {
+            Encapsulation::HandshakeInProgress(handshake) => Some(handshake.silence()),
             Encapsulation::Plain(_) | Encapsulation::Sealed(_) => None,
         })?
     }

@@ -57,7 +57,7 @@ impl Association {
     pub fn set_heartbeats(&self, path: usize, enabled: bool, interval: Option<Duration>) -> bool {
         let set = self.on_path(path, |peer, now, path| {
             peer.machine.set_heartbeats(now, path, enabled, interval);
-            peer.liveness.ask(now, &peer.machine);
+            peer.liveness.on_heartbeat_settings(now, &peer.machine);
         });
         set.is_some()
     }
@@ -78,7 +78,7 @@ impl Association {
 
     /// The protocol parameters. None once the association is gone.
     pub fn parameters(&self) -> Option<Parameters> {
-        self.look(|peer, _| peer.machine.parameters())
+        self.inspect(|peer, _| peer.machine.parameters())
     }
 
     /// Changes the protocol parameters from now on.
@@ -88,7 +88,7 @@ impl Association {
     pub fn set_parameters(&self, parameters: Parameters) -> Result<(), ParameterError> {
         let set = self.with(|peer, now| {
             peer.machine.set_parameters(now, parameters)?;
-            peer.liveness.ask(now, &peer.machine);
+            peer.liveness.on_heartbeat_settings(now, &peer.machine);
             Ok(())
         });
         set.unwrap_or(Ok(()))
@@ -96,13 +96,13 @@ impl Association {
 
     /// Messages of which nothing was ever sent, oldest first. Meant for use after the association has ended.
     pub fn unsent(&self) -> Vec<Undelivered> {
-        self.look(|peer, _| peer.machine.unsent().map(Into::into).collect()).unwrap_or_default()
+        self.inspect(|peer, _| peer.machine.unsent().map(Into::into).collect()).unwrap_or_default()
     }
 
     /// Messages that were sent, wholly or in part, and whose end the peer has not acknowledged, oldest first. Meant
     /// for use after the association has ended. The peer may or may not have received them.
     pub fn unacknowledged(&self) -> Vec<Undelivered> {
         let all = |peer: &Peer| peer.machine.unacknowledged().map(Into::into).collect();
-        self.look(|peer, _| all(peer)).unwrap_or_default()
+        self.inspect(|peer, _| all(peer)).unwrap_or_default()
     }
 }

@@ -8,7 +8,7 @@ use ropewalk_base::{Duration, Time};
 use super::incoming::{Decision, IncomingInfo, LimitReport};
 use super::limits::{Limit, Limits, Prefix};
 use super::peer::Peer;
-use super::state::{EndpointState, Key};
+use super::state::{AssociationKey, EndpointState};
 use crate::seal::PublicKey;
 
 /// Minimum interval between two reports of the same limit.
@@ -93,7 +93,7 @@ impl AssociationCounts {
     }
 
     /// Whether silent associations may be searched for now.
-    pub(super) fn may_search(&mut self, now: Time) -> bool {
+    pub(super) fn may_search_silent(&mut self, now: Time) -> bool {
         let due = self.searched_at.is_none_or(|at| now.since(at) >= REPORT_INTERVAL);
         if due {
             self.searched_at = Some(now);
@@ -102,7 +102,7 @@ impl AssociationCounts {
     }
 
     /// Updates the total when an association that held `before` bytes holds `now` bytes.
-    pub(super) const fn recount(&mut self, before: u64, now: u64) {
+    pub(super) const fn update_memory(&mut self, before: u64, now: u64) {
         self.memory = self.memory - before + now;
     }
 }
@@ -135,19 +135,19 @@ impl EndpointState {
         let limits = &self.options.limits;
         if let Some(limit) = self.counts.refuses(limits, key, address.ip()) {
             self.drop_silent(now, key, address.ip(), limit);
-            self.reached(now, limit, Some(address), 1);
+            self.on_limit(now, limit, Some(address), 1);
             return Decision::Ignore;
         }
         let Some(filter) = &self.options.incoming else { return Decision::Accept };
         let decision = filter.decide(&IncomingInfo { key, address });
         if decision != Decision::Accept {
-            self.reached(now, Limit::Filter, Some(address), 1);
+            self.on_limit(now, Limit::Filter, Some(address), 1);
         }
         decision
     }
 
     /// Counts that a limit was reached `times` times.
-    pub(super) fn reached(
+    pub(super) fn on_limit(
         &mut self,
         now: Time,
         limit: Limit,
@@ -164,15 +164,15 @@ impl EndpointState {
         if due && let Some(listener) = &self.options.on_limit {
             let times = std::mem::take(&mut unreported.times);
             unreported.at = Some(now);
-            listener.tell(&LimitReport { limit, times, address });
+            listener.call(&LimitReport { limit, times, address });
         }
     }
 
     /// Updates the total with the bytes that an association holds now.
-    pub(super) fn recount(&mut self, peer: &mut Peer) {
+    pub(super) fn update_memory(&mut self, peer: &mut Peer) {
         let holds = peer.memory();
         if holds != peer.counted_memory {
-            self.counts.recount(peer.counted_memory, holds);
+            self.counts.update_memory(peer.counted_memory, holds);
             peer.counted_memory = holds;
         }
     }
@@ -182,23 +182,23 @@ impl EndpointState {
     pub(super) fn enforce_memory(&mut self, now: Time) {
         while self.counts.memory > self.options.limits.memory {
             let Some(at) = self.largest_of_largest_holder() else { return };
-            let Some(mut peer) = self.lift(at) else { return };
+            let Some(mut peer) = self.take_out(at) else { return };
             let address = peer.routes.iter().flatten().map(|route| route.remote).next();
             peer.machine.abort_out_of_resource(now);
-            self.recount(&mut peer);
-            self.lower(at, peer);
-            self.touch(at);
-            self.reached(now, Limit::Memory, address, 1);
+            self.update_memory(&mut peer);
+            self.put_back(at, peer);
+            self.mark_ready(at);
+            self.on_limit(now, Limit::Memory, address, 1);
         }
     }
 
-    fn largest_of_largest_holder(&self) -> Option<Key> {
+    fn largest_of_largest_holder(&self) -> Option<AssociationKey> {
         #[derive(PartialEq, Eq, PartialOrd, Ord)]
         enum Holder {
             Key(PublicKey),
             Network(Prefix),
         }
-        let mut holders: BTreeMap<Holder, (u64, u64, Key)> = BTreeMap::new();
+        let mut holders: BTreeMap<Holder, (u64, u64, AssociationKey)> = BTreeMap::new();
         for at in self.keys() {
             let Some(peer) = self.known(at).filter(|peer| peer.machine.receive_memory() > 0) else {
                 continue;
@@ -216,7 +216,7 @@ impl EndpointState {
 
     /// Stops counting an association that is removed.
     pub(super) fn release(&mut self, peer: &Peer) {
-        self.counts.recount(peer.counted_memory, 0);
+        self.counts.update_memory(peer.counted_memory, 0);
         if let Some(admitted) = peer.admitted {
             self.counts.release(admitted);
         }

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use ropewalk_engine::sctp::wire::Ports;
 
-use super::state::Key;
+use super::state::AssociationKey;
 
 /// The SCTP ports of an association, as seen from this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,9 +48,9 @@ struct Identity {
 /// All unsealed associations that have not ended.
 #[derive(Debug, Default)]
 pub struct AssociationTable {
-    by_tag: BTreeMap<(u32, PortPair), Key>,
-    by_address: BTreeMap<(PortPair, IpAddr), Key>,
-    known: BTreeMap<Key, Identity>,
+    by_tag: BTreeMap<(u32, PortPair), AssociationKey>,
+    by_address: BTreeMap<(PortPair, IpAddr), AssociationKey>,
+    known: BTreeMap<AssociationKey, Identity>,
 }
 
 impl AssociationTable {
@@ -58,7 +58,7 @@ impl AssociationTable {
     /// uses stays with that association.
     pub fn set(
         &mut self,
-        key: Key,
+        key: AssociationKey,
         ports: PortPair,
         tag: u32,
         addresses: impl IntoIterator<Item = IpAddr>,
@@ -78,7 +78,7 @@ impl AssociationTable {
     }
 
     /// Removes an association: no packet finds it any more.
-    pub fn remove(&mut self, key: Key) {
+    pub fn remove(&mut self, key: AssociationKey) {
         let Some(Identity { ports, tag, addresses }) = self.known.remove(&key) else { return };
         if self.by_tag.get(&(tag, ports)) == Some(&key) {
             self.by_tag.remove(&(tag, ports));
@@ -89,7 +89,7 @@ impl AssociationTable {
     }
 
     /// The association whose received packets carry that tag and those ports.
-    pub fn by_tag(&self, tag: u32, ports: PortPair) -> Option<Key> {
+    pub fn by_tag(&self, tag: u32, ports: PortPair) -> Option<AssociationKey> {
         self.by_tag.get(&(tag, ports)).copied()
     }
 
@@ -98,13 +98,13 @@ impl AssociationTable {
         &self,
         ports: PortPair,
         addresses: impl IntoIterator<Item = &'a IpAddr>,
-    ) -> Option<Key> {
+    ) -> Option<AssociationKey> {
         let mut addresses = addresses.into_iter();
         addresses.find_map(|ip| self.by_address.get(&(ports, ip.to_canonical())).copied())
     }
 
     /// Whether the peer of that association has the address.
-    pub fn has(&self, key: Key, address: IpAddr) -> bool {
+    pub fn has(&self, key: AssociationKey, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.known.get(&key).is_some_and(|one| one.addresses.contains(&address))
     }
@@ -114,8 +114,8 @@ impl AssociationTable {
 mod tests {
     use super::*;
 
-    const fn key(at: u32) -> Key {
-        Key { at, made: 1 }
+    const fn key(at: u32) -> AssociationKey {
+        AssociationKey { slot_index: at, generation: 1 }
     }
 
     const fn ports(local: u16, remote: u16) -> PortPair {

@@ -15,7 +15,7 @@ pub struct Batch {
     count: usize,
     bytes: Vec<u8>,
     /// Whether the network may fragment the datagram.
-    may_be_cut: bool,
+    may_be_fragmented: bool,
     /// Whether the network may mark the datagrams (ECN).
     ect: bool,
 }
@@ -29,7 +29,7 @@ impl Batch {
             segment: 0,
             count: 0,
             bytes: Vec::new(),
-            may_be_cut: false,
+            may_be_fragmented: false,
             ect: false,
         }
     }
@@ -74,13 +74,13 @@ impl Batch {
     }
 
     /// Allows fragmentation by the network: the datagram is longer than its path carries and cannot be made smaller.
-    pub const fn let_be_cut(&mut self) {
-        self.may_be_cut = true;
+    pub const fn allow_fragmentation(&mut self) {
+        self.may_be_fragmented = true;
     }
 
     /// Whether the network may fragment the datagram.
-    pub const fn may_be_cut(&self) -> bool {
-        self.may_be_cut
+    pub const fn may_be_fragmented(&self) -> bool {
+        self.may_be_fragmented
     }
 
     /// Whether the batch has no datagrams.
@@ -136,7 +136,7 @@ impl Batch {
         self.bytes.clear();
         self.count = 0;
         self.segment = 0;
-        self.may_be_cut = false;
+        self.may_be_fragmented = false;
     }
 
     /// Changes the destination of the next datagrams.

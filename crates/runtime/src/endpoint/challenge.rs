@@ -14,14 +14,14 @@ const HEARTBEAT: u32 = 4 + 4 + 16;
 impl Peer {
     /// Takes the answers to challenges out of a packet of the peer. The engine does not know their nonces.
     #[inline]
-    pub fn take_answers(&mut self, now: Time, path: PathId, packet: &Packet) {
+    pub fn take_heartbeat_answers(&mut self, now: Time, path: PathId, packet: &Packet) {
         if !self.validation.is_idle() {
-            self.look_for_answers(now, path, packet);
+            self.find_answers(now, path, packet);
         }
     }
 
     #[cold]
-    fn look_for_answers(&mut self, now: Time, path: PathId, packet: &Packet) {
+    fn find_answers(&mut self, now: Time, path: PathId, packet: &Packet) {
         // RFC 9260, 8.5: a packet with another verification tag than ours is discarded.
         if packet.tag != self.machine.tags().0 || path.index() >= self.machine.path_count() {
             return;
@@ -49,11 +49,11 @@ impl Peer {
 
     /// Applies the moves of routes whose new address has answered, and collects the challenges that are due.
     #[inline]
-    pub fn follow_routes(&mut self, now: Time) {
+    pub fn update_routes(&mut self, now: Time) {
         if self.validation.is_idle() {
             return;
         }
-        let bytes = Packet::HEADER + HEARTBEAT + self.cover.overhead();
+        let bytes = Packet::HEADER + HEARTBEAT + self.encapsulation.overhead();
         self.validation.update(now, &self.routes, u64::from(bytes));
         while let Some(moved) = self.validation.poll_move() {
             self.routes[moved.path] = Some(moved.to);
@@ -67,7 +67,7 @@ impl Peer {
     pub fn may_send_unvalidated(&mut self, route: Route, path: usize, packet: &Packet) -> bool {
         let refused =
             |chunk: &Chunk| matches!(chunk, Chunk::Data(_) | Chunk::Sack(_) | Chunk::Extension(_));
-        let bytes = u64::from(packet.wire_len() + self.cover.overhead());
+        let bytes = u64::from(packet.wire_len() + self.encapsulation.overhead());
         !packet.chunks.iter().any(refused)
             && self.validation.charge(path, bytes + lower_headers(&route.remote))
     }
@@ -87,7 +87,7 @@ impl EndpointState {
             let mut datagram = Vec::new();
             let path = PathId::from_index(challenge.path);
             // An error means that the session's keys are used up: nothing is sent until they change.
-            if peer.cover.write(path, &packet, &mut datagram).is_ok() {
+            if peer.encapsulation.write(path, &packet, &mut datagram).is_ok() {
                 self.send_alone(challenge.to, &datagram);
             }
         }

@@ -11,12 +11,12 @@ use super::association_table::PortPair;
 use super::encapsulation::Encapsulation;
 use super::handshake::{HandshakeInProgress, Silence};
 use super::handshake_payload::Hello;
-use super::local_interfaces::Link;
-use super::options::{Carriage, PORT, UnknownName};
+use super::local_interfaces::BoundInterface;
+use super::options::{Encryption, PORT, UnknownName};
 use super::own_addresses::{Bound, listed};
 use super::path_pairing::pair;
 use super::peer::{Peer, Route};
-use super::state::{EndpointState, Key};
+use super::state::{AssociationKey, EndpointState};
 use super::{Association, Endpoint, secret};
 use crate::seal::PublicKey;
 
@@ -129,7 +129,7 @@ impl Endpoint {
     ) -> Result<Association, ConnectError> {
         let association = {
             let mut core = self.shared.lock();
-            let key = core.begin(target, ports)?;
+            let key = core.initiate(target, ports)?;
             core.wake();
             let peer = core.peer(key).ok_or(ConnectError::Closing)?;
             Association::new(self.shared.clone(), key, peer.signals.clone())
@@ -144,11 +144,15 @@ impl Endpoint {
 }
 
 impl EndpointState {
-    fn begin(&mut self, target: &Target, ports: SctpPorts) -> Result<Key, ConnectError> {
+    fn initiate(
+        &mut self,
+        target: &Target,
+        ports: SctpPorts,
+    ) -> Result<AssociationKey, ConnectError> {
         if self.closing {
             return Err(ConnectError::Closing);
         }
-        let locals: Vec<_> = self.links.iter().map(Link::address).collect();
+        let locals: Vec<_> = self.links.iter().map(BoundInterface::address).collect();
         // Automatically found interfaces have no meaningful order.
         let by_place = !self.options.automatic;
         let mut routes = pair(&locals, &target.addresses, by_place);
@@ -166,17 +170,17 @@ impl EndpointState {
         let mut peer = match (self.options.sealing.clone(), target.key) {
             (None, None) => {
                 let pair = self.port_pair(&routes, ports)?;
-                let carriage = self.in_the_clear(now, first);
-                let config = self.config(&remotes, &carriage)?;
+                let encryption = self.plain_encryption(now, first);
+                let config = self.config(&remotes, &encryption)?;
                 let machine = Machine::connect(config, scheduler, secret, now);
-                let cover = Encapsulation::Plain(pair.departure());
-                Peer::new(now, machine, cover, None, slots, false)
+                let encapsulation = Encapsulation::Plain(pair.departure());
+                Peer::new(now, machine, encapsulation, None, slots, false)
             }
             (Some(sealing), Some(key)) => {
-                let config = self.config(&remotes, &Carriage::Sealed { ipv6 })?;
+                let config = self.config(&remotes, &Encryption::Sealed { ipv6 })?;
                 let session = self.free_session();
                 let handshake_payload = Hello { paths: count as u8 }.encode();
-                let shaking = HandshakeInProgress::begin(
+                let handshake = HandshakeInProgress::initiate(
                     now,
                     &sealing.secret,
                     key,
@@ -187,8 +191,8 @@ impl EndpointState {
                 .map_err(|_| ConnectError::Random)?;
                 // The association starts once there is a session.
                 let machine = Machine::listen(config, scheduler, secret);
-                let cover = Encapsulation::HandshakeInProgress(Box::new(shaking));
-                Peer::new(now, machine, cover, Some(session), slots, false)
+                let encapsulation = Encapsulation::HandshakeInProgress(Box::new(handshake));
+                Peer::new(now, machine, encapsulation, Some(session), slots, false)
             }
             _ => return Err(ConnectError::Key),
         };
@@ -199,9 +203,9 @@ impl EndpointState {
     pub(super) fn config(
         &self,
         remotes: &[IpAddr],
-        carriage: &Carriage,
+        encryption: &Encryption,
     ) -> Result<Config, ConnectError> {
-        self.options.transport.config(remotes, carriage).map_err(ConnectError::Unknown)
+        self.options.transport.config(remotes, encryption).map_err(ConnectError::Unknown)
     }
 
     /// Chooses the SCTP ports of an association that this end opens.
@@ -219,7 +223,7 @@ impl EndpointState {
         let pair = PortPair { local, remote };
         for route in routes {
             let found = self.associations.by_address(pair, [&route.remote.ip()]);
-            if found.is_some_and(|key| self.still_there(key).is_some()) {
+            if found.is_some_and(|key| self.live_key(key).is_some()) {
                 let ports = SctpPorts { local: Some(local), remote };
                 return Err(ConnectError::Exists(route.remote, ports));
             }
@@ -242,8 +246,8 @@ impl EndpointState {
     }
 
     /// Carriage of an unsealed association with a peer at address `peer`.
-    pub(super) fn in_the_clear(&mut self, now: Time, peer: IpAddr) -> Carriage {
-        Carriage::Plain { ipv6: peer.is_ipv6(), addresses: self.listed_addresses(now, peer) }
+    pub(super) fn plain_encryption(&mut self, now: Time, peer: IpAddr) -> Encryption {
+        Encryption::Plain { ipv6: peer.is_ipv6(), addresses: self.listed_addresses(now, peer) }
     }
 
     /// Own addresses to list to a peer at address `peer`.

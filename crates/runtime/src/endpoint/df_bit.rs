@@ -5,12 +5,12 @@ use tokio::net::UdpSocket;
 
 /// Allows the network to fragment packets until it is dropped. Works on Linux and over IPv4 only: other systems keep
 /// the bit or have none, and with IPv6 only the sending host may fragment, which does not know to what size.
-pub struct Cuttable<'a> {
+pub struct FragmentationAllowed<'a> {
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is done there"))]
     socket: &'a UdpSocket,
 }
 
-impl<'a> Cuttable<'a> {
+impl<'a> FragmentationAllowed<'a> {
     /// Allows fragmentation from now on.
     pub fn new(socket: &'a UdpSocket) -> Self {
         set(socket, true);
@@ -18,7 +18,7 @@ impl<'a> Cuttable<'a> {
     }
 }
 
-impl Drop for Cuttable<'_> {
+impl Drop for FragmentationAllowed<'_> {
     fn drop(&mut self) {
         set(self.socket, false);
     }
@@ -51,9 +51,9 @@ mod tests {
         let io = socket.io().expect("open");
         let now = || ip_mtu_discover(io).expect("an option of every socket");
         assert_eq!(now(), Ipv4PathMtuDiscovery::PROBE);
-        let cuttable = Cuttable::new(io);
+        let fragmentation = FragmentationAllowed::new(io);
         assert_eq!(now(), Ipv4PathMtuDiscovery::DONT);
-        drop(cuttable);
+        drop(fragmentation);
         assert_eq!(now(), Ipv4PathMtuDiscovery::PROBE);
     }
 }

@@ -12,50 +12,60 @@ use super::socket::RecvBatch;
 use super::state::{EndpointState, Shared};
 
 /// Interval between two polls of the interfaces.
-const LOOK: Duration = Duration::from_millis(500);
+const INTERFACE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Delay of the next poll after the system refused to send.
-const SOON: Duration = Duration::from_millis(50);
+const POLL_DELAY_AFTER_REFUSAL: Duration = Duration::from_millis(50);
 
 /// Longest wait for a woken reader. A safety bound: readers usually run within microseconds.
-const READING: Duration = Duration::from_millis(1);
+const READER_WAIT_MAX: Duration = Duration::from_millis(1);
 
 /// Rounds of receiving and sending before the task yields.
-const ROUNDS: usize = 8;
+const ROUNDS_BEFORE_YIELD: usize = 8;
 
 /// Drives an endpoint until it is closed and its last association has ended.
 pub struct Driver {
     shared: Arc<Shared>,
-    rows: RecvBatch,
-    alarm: Pin<Box<Sleep>>,
+    batch: RecvBatch,
+    deadline_timer: Pin<Box<Sleep>>,
     /// When to poll the interfaces next.
-    watch: Pin<Box<Sleep>>,
+    interface_timer: Pin<Box<Sleep>>,
     /// Readers were woken, and nothing has been sent since.
-    waits: bool,
+    awaits_readers: bool,
 }
 
 impl Driver {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        let alarm = Box::pin(tokio::time::sleep(Duration::ZERO));
-        let watch = Box::pin(tokio::time::sleep(LOOK));
-        Self { shared, rows: RecvBatch::default(), alarm, watch, waits: false }
+        let deadline_timer = Box::pin(tokio::time::sleep(Duration::ZERO));
+        let interface_timer = Box::pin(tokio::time::sleep(INTERFACE_POLL_INTERVAL));
+        Self {
+            shared,
+            batch: RecvBatch::default(),
+            deadline_timer,
+            interface_timer,
+            awaits_readers: false,
+        }
     }
 }
 
 /// Polls the interfaces when it is time to.
-fn look_around(core: &mut EndpointState, watch: &mut Pin<Box<Sleep>>, context: &mut Context<'_>) {
-    if !core.is_watching() {
+fn poll_interfaces(
+    state: &mut EndpointState,
+    interface_timer: &mut Pin<Box<Sleep>>,
+    context: &mut Context<'_>,
+) {
+    if !state.monitors_interfaces() {
         return;
     }
-    if std::mem::take(&mut core.suspicious) {
-        let soon = Instant::now() + SOON;
-        if watch.deadline() > soon {
-            watch.as_mut().reset(soon);
+    if std::mem::take(&mut state.interface_poll_due) {
+        let soon = Instant::now() + POLL_DELAY_AFTER_REFUSAL;
+        if interface_timer.deadline() > soon {
+            interface_timer.as_mut().reset(soon);
         }
     }
-    while watch.as_mut().poll(context).is_ready() {
-        let now = core.clock.now();
-        core.look_around(now);
-        watch.as_mut().reset(Instant::now() + LOOK);
+    while interface_timer.as_mut().poll(context).is_ready() {
+        let now = state.clock.now();
+        state.poll_interfaces(now);
+        interface_timer.as_mut().reset(Instant::now() + INTERFACE_POLL_INTERVAL);
     }
 }
 
@@ -63,61 +73,61 @@ impl Future for Driver {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let Self { shared, rows, alarm, watch, waits } = &mut *self;
-        let mut core = shared.lock();
-        look_around(&mut core, watch, context);
+        let Self { shared, batch, deadline_timer, interface_timer, awaits_readers } = &mut *self;
+        let mut state = shared.lock();
+        poll_interfaces(&mut state, interface_timer, context);
         let (mut busy, mut pausing) = (false, false);
-        for _ in 0..ROUNDS {
+        for _ in 0..ROUNDS_BEFORE_YIELD {
             busy = false;
-            for i in 0..core.sockets.len() {
-                if core.sockets[i].receive(context, rows).is_ready() {
+            for i in 0..state.sockets.len() {
+                if state.sockets[i].receive(context, batch).is_ready() {
                     busy = true;
-                    let now = core.clock.now();
-                    core.take_rows(now, i, rows);
+                    let now = state.clock.now();
+                    state.receive_batch(now, i, batch);
                 }
-                let _ = core.sockets[i].flush(context);
+                let _ = state.sockets[i].flush(context);
             }
-            let now = core.clock.now();
-            core.expire(now);
+            let now = state.clock.now();
+            state.expire(now);
             // Readers wake the driver once they have read.
-            pausing |= !*waits && core.let_read();
+            pausing |= !*awaits_readers && state.wake_readers();
             if !pausing {
-                core.drain(now, shared);
-                *waits = false;
+                state.drain(now, shared);
+                *awaits_readers = false;
             }
             if !busy {
                 break;
             }
         }
-        *waits |= pausing;
+        *awaits_readers |= pausing;
         // Flush every socket: only a flush registers this task to be woken when a full socket takes data again. A new
         // socket has not been registered yet.
-        for socket in &mut core.sockets {
+        for socket in &mut state.sockets {
             let _ = socket.flush(context);
         }
-        if let Some(tap) = &mut core.tap {
-            tap.rest();
+        if let Some(capture) = &mut state.capture {
+            capture.flush();
         }
-        core.driver = Some(context.waker().clone());
-        if core.closing && core.count() == 0 {
+        state.driver = Some(context.waker().clone());
+        if state.closing && state.count() == 0 {
             return Poll::Ready(());
         }
-        if core.suspicious {
+        if state.interface_poll_due {
             // The poll is due earlier than the timer above.
-            look_around(&mut core, watch, context);
+            poll_interfaces(&mut state, interface_timer, context);
         }
-        let blocked = core.sockets.iter().any(super::socket::Socket::is_blocked);
+        let blocked = state.sockets.iter().any(super::socket::Socket::is_blocked);
         // A socket that still has datagrams was not asked to wake this task: that happens only when it is empty.
-        if busy || core.eager || !pausing && !core.dirty.is_empty() && !blocked {
+        if busy || state.has_more_to_send || !pausing && !state.ready.is_empty() && !blocked {
             context.waker().wake_by_ref();
         }
-        let due = core.next_deadline().map(|at| Instant::from_std(core.clock.instant(at)));
-        let latest = pausing.then(|| Instant::now() + READING);
+        let due = state.next_deadline().map(|at| Instant::from_std(state.clock.instant(at)));
+        let latest = pausing.then(|| Instant::now() + READER_WAIT_MAX);
         if let Some(at) = due.into_iter().chain(latest).min() {
-            if alarm.deadline() != at || alarm.is_elapsed() {
-                alarm.as_mut().reset(at);
+            if deadline_timer.deadline() != at || deadline_timer.is_elapsed() {
+                deadline_timer.as_mut().reset(at);
             }
-            if alarm.as_mut().poll(context).is_ready() {
+            if deadline_timer.as_mut().poll(context).is_ready() {
                 context.waker().wake_by_ref();
             }
         }

@@ -75,7 +75,7 @@ impl Encapsulation {
     pub fn next_deadline(&self) -> Option<Time> {
         match self {
             Self::Plain(_) => None,
-            Self::HandshakeInProgress(shaking) => shaking.next_deadline(),
+            Self::HandshakeInProgress(handshake) => handshake.next_deadline(),
             Self::Sealed(session) => session.next_deadline(),
         }
     }
@@ -84,7 +84,7 @@ impl Encapsulation {
     pub fn handle_timeout(&mut self, now: Time) {
         match self {
             Self::Plain(_) => {}
-            Self::HandshakeInProgress(shaking) => shaking.handle_timeout(now),
+            Self::HandshakeInProgress(handshake) => handshake.handle_timeout(now),
             Self::Sealed(session) => session.handle_timeout(now),
         }
     }

@@ -51,7 +51,7 @@ impl HandshakeInProgress {
     ///
     /// # Errors
     /// If the system provides no random numbers.
-    pub fn begin(
+    pub fn initiate(
         now: Time,
         secret: &SecretKey,
         peer: PublicKey,
@@ -99,26 +99,26 @@ impl HandshakeInProgress {
     }
 
     /// Whether all tries are used up.
-    pub const fn is_hopeless(&self) -> bool {
+    pub const fn has_given_up(&self) -> bool {
         self.tries >= TRIES
     }
 
     /// When [`HandshakeInProgress::handle_timeout`] must be called.
     pub fn next_deadline(&self) -> Option<Time> {
-        (!self.is_hopeless()).then_some(self.next)
+        (!self.has_given_up()).then_some(self.next)
     }
 
     /// Starts the next try if it is due.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.next > now || self.is_hopeless() {
+        if self.next > now || self.has_given_up() {
             return;
         }
         self.tries += 1;
         self.next = now + (FIRST_WAIT * (1 << self.tries.min(8))).min(LONGEST);
-        if !self.is_hopeless() {
+        if !self.has_given_up() {
             // Answers to datagrams of the previous attempt that are still queued would no longer count. If the system
             // provides no random numbers now, the next try may get some.
-            self.datagrams = self.initiator.again(Timestamp::now()).into_iter().collect();
+            self.datagrams = self.initiator.restart(Timestamp::now()).into_iter().collect();
         }
     }
 }

@@ -10,15 +10,15 @@ use ropewalk_engine::sctp::wire::{self, Checksum};
 
 use super::encapsulation::Encapsulation;
 use super::handshake::Progress;
-use super::packet_capture::Near;
+use super::packet_capture::LocalEnd;
 use super::peer::Route;
-use super::socket::{RecvBatch, Row};
-use super::state::{EndpointState, Key};
+use super::socket::{ReceivedDatagrams, RecvBatch};
+use super::state::{AssociationKey, EndpointState};
 use crate::seal;
 
 /// An opened datagram: its association, its path, and the place of its packet.
 pub(super) struct Opened {
-    pub key: Key,
+    pub key: AssociationKey,
     pub path: PathId,
     pub body: Range<usize>,
 }
@@ -26,21 +26,27 @@ pub(super) struct Opened {
 impl EndpointState {
     /// Takes everything that one call of [`Socket::receive`](super::socket::Socket::receive) returned. All datagrams
     /// of a row are processed before any is answered: they arrived together, and one SACK acknowledges them all.
-    pub(super) fn take_rows(&mut self, now: Time, socket: usize, rows: &RecvBatch) {
+    pub(super) fn receive_batch(&mut self, now: Time, socket: usize, rows: &RecvBatch) {
         let mut packet = std::mem::take(&mut self.packet);
         for row in rows.iter().flat_map(parts) {
             self.counters.received += row.bytes.len().div_ceil(row.stride) as u64;
             if self.options.sealing.is_some() {
-                self.take_sealed_row(now, socket, row, &mut packet);
+                self.receive_sealed(now, socket, row, &mut packet);
             } else {
-                self.take_plain_row(now, socket, row, &mut packet);
+                self.receive_plain(now, socket, row, &mut packet);
             }
         }
         self.packet = packet;
     }
 
     /// Copies a row once. Delivered data shares the copy.
-    fn take_plain_row(&mut self, now: Time, socket: usize, row: Row<'_>, packet: &mut Packet) {
+    fn receive_plain(
+        &mut self,
+        now: Time,
+        socket: usize,
+        row: ReceivedDatagrams<'_>,
+        packet: &mut Packet,
+    ) {
         let Some(route) = self.route_of(now, socket, row) else { return };
         let bytes = Bytes::copy_from_slice(row.bytes);
         for place in places(row) {
@@ -56,7 +62,13 @@ impl EndpointState {
         }
     }
 
-    fn take_sealed_row(&mut self, now: Time, socket: usize, row: Row<'_>, packet: &mut Packet) {
+    fn receive_sealed(
+        &mut self,
+        now: Time,
+        socket: usize,
+        row: ReceivedDatagrams<'_>,
+        packet: &mut Packet,
+    ) {
         let Some(route) = self.route_of(now, socket, row) else { return };
         let mut bytes = BytesMut::from(row.bytes);
         let mut opened: Vec<Opened> = Vec::with_capacity(row.bytes.len().div_ceil(row.stride));
@@ -76,9 +88,9 @@ impl EndpointState {
             let decoded = wire::decode_within(&body, bytes.len(), Checksum::None, packet);
             if let (Ok(_), Some(peer)) = (decoded, self.peer(one.key)) {
                 packet.ce = row.ce;
-                peer.take_answers(now, one.path, packet);
+                peer.take_heartbeat_answers(now, one.path, packet);
                 peer.machine.handle_in_place(now, one.path, packet);
-                self.touch(one.key);
+                self.mark_ready(one.key);
             }
         }
     }
@@ -86,7 +98,7 @@ impl EndpointState {
     /// The route that a row came by, which is also the route of its answers. A socket that is bound to no address
     /// answers from the address that the row was sent to. None if that address is a multicast or broadcast address:
     /// RFC 9260, 8.4 (1), such packets are discarded.
-    fn route_of(&mut self, now: Time, socket: usize, row: Row<'_>) -> Option<Route> {
+    fn route_of(&mut self, now: Time, socket: usize, row: ReceivedDatagrams<'_>) -> Option<Route> {
         let route = Route::new(socket, row.from);
         if !self.sockets[socket].local().ip().is_unspecified() {
             return Some(route);
@@ -103,9 +115,9 @@ impl EndpointState {
 
     /// Writes a received packet to the capture, if there is one.
     fn note(&mut self, route: Route, packet: &[u8]) {
-        if let Some(tap) = &mut self.tap {
+        if let Some(capture) = &mut self.capture {
             let port = self.sockets[route.socket].local().port();
-            tap.came(route, Near { link: &self.links[route.socket], port }, packet);
+            capture.on_received(route, LocalEnd { link: &self.links[route.socket], port }, packet);
         }
     }
 
@@ -121,14 +133,14 @@ impl EndpointState {
         };
         let fresh = self.options.transport.path(route.remote.ip());
         let peer = self.peer(key)?;
-        match &mut peer.cover {
+        match &mut peer.encapsulation {
             Encapsulation::Plain(_) => None,
-            Encapsulation::HandshakeInProgress(shaking) => {
-                if let Progress::Done(session) = shaking.take_answer(now, datagram) {
-                    peer.cover = Encapsulation::Sealed(session);
+            Encapsulation::HandshakeInProgress(handshake) => {
+                if let Progress::Done(session) = handshake.take_answer(now, datagram) {
+                    peer.encapsulation = Encapsulation::Sealed(session);
                     peer.machine.open(now);
                 }
-                self.touch(key);
+                self.mark_ready(key);
                 None
             }
             Encapsulation::Sealed(session) => {
@@ -147,13 +159,13 @@ impl EndpointState {
 const SHARED: usize = 4;
 
 /// Splits a row into parts of at most [`SHARED`] datagrams.
-fn parts(row: Row<'_>) -> impl Iterator<Item = Row<'_>> {
-    let part = move |bytes| Row { bytes, ..row };
+fn parts(row: ReceivedDatagrams<'_>) -> impl Iterator<Item = ReceivedDatagrams<'_>> {
+    let part = move |bytes| ReceivedDatagrams { bytes, ..row };
     row.bytes.chunks(SHARED * row.stride).map(part)
 }
 
 /// The byte ranges of the datagrams of a row.
-fn places(row: Row<'_>) -> impl Iterator<Item = Range<usize>> + use<> {
+fn places(row: ReceivedDatagrams<'_>) -> impl Iterator<Item = Range<usize>> + use<> {
     let (length, stride) = (row.bytes.len(), row.stride);
     (0..length).step_by(stride).map(move |from| from..(from + stride).min(length))
 }
@@ -167,13 +179,18 @@ mod tests {
         let bytes = vec![7; 45 * 1400 + 20];
         let from = ([192, 0, 2, 1], 9899).into();
         let found: Vec<_> =
-            parts(Row { from, to: None, bytes: &bytes, stride: 1400, ce: false }).collect();
+            parts(ReceivedDatagrams { from, to: None, bytes: &bytes, stride: 1400, ce: false })
+                .collect();
         assert_eq!(found.len(), 12);
         assert!(found.iter().all(|part| places(*part).count() <= SHARED));
         let datagrams: usize = found.iter().map(|part| places(*part).count()).sum();
         assert_eq!(datagrams, 46);
         assert_eq!(found.iter().map(|part| part.bytes.len()).sum::<usize>(), bytes.len());
         // One datagram, the usual case.
-        assert_eq!(parts(Row { from, to: None, bytes: &[1, 2], stride: 2, ce: false }).count(), 1);
+        assert_eq!(
+            parts(ReceivedDatagrams { from, to: None, bytes: &[1, 2], stride: 2, ce: false })
+                .count(),
+            1
+        );
     }
 }

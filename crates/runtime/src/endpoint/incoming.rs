@@ -83,7 +83,7 @@ impl OnLimit {
         Self(Arc::new(listen))
     }
 
-    pub(super) fn tell(&self, report: &LimitReport) {
+    pub(super) fn call(&self, report: &LimitReport) {
         (self.0)(report);
     }
 }

@@ -8,7 +8,7 @@ use super::encapsulation::Encapsulation;
 use super::inbound::Opened;
 use super::incoming::Decision;
 use super::limits::Limit;
-use super::options::Carriage;
+use super::options::Encryption;
 use super::peer::{Peer, Route};
 use super::responder::{Confirmed, HalfOpen};
 use super::secret;
@@ -33,7 +33,7 @@ impl EndpointState {
                 }
             });
         self.responder = Some(responder);
-        self.reached(now, Limit::HalfOpen, Some(route.remote), initiation.dropped as u64);
+        self.on_limit(now, Limit::HalfOpen, Some(route.remote), initiation.dropped as u64);
         if let Some(reply) = initiation.reply {
             self.send_alone(route, &reply);
         }
@@ -56,19 +56,19 @@ impl EndpointState {
         let ip = half.replied_to.remote.ip();
         let limits = &self.options.limits;
         if let Some(limit) = self.counts.refuses(limits, Some(half.key()), ip) {
-            self.reached(now, limit, Some(half.replied_to.remote), 1);
+            self.on_limit(now, limit, Some(half.replied_to.remote), 1);
             self.refuse_sealed(half, path, &datagram[body]);
             return None;
         }
         let count = half.handshake_payload.paths as usize;
         let ipv6 = route.remote.is_ipv6();
         let remotes = vec![route.remote.ip(); count.max(1)];
-        let config = self.config(&remotes, &Carriage::Sealed { ipv6 }).ok()?;
+        let config = self.config(&remotes, &Encryption::Sealed { ipv6 }).ok()?;
         let scheduler = self.options.transport.scheduler().ok()?;
         let machine = Machine::listen(config, scheduler, secret()?);
         let (key, replied_to) = (half.key(), half.replied_to);
-        let cover = Encapsulation::Sealed(Box::new(half.session));
-        let mut peer = Peer::new(now, machine, cover, Some(id), vec![None; count], true);
+        let encapsulation = Encapsulation::Sealed(Box::new(half.session));
+        let mut peer = Peer::new(now, machine, encapsulation, Some(id), vec![None; count], true);
         peer.replied_to = Some(replied_to);
         let path = peer.on_authenticated_route(
             now,
@@ -99,7 +99,7 @@ impl EndpointState {
     }
 
     /// Whether an unsealed INIT or COOKIE ECHO is rejected, because of a limit or by the application's filter.
-    pub(super) fn turned_away(
+    pub(super) fn refuse_initiation(
         &mut self,
         now: Time,
         route: Route,

@@ -5,64 +5,64 @@ use std::net::SocketAddr;
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
 
-use super::local_interfaces::{self, Change, Link};
+use super::local_interfaces::{self, BoundInterface, Change};
 use super::path_pairing::nearest;
 use super::peer::{Peer, Route};
 use super::socket::{BindAddress, Socket};
 use super::state::EndpointState;
-use crate::interfaces::{self, Seen};
+use crate::interfaces::{self, InterfaceAddress};
 
 /// Most sockets that are opened automatically. Each new interface name adds one.
 const SOCKETS_LIMIT: usize = 64;
 
 /// What happens to the paths of a socket.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Lost,
-    Asked,
+enum PathAction {
+    Fail,
+    Probe,
 }
 
 impl EndpointState {
     /// Whether any interface or address can appear or disappear.
-    pub(super) fn is_watching(&self) -> bool {
-        self.options.automatic || self.links.iter().any(Link::is_watched)
+    pub(super) fn monitors_interfaces(&self) -> bool {
+        self.options.automatic || self.links.iter().any(BoundInterface::is_watched)
     }
 
     /// Polls the interfaces and applies the changes.
-    pub(super) fn look_around(&mut self, now: Time) {
+    pub(super) fn poll_interfaces(&mut self, now: Time) {
         // Without a list of interfaces nothing can be said about missing ones.
-        let Ok(all) = interfaces::look() else { return };
+        let Ok(all) = interfaces::list() else { return };
         for i in 0..self.sockets.len() {
             let change = self.links[i].update(&all);
-            self.follow(now, i, change);
+            self.apply_change(now, i, change);
         }
         if self.options.automatic && !self.closing {
             self.take_new_interfaces(now, &all);
         }
     }
 
-    fn follow(&mut self, now: Time, i: usize, change: Change) {
+    fn apply_change(&mut self, now: Time, i: usize, change: Change) {
         match change {
             Change::Nothing => {}
             Change::Gone => {
                 self.sockets[i].close();
-                self.meet(now, i, Fate::Lost);
+                self.apply_to_paths(now, i, PathAction::Fail);
             }
-            Change::Down => self.meet(now, i, Fate::Lost),
-            Change::Up | Change::Moved => self.meet(now, i, Fate::Asked),
-            Change::Back => match self.sockets[i].bind_again(&self.links[i].local) {
-                Ok(()) => self.meet(now, i, Fate::Asked),
+            Change::Down => self.apply_to_paths(now, i, PathAction::Fail),
+            Change::Up | Change::AddressesChanged => self.apply_to_paths(now, i, PathAction::Probe),
+            Change::Replaced => match self.sockets[i].bind_again(&self.links[i].local) {
+                Ok(()) => self.apply_to_paths(now, i, PathAction::Probe),
                 // Binding to an IPv6 address fails for about a second, while the system checks for duplicates.
                 Err(_) => {
-                    self.links[i].not_yet();
-                    self.meet(now, i, Fate::Lost);
+                    self.links[i].retry_binding();
+                    self.apply_to_paths(now, i, PathAction::Fail);
                 }
             },
         }
     }
 
-    /// Applies `fate` to all paths through a socket.
-    fn meet(&mut self, now: Time, socket: usize, fate: Fate) {
+    /// Applies `action` to all paths through a socket.
+    fn apply_to_paths(&mut self, now: Time, socket: usize, action: PathAction) {
         for key in self.keys() {
             let Some(peer) = self.peer(key) else { continue };
             let through = |route: &Option<Route>| route.is_some_and(|r| r.socket == socket);
@@ -70,73 +70,77 @@ impl EndpointState {
                 if !through(&peer.routes[path]) || path >= peer.machine.path_count() {
                     continue;
                 }
-                match fate {
-                    Fate::Lost => peer.machine.path_lost(now, PathId::from_index(path)),
-                    Fate::Asked => peer.machine.prove(now, PathId::from_index(path)),
+                match action {
+                    PathAction::Fail => peer.machine.path_lost(now, PathId::from_index(path)),
+                    PathAction::Probe => peer.machine.prove(now, PathId::from_index(path)),
                 }
             }
-            self.touch(key);
+            self.mark_ready(key);
         }
     }
 
     /// Opens a socket on each new interface and adds a path through it to every association that this end opened. The
     /// end that opened an association numbers its paths; the other end learns them from packets.
-    fn take_new_interfaces(&mut self, now: Time, all: &[Seen]) {
+    fn take_new_interfaces(&mut self, now: Time, all: &[InterfaceAddress]) {
         let mut remotes: Vec<SocketAddr> = Vec::new();
         for key in self.keys() {
             remotes.extend(self.peer(key).into_iter().flat_map(|peer| &peer.remotes));
         }
-        if !local_interfaces::leads_out(&remotes, all) {
+        if !local_interfaces::leave_this_machine(&remotes, all) {
             return;
         }
         for wanted in local_interfaces::automatic(&remotes, all) {
             let full = self.links.len() >= SOCKETS_LIMIT;
-            if full || wanted.interface.is_none() || self.stands_on(&wanted, all) {
+            if full || wanted.interface.is_none() || self.has_socket_for(&wanted, all) {
                 continue;
             }
             let Some((socket, link)) = bind_automatic(&wanted, all) else { continue };
-            let near = link.address();
+            let local = link.address();
             self.sockets.push(socket);
             self.links.push(link);
             let socket = self.sockets.len() - 1;
             for key in self.keys() {
-                self.add_path_through(now, key, socket, near);
+                self.add_path_through(now, key, socket, local);
             }
         }
     }
 
     /// Whether a socket exists there, or one that waits for the interface to return.
-    fn stands_on(&self, wanted: &BindAddress, all: &[Seen]) -> bool {
+    fn has_socket_for(&self, wanted: &BindAddress, all: &[InterfaceAddress]) -> bool {
         let address = local_interfaces::by_address(wanted, all);
-        let same = |link: &Link| link.local == *wanted || Some(&link.local) == address.as_ref();
+        let same =
+            |link: &BoundInterface| link.local == *wanted || Some(&link.local) == address.as_ref();
         self.links.iter().any(same)
     }
 
     fn add_path_through(
         &mut self,
         now: Time,
-        key: super::state::Key,
+        key: super::state::AssociationKey,
         socket: usize,
-        near: SocketAddr,
+        local: SocketAddr,
     ) {
-        let path = self.options.transport.path(near.ip());
+        let path = self.options.transport.path(local.ip());
         let Some(peer) = self.peer(key) else { return };
-        let like = peer.remotes.iter().filter(|remote| remote.is_ipv4() == near.is_ipv4());
+        let like = peer.remotes.iter().filter(|remote| remote.is_ipv4() == local.is_ipv4());
         let remotes: Vec<SocketAddr> = like.copied().collect();
-        let Some(at) = nearest(&remotes, &near) else { return };
+        let Some(at) = nearest(&remotes, &local) else { return };
         if peer.ended.is_none() && peer.machine.add_path(now, path).is_some() {
             peer.routes.push(Some(Route::new(socket, remotes[at])));
-            self.touch(key);
+            self.mark_ready(key);
         }
     }
 }
 
 /// Binds a socket to an interface, or to its address if binding to interfaces is not permitted.
-pub(super) fn bind_automatic(wanted: &BindAddress, all: &[Seen]) -> Option<(Socket, Link)> {
+pub(super) fn bind_automatic(
+    wanted: &BindAddress,
+    all: &[InterfaceAddress],
+) -> Option<(Socket, BoundInterface)> {
     let other = || local_interfaces::by_address(wanted, all);
     for local in std::iter::once(wanted.clone()).chain(other()) {
         if let Ok(socket) = Socket::bind(&local) {
-            return Some((socket, Link::new(local, all)));
+            return Some((socket, BoundInterface::new(local, all)));
         }
     }
     None
@@ -145,7 +149,7 @@ pub(super) fn bind_automatic(wanted: &BindAddress, all: &[Seen]) -> Option<(Sock
 impl Peer {
     /// The system permanently refused to send on these paths (a bit mask of their numbers): marks them as failed.
     /// Returns whether any of them was not failed before.
-    pub fn refused(&mut self, now: Time, paths: u32) -> bool {
+    pub fn on_send_refused(&mut self, now: Time, paths: u32) -> bool {
         let mut news = false;
         for index in 0..self.machine.path_count().min(u32::BITS as usize) {
             let path = PathId::from_index(index);

@@ -8,11 +8,11 @@ use ropewalk_engine::sctp::Association;
 
 use super::limits::{Limit, Limits};
 use super::peer::Peer;
-use super::state::{EndpointState, Key};
+use super::state::{AssociationKey, EndpointState};
 use crate::seal::PublicKey;
 
 /// If a check is late by more than this, this process was suspended, and the peer's silence proves nothing.
-const LATE: Duration = Duration::from_secs(5);
+const SUSPENSION_MIN: Duration = Duration::from_secs(5);
 
 /// HB.interval for which [`Limits::vanished_timeout`] is meant (RFC 9260, 16).
 const USUAL_INTERVAL: Duration = Duration::from_secs(30);
@@ -25,11 +25,11 @@ const DROPPED_AT_ONCE: u64 = 16;
 pub struct Liveness {
     began: Time,
     /// When the last packet of the peer arrived.
-    heard_at: Time,
+    last_packet_at: Time,
     /// Since when the established association has waited to be accepted.
-    waits_since: Option<Time>,
+    unaccepted_since: Option<Time>,
     /// The application has disabled HEARTBEATs, or made them rarer than the limit assumes: silence proves nothing.
-    asks_seldom: bool,
+    heartbeats_rare: bool,
     /// When to check next. Packets do not move it, so that they cost nothing.
     check_at: Time,
 }
@@ -37,33 +37,39 @@ pub struct Liveness {
 impl Liveness {
     /// State of an association that begins now.
     pub const fn new(now: Time) -> Self {
-        Self { began: now, heard_at: now, waits_since: None, asks_seldom: false, check_at: now }
+        Self {
+            began: now,
+            last_packet_at: now,
+            unaccepted_since: None,
+            heartbeats_rare: false,
+            check_at: now,
+        }
     }
 
     /// A packet of the peer arrived.
     #[inline]
-    pub const fn hear(&mut self, now: Time) {
-        self.heard_at = now;
+    pub const fn on_packet(&mut self, now: Time) {
+        self.last_packet_at = now;
     }
 
     /// Adapts to other HEARTBEAT intervals, or to disabled HEARTBEATs.
-    pub fn ask(&mut self, now: Time, machine: &Association) {
+    pub fn on_heartbeat_settings(&mut self, now: Time, machine: &Association) {
         let mut paths = (0..machine.path_count()).map(PathId::from_index);
         let often = |path| machine.heartbeats_of(path).is_some_and(|span| span <= USUAL_INTERVAL);
-        self.asks_seldom = !paths.any(often);
+        self.heartbeats_rare = !paths.any(often);
         // Silence before this moment does not count, as no HEARTBEATs asked for answers.
-        self.heard_at = now;
+        self.last_packet_at = now;
     }
 
     /// The association waits to be accepted from now on.
-    pub const fn wait(&mut self, now: Time) {
-        self.waits_since = Some(now);
+    pub const fn on_established(&mut self, now: Time) {
+        self.unaccepted_since = Some(now);
         self.check_at = now;
     }
 
     /// The application has accepted the association.
-    pub const fn take(&mut self) {
-        self.waits_since = None;
+    pub const fn on_accepted(&mut self) {
+        self.unaccepted_since = None;
     }
 
     /// When to check next.
@@ -74,17 +80,17 @@ impl Liveness {
 
 impl Peer {
     /// Returns the limit that the association has exceeded. Otherwise sets when to check again.
-    fn outlived(&mut self, now: Time, limits: &Limits) -> Option<Limit> {
+    fn exceeded_limit(&mut self, now: Time, limits: &Limits) -> Option<Limit> {
         let live = &mut self.liveness;
-        if now.since(live.check_at) > LATE {
-            live.heard_at = now;
+        if now.since(live.check_at) > SUSPENSION_MIN {
+            live.last_packet_at = now;
         }
         // While data is outstanding, SCTP's timers detect a vanished peer.
         let idle = self.connected && self.opened_by_peer && self.machine.is_flushed();
-        let idle = idle && !live.asks_seldom;
-        let vanished = live.heard_at + limits.vanished_timeout;
+        let idle = idle && !live.heartbeats_rare;
+        let vanished = live.last_packet_at + limits.vanished_timeout;
         let setup = live.began + limits.setup_timeout;
-        let untaken = live.waits_since.map(|since| since + limits.accept_timeout);
+        let untaken = live.unaccepted_since.map(|since| since + limits.accept_timeout);
         let ends = [
             (Limit::VanishedTimeout, idle.then_some(vanished)),
             (Limit::SetupTimeout, (self.opened_by_peer && !self.connected).then_some(setup)),
@@ -108,7 +114,7 @@ impl EndpointState {
     /// A limit refuses a handshake: drops long-silent associations of peers, if that frees a place. The current
     /// handshake is still refused; its initiator tries again.
     pub(super) fn drop_silent(&mut self, now: Time, key: Option<PublicKey>, ip: IpAddr, by: Limit) {
-        if !self.counts.may_search(now) {
+        if !self.counts.may_search_silent(now) {
             return;
         }
         let after = self.options.limits.silent_timeout;
@@ -125,23 +131,23 @@ impl EndpointState {
             }
             peer.machine.abort();
             peer.abandoned = true;
-            self.touch(at);
+            self.mark_ready(at);
             dropped += 1;
             if dropped == DROPPED_AT_ONCE {
                 break;
             }
         }
-        self.reached(now, Limit::SilentTimeout, None, dropped);
+        self.on_limit(now, Limit::SilentTimeout, None, dropped);
     }
 
     /// Ends the association if it has exceeded a limit.
-    pub(super) fn check_liveness(&mut self, now: Time, key: Key) {
+    pub(super) fn check_liveness(&mut self, now: Time, key: AssociationKey) {
         let limits = self.options.limits.clone();
         let Some(peer) = self.peer(key) else { return };
         if peer.ended.is_some() || peer.liveness.check_at > now {
             return;
         }
-        let limit = peer.outlived(now, &limits);
+        let limit = peer.exceeded_limit(now, &limits);
         let address = peer.routes.iter().flatten().map(|route| route.remote).next();
         match limit {
             None => return,
@@ -152,6 +158,6 @@ impl EndpointState {
                 peer.abandoned = true;
             }
         }
-        self.reached(now, limit.unwrap_or(Limit::VanishedTimeout), address, 1);
+        self.on_limit(now, limit.unwrap_or(Limit::VanishedTimeout), address, 1);
     }
 }

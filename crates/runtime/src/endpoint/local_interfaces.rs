@@ -3,22 +3,22 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use super::socket::BindAddress;
-use crate::interfaces::{Seen, look};
+use crate::interfaces::{InterfaceAddress, list};
 
 /// Most interfaces that are used automatically.
 const AUTOMATIC_LIMIT: usize = 8;
 
 /// Whether peers on other machines may be reachable through it.
-const fn is_usable(seen: &Seen) -> bool {
-    seen.up && seen.leads_out()
+const fn is_usable(seen: &InterfaceAddress) -> bool {
+    seen.up && seen.is_routable()
 }
 
 /// State of a socket's interface or address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Presence {
     /// Not watched: the socket may use every interface, or the address never was in the list.
     Unwatched,
-    Here,
+    Present,
     /// Present, but without carrier (an unplugged cable, a radio without a network).
     Down,
     Gone,
@@ -36,62 +36,63 @@ pub enum Change {
     /// Its carrier is back; the socket is still usable.
     Up,
     /// It is back, or another one has taken its place: the socket must be bound again.
-    Back,
+    Replaced,
     /// The interface has other addresses.
-    Moved,
+    AddressesChanged,
 }
 
 /// The interface or address that a socket is bound to.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct BoundInterface {
     /// Where the socket is bound.
     pub local: BindAddress,
-    state: State,
+    presence: Presence,
     index: Option<u32>,
     addresses: Vec<IpAddr>,
 }
 
-impl Link {
+impl BoundInterface {
     /// Finds the interface or address of a socket bound to `local`.
-    pub fn new(local: BindAddress, all: &[Seen]) -> Self {
-        let mut link = Self { local, state: State::Unwatched, index: None, addresses: Vec::new() };
-        let found = link.found(all);
+    pub fn new(local: BindAddress, all: &[InterfaceAddress]) -> Self {
+        let mut link =
+            Self { local, presence: Presence::Unwatched, index: None, addresses: Vec::new() };
+        let present = link.matching(all);
         let ip = link.local.address.ip();
-        let anywhere = ip.is_unspecified() && link.local.interface.is_none();
-        let foreign = !ip.is_unspecified() && found.is_empty();
-        if !(anywhere || foreign || ip.is_loopback()) {
-            link.state = state(&found);
+        let wildcard = ip.is_unspecified() && link.local.interface.is_none();
+        let foreign = !ip.is_unspecified() && present.is_empty();
+        if !(wildcard || foreign || ip.is_loopback()) {
+            link.presence = presence(&present);
         }
-        link.note(&found);
+        link.record(&present);
         link
     }
 
-    fn note(&mut self, found: &[&Seen]) {
-        self.index = found.first().and_then(|seen| seen.index);
-        self.addresses = found.iter().map(|seen| seen.ip).collect();
+    fn record(&mut self, matching: &[&InterfaceAddress]) {
+        self.index = matching.first().and_then(|seen| seen.index);
+        self.addresses = matching.iter().map(|seen| seen.ip).collect();
         self.addresses.sort_unstable();
     }
 
     /// The entries of `all` that this link refers to.
-    fn found<'a>(&self, all: &'a [Seen]) -> Vec<&'a Seen> {
+    fn matching<'a>(&self, all: &'a [InterfaceAddress]) -> Vec<&'a InterfaceAddress> {
         let ip = self.local.address.ip();
-        let meant = |seen: &&Seen| {
+        let matches = |seen: &&InterfaceAddress| {
             let address =
                 if ip.is_unspecified() { seen.ip.is_ipv4() == ip.is_ipv4() } else { seen.ip == ip };
             let interface = self.local.interface.as_ref().is_none_or(|name| *name == seen.name);
             address && interface
         };
-        all.iter().filter(meant).collect()
+        all.iter().filter(matches).collect()
     }
 
     /// Whether it can appear and disappear.
     pub fn is_watched(&self) -> bool {
-        self.state != State::Unwatched
+        self.presence != Presence::Unwatched
     }
 
     /// Whether it has gone.
     pub fn is_gone(&self) -> bool {
-        self.state == State::Gone
+        self.presence == Presence::Gone
     }
 
     /// An address of the link, for comparison with the peer's addresses.
@@ -102,54 +103,54 @@ impl Link {
     }
 
     /// Compares the state with the present interfaces.
-    pub fn update(&mut self, all: &[Seen]) -> Change {
-        if self.state == State::Unwatched {
+    pub fn update(&mut self, all: &[InterfaceAddress]) -> Change {
+        if self.presence == Presence::Unwatched {
             return Change::Nothing;
         }
-        let found = self.found(all);
-        let (before, now) = (self.state, state(&found));
+        let present = self.matching(all);
+        let (before, now) = (self.presence, presence(&present));
         let (index, addresses) = (self.index, std::mem::take(&mut self.addresses));
-        self.state = now;
-        self.note(&found);
+        self.presence = now;
+        self.record(&present);
         match (before, now) {
-            (State::Gone, State::Gone) => Change::Nothing,
-            (_, State::Gone) => Change::Gone,
-            (State::Gone, _) => Change::Back,
-            _ if index != self.index => Change::Back,
-            (State::Here, State::Down) => Change::Down,
-            (State::Down, State::Here) => Change::Up,
-            _ if addresses != self.addresses => Change::Moved,
+            (Presence::Gone, Presence::Gone) => Change::Nothing,
+            (_, Presence::Gone) => Change::Gone,
+            (Presence::Gone, _) => Change::Replaced,
+            _ if index != self.index => Change::Replaced,
+            (Presence::Present, Presence::Down) => Change::Down,
+            (Presence::Down, Presence::Present) => Change::Up,
+            _ if addresses != self.addresses => Change::AddressesChanged,
             _ => Change::Nothing,
         }
     }
 
     /// The socket could not be bound again: the next poll retries.
-    pub fn not_yet(&mut self) {
-        self.state = State::Gone;
+    pub fn retry_binding(&mut self) {
+        self.presence = Presence::Gone;
     }
 }
 
-fn state(found: &[&Seen]) -> State {
-    match found {
-        [] => State::Gone,
-        some if some.iter().any(|seen| seen.up) => State::Here,
-        _ => State::Down,
+fn presence(matching: &[&InterfaceAddress]) -> Presence {
+    match matching {
+        [] => Presence::Gone,
+        some if some.iter().any(|seen| seen.up) => Presence::Present,
+        _ => Presence::Down,
     }
 }
 
 /// Whether paths to these addresses leave this machine.
-pub fn leads_out(remotes: &[SocketAddr], all: &[Seen]) -> bool {
+pub fn leave_this_machine(remotes: &[SocketAddr], all: &[InterfaceAddress]) -> bool {
     let own = |ip: IpAddr| ip.is_loopback() || all.iter().any(|seen| seen.ip == ip);
     !remotes.is_empty() && !remotes.iter().any(|remote| own(remote.ip()))
 }
 
 /// One socket for each usable interface and address family of the peer. The interface that the system would choose
 /// comes first. Paths from interfaces that do not lead to the peer simply stay unconfirmed.
-pub fn automatic(remotes: &[SocketAddr], all: &[Seen]) -> Vec<BindAddress> {
+pub fn automatic(remotes: &[SocketAddr], all: &[InterfaceAddress]) -> Vec<BindAddress> {
     let mut locals: Vec<BindAddress> = Vec::new();
     for ipv6 in [false, true] {
         let Some(remote) = remotes.iter().find(|remote| remote.is_ipv6() == ipv6) else { continue };
-        let chosen = chosen(remote);
+        let chosen = source_address_for(remote);
         let first = all.iter().filter(|seen| Some(seen.ip) == chosen);
         let like = all.iter().filter(|seen| seen.ip.is_ipv6() == ipv6 && is_usable(seen));
         for seen in first.chain(like).take(AUTOMATIC_LIMIT) {
@@ -159,7 +160,7 @@ pub fn automatic(remotes: &[SocketAddr], all: &[Seen]) -> Vec<BindAddress> {
             }
         }
         if !locals.iter().any(|local| local.address.is_ipv6() == ipv6) {
-            locals.push(BindAddress::of(anywhere(ipv6)));
+            locals.push(BindAddress::of(unspecified(ipv6)));
         }
     }
     locals
@@ -167,13 +168,13 @@ pub fn automatic(remotes: &[SocketAddr], all: &[Seen]) -> Vec<BindAddress> {
 
 /// Binds to an interface with any address.
 fn on(name: &str, ipv6: bool) -> BindAddress {
-    BindAddress { address: anywhere(ipv6), interface: Some(name.to_owned()) }
+    BindAddress { address: unspecified(ipv6), interface: Some(name.to_owned()) }
 }
 
 /// The same interface by its address, for systems that restrict binding to interfaces.
-pub fn by_address(local: &BindAddress, all: &[Seen]) -> Option<BindAddress> {
+pub fn by_address(local: &BindAddress, all: &[InterfaceAddress]) -> Option<BindAddress> {
     let name = local.interface.as_ref()?;
-    let like = |seen: &&Seen| {
+    let like = |seen: &&InterfaceAddress| {
         seen.name == *name && seen.ip.is_ipv4() == local.address.is_ipv4() && is_usable(seen)
     };
     let ip = all.iter().find(like)?.ip;
@@ -181,27 +182,27 @@ pub fn by_address(local: &BindAddress, all: &[Seen]) -> Option<BindAddress> {
 }
 
 /// Any address, any port.
-pub fn anywhere(ipv6: bool) -> SocketAddr {
+pub fn unspecified(ipv6: bool) -> SocketAddr {
     let ip: IpAddr = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     SocketAddr::new(ip, 0)
 }
 
 /// The interface and address from which a socket sends to `remote`, as far as known.
-pub fn standing(link: &Link, remote: &SocketAddr) -> (String, SocketAddr) {
+pub fn local_address_towards(link: &BoundInterface, remote: &SocketAddr) -> (String, SocketAddr) {
     let mut local = link.address();
     if local.ip().is_unspecified()
-        && let Some(ip) = chosen(remote)
+        && let Some(ip) = source_address_for(remote)
     {
         local.set_ip(ip);
     }
-    let named = || look().ok()?.into_iter().find(|seen| seen.ip == local.ip()).map(|s| s.name);
+    let named = || list().ok()?.into_iter().find(|seen| seen.ip == local.ip()).map(|s| s.name);
     let name = link.local.interface.clone().or_else(named);
     (name.unwrap_or_else(|| local.ip().to_string()), local)
 }
 
 /// The local address from which the system would send to `remote`. No packet is sent.
-fn chosen(remote: &SocketAddr) -> Option<IpAddr> {
-    let socket = UdpSocket::bind(anywhere(remote.is_ipv6())).ok()?;
+fn source_address_for(remote: &SocketAddr) -> Option<IpAddr> {
+    let socket = UdpSocket::bind(unspecified(remote.is_ipv6())).ok()?;
     socket.connect(remote).ok()?;
     socket.local_addr().ok().map(|local| local.ip())
 }
@@ -210,9 +211,9 @@ fn chosen(remote: &SocketAddr) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    fn seen(name: &str, index: u32, ip: &str, up: bool) -> Seen {
+    fn seen(name: &str, index: u32, ip: &str, up: bool) -> InterfaceAddress {
         let ip = ip.parse().expect("an address");
-        Seen { name: name.to_owned(), index: Some(index), ip, broadcast: None, up }
+        InterfaceAddress { name: name.to_owned(), index: Some(index), ip, broadcast: None, up }
     }
 
     fn local(ip: &str, interface: Option<&str>) -> BindAddress {
@@ -223,24 +224,26 @@ mod tests {
     #[test]
     fn interfaces_and_addresses_that_come_and_go_are_told() {
         let wifi = seen("wlan0", 3, "192.0.2.1", true);
-        let (down, anew) =
-            (Seen { up: false, ..wifi.clone() }, Seen { index: Some(9), ..wifi.clone() });
+        let (down, anew) = (
+            InterfaceAddress { up: false, ..wifi.clone() },
+            InterfaceAddress { index: Some(9), ..wifi.clone() },
+        );
         let other = seen("wlan0", 3, "192.0.2.9", true);
         let both = [local("192.0.2.1", None), local("0.0.0.0", Some("wlan0"))];
         let only = std::slice::from_ref;
         // The interfaces present, and the change for a socket on the address and for one on the interface.
-        let looks: [(&[Seen], [Change; 2]); 9] = [
+        let looks: [(&[InterfaceAddress], [Change; 2]); 9] = [
             (only(&wifi), [Change::Nothing; 2]),
             (&[], [Change::Gone; 2]),
             (&[], [Change::Nothing; 2]),
-            (only(&anew), [Change::Back; 2]),
-            (only(&wifi), [Change::Back; 2]),
+            (only(&anew), [Change::Replaced; 2]),
+            (only(&wifi), [Change::Replaced; 2]),
             (only(&down), [Change::Down; 2]),
             (only(&wifi), [Change::Up; 2]),
-            (only(&other), [Change::Gone, Change::Moved]),
-            (&[wifi.clone(), other.clone()], [Change::Back, Change::Moved]),
+            (only(&other), [Change::Gone, Change::AddressesChanged]),
+            (&[wifi.clone(), other.clone()], [Change::Replaced, Change::AddressesChanged]),
         ];
-        let mut links = both.map(|local| Link::new(local, only(&wifi)));
+        let mut links = both.map(|local| BoundInterface::new(local, only(&wifi)));
         for (number, (all, expected)) in looks.into_iter().enumerate() {
             let changes = links.each_mut().map(|link| link.update(all));
             assert_eq!(changes, expected, "look {number}");
@@ -259,7 +262,7 @@ mod tests {
             (local("0.0.0.0", Some("wlan0")), true),
             (local("::", Some("wlan0")), true),
         ] {
-            let mut link = Link::new(local, &all);
+            let mut link = BoundInterface::new(local, &all);
             assert_eq!(link.is_watched(), watched, "{}", link.local);
             assert_eq!(link.update(&[]) == Change::Gone, watched && !link.local.address.is_ipv6());
         }
@@ -286,9 +289,9 @@ mod tests {
         assert_eq!(shown(&[four]), ["0.0.0.0:0 on wlan0", "0.0.0.0:0 on wwan0"]);
         assert_eq!(shown(&[six]), ["[::]:0 on wwan0"]);
         assert_eq!(shown(&[four, six]).len(), 3);
-        assert!(leads_out(&[four, six], &all));
+        assert!(leave_this_machine(&[four, six], &all));
         for own in ["127.0.0.1:1", "127.8.8.8:1", "[::1]:1", "203.0.113.4:1"] {
-            assert!(!leads_out(&[four, own.parse().expect("an address")], &all), "{own}");
+            assert!(!leave_this_machine(&[four, own.parse().expect("an address")], &all), "{own}");
         }
         assert_eq!(automatic(&[four], &[]), [local("0.0.0.0", None)]);
         let by = by_address(&local("0.0.0.0", Some("wwan0")), &all);

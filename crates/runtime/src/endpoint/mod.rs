@@ -54,7 +54,7 @@ pub use self::handshake::Silence;
 pub use self::incoming::{Decision, IncomingFilter, IncomingInfo, LimitReport, OnLimit};
 pub use self::limits::{Limit, LimitCounters, Limits};
 pub use self::options::{Options, PORT, Profile, Sealing, Transport, UnknownName, UnknownProfile};
-pub use self::peer::PathNews;
+pub use self::peer::PathEvent;
 pub use self::socket::BindAddress;
 pub use self::state::Counters;
 pub use self::stats::{PathStats, Stats};
@@ -64,13 +64,13 @@ pub use ropewalk_engine::sctp::Part;
 pub use ropewalk_engine::sctp::association::{CloseReason, ParameterError, Parameters};
 
 use self::driver::Driver;
-use self::local_interfaces::Link;
-use self::options::Carriage;
+use self::local_interfaces::BoundInterface;
+use self::options::Encryption;
 use self::responder::HandshakeResponder;
 use self::socket::Socket;
 use self::state::{EndpointState, Shared};
 use crate::clock::Clock;
-use crate::interfaces::{self, Seen};
+use crate::interfaces::{self, InterfaceAddress};
 
 /// Why an endpoint could not be opened.
 #[derive(Debug)]
@@ -125,7 +125,10 @@ fn hint(error: &io::Error) -> &'static str {
 }
 
 /// Binds all sockets, or none.
-fn bind(options: &Options, all: &[Seen]) -> Result<(Vec<Socket>, Vec<Link>), OpenError> {
+fn bind(
+    options: &Options,
+    all: &[InterfaceAddress],
+) -> Result<(Vec<Socket>, Vec<BoundInterface>), OpenError> {
     let mut bound = Vec::with_capacity(options.locals.len());
     if options.automatic {
         // Nobody named these interfaces: a missing one is left out and may appear later.
@@ -134,14 +137,14 @@ fn bind(options: &Options, all: &[Seen]) -> Result<(Vec<Socket>, Vec<Link>), Ope
         );
     }
     let ipv6 = options.locals.iter().all(|local| local.address.is_ipv6());
-    let anywhere = [BindAddress::of(local_interfaces::anywhere(ipv6))];
+    let anywhere = [BindAddress::of(local_interfaces::unspecified(ipv6))];
     let locals = if options.automatic { &anywhere[..] } else { &options.locals };
     if bound.is_empty() {
         let beside_ipv4 = locals.iter().any(|local| local.address.is_ipv4());
         let bind = if beside_ipv4 { Socket::bind_beside_ipv4 } else { Socket::bind };
         for local in locals {
             let socket = bind(local).map_err(|e| OpenError::Bind(local.clone(), e))?;
-            bound.push((socket, Link::new(local.clone(), all)));
+            bound.push((socket, BoundInterface::new(local.clone(), all)));
         }
     }
     Ok(bound.into_iter().unzip())
@@ -171,12 +174,12 @@ impl Endpoint {
         }
         // Checks the names before anything is bound.
         options.transport.scheduler().map_err(OpenError::Unknown)?;
-        let carriage = Carriage::Sealed { ipv6: false };
+        let encryption = Encryption::Sealed { ipv6: false };
         options
             .transport
-            .config(&[Ipv4Addr::LOCALHOST.into()], &carriage)
+            .config(&[Ipv4Addr::LOCALHOST.into()], &encryption)
             .map_err(OpenError::Unknown)?;
-        let all = interfaces::look().unwrap_or_default();
+        let all = interfaces::list().unwrap_or_default();
         let (mut sockets, links) = bind(&options, &all)?;
         if !options.offload {
             sockets.iter_mut().for_each(Socket::without_offload);
@@ -187,7 +190,7 @@ impl Endpoint {
         let seed = Seed::root(getrandom::u64().map_err(|_| OpenError::Random)?);
         let mut core = EndpointState::new(Clock::start(), options, sockets, links, responder, seed);
         if core.responder.is_none() {
-            core.listen_in_the_clear()?;
+            core.listen_unsealed()?;
         }
         let shared = Shared::new(core);
         tokio::spawn(Driver::new(shared.clone()));
@@ -216,7 +219,7 @@ impl Endpoint {
         let mut core = self.shared.lock();
         while let Some(key) = core.accepted.pop_front() {
             if let Some(peer) = core.peer(key) {
-                peer.liveness.take();
+                peer.liveness.on_accepted();
                 let signals = peer.signals.clone();
                 return Some(Association::new(self.shared.clone(), key, signals));
             }
@@ -241,7 +244,7 @@ impl Endpoint {
             let mut core = self.shared.lock();
             core.closing = true;
             core.options.listen = false;
-            core.abort_untaken();
+            core.abort_unaccepted();
             core.wake();
         }
         loop {
@@ -261,7 +264,7 @@ impl Drop for Endpoint {
         let mut core = self.shared.lock();
         core.closing = true;
         core.options.listen = false;
-        core.abort_untaken();
+        core.abort_unaccepted();
         core.wake();
     }
 }

@@ -20,11 +20,11 @@ use crate::seal::{Allowed, OVERHEAD, PresharedKey, SecretKey};
 pub const PORT: u16 = 9899;
 
 /// The MTU of most links, IP packets in bytes.
-const USUAL_MTU: u32 = 1500;
+const DEFAULT_MTU: u32 = 1500;
 /// Smallest MTU of an IPv6 link (RFC 8200, 5), and the smallest IPv4 packet that every host accepts (RFC 1122,
 /// 3.3.2), bytes.
-const LEAST_IPV6: u32 = 1280;
-const LEAST_IPV4: u32 = 576;
+const MIN_MTU_IPV6: u32 = 1280;
+const MIN_MTU_IPV4: u32 = 576;
 
 /// Headers of IP, bytes.
 const IPV4_HEADER: u32 = 20;
@@ -157,7 +157,7 @@ impl std::error::Error for UnknownName {}
 
 /// What carries the packets of an association.
 #[derive(Clone, Debug)]
-pub(super) enum Carriage {
+pub(super) enum Encryption {
     /// UDP alone.
     Plain {
         /// Whether over IPv6.
@@ -172,7 +172,7 @@ pub(super) enum Carriage {
     },
 }
 
-impl Carriage {
+impl Encryption {
     const fn ip_header(&self) -> u32 {
         match self {
             Self::Plain { ipv6: true, .. } | Self::Sealed { ipv6: true } => IPV6_HEADER,
@@ -193,8 +193,8 @@ impl Carriage {
     /// longer header: packets of the base size fit on these as well.
     fn mtus(&self, most: u32) -> MtuRange {
         let longer = IPV6_HEADER - self.ip_header();
-        let least = if longer == 0 { LEAST_IPV6 } else { LEAST_IPV4 };
-        MtuRange { least: most.min(least), base: most.min(LEAST_IPV6 - longer), most }
+        let least = if longer == 0 { MIN_MTU_IPV6 } else { MIN_MTU_IPV4 };
+        MtuRange { least: most.min(least), base: most.min(MIN_MTU_IPV6 - longer), most }
     }
 }
 
@@ -202,7 +202,7 @@ impl Transport {
     /// Configuration of a new path to `remote`.
     pub(super) fn path(&self, remote: IpAddr) -> PathConfig {
         let ipv6 = remote.to_canonical().is_ipv6();
-        PathConfig { mtu: self.mtu.min(USUAL_MTU), ipv6, ..PathConfig::default() }
+        PathConfig { mtu: self.mtu.min(DEFAULT_MTU), ipv6, ..PathConfig::default() }
     }
 
     /// The engine's configuration for paths to these addresses.
@@ -212,15 +212,15 @@ impl Transport {
     pub(super) fn config(
         &self,
         remotes: &[IpAddr],
-        carriage: &Carriage,
+        encryption: &Encryption,
     ) -> Result<Config, UnknownName> {
         let paths = remotes.iter().map(|remote| self.path(*remote)).collect();
         let mut config = Config::preset(self.profile.preset(), paths, self.receive_buffer);
-        config.lower_header = carriage.header();
+        config.lower_header = encryption.header();
         // RFC 9260 reserves the chunks for ECN but does not define their use.
         config.ecn = self.ecn && self.profile == Profile::Live;
-        config.mtu_discovery = self.discover_mtu.then(|| carriage.mtus(self.mtu));
-        if let Carriage::Plain { addresses, .. } = carriage {
+        config.mtu_discovery = self.discover_mtu.then(|| encryption.mtus(self.mtu));
+        if let Encryption::Plain { addresses, .. } = encryption {
             // The extensions of the peer are not known before the handshake.
             config.addresses = Some(addresses.clone());
             config.negotiation = Negotiation::Listed(Extensions::OURS);
@@ -323,8 +323,8 @@ impl Options {
     /// later. Does nothing if a peer is on this machine.
     #[must_use]
     pub fn automatic(mut self, remotes: &[SocketAddr]) -> Self {
-        let all = interfaces::look().unwrap_or_default();
-        if self.sealing.is_some() && local_interfaces::leads_out(remotes, &all) {
+        let all = interfaces::list().unwrap_or_default();
+        if self.sealing.is_some() && local_interfaces::leave_this_machine(remotes, &all) {
             self.locals = local_interfaces::automatic(remotes, &all);
             self.automatic = true;
         }
@@ -362,17 +362,18 @@ mod tests {
 
     #[test]
     fn the_engine_s_preset_counts_the_headers_that_are_sent() {
-        assert_eq!(Carriage::Sealed { ipv6: false }.header(), Preset::LIVE_LOWER_HEADER);
+        assert_eq!(Encryption::Sealed { ipv6: false }.header(), Preset::LIVE_LOWER_HEADER);
     }
 
     #[test]
     fn a_profile_is_found_by_its_name_and_sets_the_knobs_of_its_preset() {
-        let carriage = Carriage::Plain { ipv6: false, addresses: Vec::new() };
+        let encryption = Encryption::Plain { ipv6: false, addresses: Vec::new() };
         let found = |name: &str| {
             let profile = Profile::from_name(name).expect("a name of the list");
             let transport = Transport { profile, ..Transport::default() };
             let remotes = [[192, 0, 2, 1], [192, 0, 2, 2]].map(IpAddr::from);
-            let config = transport.config(&remotes, &carriage).expect("a known congestion control");
+            let config =
+                transport.config(&remotes, &encryption).expect("a known congestion control");
             (config.max_burst, config.cmt.if_agreed, config.ecn, config.initial_window.is_some())
         };
         assert_eq!(Profile::NAMES.map(found), [(0, false, true, true), (4, true, false, false)]);

@@ -6,7 +6,7 @@ use ropewalk_base::{PathId, Time};
 use ropewalk_engine::sctp::wire::Ports;
 use ropewalk_engine::sctp::{Accepted, Answer, Association as Machine, Chunk, Listener, Packet};
 
-use super::address_filter::may_be_asked;
+use super::address_filter::may_be_contacted;
 use super::association_table::PortPair;
 use super::encapsulation::Encapsulation;
 use super::path_pairing::nearest;
@@ -42,11 +42,11 @@ fn as_seen_by(first: &SocketAddr, ip: IpAddr) -> IpAddr {
 
 impl EndpointState {
     /// Starts to answer packets that belong to no association.
-    pub(super) fn listen_in_the_clear(&mut self) -> Result<(), OpenError> {
+    pub(super) fn listen_unsealed(&mut self) -> Result<(), OpenError> {
         let here = self.sockets[0].local().ip();
-        let carriage = self.in_the_clear(Time::ZERO, here);
+        let encryption = self.plain_encryption(Time::ZERO, here);
         let config =
-            self.options.transport.config(&[here], &carriage).map_err(OpenError::Unknown)?;
+            self.options.transport.config(&[here], &encryption).map_err(OpenError::Unknown)?;
         self.listener = Some(Listener::new(config, secret().ok_or(OpenError::Random)?));
         Ok(())
     }
@@ -70,7 +70,7 @@ impl EndpointState {
         let initiates =
             matches!(packet.chunks.first(), Some(Chunk::Init(_) | Chunk::CookieEcho(_)));
         let listens = self.options.listen && self.options.sctp_ports.contains(&ports.destination);
-        if initiates && listens && self.turned_away(now, route, ports, packet) {
+        if initiates && listens && self.refuse_initiation(now, route, ports, packet) {
             return;
         }
         if matches!(packet.chunks.first(), Some(Chunk::Init(_))) {
@@ -112,11 +112,11 @@ impl EndpointState {
         let source = route.remote.ip();
         // RFC 9260, 5.2.4: discard a cookie that was created before the existing association with its addresses.
         let taken = self.associations.by_address(pair, &accepted.peer().addresses);
-        if taken.is_some_and(|key| self.still_there(key).is_some()) {
+        if taken.is_some_and(|key| self.live_key(key).is_some()) {
             return;
         }
-        let carriage = self.in_the_clear(now, source);
-        let Ok(config) = self.config(&[source], &carriage) else { return };
+        let encryption = self.plain_encryption(now, source);
+        let Ok(config) = self.config(&[source], &encryption) else { return };
         let Ok(scheduler) = self.options.transport.scheduler() else { return };
         let Some(secret) = secret() else { return };
         let bytes = u64::from(packet.wire_len()) + lower_headers(&route.remote);
@@ -124,8 +124,8 @@ impl EndpointState {
         machine.set_peer_source(source.to_canonical());
         // The chunks that are bundled with the cookie.
         machine.handle_in_place(now, PathId(0), packet);
-        let cover = Encapsulation::Plain(ports.swapped());
-        let mut peer = Peer::new(now, machine, cover, None, vec![Some(route)], true);
+        let encapsulation = Encapsulation::Plain(ports.swapped());
+        let mut peer = Peer::new(now, machine, encapsulation, None, vec![Some(route)], true);
         peer.validation.on_packet(now, 0, route, route, bytes);
         peer.admitted = Some(self.counts.admit(None, route.remote.ip()));
         self.insert(peer);
@@ -148,7 +148,7 @@ impl EndpointState {
             let remote = SocketAddr::new(as_seen_by(&first, ip), first.port());
             if peer.routes.iter().flatten().any(known)
                 || locals.contains(&remote)
-                || !may_be_asked(ip, first.ip(), own)
+                || !may_be_contacted(ip, first.ip(), own)
             {
                 continue;
             }

@@ -6,35 +6,35 @@ use ropewalk_engine::PacketSize;
 use super::batch::{Batch, Fit};
 use super::encapsulation::Encapsulation;
 use super::limits::Limit;
-use super::packet_capture::Near;
+use super::packet_capture::LocalEnd;
 use super::peer::{Peer, Route};
-use super::socket::{Socket, is_too_long, leads_nowhere};
-use super::state::{EndpointState, Key, Shared};
+use super::socket::{Socket, is_too_long, is_unreachable};
+use super::state::{AssociationKey, EndpointState, Shared};
 
 /// Most packets that one association sends before the next one has its turn.
-const TURN: usize = 256;
+const PACKETS_PER_TURN: usize = 256;
 
 impl EndpointState {
     /// Sends for all associations in the ready list, as much as the sockets take.
     pub(super) fn drain(&mut self, now: Time, shared: &Shared) {
-        let mut dirty = std::mem::take(&mut self.dirty);
-        self.eager = false;
-        for key in dirty.drain(..) {
-            let Some(mut peer) = self.lift(key) else { continue };
-            peer.dirty = false;
-            peer.follow_routes(now);
+        let mut ready = std::mem::take(&mut self.ready);
+        self.has_more_to_send = false;
+        for key in ready.drain(..) {
+            let Some(mut peer) = self.take_out(key) else { continue };
+            peer.ready = false;
+            peer.update_routes(now);
             let blocked = self.is_blocked(&peer);
             let more = !blocked && self.drain_one(now, &mut peer);
-            self.settle(key, peer, shared);
-            self.eager |= more;
+            self.finish_turn(key, peer, shared);
+            self.has_more_to_send |= more;
             if more || blocked {
-                self.touch(key);
+                self.mark_ready(key);
             }
         }
         self.enforce_memory(now);
         // Associations marked meanwhile are in the new list. The old list's memory is reused if there are none.
-        if self.dirty.is_empty() {
-            self.dirty = dirty;
+        if self.ready.is_empty() {
+            self.ready = ready;
         }
     }
 
@@ -48,11 +48,11 @@ impl EndpointState {
 
     /// Sends for one association. Returns whether it has more to send.
     fn drain_one(&mut self, now: Time, peer: &mut Peer) -> bool {
-        let lanes = &mut self.lanes;
-        while lanes.len() < peer.routes.len() {
-            lanes.push(Batch::new(([0, 0, 0, 0], 0).into()));
+        let tx_batches = &mut self.tx_batches;
+        while tx_batches.len() < peer.routes.len() {
+            tx_batches.push(Batch::new(([0, 0, 0, 0], 0).into()));
         }
-        for (tx_batch, route) in lanes.iter_mut().zip(&peer.routes) {
+        for (tx_batch, route) in tx_batches.iter_mut().zip(&peer.routes) {
             if let Some(route) = route {
                 tx_batch.redirect(route.remote);
                 tx_batch.set_source(route.source);
@@ -60,66 +60,67 @@ impl EndpointState {
         }
         self.send_handshake(peer);
         self.send_challenges(now, peer);
-        let Self { packet, lanes, sockets, counters, tap, links, .. } = self;
-        let (mut sent, mut trouble) = (0, Trouble::default());
-        while sent < TURN
-            && let Some(departure) = peer.machine.poll_transmit_into(now, packet)
+        let Self { packet, tx_batches, sockets, counters, capture, links, .. } = self;
+        let (mut sent, mut failures) = (0, SendFailures::default());
+        while sent < PACKETS_PER_TURN
+            && let Some(transmit) = peer.machine.poll_transmit_into(now, packet)
         {
             sent += 1;
-            let index = departure.path.index();
+            let index = transmit.path.index();
             // The path's route is unknown (yet): the packet is lost, as on a failed path.
             let Some(route) = peer.routes.get(index).copied().flatten() else { continue };
-            if peer.validation.is_limited(index) && !peer.may_send_unvalidated(route, index, packet)
+            if peer.validation.is_send_limited(index)
+                && !peer.may_send_unvalidated(route, index, packet)
             {
                 continue;
             }
-            if let Some(tap) = tap {
+            if let Some(capture) = capture {
                 let port = sockets[route.socket].local().port();
-                let near = Near { link: &links[route.socket], port };
-                tap.leaves(route, near, peer.cover.ports(), packet);
+                let near = LocalEnd { link: &links[route.socket], port };
+                capture.on_sent(route, near, peer.encapsulation.ports(), packet);
             }
-            let (tx_batch, socket) = (&mut lanes[index], &mut sockets[route.socket]);
-            let alone = departure.size != PacketSize::Usual;
-            if alone || tx_batch.ect() != departure.ect {
-                trouble.note(index, send(socket, tx_batch));
+            let (tx_batch, socket) = (&mut tx_batches[index], &mut sockets[route.socket]);
+            let alone = transmit.size != PacketSize::Usual;
+            if alone || tx_batch.ect() != transmit.ect {
+                failures.record(index, send(socket, tx_batch));
             }
-            tx_batch.set_ect(departure.ect);
+            tx_batch.set_ect(transmit.ect);
             let fit = tx_batch.push(|out| {
                 // An error means that the session's keys are used up: nothing is sent until they change.
-                let _ = peer.cover.write(departure.path, packet, out);
+                let _ = peer.encapsulation.write(transmit.path, packet, out);
             });
             counters.sent += (fit != Fit::Nothing) as u64;
-            if departure.size == PacketSize::TooLong {
-                tx_batch.let_be_cut();
+            if transmit.size == PacketSize::TooLong {
+                tx_batch.allow_fragmentation();
             }
-            trouble.note(
+            failures.record(
                 index,
                 if alone { send(socket, tx_batch) } else { put(socket, tx_batch, fit) },
             );
         }
-        for (index, (tx_batch, route)) in lanes.iter_mut().zip(&peer.routes).enumerate() {
+        for (index, (tx_batch, route)) in tx_batches.iter_mut().zip(&peer.routes).enumerate() {
             if let Some(route) = route {
-                trouble.note(index, send(&mut sockets[route.socket], tx_batch));
+                failures.record(index, send(&mut sockets[route.socket], tx_batch));
             }
         }
-        self.suspicious |= trouble.nowhere != 0;
+        self.interface_poll_due |= failures.unreachable != 0;
         // The data in flight on a failed path is sent on other paths at once.
-        let moved = trouble.nowhere != 0 && peer.refused(now, trouble.nowhere);
-        for (path, datagram) in &trouble.too_long {
+        let moved = failures.unreachable != 0 && peer.on_send_refused(now, failures.unreachable);
+        for (path, datagram) in &failures.too_long {
             peer.too_long(now, *path, *datagram);
         }
-        sent == TURN || moved || !trouble.too_long.is_empty()
+        sent == PACKETS_PER_TURN || moved || !failures.too_long.is_empty()
     }
 
     /// Sends the handshake's datagrams that are due. Each try uses another path.
     fn send_handshake(&mut self, peer: &mut Peer) {
-        let Encapsulation::HandshakeInProgress(shaking) = &mut peer.cover else { return };
+        let Encapsulation::HandshakeInProgress(handshake) = &mut peer.encapsulation else { return };
         let routes: Vec<_> = peer.routes.iter().flatten().collect();
-        while let Some((datagram, attempt)) = shaking.take_datagram() {
+        while let Some((datagram, attempt)) = handshake.take_datagram() {
             let first = attempt % routes.len().max(1);
             // If the system refuses to send there, the next path is tried at once.
-            let mut turns = routes[first..].iter().chain(&routes[..first]);
-            let _ = turns.any(|route| !self.send_alone(**route, &datagram));
+            let mut candidates = routes[first..].iter().chain(&routes[..first]);
+            let _ = candidates.any(|route| !self.send_alone(**route, &datagram));
         }
     }
 
@@ -129,20 +130,20 @@ impl EndpointState {
         batch.set_source(route.source);
         batch.push(|out| out.extend_from_slice(datagram));
         self.counters.sent += 1;
-        send(&mut self.sockets[route.socket], &mut batch) == Sending::Nowhere
+        send(&mut self.sockets[route.socket], &mut batch) == SendResult::Unreachable
     }
 
     /// Puts a drained peer back, or removes it if it has ended and nobody holds it.
-    fn settle(&mut self, key: Key, mut peer: Box<Peer>, shared: &Shared) {
+    fn finish_turn(&mut self, key: AssociationKey, mut peer: Box<Peer>, shared: &Shared) {
         let now = self.clock.now();
-        let outcome = peer.take_events(now);
-        if outcome.connected && peer.session.is_none() {
+        let events = peer.take_events(now);
+        if events.connected && peer.session.is_none() {
             self.learn_addresses(now, &mut peer);
-            self.dirty.push(key);
-            peer.dirty = true;
+            self.ready.push(key);
+            peer.ready = true;
         }
-        if outcome.accepted {
-            self.negotiation(now, key, &mut peer);
+        if events.accepted {
+            self.queue_for_accept(now, key, &mut peer);
             shared.accept.notify_waiters();
         }
         if peer.ended.is_some() && (peer.abandoned || peer.incoming) {
@@ -150,64 +151,64 @@ impl EndpointState {
             shared.gone.notify_waiters();
             return;
         }
-        self.recount(&mut peer);
+        self.update_memory(&mut peer);
         self.schedule(key, &mut peer);
-        self.lower(key, peer);
+        self.put_back(key, peer);
     }
 
     /// An association that a peer opened is established: queues it for acceptance, or aborts it if the queue is full.
-    fn negotiation(&mut self, now: Time, key: Key, peer: &mut Peer) {
+    fn queue_for_accept(&mut self, now: Time, key: AssociationKey, peer: &mut Peer) {
         if self.accepted.len() < self.options.limits.accept_queue {
             peer.incoming = false;
-            peer.liveness.wait(now);
+            peer.liveness.on_established(now);
             self.accepted.push_back(key);
             return;
         }
         let address = peer.routes.iter().flatten().map(|route| route.remote).next();
         peer.machine.abort();
-        self.reached(now, Limit::AcceptQueue, address, 1);
+        self.on_limit(now, Limit::AcceptQueue, address, 1);
         // The ABORT has not been sent yet.
-        if !std::mem::replace(&mut peer.dirty, true) {
-            self.dirty.push(key);
+        if !std::mem::replace(&mut peer.ready, true) {
+            self.ready.push(key);
         }
     }
 }
 
 /// Result of sending a batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sending {
+enum SendResult {
     /// Sent as far as is known, or waiting in the backlog.
-    Done,
+    Sent,
     /// The system permanently refuses to send to the destination.
-    Nowhere,
+    Unreachable,
     /// The interface does not carry datagrams of this size, bytes.
     TooLong(usize),
 }
 
 /// Refusals by the system while an association was sending.
 #[derive(Default)]
-struct Trouble {
+struct SendFailures {
     /// Paths whose packets were refused permanently: a bit mask of their numbers.
-    nowhere: u32,
+    unreachable: u32,
     /// Indices of paths, and the datagram sizes that were refused as too long, bytes.
     too_long: Vec<(usize, usize)>,
 }
 
-impl Trouble {
-    fn note(&mut self, path: usize, sending: Sending) {
+impl SendFailures {
+    fn record(&mut self, path: usize, sending: SendResult) {
         match sending {
-            Sending::Done => {}
-            Sending::Nowhere => self.nowhere |= 1 << path,
-            Sending::TooLong(datagram) => self.too_long.push((path, datagram)),
+            SendResult::Sent => {}
+            SendResult::Unreachable => self.unreachable |= 1 << path,
+            SendResult::TooLong(datagram) => self.too_long.push((path, datagram)),
         }
     }
 }
 
 /// Sends a batch if no datagram can be added to it. Returns the result of [`send`].
-fn put(socket: &mut Socket, tx_batch: &mut Batch, fit: Fit) -> Sending {
+fn put(socket: &mut Socket, tx_batch: &mut Batch, fit: Fit) -> SendResult {
     match fit {
-        Fit::Nothing => Sending::Done,
-        Fit::More if !tx_batch.is_full(socket.segments()) => Sending::Done,
+        Fit::Nothing => SendResult::Sent,
+        Fit::More if !tx_batch.is_full(socket.segments()) => SendResult::Sent,
         Fit::More | Fit::Last => send(socket, tx_batch),
         Fit::Longer { from } => {
             let mut before = tx_batch.split(from);
@@ -218,14 +219,14 @@ fn put(socket: &mut Socket, tx_batch: &mut Batch, fit: Fit) -> Sending {
 
 /// Sends a batch if it is not empty. Datagrams that the system refuses are lost, as in any network, and are detected
 /// in the same way.
-fn send(socket: &mut Socket, tx_batch: &mut Batch) -> Sending {
+fn send(socket: &mut Socket, tx_batch: &mut Batch) -> SendResult {
     if tx_batch.is_empty() {
-        return Sending::Done;
+        return SendResult::Sent;
     }
     let datagram = tx_batch.segment();
     match socket.send(tx_batch) {
-        Err(error) if leads_nowhere(&error) => Sending::Nowhere,
-        Err(error) if is_too_long(&error) => Sending::TooLong(datagram),
-        Ok(()) | Err(_) => Sending::Done,
+        Err(error) if is_unreachable(&error) => SendResult::Unreachable,
+        Err(error) if is_too_long(&error) => SendResult::TooLong(datagram),
+        Ok(()) | Err(_) => SendResult::Sent,
     }
 }

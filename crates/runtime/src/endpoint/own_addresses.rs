@@ -6,28 +6,28 @@ use std::net::IpAddr;
 use ropewalk_base::{Duration, Time};
 
 use super::socket::{BindAddress, Socket};
-use crate::interfaces::{self, Seen};
+use crate::interfaces::{self, InterfaceAddress};
 
 /// Most addresses that are listed: an INIT with more would exceed the MTU of some links.
-const LISTED_LIMIT: usize = 16;
+const ADDRESSES_LIMIT: usize = 16;
 
 /// How long a list of the interfaces is used. Reading a new one for each packet of an unauthenticated peer would cost
 /// more than the answer.
-const FRESH: Duration = Duration::from_secs(1);
+const CACHE_LIFETIME: Duration = Duration::from_secs(1);
 
 /// Cache of this machine's addresses.
 #[derive(Debug, Default)]
 pub struct OwnAddresses {
-    all: Vec<Seen>,
-    looked: Option<Time>,
+    all: Vec<InterfaceAddress>,
+    read_at: Option<Time>,
 }
 
 impl OwnAddresses {
     /// All addresses; none if the system does not provide them.
-    pub fn get(&mut self, now: Time) -> &[Seen] {
-        if self.looked.is_none_or(|at| now.since(at) > FRESH) {
-            self.all = interfaces::look().unwrap_or_default();
-            self.looked = Some(now);
+    pub fn get(&mut self, now: Time) -> &[InterfaceAddress] {
+        if self.read_at.is_none_or(|at| now.since(at) > CACHE_LIFETIME) {
+            self.all = interfaces::list().unwrap_or_default();
+            self.read_at = Some(now);
         }
         &self.all
     }
@@ -69,7 +69,7 @@ impl Scope {
     /// Whether an address of scope `own` is listed to a peer of this scope. A peer on this machine needs only
     /// loopback addresses, and no other peer may receive them. A link-local IPv6 address is meaningless without the
     /// name of the link.
-    fn is_told_of(self, own: Self, ip: IpAddr) -> bool {
+    fn may_list(self, own: Self, ip: IpAddr) -> bool {
         match (self, own) {
             (Self::Loopback, own) => own == Self::Loopback,
             (_, Self::Loopback) => false,
@@ -94,38 +94,38 @@ impl<'a> Bound<'a> {
 
 /// The addresses of these sockets to list to a peer at `peer`. Empty if the peer already sees the only address. A
 /// socket bound to no address stands for `all` addresses of this machine.
-pub(super) fn listed(sockets: &[Bound<'_>], peer: IpAddr, all: &[Seen]) -> Vec<IpAddr> {
-    let mut found: Vec<IpAddr> = Vec::new();
+pub(super) fn listed(sockets: &[Bound<'_>], peer: IpAddr, all: &[InterfaceAddress]) -> Vec<IpAddr> {
+    let mut addresses: Vec<IpAddr> = Vec::new();
     let scope = Scope::of(peer);
     for socket in sockets {
         if !socket.ip.is_unspecified() {
             // An address that the user named is listed, except that other machines cannot reach this one's loopback.
             if scope == Scope::Loopback || !socket.ip.is_loopback() {
-                found.push(socket.ip.to_canonical());
+                addresses.push(socket.ip.to_canonical());
             }
             continue;
         }
         let usable = all.iter().filter(|seen| {
             let interface = socket.interface.is_none_or(|name| name == seen.name);
             let family = seen.ip.is_ipv4() == socket.ip.is_ipv4();
-            seen.up && interface && family && scope.is_told_of(Scope::of(seen.ip), seen.ip)
+            seen.up && interface && family && scope.may_list(Scope::of(seen.ip), seen.ip)
         });
-        found.extend(usable.map(|seen| seen.ip));
+        addresses.extend(usable.map(|seen| seen.ip));
     }
     let mut unique: Vec<IpAddr> = Vec::new();
-    for ip in found {
+    for ip in addresses {
         if !unique.contains(&ip) {
             unique.push(ip);
         }
     }
-    let mut found = unique;
+    let mut addresses = unique;
     // The address family that the peer is known to use comes first: the end of the list is truncated.
-    found.sort_by_key(|ip| ip.is_ipv4() != peer.to_canonical().is_ipv4());
-    found.truncate(LISTED_LIMIT);
-    match found[..] {
+    addresses.sort_by_key(|ip| ip.is_ipv4() != peer.to_canonical().is_ipv4());
+    addresses.truncate(ADDRESSES_LIMIT);
+    match addresses[..] {
         // A single address of the peer's family need not be listed: the peer sees it.
         [one] if one.is_ipv4() == peer.to_canonical().is_ipv4() => Vec::new(),
-        _ => found,
+        _ => addresses,
     }
 }
 
@@ -137,8 +137,14 @@ mod tests {
         text.parse().expect("an address")
     }
 
-    fn seen(name: &str, address: &str, up: bool) -> Seen {
-        Seen { name: name.to_owned(), index: Some(1), ip: ip(address), broadcast: None, up }
+    fn seen(name: &str, address: &str, up: bool) -> InterfaceAddress {
+        InterfaceAddress {
+            name: name.to_owned(),
+            index: Some(1),
+            ip: ip(address),
+            broadcast: None,
+            up,
+        }
     }
 
     #[test]
@@ -190,9 +196,9 @@ mod tests {
                 .iter()
                 .map(|(text, interface)| Bound { ip: ip(text), interface: *interface })
                 .collect();
-            let found = listed(&bound, ip(peer), &all);
+            let addresses = listed(&bound, ip(peer), &all);
             let expected: Vec<_> = expected.iter().map(|text| ip(text)).collect();
-            assert_eq!(found, expected, "{sockets:?} to {peer}");
+            assert_eq!(addresses, expected, "{sockets:?} to {peer}");
         }
     }
 }

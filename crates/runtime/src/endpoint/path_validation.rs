@@ -67,7 +67,7 @@ impl Budget {
 
 /// State of the address that a path leads to.
 #[derive(Clone, Copy, Debug)]
-enum Standing {
+enum AddressState {
     /// It has answered, or the application has named it.
     Validated,
     /// It was validated for another path. The first address that answers for this path replaces it.
@@ -98,9 +98,9 @@ struct Candidate {
 
 /// Validation state of one path.
 #[derive(Debug)]
-struct Examined {
+struct ValidatedPath {
     path: usize,
-    standing: Standing,
+    address_state: AddressState,
     candidates: Vec<Candidate>,
     /// The route before the last move. It is challenged again if the path fails.
     previous: Option<Route>,
@@ -130,7 +130,7 @@ pub struct Challenge {
 /// Address validation of an association. A path without an entry leads to a validated address.
 #[derive(Debug, Default)]
 pub struct PathValidation {
-    examined: Vec<Examined>,
+    validated: Vec<ValidatedPath>,
     /// Challenges to send; each has been charged.
     queue: Vec<Challenge>,
     moves: Vec<Move>,
@@ -144,21 +144,22 @@ impl PathValidation {
     pub fn on_packet(&mut self, now: Time, path: usize, from: Route, current: Route, bytes: u64) {
         self.received += bytes;
         if from.is_like(&current) {
-            if let Some(examined) = self.find(path)
-                && let Standing::Unvalidated(budget) = &mut examined.standing
+            if let Some(validated) = self.find(path)
+                && let AddressState::Unvalidated(budget) = &mut validated.address_state
             {
                 budget.received += bytes;
             }
             return;
         }
-        let examined = self.examine(path);
-        let known = examined.candidates.iter_mut().find(|candidate| candidate.route.is_like(&from));
+        let validated = self.examine(path);
+        let known =
+            validated.candidates.iter_mut().find(|candidate| candidate.route.is_like(&from));
         match known {
             Some(Candidate { budget: Some(budget), .. }) => budget.received += bytes,
             Some(_) => {}
             None => {
                 let budget = Budget { received: bytes, sent: 0 };
-                examined.add_candidate(now, from, Some(budget));
+                validated.add_candidate(now, from, Some(budget));
             }
         }
     }
@@ -166,25 +167,26 @@ impl PathValidation {
     /// Handles the first packet of a path, of `bytes`: the path's address is not validated.
     pub fn on_new_path(&mut self, path: usize, bytes: u64) {
         self.received += bytes;
-        self.examine(path).standing = Standing::Unvalidated(Budget { received: bytes, sent: 0 });
+        self.examine(path).address_state =
+            AddressState::Unvalidated(Budget { received: bytes, sent: 0 });
     }
 
     /// Starts a path at an address that was validated for another path.
     pub fn on_borrowed(&mut self, path: usize) {
-        self.examine(path).standing = Standing::Borrowed;
+        self.examine(path).address_state = AddressState::Borrowed;
     }
 
     /// Starts a path at an address that the peer has listed.
     pub fn on_listed(&mut self, path: usize) {
-        self.examine(path).standing = Standing::Listed;
+        self.examine(path).address_state = AddressState::Listed;
     }
 
     /// Removes the paths whose entry in `kept` is false and renumbers the others in order.
     pub fn retain_paths(&mut self, kept: &[bool]) {
         let stays = |path: usize| kept.get(path) == Some(&true);
-        self.examined.retain(|examined| stays(examined.path));
-        for examined in &mut self.examined {
-            examined.path = kept[..examined.path].iter().filter(|kept| **kept).count();
+        self.validated.retain(|validated| stays(validated.path));
+        for validated in &mut self.validated {
+            validated.path = kept[..validated.path].iter().filter(|kept| **kept).count();
         }
         self.queue.clear();
         self.moves.clear();
@@ -193,46 +195,50 @@ impl PathValidation {
     /// RFC 9260, 5.4: the address used to set up the association is confirmed. Only a peer that received the INIT ACK
     /// there can have sent the COOKIE ECHO, and only one that received the INIT can have answered it.
     pub fn on_set_up(&mut self, path: usize) {
-        self.examined.retain(|examined| examined.path != path);
+        self.validated.retain(|validated| validated.path != path);
     }
 
     /// Whether the peer has listed the address of this path, and no packet has come from it yet.
     pub fn is_only_listed(&self, path: usize) -> bool {
-        let only_listed = |examined: &Examined| matches!(examined.standing, Standing::Listed);
-        self.examined.iter().any(|examined| examined.path == path && only_listed(examined))
+        let only_listed =
+            |validated: &ValidatedPath| matches!(validated.address_state, AddressState::Listed);
+        self.validated.iter().any(|validated| validated.path == path && only_listed(validated))
     }
 
     /// Handles an answer to the engine's own HEARTBEAT, which is sent only on the path's route.
     pub fn on_confirmed(&mut self, path: usize) {
-        if let Some(examined) = self.find(path)
-            && matches!(examined.standing, Standing::Unvalidated(_) | Standing::Listed)
+        if let Some(validated) = self.find(path)
+            && matches!(
+                validated.address_state,
+                AddressState::Unvalidated(_) | AddressState::Listed
+            )
         {
-            examined.standing = Standing::Validated;
+            validated.address_state = AddressState::Validated;
         }
     }
 
     /// Handles a failing path: its address may have moved back to the previous one.
     pub fn on_failing(&mut self, now: Time, path: usize) {
-        if let Some(examined) = self.find(path)
-            && let Some(previous) = examined.previous
-            && examined.candidates.iter().all(|candidate| !candidate.route.is_like(&previous))
+        if let Some(validated) = self.find(path)
+            && let Some(previous) = validated.previous
+            && validated.candidates.iter().all(|candidate| !candidate.route.is_like(&previous))
         {
-            examined.add_candidate(now, previous, None);
+            validated.add_candidate(now, previous, None);
         }
     }
 
     /// Handles a HEARTBEAT ACK with this nonce, on whatever path. `round_trip` is the path's recent round-trip time.
     pub fn on_answer(&mut self, now: Time, nonce: u64, round_trip: Option<Duration>) {
-        for examined in &mut self.examined {
-            if examined.candidates.iter().any(|candidate| candidate.old_nonce == nonce) {
+        for validated in &mut self.validated {
+            if validated.candidates.iter().any(|candidate| candidate.old_nonce == nonce) {
                 // The old route answers: the path does not move.
-                examined.candidates.clear();
-                examined.no_candidate_before = now + CANDIDATE_INTERVAL;
+                validated.candidates.clear();
+                validated.no_candidate_before = now + CANDIDATE_INTERVAL;
                 return;
             }
-            let at = examined.candidates.iter().position(|candidate| candidate.nonce == nonce);
+            let at = validated.candidates.iter().position(|candidate| candidate.nonce == nonce);
             if let Some(at) = at {
-                examined.on_candidate_answered(now, at, round_trip);
+                validated.on_candidate_answered(now, at, round_trip);
                 return;
             }
         }
@@ -240,22 +246,22 @@ impl PathValidation {
 
     /// Whether packets on `path` must be charged with [`PathValidation::charge`].
     #[inline]
-    pub fn is_limited(&self, path: usize) -> bool {
-        let limited = |examined: &&Examined| {
-            matches!(examined.standing, Standing::Unvalidated(_) | Standing::Listed)
+    pub fn is_send_limited(&self, path: usize) -> bool {
+        let limited = |validated: &&ValidatedPath| {
+            matches!(validated.address_state, AddressState::Unvalidated(_) | AddressState::Listed)
         };
-        self.examined.iter().filter(limited).any(|examined| examined.path == path)
+        self.validated.iter().filter(limited).any(|validated| validated.path == path)
     }
 
     /// Charges a packet to the address of `path`. Returns whether it may be sent.
     pub fn charge(&mut self, path: usize, bytes: u64) -> bool {
         let listed = AMPLIFICATION_LIMIT * self.received;
         let spent = self.sent_to_listed + bytes;
-        let Some(examined) = self.find(path) else { return true };
-        match &mut examined.standing {
-            Standing::Validated | Standing::Borrowed => true,
-            Standing::Unvalidated(budget) => budget.charge(bytes),
-            Standing::Listed => {
+        let Some(validated) = self.find(path) else { return true };
+        match &mut validated.address_state {
+            AddressState::Validated | AddressState::Borrowed => true,
+            AddressState::Unvalidated(budget) => budget.charge(bytes),
+            AddressState::Listed => {
                 if spent <= listed {
                     self.sent_to_listed = spent;
                 }
@@ -267,14 +273,14 @@ impl PathValidation {
     /// Finds the challenges and moves that are due. `routes` are the paths' routes, and `bytes` is the size of a
     /// challenge without IP and UDP headers.
     pub fn update(&mut self, now: Time, routes: &[Option<Route>], bytes: u64) {
-        for examined in &mut self.examined {
-            let current = routes.get(examined.path).copied().flatten();
-            if let Some(to) = examined.decide(now, current) {
-                self.moves.push(Move { path: examined.path, to });
+        for validated in &mut self.validated {
+            let current = routes.get(validated.path).copied().flatten();
+            if let Some(to) = validated.decide(now, current) {
+                self.moves.push(Move { path: validated.path, to });
             }
-            examined.challenge(now, current, bytes, &mut self.queue);
+            validated.challenge(now, current, bytes, &mut self.queue);
         }
-        self.examined.retain(|examined| !examined.is_settled(now));
+        self.validated.retain(|validated| !validated.is_settled(now));
     }
 
     /// The next challenge to send.
@@ -290,32 +296,32 @@ impl PathValidation {
     /// Whether no path is under validation: then [`PathValidation::on_answer`] need not be called.
     #[inline]
     pub const fn is_idle(&self) -> bool {
-        self.examined.is_empty()
+        self.validated.is_empty()
     }
 
     /// When [`PathValidation::update`] must be called.
     pub fn next_deadline(&self) -> Option<Time> {
-        let candidates = self.examined.iter().flat_map(|examined| &examined.candidates);
+        let candidates = self.validated.iter().flat_map(|validated| &validated.candidates);
         candidates.map(Candidate::deadline).min()
     }
 
-    fn find(&mut self, path: usize) -> Option<&mut Examined> {
-        self.examined.iter_mut().find(|examined| examined.path == path)
+    fn find(&mut self, path: usize) -> Option<&mut ValidatedPath> {
+        self.validated.iter_mut().find(|validated| validated.path == path)
     }
 
-    fn examine(&mut self, path: usize) -> &mut Examined {
-        let known = self.examined.iter().position(|examined| examined.path == path);
+    fn examine(&mut self, path: usize) -> &mut ValidatedPath {
+        let known = self.validated.iter().position(|validated| validated.path == path);
         let at = known.unwrap_or_else(|| {
-            self.examined.push(Examined {
+            self.validated.push(ValidatedPath {
                 path,
-                standing: Standing::Validated,
+                address_state: AddressState::Validated,
                 candidates: Vec::new(),
                 previous: None,
                 no_candidate_before: Time::ZERO,
             });
-            self.examined.len() - 1
+            self.validated.len() - 1
         });
-        &mut self.examined[at]
+        &mut self.validated[at]
     }
 }
 
@@ -331,7 +337,7 @@ impl Candidate {
     }
 }
 
-impl Examined {
+impl ValidatedPath {
     fn add_candidate(&mut self, now: Time, route: Route, budget: Option<Budget>) {
         if now < self.no_candidate_before {
             return;
@@ -359,7 +365,7 @@ impl Examined {
 
     /// Whether the path moves only if its current address stays silent.
     const fn is_held(&self) -> bool {
-        matches!(self.standing, Standing::Validated)
+        matches!(self.address_state, AddressState::Validated)
     }
 
     fn on_candidate_answered(&mut self, now: Time, at: usize, round_trip: Option<Duration>) {
@@ -382,10 +388,11 @@ impl Examined {
         let due = |candidate: &Candidate| candidate.moves_at.is_some_and(|at| at <= now);
         let at = self.candidates.iter().position(due)?;
         let to = self.candidates.remove(at).route;
-        let answered = matches!(self.standing, Standing::Validated | Standing::Borrowed);
+        let answered =
+            matches!(self.address_state, AddressState::Validated | AddressState::Borrowed);
         self.previous = current.filter(|_| answered);
         self.candidates.clear();
-        self.standing = Standing::Validated;
+        self.address_state = AddressState::Validated;
         self.no_candidate_before = now + CANDIDATE_INTERVAL;
         Some(to)
     }
@@ -418,7 +425,7 @@ impl Examined {
     }
 
     fn is_settled(&self, now: Time) -> bool {
-        matches!(self.standing, Standing::Validated)
+        matches!(self.address_state, AddressState::Validated)
             && self.candidates.is_empty()
             && self.previous.is_none()
             && self.no_candidate_before <= now

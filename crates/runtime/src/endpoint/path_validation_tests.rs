@@ -17,7 +17,7 @@ fn at(host: u8) -> Route {
 
 /// Bytes sent to and received from an address.
 #[derive(Default)]
-struct Book {
+struct AddressBytes {
     received: u64,
     sent: u64,
     answered: bool,
@@ -28,11 +28,11 @@ struct World {
     now: Time,
     validation: PathValidation,
     routes: Vec<Option<Route>>,
-    books: BTreeMap<Route, Book>,
+    bytes_by_address: BTreeMap<Route, AddressBytes>,
     /// The addresses that answer challenges, and how long each takes.
     answers: BTreeMap<Route, Duration>,
     /// Answers in flight: arrival time, address and nonce.
-    underway: Vec<(Time, Route, u64)>,
+    answers_in_flight: Vec<(Time, Route, u64)>,
     moves: usize,
 }
 
@@ -43,12 +43,14 @@ impl World {
             now: Time::from_millis(1000),
             validation: PathValidation::default(),
             routes: vec![Some(at(1))],
-            books: BTreeMap::new(),
+            bytes_by_address: BTreeMap::new(),
             answers: BTreeMap::from([(at(1), trip)]),
-            underway: Vec::new(),
+            answers_in_flight: Vec::new(),
             moves: 0,
         };
-        world.books.insert(at(1), Book { answered: true, ..Book::default() });
+        world
+            .bytes_by_address
+            .insert(at(1), AddressBytes { answered: true, ..AddressBytes::default() });
         world
     }
 
@@ -58,22 +60,22 @@ impl World {
 
     /// A packet that the peer made arrives from host `from`.
     fn packet(&mut self, from: u8, bytes: u64) {
-        self.books.entry(at(from)).or_default().received += bytes;
+        self.bytes_by_address.entry(at(from)).or_default().received += bytes;
         self.validation.on_packet(self.now, 0, at(from), self.route(), bytes);
-        self.settle();
+        self.update();
     }
 
-    fn settle(&mut self) {
+    fn update(&mut self) {
         self.validation.update(self.now, &self.routes, CHALLENGE);
         while let Some(challenge) = self.validation.poll_challenge() {
-            let book = self.books.entry(challenge.to).or_default();
+            let book = self.bytes_by_address.entry(challenge.to).or_default();
             book.sent += CHALLENGE + 28;
             if let Some(trip) = self.answers.get(&challenge.to) {
-                self.underway.push((self.now + *trip, challenge.to, challenge.nonce));
+                self.answers_in_flight.push((self.now + *trip, challenge.to, challenge.nonce));
             }
         }
         while let Some(moved) = self.validation.poll_move() {
-            let book = &self.books[&moved.to];
+            let book = &self.bytes_by_address[&moved.to];
             assert!(book.answered, "moved to {:?}, which never answered", moved.to);
             self.routes[moved.path] = Some(moved.to);
             self.moves += 1;
@@ -82,7 +84,7 @@ impl World {
     }
 
     fn check(&self) {
-        for (address, book) in &self.books {
+        for (address, book) in &self.bytes_by_address {
             let fair = book.answered || book.sent <= 3 * book.received;
             assert!(fair, "{address:?}: {} B in answer to {} B", book.sent, book.received);
         }
@@ -90,10 +92,10 @@ impl World {
 
     /// The engine sends a packet on the path, if it may.
     fn send(&mut self, bytes: u64) {
-        let limited = self.validation.is_limited(0);
+        let limited = self.validation.is_send_limited(0);
         if !limited || self.validation.charge(0, bytes) {
             let route = self.route();
-            self.books.entry(route).or_default().sent += bytes;
+            self.bytes_by_address.entry(route).or_default().sent += bytes;
         }
         self.check();
     }
@@ -103,18 +105,18 @@ impl World {
         while self.now < until {
             self.now += STEP;
             let arrived: Vec<_> =
-                self.underway.iter().filter(|one| one.0 <= self.now).copied().collect();
-            self.underway.retain(|one| one.0 > self.now);
+                self.answers_in_flight.iter().filter(|one| one.0 <= self.now).copied().collect();
+            self.answers_in_flight.retain(|one| one.0 > self.now);
             for (_, from, nonce) in arrived {
-                self.books.entry(from).or_default().answered = true;
+                self.bytes_by_address.entry(from).or_default().answered = true;
                 self.validation.on_answer(self.now, nonce, None);
             }
-            self.settle();
+            self.update();
         }
     }
 
     /// The peer's packets arrive from host `from` during `span`, one every 20 ms.
-    fn talk(&mut self, from: u8, span: Duration) {
+    fn send_every_20_ms(&mut self, from: u8, span: Duration) {
         let until = self.now + span;
         while self.now < until {
             self.packet(from, 200);
@@ -133,7 +135,7 @@ fn a_peer_behind_a_translator_that_changes_its_address_is_followed_within_about_
     for trip in [5, 50, 300] {
         let mut world = World::new(ms(trip));
         world.answers = BTreeMap::from([(at(2), ms(trip))]);
-        world.talk(2, ms(200 + 3 * trip));
+        world.send_every_20_ms(2, ms(200 + 3 * trip));
         assert_eq!((world.route(), world.moves), (at(2), 1), "{trip} ms");
     }
 }
@@ -146,10 +148,10 @@ fn copies_from_beside_the_way_move_nothing_while_the_peer_answers() {
         if let Some(trip) = relayed {
             world.answers.insert(at(66), trip);
         }
-        world.talk(66, ms(20_000));
+        world.send_every_20_ms(66, ms(20_000));
         assert_eq!((world.route(), world.moves), (at(1), 0), "{relayed:?}");
         // Both are challenged about once a second.
-        assert!(world.books[&at(1)].sent < 20_000 / 20 * 1500 + 40 * 200);
+        assert!(world.bytes_by_address[&at(1)].sent < 20_000 / 20 * 1500 + 40 * 200);
     }
 }
 
@@ -158,7 +160,7 @@ fn a_path_that_was_drawn_away_finds_its_way_back() {
     let mut world = World::new(ms(20));
     // The peer is unreachable for a while, and a third party relays everything.
     world.answers = BTreeMap::from([(at(66), ms(20))]);
-    world.talk(66, ms(1000));
+    world.send_every_20_ms(66, ms(1000));
     assert_eq!(world.route(), at(66));
     // The third party stops. The path fails, and the peer's address is challenged again.
     world.answers = BTreeMap::from([(at(1), ms(20))]);
@@ -186,20 +188,20 @@ fn a_third_party_that_never_answers_does_not_keep_the_peer_from_moving() {
 fn a_new_path_gets_three_times_what_came_from_it_until_it_answers() {
     let mut world = World::new(ms(20));
     world.routes[0] = Some(at(9));
-    world.books.insert(at(9), Book { received: 100, ..Book::default() });
+    world.bytes_by_address.insert(at(9), AddressBytes { received: 100, ..AddressBytes::default() });
     world.validation.on_new_path(0, 100);
     for _ in 0..50 {
         world.send(60);
     }
-    assert_eq!(world.books[&at(9)].sent, 300);
+    assert_eq!(world.bytes_by_address[&at(9)].sent, 300);
     world.packet(9, 50);
     world.send(150);
     world.send(1);
-    assert_eq!(world.books[&at(9)].sent, 450);
-    world.books.get_mut(&at(9)).expect("it is known").answered = true;
+    assert_eq!(world.bytes_by_address[&at(9)].sent, 450);
+    world.bytes_by_address.get_mut(&at(9)).expect("it is known").answered = true;
     world.validation.on_confirmed(0);
     world.send(1500);
-    assert_eq!(world.books[&at(9)].sent, 1950);
+    assert_eq!(world.bytes_by_address[&at(9)].sent, 1950);
 }
 
 #[test]
@@ -234,7 +236,7 @@ proptest! {
             world.run(ms(pause));
         }
         world.answers.retain(|host, _| *host == at(home));
-        world.talk(home, ms(12_000));
+        world.send_every_20_ms(home, ms(12_000));
         prop_assert_eq!(world.route(), at(home));
     }
 }

@@ -19,7 +19,7 @@ use super::liveness::Liveness;
 use super::path_validation::{PathValidation, lower_headers};
 
 /// Most path events that are kept for an application that does not read them.
-const NEWS_LIMIT: usize = 64;
+const EVENTS_LIMIT: usize = 64;
 
 /// Route of a path: the local socket and the peer's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +46,7 @@ impl Route {
 
 /// An event of a path or of the association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathNews {
+pub enum PathEvent {
     /// Its status changed.
     Changed(PathId, PathStatus),
     /// The peer has restarted: messages may be missing, and stream sequence numbers start over.
@@ -71,8 +71,8 @@ pub struct Signals {
 
 impl Signals {
     /// Waits until something can be read. `readable` must come from [`Signals::readable`].
-    pub async fn until(&self, readable: Pin<&mut Notified<'_>>) {
-        let _here = Here::new(&self.readers);
+    pub async fn wait_readable(&self, readable: Pin<&mut Notified<'_>>) {
+        let _count = ReaderCount::new(&self.readers);
         readable.await;
     }
 
@@ -91,16 +91,16 @@ impl Signals {
 }
 
 /// Counts a waiting task while it lives.
-struct Here<'a>(&'a AtomicUsize);
+struct ReaderCount<'a>(&'a AtomicUsize);
 
-impl<'a> Here<'a> {
+impl<'a> ReaderCount<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Here<'_> {
+impl Drop for ReaderCount<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -112,7 +112,7 @@ pub struct Peer {
     /// The engine.
     pub machine: Association,
     /// What surrounds its packets.
-    pub cover: Encapsulation,
+    pub encapsulation: Encapsulation,
     /// The number by which sealed datagrams address the association; none without sealing.
     pub session: Option<u32>,
     /// The routes of its paths, as far as known.
@@ -133,7 +133,7 @@ pub struct Peer {
     /// Its entry in the list of deadlines.
     pub deadline: Option<Time>,
     /// Whether it is in the ready list.
-    pub dirty: bool,
+    pub ready: bool,
     /// Whether it was ever established.
     pub connected: bool,
     /// Whether the peer opened it.
@@ -147,14 +147,14 @@ pub struct Peer {
     /// Why it ended.
     pub ended: Option<CloseReason>,
     /// Events of paths, oldest first.
-    pub news: VecDeque<PathNews>,
+    pub path_events: VecDeque<PathEvent>,
     /// Notifications for waiting tasks.
     pub signals: Arc<Signals>,
 }
 
 /// What the endpoint must do after an association's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Outcome {
+pub struct EventSummary {
     /// The association is established.
     pub connected: bool,
     /// The association is established, and the peer opened it.
@@ -166,14 +166,14 @@ impl Peer {
     pub fn new(
         now: Time,
         machine: Association,
-        cover: Encapsulation,
+        encapsulation: Encapsulation,
         session: Option<u32>,
         routes: Vec<Option<Route>>,
         incoming: bool,
     ) -> Self {
         Self {
             machine,
-            cover,
+            encapsulation,
             session,
             routes,
             validation: PathValidation::default(),
@@ -183,14 +183,14 @@ impl Peer {
             counted_memory: 0,
             remotes: Vec::new(),
             deadline: None,
-            dirty: false,
+            ready: false,
             connected: false,
             opened_by_peer: incoming,
             incoming,
             abandoned: false,
             flushing: false,
             ended: None,
-            news: VecDeque::new(),
+            path_events: VecDeque::new(),
             signals: Arc::default(),
         }
     }
@@ -198,8 +198,8 @@ impl Peer {
     /// Handles the timers that are due.
     pub fn handle_timeout(&mut self, now: Time) {
         self.machine.handle_timeout(now);
-        self.cover.handle_timeout(now);
-        if matches!(&self.cover, Encapsulation::HandshakeInProgress(shaking) if shaking.is_hopeless())
+        self.encapsulation.handle_timeout(now);
+        if matches!(&self.encapsulation, Encapsulation::HandshakeInProgress(handshake) if handshake.has_given_up())
         {
             self.give_up();
         }
@@ -227,7 +227,7 @@ impl Peer {
             self.machine.add_path(now, fresh)?;
         }
         self.routes.resize(self.machine.path_count(), None);
-        self.liveness.hear(now);
+        self.liveness.on_packet(now);
         let bytes = bytes as u64 + lower_headers(&route.remote);
         match self.routes[id.index()] {
             // Only the address of the end that opened the association may move. If each end followed the other, one
@@ -236,13 +236,13 @@ impl Peer {
                 self.validation.on_packet(now, id.index(), current, current, bytes);
             }
             Some(current) => self.validation.on_packet(now, id.index(), route, current, bytes),
-            None => self.begin_route(now, id, route, bytes),
+            None => self.on_first_packet(now, id, route, bytes),
         }
         Some(id)
     }
 
     /// Handles the first packet of a path.
-    fn begin_route(&mut self, now: Time, id: PathId, route: Route, bytes: u64) {
+    fn on_first_packet(&mut self, now: Time, id: PathId, route: Route, bytes: u64) {
         let replied_to = self.replied_to.filter(|_| !self.connected);
         self.routes[id.index()] = Some(replied_to.unwrap_or(route));
         match replied_to {
@@ -266,28 +266,28 @@ impl Peer {
 
     /// The system refused a datagram of this size, bytes: the path's interface does not carry it.
     pub fn too_long(&mut self, now: Time, path: usize, datagram: usize) {
-        let headers = self.machine.config().lower_header - self.cover.overhead();
+        let headers = self.machine.config().lower_header - self.encapsulation.overhead();
         let packet = u32::try_from(datagram).unwrap_or(u32::MAX).saturating_add(headers);
         self.machine.packet_too_long(now, PathId::from_index(path), packet);
     }
 
     /// Takes the engine's events and notifies the tasks that wait for them.
-    pub fn take_events(&mut self, now: Time) -> Outcome {
-        let mut outcome = Outcome::default();
+    pub fn take_events(&mut self, now: Time) -> EventSummary {
+        let mut changes = EventSummary::default();
         while let Some(event) = self.machine.poll_event() {
             match event {
                 Event::Connected => {
                     self.connected = true;
-                    outcome.connected = true;
-                    outcome.accepted = self.incoming;
+                    changes.connected = true;
+                    changes.accepted = self.incoming;
                     self.signals.changed.notify_waiters();
                 }
                 Event::Readable => self.signals.readable.notify_waiters(),
                 Event::Writable => self.signals.writable.notify_waiters(),
-                Event::Restarted => self.tell(PathNews::Restarted),
+                Event::Restarted => self.push_event(PathEvent::Restarted),
                 Event::PathChanged(path, status) => {
                     self.note_status(now, path, status);
-                    self.tell(PathNews::Changed(path, status));
+                    self.push_event(PathEvent::Changed(path, status));
                 }
                 Event::Closed(reason) => {
                     self.ended = Some(reason);
@@ -299,14 +299,14 @@ impl Peer {
             self.flushing = false;
             self.signals.flushed.notify_waiters();
         }
-        outcome
+        changes
     }
 
-    fn tell(&mut self, news: PathNews) {
-        if self.news.len() == NEWS_LIMIT {
-            self.news.pop_front();
+    fn push_event(&mut self, event: PathEvent) {
+        if self.path_events.len() == EVENTS_LIMIT {
+            self.path_events.pop_front();
         }
-        self.news.push_back(news);
+        self.path_events.push_back(event);
         self.signals.changed.notify_waiters();
     }
 
@@ -322,17 +322,17 @@ impl Peer {
     /// The path of an unsealed packet with the right tag, found by its source.
     pub fn path_from(&mut self, now: Time, route: Route, packet: &Packet) -> Option<PathId> {
         if packet.tag == self.machine.tags().0 {
-            self.liveness.hear(now);
+            self.liveness.on_packet(now);
         }
         let bytes = u64::from(packet.wire_len()) + lower_headers(&route.remote);
         if let Some(path) = self.path_to(route).or_else(|| self.moved_to(route))
-            && !self.is_guessed(path, route)
+            && !self.has_guessed_port(path, route)
         {
             let current = self.routes[path.index()]?;
             self.validation.on_packet(now, path.index(), route, current, bytes);
             return Some(path);
         }
-        let guessed = |at: &usize| self.is_guessed(PathId::from_index(*at), route);
+        let guessed = |at: &usize| self.has_guessed_port(PathId::from_index(*at), route);
         let at = (0..self.routes.len()).find(guessed)?;
         self.routes[at] = Some(route);
         self.validation.on_new_path(at, bytes);
@@ -342,7 +342,7 @@ impl Peer {
 
     /// Whether the path's port is a guess: the peer has listed this address, and no packet has come from it yet. RFC
     /// 6951, 5.4: UDP ports are learned from packets; the list of addresses contains none.
-    fn is_guessed(&self, path: PathId, route: Route) -> bool {
+    fn has_guessed_port(&self, path: PathId, route: Route) -> bool {
         let known = self.routes[path.index()];
         let other_way = known
             .is_some_and(|known| known.remote.ip() == route.remote.ip() && !known.is_like(&route));

@@ -13,12 +13,12 @@ use super::association_table::PortPair;
 use super::encapsulation::Encapsulation;
 use super::path_validation::lower_headers;
 use super::peer::{Peer, Route};
-use super::state::{EndpointState, Key};
+use super::state::{AssociationKey, EndpointState};
 
 /// The association that a packet belongs to.
 #[derive(Clone, Copy)]
 struct Found {
-    key: Key,
+    key: AssociationKey,
     /// Whether the packet carries this end's verification tag: its sender has seen packets of the association.
     by_tag: bool,
 }
@@ -49,7 +49,7 @@ impl EndpointState {
         let source = route.remote.ip();
         let pair = PortPair::of_arrival(ports);
         let found = self.associations.by_address(pair, init.addresses.iter().chain([&source]));
-        let Some(key) = found.and_then(|key| self.still_there(key)) else {
+        let Some(key) = found.and_then(|key| self.live_key(key)) else {
             self.take_out_of_the_blue(now, route, ports, packet);
             return;
         };
@@ -75,13 +75,13 @@ impl EndpointState {
         let path = self.path_of(now, found, route, packet);
         let Some(peer) = self.peer(key) else { return };
         let before = peer.machine.tags();
-        peer.take_answers(now, path, packet);
+        peer.take_heartbeat_answers(now, path, packet);
         peer.machine.handle_in_place(now, path, packet);
         let after = peer.machine.tags();
         if after != before {
             self.on_tags_changed(key, path, route);
         }
-        self.touch(key);
+        self.mark_ready(key);
     }
 
     /// The association that a packet other than an INIT belongs to.
@@ -108,12 +108,12 @@ impl EndpointState {
             // RFC 9260, 8.4: a packet from an address that is not the peer's is out of the blue.
             _ => tagged.filter(|key| table.has(*key, source)).map(by_tag),
         }?;
-        self.still_there(found.key)?;
+        self.live_key(found.key)?;
         Some(found)
     }
 
     /// The association, unless it has ended. Packets do not find an ended association, even if a handle still exists.
-    pub(super) fn still_there(&mut self, key: Key) -> Option<Key> {
+    pub(super) fn live_key(&mut self, key: AssociationKey) -> Option<AssociationKey> {
         let peer = self.known(key)?;
         if matches!(peer.machine.state(), State::Ended(_)) {
             self.associations.remove(key);
@@ -154,14 +154,14 @@ impl EndpointState {
     }
 
     /// The peer's INIT or INIT ACK was accepted: its addresses are known now.
-    fn on_tags_changed(&mut self, key: Key, path: PathId, route: Route) {
+    fn on_tags_changed(&mut self, key: AssociationKey, path: PathId, route: Route) {
         let Some(peer) = self.peer(key) else { return };
         let (tag, peer_tag) = peer.machine.tags();
         let ended = matches!(peer.machine.state(), State::Ended(_));
         if peer_tag != 0 && !ended {
             peer.learn_initiation(path, route);
         }
-        let ports = PortPair::of_departure(peer.cover.ports());
+        let ports = PortPair::of_departure(peer.encapsulation.ports());
         let addresses = peer.addresses();
         self.associations.set(key, ports, tag, addresses);
     }

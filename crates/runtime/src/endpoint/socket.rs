@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, SockAddr, Type};
 use tokio::io::Interest;
 
 use super::batch::Batch;
-use super::df_bit::Cuttable;
+use super::df_bit::FragmentationAllowed;
 
 /// Requested size of the socket buffers, bytes. The kernel grants no more than its own limit (`net.core.rmem_max`). A
 /// burst that does not fit is lost.
@@ -19,7 +19,7 @@ const SOCKET_BUFFER: usize = 4 << 20;
 const ROW_LIMIT: usize = 65_535;
 
 /// Most rows per system call. Each needs a buffer of [`ROW_LIMIT`].
-pub const ROWS: usize = if BATCH_SIZE < 8 { BATCH_SIZE } else { 8 };
+pub const BATCH_ROWS: usize = if BATCH_SIZE < 8 { BATCH_SIZE } else { 8 };
 
 /// Where a socket is bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,20 +75,20 @@ pub struct Socket {
 #[derive(Debug)]
 pub struct RecvBatch {
     buffers: Vec<Vec<u8>>,
-    metas: [RecvMeta; ROWS],
+    metas: [RecvMeta; BATCH_ROWS],
     filled: usize,
 }
 
 impl Default for RecvBatch {
     fn default() -> Self {
-        let buffers = (0..ROWS).map(|_| vec![0; ROW_LIMIT]).collect();
-        Self { buffers, metas: [RecvMeta::default(); ROWS], filled: 0 }
+        let buffers = (0..BATCH_ROWS).map(|_| vec![0; ROW_LIMIT]).collect();
+        Self { buffers, metas: [RecvMeta::default(); BATCH_ROWS], filled: 0 }
     }
 }
 
 /// Datagrams that one sender sent in a row, all but the last of the same size.
 #[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
+pub struct ReceivedDatagrams<'a> {
     /// The sender's address.
     pub from: SocketAddr,
     /// The local address that they were sent to, if the system provides it.
@@ -103,13 +103,15 @@ pub struct Row<'a> {
 
 impl RecvBatch {
     /// The rows that the last call received.
-    pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
-        self.buffers.iter().zip(&self.metas).take(self.filled).map(|(buffer, meta)| Row {
-            from: meta.addr,
-            to: meta.dst_ip,
-            bytes: &buffer[..meta.len],
-            stride: meta.stride.max(1),
-            ce: meta.ecn == Some(EcnCodepoint::Ce),
+    pub fn iter(&self) -> impl Iterator<Item = ReceivedDatagrams<'_>> {
+        self.buffers.iter().zip(&self.metas).take(self.filled).map(|(buffer, meta)| {
+            ReceivedDatagrams {
+                from: meta.addr,
+                to: meta.dst_ip,
+                bytes: &buffer[..meta.len],
+                stride: meta.stride.max(1),
+                ce: meta.ecn == Some(EcnCodepoint::Ce),
+            }
         })
     }
 }
@@ -233,7 +235,7 @@ impl Socket {
         let Some(Open { io, state }) = &self.open else {
             return Err(io::ErrorKind::NetworkDown.into());
         };
-        let _cuttable = batch.may_be_cut().then(|| Cuttable::new(io));
+        let _cuttable = batch.may_be_fragmented().then(|| FragmentationAllowed::new(io));
         let mut rest = batch.bytes();
         while !rest.is_empty() {
             // A machine may lose its offload while running: joined datagrams are then sent one by one.
@@ -345,7 +347,7 @@ pub fn is_too_long(error: &io::Error) -> bool {
 }
 
 /// Whether a send error means that no datagram can be sent to that destination for now.
-pub fn leads_nowhere(error: &io::Error) -> bool {
+pub fn is_unreachable(error: &io::Error) -> bool {
     let no_device = cfg!(any(target_os = "linux", target_os = "android"))
         && error.raw_os_error() == Some(NO_DEVICE);
     let gone = matches!(

@@ -12,7 +12,7 @@ use super::association_counts::AssociationCounts;
 use super::association_table::{AssociationTable, PortPair};
 use super::batch::Batch;
 use super::limits::LimitCounters;
-use super::local_interfaces::Link;
+use super::local_interfaces::BoundInterface;
 use super::options::Options;
 use super::own_addresses::OwnAddresses;
 use super::packet_capture::PacketCapture;
@@ -21,17 +21,17 @@ use super::responder::HandshakeResponder;
 use super::socket::Socket;
 use crate::clock::Clock;
 
-/// Identifies an association of an endpoint. Slots are reused; `made` distinguishes successive associations.
+/// Identifies an association of an endpoint. Slots are reused; `generation` distinguishes successive associations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
-    pub(super) at: u32,
-    pub(super) made: u32,
+pub struct AssociationKey {
+    pub(super) slot_index: u32,
+    pub(super) generation: u32,
 }
 
 /// A slot for an association.
 #[derive(Debug, Default)]
-struct Place {
-    made: u32,
+struct Slot {
+    generation: u32,
     peer: Option<Box<Peer>>,
 }
 
@@ -55,19 +55,19 @@ pub struct EndpointState {
     pub(super) options: Options,
     pub(super) sockets: Vec<Socket>,
     /// The interface or address of each socket.
-    pub(super) links: Vec<Link>,
+    pub(super) links: Vec<BoundInterface>,
     /// The system permanently refused to send something: an interface may be gone.
-    pub(super) suspicious: bool,
+    pub(super) interface_poll_due: bool,
     /// An association has more to send, on a path that takes it.
-    pub(super) eager: bool,
+    pub(super) has_more_to_send: bool,
     pub(super) seed: Seed,
     pub(super) counters: Counters,
-    places: Vec<Place>,
-    vacant: Vec<u32>,
+    slots: Vec<Slot>,
+    free_slots: Vec<u32>,
     /// Finds the associations of unsealed packets.
     pub(super) associations: AssociationTable,
     /// Associations by the session number that received sealed datagrams carry.
-    pub(super) by_session: BTreeMap<u32, Key>,
+    pub(super) by_session: BTreeMap<u32, AssociationKey>,
     /// Answers sealed handshakes; none without sealing.
     pub(super) responder: Option<HandshakeResponder>,
     /// Counts of what peers make this endpoint hold.
@@ -76,19 +76,19 @@ pub struct EndpointState {
     pub(super) listener: Option<Listener>,
     /// The addresses of this machine.
     pub(super) own_addresses: OwnAddresses,
-    deadlines: BTreeSet<(Time, Key)>,
-    pub(super) dirty: Vec<Key>,
-    pub(super) accepted: VecDeque<Key>,
-    made: u32,
+    deadlines: BTreeSet<(Time, AssociationKey)>,
+    pub(super) ready: Vec<AssociationKey>,
+    pub(super) accepted: VecDeque<AssociationKey>,
+    generation: u32,
     /// Wakes the driver while it sleeps.
     pub(super) driver: Option<Waker>,
     /// No new associations are accepted; the driver ends with the last one.
     pub(super) closing: bool,
     /// Captures packets, if set.
-    pub(super) tap: Option<PacketCapture>,
+    pub(super) capture: Option<PacketCapture>,
     /// Reused for each packet.
     pub(super) packet: Packet,
-    pub(super) lanes: Vec<Batch>,
+    pub(super) tx_batches: Vec<Batch>,
 }
 
 /// Shared by the driver and all handles.
@@ -118,22 +118,22 @@ impl EndpointState {
         clock: Clock,
         options: Options,
         sockets: Vec<Socket>,
-        links: Vec<Link>,
+        links: Vec<BoundInterface>,
         responder: Option<HandshakeResponder>,
         seed: Seed,
     ) -> Self {
-        let tap = options.capture.clone().map(PacketCapture::new);
+        let capture = options.capture.clone().map(PacketCapture::new);
         Self {
             clock,
             options,
             sockets,
             links,
-            suspicious: false,
-            eager: false,
+            interface_poll_due: false,
+            has_more_to_send: false,
             seed,
             counters: Counters::default(),
-            places: Vec::new(),
-            vacant: Vec::new(),
+            slots: Vec::new(),
+            free_slots: Vec::new(),
             associations: AssociationTable::default(),
             by_session: BTreeMap::new(),
             responder,
@@ -141,26 +141,26 @@ impl EndpointState {
             listener: None,
             own_addresses: OwnAddresses::default(),
             deadlines: BTreeSet::new(),
-            dirty: Vec::new(),
+            ready: Vec::new(),
             accepted: VecDeque::new(),
-            made: 0,
+            generation: 0,
             driver: None,
             closing: false,
-            tap,
+            capture,
             packet: Packet::default(),
-            lanes: Vec::new(),
+            tx_batches: Vec::new(),
         }
     }
 
     /// Number of associations.
     pub(super) fn count(&self) -> usize {
-        self.places.len() - self.vacant.len()
+        self.slots.len() - self.free_slots.len()
     }
 
     /// A seed that no other association of this endpoint has.
     pub(super) fn next_seed(&mut self) -> Seed {
-        self.made = self.made.wrapping_add(1);
-        self.seed.child(&format!("association/{}", self.made))
+        self.generation = self.generation.wrapping_add(1);
+        self.seed.child(&format!("association/{}", self.generation))
     }
 
     /// A session number that is not in use at this endpoint.
@@ -175,57 +175,65 @@ impl EndpointState {
     }
 
     /// Adds an association.
-    pub(super) fn insert(&mut self, peer: Peer) -> Key {
-        let at = self.vacant.pop().unwrap_or_else(|| {
-            self.places.push(Place::default());
-            self.places.len() as u32 - 1
+    pub(super) fn insert(&mut self, peer: Peer) -> AssociationKey {
+        let slot_index = self.free_slots.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() as u32 - 1
         });
-        let place = &mut self.places[at as usize];
-        place.made = place.made.wrapping_add(1);
-        let key = Key { at, made: place.made };
+        let slot = &mut self.slots[slot_index as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        let key = AssociationKey { slot_index, generation: slot.generation };
         match peer.session {
             Some(session) => {
                 self.by_session.insert(session, key);
             }
             None => {
-                let ports = PortPair::of_departure(peer.cover.ports());
+                let ports = PortPair::of_departure(peer.encapsulation.ports());
                 self.associations.set(key, ports, peer.machine.tags().0, peer.addresses());
             }
         }
-        place.peer = Some(Box::new(peer));
-        self.touch(key);
+        slot.peer = Some(Box::new(peer));
+        self.mark_ready(key);
         key
     }
 
-    pub(super) fn peer(&mut self, key: Key) -> Option<&mut Peer> {
-        let place = self.places.get_mut(key.at as usize)?;
-        (place.made == key.made).then_some(place.peer.as_deref_mut()?)
+    pub(super) fn peer(&mut self, key: AssociationKey) -> Option<&mut Peer> {
+        let slot = self.slots.get_mut(key.slot_index as usize)?;
+        (slot.generation == key.generation).then_some(slot.peer.as_deref_mut()?)
     }
 
-    pub(super) fn known(&self, key: Key) -> Option<&Peer> {
-        let place = self.places.get(key.at as usize).filter(|place| place.made == key.made)?;
-        place.peer.as_deref()
+    pub(super) fn known(&self, key: AssociationKey) -> Option<&Peer> {
+        let slot = self
+            .slots
+            .get(key.slot_index as usize)
+            .filter(|slot| slot.generation == key.generation)?;
+        slot.peer.as_deref()
     }
 
     /// The keys of all associations.
-    pub(super) fn keys(&self) -> Vec<Key> {
-        let taken = self.places.iter().enumerate().filter(|(_, place)| place.peer.is_some());
-        taken.map(|(at, place)| Key { at: at as u32, made: place.made }).collect()
+    pub(super) fn keys(&self) -> Vec<AssociationKey> {
+        let taken = self.slots.iter().enumerate().filter(|(_, slot)| slot.peer.is_some());
+        taken
+            .map(|(index, slot)| AssociationKey {
+                slot_index: index as u32,
+                generation: slot.generation,
+            })
+            .collect()
     }
 
     /// Takes an association out for a while, so that the rest of the state can be used beside it.
-    pub(super) fn lift(&mut self, key: Key) -> Option<Box<Peer>> {
-        let place = self.places.get_mut(key.at as usize)?;
-        if place.made == key.made { place.peer.take() } else { None }
+    pub(super) fn take_out(&mut self, key: AssociationKey) -> Option<Box<Peer>> {
+        let slot = self.slots.get_mut(key.slot_index as usize)?;
+        if slot.generation == key.generation { slot.peer.take() } else { None }
     }
 
     /// Puts an association back.
-    pub(super) fn lower(&mut self, key: Key, peer: Box<Peer>) {
-        self.places[key.at as usize].peer = Some(peer);
+    pub(super) fn put_back(&mut self, key: AssociationKey, peer: Box<Peer>) {
+        self.slots[key.slot_index as usize].peer = Some(peer);
     }
 
     /// Removes an association that was taken out.
-    pub(super) fn remove(&mut self, key: Key, peer: &Peer) {
+    pub(super) fn remove(&mut self, key: AssociationKey, peer: &Peer) {
         if let Some(deadline) = peer.deadline {
             self.deadlines.remove(&(deadline, key));
         }
@@ -236,45 +244,46 @@ impl EndpointState {
         }
         self.accepted.retain(|known| *known != key);
         self.release(peer);
-        self.vacant.push(key.at);
+        self.free_slots.push(key.slot_index);
     }
 
     /// Aborts the associations that still wait to be accepted.
-    pub(super) fn abort_untaken(&mut self) {
+    pub(super) fn abort_unaccepted(&mut self) {
         let waiting = std::mem::take(&mut self.accepted);
         for key in self.keys() {
             let Some(peer) = self.peer(key) else { continue };
             if peer.incoming || waiting.contains(&key) {
                 peer.abandoned = true;
                 peer.machine.abort();
-                self.touch(key);
+                self.mark_ready(key);
             }
         }
     }
 
     /// Puts an association into the ready list.
-    pub(super) fn touch(&mut self, key: Key) {
+    pub(super) fn mark_ready(&mut self, key: AssociationKey) {
         if let Some(peer) = self.peer(key)
-            && !peer.dirty
+            && !peer.ready
         {
-            peer.dirty = true;
-            self.dirty.push(key);
+            peer.ready = true;
+            self.ready.push(key);
         }
     }
 
     /// Wakes waiting readers, where a SACK sent before they read would report too small a window. Returns whether any
     /// wait.
-    pub(super) fn let_read(&self) -> bool {
+    pub(super) fn wake_readers(&self) -> bool {
         let mut any = false;
-        for peer in self.dirty.iter().filter_map(|key| self.known(*key)) {
+        for peer in self.ready.iter().filter_map(|key| self.known(*key)) {
             any |= peer.machine.sack_is_early() && peer.signals.wake_reader();
         }
         any
     }
 
     /// Updates the deadline of an association that was taken out.
-    pub(super) fn schedule(&mut self, key: Key, peer: &mut Peer) {
-        let below = peer.cover.next_deadline().into_iter().chain(peer.validation.next_deadline());
+    pub(super) fn schedule(&mut self, key: AssociationKey, peer: &mut Peer) {
+        let below =
+            peer.encapsulation.next_deadline().into_iter().chain(peer.validation.next_deadline());
         // An association that has ended needs no further checks.
         let check = peer.ended.is_none().then(|| peer.liveness.next_check());
         let next = peer.machine.next_deadline().into_iter().chain(below).chain(check).min();
@@ -299,7 +308,7 @@ impl EndpointState {
                 peer.handle_timeout(now);
             }
             self.check_liveness(now, key);
-            self.touch(key);
+            self.mark_ready(key);
         }
     }
 

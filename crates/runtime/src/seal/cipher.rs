@@ -17,7 +17,7 @@ pub enum Cipher {
 
 /// A set of ciphers, one byte on the wire. Unknown bits are ignored, for future ciphers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Negotiation(u8);
+pub(super) struct CipherOffer(u8);
 
 impl Cipher {
     /// All ciphers, in order of preference.
@@ -31,10 +31,10 @@ impl Cipher {
         }
     }
 
-    /// The cipher with that number, if it is in `negotiation`.
-    pub(super) fn chosen(number: u8, negotiation: Negotiation) -> Option<Self> {
+    /// The cipher with that number, if it is in `offer`.
+    pub(super) fn chosen(number: u8, offer: CipherOffer) -> Option<Self> {
         let cipher = Self::ALL.into_iter().find(|cipher| cipher.number() == number)?;
-        negotiation.contains(cipher).then_some(cipher)
+        offer.contains(cipher).then_some(cipher)
     }
 
     pub(super) fn algorithm(self) -> &'static Algorithm {
@@ -54,7 +54,7 @@ impl fmt::Display for Cipher {
     }
 }
 
-impl Negotiation {
+impl CipherOffer {
     /// The ciphers that this machine runs well.
     pub(super) fn of_this_machine() -> Self {
         let chacha = Cipher::ChaCha20Poly1305.number();
@@ -108,14 +108,14 @@ mod tests {
     #[test]
     fn the_best_cipher_that_both_offer_is_taken() {
         let (aes, chacha) = (Cipher::Aes128Gcm, Cipher::ChaCha20Poly1305);
-        let both = Negotiation(3);
+        let both = CipherOffer(3);
         for (one, other, common) in [
             (both, both, Some(aes)),
-            (both, Negotiation::only(chacha), Some(chacha)),
-            (Negotiation::only(aes), both, Some(aes)),
-            (Negotiation::only(aes), Negotiation::only(chacha), None),
-            (Negotiation(0xff), both, Some(aes)),
-            (Negotiation(0xfc), both, None),
+            (both, CipherOffer::only(chacha), Some(chacha)),
+            (CipherOffer::only(aes), both, Some(aes)),
+            (CipherOffer::only(aes), CipherOffer::only(chacha), None),
+            (CipherOffer(0xff), both, Some(aes)),
+            (CipherOffer(0xfc), both, None),
         ] {
             assert_eq!(one.common(other), common, "{one:?} {other:?}");
         }
@@ -123,10 +123,10 @@ mod tests {
 
     #[test]
     fn a_cipher_that_was_not_offered_is_not_taken() {
-        assert_eq!(Cipher::chosen(1, Negotiation(3)), Some(Cipher::Aes128Gcm));
-        assert_eq!(Cipher::chosen(1, Negotiation::only(Cipher::ChaCha20Poly1305)), None);
+        assert_eq!(Cipher::chosen(1, CipherOffer(3)), Some(Cipher::Aes128Gcm));
+        assert_eq!(Cipher::chosen(1, CipherOffer::only(Cipher::ChaCha20Poly1305)), None);
         for number in [0, 3, 4, 255] {
-            assert_eq!(Cipher::chosen(number, Negotiation(0xff)), None, "{number}");
+            assert_eq!(Cipher::chosen(number, CipherOffer(0xff)), None, "{number}");
         }
     }
 }

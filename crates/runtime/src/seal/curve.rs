@@ -12,20 +12,20 @@ use subtle::ConstantTimeEq;
 use super::keys::KEY_LEN;
 
 /// The algorithms of the `snow` crate, except for a Diffie-Hellman that fails if its result is zero.
-pub(super) struct Contributory;
+pub(super) struct ContributoryResolver;
 
 /// RFC 7748, 6.1: "check, without leaking extra information about the value of K, whether K is the
 /// all-zero value and abort if so".
-struct Checked(Box<dyn Dh>);
+struct CheckedDh(Box<dyn Dh>);
 
-impl CryptoResolver for Contributory {
+impl CryptoResolver for ContributoryResolver {
     fn resolve_rng(&self) -> Option<Box<dyn Random>> {
         DefaultResolver.resolve_rng()
     }
 
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
         let inner = DefaultResolver.resolve_dh(choice)?;
-        Some(Box::new(Checked(inner)))
+        Some(Box::new(CheckedDh(inner)))
     }
 
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
@@ -37,7 +37,7 @@ impl CryptoResolver for Contributory {
     }
 }
 
-impl Dh for Checked {
+impl Dh for CheckedDh {
     fn name(&self) -> &'static str {
         self.0.name()
     }
@@ -75,7 +75,7 @@ impl Dh for Checked {
 
 /// The X25519 key pair of these secret bytes.
 pub(super) fn key_pair(secret: &[u8; KEY_LEN]) -> Box<dyn Dh> {
-    let curve = Contributory.resolve_dh(&DHChoice::Curve25519);
+    let curve = ContributoryResolver.resolve_dh(&DHChoice::Curve25519);
     let mut curve = curve.expect("X25519 is compiled in");
     curve.set(secret);
     curve

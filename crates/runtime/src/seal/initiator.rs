@@ -10,12 +10,12 @@ use std::collections::VecDeque;
 use ropewalk_base::Time;
 use snow::HandshakeState;
 
-use super::cipher::{Cipher, Negotiation};
+use super::cipher::{Cipher, CipherOffer};
 use super::keys::{PublicKey, SecretKey};
 use super::mac::{Mac, MacKey};
 use super::noise;
 use super::psk::PresharedKey;
-use super::session::{Ends, Role, Session};
+use super::session::{Role, Session, SessionEnds};
 use super::timestamp::Timestamp;
 use super::wire::{
     CHOICE_LEN, FIRST_MIN, Kind, MAC_LEN, NOISE_FIRST_LEN, OFFER_LEN, PAYLOAD_MAX, PREFIX_LEN,
@@ -37,7 +37,7 @@ pub struct Initiator {
     psk: Option<PresharedKey>,
     mac_key: MacKey,
     session_id: u32,
-    negotiation: Negotiation,
+    offer: CipherOffer,
     payload: Vec<u8>,
     newest: Timestamp,
     attempt: Option<Attempt>,
@@ -131,7 +131,7 @@ impl Initiator {
             psk,
             mac_key: MacKey::of(&peer),
             session_id,
-            negotiation: Negotiation::of_this_machine(),
+            offer: CipherOffer::of_this_machine(),
             payload: payload.to_vec(),
             newest: now,
             attempt: None,
@@ -145,7 +145,7 @@ impl Initiator {
     ///
     /// # Errors
     /// [`HandshakeError::NoRandomness`].
-    pub fn again(&mut self, now: Timestamp) -> Result<Vec<u8>, HandshakeError> {
+    pub fn restart(&mut self, now: Timestamp) -> Result<Vec<u8>, HandshakeError> {
         let later = Timestamp::from_unix_nanos(self.newest.as_unix_nanos().saturating_add(1));
         self.attempt(now.max(later))
     }
@@ -167,7 +167,7 @@ impl Initiator {
     /// The content of the first Noise message, padded with zeros.
     fn content(&self, now: Timestamp) -> Vec<u8> {
         let mut content = now.as_unix_nanos().to_be_bytes().to_vec();
-        content.push(self.negotiation.byte());
+        content.push(self.offer.byte());
         let length = u16::try_from(self.payload.len()).expect("checked before");
         content.extend(length.to_be_bytes());
         content.extend(&self.payload);
@@ -250,22 +250,21 @@ impl Initiator {
         let choice: [u8; CHOICE_LEN] =
             choice.as_slice().try_into().map_err(|_| HandshakeError::Forged)?;
         let [a, b, c, d, number] = choice;
-        let cipher =
-            Cipher::chosen(number, self.negotiation).ok_or(HandshakeError::Cipher(number))?;
-        let ends = Ends {
+        let cipher = Cipher::chosen(number, self.offer).ok_or(HandshakeError::Cipher(number))?;
+        let ends = SessionEnds {
             role: Role::Initiator,
             id: self.session_id,
             peer_id: u32::from_be_bytes([a, b, c, d]),
             peer: self.peer,
         };
-        let agreed = noise::agreed(attempt.state);
-        Ok(Finish::Established(Box::new(Session::new(ends, cipher, &agreed, now))))
+        let secrets = noise::secrets(attempt.state);
+        Ok(Finish::Established(Box::new(Session::new(ends, cipher, &secrets, now))))
     }
 
     /// Simulates a machine with only these ciphers, from the next attempt on.
     #[cfg(test)]
-    pub(super) const fn set_offer(&mut self, negotiation: Negotiation) {
-        self.negotiation = negotiation;
+    pub(super) const fn set_offer(&mut self, offer: CipherOffer) {
+        self.offer = offer;
     }
 }
 

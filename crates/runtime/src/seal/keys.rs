@@ -180,10 +180,10 @@ mod tests {
         let secret = SecretKey::generate().expect("random numbers");
         let text = secret.text();
         assert_eq!(text.len(), TEXT_LEN);
-        let again: SecretKey = format!(" {}\n", *text).parse().expect("a key");
-        assert_eq!(again.bytes(), secret.bytes());
+        let parsed: SecretKey = format!(" {}\n", *text).parse().expect("a key");
+        assert_eq!(parsed.bytes(), secret.bytes());
         let public: PublicKey = secret.public().to_string().parse().expect("a public key");
-        assert_eq!(public, again.public());
+        assert_eq!(public, parsed.public());
         assert_ne!(public.as_bytes(), secret.bytes());
     }
 

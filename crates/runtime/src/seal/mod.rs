@@ -7,10 +7,9 @@
 //! The format in bytes, and the threat model: `docs/reference/sealing.md`.
 
 mod allowed;
-mod answered;
 mod cipher;
 mod curve;
-mod flood;
+mod handshake_replay;
 mod initiator;
 mod key_file;
 mod keys;
@@ -18,10 +17,11 @@ mod mac;
 mod noise;
 mod psk;
 mod ratchet;
+mod rate_limiter;
 mod receiver;
 mod replay;
+mod reply_cache;
 mod responder;
-mod seen;
 mod sender;
 mod session;
 #[cfg(test)]
@@ -40,7 +40,7 @@ pub use psk::PresharedKey;
 pub use receiver::OpenError;
 pub use responder::{Answer, Established, Responder};
 pub use sender::SealError;
-pub use session::{Limits, Opened, Session, Tally};
+pub use session::{Limits, Opened, Session, SessionCounters};
 pub use timestamp::Timestamp;
 pub use trusted_file::{Secrecy, read_trusted};
 pub use wire::{FIRST_MAX, FIRST_MIN, OVERHEAD, PAYLOAD_MAX, VERSION, is_first, session_id};

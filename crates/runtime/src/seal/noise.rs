@@ -10,7 +10,7 @@ use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState};
 use zeroize::Zeroizing;
 
-use super::curve::Contributory;
+use super::curve::ContributoryResolver;
 use super::keys::{PublicKey, SecretKey};
 use super::psk::PresharedKey;
 use super::wire::PREFIX_LEN;
@@ -21,7 +21,7 @@ const PATTERN_WITH_PSK: &str = "Noise_IKpsk2_25519_ChaChaPoly_SHA256";
 const PSK_POSITION: u8 = 2;
 
 /// What both ends share after the handshake.
-pub(super) struct Agreed {
+pub(super) struct SessionSecrets {
     /// Root key of the initiator's datagrams.
     pub(super) from_initiator: Zeroizing<[u8; 32]>,
     /// Root key of the responder's datagrams.
@@ -45,7 +45,7 @@ pub(super) fn initiator(
     builder.build_initiator()
 }
 
-/// The responder's handshake state. With a pre-shared key, [`mix_in`] provides the key after the first message.
+/// The responder's handshake state. With a pre-shared key, [`set_psk`] provides the key after the first message.
 pub(super) fn responder(
     secret: &SecretKey,
     with_psk: bool,
@@ -55,14 +55,14 @@ pub(super) fn responder(
 }
 
 /// Sets the pre-shared key that the responder has with this initiator.
-pub(super) fn mix_in(state: &mut HandshakeState, psk: &PresharedKey) -> Result<(), snow::Error> {
+pub(super) fn set_psk(state: &mut HandshakeState, psk: &PresharedKey) -> Result<(), snow::Error> {
     state.set_psk(usize::from(PSK_POSITION), psk.bytes())
 }
 
 fn builder<'a>(with_psk: bool) -> Builder<'a> {
     let pattern = if with_psk { PATTERN_WITH_PSK } else { PATTERN };
     let pattern: NoiseParams = pattern.parse().expect("a pattern that the crate knows");
-    Builder::with_resolver(pattern, Box::new(Contributory))
+    Builder::with_resolver(pattern, Box::new(ContributoryResolver))
 }
 
 /// Appends the next message, with `payload`, to `out`.
@@ -88,10 +88,10 @@ pub(super) fn read(state: &mut HandshakeState, message: &[u8]) -> Option<Vec<u8>
 }
 
 /// The result, after the second message.
-pub(super) fn agreed(mut state: HandshakeState) -> Agreed {
+pub(super) fn secrets(mut state: HandshakeState) -> SessionSecrets {
     let (from_initiator, from_responder) = state.dangerously_get_raw_split();
     let transcript = state.get_handshake_hash().try_into().expect("32 bytes of SHA-256");
-    Agreed {
+    SessionSecrets {
         from_initiator: Zeroizing::new(from_initiator),
         from_responder: Zeroizing::new(from_responder),
         transcript,

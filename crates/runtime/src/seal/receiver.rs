@@ -151,7 +151,7 @@ impl Receiver {
 
     /// Simulates that so many datagrams of this epoch were opened.
     #[cfg(test)]
-    pub(super) fn pretend_opened(&mut self, datagrams: u64) {
+    pub(super) fn set_opened(&mut self, datagrams: u64) {
         self.opened_in_epoch = datagrams;
     }
 }

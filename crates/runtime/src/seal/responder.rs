@@ -8,15 +8,15 @@ use ropewalk_base::Time;
 use snow::HandshakeState;
 
 use super::allowed::{Allowed, Refusal, Refused};
-use super::answered::Answered;
-use super::cipher::{Cipher, Negotiation};
-use super::flood::Flood;
+use super::cipher::{Cipher, CipherOffer};
+use super::handshake_replay::{HandshakeReplay, UNLISTED_KEYS_MAX};
 use super::keys::{KeyError, PublicKey, SecretKey};
 use super::mac::{Mac, MacKey};
 use super::noise;
 use super::psk::PresharedKey;
-use super::seen::{STRANGERS_MAX, Seen};
-use super::session::{Ends, Role, Session};
+use super::rate_limiter::RateLimiter;
+use super::reply_cache::ReplyCache;
+use super::session::{Role, Session, SessionEnds};
 use super::timestamp::Timestamp;
 use super::token::Tokens;
 use super::wire::{
@@ -37,11 +37,11 @@ pub struct Responder {
     allowed: Allowed,
     /// The pre-shared key for peers that have none of their own.
     psk: Option<PresharedKey>,
-    negotiation: Negotiation,
+    offer: CipherOffer,
     tokens: Tokens,
-    flood: Flood,
-    seen: Seen,
-    answered: Answered,
+    rate_limiter: RateLimiter,
+    replay: HandshakeReplay,
+    reply_cache: ReplyCache,
     refused: VecDeque<Refused>,
     /// Date for the expiry of entries, which the monotonic clock does not provide.
     date: fn() -> Timestamp,
@@ -82,9 +82,9 @@ struct First<'a> {
 }
 
 /// Content of the first Noise message.
-struct Said {
+struct Content {
     sent: Timestamp,
-    negotiation: Negotiation,
+    offer: CipherOffer,
     payload: Vec<u8>,
 }
 
@@ -94,17 +94,17 @@ impl Responder {
     /// # Errors
     /// [`KeyError::NoRandomness`].
     pub fn new(secret: SecretKey, allowed: Allowed) -> Result<Self, KeyError> {
-        let (flood, seen) = limits(&allowed);
+        let (rate_limiter, replay) = limits(&allowed);
         Ok(Self {
             mac_key: MacKey::of(&secret.public()),
             secret,
             allowed,
             psk: None,
-            negotiation: Negotiation::of_this_machine(),
+            offer: CipherOffer::of_this_machine(),
             tokens: Tokens::new()?,
-            flood,
-            seen,
-            answered: Answered::default(),
+            rate_limiter,
+            replay,
+            reply_cache: ReplyCache::default(),
             refused: VecDeque::new(),
             date: Timestamp::now,
         })
@@ -120,10 +120,10 @@ impl Responder {
     pub fn set_allowed(&mut self, allowed: Allowed) {
         let anyone = |allowed: &Allowed| matches!(allowed, Allowed::Anyone);
         if anyone(&allowed) != anyone(&self.allowed) {
-            (self.flood, self.seen) = limits(&allowed);
+            (self.rate_limiter, self.replay) = limits(&allowed);
         }
-        self.seen.retain(|key| allowed.lists(key));
-        self.answered.clear();
+        self.replay.retain(|key| allowed.lists(key));
+        self.reply_cache.clear();
         self.allowed = allowed;
     }
 
@@ -150,30 +150,30 @@ impl Responder {
             return Answer::Reply(self.versions(&first));
         }
         let name = self.mac_key.name(&first.prefix, first.message);
-        if let Some(reply) = self.answered.get(now, &name) {
+        if let Some(reply) = self.reply_cache.get(now, &name) {
             let mut reply = reply.to_vec();
             self.mac_key.sign_answer(&first.mac, &mut reply);
             return Answer::Reply(reply);
         }
         if self.tokens.is_good(now, from, first.session(), &first.token) {
-            if !self.flood.admits_proved(now, self.tokens.bucket(from.ip())) {
+            if !self.rate_limiter.admits_validated(now, self.tokens.bucket(from.ip())) {
                 return Answer::Drop;
             }
-        } else if !self.flood.admits_unproved(now) {
+        } else if !self.rate_limiter.admits_unvalidated(now) {
             return Answer::Reply(self.retry(now, from, &first));
         }
         let Some(established) = self.establish(now, from, &first, session_id) else {
             return Answer::Drop;
         };
         let unsigned = established.reply[..established.reply.len() - MAC_LEN].to_vec();
-        self.answered.insert(now, name, unsigned);
+        self.reply_cache.insert(now, name, unsigned);
         Answer::Established(Box::new(established))
     }
 
     /// Number of keys whose newest first datagram is remembered, the only state that handshakes leave here. At most
     /// the number of allowed keys, or 16384 if all are allowed.
     pub fn remembered(&self) -> usize {
-        self.seen.len()
+        self.replay.len()
     }
 
     /// All checks that need no Diffie-Hellman.
@@ -215,24 +215,24 @@ impl Responder {
         id: u32,
     ) -> Option<Established> {
         let mut state = noise::responder(&self.secret, first.has_psk(), &first.prefix).ok()?;
-        let said = Said::parse(&noise::read(&mut state, first.message)?)?;
+        let content = Content::parse(&noise::read(&mut state, first.message)?)?;
         let peer = PublicKey::of_handshake(bytes_at(state.get_remote_static()?, 0)?);
         match self.admit(&peer, first.has_psk()) {
-            Ok(Some(psk)) => noise::mix_in(&mut state, psk).ok()?,
+            Ok(Some(psk)) => noise::set_psk(&mut state, psk).ok()?,
             Ok(None) => {}
             Err(why) => {
                 self.note_refused(Refused { peer, from, why });
                 return None;
             }
         }
-        let cipher = self.negotiation.common(said.negotiation)?;
-        if !self.seen.admits(now, peer, said.sent) {
+        let cipher = self.offer.common(content.offer)?;
+        if !self.replay.admits(now, peer, content.sent) {
             return None;
         }
         let reply = self.reply(&mut state, first, id, cipher)?;
-        let ends = Ends { role: Role::Responder, id, peer_id: first.session(), peer };
-        let session = Session::new(ends, cipher, &noise::agreed(state), now);
-        Some(Established { session, reply, peer, payload: said.payload })
+        let ends = SessionEnds { role: Role::Responder, id, peer_id: first.session(), peer };
+        let session = Session::new(ends, cipher, &noise::secrets(state), now);
+        Some(Established { session, reply, peer, payload: content.payload })
     }
 
     /// The pre-shared key of this handshake. Either both ends use one, or neither.
@@ -276,16 +276,18 @@ impl Responder {
 
     /// Simulates a machine with only these ciphers.
     #[cfg(test)]
-    pub(super) const fn set_offer(&mut self, negotiation: Negotiation) {
-        self.negotiation = negotiation;
+    pub(super) const fn set_offer(&mut self, offer: CipherOffer) {
+        self.offer = offer;
     }
 }
 
 /// The protection against floods and replays that suits the list of allowed peers.
-fn limits(allowed: &Allowed) -> (Flood, Seen) {
+fn limits(allowed: &Allowed) -> (RateLimiter, HandshakeReplay) {
     match allowed {
-        Allowed::Keys(_) | Allowed::Peers(_) => (Flood::new(FREE_PER_SECOND), Seen::of_listed()),
-        Allowed::Anyone => (Flood::new(0), Seen::of_strangers(STRANGERS_MAX)),
+        Allowed::Keys(_) | Allowed::Peers(_) => {
+            (RateLimiter::new(FREE_PER_SECOND), HandshakeReplay::of_listed())
+        }
+        Allowed::Anyone => (RateLimiter::new(0), HandshakeReplay::of_unlisted(UNLISTED_KEYS_MAX)),
     }
 }
 
@@ -302,12 +304,12 @@ impl First<'_> {
     }
 }
 
-impl Said {
+impl Content {
     fn parse(content: &[u8]) -> Option<Self> {
         let length = usize::from(u16::from_be_bytes(bytes_at(content, 9)?));
         Some(Self {
             sent: Timestamp::from_unix_nanos(u64::from_be_bytes(bytes_at(content, 0)?)),
-            negotiation: Negotiation::of_byte(*content.get(8)?),
+            offer: CipherOffer::of_byte(*content.get(8)?),
             payload: content.get(OFFER_LEN..)?.get(..length)?.to_vec(),
         })
     }

@@ -96,13 +96,13 @@ impl Sender {
 
     /// Simulates that the key has sealed so many datagrams.
     #[cfg(test)]
-    pub(super) fn pretend_sealed(&mut self, datagrams: u64) {
+    pub(super) fn set_sealed(&mut self, datagrams: u64) {
         self.sealed_in_epoch = datagrams;
     }
 
     /// Simulates that so many datagrams were sealed on a path.
     #[cfg(test)]
-    pub(super) fn pretend_counter(&mut self, path: u8, counter: u64) {
+    pub(super) fn set_counter(&mut self, path: u8, counter: u64) {
         *self.counter(path) = counter;
     }
 }

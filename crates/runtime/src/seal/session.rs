@@ -7,7 +7,7 @@ use ropewalk_base::{Duration, Time};
 
 use super::cipher::Cipher;
 use super::keys::PublicKey;
-use super::noise::Agreed;
+use super::noise::SessionSecrets;
 use super::ratchet::Ratchet;
 use super::receiver::{OpenError, Receiver};
 use super::sender::{KEY_LIMIT, SealError, Sender};
@@ -47,7 +47,7 @@ pub struct Opened {
 
 /// Counters of sealed, opened and refused datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct SessionCounters {
     /// Sealed datagrams.
     pub sealed: u64,
     /// Opened datagrams.
@@ -69,7 +69,7 @@ pub(super) enum Role {
 }
 
 /// The two ends of a session, as seen from one of them.
-pub(super) struct Ends {
+pub(super) struct SessionEnds {
     pub(super) role: Role,
     pub(super) id: u32,
     pub(super) peer_id: u32,
@@ -78,7 +78,7 @@ pub(super) struct Ends {
 
 /// Keys, counters and replay windows of one association. It knows no addresses.
 pub struct Session {
-    ends: Ends,
+    ends: SessionEnds,
     cipher: Cipher,
     limits: Limits,
     sender: Sender,
@@ -87,7 +87,7 @@ pub struct Session {
     confirmed: bool,
     epoch_since: Time,
     forget_at: Option<Time>,
-    tally: Tally,
+    counters: SessionCounters,
 }
 
 impl Session {
@@ -97,10 +97,15 @@ impl Session {
         (&mut self.sender, &mut self.receiver)
     }
 
-    pub(super) fn new(ends: Ends, cipher: Cipher, agreed: &Agreed, now: Time) -> Self {
-        let ratchet = |root| Ratchet::new(cipher, root, &agreed.transcript);
-        let initiator = ratchet(&agreed.from_initiator);
-        let responder = ratchet(&agreed.from_responder);
+    pub(super) fn new(
+        ends: SessionEnds,
+        cipher: Cipher,
+        secrets: &SessionSecrets,
+        now: Time,
+    ) -> Self {
+        let ratchet = |root| Ratchet::new(cipher, root, &secrets.transcript);
+        let initiator = ratchet(&secrets.from_initiator);
+        let responder = ratchet(&secrets.from_responder);
         let (mine, theirs) = match ends.role {
             Role::Initiator => (initiator, responder),
             Role::Responder => (responder, initiator),
@@ -113,7 +118,7 @@ impl Session {
             confirmed: ends.role == Role::Initiator,
             epoch_since: now,
             forget_at: None,
-            tally: Tally::default(),
+            counters: SessionCounters::default(),
             ends,
         }
     }
@@ -143,7 +148,7 @@ impl Session {
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Range<usize>, SealError> {
         let sealed = self.sender.seal(path, out, write)?;
-        self.tally.sealed += 1;
+        self.counters.sealed += 1;
         Ok(sealed)
     }
 
@@ -154,12 +159,12 @@ impl Session {
     #[inline]
     pub fn open(&mut self, now: Time, datagram: &mut [u8]) -> Result<Opened, OpenError> {
         let accepted = self.receiver.open(datagram).inspect_err(|error| self.count(*error))?;
-        self.tally.opened += 1;
+        self.counters.opened += 1;
         self.confirmed = true;
         if accepted.new_epoch {
-            self.follow(now);
+            self.follow_peer_epoch(now);
         }
-        self.turn_if_due(now);
+        self.rekey_if_due(now);
         Ok(Opened { path: accepted.path, body: HEADER_LEN..datagram.len() - TAG_LEN })
     }
 
@@ -169,13 +174,13 @@ impl Session {
             self.receiver.forget_previous();
             self.forget_at = None;
         }
-        self.turn_if_due(now);
+        self.rekey_if_due(now);
     }
 
     /// When [`Self::handle_timeout`] must be called next.
     pub fn next_deadline(&self) -> Option<Time> {
         let turn =
-            self.may_turn().then(|| self.epoch_since.saturating_add(self.limits.rekey_after));
+            self.may_rekey().then(|| self.epoch_since.saturating_add(self.limits.rekey_after));
         self.forget_at.into_iter().chain(turn).min()
     }
 
@@ -211,21 +216,21 @@ impl Session {
     }
 
     /// Counters of sealed, opened and refused datagrams.
-    pub const fn tally(&self) -> Tally {
-        self.tally
+    pub const fn counters(&self) -> SessionCounters {
+        self.counters
     }
 
     fn count(&mut self, error: OpenError) {
         match error {
-            OpenError::Replayed => self.tally.replayed += 1,
-            OpenError::TooOld | OpenError::UnknownEpoch => self.tally.too_old += 1,
-            OpenError::Forged => self.tally.forged += 1,
+            OpenError::Replayed => self.counters.replayed += 1,
+            OpenError::TooOld | OpenError::UnknownEpoch => self.counters.too_old += 1,
+            OpenError::Forged => self.counters.forged += 1,
             OpenError::NotSealed | OpenError::OtherSession(_) => {}
         }
     }
 
     /// The peer uses the next epoch's keys, so this end does too.
-    fn follow(&mut self, now: Time) {
+    fn follow_peer_epoch(&mut self, now: Time) {
         if self.sender.epoch() < self.receiver.epoch() {
             self.sender.turn();
         }
@@ -235,17 +240,17 @@ impl Session {
     }
 
     /// Keys may change only after the peer has followed, because it has the next key ready then.
-    fn may_turn(&self) -> bool {
+    fn may_rekey(&self) -> bool {
         self.ends.role == Role::Initiator && self.sender.epoch() == self.receiver.epoch()
     }
 
     #[inline]
-    fn turn_if_due(&mut self, now: Time) {
+    fn rekey_if_due(&mut self, now: Time) {
         let packets = self.limits.rekey_packets;
         let due = self.sender.sealed_in_epoch() >= packets
             || self.receiver.opened_in_epoch() >= packets
             || now.since(self.epoch_since) >= self.limits.rekey_after;
-        if due && self.may_turn() {
+        if due && self.may_rekey() {
             self.sender.turn();
             self.epoch_since = now;
         }
@@ -259,7 +264,7 @@ impl fmt::Debug for Session {
             .field("peer", &self.ends.peer)
             .field("cipher", &self.cipher)
             .field("epoch", &self.sender.epoch())
-            .field("tally", &self.tally)
+            .field("tally", &self.counters)
             .finish_non_exhaustive()
     }
 }

@@ -92,9 +92,9 @@ mod tests {
     use ropewalk_runtime::seal::SecretKey;
 
     use super::*;
-    use crate::files::kit::Room;
     use crate::files::names::Name;
-    use crate::files::receiver::inbox::Found;
+    use crate::files::receiver::inbox::ExistingEntry;
+    use crate::files::test_support::TempDir;
     use crate::files::wire::{Entry, Kind, Stamp};
 
     fn entry(name: &str, size: u64) -> Entry {
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn each_key_gets_its_directory_its_quota_and_no_more_than_the_command_permits() {
-        let room = Room::new("admission");
+        let dir = TempDir::new("admission");
         let [anna, bert] = [(); 2].map(|()| SecretKey::generate().expect("a key").public());
         let text = format!(
             "[[peer]]\nname = \"anna\"\nkey = \"{anna}\"\n[peer.files]\ndirectory = \"team/anna\"\n\
@@ -113,27 +113,27 @@ mod tests {
         );
         let access = AccessList::from_text(&text, Path::new("peers.toml")).expect("a list");
         let rules = Rules { overwrite: true, ..Rules::default() };
-        let admission = Admission::open(&room.path("in"), access, rules).expect("a directory");
+        let admission = Admission::open(&dir.path("in"), access, rules).expect("a directory");
         let inbox = admission.admit(&Peer::new(Some(anna))).expect("admitted");
-        assert_eq!(inbox.store().path(), room.path("in/team/anna"));
+        assert_eq!(inbox.store().path(), dir.path("in/team/anna"));
         assert_eq!(inbox.peer().to_string(), format!("anna ({anna})"));
         assert!(!inbox.replaces());
-        let obstacle = |found: Found, said: &str| match found {
-            Found::Obstacle(why) => assert!(why.contains(said), "{why}"),
+        let obstacle = |found: ExistingEntry, said: &str| match found {
+            ExistingEntry::Obstacle(why) => assert!(why.contains(said), "{why}"),
             other => panic!("{other:?} instead of {said}"),
         };
-        obstacle(inbox.look(&entry("large", 300_001)), "300000 bytes");
+        obstacle(inbox.inspect(&entry("large", 300_001)), "300000 bytes");
         for name in ["a", "b", "c"] {
-            assert!(matches!(inbox.look(&entry(name, 290_000)), Found::Nothing));
+            assert!(matches!(inbox.inspect(&entry(name, 290_000)), ExistingEntry::Nothing));
         }
-        obstacle(inbox.look(&entry("d", 290_000)), "quota of 1000000");
+        obstacle(inbox.inspect(&entry("d", 290_000)), "quota of 1000000");
         // A reservation that was not used is free for the next transfer; space on disk is not.
-        fs::write(room.path("in/team/anna/a"), vec![0; 600_000]).expect("a file");
+        fs::write(dir.path("in/team/anna/a"), vec![0; 600_000]).expect("a file");
         let inbox = admission.admit(&Peer::new(Some(anna))).expect("admitted");
-        assert!(matches!(inbox.look(&entry("e", 290_000)), Found::Nothing));
-        obstacle(inbox.look(&entry("f", 290_000)), "quota of 1000000");
+        assert!(matches!(inbox.inspect(&entry("e", 290_000)), ExistingEntry::Nothing));
+        obstacle(inbox.inspect(&entry("f", 290_000)), "quota of 1000000");
         let inbox = admission.admit(&Peer::new(Some(bert))).expect("admitted");
-        assert_eq!(inbox.store().path(), room.path("in"));
+        assert_eq!(inbox.store().path(), dir.path("in"));
         assert!(inbox.replaces());
         let unlisted = SecretKey::generate().expect("a key").public();
         assert!(admission.admit(&Peer::new(Some(unlisted))).is_err());

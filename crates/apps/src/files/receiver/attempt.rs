@@ -7,25 +7,25 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
 use super::Summary;
+use super::entry_states::{Counts, EntryStates};
 use super::inbox::Inbox;
-use super::ledger::{Counts, Ledger};
-use super::progress::Progress;
-use super::writer::{Batch, Tools, Writer};
-use crate::files::broken::Broken;
+use super::sender_progress::SenderProgress;
+use super::writer::{Batch, Writer, WriterContext};
+use crate::files::error::TransferError;
 use crate::files::link::Link;
 use crate::files::stream::{SILENCE, next_messages, send_block};
-use crate::files::watch::Watch;
+use crate::files::watch::TransferStatus;
 use crate::files::wire::{Frame, encode, greeting};
 
 /// Most batches between the association and the disk.
 const QUEUE: usize = 64;
-/// Most bytes in them, in units of [`UNIT`]: how far the disk may lag before the sender has to wait.
+/// Most bytes in them, in units of [`BUDGET_UNIT`]: how far the disk may lag before the sender has to wait.
 const BUDGET: usize = 32 << 10;
-const UNIT: usize = 1 << 10;
+const BUDGET_UNIT: usize = 1 << 10;
 /// Maximum interval between progress reports to the sender.
-const ALIVE: Duration = Duration::from_millis(250);
+const REPORT_INTERVAL: Duration = Duration::from_millis(250);
 /// Frames that are sent together.
-const TOGETHER: usize = 256;
+const FRAMES_PER_BLOCK: usize = 256;
 /// Most frames that wait for the sender to take them. Tasks with further frames wait.
 const OUTSTANDING_FRAMES: usize = 1024;
 /// Memory of a message besides its bytes, bytes.
@@ -34,70 +34,77 @@ const MESSAGE_COST: usize = 128;
 /// Receives the files of one sender.
 ///
 /// # Errors
-/// [`Broken`]: the association ended early. The sender has been informed if possible.
+/// [`TransferError`]: the association ended early. The sender has been informed if possible.
 pub async fn attempt<L: Link>(
     link: &Arc<L>,
     inbox: Inbox,
-    watch: &Arc<Watch>,
-    progress: &Arc<Progress>,
-) -> Result<Summary, Broken> {
+    watch: &Arc<TransferStatus>,
+    sender_progress: &Arc<SenderProgress>,
+) -> Result<Summary, TransferError> {
     let (out, frames) = mpsc::channel(OUTSTANDING_FRAMES);
     let (batches_in, batches) = mpsc::channel(QUEUE);
-    let ledger = Arc::new(Ledger::new(watch.clone()));
+    let entry_states = Arc::new(EntryStates::new(watch.clone()));
     let peer = inbox.peer().clone();
-    let tools = Tools {
+    let context = WriterContext {
         inbox: Arc::new(inbox),
         watch: watch.clone(),
-        ledger: ledger.clone(),
-        progress: progress.clone(),
+        entry_states: entry_states.clone(),
+        sender_progress: sender_progress.clone(),
         out: out.clone(),
     };
-    let mut thread = tokio::task::spawn_blocking(move || Writer::new(tools).run(batches));
+    let mut thread = tokio::task::spawn_blocking(move || Writer::new(context).run(batches));
     let work = async move {
         let result = tokio::select! {
             result = &mut thread => joined(result),
-            broken = listen(&**link, batches_in, progress) => match joined(thread.await) {
+            error = receive_messages(&**link, batches_in, sender_progress) => match joined(thread.await) {
                 // The thread only knows that no more data arrives.
-                Err(Broken::Gone(_)) => Err(broken),
+                Err(TransferError::AssociationEnded(_)) => Err(error),
                 result => result,
             }
         };
-        if let Err(broken) = &result
-            && broken.can_be_told()
+        if let Err(error) = &result
+            && error.is_reportable()
         {
-            let _ = out.send(Frame::Trouble(broken.to_string().into())).await;
+            let _ = out.send(Frame::Error(error.to_string().into())).await;
         }
         result
     };
-    let (result, ()) = tokio::join!(work, speak(&**link, frames, &ledger, progress));
-    let Counts { received, same, failed, not_sent } = ledger.counts();
-    let (bytes, failures) = (ledger.bytes().0, ledger.take_failures());
+    let (result, ()) =
+        tokio::join!(work, send_frames(&**link, frames, &entry_states, sender_progress));
+    let Counts { received, same, failed, not_sent } = entry_states.counts();
+    let (bytes, failures) = (entry_states.bytes().0, entry_states.take_failures());
     result.map(|()| Summary { peer, received, same, failed, not_sent, bytes, failures })
 }
 
-fn joined<T>(result: Result<Result<T, Broken>, tokio::task::JoinError>) -> Result<T, Broken> {
+fn joined<T>(
+    result: Result<Result<T, TransferError>, tokio::task::JoinError>,
+) -> Result<T, TransferError> {
     result.unwrap_or_else(|error| {
-        Err(Broken::Transfer(format!("receiver's writing thread failed: {error}")))
+        Err(TransferError::Transfer(format!("receiver's writing thread failed: {error}")))
     })
 }
 
 /// Passes received messages on until the association ends.
-async fn listen<L: Link>(link: &L, batches: mpsc::Sender<Batch>, progress: &Progress) -> Broken {
+async fn receive_messages<L: Link>(
+    link: &L,
+    batches: mpsc::Sender<Batch>,
+    sender_progress: &SenderProgress,
+) -> TransferError {
     let budget = Arc::new(Semaphore::new(BUDGET));
     loop {
         let mut messages = Vec::new();
         tokio::select! {
             result = next_messages(link, &mut messages) => {
-                if let Err(broken) = result {
-                    return broken;
+                if let Err(error) = result {
+                    return error;
                 }
             }
-            broken = progress.ended() => return broken,
+            error = sender_progress.ended() => return error,
         }
-        progress.beat(true);
+        sender_progress.on_received(true);
         // The memory of a message besides its bytes is charged as well.
         let bytes: usize = messages.iter().map(|message| MESSAGE_COST + message.len()).sum();
-        let share = bytes.div_ceil(UNIT).clamp(1, BUDGET) as u32;
+        let share = bytes.div_ceil(BUDGET_UNIT).clamp(1, BUDGET) as u32;
         let pass_on = async {
             let permit = budget.clone().acquire_many_owned(share).await.ok()?;
             batches.send(Batch { messages, permit }).await.ok()
@@ -105,20 +112,20 @@ async fn listen<L: Link>(link: &L, batches: mpsc::Sender<Batch>, progress: &Prog
         tokio::select! {
             passed = pass_on => if passed.is_none() {
                 // The thread has ended; its result contains the reason.
-                return Broken::Gone(link.why_ended().await);
+                return TransferError::AssociationEnded(link.end_reason().await);
             },
-            broken = progress.ended() => return broken,
+            error = sender_progress.ended() => return error,
         }
-        progress.beat(false);
+        sender_progress.on_received(false);
     }
 }
 
 /// Sends queued frames and progress to the sender. Ends when no more frames can come.
-async fn speak<L: Link>(
+async fn send_frames<L: Link>(
     link: &L,
     mut frames: mpsc::Receiver<Frame>,
-    ledger: &Ledger,
-    progress: &Progress,
+    entry_states: &EntryStates,
+    sender_progress: &SenderProgress,
 ) {
     let mut block = greeting().to_vec();
     let mut batch = Vec::new();
@@ -127,16 +134,16 @@ async fn speak<L: Link>(
         if !matches!(sent, Ok(Ok(()))) {
             // The sender receives nothing any more. The other tasks still have to end.
             if sent.is_err() {
-                progress.end(Broken::Silent(SILENCE.as_secs()));
+                sender_progress.end(TransferError::Silent(SILENCE.as_secs()));
             }
             while frames.recv().await.is_some() {}
             return;
         }
-        match timeout(ALIVE, frames.recv_many(&mut batch, TOGETHER)).await {
+        match timeout(REPORT_INTERVAL, frames.recv_many(&mut batch, FRAMES_PER_BLOCK)).await {
             Ok(0) => return,
             Ok(_) => batch.drain(..).for_each(|frame| encode(&frame, &mut block)),
             Err(_) => {
-                let (placed, read) = ledger.bytes();
+                let (placed, read) = entry_states.bytes();
                 encode(&Frame::Alive(placed, read), &mut block);
             }
         }

@@ -8,11 +8,11 @@ use std::thread::{Builder, JoinHandle};
 
 use ropewalk_base::PeerText;
 
+use super::entry_states::EntryState;
 use super::inbox::describe;
-use super::ledger::State;
 use super::part::Part;
-use super::progress::{ENTRY_UNITS, Owed};
-use super::writer::Tools;
+use super::sender_progress::{ENTRY_UNITS, LocalTask};
+use super::writer::WriterContext;
 use crate::files::wire::{Entry, Frame, Hash};
 
 /// Number of threads.
@@ -32,15 +32,15 @@ enum Work {
 
 /// What the threads share.
 struct Shared {
-    tools: Tools,
+    context: WriterContext,
     entries: Arc<[Entry]>,
-    queue: Mutex<Receiver<(u32, Work, Owed)>>,
+    queue: Mutex<Receiver<(u32, Work, LocalTask)>>,
     written: Mutex<BTreeSet<u32>>,
 }
 
 /// Pool of finishing threads.
 pub struct Finishers {
-    queue: SyncSender<(u32, Work, Owed)>,
+    queue: SyncSender<(u32, Work, LocalTask)>,
     threads: Vec<JoinHandle<()>>,
     shared: Arc<Shared>,
 }
@@ -50,10 +50,10 @@ impl Finishers {
     ///
     /// # Errors
     /// If the system cannot create a thread.
-    pub fn start(tools: Tools, entries: Arc<[Entry]>) -> std::io::Result<Self> {
+    pub fn start(context: WriterContext, entries: Arc<[Entry]>) -> std::io::Result<Self> {
         let (queue, waiting) = sync_channel(QUEUE);
         let (queue_out, written) = (Mutex::new(waiting), Mutex::default());
-        let shared = Arc::new(Shared { tools, entries, queue: queue_out, written });
+        let shared = Arc::new(Shared { context, entries, queue: queue_out, written });
         let thread = |_| {
             let shared = shared.clone();
             Builder::new().name("finish".to_owned()).spawn(move || shared.work())
@@ -74,7 +74,8 @@ impl Finishers {
 
     fn add(&self, place: u32, work: Work) {
         // Cannot fail: the threads live as long as the queue.
-        let _ = self.queue.send((place, work, self.shared.tools.progress.owe()));
+        let _ =
+            self.queue.send((place, work, self.shared.context.sender_progress.begin_local_task()));
     }
 
     /// Waits for all tasks. Returns the entries that have got their names.
@@ -91,21 +92,25 @@ impl Shared {
     fn work(&self) {
         loop {
             let next = self.queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok((place, work, _owed)) = next else { return };
+            let Ok((place, work, _task)) = next else { return };
             let frame = match work {
                 Work::Finish(part) => self.finish(place, part),
                 Work::Compare(hash) => self.compare(place, &hash),
             };
-            self.tools.tell(frame);
+            self.context.tell(frame);
         }
     }
 
     fn finish(&self, place: u32, part: Part) -> Frame {
-        match self.tools.inbox.finish(&self.entries[place as usize], part) {
+        match self.context.inbox.finish(&self.entries[place as usize], part) {
             Ok(()) => {
                 self.written.lock().unwrap_or_else(PoisonError::into_inner).insert(place);
-                self.tools.ledger.advance(place, &[State::Complete], State::Received);
-                self.tools.progress.add(ENTRY_UNITS);
+                self.context.entry_states.advance(
+                    place,
+                    &[EntryState::Complete],
+                    EntryState::Received,
+                );
+                self.context.sender_progress.add(ENTRY_UNITS);
                 Frame::Done(place)
             }
             Err(error) => self.fail(place, describe(&error)),
@@ -113,31 +118,31 @@ impl Shared {
     }
 
     fn compare(&self, place: u32, hash: &Hash) -> Frame {
-        let Tools { inbox, ledger, progress, .. } = &self.tools;
+        let WriterContext { inbox, entry_states, sender_progress, .. } = &self.context;
         let entry = &self.entries[place as usize];
-        match inbox.compare(entry, hash, |bytes| ledger.add_read(bytes)) {
+        match inbox.compare(entry, hash, |bytes| entry_states.add_read(bytes)) {
             Ok(true) => {
-                ledger.advance(place, &[State::Comparing], State::Same);
-                ledger.add_placed(entry.size());
-                progress.add(ENTRY_UNITS);
+                entry_states.advance(place, &[EntryState::Comparing], EntryState::Same);
+                entry_states.add_placed(entry.size());
+                sender_progress.add(ENTRY_UNITS);
                 Frame::Done(place)
             }
             Ok(false) if inbox.replaces() => match inbox.plan(&entry.name, entry.size()) {
                 Ok(()) => {
-                    ledger.advance(place, &[State::Comparing], State::Fresh);
+                    entry_states.advance(place, &[EntryState::Comparing], EntryState::Fresh);
                     Frame::Differs(place)
                 }
                 Err(over) => {
-                    ledger.add_placed(entry.size());
+                    entry_states.add_placed(entry.size());
                     self.fail(place, describe(&over))
                 }
             },
             Ok(false) => {
-                ledger.add_placed(entry.size());
+                entry_states.add_placed(entry.size());
                 self.fail(place, DIFFERS.to_owned())
             }
             Err(error) => {
-                ledger.add_placed(entry.size());
+                entry_states.add_placed(entry.size());
                 self.fail(place, format!("could not read the file that exists: {error}"))
             }
         }
@@ -145,7 +150,7 @@ impl Shared {
 
     fn fail(&self, place: u32, why: String) -> Frame {
         let why = PeerText::new(why);
-        self.tools.ledger.fail(place, &self.entries[place as usize].name, &why);
+        self.context.entry_states.fail(place, &self.entries[place as usize].name, &why);
         Frame::Failed(place, why)
     }
 }

@@ -40,7 +40,7 @@ pub struct Inbox {
 
 /// What exists of an entry.
 #[derive(Debug)]
-pub enum Found {
+pub enum ExistingEntry {
     /// Nothing.
     Nothing,
     /// A folder, which needs no data.
@@ -76,19 +76,23 @@ impl Inbox {
     }
 
     /// Examines what exists of an entry. Creates it if it is a folder.
-    pub fn look(&self, entry: &Entry) -> Found {
+    pub fn inspect(&self, entry: &Entry) -> ExistingEntry {
         let result = match entry.kind {
-            Kind::Folder => self.look_folder(entry),
-            Kind::File(size) => self.look_file(entry, size),
+            Kind::Folder => self.inspect_folder(entry),
+            Kind::File(size) => self.inspect_file(entry, size),
         };
-        result.unwrap_or_else(|error| Found::Obstacle(describe(&error)))
+        result.unwrap_or_else(|error| ExistingEntry::Obstacle(describe(&error)))
     }
 
-    fn look_folder(&self, entry: &Entry) -> io::Result<Found> {
+    fn inspect_folder(&self, entry: &Entry) -> io::Result<ExistingEntry> {
         let path = entry.name.path();
         match self.store.root.symlink_metadata(&path) {
-            Ok(there) if there.is_dir() => return Ok(Found::Ready),
-            Ok(_) => return Ok(Found::Obstacle("this name exists and is not a folder".to_owned())),
+            Ok(there) if there.is_dir() => return Ok(ExistingEntry::Ready),
+            Ok(_) => {
+                return Ok(ExistingEntry::Obstacle(
+                    "this name exists and is not a folder".to_owned(),
+                ));
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -99,36 +103,42 @@ impl Inbox {
         }
         self.make_folder(&path, &builder)?;
         self.store.add_made(&entry.name);
-        Ok(Found::Ready)
+        Ok(ExistingEntry::Ready)
     }
 
-    fn look_file(&self, entry: &Entry, size: u64) -> io::Result<Found> {
+    fn inspect_file(&self, entry: &Entry, size: u64) -> io::Result<ExistingEntry> {
         if let Some(limit) = self.rules.max_file_bytes.filter(|limit| size > *limit) {
-            return Ok(Found::Obstacle(format!("larger than the limit of {limit} bytes")));
+            return Ok(ExistingEntry::Obstacle(format!("larger than the limit of {limit} bytes")));
         }
         let path = entry.name.path();
         if !self.may_write_beside(&path)? {
-            return Ok(Found::Obstacle("the folder is not writable".to_owned()));
+            return Ok(ExistingEntry::Obstacle("the folder is not writable".to_owned()));
         }
         match self.store.root.symlink_metadata(&path) {
             Ok(there) if there.is_dir() => {
-                return Ok(Found::Obstacle("a folder of this name exists".to_owned()));
+                return Ok(ExistingEntry::Obstacle("a folder of this name exists".to_owned()));
             }
-            Ok(there) if self.may_compare(entry, &there) => return Ok(Found::Exists),
-            Ok(_) if !self.rules.overwrite => return Ok(Found::Obstacle(TAKEN.to_owned())),
+            Ok(there) if self.may_compare(entry, &there) => return Ok(ExistingEntry::Exists),
+            Ok(_) if !self.rules.overwrite => return Ok(ExistingEntry::Obstacle(TAKEN.to_owned())),
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        self.look_part(&entry.name, size)
+        self.inspect_part(&entry.name, size)
     }
 
-    fn look_part(&self, name: &Name, size: u64) -> io::Result<Found> {
+    fn inspect_part(&self, name: &Name, size: u64) -> io::Result<ExistingEntry> {
         self.plan(name, size)?;
         let file = self.store.work.read(&self.part_name(name))?;
         let len = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|found| found.len()))?;
-        let Some(file) = file.filter(|_| len > 0 && len <= size) else { return Ok(Found::Nothing) };
+        let Some(file) = file.filter(|_| len > 0 && len <= size) else {
+            return Ok(ExistingEntry::Nothing);
+        };
         let (hasher, seen) = hash_beginning(file, len)?;
-        Ok(if seen == len { Found::Part(len, Box::new(hasher)) } else { Found::Nothing })
+        Ok(if seen == len {
+            ExistingEntry::Part(len, Box::new(hasher))
+        } else {
+            ExistingEntry::Nothing
+        })
     }
 
     /// Whether the sender may learn that the existing file has the hash that it sent.
@@ -325,7 +335,7 @@ impl Inbox {
         // can make an inner one unreachable.
         for (place, entry) in entries.iter().enumerate().rev() {
             if entry.kind == Kind::Folder
-                && let Err(error) = self.settle_folder(entry)
+                && let Err(error) = self.finalise_folder(entry)
             {
                 failed.push((place as u32, describe(&error)));
             }
@@ -360,7 +370,7 @@ impl Inbox {
         }
     }
 
-    fn settle_folder(&self, entry: &Entry) -> io::Result<()> {
+    fn finalise_folder(&self, entry: &Entry) -> io::Result<()> {
         let made = self.store.take_made(&entry.name);
         if !cfg!(unix) || !(made || self.rules.overwrite) {
             return Ok(());

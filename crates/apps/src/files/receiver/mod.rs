@@ -3,16 +3,16 @@
 mod admission;
 mod attempt;
 mod current;
+mod entry_states;
 mod finish;
 mod inbox;
 mod incoming;
-mod ledger;
+mod inventory;
 mod list;
 mod part;
-mod progress;
 mod quota;
+mod sender_progress;
 mod store;
-mod survey;
 mod workdir;
 mod writer;
 
@@ -26,21 +26,21 @@ use tokio::time::{sleep, timeout};
 pub use self::admission::Admission;
 use self::attempt::attempt;
 #[cfg(test)]
-pub use self::inbox::Found;
+pub use self::inbox::ExistingEntry;
 pub use self::inbox::Inbox;
 #[cfg(test)]
 pub use self::part::Part;
-use self::progress::{PROGRESS_TIME, Progress, SILENCE_LIMIT, StallClock};
+use self::sender_progress::{PROGRESS_TIME, SILENCE_LIMIT, SenderProgress, StallClock};
 pub use self::store::{Rules, Store, StoreError};
-use super::broken::Broken;
+use super::error::TransferError;
 use super::link::Link;
 use super::peer::Peer;
 use super::stream::{SILENCE, end, send_block};
-use super::watch::{News, Watch};
+use super::watch::{TransferEvent, TransferStatus};
 use super::wire::{Frame, encode, greeting};
 
 /// Poll interval for a sender that keeps others waiting.
-const LOOK: Duration = Duration::from_millis(200);
+const WATCHED_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Returns the inbox of a sender, or why it may not send.
 pub type Admit = dyn Fn(&Peer) -> Result<Inbox, String> + Send + Sync;
@@ -86,17 +86,17 @@ impl Summary {
 }
 
 /// Receives from one sender after the other. `finished` is called with the result of each transfer that was completed
-/// or that this end could not accept (a full disk), and returns whether to continue. [`Watch::stop`] ends the
+/// or that this end could not accept (a full disk), and returns whether to continue. [`TransferStatus::stop`] ends the
 /// receiver in an orderly way.
 ///
 /// # Errors
-/// [`Broken::Own`]: no more files can be received, for example because the directory was deleted.
+/// [`TransferError::Local`]: no more files can be received, for example because the directory was deleted.
 pub async fn receive<A: Accept>(
     accept: &A,
     admit: &Arc<Admit>,
-    watch: &Arc<Watch>,
+    watch: &Arc<TransferStatus>,
     mut finished: impl FnMut(Result<Summary, String>) -> bool,
-) -> Result<(), Broken> {
+) -> Result<(), TransferError> {
     let mut waiting = None;
     loop {
         let next = match waiting.take() {
@@ -109,9 +109,10 @@ pub async fn receive<A: Accept>(
         let Some(link) = next else { return Ok(()) };
         let link = Arc::new(link);
         watch.attach(link.clone());
-        watch.tell(News::Connected(link.peer()));
+        watch.tell(TransferEvent::Connected(link.peer()));
         let result = serve(accept, &link, admit, watch, &mut waiting).await;
-        let in_order = !matches!(&result, Err(Broken::Gone(_) | Broken::Silent(_)));
+        let in_order =
+            !matches!(&result, Err(TransferError::AssociationEnded(_) | TransferError::Silent(_)));
         end(&*link, in_order).await;
         watch.detach();
         match result {
@@ -120,14 +121,14 @@ pub async fn receive<A: Accept>(
                     return Ok(());
                 }
             }
-            Err(broken @ Broken::Own(_)) => return Err(broken),
-            Err(Broken::Transfer(why)) => {
-                watch.tell(News::Lost(why.as_str().into()));
+            Err(error @ TransferError::Local(_)) => return Err(error),
+            Err(TransferError::Transfer(why)) => {
+                watch.tell(TransferEvent::Lost(why.as_str().into()));
                 if !finished(Err(why)) {
                     return Ok(());
                 }
             }
-            Err(broken) => watch.tell(News::Lost(broken.to_string().into())),
+            Err(error) => watch.tell(TransferEvent::Lost(error.to_string().into())),
         }
     }
 }
@@ -137,9 +138,9 @@ async fn serve<A: Accept>(
     accept: &A,
     link: &Arc<A::Link>,
     admit: &Arc<Admit>,
-    watch: &Arc<Watch>,
+    watch: &Arc<TransferStatus>,
     waiting: &mut Option<A::Link>,
-) -> Result<Summary, Broken> {
+) -> Result<Summary, TransferError> {
     let (admit, peer) = (admit.clone(), link.peer());
     let admitted = tokio::task::spawn_blocking(move || admit(&peer)).await;
     let inbox = match admitted {
@@ -147,45 +148,45 @@ async fn serve<A: Accept>(
         Ok(Err(why)) => return refuse(&**link, why).await,
         Err(error) => return refuse(&**link, error.to_string()).await,
     };
-    let progress = Arc::new(Progress::new());
-    let attempt = attempt(link, inbox, watch, &progress);
+    let sender_progress = Arc::new(SenderProgress::new());
+    let attempt = attempt(link, inbox, watch, &sender_progress);
     tokio::pin!(attempt);
     let why = tokio::select! {
         result = &mut attempt => return result,
-        why = newcomer(accept, waiting, &progress) => why,
-        () = watch.stopped() => Broken::Gone("the receiver was stopped".into()),
+        why = accept_next(accept, waiting, &sender_progress) => why,
+        () = watch.stopped() => TransferError::AssociationEnded("the receiver was stopped".into()),
     };
-    progress.end(why);
+    sender_progress.end(why);
     attempt.await
 }
 
 /// Tells a sender why it may not send.
-async fn refuse<L: Link>(link: &L, why: String) -> Result<Summary, Broken> {
+async fn refuse<L: Link>(link: &L, why: String) -> Result<Summary, TransferError> {
     let why = format!("receiver refuses: {why}");
     let mut block = greeting().to_vec();
-    encode(&Frame::Trouble(why.as_str().into()), &mut block);
+    encode(&Frame::Error(why.as_str().into()), &mut block);
     let _ = timeout(SILENCE, send_block(link, block.into())).await;
-    Err(Broken::Refused(why))
+    Err(TransferError::Refused(why))
 }
 
 /// Waits for another sender, then until the current one has lost its place.
-async fn newcomer<A: Accept>(
+async fn accept_next<A: Accept>(
     accept: &A,
     waiting: &mut Option<A::Link>,
-    progress: &Progress,
-) -> Broken {
+    sender_progress: &SenderProgress,
+) -> TransferError {
     match accept.accept().await {
         Some(link) => *waiting = Some(link),
         None => std::future::pending().await,
     }
-    let mut clock = StallClock::start(progress);
+    let mut clock = StallClock::start(sender_progress);
     loop {
-        if progress.silent() >= SILENCE_LIMIT {
-            return Broken::Silent(progress.silent().as_secs());
+        if sender_progress.silence() >= SILENCE_LIMIT {
+            return TransferError::Silent(sender_progress.silence().as_secs());
         }
-        if clock.has_run_out(progress) {
-            return Broken::Stalled(PROGRESS_TIME.as_secs());
+        if clock.has_expired(sender_progress) {
+            return TransferError::Stalled(PROGRESS_TIME.as_secs());
         }
-        sleep(LOOK).await;
+        sleep(WATCHED_POLL_INTERVAL).await;
     }
 }

@@ -24,10 +24,10 @@ const fn cost(size: u64) -> u64 {
 /// All senders to a directory share it. Nothing is written without a reservation, so that simultaneous senders cannot
 /// use the same space twice.
 #[derive(Debug, Default)]
-pub struct Usage(Mutex<Inside>);
+pub struct Usage(Mutex<Inner>);
 
 #[derive(Debug, Default)]
-struct Inside {
+struct Inner {
     /// Bytes on disk, plus the rest of all reservations.
     used: u64,
     /// Open unfinished files, by name.
@@ -41,7 +41,7 @@ struct Reservation {
     holders: u32,
 }
 
-impl Inside {
+impl Inner {
     fn add(&mut self, bytes: u64, limit: Option<u64>) -> bool {
         let sum = self.used.saturating_add(bytes);
         let fits = bytes == 0 || limit.is_none_or(|limit| sum <= limit);
@@ -73,7 +73,7 @@ impl Inside {
 }
 
 impl Usage {
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -82,12 +82,12 @@ impl Usage {
     /// # Errors
     /// If it cannot be read.
     pub fn measure(&self, root: &Dir, work: &WorkDir) -> io::Result<()> {
-        let mut inside = self.lock();
+        let mut inner = self.lock();
         // Files grow meanwhile: their sizes are taken first, so that no byte is missed.
         let rest =
             |(part, open): (&String, &Reservation)| open.bytes.saturating_sub(on_disk(work, part));
-        let rest: u64 = inside.open.iter().map(rest).fold(0, u64::saturating_add);
-        inside.used = measure(root)?.saturating_add(rest);
+        let rest: u64 = inner.open.iter().map(rest).fold(0, u64::saturating_add);
+        inner.used = measure(root)?.saturating_add(rest);
         Ok(())
     }
 
@@ -113,14 +113,14 @@ impl Usage {
 
     /// Reserves the space that an unfinished file of this final size may need. Returns false if it exceeds the limit.
     pub fn open(&self, work: &WorkDir, part: &str, size: u64, limit: Option<u64>) -> bool {
-        let mut inside = self.lock();
-        let before = inside.charged(work, part);
+        let mut inner = self.lock();
+        let before = inner.charged(work, part);
         let bytes = before.max(cost(size));
-        if !inside.add(bytes - before, limit) {
+        if !inner.add(bytes - before, limit) {
             return false;
         }
         let reservation = Reservation { bytes, holders: 0 };
-        let open = inside.open.entry(part.to_owned()).or_insert(reservation);
+        let open = inner.open.entry(part.to_owned()).or_insert(reservation);
         open.bytes = bytes;
         open.holders += 1;
         true
@@ -128,20 +128,20 @@ impl Usage {
 
     /// Ends a reservation of an unfinished file. Its bytes on disk remain charged.
     pub fn close(&self, work: &WorkDir, part: &str) {
-        let mut inside = self.lock();
-        if let Some(bytes) = inside.release(part) {
-            inside.remove(bytes);
-            inside.add(on_disk(work, part), None);
+        let mut inner = self.lock();
+        if let Some(bytes) = inner.release(part) {
+            inner.remove(bytes);
+            inner.add(on_disk(work, part), None);
         }
     }
 
     /// Removes an unfinished file. An open one stays charged until it is closed.
     pub fn discard(&self, work: &WorkDir, part: &str) {
-        let mut inside = self.lock();
+        let mut inner = self.lock();
         let before = on_disk(work, part);
         work.remove(part);
-        if !inside.open.contains_key(part) {
-            inside.remove(before.saturating_sub(on_disk(work, part)));
+        if !inner.open.contains_key(part) {
+            inner.remove(before.saturating_sub(on_disk(work, part)));
         }
     }
 
@@ -156,11 +156,11 @@ impl Usage {
         size: u64,
         rename: impl FnOnce() -> io::Result<Option<u64>>,
     ) -> io::Result<()> {
-        let mut inside = self.lock();
+        let mut inner = self.lock();
         let replaced = rename()?;
-        let reserved = inside.release(part).unwrap_or(0);
-        inside.remove(reserved.saturating_add(replaced.map_or(0, cost)));
-        inside.add(cost(size), None);
+        let reserved = inner.release(part).unwrap_or(0);
+        inner.remove(reserved.saturating_add(replaced.map_or(0, cost)));
+        inner.add(cost(size), None);
         Ok(())
     }
 }

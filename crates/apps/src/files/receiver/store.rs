@@ -148,6 +148,6 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        self.work.tidy();
+        self.work.remove_stale();
     }
 }

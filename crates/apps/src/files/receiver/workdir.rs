@@ -142,10 +142,10 @@ impl WorkDir {
     }
 
     /// Removes the directory if it contains no unfinished files.
-    pub fn tidy(&self) {
+    pub fn remove_stale(&self) {
         let now = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let inside = now.dir.entries().map(|entries| entries.take(2).count());
-        if matches!(inside, Ok(1)) && matches!(is_at(&self.root, HIDDEN, &now.dir), Ok(true)) {
+        let entries = now.dir.entries().map(|entries| entries.take(2).count());
+        if matches!(entries, Ok(1)) && matches!(is_at(&self.root, HIDDEN, &now.dir), Ok(true)) {
             let _ = now.dir.remove_file(LOCK);
             let _ = self.root.remove_dir(HIDDEN);
         }

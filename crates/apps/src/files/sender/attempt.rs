@@ -13,28 +13,28 @@ use tokio::time::{Instant, timeout};
 use super::blocks::{Block, Blocks, Closed, Mark};
 use super::job::Job;
 use super::reader::{Answer, Reader};
-use crate::files::broken::Broken;
-use crate::files::link::{Gone, Link};
+use crate::files::error::TransferError;
+use crate::files::link::{AssociationEnded, Link};
 use crate::files::stream::{SILENCE, next_messages, send_block};
-use crate::files::watch::{News, Watch};
-use crate::files::wire::{Decoder, Frame, Kind, Piece, encode, greeting};
+use crate::files::watch::{TransferEvent, TransferStatus};
+use crate::files::wire::{Decoder, Frame, Kind, WireItem, encode, greeting};
 
 /// Most blocks between the disk and the association.
 const QUEUE: usize = 4;
 /// Maximum interval between messages to the receiver.
-const ALIVE: Duration = Duration::from_secs(1);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a receiver may keep the association alive without progress before the sender gives up.
 pub const STALL_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 3 } else { 120 });
 /// Fewer bytes than these do not count as progress.
-const LEAST_STEP: u64 = 16 << 10;
+const MIN_PROGRESS_BYTES: u64 = 16 << 10;
 
 /// Sends everything that the job has yet to send. Also returns whether the receiver sent anything: a busy receiver
 /// accepts an association and stays silent.
 pub async fn attempt<L: Link>(
     link: &Arc<L>,
     job: &Arc<Job>,
-    watch: &Arc<Watch>,
-) -> (Result<(), Broken>, bool) {
+    watch: &Arc<TransferStatus>,
+) -> (Result<(), TransferError>, bool) {
     let list: Arc<[u32]> = job.rest().into();
     let base = job.bytes_settled();
     let (blocks_in, blocks) = mpsc::channel(QUEUE);
@@ -52,46 +52,51 @@ pub async fn attempt<L: Link>(
             }
         })
     };
-    let signs = AtomicU64::new(0);
-    let mut ear = ReceiverReports {
+    let progress_signs = AtomicU64::new(0);
+    let mut reports = ReceiverReports {
         job,
         list: &list,
         watch,
         base,
         answers: answers_in,
         answered: 0,
-        claimed: (0, 0),
-        signs: &signs,
-        heard: false,
+        reported: (0, 0),
+        progress_signs: &progress_signs,
+        has_received: false,
     };
     let result = tokio::select! {
-        result = ear.listen(&**link) => result,
-        () = speak(&**link, blocks, job, &signs) => Err(Broken::Gone(link.why_ended().await)),
-        () = stalled(&signs, &busy) => Err(Broken::Stalled(STALL_LIMIT.as_secs())),
-        Ok(()) = reading => Err(Broken::Gone(link.why_ended().await)),
+        result = reports.receive_reports(&**link) => result,
+        () = send_until_end(&**link, blocks, job, &progress_signs) => Err(TransferError::AssociationEnded(link.end_reason().await)),
+        () = wait_for_stall(&progress_signs, &busy) => Err(TransferError::Stalled(STALL_LIMIT.as_secs())),
+        Ok(()) = reading => Err(TransferError::AssociationEnded(link.end_reason().await)),
     };
-    let heard = ear.heard;
+    let has_received = reports.has_received;
     // Its channels are closed now, so the thread stops at the next block.
-    drop(ear);
+    drop(reports);
     let _ = thread.await;
-    (result, heard)
+    (result, has_received)
 }
 
 /// Sends until the association ends. Returns when nothing more can be received either.
-async fn speak<L: Link>(link: &L, blocks: mpsc::Receiver<Block>, job: &Job, signs: &AtomicU64) {
-    let Err(Gone(_)) = say(link, blocks, job, signs).await;
+async fn send_until_end<L: Link>(
+    link: &L,
+    blocks: mpsc::Receiver<Block>,
+    job: &Job,
+    progress_signs: &AtomicU64,
+) {
+    let Err(AssociationEnded(_)) = send_blocks(link, blocks, job, progress_signs).await;
     // The peer's last messages may still be read.
     tokio::time::sleep(SILENCE).await;
 }
 
 /// Sends the greeting, then blocks. The greeting must be first and does not wait for the first block, which may take
-/// longer than [`ALIVE`].
-async fn say<L: Link>(
+/// longer than [`KEEPALIVE_INTERVAL`].
+async fn send_blocks<L: Link>(
     link: &L,
     mut blocks: mpsc::Receiver<Block>,
     job: &Job,
-    signs: &AtomicU64,
-) -> Result<Infallible, Gone> {
+    progress_signs: &AtomicU64,
+) -> Result<Infallible, AssociationEnded> {
     send_block(link, Bytes::copy_from_slice(&greeting())).await?;
     let mut alive = Vec::new();
     encode(&Frame::Alive(0, 0), &mut alive);
@@ -104,7 +109,7 @@ async fn say<L: Link>(
                 false => std::future::pending().await,
             }
         };
-        match timeout(ALIVE, next).await {
+        match timeout(KEEPALIVE_INTERVAL, next).await {
             Ok(Some(block)) => {
                 // The answer may arrive before the last message is queued.
                 for mark in &block.marks {
@@ -114,7 +119,7 @@ async fn say<L: Link>(
                     }
                 }
                 send_block(link, block.bytes).await?;
-                signs.fetch_add(1, Ordering::Relaxed);
+                progress_signs.fetch_add(1, Ordering::Relaxed);
             }
             Ok(None) => open = false,
             Err(_) => send_block(link, alive.clone()).await?,
@@ -124,11 +129,11 @@ async fn say<L: Link>(
 
 /// Waits until the receiver has kept the association alive for [`STALL_LIMIT`] without progress, while this end
 /// waited for it.
-async fn stalled(signs: &AtomicU64, busy: &AtomicBool) {
-    let (mut last, mut since) = (signs.load(Ordering::Relaxed), Instant::now());
+async fn wait_for_stall(progress_signs: &AtomicU64, busy: &AtomicBool) {
+    let (mut last, mut since) = (progress_signs.load(Ordering::Relaxed), Instant::now());
     while since.elapsed() < STALL_LIMIT {
-        tokio::time::sleep(ALIVE).await;
-        let now = signs.load(Ordering::Relaxed);
+        tokio::time::sleep(KEEPALIVE_INTERVAL).await;
+        let now = progress_signs.load(Ordering::Relaxed);
         if now != last || busy.load(Ordering::Relaxed) {
             (last, since) = (now, Instant::now());
         }
@@ -139,29 +144,29 @@ async fn stalled(signs: &AtomicU64, busy: &AtomicBool) {
 struct ReceiverReports<'a> {
     job: &'a Job,
     list: &'a [u32],
-    watch: &'a Watch,
+    watch: &'a TransferStatus,
     /// Bytes of the entries that are no longer on the list.
     base: u64,
     answers: mpsc::UnboundedSender<Answer>,
     /// Entries of the list that the receiver has answered.
     answered: usize,
     /// The placed and read bytes that the receiver reported last.
-    claimed: (u64, u64),
+    reported: (u64, u64),
     /// Counts signs of progress.
-    signs: &'a AtomicU64,
-    heard: bool,
+    progress_signs: &'a AtomicU64,
+    has_received: bool,
 }
 
 impl ReceiverReports<'_> {
-    async fn listen<L: Link>(&mut self, link: &L) -> Result<(), Broken> {
+    async fn receive_reports<L: Link>(&mut self, link: &L) -> Result<(), TransferError> {
         let mut decoder = Decoder::default();
         let mut messages = Vec::new();
         loop {
             next_messages(link, &mut messages).await?;
-            self.heard = true;
+            self.has_received = true;
             for mut message in messages.drain(..) {
-                while let Some(piece) = decoder.next(&mut message)? {
-                    if self.take(piece)? {
+                while let Some(item) = decoder.next(&mut message)? {
+                    if self.on_item(item)? {
                         return Ok(());
                     }
                 }
@@ -170,11 +175,11 @@ impl ReceiverReports<'_> {
     }
 
     /// Returns whether that was the last frame.
-    fn take(&mut self, piece: Piece) -> Result<bool, Broken> {
-        let frame = match piece {
-            Piece::Frame(frame) => frame,
-            Piece::Greeted => return Ok(false),
-            Piece::Data(_) => return Err(Broken::Violation("data from the receiver")),
+    fn on_item(&mut self, item: WireItem) -> Result<bool, TransferError> {
+        let frame = match item {
+            WireItem::Frame(frame) => frame,
+            WireItem::Greeting => return Ok(false),
+            WireItem::Data(_) => return Err(TransferError::Violation("data from the receiver")),
         };
         match frame {
             Frame::Fresh(count) => self.answer(Answer::Fresh(count), count)?,
@@ -190,58 +195,58 @@ impl ReceiverReports<'_> {
             Frame::Failed(place, why) => self.failed(place, &why)?,
             Frame::Differs(place) => {
                 if !self.job.differs(self.index(place)?) {
-                    return Err(Broken::Violation(
+                    return Err(TransferError::Violation(
                         "it reports a difference that was not requested",
                     ));
                 }
-                self.pass(Answer::Differs(place));
+                self.forward(Answer::Differs(place));
             }
             Frame::Alive(placed, read) => self.alive(placed, read),
-            Frame::Trouble(why) => return Err(Broken::Peer(why)),
+            Frame::Error(why) => return Err(TransferError::Peer(why)),
             Frame::Finished(..) => {
                 if self.job.files_pending() > 0 || self.answered < self.list.len() {
-                    return Err(Broken::Violation("it finished without all entries"));
+                    return Err(TransferError::Violation("it finished without all entries"));
                 }
                 self.watch.set_placed(self.job.bytes_settled());
                 return Ok(true);
             }
-            _ => return Err(Broken::Violation("a frame that only senders send")),
+            _ => return Err(TransferError::Violation("a frame that only senders send")),
         }
         Ok(false)
     }
 
-    fn index(&self, place: u32) -> Result<u32, Broken> {
+    fn index(&self, place: u32) -> Result<u32, TransferError> {
         let index = self.list.get(place as usize).copied();
-        index.ok_or(Broken::Violation("an entry that is not on the list"))
+        index.ok_or(TransferError::Violation("an entry that is not on the list"))
     }
 
     /// The receiver reports a complete file. That is possible only for a file that was sent or compared.
-    fn done(&mut self, place: u32) -> Result<(), Broken> {
+    fn done(&mut self, place: u32) -> Result<(), TransferError> {
         let index = self.index(place)?;
         let was_checked = self.job.is_checked(index);
         if !self.job.done(index) && !self.job.has_failed(index) {
-            return Err(Broken::Violation("it reports a file that was not sent"));
+            return Err(TransferError::Violation("it reports a file that was not sent"));
         }
         self.watch.set_files_done(self.job.files_done());
-        self.signs.fetch_add(1, Ordering::Relaxed);
+        self.progress_signs.fetch_add(1, Ordering::Relaxed);
         if was_checked {
-            self.pass(Answer::Decided);
+            self.forward(Answer::Decided);
         }
         Ok(())
     }
 
-    fn failed(&mut self, place: u32, why: &PeerText) -> Result<(), Broken> {
+    fn failed(&mut self, place: u32, why: &PeerText) -> Result<(), TransferError> {
         let index = self.index(place)?;
         let was_checked = self.job.is_checked(index);
         let why = PeerText::new(format!("receiver: {}", why.unescaped()));
         if self.job.fail(index, &why) {
             let name = self.job.manifest.entries[index as usize].name.to_string();
-            self.watch.tell(News::Failed(name.into(), why));
+            self.watch.tell(TransferEvent::Failed(name.into(), why));
             self.watch.set_files_done(self.job.files_done());
-            self.signs.fetch_add(1, Ordering::Relaxed);
+            self.progress_signs.fetch_add(1, Ordering::Relaxed);
         }
         if was_checked {
-            self.pass(Answer::Decided);
+            self.forward(Answer::Decided);
         }
         Ok(())
     }
@@ -250,20 +255,20 @@ impl ReceiverReports<'_> {
     fn alive(&mut self, placed: u64, read: u64) {
         let all = self.job.manifest.bytes();
         let now = (placed.min(all), read.min(all));
-        let step = |before: u64, now: u64| now >= before.saturating_add(LEAST_STEP);
-        if step(self.claimed.0, now.0) || step(self.claimed.1, now.1) {
-            self.claimed = now;
-            self.signs.fetch_add(1, Ordering::Relaxed);
+        let step = |before: u64, now: u64| now >= before.saturating_add(MIN_PROGRESS_BYTES);
+        if step(self.reported.0, now.0) || step(self.reported.1, now.1) {
+            self.reported = now;
+            self.progress_signs.fetch_add(1, Ordering::Relaxed);
         }
         self.watch.set_placed(self.base.saturating_add(placed).min(all));
     }
 
     /// Passes an answer on. There are at most as many as entries, however many the receiver sends.
-    fn answer(&mut self, answer: Answer, count: u32) -> Result<(), Broken> {
+    fn answer(&mut self, answer: Answer, count: u32) -> Result<(), TransferError> {
         let count = count as usize;
         let end = self.answered.saturating_add(count);
         if count == 0 || end > self.list.len() {
-            return Err(Broken::Violation("more answers than entries"));
+            return Err(TransferError::Violation("more answers than entries"));
         }
         let places = &self.list[self.answered..end];
         let files = places
@@ -275,15 +280,15 @@ impl ReceiverReports<'_> {
             _ => files.count() == count,
         };
         if !fits {
-            return Err(Broken::Violation("an answer that does not fit its entry"));
+            return Err(TransferError::Violation("an answer that does not fit its entry"));
         }
         self.answered = end;
-        self.signs.fetch_add(1, Ordering::Relaxed);
-        self.pass(answer);
+        self.progress_signs.fetch_add(1, Ordering::Relaxed);
+        self.forward(answer);
         Ok(())
     }
 
-    fn pass(&self, answer: Answer) {
+    fn forward(&self, answer: Answer) {
         // If the thread has stopped, that is detected elsewhere.
         let _ = self.answers.send(answer);
     }

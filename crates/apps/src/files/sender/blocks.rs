@@ -63,13 +63,13 @@ impl Blocks {
 
     /// Appends bytes to a single block: other frames may be sent between two blocks.
     fn append(&mut self, bytes: &[u8], mark: Option<Mark>) -> Result<(), Closed> {
-        if bytes.len() > self.room() {
+        if bytes.len() > self.free_bytes() {
             self.flush()?;
         }
         self.block[self.used..self.used + bytes.len()].copy_from_slice(bytes);
         self.used += bytes.len();
         self.marks.extend(mark);
-        if self.room() == 0 { self.flush() } else { Ok(()) }
+        if self.free_bytes() == 0 { self.flush() } else { Ok(()) }
     }
 
     /// Appends a frame.
@@ -108,10 +108,10 @@ impl Blocks {
         most: u64,
         mut seen: impl FnMut(&[u8]),
     ) -> Result<io::Result<usize>, Closed> {
-        if self.room() < HEADER + LEAST_DATA.min(most as usize) {
+        if self.free_bytes() < HEADER + LEAST_DATA.min(most as usize) {
             self.flush()?;
         }
-        let most = most.min((self.room() - HEADER).min(DATA_LIMIT) as u64) as usize;
+        let most = most.min((self.free_bytes() - HEADER).min(DATA_LIMIT) as u64) as usize;
         let start = self.used + HEADER;
         let got = match fill(file, &mut self.block[start..start + most]) {
             Ok(0) => return Ok(Ok(0)),
@@ -121,7 +121,7 @@ impl Blocks {
         self.block[self.used..start].copy_from_slice(&frame_header(got));
         self.used = start + got;
         seen(&self.block[start..self.used]);
-        if self.room() == 0 {
+        if self.free_bytes() == 0 {
             self.flush()?;
         }
         Ok(Ok(got))
@@ -147,7 +147,7 @@ impl Blocks {
         self.out.blocking_send(block).map_err(|_| Closed)
     }
 
-    fn room(&self) -> usize {
+    fn free_bytes(&self) -> usize {
         self.size - self.used
     }
 
@@ -180,7 +180,7 @@ fn fill(file: &mut impl Read, space: &mut [u8]) -> io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::wire::{Decoder, Piece, greeting};
+    use crate::files::wire::{Decoder, WireItem, greeting};
 
     #[test]
     fn no_frame_is_cut_by_the_end_of_a_block_and_marks_go_with_their_frames() {
@@ -202,9 +202,9 @@ mod tests {
             encode(&Frame::Alive(0, 0), &mut alive);
             let mut ends = 0;
             for mut bytes in [block.bytes, alive.into()] {
-                while let Some(piece) = decoder.next(&mut bytes).expect("understood") {
-                    frames += u32::from(matches!(piece, Piece::Frame(Frame::Skip(..))));
-                    ends += usize::from(matches!(piece, Piece::Frame(Frame::End(_))));
+                while let Some(item) = decoder.next(&mut bytes).expect("understood") {
+                    frames += u32::from(matches!(item, WireItem::Frame(Frame::Skip(..))));
+                    ends += usize::from(matches!(item, WireItem::Frame(Frame::End(_))));
                 }
             }
             assert_eq!(block.marks.len(), ends, "each mark goes with its frame");
@@ -222,8 +222,8 @@ mod tests {
         let (mut found, mut places) = (Vec::new(), std::collections::BTreeSet::new());
         let mut take = |mut block: Bytes| {
             places.insert(block.as_ptr() as usize);
-            while let Some(piece) = decoder.next(&mut block).expect("understood") {
-                if let Piece::Data(bytes) = piece {
+            while let Some(item) = decoder.next(&mut block).expect("understood") {
+                if let WireItem::Data(bytes) = item {
                     found.extend_from_slice(&bytes);
                 }
             }

@@ -32,7 +32,7 @@ const NAMED_FAILURES: usize = 10_000;
 pub struct Job {
     /// The list of entries.
     pub manifest: Manifest,
-    fates: Vec<AtomicU8>,
+    states: Vec<AtomicU8>,
     failures: Mutex<Failures>,
     hashed: Mutex<Option<Hashed>>,
 }
@@ -54,32 +54,32 @@ struct Hashed {
 impl Job {
     /// A job of which nothing was sent.
     pub fn new(manifest: Manifest) -> Self {
-        let fates = manifest.entries.iter().map(|_| AtomicU8::new(PENDING)).collect();
+        let states = manifest.entries.iter().map(|_| AtomicU8::new(PENDING)).collect();
         let unreadable = manifest.unreadable.iter();
         let named: Vec<_> = unreadable
             .map(|(path, why)| (PeerText::new(shown_path(path)), PeerText::new(why.clone())))
             .collect();
         let failures = Mutex::new(Failures { count: named.len() as u64, named });
-        Self { manifest, fates, failures, hashed: Mutex::default() }
+        Self { manifest, states, failures, hashed: Mutex::default() }
     }
 
     /// The entries for a new association: files without a final state, and all folders. Files that were sent over the
     /// last association without an answer are pending again.
     pub fn rest(&self) -> Vec<u32> {
-        for fate in &self.fates {
+        for state in &self.states {
             for sent in [SENT, CHECKED] {
-                let _ = fate.compare_exchange(sent, PENDING, Ordering::SeqCst, Ordering::SeqCst);
+                let _ = state.compare_exchange(sent, PENDING, Ordering::SeqCst, Ordering::SeqCst);
             }
         }
         let concerns = |(index, entry): &(usize, &Entry)| {
-            entry.kind == Kind::Folder || self.fate(*index) == PENDING
+            entry.kind == Kind::Folder || self.state(*index) == PENDING
         };
         let entries = self.manifest.entries.iter().enumerate();
         entries.filter(concerns).map(|(index, _)| index as u32).collect()
     }
 
-    fn fate(&self, index: usize) -> u8 {
-        self.fates[index].load(Ordering::SeqCst)
+    fn state(&self, index: usize) -> u8 {
+        self.states[index].load(Ordering::SeqCst)
     }
 
     /// All of the file was sent.
@@ -104,12 +104,12 @@ impl Job {
 
     /// Whether its hash was sent and not answered yet.
     pub fn is_checked(&self, index: u32) -> bool {
-        self.fate(index as usize) == CHECKED
+        self.state(index as usize) == CHECKED
     }
 
     /// Whether the entry has failed.
     pub fn has_failed(&self, index: u32) -> bool {
-        self.fate(index as usize) == FAILED
+        self.state(index as usize) == FAILED
     }
 
     /// The entry has failed. Returns whether that is new.
@@ -127,9 +127,9 @@ impl Job {
     }
 
     fn change(&self, index: u32, from: &[u8], to: u8) -> bool {
-        let fate = &self.fates[index as usize];
+        let state = &self.states[index as usize];
         from.iter().any(|from| {
-            fate.compare_exchange(*from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+            state.compare_exchange(*from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
         })
     }
 
@@ -148,10 +148,10 @@ impl Job {
         self.count(&[PENDING, SENT, CHECKED], |_| 1)
     }
 
-    fn count(&self, fates: &[u8], worth: impl Fn(&Entry) -> u64) -> u64 {
+    fn count(&self, states: &[u8], worth: impl Fn(&Entry) -> u64) -> u64 {
         let entries = self.manifest.entries.iter().enumerate();
         let of = |(index, entry): &(usize, &Entry)| {
-            entry.kind != Kind::Folder && fates.contains(&self.fate(*index))
+            entry.kind != Kind::Folder && states.contains(&self.state(*index))
         };
         entries.filter(of).map(|(_, entry)| worth(entry)).sum()
     }

@@ -15,10 +15,10 @@ use tokio::time::{Instant, sleep};
 
 use self::attempt::attempt;
 pub use self::job::Job;
-use super::broken::Broken;
+use super::error::TransferError;
 use super::link::Link;
 use super::stream::end;
-use super::watch::{News, Watch};
+use super::watch::{TransferEvent, TransferStatus};
 
 /// Pause between two attempts to connect to the receiver.
 const PAUSE: Duration = Duration::from_millis(300);
@@ -52,7 +52,7 @@ pub enum SendError {
     /// The receiver was lost, and could not be reached again in time.
     Lost(PeerText),
     /// One end has given up.
-    Broken(Broken),
+    Transfer(TransferError),
 }
 
 impl fmt::Display for SendError {
@@ -60,7 +60,7 @@ impl fmt::Display for SendError {
         match self {
             Self::Unreachable(why) => write!(f, "the receiver cannot be reached: {why}"),
             Self::Lost(why) => write!(f, "connection to the receiver lost: {why}"),
-            Self::Broken(why) => why.fmt(f),
+            Self::Transfer(why) => why.fmt(f),
         }
     }
 }
@@ -74,7 +74,7 @@ impl std::error::Error for SendError {}
 pub async fn send<D: Dial>(
     dial: &D,
     job: &Arc<Job>,
-    watch: &Arc<Watch>,
+    watch: &Arc<TransferStatus>,
     retry: Duration,
 ) -> Result<(), SendError> {
     watch.set_total(job.manifest.files() as u64, job.manifest.bytes());
@@ -83,16 +83,16 @@ pub async fn send<D: Dial>(
     loop {
         let why = match dial.dial().await {
             Ok(link) => {
-                watch.tell(News::Connected(link.peer()));
-                let (result, heard) = over(link, job, watch).await;
-                if heard {
+                watch.tell(TransferEvent::Connected(link.peer()));
+                let (result, has_received) = transfer_over(link, job, watch).await;
+                if has_received {
                     (reached, last_sign) = (true, Instant::now());
                 }
                 match result {
                     Ok(()) => return Ok(()),
-                    Err(broken) if !broken.may_pass() => return Err(SendError::Broken(broken)),
-                    Err(Broken::Silent(_)) if !heard => BUSY.into(),
-                    Err(broken) => broken.to_string().into(),
+                    Err(error) if !error.may_pass() => return Err(SendError::Transfer(error)),
+                    Err(TransferError::Silent(_)) if !has_received => BUSY.into(),
+                    Err(error) => error.to_string().into(),
                 }
             }
             Err(error) if error.lasting => return Err(SendError::Unreachable(error.why)),
@@ -102,16 +102,20 @@ pub async fn send<D: Dial>(
             let error = if reached { SendError::Lost } else { SendError::Unreachable };
             return Err(error(why));
         }
-        watch.tell(News::Lost(why));
+        watch.tell(TransferEvent::Lost(why));
         sleep(PAUSE).await;
     }
 }
 
-async fn over<L: Link>(link: L, job: &Arc<Job>, watch: &Arc<Watch>) -> (Result<(), Broken>, bool) {
+async fn transfer_over<L: Link>(
+    link: L,
+    job: &Arc<Job>,
+    watch: &Arc<TransferStatus>,
+) -> (Result<(), TransferError>, bool) {
     let link = Arc::new(link);
     watch.attach(link.clone());
-    let (result, heard) = attempt(&link, job, watch).await;
+    let (result, has_received) = attempt(&link, job, watch).await;
     end(&*link, result.is_ok()).await;
     watch.detach();
-    (result, heard)
+    (result, has_received)
 }

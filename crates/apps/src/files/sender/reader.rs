@@ -12,7 +12,7 @@ use tokio::sync::mpsc::error::TryRecvError;
 use super::blocks::{Blocks, Closed, Mark};
 use super::job::Job;
 use crate::files::manifest::stamp;
-use crate::files::watch::{News, Watch};
+use crate::files::watch::{TransferEvent, TransferStatus};
 use crate::files::wire::{Entry, Frame, Hash, Kind};
 
 /// Most bytes of entries in one frame, below the limit of a frame.
@@ -55,7 +55,7 @@ pub struct Reader<'a> {
     /// Receives the blocks.
     pub out: Blocks,
     /// Observation by the user.
-    pub watch: &'a Watch,
+    pub watch: &'a TransferStatus,
     /// Whether this end hashes the beginning of a file, which can take long while the receiver waits.
     pub busy: &'a AtomicBool,
 }
@@ -83,7 +83,7 @@ impl Reader<'_> {
                         self.send(place, 0, blake3::Hasher::new())?;
                     }
                 }
-                Answer::Partial(len, hash) => self.go_on(place, len, hash)?,
+                Answer::Partial(len, hash) => self.continue_file(place, len, hash)?,
                 Answer::Exists => undecided += usize::from(self.check(place)?),
                 Answer::Differs(differing) => {
                     undecided = undecided.saturating_sub(1);
@@ -93,7 +93,7 @@ impl Reader<'_> {
             }
             place += taken;
         }
-        self.out.frame(&Frame::Over)?;
+        self.out.frame(&Frame::EndOfTransfer)?;
         self.out.flush()
     }
 
@@ -134,7 +134,7 @@ impl Reader<'_> {
         let why = PeerText::from(why);
         if self.job.fail(self.list[place], &why) {
             let name = PeerText::new(self.entry(place).name.to_string());
-            self.watch.tell(News::Failed(name, why.clone()));
+            self.watch.tell(TransferEvent::Failed(name, why.clone()));
         }
         self.out.frame(&Frame::Skip(place as u32, why))
     }
@@ -193,7 +193,7 @@ impl Reader<'_> {
     }
 
     /// Continues a file whose beginning the receiver has, if the hashes agree.
-    fn go_on(&mut self, place: usize, len: u64, theirs: Hash) -> Result<(), Closed> {
+    fn continue_file(&mut self, place: usize, len: u64, theirs: Hash) -> Result<(), Closed> {
         if len > self.entry(place).size() {
             return self.send(place, 0, blake3::Hasher::new());
         }
@@ -201,7 +201,7 @@ impl Reader<'_> {
         match self.hash_of(place, len) {
             Ok(hasher) if *hasher.finalize().as_bytes() == theirs => {
                 let name = PeerText::new(self.entry(place).name.to_string());
-                self.watch.tell(News::Resumed(name, len));
+                self.watch.tell(TransferEvent::Resumed(name, len));
                 self.send(place, len, hasher)
             }
             Ok(_) => self.send(place, 0, blake3::Hasher::new()),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::hostile::{answered, bytes_of, entry, frames, listed, say_stages};
 use super::*;
-use crate::files::wire::{Decoder, Entry, Frame, Kind, Piece, encode, frame_header};
+use crate::files::wire::{Decoder, Entry, Frame, Kind, WireItem, encode, frame_header};
 use bytes::Bytes;
 
 const CONTENT: [u8; 10] = [1; 10];
@@ -29,20 +29,20 @@ fn list() -> Vec<Entry> {
 }
 
 /// A directory in which the last file of the list exists as the sender lists it.
-fn room_with_one() -> Room {
-    let room = Room::new("claims");
-    room.write("to/d", &CONTENT);
-    let file = fs::File::options().write(true).open(room.path("to/d")).expect("a file");
+fn dir_with_one_file() -> TempDir {
+    let dir = TempDir::new("claims");
+    dir.write("to/d", &CONTENT);
+    let file = fs::File::options().write(true).open(dir.path("to/d")).expect("a file");
     file.set_modified(std::time::UNIX_EPOCH).expect("a time");
-    room
+    dir
 }
 
 #[test]
 fn entries_that_the_sender_does_not_mention_are_failures() {
-    let room = room_with_one();
-    let bytes = [whole(0, &CONTENT), frames(&[Frame::Over])].concat();
+    let dir = dir_with_one_file();
+    let bytes = [whole(0, &CONTENT), frames(&[Frame::EndOfTransfer])].concat();
     let stages = [&bytes_of(&listed(list()))[..], &bytes];
-    let ((heard, _), summary) = say_stages(&room, &stages, 4, Rules::default());
+    let ((heard, _), summary) = say_stages(&dir, &stages, 4, Rules::default());
     assert_eq!(heard.last(), Some(&Frame::Finished(1, 2)), "{heard:?}");
     let summary = summary.expect("a summary");
     assert_eq!((summary.received, summary.same, summary.not_sent), (1, 0, 2));
@@ -56,11 +56,11 @@ fn a_file_that_exists_is_offered_for_comparison_and_only_the_right_hash_makes_it
         (blake3::hash(b"other"), false, Frame::Finished(0, 3)),
         (blake3::hash(b"other"), true, Frame::Finished(0, 3)),
     ] {
-        let room = room_with_one();
-        let bytes = frames(&[Frame::Check(3, hash.into()), Frame::Over]);
+        let dir = dir_with_one_file();
+        let bytes = frames(&[Frame::Check(3, hash.into()), Frame::EndOfTransfer]);
         let stages = [&bytes_of(&listed(list()))[..], &bytes];
         let rules = Rules { overwrite, ..Rules::default() };
-        let ((heard, _), _) = say_stages(&room, &stages, 4, rules);
+        let ((heard, _), _) = say_stages(&dir, &stages, 4, rules);
         assert!(heard.contains(&Frame::Exists), "{heard:?}");
         assert_eq!(heard.last(), Some(&end), "{heard:?}");
     }
@@ -70,13 +70,13 @@ fn a_file_that_exists_is_offered_for_comparison_and_only_the_right_hash_makes_it
 fn nothing_is_told_of_a_file_that_did_not_come_from_the_sender_but_that_its_name_is_taken() {
     let mut said = Vec::new();
     for (content, modified) in [(&CONTENT[..], 5), (b"longer than listed", 0), (b"", 0)] {
-        let room = room_with_one();
-        room.write("to/d", content);
-        let file = fs::File::options().write(true).open(room.path("to/d")).expect("a file");
+        let dir = dir_with_one_file();
+        dir.write("to/d", content);
+        let file = fs::File::options().write(true).open(dir.path("to/d")).expect("a file");
         let time = std::time::UNIX_EPOCH + Duration::from_secs(modified);
         file.set_modified(time).expect("a time");
-        let stages = [&bytes_of(&listed(list()))[..], &frames(&[Frame::Over])];
-        let ((heard, _), _) = say_stages(&room, &stages, 4, Rules::default());
+        let stages = [&bytes_of(&listed(list()))[..], &frames(&[Frame::EndOfTransfer])];
+        let ((heard, _), _) = say_stages(&dir, &stages, 4, Rules::default());
         said.push(heard);
     }
     assert!(matches!(said[0][2], Frame::Refused(_)), "{said:?}");
@@ -93,7 +93,7 @@ proptest! {
         overwrite: bool,
         ends: bool,
     ) {
-        let room = room_with_one();
+        let dir = dir_with_one_file();
         let mut bytes = Vec::new();
         for (kind, index, number) in script {
             let frame = match kind {
@@ -104,7 +104,7 @@ proptest! {
                 4 => Frame::Skip(index, "no".into()),
                 5 => Frame::Check(index, [7; 32]),
                 6 => Frame::Alive(number, 0),
-                7 => Frame::Over,
+                7 => Frame::EndOfTransfer,
                 8..=9 => {
                     let content = if index == 1 { &CONTENT[..0] } else { &CONTENT };
                     bytes.extend_from_slice(&whole(index, content));
@@ -119,16 +119,16 @@ proptest! {
             encode(&frame, &mut bytes);
         }
         if ends {
-            encode(&Frame::Over, &mut bytes);
+            encode(&Frame::EndOfTransfer, &mut bytes);
         }
         let stages = [&bytes_of(&listed(list()))[..], &bytes];
         let rules = Rules { overwrite, ..Rules::default() };
-        let ((heard, _), summary) = say_stages(&room, &stages, 4, rules);
-        prop_assert_eq!(fs::read_dir(room.path("")).expect("a room").count(), 1);
-        prop_assert_eq!(room.read("to/d"), CONTENT);
+        let ((heard, _), summary) = say_stages(&dir, &stages, 4, rules);
+        prop_assert_eq!(fs::read_dir(dir.path("")).expect("a room").count(), 1);
+        prop_assert_eq!(dir.read("to/d"), CONTENT);
         let wanted = [("to/a", &CONTENT[..]), ("to/b", b""), ("to/d", &CONTENT)];
         let there = wanted.iter().filter(|(name, content)| {
-            fs::read(room.path(name)).is_ok_and(|found| found == *content)
+            fs::read(dir.path(name)).is_ok_and(|found| found == *content)
         });
         let there = there.count() as u32;
         if let Some(summary) = summary {
@@ -136,18 +136,18 @@ proptest! {
             prop_assert_eq!(summary.done() + summary.missing(), 3, "{:?}", summary);
             prop_assert_eq!(heard.last(), Some(&Frame::Finished(summary.done(), summary.missing())));
         }
-        prop_assert!(!room.path("to/a").exists() || room.read("to/a") == CONTENT);
+        prop_assert!(!dir.path("to/a").exists() || dir.read("to/a") == CONTENT);
     }
 }
 
 /// Runs a sender of two files against a receiver that sends these bytes after the list and then only `Alive`. Returns
 /// the sender's result, and the places that it has sent or checked.
-fn sender_hears(room: &Room, bytes: &[u8]) -> (Result<(), SendError>, Arc<Job>, Vec<u32>) {
-    room.write("from/a", &CONTENT);
-    room.write("from/b", b"");
-    let job = Arc::new(Job::new(Manifest::of(&[room.path("from")], false).expect("sources")));
+fn sender_receives(dir: &TempDir, bytes: &[u8]) -> (Result<(), SendError>, Arc<Job>, Vec<u32>) {
+    dir.write("from/a", &CONTENT);
+    dir.write("from/b", b"");
+    let job = Arc::new(Job::new(Manifest::of(&[dir.path("from")], false).expect("sources")));
     let ends = Ends::new(&[None]);
-    let watch = Arc::new(Watch::new(|_| ()));
+    let watch = Arc::new(TransferStatus::new(|_| ()));
     let offered = Mutex::new(Vec::new());
     let sent = runtime().block_on(async {
         let receiver = async {
@@ -161,9 +161,10 @@ fn sender_hears(room: &Room, bytes: &[u8]) -> (Result<(), SendError>, Arc<Job>, 
                     return;
                 }
                 for mut message in messages.drain(..) {
-                    while let Ok(Some(piece)) = decoder.next(&mut message) {
+                    while let Ok(Some(item)) = decoder.next(&mut message) {
                         let mut offered = offered.lock().expect("unharmed");
-                        if let Piece::Frame(Frame::Begin(place, _) | Frame::Check(place, _)) = piece
+                        if let WireItem::Frame(Frame::Begin(place, _) | Frame::Check(place, _)) =
+                            item
                         {
                             offered.push(place);
                         }
@@ -194,34 +195,35 @@ fn a_receiver_that_claims_files_which_were_never_sent_is_found_out() {
         (vec![Frame::Made(9)], "more answers"),
         (vec![Frame::Done(9)], "not on the list"),
     ] {
-        let room = Room::new("claiming");
-        let (sent, job, _) = sender_hears(&room, &frames(&said));
-        let Err(SendError::Broken(broken)) = sent else { panic!("{said:?}: {sent:?}") };
-        assert!(broken.to_string().contains(why), "{said:?}: {broken}");
+        let dir = TempDir::new("claiming");
+        let (sent, job, _) = sender_receives(&dir, &frames(&said));
+        let Err(SendError::Transfer(error)) = sent else { panic!("{said:?}: {sent:?}") };
+        assert!(error.to_string().contains(why), "{said:?}: {error}");
         assert_eq!(job.files_done(), 0);
     }
 }
 
 #[test]
 fn what_a_receiver_says_is_shown_escaped_and_with_its_origin() {
-    let room = Room::new("escapes");
+    let dir = TempDir::new("escapes");
     let hostile = "\x1b]0;owned\x07";
     let said = [Frame::Made(1), Frame::Refused(hostile.into()), Frame::Failed(2, hostile.into())];
-    let (_, job, _) = sender_hears(&room, &frames(&[&said[..], &[Frame::Finished(0, 2)]].concat()));
+    let (_, job, _) =
+        sender_receives(&dir, &frames(&[&said[..], &[Frame::Finished(0, 2)]].concat()));
     let shown: Vec<_> = job.failures().iter().map(|(_, why)| why.to_string()).collect();
     assert_eq!(shown, ["receiver: \\u{1b}]0;owned\\u{7}"; 2]);
-    let (sent, _, _) = sender_hears(&room, &frames(&[Frame::Trouble(hostile.into())]));
+    let (sent, _, _) = sender_receives(&dir, &frames(&[Frame::Error(hostile.into())]));
     let shown = sent.expect_err("it gave up").to_string();
     assert!(shown.contains("the other side gave up") && !shown.contains('\x1b'), "{shown}");
 }
 
 #[test]
 fn a_receiver_that_is_alive_and_moves_nothing_is_given_up() {
-    let room = Room::new("idle-receiver");
+    let dir = TempDir::new("idle-receiver");
     // Growing numbers do not count as progress beyond the size of the transfer.
     let alive: Vec<_> = (0..50).map(|n| Frame::Alive(n << 40, n << 40)).collect();
-    let (sent, _, _) = sender_hears(&room, &frames(&alive));
-    assert!(matches!(sent, Err(SendError::Broken(Broken::Stalled(_)))), "{sent:?}");
+    let (sent, _, _) = sender_receives(&dir, &frames(&alive));
+    assert!(matches!(sent, Err(SendError::Transfer(TransferError::Stalled(_)))), "{sent:?}");
 }
 
 proptest! {
@@ -231,7 +233,7 @@ proptest! {
     fn no_receiver_makes_a_sender_count_what_it_has_not_sent(
         script in prop::collection::vec((0u8..8, 0u32..4), 0..12),
     ) {
-        let room = Room::new("receiver-script");
+        let dir = TempDir::new("receiver-script");
         let mut said: Vec<Frame> = script.into_iter().map(|(kind, index)| match kind {
             0 => Frame::Made(index),
             1 => Frame::Fresh(index),
@@ -243,7 +245,7 @@ proptest! {
             _ => Frame::Refused("no".into()),
         }).collect();
         said.push(Frame::Finished(2, 0));
-        let (sent, job, offered) = sender_hears(&room, &frames(&said));
+        let (sent, job, offered) = sender_receives(&dir, &frames(&said));
         prop_assert!(job.files_done() as usize <= offered.len(), "{:?}: {:?}", said, offered);
         if sent.is_ok() {
             prop_assert_eq!(job.files_pending(), 0);

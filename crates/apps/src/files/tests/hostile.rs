@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::files::wire::{
-    Decoder, Entry, Frame, GREETING, Kind, Piece, Stamp, encode, frame_header, greeting,
+    Decoder, Entry, Frame, GREETING, Kind, Stamp, WireItem, encode, frame_header, greeting,
 };
 
 pub fn entry(name: &str, kind: Kind) -> Entry {
@@ -37,41 +37,35 @@ pub fn answered(heard: &[Frame]) -> usize {
 /// Whether the receiver has sent something final, or only `Alive` for a while.
 fn enough(heard: &[Frame]) -> bool {
     let alive = heard.iter().filter(|frame| matches!(frame, Frame::Alive(..))).count();
-    alive >= 2 || matches!(heard.last(), Some(Frame::Trouble(_) | Frame::Finished(..)))
+    alive >= 2 || matches!(heard.last(), Some(Frame::Error(_) | Frame::Finished(..)))
 }
 
 /// Lists these entries to a receiver, waits for its answers and sends these bytes. Returns the receiver's frames and
 /// events.
-fn say(room: &Room, entries: &[Entry], bytes: &[u8]) -> (Vec<Frame>, Vec<News>) {
+fn say(dir: &TempDir, entries: &[Entry], bytes: &[u8]) -> (Vec<Frame>, Vec<TransferEvent>) {
     let list = bytes_of(&listed(entries.to_vec()));
-    say_stages(room, &[&list, bytes], entries.len(), Rules { overwrite: true, ..Rules::default() })
-        .0
+    say_stages(dir, &[&list, bytes], entries.len(), Rules { overwrite: true, ..Rules::default() }).0
 }
 
 /// Sends the first bytes, and the others after so many answers. Returns the receiver's frames, events and summary.
 pub fn say_stages(
-    room: &Room,
+    dir: &TempDir,
     stages: &[&[u8]],
     entries: usize,
     rules: Rules,
-) -> ((Vec<Frame>, Vec<News>), Option<Summary>) {
-    let store = Arc::new(Store::open(&room.path("to")).expect("a directory"));
+) -> ((Vec<Frame>, Vec<TransferEvent>), Option<Summary>) {
+    let store = Arc::new(Store::open(&dir.path("to")).expect("a directory"));
     let admit = admit_all(&store, rules);
-    let news = Arc::new(Mutex::new(Vec::new()));
-    let listener = {
-        let news = news.clone();
-        move |item| news.lock().expect("unharmed").push(item)
-    };
-    let watch = Arc::new(Watch::new(listener));
+    let (watch, events) = status_with_log();
     let summary = Mutex::new(None);
     let heard = runtime().block_on(async {
         let (here, there) = pair(MESSAGE, None);
         let ends = Ends::new(&[]);
         ends.out.send(there).expect("a receiver");
-        let over = std::sync::atomic::AtomicBool::new(false);
+        let is_over = std::sync::atomic::AtomicBool::new(false);
         let finished = |it: Result<Summary, String>| {
             *summary.lock().expect("unharmed") = it.ok();
-            over.store(true, std::sync::atomic::Ordering::SeqCst);
+            is_over.store(true, std::sync::atomic::Ordering::SeqCst);
             true
         };
         let receiving = receive(&ends, &admit, &watch, finished);
@@ -94,17 +88,17 @@ pub fn say_stages(
                     break;
                 }
                 for mut message in messages.drain(..) {
-                    while let Some(piece) = decoder.next(&mut message).expect("understood") {
-                        if let Piece::Frame(frame) = piece {
+                    while let Some(item) = decoder.next(&mut message).expect("understood") {
+                        if let WireItem::Frame(frame) = item {
                             heard.push(frame);
                         }
                     }
                 }
             }
-            here.hang_up();
-            let lost = |item: &News| matches!(item, News::Lost(_));
-            while !over.load(std::sync::atomic::Ordering::SeqCst)
-                && !news.lock().expect("unharmed").iter().any(lost)
+            here.abort();
+            let lost = |item: &TransferEvent| matches!(item, TransferEvent::Lost(_));
+            while !is_over.load(std::sync::atomic::Ordering::SeqCst)
+                && !events.lock().expect("unharmed").iter().any(lost)
             {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
@@ -115,8 +109,8 @@ pub fn say_stages(
             result = receiving => panic!("the receiver has ended: {result:?}"),
         }
     });
-    let news = news.lock().expect("unharmed").clone();
-    ((heard, news), summary.into_inner().expect("unharmed"))
+    let events = events.lock().expect("unharmed").clone();
+    ((heard, events), summary.into_inner().expect("unharmed"))
 }
 
 pub fn frames(frames: &[Frame]) -> Vec<u8> {
@@ -138,25 +132,24 @@ fn a_sender_that_breaks_the_rules_is_told_so_and_the_receiver_lives() {
         (frames(&[Frame::Check(0, [0; 32])]), "out of order"),
         (frames(&[Frame::Skip(1, "no".into())]), "out of order"),
         (frames(&[Frame::Begin(0, 0), Frame::End([0; 32])]), "before its end"),
-        (frames(&[Frame::Begin(0, 0), Frame::Over]), "within a file"),
+        (frames(&[Frame::Begin(0, 0), Frame::EndOfTransfer]), "within a file"),
         (frames(&[Frame::Fresh(1)]), "out of order"),
         (frames(&[Frame::Listed(0, 0)]), "out of order"),
         (too_much, "more data"),
         (unasked, "more data"),
     ] {
-        let room = Room::new("rules");
-        let (heard, news) = say(&room, &two, &bytes);
-        refused(&heard, &news, said);
-        assert!(!room.path("to/a").exists());
+        let dir = TempDir::new("rules");
+        let (heard, events) = say(&dir, &two, &bytes);
+        refused(&heard, &events, said);
+        assert!(!dir.path("to/a").exists());
     }
 }
 
-fn refused(heard: &[Frame], news: &[News], said: &str) {
-    let told =
-        |frame: &Frame| matches!(frame, Frame::Trouble(why) if why.unescaped().contains(said));
+fn refused(heard: &[Frame], events: &[TransferEvent], said: &str) {
+    let told = |frame: &Frame| matches!(frame, Frame::Error(why) if why.unescaped().contains(said));
     assert!(heard.iter().any(told), "no {said}: {heard:?}");
-    let lost = |item: &News| matches!(item, News::Lost(why) if why.unescaped().contains(said));
-    assert!(news.iter().any(lost), "{said}: {news:?}");
+    let lost = |item: &TransferEvent| matches!(item, TransferEvent::Lost(why) if why.unescaped().contains(said));
+    assert!(events.iter().any(lost), "{said}: {events:?}");
 }
 
 #[test]
@@ -180,20 +173,20 @@ fn a_list_that_makes_no_sense_is_refused() {
         (bytes_of(&miscounted), "stated length"),
         (bytes_of(&[Frame::Begin(0, 0)]), "out of order"),
     ] {
-        let room = Room::new("list");
-        let ((heard, news), _) = say_stages(&room, &[&bytes], usize::MAX, Rules::default());
-        refused(&heard, &news, said);
+        let dir = TempDir::new("list");
+        let ((heard, events), _) = say_stages(&dir, &[&bytes], usize::MAX, Rules::default());
+        refused(&heard, &events, said);
     }
 }
 
 #[cfg(unix)]
 #[test]
 fn links_in_the_directory_lead_nowhere_outside() {
-    let room = Room::new("escape");
-    room.write("outside/secret", b"precious");
-    fs::create_dir(room.path("to")).expect("a directory");
-    std::os::unix::fs::symlink(room.path("outside"), room.path("to/door")).expect("a link");
-    std::os::unix::fs::symlink(room.path("outside/secret"), room.path("to/alias")).expect("a link");
+    let dir = TempDir::new("escape");
+    dir.write("outside/secret", b"precious");
+    fs::create_dir(dir.path("to")).expect("a directory");
+    std::os::unix::fs::symlink(dir.path("outside"), dir.path("to/door")).expect("a link");
+    std::os::unix::fs::symlink(dir.path("outside/secret"), dir.path("to/alias")).expect("a link");
     let entries = vec![
         entry("alias", Kind::File(4)),
         entry("door", Kind::Folder),
@@ -207,27 +200,27 @@ fn links_in_the_directory_lead_nowhere_outside() {
     bytes.extend_from_slice(&frame_header(4));
     bytes.extend_from_slice(b"evil");
     encode(&Frame::End(hash), &mut bytes);
-    encode(&Frame::Over, &mut bytes);
-    let (heard, _) = say(&room, &entries, &bytes);
+    encode(&Frame::EndOfTransfer, &mut bytes);
+    let (heard, _) = say(&dir, &entries, &bytes);
     assert_eq!(heard.last(), Some(&Frame::Finished(1, 4)), "{heard:?}");
-    let inside: Vec<_> = fs::read_dir(room.path("outside")).expect("a directory").collect();
+    let inside: Vec<_> = fs::read_dir(dir.path("outside")).expect("a directory").collect();
     assert_eq!(inside.len(), 1, "{inside:?}");
-    assert_eq!(room.read("outside/secret"), b"precious");
+    assert_eq!(dir.read("outside/secret"), b"precious");
     // With `--overwrite` the link itself was replaced, not its target.
-    assert_eq!(room.read("to/alias"), b"evil");
-    assert!(fs::symlink_metadata(room.path("to/alias")).expect("a file").is_file());
+    assert_eq!(dir.read("to/alias"), b"evil");
+    assert!(fs::symlink_metadata(dir.path("to/alias")).expect("a file").is_file());
 }
 
 #[test]
 fn a_file_with_another_hash_than_announced_gets_no_name() {
-    let room = Room::new("hash");
+    let dir = TempDir::new("hash");
     let mut bytes = frames(&[Frame::Begin(0, 0)]);
     bytes.extend_from_slice(&frame_header(4));
     bytes.extend_from_slice(b"data");
     encode(&Frame::End([7; 32]), &mut bytes);
-    encode(&Frame::Over, &mut bytes);
-    let (heard, _) = say(&room, &[entry("a", Kind::File(4))], &bytes);
+    encode(&Frame::EndOfTransfer, &mut bytes);
+    let (heard, _) = say(&dir, &[entry("a", Kind::File(4))], &bytes);
     assert_eq!(heard.last(), Some(&Frame::Finished(0, 1)), "{heard:?}");
     assert!(heard.iter().any(|frame| matches!(frame, Frame::Failed(0, _))));
-    assert!(!room.path("to/a").exists());
+    assert!(!dir.path("to/a").exists());
 }

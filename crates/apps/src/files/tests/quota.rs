@@ -10,7 +10,7 @@ use ropewalk_runtime::seal::{PublicKey, SecretKey};
 use super::hostile::entry;
 use super::transfer::noise;
 use super::*;
-use crate::files::receiver::{Found, Part};
+use crate::files::receiver::{ExistingEntry, Part};
 use crate::files::wire::{Entry, Kind};
 
 /// The quota counts blocks of 4 KiB, plus one for each entry.
@@ -79,11 +79,11 @@ fn connect(store: &Arc<Store>, key: PublicKey, overwrite: bool) -> Sender {
 
 fn list(sender: &mut Sender, name: usize, blocks: u64) {
     let file = entry(NAMES[name], Kind::File(blocks * BLOCK));
-    sender.listed = match sender.inbox.look(&file) {
-        Found::Nothing => Some((file, 0)),
-        Found::Part(len, _) => Some((file, len)),
+    sender.listed = match sender.inbox.inspect(&file) {
+        ExistingEntry::Nothing => Some((file, 0)),
+        ExistingEntry::Part(len, _) => Some((file, len)),
         // The file exists, and the sender's file has another hash.
-        Found::Exists if sender.inbox.replaces() => {
+        ExistingEntry::Exists if sender.inbox.replaces() => {
             sender.inbox.plan(&file.name, file.size()).is_ok().then_some((file, 0))
         }
         _ => None,
@@ -123,7 +123,7 @@ fn act(sender: &mut Sender, step: Step) {
             }
         }
         Step::Folder(number) => {
-            sender.inbox.look(&entry(&format!("folder/{number}"), Kind::Folder));
+            sender.inbox.inspect(&entry(&format!("folder/{number}"), Kind::Folder));
         }
     }
 }
@@ -137,8 +137,8 @@ proptest! {
         overwrite: bool,
         same_key: bool,
     ) {
-        let room = Room::new("quota");
-        let store = Arc::new(Store::open(&room.path("to")).expect("a directory"));
+        let dir = TempDir::new("quota");
+        let store = Arc::new(Store::open(&dir.path("to")).expect("a directory"));
         let keys = [(); SENDERS].map(|()| SecretKey::generate().expect("a key").public());
         let key = |sender: usize| keys[if same_key { 0 } else { sender }];
         let mut senders: Vec<_> =
@@ -148,12 +148,12 @@ proptest! {
                 Step::Connect => senders[number] = connect(&store, key(number), overwrite),
                 step => act(&mut senders[number], step),
             }
-            let bytes = on_disk(&room.path("to"));
+            let bytes = on_disk(&dir.path("to"));
             prop_assert!(bytes <= QUOTA, "{bytes} B after {step:?} of {number}");
         }
         // Space that no sender uses is free: a single sender may use all the rest.
         drop(senders);
-        let left = QUOTA.checked_sub(on_disk(&room.path("to")) + BLOCK);
+        let left = QUOTA.checked_sub(on_disk(&dir.path("to")) + BLOCK);
         let mut last = connect(&store, SecretKey::generate().expect("a key").public(), false);
         if let Some(left) = left {
             let fill = entry("fill", Kind::File(left));
@@ -162,9 +162,9 @@ proptest! {
             last.part = Some((fill, part.expect("just seen"), left));
             act(&mut last, Step::Send(left / BLOCK));
             act(&mut last, Step::End);
-            prop_assert_eq!(on_disk(&room.path("to")), QUOTA);
+            prop_assert_eq!(on_disk(&dir.path("to")), QUOTA);
         }
-        let one_more = last.inbox.look(&entry("more", Kind::File(0)));
-        prop_assert!(matches!(one_more, Found::Obstacle(_)), "{:?}", one_more);
+        let one_more = last.inbox.inspect(&entry("more", Kind::File(0)));
+        prop_assert!(matches!(one_more, ExistingEntry::Obstacle(_)), "{:?}", one_more);
     }
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 use super::hostile::{bytes_of, entry, frames, listed};
 use super::transfer::noise;
 use super::*;
-use crate::files::wire::{Decoder, Frame, Kind, Piece};
+use crate::files::wire::{Decoder, Frame, Kind, WireItem};
 use bytes::Bytes;
 
 fn mode(path: &Path) -> u32 {
@@ -22,93 +22,93 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 /// The permissions that the umask leaves.
-fn granted(room: &Room, mode_wanted: u32) -> u32 {
-    room.write("probe", b"");
+fn granted(dir: &TempDir, mode_wanted: u32) -> u32 {
+    dir.write("probe", b"");
     // The standard library requests 0666.
-    let shown = mode(&room.path("probe"));
+    let shown = mode(&dir.path("probe"));
     mode_wanted & if mode_wanted & 0o111 == 0 { shown } else { shown | shown >> 2 & 0o111 }
 }
 
-fn part(room: &Room) -> PathBuf {
-    let parts = fs::read_dir(room.path("to/.ropewalk")).expect("unfinished files");
+fn part(dir: &TempDir) -> PathBuf {
+    let parts = fs::read_dir(dir.path("to/.ropewalk")).expect("unfinished files");
     let mut parts = parts.map(|part| part.expect("a part").path());
     parts.find(|path| path.extension().is_some_and(|e| e == "part")).expect("one")
 }
 
 #[test]
 fn unfinished_files_are_private_from_the_beginning() {
-    let room = Room::new("private");
-    room.write("large", &noise(4 << 20, 1));
-    assert!(transfer(&room, &["large"], &[Some(3 << 20)], false).sent.is_err());
-    assert_eq!(mode(&room.path("to/.ropewalk")), 0o700);
-    for item in fs::read_dir(room.path("to/.ropewalk")).expect("parts") {
+    let dir = TempDir::new("private");
+    dir.write("large", &noise(4 << 20, 1));
+    assert!(transfer(&dir, &["large"], &[Some(3 << 20)], false).sent.is_err());
+    assert_eq!(mode(&dir.path("to/.ropewalk")), 0o700);
+    for item in fs::read_dir(dir.path("to/.ropewalk")).expect("parts") {
         let path = item.expect("a part").path();
         assert_eq!(mode(&path), 0o600, "{path:?}");
     }
     // Files that an older version left readable are made private before anything is added.
-    set_mode(&room.path("to/.ropewalk"), 0o755);
-    set_mode(&part(&room), 0o644);
-    assert!(transfer(&room, &["large"], &[Some(1 << 20)], false).sent.is_err());
-    assert_eq!((mode(&room.path("to/.ropewalk")), mode(&part(&room))), (0o700, 0o600));
+    set_mode(&dir.path("to/.ropewalk"), 0o755);
+    set_mode(&part(&dir), 0o644);
+    assert!(transfer(&dir, &["large"], &[Some(1 << 20)], false).sent.is_err());
+    assert_eq!((mode(&dir.path("to/.ropewalk")), mode(&part(&dir))), (0o700, 0o600));
 }
 
 #[test]
 fn permissions_are_those_of_the_umask_unless_both_ends_ask_for_the_senders() {
     for (sender_asks, receiver_asks) in [(false, false), (true, false), (false, true), (true, true)]
     {
-        let room = Room::new("umask");
-        room.write("from/open", b"1");
-        room.write("from/run", b"2");
-        set_mode(&room.path("from/open"), 0o666);
-        set_mode(&room.path("from/run"), 0o777);
-        set_mode(&room.path("from"), 0o777);
-        let manifest = Manifest::of(&[room.path("from")], sender_asks).expect("sources");
+        let dir = TempDir::new("umask");
+        dir.write("from/open", b"1");
+        dir.write("from/run", b"2");
+        set_mode(&dir.path("from/open"), 0o666);
+        set_mode(&dir.path("from/run"), 0o777);
+        set_mode(&dir.path("from"), 0o777);
+        let manifest = Manifest::of(&[dir.path("from")], sender_asks).expect("sources");
         let rules = Rules { exact_modes: receiver_asks, ..Rules::default() };
-        let outcome = transfer_job(&room, Arc::new(Job::new(manifest)), &[None], rules);
+        let outcome = transfer_job(&dir, Arc::new(Job::new(manifest)), &[None], rules);
         assert_eq!(outcome.sent, Ok(()));
         for (name, wanted) in [("to/from/open", 0o666), ("to/from/run", 0o777), ("to/from", 0o777)]
         {
             let exact = sender_asks && receiver_asks;
-            let expected = if exact { wanted } else { granted(&room, wanted) };
-            assert_eq!(mode(&room.path(name)), expected, "{name} {sender_asks} {receiver_asks}");
+            let expected = if exact { wanted } else { granted(&dir, wanted) };
+            assert_eq!(mode(&dir.path(name)), expected, "{name} {sender_asks} {receiver_asks}");
         }
     }
 }
 
 #[test]
 fn folders_that_were_there_before_stay_as_they_were() {
-    let room = Room::new("folders");
-    room.write("from/sub/file", b"1");
-    room.write("to/from/sub/other", b"2");
+    let dir = TempDir::new("folders");
+    dir.write("from/sub/file", b"1");
+    dir.write("to/from/sub/other", b"2");
     for (name, bits) in
         [("from", 0o777), ("from/sub", 0o000), ("to/from", 0o700), ("to/from/sub", 0o700)]
     {
         if bits != 0 {
-            set_mode(&room.path(name), bits);
+            set_mode(&dir.path(name), bits);
         }
     }
     let before =
-        fs::metadata(room.path("to/from")).and_then(|found| found.modified()).expect("a time");
+        fs::metadata(dir.path("to/from")).and_then(|found| found.modified()).expect("a time");
     let rules = Rules { exact_modes: true, ..Rules::default() };
-    let outcome = transfer_with(&room, &["from"], &[None], rules);
+    let outcome = transfer_with(&dir, &["from"], &[None], rules);
     assert_eq!(outcome.sent, Ok(()));
-    assert_eq!(room.read("to/from/sub/file"), b"1");
-    assert_eq!((mode(&room.path("to/from")), mode(&room.path("to/from/sub"))), (0o700, 0o700));
+    assert_eq!(dir.read("to/from/sub/file"), b"1");
+    assert_eq!((mode(&dir.path("to/from")), mode(&dir.path("to/from/sub"))), (0o700, 0o700));
     let after =
-        fs::metadata(room.path("to/from")).and_then(|found| found.modified()).expect("a time");
+        fs::metadata(dir.path("to/from")).and_then(|found| found.modified()).expect("a time");
     assert_eq!(before, after);
 }
 
 #[test]
 fn a_private_file_that_is_replaced_stays_private() {
-    let room = Room::new("replaced");
-    room.write("from/secret", b"new");
-    room.write("to/from/secret", b"older");
-    set_mode(&room.path("to/from/secret"), 0o600);
-    let outcome = transfer(&room, &["from"], &[None], true);
+    let dir = TempDir::new("replaced");
+    dir.write("from/secret", b"new");
+    dir.write("to/from/secret", b"older");
+    set_mode(&dir.path("to/from/secret"), 0o600);
+    let outcome = transfer(&dir, &["from"], &[None], true);
     assert_eq!(outcome.failures, []);
-    assert_eq!(room.read("to/from/secret"), b"new");
-    assert_eq!(mode(&room.path("to/from/secret")), 0o600);
+    assert_eq!(dir.read("to/from/secret"), b"new");
+    assert_eq!(mode(&dir.path("to/from/secret")), 0o600);
 }
 
 /// Replaces a file by something else.
@@ -125,15 +125,15 @@ fn put(kind: &str, place: &Path, victim: &Path) {
 #[test]
 fn nothing_in_place_of_an_unfinished_file_is_followed_or_waited_for() {
     for kind in ["fifo", "link", "socket"] {
-        let room = Room::new("special");
-        room.write("large", &noise(4 << 20, 1));
-        room.write("victim", &noise(3 << 20, 1));
-        assert!(transfer(&room, &["large"], &[Some(3 << 20)], false).sent.is_err());
-        put(kind, &part(&room), &room.path("victim"));
-        let outcome = transfer(&room, &["large"], &[None], false);
+        let dir = TempDir::new("special");
+        dir.write("large", &noise(4 << 20, 1));
+        dir.write("victim", &noise(3 << 20, 1));
+        assert!(transfer(&dir, &["large"], &[Some(3 << 20)], false).sent.is_err());
+        put(kind, &part(&dir), &dir.path("victim"));
+        let outcome = transfer(&dir, &["large"], &[None], false);
         assert_eq!((outcome.sent, outcome.failures), (Ok(()), vec![]), "{kind}");
-        assert_eq!(room.read("to/large"), noise(4 << 20, 1));
-        assert_eq!(room.read("victim"), noise(3 << 20, 1), "{kind}");
+        assert_eq!(dir.read("to/large"), noise(4 << 20, 1));
+        assert_eq!(dir.read("victim"), noise(3 << 20, 1), "{kind}");
     }
 }
 
@@ -147,12 +147,12 @@ fn nothing_in_place_of_a_target_is_followed_or_waited_for() {
         ("link", true),
         ("socket", true),
     ] {
-        let room = Room::new("target");
-        room.write("file", b"new");
-        room.write("victim", b"old");
-        fs::create_dir(room.path("to")).expect("a directory");
-        put(kind, &room.path("to/file"), &room.path("victim"));
-        let outcome = transfer(&room, &["file"], &[None], overwrite);
+        let dir = TempDir::new("target");
+        dir.write("file", b"new");
+        dir.write("victim", b"old");
+        fs::create_dir(dir.path("to")).expect("a directory");
+        put(kind, &dir.path("to/file"), &dir.path("victim"));
+        let outcome = transfer(&dir, &["file"], &[None], overwrite);
         assert_eq!(outcome.sent, Ok(()));
         assert_eq!(
             outcome.failures.len(),
@@ -160,8 +160,8 @@ fn nothing_in_place_of_a_target_is_followed_or_waited_for() {
             "{kind}: {:?}",
             outcome.failures
         );
-        assert_eq!(room.read("victim"), b"old");
-        assert_eq!(overwrite, fs::symlink_metadata(room.path("to/file")).expect("there").is_file());
+        assert_eq!(dir.read("victim"), b"old");
+        assert_eq!(overwrite, fs::symlink_metadata(dir.path("to/file")).expect("there").is_file());
     }
 }
 
@@ -173,44 +173,44 @@ fn a_hidden_folder_or_lock_that_is_something_else_is_refused_at_the_start() {
         (".ropewalk/lock", "fifo"),
         (".ropewalk/lock", "link"),
     ] {
-        let room = Room::new("hidden");
+        let dir = TempDir::new("hidden");
         let folder = if name == ".ropewalk" { "to" } else { "to/.ropewalk" };
-        fs::create_dir_all(room.path(folder)).expect("a directory");
-        fs::create_dir(room.path("elsewhere")).expect("a directory");
-        put(kind, &room.path("to").join(name), &room.path("elsewhere"));
-        assert!(matches!(Store::open(&room.path("to")), Err(StoreError::Io(..))), "{name} {kind}");
+        fs::create_dir_all(dir.path(folder)).expect("a directory");
+        fs::create_dir(dir.path("elsewhere")).expect("a directory");
+        put(kind, &dir.path("to").join(name), &dir.path("elsewhere"));
+        assert!(matches!(Store::open(&dir.path("to")), Err(StoreError::Io(..))), "{name} {kind}");
     }
 }
 
 #[test]
 fn a_hidden_folder_that_is_deleted_meanwhile_is_made_again() {
-    let room = Room::new("deleted");
-    fs::create_dir(room.path("to")).expect("a directory");
-    let store = Arc::new(Store::open(&room.path("to")).expect("a directory"));
+    let dir = TempDir::new("deleted");
+    fs::create_dir(dir.path("to")).expect("a directory");
+    let store = Arc::new(Store::open(&dir.path("to")).expect("a directory"));
     let inbox = Inbox::new(store.clone(), Peer::default(), Rules::default()).expect("an inbox");
     let [one, two] = ["one", "two"].map(|name| entry(name, Kind::File(0)));
     let file = inbox.begin(&one, 0).expect("a part");
-    fs::remove_dir_all(room.path("to/.ropewalk")).expect("deleted");
+    fs::remove_dir_all(dir.path("to/.ropewalk")).expect("deleted");
     let error = inbox.finish(&one, file).expect_err("its part is gone").to_string();
     assert!(error.contains(".ropewalk"), "{error}");
     let file = inbox.begin(&two, 0).expect("a part");
     inbox.finish(&two, file).expect("whole");
-    assert!(room.path("to/two").exists());
-    assert_eq!(mode(&room.path("to/.ropewalk")), 0o700);
-    assert!(matches!(Store::open(&room.path("to")), Err(StoreError::Locked(_))), "locked again");
+    assert!(dir.path("to/two").exists());
+    assert_eq!(mode(&dir.path("to/.ropewalk")), 0o700);
+    assert!(matches!(Store::open(&dir.path("to")), Err(StoreError::Locked(_))), "locked again");
     drop((inbox, store));
-    assert!(!room.path("to/.ropewalk").exists());
+    assert!(!dir.path("to/.ropewalk").exists());
 }
 
 #[test]
 fn a_sender_that_only_says_that_it_is_alive_gives_way_to_one_that_waits() {
-    let room = Room::new("gives-way");
-    room.write("file", &noise(100_000, 1));
-    let store = Arc::new(Store::open(&room.path("to")).expect("a directory"));
+    let dir = TempDir::new("gives-way");
+    dir.write("file", &noise(100_000, 1));
+    let store = Arc::new(Store::open(&dir.path("to")).expect("a directory"));
     let admit = admit_all(&store, Rules::default());
-    let watch = Arc::new(Watch::new(|_| ()));
+    let watch = Arc::new(TransferStatus::new(|_| ()));
     let ends = Ends::new(&[None]);
-    let job = Arc::new(Job::new(Manifest::of(&[room.path("file")], false).expect("sources")));
+    let job = Arc::new(Job::new(Manifest::of(&[dir.path("file")], false).expect("sources")));
     let (here, there) = pair(MESSAGE, None);
     ends.out.send(there).expect("a receiver");
     runtime().block_on(async {
@@ -225,15 +225,15 @@ fn a_sender_that_only_says_that_it_is_alive_gives_way_to_one_that_waits() {
             here.receive_all(&mut heard).await;
             let mut trouble = 0;
             for mut message in heard {
-                while let Ok(Some(piece)) = decoder.next(&mut message) {
-                    trouble += usize::from(matches!(piece, Piece::Frame(Frame::Trouble(_))));
+                while let Ok(Some(item)) = decoder.next(&mut message) {
+                    trouble += usize::from(matches!(item, WireItem::Frame(Frame::Error(_))));
                 }
             }
             trouble
         };
         let reading = watch.clone();
         let receiving = receive(&ends, &admit, &watch, |_| false);
-        let here_watch = Arc::new(Watch::new(|_| ()));
+        let here_watch = Arc::new(TransferStatus::new(|_| ()));
         let sending = send(&ends, &job, &here_watch, Duration::from_secs(60));
         let all = async { tokio::join!(sending, receiving, idle) };
         let (sent, received, _) =
@@ -241,14 +241,14 @@ fn a_sender_that_only_says_that_it_is_alive_gives_way_to_one_that_waits() {
         assert_eq!((sent, received), (Ok(()), Ok(())));
         assert_eq!(reading.progress().files_done, 1);
     });
-    assert_eq!(room.read("to/file"), noise(100_000, 1));
+    assert_eq!(dir.read("to/file"), noise(100_000, 1));
 }
 
 #[test]
 fn what_one_key_has_begun_is_nothing_to_another() {
-    let room = Room::new("keys");
-    fs::create_dir(room.path("to")).expect("a directory");
-    let store = Arc::new(Store::open(&room.path("to")).expect("a directory"));
+    let dir = TempDir::new("keys");
+    fs::create_dir(dir.path("to")).expect("a directory");
+    let store = Arc::new(Store::open(&dir.path("to")).expect("a directory"));
     let key =
         || Peer::new(Some(ropewalk_runtime::seal::SecretKey::generate().expect("a key").public()));
     let [anna, bert] =
@@ -256,7 +256,7 @@ fn what_one_key_has_begun_is_nothing_to_another() {
     let file = entry("file", Kind::File(10));
     std::io::Write::write_all(&mut anna.begin(&file, 0).expect("a part"), b"12345")
         .expect("written");
-    let part = |inbox: &Inbox| format!("{:?}", inbox.look(&file));
+    let part = |inbox: &Inbox| format!("{:?}", inbox.inspect(&file));
     assert!(part(&anna).starts_with("Part(5"), "{}", part(&anna));
     assert_eq!(part(&bert), "Nothing");
 }

@@ -2,8 +2,8 @@ use std::fs;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::*;
-use crate::files::kit::tree;
-use crate::files::wire::{Decoder, Piece};
+use crate::files::test_support::tree;
+use crate::files::wire::{Decoder, WireItem};
 
 /// Pseudo-random bytes.
 pub fn noise(len: usize, seed: u64) -> Vec<u8> {
@@ -19,7 +19,7 @@ pub fn noise(len: usize, seed: u64) -> Vec<u8> {
 
 #[test]
 fn a_tree_arrives_as_it_is() {
-    let room = Room::new("tree");
+    let dir = TempDir::new("tree");
     for (name, len) in [
         ("from/empty", 0),
         ("from/one", 1),
@@ -28,17 +28,17 @@ fn a_tree_arrives_as_it_is() {
         ("from/deep/large", 3_000_001),
         ("from/zz", 699),
     ] {
-        room.write(name, &noise(len, len as u64));
+        dir.write(name, &noise(len, len as u64));
     }
-    fs::create_dir(room.path("from/hollow")).expect("a folder");
-    let outcome = transfer(&room, &["from"], &[None], false);
+    fs::create_dir(dir.path("from/hollow")).expect("a folder");
+    let outcome = transfer(&dir, &["from"], &[None], false);
     assert_eq!((&outcome.sent, &outcome.received), (&Ok(()), &Ok(())));
-    assert_eq!(tree(&room.path("to/from")), tree(&room.path("from")));
+    assert_eq!(tree(&dir.path("to/from")), tree(&dir.path("from")));
     assert_eq!(outcome.summary.expect("a summary").received, 6);
     let Progress { files, files_done, bytes, placed, moved } = outcome.progress;
     let all = 262_144 + 262_145 + 3_000_001 + 700;
     assert_eq!((files, files_done, bytes, placed, moved), (6, 6, all, all, all));
-    let left: Vec<_> = fs::read_dir(room.path("to")).expect("a directory").collect();
+    let left: Vec<_> = fs::read_dir(dir.path("to")).expect("a directory").collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
@@ -46,126 +46,126 @@ fn a_tree_arrives_as_it_is() {
 #[test]
 fn permissions_and_times_are_kept() {
     use std::os::unix::fs::PermissionsExt;
-    let room = Room::new("modes");
+    let dir = TempDir::new("modes");
     let time = |n| UNIX_EPOCH + Duration::new(1_000_000_000 + n, 123_456_789);
     for (n, (name, mode)) in
         [("from/a", 0o640), ("from/b", 0o755), ("from/c/d", 0o444)].into_iter().enumerate()
     {
-        room.write(name, b"x");
-        let file = fs::File::options().write(true).open(room.path(name)).expect("a file");
+        dir.write(name, b"x");
+        let file = fs::File::options().write(true).open(dir.path(name)).expect("a file");
         file.set_modified(time(n as u64)).expect("a time");
         file.set_permissions(fs::Permissions::from_mode(mode)).expect("a mode");
     }
-    let folder = fs::File::open(room.path("from/c")).expect("a folder");
+    let folder = fs::File::open(dir.path("from/c")).expect("a folder");
     folder.set_modified(time(9)).expect("a time");
     folder.set_permissions(fs::Permissions::from_mode(0o555)).expect("a mode");
     let rules = Rules { exact_modes: true, ..Rules::default() };
-    let outcome = transfer_with(&room, &["from"], &[None], rules);
+    let outcome = transfer_with(&dir, &["from"], &[None], rules);
     assert_eq!(outcome.sent, Ok(()));
-    let look = |name: &str| {
-        let found = fs::metadata(room.path(name)).expect("there");
+    let inspect = |name: &str| {
+        let found = fs::metadata(dir.path(name)).expect("there");
         (found.permissions().mode() & 0o777, found.modified().expect("a time"))
     };
     for name in ["from/a", "from/b", "from/c", "from/c/d"] {
-        assert_eq!(look(&format!("to/{name}")), look(name), "{name}");
+        assert_eq!(inspect(&format!("to/{name}")), inspect(name), "{name}");
     }
 }
 
 #[test]
 fn many_small_files_arrive_and_are_not_sent_again() {
-    let room = Room::new("small");
+    let dir = TempDir::new("small");
     for n in 0..1500 {
-        room.write(&format!("from/{}/{n}", n % 7), &noise(n, n as u64));
+        dir.write(&format!("from/{}/{n}", n % 7), &noise(n, n as u64));
     }
-    let outcome = transfer(&room, &["from"], &[None], false);
+    let outcome = transfer(&dir, &["from"], &[None], false);
     assert_eq!(outcome.sent, Ok(()));
-    assert_eq!(tree(&room.path("to/from")), tree(&room.path("from")));
-    let again = transfer(&room, &["from"], &[None], false);
+    assert_eq!(tree(&dir.path("to/from")), tree(&dir.path("from")));
+    let again = transfer(&dir, &["from"], &[None], false);
     assert_eq!((again.sent, again.received), (Ok(()), Ok(())));
     assert_eq!((again.progress.files_done, again.progress.moved), (1500, 0));
 }
 
 #[test]
 fn files_that_exist_are_replaced_only_if_that_was_asked_for() {
-    let room = Room::new("exists");
+    let dir = TempDir::new("exists");
     for (name, bytes) in [("same", &b"1111"[..]), ("other", b"2222"), ("longer", b"3333")] {
-        room.write(&format!("from/{name}"), bytes);
+        dir.write(&format!("from/{name}"), bytes);
     }
-    room.write("to/from/same", b"1111");
-    let modified = fs::metadata(room.path("from/same")).and_then(|found| found.modified());
-    let same = fs::File::options().write(true).open(room.path("to/from/same")).expect("a file");
+    dir.write("to/from/same", b"1111");
+    let modified = fs::metadata(dir.path("from/same")).and_then(|found| found.modified());
+    let same = fs::File::options().write(true).open(dir.path("to/from/same")).expect("a file");
     same.set_modified(modified.expect("a time")).expect("set");
-    room.write("to/from/other", b"xxxx");
-    room.write("to/from/longer", b"xxxxx");
-    room.write("to/from/stranger", b"5");
-    let outcome = transfer(&room, &["from"], &[None], false);
+    dir.write("to/from/other", b"xxxx");
+    dir.write("to/from/longer", b"xxxxx");
+    dir.write("to/from/stranger", b"5");
+    let outcome = transfer(&dir, &["from"], &[None], false);
     assert_eq!(outcome.sent, Ok(()));
     let failed: Vec<_> = outcome.failures.iter().map(|(name, _)| name.unescaped()).collect();
     assert_eq!(failed, ["from/longer", "from/other"]);
-    assert_eq!(room.read("to/from/other"), b"xxxx");
+    assert_eq!(dir.read("to/from/other"), b"xxxx");
     assert_eq!(outcome.summary.expect("a summary").failed, 2);
-    let outcome = transfer(&room, &["from"], &[None], true);
+    let outcome = transfer(&dir, &["from"], &[None], true);
     assert_eq!(outcome.failures, []);
-    assert_eq!(room.read("to/from/other"), b"2222");
-    assert_eq!(room.read("to/from/longer"), b"3333");
-    assert_eq!(room.read("to/from/stranger"), b"5");
+    assert_eq!(dir.read("to/from/other"), b"2222");
+    assert_eq!(dir.read("to/from/longer"), b"3333");
+    assert_eq!(dir.read("to/from/stranger"), b"5");
     assert_eq!(outcome.progress.moved, 8);
 }
 
 #[test]
 fn what_is_in_the_way_is_reported_and_the_rest_arrives() {
-    let room = Room::new("obstacles");
-    room.write("from/file", b"1");
-    room.write("from/folder/inside", b"2");
-    room.write("from/fine", b"3");
-    room.write("to/from/file/x", b"");
-    room.write("to/from/folder", b"");
-    let outcome = transfer(&room, &["from"], &[None], true);
+    let dir = TempDir::new("obstacles");
+    dir.write("from/file", b"1");
+    dir.write("from/folder/inside", b"2");
+    dir.write("from/fine", b"3");
+    dir.write("to/from/file/x", b"");
+    dir.write("to/from/folder", b"");
+    let outcome = transfer(&dir, &["from"], &[None], true);
     assert_eq!(outcome.sent, Ok(()));
     let failed: Vec<_> = outcome.failures.iter().map(|(name, _)| name.unescaped()).collect();
     assert_eq!(failed, ["from/file", "from/folder", "from/folder/inside"]);
-    assert_eq!(room.read("to/from/fine"), b"3");
+    assert_eq!(dir.read("to/from/fine"), b"3");
 }
 
 #[test]
 fn a_file_that_changed_since_the_list_was_made_does_not_arrive() {
-    let room = Room::new("changed");
+    let dir = TempDir::new("changed");
     for name in ["from/gone", "from/shorter", "from/steady"] {
-        room.write(name, &noise(5000, 1));
+        dir.write(name, &noise(5000, 1));
     }
-    let job = Arc::new(Job::new(Manifest::of(&[room.path("from")], false).expect("sources")));
-    fs::remove_file(room.path("from/gone")).expect("removed");
-    room.write("from/shorter", b"short");
-    let outcome = transfer_job(&room, job, &[None], Rules::default());
+    let job = Arc::new(Job::new(Manifest::of(&[dir.path("from")], false).expect("sources")));
+    fs::remove_file(dir.path("from/gone")).expect("removed");
+    dir.write("from/shorter", b"short");
+    let outcome = transfer_job(&dir, job, &[None], Rules::default());
     assert_eq!(outcome.sent, Ok(()));
     let failed: Vec<_> = outcome.failures.iter().map(|(name, _)| name.unescaped()).collect();
     assert_eq!(failed, ["from/gone", "from/shorter"]);
     assert!(outcome.failures[1].1.unescaped().contains("changed"), "{:?}", outcome.failures);
-    assert_eq!(room.read("to/from/steady"), noise(5000, 1));
-    assert!(!room.path("to/from/gone").exists() && !room.path("to/from/shorter").exists());
+    assert_eq!(dir.read("to/from/steady"), noise(5000, 1));
+    assert!(!dir.path("to/from/gone").exists() && !dir.path("to/from/shorter").exists());
 }
 
 #[cfg(unix)]
 #[test]
 fn names_that_are_no_text_arrive_as_they_are() {
     use std::os::unix::ffi::OsStrExt;
-    let room = Room::new("odd");
+    let dir = TempDir::new("odd");
     for bytes in [&b"caf\xe9"[..], b"new\nline", b"\x1b[2J", b" -rf "] {
-        let path = room.path("from").join(std::ffi::OsStr::from_bytes(bytes));
-        fs::create_dir_all(room.path("from")).expect("a folder");
+        let path = dir.path("from").join(std::ffi::OsStr::from_bytes(bytes));
+        fs::create_dir_all(dir.path("from")).expect("a folder");
         fs::write(path, bytes).expect("a file");
     }
-    let outcome = transfer(&room, &["from"], &[None], false);
+    let outcome = transfer(&dir, &["from"], &[None], false);
     assert_eq!(outcome.sent, Ok(()));
-    assert_eq!(tree(&room.path("to/from")), tree(&room.path("from")));
+    assert_eq!(tree(&dir.path("to/from")), tree(&dir.path("from")));
 }
 
 #[test]
 fn the_greeting_comes_first_however_late_the_reading_thread_starts() {
-    let room = Room::new("late");
-    room.write("file", b"1");
-    let job = Arc::new(Job::new(Manifest::of(&[room.path("file")], false).expect("sources")));
-    let (ends, watch) = (Ends::new(&[None]), Arc::new(Watch::new(|_| ())));
+    let dir = TempDir::new("late");
+    dir.write("file", b"1");
+    let job = Arc::new(Job::new(Manifest::of(&[dir.path("file")], false).expect("sources")));
+    let (ends, watch) = (Ends::new(&[None]), Arc::new(TransferStatus::new(|_| ())));
     let mut builder = tokio::runtime::Builder::new_current_thread();
     // Another task occupies the only thread for blocking work.
     let runtime = builder.enable_time().start_paused(true).max_blocking_threads(1).build();
@@ -190,5 +190,8 @@ fn the_greeting_comes_first_however_late_the_reading_thread_starts() {
         }
     });
     let pieces = pieces.expect("frames");
-    assert!(matches!(&pieces[..], [Some(Piece::Greeted), Some(Piece::Frame(_)), ..]), "{pieces:?}");
+    assert!(
+        matches!(&pieces[..], [Some(WireItem::Greeting), Some(WireItem::Frame(_)), ..]),
+        "{pieces:?}"
+    );
 }

@@ -4,8 +4,8 @@ use bytes::{Buf, Bytes};
 use ropewalk_base::PeerText;
 
 use super::{
-    DATA_LIMIT, Entry, FILE, FOLDER, FRAME_LIMIT, Frame, GREETING, HEADER, Hash, Kind, Name, Piece,
-    SIZE_LIMIT, Stamp, TEXT_LIMIT, VERSION, WORD, WireError, kind,
+    DATA_LIMIT, Entry, FILE, FOLDER, FRAME_LIMIT, Frame, GREETING, HEADER, Hash, Kind, Name,
+    SIZE_LIMIT, Stamp, TEXT_LIMIT, VERSION, WORD, WireError, WireItem, kind,
 };
 
 /// The mode bits that are accepted.
@@ -14,13 +14,13 @@ const MODE: u16 = 0o777 | super::EXACT;
 /// Decodes the bytes of a peer, however they are split.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    state: State,
+    state: DecoderState,
     /// The beginning of an incomplete frame.
     kept: Vec<u8>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum State {
+enum DecoderState {
     #[default]
     Greeting,
     Header,
@@ -38,32 +38,32 @@ impl Decoder {
     ///
     /// # Errors
     /// [`WireError`]; the rest of the input cannot be decoded then.
-    pub fn next(&mut self, input: &mut Bytes) -> Result<Option<Piece>, WireError> {
+    pub fn next(&mut self, input: &mut Bytes) -> Result<Option<WireItem>, WireError> {
         loop {
             match self.state {
-                State::Greeting => {
+                DecoderState::Greeting => {
                     let Some(bytes) = self.collect(GREETING, input) else { return Ok(None) };
                     check_greeting(&bytes)?;
-                    self.state = State::Header;
-                    return Ok(Some(Piece::Greeted));
+                    self.state = DecoderState::Header;
+                    return Ok(Some(WireItem::Greeting));
                 }
-                State::Header => {
+                DecoderState::Header => {
                     let Some(bytes) = self.collect(HEADER, input) else { return Ok(None) };
                     self.state = begin(&bytes)?;
                 }
-                State::Content { kind, len } => {
+                DecoderState::Content { kind, len } => {
                     let Some(bytes) = self.collect(len, input) else { return Ok(None) };
-                    self.state = State::Header;
-                    return frame(kind, bytes).map(|frame| Some(Piece::Frame(frame)));
+                    self.state = DecoderState::Header;
+                    return frame(kind, bytes).map(|frame| Some(WireItem::Frame(frame)));
                 }
-                State::Data { left: 0 } => self.state = State::Header,
-                State::Data { left } => {
+                DecoderState::Data { left: 0 } => self.state = DecoderState::Header,
+                DecoderState::Data { left } => {
                     if input.is_empty() {
                         return Ok(None);
                     }
-                    let piece = input.split_to(left.min(input.len()));
-                    self.state = State::Data { left: left - piece.len() };
-                    return Ok(Some(Piece::Data(piece)));
+                    let item = input.split_to(left.min(input.len()));
+                    self.state = DecoderState::Data { left: left - item.len() };
+                    return Ok(Some(WireItem::Data(item)));
                 }
             }
         }
@@ -89,14 +89,18 @@ fn check_greeting(bytes: &[u8]) -> Result<(), WireError> {
     if version == VERSION { Ok(()) } else { Err(WireError::Version(version)) }
 }
 
-fn begin(header: &[u8]) -> Result<State, WireError> {
+fn begin(header: &[u8]) -> Result<DecoderState, WireError> {
     let &[kind, a, b, c] = header else { return Err(WireError::Malformed(0)) };
     let len = u32::from_le_bytes([a, b, c, 0]) as usize;
     let limit = if kind == kind::DATA { DATA_LIMIT } else { FRAME_LIMIT };
     if len > limit {
         return Err(WireError::TooLong(kind, len));
     }
-    Ok(if kind == kind::DATA { State::Data { left: len } } else { State::Content { kind, len } })
+    Ok(if kind == kind::DATA {
+        DecoderState::Data { left: len }
+    } else {
+        DecoderState::Content { kind, len }
+    })
 }
 
 fn frame(kind: u8, content: Bytes) -> Result<Frame, WireError> {
@@ -120,7 +124,7 @@ impl Fields {
             kind::END => Frame::End(self.hash()?),
             kind::CHECK => Frame::Check(self.u32()?, self.hash()?),
             kind::SKIP => Frame::Skip(self.u32()?, self.text()?),
-            kind::OVER => Frame::Over,
+            kind::END_OF_TRANSFER => Frame::EndOfTransfer,
             kind::FRESH => Frame::Fresh(self.u32()?),
             kind::MADE => Frame::Made(self.u32()?),
             kind::PARTIAL => Frame::Partial(self.u64()?, self.hash()?),
@@ -131,7 +135,7 @@ impl Fields {
             kind::FAILED => Frame::Failed(self.u32()?, self.text()?),
             kind::FINISHED => Frame::Finished(self.u32()?, self.u32()?),
             kind::ALIVE => Frame::Alive(self.u64()?, self.u64()?),
-            kind::TROUBLE => Frame::Trouble(self.text()?),
+            kind::ERROR => Frame::Error(self.text()?),
             kind => return Err(WireError::UnknownFrame(kind)),
         })
     }

@@ -46,7 +46,7 @@ fn content(frame: &Frame, out: &mut Vec<u8>) -> u8 {
             raw(kind::CHECK, hash, out)
         }
         Frame::Skip(index, why) => reason(kind::SKIP, *index, why, out),
-        Frame::Over => kind::OVER,
+        Frame::EndOfTransfer => kind::END_OF_TRANSFER,
         Frame::Fresh(count) => raw(kind::FRESH, &count.to_le_bytes(), out),
         Frame::Made(count) => raw(kind::MADE, &count.to_le_bytes(), out),
         Frame::Partial(len, hash) => {
@@ -66,7 +66,7 @@ fn content(frame: &Frame, out: &mut Vec<u8>) -> u8 {
             raw(kind::ALIVE, &placed.to_le_bytes(), out);
             raw(kind::ALIVE, &read.to_le_bytes(), out)
         }
-        Frame::Trouble(why) => text(kind::TROUBLE, why, out),
+        Frame::Error(why) => text(kind::ERROR, why, out),
     }
 }
 

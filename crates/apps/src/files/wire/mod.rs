@@ -12,8 +12,8 @@
 //! | `Skip` | sender | a file does not come, or not to its end |
 //! | `Done`, `Failed` | receiver | a file is whole, on disk and has its name; or why not |
 //! | `Differs` | receiver | what was checked differs, and may be replaced: send it |
-//! | `Over`, `Finished` | both | nothing follows; all is done |
-//! | `Alive`, `Trouble` | both | still there; the end, and why |
+//! | `EndOfTransfer`, `Finished` | both | nothing follows; all is done |
+//! | `Alive`, `Error` | both | still there; the end, and why |
 //!
 //! The receiver never discloses the hash, the size or the time of a complete file. The sender sends its own hash and
 //! receives "same" or "different", under the rule in `docs/decisions/file-transfer.md`.
@@ -121,7 +121,7 @@ pub enum Frame {
     /// The entry is not sent, or not completely.
     Skip(u32, PeerText),
     /// Nothing follows.
-    Over,
+    EndOfTransfer,
     /// Of the next so many entries, nothing exists.
     Fresh(u32),
     /// The next so many entries need nothing.
@@ -143,14 +143,14 @@ pub enum Frame {
     /// Still alive; bytes that are in their place, and bytes of existing files that were read.
     Alive(u64, u64),
     /// The transfer ends, for this reason.
-    Trouble(PeerText),
+    Error(PeerText),
 }
 
 /// A decoded piece of a peer's bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Piece {
+pub enum WireItem {
     /// The peer's greeting, with our version.
-    Greeted,
+    Greeting,
     /// A frame.
     Frame(Frame),
     /// A part of a file's data.
@@ -209,7 +209,7 @@ mod kind {
     pub const END: u8 = 5;
     pub const CHECK: u8 = 6;
     pub const SKIP: u8 = 7;
-    pub const OVER: u8 = 8;
+    pub const END_OF_TRANSFER: u8 = 8;
     pub const FRESH: u8 = 16;
     pub const MADE: u8 = 17;
     pub const PARTIAL: u8 = 18;
@@ -220,7 +220,7 @@ mod kind {
     pub const FINISHED: u8 = 23;
     pub const DIFFERS: u8 = 24;
     pub const ALIVE: u8 = 32;
-    pub const TROUBLE: u8 = 33;
+    pub const ERROR: u8 = 33;
 }
 
 /// Numbers of the entry kinds.

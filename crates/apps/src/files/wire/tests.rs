@@ -16,7 +16,7 @@ fn all_frames() -> Vec<Frame> {
         Frame::End([9; 32]),
         Frame::Check(1, [5; 32]),
         Frame::Skip(2, "changed".into()),
-        Frame::Over,
+        Frame::EndOfTransfer,
         Frame::Fresh(4),
         Frame::Made(5),
         Frame::Partial(1 << 33, [3; 32]),
@@ -27,7 +27,7 @@ fn all_frames() -> Vec<Frame> {
         Frame::Failed(9, "disk".into()),
         Frame::Finished(10, 11),
         Frame::Alive(12, 13),
-        Frame::Trouble("full".into()),
+        Frame::Error("full".into()),
     ]
 }
 
@@ -38,13 +38,13 @@ fn bytes_of(frame: &Frame) -> Vec<u8> {
 }
 
 /// All pieces that result from these bytes, split into parts of length `cut`.
-fn decoded(bytes: &[u8], cut: usize) -> Result<Vec<Piece>, WireError> {
+fn decoded(bytes: &[u8], cut: usize) -> Result<Vec<WireItem>, WireError> {
     let mut decoder = Decoder::default();
     let mut pieces = Vec::new();
     for part in bytes.chunks(cut) {
         let mut input = Bytes::copy_from_slice(part);
-        while let Some(piece) = decoder.next(&mut input)? {
-            pieces.push(piece);
+        while let Some(item) = decoder.next(&mut input)? {
+            pieces.push(item);
         }
         assert!(input.is_empty());
     }
@@ -58,9 +58,9 @@ fn every_frame_comes_out_as_it_went_in_however_it_is_cut() {
     frames.iter().for_each(|frame| encode(frame, &mut bytes));
     for cut in [1, 2, 3, 7, 64, bytes.len()] {
         let pieces = decoded(&bytes, cut).expect("understood");
-        assert_eq!(pieces[0], Piece::Greeted);
-        let found = pieces[1..].iter().map(|piece| match piece {
-            Piece::Frame(frame) => frame.clone(),
+        assert_eq!(pieces[0], WireItem::Greeting);
+        let found = pieces[1..].iter().map(|item| match item {
+            WireItem::Frame(frame) => frame.clone(),
             other => panic!("{other:?}"),
         });
         assert_eq!(found.collect::<Vec<_>>(), frames, "cut into {cut}");
@@ -75,15 +75,15 @@ fn data_come_out_in_order_and_nothing_is_added() {
         bytes.extend_from_slice(&frame_header(part.len()));
         bytes.extend_from_slice(part);
     }
-    encode(&Frame::Over, &mut bytes);
+    encode(&Frame::EndOfTransfer, &mut bytes);
     for cut in [1, 5, 1400, bytes.len()] {
         let pieces = decoded(&bytes, cut).expect("understood");
-        let found = pieces.iter().filter_map(|piece| match piece {
-            Piece::Data(bytes) => Some(&bytes[..]),
+        let found = pieces.iter().filter_map(|item| match item {
+            WireItem::Data(bytes) => Some(&bytes[..]),
             _ => None,
         });
         assert_eq!(found.collect::<Vec<_>>().concat(), data);
-        assert_eq!(pieces.last(), Some(&Piece::Frame(Frame::Over)));
+        assert_eq!(pieces.last(), Some(&WireItem::Frame(Frame::EndOfTransfer)));
     }
 }
 
@@ -107,11 +107,11 @@ fn what_no_honest_peer_sends_is_refused() {
     // Offsets in the frame: header 4, kind 1, mode 2, seconds 8, nanoseconds 4, size 8, length 2, name.
     for (bytes, expected) in [
         (vec![99, 0, 0, 0], WireError::UnknownFrame(99)),
-        (vec![kind::OVER, 1, 0, 0, 0], WireError::Malformed(kind::OVER)),
+        (vec![kind::END_OF_TRANSFER, 1, 0, 0, 0], WireError::Malformed(kind::END_OF_TRANSFER)),
         (vec![kind::DONE, 3, 0, 0, 0, 0, 0], WireError::Malformed(kind::DONE)),
         (vec![kind::DATA, 1, 0, 16], WireError::TooLong(kind::DATA, DATA_LIMIT + 1)),
         (vec![kind::ENTRIES, 1, 0, 1], WireError::TooLong(kind::ENTRIES, FRAME_LIMIT + 1)),
-        (vec![kind::TROUBLE, 0, 255, 255], WireError::TooLong(kind::TROUBLE, 0xFF_FF00)),
+        (vec![kind::ERROR, 0, 255, 255], WireError::TooLong(kind::ERROR, 0xFF_FF00)),
         (entries(&|b| b[29..].copy_from_slice(b"/bc")), WireError::Name(BadName::Absolute)),
         (entries(&|b| b[29..].copy_from_slice(b"a\0c")), WireError::Name(BadName::Zero)),
         (entries(&|b| b[27] = 200), WireError::Malformed(kind::ENTRIES)),
@@ -127,9 +127,9 @@ fn what_no_honest_peer_sends_is_refused() {
 
 #[test]
 fn a_text_that_is_too_long_is_cut_between_characters() {
-    let bytes = bytes_of(&Frame::Trouble("ü".repeat(800).into()));
+    let bytes = bytes_of(&Frame::Error("ü".repeat(800).into()));
     let pieces = decoded(&[&greeting()[..], &bytes].concat(), 100).expect("understood");
-    assert_eq!(pieces[1], Piece::Frame(Frame::Trouble("ü".repeat(TEXT_LIMIT / 2).into())));
+    assert_eq!(pieces[1], WireItem::Frame(Frame::Error("ü".repeat(TEXT_LIMIT / 2).into())));
 }
 
 proptest! {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ropewalk_runtime::seal::PublicKey;
 
-use crate::access::ExitPolicy;
+use super::rule::Rule;
 
 /// Length of the part of a key that logs show, characters.
 const SHORT_KEY: usize = 8;
@@ -37,6 +37,15 @@ impl fmt::Display for Client {
 /// The beginning of a key, for logs.
 pub fn short_key(key: &PublicKey) -> String {
     key.to_string().chars().take(SHORT_KEY).collect()
+}
+
+/// Permissions for connecting through an exit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExitPolicy {
+    /// If not empty, the only permitted destinations, in the syntax of the exit's `--allow-to`.
+    pub targets: Vec<Rule>,
+    /// Most simultaneous connections of this peer. None: the exit's own limit.
+    pub max_connections: Option<usize>,
 }
 
 /// Returns the current permissions of a key. None: it may no longer use the exit.

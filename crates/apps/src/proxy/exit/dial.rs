@@ -11,7 +11,7 @@ use super::limits::{QuotaUser, Quotas};
 use super::policy::{self, Policy};
 use super::resolver::Resolver;
 use super::rule::Rule;
-use crate::proxy::reason::{Kind, Reason};
+use crate::proxy::reason::{Reason, ReasonKind};
 use crate::proxy::target::{Host, Target};
 
 /// Time limit for all steps.
@@ -38,14 +38,14 @@ impl Dialler<'_> {
     /// Why the connection failed.
     pub async fn dial(&self, target: &Target) -> Result<TcpStream, Reason> {
         let until = Instant::now() + DIAL_TIMEOUT;
-        let busy = |_| Reason::new(Kind::Busy, "too many connections are being opened");
+        let busy = |_| Reason::new(ReasonKind::Busy, "too many connections are being opened");
         let _place = timeout_at(until, self.quotas.dials.one(&self.user)).await.map_err(busy)?;
         let all = async {
             let addresses = self.resolve(target).await?;
             connect(addresses).await
         };
         let seconds = DIAL_TIMEOUT.as_secs();
-        let late = |_| Reason::new(Kind::TimedOut, format!("no answer within {seconds} s"));
+        let late = |_| Reason::new(ReasonKind::TimedOut, format!("no answer within {seconds} s"));
         timeout_at(until, all).await.map_err(late)?
     }
 
@@ -84,7 +84,7 @@ impl Dialler<'_> {
         }
         if allowed.is_empty() {
             let empty =
-                || Reason::new(Kind::NameUnknown, format!("{} has no address", target.host));
+                || Reason::new(ReasonKind::NameUnknown, format!("{} has no address", target.host));
             return Err(refused.unwrap_or_else(empty));
         }
         Ok(alternate(allowed))
@@ -110,7 +110,7 @@ fn alternate(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
 /// Returns the first connection that succeeds.
 async fn connect(addresses: Vec<SocketAddr>) -> Result<TcpStream, Reason> {
     let mut attempts = JoinSet::new();
-    let mut failure = Reason::new(Kind::Unreachable, "no address to connect to");
+    let mut failure = Reason::new(ReasonKind::Unreachable, "no address to connect to");
     let mut left = addresses.into_iter();
     loop {
         if let Some(address) = left.next() {

@@ -16,16 +16,15 @@ use tokio::task::JoinSet;
 use self::dial::Dialler;
 use self::limits::{ConnectionPermit, Quotas};
 
-pub use self::client::{Client, PermissionsOf, short_key};
+pub use self::client::{Client, ExitPolicy, PermissionsOf, short_key};
 pub use self::limits::{ExitLimits, Limit};
 pub use self::policy::{Policy, check_targets};
 pub use self::resolver::Resolver;
 pub use self::rule::{Rule, RuleError};
 use super::notice::{Notice, NoticeSink};
-use super::reason::{Kind, Reason};
+use super::reason::{Reason, ReasonKind};
 use super::relay::{relay, tune};
 use super::target::Target;
-use crate::access::ExitPolicy;
 use crate::mux::{Connection, EndReason, Incoming, Limits};
 
 /// Minimum memory for serving an association, bytes.
@@ -38,7 +37,7 @@ pub struct Exit {
     resolver: Resolver,
     quotas: Quotas,
     permissions: PermissionsOf,
-    tell: NoticeSink,
+    notify: NoticeSink,
 }
 
 /// State of serving one near end.
@@ -49,13 +48,13 @@ struct Session {
 
 impl Exit {
     /// An exit that connects to destinations that the policy permits, for every key.
-    pub fn new(policy: Policy, limits: ExitLimits, resolver: Resolver, tell: NoticeSink) -> Self {
+    pub fn new(policy: Policy, limits: ExitLimits, resolver: Resolver, notify: NoticeSink) -> Self {
         Self {
             policy: Arc::new(policy),
             resolver,
             quotas: Quotas::new(limits),
             permissions: Arc::new(|_| Some(ExitPolicy::default())),
-            tell,
+            notify,
         }
     }
 
@@ -103,18 +102,18 @@ impl Session {
             None => Some(ExitPolicy::default()),
         };
         let Some(permissions) = permissions else {
-            let reason = Reason::new(Kind::NotAllowed, "the key may no longer use the exit");
+            let reason = Reason::new(ReasonKind::NotAllowed, "the key may no longer use the exit");
             return self.refuse(incoming, &PeerText::default(), reason);
         };
         let Some(_place) = quotas.connection(&self.client, permissions.max_connections) else {
-            self.tell(Notice::LimitReached(self.client.clone(), Limit::Connections));
-            let reason = Reason::new(Kind::Busy, "too many connections of this key are open");
+            self.notify(Notice::LimitReached(self.client.clone(), Limit::Connections));
+            let reason = Reason::new(ReasonKind::Busy, "too many connections of this key are open");
             return incoming.refuse(reason.refusal());
         };
         let target = match Target::decode(&incoming.target) {
             Ok(target) => target,
             Err(error) => {
-                let reason = Reason::new(Kind::BadTarget, error.to_string());
+                let reason = Reason::new(ReasonKind::BadTarget, error.to_string());
                 let shown = PeerText::from_bytes(&incoming.target);
                 return self.refuse(incoming, &shown, reason);
             }
@@ -130,7 +129,7 @@ impl Session {
             Ok(socket) => {
                 tune(&socket);
                 let Some(stream) = incoming.accept() else { return };
-                self.tell(Notice::TargetConnected(self.client.clone(), target));
+                self.notify(Notice::TargetConnected(self.client.clone(), target));
                 // The end that reset the connection knows the reason; the other end sees the reset.
                 let _ = relay(socket, stream).await;
             }
@@ -139,14 +138,14 @@ impl Session {
 
     fn refuse(&self, incoming: Incoming, target: &PeerText, reason: Reason) {
         let refusal = reason.refusal();
-        self.tell(match reason.kind {
-            Kind::Busy => Notice::LimitReached(self.client.clone(), Limit::Dials),
+        self.notify(match reason.kind {
+            ReasonKind::Busy => Notice::LimitReached(self.client.clone(), Limit::Dials),
             _ => Notice::TargetRefused(self.client.clone(), target.clone(), reason),
         });
         incoming.refuse(refusal);
     }
 
-    fn tell(&self, notice: Notice) {
-        (self.exit.tell)(notice);
+    fn notify(&self, notice: Notice) {
+        (self.exit.notify)(notice);
     }
 }

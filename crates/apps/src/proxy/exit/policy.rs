@@ -10,7 +10,7 @@ use ropewalk_runtime::interfaces;
 
 use super::embedded::destinations;
 use super::rule::Rule;
-use crate::proxy::reason::{Kind, Reason};
+use crate::proxy::reason::{Reason, ReasonKind};
 
 /// Destinations that an exit may connect to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,9 +27,10 @@ impl Policy {
     /// place where a packet may arrive must be permitted.
     ///
     /// # Errors
-    /// `Kind::NotAllowed`, with the reason.
+    /// `ReasonKind::NotAllowed`, with the reason.
     pub fn check(&self, name: Option<&str>, address: SocketAddr) -> Result<(), Reason> {
-        let refuse = |why: &str| Err(Reason::new(Kind::NotAllowed, format!("{address} {why}")));
+        let refuse =
+            |why: &str| Err(Reason::new(ReasonKind::NotAllowed, format!("{address} {why}")));
         for ip in destinations(address.ip()) {
             if let Err(why) = self.check_one(name, SocketAddr::new(ip, address.port())) {
                 return refuse(&why);
@@ -72,7 +73,7 @@ impl Policy {
 /// the exit does not permit stays refused.
 ///
 /// # Errors
-/// `Kind::NotAllowed`.
+/// `ReasonKind::NotAllowed`.
 pub fn check_targets(
     targets: &[Rule],
     name: Option<&str>,
@@ -89,7 +90,7 @@ pub fn check_targets(
         return Ok(());
     }
     let why = format!("{address} is not among the destinations of this key");
-    Err(Reason::new(Kind::NotAllowed, why))
+    Err(Reason::new(ReasonKind::NotAllowed, why))
 }
 
 fn private_help(what: &str) -> String {
@@ -146,7 +147,7 @@ fn special_v6(ip: Ipv6Addr) -> Option<&'static str> {
 /// such a destination the system uses the destination itself as the source address, which a connected UDP socket
 /// shows without sending anything.
 fn is_own(ip: IpAddr) -> bool {
-    let listed = interfaces::look().is_ok_and(|all| all.iter().any(|it| it.ip == ip));
+    let listed = interfaces::list().is_ok_and(|all| all.iter().any(|it| it.ip == ip));
     listed || source_towards(ip) == Some(ip)
 }
 
@@ -255,7 +256,7 @@ mod tests {
     fn a_refusal_says_what_would_help() {
         let policy = Policy::default();
         let why = policy.check(None, "127.0.0.1:80".parse().unwrap()).unwrap_err();
-        assert_eq!(why.kind, Kind::NotAllowed);
+        assert_eq!(why.kind, ReasonKind::NotAllowed);
         let text = why.to_string();
         assert!(text.contains("loopback") && text.contains("--allow-private"), "{text}");
     }

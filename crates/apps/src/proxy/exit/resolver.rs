@@ -10,7 +10,7 @@ use hickory_resolver::config::{NameServerConfig, ResolveHosts, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::{ResolverBuilder, TokioResolver};
 
-use crate::proxy::reason::{Kind, Reason};
+use crate::proxy::reason::{Reason, ReasonKind};
 
 /// Most answers in the cache, where they stay until their time to live has passed.
 const CACHE_ENTRIES: u64 = 4096;
@@ -63,14 +63,14 @@ impl Resolver {
     /// The addresses of a name.
     ///
     /// # Errors
-    /// `Kind::NameUnknown`.
+    /// `ReasonKind::NameUnknown`.
     pub async fn lookup(&self, name: &str) -> Result<Vec<IpAddr>, Reason> {
         let found = self.inner.lookup_ip(name).await.map_err(|error| {
             let why = match error.is_no_records_found() || error.is_nx_domain() {
                 true => "there is no such name".to_owned(),
                 false => error.to_string(),
             };
-            Reason::new(Kind::NameUnknown, format!("{name} cannot be resolved: {why}"))
+            Reason::new(ReasonKind::NameUnknown, format!("{name} cannot be resolved: {why}"))
         })?;
         Ok(found.iter().collect())
     }

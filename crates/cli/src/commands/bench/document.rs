@@ -1,7 +1,7 @@
 //! A measurement as a JSON document, with the names that a run's document uses.
 
 use cpu_time::ProcessTime;
-use ropewalk_apps::measure::{Direction, Measured, Plan};
+use ropewalk_apps::measure::{Direction, Measurement, MeasurementPlan};
 use ropewalk_runtime::endpoint::{PathStats, Stats};
 use serde::Serialize;
 
@@ -63,7 +63,7 @@ struct Cpu {
 
 impl Document {
     /// The document of a measurement.
-    pub fn new(measured: &Measured, plan: Plan) -> Self {
+    pub fn new(measured: &Measurement, plan: MeasurementPlan) -> Self {
         let figures = &measured.figures;
         let sender = measured.stats.as_ref().filter(|_| plan.direction == Direction::Up);
         let latency = percentiles(&measured.latencies_s);

@@ -2,7 +2,7 @@
 
 use ropewalk_lab::live::{LiveNetwork, live_network};
 use ropewalk_runtime::emulate::{
-    self, EmulateError, End, Frame, Links, Outcome, PathWay, Programs,
+    self, EmulateError, End, Frame, Links, Outcome, PathRoutes, Programs,
 };
 use ropewalk_scenario::Scenario;
 
@@ -38,13 +38,13 @@ pub fn run(args: &EmulateArgs, scenario: &Scenario, console: Console) -> Result<
 fn links(scenario: &Scenario) -> Result<Links, Failure> {
     let LiveNetwork { world, sender, receiver, paths } =
         live_network::<Frame, End>(scenario, End::default(), End::default())?;
-    let ways = scenario.paths.iter().zip(paths).map(|(path, live)| PathWay {
+    let paths = scenario.paths.iter().zip(paths).map(|(path, live)| PathRoutes {
         name: path.name.clone(),
         mtu: path.mtu,
         routes: (live.up, live.down),
-        wires: (live.wire_up, live.wire_down),
+        links: (live.link_up, live.link_down),
     });
-    Ok(Links::new(world, sender, receiver, ways.collect()))
+    Ok(Links::new(world, sender, receiver, paths.collect()))
 }
 
 fn failure(error: EmulateError) -> Failure {

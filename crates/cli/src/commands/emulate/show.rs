@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ropewalk_base::Duration;
 use ropewalk_lab::output::write_atomically;
-use ropewalk_runtime::emulate::{Carried, DROP_CAUSES, Lateness, PathCarried, Report};
+use ropewalk_runtime::emulate::{DROP_CAUSES, Lateness, PathTraffic, Report, Traffic};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -43,12 +43,12 @@ struct LatenessFigures {
 #[derive(Debug, Serialize)]
 struct PathFigures<'a> {
     name: &'a str,
-    up: WayFigures,
-    down: WayFigures,
+    up: DirectionFigures,
+    down: DirectionFigures,
 }
 
 #[derive(Debug, Serialize)]
-struct WayFigures {
+struct DirectionFigures {
     sent_packets: u64,
     sent_bytes: u64,
     delivered_packets: u64,
@@ -73,7 +73,7 @@ pub fn write(path: &Path, report: &Report, seed: u64) -> Result<(), Failure> {
         cpu_s: report.cpu.as_secs_f64(),
         realtime: report.realtime,
         delivery_lateness_s: lateness(&report.deliveries),
-        waking_lateness_s: lateness(&report.wakings),
+        waking_lateness_s: lateness(&report.wakeups),
         refused_packets: report.refused,
         broken_devices: &report.broken,
         paths: report.paths.iter().map(|path| path_figures(path, report.elapsed)).collect(),
@@ -83,15 +83,15 @@ pub fn write(path: &Path, report: &Report, seed: u64) -> Result<(), Failure> {
     write_atomically(path, (text + "\n").as_bytes()).map_err(|e| failed("--stats", path, e))
 }
 
-/// The summary on stderr.
+/// The summary for stderr.
 pub fn summary(report: &Report) -> String {
     let mut text = String::new();
     for path in &report.paths {
-        for (way, carried) in [("up", &path.up), ("down", &path.down)] {
-            text += &line(&path.name, way, carried, report.elapsed);
+        for (direction, traffic) in [("up", &path.up), ("down", &path.down)] {
+            text += &line(&path.name, direction, traffic, report.elapsed);
         }
     }
-    let (deliveries, wakings) = (&report.deliveries, &report.wakings);
+    let (deliveries, wakeups) = (&report.deliveries, &report.wakeups);
     let priority = if report.realtime { "with" } else { "without" };
     text += &format!(
         "{} packets in {}, {} of a CPU {priority} real-time priority; packets late by {} p99, {} at \
@@ -101,8 +101,8 @@ pub fn summary(report: &Report) -> String {
         percent(report.cpu.as_secs_f64() / report.elapsed.as_secs_f64().max(1e-9)),
         time(deliveries.quantile(0.99).as_secs_f64()),
         time(deliveries.max().as_secs_f64()),
-        time(wakings.quantile(0.99).as_secs_f64()),
-        time(wakings.max().as_secs_f64()),
+        time(wakeups.quantile(0.99).as_secs_f64()),
+        time(wakeups.max().as_secs_f64()),
     );
     for device in &report.broken {
         text += &format!("\nthe device {device} was removed");
@@ -113,8 +113,8 @@ pub fn summary(report: &Report) -> String {
     text
 }
 
-fn line(name: &str, way: &str, carried: &Carried, elapsed: Duration) -> String {
-    let dropped = drops(carried);
+fn line(name: &str, direction: &str, traffic: &Traffic, elapsed: Duration) -> String {
+    let dropped = drops(traffic);
     let causes: Vec<String> = dropped
         .iter()
         .filter(|(_, packets)| **packets > 0)
@@ -122,37 +122,41 @@ fn line(name: &str, way: &str, carried: &Carried, elapsed: Duration) -> String {
         .collect();
     let lost = if causes.is_empty() { "none".to_owned() } else { causes.join(", ") };
     format!(
-        "{name}, {way}: {} packets in, {} out, {}; dropped: {lost}\n",
-        count(carried.packets),
-        count(carried.delivered_packets),
-        rate(throughput(carried, elapsed)),
+        "{name}, {direction}: {} packets in, {} out, {}; dropped: {lost}\n",
+        count(traffic.packets),
+        count(traffic.delivered_packets),
+        rate(throughput(traffic, elapsed)),
     )
 }
 
-fn drops(carried: &Carried) -> BTreeMap<&'static str, u64> {
-    DROP_CAUSES.iter().map(|cause| (cause.name(), carried.wire.dropped.by(*cause))).collect()
+fn drops(traffic: &Traffic) -> BTreeMap<&'static str, u64> {
+    DROP_CAUSES.iter().map(|cause| (cause.name(), traffic.wire.dropped.by(*cause))).collect()
 }
 
-fn throughput(carried: &Carried, elapsed: Duration) -> f64 {
-    carried.delivered_bytes as f64 * 8.0 / elapsed.as_secs_f64().max(1e-9)
+fn throughput(traffic: &Traffic, elapsed: Duration) -> f64 {
+    traffic.delivered_bytes as f64 * 8.0 / elapsed.as_secs_f64().max(1e-9)
 }
 
-fn path_figures(path: &PathCarried, elapsed: Duration) -> PathFigures<'_> {
-    PathFigures { name: &path.name, up: way(&path.up, elapsed), down: way(&path.down, elapsed) }
+fn path_figures(path: &PathTraffic, elapsed: Duration) -> PathFigures<'_> {
+    PathFigures {
+        name: &path.name,
+        up: direction(&path.up, elapsed),
+        down: direction(&path.down, elapsed),
+    }
 }
 
-fn way(carried: &Carried, elapsed: Duration) -> WayFigures {
-    WayFigures {
-        sent_packets: carried.packets,
-        sent_bytes: carried.bytes,
-        delivered_packets: carried.delivered_packets,
-        delivered_bytes: carried.delivered_bytes,
-        throughput_bps: throughput(carried, elapsed),
-        dropped: drops(carried),
-        duplicated: carried.wire.duplicated,
-        queue_max_bytes: carried.wire.queue_max_bytes,
-        queue_mean_bytes: carried.wire.queue_mean_bytes,
-        utilisation: carried.wire.utilisation(),
+fn direction(traffic: &Traffic, elapsed: Duration) -> DirectionFigures {
+    DirectionFigures {
+        sent_packets: traffic.packets,
+        sent_bytes: traffic.bytes,
+        delivered_packets: traffic.delivered_packets,
+        delivered_bytes: traffic.delivered_bytes,
+        throughput_bps: throughput(traffic, elapsed),
+        dropped: drops(traffic),
+        duplicated: traffic.wire.duplicated,
+        queue_max_bytes: traffic.wire.queue_max_bytes,
+        queue_mean_bytes: traffic.wire.queue_mean_bytes,
+        utilisation: traffic.wire.utilisation(),
     }
 }
 
@@ -168,6 +172,6 @@ fn lateness(of: &Lateness) -> LatenessFigures {
 
 /// Packets delivered, in both directions.
 fn packets(report: &Report) -> u64 {
-    let both = |path: &PathCarried| path.up.delivered_packets + path.down.delivered_packets;
+    let both = |path: &PathTraffic| path.up.delivered_packets + path.down.delivered_packets;
     report.paths.iter().map(both).sum()
 }

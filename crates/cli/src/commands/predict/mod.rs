@@ -105,7 +105,7 @@ fn figures(prediction: &Prediction) -> String {
     });
     let lines = [
         (
-            "physical limit",
+            "flow-control bound",
             limit,
             "of the rates, and of receive buffer over round trips".to_owned(),
         ),
@@ -121,13 +121,13 @@ fn figures(prediction: &Prediction) -> String {
         ),
     ];
     let line = |(name, value, meaning): (&str, String, String)| {
-        wrapped(&format!("{name:<16}{value:>13}   "), &meaning, width())
+        wrapped(&format!("{name:<20}{value:>13}   "), &meaning, width())
     };
     lines.into_iter().chain(period).map(line).collect()
 }
 
 fn paths(prediction: &Prediction) -> String {
-    let headings = ["path", "rate", "round trip", "of limit", "window", "packets per period"];
+    let headings = ["path", "rate", "round trip", "of bound", "window", "packets per period"];
     let mut table = Table::new(&headings);
     for path in &prediction.paths {
         table.row(vec![

@@ -106,13 +106,14 @@ impl Prepared<'_> {
             ..ExitLimits::default()
         };
         let policy = Policy { rules: args.allow_to.clone(), allow_private: args.allow_private };
-        let tell: NoticeSink = Arc::new(|notice| log_notice(&notice));
+        let notify: NoticeSink = Arc::new(|notice| log_notice(&notice));
         let list = access.list().clone();
         let permissions: PermissionsOf = {
             let list = list.clone();
             Arc::new(move |key| list.policy(key).map(|peer| peer.exit.clone()))
         };
-        let exit = Exit::new(policy, limits, resolver, tell.clone()).with_permissions(permissions);
+        let exit =
+            Exit::new(policy, limits, resolver, notify.clone()).with_permissions(permissions);
         let keys = |list: &AccessList| list.peers().map_or(0, |peers| peers.len() as u64);
         exit.expect_keys(keys(&list));
         let reloaded = {
@@ -126,7 +127,7 @@ impl Prepared<'_> {
         console.note(format_args!("exit at {addresses}; its public key: {public}"));
         log(Peer::default(), Event::Listening { addresses: &addresses, key: Some(public) });
         let names: live::NameOf = Arc::new(move |key| list.listed_name(key));
-        live::serve(&endpoint, &exit, Limits::default(), &names, &tell).await;
+        live::serve(&endpoint, &exit, Limits::default(), &names, &notify).await;
         Ok(())
     }
 }

@@ -1,47 +1,47 @@
 //! A tournament as text: a table for each match, then the rankings.
 
 use ropewalk_lab::compare::Estimate;
-use ropewalk_lab::tournament::{Entry, Match, Ranking, Tournament, Worst};
+use ropewalk_lab::tournament::{Match, MatchEntry, Ranking, Tournament, Worst};
 
 use crate::console::{width, wrapped};
 use crate::printer::{count, percent, rate, size, time};
 use crate::table::Table;
 
 /// The whole tournament. The ranking comes last, where a terminal keeps it visible.
-pub fn text(played: &Tournament) -> String {
-    let mut parts: Vec<String> = played.matches.iter().map(|one| one_match(one, played)).collect();
-    parts.extend(played.rankings.iter().map(ranking));
+pub fn text(play: &Tournament) -> String {
+    let mut parts: Vec<String> = play.matches.iter().map(|one| one_match(one, play)).collect();
+    parts.extend(play.rankings.iter().map(ranking));
     parts.push(legend());
     parts.join("\n")
 }
 
 /// The rankings alone; `--json` has the hundreds of matches.
-pub fn rankings(played: &Tournament) -> String {
-    let mut parts: Vec<String> = played.rankings.iter().map(ranking).collect();
+pub fn rankings(play: &Tournament) -> String {
+    let mut parts: Vec<String> = play.rankings.iter().map(ranking).collect();
     parts.push(legend());
     parts.join("\n")
 }
 
-fn one_match(one: &Match, played: &Tournament) -> String {
-    let seeds = if played.seeds == 1 {
+fn one_match(one: &Match, play: &Tournament) -> String {
+    let seeds = if play.seeds == 1 {
         "1 seed".to_owned()
     } else {
-        format!("means of {} seeds", played.seeds)
+        format!("means of {} seeds", play.seeds)
     };
     let heading = format!("{}: {}, preset {}, {seeds}\n\n", one.scenario, one.protocol, one.preset);
     let mut table = Table::new(&[
         "scheduler",
         "goodput",
-        "of limit",
+        "of bound",
         "of best path",
         "delay p50",
         "delay p99",
         "peak buffer",
-        "needless",
+        "spurious",
         "score",
     ]);
     // The sort is stable: equal schedulers keep the given order.
-    let mut entries: Vec<&Entry> = one.entries.iter().collect();
+    let mut entries: Vec<&MatchEntry> = one.entries.iter().collect();
     entries.sort_by(|a, b| b.score().total_cmp(&a.score()));
     for entry in entries {
         table.row(row(entry));
@@ -49,7 +49,7 @@ fn one_match(one: &Match, played: &Tournament) -> String {
     heading + &table.text(width())
 }
 
-fn row(entry: &Entry) -> Vec<String> {
+fn row(entry: &MatchEntry) -> Vec<String> {
     let cell = |estimate: Option<Estimate>, show: fn(f64) -> String| {
         estimate.map_or_else(|| "-".to_owned(), |estimate| show(estimate.mean))
     };
@@ -143,10 +143,10 @@ fn certainty(ranking: &Ranking, worst: &dyn Fn(&Worst) -> String) -> String {
 /// What the headings mean.
 fn legend() -> String {
     let lines = [
-        ("of limit", "goodput with headers over the physical limit; unknown over the air"),
+        ("of bound", "goodput with headers over the flow-control bound; unknown over the air"),
         ("of best path", "goodput over that of the best path alone, with the same protocol"),
         ("delay", "from first sent to in-order delivery; in a ranking the best p99 over its own"),
-        ("needless", "packets sent again that had arrived"),
+        ("spurious", "packets sent again that had arrived"),
         ("score", "goodput over the best goodput, times the best p99 delay over its own"),
         ("ranking", "geometric means over the matches; a match with a failed run counts 0"),
         ("near best", "matches within 5 % of the best"),

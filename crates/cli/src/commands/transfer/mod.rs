@@ -6,7 +6,7 @@ mod screen;
 use std::future::Future;
 use std::sync::Arc;
 
-use ropewalk_apps::files::{Progress, Recorder, Watch};
+use ropewalk_apps::files::{Progress, Recorder, TransferStatus};
 use ropewalk_base::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
@@ -46,7 +46,7 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 pub async fn observe<T>(
     work: impl Future<Output = T>,
     interrupt: &mut Interrupt,
-    watch: &Arc<Watch>,
+    watch: &Arc<TransferStatus>,
     every: Duration,
     sender: bool,
 ) -> (Option<T>, Record) {
@@ -69,7 +69,7 @@ pub async fn observe<T>(
     let seconds = watch.elapsed().unwrap_or_default().as_secs_f64();
     recorder.sample(seconds, watch);
     if result.is_none() && sender {
-        watch.hang_up();
+        watch.abort();
         // Leave time to send the abort, so that the peer need not wait for a timeout.
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     } else if result.is_none() {

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use ropewalk_apps::files::{PathFigures, Watch};
+use ropewalk_apps::files::{PathFigures, TransferStatus};
 
 use crate::console::Console;
 use crate::printer::{percent, rate, time_or_dash};
@@ -41,7 +41,7 @@ impl Screen {
     }
 
     /// Does `work` on this thread while another thread draws the progress.
-    pub fn show<T>(&self, watch: &Arc<Watch>, work: impl FnOnce() -> T) -> T {
+    pub fn show<T>(&self, watch: &Arc<TransferStatus>, work: impl FnOnce() -> T) -> T {
         let Some(bars) = &self.bars else { return work() };
         thread::scope(|scope| {
             let (over, wait) = channel::<()>();
@@ -54,7 +54,7 @@ impl Screen {
     }
 }
 
-fn draw_until_over(bars: &MultiProgress, watch: &Watch, wait: &Receiver<()>) {
+fn draw_until_over(bars: &MultiProgress, watch: &TransferStatus, wait: &Receiver<()>) {
     let mut main: Option<ProgressBar> = None;
     let mut lines = Lines::default();
     while matches!(wait.recv_timeout(REDRAW), Err(RecvTimeoutError::Timeout)) {

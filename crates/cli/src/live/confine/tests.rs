@@ -42,7 +42,7 @@ fn try_everything(room: &Path) {
     let raw = socket2::Socket::new(socket2::Domain::PACKET, socket2::Type::RAW, None);
     show("packet socket", raw.map(drop));
     show("udp", std::net::UdpSocket::bind("127.0.0.1:0").map(drop));
-    show("interfaces", ropewalk_runtime::interfaces::look().map(drop));
+    show("interfaces", ropewalk_runtime::interfaces::list().map(drop));
     show(
         "thread",
         std::thread::Builder::new().spawn(|| ()).map(|thread| thread.join().expect("it ends")),

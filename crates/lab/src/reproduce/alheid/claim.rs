@@ -4,7 +4,7 @@
 use super::super::decide::{Accepted, Decision, Spread, allowed};
 use super::super::expected::{Entry, Expected, Relation, Source};
 use super::super::interval::of_values;
-use super::super::judge::{Pair, blank, fraction};
+use super::super::judge::{Pair, empty_row, fraction};
 use super::super::plan::Runs;
 use super::super::row::{Row, Seeds, Value};
 use super::super::text;
@@ -15,7 +15,7 @@ use super::{presets, scenarios};
 pub const BOTH_LINKS: &str = "both links";
 
 /// One comparison of a claim.
-struct Found {
+struct ClaimPoint {
     place: String,
     against: String,
     /// The means.
@@ -26,7 +26,7 @@ struct Found {
     shown: Vec<f64>,
 }
 
-impl Found {
+impl ClaimPoint {
     /// A comparison from the runs of subject and reference. A fixed `limit` is not simulated.
     fn of_runs(
         (place, against): (String, String),
@@ -97,7 +97,7 @@ pub fn row(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, Strin
     }
     let all = decided.iter().map(|(decision, ..)| *decision).reduce(Decision::and);
     let all = all.ok_or("no cell of these names")?;
-    let distance = |found: &Found| margin(relation, found.pair, share);
+    let distance = |found: &ClaimPoint| margin(relation, found.pair, share);
     let nearest = decided.into_iter().filter(|(decision, ..)| *decision == all);
     let nearest = nearest.min_by(|a, b| distance(&a.2).total_cmp(&distance(&b.2)));
     let (_, interval, found) = nearest.ok_or("no cell of these names")?;
@@ -109,9 +109,9 @@ fn shown(
     expected: &Expected,
     entry: &Entry,
     (decision, relation, interval): (Decision, Relation, Spread),
-    Found { place, against, pair, .. }: &Found,
+    ClaimPoint { place, against, pair, .. }: &ClaimPoint,
 ) -> Row {
-    let row = blank(expected, entry);
+    let row = empty_row(expected, entry);
     let limit = text::quantity(pair.reference * entry.share.unwrap_or(1.0), &row.unit);
     let share =
         entry.share.map_or(String::new(), |s| format!("{} of ", text::quantity(s, "ratio")));
@@ -167,7 +167,7 @@ fn preset(entry: &Entry) -> Preset {
 }
 
 /// Compares each subject with each of its references, under each coupling of each scenario.
-fn cells(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Found>, String> {
+fn cells(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<ClaimPoint>, String> {
     let subjects = named(entry.subject.as_deref().ok_or("a claim without its subject")?)?;
     let chosen = |label: &str| entry.curves.is_empty() || entry.curves.iter().any(|c| c == label);
     let share = entry.share.unwrap_or(1.0);
@@ -182,7 +182,7 @@ fn cells(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Found>, 
                 let place = if several { format!("{scenario}, {who}") } else { who };
                 for (against, reference) in references(expected, entry, cell, runs)? {
                     let names = (place.clone(), against);
-                    found.push(Found::of_runs(names, share, &subject, reference));
+                    found.push(ClaimPoint::of_runs(names, share, &subject, reference));
                 }
             }
         }
@@ -214,7 +214,7 @@ fn references(
 
 /// The spread of couplings: (largest - smallest goodput) / largest. Compares that of one recovery with a
 /// number, or the widest one in the first scenario with those in the other scenarios.
-fn spreads(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Found>, String> {
+fn spreads(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<ClaimPoint>, String> {
     let subjects = named(entry.subject.as_deref().ok_or("a claim without its subject")?)?;
     let preset = preset(entry);
     let of_scenario = |scenario| {
@@ -228,11 +228,11 @@ fn spreads(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Found>
     let subject = of_scenario(*first)?;
     if let Some(number) = entry.paper_value {
         let names = ("all couplings".to_owned(), "as it says".to_owned());
-        return Ok(vec![Found::of_runs(names, 1.0, &subject, Reference::Number(number))]);
+        return Ok(vec![ClaimPoint::of_runs(names, 1.0, &subject, Reference::Number(number))]);
     }
     let against = |scenario: &u32| {
         let names = ("all recoveries".to_owned(), format!("scenario {scenario}"));
-        Ok(Found::of_runs(names, 1.0, &subject, Reference::Runs(of_scenario(*scenario)?)))
+        Ok(ClaimPoint::of_runs(names, 1.0, &subject, Reference::Runs(of_scenario(*scenario)?)))
     };
     rest.iter().map(against).collect()
 }
@@ -300,7 +300,7 @@ fn collapse(
         interval: Some(spread.ends()),
         seeds: Some(Seeds::Drawn(SEEDS)),
         verdict: accepted.decide(spread.map(|value| value - limit)).of_claim(),
-        ..blank(expected, entry)
+        ..empty_row(expected, entry)
     })
 }
 
@@ -343,9 +343,9 @@ mod tests {
     #[test]
     fn a_reference_that_was_simulated_brings_its_own_spread() {
         let names = || ("p".to_owned(), "a".to_owned());
-        let number = Found::of_runs(names(), 0.5, &[4.0, 6.0], Reference::Number(4.0));
+        let number = ClaimPoint::of_runs(names(), 0.5, &[4.0, 6.0], Reference::Number(4.0));
         assert_eq!((&number.off[..], &number.shown[..]), (&[2.0, 4.0][..], &[4.0, 6.0][..]));
-        let runs = Found::of_runs(names(), 0.5, &[4.0, 6.0], Reference::Runs(vec![2.0, 6.0]));
+        let runs = ClaimPoint::of_runs(names(), 0.5, &[4.0, 6.0], Reference::Runs(vec![2.0, 6.0]));
         assert_eq!((&runs.off[..], &runs.shown[..]), (&[3.0, 3.0][..], &[0.5, 0.0][..]));
         assert_eq!(runs.pair, Pair { subject: 5.0, reference: 4.0 });
     }

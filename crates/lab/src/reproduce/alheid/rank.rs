@@ -4,7 +4,7 @@
 use super::super::decide::Accepted;
 use super::super::expected::{Entry, Expected};
 use super::super::interval::of_values;
-use super::super::judge::{blank, fraction};
+use super::super::judge::{empty_row, fraction};
 use super::super::plan::Runs;
 use super::super::row::{Row, Seeds, Verdict};
 use super::super::text;
@@ -57,7 +57,7 @@ fn row(expected: &Expected, entry: &Entry, by_seed: &[f64], null: f64) -> Result
         interval: Some(found.ends()),
         seeds: Some(Seeds::Drawn(SEEDS)),
         verdict: Accepted::POSITIVE.decide(found.map(|value| value - null)).of_claim(),
-        ..blank(expected, entry)
+        ..empty_row(expected, entry)
     })
 }
 

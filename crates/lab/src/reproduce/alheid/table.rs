@@ -3,7 +3,7 @@
 use super::super::decide::Accepted;
 use super::super::expected::{Entry, Expected};
 use super::super::interval::of_values;
-use super::super::judge::{blank, fraction};
+use super::super::judge::{empty_row, fraction};
 use super::super::plan::Runs;
 use super::super::row::{Row, Seeds, Verdict};
 use super::cell::{Cell, Preset, Printed, mean, printed};
@@ -23,28 +23,29 @@ pub fn rows(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>,
     for ((modelled, real), printed) in modelled.zip(real).zip(printed(scenario)?) {
         let values = modelled.values(expected, &entry.quantity, runs)?;
         let real = mean(&real.values(expected, &entry.quantity, runs)?);
-        let mut blank = blank(expected, entry);
-        blank.readings.extend(modelled.settings());
-        let blank = Row { case: modelled.label(), simulated_value: Some(real.into()), ..blank };
-        rows.push(row(blank, entry, &values, printed)?);
+        let mut empty_row = empty_row(expected, entry);
+        empty_row.readings.extend(modelled.settings());
+        let empty_row =
+            Row { case: modelled.label(), simulated_value: Some(real.into()), ..empty_row };
+        rows.push(row(empty_row, entry, &values, printed)?);
     }
     Ok(rows)
 }
 
-fn row(blank: Row, entry: &Entry, values: &[f64], printed: Printed) -> Result<Row, String> {
+fn row(empty_row: Row, entry: &Entry, values: &[f64], printed: Printed) -> Result<Row, String> {
     let found = of_values(values, 1)?;
-    let blank = Row {
+    let empty_row = Row {
         model_value: Some(found.mean.into()),
         interval: Some(found.ends()),
         seeds: Some(Seeds::Drawn(values.len() as u32)),
         verdict: Verdict::Shown,
-        ..blank
+        ..empty_row
     };
     let paper = match entry.quantity.as_str() {
         "out_of_order.ratio" => printed.ratio,
         "out_of_order.max_bytes" => printed.max_bytes,
         // The study shows throughput as bars without numbers.
-        _ => return Ok(blank),
+        _ => return Ok(empty_row),
     };
     let allowed = entry.tolerance.ok_or("a table without its tolerance")?.around(paper);
     let decision = Accepted::around_zero(allowed).decide(found.map(|value| value - paper));
@@ -53,6 +54,6 @@ fn row(blank: Row, entry: &Entry, values: &[f64], printed: Printed) -> Result<Ro
         reference_value: Some(paper),
         difference: fraction(found.mean, paper),
         verdict: decision.of_value(),
-        ..blank
+        ..empty_row
     })
 }

@@ -3,7 +3,7 @@
 use super::super::alheid::PAPER;
 use super::super::alheid::cell::{Cell, Preset, Printed, SEEDS, mean, printed};
 use super::super::row::{Figure, Origin};
-use super::{Material, bars, frame};
+use super::{FigureSources, bars, empty_figure};
 
 /// A quantity: id, heading, axis label, name in statements, number of the axis's units per unit, and printed
 /// values.
@@ -20,30 +20,30 @@ const QUANTITIES: [Quantity; 3] = [
 ///
 /// # Errors
 /// A run that failed.
-pub fn figures(item: &str, material: Material<'_>) -> Result<Vec<Figure>, String> {
+pub fn figures(item: &str, sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     let scenario = item.strip_prefix("scenario-").and_then(|digits| digits.parse().ok());
     let Some(scenario) = scenario else { return Ok(Vec::new()) };
-    QUANTITIES.iter().map(|quantity| figure(scenario, quantity, material)).collect()
+    QUANTITIES.iter().map(|quantity| figure(scenario, quantity, sources)).collect()
 }
 
 fn figure(
     scenario: u32,
     (id, heading, unit, (quantity, scale), paper): &Quantity,
-    material: Material<'_>,
+    sources: FigureSources<'_>,
 ) -> Result<Figure, String> {
-    let expected = material.expected.ok_or("the paper has no statements")?;
+    let expected = sources.expected.ok_or("the paper has no statements")?;
     let cells = || Cell::all(scenario, Preset::Chihani2011);
     let names: Vec<String> = cells().map(|cell| cell.label()).collect();
     let of = |preset: Preset| {
         let value = |cell| {
             let cell = Cell { preset, ..cell };
-            Ok(scale * mean(&cell.values(expected, quantity, material.runs)?))
+            Ok(scale * mean(&cell.values(expected, quantity, sources.runs)?))
         };
         let each = cells().map(value);
         each.collect::<Result<Vec<f64>, String>>()
     };
     let title = format!("Scenario {scenario}: {heading}");
-    let mut figure = frame(PAPER, &format!("{scenario}-{id}"), &title, ("", unit));
+    let mut figure = empty_figure(PAPER, &format!("{scenario}-{id}"), &title, ("", unit));
     if let Some(paper) = paper {
         let values = printed(scenario)?.iter().map(paper).collect();
         figure.series.push(bars("paper", Origin::Paper, &names, values));

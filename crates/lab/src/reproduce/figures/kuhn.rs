@@ -4,7 +4,7 @@ use super::super::peers;
 use super::super::plan::RunKey;
 use super::super::quantity;
 use super::super::row::{Figure, FigureSeries, Origin};
-use super::{COURSES, Material, bars, frame, line, simulated};
+use super::{FigureSources, VARIANTS, bars, empty_figure, line, simulated};
 
 const PAPER: &str = "kuhn2014";
 const CASES: [&str; 6] =
@@ -16,31 +16,31 @@ fn file(case: &str) -> String {
 }
 
 /// The figure of each item.
-pub fn figures(item: &str, material: Material<'_>) -> Result<Vec<Figure>, String> {
+pub fn figures(item: &str, sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     let all = |_: &&str| true;
     let small = |case: &&str| !case.ends_with("-500");
     let large = |case: &&str| case.ends_with("-500");
     let bytes = ("receive_buffer.mean_bytes", 1e-3, "Mean held out of order (kB)");
     match item {
-        "receive-buffer-min" => least_buffer(material),
+        "receive-buffer-min" => least_buffer(sources),
         "slow-path-use" => {
             let what = ("paths.slow.utilisation", 100.0, "Use of the slow path (%)");
-            let mut figure = both(material, item, "Use of the slow path", what, all)?;
+            let mut figure = both(sources, item, "Use of the slow path", what, all)?;
             figure.series.push(peer(|c| c.path2_packets * 1500.0 * 8.0 / 100.0, "use")?);
             Ok(vec![figure])
         }
-        "throughput" => throughput(material),
+        "throughput" => throughput(sources),
         "application-delay" => {
             let what = ("app_delay_s.mean", 1e3, "Mean delay (ms)");
-            Ok(vec![both(material, item, "Application delay", what, all)?])
+            Ok(vec![both(sources, item, "Application delay", what, all)?])
         }
         "occupancy-small" => {
-            let mean = both(material, item, "Occupancy of a small buffer", bytes, small)?;
-            Ok(vec![mean, over_time(material, item)?])
+            let mean = both(sources, item, "Occupancy of a small buffer", bytes, small)?;
+            Ok(vec![mean, over_time(sources, item)?])
         }
         "occupancy-large" => {
-            let mean = both(material, item, "Occupancy of a large buffer", bytes, large)?;
-            Ok(vec![mean, over_time(material, item)?])
+            let mean = both(sources, item, "Occupancy of a large buffer", bytes, large)?;
+            Ok(vec![mean, over_time(sources, item)?])
         }
         _ => Ok(Vec::new()),
     }
@@ -48,7 +48,7 @@ pub fn figures(item: &str, material: Material<'_>) -> Result<Vec<Figure>, String
 
 /// Round robin and DAPS side by side in some of the cases.
 fn both(
-    material: Material<'_>,
+    sources: FigureSources<'_>,
     id: &str,
     title: &str,
     (quantity, factor, y_label): (&str, f64, &str),
@@ -56,10 +56,10 @@ fn both(
 ) -> Result<Figure, String> {
     let cases: Vec<String> = CASES.iter().filter(|c| chosen(c)).map(|c| c.to_string()).collect();
     let files: Vec<String> = cases.iter().map(|case| file(case)).collect();
-    let mut figure = frame(PAPER, id, title, (CASE_LABEL, y_label));
-    for course in &COURSES {
-        let y = simulated(material.runs, (PAPER, course), &files, (quantity, factor))?;
-        figure.series.push(bars(course.name, Origin::Simulated, &cases, y));
+    let mut figure = empty_figure(PAPER, id, title, (CASE_LABEL, y_label));
+    for (variant, name) in VARIANTS {
+        let y = simulated(sources.runs, (PAPER, variant), &files, (quantity, factor))?;
+        figure.series.push(bars(name, Origin::Simulated, &cases, y));
     }
     Ok(figure)
 }
@@ -77,8 +77,8 @@ fn peer(of: impl Fn(&peers::PeerCase) -> f64, kind: &str) -> Result<FigureSeries
     Ok(bars("ns-2 round robin", Origin::Peer, &names, y))
 }
 
-fn least_buffer(material: Material<'_>) -> Result<Vec<Figure>, String> {
-    let expected = material.expected.ok_or("the paper is missing")?;
+fn least_buffer(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
+    let expected = sources.expected.ok_or("the paper is missing")?;
     let entries = expected.items.iter().filter(|e| e.group == "receive-buffer-min");
     let entries: Vec<_> = entries.collect();
     let files: Vec<String> = entries.iter().filter_map(|e| e.scenario.clone()).collect();
@@ -91,19 +91,19 @@ fn least_buffer(material: Material<'_>) -> Result<Vec<Figure>, String> {
     let models = files.iter().map(model).collect::<Result<Vec<f64>, String>>()?;
     let label = ("slow Mbit/s - slow RTT ms", "Least buffer (kB)");
     let mut figure =
-        frame(PAPER, "receive-buffer-min", "Least receive buffer that never blocks", label);
+        empty_figure(PAPER, "receive-buffer-min", "Least receive buffer that never blocks", label);
     figure.series.push(bars("printed", Origin::Paper, &cases, printed));
     figure.series.push(bars("closed form", Origin::Model, &cases, models));
     Ok(vec![figure])
 }
 
-fn throughput(material: Material<'_>) -> Result<Vec<Figure>, String> {
+fn throughput(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     let what = ("goodput_wire_bps", 1e-6, "On the wire (Mbit/s)");
-    let mut figure = both(material, "throughput", "Throughput of both paths", what, |_| true)?;
+    let mut figure = both(sources, "throughput", "Throughput of both paths", what, |_| true)?;
     let cases: Vec<String> = CASES.iter().map(|c| c.to_string()).collect();
     let bound = |case: &String| {
         let key = RunKey::new(PAPER, &file(case), "daps");
-        let bound = material.runs.get(&key)?.result.flow_control_bound_bps;
+        let bound = sources.runs.get(&key)?.result.flow_control_bound_bps;
         bound.map(|b| b * 1e-6).ok_or_else(|| format!("case {case} has no bound"))
     };
     let bounds = cases.iter().map(bound).collect::<Result<Vec<f64>, String>>()?;
@@ -120,7 +120,8 @@ fn shown(item: &str) -> String {
 /// The runs behind the occupancy over time.
 pub fn keys(item: &str) -> Vec<RunKey> {
     let files = || CASES.iter().map(|case| file(case));
-    let bars = files().flat_map(|file| COURSES.iter().map(move |course| course.key(PAPER, &file)));
+    let bars =
+        files().flat_map(|file| VARIANTS.iter().map(move |(variant, _)| variant.key(PAPER, &file)));
     match item {
         "receive-buffer-min" => Vec::new(),
         "occupancy-small" | "occupancy-large" => bars.chain(occupancy_keys(item)).collect(),
@@ -133,12 +134,12 @@ fn occupancy_keys(item: &str) -> Vec<RunKey> {
     ["round-robin", "daps"].map(of).to_vec()
 }
 
-fn over_time(material: Material<'_>, item: &str) -> Result<Figure, String> {
+fn over_time(sources: FigureSources<'_>, item: &str) -> Result<Figure, String> {
     let title = format!("Occupancy over time, {}", shown(item).trim_end_matches(".toml"));
     let label = ("Time (s)", "Held out of order (kB)");
-    let mut figure = frame(PAPER, &format!("{item}-time"), &title, label);
+    let mut figure = empty_figure(PAPER, &format!("{item}-time"), &title, label);
     for (key, name) in occupancy_keys(item).iter().zip(["round robin", "DAPS as published"]) {
-        let series = material.runs.get(key)?.series.as_ref().ok_or("a run without its series")?;
+        let series = sources.runs.get(key)?.series.as_ref().ok_or("a run without its series")?;
         let held = series.receive_buffer_bytes.iter().map(|b| *b as f64 * 1e-3);
         let points = series.time_s.iter().copied().zip(held);
         figure.series.push(line(name, Origin::Simulated, points));

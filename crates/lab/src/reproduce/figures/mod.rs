@@ -9,13 +9,13 @@ mod wallace;
 
 use super::catalogue::Item;
 use super::expected::Expected;
-use super::plan::{RunKey, Runs};
+use super::plan::{RunKey, Runs, SchedulerVariant};
 use super::quantity;
 use super::row::{Figure, FigureSeries, Origin, Style, Value};
 
 /// Sources for figures.
 #[derive(Clone, Copy, Debug)]
-pub struct Material<'a> {
+pub struct FigureSources<'a> {
     /// The paper; none for a peer.
     pub expected: Option<&'a Expected>,
     /// Finished simulations.
@@ -36,23 +36,23 @@ pub fn keys(item: Item) -> Vec<RunKey> {
 ///
 /// # Errors
 /// If a run failed; the rows of the item state which run and why.
-pub fn figures(item: Item, material: Material<'_>) -> Result<Vec<Figure>, String> {
+pub fn figures(item: Item, sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     match (item.paper, item.name) {
-        ("slides2013", "tmaxblock") => slides::blocking(material),
-        ("slides2013", "cases") => slides::cases(material),
-        ("kuhn2014", name) => kuhn::figures(name, material),
-        ("sarwar2013", "figures-1-2") => sarwar::packets(material),
-        ("sarwar2013", "figures-5-6") => sarwar::slot(material),
-        ("sarwar2013", "figures-7-8") => sarwar::errors(material),
-        ("alheid2016", name) => alheid::figures(name, material),
-        ("wallace2014", name) => wallace::figures(name, material),
-        ("ns2", name) => peers::figures(name, material),
+        ("slides2013", "tmaxblock") => slides::blocking(sources),
+        ("slides2013", "cases") => slides::cases(sources),
+        ("kuhn2014", name) => kuhn::figures(name, sources),
+        ("sarwar2013", "figures-1-2") => sarwar::packets(sources),
+        ("sarwar2013", "figures-5-6") => sarwar::slot(sources),
+        ("sarwar2013", "figures-7-8") => sarwar::errors(sources),
+        ("alheid2016", name) => alheid::figures(name, sources),
+        ("wallace2014", name) => wallace::figures(name, sources),
+        ("ns2", name) => peers::figures(name, sources),
         _ => Ok(Vec::new()),
     }
 }
 
 /// An empty frame.
-fn frame(paper: &str, id: &str, title: &str, (x_label, y_label): (&str, &str)) -> Figure {
+fn empty_figure(paper: &str, id: &str, title: &str, (x_label, y_label): (&str, &str)) -> Figure {
     Figure {
         id: format!("{paper}-{id}"),
         paper: paper.to_owned(),
@@ -84,37 +84,23 @@ fn dots(name: &str, source: Origin, points: impl IntoIterator<Item = (f64, f64)>
     FigureSeries { style: Style::Points, ..line(name, source, points) }
 }
 
-/// A scheduler without or with the guard, as in the figures of the two papers on DAPS.
-struct Course {
-    scheduler: &'static str,
-    guarded: bool,
-    name: &'static str,
-}
-
-/// All of them.
-const COURSES: [Course; 4] = [
-    Course { scheduler: "round-robin", guarded: false, name: "round robin" },
-    Course { scheduler: "daps", guarded: false, name: "DAPS as published" },
-    Course { scheduler: "round-robin", guarded: true, name: "round robin, guard" },
-    Course { scheduler: "daps", guarded: true, name: "DAPS, guard" },
+/// The variants in the figures of the two papers on DAPS, with their names.
+const VARIANTS: [(SchedulerVariant<'static>, &str); 4] = [
+    (SchedulerVariant { scheduler: "round-robin", guarded: false }, "round robin"),
+    (SchedulerVariant { scheduler: "daps", guarded: false }, "DAPS as published"),
+    (SchedulerVariant { scheduler: "round-robin", guarded: true }, "round robin, guard"),
+    (SchedulerVariant { scheduler: "daps", guarded: true }, "DAPS, guard"),
 ];
-
-impl Course {
-    fn key(&self, paper: &str, file: &str) -> RunKey {
-        let key = RunKey::new(paper, file, self.scheduler);
-        if self.guarded { key.guarded() } else { key }
-    }
-}
 
 /// A quantity of one scheduler over several scenario files, times `factor`, with one run each.
 fn simulated(
     runs: &Runs,
-    (paper, course): (&str, &Course),
+    (paper, variant): (&str, SchedulerVariant<'_>),
     files: &[String],
     (name, factor): (&str, f64),
 ) -> Result<Vec<f64>, String> {
     let one = |file: &String| {
-        let key = course.key(paper, file);
+        let key = variant.key(paper, file);
         let value = quantity::of_run(&runs.get(&key)?.result, &key.scenario()?, name)?;
         Ok(value * factor)
     };

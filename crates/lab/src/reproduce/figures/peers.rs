@@ -2,10 +2,10 @@
 
 use super::super::peers::{PeerCase, cases};
 use super::super::row::{Figure, Origin};
-use super::{Material, bars, frame};
+use super::{FigureSources, bars, empty_figure};
 
 /// Goodput and waiting times of one run each, for both rules of acknowledgement.
-pub fn figures(item: &str, material: Material<'_>) -> Result<Vec<Figure>, String> {
+pub fn figures(item: &str, sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     let all = cases(item)?;
     let mut figures = Vec::new();
     for (variant, title) in [("base", "a SACK per 2 packets"), ("no_delayed_sack", "a SACK each")] {
@@ -25,14 +25,14 @@ pub fn figures(item: &str, material: Material<'_>) -> Result<Vec<Figure>, String
                 _ => case.wait_max_s,
             };
             let of_run = |case: &PeerCase| {
-                let result = &material.runs.get(&case.keys(item)[0])?.result;
+                let result = &sources.runs.get(&case.keys(item)[0])?.result;
                 Ok(match what {
                     "goodput" => result.goodput_wire_bps,
                     "mean-wait" => result.blocking_time_s.mean,
                     _ => result.blocking_time_s.max,
                 })
             };
-            let mut figure = frame("ns2", &id(what), &heading(title), ("", label));
+            let mut figure = empty_figure("ns2", &id(what), &heading(title), ("", label));
             let ours = chosen.iter().map(|case| of_run(case));
             let ours = ours.collect::<Result<Vec<f64>, String>>()?;
             let scaled = |values: Vec<f64>| values.into_iter().map(|v| v * factor).collect();

@@ -6,7 +6,7 @@ use ropewalk_models::slot::{Plan, SlotTrace};
 use super::super::plan::RunKey;
 use super::super::row::{Figure, Origin};
 use super::super::slot::{self, Reading};
-use super::{Material, dots, frame, line};
+use super::{FigureSources, dots, empty_figure, line};
 use crate::slot::SlotSetup;
 
 const PAPER: &str = "sarwar2013";
@@ -22,14 +22,14 @@ pub fn packet_keys() -> Vec<RunKey> {
 }
 
 /// Figures 1 and 2.
-pub fn packets(material: Material<'_>) -> Result<Vec<Figure>, String> {
+pub fn packets(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     let names = [("figure-1", "Figure 1: round robin"), ("figure-1-daps", "Delay-aware schedule")];
     let mut figures = Vec::new();
     for (key, (id, title)) in packet_keys().iter().zip(names) {
-        let run = material.runs.get(key)?;
+        let run = sources.runs.get(key)?;
         let sequence = run.sequence.as_ref().ok_or("a run without its first seconds")?;
         let title = format!("{title}, packet by packet");
-        let mut figure = frame(PAPER, id, &title, ("Time (s)", "Packet"));
+        let mut figure = empty_figure(PAPER, id, &title, ("Time (s)", "Packet"));
         for path in &sequence.paths {
             let points = path.time_s.iter().copied().zip(path.seq.iter().map(|n| *n as f64));
             figure.series.push(dots(&format!("arrived, {}", path.name), Origin::Simulated, points));
@@ -39,15 +39,15 @@ pub fn packets(material: Material<'_>) -> Result<Vec<Figure>, String> {
         figure.series.push(line("application", Origin::Simulated, points));
         figures.push(figure);
     }
-    figures.push(per_second(material)?);
+    figures.push(per_second(sources)?);
     Ok(figures)
 }
 
-fn per_second(material: Material<'_>) -> Result<Figure, String> {
+fn per_second(sources: FigureSources<'_>) -> Result<Figure, String> {
     let title = "Figure 2: throughput per second, round robin";
-    let mut figure = frame(PAPER, "figure-2", title, ("Time (s)", "Mbit/s"));
+    let mut figure = empty_figure(PAPER, "figure-2", title, ("Time (s)", "Mbit/s"));
     let key = &packet_keys()[0];
-    let series = material.runs.get(key)?.series.as_ref().ok_or("a run without its series")?;
+    let series = sources.runs.get(key)?.series.as_ref().ok_or("a run without its series")?;
     let rate = |name: &str, bps: &[f64]| {
         let points = series.time_s.iter().copied().zip(bps.iter().map(|b| b * 1e-6));
         line(name, Origin::Simulated, points)
@@ -59,24 +59,24 @@ fn per_second(material: Material<'_>) -> Result<Figure, String> {
     Ok(figure)
 }
 
-fn setup<'a>(material: Material<'a>) -> Result<&'a SlotSetup, String> {
-    let setup = material.expected.and_then(|e| e.slot.as_ref());
+fn setup<'a>(sources: FigureSources<'a>) -> Result<&'a SlotSetup, String> {
+    let setup = sources.expected.and_then(|e| e.slot.as_ref());
     setup.ok_or_else(|| "this paper has no slot model".to_owned())
 }
 
 /// Figures 5 and 6.
-pub fn slot(material: Material<'_>) -> Result<Vec<Figure>, String> {
-    let setup = setup(material)?;
+pub fn slot(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
+    let setup = setup(sources)?;
     let traces = [
         ("round robin", slot::run(setup, "round-robin", Plan::perfect())?),
         ("delay-aware", slot::run(setup, "delay-aware", Plan::perfect())?),
     ];
     let label = ("Time (s)", "Delivered in order (packets)");
-    let mut curve = frame(PAPER, "figure-5", "Figure 5: delivered in order", label);
+    let mut curve = empty_figure(PAPER, "figure-5", "Figure 5: delivered in order", label);
     let label = ("Time (s)", "Goodput (Mbit/s)");
-    let mut rate = frame(PAPER, "figure-5-rate", "Figure 5: goodput per second", label);
+    let mut rate = empty_figure(PAPER, "figure-5-rate", "Figure 5: goodput per second", label);
     let label = ("Time (s)", "Packets");
-    let mut held = frame(PAPER, "figure-6", "Figure 6: buffer and flight", label);
+    let mut held = empty_figure(PAPER, "figure-6", "Figure 6: buffer and flight", label);
     for (name, trace) in &traces {
         curve.series.push(line(name, Origin::Model, cumulative(setup, trace)));
         rate.series.push(line(name, Origin::Model, goodput(setup, trace)));
@@ -104,12 +104,12 @@ fn goodput(setup: &SlotSetup, trace: &SlotTrace) -> Vec<(f64, f64)> {
 }
 
 /// Figures 7 and 8.
-pub fn errors(material: Material<'_>) -> Result<Vec<Figure>, String> {
-    let setup = setup(material)?;
-    let errors = material.expected.and_then(|expected| expected.slot_errors.as_ref());
+pub fn errors(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
+    let setup = setup(sources)?;
+    let errors = sources.expected.and_then(|expected| expected.slot_errors.as_ref());
     let errors = errors.ok_or("the paper has no wrong delays")?;
     let label = ("Error of the believed delay (%)", "Goodput (Mbit/s)");
-    let mut figure = frame(PAPER, "figure-7", "Figure 7: goodput with wrong delays", label);
+    let mut figure = empty_figure(PAPER, "figure-7", "Figure 7: goodput with wrong delays", label);
     let robin = slot::run(setup, "round-robin", Plan::perfect())?;
     let mbps = setup.figures(&robin).goodput_bps * 1e-6;
     let percent = || errors.values.iter().map(|e| e * 100.0);
@@ -121,7 +121,7 @@ pub fn errors(material: Material<'_>) -> Result<Vec<Figure>, String> {
     let label = ("Time (s)", "Delivered in order (packets)");
     let reading = Reading::stated(errors);
     let title = format!("Figure 8: delivered in order, error on {reading}");
-    let mut curves = frame(PAPER, "figure-8", &title, label);
+    let mut curves = empty_figure(PAPER, "figure-8", &title, label);
     curves.series.push(line("round robin", Origin::Model, cumulative(setup, &robin)));
     for error in [0.0, 0.5, 1.0] {
         let trace = slot::run(setup, "delay-aware", reading.plan(error))?;

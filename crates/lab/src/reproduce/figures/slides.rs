@@ -6,7 +6,7 @@ use super::super::peers;
 use super::super::plan::RunKey;
 use super::super::quantity;
 use super::super::row::{Figure, Origin};
-use super::{COURSES, Material, bars, frame, simulated};
+use super::{FigureSources, VARIANTS, bars, empty_figure, simulated};
 
 const PAPER: &str = "slides2013";
 
@@ -15,17 +15,17 @@ const CASES: [&str; 3] = ["case-1.toml", "case-2.toml", "case-3.toml"];
 /// The runs behind the bars.
 pub fn keys(item: &str) -> Vec<RunKey> {
     if item == "cases" {
-        let keys = |file| COURSES.iter().map(move |course| course.key(PAPER, file));
+        let keys = |file| VARIANTS.iter().map(move |(variant, _)| variant.key(PAPER, file));
         return CASES.into_iter().flat_map(keys).collect();
     }
     let folder = data::folder(PAPER).into_iter().flat_map(|folder| folder.files);
     let files = folder.map(|(name, _)| *name).filter(|name| name.starts_with("tmaxblock"));
-    files.map(|file| COURSES[0].key(PAPER, file)).collect()
+    files.map(|file| VARIANTS[0].0.key(PAPER, file)).collect()
 }
 
 /// The table of blocking times as bars: printed, closed form, ours, ns-2's.
-pub fn blocking(material: Material<'_>) -> Result<Vec<Figure>, String> {
-    let expected = material.expected.ok_or("the slides are missing")?;
+pub fn blocking(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
+    let expected = sources.expected.ok_or("the slides are missing")?;
     let printed = expected.items.iter().filter(|e| e.group == "tmaxblock" && e.kind == Kind::Value);
     let printed: Vec<_> = printed.collect();
     let files: Vec<String> = printed.iter().filter_map(|e| e.scenario.clone()).collect();
@@ -36,12 +36,12 @@ pub fn blocking(material: Material<'_>) -> Result<Vec<Figure>, String> {
     };
     let models = files.iter().map(model).collect::<Result<Vec<f64>, String>>()?;
     let label = ("fast Mbit/s - slow Mbit/s - slow RTT ms", "Longest wait (ms)");
-    let mut figure = frame(PAPER, "tmaxblock", "Maximum blocking time", label);
+    let mut figure = empty_figure(PAPER, "tmaxblock", "Maximum blocking time", label);
     let paper = printed.iter().filter_map(|e| e.paper_value).map(|s| s * 1e3).collect();
     figure.series.push(bars("printed model", Origin::Paper, &cases, paper));
     figure.series.push(bars("closed form", Origin::Model, &cases, models));
     let ours =
-        simulated(material.runs, (PAPER, &COURSES[0]), &files, ("blocking_time_s.max", 1e3))?;
+        simulated(sources.runs, (PAPER, VARIANTS[0].0), &files, ("blocking_time_s.max", 1e3))?;
     figure.series.push(bars("round robin", Origin::Simulated, &cases, ours));
     let peer: Vec<_> =
         peers::cases("blocking")?.into_iter().filter(|c| c.variant == "base").collect();
@@ -56,7 +56,7 @@ pub fn blocking(material: Material<'_>) -> Result<Vec<Figure>, String> {
 }
 
 /// Cases 1 to 3: goodput and waiting.
-pub fn cases(material: Material<'_>) -> Result<Vec<Figure>, String> {
+pub fn cases(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     let files = CASES.map(str::to_owned);
     let names: Vec<String> = (1..=files.len()).map(|i| format!("case {i}")).collect();
     let kinds = [
@@ -65,10 +65,10 @@ pub fn cases(material: Material<'_>) -> Result<Vec<Figure>, String> {
     ];
     let mut figures = Vec::new();
     for (id, title, quantity, factor, y_label) in kinds {
-        let mut figure = frame(PAPER, id, title, ("", y_label));
-        for course in &COURSES {
-            let y = simulated(material.runs, (PAPER, course), &files, (quantity, factor))?;
-            figure.series.push(bars(course.name, Origin::Simulated, &names, y));
+        let mut figure = empty_figure(PAPER, id, title, ("", y_label));
+        for (variant, name) in VARIANTS {
+            let y = simulated(sources.runs, (PAPER, variant), &files, (quantity, factor))?;
+            figure.series.push(bars(name, Origin::Simulated, &names, y));
         }
         figures.push(figure);
     }

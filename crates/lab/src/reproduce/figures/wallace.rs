@@ -2,29 +2,29 @@
 
 use super::super::row::{Figure, Origin};
 use super::super::wallace::gain::{self, LOSSES, SEEDS as GAIN_SEEDS};
-use super::super::wallace::heuristic::{RATES_MBPS, STEPS, found, measured_ms};
+use super::super::wallace::heuristic::{RATES_MBPS, STEPS, measured_ms, search_results};
 use super::super::wallace::sweep::{Model, Point, SEEDS as SWEEP_SEEDS, Sweep, sweep};
 use super::super::wallace::{PAPER, peer_points};
-use super::{Material, dots, frame, line};
+use super::{FigureSources, dots, empty_figure, line};
 use crate::compare::estimate;
 
 /// The figures of each item.
 ///
 /// # Errors
 /// A run that failed.
-pub fn figures(item: &str, material: Material<'_>) -> Result<Vec<Figure>, String> {
+pub fn figures(item: &str, sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     if let Some(sweep) = sweep(item) {
-        return Ok(vec![models(item, &sweep, material)?]);
+        return Ok(vec![models(item, &sweep, sources)?]);
     }
     match item {
-        "figure-9" => gains(item, "Figure 9: gain of static limits, b_2 varied", material),
-        "figure-10" => gains(item, "Figure 10: gain of static limits, buffer varied", material),
-        "figure-11" => gains(item, "Figure 11: gain of static limits, p_2 varied", material),
-        "figure-12" => gains(item, "Figure 12: gain of static limits, d_2 varied", material),
+        "figure-9" => gains(item, "Figure 9: gain of static limits, b_2 varied", sources),
+        "figure-10" => gains(item, "Figure 10: gain of static limits, buffer varied", sources),
+        "figure-11" => gains(item, "Figure 11: gain of static limits, p_2 varied", sources),
+        "figure-12" => gains(item, "Figure 12: gain of static limits, d_2 varied", sources),
         "figure-13" => Ok(vec![steps(
             item,
             "Figure 13: limits in steps of k packets",
-            |rate, k| Ok(found(rate, k)?.throughput_bps * 1e-6),
+            |rate, k| Ok(search_results(rate, k)?.throughput_bps * 1e-6),
             "Predicted throughput (Mbit/s)",
         )?]),
         "figure-14" => fourteen(item),
@@ -32,8 +32,9 @@ pub fn figures(item: &str, material: Material<'_>) -> Result<Vec<Figure>, String
     }
 }
 
-fn models(item: &str, sweep: &Sweep, material: Material<'_>) -> Result<Figure, String> {
-    let mut figure = frame(PAPER, item, sweep.title, (sweep.x_label, "On the wire (Mbit/s)"));
+fn models(item: &str, sweep: &Sweep, sources: FigureSources<'_>) -> Result<Figure, String> {
+    let mut figure =
+        empty_figure(PAPER, item, sweep.title, (sweep.x_label, "On the wire (Mbit/s)"));
     figure.x_scale = sweep.x_scale.to_owned();
     for (model, name) in [(Model::Markov, "Markov"), (Model::Renewal, "renewal")] {
         let says = |(x, point): (f64, Point)| Ok((x, point.model_bps(model)? * 1e-6));
@@ -42,7 +43,7 @@ fn models(item: &str, sweep: &Sweep, material: Material<'_>) -> Result<Figure, S
     }
     let (mut means, mut widest) = (Vec::new(), 0.0_f64);
     for (x, point) in sweep.points() {
-        let bps = point.simulated_bps(material.runs)?;
+        let bps = point.simulated_bps(sources.runs)?;
         let bps = estimate(&bps).ok_or("a point without seeds")?;
         widest = widest.max(bps.half_width.unwrap_or(0.0) / bps.mean);
         means.push((x, bps.mean * 1e-6));
@@ -59,15 +60,15 @@ fn models(item: &str, sweep: &Sweep, material: Material<'_>) -> Result<Figure, S
     Ok(figure)
 }
 
-fn gains(item: &str, title: &str, material: Material<'_>) -> Result<Vec<Figure>, String> {
+fn gains(item: &str, title: &str, sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     let label = ("Probability of loss on path 1", "Gain over dynamic (%)");
-    let mut figure = frame(PAPER, item, title, label);
+    let mut figure = empty_figure(PAPER, item, title, label);
     figure.x_scale = "log".to_owned();
     let mut widest = 0.0_f64;
     for curve in gain::curves(item) {
         let mut points = Vec::new();
         for loss in LOSSES {
-            let gain = estimate(&curve.gains(loss, material.runs)?);
+            let gain = estimate(&curve.gains(loss, sources.runs)?);
             let gain = gain.ok_or("a point without seeds")?;
             widest = widest.max(gain.half_width.unwrap_or(0.0));
             points.push((loss, gain.mean * 100.0));
@@ -89,7 +90,7 @@ fn steps(
     value: impl Fn(f64, u32) -> Result<f64, String>,
     y_label: &str,
 ) -> Result<Figure, String> {
-    let mut figure = frame(PAPER, item, title, ("Rate of path 1 (Mbit/s)", y_label));
+    let mut figure = empty_figure(PAPER, item, title, ("Rate of path 1 (Mbit/s)", y_label));
     for step in STEPS {
         let one = |rate: f64| Ok((rate, value(rate, step)?));
         let points = RATES_MBPS.into_iter().map(one).collect::<Result<Vec<_>, String>>()?;
@@ -99,7 +100,7 @@ fn steps(
 }
 
 fn fourteen(item: &str) -> Result<Vec<Figure>, String> {
-    let combinations = |rate, k| Ok(found(rate, k)?.combinations as f64);
+    let combinations = |rate, k| Ok(search_results(rate, k)?.combinations as f64);
     let title = "Figure 14: combinations of an exhaustive search";
     let mut counted = steps(item, title, combinations, "Combinations")?;
     counted.y_scale = "log".to_owned();

@@ -18,7 +18,7 @@ pub const STEPS: [u32; 4] = [1, 2, 5, 10];
 
 /// Result of a step size at a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct SearchResult {
     /// Predicted throughput with the limits found, bit/s on the wire.
     pub throughput_bps: f64,
     /// Combinations of limits in an exhaustive search.
@@ -29,11 +29,14 @@ pub struct Found {
 ///
 /// # Errors
 /// What the optimiser does not take, in words.
-pub fn found(rate_mbps: f64, step: u32) -> Result<Found, String> {
+pub fn search_results(rate_mbps: f64, step: u32) -> Result<SearchResult, String> {
     let (tables, packets) = problem(rate_mbps)?;
     let best = heuristic(&tables, packets, step).map_err(|e| e.to_string())?;
     let searched = search(&tables, packets, step);
-    Ok(Found { throughput_bps: best.throughput_pps * PACKET_BYTES * 8.0, combinations: searched })
+    Ok(SearchResult {
+        throughput_bps: best.throughput_pps * PACKET_BYTES * 8.0,
+        combinations: searched,
+    })
 }
 
 /// CPU time of the exhaustive search on this machine, ms. It differs in each run.
@@ -76,14 +79,14 @@ mod tests {
     fn the_combinations_are_the_product_of_the_numbers_of_limits() {
         // ceil(5e6 / 12000 x 0.025 + 1) = 12 and ceil(10e6 / 12000 x 0.05 + 1) = 43.
         for (step, expected) in [(1, 12 * 43), (2, 6 * 21), (5, 2 * 8), (10, 4)] {
-            assert_eq!(found(5.0, step).unwrap().combinations, expected);
+            assert_eq!(search_results(5.0, step).unwrap().combinations, expected);
         }
     }
 
     #[test]
     fn a_step_that_divides_another_promises_no_less() {
         for rate in RATES_MBPS {
-            let bps = |step| found(rate, step).unwrap().throughput_bps;
+            let bps = |step| search_results(rate, step).unwrap().throughput_bps;
             assert!(bps(1) >= bps(2) && bps(2) >= bps(10) && bps(5) >= bps(10), "{rate}");
         }
     }

@@ -8,7 +8,7 @@ use super::super::data;
 use super::super::decide::Spread;
 use super::super::expected::{Entry, Expected, Kind, Pick, Relation};
 use super::super::interval::{of_values, picked, verdict};
-use super::super::judge::{Pair, blank, fraction, holds};
+use super::super::judge::{Pair, empty_row, fraction, holds};
 use super::super::plan::Runs;
 use super::super::row::{Row, Seeds, Verdict};
 use super::super::text;
@@ -48,7 +48,7 @@ fn value(expected: &Expected, entry: &Entry) -> Result<Row, String> {
         model_value: Some(ours.into()),
         difference: fraction(ours, paper_value),
         verdict: Verdict::of_value((ours - paper_value).abs() <= allowed),
-        ..blank(expected, entry)
+        ..empty_row(expected, entry)
     })
 }
 
@@ -90,7 +90,7 @@ fn model(expected: &Expected, entry: &Entry, runs: &Runs, model: Model) -> Resul
         interval: Some(off.ends()),
         seeds: drawn(sweep::SEEDS),
         verdict: verdict(Relation::Near, all, 0.0, allowed)?,
-        ..blank(expected, entry)
+        ..empty_row(expected, entry)
     })
 }
 
@@ -133,7 +133,7 @@ fn between_models(expected: &Expected, entry: &Entry) -> Result<Row, String> {
         paper_value: Some(format!("≈ {bound} (largest, at {x})").into()),
         model_value: Some(excess.into()),
         verdict: Verdict::of_claim(holds(entry, Relation::Near, pair)),
-        ..blank(expected, entry)
+        ..empty_row(expected, entry)
     })
 }
 
@@ -193,15 +193,16 @@ fn bounded(
         interval: Some(own.ends()),
         seeds: drawn(seeds),
         verdict: verdict(relation, all, limit, allowed)?,
-        ..blank(expected, entry)
+        ..empty_row(expected, entry)
     })
 }
 
 /// The loss of throughput by the coarsest step at the lowest rate.
 fn lost(expected: &Expected, entry: &Entry) -> Result<Row, String> {
     let printed = entry.paper_value.ok_or("a loss without its number")?;
-    let bps =
-        |step| Ok::<f64, String>(heuristic::found(heuristic::RATES_MBPS[0], step)?.throughput_bps);
+    let bps = |step| {
+        Ok::<f64, String>(heuristic::search_results(heuristic::RATES_MBPS[0], step)?.throughput_bps)
+    };
     let [finest, .., coarsest] = heuristic::STEPS;
     let loss = fraction(bps(coarsest)?, bps(finest)?).ok_or("nothing is promised")?;
     let pair = Pair { subject: loss, reference: printed };
@@ -209,7 +210,7 @@ fn lost(expected: &Expected, entry: &Entry) -> Result<Row, String> {
         paper_value: Some(format!("≈ {}", text::quantity(printed, "ratio")).into()),
         model_value: Some(loss.into()),
         verdict: Verdict::of_claim(holds(entry, Relation::Near, pair)),
-        ..blank(expected, entry)
+        ..empty_row(expected, entry)
     })
 }
 
@@ -217,7 +218,8 @@ fn lost(expected: &Expected, entry: &Entry) -> Result<Row, String> {
 fn not_rising(expected: &Expected, entry: &Entry) -> Result<Row, String> {
     let mut worst: Option<(String, Pair, f64)> = None;
     for rate in heuristic::RATES_MBPS {
-        let bps = |step: u32| Ok::<f64, String>(heuristic::found(rate, step)?.throughput_bps);
+        let bps =
+            |step: u32| Ok::<f64, String>(heuristic::search_results(rate, step)?.throughput_bps);
         for steps in heuristic::STEPS.windows(2) {
             let pair = Pair { subject: bps(steps[1])?, reference: bps(steps[0])? };
             let rise = fraction(pair.subject, pair.reference).ok_or("nothing is promised")?;
@@ -227,14 +229,14 @@ fn not_rising(expected: &Expected, entry: &Entry) -> Result<Row, String> {
         }
     }
     let (place, pair, rise) = worst.ok_or("no step to compare")?;
-    let bound = text::quantity(pair.reference, &blank(expected, entry).unit);
+    let bound = text::quantity(pair.reference, &empty_row(expected, entry).unit);
     Ok(Row {
         paper_value: Some(format!("≤ {bound} ({place})").into()),
         model_value: Some(pair.subject.into()),
         reference_value: Some(pair.reference),
         difference: Some(rise),
         verdict: Verdict::of_claim(holds(entry, Relation::NotRising, pair)),
-        ..blank(expected, entry)
+        ..empty_row(expected, entry)
     })
 }
 
@@ -273,7 +275,7 @@ fn peer(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Vec<Row>, Str
             interval: Some(off.ends()),
             seeds: drawn(sweep::SEEDS),
             verdict: decided,
-            ..blank(expected, entry)
+            ..empty_row(expected, entry)
         });
     }
     Ok(rows)

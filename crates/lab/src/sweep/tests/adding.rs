@@ -7,13 +7,13 @@ use super::*;
 const VARY: [&str; 2] = ["path.lte.rtt=50ms,200ms", "transfer.scheduler=round-robin,daps"];
 const POINTS: u64 = 4;
 
-fn seeds(text: &str) -> Plan {
+fn seeds(text: &str) -> SweepPlan {
     plan_with(&VARY, text.parse().expect(text)).expect("a sound plan")
 }
 
 /// Both tables and the file of a sweep with these seeds in one piece.
-fn at_once(room: &Room, text: &str) -> (Tables, Vec<u8>) {
-    let out = room.file("at-once.parquet");
+fn at_once(dir: &Room, text: &str) -> (Tables, Vec<u8>) {
+    let out = dir.file("at-once.parquet");
     let fresh = SweepOptions { fresh: true, ..options(&out, None) };
     let (tables, _) = finish(&seeds(text), fresh, 2);
     (tables, fs::read(out).expect("a result"))
@@ -21,7 +21,7 @@ fn at_once(room: &Room, text: &str) -> (Tables, Vec<u8>) {
 
 #[test]
 fn seeds_can_be_added_in_any_order_without_running_the_former_ones_again() {
-    let room = Room::new("adding");
+    let dir = Room::new("adding");
     for (first, second, new, all) in [
         ("2", "3..4", 2, "4"),
         ("2", "4", 2, "4"),
@@ -30,57 +30,57 @@ fn seeds_can_be_added_in_any_order_without_running_the_former_ones_again() {
         ("1,5", "3", 2, "1..3,5"),
         ("3", "1", 0, "3"),
     ] {
-        let out = room.file("x.parquet");
+        let out = dir.file("x.parquet");
         let fresh = SweepOptions { fresh: true, ..options(&out, None) };
         finish(&seeds(first), fresh, 2);
-        let look = outlook(&seeds(second), &options(&out, None)).expect("an outlook");
-        assert_eq!(look.runs_left, new * POINTS, "{first} and then {second}");
+        let estimated = estimate(&seeds(second), &options(&out, None)).expect("an estimate");
+        assert_eq!(estimated.runs_left, new * POINTS, "{first} and then {second}");
         let (tables, runs) = finish(&seeds(second), options(&out, None), 2);
         assert_eq!(runs, new * POINTS, "{first} and then {second}");
-        let (expected, bytes) = at_once(&room, all);
+        let (expected, bytes) = at_once(&dir, all);
         assert_eq!(tables, expected, "{first} and then {second}");
         assert!(fs::read(&out).expect("a result") == bytes, "{first} and then {second}");
         let count = all.parse::<Seeds>().expect(all).count();
         assert!(tables.means["runs"].as_primitive::<UInt64Type>().iter().all(|n| n == Some(count)));
     }
-    assert_eq!(room.names(), ["at-once.parquet", "x.parquet"]);
+    assert_eq!(dir.names(), ["at-once.parquet", "x.parquet"]);
 }
 
 #[test]
 fn sweeps_with_different_seeds_are_joined_like_shards() {
-    let room = Room::new("joining");
+    let dir = Room::new("joining");
     let files = ["2", "5..5", "3..4"].map(|text| {
-        let out = room.file(&format!("{text}.parquet"));
+        let out = dir.file(&format!("{text}.parquet"));
         finish(&seeds(text), options(&out, None), 2);
         out
     });
     let joined = merge(&files).expect("every run once");
-    let (expected, bytes) = at_once(&room, "5");
+    let (expected, bytes) = at_once(&dir, "5");
     assert_eq!(joined, expected);
-    let out = room.file("joined.parquet");
+    let out = dir.file("joined.parquet");
     write(&out, &joined.runs).expect("a writable room");
     assert!(fs::read(&out).expect("a result") == bytes);
     // A merged result can be continued.
     assert_eq!(finish(&seeds("6"), options(&out, None), 2).1, POINTS);
-    assert!(fs::read(&out).expect("a result") == at_once(&room, "6").1);
+    assert!(fs::read(&out).expect("a result") == at_once(&dir, "6").1);
 }
 
 #[test]
 fn a_shard_takes_further_seeds() {
-    let room = Room::new("shard-seeds");
+    let dir = Room::new("shard-seeds");
     let parts = ["1/2", "2/2"].map(|shard| {
-        let out = room.file(&format!("{}.parquet", &shard[..1]));
+        let out = dir.file(&format!("{}.parquet", &shard[..1]));
         finish(&seeds("2"), options(&out, Some(shard)), 2);
         assert_eq!(finish(&seeds("3"), options(&out, Some(shard)), 2).1, POINTS / 2);
         out
     });
-    assert_eq!(merge(&parts).expect("both shards"), at_once(&room, "3").0);
+    assert_eq!(merge(&parts).expect("both shards"), at_once(&dir, "3").0);
 }
 
 #[test]
 fn a_sweep_that_was_interrupted_is_finished_with_all_seeds_that_it_began() {
-    let room = Room::new("begun-seeds");
-    let out = room.file("x.parquet");
+    let dir = Room::new("begun-seeds");
+    let out = dir.file("x.parquet");
     let mut sweep = Sweep::open(&seeds("3"), options(&out, None)).expect("a good place");
     for run in sweep.left().into_iter().take(4) {
         sweep.keep(seeds("3").grid().run(run.0, run.1)).expect("a run that is left");
@@ -90,13 +90,13 @@ fn a_sweep_that_was_interrupted_is_finished_with_all_seeds_that_it_began() {
     assert_eq!((sweep.seeds().to_string(), sweep.runs()), ("1..3,5".into(), 16));
     drop(sweep);
     assert_eq!(finish(&seeds("5..5"), options(&out, None), 2).1, 12);
-    assert!(fs::read(&out).expect("a result") == at_once(&room, "1..3,5").1);
+    assert!(fs::read(&out).expect("a result") == at_once(&dir, "1..3,5").1);
 }
 
 #[test]
 fn a_kill_at_any_byte_of_the_journal_costs_only_what_was_not_written() {
-    let room = Room::new("cut-anywhere");
-    let out = room.file("x.parquet");
+    let dir = Room::new("cut-anywhere");
+    let out = dir.file("x.parquet");
     finish(&seeds("1"), options(&out, None), 2);
     let before = fs::read(&out).expect("a result");
     let mut sweep = Sweep::open(&seeds("3"), options(&out, None)).expect("a good place");
@@ -108,7 +108,7 @@ fn a_kill_at_any_byte_of_the_journal_costs_only_what_was_not_written() {
     }
     drop(sweep);
     let journal = fs::read(journal_of(&out)).expect("the journal");
-    let bytes = at_once(&room, "3").1;
+    let bytes = at_once(&dir, "3").1;
     for cut in (0..=journal.len()).step_by(37).chain([journal.len()]) {
         fs::write(&out, &before).expect("a writable room");
         fs::write(journal_of(&out), &journal[..cut]).expect("a writable room");
@@ -133,8 +133,8 @@ proptest! {
     fn any_course_of_stops_and_further_seeds_runs_each_run_once(
         steps in prop::collection::vec((1..6u32, 0..3u32, prop::option::of(1..9u64), 1..4usize), 1..5),
     ) {
-        let room = Room::new("course");
-        let out = room.file("x.parquet");
+        let dir = Room::new("course");
+        let out = dir.file("x.parquet");
         let done = AtomicU64::new(0);
         for (first, more, stop, threads) in steps {
             let plan = seeds(&format!("{first}..{}", first + more));
@@ -156,7 +156,7 @@ proptest! {
         drop(sweep);
         let (tables, runs) = finish(&seeds("1"), options(&out, None), 2);
         prop_assert_eq!(runs, left);
-        let (expected, bytes) = at_once(&room, &text);
+        let (expected, bytes) = at_once(&dir, &text);
         prop_assert_eq!(tables, expected);
         prop_assert!(fs::read(&out).expect("a result") == bytes);
     }

@@ -29,7 +29,7 @@ fn forged_retry(pair: &Pair, first: &[u8], number: u32) -> Vec<u8> {
     forge(pair, first, RETRY, 1, &token)
 }
 
-fn again(finish: Result<Finish, HandshakeError>) -> Vec<u8> {
+fn resent_datagram(finish: Result<Finish, HandshakeError>) -> Vec<u8> {
     match finish {
         Ok(Finish::Again(datagram)) => datagram,
         other => panic!("{other:?}"),
@@ -42,7 +42,7 @@ fn a_forged_retry_costs_one_datagram_and_the_genuine_reply_still_counts() {
     let (mut initiator, first) = pair.first(b"");
     let genuine = established(pair.answer(NOW, home(), &first)).reply;
     let forged = forged_retry(&pair, &first, 7);
-    let resent = again(initiator.finish(NOW, &forged));
+    let resent = resent_datagram(initiator.finish(NOW, &forged));
     assert_eq!(initiator.finish(NOW, &forged).expect_err("twice"), HandshakeError::KnownToken);
     // The resent datagram leads to the same session. A Retry that answers it is not obeyed.
     let reply = reply(pair.answer(NOW, home(), &resent));
@@ -57,7 +57,7 @@ fn a_forged_retry_costs_one_datagram_and_the_genuine_reply_still_counts() {
 fn the_reply_to_a_resend_counts_where_the_first_one_was_lost() {
     let mut pair = Pair::new();
     let (mut initiator, first) = pair.first(b"");
-    let resent = again(initiator.finish(NOW, &forged_retry(&pair, &first, 7)));
+    let resent = resent_datagram(initiator.finish(NOW, &forged_retry(&pair, &first, 7)));
     let made = established(pair.answer(NOW, home(), &resent));
     let mut client = session(initiator.finish(NOW, &made.reply));
     let mut server = made.session;
@@ -110,7 +110,7 @@ fn an_attempt_obeys_a_bounded_number_of_retries_and_the_next_one_as_many() {
             }
         }
         assert_eq!(obeyed, 4096, "attempt {attempt}");
-        first = initiator.again(Timestamp::from_unix_nanos(0)).expect("a datagram");
+        first = initiator.restart(Timestamp::from_unix_nanos(0)).expect("a datagram");
     }
     let genuine = established(pair.answer(NOW, home(), &first)).reply;
     session(initiator.finish(NOW, &genuine));
@@ -154,7 +154,7 @@ fn time_under_a_flood(allowed: fn(&SecretKey) -> Allowed, forged_per_datagram: u
             }
         }
         if millisecond == 500 || millisecond == 1500 {
-            let first = initiator.again(Timestamp::from_unix_nanos(0)).expect("a datagram");
+            let first = initiator.restart(Timestamp::from_unix_nanos(0)).expect("a datagram");
             forge_all(&pair, now, &first, &mut down);
             up.push((now + FAR, first));
         }
@@ -261,7 +261,7 @@ impl World {
             Step::Again => {
                 self.attempt += 1;
                 let date = Timestamp::from_unix_nanos(0);
-                let first = self.initiator.again(date).expect("a datagram");
+                let first = self.initiator.restart(date).expect("a datagram");
                 self.sent.push((self.attempt, first));
                 (false, false)
             }

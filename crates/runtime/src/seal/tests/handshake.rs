@@ -3,7 +3,7 @@
 use ropewalk_base::{Duration, Time};
 
 use super::*;
-use crate::seal::cipher::{Cipher, Negotiation};
+use crate::seal::cipher::{Cipher, CipherOffer};
 use crate::seal::initiator::HandshakeError;
 use crate::seal::wire::{FIRST_MAX, FIRST_MIN, PAYLOAD_MAX, session_id};
 
@@ -79,18 +79,18 @@ fn a_responder_with_another_secret_cannot_answer() {
 #[test]
 fn the_cipher_is_the_best_that_both_have() {
     let (aes, chacha) = (Cipher::Aes128Gcm, Cipher::ChaCha20Poly1305);
-    let all = Negotiation::of_byte(0xff);
+    let all = CipherOffer::of_byte(0xff);
     for (client, server, cipher) in [
         (all, all, Some(aes)),
-        (all, Negotiation::only(chacha), Some(chacha)),
-        (Negotiation::only(chacha), all, Some(chacha)),
-        (Negotiation::only(aes), Negotiation::only(chacha), None),
+        (all, CipherOffer::only(chacha), Some(chacha)),
+        (CipherOffer::only(chacha), all, Some(chacha)),
+        (CipherOffer::only(aes), CipherOffer::only(chacha), None),
     ] {
         let mut pair = Pair::new();
         pair.server.set_offer(server);
         let (mut initiator, _) = pair.first(b"");
         initiator.set_offer(client);
-        let first = initiator.again(Timestamp::from_unix_nanos(0)).expect("a datagram");
+        let first = initiator.restart(Timestamp::from_unix_nanos(0)).expect("a datagram");
         let answer = pair.answer(NOW, home(), &first);
         let Some(cipher) = cipher else {
             assert!(is_drop(&answer), "{answer:?}");
@@ -129,8 +129,8 @@ fn a_lost_reply_is_made_good_by_another_first_datagram() {
     let (mut initiator, first) = pair.first(b"hello");
     let lost = established(pair.answer(NOW, home(), &first)).reply;
     // Although the clock stands still, the next timestamp is later.
-    let again = initiator.again(Timestamp::from_unix_nanos(pair.date)).expect("a datagram");
-    let mut made = established(pair.answer(NOW, home(), &again));
+    let second = initiator.restart(Timestamp::from_unix_nanos(pair.date)).expect("a datagram");
+    let mut made = established(pair.answer(NOW, home(), &second));
     assert_eq!(made.payload, b"hello");
     assert_eq!(initiator.finish(NOW, &lost).expect_err("late"), HandshakeError::Forged);
     let mut client = session(initiator.finish(NOW, &made.reply));

@@ -1,10 +1,10 @@
 //! Tests with both ends of a handshake and session.
 
-mod flood;
 mod forged;
 mod handshake;
 mod low_order;
 mod psk;
+mod rate_limiter;
 mod rekey;
 mod session;
 mod tampering;

@@ -82,7 +82,7 @@ fn the_initiator_waits_until_the_peer_has_followed() {
 #[test]
 fn a_key_that_has_sealed_its_number_of_datagrams_seals_no_more() {
     let (mut client, mut server) = Pair::new().sessions();
-    server.halves().0.pretend_sealed(KEY_LIMIT - 1);
+    server.halves().0.set_sealed(KEY_LIMIT - 1);
     sealed(&mut server, 0, b"the last");
     let mut out = b"before".to_vec();
     let error = server.seal(0, &mut out, |out| out.push(1));
@@ -97,7 +97,7 @@ fn a_key_that_has_sealed_its_number_of_datagrams_seals_no_more() {
 #[test]
 fn what_arrives_wears_a_key_out_as_well() {
     let (mut client, mut server) = Pair::new().sessions();
-    client.halves().1.pretend_opened(Limits::default().rekey_packets - 1);
+    client.halves().1.set_opened(Limits::default().rekey_packets - 1);
     assert_eq!(client.epoch(), 0);
     let datagram = sealed(&mut server, 0, b"x");
     assert!(opened(&mut client, NOW, &datagram).is_ok());

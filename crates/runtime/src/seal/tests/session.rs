@@ -52,7 +52,7 @@ fn a_datagram_is_opened_once() {
     for datagram in &datagrams {
         assert_eq!(opened(&mut server, NOW, datagram), Err(OpenError::Replayed));
     }
-    assert_eq!((server.tally().opened, server.tally().replayed), (50, 100));
+    assert_eq!((server.counters().opened, server.counters().replayed), (50, 100));
 }
 
 #[test]
@@ -62,16 +62,16 @@ fn three_thousand_datagrams_backwards_are_no_replay() {
     for (number, datagram) in datagrams.iter().enumerate().rev() {
         assert!(opened(&mut server, NOW, datagram).is_ok(), "datagram {number}");
     }
-    assert_eq!(server.tally().opened, 3000);
+    assert_eq!(server.counters().opened, 3000);
 }
 
 #[test]
 fn what_is_behind_the_window_is_refused() {
     let (mut client, mut server) = Pair::new().sessions();
     let old = sealed(&mut client, 0, b"old");
-    client.halves().0.pretend_counter(0, 8192);
+    client.halves().0.set_counter(0, 8192);
     let newest = sealed(&mut client, 0, b"new");
-    client.halves().0.pretend_counter(0, 1);
+    client.halves().0.set_counter(0, 1);
     let oldest = sealed(&mut client, 0, b"just inside");
     assert!(opened(&mut server, NOW, &newest).is_ok());
     assert_eq!(opened(&mut server, NOW, &old), Err(OpenError::TooOld));
@@ -83,7 +83,7 @@ fn a_path_knows_nothing_of_the_others() {
     let (mut client, mut server) = Pair::new().sessions();
     // The slow path's datagrams arrive when the fast path is a hundred thousand ahead.
     let slow: Vec<Vec<u8>> = (0..20).map(|n| sealed(&mut client, 1, &[n])).collect();
-    client.halves().0.pretend_counter(0, 100_000);
+    client.halves().0.set_counter(0, 100_000);
     let quick = sealed(&mut client, 0, b"quick");
     assert!(opened(&mut server, NOW, &quick).is_ok());
     for (n, datagram) in slow.iter().enumerate() {
@@ -101,7 +101,7 @@ fn a_counter_goes_on_past_its_32_bits() {
     let (mut client, mut server) = Pair::new().sessions();
     let mut last = Vec::new();
     for start in [0, (1 << 31) - 50, (1 << 32) - 50, (1 << 32) + (1 << 31) - 100, (1 << 33) - 50] {
-        client.halves().0.pretend_counter(0, start);
+        client.halves().0.set_counter(0, start);
         for n in 0..100 {
             last = sealed(&mut client, 0, &[n]);
             assert_eq!(opened(&mut server, NOW, &last), Ok((0, vec![n])), "{start} + {n}");

@@ -1,0 +1,165 @@
+//! The client end of the proxy.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use ropewalk_apps::mux::Limits;
+use ropewalk_apps::proxy::client::{
+    ConnectTimeouts, Credentials, ExitConnection, ListenProtocol, ProxyClient, Service,
+    parse_forward, parse_listen,
+};
+use ropewalk_apps::proxy::live::{Live, LiveConnector};
+use ropewalk_apps::proxy::{Notice, NoticeSink, Target as Destination};
+use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
+use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
+use tokio::net::TcpListener;
+
+use super::CommonArgs;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::live::{identity, locals, refused, remotes};
+
+/// Arguments of `proxy`.
+#[derive(Clone, Debug, Args)]
+pub struct ClientArgs {
+    /// Addresses of the exit, one per path
+    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', required = true)]
+    to: Vec<String>,
+    /// Own address or network interface, one per path; all interfaces that are up by default
+    #[arg(long, value_name = "ADDR|INTERFACE", value_delimiter = ',')]
+    from: Vec<String>,
+    /// Public key of the exit, as the exit prints it
+    #[arg(long, value_name = "PUBKEY", value_parser = str::parse::<PublicKey>)]
+    peer: Option<PublicKey>,
+    /// Pre-shared key, if the exit requires one (`ropewalk keygen --psk FILE` makes it)
+    #[arg(long, value_name = "FILE")]
+    psk_file: Option<PathBuf>,
+    /// Accept SOCKS 5 on this address; a port alone means 127.0.0.1
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = parse_listen)]
+    socks: Vec<SocketAddr>,
+    /// Accept HTTP on this address: CONNECT, and requests for http://
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = parse_listen)]
+    http: Vec<SocketAddr>,
+    /// Forward connections to this port to HOST:PORT, which the exit resolves; may be repeated
+    #[arg(long, value_name = "[ADDR:]PORT=HOST:PORT", value_parser = parse_forward)]
+    forward: Vec<(SocketAddr, Destination)>,
+    /// File with one line NAME:PASSWORD that programs must give
+    #[arg(long, value_name = "FILE")]
+    credentials: Option<PathBuf>,
+    /// Let other machines connect without a password, where the address is reachable for them
+    #[arg(long)]
+    open: bool,
+    /// Most connections at a time; further ones wait
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    connections: usize,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Serves until the near end is interrupted.
+pub async fn run(args: &ClientArgs, console: Console) -> Result<(), Failure> {
+    let credentials = args.credentials.as_deref().map(credentials).transpose()?;
+    let services = services(args, credentials.is_some())?;
+    let live = live(args, console)?;
+    let mut bound = Vec::with_capacity(services.len());
+    for (address, protocol) in services {
+        bound.push(bind(address, protocol, console).await?);
+    }
+    let notify = notice_sink(console, args.common.verbose);
+    let connector = LiveConnector { live, notify: notify.clone() };
+    let exit_connection =
+        ExitConnection::maintain(connector, ConnectTimeouts::default(), notify.clone());
+    ProxyClient::new(exit_connection, credentials, args.connections, notify).serve(bound).await;
+    Ok(())
+}
+
+/// Prints notices of the near end.
+fn notice_sink(console: Console, verbose: bool) -> NoticeSink {
+    Arc::new(move |notice: Notice| {
+        if verbose || !notice.is_detail() {
+            console.note(notice);
+        }
+    })
+}
+
+/// The configuration of the connection to the exit.
+fn live(args: &ClientArgs, console: Console) -> Result<Live, Failure> {
+    let exit = args.peer.ok_or_else(|| {
+        Failure::input("--peer is missing", "give the public key that `ropewalk proxy exit` prints")
+    })?;
+    let secret = identity(args.common.key.as_deref(), console)?;
+    let addresses = remotes(&args.to)?;
+    console
+        .note(format_args!("public key of this end, for the exit's --allow: {}", secret.public()));
+    let psk = args.psk_file.as_deref().map(PresharedKey::read_file).transpose()?;
+    let sealed = Options::connecting(&[]).sealed(secret, Allowed::Keys([exit].into()));
+    let mut options = sealed.with_psk(psk);
+    options.locals = locals(&args.from, &addresses);
+    options.transport = args.common.transport()?;
+    options.capture = args.common.transport.capture(console)?;
+    if args.from.is_empty() {
+        options = options.automatic(&addresses);
+    }
+    // Resolve names and bind addresses once before the start: an error here would recur with each attempt to connect.
+    drop(Endpoint::open(options.clone()).map_err(refused)?);
+    let target = Target { addresses, key: Some(exit) };
+    Ok(Live { options, target, limits: Limits::default() })
+}
+
+fn credentials(path: &Path) -> Result<Credentials, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Input(format!("cannot read {shown}: {error}")))?;
+    Credentials::parse(&text).map_err(|error| {
+        Failure::input(format!("{shown}: {error}"), "write for example anne:a-long-password")
+    })
+}
+
+/// The addresses to listen on, each with its protocol.
+fn services(
+    args: &ClientArgs,
+    guarded: bool,
+) -> Result<Vec<(SocketAddr, ListenProtocol)>, Failure> {
+    let socks = args.socks.iter().map(|at| (*at, ListenProtocol::Socks));
+    let http = args.http.iter().map(|at| (*at, ListenProtocol::Http));
+    let forward = args.forward.iter().map(|(at, to)| (*at, ListenProtocol::Forward(to.clone())));
+    let all: Vec<_> = socks.chain(http).chain(forward).collect();
+    if all.is_empty() {
+        return Err(Failure::input(
+            "nothing to listen to",
+            "give --socks 1080, --http 8080 or --forward 8080=example.org:80",
+        ));
+    }
+    for (at, protocol) in &all {
+        let requires_password = guarded && !matches!(protocol, ListenProtocol::Forward(_));
+        if !at.ip().is_loopback() && !requires_password && !args.open {
+            return Err(Failure::input(
+                format!("{at} can be reached by other machines, which could all use the exit"),
+                "ask for a password with --credentials FILE (not for --forward), or admit everyone with --open",
+            ));
+        }
+    }
+    Ok(all)
+}
+
+async fn bind(
+    at: SocketAddr,
+    protocol: ListenProtocol,
+    console: Console,
+) -> Result<Service, Failure> {
+    let listener = TcpListener::bind(at).await.map_err(|error| {
+        Failure::input(
+            format!("cannot listen on {at}: {error}"),
+            "choose another port, or stop the program that uses it",
+        )
+    })?;
+    let at = listener.local_addr().unwrap_or(at);
+    match &protocol {
+        ListenProtocol::Socks => console.note(format_args!("SOCKS 5 on {at}")),
+        ListenProtocol::Http => console.note(format_args!("HTTP proxy on {at}")),
+        ListenProtocol::Forward(to) => console.note(format_args!("{at} forwards to {to}")),
+    }
+    Ok(Service { listener, protocol })
+}

@@ -1,0 +1,170 @@
+//! Builds the matches of a tournament: each scenario with each protocol and scheduler.
+
+use std::path::{Path, PathBuf};
+
+use ropewalk_lab::draw::{Draw, DrawSet};
+use ropewalk_lab::output::write_atomically;
+use ropewalk_lab::tournament::MatchConfig;
+use ropewalk_scenario::{
+    Capacity, Named, Override, Preset, Protocol, Scenario, ScenarioError, SchedulerName,
+};
+
+use super::{Guards, TournamentArgs};
+use crate::failure::Failure;
+use crate::files::failed;
+
+/// The ready scenarios that distinguish schedulers. The others measure the speed of the simulator.
+const READY: [&str; 9] = [
+    "two-dsl",
+    "wifi-lte",
+    "lte-satellite",
+    "lossy-wifi",
+    "handover-outage",
+    "trace-driven",
+    "kuhn-2-200-45",
+    "sarwar",
+    "two-wifi",
+];
+
+/// Every scenario under every protocol, for every scheduler.
+///
+/// # Errors
+/// All problems of a scenario.
+pub fn match_configs(args: &TournamentArgs) -> Result<Vec<MatchConfig>, Failure> {
+    let single = args.protocols.iter().find(|protocol| protocol.is_single_path());
+    if let Some(single) = single {
+        let message = format!("--protocols {single}: it uses one path at a time");
+        return Err(Failure::input(message, "schedulers compete under cmt-sctp and mptcp"));
+    }
+    let schedulers = if args.schedulers.is_empty() { available() } else { args.schedulers.clone() };
+    let sources = sources(args)?;
+    let mut match_configs = Vec::with_capacity(sources.len() * args.protocols.len());
+    for source in &sources {
+        for protocol in &args.protocols {
+            match_configs.push(match_config(args, source, *protocol, &schedulers)?);
+        }
+    }
+    Ok(match_configs)
+}
+
+/// Where a scenario comes from.
+enum Source {
+    File(PathBuf),
+    Drawn(Draw),
+}
+
+impl Source {
+    fn name(&self) -> String {
+        match self {
+            Self::File(file) => {
+                file.file_stem().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
+            }
+            Self::Drawn(draw) => draw.to_string(),
+        }
+    }
+
+    fn load(&self, changes: &[Override<'_>]) -> Result<Scenario, ScenarioError> {
+        match self {
+            Self::File(file) => Scenario::load_overridden(file, changes),
+            Self::Drawn(draw) => draw.scenario_with(changes),
+        }
+    }
+}
+
+fn sources(args: &TournamentArgs) -> Result<Vec<Source>, Failure> {
+    if let Some(draws) = args.draws {
+        let set = if args.training { DrawSet::Training } else { DrawSet::Test };
+        let paths: Vec<usize> = args.paths.iter().copied().map(usize::from).collect();
+        return Ok(Draw::first(set, &paths, draws).into_iter().map(Source::Drawn).collect());
+    }
+    let files = if args.scenarios.is_empty() { ready()? } else { args.scenarios.clone() };
+    Ok(files.into_iter().map(Source::File).collect())
+}
+
+/// Draws the scenarios that `args` describes and writes them into `directory`, which is created if necessary.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn save(args: &TournamentArgs, directory: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory).map_err(|error| failed("--save", directory, error))?;
+    let write = |name: &str, text: String| {
+        let path = directory.join(name);
+        write_atomically(&path, text.as_bytes()).map_err(|error| failed("--save", &path, error))
+    };
+    for source in sources(args)? {
+        let scenario = load(args, &source, std::iter::empty())?;
+        for path in &scenario.paths {
+            if let Capacity::Trace(trace) = &path.up.capacity {
+                write(&trace.file, trace.to_text())?;
+            }
+        }
+        write(&format!("{}.toml", source.name()), scenario.to_toml())?;
+    }
+    Ok(())
+}
+
+fn ready() -> Result<Vec<PathBuf>, Failure> {
+    let directory = Path::new("scenarios");
+    let files = READY.map(|name| directory.join(format!("{name}.toml")));
+    let Some(missing) = files.iter().find(|file| !file.is_file()) else { return Ok(files.into()) };
+    let message = format!("the ready scenario {} is missing", missing.display());
+    Err(Failure::input(message, "name scenario files, or change to the project's directory"))
+}
+
+/// The available schedulers: a reserved name does not parse.
+fn available() -> Vec<SchedulerName> {
+    let parses = |name: &SchedulerName| name.as_str().parse::<SchedulerName>().is_ok();
+    SchedulerName::ALL.iter().copied().filter(parses).collect()
+}
+
+fn match_config(
+    args: &TournamentArgs,
+    source: &Source,
+    protocol: Protocol,
+    schedulers: &[SchedulerName],
+) -> Result<MatchConfig, Failure> {
+    let preset = foreign_preset(args, source, protocol)?;
+    let guards: &[Option<bool>] = match args.guard {
+        Guards::Default => &[None],
+        Guards::On => &[Some(true)],
+        Guards::Off => &[Some(false)],
+        Guards::Both => &[Some(true), Some(false)],
+    };
+    let mut participants = Vec::with_capacity(schedulers.len() * guards.len());
+    for name in schedulers {
+        for guard in guards {
+            let more = [
+                Some(("--protocols", format!("transfer.protocol={protocol}"))),
+                preset.map(|preset| ("--protocols", format!("transfer.preset={preset}"))),
+                Some(("--schedulers", format!("transfer.scheduler={name}"))),
+                guard.map(|guard| ("--guard", format!("transfer.guard={guard}"))),
+            ];
+            let without = args.guard == Guards::Both && *guard == Some(false);
+            let label = format!("{name}{}", if without { " without guard" } else { "" });
+            participants.push((label, load(args, source, more.iter().flatten())?));
+        }
+    }
+    Ok(MatchConfig { scenario: source.name(), protocol, participants })
+}
+
+/// The preset for a scenario whose own preset belongs to the other kind of protocol: it does not apply to this
+/// protocol, so the default preset of this protocol replaces it.
+fn foreign_preset(
+    args: &TournamentArgs,
+    source: &Source,
+    protocol: Protocol,
+) -> Result<Option<Preset>, Failure> {
+    let preset = load(args, source, std::iter::empty())?.transfer.preset;
+    let own = if protocol.is_tcp() { Preset::Rfc8684 } else { Preset::Rfc9260 };
+    Ok((preset.is_tcp() != protocol.is_tcp()).then_some(own))
+}
+
+fn load<'a>(
+    args: &'a TournamentArgs,
+    source: &Source,
+    more: impl Iterator<Item = &'a (&'static str, String)>,
+) -> Result<Scenario, Failure> {
+    let sets = args.sets.iter().map(|change| Override { option: "--set", change });
+    let more = more.map(|(option, change)| Override { option, change });
+    Ok(source.load(&sets.chain(more).collect::<Vec<_>>())?)
+}

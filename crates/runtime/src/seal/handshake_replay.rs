@@ -1,0 +1,105 @@
+//! The newest first message of each key. An older or equal message is a replay.
+
+use std::collections::BTreeMap;
+
+use ropewalk_base::{Duration, Time};
+
+use super::keys::PublicKey;
+use super::timestamp::Timestamp;
+use super::token::TOKEN_LIFETIME;
+
+/// Most unlisted keys that are remembered at a time.
+pub(super) const UNLISTED_KEYS_MAX: usize = 16_384;
+/// How often a full memory is searched for entries that may be removed.
+const SEARCH: Duration = Duration::from_secs(1);
+
+/// The first messages that are remembered.
+pub(super) struct HandshakeReplay {
+    newest: BTreeMap<PublicKey, (Timestamp, Time)>,
+    /// Maximum number of keys, and when to search again for entries to remove. None if only listed keys are admitted.
+    bound: Option<(usize, Time)>,
+}
+
+impl HandshakeReplay {
+    /// For listed keys: their number is limited, and entries stay forever.
+    pub(super) const fn of_listed() -> Self {
+        Self { newest: BTreeMap::new(), bound: None }
+    }
+
+    /// For any key: at most `max` keys, each until its token has expired.
+    pub(super) const fn of_unlisted(max: usize) -> Self {
+        Self { newest: BTreeMap::new(), bound: Some((max, Time::ZERO)) }
+    }
+
+    /// Records a first message, if it is newer than all others of its key and there is room.
+    pub(super) fn admits(&mut self, now: Time, key: PublicKey, sent: Timestamp) -> bool {
+        if let Some((newest, _)) = self.newest.get(&key) {
+            if sent <= *newest {
+                return false;
+            }
+        } else if !self.has_room(now) {
+            return false;
+        }
+        self.newest.insert(key, (sent, now));
+        true
+    }
+
+    fn has_room(&mut self, now: Time) -> bool {
+        let Some((max, search_at)) = &mut self.bound else { return true };
+        if self.newest.len() >= *max && now >= *search_at {
+            *search_at = now.saturating_add(SEARCH);
+            self.newest.retain(|_, (_, at)| now.since(*at) <= TOKEN_LIFETIME);
+        }
+        self.newest.len() < *max
+    }
+
+    /// Removes the keys for which `keep` is false.
+    pub(super) fn retain(&mut self, keep: impl Fn(&PublicKey) -> bool) {
+        self.newest.retain(|key, _| keep(key));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.newest.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u8) -> PublicKey {
+        PublicKey::from_bytes([number; 32]).expect("a key")
+    }
+
+    #[test]
+    fn only_a_newer_message_of_a_key_is_admitted() {
+        let mut replay = HandshakeReplay::of_listed();
+        for (number, nanos, admitted) in
+            [(1, 5, true), (1, 5, false), (1, 4, false), (2, 4, true), (1, 6, true), (1, 5, false)]
+        {
+            let sent = Timestamp::from_unix_nanos(nanos);
+            assert_eq!(replay.admits(Time::ZERO, key(number), sent), admitted, "{number} {nanos}");
+        }
+    }
+
+    #[test]
+    fn unlisted_keys_never_exceed_their_limit() {
+        let mut replay = HandshakeReplay::of_unlisted(3);
+        let at = |seconds, number| (Time::from_secs(seconds), key(number));
+        for (seconds, number, admitted) in [
+            (100, 1, true),
+            (101, 2, true),
+            (102, 3, true),
+            (102, 4, false),
+            // The first entry has been removed by now.
+            (111, 4, true),
+            (111, 5, false),
+            (130, 5, true),
+        ] {
+            let (now, key) = at(seconds, number);
+            let sent = Timestamp::from_unix_nanos(1);
+            assert_eq!(replay.admits(now, key, sent), admitted, "{seconds} s, key {number}");
+            assert!(replay.len() <= 3);
+        }
+    }
+}
