@@ -11,8 +11,8 @@ pub trait Host<P> {
     /// Handles a packet that arrived at `port`; the host sends through `out`.
     fn receive(&mut self, now: Time, port: Port, packet: Packet<P>, out: &mut Outbox<'_, P>);
 
-    /// Handles everything that is due at `now`, and sends through `out`. [`World::wake_host_at_once`](crate::World::wake_host_at_once)
-    /// may call it before anything is due; it must then have no effect.
+    /// Handles everything that is due at `now`, and sends through `out`. It may be called before anything is due, by
+    /// [`World::wake_host_at_once`](crate::World::wake_host_at_once); it must then have no effect.
     fn wake(&mut self, now: Time, out: &mut Outbox<'_, P>);
 
     /// Next time at which the host wants to be woken, if any. A time in the past means immediately. It is

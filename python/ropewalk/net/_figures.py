@@ -76,16 +76,16 @@ class Stats:
         One for each path.
     blocked_s : float
         Time in which a path could have sent, but the peer's receive buffer was full.
-    held_bytes, mean_held_bytes, max_held_bytes
+    out_of_order_bytes, mean_out_of_order_bytes, max_out_of_order_bytes
         Out-of-order data in the own receive buffer: now, mean over time, maximum.
     """
 
     at_s: float
     paths: tuple[PathStats, ...]
     blocked_s: float
-    held_bytes: int
-    mean_held_bytes: float
-    max_held_bytes: int
+    out_of_order_bytes: int
+    mean_out_of_order_bytes: float
+    max_out_of_order_bytes: int
 
 
 def stats_of(figures: dict[str, Any]) -> Stats:

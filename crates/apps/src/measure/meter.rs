@@ -44,8 +44,8 @@ impl Meter {
     /// The results.
     pub fn figures(mut self, association: &Association) -> Figures {
         if let Some(stats) = association.stats() {
-            self.figures.mean_held_bytes = stats.mean_held_bytes;
-            self.figures.max_held_bytes = stats.max_held_bytes;
+            self.figures.mean_out_of_order_bytes = stats.mean_out_of_order_bytes;
+            self.figures.max_out_of_order_bytes = stats.max_out_of_order_bytes;
         }
         self.figures.cpu_s = self.cpu.elapsed().as_secs_f64();
         self.figures

@@ -39,10 +39,10 @@ pub struct Figures {
     pub seconds: f64,
     /// Longest time without a byte during the measurement, seconds.
     pub gap_s: f64,
-    /// Time-weighted mean of the bytes held out of order, over the whole association.
-    pub mean_held_bytes: f64,
-    /// Maximum of the bytes held out of order.
-    pub max_held_bytes: u64,
+    /// Time-weighted mean of the bytes that wait out of order, over the whole association.
+    pub mean_out_of_order_bytes: f64,
+    /// Maximum of the bytes that wait out of order.
+    pub max_out_of_order_bytes: u64,
     /// CPU time of the receiver's process since the measurement began, seconds.
     pub cpu_s: f64,
 }
@@ -85,10 +85,10 @@ impl Figures {
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(49);
         out.put_u8(VERSION);
-        for number in [self.bytes as f64, self.seconds, self.gap_s, self.mean_held_bytes] {
+        for number in [self.bytes as f64, self.seconds, self.gap_s, self.mean_out_of_order_bytes] {
             out.put_f64(number);
         }
-        out.put_f64(self.max_held_bytes as f64);
+        out.put_f64(self.max_out_of_order_bytes as f64);
         out.put_f64(self.cpu_s);
         out.freeze()
     }
@@ -103,8 +103,8 @@ impl Figures {
             bytes: number(numbers, 0)? as u64,
             seconds: number(numbers, 1)?,
             gap_s: number(numbers, 2)?,
-            mean_held_bytes: number(numbers, 3)?,
-            max_held_bytes: number(numbers, 4)? as u64,
+            mean_out_of_order_bytes: number(numbers, 3)?,
+            max_out_of_order_bytes: number(numbers, 4)? as u64,
             cpu_s: number(numbers, 5)?,
         })
     }
@@ -127,7 +127,8 @@ mod tests {
             let plan = MeasurementPlan { direction, in_order, warmup_s: 0.5, seconds: 10.0 };
             assert_eq!(MeasurementPlan::decode(&plan.encode()), Some(plan));
         }
-        let figures = Figures { bytes: 7, seconds: 1.5, max_held_bytes: 9, ..Figures::default() };
+        let figures =
+            Figures { bytes: 7, seconds: 1.5, max_out_of_order_bytes: 9, ..Figures::default() };
         assert_eq!(Figures::decode(&figures.encode()), Some(figures));
         let endless = MeasurementPlan {
             direction: Direction::Up,

@@ -190,8 +190,8 @@ fn text(measured: &Measurement, plan: MeasurementPlan) -> String {
     );
     text.push_str(&format!(
         "held out of order: {} on average, {} at most; longest silence {}\n",
-        size(figures.mean_held_bytes),
-        size(figures.max_held_bytes as f64),
+        size(figures.mean_out_of_order_bytes),
+        size(figures.max_out_of_order_bytes as f64),
         time(figures.gap_s)
     ));
     if let Some([p50, p99]) = document::percentiles(&measured.latencies_s) {

@@ -42,7 +42,7 @@ impl Source {
 }
 
 /// A scenario, the varied keys, and the number of runs per point. The constructor checks the scenario and the
-/// shape of the grid; [`SweepPlan`](super::Plan) checks every point.
+/// shape of the grid; [`SweepPlan`](super::SweepPlan) checks every point.
 #[derive(Clone, Debug)]
 pub struct Grid {
     source: Source,

@@ -21,9 +21,9 @@ pub(super) fn dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, P
     dict.set_item("at_s", stats.at.as_nanos() as f64 * 1e-9)?;
     dict.set_item("paths", PyList::new(py, paths)?)?;
     dict.set_item("blocked_s", stats.sender.blocked.as_nanos() as f64 * 1e-9)?;
-    dict.set_item("held_bytes", stats.held_bytes)?;
-    dict.set_item("mean_held_bytes", stats.mean_held_bytes)?;
-    dict.set_item("max_held_bytes", stats.max_held_bytes)?;
+    dict.set_item("out_of_order_bytes", stats.out_of_order_bytes)?;
+    dict.set_item("mean_out_of_order_bytes", stats.mean_out_of_order_bytes)?;
+    dict.set_item("max_out_of_order_bytes", stats.max_out_of_order_bytes)?;
     Ok(dict)
 }
 

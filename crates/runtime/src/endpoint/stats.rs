@@ -39,11 +39,11 @@ pub struct Stats {
     /// Statistics of the sender.
     pub sender: SenderStats,
     /// Bytes that wait out of order in the receive buffer now.
-    pub held_bytes: u64,
+    pub out_of_order_bytes: u64,
     /// Time-weighted mean of the bytes that wait out of order.
-    pub mean_held_bytes: f64,
+    pub mean_out_of_order_bytes: f64,
     /// Maximum of the bytes that wait out of order.
-    pub max_held_bytes: u64,
+    pub max_out_of_order_bytes: u64,
 }
 
 impl Stats {
@@ -70,9 +70,9 @@ impl Stats {
             at: now,
             paths: machine.path_counters().enumerate().map(path).collect(),
             sender: *machine.sender_stats(),
-            held_bytes: machine.receive_occupancy().0,
-            mean_held_bytes: receive.occupancy.mean(),
-            max_held_bytes: receive.occupancy.max(),
+            out_of_order_bytes: machine.receive_occupancy().0,
+            mean_out_of_order_bytes: receive.occupancy.mean(),
+            max_out_of_order_bytes: receive.occupancy.max(),
         }
     }
 }

@@ -92,7 +92,7 @@ struct Inner {
 }
 
 impl EntryStates {
-    /// A ledger without entries.
+    /// The states of no entries.
     pub fn new(watch: Arc<TransferStatus>) -> Self {
         Self { watch, inner: Mutex::default() }
     }
@@ -101,7 +101,7 @@ impl EntryStates {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters a complete list of so many entries.
+    /// Records a complete list of so many entries.
     pub fn list(&self, entries: usize) {
         self.lock().states = vec![EntryState::Listed; entries];
     }

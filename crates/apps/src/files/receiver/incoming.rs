@@ -1,4 +1,4 @@
-//! Handles arriving files, in the order of states that the ledger allows.
+//! Handles arriving files, in the order of states that [`EntryStates`](super::entry_states::EntryStates) allows.
 
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -63,7 +63,7 @@ impl Files {
         };
         let out = context.out.clone();
         let inventory = std::thread::Builder::new()
-            .name("survey".to_owned())
+            .name("inventory".to_owned())
             .spawn(move || inventory.run(&out))
             .map_err(no_thread)?;
         let (current, buffer) = (Current::None, Vec::new());

@@ -78,8 +78,8 @@ impl Document {
             bytes: figures.bytes,
             longest_gap_s: figures.gap_s,
             receive_buffer: Buffer {
-                mean_bytes: figures.mean_held_bytes,
-                max_bytes: figures.max_held_bytes,
+                mean_bytes: figures.mean_out_of_order_bytes,
+                max_bytes: figures.max_out_of_order_bytes,
                 blocked_s: sender.map(|stats| stats.sender.blocked.as_secs_f64()),
             },
             latency_s: latency.map(|[p50, p99]| Latency { p50, p99, samples }),
