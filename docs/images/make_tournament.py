@@ -71,7 +71,7 @@ def figures(entry):
 
 def match_tables(played):
     """A table for each scenario and protocol, the best score first."""
-    heads = ["scheduler", "goodput", "of limit", "of best path", "delay p50", "delay p99", "peak buffer", "needless", "score"]
+    heads = ["scheduler", "goodput", "of bound", "of best path", "delay p50", "delay p99", "peak buffer", "spurious", "score"]
     parts = []
     for match in played["matches"]:
         entries = sorted(match["entries"], key=lambda e: -e["goodput_ratio"] * e["delay_ratio"])

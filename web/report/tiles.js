@@ -22,7 +22,7 @@
 
   // What belongs beside each headline figure of a single run.
   const BESIDE = {
-    goodput_bps: ["flow_control_bound_bps", "rate", "physical limit"],
+    goodput_bps: ["flow_control_bound_bps", "rate", "flow-control bound"],
     "receive_buffer.max_bytes": ["receive_buffer.mean_bytes", "bytes", "mean"],
     "app_delay_s.p99": ["app_delay_s.p50", "time", "median"],
   };

@@ -231,7 +231,7 @@ fn compare_says_what_was_run_and_beats_the_best_path_and_explains_its_headings()
     let text = text.stdout();
     assert!(text.starts_with("wifi-lte: cmt-sctp, seed 1; 2 s with a warm-up of 0 s\n"), "{text}");
     for part in
-        ["path.lte.rtt", "daps, 60ms", "backup, 200ms", "best path", "\nneedless ", "\nshut "]
+        ["path.lte.rtt", "daps, 60ms", "backup, 200ms", "best path", "\nspurious ", "\nblocked "]
     {
         assert!(text.contains(part), "no {part:?} in {text}");
     }

@@ -30,7 +30,7 @@ pub mod output;
 pub mod predict;
 pub mod report;
 pub mod reproduce;
-mod result;
+pub mod result;
 mod run;
 mod series;
 mod slot;
@@ -51,4 +51,4 @@ pub use result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
 };
 pub use run::{Run, RunError, RunOptions, Transfer, run, run_watched};
-pub use series::{PathSeries, Sequence, SequencePath, Series};
+pub use series::{PathSeries, Sequence, SequencePath, Series, SeriesColumn, Values};

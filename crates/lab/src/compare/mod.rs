@@ -18,7 +18,7 @@ pub use single::BestPath;
 pub(crate) use statistics::mean_and_deviation;
 pub use statistics::{Estimate, estimate};
 
-use crate::result::RunResult;
+use crate::result::{Row, RunResult, compared};
 use crate::run::{Run, RunError, RunOptions, run_watched};
 
 /// A scenario with a label: one column of a comparison.
@@ -184,27 +184,12 @@ pub struct Summary {
     pub label: String,
     /// Number of runs that did not fail.
     pub runs: usize,
-    /// Goodput, bit/s.
-    pub goodput_bps: Option<Estimate>,
-    /// Goodput as a share of the flow-control bound, 0 to 1.
-    pub share_of_bound: Option<Estimate>,
+    /// Each figure of [`compared`]; null if unknown.
+    #[serde(flatten)]
+    pub figures: Row<Option<Estimate>>,
     /// Goodput divided by that of the best path alone, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<Estimate>,
-    /// Peak occupancy of the receive buffer, bytes.
-    pub receive_buffer_max_bytes: Option<Estimate>,
-    /// Time for which the receive window blocked the sender, s.
-    pub blocked_s: Option<Estimate>,
-    /// `blocked_s` as a share of the measured interval, 0 to 1.
-    pub blocked_share: Option<Estimate>,
-    /// 99th percentile of the waiting time in the receive buffer, s.
-    pub blocking_time_p99_s: Option<Estimate>,
-    /// Mean delay between sending and receiving application, s.
-    pub app_delay_mean_s: Option<Estimate>,
-    /// 99th percentile of the delay between the applications, s.
-    pub app_delay_p99_s: Option<Estimate>,
-    /// Number of retransmissions of data that had arrived.
-    pub spurious_retransmissions: Option<Estimate>,
 }
 
 impl Comparison {
@@ -236,20 +221,11 @@ impl Summary {
             let values: Option<Vec<f64>> = runs.iter().map(|(c, r)| figure(c, r)).collect();
             estimate(&values?)
         };
-        let over = |figure: fn(&RunResult) -> Option<f64>| each(&|_, result| figure(result));
         Self {
             label: label.to_owned(),
             runs: runs.len(),
-            goodput_bps: over(|r| Some(r.goodput_bps)),
-            share_of_bound: over(|r| r.share_of_bound),
+            figures: Row::new(&compared(), |figure| each(&|_, result| (figure.of)(result))),
             gain: each(&|c, r| Some(r.goodput_bps / c.best_path.as_ref()?.goodput_bps)),
-            receive_buffer_max_bytes: over(|r| Some(r.receive_buffer.max_bytes as f64)),
-            blocked_s: over(|r| Some(r.receive_buffer.blocked_s)),
-            blocked_share: over(|r| Some(r.receive_buffer.blocked_s / r.duration_s)),
-            blocking_time_p99_s: over(|r| Some(r.blocking_time_s.p99)),
-            app_delay_mean_s: over(|r| Some(r.app_delay_s.mean)),
-            app_delay_p99_s: over(|r| Some(r.app_delay_s.p99)),
-            spurious_retransmissions: over(|r| Some(r.spurious_retransmissions as f64)),
         }
     }
 }

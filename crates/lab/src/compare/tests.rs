@@ -58,7 +58,7 @@ fn each_variant_runs_with_each_seed_and_keeps_the_series_of_the_first() {
     assert_eq!(kept, [true, false, false, true, false, false]);
     let comparison = Comparison::new(&runs);
     assert_eq!(comparison.summary.len(), 2);
-    let goodput = comparison.summary[0].goodput_bps.expect("good runs");
+    let goodput = comparison.summary[0].figures.get("goodput_bps").expect("good runs");
     assert_eq!(comparison.summary[0].runs, 3);
     assert!(goodput.mean > 1e6 && goodput.half_width.expect("three runs") > 0.0, "{goodput:?}");
 }
@@ -73,7 +73,10 @@ fn a_run_that_fails_is_told_and_does_not_spoil_the_others() {
         CompareOptions { seeds: 1, threads: 1, series: false, sequence: None, single_paths: false };
     let comparison = Comparison::new(&compare(&[dead, variant("backup", 1)], &options, &|_| ()));
     assert!(comparison.runs[0].result.is_none() && comparison.runs[0].error.is_some());
-    assert_eq!((comparison.summary[0].runs, comparison.summary[0].goodput_bps), (0, None));
+    assert_eq!(
+        (comparison.summary[0].runs, *comparison.summary[0].figures.get("goodput_bps")),
+        (0, None)
+    );
     assert!(comparison.runs[1].result.is_some());
 }
 

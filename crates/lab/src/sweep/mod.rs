@@ -53,7 +53,7 @@ pub use merge::merge;
 pub use outlook::{Outlook, outlook};
 pub use plan::Plan;
 pub use range::RANGE_MAX;
-pub use row::{FIGURES, Figure, Outcome, RunRow};
+pub use row::{Outcome, RunRow};
 pub use seeds::{SEEDS_MAX, Seeds};
 pub use shard::Shard;
 pub use table::{MEANS_SCHEMA, RUNS_SCHEMA, runs_table};
