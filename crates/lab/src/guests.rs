@@ -101,6 +101,14 @@ impl Schedule for Watched {
     fn on_sent(&mut self, sent: &SentReport) {
         self.guest.on_sent(sent);
     }
+
+    fn resends_when_blocked(&self) -> bool {
+        self.guest.resends_when_blocked()
+    }
+
+    fn shares_window(&self) -> bool {
+        self.guest.shares_window()
+    }
 }
 
 impl CustomScheduler for Watched {
@@ -111,10 +119,6 @@ impl CustomScheduler for Watched {
     fn clone_box(&self) -> Box<dyn CustomScheduler> {
         let (now, fault) = (self.now, self.fault.clone());
         Box::new(Self { guest: self.guest.clone_box(), now, fault })
-    }
-
-    fn resends_when_blocked(&self) -> bool {
-        self.guest.resends_when_blocked()
     }
 
     fn on_refused(&mut self, why: &IllegalDecision) {

@@ -6,7 +6,7 @@ use super::sender::nothing_in_flight;
 use super::{Outstanding, Sender, TxPath};
 use crate::congestion::CongestionControl;
 use crate::path::{PathStatus, Shape, clock_offset};
-use crate::scheduler::{DelaySource, PathView};
+use crate::scheduler::{DelaySource, PathView, Schedule};
 use crate::window::{Budget, SharedWindow};
 
 impl Sender {
