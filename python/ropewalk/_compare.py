@@ -96,7 +96,7 @@ def _changes(
 ) -> dict[str, dict[str, Any]]:
     """What each variant changes, by label."""
     if vary is None:
-        names = native.scheduler_names(False) if schedulers is None else list(schedulers)
+        names = native.scheduler_names() if schedulers is None else list(schedulers)
         if isinstance(schedulers, str) or not names:
             raise ValueError(f"schedulers={schedulers!r}: give a list of names, at least one")
         return {name: {"transfer.scheduler": name} for name in names}

@@ -15,12 +15,12 @@ pub mod compare;
 mod cost;
 #[cfg(test)]
 mod coupling_tests;
+pub mod custom_schedulers;
 pub mod draw;
 mod endpoint;
 mod engine_config;
 pub mod episode;
 pub mod explain;
-pub mod guests;
 pub mod live;
 mod lossy;
 mod machine;
@@ -45,7 +45,7 @@ mod wifi;
 #[doc = include_str!("../../../docs/guides/write-a-scheduler.md")]
 struct Guide;
 
-pub use guests::register_scheduler;
+pub use custom_schedulers::CustomSchedulers;
 pub use lossy::LossKind;
 pub use result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,

@@ -9,8 +9,8 @@ use ropewalk_netsim::{HostId, World};
 use ropewalk_scenario::{self as file, Scenario};
 
 use crate::cost::Stopwatch;
+use crate::custom_schedulers::{self, CustomSchedulers};
 use crate::endpoint::{Application, Endpoint, Wire};
-use crate::guests;
 use crate::machine::{Ended, Plan};
 use crate::measure::{Meter, sequence_of};
 use crate::network::{PathLinks, add_cross, add_paths, add_routes, add_shared_links};
@@ -27,6 +27,8 @@ pub struct RunOptions {
     pub sequence: Option<Duration>,
     /// A scheduler instead of the scenario's, for custom ones.
     pub scheduler: Option<Scheduler>,
+    /// The custom schedulers that the scenario may select by name.
+    pub custom_schedulers: CustomSchedulers,
     /// Index of the association whose arrivals are recorded, and its decisions if the scenario requests them;
     /// from 0. Recording all associations would exceed the memory.
     pub association: u32,
@@ -51,7 +53,7 @@ pub enum RunError {
     /// The scheduler is unknown.
     Scheduler(String),
     /// A custom scheduler made an illegal decision or failed.
-    Guest {
+    CustomScheduler {
         /// Name of the scheduler.
         name: String,
         /// Description of the error.
@@ -74,7 +76,9 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scheduler(text) | Self::Network(text) => f.write_str(text),
-            Self::Guest { name, text } => write!(f, "the scheduler {name:?} failed: {text}"),
+            Self::CustomScheduler { name, text } => {
+                write!(f, "the scheduler {name:?} failed: {text}")
+            }
             Self::Stuck { at, delivered, diagnosis } => {
                 write!(f, "the transfer stopped at {at} with {delivered} B delivered: {diagnosis}")
             }
@@ -102,13 +106,13 @@ pub(crate) struct Setup {
     /// The links of each association's paths.
     pub links: Vec<Vec<PathLinks>>,
     /// Whether the scheduler is a custom one.
-    pub guest: bool,
+    pub custom_scheduler: bool,
 }
 
 impl Setup {
     /// The error of a custom scheduler, if one failed.
-    fn guest_fault(&self) -> Option<RunError> {
-        if self.guest { guests::fault(self) } else { None }
+    fn scheduler_fault(&self) -> Option<RunError> {
+        if self.custom_scheduler { custom_schedulers::fault(self) } else { None }
     }
 }
 
@@ -141,7 +145,7 @@ pub fn run_watched(
         meter.reset(&mut setup, warm);
     }
     let ended = advance(&mut setup, &mut meter, &mut watcher, end);
-    setup.guest_fault().map_or(Ok(()), Err)?;
+    setup.scheduler_fault().map_or(Ok(()), Err)?;
     check_progress(&setup, scenario, ended)?;
     let mut run = meter.finish(&mut setup, scenario, ended);
     let chosen =
@@ -161,7 +165,7 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
     let air = WifiNetwork::new(&mut world, scenario);
     let mut links = Vec::with_capacity(scenario.world.associations as usize);
     let plan = Plan::of(scenario);
-    let scheduler = guests::scheduler(scenario, options)?;
+    let scheduler = custom_schedulers::scheduler(scenario, options)?;
     let chunk = plan.payload();
     let mut transfers = Vec::with_capacity(scenario.world.associations as usize);
     for number in 0..scenario.world.associations {
@@ -193,8 +197,8 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
     if let Some(first) = links.first() {
         add_cross(&mut world, scenario, first, &shared)?;
     }
-    let guest = matches!(scheduler, Scheduler::Custom(_));
-    Ok(Setup { world, transfers, links, guest })
+    let custom_scheduler = matches!(scheduler, Scheduler::Custom(_));
+    Ok(Setup { world, transfers, links, custom_scheduler })
 }
 
 fn application(scenario: &Scenario, chunk: u32, start: Time) -> Application {
@@ -237,7 +241,7 @@ fn advance(setup: &mut Setup, meter: &mut Meter, watcher: &mut Watcher<'_>, end:
             meter.sample(setup, next);
         }
         watcher.tell(setup, next);
-        if next >= end || setup.guest_fault().is_some() {
+        if next >= end || setup.scheduler_fault().is_some() {
             return done(setup).unwrap_or(next);
         }
     }

@@ -3,11 +3,11 @@
 use std::thread::available_parallelism;
 
 use clap::Args;
-use ropewalk_lab::RunResult;
 use ropewalk_lab::compare::{
     Change, CompareOptions, Compared, Comparison, Summary, Variant, compare, paired,
 };
 use ropewalk_lab::result::{Column, Figure, Group, Unit, compared};
+use ropewalk_lab::{CustomSchedulers, RunResult};
 use ropewalk_scenario::{Named, Override, SchedulerName, duration_text};
 
 use crate::args::FileArgs;
@@ -70,6 +70,7 @@ pub fn execute(args: &CompareArgs, console: Console) -> Result<(), Failure> {
         series: files.wants_series(),
         sequence: files.sequence(),
         single_paths: true,
+        custom_schedulers: CustomSchedulers::default(),
     };
     let progress = Progress::share();
     let label = format!("comparing on {}", args.scenario.title());

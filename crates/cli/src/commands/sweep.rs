@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 use clap::Args;
-use ropewalk_lab::RunResult;
 use ropewalk_lab::result::{Column, Figure, Unit, swept};
 use ropewalk_lab::sweep::{
     self, Axis, Outlook, Plan, RecordBatch, Seeds, Shard, Source, Sweep, SweepError, SweepOptions,
     Tables, to_json, value, varied,
 };
+use ropewalk_lab::{CustomSchedulers, RunResult};
 use serde_json::{Value, json};
 
 use crate::args::FileArgs;
@@ -144,6 +144,7 @@ fn plan(scenario: &FileArgs, args: &SweepArgs) -> Result<Plan, Failure> {
         name: scenario.scenario.display().to_string(),
         sets: scenario.sets.clone(),
         seed: scenario.seed,
+        custom_schedulers: CustomSchedulers::default(),
     };
     Ok(Plan::new(source, axes, args.seeds.clone())?)
 }

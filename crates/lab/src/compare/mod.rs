@@ -18,6 +18,7 @@ pub use single::BestPath;
 pub(crate) use statistics::mean_and_deviation;
 pub use statistics::{Estimate, estimate};
 
+use crate::custom_schedulers::CustomSchedulers;
 use crate::result::{Row, RunResult, compared};
 use crate::run::{Run, RunError, RunOptions, run_watched};
 
@@ -31,7 +32,7 @@ pub struct Variant {
 }
 
 /// How to compare.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CompareOptions {
     /// Runs of each variant, with consecutive seeds that begin at its scenario's. At least 1.
     pub seeds: u64,
@@ -43,6 +44,8 @@ pub struct CompareOptions {
     pub sequence: Option<Duration>,
     /// Whether to run each path alone as well, to compute the gain over the best of them.
     pub single_paths: bool,
+    /// The custom schedulers that the scenarios may select by name.
+    pub custom_schedulers: CustomSchedulers,
 }
 
 /// One run of a comparison.
@@ -88,7 +91,7 @@ pub fn compare(
         }
     }
     let singles = if options.single_paths { add_singles(&mut jobs) } else { Vec::new() };
-    let mut outcomes = run_all(&jobs, options.threads, told);
+    let mut outcomes = run_all(&jobs, options.threads, &options.custom_schedulers, told);
     let alone = outcomes.split_off(labels.len());
     let runs = labels.into_iter().zip(jobs).zip(outcomes).enumerate();
     let compared = runs.map(|(i, ((label, job), outcome))| {
@@ -128,13 +131,18 @@ fn add_singles(jobs: &mut Vec<Job>) -> Vec<Vec<usize>> {
 fn run_all(
     jobs: &[Job],
     threads: usize,
+    custom_schedulers: &CustomSchedulers,
     told: &(dyn Fn(f64) + Sync),
 ) -> Vec<Result<Run, RunError>> {
     const PARTS: f64 = 1e6;
     let over = AtomicU64::new(0);
     map_in_parallel(jobs, threads, |job| {
-        let keep =
-            RunOptions { series: job.series, sequence: job.sequence, ..RunOptions::default() };
+        let keep = RunOptions {
+            series: job.series,
+            sequence: job.sequence,
+            custom_schedulers: custom_schedulers.clone(),
+            ..RunOptions::default()
+        };
         let before = AtomicU64::new(0);
         let tell = |share: f64| {
             let now = (share * PARTS) as u64;

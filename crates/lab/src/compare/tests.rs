@@ -1,4 +1,5 @@
 use super::*;
+use crate::custom_schedulers::CustomSchedulers;
 
 fn variant(scheduler: &str, seed: u64) -> Variant {
     let text = format!(
@@ -30,6 +31,7 @@ fn the_number_of_threads_does_not_show() {
             series: false,
             sequence: None,
             single_paths: false,
+            custom_schedulers: CustomSchedulers::default(),
         };
         let options = CompareOptions { single_paths: true, ..options };
         document(&compare(&variants, &options, &|_| ()))
@@ -39,8 +41,14 @@ fn the_number_of_threads_does_not_show() {
 
 #[test]
 fn each_variant_runs_with_each_seed_and_keeps_the_series_of_the_first() {
-    let options =
-        CompareOptions { seeds: 3, threads: 2, series: true, sequence: None, single_paths: false };
+    let options = CompareOptions {
+        seeds: 3,
+        threads: 2,
+        series: true,
+        sequence: None,
+        single_paths: false,
+        custom_schedulers: CustomSchedulers::default(),
+    };
     let most = std::sync::Mutex::new(0.0_f64);
     let told = |share: f64| {
         let mut most = most.lock().expect("no panic");
@@ -69,8 +77,14 @@ fn a_run_that_fails_is_told_and_does_not_spoil_the_others() {
     for path in &mut dead.scenario.paths {
         path.up.loss = ropewalk_scenario::Loss::Bernoulli { rate: 1.0 };
     }
-    let options =
-        CompareOptions { seeds: 1, threads: 1, series: false, sequence: None, single_paths: false };
+    let options = CompareOptions {
+        seeds: 1,
+        threads: 1,
+        series: false,
+        sequence: None,
+        single_paths: false,
+        custom_schedulers: CustomSchedulers::default(),
+    };
     let comparison = Comparison::new(&compare(&[dead, variant("backup", 1)], &options, &|_| ()));
     assert!(comparison.runs[0].result.is_none() && comparison.runs[0].error.is_some());
     assert_eq!(
@@ -82,8 +96,14 @@ fn a_run_that_fails_is_told_and_does_not_spoil_the_others() {
 
 #[test]
 fn what_the_best_path_does_alone_stands_beside_every_run() {
-    let options =
-        CompareOptions { seeds: 2, threads: 2, series: false, sequence: None, single_paths: true };
+    let options = CompareOptions {
+        seeds: 2,
+        threads: 2,
+        series: false,
+        sequence: None,
+        single_paths: true,
+        custom_schedulers: CustomSchedulers::default(),
+    };
     let runs = compare(&[variant("daps", 1), variant("backup", 1)], &options, &|_| ());
     let best: Vec<_> = runs.iter().map(|run| run.best_path.clone().expect("two paths")).collect();
     assert!(best.iter().all(|best| best.name == "wifi" && best.goodput_bps > 9e5), "{best:?}");

@@ -10,6 +10,7 @@
 //!     name: "example.toml".into(),
 //!     sets: vec![],
 //!     seed: None,
+//!     custom_schedulers: ropewalk_lab::CustomSchedulers::default(),
 //! };
 //! let axes = vec![Axis::parse("path.dsl.rtt=20ms..80ms/3")?];
 //! let plan = Plan::new(source, axes, "1..2".parse::<Seeds>()?)?;

@@ -1,6 +1,7 @@
 use ropewalk_scenario::{Loss, SchedulerName};
 
 use super::*;
+use crate::custom_schedulers::CustomSchedulers;
 
 const SCHEDULERS: [SchedulerName; 3] =
     [SchedulerName::Lay, SchedulerName::MinRtt, SchedulerName::RoundRobin];
@@ -32,7 +33,11 @@ fn courses() -> Vec<Course> {
 }
 
 fn play(courses: &[Course], seeds: u64, threads: usize) -> Tournament {
-    tournament(courses, &TournamentOptions { seeds, threads }, &|_| ())
+    tournament(
+        courses,
+        &TournamentOptions { seeds, threads, custom_schedulers: CustomSchedulers::default() },
+        &|_| (),
+    )
 }
 
 #[test]

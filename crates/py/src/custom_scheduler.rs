@@ -1,12 +1,13 @@
 //! Schedulers written in Python.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFrozenSet, PyList, PySet, PyString, PyTuple};
 use ropewalk_base::{Duration, Time};
-use ropewalk_lab::guests::{
+use ropewalk_lab as lab;
+use ropewalk_lab::custom_schedulers::{
     CustomScheduler, Decision, IllegalDecision, PathSet, PathView, Reason, Schedule, SentReport,
     View,
 };
@@ -47,26 +48,60 @@ impl Wait {
     }
 }
 
-/// Lets scenarios name a scheduler; `make`, called without arguments, makes one.
-#[pyfunction]
-pub(crate) fn register_scheduler(name: String, make: Py<PyAny>) -> PyResult<()> {
-    let make = Arc::new(make);
-    let called = name.clone();
-    let guest = move || -> Box<dyn CustomScheduler> {
-        Box::new(Guest {
-            name: called.clone(),
-            make: Arc::clone(&make),
-            paths: Vec::new(),
-            made: None,
-            fault: None,
-        })
-    };
-    ropewalk_lab::register_scheduler(&name, guest).map_err(error::value)
+/// Schedulers written in Python, by the names by which scenarios select them. Scenarios share this object: a
+/// scheduler that is added later is known to them as well.
+#[pyclass(frozen, module = "ropewalk._ropewalk")]
+#[derive(Default)]
+pub(crate) struct CustomSchedulers {
+    schedulers: Mutex<lab::CustomSchedulers>,
+}
+
+impl CustomSchedulers {
+    /// The schedulers as they are now.
+    pub(crate) fn current(&self) -> lab::CustomSchedulers {
+        self.schedulers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[pymethods]
+impl CustomSchedulers {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a scheduler; `make`, called without arguments, makes one.
+    fn add(&self, name: String, make: Py<PyAny>) -> PyResult<()> {
+        let make = Arc::new(make);
+        let called = name.clone();
+        let scheduler = move || -> Box<dyn CustomScheduler> {
+            Box::new(PythonScheduler {
+                name: called.clone(),
+                make: Arc::clone(&make),
+                paths: Vec::new(),
+                made: None,
+                fault: None,
+            })
+        };
+        // A replaced scheduler is dropped after the lock is released: dropping it may call Python.
+        let mut schedulers = self.current();
+        schedulers.add(&name, scheduler).map_err(error::value)?;
+        let mut stored = self.schedulers.lock().unwrap_or_else(PoisonError::into_inner);
+        let replaced = std::mem::replace(&mut *stored, schedulers);
+        drop(stored);
+        drop(replaced);
+        Ok(())
+    }
+
+    /// The names in alphabetical order.
+    fn names(&self) -> Vec<String> {
+        self.current().names().into_iter().map(str::to_owned).collect()
+    }
 }
 
 /// A scheduler in Python. Its object is made at the first decision: the receiving end of a transfer
 /// has a scheduler too, which nobody asks.
-struct Guest {
+struct PythonScheduler {
     name: String,
     make: Arc<Py<PyAny>>,
     paths: Vec<String>,
@@ -102,7 +137,7 @@ impl Made {
     }
 }
 
-impl Guest {
+impl PythonScheduler {
     /// What to do instead of what failed: nothing, for ever. The run ends when it is seen.
     fn fail(&mut self, py: Python<'_>, error: &PyErr) -> Decision {
         self.fault.get_or_insert_with(|| told(py, error));
@@ -125,7 +160,7 @@ fn told(py: Python<'_>, error: &PyErr) -> String {
     lines().map_or_else(|_| error.to_string(), |lines| lines.concat().trim_end().to_owned())
 }
 
-impl Schedule for Guest {
+impl Schedule for PythonScheduler {
     fn decide(&mut self, view: &View<'_>) -> Decision {
         // Where no path may take anything there is nothing to select.
         if self.fault.is_some() || !view.open().any(|path| view.admit(path, 0).is_some()) {
@@ -153,7 +188,7 @@ impl Schedule for Guest {
     }
 }
 
-impl CustomScheduler for Guest {
+impl CustomScheduler for PythonScheduler {
     fn name(&self) -> &str {
         &self.name
     }
