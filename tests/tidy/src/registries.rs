@@ -94,6 +94,7 @@ pub const KINDS: [Registered; 6] = [
         ],
         places: &[
             "crates/engine/src/window/manager.rs",
+            "crates/engine/src/window/mod.rs",
             "crates/lab/src/engine_config.rs",
             "crates/scenario/src/types/choices.rs",
         ],

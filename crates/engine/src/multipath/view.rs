@@ -7,7 +7,7 @@ use super::{Outstanding, Sender, TxPath};
 use crate::congestion::CongestionControl;
 use crate::path::{PathStatus, Shape, clock_offset};
 use crate::scheduler::{DelaySource, PathView, Schedule};
-use crate::window::{Budget, SharedWindow};
+use crate::window::{Budget, ManageWindows, SharedWindow};
 
 impl Sender {
     /// Creates the views of all paths. `is_usable` tells which of them may carry data now.
