@@ -14,6 +14,7 @@ that the package itself raises is a :class:`RopewalkError`.
 
 from ropewalk import models, net
 from ropewalk._compare import ComparedRun, Comparison, compare
+from ropewalk._figures import Delays, EngineFigures, OutOfOrder, PathResult, ReceiveBuffer
 from ropewalk._predict import (
     PathPrediction,
     PeriodPrediction,
@@ -25,16 +26,7 @@ from ropewalk._predict import (
     predict,
     predict_slot,
 )
-from ropewalk._results import (
-    Arrivals,
-    Delays,
-    EngineFigures,
-    OutOfOrder,
-    PathResult,
-    Paths,
-    ReceiveBuffer,
-    Sequence,
-)
+from ropewalk._results import Arrivals, Paths, Sequence
 from ropewalk._ropewalk import __version__
 from ropewalk._run import Run, run
 from ropewalk._scenario import Scenario

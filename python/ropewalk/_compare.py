@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ropewalk import _html
+from ropewalk import _figures, _html
 from ropewalk import _ropewalk as native
 from ropewalk._document import Document
 from ropewalk._run import Run
@@ -96,7 +96,7 @@ def _changes(
 ) -> dict[str, dict[str, Any]]:
     """What each variant changes, by label."""
     if vary is None:
-        names = native.scheduler_names(False) if schedulers is None else list(schedulers)
+        names = native.scheduler_names() if schedulers is None else list(schedulers)
         if isinstance(schedulers, str) or not names:
             raise ValueError(f"schedulers={schedulers!r}: give a list of names, at least one")
         return {name: {"transfer.scheduler": name} for name in names}
@@ -124,9 +124,8 @@ class Comparison(Document):
     """Every run: those of the first variant by ascending seed, then those of the second."""
     table: Table
     """One row per variant: ``label``, ``runs``, and mean and ``..._half_width`` of the 95 %
-    confidence interval of ``goodput_bps``, ``share_of_bound``, ``receive_buffer_max_bytes``,
-    ``blocked_s``, ``blocked_share`` (of the time), ``blocking_time_p99_s``, ``app_delay_mean_s``, ``app_delay_p99_s`` and
-    ``spurious_retransmissions``; null if unknown. Failed runs are left out."""
+    confidence interval of each figure that docs/reference/results.md lists for ``compare``; null
+    where it is not known. Failed runs do not count."""
 
     def __init__(self, document: str, runs: list[native.Run | None], title: str) -> None:
         """Not for use outside of the package: see :func:`compare`."""
@@ -189,19 +188,10 @@ class Comparison(Document):
         return f"<Comparison {self._title}: {', '.join(self.labels)}; {len(self.runs)} runs>"
 
     def _repr_html_(self) -> str:
-        headings = ("", "goodput", "share of bound", "buffer peak", "blocked", "delay mean", "delay p99")
-        summary = self.to_dict()["summary"]
+        headings = ("", *(figure.label for figure in _figures.COMPARED))
         rows = [
-            (
-                row["label"],
-                _with_interval(row["goodput_bps"], "bit/s"),
-                _html.percent(_mean(row["share_of_bound"])),
-                _with_interval(row["receive_buffer_max_bytes"], "B"),
-                _with_interval(row["blocked_s"], "s"),
-                _with_interval(row["app_delay_mean_s"], "s"),
-                _with_interval(row["app_delay_p99_s"], "s"),
-            )
-            for row in summary
+            (row["label"], *(_with_interval(row[f.key], f.unit) for f in _figures.COMPARED))
+            for row in self.to_dict()["summary"]
         ]
         failed = [one for one in self.runs if one.error is not None]
         notes = [(f"{one.label}, seed {one.seed}", one.error or "") for one in failed]
@@ -227,7 +217,7 @@ def _mean(estimate: dict[str, float | None] | None) -> float | None:
 
 
 def _with_interval(estimate: dict[str, float | None] | None, unit: str) -> str:
-    mean = _html.si(_mean(estimate), unit)
+    mean = _html.quantity(_mean(estimate), unit)
     if estimate is None or estimate["half_width"] is None:
         return mean
-    return f"{mean} ± {_html.si(estimate['half_width'], unit)}"
+    return f"{mean} ± {_html.quantity(estimate['half_width'], unit)}"

@@ -33,6 +33,22 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.1%}"
 
 
+def quantity(value: float | None, unit: str) -> str:
+    """A figure in its unit, as ``ropewalk._figures`` names it."""
+    if unit == "0 to 1":
+        return percent(value)
+    if unit == "count":
+        return "–" if value is None else f"{value:.10g}"
+    return si(value, unit)
+
+
+def known(result: object, key: str) -> Any:
+    """The figure of a result with this key, which has a dot between a part and its figure."""
+    for name in key.split("."):
+        result = getattr(result, name)
+    return result
+
+
 def grid(headings: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """A table of cells, headings above."""
     head = "".join(f"<th>{escape(text)}</th>" for text in headings)

@@ -1,92 +1,15 @@
-"""The vocabulary of results. Bits per second of user data, bytes and seconds throughout."""
+"""Paths, first arrivals, and parts of a document as classes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, SupportsIndex, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ropewalk._figures import PathResult
+
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class PathResult:
-    """One path over the measured interval, all associations together."""
-
-    name: str
-    """Name in the scenario."""
-    sent_packets: int
-    """Packets with data that were sent."""
-    retransmitted_packets: int
-    """Chunks sent again."""
-    lost_packets: int
-    """Transmissions given up as lost."""
-    timeouts: int
-    """Expiries of the retransmission timer."""
-    delivered_bytes: int
-    """User data acknowledged on this path, bytes."""
-    throughput_bps: float
-    """Throughput: user data acknowledged per second, bit/s."""
-    utilisation: float
-    """Delivered bits on the wire over capacity, 0 to 1."""
-    srtt_s: float | None
-    """Smoothed round trip at the end, s."""
-    cwnd_bytes: int
-    """Congestion window at the end, bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReceiveBuffer:
-    """Occupancy of the receive buffer by out-of-order data, weighted with time."""
-
-    max_bytes: int
-    """Most, bytes."""
-    mean_bytes: float
-    """Mean, bytes."""
-    p99_bytes: int
-    """99th percentile over time, bytes."""
-    blocked_s: float
-    """Time in which there was data and a path had congestion window, but the receive window blocked it, s."""
-
-
-@dataclass(frozen=True, slots=True)
-class Delays:
-    """A distribution of delays over packets, s."""
-
-    mean: float
-    """Mean, s."""
-    p50: float
-    """Median, s."""
-    p99: float
-    """99th percentile, s."""
-    max: float
-    """Longest, s."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutOfOrder:
-    """Reordering at the receiver."""
-
-    ratio: float
-    """Stored chunks over chunks received, duplicates apart, 0 to 1."""
-    max_bytes: int
-    """Most bytes stored."""
-
-
-@dataclass(frozen=True, slots=True)
-class EngineFigures:
-    """The speed of the simulation: the only figures that differ between two runs of one seed."""
-
-    events: int
-    """Events of the network (the same for the same seed)."""
-    packets: int
-    """Chunks delivered, warm-up included (the same for the same seed)."""
-    cpu_s: float
-    """CPU time, s."""
-    packets_per_cpu_s: float
-    """``packets / cpu_s``."""
 
 
 class Paths(tuple[PathResult, ...]):
@@ -126,8 +49,8 @@ class Sequence(NamedTuple):
 
 
 def record(kind: type[T], values: dict[str, Any]) -> T:
-    """A dataclass from the part of a document that has its fields."""
-    return kind(**{field.name: values[field.name] for field in fields(kind)})  # type: ignore[arg-type]
+    """A dataclass from a part of a document; a key that the class does not have is an error."""
+    return kind(**values)
 
 
 def sequence(columns: list[tuple[str, list[float], list[int]]] | None) -> Sequence | None:

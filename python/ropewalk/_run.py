@@ -9,20 +9,18 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ropewalk import _html
+from ropewalk import _figures, _html
 from ropewalk import _ropewalk as native
 from ropewalk._document import Document
-from ropewalk._results import (
+from ropewalk._figures import (
     Delays,
     EngineFigures,
+    Figures,
     OutOfOrder,
     PathResult,
-    Paths,
     ReceiveBuffer,
-    Sequence,
-    record,
-    sequence as sequence_of,
 )
+from ropewalk._results import Paths, Sequence, record, sequence as sequence_of
 from ropewalk._scenario import Scenario, resolve
 from ropewalk._table import Table
 
@@ -75,57 +73,12 @@ def run(
     return Run(native.run(checked, series, sequence), Path(checked.name).stem)
 
 
-class Run(Document):
+class Run(Figures, Document):
     """A finished run: the figures as attributes, the series as a table, plots and a report.
 
     Rates are bits per second of user data, sizes bytes, times seconds, over the measured
     interval, which begins after the warm-up.
     """
-
-    schema: str
-    """``ropewalk.run/1``."""
-    protocol: str
-    """Transport protocol."""
-    scheduler: str
-    """Scheduler."""
-    seed: int
-    """Root of all randomness."""
-    duration_s: float
-    """Length of the measured interval, s."""
-    warmup_s: float
-    """Length of the warm-up before it, s."""
-    goodput_bps: float
-    """User data delivered to the application in order, bit/s."""
-    goodput_wire_bps: float
-    """Goodput plus the headers of full packets, bit/s on the wire."""
-    delivered_bytes: int
-    """User data delivered, bytes."""
-    delivered_packets: int
-    """Chunks handed over."""
-    completion_s: float | None
-    """When ``transfer.bytes`` had been delivered, s since the start; None if it is not set."""
-    first_arrival_s: float | None
-    """When the first data arrived, s since the start."""
-    paths: Paths
-    """Each path; ``paths[0]`` or ``paths["lte"]``."""
-    receive_buffer: ReceiveBuffer
-    """Occupancy by out-of-order data."""
-    blocking_time_s: Delays
-    """Arrival to in-order delivery, per chunk, s."""
-    app_delay_s: Delays
-    """First transmission to in-order delivery, per chunk, s."""
-    out_of_order: OutOfOrder
-    """Reordering at the receiver."""
-    spurious_retransmissions: int
-    """Retransmissions of data that had arrived."""
-    flow_control_bound_bps: float | None
-    """The flow-control bound, bit/s on the wire; None where shared links make it meaningless."""
-    share_of_bound: float | None
-    """``goodput_wire_bps / flow_control_bound_bps``."""
-    association_goodput_bps: list[float]
-    """With several associations: goodput of each, bit/s; else empty."""
-    engine: EngineFigures
-    """Speed of the simulation; the only part that differs between two runs of one seed."""
 
     def __init__(self, finished: native.Run, title: str) -> None:
         """Not for use outside of the package: see :func:`run`."""
@@ -141,7 +94,7 @@ class Run(Document):
         document["out_of_order"] = record(OutOfOrder, document["out_of_order"])
         document["engine"] = record(EngineFigures, document["engine"])
         document.setdefault("association_goodput_bps", [])
-        # The annotations above are the document's keys; a test keeps them in step.
+        # The annotations of `Figures` are the keys of the document.
         vars(self).update(document)
 
     @property
@@ -158,10 +111,8 @@ class Run(Document):
     def series(self) -> Table | None:
         """Time series, one row per ``record.interval``; None if they were not recorded.
 
-        Columns: ``time_s`` (end of the interval), ``goodput_bps``, ``delivered_bytes``,
-        ``receive_buffer_bytes``, ``receive_window_bytes``, and for each path
-        ``<name>.throughput_bps``, ``<name>.cwnd_bytes``, ``<name>.in_flight_bytes``,
-        ``<name>.srtt_s``.
+        Columns: those of the whole, as ``goodput_bps``, and for each path those of the path, as
+        ``<name>.srtt_s``. docs/reference/results.md lists them.
         """
         table = self._native.series()
         return None if table is None else Table(table)
@@ -218,29 +169,17 @@ class Run(Document):
         return f"<Run {self._title}: {self.scheduler}, seed {self.seed}, goodput {goodput}>"
 
     def _repr_html_(self) -> str:
-        buffer, waiting, delay = self.receive_buffer, self.blocking_time_s, self.app_delay_s
-        facts = [
-            ("goodput", _html.si(self.goodput_bps, "bit/s")),
-            ("flow-control bound", _html.si(self.flow_control_bound_bps, "bit/s")),
-            ("share of it", _html.percent(self.share_of_bound)),
-            ("receive buffer", f"{_html.si(buffer.max_bytes, 'B')} peak"),
-            ("window blocked", _html.si(buffer.blocked_s, "s")),
-            ("blocking time", f"{_html.si(waiting.p99, 's')} p99"),
-            ("delay", f"{_html.si(delay.mean, 's')} mean, {_html.si(delay.p99, 's')} p99"),
-            ("out of order", _html.percent(self.out_of_order.ratio)),
-        ]
+        facts: dict[str, list[str]] = {}
+        for figure in _figures.RUN:
+            value = _html.known(self, figure.key)
+            if isinstance(value, (int, float)):
+                shown = figure.phrase.format(_html.quantity(value, figure.unit))
+                facts.setdefault(figure.group, []).append(shown)
         rows = [
-            (
-                path.name,
-                _html.si(path.throughput_bps, "bit/s"),
-                _html.percent(path.utilisation),
-                _html.si(path.srtt_s, "s"),
-                _html.si(path.cwnd_bytes, "B"),
-                path.retransmitted_packets,
-                path.lost_packets,
-            )
+            (path.name, *(_html.quantity(getattr(path, f.key), f.unit) for f in _figures.PATH))
             for path in self.paths
         ]
-        headings = ("path", "throughput", "used", "RTT", "window", "sent again", "lost")
+        headings = ("path", *(figure.heading for figure in _figures.PATH))
         heading = f"{self._title}: {self.protocol}, {self.scheduler}, seed {self.seed}"
-        return _html.heading(heading) + _html.pairs(facts) + _html.grid(headings, rows)
+        pairs = _html.pairs((name.lower(), ", ".join(parts)) for name, parts in facts.items())
+        return _html.heading(heading) + pairs + _html.grid(headings, rows)

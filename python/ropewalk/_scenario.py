@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Any
 
 from ropewalk import _ropewalk as native
+from ropewalk._scheduler import registered
 
 
 class Scenario:
@@ -39,7 +40,7 @@ class Scenario:
         ScenarioError
             The file cannot be read, or something in it is wrong.
         """
-        return cls(native.Scenario.load(path, overrides(set), None))
+        return cls(native.Scenario.load(path, overrides(set), None, registered))
 
     @classmethod
     def parse(
@@ -61,7 +62,7 @@ class Scenario:
         ScenarioError
             Something in the text is wrong.
         """
-        return cls(native.Scenario.parse(text, name, overrides(set), None))
+        return cls(native.Scenario.parse(text, name, overrides(set), None, registered))
 
     def set(self, changes: Mapping[str, Any] | None = None, /, **tables: Any) -> Scenario:
         """Return the same scenario with some keys changed.
@@ -139,7 +140,7 @@ class Scenario:
 
 
 def _from_parts(text: str, name: str, sets: list[str], seed: int | None) -> Scenario:
-    return Scenario(native.Scenario.parse(text, name, sets, seed))
+    return Scenario(native.Scenario.parse(text, name, sets, seed, registered))
 
 
 def resolve(
@@ -157,7 +158,7 @@ def resolve(
         if not changes and seed is None:
             return scenario._native
         return scenario._native.with_changes(changes, seed)
-    return native.Scenario.load(scenario, changes, seed)
+    return native.Scenario.load(scenario, changes, seed, registered)
 
 
 def overrides(changes: Mapping[str, Any] | None) -> list[str]:

@@ -12,6 +12,10 @@ from ropewalk._ropewalk import SchedulerPath, SchedulerView, SentReport, Wait
 __all__ = ["Scheduler", "SchedulerPath", "SchedulerView", "SentReport", "Wait", "register_scheduler", "schedulers"]
 
 
+registered = native.CustomSchedulers()
+"""The schedulers that this process has registered."""
+
+
 class Scheduler(Protocol):
     """The methods of a scheduler; it need not inherit from this class.
 
@@ -49,7 +53,7 @@ class Scheduler(Protocol):
 
 def schedulers() -> list[str]:
     """The names that ``transfer.scheduler`` may have: the built-in ones, then the registered ones."""
-    return native.scheduler_names(True)
+    return native.scheduler_names() + registered.names()
 
 
 _Make = TypeVar("_Make", bound=Callable[[], Scheduler])
@@ -92,5 +96,5 @@ def register_scheduler(name: str, make: _Make | None = None) -> Any:
         raise TypeError(f"{make!r} cannot be called: give the class, not one of its objects")
     if inspect.isclass(make) and not callable(getattr(make, "select", None)):
         raise TypeError(f"{make.__name__} has no method select(self, view)")
-    native.register_scheduler(name, make)
+    registered.add(name, make)
     return make

@@ -81,8 +81,8 @@ def sweep(
         One row per point, and one row per run in its attribute ``runs``. The rows of points have
         ``point``; the varied keys, with their units, as ``path.lte.rtt_s``;
         ``runs``, ``failed``; mean and ``..._half_width`` of the 95 % confidence interval of
-        ``goodput_bps``, ``share_of_bound``, ``blocked_share``, ``receive_buffer_mean_bytes``,
-        ``app_delay_p99_s`` and others; ``error``. Means leave out failed runs.
+        each figure that docs/reference/results.md lists for ``sweep``; ``error``. Failed runs do not
+        count in the means.
 
     Raises
     ------

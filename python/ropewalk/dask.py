@@ -17,6 +17,7 @@ from typing import Any
 
 from ropewalk import _ropewalk as native
 from ropewalk._scenario import Scenario, resolve
+from ropewalk._scheduler import registered
 from ropewalk._sweep import SweepTable, checked, numbers_of, values_of
 
 try:
@@ -89,6 +90,6 @@ def _point(
         raise RuntimeError(
             f"this worker has ropewalk {native.__version__}, but the sweep was started with {version}"
         )
-    scenario = native.Scenario.parse(text, name, sets, seed)
+    scenario = native.Scenario.parse(text, name, sets, seed, registered)
     point, seeds = left
     return native.sweep_point(scenario, values, point, seeds)

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import ropewalk as rw
+from ropewalk._figures import Figures
+from ropewalk._results import record
 
 
 def without_timing(text: str) -> str:
@@ -30,7 +32,7 @@ def test_the_attributes_are_the_document(run: rw.Run) -> None:
 
 def test_the_documented_attributes_are_the_keys_of_the_document(run: rw.Run) -> None:
     # Left out of the document unless there are several associations.
-    documented = rw.Run.__annotations__.keys() - {"association_goodput_bps"}
+    documented = Figures.__annotations__.keys() - {"association_goodput_bps"}
     assert documented == run.to_dict().keys()
     parts = {
         "receive_buffer": rw.ReceiveBuffer,
@@ -41,7 +43,17 @@ def test_the_documented_attributes_are_the_keys_of_the_document(run: rw.Run) -> 
     }
     for key, kind in parts.items():
         assert kind.__annotations__.keys() == run.to_dict()[key].keys(), key
-    assert rw.PathResult.__annotations__.keys() == run.to_dict()["paths"][0].keys()
+    # Left out of the document if nothing was undone.
+    documented = rw.PathResult.__annotations__.keys() - {"undone_reductions"}
+    assert documented == run.to_dict()["paths"][0].keys()
+
+
+def test_no_figure_of_a_document_is_dropped(run: rw.Run) -> None:
+    path = run.to_dict()["paths"][0]
+    assert record(rw.PathResult, {**path, "undone_reductions": 3}).undone_reductions == 3
+    assert run.paths[0].undone_reductions == 0
+    with pytest.raises(TypeError, match="unheard_of"):
+        record(rw.PathResult, {**path, "unheard_of": 1})
 
 
 def test_the_bundle_stays_below_the_flow_control_bound(run: rw.Run) -> None:

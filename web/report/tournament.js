@@ -15,18 +15,15 @@
     { name: "Delay", of: (e) => e.delay_ratio, means: "the best p99 delay of the match over the scheduler's own" },
   ];
 
+  const mean = (estimate) => (estimate ? estimate.mean : null);
+  // A mean of counts may be a fraction.
+  const kindOf = (figure) => (figure.kind === "count" ? "number" : figure.kind);
   const COLUMNS = [
-    { label: "Goodput", kind: "rate", better: "high", of: (e) => mean(e.goodput_bps) },
-    { label: "Share of the bound", kind: "ratio", better: "high", of: (e) => mean(e.share_of_bound) },
+    ...rw.metrics.tournament.map((figure) => ({ label: figure.label, kind: kindOf(figure), better: figure.better, of: (e) => mean(e[figure.column]) })),
     { label: "Of the best path", kind: "ratio", better: "high", of: (e) => mean(e.gain) },
-    { label: "Delay, p50", kind: "time", better: "low", of: (e) => mean(e.app_delay_p50_s) },
-    { label: "Delay, p99", kind: "time", better: "low", of: (e) => mean(e.app_delay_p99_s) },
-    { label: "Peak buffer", kind: "bytes", better: "low", of: (e) => mean(e.receive_buffer_max_bytes) },
-    { label: "Spurious", kind: "number", better: "low", of: (e) => mean(e.spurious_retransmissions) },
     { label: "Score", kind: "ratio", better: "high", of: MEASURES[0].of },
   ];
 
-  const mean = (estimate) => (estimate ? estimate.mean : null);
   const nameOf = (match) => `${match.scenario}, ${match.protocol}`;
 
   // A table with a row head in front of cells that are elements already.

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use ropewalk_lab::CustomSchedulers;
 use ropewalk_lab::draw::{Draw, DrawSet, PATHS};
 use ropewalk_lab::tournament::{
     KEPT_SHARE, MatchConfig, Rank, Ranking, Tournament, TournamentOptions, tournament,
@@ -40,7 +41,11 @@ pub fn measure(args: &Args) -> Result<Findings, String> {
             parallel::progress("random, percent", done, 100);
         }
     };
-    let played = tournament(&match_configs, &TournamentOptions { seeds: 1, threads }, &tell);
+    let played = tournament(
+        &match_configs,
+        &TournamentOptions { seeds: 1, threads, custom_schedulers: CustomSchedulers::default() },
+        &tell,
+    );
     Ok(findings(&played, &args.schedulers))
 }
 
@@ -124,8 +129,15 @@ mod tests {
             match_config
         };
         let match_configs = [short(2), short(3)];
-        let played =
-            tournament(&match_configs, &TournamentOptions { seeds: 1, threads: 2 }, &|_| ());
+        let played = tournament(
+            &match_configs,
+            &TournamentOptions {
+                seeds: 1,
+                threads: 2,
+                custom_schedulers: CustomSchedulers::default(),
+            },
+            &|_| (),
+        );
         let rows = findings(&played, &schedulers).rows;
         let names: Vec<&str> = rows.iter().map(|row| row.what.as_str()).collect();
         assert_eq!(

@@ -1,6 +1,9 @@
 //! Quantities in units that people read: Mbit/s, kB, ms. A kB is 1000 bytes.
 
-/// Four significant digits: `2.590`, `25.90`, `259.0`, `2590`.
+use ropewalk_lab::compare::Estimate;
+use ropewalk_lab::result::Unit;
+
+/// Four digits that count: `2.590`, `25.90`, `259.0`, `2590`.
 fn digits(value: f64) -> String {
     let decimals = match value.abs() {
         v if v < 9.9995 => 3,
@@ -52,7 +55,33 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A count, with digits in groups of three.
+/// A value in its unit.
+pub fn quantity(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::BitsPerSecond => rate(value),
+        Unit::Bytes => size(value),
+        Unit::Seconds => time(value),
+        Unit::Ratio => percent(value),
+        // The mean of several runs may be a fraction.
+        Unit::Count if value.fract() != 0.0 && value < 1e3 => format!("{value:.1}"),
+        Unit::Count | Unit::Text | Unit::WholeNumber => count(value.round() as u64),
+    }
+}
+
+/// A mean with half of its confidence interval, if there is one; a dash if the mean is not known.
+pub fn estimate(estimate: Option<Estimate>, unit: Unit) -> String {
+    let show = |value| quantity(value, unit);
+    match estimate {
+        None => "-".to_owned(),
+        Some(Estimate { mean, half_width: None }) => show(mean),
+        Some(Estimate { mean, half_width: Some(0.0) }) => format!("{} ± 0", show(mean)),
+        Some(Estimate { mean, half_width: Some(half) }) => {
+            format!("{} ± {}", show(mean), show(half))
+        }
+    }
+}
+
+/// A number of things, in groups of three.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);

@@ -9,7 +9,9 @@ use ropewalk_engine::scheduler::{
     UnknownScheduler, WeightSource, WhenBlocked, Windows,
 };
 use ropewalk_engine::sctp::{self, Config, CwndUpdate, PathConfig, WindowCheck, WindowUnit};
-use ropewalk_engine::window::{Adaptive, WindowManager};
+use ropewalk_engine::window::{
+    Adaptive, Dynamic, Splitting, SplittingOutstanding, Static, WindowManager,
+};
 use ropewalk_scenario as file;
 
 use crate::advisor::ModelAdvisor;
@@ -86,11 +88,14 @@ pub fn window_manager(scenario: &file::Scenario, chunk: u64) -> WindowManager {
     let limit = |p: &file::Path| p.window_limit.map_or(u64::MAX, |packets| packets as u64 * chunk);
     match scenario.transfer.window_manager {
         file::WindowManager::None => WindowManager::None,
-        file::WindowManager::BufferSplitting => WindowManager::Splitting,
-        file::WindowManager::BufferSplittingOutstanding => WindowManager::SplittingOutstanding,
-        file::WindowManager::Dynamic => WindowManager::Dynamic,
+        file::WindowManager::BufferSplitting => WindowManager::Splitting(Splitting),
+        file::WindowManager::BufferSplittingOutstanding => {
+            WindowManager::SplittingOutstanding(SplittingOutstanding)
+        }
+        file::WindowManager::Dynamic => WindowManager::Dynamic(Dynamic),
         file::WindowManager::Static => {
-            WindowManager::Static(scenario.paths.iter().map(limit).collect())
+            let limits = scenario.paths.iter().map(limit).collect();
+            WindowManager::Static(Static { limits })
         }
         file::WindowManager::Adaptive => {
             let adaptive = Adaptive::new(Box::new(ModelAdvisor::default()));

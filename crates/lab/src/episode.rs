@@ -80,8 +80,8 @@ impl Episode {
         }
         assert!(!wait_limit.is_zero(), "without patience a wait would never end");
         let channel = Arc::new(DecisionChannel::new(scenario.paths.len()));
-        let guest = Scheduler::Custom(Box::new(ChannelScheduler::new(Arc::clone(&channel))));
-        let options = RunOptions { scheduler: Some(guest), ..RunOptions::default() };
+        let scheduler = Scheduler::Custom(Box::new(ChannelScheduler::new(Arc::clone(&channel))));
+        let options = RunOptions { scheduler: Some(scheduler), ..RunOptions::default() };
         let setup = set_up(scenario, &options)?;
         let packet = scenario.transfer.packet;
         let capacity = scenario.paths.iter().map(|path| rate_up(path, packet).as_bps() as f64);

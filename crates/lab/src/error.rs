@@ -10,7 +10,7 @@ pub enum RunError {
     /// The scheduler is unknown.
     Scheduler(String),
     /// A custom scheduler made an illegal decision or failed.
-    Guest {
+    CustomScheduler {
         /// Name of the scheduler.
         name: String,
         /// Description of the error.
@@ -33,7 +33,9 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scheduler(text) | Self::Network(text) => f.write_str(text),
-            Self::Guest { name, text } => write!(f, "the scheduler {name:?} failed: {text}"),
+            Self::CustomScheduler { name, text } => {
+                write!(f, "the scheduler {name:?} failed: {text}")
+            }
             Self::Stuck { at, delivered, diagnosis } => {
                 write!(f, "the transfer stopped at {at} with {delivered} B delivered: {diagnosis}")
             }

@@ -16,13 +16,13 @@ pub mod compare;
 mod cost;
 #[cfg(test)]
 mod coupling_tests;
+pub mod custom_schedulers;
 pub mod draw;
 mod endpoint;
 mod engine_config;
 pub mod episode;
 mod error;
 pub mod explain;
-pub mod guests;
 mod link_config;
 pub mod live;
 mod lossy;
@@ -33,7 +33,7 @@ pub mod output;
 pub mod predict;
 pub mod report;
 pub mod reproduce;
-mod result;
+pub mod result;
 mod run;
 mod series;
 mod setup;
@@ -49,13 +49,13 @@ mod wifi;
 #[doc = include_str!("../../../docs/guides/write-a-scheduler.md")]
 struct Guide;
 
+pub use custom_schedulers::CustomSchedulers;
 pub use error::RunError;
-pub use guests::register_scheduler;
 pub use lossy::LossKind;
 pub use measure::Run;
 pub use result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
 };
 pub use run::{run, run_watched};
-pub use series::{PathSeries, Sequence, SequencePath, Series};
+pub use series::{PathSeries, Sequence, SequencePath, Series, SeriesColumn, Values};
 pub use setup::{RunOptions, Transfer};

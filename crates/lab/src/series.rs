@@ -1,37 +1,129 @@
 //! Time series at a chosen interval, and the first arrivals for sequence-time plots.
+//!
+//! Every column of the series is declared here, once: documents, files and the reference page are made from it.
 
 use serde::{Deserialize, Serialize};
 
-/// Values per interval; `time_s` is its end.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
-pub struct Series {
-    /// End of the interval, s since the start.
-    pub time_s: Vec<f64>,
-    /// User data delivered in the interval, bit/s.
-    pub goodput_bps: Vec<f64>,
-    /// User data delivered so far, bytes.
-    pub delivered_bytes: Vec<u64>,
-    /// Bytes held out of order.
-    pub receive_buffer_bytes: Vec<u64>,
-    /// Receive window, bytes.
-    pub receive_window_bytes: Vec<u64>,
-    /// Each path.
-    pub paths: Vec<PathSeries>,
+use crate::result::Unit;
+
+/// Values of a column, one per interval.
+#[derive(Clone, Copy, Debug)]
+pub enum Values<'a> {
+    /// Numbers.
+    Numbers(&'a [f64]),
+    /// Numbers, or null where unknown.
+    NumbersOrNull(&'a [Option<f64>]),
+    /// Whole numbers.
+    Counts(&'a [u64]),
 }
 
-/// One path over time.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
-pub struct PathSeries {
-    /// Name.
-    pub name: String,
-    /// User data acknowledged in the interval, bit/s.
-    pub throughput_bps: Vec<f64>,
-    /// Congestion window, bytes.
-    pub cwnd_bytes: Vec<u64>,
-    /// In flight, bytes.
-    pub in_flight_bytes: Vec<u64>,
-    /// Smoothed RTT, s.
-    pub srtt_s: Vec<Option<f64>>,
+impl<'a> From<&'a Vec<f64>> for Values<'a> {
+    fn from(values: &'a Vec<f64>) -> Self {
+        Self::Numbers(values)
+    }
+}
+
+impl<'a> From<&'a Vec<Option<f64>>> for Values<'a> {
+    fn from(values: &'a Vec<Option<f64>>) -> Self {
+        Self::NumbersOrNull(values)
+    }
+}
+
+impl<'a> From<&'a Vec<u64>> for Values<'a> {
+    fn from(values: &'a Vec<u64>) -> Self {
+        Self::Counts(values)
+    }
+}
+
+/// A column of the series `S`.
+#[derive(Debug)]
+pub struct SeriesColumn<S> {
+    /// Name in documents and files.
+    pub name: &'static str,
+    /// Unit.
+    pub unit: Unit,
+    /// Reads the values.
+    pub values: fn(&S) -> Values<'_>,
+    meaning: &'static str,
+}
+
+impl<S> SeriesColumn<S> {
+    /// What it means.
+    pub fn meaning(&self) -> &'static str {
+        self.meaning.trim()
+    }
+}
+
+/// Declares a struct of series and its list of columns, `COLUMNS`; other fields stand before or after them.
+macro_rules! series {
+    (
+        $(#[doc = $about:literal])+
+        struct $name:ident {
+            $($(#[doc = $before_doc:literal])+ $before:ident: $before_type:ty;)?
+            columns {
+                $($(#[doc = $doc:literal])+ $key:ident: $kind:ty = $unit:ident;)+
+            }
+            $($(#[doc = $after_doc:literal])+ $after:ident: $after_type:ty;)?
+        }
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
+        pub struct $name {
+            $($(#[doc = $before_doc])+ pub $before: $before_type,)?
+            $($(#[doc = $doc])+ pub $key: Vec<$kind>,)+
+            $($(#[doc = $after_doc])+ pub $after: $after_type,)?
+        }
+
+        impl $name {
+            /// The columns in their order.
+            pub const COLUMNS: &'static [SeriesColumn<Self>] = &[
+                $(SeriesColumn {
+                    name: stringify!($key),
+                    unit: Unit::$unit,
+                    values: |series| Values::from(&series.$key),
+                    meaning: concat!($($doc),+),
+                },)+
+            ];
+        }
+    };
+}
+
+series! {
+    /// Values per interval; `time_s` is its end.
+    struct Series {
+        columns {
+            /// End of the interval, s since the start.
+            time_s: f64 = Seconds;
+            /// User data delivered in order in the interval, bit/s.
+            goodput_bps: f64 = BitsPerSecond;
+            /// User data delivered in order so far, bytes.
+            delivered_bytes: u64 = Bytes;
+            /// Occupancy of the receive buffer by out-of-order data, bytes.
+            receive_buffer_bytes: u64 = Bytes;
+            /// Receive window that the receiver offers, bytes.
+            receive_window_bytes: u64 = Bytes;
+        }
+        /// Each path.
+        paths: Vec<PathSeries>;
+    }
+}
+
+series! {
+    /// One path over time.
+    struct PathSeries {
+        /// Name.
+        name: String;
+        columns {
+            /// User data acknowledged in the interval, bit/s.
+            throughput_bps: f64 = BitsPerSecond;
+            /// Congestion window, bytes.
+            cwnd_bytes: u64 = Bytes;
+            /// Data in flight, bytes.
+            in_flight_bytes: u64 = Bytes;
+            /// Smoothed RTT, s; null before the first sample.
+            srtt_s: Option<f64> = Seconds;
+        }
+    }
 }
 
 /// The first seconds packet by packet.

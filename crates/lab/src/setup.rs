@@ -4,6 +4,7 @@ use ropewalk_base::{Duration, Time};
 use ropewalk_engine::scheduler::Scheduler;
 use ropewalk_netsim::{HostId, World};
 
+use crate::custom_schedulers::CustomSchedulers;
 use crate::endpoint::{Endpoint, SimPayload};
 use crate::network::PathLinks;
 
@@ -14,8 +15,10 @@ pub struct RunOptions {
     pub series: bool,
     /// Length of the initial part whose arrivals are all recorded, for sequence-time plots.
     pub sequence: Option<Duration>,
-    /// A scheduler instead of the scenario's, for custom ones.
+    /// A scheduler instead of the scenario's.
     pub scheduler: Option<Scheduler>,
+    /// The custom schedulers that the scenario may select by name.
+    pub custom_schedulers: CustomSchedulers,
     /// Index of the association whose arrivals are recorded, and its decisions if the scenario requests them;
     /// from 0. Recording all associations would exceed the memory.
     pub association: u32,
@@ -39,5 +42,5 @@ pub(crate) struct Setup {
     /// The links of each association's paths.
     pub links: Vec<Vec<PathLinks>>,
     /// Whether the scheduler is a custom one.
-    pub guest: bool,
+    pub custom_scheduler: bool,
 }

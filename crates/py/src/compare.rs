@@ -32,7 +32,11 @@ pub(crate) fn compare(
     }
     let cores = || available_parallelism().map_or(1, usize::from);
     let threads = threads.unwrap_or_else(cores);
-    let options = CompareOptions { seeds, threads, series, sequence, single_paths: false };
+    // All variants are changes of one scenario.
+    let custom_schedulers =
+        variants.first().map(|(_, scenario)| scenario.custom_schedulers()).unwrap_or_default();
+    let options =
+        CompareOptions { seeds, threads, series, sequence, single_paths: false, custom_schedulers };
     let variants: Vec<_> = variants
         .into_iter()
         .map(|(label, scenario)| Variant { label, scenario: scenario.checked().clone() })

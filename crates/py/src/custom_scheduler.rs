@@ -1,12 +1,13 @@
 //! Schedulers written in Python.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFrozenSet, PyList, PySet, PyString, PyTuple};
 use ropewalk_base::{Duration, Time};
-use ropewalk_lab::guests::{
+use ropewalk_lab as lab;
+use ropewalk_lab::custom_schedulers::{
     CustomScheduler, Decision, IllegalDecision, PathSet, PathView, Reason, Schedule, SentReport,
     View,
 };
@@ -47,25 +48,59 @@ impl Wait {
     }
 }
 
-/// Registers a scheduler under a name for scenarios; `make`, called without arguments, creates one.
-#[pyfunction]
-pub(crate) fn register_scheduler(name: String, make: Py<PyAny>) -> PyResult<()> {
-    let make = Arc::new(make);
-    let called = name.clone();
-    let scheduler = move || -> Box<dyn CustomScheduler> {
-        Box::new(PythonScheduler {
-            name: called.clone(),
-            make: Arc::clone(&make),
-            paths: Vec::new(),
-            made: None,
-            fault: None,
-        })
-    };
-    ropewalk_lab::register_scheduler(&name, scheduler).map_err(error::value)
+/// Schedulers written in Python, by the names by which scenarios select them. Scenarios share this object: a
+/// scheduler that is added later is known to them as well.
+#[pyclass(frozen, module = "ropewalk._ropewalk")]
+#[derive(Default)]
+pub(crate) struct CustomSchedulers {
+    schedulers: Mutex<lab::CustomSchedulers>,
 }
 
-/// A scheduler in Python. Its object is created at the first decision: the receiving end of a transfer has a
-/// scheduler too, which is never used.
+impl CustomSchedulers {
+    /// The schedulers as they are now.
+    pub(crate) fn current(&self) -> lab::CustomSchedulers {
+        self.schedulers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[pymethods]
+impl CustomSchedulers {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a scheduler; `make`, called without arguments, makes one.
+    fn add(&self, name: String, make: Py<PyAny>) -> PyResult<()> {
+        let make = Arc::new(make);
+        let called = name.clone();
+        let scheduler = move || -> Box<dyn CustomScheduler> {
+            Box::new(PythonScheduler {
+                name: called.clone(),
+                make: Arc::clone(&make),
+                paths: Vec::new(),
+                made: None,
+                fault: None,
+            })
+        };
+        // A replaced scheduler is dropped after the lock is released: dropping it may call Python.
+        let mut schedulers = self.current();
+        schedulers.add(&name, scheduler).map_err(error::value)?;
+        let mut stored = self.schedulers.lock().unwrap_or_else(PoisonError::into_inner);
+        let replaced = std::mem::replace(&mut *stored, schedulers);
+        drop(stored);
+        drop(replaced);
+        Ok(())
+    }
+
+    /// The names in alphabetical order.
+    fn names(&self) -> Vec<String> {
+        self.current().names().into_iter().map(str::to_owned).collect()
+    }
+}
+
+/// A scheduler in Python. Its object is made at the first decision: the receiving end of a transfer
+/// has a scheduler too, which nobody asks.
 struct PythonScheduler {
     name: String,
     make: Arc<Py<PyAny>>,
@@ -103,7 +138,7 @@ impl PythonObject {
 }
 
 impl PythonScheduler {
-    /// The answer after a failure: never send. The run ends when the failure is noticed.
+    /// What to do instead of what failed: nothing, for ever. The run ends when it is seen.
     fn fail(&mut self, py: Python<'_>, error: &PyErr) -> Decision {
         self.fault.get_or_insert_with(|| notified(py, error));
         if error.is_instance_of::<PyKeyboardInterrupt>(py) {

@@ -25,7 +25,7 @@ mod _ropewalk {
     #[pymodule_export]
     use crate::compare::{compare, predict, predict_slot, report_runs};
     #[pymodule_export]
-    use crate::custom_scheduler::{Wait, register_scheduler};
+    use crate::custom_scheduler::{CustomSchedulers, Wait};
     #[pymodule_export]
     use crate::models::{
         asymmetry, blocking_time_max_s, blocking_time_two_paths_s, flow_control_bound,

@@ -45,8 +45,9 @@ pub(crate) fn run(
     let sequence = sequence.map(ropewalk_scenario::parse_duration).transpose();
     let sequence = sequence.map_err(|text| error::value(format!("sequence: {text}")))?;
     let checked = scenario.checked();
+    let custom_schedulers = scenario.custom_schedulers();
     let run = py.detach(|| {
-        let options = RunOptions { series, sequence, ..RunOptions::default() };
+        let options = RunOptions { series, sequence, custom_schedulers, ..RunOptions::default() };
         lab::run(checked, &options)
     });
     let run = run.map_err(|failed| {

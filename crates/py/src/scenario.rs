@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use ropewalk_lab as lab;
 use ropewalk_lab::sweep::Source;
-use ropewalk_scenario::{self as file, Named, SchedulerName};
+use ropewalk_scenario::{self as file, Named, Override, SchedulerName};
 
+use crate::custom_scheduler::CustomSchedulers;
 use crate::error;
 
 /// A checked scenario.
@@ -19,6 +21,7 @@ pub(crate) struct Scenario {
     name: String,
     sets: Vec<String>,
     seed: Option<u64>,
+    schedulers: Py<CustomSchedulers>,
     checked: file::Scenario,
 }
 
@@ -30,7 +33,13 @@ impl Scenario {
     /// The file name, or another name for messages.
     pub(crate) fn source(&self) -> Source {
         let (text, name, sets) = (self.text.clone(), self.name.clone(), self.sets.clone());
-        Source { text, name, sets, seed: self.seed }
+        let custom_schedulers = self.custom_schedulers();
+        Source { text, name, sets, seed: self.seed, custom_schedulers }
+    }
+
+    /// The custom schedulers that it may select.
+    pub(crate) fn custom_schedulers(&self) -> lab::CustomSchedulers {
+        self.schedulers.get().current()
     }
 
     fn check(
@@ -39,12 +48,18 @@ impl Scenario {
         name: String,
         sets: Vec<String>,
         seed: Option<u64>,
+        schedulers: Py<CustomSchedulers>,
     ) -> PyResult<Self> {
-        let mut checked = file::Scenario::parse_with(&text, &name, &sets)
+        let overrides: Vec<_> =
+            sets.iter().map(|change| Override { option: "--set", change }).collect();
+        let mut checked = schedulers
+            .get()
+            .current()
+            .parse(&text, &name, &overrides)
             .map_err(|problems| error::scenario(py, problems))?;
         // The seed is not set by an override: TOML's integers end at 2^63, and seeds have 64 bits.
         checked.transfer.seed = seed.unwrap_or(checked.transfer.seed);
-        Ok(Self { text, name, sets, seed, checked })
+        Ok(Self { text, name, sets, seed, schedulers, checked })
     }
 }
 
@@ -52,10 +67,16 @@ impl Scenario {
 impl Scenario {
     /// Reads a file; `sets` are overrides of the form `key=value`.
     #[staticmethod]
-    fn load(py: Python<'_>, path: PathBuf, sets: Vec<String>, seed: Option<u64>) -> PyResult<Self> {
+    fn load(
+        py: Python<'_>,
+        path: PathBuf,
+        sets: Vec<String>,
+        seed: Option<u64>,
+        schedulers: Py<CustomSchedulers>,
+    ) -> PyResult<Self> {
         match std::fs::read_to_string(&path) {
-            Ok(text) => Self::check(py, text, path.display().to_string(), sets, seed),
-            // Parsing the file again yields this crate's own error message.
+            Ok(text) => Self::check(py, text, path.display().to_string(), sets, seed, schedulers),
+            // Reading it once more gives the message of the parser.
             Err(io) => Err(match file::Scenario::load(&path) {
                 Err(problems) => error::scenario(py, problems),
                 Ok(_) => PyOSError::new_err(io.to_string()),
@@ -71,14 +92,16 @@ impl Scenario {
         name: String,
         sets: Vec<String>,
         seed: Option<u64>,
+        schedulers: Py<CustomSchedulers>,
     ) -> PyResult<Self> {
-        Self::check(py, text, name, sets, seed)
+        Self::check(py, text, name, sets, seed, schedulers)
     }
 
     /// The same scenario with more overrides, and another seed if one is given.
     fn with_changes(&self, py: Python<'_>, sets: Vec<String>, seed: Option<u64>) -> PyResult<Self> {
         let sets = self.sets.iter().cloned().chain(sets).collect();
-        Self::check(py, self.text.clone(), self.name.clone(), sets, seed.or(self.seed))
+        let schedulers = self.schedulers.clone_ref(py);
+        Self::check(py, self.text.clone(), self.name.clone(), sets, seed.or(self.seed), schedulers)
     }
 
     /// The text from which [`Scenario::parse`] makes the same scenario elsewhere.
@@ -97,7 +120,7 @@ impl Scenario {
     }
 
     #[getter]
-    fn scheduler(&self) -> &'static str {
+    fn scheduler(&self) -> &str {
         self.checked.scheduler.label()
     }
 
@@ -117,12 +140,8 @@ impl Scenario {
     }
 }
 
-/// The names of the schedulers: the built-in ones, then the registered ones.
+/// The names of the built-in schedulers.
 #[pyfunction]
-pub(crate) fn scheduler_names(registered: bool) -> Vec<&'static str> {
-    let mut names: Vec<_> = SchedulerName::CHOICES.iter().map(|choice| choice.name).collect();
-    if registered {
-        names.extend(file::guest_schedulers());
-    }
-    names
+pub(crate) fn scheduler_names() -> Vec<&'static str> {
+    SchedulerName::CHOICES.iter().map(|choice| choice.name).collect()
 }

@@ -27,14 +27,17 @@ pub(crate) fn tune(
             format!("reach = {share}: it must be a share above 0 and at most 1, such as 0.95");
         return Err(error::value(text));
     }
+    let custom_schedulers = scenario.custom_schedulers();
     let scenario = scenario.checked().clone();
     py.detach(|| {
         let refused =
             |e: ropewalk_lab::tune::TuneError| error::model(format!("{e}\nhint: {}", e.help()));
         let tuning = find(&scenario, reach).map_err(refused)?;
         let threads = threads.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
-        let check = seeds
-            .map(|seeds| simulate(&scenario, &tuning, &CheckOptions { seeds, threads }, &|_| ()));
+        let check = seeds.map(|seeds| {
+            let options = CheckOptions { seeds, threads, custom_schedulers };
+            simulate(&scenario, &tuning, &options, &|_| ())
+        });
         let drawn = drawings(&scenario, &tuning, check.as_ref()).map_err(refused)?;
         let mut document = serde_json::to_value(&tuning).map_err(error::run)?;
         document["simulated_bps"] = json!(check.as_ref().and_then(|check| check.simulated_bps));

@@ -20,8 +20,8 @@
 
 mod build;
 mod check;
+mod custom_scheduler;
 mod error;
-mod guest;
 mod keys;
 mod overrides;
 mod parse;
@@ -33,8 +33,8 @@ mod tree;
 mod types;
 mod write;
 
+pub use custom_scheduler::{SchedulerNameError, check_scheduler_name};
 pub use error::{Problem, ProblemKind, ScenarioError, UnknownName};
-pub use guest::{GuestNameError, add_guest_scheduler, guest_schedulers};
 pub use overrides::Override;
 pub use parse::{parse_duration, parse_rate, parse_size};
 pub use quantity::{duration_text, rate_text, size_text};

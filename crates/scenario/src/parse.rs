@@ -6,8 +6,8 @@ use ropewalk_base::{Duration, Rate};
 
 use crate::build;
 use crate::check::{self, Checker};
+use crate::custom_scheduler;
 use crate::error::{Problem, ProblemKind, ScenarioError};
-use crate::guest;
 use crate::overrides::{self, Override};
 use crate::quantity::Dimension;
 use crate::tree::{self, Source};
@@ -45,6 +45,20 @@ impl Scenario {
         source_name: &str,
         overrides: &[Override<'_>],
     ) -> Result<Self, ScenarioError> {
+        Self::parse_custom(text, source_name, overrides, &[])
+    }
+
+    /// As [`Scenario::parse_overridden`], where `custom_schedulers` are names of schedulers that may be selected
+    /// besides the built-in ones.
+    ///
+    /// # Errors
+    /// All problems, first those of the text, then those of the overrides.
+    pub fn parse_custom(
+        text: &str,
+        source_name: &str,
+        overrides: &[Override<'_>],
+        custom_schedulers: &[&str],
+    ) -> Result<Self, ScenarioError> {
         // Some editors write a byte order mark, which is not part of the text.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut sources = vec![Source::new(source_name.into(), text.into())];
@@ -57,14 +71,14 @@ impl Scenario {
             let alias = overrides::apply(&mut root, &sources, source).map_err(one)?;
             sources[source].alias = alias;
         }
-        let guest = guest::take(&mut root);
-        let mut checker = Checker::new(&sources);
+        let custom = custom_scheduler::take(&mut root, custom_schedulers);
+        let mut checker = Checker::new(&sources).with_custom_schedulers(custom_schedulers);
         let checked = checker.root(&root);
         checker.finish()?;
         let checked = checked.expect("what has no problem is whole");
         let directory = build::directory_of(source_name);
         let mut scenario = build::scenario(checker, &checked, directory)?;
-        scenario.scheduler.guest = guest;
+        scenario.scheduler.custom = custom;
         Ok(scenario)
     }
 

@@ -13,6 +13,7 @@ pub mod links;
 pub mod markdown;
 pub mod modules;
 pub mod python;
+pub mod registries;
 pub mod scenarios;
 pub mod size;
 pub mod tokens;

@@ -4,8 +4,10 @@ use std::thread::available_parallelism;
 
 use clap::Args;
 use ropewalk_lab::compare::{
-    Change, CompareOptions, Compared, Comparison, Estimate, Summary, Variant, compare, paired,
+    Change, CompareOptions, Compared, Comparison, Summary, Variant, compare, paired,
 };
+use ropewalk_lab::result::{Column, Figure, Group, Unit, compared};
+use ropewalk_lab::{CustomSchedulers, RunResult};
 use ropewalk_scenario::{Named, Override, SchedulerName, duration_text};
 
 use crate::args::FileArgs;
@@ -13,7 +15,7 @@ use crate::console::{Console, width, wrapped};
 use crate::failure::Failure;
 use crate::files::OutputFiles;
 use crate::output;
-use crate::printer::{count, percent, rate, size, time};
+use crate::printer::{estimate, rate};
 use crate::progress::{Progress, with_bar};
 use crate::table::Table;
 use crate::vary::Vary;
@@ -68,6 +70,7 @@ pub fn execute(args: &CompareArgs, console: Console) -> Result<(), Failure> {
         series: files.wants_series(),
         sequence: files.sequence(),
         single_paths: true,
+        custom_schedulers: CustomSchedulers::default(),
     };
     let progress = Progress::share();
     let label = format!("comparing on {}", args.scenario.title());
@@ -189,19 +192,19 @@ fn heading(title: &str, runs: &[Compared], seeds: u64) -> String {
     format!("{title}: {}{}\n", known.join(", "), length.unwrap_or_default())
 }
 
+/// The figures that the table shows.
+fn shown() -> Vec<Figure<RunResult>> {
+    let mut figures = compared();
+    figures.retain(|figure| figure.show.compare == Column::Shown);
+    figures
+}
+
 fn table(comparison: &Comparison, vary: Option<&Vary>) -> String {
-    let mut table = Table::new(&[
-        vary.map_or("", |vary| vary.key.as_str()),
-        "goodput",
-        "of bound",
-        "of best path",
-        "peak buffer",
-        "blocked",
-        "blocking p99",
-        "delay mean",
-        "delay p99",
-        "spurious",
-    ]);
+    let first = vary.map_or("", |vary| vary.key.as_str()).to_owned();
+    let headings = shown().into_iter().map(|figure| figure.heading());
+    let headings = with_gain(&shown(), headings, "of best path".to_owned());
+    let headings: Vec<String> = std::iter::once(first).chain(headings).collect();
+    let mut table = Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
     for summary in &comparison.summary {
         let label = &summary.label;
         table.row(row(vary.map_or_else(|| label.clone(), |vary| vary.value_of(label)), summary));
@@ -210,29 +213,26 @@ fn table(comparison: &Comparison, vary: Option<&Vary>) -> String {
 }
 
 fn row(label: String, summary: &Summary) -> Vec<String> {
-    let cell = |estimate: Option<Estimate>, show: fn(f64) -> String| match estimate {
-        None => "-".to_owned(),
-        Some(Estimate { mean, half_width: None }) => show(mean),
-        Some(Estimate { mean, half_width: Some(0.0) }) => format!("{} ± 0", show(mean)),
-        Some(Estimate { mean, half_width: Some(half) }) => {
-            format!("{} ± {}", show(mean), show(half))
+    let cells = shown().into_iter().enumerate().map(|(number, figure)| {
+        if number == 0 && summary.runs == 0 {
+            return "failed".to_owned();
         }
-    };
-    let number = |value: f64| {
-        if value.fract() == 0.0 { count(value as u64) } else { format!("{value:.1}") }
-    };
-    vec![
-        label,
-        if summary.runs == 0 { "failed".to_owned() } else { cell(summary.goodput_bps, rate) },
-        cell(summary.share_of_bound, percent),
-        cell(summary.gain, percent),
-        cell(summary.receive_buffer_max_bytes, size),
-        cell(summary.blocked_share, percent),
-        cell(summary.blocking_time_p99_s, time),
-        cell(summary.app_delay_mean_s, time),
-        cell(summary.app_delay_p99_s, time),
-        cell(summary.spurious_retransmissions, number),
-    ]
+        estimate(*summary.figures.get(&figure.column()), figure.show.unit)
+    });
+    let cells = with_gain(&shown(), cells, estimate(summary.gain, Unit::Ratio));
+    std::iter::once(label).chain(cells).collect()
+}
+
+/// Cells of figures with the gain over the best path inserted after those about goodput.
+pub fn with_gain(
+    figures: &[Figure<RunResult>],
+    cells: impl Iterator<Item = String>,
+    gain: String,
+) -> Vec<String> {
+    let mut cells: Vec<String> = cells.collect();
+    let goodput = figures.iter().filter(|figure| figure.show.group == Group::Goodput);
+    cells.insert(goodput.count(), gain);
+    cells
 }
 
 /// Each variant against the reference, seed by seed; empty without `--paired`.
@@ -264,30 +264,43 @@ fn paired_table(comparison: &Comparison) -> String {
 
 /// What the headings mean.
 fn legend(comparison: &Comparison, runs: &[Compared]) -> String {
+    let mut lines: Vec<(String, String)> = figure_legend(&shown());
     let best = best_paths(runs);
-    let mut lines = vec![
-        (
-            "of bound",
-            "goodput with headers over the flow-control bound, which `predict` shows".to_owned(),
-        ),
-        ("of best path", format!("goodput over that of the best path alone{best}")),
-        (
-            "blocked",
-            "share of the time in which only the receive window kept data from a path".to_owned(),
-        ),
-        ("blocking", "wait in the receive buffer for packets that come before".to_owned()),
-        ("delay", "from first sent to in-order delivery".to_owned()),
-        ("spurious", "packets sent again that had arrived".to_owned()),
-    ];
+    lines.push(("of best path".into(), format!("goodput over that of the best path alone{best}")));
     if comparison.summary.iter().any(|summary| summary.runs > 1) {
-        lines.push(("±", "half of a 95 % confidence interval of the mean".to_owned()));
+        lines.push(("±".into(), "half of a 95 % confidence interval of the mean".to_owned()));
     }
     if !comparison.paired.is_empty() {
         let text = "mean change of the same seed, with its 95 % interval; significant where that excludes 0";
-        lines.push(("beside", text.to_owned()));
+        lines.push(("beside".into(), text.to_owned()));
     }
     let width = width();
     lines.iter().map(|(name, text)| wrapped(&format!("{name:<15}"), text, width)).collect()
+}
+
+/// What the headings of figures mean.
+pub fn figure_legend(figures: &[Figure<RunResult>]) -> Vec<(String, String)> {
+    let mut lines: Vec<(String, String)> = Vec::new();
+    for figure in figures {
+        // The figures of such a group differ only in the statistic, which the heading names.
+        let note = figure.show.group.note();
+        let (name, text) = if note.is_empty() {
+            (figure.heading(), as_phrase(figure.meaning()))
+        } else {
+            (figure.show.group.label().to_lowercase(), note.to_owned())
+        };
+        if lines.iter().all(|(known, _)| *known != name) {
+            lines.push((name, text));
+        }
+    }
+    lines
+}
+
+/// A sentence as a phrase: it begins with a small letter and has no full stop.
+fn as_phrase(sentence: &str) -> String {
+    let mut characters = sentence.trim_end_matches('.').chars();
+    let first = characters.next().map(|c| c.to_lowercase().to_string()).unwrap_or_default();
+    first + characters.as_str()
 }
 
 /// Which paths are the best ones alone, if all runs agree on the figure.

@@ -1,14 +1,15 @@
 //! `ropewalk run`: one scenario.
 
 use clap::Args;
-use ropewalk_lab::{Run, RunOptions, RunResult, run_watched};
+use ropewalk_lab::result::{Figure, Group, figures, path_columns};
+use ropewalk_lab::{PathResult, Run, RunOptions, RunResult, run_watched};
 
 use crate::args::ScenarioArgs;
 use crate::console::{Console, width, wrapped};
 use crate::failure::Failure;
 use crate::files::OutputFiles;
 use crate::output;
-use crate::printer::{count, percent, rate, size, time, time_or_dash};
+use crate::printer::{count, quantity, rate, time};
 use crate::progress::{Progress, with_bar};
 use crate::table::Table;
 
@@ -50,20 +51,10 @@ pub fn execute(args: &RunArgs, console: Console) -> Result<(), Failure> {
         return output::print_json(&run.result);
     }
     output::print(&summary(&args.scenario.title(), &run))?;
-    console.note(speed(&run.result));
+    if let Some(speed) = line(&run.result, Group::Engine) {
+        console.note(speed);
+    }
     Ok(())
-}
-
-/// The speed of the simulation, in a sentence.
-fn speed(result: &RunResult) -> String {
-    let engine = &result.engine;
-    format!(
-        "{} packets, {} events in {} of CPU time: {} packets per second",
-        count(engine.packets),
-        count(engine.events),
-        time(engine.cpu_s),
-        count(engine.packets_per_cpu_s as u64),
-    )
 }
 
 fn summary(title: &str, run: &Run) -> String {
@@ -76,62 +67,36 @@ fn summary(title: &str, run: &Run) -> String {
         time(result.duration_s),
         time(result.warmup_s),
     );
-    [heading, figures(result), paths(result)].join("\n")
+    [heading, lines(result), paths(result)].join("\n")
 }
 
-fn figures(result: &RunResult) -> String {
-    let mut lines = vec![("goodput", goodput(result))];
-    if let Some(seconds) = result.completion_s {
-        lines.push(("completed", format!("after {}", time(seconds))));
-    }
-    let delivered = size(result.delivered_bytes as f64);
-    lines
-        .push(("delivered", format!("{delivered} in {} packets", count(result.delivered_packets))));
-    let buffer = &result.receive_buffer;
-    lines.push((
-        "receive buffer",
-        format!(
-            "{} mean, {} p99, {} peak; blocked for {}, {} of the time",
-            size(buffer.mean_bytes),
-            size(buffer.p99_bytes as f64),
-            size(buffer.max_bytes as f64),
-            time(buffer.blocked_s),
-            percent(buffer.blocked_s / result.duration_s),
-        ),
-    ));
-    let wait = &result.blocking_time_s;
-    let wait = (wait.mean, wait.p50, wait.p99, wait.max);
-    lines.push(("blocking time", format!("{}, from arrival to in-order delivery", spread(wait))));
-    let delay = &result.app_delay_s;
-    let delay = (delay.mean, delay.p50, delay.p99, delay.max);
-    lines.push(("delay", format!("{}, from first sent to in-order delivery", spread(delay))));
-    lines.push(("out of order", format!("{} of the packets", percent(result.out_of_order.ratio))));
-    let again = result.paths.iter().map(|p| p.retransmitted_packets).sum();
-    let spurious = count(result.spurious_retransmissions);
-    lines.push(("sent again", format!("{} packets, {spurious} of them spurious", count(again))));
-    if !result.association_goodput_bps.is_empty() {
-        lines.push(("associations", associations(&result.association_goodput_bps)));
-    }
+/// A line for each group of figures.
+fn lines(result: &RunResult) -> String {
     let width = width();
-    lines.iter().map(|(name, text)| wrapped(&format!("{name:<16}"), text, width)).collect()
+    let shown = Group::ALL.iter().filter(|group| **group != Group::Engine);
+    let line = |group: &Group| {
+        let text = match group {
+            Group::Associations if !result.association_goodput_bps.is_empty() => {
+                associations(&result.association_goodput_bps)
+            }
+            Group::Run | Group::Associations => return None,
+            group => line(result, *group)?,
+        };
+        Some(wrapped(&format!("{:<16}", group.label().to_lowercase()), &text, width))
+    };
+    shown.filter_map(line).collect()
 }
 
-fn goodput(result: &RunResult) -> String {
-    let goodput = rate(result.goodput_bps);
-    match (result.flow_control_bound_bps, result.share_of_bound) {
-        (Some(bound), Some(share)) => format!(
-            "{goodput}; {} with headers, {} of the flow-control bound of {}",
-            rate(result.goodput_wire_bps),
-            percent(share),
-            rate(bound),
-        ),
-        _ => format!("{goodput}; {} with headers", rate(result.goodput_wire_bps)),
-    }
-}
-
-fn spread((mean, median, p99, max): (f64, f64, f64, f64)) -> String {
-    let [mean, median, p99, max] = [mean, median, p99, max].map(time);
-    format!("{mean} mean, {median} median, {p99} p99, {max} longest")
+/// The known figures of a group in one line; none if there are none.
+fn line(result: &RunResult, group: Group) -> Option<String> {
+    let own = figures().into_iter().filter(|figure| figure.show.group == group);
+    let known = own.filter_map(|figure| {
+        let value = quantity((figure.of)(result)?, figure.show.unit);
+        Some(figure.phrase().replace("{}", &value))
+    });
+    let known: Vec<String> = known.collect();
+    let note = if group.note().is_empty() { String::new() } else { format!("; {}", group.note()) };
+    (!known.is_empty()).then(|| known.join(", ") + &note)
 }
 
 fn associations(goodputs: &[f64]) -> String {
@@ -143,21 +108,21 @@ fn associations(goodputs: &[f64]) -> String {
 }
 
 fn paths(result: &RunResult) -> String {
-    let headings =
-        ["path", "throughput", "used", "RTT", "window", "sent", "sent again", "lost", "timeouts"];
+    let mut columns = path_columns();
+    // A figure that documents leave out if it is zero is left out here if it is zero on all paths.
+    let zero = |path: &PathResult, figure: &Figure<PathResult>| (figure.of)(path) == Some(0.0);
+    columns.retain(|figure| {
+        !figure.omitted_if_zero || !result.paths.iter().all(|path| zero(path, figure))
+    });
+    let headings: Vec<String> = columns.iter().map(|figure| figure.heading()).collect();
+    let headings: Vec<&str> =
+        std::iter::once("path").chain(headings.iter().map(String::as_str)).collect();
     let mut table = Table::new(&headings);
     for path in &result.paths {
-        table.row(vec![
-            path.name.clone(),
-            rate(path.throughput_bps),
-            percent(path.utilisation),
-            time_or_dash(path.srtt_s),
-            size(path.cwnd_bytes as f64),
-            count(path.sent_packets),
-            count(path.retransmitted_packets),
-            count(path.lost_packets),
-            count(path.timeouts),
-        ]);
+        let cells = columns.iter().map(|figure| {
+            (figure.of)(path).map_or_else(|| "-".to_owned(), |x| quantity(x, figure.show.unit))
+        });
+        table.row(std::iter::once(path.name.clone()).chain(cells).collect());
     }
     table.text(width())
 }

@@ -5,17 +5,19 @@ use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 use clap::Args;
+use ropewalk_lab::result::{Column, Figure, Unit, swept};
 use ropewalk_lab::sweep::{
     self, Axis, RecordBatch, Seeds, Shard, Source, Sweep, SweepError, SweepEstimate, SweepOptions,
     SweepPlan, Tables, to_json, value, varied,
 };
+use ropewalk_lab::{CustomSchedulers, RunResult};
 use serde_json::{Value, json};
 
 use crate::args::FileArgs;
 use crate::console::{Console, width};
 use crate::failure::Failure;
 use crate::output;
-use crate::printer::{count, percent, rate, size, time};
+use crate::printer::{count, quantity, rate, size, time};
 use crate::progress::{Progress, with_bar};
 use crate::table::Table;
 
@@ -142,6 +144,7 @@ fn plan(scenario: &FileArgs, args: &SweepArgs) -> Result<SweepPlan, Failure> {
         name: scenario.scenario.display().to_string(),
         sets: scenario.sets.clone(),
         seed: scenario.seed,
+        custom_schedulers: CustomSchedulers::default(),
     };
     Ok(SweepPlan::new(source, axes, args.seeds.clone())?)
 }
@@ -217,18 +220,12 @@ fn show(tables: &Tables, args: &SweepArgs, console: Console) -> Result<(), Failu
     Err(Failure::Run(message))
 }
 
-/// A figure to show: heading, column, and formatting function.
-type ShownFigure = (&'static str, &'static str, fn(f64) -> String);
-
-const SHOWN_FIGURES: [ShownFigure; 7] = [
-    ("goodput", "goodput_bps", rate),
-    ("of bound", "share_of_bound", percent),
-    ("blocked", "blocked_share", percent),
-    ("peak buffer", "receive_buffer_max_bytes", size),
-    ("delay mean", "app_delay_mean_s", time),
-    ("delay p99", "app_delay_p99_s", time),
-    ("resent", "retransmitted_packets", number),
-];
+/// The figures that the table shows.
+fn shown() -> Vec<Figure<RunResult>> {
+    let mut figures = swept();
+    figures.retain(|figure| figure.show.sweep == Column::Shown);
+    figures
+}
 
 fn text(table: &RecordBatch) -> String {
     let keys = varied(table);
@@ -236,17 +233,20 @@ fn text(table: &RecordBatch) -> String {
     let single = table.column_by_name("seed_number").is_some();
     // Points share one column: a table that is too wide repeats its first column in a block below.
     let point = names.chain(single.then_some("seed")).collect::<Vec<_>>().join(", ");
-    let figures = SHOWN_FIGURES.iter().map(|(name, ..)| *name);
-    let mut lines = Table::new(&std::iter::once(&*point).chain(figures).collect::<Vec<_>>());
+    let shown = shown();
+    let headings: Vec<String> =
+        std::iter::once(point).chain(shown.iter().map(Figure::heading)).collect();
+    let mut lines = Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
     for row in 0..table.num_rows().min(SHOWN) {
         let values = keys.iter().map(|key| varied_cell(key, &value(table, key, row)));
         let seed = single.then(|| value(table, "seed_number", row).to_string());
-        let figures = SHOWN_FIGURES.iter().map(|(_, name, show)| {
+        let figures = shown.iter().map(|figure| {
+            let name = figure.column();
             let of = |name: &str| value(table, name, row).as_f64();
-            match (of(name), of(&format!("{name}_half_width"))) {
+            match (of(&name), of(&format!("{name}_half_width"))) {
                 (None, _) => "-".to_owned(),
-                (Some(mean), None) => show(mean),
-                (Some(mean), Some(half)) => with_interval(mean, half, *show),
+                (Some(mean), None) => quantity(mean, figure.show.unit),
+                (Some(mean), Some(half)) => with_interval(mean, half, figure.show.unit),
             }
         });
         let point = values.chain(seed).collect::<Vec<_>>().join(", ");
@@ -279,22 +279,21 @@ fn varied_cell(column: &str, cell: &Value) -> String {
     }
 }
 
-/// Mean and half width in the unit of the mean; this form is narrow, so more columns fit on a screen.
-fn with_interval(mean: f64, half: f64, show: fn(f64) -> String) -> String {
-    let shown = show(mean);
-    let (digits, unit) = shown.split_once(' ').unwrap_or((&shown, ""));
+/// Mean and half width in the unit of the mean, which fits more columns on a screen.
+fn with_interval(mean: f64, half: f64, unit: Unit) -> String {
+    if unit == Unit::Count {
+        return format!("{mean:.1} ± {half:.1}");
+    }
+    let shown = quantity(mean, unit);
+    let (digits, symbol) = shown.split_once(' ').unwrap_or((&shown, ""));
     match digits.parse::<f64>() {
         Ok(number) if number != 0.0 => {
             let decimals = digits.split_once('.').map_or(0, |(_, behind)| behind.len());
             let half = half * number / mean;
-            format!("{digits} ± {half:.decimals$} {unit}").trim_end().to_owned()
+            format!("{digits} ± {half:.decimals$} {symbol}").trim_end().to_owned()
         }
-        _ => format!("{shown} ± {}", show(half)),
+        _ => format!("{shown} ± {}", quantity(half, unit)),
     }
-}
-
-fn number(value: f64) -> String {
-    format!("{value:.1}")
 }
 
 impl From<SweepError> for Failure {
@@ -320,13 +319,13 @@ mod tests {
 
     #[test]
     fn an_interval_stands_in_the_unit_of_its_mean() {
-        for (mean, half, show, text) in [
-            (2.862e6, 7_351.0, rate as fn(f64) -> String, "2.862 ± 0.007 Mbit/s"),
-            (0.994, 0.003, percent, "99.4 ± 0.3 %"),
-            (0.0, 0.0, time, "0 s ± 0 s"),
-            (1_000.0, 12.34, number, "1000.0 ± 12.3"),
+        for (mean, half, unit, text) in [
+            (2.862e6, 7_351.0, Unit::BitsPerSecond, "2.862 ± 0.007 Mbit/s"),
+            (0.994, 0.003, Unit::Ratio, "99.4 ± 0.3 %"),
+            (0.0, 0.0, Unit::Seconds, "0 s ± 0 s"),
+            (1_000.0, 12.34, Unit::Count, "1000.0 ± 12.3"),
         ] {
-            assert_eq!(with_interval(mean, half, show), text);
+            assert_eq!(with_interval(mean, half, unit), text);
         }
     }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::thread::available_parallelism;
 
 use clap::Args;
+use ropewalk_lab::CustomSchedulers;
 use ropewalk_lab::report::{Report, ReportKind};
 use ropewalk_lab::tournament::{Tournament, TournamentOptions, tournament};
 use ropewalk_scenario::{Protocol, SchedulerName};
@@ -97,8 +98,11 @@ pub fn execute(args: &TournamentArgs, console: Console) -> Result<(), Failure> {
     let match_configs = match_configs::match_configs(args)?;
     args.save.as_deref().map_or(Ok(()), |directory| match_configs::save(args, directory))?;
     let cores = available_parallelism().map_or(1, usize::from);
-    let options =
-        TournamentOptions { seeds: args.seeds, threads: args.threads.map_or(cores, usize::from) };
+    let options = TournamentOptions {
+        seeds: args.seeds,
+        threads: args.threads.map_or(cores, usize::from),
+        custom_schedulers: CustomSchedulers::default(),
+    };
     let progress = Progress::share();
     let label = format!("{} matches", match_configs.len());
     let work = || tournament(&match_configs, &options, &|share| progress.on_progress(share));

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 use clap::Args;
+use ropewalk_lab::CustomSchedulers;
 use ropewalk_lab::output::write_atomically;
 use ropewalk_lab::report::{Report, ReportKind};
 use ropewalk_lab::tune::{Check, CheckOptions, Tuning, check, drawings, tune, tuned_text};
@@ -129,7 +130,8 @@ fn report(
 
 fn simulate(args: &TuneArgs, scenario: &Scenario, tuning: &Tuning, console: Console) -> Check {
     let threads = available_parallelism().map_or(1, usize::from);
-    let options = CheckOptions { seeds: args.seeds, threads };
+    let options =
+        CheckOptions { seeds: args.seeds, threads, custom_schedulers: CustomSchedulers::default() };
     let progress = Progress::share();
     let label = format!("checking the limits of {}", args.scenario.title());
     let work = || check(scenario, tuning, &options, &|share| progress.on_progress(share));

@@ -18,6 +18,28 @@ pub enum ChihaniCoupling {
     Full,
 }
 
+impl ChihaniCoupling {
+    /// The coupling behind a name of an algorithm, if there is one.
+    pub(super) fn from_name(name: &str, compensated: bool) -> Option<Self> {
+        match (name, compensated) {
+            ("newreno", _) => Some(Self::Uncoupled),
+            ("lia", true) => Some(Self::Compensated),
+            ("lia", false) => Some(Self::Linked),
+            ("fully-coupled", _) => Some(Self::Full),
+            _ => None,
+        }
+    }
+
+    /// The name of the algorithm.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Uncoupled => "newreno",
+            Self::Linked | Self::Compensated => "lia",
+            Self::Full => "fully-coupled",
+        }
+    }
+}
+
 /// State of one path. Windows are counted in segments.
 #[derive(Clone, Debug)]
 struct Path {
@@ -207,7 +229,7 @@ impl CongestionControl for Chihani2011 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kit::{UNIT, full_ack_on};
+    use super::super::conformance::{UNIT, full_ack_on};
     use super::*;
 
     fn connection(coupling: ChihaniCoupling, windows: [f64; 2]) -> Chihani2011 {

@@ -194,7 +194,7 @@ fn cube_root(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kit::{ack, full_ack};
+    use super::super::conformance::{ack, full_ack};
     use super::*;
 
     const UNIT: u64 = 1000;

@@ -26,8 +26,8 @@ mod tests {
     use ropewalk_base::{PathId, Time};
 
     use super::super::CongestionControl;
+    use super::super::conformance::{UNIT, at, grown_by_an_ack, settled};
     use super::super::coupled::Coupled;
-    use super::super::kit::{UNIT, at, grown_by_an_ack, settled};
     use super::*;
 
     #[test]

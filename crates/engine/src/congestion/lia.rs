@@ -28,8 +28,8 @@ impl Coupling for Lia {
 
 #[cfg(test)]
 mod tests {
+    use super::super::conformance::{UNIT, at, grown_by_an_ack, settled};
     use super::super::coupled::Coupled;
-    use super::super::kit::{UNIT, at, grown_by_an_ack, settled};
     use super::*;
 
     #[test]

@@ -3,17 +3,17 @@
 
 mod balia;
 mod chihani;
+#[cfg(test)]
+mod conformance;
 mod coupled;
 mod cubic;
 mod fully_coupled;
-#[cfg(test)]
-mod kit;
 mod lia;
-mod names;
 mod newreno;
 mod olia;
 mod options;
 mod path_window;
+mod registry;
 mod rfc9260;
 mod round;
 mod uncoupled;
@@ -25,10 +25,10 @@ pub use coupled::{Coupled, Coupling, Windows};
 pub use cubic::Cubic;
 pub use fully_coupled::FullyCoupled;
 pub use lia::Lia;
-pub use names::{Congestion, UnknownCongestion};
 pub use newreno::NewReno;
 pub use olia::Olia;
 pub use options::{CongestionFlavour, CongestionOptions};
+pub use registry::{Congestion, UnknownCongestion};
 pub use rfc9260::{IdleDecay, Rfc9260, Rfc9260Options, WindowRounding, initial_window};
 pub use uncoupled::Uncoupled;
 pub use wvegas::WVegas;

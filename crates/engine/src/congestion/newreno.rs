@@ -80,7 +80,7 @@ impl PathCongestion for NewReno {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kit::{ack, full_ack};
+    use super::super::conformance::{ack, full_ack};
     use super::*;
 
     const UNIT: u64 = 1000;

@@ -100,8 +100,8 @@ impl Coupling for Olia {
 
 #[cfg(test)]
 mod tests {
+    use super::super::conformance::{UNIT, at, grown_by_an_ack, settled};
     use super::super::coupled::Coupled;
-    use super::super::kit::{UNIT, at, grown_by_an_ack, settled};
     use super::*;
 
     /// Growth of `path` per own window, segments; the paths have delivered `delivered` bytes since their last

@@ -2,7 +2,7 @@
 
 use ropewalk_base::Time;
 
-use super::{AckSample, PathCongestion};
+use super::{AckSample, CongestionOptions, PathCongestion};
 
 /// Unit in which windows are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -67,6 +67,22 @@ pub struct Rfc9260Options {
     pub partial_bytes_capped: bool,
     /// Whether windows are rounded down to whole units (7.2.1: no).
     pub rounding: WindowRounding,
+}
+
+impl From<CongestionOptions> for Rfc9260Options {
+    fn from(options: CongestionOptions) -> Self {
+        Self {
+            pmdcs: options.unit,
+            initial_window: options.initial_window,
+            initial_ssthresh: options.initial_ssthresh,
+            min_ssthresh_chunks: options.min_ssthresh_units,
+            byte_counting_limit: options.byte_counting_limit,
+            growth_when_full_only: options.growth_when_full_only,
+            idle_decay: options.idle_decay,
+            partial_bytes_capped: options.partial_bytes_capped,
+            rounding: options.rounding,
+        }
+    }
 }
 
 impl Rfc9260Options {

@@ -23,7 +23,7 @@ impl Round {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kit::ack;
+    use super::super::conformance::ack;
     use super::*;
 
     #[test]

@@ -206,7 +206,7 @@ impl CongestionControl for WVegas {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kit::{UNIT, full_ack_on};
+    use super::super::conformance::{UNIT, full_ack_on};
     use super::*;
 
     /// Rounds over a bottleneck with a rate of `rate` segments per second and a base delay. The round trip

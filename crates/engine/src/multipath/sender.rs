@@ -11,7 +11,7 @@ use crate::scheduler::{
     Action, BlockingMitigation, Decision, DecisionKind, DelaySource, PathSet, PathView, Reason,
     Schedule, Scheduler, SentReport, View,
 };
-use crate::window::{Guard, ManagedPath, Penalty, WindowManager};
+use crate::window::{Guard, ManageWindows, ManagedPath, Penalty, WindowManager};
 
 /// Settings of a sender.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use ropewalk_base::{PathId, Time};
 use super::sender::earlier;
 use super::{Oldest, Outstanding, Sender};
 use crate::congestion::CongestionControl;
-use crate::scheduler::{Decision, PathView, Reason, resend_on};
+use crate::scheduler::{Decision, PathView, Reason, Schedule, resend_on};
 
 impl<O: Outstanding> Sender<O> {
     /// The path on which the oldest unit is to be sent again now, and the unit.

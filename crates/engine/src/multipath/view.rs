@@ -6,8 +6,8 @@ use super::sender::nothing_in_flight;
 use super::{Outstanding, Sender, TxPath};
 use crate::congestion::CongestionControl;
 use crate::path::{PathStatus, Shape, clock_offset};
-use crate::scheduler::{DelaySource, PathView};
-use crate::window::{Budget, SharedWindow};
+use crate::scheduler::{DelaySource, PathView, Schedule};
+use crate::window::{Budget, ManageWindows, SharedWindow};
 
 impl<O: Outstanding> Sender<O> {
     /// Creates the views of all paths. `is_usable` tells which of them may carry data now.

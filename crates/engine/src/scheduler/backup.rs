@@ -14,13 +14,18 @@ impl Schedule for Backup {
             None => view.nobody(),
         }
     }
+
+    #[cfg(test)]
+    fn claims(&self) -> super::conformance::Claims {
+        super::conformance::Claims { takes_the_head: true, ..Default::default() }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use ropewalk_base::PathId;
 
-    use super::super::kit::{path_view, view};
+    use super::super::conformance::{path_view, view};
     use super::super::{DecisionKind, PathView};
     use super::*;
 

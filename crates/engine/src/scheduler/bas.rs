@@ -1,7 +1,7 @@
 //! `bas`: the bandwidth-aware scheduler (Casetti and Gaiotto, 2004).
 
-use super::queues::Queues;
-use super::waiting::known_delay;
+use super::common::known_delay;
+use super::path_queues::Queues;
 use super::westwood::Westwood;
 use super::{Decision, PathView, Reason, Schedule, SentReport, View};
 
@@ -40,13 +40,18 @@ impl Schedule for Bas {
     fn on_sent(&mut self, sent: &SentReport) {
         self.queues.on_sent(sent);
     }
+
+    #[cfg(test)]
+    fn claims(&self) -> super::conformance::Claims {
+        super::conformance::Claims { assigns_for_good: true, ..Default::default() }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use ropewalk_base::Duration;
 
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::super::{Action, DecisionKind};
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use ropewalk_base::{Duration, Time};
 
+use super::common::{active, known_round_trip, unless_idle};
 use super::min_rtt::{MinRtt, round_trip};
-use super::waiting::{active, known_round_trip, unless_idle};
 use super::{Action, Decision, PathView, Reason, Schedule, View};
 
 /// Most rounds of an initial slow start that a prediction looks ahead. The window is then 2^16 times as
@@ -165,7 +165,7 @@ impl Schedule for Blest {
 mod tests {
     use ropewalk_base::PathId;
 
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
     const MILLI: f64 = 1e6;

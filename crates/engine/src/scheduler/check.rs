@@ -90,7 +90,7 @@ fn check_one(view: &View<'_>, id: PathId, position: u64) -> Result<(), IllegalDe
 
 #[cfg(test)]
 mod tests {
-    use super::super::kit::{path_view, view};
+    use super::super::conformance::{path_view, view};
     use super::super::{DecisionKind, PathSet, PathView, Reason};
     use super::*;
 

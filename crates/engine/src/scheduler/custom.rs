@@ -60,12 +60,6 @@ pub trait CustomScheduler: Schedule + Send {
     /// A copy with the same state and behaviour, so that an engine can be forked for a what-if run.
     fn clone_box(&self) -> Box<dyn CustomScheduler>;
 
-    /// Whether the oldest unacknowledged chunk is sent again, on another path, while the receive window is
-    /// closed.
-    fn resends_when_blocked(&self) -> bool {
-        false
-    }
-
     /// Called once before the first decision by the driver of the engine, with the names of the paths in the
     /// order of their identifiers.
     fn on_paths(&mut self, _names: &[&str]) {}
@@ -101,7 +95,7 @@ impl fmt::Debug for Box<dyn CustomScheduler> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kit::{path_view, view};
+    use super::super::conformance::{path_view, view};
     use super::super::{Decision, Reason, Scheduler, View};
     use super::*;
 
@@ -119,6 +113,10 @@ mod tests {
                 _ => view.nobody(),
             }
         }
+
+        fn resends_when_blocked(&self) -> bool {
+            true
+        }
     }
 
     impl CustomScheduler for Countdown {
@@ -129,25 +127,21 @@ mod tests {
         fn clone_box(&self) -> Box<dyn CustomScheduler> {
             Box::new(self.clone())
         }
-
-        fn resends_when_blocked(&self) -> bool {
-            true
-        }
     }
 
     #[test]
-    fn a_guest_is_asked_copied_and_named_like_a_scheduler_of_the_house() {
+    fn a_custom_scheduler_decides_is_copied_and_is_named_like_a_built_in_one() {
         let paths = [path_view(0)];
-        let mut guest = Scheduler::Custom(Box::new(Countdown(2)));
+        let mut custom = Scheduler::Custom(Box::new(Countdown(2)));
         let sent = Decision::send(ropewalk_base::PathId(0), 0, Reason::Custom);
-        assert_eq!(guest.decide(&view(&paths)), sent);
-        let mut fork = guest.clone();
-        for scheduler in [&mut guest, &mut fork] {
+        assert_eq!(custom.decide(&view(&paths)), sent);
+        let mut fork = custom.clone();
+        for scheduler in [&mut custom, &mut fork] {
             assert_eq!(scheduler.decide(&view(&paths)), sent);
             assert_ne!(scheduler.decide(&view(&paths)), sent, "the second was the last");
         }
-        assert_eq!(guest.name(), "countdown");
-        assert!(guest.resends_when_blocked());
-        assert_eq!(format!("{guest:?}"), "Custom(\"countdown\")");
+        assert_eq!(custom.name(), "countdown");
+        assert!(custom.resends_when_blocked());
+        assert_eq!(format!("{custom:?}"), "Custom(\"countdown\")");
     }
 }

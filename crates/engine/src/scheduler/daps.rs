@@ -143,6 +143,15 @@ impl Schedule for Daps {
             self.plan.take(sent.path, sent.position);
         }
     }
+
+    fn resends_when_blocked(&self) -> bool {
+        self.when_blocked() == WhenBlocked::ResendOldest
+    }
+
+    #[cfg(test)]
+    fn claims(&self) -> super::conformance::Claims {
+        super::conformance::Claims { predicts_arrivals: true, ..Default::default() }
+    }
 }
 
 /// The head of the queue, for the nearest open path that is on no plan.
@@ -195,7 +204,7 @@ fn least_rtt(view: &View<'_>) -> Decision {
 mod tests {
     use ropewalk_base::Duration;
 
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::super::{Action, DecisionKind, Windows};
     use super::*;
 

@@ -127,11 +127,24 @@ impl Schedule for DapsLcm {
             self.plan.take(sent.path, sent.position);
         }
     }
+
+    fn resends_when_blocked(&self) -> bool {
+        self.when_blocked() == WhenBlocked::ResendOldest
+    }
+
+    #[cfg(test)]
+    fn claims(&self) -> super::conformance::Claims {
+        super::conformance::Claims {
+            predicts_arrivals: true,
+            trusts_estimates: true,
+            ..Default::default()
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::super::{Action, Capacity, PlanOptions};
     use super::*;
 

@@ -363,7 +363,7 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
     /// A whole window per forward delay, as in the papers.

@@ -1,7 +1,7 @@
 //! `ecf`: earliest completion first (Lim et al., 2017).
 
+use super::common::{active, known_round_trip, unless_idle};
 use super::min_rtt::{MinRtt, round_trip};
-use super::waiting::{active, known_round_trip, unless_idle};
 use super::{Action, Decision, PathView, Reason, Schedule, View};
 
 /// Hysteresis of the paper and of its implementation.
@@ -69,7 +69,7 @@ impl Schedule for Ecf {
 mod tests {
     use ropewalk_base::{Duration, PathId};
 
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
     /// A full path of 10 chunks and 20 ms beside one of 10 chunks and `millis`.

@@ -99,9 +99,9 @@ struct PathEstimate {
 #[derive(Clone, Debug, Default)]
 pub struct Lay {
     options: LayOptions,
-    strands: Vec<PathEstimate>,
+    estimates: Vec<PathEstimate>,
     /// Indexed by path identifier.
-    memories: Vec<Memory>,
+    states: Vec<PathState>,
     holders: Holders,
     now: Time,
     /// Whether ordered data has been waiting to be sent since `now`, so that each acknowledgement leads to a
@@ -111,7 +111,7 @@ pub struct Lay {
 
 /// State of a path that is kept from one decision to the next.
 #[derive(Clone, Copy, Debug, Default)]
-struct Memory {
+struct PathState {
     /// When data was last sent on the path.
     used: Time,
     /// Filter of the round trip without queueing.
@@ -137,13 +137,13 @@ impl Lay {
         // During a single-path probe of the guard the other paths are still usable. The probed path must not
         // fill its queue then.
         let alone = view.paths.iter().filter(|p| p.usable).count() == 1;
-        self.strands.clear();
+        self.estimates.clear();
         for path in usable() {
-            let memory = memory_of(&mut self.memories, path.id);
-            self.strands.push(PathEstimate::of(view, path, alone, memory));
+            let state = state_of(&mut self.states, path.id);
+            self.estimates.push(PathEstimate::of(view, path, alone, state));
         }
         self.let_rest(view.now);
-        self.strands.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
+        self.estimates.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
         self.keep_budget();
     }
 
@@ -154,13 +154,13 @@ impl Lay {
             let head = self.holders.oldest().filter(|_| self.busy);
             let mut all = 0.0;
             for path in view.paths {
-                let share = &mut memory_of(&mut self.memories, path.id).share;
+                let share = &mut state_of(&mut self.states, path.id).share;
                 share.look(view.now, path.delivered, head == Some(path.id));
                 all += share.carried();
             }
             if let Some(head) = head {
                 let needed = self.is_needed(view, head);
-                let share = &mut memory_of(&mut self.memories, head).share;
+                let share = &mut state_of(&mut self.states, head).share;
                 if !share.rests(view.now) && !needed && share.hinders(all) {
                     share.begin_rest(view.now);
                 }
@@ -176,9 +176,9 @@ impl Lay {
     /// The latter two hold at the beginning and during an outage of the other paths.
     fn is_needed(&self, view: &View<'_>, path: PathId) -> bool {
         let in_slow_start = |seen: &PathView| seen.id == path && seen.cwnd < seen.ssthresh;
-        let share = |id: PathId| &self.memories[id.index()].share;
-        let rate = self.strands.iter().find(|s| s.id == path).map_or(0.0, |s| s.rate);
-        let others = || self.strands.iter().filter(|s| s.id != path);
+        let share = |id: PathId| &self.states[id.index()].share;
+        let rate = self.estimates.iter().find(|s| s.id == path).map_or(0.0, |s| s.rate);
+        let others = || self.estimates.iter().filter(|s| s.id != path);
         let mut used = others().filter(|s| !share(s.id).rests(view.now));
         view.paths.iter().any(in_slow_start)
             || others().all(|s| s.rate <= rate)
@@ -188,47 +188,47 @@ impl Lay {
     /// Sets the expected rate of resting paths to zero, unless all paths rest. Resting paths carry copies, as
     /// silent ones do.
     fn let_rest(&mut self, now: Time) {
-        let memories = &self.memories;
-        let rests = |strand: &PathEstimate| memories[strand.id.index()].share.rests(now);
-        if !self.strands.iter().all(rests) {
-            for strand in self.strands.iter_mut().filter(|s| rests(s)) {
-                strand.rest();
+        let states = &self.states;
+        let rests = |estimate: &PathEstimate| states[estimate.id.index()].share.rests(now);
+        if !self.estimates.iter().all(rests) {
+            for estimate in self.estimates.iter_mut().filter(|s| rests(s)) {
+                estimate.rest();
             }
         }
     }
 
     fn keep_budget(&mut self) {
         let Some(budget) = self.options.latency_budget else { return };
-        let within = |strand: &PathEstimate| strand.arrival <= budget.as_nanos() as f64;
-        if self.strands.iter().any(within) {
-            self.strands.retain(within);
+        let within = |estimate: &PathEstimate| estimate.arrival <= budget.as_nanos() as f64;
+        if self.estimates.iter().any(within) {
+            self.estimates.retain(within);
         }
     }
 
-    /// Bytes that faster paths deliver before `strand` does, uncertainty included; and the same with the
+    /// Bytes that faster paths deliver before `estimate` does, uncertainty included; and the same with the
     /// reorder margin applied to paths that often stall.
-    fn before(&self, strand: &PathEstimate) -> (f64, f64) {
-        let due = strand.arrival + strand.doubt;
-        let others = self.strands.iter().filter(|o| o.id != strand.id && o.arrival < due);
-        others.fold((0.0, 0.0), |(all, cushioned), other| {
+    fn before(&self, estimate: &PathEstimate) -> (f64, f64) {
+        let due = estimate.arrival + estimate.doubt;
+        let others = self.estimates.iter().filter(|o| o.id != estimate.id && o.arrival < due);
+        others.fold((0.0, 0.0), |(all, with_margin), other| {
             let bytes = other.rate * (due - other.arrival);
             let part = if other.stalls { 1.0 - self.options.reorder_margin } else { 1.0 };
-            (all + bytes, cushioned + part * bytes)
+            (all + bytes, with_margin + part * bytes)
         })
     }
 
     /// Bytes of the receive buffer that are left over when all paths deliver in order.
-    fn spare(&self, view: &View<'_>, strand: &PathEstimate) -> f64 {
-        let rates: f64 = self.strands.iter().map(|s| s.rate).sum();
-        let back = self.strands.iter().map(|s| (s.round_trip - s.arrival).max(0.0));
-        let need = rates * (strand.arrival + back.fold(f64::MAX, f64::min));
+    fn spare(&self, view: &View<'_>, estimate: &PathEstimate) -> f64 {
+        let rates: f64 = self.estimates.iter().map(|s| s.rate).sum();
+        let back = self.estimates.iter().map(|s| (s.round_trip - s.arrival).max(0.0));
+        let need = rates * (estimate.arrival + back.fold(f64::MAX, f64::min));
         (view.receive_buffer as f64 - need).max(0.0)
     }
 
-    /// The queue position from which `strand` should send, if any.
-    fn position(&self, view: &View<'_>, strand: &PathEstimate) -> Option<u64> {
+    /// The queue position from which `estimate` should send, if any.
+    fn position(&self, view: &View<'_>, estimate: &PathEstimate) -> Option<u64> {
         let chunk = view.chunk_bytes.max(1) as f64;
-        let (before, cushioned) = self.before(strand);
+        let (before, with_margin) = self.before(estimate);
         let ahead = before / chunk;
         if ahead >= view.backlog_chunks as f64 {
             // Faster paths deliver the whole queue before this path delivers anything.
@@ -236,22 +236,22 @@ impl Lay {
         }
         let last = view.reach().checked_sub(1)?;
         if view.unordered {
-            let path = view.path(strand.id)?;
+            let path = view.path(estimate.id)?;
             return view.admit(path, (ahead as u64).min(last));
         }
-        let least = (ahead - self.spare(view, strand) / chunk).max(0.0);
+        let least = (ahead - self.spare(view, estimate) / chunk).max(0.0);
         if least > last as f64 {
             return None;
         }
-        let path = view.path(strand.id)?;
-        let aim = least.max(cushioned / chunk);
+        let path = view.path(estimate.id)?;
+        let aim = least.max(with_margin / chunk);
         view.admit(path, (aim as u64).min(last))
     }
 
     /// The path that carries a copy of what is sent on `first`: a silent path that needs a measurement, or a
     /// path that has nothing better to do at the tail.
     fn second(&self, view: &View<'_>, first: &PathEstimate) -> Option<PathId> {
-        let others = || self.strands.iter().filter(|s| s.id != first.id && s.open);
+        let others = || self.estimates.iter().filter(|s| s.id != first.id && s.open);
         let may = |s: &&PathEstimate| view.path(s.id).is_some_and(|p| view.admit(p, 0) == Some(0));
         if let Some(silent) = others().filter(may).find(|s| s.silent) {
             return Some(silent.id);
@@ -277,9 +277,9 @@ impl PathEstimate {
         self.open &= self.idle;
     }
 
-    fn of(view: &View<'_>, path: &PathView, alone: bool, memory: &mut Memory) -> Self {
+    fn of(view: &View<'_>, path: &PathView, alone: bool, state: &mut PathState) -> Self {
         let open = path.is_open();
-        let idle = !alone && path.in_flight == 0 && view.now.since(memory.used) >= SILENCE;
+        let idle = !alone && path.in_flight == 0 && view.now.since(state.used) >= SILENCE;
         let unknown = Self {
             id: path.id,
             rate: 0.0,
@@ -313,26 +313,26 @@ impl PathEstimate {
             arrival += owed;
         }
         let gain = if path.loss > LOSSY { LOSSY_PIPE_GAIN } else { PIPE_GAIN };
-        let longest = memory.pipe.look(view.now, pipe_time, round_trip);
+        let longest = state.pipe.look(view.now, pipe_time, round_trip);
         let pipe = rate * (gain * longest + doubt) + SLACK_CHUNKS * view.chunk_bytes as i64 as f64;
         let room = alone
-            || match memory.queue.look(view, path, (rate, pipe_time, pipe)) {
+            || match state.queue.look(view, path, (rate, pipe_time, pipe)) {
                 Limit::BdpFilter => (path.in_flight as i64 as f64) < pipe,
                 Limit::Bytes(most) => path.in_flight < most,
                 Limit::Window => true,
             };
         let in_round_trip = rate * round_trip / view.chunk_bytes.max(1) as i64 as f64;
-        let stalls = memory.stalls.look(view.now, path.loss, in_round_trip);
+        let stalls = state.stalls.look(view.now, path.loss, in_round_trip);
         let silent = idle && path.rtt_age >= SILENCE;
         Self { rate, arrival, doubt, round_trip, open: open && room, stalls, silent, ..unknown }
     }
 }
 
-fn memory_of(memories: &mut Vec<Memory>, path: PathId) -> &mut Memory {
-    if memories.len() <= path.index() {
-        memories.resize(path.index() + 1, Memory::default());
+fn state_of(states: &mut Vec<PathState>, path: PathId) -> &mut PathState {
+    if states.len() <= path.index() {
+        states.resize(path.index() + 1, PathState::default());
     }
-    &mut memories[path.index()]
+    &mut states[path.index()]
 }
 
 /// Converts to a number. Conversion from a signed integer takes one instruction; no delay reaches half of the
@@ -356,30 +356,30 @@ impl Schedule for Lay {
             return view.nobody();
         }
         self.observe(view);
-        for (rank, strand) in self.strands.iter().enumerate() {
-            if !strand.open || (strand.silent && rank > 0) {
+        for (rank, estimate) in self.estimates.iter().enumerate() {
+            if !estimate.open || (estimate.silent && rank > 0) {
                 continue;
             }
             // The fastest path takes the head: no other path delivers it sooner.
             let position = match rank {
-                0 => view.path(strand.id).and_then(|path| view.admit(path, 0)),
-                _ => self.position(view, strand),
+                0 => view.path(estimate.id).and_then(|path| view.admit(path, 0)),
+                _ => self.position(view, estimate),
             };
             let Some(position) = position else { continue };
             if position == 0
-                && let Some(second) = self.second(view, strand)
+                && let Some(second) = self.second(view, estimate)
             {
-                let both = PathSet::EMPTY.with(strand.id).with(second);
+                let both = PathSet::EMPTY.with(estimate.id).with(second);
                 return Decision::copies(both, 0, Reason::Hedged);
             }
             let reason = if rank == 0 { Reason::SoonestDelivery } else { Reason::AcrossTheGap };
-            return Decision::send(strand.id, position, reason);
+            return Decision::send(estimate.id, position, reason);
         }
         // No other path may send: a path without estimates is better than none.
-        let silent = self.strands.iter().find(|s| s.open && s.silent);
+        let silent = self.estimates.iter().find(|s| s.open && s.silent);
         let head = silent.and_then(|s| Some((s.id, view.admit(view.path(s.id)?, 0)?)));
         match head {
-            Some((path, position)) if self.strands.iter().all(|s| s.silent) => {
+            Some((path, position)) if self.estimates.iter().all(|s| s.silent) => {
                 Decision::send(path, position, Reason::NoEstimate)
             }
             _ => view.nobody(),
@@ -387,15 +387,20 @@ impl Schedule for Lay {
     }
 
     fn on_sent(&mut self, sent: &SentReport) {
-        memory_of(&mut self.memories, sent.path).used = self.now;
+        state_of(&mut self.states, sent.path).used = self.now;
         self.holders.on_sent(sent.sequence, sent.path);
+    }
+
+    #[inline]
+    fn shares_window(&self) -> bool {
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Action;
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
     fn millis(ms: u64) -> Option<Duration> {

@@ -2,8 +2,8 @@
 
 use ropewalk_base::{Duration, PathId};
 
-use super::queues::Queues;
-use super::waiting::{active, known_round_trip};
+use super::common::{active, known_round_trip};
+use super::path_queues::Queues;
 use super::{Decision, PathView, Reason, Schedule, SentReport, View};
 
 /// Bytes of a burst, which stays on one path. The kernel's value, a segment below 64 KiB.
@@ -99,7 +99,7 @@ impl Schedule for Linux {
 #[cfg(test)]
 mod tests {
     use super::super::Action;
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
     /// The paths of the next chunks; each chunk is in flight afterwards.

@@ -44,7 +44,7 @@ fn reason(path: &PathView) -> Reason {
 mod tests {
     use ropewalk_base::PathId;
 
-    use super::super::kit::{path_view, view};
+    use super::super::conformance::{path_view, view};
     use super::*;
 
     fn paths(millis: &[Option<u64>]) -> Vec<PathView> {

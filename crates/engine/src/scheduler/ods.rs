@@ -1,7 +1,7 @@
 //! `ods`: on-demand scheduling (Wallace and Shami, 2012). Nothing is assigned before it can be sent.
 
-use super::slots::{self, Slots};
-use super::waiting::{chunks, free_chunks, known_delay, known_round_trip};
+use super::common::{chunks, free_chunks, known_delay, known_round_trip};
+use super::delivery_slots::{self, Slots};
 use super::{Decision, PathView, Schedule, View};
 
 /// A path that opens takes the first chunk of the send buffer that no other path could deliver sooner. With
@@ -30,7 +30,12 @@ impl Slots for Ods {
 
 impl Schedule for Ods {
     fn decide(&mut self, view: &View<'_>) -> Decision {
-        slots::decide(view, self)
+        delivery_slots::decide(view, self)
+    }
+
+    #[cfg(test)]
+    fn claims(&self) -> super::conformance::Claims {
+        super::conformance::Claims { predicts_arrivals: true, ..Default::default() }
     }
 }
 
@@ -39,7 +44,7 @@ mod tests {
     use ropewalk_base::{Duration, PathId};
 
     use super::super::Reason;
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
     /// 10 chunks, 10 ms forward delay and 20 ms round trip, beside 95 ms forward delay.

@@ -44,7 +44,7 @@ pub fn resend_on(paths: &[PathView], holder: PathId, chunk_bytes: u64) -> Option
 mod tests {
     use ropewalk_base::Duration;
 
-    use super::super::kit::{CHUNK, path_view};
+    use super::super::conformance::{CHUNK, path_view};
     use super::*;
 
     #[test]

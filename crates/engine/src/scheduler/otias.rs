@@ -1,7 +1,7 @@
 //! `otias`: out-of-order transmission for in-order arrival (Yang, Wang and Amer, 2014).
 
-use super::queues::Queues;
-use super::waiting::{chunks, free_chunks, known_round_trip};
+use super::common::{chunks, free_chunks, known_round_trip};
+use super::path_queues::Queues;
 use super::{Decision, PathView, Reason, Schedule, SentReport, View};
 
 /// How the wait behind a path's queue is counted in round trips.
@@ -60,6 +60,15 @@ impl Schedule for Otias {
     fn on_sent(&mut self, sent: &SentReport) {
         self.queues.on_sent(sent);
     }
+
+    #[cfg(test)]
+    fn claims(&self) -> super::conformance::Claims {
+        super::conformance::Claims {
+            predicts_arrivals: true,
+            assigns_for_good: true,
+            ..Default::default()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -67,7 +76,7 @@ mod tests {
     use ropewalk_base::{Duration, PathId};
 
     use super::super::Action;
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
     const ROUND_TRIP: f64 = 20e6;

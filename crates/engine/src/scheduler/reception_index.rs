@@ -1,6 +1,6 @@
 //! `reception-index` (Fiore et al., 2007, as described by Wallace and Shami, 2014): bandwidth alone.
 
-use super::slots::{self, Slots};
+use super::delivery_slots::{self, Slots};
 use super::westwood::Westwood;
 use super::{Decision, PathView, Schedule, View};
 
@@ -27,7 +27,7 @@ impl Slots for Westwood {
 impl Schedule for ReceptionIndex {
     fn decide(&mut self, view: &View<'_>) -> Decision {
         self.westwood.observe(view);
-        slots::decide(view, &self.westwood)
+        delivery_slots::decide(view, &self.westwood)
     }
 }
 
@@ -36,7 +36,7 @@ mod tests {
     use ropewalk_base::PathId;
 
     use super::super::Reason;
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
     #[test]

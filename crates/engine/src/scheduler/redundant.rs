@@ -64,6 +64,11 @@ impl Schedule for Redundant {
             self.owed = (self.wanted + self.owed) % ONE;
         }
     }
+
+    #[cfg(test)]
+    fn claims(&self) -> super::conformance::Claims {
+        super::conformance::Claims { takes_the_head: true, ..Default::default() }
+    }
 }
 
 fn alone(view: &View<'_>, only: PathId) -> Reason {
@@ -77,7 +82,7 @@ fn alone(view: &View<'_>, only: PathId) -> Reason {
 #[cfg(test)]
 mod tests {
     use super::super::Action;
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
     /// Copies of each of `chunks` chunks on three open paths.

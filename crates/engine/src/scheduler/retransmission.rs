@@ -112,7 +112,7 @@ fn arrival_after_wait(path: &PathView) -> Option<Duration> {
 mod tests {
     use ropewalk_base::Seed;
 
-    use super::super::kit::{path_view, view};
+    use super::super::conformance::{path_view, view};
     use super::RetransmissionPolicy::{Asap, Cwnd, Fastest, LossRate, Same, Ssthresh};
     use super::*;
 

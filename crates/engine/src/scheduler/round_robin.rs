@@ -59,11 +59,16 @@ impl Schedule for RoundRobin {
             }
         }
     }
+
+    #[cfg(test)]
+    fn claims(&self) -> super::conformance::Claims {
+        super::conformance::Claims { takes_the_head: true, ..Default::default() }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::super::{Action, PathView};
     use super::*;
 

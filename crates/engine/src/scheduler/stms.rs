@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use ropewalk_base::PathId;
 
+use super::common::{belongs_to_others, chunks, counts, known_delay, known_round_trip};
 use super::daps::oldest_first;
-use super::waiting::{belongs_to_others, chunks, counts, known_delay, known_round_trip};
 use super::{Decision, PathView, Reason, Schedule, SentReport, View};
 
 /// The most transmissions per path whose arrival is tracked.
@@ -147,6 +147,11 @@ impl Schedule for Stms {
             track.underway.push_back(Underway { sequence: sent.sequence, arrives_at });
         }
     }
+
+    #[cfg(test)]
+    fn claims(&self) -> super::conformance::Claims {
+        super::conformance::Claims { predicts_arrivals: true, ..Default::default() }
+    }
 }
 
 #[cfg(test)]
@@ -154,7 +159,7 @@ mod tests {
     use ropewalk_base::Duration;
 
     use super::super::Action;
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
     /// 10 chunks per 20 ms, 10 ms forward delay, full; beside 50 ms forward delay.

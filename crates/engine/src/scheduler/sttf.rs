@@ -1,7 +1,7 @@
 //! `sttf`: shortest transfer time first (Hurtig et al., 2018).
 
-use super::slots::{self, Slots};
-use super::waiting::{chunks, free_chunks, known_round_trip};
+use super::common::{chunks, free_chunks, known_round_trip};
+use super::delivery_slots::{self, Slots};
 use super::{Decision, PathView, Schedule, View};
 
 /// Rounds that a prediction looks ahead at most.
@@ -68,7 +68,12 @@ impl Slots for Sttf {
 
 impl Schedule for Sttf {
     fn decide(&mut self, view: &View<'_>) -> Decision {
-        slots::decide(view, self)
+        delivery_slots::decide(view, self)
+    }
+
+    #[cfg(test)]
+    fn claims(&self) -> super::conformance::Claims {
+        super::conformance::Claims { predicts_arrivals: true, ..Default::default() }
     }
 }
 
@@ -77,7 +82,7 @@ mod tests {
     use ropewalk_base::{Duration, PathId};
 
     use super::super::Reason;
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
     /// The published loop: the round trips until the last of `queue` chunks is delivered.

@@ -112,6 +112,11 @@ impl Schedule for Weighted {
             account.deficit = account.deficit.clamp(-DEBT_LIMIT, DEBT_LIMIT);
         }
     }
+
+    #[cfg(test)]
+    fn claims(&self) -> super::conformance::Claims {
+        super::conformance::Claims { takes_the_head: true, ..Default::default() }
+    }
 }
 
 #[cfg(test)]
@@ -119,7 +124,7 @@ mod tests {
     use ropewalk_base::{PathId, Rate};
 
     use super::super::Action;
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
     /// Number of chunks that each path gets of `chunks` if all paths are always open.

@@ -3,7 +3,7 @@
 
 use ropewalk_base::{Duration, PathId, Time};
 
-use super::waiting::{counts, known_round_trip};
+use super::common::{counts, known_round_trip};
 use super::{PathView, View};
 
 /// Weight of a new sample.
@@ -80,7 +80,7 @@ impl Filter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
     /// The estimate in bytes per millisecond after intervals with these numbers of chunks delivered.

@@ -17,7 +17,7 @@ use ropewalk_base::{Duration, PathId, Rate, Time};
 
 use super::growth_headroom::room_left;
 use super::losses::{LossMemory, worthwhile_queue};
-use super::manager::{Budget, LimitAdvisor, ManagedPath};
+use super::manager::{Budget, LimitAdvisor, ManageWindows, ManagedPath};
 use super::max_rate::{MaxRateFilter, in_flight_most};
 use crate::scheduler::PathSet;
 
@@ -90,25 +90,6 @@ impl Adaptive {
         Self { guarded, ..self }
     }
 
-    /// Limit of the data in flight on `path`, bytes.
-    #[inline]
-    pub(super) fn in_flight_most(&self, path: PathId) -> u64 {
-        self.limits.get(path.index()).copied().unwrap_or(u64::MAX)
-    }
-
-    /// Updates the limits after an acknowledgement on `path`.
-    pub(super) fn note(&mut self, now: Time, path: PathId, budget: &Budget, paths: &[ManagedPath]) {
-        let i = path.index();
-        self.ceilings.resize(paths.len(), MaxRateFilter::UNKNOWN);
-        self.limits.resize(paths.len(), u64::MAX);
-        self.ceilings[i].note(now, &paths[i], budget.chunk);
-        if now.since(self.looked) >= EVERY {
-            self.look(now.since(self.looked), budget, paths);
-            self.looked = now;
-        }
-        self.limits[i] = self.limit(i, budget, paths).unwrap_or(u64::MAX);
-    }
-
     fn limit(&self, i: usize, budget: &Budget, paths: &[ManagedPath]) -> Option<u64> {
         if self.left_out.contains(PathId::from_index(i)) {
             return Some(budget.chunk);
@@ -155,6 +136,27 @@ impl Adaptive {
         self.left_out = out.fold(PathSet::EMPTY, |all, (i, _)| all.with(PathId::from_index(i)));
     }
 }
+
+impl ManageWindows for Adaptive {
+    /// Updates the limits after an acknowledgement on `path`.
+    fn manage(&mut self, now: Time, path: PathId, budget: &Budget, paths: &mut [ManagedPath]) {
+        let i = path.index();
+        self.ceilings.resize(paths.len(), MaxRateFilter::UNKNOWN);
+        self.limits.resize(paths.len(), u64::MAX);
+        self.ceilings[i].note(now, &paths[i], budget.chunk);
+        if now.since(self.looked) >= EVERY {
+            self.look(now.since(self.looked), budget, paths);
+            self.looked = now;
+        }
+        self.limits[i] = self.limit(i, budget, paths).unwrap_or(u64::MAX);
+    }
+
+    /// Limit of the data in flight on `path`, bytes.
+    #[inline]
+    fn in_flight_most(&self, path: PathId, _budget: &Budget, _paths: usize, _held: u64) -> u64 {
+        self.limits.get(path.index()).copied().unwrap_or(u64::MAX)
+    }
+}
 #[cfg(test)]
 mod tests {
     use super::super::manager::tests::{CHUNK, budget, path};
@@ -185,7 +187,7 @@ mod tests {
 
     /// Limit of each path in chunks; none: limited only by its window.
     fn limits(adaptive: &Adaptive) -> [Option<u64>; 2] {
-        [PathId(0), PathId(1)].map(|id| match adaptive.in_flight_most(id) {
+        [PathId(0), PathId(1)].map(|id| match adaptive.in_flight_most(id, &budget(100), 2, 0) {
             u64::MAX => None,
             bytes => Some(bytes / CHUNK),
         })
@@ -193,7 +195,7 @@ mod tests {
 
     fn note_both(adaptive: &mut Adaptive, now: Time, paths: &[ManagedPath]) {
         for id in [PathId(0), PathId(1)] {
-            adaptive.note(now, id, &budget(100), paths);
+            adaptive.manage(now, id, &budget(100), &mut paths.to_vec());
         }
     }
 

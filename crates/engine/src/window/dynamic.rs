@@ -3,9 +3,19 @@
 
 use core::cmp::Reverse;
 
-use ropewalk_base::{Duration, PathId, Rate};
+use ropewalk_base::{Duration, PathId, Rate, Time};
 
-use super::manager::{Budget, ManagedPath, excess, take};
+use super::manager::{Budget, ManageWindows, ManagedPath, excess, take};
+
+/// A better path takes space from a worse one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dynamic;
+
+impl ManageWindows for Dynamic {
+    fn manage(&mut self, _now: Time, grown: PathId, budget: &Budget, paths: &mut [ManagedPath]) {
+        fit(grown, budget, paths);
+    }
+}
 
 /// Rank of a path: larger is better; unknown paths rank last.
 fn rank(path: &ManagedPath) -> (Option<Rate>, Reverse<Duration>) {
@@ -13,7 +23,7 @@ fn rank(path: &ManagedPath) -> (Option<Rate>, Reverse<Duration>) {
 }
 
 /// Makes the windows fit into the buffer after `grown` grew.
-pub(super) fn fit(grown: PathId, budget: &Budget, paths: &mut [ManagedPath]) {
+fn fit(grown: PathId, budget: &Budget, paths: &mut [ManagedPath]) {
     let mut excess = excess(budget, paths);
     let own = rank(&paths[grown.index()]);
     while excess > 0 {

@@ -2,12 +2,25 @@
 //! the total throughput in the long run. A path may exceed its limit while the buffer has space and its
 //! window is below its BDP. Such a path is the first to shrink when space is needed.
 
-use ropewalk_base::PathId;
+use ropewalk_base::{PathId, Time};
 
-use super::manager::{Budget, ManagedPath, excess, take};
+use super::manager::{Budget, ManageWindows, ManagedPath, excess, take};
+
+/// A limit per path, bytes; a path without one is not limited.
+#[derive(Clone, Debug, Default)]
+pub struct Static {
+    /// By path identifier.
+    pub limits: Vec<u64>,
+}
+
+impl ManageWindows for Static {
+    fn manage(&mut self, _now: Time, grown: PathId, budget: &Budget, paths: &mut [ManagedPath]) {
+        fit(grown, budget, &self.limits, paths);
+    }
+}
 
 /// Makes the windows fit into the buffer after `grown` grew.
-pub(super) fn fit(grown: PathId, budget: &Budget, limits: &[u64], paths: &mut [ManagedPath]) {
+fn fit(grown: PathId, budget: &Budget, limits: &[u64], paths: &mut [ManagedPath]) {
     let limit = |i: usize| limits.get(i).copied().unwrap_or(u64::MAX).max(budget.chunk);
     let i = grown.index();
     // Beyond its limit, a window larger than the BDP gains nothing.

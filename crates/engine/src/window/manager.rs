@@ -5,7 +5,7 @@ use core::fmt;
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
 use super::adaptive::{Adaptive, Advice, MeasuredPath};
-use super::{dynamic, fixed};
+use super::{Dynamic, Splitting, SplittingOutstanding, Static};
 
 /// The receive buffer, as window managers see it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,24 +43,70 @@ impl ManagedPath {
     }
 }
 
-/// How the receive buffer is shared between the windows.
-#[derive(Clone, Debug, Default)]
-pub enum WindowManager {
-    /// No management: the path that fills the buffer first uses it.
-    #[default]
-    None,
+/// A way to share the receive buffer between the windows.
+pub trait ManageWindows {
+    /// Makes all windows fit into the buffer after the window of `grown` may have grown.
+    fn manage(&mut self, _now: Time, _grown: PathId, _budget: &Budget, _paths: &mut [ManagedPath]) {
+    }
+
+    /// The limit of the data in flight on `path`, bytes. `held` is the number of bytes of its data that wait
+    /// at the peer for data of other paths.
+    #[inline]
+    fn in_flight_most(&self, _path: PathId, _budget: &Budget, _paths: usize, _held: u64) -> u64 {
+        u64::MAX
+    }
+}
+
+/// Declares the window managers: description and type. A row yields the variant and its dispatch.
+macro_rules! managers {
+    ($($(#[$doc:meta])+ $manager:ident;)+) => {
+        /// How the receive buffer is shared between the windows.
+        #[derive(Clone, Debug, Default)]
+        pub enum WindowManager {
+            /// No management: the path that fills the buffer first uses it.
+            #[default]
+            None,
+            $($(#[$doc])+ $manager($manager),)+
+        }
+
+        impl ManageWindows for WindowManager {
+            fn manage(
+                &mut self,
+                now: Time,
+                grown: PathId,
+                budget: &Budget,
+                paths: &mut [ManagedPath],
+            ) {
+                match self {
+                    Self::None => {}
+                    $(Self::$manager(manager) => manager.manage(now, grown, budget, paths),)+
+                }
+            }
+
+            #[inline]
+            fn in_flight_most(&self, path: PathId, budget: &Budget, paths: usize, held: u64) -> u64 {
+                match self {
+                    Self::None => u64::MAX,
+                    $(Self::$manager(manager) => manager.in_flight_most(path, budget, paths, held),)+
+                }
+            }
+        }
+    };
+}
+
+managers! {
     /// Equal shares: no window is larger than its share of the buffer (buffer splitting, Adhari et
     /// al., 2011).
-    Splitting,
+    Splitting;
     /// Equal shares of the outstanding data, counted to the cumulative acknowledgement: a path whose data
     /// fills its share of the buffer waits, whatever its window.
-    SplittingOutstanding,
+    SplittingOutstanding;
     /// A better path takes space from a worse one (Wallace and Shami, 2014, 5.1).
-    Dynamic,
-    /// A limit per path, bytes (Wallace and Shami, 2014, 5.2).
-    Static(Vec<u64>),
+    Dynamic;
+    /// A limit per path (Wallace and Shami, 2014, 5.2).
+    Static;
     /// Limits of the data in flight that follow measurements.
-    Adaptive(Adaptive),
+    Adaptive;
 }
 
 impl WindowManager {
@@ -69,35 +115,6 @@ impl WindowManager {
     pub const fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }
-
-    /// Makes all windows fit into the buffer after the window of `grown` may have grown.
-    pub fn manage(&mut self, now: Time, grown: PathId, budget: &Budget, paths: &mut [ManagedPath]) {
-        match self {
-            Self::None | Self::SplittingOutstanding => {}
-            Self::Splitting => {
-                let share = share(budget, paths.len());
-                paths.iter_mut().for_each(|p| p.window = p.window.min(share));
-            }
-            Self::Dynamic => dynamic::fit(grown, budget, paths),
-            Self::Static(limits) => fixed::fit(grown, budget, limits, paths),
-            Self::Adaptive(adaptive) => adaptive.note(now, grown, budget, paths),
-        }
-    }
-
-    /// The limit of the data in flight on `path`, bytes. `held` is the number of bytes of its data that wait
-    /// at the peer for data of other paths.
-    #[inline]
-    pub fn in_flight_most(&self, path: PathId, budget: &Budget, paths: usize, held: u64) -> u64 {
-        match self {
-            Self::Adaptive(adaptive) => adaptive.in_flight_most(path),
-            Self::SplittingOutstanding => share(budget, paths).saturating_sub(held),
-            _ => u64::MAX,
-        }
-    }
-}
-
-fn share(budget: &Budget, paths: usize) -> u64 {
-    (budget.buffer / paths.max(1) as u64).max(budget.chunk)
 }
 
 /// All elements except element `i`.
@@ -169,23 +186,5 @@ pub(super) mod tests {
 
     pub(in crate::window) fn windows(paths: &[ManagedPath]) -> Vec<u64> {
         paths.iter().map(|p| p.window / CHUNK).collect()
-    }
-
-    #[test]
-    fn equal_shares_cut_what_is_larger_and_leave_the_rest() {
-        let mut paths = [path(20, 40, 70), path(5, 40, 10)];
-        WindowManager::Splitting.manage(Time::ZERO, PathId(0), &budget(100), &mut paths);
-        assert_eq!(windows(&paths), [50, 10]);
-    }
-
-    #[test]
-    fn a_share_of_the_outstanding_counts_what_the_peer_holds() {
-        let manager = WindowManager::SplittingOutstanding;
-        assert_eq!(manager.in_flight_most(PathId(0), &budget(100), 2, 20 * CHUNK), 30 * CHUNK);
-        assert_eq!(manager.in_flight_most(PathId(0), &budget(100), 2, 80 * CHUNK), 0);
-        assert_eq!(
-            WindowManager::None.in_flight_most(PathId(0), &budget(100), 2, 80 * CHUNK),
-            u64::MAX
-        );
     }
 }

@@ -19,8 +19,12 @@ mod penalty;
 mod promises;
 mod share;
 mod single_path_probe;
+mod splitting;
 
 pub use adaptive::{Adaptive, Advice, MeasuredPath};
+pub use dynamic::Dynamic;
+pub use fixed::Static;
 pub use guard::{Guard, SharedWindow, explained_queueing};
-pub use manager::{Budget, LimitAdvisor, ManagedPath, WindowManager};
+pub use manager::{Budget, LimitAdvisor, ManageWindows, ManagedPath, WindowManager};
 pub use penalty::Penalty;
+pub use splitting::{Splitting, SplittingOutstanding};

@@ -18,9 +18,10 @@ pub use single::BestPath;
 pub use statistics::{Estimate, estimate};
 pub(crate) use statistics::{mean_and_deviation, student_quantile};
 
+use crate::custom_schedulers::CustomSchedulers;
 use crate::error::RunError;
 use crate::measure::Run;
-use crate::result::RunResult;
+use crate::result::{Row, RunResult, compared};
 use crate::run::run_watched;
 use crate::setup::RunOptions;
 
@@ -34,7 +35,7 @@ pub struct Variant {
 }
 
 /// How to compare.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CompareOptions {
     /// Runs of each variant, with consecutive seeds that begin at its scenario's. At least 1.
     pub seeds: u64,
@@ -46,6 +47,8 @@ pub struct CompareOptions {
     pub sequence: Option<Duration>,
     /// Whether to run each path alone as well, to compute the gain over the best of them.
     pub single_paths: bool,
+    /// The custom schedulers that the scenarios may select by name.
+    pub custom_schedulers: CustomSchedulers,
 }
 
 /// One run of a comparison.
@@ -91,7 +94,7 @@ pub fn compare(
         }
     }
     let singles = if options.single_paths { add_singles(&mut jobs) } else { Vec::new() };
-    let mut outcomes = run_all(&jobs, options.threads, on_progress);
+    let mut outcomes = run_all(&jobs, options.threads, &options.custom_schedulers, on_progress);
     let alone = outcomes.split_off(labels.len());
     let runs = labels.into_iter().zip(jobs).zip(outcomes).enumerate();
     let compared = runs.map(|(i, ((label, job), outcome))| {
@@ -131,13 +134,18 @@ fn add_singles(jobs: &mut Vec<Job>) -> Vec<Vec<usize>> {
 fn run_all(
     jobs: &[Job],
     threads: usize,
+    custom_schedulers: &CustomSchedulers,
     on_progress: &(dyn Fn(f64) + Sync),
 ) -> Vec<Result<Run, RunError>> {
     const PARTS: f64 = 1e6;
     let over = AtomicU64::new(0);
     map_in_parallel(jobs, threads, |job| {
-        let keep =
-            RunOptions { series: job.series, sequence: job.sequence, ..RunOptions::default() };
+        let keep = RunOptions {
+            series: job.series,
+            sequence: job.sequence,
+            custom_schedulers: custom_schedulers.clone(),
+            ..RunOptions::default()
+        };
         let before = AtomicU64::new(0);
         let tell = |share: f64| {
             let now = (share * PARTS) as u64;
@@ -187,27 +195,12 @@ pub struct Summary {
     pub label: String,
     /// Number of runs that did not fail.
     pub runs: usize,
-    /// Goodput, bit/s.
-    pub goodput_bps: Option<Estimate>,
-    /// Goodput as a share of the flow-control bound, 0 to 1.
-    pub share_of_bound: Option<Estimate>,
+    /// Each figure of [`compared`]; null if unknown.
+    #[serde(flatten)]
+    pub figures: Row<Option<Estimate>>,
     /// Goodput divided by that of the best path alone, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<Estimate>,
-    /// Peak occupancy of the receive buffer, bytes.
-    pub receive_buffer_max_bytes: Option<Estimate>,
-    /// Time for which the receive window blocked the sender, s.
-    pub blocked_s: Option<Estimate>,
-    /// `blocked_s` as a share of the measured interval, 0 to 1.
-    pub blocked_share: Option<Estimate>,
-    /// 99th percentile of the waiting time in the receive buffer, s.
-    pub blocking_time_p99_s: Option<Estimate>,
-    /// Mean delay between sending and receiving application, s.
-    pub app_delay_mean_s: Option<Estimate>,
-    /// 99th percentile of the delay between the applications, s.
-    pub app_delay_p99_s: Option<Estimate>,
-    /// Number of retransmissions of data that had arrived.
-    pub spurious_retransmissions: Option<Estimate>,
 }
 
 impl Comparison {
@@ -239,20 +232,11 @@ impl Summary {
             let values: Option<Vec<f64>> = runs.iter().map(|(c, r)| figure(c, r)).collect();
             estimate(&values?)
         };
-        let over = |figure: fn(&RunResult) -> Option<f64>| each(&|_, result| figure(result));
         Self {
             label: label.to_owned(),
             runs: runs.len(),
-            goodput_bps: over(|r| Some(r.goodput_bps)),
-            share_of_bound: over(|r| r.share_of_bound),
+            figures: Row::new(&compared(), |figure| each(&|_, result| (figure.of)(result))),
             gain: each(&|c, r| Some(r.goodput_bps / c.best_path.as_ref()?.goodput_bps)),
-            receive_buffer_max_bytes: over(|r| Some(r.receive_buffer.max_bytes as f64)),
-            blocked_s: over(|r| Some(r.receive_buffer.blocked_s)),
-            blocked_share: over(|r| Some(r.receive_buffer.blocked_s / r.duration_s)),
-            blocking_time_p99_s: over(|r| Some(r.blocking_time_s.p99)),
-            app_delay_mean_s: over(|r| Some(r.app_delay_s.mean)),
-            app_delay_p99_s: over(|r| Some(r.app_delay_s.p99)),
-            spurious_retransmissions: over(|r| Some(r.spurious_retransmissions as f64)),
         }
     }
 }

@@ -24,7 +24,7 @@ pub fn alone(scenario: &Scenario, index: usize) -> Scenario {
         }
     }
     alone.scheduler.name = SchedulerName::MinRtt;
-    alone.scheduler.guest = None;
+    alone.scheduler.custom = None;
     alone.transfer.guard = false;
     alone.record.decisions = false;
     alone

@@ -1,4 +1,5 @@
 use super::*;
+use crate::custom_schedulers::CustomSchedulers;
 
 fn variant(scheduler: &str, seed: u64) -> Variant {
     let text = format!(
@@ -30,6 +31,7 @@ fn the_number_of_threads_does_not_show() {
             series: false,
             sequence: None,
             single_paths: false,
+            custom_schedulers: CustomSchedulers::default(),
         };
         let options = CompareOptions { single_paths: true, ..options };
         document(&compare(&variants, &options, &|_| ()))
@@ -39,8 +41,14 @@ fn the_number_of_threads_does_not_show() {
 
 #[test]
 fn each_variant_runs_with_each_seed_and_keeps_the_series_of_the_first() {
-    let options =
-        CompareOptions { seeds: 3, threads: 2, series: true, sequence: None, single_paths: false };
+    let options = CompareOptions {
+        seeds: 3,
+        threads: 2,
+        series: true,
+        sequence: None,
+        single_paths: false,
+        custom_schedulers: CustomSchedulers::default(),
+    };
     let most = std::sync::Mutex::new(0.0_f64);
     let on_progress = |share: f64| {
         let mut most = most.lock().expect("no panic");
@@ -58,7 +66,7 @@ fn each_variant_runs_with_each_seed_and_keeps_the_series_of_the_first() {
     assert_eq!(kept, [true, false, false, true, false, false]);
     let comparison = Comparison::new(&runs);
     assert_eq!(comparison.summary.len(), 2);
-    let goodput = comparison.summary[0].goodput_bps.expect("good runs");
+    let goodput = comparison.summary[0].figures.get("goodput_bps").expect("good runs");
     assert_eq!(comparison.summary[0].runs, 3);
     assert!(goodput.mean > 1e6 && goodput.half_width.expect("three runs") > 0.0, "{goodput:?}");
 }
@@ -69,18 +77,33 @@ fn a_run_that_fails_is_told_and_does_not_spoil_the_others() {
     for path in &mut dead.scenario.paths {
         path.up.loss = ropewalk_scenario::Loss::Bernoulli { rate: 1.0 };
     }
-    let options =
-        CompareOptions { seeds: 1, threads: 1, series: false, sequence: None, single_paths: false };
+    let options = CompareOptions {
+        seeds: 1,
+        threads: 1,
+        series: false,
+        sequence: None,
+        single_paths: false,
+        custom_schedulers: CustomSchedulers::default(),
+    };
     let comparison = Comparison::new(&compare(&[dead, variant("backup", 1)], &options, &|_| ()));
     assert!(comparison.runs[0].result.is_none() && comparison.runs[0].error.is_some());
-    assert_eq!((comparison.summary[0].runs, comparison.summary[0].goodput_bps), (0, None));
+    assert_eq!(
+        (comparison.summary[0].runs, *comparison.summary[0].figures.get("goodput_bps")),
+        (0, None)
+    );
     assert!(comparison.runs[1].result.is_some());
 }
 
 #[test]
 fn what_the_best_path_does_alone_stands_beside_every_run() {
-    let options =
-        CompareOptions { seeds: 2, threads: 2, series: false, sequence: None, single_paths: true };
+    let options = CompareOptions {
+        seeds: 2,
+        threads: 2,
+        series: false,
+        sequence: None,
+        single_paths: true,
+        custom_schedulers: CustomSchedulers::default(),
+    };
     let runs = compare(&[variant("daps", 1), variant("backup", 1)], &options, &|_| ());
     let best: Vec<_> = runs.iter().map(|run| run.best_path.clone().expect("two paths")).collect();
     assert!(best.iter().all(|best| best.name == "wifi" && best.goodput_bps > 9e5), "{best:?}");

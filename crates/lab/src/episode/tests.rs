@@ -60,8 +60,8 @@ fn decisions_from_outside_give_the_run_of_a_scheduler_that_decides_likewise() {
     for more in ["protocol = 'cmt-sctp'", "protocol = 'mptcp'", "guard = false", "bytes = '3 MB'"] {
         let scenario = scenario(more);
         let (episode, decisions) = from_outside(&scenario);
-        let guest = Some(Scheduler::Custom(Box::new(Inside)));
-        let options = RunOptions { scheduler: guest, ..RunOptions::default() };
+        let scheduler = Some(Scheduler::Custom(Box::new(Inside)));
+        let options = RunOptions { scheduler, ..RunOptions::default() };
         let result = run(&scenario, &options).expect("it runs").result;
         let score = episode.score();
         assert!(decisions > 1000, "{more}: {decisions}");

@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, Metadata, Schema};
 
 use super::columns::Columns;
-use crate::series::Series;
+use crate::series::{PathSeries, Series};
 
 /// The schema's name in the table's metadata.
 pub const SCHEMA: &str = "ropewalk.series/1";
@@ -23,10 +23,8 @@ pub struct SeriesOrigin {
     pub version: String,
 }
 
-/// The series as a table: one row per interval; columns `time_s`, `goodput_bps`,
-/// `delivered_bytes`, `receive_buffer_bytes`, `receive_window_bytes`, and for each path
-/// `<name>.throughput_bps`, `<name>.cwnd_bytes`, `<name>.in_flight_bytes` and `<name>.srtt_s`
-/// (null before the first sample). The metadata has `schema`, `scenario`, `seed` and `version`.
+/// The series as a table: one row per interval; the [columns](Series::COLUMNS) of the series, then those of each
+/// path as `<name>.throughput_bps`. The metadata has `schema`, `scenario`, `seed` and `version`.
 ///
 /// # Errors
 /// If the columns are not equally long.
@@ -35,17 +33,13 @@ pub fn series_to_record_batch(
     origin: &SeriesOrigin,
 ) -> Result<RecordBatch, ArrowError> {
     let mut columns = Columns::default();
-    columns.floats("time_s", series.time_s.iter().copied());
-    columns.floats("goodput_bps", series.goodput_bps.iter().copied());
-    columns.counts("delivered_bytes", series.delivered_bytes.iter().copied());
-    columns.counts("receive_buffer_bytes", series.receive_buffer_bytes.iter().copied());
-    columns.counts("receive_window_bytes", series.receive_window_bytes.iter().copied());
+    for column in Series::COLUMNS {
+        columns.values(column.name, (column.values)(series));
+    }
     for path in &series.paths {
-        let name = |key: &str| format!("{}.{key}", path.name);
-        columns.floats(name("throughput_bps"), path.throughput_bps.iter().copied());
-        columns.counts(name("cwnd_bytes"), path.cwnd_bytes.iter().copied());
-        columns.counts(name("in_flight_bytes"), path.in_flight_bytes.iter().copied());
-        columns.floats_or_null(name("srtt_s"), path.srtt_s.iter().copied());
+        for column in PathSeries::COLUMNS {
+            columns.values(format!("{}.{}", path.name, column.name), (column.values)(path));
+        }
     }
     let metadata = [
         ("schema", SCHEMA),

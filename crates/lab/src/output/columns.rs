@@ -5,6 +5,8 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt64Array};
 use arrow_schema::{ArrowError, Field, Metadata, Schema};
 
+use crate::series::Values;
+
 /// The columns added so far.
 #[derive(Default)]
 pub(crate) struct Columns {
@@ -41,6 +43,15 @@ impl Columns {
         values: impl IntoIterator<Item = Option<f64>>,
     ) {
         self.add(name, Arc::new(values.into_iter().collect::<Float64Array>()), true);
+    }
+
+    /// Adds a column of a series.
+    pub(crate) fn values(&mut self, name: impl Into<String>, values: Values<'_>) {
+        match values {
+            Values::Numbers(values) => self.floats(name, values.iter().copied()),
+            Values::NumbersOrNull(values) => self.floats_or_null(name, values.iter().copied()),
+            Values::Counts(values) => self.counts(name, values.iter().copied()),
+        }
     }
 
     /// Finishes the table.

@@ -7,7 +7,7 @@ const TEMPLATE: &str = include_str!("../../../../web/report.html");
 const DATA: &str = "REPORT_DATA";
 
 /// Contents of the other placeholders.
-const PARTS: [(&str, &str); 25] = [
+const PARTS: [(&str, &str); 26] = [
     ("UPLOT_CSS", include_str!("../../../../web/vendor/uPlot/uPlot.min.css")),
     ("UPLOT_JS", include_str!("../../../../web/vendor/uPlot/uPlot.iife.min.js")),
     ("REPORT_CSS", include_str!("../../../../web/report.css")),
@@ -32,6 +32,7 @@ const PARTS: [(&str, &str); 25] = [
     ("REPORT_JS:report/theme.js", include_str!("../../../../web/report/theme.js")),
     ("REPORT_JS:report/tiles.js", include_str!("../../../../web/report/tiles.js")),
     ("REPORT_JS:report/tournament.js", include_str!("../../../../web/report/tournament.js")),
+    ("REPORT_JS:report/vocabulary.js", include_str!("../../../../web/report/vocabulary.js")),
     ("REPORT_JS:report/tune.js", include_str!("../../../../web/report/tune.js")),
 ];
 

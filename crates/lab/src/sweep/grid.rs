@@ -7,6 +7,7 @@ use super::axis::Axis;
 use super::error::SweepError;
 use super::row::{Outcome, RunRow};
 use super::seeds::Seeds;
+use crate::custom_schedulers::CustomSchedulers;
 use crate::run::run;
 use crate::setup::RunOptions;
 
@@ -26,6 +27,8 @@ pub struct Source {
     pub sets: Vec<String>,
     /// Root seed that replaces `transfer.seed`.
     pub seed: Option<u64>,
+    /// The custom schedulers that the scenario may select by name.
+    pub custom_schedulers: CustomSchedulers,
 }
 
 impl Source {
@@ -34,7 +37,7 @@ impl Source {
         let set = self.sets.iter().map(|change| Override { option: "--set", change });
         let varied = varied.iter().map(|change| Override { option: "--vary", change });
         let overrides: Vec<Override<'_>> = set.chain(varied).collect();
-        let mut scenario = Scenario::parse_overridden(&self.text, &self.name, &overrides)?;
+        let mut scenario = self.custom_schedulers.parse(&self.text, &self.name, &overrides)?;
         // Not set by an override: integers in TOML are signed, so they cannot represent half of the seeds.
         scenario.transfer.seed = self.seed.unwrap_or(scenario.transfer.seed);
         Ok(scenario)
@@ -152,7 +155,9 @@ impl Grid {
         let outcome: Outcome = scenario
             .and_then(|mut scenario| {
                 scenario.transfer.seed = self.seed(seed);
-                let run = run(&scenario, &RunOptions::default());
+                let custom_schedulers = self.source.custom_schedulers.clone();
+                let options = RunOptions { custom_schedulers, ..RunOptions::default() };
+                let run = run(&scenario, &options);
                 run.map(|run| run.result).map_err(|error| error.to_string())
             })
             .map(Box::new);

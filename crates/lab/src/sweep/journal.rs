@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::error::SweepError;
 use super::identity::Identity;
-use super::row::{FIGURES, RunRow};
+use super::row::RunRow;
+use crate::result::swept;
 
 const SCHEMA: &str = "ropewalk.sweep-journal/2";
 
@@ -145,7 +146,7 @@ fn read(path: &Path, bytes: &[u8], header: &Header) -> Result<Contents, SweepErr
     for (number, line) in lines {
         let row: RunRow = serde_json::from_slice(line)
             .map_err(|error| damaged(path, number + 1, &error.to_string()))?;
-        if row.figures.len() != FIGURES.len() {
+        if row.figures.len() != swept().len() {
             return Err(damaged(path, number + 1, "it lacks the figures of this version"));
         }
         rows.push(row);

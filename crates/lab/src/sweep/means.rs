@@ -9,13 +9,13 @@ use arrow_select::take::take;
 
 use super::cells::{column, counts, floats, texts};
 use super::json::leading;
-use super::row::FIGURES;
 use super::table::MEANS_SCHEMA;
 use crate::compare::{Estimate, estimate};
 use crate::output::Columns;
+use crate::result::swept;
 
 /// One row per point of a table of single runs. Columns: `point`; the varied keys; `runs` and
-/// `failed`; mean and `..._half_width` of the 95 % confidence interval of each of [`FIGURES`]
+/// `failed`; mean and `..._half_width` of the 95 % confidence interval of each of [`swept`]
 /// over the runs that did not fail, null where unknown; `error` of the first that failed.
 ///
 /// # Errors
@@ -35,12 +35,13 @@ pub fn means(runs: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     columns.counts("runs", good.iter().map(|rows| rows.len() as u64));
     let failed = points.iter().zip(&good).map(|(all, good)| (all.len() - good.len()) as u64);
     columns.counts("failed", failed);
-    for figure in FIGURES {
-        let values = floats(runs, figure.name)?;
+    for figure in swept() {
+        let name = figure.column();
+        let values = floats(runs, &name)?;
         let means: Vec<_> = good.iter().map(|rows| mean(values, rows)).collect();
-        columns.floats_or_null(figure.name, means.iter().map(|mean| mean.map(|m| m.mean)));
+        columns.floats_or_null(&*name, means.iter().map(|mean| mean.map(|m| m.mean)));
         let half = means.iter().map(|mean| mean.and_then(|m| m.half_width));
-        columns.floats_or_null(format!("{}_half_width", figure.name), half);
+        columns.floats_or_null(format!("{name}_half_width"), half);
     }
     let errors = points.into_iter().map(|mut rows| {
         rows.find(|row| error.is_valid(*row)).map(|row| error.value(row).to_owned())

@@ -10,6 +10,7 @@
 //!     name: "example.toml".into(),
 //!     sets: vec![],
 //!     seed: None,
+//!     custom_schedulers: ropewalk_lab::CustomSchedulers::default(),
 //! };
 //! let axes = vec![Axis::parse("path.dsl.rtt=20ms..80ms/3")?];
 //! let plan = Plan::new(source, axes, "1..2".parse::<Seeds>()?)?;
@@ -53,7 +54,7 @@ pub use means::means;
 pub use merge::merge;
 pub use plan::SweepPlan;
 pub use range::RANGE_MAX;
-pub use row::{FIGURES, Figure, Outcome, RunRow};
+pub use row::{Outcome, RunRow};
 pub use seeds::{SEEDS_MAX, Seeds};
 pub use shard::Shard;
 pub use table::{MEANS_SCHEMA, RUNS_SCHEMA, runs_table};

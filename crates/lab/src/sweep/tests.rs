@@ -11,6 +11,7 @@ use arrow_array::types::{Float64Type, UInt64Type};
 use serde_json::Value as Json;
 
 use super::*;
+use crate::custom_schedulers::CustomSchedulers;
 use crate::run::run;
 use crate::setup::RunOptions;
 
@@ -19,7 +20,13 @@ const SCENARIO: &str = "[transfer]\nduration = '2 s'\nseed = 7\nreceive_buffer =
     [[path]]\nname = 'lte'\nrate = '2 Mbit/s'\nrtt = '200 ms'\n";
 
 fn source() -> Source {
-    Source { text: SCENARIO.into(), name: "two.toml".into(), sets: Vec::new(), seed: None }
+    Source {
+        text: SCENARIO.into(),
+        name: "two.toml".into(),
+        sets: Vec::new(),
+        seed: None,
+        custom_schedulers: CustomSchedulers::default(),
+    }
 }
 
 fn plan_of(vary: &[&str], seeds: u32) -> Result<SweepPlan, SweepError> {

@@ -20,10 +20,11 @@ use super::journal::{Header, Journal, journal_of};
 use super::means::means;
 use super::plan::SweepPlan;
 use super::recorder::RunRecorder;
-use super::row::{FIGURES, RunRow};
+use super::row::RunRow;
 use super::seeds::Seeds;
 use super::shard::Shard;
 use super::table::{rows_of, runs_table};
+use crate::result::swept;
 
 /// Output file and part of a sweep.
 #[derive(Clone, Copy, Debug, Default)]
@@ -124,7 +125,7 @@ impl Sweep {
         let ours = row.point < self.plan.grid().points()
             && self.shard.is_none_or(|shard| shard.has(row.point))
             && self.seeds.contains(row.seed)
-            && row.figures.len() == FIGURES.len();
+            && row.figures.len() == swept().len();
         if !ours || self.finished.rows.contains_key(&(row.point, row.seed)) {
             let message = format!("seed {} of point {} is not waited for", row.seed, row.point);
             return Err(SweepError::input(message, "bring each run that is left once"));

@@ -11,6 +11,7 @@ pub use figures::{FailedRun, MatchEntry, RunFigures};
 pub use rank::{Rank, Ranking, Worst};
 
 use crate::compare::{CompareOptions, Compared, Variant, compare};
+use crate::custom_schedulers::CustomSchedulers;
 
 /// Relative difference from the best up to which a result counts as equal.
 pub const NEAR_BEST: f64 = 0.05;
@@ -31,12 +32,14 @@ pub struct MatchConfig {
 }
 
 /// Options of a tournament.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct TournamentOptions {
     /// Runs of each participant, with consecutive seeds that begin at its scenario's. At least 1.
     pub seeds: u64,
     /// Number of threads; the results do not depend on it. At least 1.
     pub threads: usize,
+    /// The custom schedulers that the scenarios may select by name.
+    pub custom_schedulers: CustomSchedulers,
 }
 
 /// A tournament, `ropewalk.tournament/1`.
@@ -77,14 +80,20 @@ pub fn tournament(
     options: &TournamentOptions,
     on_progress: &(dyn Fn(f64) + Sync),
 ) -> Tournament {
-    let TournamentOptions { seeds, threads } = *options;
+    let TournamentOptions { seeds, threads, custom_schedulers } = options.clone();
     let all = match_configs.iter().flat_map(|match_config| &match_config.participants);
     let variants: Vec<Variant> = all
         .map(|(label, scenario)| Variant { label: label.clone(), scenario: scenario.clone() })
         .collect();
     // One batch for all matches, so that no core waits for the last run of a scenario.
-    let options =
-        CompareOptions { seeds, threads, series: false, sequence: None, single_paths: true };
+    let options = CompareOptions {
+        seeds,
+        threads,
+        series: false,
+        sequence: None,
+        single_paths: true,
+        custom_schedulers,
+    };
     let runs = compare(&variants, &options, on_progress);
     let mut groups = runs.chunks(seeds.max(1) as usize);
     let matches: Vec<Match> =

@@ -1,6 +1,7 @@
 use ropewalk_scenario::{Loss, SchedulerName};
 
 use super::*;
+use crate::custom_schedulers::CustomSchedulers;
 
 const SCHEDULERS: [SchedulerName; 3] =
     [SchedulerName::Lay, SchedulerName::MinRtt, SchedulerName::RoundRobin];
@@ -33,7 +34,11 @@ fn match_configs() -> Vec<MatchConfig> {
 }
 
 fn play(match_configs: &[MatchConfig], seeds: u64, threads: usize) -> Tournament {
-    tournament(match_configs, &TournamentOptions { seeds, threads }, &|_| ())
+    tournament(
+        match_configs,
+        &TournamentOptions { seeds, threads, custom_schedulers: CustomSchedulers::default() },
+        &|_| (),
+    )
 }
 
 #[test]
@@ -53,12 +58,13 @@ fn every_scheduler_meets_every_other_on_every_scenario_and_protocol() {
         for entry in &one.entries {
             let seeds: Vec<&str> = entry.runs.iter().map(|run| run.seed.as_str()).collect();
             assert_eq!((seeds, entry.failures.len()), (vec!["1", "2"], 0));
-            assert!(entry.share_of_bound.expect("plain paths").mean <= 1.0);
-            let mean = |figure: Option<crate::compare::Estimate>| figure.expect("good runs").mean;
-            assert!(mean(entry.app_delay_p50_s) <= mean(entry.app_delay_p99_s), "{entry:?}");
+            let mean = |column: &str| entry.figures.get(column).expect("good runs").mean;
+            assert!(mean("share_of_bound") <= 1.0);
+            assert!(mean("app_delay_p50_s") <= mean("app_delay_p99_s"), "{entry:?}");
             let run = &entry.runs[0];
             let best = run.best_path.as_ref().expect("two paths");
-            assert!(run.goodput_bps > 5e5 && best.goodput_bps > 5e5, "{run:?}");
+            let goodput = run.figures.get("goodput_bps").as_f64().expect("a number");
+            assert!(goodput > 5e5 && best.goodput_bps > 5e5, "{run:?}");
         }
     }
 }
@@ -70,7 +76,7 @@ fn the_best_of_a_match_has_the_ratio_one_and_the_others_stand_below() {
             let all: Vec<f64> = one.entries.iter().map(ratio).collect();
             assert!(all.iter().all(|r| (0.0..=1.0).contains(r)) && all.contains(&1.0), "{all:?}");
         }
-        let goodput = |e: &MatchEntry| e.goodput_bps.expect("a good run").mean;
+        let goodput = |e: &MatchEntry| e.figures.get("goodput_bps").expect("a good run").mean;
         let [lay, other] = [&one.entries[0], &one.entries[2]];
         let expected = goodput(other) / goodput(lay);
         assert!((other.goodput_ratio / lay.goodput_ratio - expected).abs() < 1e-12);
@@ -176,7 +182,7 @@ fn a_failed_run_is_kept_and_loses_its_match() {
     let play = play(&[dead], 1, 2);
     let entry = &play.matches[0].entries[0];
     assert_eq!((entry.runs.len(), entry.failures.len(), entry.score()), (0, 1, 0.0));
-    assert_eq!(entry.goodput_bps, None);
+    assert_eq!(*entry.figures.get("goodput_bps"), None);
     assert!(!entry.failures[0].error.is_empty());
     let last = play.rankings[0].ranks.last().expect("three schedulers");
     assert_eq!((last.scheduler.as_str(), last.score, last.failed), ("lay", 0.0, 1));

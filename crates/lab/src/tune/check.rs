@@ -5,14 +5,17 @@ use serde::Serialize;
 
 use super::Tuning;
 use crate::compare::{CompareOptions, Compared, Estimate, Variant, compare, estimate};
+use crate::custom_schedulers::CustomSchedulers;
 
 /// Options of the check.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CheckOptions {
     /// Runs of each window manager, with consecutive seeds. At least 1.
     pub seeds: u64,
     /// Number of threads; the results do not depend on it. At least 1.
     pub threads: usize,
+    /// The custom schedulers that the scenario may select by name.
+    pub custom_schedulers: CustomSchedulers,
 }
 
 /// Result of the check.
@@ -64,14 +67,15 @@ pub fn check(
         Variant { label: (*label).to_owned(), scenario }
     };
     let variants: Vec<Variant> = MANAGERS.iter().map(variant).collect();
-    let options = CompareOptions {
+    let comparison = CompareOptions {
         seeds: options.seeds,
         threads: options.threads,
         series: false,
         sequence: None,
         single_paths: false,
+        custom_schedulers: options.custom_schedulers.clone(),
     };
-    let runs = compare(&variants, &options, on_progress);
+    let runs = compare(&variants, &comparison, on_progress);
     let groups: Vec<&[Compared]> = runs.chunks(options.seeds as usize).collect();
     let managers: Vec<Checked> = MANAGERS
         .iter()

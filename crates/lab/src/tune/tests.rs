@@ -1,6 +1,7 @@
 //! Compares limits of scenarios with known values.
 
 use super::*;
+use crate::custom_schedulers::CustomSchedulers;
 
 fn scenario(text: &str) -> Scenario {
     Scenario::parse(text, "test.toml").unwrap_or_else(|e| panic!("{e}"))
@@ -113,7 +114,8 @@ fn the_check_simulates_what_was_promised_within_reason() {
     );
     scenario.transfer.seed = 11;
     let tuning = tune(&scenario, None).expect("two paths");
-    let options = CheckOptions { seeds: 2, threads: 2 };
+    let options =
+        CheckOptions { seeds: 2, threads: 2, custom_schedulers: CustomSchedulers::default() };
     let check = check(&scenario, &tuning, &options, &|_| {});
     let names: Vec<_> = check.managers.iter().map(|m| m.window_manager).collect();
     assert_eq!(names, ["none", "dynamic", "adaptive", "static"]);

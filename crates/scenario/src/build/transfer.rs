@@ -122,7 +122,7 @@ impl Builder<'_> {
         let name: Option<SchedulerName> = table.opt("name");
         SchedulerOptions {
             name: name.unwrap_or_else(|| transfer.get("scheduler")),
-            guest: None,
+            custom: None,
             forward_delay: table.get("forward_delay"),
             delay_error: table.get("delay_error"),
             quantum: table.get("quantum"),

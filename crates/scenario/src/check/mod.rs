@@ -10,8 +10,8 @@ pub(crate) use value::{Checked, Entry, FromValue, Item, Value};
 pub(crate) use words::describe;
 use words::{elsewhere, fits};
 
+use crate::custom_scheduler;
 use crate::error::{Problem, ProblemKind, ScenarioError, find_name};
-use crate::guest;
 use crate::keys::{Fallback, Key, Kind, ROOT, Table, Tagged};
 use crate::suggest;
 use crate::tree::{Node, Pair, Raw, Source, Span};
@@ -21,11 +21,18 @@ use crate::types::{Named, SchedulerName};
 pub(crate) struct Checker<'a> {
     pub(crate) sources: &'a [Source],
     problems: Vec<(Span, Problem)>,
+    /// For the hint on an unknown name.
+    custom_schedulers: &'a [&'a str],
 }
 
 impl<'a> Checker<'a> {
     pub(crate) fn new(sources: &'a [Source]) -> Self {
-        Self { sources, problems: Vec::new() }
+        Self { sources, problems: Vec::new(), custom_schedulers: &[] }
+    }
+
+    /// Sets the names of the custom schedulers.
+    pub(crate) fn with_custom_schedulers(self, custom_schedulers: &'a [&'a str]) -> Self {
+        Self { custom_schedulers, ..self }
     }
 
     /// Records a problem at `span`.
@@ -151,7 +158,7 @@ impl<'a> Checker<'a> {
                 Ok(at) => Some(Value::Choice(at)),
                 Err(mut error) => {
                     if *choices == SchedulerName::CHOICES {
-                        error.help += &guest::hint();
+                        error.help += &custom_scheduler::hint(self.custom_schedulers);
                     }
                     let kind = ProblemKind::UnknownName;
                     let message = format!("`{path}` = \"{text}\": {}", error.message);

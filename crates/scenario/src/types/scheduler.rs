@@ -1,5 +1,7 @@
 //! `[scheduler]`.
 
+use std::sync::Arc;
+
 use ropewalk_base::Duration;
 
 use super::{
@@ -8,13 +10,13 @@ use super::{
 };
 
 /// The scheduler, with the options of all schedulers; each scheduler uses its own.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SchedulerOptions {
     /// The built-in scheduler.
     pub name: SchedulerName,
-    /// A custom scheduler that replaces it, by a name added with
-    /// [`add_guest_scheduler`](crate::add_guest_scheduler).
-    pub guest: Option<&'static str>,
+    /// A custom scheduler that replaces it: one of the names given to
+    /// [`Scenario::parse_custom`](crate::Scenario::parse_custom).
+    pub custom: Option<Arc<str>>,
     /// Source of forward delays.
     pub forward_delay: ForwardDelay,
     /// Relative error of forward delays (0.1 is 10 % too long). [`Path::delay_error`](super::Path::delay_error)
@@ -66,9 +68,9 @@ pub struct SchedulerOptions {
 
 impl SchedulerOptions {
     /// The name as the scenario has it.
-    pub const fn label(&self) -> &'static str {
-        match self.guest {
-            Some(guest) => guest,
+    pub fn label(&self) -> &str {
+        match &self.custom {
+            Some(custom) => custom,
             None => self.name.as_str(),
         }
     }

@@ -1,10 +1,13 @@
 //! A tournament as text: a table for each match, then the rankings.
 
+use ropewalk_lab::RunResult;
 use ropewalk_lab::compare::Estimate;
+use ropewalk_lab::result::{Column, Figure, Unit, ranked};
 use ropewalk_lab::tournament::{Match, MatchEntry, Ranking, Tournament, Worst};
 
+use crate::commands::compare::{figure_legend, with_gain};
 use crate::console::{width, wrapped};
-use crate::printer::{count, percent, rate, size, time};
+use crate::printer::{percent, quantity};
 use crate::table::Table;
 
 /// The whole tournament. The ranking comes last, where a terminal keeps it visible.
@@ -29,18 +32,13 @@ fn one_match(one: &Match, play: &Tournament) -> String {
         format!("means of {} seeds", play.seeds)
     };
     let heading = format!("{}: {}, preset {}, {seeds}\n\n", one.scenario, one.protocol, one.preset);
-    let mut table = Table::new(&[
-        "scheduler",
-        "goodput",
-        "of bound",
-        "of best path",
-        "delay p50",
-        "delay p99",
-        "peak buffer",
-        "spurious",
-        "score",
-    ]);
-    // The sort is stable: equal schedulers keep the given order.
+    let headings = shown().into_iter().map(|figure| figure.heading());
+    let headings: Vec<String> = std::iter::once("scheduler".to_owned())
+        .chain(with_gain(&shown(), headings, "of best path".to_owned()))
+        .chain(["score".to_owned()])
+        .collect();
+    let mut table = Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    // Stable: equal ones stay in the order given.
     let mut entries: Vec<&MatchEntry> = one.entries.iter().collect();
     entries.sort_by(|a, b| b.score().total_cmp(&a.score()));
     for entry in entries {
@@ -49,26 +47,25 @@ fn one_match(one: &Match, play: &Tournament) -> String {
     heading + &table.text(width())
 }
 
+/// The figures that a match shows.
+fn shown() -> Vec<Figure<RunResult>> {
+    let mut figures = ranked();
+    figures.retain(|figure| figure.show.tournament == Column::Shown);
+    figures
+}
+
 fn row(entry: &MatchEntry) -> Vec<String> {
-    let cell = |estimate: Option<Estimate>, show: fn(f64) -> String| {
-        estimate.map_or_else(|| "-".to_owned(), |estimate| show(estimate.mean))
+    let cell = |mean: Option<Estimate>, unit: Unit| {
+        mean.map_or_else(|| "-".to_owned(), |estimate| quantity(estimate.mean, unit))
     };
-    let goodput = if entry.failures.is_empty() {
-        cell(entry.goodput_bps, rate)
-    } else {
-        format!("{} failed", entry.failures.len())
-    };
-    vec![
-        entry.scheduler.clone(),
-        goodput,
-        cell(entry.share_of_bound, percent),
-        cell(entry.gain, percent),
-        cell(entry.app_delay_p50_s, time),
-        cell(entry.app_delay_p99_s, time),
-        cell(entry.receive_buffer_max_bytes, size),
-        cell(entry.spurious_retransmissions, |mean| count(mean.round() as u64)),
-        percent(entry.score()),
-    ]
+    let cells = shown().into_iter().enumerate().map(|(number, figure)| {
+        if number == 0 && !entry.failures.is_empty() {
+            return format!("{} failed", entry.failures.len());
+        }
+        cell(*entry.figures.get(&figure.column()), figure.show.unit)
+    });
+    let cells = with_gain(&shown(), cells, cell(entry.gain, Unit::Ratio));
+    std::iter::once(entry.scheduler.clone()).chain(cells).chain([percent(entry.score())]).collect()
 }
 
 fn ranking(ranking: &Ranking) -> String {
@@ -142,11 +139,9 @@ fn certainty(ranking: &Ranking, worst: &dyn Fn(&Worst) -> String) -> String {
 
 /// What the headings mean.
 fn legend() -> String {
-    let lines = [
-        ("of bound", "goodput with headers over the flow-control bound; unknown over the air"),
+    let figures = figure_legend(&shown());
+    let others = [
         ("of best path", "goodput over that of the best path alone, with the same protocol"),
-        ("delay", "from first sent to in-order delivery; in a ranking the best p99 over its own"),
-        ("spurious", "packets sent again that had arrived"),
         ("score", "goodput over the best goodput, times the best p99 delay over its own"),
         ("ranking", "geometric means over the matches; a match with a failed run counts 0"),
         ("near best", "matches within 5 % of the best"),
@@ -157,6 +152,8 @@ fn legend() -> String {
         ),
         ("keeps", "matches with at least 98 % of the goodput of the best path alone"),
     ];
+    let others = others.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let lines = figures.into_iter().chain(others);
     let width = width();
-    lines.iter().map(|(name, text)| wrapped(&format!("{name:<15}"), text, width)).collect()
+    lines.map(|(name, text)| wrapped(&format!("{name:<15}"), &text, width)).collect()
 }

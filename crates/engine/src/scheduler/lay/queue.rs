@@ -151,7 +151,7 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::kit::{CHUNK, path_view, view};
+    use super::super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
     const RATE: f64 = 1e-3;

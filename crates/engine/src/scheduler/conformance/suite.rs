@@ -10,8 +10,20 @@ fn scheduler(name: &str) -> Scheduler {
     Scheduler::from_name(name, &SchedulerOptions::default()).expect("a registered name")
 }
 
-fn transfer(strands: &[PathEstimate], chunks: u64, buffer: u64) -> Transfer {
-    Transfer { strands: strands.to_vec(), chunks, buffer, deadline: Time::from_secs(600) }
+/// The names of the schedulers with such claims.
+pub(super) fn claiming(such: impl Fn(&Claims) -> bool) -> Vec<&'static str> {
+    let mut names = Scheduler::NAMES.to_vec();
+    names.retain(|name| such(&scheduler(name).claims()));
+    names
+}
+
+fn transfer(virtual_paths: &[VirtualPath], chunks: u64, buffer: u64) -> Transfer {
+    Transfer {
+        virtual_paths: virtual_paths.to_vec(),
+        chunks,
+        buffer,
+        deadline: Time::from_secs(600),
+    }
 }
 
 /// All registered schedulers, and every variant of the delay-aware ones.
@@ -56,7 +68,7 @@ fn complete(name: &str, transfer: &Transfer, scheduler: &mut impl Schedule) -> O
 
 #[test]
 fn on_one_path_all_choose_alike() {
-    let one = transfer(&[PathEstimate::new(7, 30)], 500, 40);
+    let one = transfer(&[VirtualPath::new(7, 30)], 500, 40);
     let reference = complete("round-robin", &one, &mut scheduler("round-robin"));
     let choices =
         |o: &Outcome| o.sent.iter().map(|(_, path, seq)| (*path, *seq)).collect::<Vec<_>>();
@@ -71,8 +83,8 @@ fn on_one_path_all_choose_alike() {
 
 #[test]
 fn on_equal_paths_those_that_predict_arrivals_stay_within_a_chunk_of_alternation() {
-    let equal = transfer(&[PathEstimate::new(1, 20), PathEstimate::new(1, 20)], 400, 40);
-    for name in ["daps", "daps-lcm", "otias", "sttf", "ods", "stms"] {
+    let equal = transfer(&[VirtualPath::new(1, 20), VirtualPath::new(1, 20)], 400, 40);
+    for name in claiming(|claims| claims.predicts_arrivals) {
         let outcome = complete(name, &equal, &mut scheduler(name));
         let mut lead = 0i64;
         for (_, path, seq) in &outcome.sent {
@@ -85,8 +97,8 @@ fn on_equal_paths_those_that_predict_arrivals_stay_within_a_chunk_of_alternation
 
 #[test]
 fn the_sequences_of_sarwar_table_ii_come_out() {
-    let strands = [PathEstimate::instant_ack(2, 10), PathEstimate::instant_ack(5, 100)];
-    let table = transfer(&strands, 50, 50);
+    let virtual_paths = [VirtualPath::instant_ack(2, 10), VirtualPath::instant_ack(5, 100)];
+    let table = transfer(&virtual_paths, 50, 50);
     for name in ["daps", "daps-lcm"] {
         let outcome = complete(name, &table, &mut scheduler(name));
         let first = |path: u8, chunks: usize| outcome.carried(path)[..chunks].to_vec();
@@ -99,8 +111,8 @@ fn the_sequences_of_sarwar_table_ii_come_out() {
 
 #[test]
 fn with_delays_of_one_to_ten_daps_buffers_a_batch_and_round_robin_ten() {
-    let strands = [PathEstimate::instant_ack(4, 10), PathEstimate::instant_ack(4, 100)];
-    let unequal = transfer(&strands, 4000, 1000);
+    let virtual_paths = [VirtualPath::instant_ack(4, 10), VirtualPath::instant_ack(4, 100)];
+    let unequal = transfer(&virtual_paths, 4000, 1000);
     let buffered = |name: &str| complete(name, &unequal, &mut scheduler(name)).most_buffered;
     assert!(buffered("daps") <= 4, "daps holds {}", buffered("daps"));
     assert!(buffered("daps-lcm") <= 4, "daps-lcm holds {}", buffered("daps-lcm"));
@@ -110,12 +122,12 @@ fn with_delays_of_one_to_ten_daps_buffers_a_batch_and_round_robin_ten() {
 
 #[test]
 fn nobody_stalls_when_the_fast_path_dies() {
-    let mut fast = PathEstimate::new(4, 10);
+    let mut fast = VirtualPath::new(4, 10);
     fast.dies = Time::from_millis(137);
-    let strands = [fast, PathEstimate::new(6, 100), PathEstimate::new(3, 55)];
+    let virtual_paths = [fast, VirtualPath::new(6, 100), VirtualPath::new(3, 55)];
     for (name, mut scheduler) in everyone() {
         for count in 2..=3 {
-            let dying = transfer(&strands[..count], 600, 20);
+            let dying = transfer(&virtual_paths[..count], 600, 20);
             complete(&name, &dying, &mut scheduler);
         }
     }
@@ -135,10 +147,10 @@ fn nobody_stalls_on_estimates_that_are_wrong_or_missing() {
     ];
     for (name, _) in everyone() {
         for told in tellings {
-            let mut strands = [PathEstimate::new(4, 10), PathEstimate::new(4, 100)];
-            strands.iter_mut().zip(told).for_each(|(s, told)| s.told = told);
+            let mut virtual_paths = [VirtualPath::new(4, 10), VirtualPath::new(4, 100)];
+            virtual_paths.iter_mut().zip(told).for_each(|(s, told)| s.told = told);
             let mut scheduler = everyone().into_iter().find(|(n, _)| *n == name).unwrap().1;
-            complete(&name, &transfer(&strands, 800, 200), &mut scheduler);
+            complete(&name, &transfer(&virtual_paths, 800, 200), &mut scheduler);
         }
     }
 }
@@ -146,14 +158,14 @@ fn nobody_stalls_on_estimates_that_are_wrong_or_missing() {
 #[test]
 fn the_delay_aware_are_no_slower_than_the_best_path_when_a_delay_is_off_by_half() {
     // 200 and 100 chunks/s; the receive buffer holds what the fast path needs ten times over.
-    let strands = [PathEstimate::new(4, 10), PathEstimate::new(20, 100)];
+    let virtual_paths = [VirtualPath::new(4, 10), VirtualPath::new(20, 100)];
     let best = Time::from_secs(15);
     for name in ["daps", "daps-lcm"] {
         for (fast, slow) in [(10, 100), (5, 100), (15, 100), (10, 50), (10, 150), (15, 150)] {
-            let mut strands = strands;
-            strands[0].told = Some(Duration::from_millis(fast));
-            strands[1].told = Some(Duration::from_millis(slow));
-            let outcome = complete(name, &transfer(&strands, 3000, 40), &mut scheduler(name));
+            let mut virtual_paths = virtual_paths;
+            virtual_paths[0].told = Some(Duration::from_millis(fast));
+            virtual_paths[1].told = Some(Duration::from_millis(slow));
+            let outcome = complete(name, &transfer(&virtual_paths, 3000, 40), &mut scheduler(name));
             assert!(outcome.finished <= best, "{name} {fast} {slow}: {}", outcome.finished);
         }
     }
@@ -162,11 +174,11 @@ fn the_delay_aware_are_no_slower_than_the_best_path_when_a_delay_is_off_by_half(
 #[test]
 fn batches_per_round_trip_fill_both_paths_through_a_buffer_that_whole_windows_overrun() {
     // With a whole window per forward delay, the slow path sends 40 chunks ahead: the end of the buffer.
-    let strands = [PathEstimate::new(4, 10), PathEstimate::new(20, 100)];
+    let virtual_paths = [VirtualPath::new(4, 10), VirtualPath::new(20, 100)];
     let finished = |capacity| {
         let plan = PlanOptions { capacity, ..PlanOptions::default() };
         let mut daps = Daps::new(DapsOptions { plan, ..DapsOptions::default() });
-        complete("daps", &transfer(&strands, 3000, 40), &mut daps).finished
+        complete("daps", &transfer(&virtual_paths, 3000, 40), &mut daps).finished
     };
     assert!(finished(Capacity::WindowPerRoundTrip) <= Time::from_secs(10), "the sum of both");
     assert!(finished(Capacity::Window) > Time::from_secs(14), "the fast path alone");
@@ -174,27 +186,31 @@ fn batches_per_round_trip_fill_both_paths_through_a_buffer_that_whole_windows_ov
 
 #[test]
 fn a_receive_buffer_of_one_chunk_still_lets_everybody_finish() {
-    let strands = [PathEstimate::new(4, 10), PathEstimate::new(4, 100)];
+    let virtual_paths = [VirtualPath::new(4, 10), VirtualPath::new(4, 100)];
     for (name, mut scheduler) in everyone() {
-        complete(&name, &transfer(&strands, 60, 1), &mut scheduler);
+        complete(&name, &transfer(&virtual_paths, 60, 1), &mut scheduler);
     }
 }
 
 #[test]
 fn a_clone_decides_alike() {
-    let strands = [PathEstimate::new(4, 10), PathEstimate::new(4, 70)];
+    let virtual_paths = [VirtualPath::new(4, 10), VirtualPath::new(4, 70)];
     for (name, mut scheduler) in everyone() {
-        complete(&name, &transfer(&strands, 100, 50), &mut scheduler);
+        complete(&name, &transfer(&virtual_paths, 100, 50), &mut scheduler);
         let mut fork = scheduler.clone();
-        let next = transfer(&strands, 300, 50);
+        let next = transfer(&virtual_paths, 300, 50);
         let (own, forked) = (run(&next, &mut scheduler), run(&next, &mut fork));
         assert_eq!(own.sent, forked.sent, "{name}");
     }
 }
 
 /// Chunks per second, and the maximum in the reorder buffer.
-fn steady(strands: &[PathEstimate], buffer: u64, scheduler: &mut impl Schedule) -> (f64, usize) {
-    let outcome = complete("steady", &transfer(strands, 5000, buffer), scheduler);
+fn steady(
+    virtual_paths: &[VirtualPath],
+    buffer: u64,
+    scheduler: &mut impl Schedule,
+) -> (f64, usize) {
+    let outcome = complete("steady", &transfer(virtual_paths, 5000, buffer), scheduler);
     (5000.0 / outcome.finished.as_secs_f64(), outcome.most_buffered)
 }
 
@@ -208,21 +224,22 @@ fn batches_per_round_trip_come_near_the_bound_with_less_reordering_than_round_ro
         (12_000, 100, 30, 3, 18),
         (6_000, 50, 23, 3, 18),
     ] {
-        let strand = |window, millis, gap_us| {
+        let virtual_path = |window, millis, gap_us| {
             let gap = Duration::from_micros(gap_us);
-            let strand = PathEstimate { gap, ..PathEstimate::new(window, millis) };
-            PathEstimate { told: Some(strand.round_trip() / 2), ..strand }
+            let virtual_path = VirtualPath { gap, ..VirtualPath::new(window, millis) };
+            VirtualPath { told: Some(virtual_path.round_trip() / 2), ..virtual_path }
         };
-        let strands = [strand(fast_window, 10, 12_000), strand(slow_window, millis, gap_us)];
-        let rate = |s: &PathEstimate| s.window as f64 / s.round_trip().as_secs_f64();
-        let bound: f64 = strands.iter().map(rate).sum();
+        let virtual_paths =
+            [virtual_path(fast_window, 10, 12_000), virtual_path(slow_window, millis, gap_us)];
+        let rate = |s: &VirtualPath| s.window as f64 / s.round_trip().as_secs_f64();
+        let bound: f64 = virtual_paths.iter().map(rate).sum();
 
         let plan = PlanOptions { capacity: Capacity::WindowPerRoundTrip, ..PlanOptions::default() };
         let mut daps = Daps::new(DapsOptions { plan, ..DapsOptions::default() });
-        let (rate, held) = steady(&strands, buffer, &mut daps);
-        let (_, blind) = steady(&strands, buffer, &mut scheduler("round-robin"));
-        assert!(rate > 0.93 * bound, "{rate} of {bound} chunks/s with {strands:?}");
-        assert!(held < blind, "{held} held, {blind} by round robin, with {strands:?}");
+        let (rate, held) = steady(&virtual_paths, buffer, &mut daps);
+        let (_, blind) = steady(&virtual_paths, buffer, &mut scheduler("round-robin"));
+        assert!(rate > 0.93 * bound, "{rate} of {bound} chunks/s with {virtual_paths:?}");
+        assert!(held < blind, "{held} held, {blind} by round robin, with {virtual_paths:?}");
     }
 }
 
@@ -249,8 +266,9 @@ fn without_paths(view: &View<'_>) -> View<'static> {
 
 #[test]
 fn blest_without_an_end_of_the_window_and_ecf_without_an_end_of_the_data_are_min_rtt() {
-    let strands = [PathEstimate::new(4, 10), PathEstimate::new(9, 100), PathEstimate::new(3, 35)];
-    let unequal = transfer(&strands, 900, 60);
+    let virtual_paths =
+        [VirtualPath::new(4, 10), VirtualPath::new(9, 100), VirtualPath::new(3, 35)];
+    let unequal = transfer(&virtual_paths, 900, 60);
     let reference = complete("min-rtt", &unequal, &mut scheduler("min-rtt"));
     for name in ["blest", "ecf"] {
         let mut endless = Shown(scheduler(name), |view: &View<'_>, _: &mut Vec<PathView>| View {
@@ -266,7 +284,7 @@ fn blest_without_an_end_of_the_window_and_ecf_without_an_end_of_the_data_are_min
 
 #[test]
 fn the_forms_of_otias_carry_the_same_data_in_different_places() {
-    let unequal = transfer(&[PathEstimate::new(4, 10), PathEstimate::new(9, 100)], 900, 200);
+    let unequal = transfer(&[VirtualPath::new(4, 10), VirtualPath::new(9, 100)], 900, 200);
     let outcome = |otias_form| {
         let options = SchedulerOptions { otias_form, ..SchedulerOptions::default() };
         complete("otias", &unequal, &mut Scheduler::from_name("otias", &options).unwrap())
@@ -279,11 +297,11 @@ fn the_forms_of_otias_carry_the_same_data_in_different_places() {
 
 #[test]
 fn those_that_predict_arrivals_hold_less_than_round_robin_when_delays_are_one_to_ten() {
-    let strands = [PathEstimate::new(4, 10), PathEstimate::new(4, 100)];
-    let unequal = transfer(&strands, 4000, 1000);
+    let virtual_paths = [VirtualPath::new(4, 10), VirtualPath::new(4, 100)];
+    let unequal = transfer(&virtual_paths, 4000, 1000);
     let held = |name: &str| complete(name, &unequal, &mut scheduler(name)).most_buffered;
     let blind = held("round-robin");
-    for name in ["daps", "daps-lcm", "ods", "sttf", "otias", "stms"] {
+    for name in claiming(|claims| claims.predicts_arrivals) {
         assert!(held(name) * 3 < blind, "{name} holds {}, round robin {blind}", held(name));
     }
 }
@@ -325,13 +343,13 @@ fn troubled(trouble: Trouble) -> impl FnMut(&View<'_>, &mut Vec<PathView>) -> Vi
 
 #[test]
 fn nobody_starves_on_round_trips_that_are_noisy_stale_swapped_or_missing() {
-    let strands = [PathEstimate::new(4, 10), PathEstimate::new(20, 100)];
+    let virtual_paths = [VirtualPath::new(4, 10), VirtualPath::new(20, 100)];
     for trouble in [Trouble::Noise, Trouble::Stale, Trouble::Swapped, Trouble::Missing] {
         for (name, scheduler) in everyone() {
             for buffer in [3, 40, 1000] {
                 let mut misled = Shown(scheduler.clone(), troubled(trouble));
                 let told = format!("{name} {trouble:?} {buffer}");
-                complete(&told, &transfer(&strands, 1500, buffer), &mut misled);
+                complete(&told, &transfer(&virtual_paths, 1500, buffer), &mut misled);
             }
         }
     }
@@ -341,12 +359,13 @@ fn nobody_starves_on_round_trips_that_are_noisy_stale_swapped_or_missing() {
 fn with_an_ample_buffer_wrong_round_trips_never_cost_more_than_the_better_path() {
     // 200 and 100 chunks/s. Schedulers that assign a chunk to a path for good may have assigned all of them
     // to the slow one while the values were wrong. They then finish no later than that path alone.
-    let strands = [PathEstimate::new(4, 10), PathEstimate::new(20, 100)];
-    let alone = |name| Time::from_secs(if ["bas", "otias"].contains(&name) { 30 } else { 15 });
+    let virtual_paths = [VirtualPath::new(4, 10), VirtualPath::new(20, 100)];
+    let for_good = claiming(|claims| claims.assigns_for_good);
+    let alone = |name| Time::from_secs(if for_good.contains(&name) { 30 } else { 15 });
     for trouble in [Trouble::Noise, Trouble::Stale, Trouble::Swapped] {
-        for name in Scheduler::NAMES.into_iter().filter(|name| *name != "daps-lcm") {
+        for name in claiming(|claims| !claims.trusts_estimates) {
             let mut misled = Shown(scheduler(name), troubled(trouble));
-            let outcome = complete(name, &transfer(&strands, 3000, 5000), &mut misled);
+            let outcome = complete(name, &transfer(&virtual_paths, 3000, 5000), &mut misled);
             let (took, alone) = (outcome.finished, alone(name));
             assert!(took <= alone + Duration::from_millis(200), "{name} {trouble:?}: {took}");
         }

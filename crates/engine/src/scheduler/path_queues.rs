@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 
 use ropewalk_base::{Duration, PathId};
 
+use super::common::{belongs_to_others, counts, least_cost};
 use super::daps::oldest_first;
-use super::waiting::{belongs_to_others, counts, least_cost};
 use super::{Decision, PathSet, PathView, Reason, SentReport, View};
 
 /// A decision whose transmission has not been reported yet.
@@ -191,7 +191,7 @@ impl Queues {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
     /// Assigns chunks in the order of `deal`, then none.

@@ -10,8 +10,8 @@
 //! No state is kept between decisions. That implements the rule "when an acknowledgement changes something,
 //! reassign all queued and unsent data", with two passes over the paths instead of a pass over the queue.
 
+use super::common::{belongs_to_others, counts};
 use super::daps::oldest_first;
-use super::waiting::{belongs_to_others, counts};
 use super::{Decision, PathView, Reason, View};
 
 /// How a scheduler predicts deliveries.

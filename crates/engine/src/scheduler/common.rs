@@ -75,7 +75,7 @@ pub(super) fn belongs_to_others(view: &View<'_>) -> Decision {
 mod tests {
     use ropewalk_base::PathId;
 
-    use super::super::kit::{CHUNK, path_view, view};
+    use super::super::conformance::{CHUNK, path_view, view};
     use super::*;
 
     #[test]

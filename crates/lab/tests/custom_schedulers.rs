@@ -6,8 +6,8 @@ use ropewalk_base::{PathId, Time};
 use ropewalk_engine::scheduler::{CustomScheduler, Decision, Reason, Schedule, Scheduler, View};
 use ropewalk_lab::compare::{CompareOptions, Variant, compare};
 use ropewalk_lab::sweep::{Axis, Seeds, Source, Sweep, SweepOptions, SweepPlan, to_json};
-use ropewalk_lab::{RunOptions, register_scheduler, run};
-use ropewalk_scenario::Scenario;
+use ropewalk_lab::{CustomSchedulers, RunOptions, run};
+use ropewalk_scenario::{Override, Scenario};
 
 const TEXT: &str = "[transfer]\nduration = '5 s'\n[[path]]\nname = 'wifi'\nrate = '4 Mbit/s'\n\
     rtt = '20 ms'\n[[path]]\nname = 'lte'\nrate = '8 Mbit/s'\nrtt = '80 ms'\n";
@@ -16,9 +16,9 @@ type Rule = fn(&View<'_>) -> Decision;
 
 /// Does what its rule says, from a time on.
 #[derive(Clone)]
-struct Guest(Rule);
+struct Ruled(Rule);
 
-impl Schedule for Guest {
+impl Schedule for Ruled {
     fn decide(&mut self, view: &View<'_>) -> Decision {
         match view.now > Time::from_millis(500) {
             true => (self.0)(view),
@@ -27,9 +27,9 @@ impl Schedule for Guest {
     }
 }
 
-impl CustomScheduler for Guest {
+impl CustomScheduler for Ruled {
     fn name(&self) -> &str {
-        "guest"
+        "ruled"
     }
 
     fn clone_box(&self) -> Box<dyn CustomScheduler> {
@@ -44,25 +44,46 @@ fn on_slowest(view: &View<'_>) -> Decision {
     }
 }
 
+fn slowest_first() -> CustomSchedulers {
+    let mut schedulers = CustomSchedulers::default();
+    schedulers.add("slowest-first", || Box::new(Ruled(on_slowest))).expect("a free name");
+    schedulers
+}
+
 fn named(scheduler: &str) -> Scenario {
-    let set = format!("transfer.scheduler={scheduler}");
-    Scenario::parse_with(TEXT, "test.toml", &[set]).expect("a valid scenario")
+    let change = &format!("transfer.scheduler={scheduler}");
+    let set = Override { option: "--set", change };
+    slowest_first().parse(TEXT, "test.toml", &[set]).expect("a valid scenario")
 }
 
 fn goodput(scheduler: &str) -> f64 {
-    run(&named(scheduler), &RunOptions::default()).expect("it runs").result.goodput_bps
+    let options = RunOptions { custom_schedulers: slowest_first(), ..RunOptions::default() };
+    run(&named(scheduler), &options).expect("it runs").result.goodput_bps
 }
 
 #[test]
-fn a_registered_name_holds_in_runs_comparisons_and_sweeps() {
-    register_scheduler("slowest-first", || Box::new(Guest(on_slowest))).expect("a free name");
+fn a_run_without_the_scheduler_that_it_names_fails() {
+    let error = run(&named("slowest-first"), &RunOptions::default()).expect_err("it is not given");
+    assert!(error.to_string().contains("\"slowest-first\""), "{error}");
+    let unknown = Scenario::parse_with(TEXT, "test.toml", &["transfer.scheduler=slowest-first"]);
+    assert!(unknown.is_err());
+}
+
+#[test]
+fn a_custom_name_holds_in_runs_comparisons_and_sweeps() {
     let (own, least) = (goodput("slowest-first"), goodput("min-rtt"));
     assert_ne!(own, least, "it decides otherwise");
 
     let variants = ["slowest-first", "min-rtt"]
         .map(|name| Variant { label: name.to_owned(), scenario: named(name) });
-    let options =
-        CompareOptions { seeds: 1, threads: 2, series: false, sequence: None, single_paths: false };
+    let options = CompareOptions {
+        seeds: 1,
+        threads: 2,
+        series: false,
+        sequence: None,
+        single_paths: false,
+        custom_schedulers: slowest_first(),
+    };
     let compared = compare(&variants, &options, &|_| ());
     let results: Vec<_> =
         compared.into_iter().map(|one| one.outcome.expect("it runs").result).collect();
@@ -70,7 +91,8 @@ fn a_registered_name_holds_in_runs_comparisons_and_sweeps() {
     assert_eq!(results[0].scheduler, "slowest-first");
 
     let (text, name) = (TEXT.to_owned(), "test.toml".to_owned());
-    let source = Source { text, name, sets: vec![], seed: None };
+    let source =
+        Source { text, name, sets: vec![], seed: None, custom_schedulers: slowest_first() };
     let axes = vec![Axis::parse("transfer.scheduler=slowest-first,min-rtt").expect("an axis")];
     let seeds = Seeds::first(1).expect("one seed");
     let plan = SweepPlan::new(source, axes, seeds).expect("a plan");
@@ -95,12 +117,12 @@ fn a_wrong_decision_ends_the_run_and_is_told() {
     ];
     for protocol in ["cmt-sctp", "mptcp"] {
         for (wrong, part) in cases {
-            let guest = Some(Scheduler::Custom(Box::new(Guest(wrong))));
-            let options = RunOptions { scheduler: guest, ..RunOptions::default() };
+            let scheduler = Some(Scheduler::Custom(Box::new(Ruled(wrong))));
+            let options = RunOptions { scheduler, ..RunOptions::default() };
             let set = format!("transfer.protocol={protocol}");
             let scenario = Scenario::parse_with(TEXT, "test.toml", &[set]).expect("valid");
             let error = run(&scenario, &options).expect_err(part).to_string();
-            assert!(error.contains(part) && error.contains("\"guest\""), "{protocol}: {error}");
+            assert!(error.contains(part) && error.contains("\"ruled\""), "{protocol}: {error}");
         }
     }
 }

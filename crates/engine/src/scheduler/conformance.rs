@@ -1,7 +1,7 @@
 //! The test kit: virtual paths with constant windows and delays, and a transfer that can run with any
 //! scheduler. Windows are counted in whole chunks. Nothing is lost unless a path fails.
 
-mod laws;
+mod properties;
 mod suite;
 
 use std::cmp::Reverse;
@@ -12,6 +12,21 @@ use ropewalk_base::{Duration, PathId, Rate, Time};
 use super::{
     Action, Decision, DecisionKind, DelaySource, PathView, Schedule, SentReport, View, check,
 };
+
+/// What a scheduler claims about its decisions; the tests hold it to that.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Claims {
+    /// It predicts arrivals: equal paths alternate, and unequal ones fill the reorder buffer less than round
+    /// robin does.
+    pub predicts_arrivals: bool,
+    /// It always takes the head of the queue, and never leaves an open path idle.
+    pub takes_the_head: bool,
+    /// It assigns chunks to a path for good. While estimates are wrong, it may assign all of them to the slower
+    /// path.
+    pub assigns_for_good: bool,
+    /// It trusts its estimates. While they are wrong, it may be slower than the better path alone.
+    pub trusts_estimates: bool,
+}
 
 /// Size of every chunk, bytes.
 pub(super) const CHUNK: u64 = 1000;
@@ -65,9 +80,9 @@ pub(super) fn view(paths: &[PathView]) -> View<'_> {
     }
 }
 
-/// A path of the kit.
+/// A path of the test kit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PathEstimate {
+pub(super) struct VirtualPath {
     /// Window in chunks.
     pub window: u64,
     /// One-way delay of data.
@@ -82,7 +97,7 @@ pub(super) struct PathEstimate {
     pub told: Option<Duration>,
 }
 
-impl PathEstimate {
+impl VirtualPath {
     /// A path with a window of `window` chunks and a delay of `millis` in each direction.
     pub fn new(window: u64, millis: u64) -> Self {
         let forward = Duration::from_millis(millis);
@@ -111,7 +126,7 @@ impl PathEstimate {
 #[derive(Clone, Debug)]
 pub(super) struct Transfer {
     /// The paths.
-    pub strands: Vec<PathEstimate>,
+    pub virtual_paths: Vec<VirtualPath>,
     /// Chunks to deliver.
     pub chunks: u64,
     /// Receive buffer in chunks.
@@ -183,10 +198,10 @@ pub(super) fn run<S: Schedule>(transfer: &Transfer, scheduler: &mut S) -> Outcom
         now: Time::ZERO,
         queue: (0..transfer.chunks).collect(),
         lost: BTreeMap::new(),
-        flight: vec![BTreeSet::new(); transfer.strands.len()],
-        delivered: vec![0; transfer.strands.len()],
-        dead: vec![false; transfer.strands.len()],
-        idle_from: vec![Time::ZERO; transfer.strands.len()],
+        flight: vec![BTreeSet::new(); transfer.virtual_paths.len()],
+        delivered: vec![0; transfer.virtual_paths.len()],
+        dead: vec![false; transfer.virtual_paths.len()],
+        idle_from: vec![Time::ZERO; transfer.virtual_paths.len()],
         epoch: 0,
         cumulative: 0,
         expected: 0,
@@ -195,9 +210,9 @@ pub(super) fn run<S: Schedule>(transfer: &Transfer, scheduler: &mut S) -> Outcom
         order: 0,
         outcome: Outcome::default(),
     };
-    for (path, strand) in transfer.strands.iter().enumerate() {
-        if strand.dies != Time::FAR_FUTURE {
-            run.at(strand.dies.saturating_add(DETECTION), Event::Noticed { path });
+    for (path, virtual_path) in transfer.virtual_paths.iter().enumerate() {
+        if virtual_path.dies != Time::FAR_FUTURE {
+            run.at(virtual_path.dies.saturating_add(DETECTION), Event::Noticed { path });
         }
     }
     run.go();
@@ -253,27 +268,27 @@ impl<S: Schedule> Run<'_, S> {
             self.outcome.finished = self.now;
         }
         self.outcome.most_buffered = self.outcome.most_buffered.max(self.held.len());
-        let back = self.now + self.transfer.strands[path].back;
+        let back = self.now + self.transfer.virtual_paths[path].back;
         self.at(back, Event::Acknowledged { path, seq, cumulative: self.expected });
     }
 
     fn paths(&self) -> Vec<PathView> {
-        let strands = self.transfer.strands.iter().enumerate();
-        let view = |(i, strand): (usize, &PathEstimate)| PathView {
+        let virtual_paths = self.transfer.virtual_paths.iter().enumerate();
+        let view = |(i, virtual_path): (usize, &VirtualPath)| PathView {
             usable: !self.dead[i],
-            srtt: strand.told.map(|_| strand.round_trip()),
-            forward_delay: strand.told,
+            srtt: virtual_path.told.map(|_| virtual_path.round_trip()),
+            forward_delay: virtual_path.told,
             cost: 0,
-            window: strand.window * CHUNK,
-            cwnd: strand.window * CHUNK,
-            ssthresh: strand.window * CHUNK,
+            window: virtual_path.window * CHUNK,
+            cwnd: virtual_path.window * CHUNK,
+            ssthresh: virtual_path.window * CHUNK,
             in_flight: self.flight[i].len() as u64 * CHUNK,
-            last_rtt: strand.told.map(|_| strand.round_trip()),
+            last_rtt: virtual_path.told.map(|_| virtual_path.round_trip()),
             delivered: self.delivered[i] * CHUNK,
             rate: Some(Rate::from_bps(1_000_000)),
             ..path_view(i as u8)
         };
-        strands.map(view).collect()
+        virtual_paths.map(view).collect()
     }
 
     fn send_all(&mut self) {
@@ -328,12 +343,12 @@ impl<S: Schedule> Run<'_, S> {
         };
         for id in paths {
             let path = id.index();
-            let strand = self.transfer.strands[path];
+            let virtual_path = self.transfer.virtual_paths[path];
             self.outcome.sent.push((self.now, *id, seq));
             self.flight[path].insert(seq);
-            self.idle_from[path] = self.idle_from[path].max(self.now) + strand.gap;
-            let arrival = self.idle_from[path] + strand.forward;
-            if arrival < strand.dies {
+            self.idle_from[path] = self.idle_from[path].max(self.now) + virtual_path.gap;
+            let arrival = self.idle_from[path] + virtual_path.forward;
+            if arrival < virtual_path.dies {
                 self.at(arrival, Event::Arrives { path, seq });
             }
             self.scheduler.on_sent(&SentReport {

@@ -1,0 +1,144 @@
+//! All figures of a run, those that are computed from others included.
+
+use serde::{Serialize, Serializer};
+
+use super::figure::Column::{Shown, Stored};
+use super::figure::{Column, Figure, Group, Show, Type, Unit};
+use super::{PathResult, RunResult};
+
+/// Figures that are computed from those of the document.
+const COMPUTED: [Figure<RunResult>; 4] = [
+    computed(
+        "blocked_share",
+        "Share of the measured time in which the receive window blocked a sender: the mean over all associations.",
+        Show::new(Unit::Ratio, "Blocked, share")
+            .of(Group::ReceiveBuffer)
+            .heading("blocked")
+            .phrase("{} of the time")
+            .low()
+            .compare(Shown)
+            .sweep(Shown),
+        |result| Some(blocked_share(result)),
+    ),
+    computed(
+        "retransmitted_packets",
+        "Chunks retransmitted, summed over all paths.",
+        Show::new(Unit::Count, "Retransmitted")
+            .of(Group::Retransmissions)
+            .heading("resent")
+            .phrase("{} in total")
+            .low()
+            .sweep(Shown),
+        |result| Some(total(result, |path| path.retransmitted_packets)),
+    ),
+    computed(
+        "lost_packets",
+        "Transmissions that counted as lost, summed over all paths.",
+        Show::new(Unit::Count, "Lost")
+            .of(Group::Retransmissions)
+            .phrase("{} losses")
+            .low()
+            .sweep(Stored),
+        |result| Some(total(result, |path| path.lost_packets)),
+    ),
+    computed(
+        "timeouts",
+        "Expiries of the retransmission timer, summed over all paths.",
+        Show::new(Unit::Count, "Timeouts").of(Group::Retransmissions).low().sweep(Stored),
+        |result| Some(total(result, |path| path.timeouts)),
+    ),
+];
+
+const fn computed(
+    key: &'static str,
+    meaning: &'static str,
+    show: Show,
+    of: fn(&RunResult) -> Option<f64>,
+) -> Figure<RunResult> {
+    let kind = Type::NumberOrNull;
+    Figure { key, in_document: false, omitted_if_zero: false, kind, show, of, meaning }
+}
+
+/// With several associations, a result sums their times.
+fn blocked_share(result: &RunResult) -> f64 {
+    let associations = result.association_goodput_bps.len().max(1) as f64;
+    let measured = result.duration_s * associations;
+    if measured > 0.0 { result.receive_buffer.blocked_s / measured } else { 0.0 }
+}
+
+fn total(result: &RunResult, of: fn(&PathResult) -> u64) -> f64 {
+    result.paths.iter().map(of).sum::<u64>() as f64
+}
+
+/// All figures by group, the computed ones last in their group: the order in which tables show them. Parts are
+/// left out, their figures are not.
+pub fn figures() -> Vec<Figure<RunResult>> {
+    let declared = RunResult::FIGURES.iter().filter(|figure| figure.is_value());
+    let mut all: Vec<_> = declared.chain(&COMPUTED).copied().collect();
+    all.sort_by_key(|figure| figure.show.group);
+    all
+}
+
+fn chosen(table: fn(&Show) -> Column) -> Vec<Figure<RunResult>> {
+    let mut all = figures();
+    all.retain(|figure| table(&figure.show) != Column::Absent);
+    all
+}
+
+/// The figures that sweeps have, in the order of their columns.
+pub fn swept() -> Vec<Figure<RunResult>> {
+    chosen(|show| show.sweep)
+}
+
+/// The figures that comparisons have.
+pub fn compared() -> Vec<Figure<RunResult>> {
+    chosen(|show| show.compare)
+}
+
+/// The figures that tournaments have.
+pub fn ranked() -> Vec<Figure<RunResult>> {
+    chosen(|show| show.tournament)
+}
+
+/// The figure whose column has this name.
+///
+/// # Panics
+/// If there is none: names of columns in the code are those of declared figures.
+pub fn column(name: &str) -> Figure<RunResult> {
+    let found = figures().into_iter().find(|figure| figure.column() == name);
+    found.unwrap_or_else(|| panic!("no figure has the column `{name}`"))
+}
+
+/// The figures of a path in the order in which tables show them: quantities before counts.
+pub fn path_columns() -> Vec<&'static Figure<PathResult>> {
+    let mut all: Vec<_> =
+        PathResult::FIGURES.iter().filter(|figure| figure.show.unit != Unit::Text).collect();
+    all.sort_by_key(|figure| figure.show.unit == Unit::Count);
+    all
+}
+
+/// Values of figures, by the names of their columns. It serialises as one key per figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row<T>(Vec<(String, T)>);
+
+impl<T> Row<T> {
+    /// The values that `of` returns.
+    pub fn new(figures: &[Figure<RunResult>], of: impl Fn(&Figure<RunResult>) -> T) -> Self {
+        Self(figures.iter().map(|figure| (figure.column(), of(figure))).collect())
+    }
+
+    /// The value of a column.
+    ///
+    /// # Panics
+    /// If the row does not have the column.
+    pub fn get(&self, column: &str) -> &T {
+        let found = self.0.iter().find(|(name, _)| name == column);
+        &found.unwrap_or_else(|| panic!("the row has no column `{column}`")).1
+    }
+}
+
+impl<T: Serialize> Serialize for Row<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
