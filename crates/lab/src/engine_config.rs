@@ -258,7 +258,7 @@ pub fn scheduler(options: &file::SchedulerOptions) -> Result<Scheduler, UnknownS
         stms: StmsOptions { gain: options.stms_gain },
         linux_burst: options.linux_burst,
         lay: LayOptions {
-            reorder_margin: options.lay_cushion,
+            reorder_margin: options.reorder_margin,
             latency_budget: options.latency_budget,
         },
     };

@@ -210,10 +210,10 @@ impl Lay {
     fn before(&self, strand: &PathEstimate) -> (f64, f64) {
         let due = strand.arrival + strand.doubt;
         let others = self.strands.iter().filter(|o| o.id != strand.id && o.arrival < due);
-        others.fold((0.0, 0.0), |(all, cushioned), other| {
+        others.fold((0.0, 0.0), |(all, nearer), other| {
             let bytes = other.rate * (due - other.arrival);
             let part = if other.stalls { 1.0 - self.options.reorder_margin } else { 1.0 };
-            (all + bytes, cushioned + part * bytes)
+            (all + bytes, nearer + part * bytes)
         })
     }
 
@@ -228,7 +228,7 @@ impl Lay {
     /// The queue position from which `strand` should send, if any.
     fn position(&self, view: &View<'_>, strand: &PathEstimate) -> Option<u64> {
         let chunk = view.chunk_bytes.max(1) as f64;
-        let (before, cushioned) = self.before(strand);
+        let (before, nearer) = self.before(strand);
         let ahead = before / chunk;
         if ahead >= view.backlog_chunks as f64 {
             // Faster paths deliver the whole queue before this path delivers anything.
@@ -244,7 +244,7 @@ impl Lay {
             return None;
         }
         let path = view.path(strand.id)?;
-        let aim = least.max(cushioned / chunk);
+        let aim = least.max(nearer / chunk);
         view.admit(path, (aim as u64).min(last))
     }
 

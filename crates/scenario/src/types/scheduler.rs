@@ -91,10 +91,10 @@ table! {
         /// `linux`: what a path gets before the next choice; at least a packet. The default is the
         /// kernel's.
         linux_burst: u64 = size(1, LARGEST_WINDOW).is("65428 B").example("\"65428 B\"");
-        /// `lay`: by what share of the way a chunk goes nearer to the head than where it would be
-        /// due, behind quicker paths that often lose. 0 has the shortest median delay, 1 the
-        /// shortest 99th percentile.
-        lay_cushion: f64 = PROBABILITY.is("0.6").example("0");
+        /// `lay`: behind faster paths that often lose packets, the share of the way by which a chunk is
+        /// taken nearer to the head of the queue than where it would be due. 0 has the shortest median
+        /// delay, 1 the shortest 99th percentile.
+        reorder_margin: f64 = PROBABILITY.is("0.6").example("0");
         /// `lay`: what a chunk may take from its departure to its arrival. Paths that take longer
         /// are left out while another does not, and where a loss would overrun it a second copy
         /// goes elsewhere.
