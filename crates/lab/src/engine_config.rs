@@ -17,6 +17,21 @@ use ropewalk_scenario as file;
 use crate::advisor::ModelAdvisor;
 use crate::wifi::{alone, rate_up};
 
+/// Translates enums of the scenario into those of the engine, one line each.
+macro_rules! translations {
+    ($($(#[doc = $doc:literal])* $vis:vis $name:ident: $from:ident => $to:ty {
+        $($variant:ident => $same:ident),+ $(,)?
+    })+) => {$(
+        $(#[doc = $doc])*
+        $vis const fn $name(name: ropewalk_scenario::$from) -> $to {
+            match name {
+                $(ropewalk_scenario::$from::$variant => <$to>::$same,)+
+            }
+        }
+    )+};
+}
+pub(crate) use translations;
+
 /// The engine's SCTP configuration.
 pub fn config(scenario: &file::Scenario) -> Config {
     let transfer = &scenario.transfer;
@@ -155,60 +170,28 @@ fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
     }
 }
 
-/// Source of forward delays.
-pub const fn delay_source(name: file::ForwardDelay) -> DelaySource {
-    match name {
-        file::ForwardDelay::Oracle => DelaySource::Oracle,
-        file::ForwardDelay::HalfRtt => DelaySource::HalfRtt,
-        file::ForwardDelay::Timestamp => DelaySource::Timestamp,
+translations! {
+    /// Source of forward delays.
+    pub delay_source: ForwardDelay => DelaySource {
+        Oracle => Oracle, HalfRtt => HalfRtt, Timestamp => Timestamp,
     }
-}
-
-const fn cwnd_update(name: file::CwndUpdate) -> CwndUpdate {
-    match name {
-        file::CwndUpdate::Off => CwndUpdate::Off,
-        file::CwndUpdate::Cuc => CwndUpdate::Cuc,
-        file::CwndUpdate::Cucv2 => CwndUpdate::CucV2,
+    cwnd_update: CwndUpdate => CwndUpdate { Off => Off, Cuc => Cuc, Cucv2 => CucV2 }
+    recovery: Recovery => LossDetection { MissingReports => MissingReports, RackTlp => RackTlp }
+    retransmission: Retransmission => RetransmissionPolicy {
+        Same => Same, Ssthresh => Ssthresh, Cwnd => Cwnd, LossRate => LossRate, Asap => Asap,
+        Fastest => Fastest,
     }
-}
-
-const fn recovery(name: file::Recovery) -> LossDetection {
-    match name {
-        file::Recovery::MissingReports => LossDetection::MissingReports,
-        file::Recovery::RackTlp => LossDetection::RackTlp,
+    window_rounding: WindowRounding => WindowRounding { Bytes => Bytes, Packets => Packets }
+    window_unit: WindowUnit => WindowUnit { Bytes => Bytes, Packets => Packets }
+    window_check: WindowCheck => WindowCheck { Span => Span, Unacknowledged => Unacknowledged }
+    windows: ScheduleWindows => Windows { Frozen => Frozen, Smoothed => Smoothed }
+    capacity: ScheduleCapacity => Capacity {
+        WindowPerRoundTrip => WindowPerRoundTrip, Window => Window,
     }
-}
-
-const fn retransmission(name: file::Retransmission) -> RetransmissionPolicy {
-    match name {
-        file::Retransmission::Same => RetransmissionPolicy::Same,
-        file::Retransmission::Ssthresh => RetransmissionPolicy::Ssthresh,
-        file::Retransmission::Cwnd => RetransmissionPolicy::Cwnd,
-        file::Retransmission::LossRate => RetransmissionPolicy::LossRate,
-        file::Retransmission::Asap => RetransmissionPolicy::Asap,
-        file::Retransmission::Fastest => RetransmissionPolicy::Fastest,
-    }
-}
-
-const fn window_rounding(name: file::WindowRounding) -> WindowRounding {
-    match name {
-        file::WindowRounding::Bytes => WindowRounding::Bytes,
-        file::WindowRounding::Packets => WindowRounding::Packets,
-    }
-}
-
-const fn window_unit(name: file::WindowUnit) -> WindowUnit {
-    match name {
-        file::WindowUnit::Bytes => WindowUnit::Bytes,
-        file::WindowUnit::Packets => WindowUnit::Packets,
-    }
-}
-
-const fn window_check(name: file::WindowCheck) -> WindowCheck {
-    match name {
-        file::WindowCheck::Span => WindowCheck::Span,
-        file::WindowCheck::Unacknowledged => WindowCheck::Unacknowledged,
-    }
+    when_blocked: WhenBlocked => WhenBlocked { Nothing => Nothing, ResendOldest => ResendOldest }
+    quota: Quota => Quota { Window => Window, Packet => Packet }
+    weights: Weights => WeightSource { Configured => Configured, Measured => MeasuredRate }
+    otias_form: OtiasForm => OtiasForm { Ceil => Ceil, Floor => Floor, Real => Real }
 }
 
 /// The scheduler of the scenario.
@@ -219,40 +202,21 @@ pub fn scheduler(options: &file::SchedulerOptions) -> Result<Scheduler, UnknownS
     let plan = PlanOptions {
         quantum: options.quantum,
         period_cap: options.period_cap as u64,
-        windows: match options.windows {
-            file::ScheduleWindows::Frozen => Windows::Frozen,
-            file::ScheduleWindows::Smoothed => Windows::Smoothed,
-        },
-        capacity: match options.capacity {
-            file::ScheduleCapacity::WindowPerRoundTrip => Capacity::WindowPerRoundTrip,
-            file::ScheduleCapacity::Window => Capacity::Window,
-        },
+        windows: windows(options.windows),
+        capacity: capacity(options.capacity),
     };
     let daps = DapsOptions {
         plan,
-        when_blocked: match options.when_blocked {
-            file::WhenBlocked::Nothing => WhenBlocked::Nothing,
-            file::WhenBlocked::ResendOldest => WhenBlocked::ResendOldest,
-        },
+        when_blocked: when_blocked(options.when_blocked),
         in_slow_start: options.in_slow_start,
     };
     let known = SchedulerOptions {
-        quota: match options.quota {
-            file::Quota::Window => Quota::Window,
-            file::Quota::Packet => Quota::Packet,
-        },
-        weights: match options.weights {
-            file::Weights::Configured => WeightSource::Configured,
-            file::Weights::Measured => WeightSource::MeasuredRate,
-        },
+        quota: quota(options.quota),
+        weights: weights(options.weights),
         copies: options.copies as f64,
         daps,
         bas_with_delay: options.bas_with_delay,
-        otias_form: match options.otias_form {
-            file::OtiasForm::Ceil => OtiasForm::Ceil,
-            file::OtiasForm::Floor => OtiasForm::Floor,
-            file::OtiasForm::Real => OtiasForm::Real,
-        },
+        otias_form: otias_form(options.otias_form),
         blest: BlestOptions {
             lambda: options.blest_lambda,
             least: options.blest_lambda_min,
@@ -263,7 +227,7 @@ pub fn scheduler(options: &file::SchedulerOptions) -> Result<Scheduler, UnknownS
         stms: StmsOptions { gain: options.stms_gain },
         linux_burst: options.linux_burst,
         lay: LayOptions {
-            reorder_margin: options.lay_cushion,
+            reorder_margin: options.reorder_margin,
             latency_budget: options.latency_budget,
         },
     };

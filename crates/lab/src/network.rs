@@ -126,7 +126,7 @@ pub fn add_cross<P: Clone + CrossPayload, H: Host<P>>(
             file::Target::Path(i) => paths[i].wire,
             file::Target::Link(i) => shared[i],
         };
-        let link = if cross.side == file::Side::Up { up } else { down };
+        let link = if cross.direction == file::Side::Up { up } else { down };
         for copy in 0..cross.flows {
             let config = CrossConfig {
                 pattern: pattern(&cross.kind),

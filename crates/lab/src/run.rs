@@ -112,7 +112,7 @@ fn application(scenario: &Scenario, chunk: u32, start: Time) -> Application {
             let message = scenario.transfer.message.unwrap_or(chunk as u64);
             Application::Bulk { message: message.min(u32::MAX as u64) as u32, left }
         }
-        file::Application::Steady { rate, message } => Application::Steady {
+        file::Application::Steady(file::Steady { rate, message }) => Application::Steady {
             message: message.min(u32::MAX as u64) as u32,
             every: rate.time_for(message),
             next: start,

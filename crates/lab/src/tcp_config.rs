@@ -61,35 +61,14 @@ fn apply(config: &mut Config, tcp: &file::TcpOptions) {
     config.initial_ssthresh = tcp.initial_ssthresh.or(config.initial_ssthresh);
 }
 
-const fn subflow_ack(name: file::SubflowAck) -> SubflowAck {
-    match name {
-        file::SubflowAck::Independent => SubflowAck::Independent,
-        file::SubflowAck::DataGated => SubflowAck::DataGated,
+engine_config::translations! {
+    subflow_ack: SubflowAck => SubflowAck { Independent => Independent, DataGated => DataGated }
+    rto_formula: RtoFormula => RtoFormula { Rfc6298 => Rfc6298, Ns3 => Ns3 }
+    reordering: Reordering => Reordering {
+        None => None, DSack => DSack, Eifel => Eifel, TcpDoor => TcpDoor, FRto => FRto,
+        RackTlp => RackTlp,
     }
-}
-
-const fn rto_formula(name: file::RtoFormula) -> RtoFormula {
-    match name {
-        file::RtoFormula::Rfc6298 => RtoFormula::Rfc6298,
-        file::RtoFormula::Ns3 => RtoFormula::Ns3,
-    }
-}
-
-const fn reordering(name: file::Reordering) -> Reordering {
-    match name {
-        file::Reordering::None => Reordering::None,
-        file::Reordering::DSack => Reordering::DSack,
-        file::Reordering::Eifel => Reordering::Eifel,
-        file::Reordering::TcpDoor => Reordering::TcpDoor,
-        file::Reordering::FRto => Reordering::FRto,
-        file::Reordering::RackTlp => Reordering::RackTlp,
-    }
-}
-
-const fn reinjection(name: file::Reinjection) -> mptcp::Reinjection {
-    match name {
-        file::Reinjection::Never => mptcp::Reinjection::Never,
-        file::Reinjection::OnTimeout => mptcp::Reinjection::OnTimeout,
-        file::Reinjection::OnLoss => mptcp::Reinjection::OnLoss,
+    reinjection: Reinjection => mptcp::Reinjection {
+        Never => Never, OnTimeout => OnTimeout, OnLoss => OnLoss,
     }
 }

@@ -115,8 +115,12 @@ fn room(limit: Limit) -> u64 {
 
 const fn standard(standard: file::WifiStandard) -> Standard {
     match standard {
-        file::WifiStandard::Dot11b(file::Preamble::Long) => Standard::Dot11b(Preamble::Long),
-        file::WifiStandard::Dot11b(file::Preamble::Short) => Standard::Dot11b(Preamble::Short),
+        file::WifiStandard::Dot11b { preamble: file::Preamble::Long } => {
+            Standard::Dot11b(Preamble::Long)
+        }
+        file::WifiStandard::Dot11b { preamble: file::Preamble::Short } => {
+            Standard::Dot11b(Preamble::Short)
+        }
         file::WifiStandard::Dot11g => Standard::Dot11g,
     }
 }
@@ -133,8 +137,8 @@ pub fn rate_up(path: &file::Path, packet: u32) -> Rate {
 pub fn alone(path: &file::Path, packet: u32) -> Option<Rate> {
     let radio = path.wifi?.radio;
     let modelled = match radio.standard {
-        file::WifiStandard::Dot11b(file::Preamble::Long) => Modelled::Dot11b,
-        file::WifiStandard::Dot11b(file::Preamble::Short) => Modelled::Dot11bShort,
+        file::WifiStandard::Dot11b { preamble: file::Preamble::Long } => Modelled::Dot11b,
+        file::WifiStandard::Dot11b { preamble: file::Preamble::Short } => Modelled::Dot11bShort,
         file::WifiStandard::Dot11g => Modelled::Dot11g,
     };
     let exchange = Exchange::new(modelled, radio.rate.as_bps() as f64, f64::from(packet));

@@ -6,8 +6,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use ropewalk_base::{Duration, Rate};
-use ropewalk_lab::custom_schedulers::{DelaySource, Observation, PathView, SentReport, View};
-use ropewalk_lab::episode::{Ask, feature_count, features};
+use ropewalk_lab::custom_schedulers::{DelaySource, PathView, SentReport, View};
+use ropewalk_lab::episode::{Observation, feature_count, features};
 
 /// One path. Read-only.
 #[pyclass(name = "SchedulerPath", module = "ropewalk._ropewalk")]

@@ -18,11 +18,13 @@
 //! One table of keys drives the check for unknown keys, the limits, the defaults, the JSON Schema and the
 //! reference page ([`reference_markdown`]).
 
+#[macro_use]
+mod keys;
+
 mod build;
 mod check;
 mod custom_scheduler;
 mod error;
-mod keys;
 mod overrides;
 mod parse;
 mod quantity;
@@ -46,6 +48,6 @@ pub use types::{
     Named, OtiasForm, Outage, Path, Preamble, Preset, Protocol, Queue, Quota, Radio, Record,
     Recovery, Reinjection, Reorder, Reordering, Retransmission, RtoFormula, SackCount, Scenario,
     ScheduleCapacity, ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Station,
-    Step, SubflowAck, Target, TcpOptions, Trace, Transfer, Weights, WhenBlocked, Wifi,
+    Steady, Step, SubflowAck, Target, TcpOptions, Trace, Transfer, Weights, WhenBlocked, Wifi,
     WifiStandard, WindowCheck, WindowManager, WindowRounding, WindowUnit, World,
 };

@@ -1,9 +1,10 @@
 //! Overrides of the form `key=value`, applied before a file is checked.
 
 use crate::error::{Problem, ProblemKind};
-use crate::keys::{Kind, ROOT, Table};
+use crate::keys::{Kind, Table};
 use crate::suggest;
 use crate::tree::{Alias, Node, Pair, Raw, Source, Span, parse_value};
+use crate::types::ROOT;
 
 /// An override of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +125,7 @@ fn split(key: &str, source: usize) -> Result<Vec<Segment<'_>>, (Span, String)> {
 /// Follows `segments` from `node`, which is described by `table`, and stores `value` there.
 fn descend(
     node: &mut Node,
-    table: &'static Table,
+    table: &Table,
     segments: &[Segment<'_>],
     value: Node,
     sources: &[Source],
@@ -148,7 +149,8 @@ fn descend(
                 item.span = value.span;
                 return Ok(());
             }
-            descend(item, inner_table(of, item), rest, value, sources)
+            let inner = inner_table(of, item);
+            descend(item, &inner, rest, value, sources)
         }
         Some(Kind::Table(_) | Kind::Tagged(_) | Kind::OneOf(_)) if head.index.is_none() => {
             let at = child(pairs, head);
@@ -158,18 +160,18 @@ fn descend(
             }
             let kind = kind.unwrap_or(Kind::Bool);
             let inner = inner_table(&kind, &pairs[at].node);
-            descend(&mut pairs[at].node, inner, rest, value, sources)
+            descend(&mut pairs[at].node, &inner, rest, value, sources)
         }
         _ => Err(not_inside(table, head, kind.is_some(), sources)),
     }
 }
 
-fn kind_of(table: &'static Table, name: &str) -> Option<Kind> {
-    table.position(name).map(|i| table.keys[i].kind)
+fn kind_of(table: &Table, name: &str) -> Option<Kind> {
+    table.find(name).map(|(_, key)| key.kind)
 }
 
 fn not_inside(table: &Table, head: &Segment<'_>, known: bool, sources: &[Source]) -> Box<Problem> {
-    let names: Vec<_> = table.keys.iter().map(|k| k.name).collect();
+    let names: Vec<_> = table.keys().map(|k| k.name).collect();
     if known {
         let message = format!("`{}` is a value, not a table or list", head.text);
         return key_problem(sources, &head.span, message, KEY_FORM.into());
@@ -184,10 +186,10 @@ fn not_inside(table: &Table, head: &Segment<'_>, known: bool, sources: &[Source]
 
 /// The table that describes the keys of `node`, as far as it is known. A table without a matching key is
 /// harmless, because the result is checked as a whole.
-fn inner_table(kind: &Kind, node: &Node) -> &'static Table {
-    static NO_KEYS: Table = Table { title: "", doc: "", keys: &[], exclusive: &[] };
+fn inner_table(kind: &Kind, node: &Node) -> Table {
+    const NO_KEYS: Table = Table::new("", "", &[]);
     match kind {
-        Kind::Table(table) => table,
+        Kind::Table(table) => **table,
         Kind::Tagged(tagged) => {
             let name = match &node.raw {
                 Raw::Table(pairs) => pairs.iter().find(|p| p.key == tagged.tag),
@@ -197,13 +199,13 @@ fn inner_table(kind: &Kind, node: &Node) -> &'static Table {
                 Raw::Text(text) => tagged.variants.iter().find(|v| v.choice.name == text),
                 _ => None,
             });
-            named.map_or(&NO_KEYS, |variant| variant.table)
+            named.map_or(NO_KEYS, |variant| tagged.table(variant))
         }
         Kind::OneOf(kinds) => kinds
             .iter()
             .find(|k| matches!(k, Kind::Table(_) | Kind::Tagged(_)))
-            .map_or(&NO_KEYS, |k| inner_table(k, node)),
-        _ => &NO_KEYS,
+            .map_or(NO_KEYS, |k| inner_table(k, node)),
+        _ => NO_KEYS,
     }
 }
 

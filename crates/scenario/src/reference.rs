@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::keys::{Fallback, Key, Kind, ROOT, Table, Tagged};
+use crate::keys::{Fallback, Key, Kind, Table, Tagged};
 use crate::quantity::{Dimension, base_text};
 use crate::suggest;
-use crate::types::Choice;
+use crate::types::{Choice, ROOT};
 
 /// The reference page in Markdown, generated from the table of keys. It lists every key with its kind of value,
 /// its default and its description.
@@ -17,7 +17,7 @@ pub fn reference_markdown() -> String {
         line(&mut page, &format!("* {name}: {units}", name = capital(name)));
     }
     page.push_str(AFTER_UNITS);
-    for section in ROOT.keys {
+    for section in ROOT.keys() {
         match &section.kind {
             Kind::Table(table) | Kind::List { of: Kind::Table(table), .. } => {
                 heading(&mut page, 2, table.title, table.doc);
@@ -93,7 +93,7 @@ fn heading(page: &mut String, level: usize, title: &str, doc: &str) {
 fn keys(page: &mut String, table: &Table) {
     line(page, "| key | takes | default | what it does |");
     line(page, "| --- | --- | --- | --- |");
-    for key in table.keys {
+    for key in table.keys() {
         let default = match key.default {
             Fallback::Required => "*required*".into(),
             Fallback::Is(text) => format!("`{}`", as_written(key, text)),
@@ -116,10 +116,10 @@ fn keys(page: &mut String, table: &Table) {
         let ways: Vec<_> = ways.iter().map(String::as_str).collect();
         line(page, &format!("\nOnly one of: {}.", suggest::or_list(&ways)));
     }
-    for key in table.keys {
+    for key in table.keys() {
         names(page, key);
     }
-    for key in table.keys {
+    for key in table.keys() {
         inner(page, &key.kind, key.name);
     }
 }
@@ -176,11 +176,12 @@ fn inner(page: &mut String, kind: &Kind, key: &str) {
 }
 
 fn tagged(page: &mut String, tagged: &Tagged) {
-    for (at, variant) in tagged.variants.iter().enumerate() {
-        let default = if tagged.default == Some(at) { " The default." } else { "" };
-        let doc = format!("{}{default} {}", variant.choice.doc, variant.table.doc);
-        heading(page, 3, variant.table.title, doc.trim_end());
-        keys(page, variant.table);
+    for variant in tagged.variants {
+        let default =
+            if tagged.default == Some(variant.choice.name) { " The default." } else { "" };
+        let doc = format!("{}{default} {}", variant.choice.doc, variant.doc);
+        heading(page, 3, &tagged.title(variant), doc.trim_end());
+        keys(page, &tagged.table(variant));
     }
 }
 

@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::keys::{Exclusive, Fallback, Key, Kind, ROOT, Table, Tagged};
+use crate::keys::{Exclusive, Fallback, Key, Kind, Table, Tagged, Variant};
 use crate::quantity::{Dimension, MICROSECONDS};
 use crate::tree::{Node, Raw, parse_value};
+use crate::types::ROOT;
 
 /// The JSON Schema (draft 2020-12) of a scenario file, generated from the table of keys.
 ///
@@ -23,19 +24,18 @@ pub fn json_schema() -> String {
 fn table(
     defs: &mut Map<String, Value>,
     table: &Table,
-    tag: Option<(&Tagged, usize)>,
+    tag: Option<(&Tagged, &Variant)>,
 ) -> Map<String, Value> {
     let mut properties = Map::new();
     let mut required: Vec<&str> = Vec::new();
-    if let Some((tagged, at)) = tag {
-        let choice = &tagged.variants[at].choice;
+    if let Some((tagged, Variant { choice, .. })) = tag {
         properties
             .insert(tagged.tag.into(), json!({ "const": choice.name, "description": choice.doc }));
-        if tagged.default != Some(at) {
+        if tagged.default != Some(choice.name) {
             required.push(tagged.tag);
         }
     }
-    for key in table.keys {
+    for key in table.keys() {
         properties.insert(key.name.into(), property(defs, key));
         if matches!(key.default, Fallback::Required) {
             required.push(key.name);
@@ -143,8 +143,8 @@ fn kind(defs: &mut Map<String, Value>, kind: &Kind) -> Value {
         }
         Kind::Table(inner) => reference(defs, inner, None),
         Kind::Tagged(tagged) => {
-            let variants = tagged.variants.iter().enumerate();
-            let variants = variants.map(|(at, v)| reference(defs, v.table, Some((*tagged, at))));
+            let variants = tagged.variants.iter();
+            let variants = variants.map(|v| reference(defs, &tagged.table(v), Some((*tagged, v))));
             json!({ "anyOf": variants.collect::<Vec<_>>() })
         }
         Kind::List { of, min, max } => {
@@ -156,8 +156,13 @@ fn kind(defs: &mut Map<String, Value>, kind: &Kind) -> Value {
 
 /// A reference to the definition of `inner`, which is created on first use: queues and loss models occur in
 /// many places.
-fn reference(defs: &mut Map<String, Value>, inner: &Table, tag: Option<(&Tagged, usize)>) -> Value {
-    let words = inner.title.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
+fn reference(
+    defs: &mut Map<String, Value>,
+    inner: &Table,
+    tag: Option<(&Tagged, &Variant)>,
+) -> Value {
+    let title = tag.map_or(inner.title.to_owned(), |(tagged, variant)| tagged.title(variant));
+    let words = title.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
     let name = words.collect::<Vec<_>>().join("-");
     if !defs.contains_key(&name) {
         let schema = table(defs, inner, tag);

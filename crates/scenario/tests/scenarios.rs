@@ -164,7 +164,7 @@ fn the_full_file_becomes_the_types_it_says() {
     let cross = Cross {
         kind,
         on: Target::Link(0),
-        side: Side::Down,
+        direction: Side::Down,
         packet: 1000,
         flows: 10,
         start: Time::from_secs(1),

@@ -6,16 +6,16 @@ mod value;
 mod words;
 
 pub(crate) use quantity::read;
-pub(crate) use value::{Checked, Entry, FromValue, Item, Value};
+pub(crate) use value::{Checked, Entry, FromValue, Item, Value, fitting};
 pub(crate) use words::describe;
 use words::{elsewhere, fits};
 
 use crate::custom_scheduler;
 use crate::error::{Problem, ProblemKind, ScenarioError, find_name};
-use crate::keys::{Fallback, Key, Kind, ROOT, Table, Tagged};
+use crate::keys::{Fallback, Key, Kind, Table, Tagged, Variant};
 use crate::suggest;
 use crate::tree::{Node, Pair, Raw, Source, Span};
-use crate::types::{Named, SchedulerName};
+use crate::types::{Named, ROOT, SchedulerName};
 
 /// Collects problems with their positions.
 pub(crate) struct Checker<'a> {
@@ -58,46 +58,45 @@ impl<'a> Checker<'a> {
         Err(ScenarioError::new(problems))
     }
 
-    /// Checks the whole file.
+    /// Checks the whole file, which is a table.
     pub(crate) fn root(&mut self, node: &Node) -> Option<Checked> {
-        self.table(&ROOT, None, node, "")
+        self.table(ROOT, None, node, "")
     }
 
-    /// Checks a table against its keys; `tag` is a further key that is allowed.
+    /// Checks a table against its keys; the tag is a further key that is allowed.
     fn table(
         &mut self,
-        table: &'static Table,
-        tag: Option<&Tagged>,
+        table: Table,
+        tag: Option<(&'static Tagged, &'static Variant)>,
         node: &Node,
         path: &str,
     ) -> Option<Checked> {
         let Raw::Table(pairs) = &node.raw else {
-            self.wrong_type(&Kind::Table(table), node, path);
-            return None;
+            unreachable!("the shape of a table was checked before");
         };
-        let mut entries: Vec<Option<Entry>> = Vec::with_capacity(table.keys.len());
-        entries.resize_with(table.keys.len(), || None);
+        let mut entries: Vec<Option<Entry>> = table.keys().map(|_| None).collect();
         let mut whole = true;
         for pair in pairs {
-            match table.position(&pair.key) {
-                Some(at) => {
+            match table.find(&pair.key) {
+                Some((at, key)) => {
                     let place = pair.node.span.clone();
-                    let value =
-                        self.value(&table.keys[at].kind, &pair.node, &join(path, &pair.key));
+                    let value = self.value(&key.kind, &pair.node, &join(path, key.name));
                     whole &= value.is_some();
                     entries[at] = value.map(|value| Entry { value, place: Some(place) });
                 }
-                None if tag.is_some_and(|t| t.tag == pair.key) => {}
-                None => self.unknown_key(table, tag, pair, path),
+                None if tag.is_some_and(|(t, _)| t.tag == pair.key) => {}
+                None => self.unknown_key(&table, tag, pair, path),
             }
         }
-        whole &= self.exclusive(table, pairs, node, path);
-        for (key, entry) in table.keys.iter().zip(&mut entries) {
+        whole &= self.exclusive(&table, pairs, node, path);
+        for (key, entry) in table.keys().zip(&mut entries) {
             if entry.is_none() && !pairs.iter().any(|p| p.key == key.name) {
                 *entry = self.default(key, node, path, &mut whole);
             }
         }
-        whole.then(|| Checked { table, span: node.span.clone(), path: path.into(), entries })
+        let variant = tag.map(|(_, variant)| variant);
+        let span = node.span.clone();
+        whole.then(|| Checked { table, variant, span, path: path.into(), entries })
     }
 
     /// The entry of a key that is not given.
@@ -168,7 +167,7 @@ impl<'a> Checker<'a> {
             },
             (Kind::OneOf(kinds), _) => self.one_of(kinds, node, path),
             (Kind::Table(table), Raw::Table(_)) => {
-                self.table(table, None, node, path).map(Value::Table)
+                self.table(**table, None, node, path).map(Value::Table)
             }
             (Kind::Tagged(tagged), Raw::Table(pairs)) => self.tagged(tagged, pairs, node, path),
             (Kind::List { of, min, max }, Raw::List(items)) => {
@@ -258,7 +257,9 @@ impl<'a> Checker<'a> {
         let names: Vec<_> = choices.iter().map(|c| c.name).collect();
         let tag_path = join(path, tagged.tag);
         let at = match pairs.iter().find(|p| p.key == tagged.tag) {
-            None if tagged.default.is_some() => tagged.default,
+            None if tagged.default.is_some() => {
+                names.iter().position(|name| Some(*name) == tagged.default)
+            }
             None => {
                 let message = format!("`{path}` has no `{}`", tagged.tag);
                 let help = format!(
@@ -291,8 +292,8 @@ impl<'a> Checker<'a> {
                 None
             }
         }?;
-        let table = tagged.variants[at].table;
-        self.table(table, Some(tagged), node, path).map(|checked| Value::Tagged(at, checked))
+        let variant = &tagged.variants[at];
+        self.table(tagged.table(variant), Some((tagged, variant)), node, path).map(Value::Table)
     }
 
     fn list(
@@ -322,10 +323,20 @@ impl<'a> Checker<'a> {
         (values.len() == items.len()).then_some(Value::List(values))
     }
 
-    fn unknown_key(&mut self, table: &Table, tag: Option<&Tagged>, pair: &Pair, path: &str) {
-        let mut names: Vec<_> = table.keys.iter().map(|k| k.name).collect();
-        names.extend(tag.map(|t| t.tag));
-        let place = if path.is_empty() { "a scenario" } else { table.title };
+    fn unknown_key(
+        &mut self,
+        table: &Table,
+        tag: Option<(&Tagged, &Variant)>,
+        pair: &Pair,
+        path: &str,
+    ) {
+        let mut names: Vec<_> = table.keys().map(|k| k.name).collect();
+        names.extend(tag.map(|(t, _)| t.tag));
+        let place = match tag {
+            Some((tagged, variant)) => tagged.title(variant),
+            None if path.is_empty() => "a scenario".to_owned(),
+            None => table.title.to_owned(),
+        };
         let message = format!("{place} has no key `{}`", pair.key);
         let valid = format!("valid: {}", suggest::quoted_or_list(&names));
         let help = match suggest::nearest(&pair.key, &names) {

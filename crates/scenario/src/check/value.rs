@@ -2,7 +2,7 @@
 
 use ropewalk_base::{Duration, Rate, Time};
 
-use crate::keys::Table;
+use crate::keys::{Table, Variant};
 use crate::tree::Span;
 use crate::types::Named;
 
@@ -23,8 +23,6 @@ pub(crate) enum Value {
     /// Index in the list of names.
     Choice(usize),
     Table(Checked),
-    /// Index of the variant, and its table.
-    Tagged(usize, Checked),
     List(Vec<Item>),
 }
 
@@ -38,7 +36,9 @@ pub(crate) struct Item {
 /// A table of which every key is known and every value is of the right kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
-    pub(crate) table: &'static Table,
+    pub(crate) table: Table,
+    /// What its tag says, if it has one.
+    pub(crate) variant: Option<&'static Variant>,
     /// Position in the source.
     pub(crate) span: Span,
     /// Its dotted name: `path[1]`.
@@ -61,8 +61,8 @@ impl Checked {
     /// # Panics
     /// If the table has no such key, which is a programming error.
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
-        let at = self.table.position(key);
-        let at = at.unwrap_or_else(|| panic!("{} has no key {key}", self.table.title));
+        let found = self.table.find(key);
+        let (at, _) = found.unwrap_or_else(|| panic!("{} has no key {key}", self.table.title));
         self.entries[at].as_ref()
     }
 
@@ -133,9 +133,10 @@ from_value! {
     Duration, Value::Time(d) => *d;
     Time, Value::Time(d) => Time::ZERO + *d;
     Rate, Value::Rate(r) => *r;
+    u16, Value::Integer(i) => u16::try_from(*i).expect("limited to 16 bits");
 }
 
-fn fitting(value: u64) -> u32 {
+pub(crate) fn fitting(value: u64) -> u32 {
     u32::try_from(value).expect("limits of 32-bit keys are below 2^32")
 }
 

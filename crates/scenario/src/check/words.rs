@@ -1,18 +1,19 @@
 //! Descriptions of kinds of values, and their shapes.
 
-use crate::keys::{Kind, ROOT};
+use crate::keys::Kind;
 use crate::suggest;
 use crate::tree::{Node, Raw};
+use crate::types::ROOT;
 
 /// The table in which a key of this name is valid.
 pub(super) fn elsewhere(name: &str) -> Option<&'static str> {
-    ROOT.keys.iter().find_map(|section| {
+    ROOT.keys().find_map(|section| {
         let table = match section.kind {
             Kind::Table(table) => table,
             Kind::List { of: Kind::Table(table), .. } => table,
             _ => return None,
         };
-        table.position(name).map(|_| table.title)
+        table.find(name).map(|_| table.title)
     })
 }
 
@@ -53,7 +54,7 @@ pub(crate) fn describe(kind: &Kind) -> String {
         }
         Kind::OneOf(kinds) => kinds.iter().map(describe).collect::<Vec<_>>().join("; or "),
         Kind::Table(table) => {
-            let names: Vec<_> = table.keys.iter().map(|k| k.name).collect();
+            let names: Vec<_> = table.keys().map(|k| k.name).collect();
             format!("a table with {}", suggest::quoted_or_list(&names))
         }
         Kind::Tagged(tagged) => {

@@ -32,6 +32,16 @@ macro_rules! choices {
             const ALL: &'static [Self] = &[$(Self::$variant,)+];
         }
 
+        impl crate::keys::Setting for $name {
+            fn read(_: &mut crate::build::Builder<'_>, value: &crate::check::Value) -> Self {
+                crate::check::FromValue::from_value(value)
+            }
+
+            fn toml(&self, _: &crate::keys::Kind, _: &crate::Scenario) -> Option<String> {
+                Some(crate::write::quoted(self))
+            }
+        }
+
         impl $name {
             /// The name in the file.
             pub const fn as_str(self) -> &'static str {

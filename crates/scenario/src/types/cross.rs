@@ -2,25 +2,49 @@
 
 use ropewalk_base::{Duration, Rate, Time};
 
-use super::Side;
+use super::link::name_help;
+use super::{Scenario, Side};
+use crate::build::Builder;
+use crate::check::{Checked, Value};
+use crate::error::ProblemKind;
+use crate::keys::{
+    INSTANT, Key, Kind, LONGEST_DELAY, NS_PER_US, PACKET, RATE, Setting, Tagged, names,
+    split_before, time,
+};
+use crate::write::{Entries, quoted};
 
-/// `[[cross]]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cross {
-    /// Sending pattern.
-    pub kind: CrossKind,
-    /// The path or link that the traffic crosses.
-    pub on: Target,
-    /// Direction of the traffic.
-    pub side: Side,
-    /// Packet size on the wire, bytes.
-    pub packet: u32,
-    /// Number of such flows, each with its own random stream.
-    pub flows: u32,
-    /// Time at which the traffic starts.
-    pub start: Time,
-    /// Time at which it stops; `None` for the end of the run.
-    pub stop: Option<Time>,
+/// On-times and off-times.
+const SPELL: Kind = time(NS_PER_US, LONGEST_DELAY);
+
+variants! {
+    /// Sending pattern of cross traffic; rates are per flow.
+    #[derive(Copy, Eq)]
+    pub enum CrossKind {
+        /// Constant bit rate: one packet after equal times.
+        Cbr = "cbr" {
+            /// Bits per second on the wire, of each flow.
+            rate: Rate = RATE.is("1 Mbit/s").example("\"500 kbit/s\"");
+        },
+        /// Constant rate while on, silence while off; both random.
+        OnOff = "on-off" {
+            /// Bits per second on the wire while on, of each flow.
+            rate: Rate = RATE.is("1 Mbit/s").example("\"500 kbit/s\"");
+            /// Mean of the exponentially distributed on-times.
+            on_time: Duration = SPELL.is("500 ms").example("\"500 ms\"");
+            /// Mean of the exponentially distributed off-times.
+            off_time: Duration = SPELL.is("500 ms").example("\"500 ms\"");
+        },
+        /// Packets at exponentially distributed distances.
+        Poisson = "poisson" {
+            /// Mean bits per second on the wire, of each flow.
+            rate: Rate = RATE.is("1 Mbit/s").example("\"500 kbit/s\"");
+        },
+        /// A bulk transfer with additive increase and multiplicative decrease.
+        Greedy = "greedy" {
+            /// Its round trip without the queue of this link.
+            rtt: Duration = time(NS_PER_US, LONGEST_DELAY).is("40 ms").example("\"40 ms\"");
+        },
+    }
 }
 
 /// The path or link that cross traffic uses.
@@ -32,31 +56,84 @@ pub enum Target {
     Link(usize),
 }
 
-/// Sending pattern of cross traffic; rates are per flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CrossKind {
-    /// Packets at a constant interval.
-    Cbr {
-        /// Bits per second on the wire.
-        rate: Rate,
-    },
-    /// Constant rate during on periods of exponential length, separated by off periods of exponential length.
-    OnOff {
-        /// Rate during an on period, bit/s on the wire.
-        rate: Rate,
-        /// Mean length of an on period.
-        on_time: Duration,
-        /// Mean length of an off period.
-        off_time: Duration,
-    },
-    /// Packets with exponentially distributed intervals.
-    Poisson {
-        /// Mean bits per second.
-        rate: Rate,
-    },
-    /// A bulk transfer with additive increase and multiplicative decrease.
-    Greedy {
-        /// Round-trip time without queueing on this link.
-        rtt: Duration,
-    },
+table! {
+    /// Other people's traffic.
+    #[derive(Copy, Eq)]
+    pub struct Cross {
+        /// Name of the path (its own link) or shared link that it crosses.
+        on: Target => target = Kind::Name.required().example("\"bottleneck\"");
+        /// In which direction it runs.
+        direction: Side = names::<Side>().is("up").example("\"down\"");
+        /// Size of its packets on the wire.
+        packet: u32 => transfer_packet = PACKET.derived("`transfer.packet`").example("\"1000 B\"");
+        /// Number of such flows, each with its own luck.
+        flows: u32 = Kind::Integer { min: 1, max: 100_000 }.is("1").example("10");
+        /// When it begins.
+        start: Time = INSTANT.is("0 s").example("\"10 s\"");
+        /// When it ends; later than `start`.
+        stop: Option<Time> = INSTANT.derived("the end of the run").example("\"30 s\"");
+        also {
+            /// Sending pattern.
+            kind: CrossKind => CrossKind::read;
+        }
+    }
+}
+
+/// The keys before those of the sending pattern, and those after it.
+const PARTS: (&[Key], &[Key]) = split_before(Cross::KEYS, "packet");
+
+pub(super) const CROSS: Tagged = Tagged {
+    tag: "kind",
+    heading: "[[cross]] kind = \"?\"",
+    doc: Cross::ABOUT,
+    default: None,
+    before: PARTS.0,
+    variants: CrossKind::VARIANTS,
+    after: [PARTS.1, &[]],
+};
+
+impl Cross {
+    /// Reads one of `[[cross]]`.
+    pub(crate) fn checked(builder: &mut Builder<'_>, table: &Checked) -> Self {
+        let cross = Self::read(builder, table);
+        builder.later_than_start(table, cross.start, cross.stop);
+        cross
+    }
+
+    pub(crate) fn toml(&self, scenario: &Scenario) -> Entries {
+        let (kind, own) = (self.kind.name(), self.kind.entries(scenario));
+        CROSS.entries(kind, own, self.entries(scenario))
+    }
+}
+
+/// The size of packets, which is that of the transfer if none is given.
+pub(super) fn transfer_packet(builder: &mut Builder<'_>, table: &Checked, key: &str) -> u32 {
+    table.opt(key).unwrap_or(builder.packet)
+}
+
+fn target(builder: &mut Builder<'_>, table: &Checked, key: &str) -> Target {
+    let name: String = table.get(key);
+    if let Some(at) = builder.path_names.iter().position(|p| *p == name) {
+        return Target::Path(at);
+    }
+    if let Some(at) = builder.link_names.iter().position(|l| *l == name) {
+        return Target::Link(at);
+    }
+    let names = [&builder.path_names[..], &builder.link_names[..]].concat();
+    let message = format!("`{}.on`: there is no path or link called \"{name}\"", table.path);
+    builder.wrong(table, key, ProblemKind::UnknownName, message, name_help(&name, &names));
+    Target::Path(0)
+}
+
+impl Setting for Target {
+    fn read(_: &mut Builder<'_>, value: &Value) -> Self {
+        unreachable!("{value:?} is read with the names of paths and links")
+    }
+
+    fn toml(&self, _: &Kind, scenario: &Scenario) -> Option<String> {
+        Some(quoted(match self {
+            Self::Path(at) => &scenario.paths[*at].name,
+            Self::Link(at) => &scenario.links[*at].name,
+        }))
+    }
 }

@@ -1,13 +1,20 @@
-//! The contents of a scenario file as types, with defaults applied and quantities in base units.
+//! The contents of a scenario file as types, with defaults applied and quantities in base units. Each field is
+//! declared together with its key.
 
 mod choices;
 mod cross;
+mod jitter;
 mod link;
+mod loss;
+mod queue;
 mod scheduler;
 mod sctp;
+mod steps;
 mod tcp;
 mod trace;
+mod transfer;
 mod wifi;
+mod world;
 
 pub use choices::{
     Choice, Congestion, CwndUpdate, End, ForwardDelay, Named, OtiasForm, Preamble, Preset,
@@ -16,18 +23,23 @@ pub use choices::{
     WindowCheck, WindowManager, WindowRounding, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
-pub use link::{
-    Capacity, Discipline, Jitter, JitterShape, Limit, Link, LinkSide, Loss, Outage, Path, Queue,
-    Reorder, Step,
-};
+pub use jitter::{Jitter, JitterShape, Reorder};
+pub use link::{Capacity, Link, LinkSide, Path};
+pub use loss::Loss;
+pub use queue::{Discipline, Limit, Queue};
 pub use scheduler::SchedulerOptions;
 pub use sctp::{InitialSsthresh, InitialWindow, SctpOptions};
+pub use steps::{Outage, Step};
 pub use tcp::TcpOptions;
 pub use trace::Trace;
 pub(crate) use trace::numbered_lines;
+pub use transfer::{Application, Steady, Transfer};
 pub use wifi::{Radio, Station, Wifi, WifiStandard};
+pub use world::{Record, World};
 
-use ropewalk_base::{Duration, Rate};
+use crate::build::{Builder, tables};
+use crate::check::Checked;
+use crate::keys::{Key, Kind, Table};
 
 /// The contents of a scenario file.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,73 +66,58 @@ pub struct Scenario {
     pub record: Record,
 }
 
-/// `[transfer]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Transfer {
-    /// The protocol.
-    pub protocol: Protocol,
-    /// Length of the run; with `bytes`, the maximum length.
-    pub duration: Duration,
-    /// The run ends when this many bytes of user data have been delivered in order.
-    pub bytes: Option<u64>,
-    /// Initial part that all figures leave out; shorter than `duration`.
-    pub warmup: Duration,
-    /// Root of the seed tree.
-    pub seed: u64,
-    /// Receive buffer in bytes, shared by all paths; at least one packet.
-    pub receive_buffer: u64,
-    /// A full packet in bytes on the wire, headers included.
-    pub packet: u32,
-    /// Preset, which supplies every value in `[sctp]` or `[tcp]` that is `None`.
-    pub preset: Preset,
-    /// The receive-window guard, which keeps a bundle from falling below its best path.
-    pub guard: bool,
-    /// How congestion windows grow and shrink.
-    pub congestion: Congestion,
-    /// `cubic`: whether a flow with a smaller window at a loss than at the previous one releases bandwidth to others.
-    pub fast_convergence: bool,
-    /// How the receive buffer is shared between congestion windows.
-    pub window_manager: WindowManager,
-    /// Source of the data.
-    pub application: Application,
-    /// Number of streams.
-    pub streams: u16,
-    /// Size of a user message in bytes; `None` for one full chunk.
-    pub message: Option<u64>,
-    /// Whether messages are delivered as they come instead of in order.
-    pub unordered: bool,
+/// The file as a whole.
+pub(crate) const ROOT: Table = Table::new("The file", "", SECTIONS);
+
+const SCHEDULER: Table = Table::new("[scheduler]", SchedulerOptions::ABOUT, SchedulerOptions::KEYS);
+const SCTP: Table = Table::new("[sctp]", SctpOptions::ABOUT, SctpOptions::KEYS);
+const TCP: Table = Table::new("[tcp]", TcpOptions::ABOUT, TcpOptions::KEYS);
+const WORLD: Table = Table::new("[world]", World::ABOUT, World::KEYS);
+const RECORD: Table = Table::new("[record]", Record::ABOUT, Record::KEYS);
+
+const SECTIONS: &[Key] = &[
+    table("transfer", &transfer::TRANSFER),
+    table("scheduler", &SCHEDULER),
+    table("sctp", &SCTP),
+    table("tcp", &TCP),
+    list(&Kind::Table(&link::PATH), 1, 64).required().named("path", link::PATH.doc),
+    list(&Kind::Table(&link::LINK), 0, 256).empty().named("link", link::LINK.doc),
+    list(&Kind::Tagged(&cross::CROSS), 0, 256).empty().named("cross", Cross::ABOUT),
+    list(&Kind::Tagged(&wifi::STATION), 0, 256).empty().named("station", Station::ABOUT),
+    table("world", &WORLD),
+    table("record", &RECORD),
+];
+
+const fn table(name: &'static str, table: &'static Table) -> Key {
+    Kind::Table(table).empty().named(name, table.doc)
 }
 
-/// Source of the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Application {
-    /// An unlimited supply of data.
-    Bulk,
-    /// Messages at a constant rate.
-    Steady {
-        /// User data per second.
-        rate: Rate,
-        /// Bytes per message.
-        message: u64,
-    },
+const fn list(of: &'static Kind, min: usize, max: usize) -> Kind {
+    Kind::List { of, min, max }
 }
 
-/// `[world]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct World {
-    /// Associations with the same settings, each over all paths.
-    pub associations: u32,
-    /// Interval between the starts of two associations.
-    pub stagger: Duration,
-}
-
-/// `[record]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// Interval between the points of the time series.
-    pub interval: Duration,
-    /// Whether to keep every decision of the scheduler, for `explain`.
-    pub decisions: bool,
-    /// Whether to keep every packet.
-    pub packets: bool,
+impl Scenario {
+    /// Reads the sections of a checked file. Some keys depend on sections that are read before.
+    pub(crate) fn read(builder: &mut Builder<'_>, root: &Checked) -> Self {
+        let transfer = builder.transfer(root.table("transfer"));
+        let scheduler = builder.scheduler(root.table("transfer"), root.table("scheduler"));
+        let (paths, links) = link::network(builder, root);
+        builder.window_limits(root, transfer.window_manager);
+        let cross = tables(root, "cross");
+        let cross = cross.into_iter().map(|table| Cross::checked(builder, table)).collect();
+        let stations = tables(root, "station");
+        let stations = stations.into_iter().map(|t| Station::checked(builder, t)).collect();
+        Self {
+            sctp: builder.sctp(root.table("sctp")),
+            tcp: builder.tcp(root.table("tcp"), transfer.preset),
+            world: World::read(builder, root.table("world")),
+            record: Record::read(builder, root.table("record")),
+            transfer,
+            scheduler,
+            paths,
+            links,
+            cross,
+            stations,
+        }
+    }
 }

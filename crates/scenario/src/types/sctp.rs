@@ -3,68 +3,115 @@
 use ropewalk_base::Duration;
 
 use super::{
-    CwndUpdate, Recovery, Retransmission, SackCount, WindowCheck, WindowRounding, WindowUnit,
+    Choice, CwndUpdate, Recovery, Retransmission, SackCount, Scenario, WindowCheck, WindowRounding,
+    WindowUnit,
 };
+use crate::build::Builder;
+use crate::check::{Checked, FromValue, Value, fitting};
+use crate::error::ProblemKind;
+use crate::keys::{
+    Kind, LARGEST_WINDOW, MANY_PACKETS, NS_PER_MS, NS_PER_S, Setting, WINDOW, choice, names, size,
+    time,
+};
+use crate::quantity::size_text;
+use crate::write::quoted;
 
-/// Protocol parameters; `None` selects the preset's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct SctpOptions {
-    /// Packets per SACK; 1 acknowledges every packet.
-    pub sack_every: Option<u32>,
-    /// Maximum delay of a SACK (RFC 9260 Section 6.2).
-    pub sack_delay: Option<Duration>,
-    /// What `sack_every` counts.
-    pub sack_count: Option<SackCount>,
-    /// Delayed acknowledgement for CMT: a gap alone does not trigger an immediate SACK.
-    pub delayed_ack_for_cmt: Option<bool>,
-    /// Initial congestion window of a path.
-    pub initial_window: Option<InitialWindow>,
-    /// Initial slow-start threshold of a path.
-    pub initial_ssthresh: Option<InitialSsthresh>,
-    /// Minimum slow-start threshold after a loss, packets.
-    pub min_ssthresh: Option<u32>,
-    /// Unit in which congestion windows are counted out.
-    pub window_rounding: Option<WindowRounding>,
-    /// Maximum window growth per SACK in slow start, packets.
-    pub byte_counting_limit: Option<u32>,
-    /// Whether the window grows only if it was fully used.
-    pub cwnd_growth_when_full_only: Option<bool>,
-    /// Whether ECN marks count as congestion.
-    pub ecn: Option<bool>,
-    /// Maximum number of packets sent in response to one event; 0 for no limit.
-    pub max_burst: Option<u32>,
-    /// Retransmission timeout before the first sample.
-    pub rto_initial: Option<Duration>,
-    /// Minimum retransmission timeout.
-    pub rto_min: Option<Duration>,
-    /// Maximum retransmission timeout.
-    pub rto_max: Option<Duration>,
-    /// How losses are found.
-    pub recovery: Option<Recovery>,
-    /// Missing reports after which a chunk counts as lost.
-    pub fast_retransmit_threshold: Option<u32>,
-    /// Whether a chunk's missing reports count acknowledgements of its own path only.
-    pub split_fast_retransmit: Option<bool>,
-    /// When windows grow although the cumulative TSN stands still.
-    pub cwnd_update: Option<CwndUpdate>,
-    /// Which path carries a retransmission.
-    pub retransmission: Option<Retransmission>,
-    /// Whether no data is sent before every path is confirmed.
-    pub hold_data_until_confirmed: Option<bool>,
-    /// `HB.interval` of idle paths.
-    pub heartbeat_interval: Option<Duration>,
-    /// Maximum interval between probes of a failed path.
-    pub probe_interval: Option<Duration>,
-    /// Consecutive timeouts after which a path is inactive.
-    pub path_max_retrans: Option<u32>,
-    /// Consecutive timeouts after which the association fails.
-    pub association_max_retrans: Option<u32>,
-    /// Consecutive timeouts after which a path is potentially failed (RFC 7829).
-    pub pf_threshold: Option<u32>,
-    /// What the receiver counts its buffer in.
-    pub window_counted_in: Option<WindowUnit>,
-    /// What new data is checked against the receive window with.
-    pub window_check: Option<WindowCheck>,
+/// The default of a key that deviates from the preset.
+pub(super) const PRESET: &str = "the preset's";
+pub(super) const TIMEOUT: Kind = time(NS_PER_MS, 3_600 * NS_PER_S);
+const COUNT: Kind = Kind::Integer { min: 0, max: 1_000 };
+const AUTO: &[Choice] = &[choice("auto", "The rule of RFC 9260 Section 7.2.1.")];
+const SSTHRESH: &[Choice] = &[
+    choice("receive-buffer", "The peer's receive buffer."),
+    choice("unlimited", "Slow start ends with the first loss."),
+];
+
+table! {
+    /// Details of SCTP and of concurrent multipath transfer. Whatever is left out has the value of
+    /// `transfer.preset`.
+    #[derive(Copy, Default)]
+    pub struct SctpOptions {
+        /// Packets per SACK; 1 acknowledges every packet. RFC 9260 Section 6.2 wants at least every
+        /// second.
+        sack_every: Option<u32> = Kind::Packets { min: 1, max: 1_000 }.derived(PRESET).example("1");
+        /// Longest time that a SACK is held back; RFC 9260 Section 6.2 allows 500 ms at most.
+        sack_delay: Option<Duration> =
+            time(0, 500 * NS_PER_MS).derived(PRESET).example("\"200 ms\"");
+        /// What `sack_every` counts.
+        sack_count: Option<SackCount> = names::<SackCount>().derived(PRESET).example("\"path\"");
+        /// A gap alone does not send a SACK at once (DAC), since gaps are normal on several paths.
+        delayed_ack_for_cmt: Option<bool> = Kind::Bool.derived(PRESET).example("true");
+        /// Congestion window that each path begins with.
+        initial_window: Option<InitialWindow> =
+            Kind::OneOf(&[Kind::Choice(AUTO), WINDOW]).derived(PRESET).example("\"4 packets\"");
+        /// Slow-start threshold that each path begins with. Unlimited finds the rate of a path
+        /// sooner and overshoots more.
+        initial_ssthresh: Option<InitialSsthresh> = Kind::OneOf(&[Kind::Choice(SSTHRESH), size(1, LARGEST_WINDOW)])
+            .derived(PRESET)
+            .example("\"receive-buffer\"");
+        /// Least slow-start threshold after a loss (RFC 9260 Section 7.2.3: 4).
+        min_ssthresh: Option<u32> =
+            Kind::Packets { min: 1, max: MANY_PACKETS }.derived(PRESET).example("\"4 packets\"");
+        /// What congestion windows are counted in. Whole packets send up to a packet less per round
+        /// trip; they are for comparing with throughput models.
+        window_rounding: Option<WindowRounding> =
+            names::<WindowRounding>().derived(PRESET).example("\"bytes\"");
+        /// Most that one SACK adds to the window in slow start (RFC 9260 Section 7.2.1: 1).
+        byte_counting_limit: Option<u32> =
+            Kind::Packets { min: 1, max: MANY_PACKETS }.derived(PRESET).example("\"1 packet\"");
+        /// The window grows only when it was fully used (RFC 9260 Section 7.2.1).
+        cwnd_growth_when_full_only: Option<bool> = Kind::Bool.derived(PRESET).example("true");
+        /// Queues with `ecn = true` mark packets, and each mark reduces the window once per round
+        /// trip (RFC 4960 Appendix A).
+        ecn: Option<bool> = Kind::Bool.derived(PRESET).example("true");
+        /// Packets sent at most at one event (RFC 9260 Section 6.1: 4); 0 for no limit.
+        max_burst: Option<u32> =
+            Kind::Packets { min: 0, max: MANY_PACKETS }.derived(PRESET).example("4");
+        /// Retransmission timeout before the first sample.
+        rto_initial: Option<Duration> = TIMEOUT.derived(PRESET).example("\"1 s\"");
+        /// Least retransmission timeout; at most `rto_max`.
+        rto_min: Option<Duration> = TIMEOUT.derived(PRESET).example("\"1 s\"");
+        /// Longest retransmission timeout.
+        rto_max: Option<Duration> = TIMEOUT.derived(PRESET).example("\"60 s\"");
+        /// How losses are found. By time, small windows recover without waiting for a timer. With
+        /// `fast_retransmit_threshold` or `split_fast_retransmit` given, `missing-reports`.
+        recovery: Option<Recovery> =
+            names::<Recovery>().derived(PRESET).example("\"missing-reports\"");
+        /// Missing reports that make a chunk lost, where reports are counted. More forgives
+        /// reordering and finds losses later.
+        fast_retransmit_threshold: Option<u32> =
+            Kind::Integer { min: 1, max: 1_000 }.derived(PRESET).example("3");
+        /// Missing reports count only acknowledgements of data sent on the same path (SFR).
+        split_fast_retransmit: Option<bool> = Kind::Bool.derived(PRESET).example("true");
+        /// When windows may grow although the cumulative TSN stands still.
+        cwnd_update: Option<CwndUpdate> =
+            names::<CwndUpdate>().derived(PRESET).example("\"cucv2\"");
+        /// Which path carries a retransmission.
+        retransmission: Option<Retransmission> =
+            names::<Retransmission>().derived(PRESET).example("\"ssthresh\"");
+        /// Send no data before a heartbeat has confirmed every path.
+        hold_data_until_confirmed: Option<bool> = Kind::Bool.derived(PRESET).example("false");
+        /// HB.interval of idle paths, on top of their timeout (RFC 9260 Section 8.3).
+        heartbeat_interval: Option<Duration> =
+            time(0, 86_400 * NS_PER_S).derived(PRESET).example("\"30 s\"");
+        /// A path that has failed is asked at least so often. RFC 9260 Section 8.3 asks at its
+        /// doubled timeout plus HB.interval, which notices the return of a path after up to 90 s.
+        probe_interval: Option<Duration> = TIMEOUT.derived(PRESET).example("\"2 s\"");
+        /// Timeouts in a row after which a path is inactive (RFC 9260 Section 8.2).
+        path_max_retrans: Option<u32> = COUNT.derived(PRESET).example("5");
+        /// Timeouts in a row after which the association fails (RFC 9260 Section 8.1).
+        association_max_retrans: Option<u32> = COUNT.derived(PRESET).example("10");
+        /// Timeouts in a row that a path may have before it counts as potentially failed (RFC
+        /// 7829); at most `path_max_retrans`.
+        pf_threshold: Option<u32> = COUNT.derived(PRESET).example("0");
+        /// What the receiver counts its buffer in.
+        window_counted_in: Option<WindowUnit> =
+            names::<WindowUnit>().derived(PRESET).example("\"packets\"");
+        /// What new data is checked against the receive window with. Only schedulers that send
+        /// ahead of the order, such as `daps`, tell the two apart.
+        window_check: Option<WindowCheck> =
+            names::<WindowCheck>().derived(PRESET).example("\"span\"");
+    }
 }
 
 /// Initial congestion window.
@@ -87,4 +134,70 @@ pub enum InitialSsthresh {
     Unlimited,
     /// This many bytes.
     Bytes(u64),
+}
+
+impl Setting for InitialWindow {
+    fn read(_: &mut Builder<'_>, value: &Value) -> Self {
+        match value {
+            Value::Bytes(bytes) => Self::Bytes(*bytes),
+            Value::Packets(n) => Self::Packets(fitting(*n)),
+            _ => Self::Auto,
+        }
+    }
+
+    fn toml(&self, _: &Kind, _: &Scenario) -> Option<String> {
+        Some(quoted(match self {
+            Self::Auto => "auto".into(),
+            Self::Bytes(bytes) => size_text(*bytes),
+            Self::Packets(n) => format!("{n} packets"),
+        }))
+    }
+}
+
+impl Setting for InitialSsthresh {
+    fn read(_: &mut Builder<'_>, value: &Value) -> Self {
+        match value {
+            Value::Bytes(bytes) => Self::Bytes(*bytes),
+            Value::Choice(at) if SSTHRESH[*at].name == "receive-buffer" => Self::ReceiveBuffer,
+            _ => Self::Unlimited,
+        }
+    }
+
+    fn toml(&self, _: &Kind, _: &Scenario) -> Option<String> {
+        Some(quoted(match self {
+            Self::ReceiveBuffer => "receive-buffer".into(),
+            Self::Unlimited => "unlimited".into(),
+            Self::Bytes(bytes) => size_text(*bytes),
+        }))
+    }
+}
+
+impl Builder<'_> {
+    pub(crate) fn sctp(&mut self, table: &Checked) -> SctpOptions {
+        self.ascending::<Duration>(table, "rto_min", "rto_initial");
+        self.ascending::<Duration>(table, "rto_initial", "rto_max");
+        self.ascending::<Duration>(table, "rto_min", "rto_max");
+        self.ascending::<u64>(table, "pf_threshold", "path_max_retrans");
+        SctpOptions::read(self, table)
+    }
+
+    /// Checks that `low` does not exceed `high`, if both are given.
+    pub(super) fn ascending<T: FromValue + PartialOrd>(
+        &mut self,
+        table: &Checked,
+        low: &str,
+        high: &str,
+    ) {
+        let (Some(least), Some(most)) = (table.opt::<T>(low), table.opt::<T>(high)) else { return };
+        if least > most {
+            let path = &table.path;
+            let message = format!(
+                "`{path}.{low}` = {} is above `{path}.{high}` = {}",
+                self.excerpt(table, low),
+                self.excerpt(table, high)
+            );
+            let help = format!("lower `{low}` or raise `{high}`");
+            self.wrong(table, low, ProblemKind::Conflict, message, help);
+        }
+    }
 }

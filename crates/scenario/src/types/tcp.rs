@@ -2,45 +2,123 @@
 
 use ropewalk_base::Duration;
 
-use super::{InitialWindow, Reinjection, Reordering, RtoFormula, SubflowAck};
+use super::sctp::{PRESET, TIMEOUT};
+use super::{Choice, InitialWindow, Preset, Reinjection, Reordering, RtoFormula, SubflowAck};
+use crate::build::Builder;
+use crate::check::Checked;
+use crate::error::ProblemKind;
+use crate::keys::{
+    Kind, LARGEST_WINDOW, NS_PER_MS, PROBABILITY, WINDOW, choice, names, size, time,
+};
 
-/// Parameters of TCP and Multipath TCP; `None` selects the preset's value.
-#[derive(Clone, Copy, Debug, PartialEq, Default)]
-pub struct TcpOptions {
-    /// Segments per acknowledgement; 1 acknowledges every segment.
-    pub ack_every: Option<u32>,
-    /// Maximum delay of an acknowledgement.
-    pub ack_delay: Option<Duration>,
-    /// What a subflow's acknowledgement covers.
-    pub subflow_ack: Option<SubflowAck>,
-    /// Formula for the retransmission timeout from smoothed RTT and deviation.
-    pub rto_formula: Option<RtoFormula>,
-    /// Whether the timestamps option is used.
-    pub timestamps: Option<bool>,
-    /// Whether selective acknowledgements are used.
-    pub sack: Option<bool>,
-    /// Method of handling reordering.
-    pub recovery: Option<Reordering>,
-    /// Duplicate acknowledgements that indicate a loss.
-    pub duplicate_threshold: Option<u32>,
-    /// When data is sent on a second subflow as well.
-    pub reinjection: Option<Reinjection>,
-    /// Initial congestion window of a subflow.
-    pub initial_window: Option<InitialWindow>,
-    /// Initial slow-start threshold of a subflow, bytes.
-    pub initial_ssthresh: Option<u64>,
-    /// Retransmission timeout before the first sample.
-    pub rto_initial: Option<Duration>,
-    /// Minimum retransmission timeout.
-    pub rto_min: Option<Duration>,
-    /// Maximum retransmission timeout.
-    pub rto_max: Option<Duration>,
-    /// Maximum interval between probes of a failed subflow.
-    pub probe_interval: Option<Duration>,
-    /// Preset `chihani2011`: probability that an acknowledgement begins a burst of dropped ones.
-    pub ack_burst_loss: Option<f64>,
-    /// Preset `chihani2011`: each subflow draws that probability uniformly from 0 to this.
-    pub ack_burst_loss_max: Option<f64>,
-    /// Preset `chihani2011`: whether data waits until all subflows are open.
-    pub data_waits: Option<bool>,
+const AUTO: &[Choice] = &[choice("auto", "The rule of RFC 6928: ten segments.")];
+
+table! {
+    /// Details of TCP and Multipath TCP. Whatever is left out has the value of `transfer.preset`.
+    #[derive(Copy, Default)]
+    pub struct TcpOptions {
+        /// Segments per acknowledgement; 1 acknowledges each. RFC 9293 Section 3.8.6.3 wants at
+        /// least every second.
+        ack_every: Option<u32> = Kind::Packets { min: 1, max: 1_000 }.derived(PRESET).example("1");
+        /// Longest time that an acknowledgement is held back; RFC 9293 allows 500 ms at most.
+        ack_delay: Option<Duration> = time(0, 500 * NS_PER_MS).derived(PRESET).example("\"40 ms\"");
+        /// What a subflow's acknowledgement covers.
+        subflow_ack: Option<SubflowAck> =
+            names::<SubflowAck>().derived(PRESET).example("\"independent\"");
+        /// How the retransmission timeout follows from the smoothed round trip and its deviation.
+        rto_formula: Option<RtoFormula> =
+            names::<RtoFormula>().derived(PRESET).example("\"rfc6298\"");
+        /// The timestamps option (RFC 7323): 12 B a segment; forward delays are measured by it.
+        timestamps: Option<bool> = Kind::Bool.derived(PRESET).example("true");
+        /// Selective acknowledgements (RFC 2018). Without them each loss of a window takes a round
+        /// trip (RFC 6582).
+        sack: Option<bool> = Kind::Bool.derived(PRESET).example("true");
+        /// What is done so as not to take reordering for loss.
+        recovery: Option<Reordering> =
+            names::<Reordering>().derived(PRESET).example("\"rack-tlp\"");
+        /// Duplicate or selective acknowledgements that make a loss, where they are counted.
+        duplicate_threshold: Option<u32> =
+            Kind::Integer { min: 1, max: 1_000 }.derived(PRESET).example("3");
+        /// When data that a subflow has sent is given to another one as well.
+        reinjection: Option<Reinjection> =
+            names::<Reinjection>().derived(PRESET).example("\"on-timeout\"");
+        /// Congestion window that each subflow begins with; a packet is a segment's payload.
+        initial_window: Option<InitialWindow> =
+            Kind::OneOf(&[Kind::Choice(AUTO), WINDOW]).derived(PRESET).example("\"10 packets\"");
+        /// Slow-start threshold that each subflow begins with; none: slow start ends with the first
+        /// loss.
+        initial_ssthresh: Option<u64> =
+            size(1, LARGEST_WINDOW).derived(PRESET).example("\"65535 B\"");
+        /// Retransmission timeout before the first sample.
+        rto_initial: Option<Duration> = TIMEOUT.derived(PRESET).example("\"1 s\"");
+        /// Least retransmission timeout; at most `rto_max`.
+        rto_min: Option<Duration> = TIMEOUT.derived(PRESET).example("\"200 ms\"");
+        /// Longest retransmission timeout.
+        rto_max: Option<Duration> = TIMEOUT.derived(PRESET).example("\"60 s\"");
+        /// A subflow that has failed is tried again at least so often.
+        probe_interval: Option<Duration> = TIMEOUT.derived(PRESET).example("\"2 s\"");
+        /// Preset `chihani2011` only: chance of an acknowledgement to begin a burst, of about a
+        /// window, that the sender throws away.
+        ack_burst_loss: Option<f64> =
+            PROBABILITY.derived("0").example("0.03");
+        /// Preset `chihani2011` only: each subflow draws its chance of such a burst when the
+        /// session begins, evenly from 0 to this. Not together with `ack_burst_loss`.
+        ack_burst_loss_max: Option<f64> =
+            PROBABILITY.derived("0").example("0.061");
+        /// Preset `chihani2011` only: data waits until all subflows are open. The model's programs
+        /// begin to write one second after the connection is established.
+        data_waits: Option<bool> = Kind::Bool.derived("`false`").example("true");
+    }
+}
+
+impl Builder<'_> {
+    pub(crate) fn tcp(&mut self, table: &Checked, preset: Preset) -> TcpOptions {
+        self.ascending::<Duration>(table, "rto_min", "rto_initial");
+        self.ascending::<Duration>(table, "rto_initial", "rto_max");
+        self.ascending::<Duration>(table, "rto_min", "rto_max");
+        self.recovery_needs(table);
+        self.model_knows(table, preset);
+        TcpOptions::read(self, table)
+    }
+
+    /// Checks that the recovery's input is enabled: without it, the rule detects nothing.
+    fn recovery_needs(&mut self, table: &Checked) {
+        for (recovery, needs) in [(Reordering::DSack, "sack"), (Reordering::Eifel, "timestamps")] {
+            let without = table.opt::<bool>(needs) == Some(false);
+            if table.opt("recovery") == Some(recovery) && without {
+                let message = format!("`tcp.recovery` = \"{recovery}\" needs `tcp.{needs}`");
+                let help = format!("leave out `{needs} = false`, or take \"rack-tlp\"");
+                self.wrong(table, needs, ProblemKind::Conflict, message, help);
+            }
+        }
+    }
+
+    /// Checks options that exist in one of the presets only.
+    fn model_knows(&mut self, table: &Checked, preset: Preset) {
+        let model = preset == Preset::Chihani2011;
+        if model && table.opt("recovery") == Some(Reordering::RackTlp) {
+            let message = format!("`tcp.recovery` = \"rack-tlp\" is not in the model `{preset}`");
+            let help = "it knows \"none\", \"d-sack\", \"eifel\", \"tcp-door\" and \"f-rto\"";
+            self.wrong(table, "recovery", ProblemKind::Conflict, message, help);
+        }
+        for key in ["ack_burst_loss", "ack_burst_loss_max"] {
+            if !model && table.opt::<f64>(key).is_some_and(|chance| chance > 0.0) {
+                let message = format!("`tcp.{key}` is a habit of the preset `chihani2011`");
+                let help = "give a path `loss_down` to lose acknowledgements";
+                self.wrong(table, key, ProblemKind::Conflict, message, help);
+            }
+        }
+        let both = ["ack_burst_loss", "ack_burst_loss_max"];
+        if both.iter().all(|key| table.opt::<f64>(key).is_some()) {
+            let message = "`tcp.ack_burst_loss` and `tcp.ack_burst_loss_max` exclude each other";
+            let help =
+                "the first is the chance of all subflows, from the second each draws its own";
+            self.wrong(table, both[1], ProblemKind::Conflict, message.to_owned(), help);
+        }
+        if !model && table.opt("data_waits") == Some(true) {
+            let message = "`tcp.data_waits` is a habit of the preset `chihani2011`".to_owned();
+            let help = "leave it out: RFC 8684 sends data on the first subflow at once";
+            self.wrong(table, "data_waits", ProblemKind::Conflict, message, help);
+        }
+    }
 }

@@ -2,31 +2,48 @@
 
 use ropewalk_base::{Rate, Time};
 
-use super::{End, Limit, Preamble, Side};
+use super::cross::transfer_packet;
+use super::queue::PLAIN_LIMIT;
+use super::{End, Limit, Preamble, Scenario, Side};
+use crate::build::Builder;
+use crate::check::{Checked, Value};
+use crate::error::ProblemKind;
+use crate::keys::{INSTANT, Key, Kind, PACKET, PROBABILITY, RATE, Setting, Tagged, Variant, names};
+use crate::quantity::size_text;
+use crate::suggest;
+use crate::write::{Entries, inline};
 
-/// A physical layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WifiStandard {
-    /// 802.11b.
-    Dot11b(Preamble),
-    /// 802.11g at its own rates (ERP-OFDM).
-    Dot11g,
+/// The largest packet that fits into a frame: 2304 bytes minus 8 for LLC and SNAP (IEEE 802.11-2012, 8.2.3).
+const LARGEST_PACKET: u32 = 2296;
+
+variants! {
+    /// A physical layer.
+    #[derive(Copy, Eq)]
+    pub enum WifiStandard {
+        /// DSSS and CCK, up to 11 Mbit/s.
+        Dot11b = "802.11b" [Variant::PLAIN.extra(keys! {
+            /// 1, 2, 5.5 or 11 Mbit/s, the same all the time.
+            rate = RATE.is("11 Mbit/s").example("\"2 Mbit/s\"");
+        })] {
+            /// What every frame begins with.
+            preamble: Preamble = names::<Preamble>().is("long").example("\"short\"");
+        },
+        /// OFDM (ERP), up to 54 Mbit/s.
+        Dot11g = "802.11g" [Variant::PLAIN.extra(keys! {
+            /// 6, 9, 12, 18, 24, 36, 48 or 54 Mbit/s, the same all the time.
+            rate = RATE.is("54 Mbit/s").example("\"6 Mbit/s\"");
+        })],
+    }
 }
 
 impl WifiStandard {
-    /// The name in the file.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Dot11b(_) => "802.11b",
-            Self::Dot11g => "802.11g",
-        }
-    }
-
     /// Supported rates, ascending, bit/s.
     pub const fn rates_bps(self) -> &'static [u64] {
         match self {
-            Self::Dot11b(Preamble::Long) => &[1_000_000, 2_000_000, 5_500_000, 11_000_000],
-            Self::Dot11b(Preamble::Short) => &[2_000_000, 5_500_000, 11_000_000],
+            Self::Dot11b { preamble: Preamble::Long } => {
+                &[1_000_000, 2_000_000, 5_500_000, 11_000_000]
+            }
+            Self::Dot11b { preamble: Preamble::Short } => &[2_000_000, 5_500_000, 11_000_000],
             Self::Dot11g => &[
                 6_000_000, 9_000_000, 12_000_000, 18_000_000, 24_000_000, 36_000_000, 48_000_000,
                 54_000_000,
@@ -35,45 +52,166 @@ impl WifiStandard {
     }
 }
 
-/// Radio parameters of a station.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Radio {
-    /// Physical layer.
-    pub standard: WifiStandard,
-    /// One of the layer's rates, constant.
-    pub rate: Rate,
-    /// Number of the channel, shared with other stations.
-    pub channel: u32,
-    /// Capacity of the station's queue.
-    pub queue: Limit,
-    /// Probability that a frame arrives damaged without a collision.
-    pub frame_error: f64,
+table! {
+    /// Radio parameters of a station.
+    #[derive(Copy)]
+    pub struct Radio {
+        /// All stations of one channel contend, its one access point included: data with
+        /// acknowledgements, path with path. Different channels do not touch.
+        channel: u32 = Kind::Integer { min: 1, max: 1_000 }.is("1").example("6");
+        /// What waits in the station; the access point of a channel has the longest queue of its
+        /// stations, for all of them.
+        queue: Limit = PLAIN_LIMIT.is("400 packets").example("\"100 packets\"");
+        /// Share of frames that arrive damaged although nobody else sends; each is sent up to seven
+        /// times.
+        frame_error: f64 = PROBABILITY.is("0.0").example("0.1");
+        also {
+            /// Physical layer.
+            standard: WifiStandard => WifiStandard::read;
+            /// One of the layer's rates, constant.
+            rate: Rate => rate;
+        }
+    }
 }
 
-/// `wifi` of a path: a wireless hop between one of its ends and its links.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Wifi {
-    /// Radio parameters of the station, and of the access point towards it.
-    pub radio: Radio,
-    /// The end of the path that is the station.
-    pub end: End,
+table! {
+    /// A hop over the air.
+    #[derive(Copy)]
+    pub struct Wifi {
+        /// Which end of the path is the station; between the access point and the other end lies
+        /// the path's own `rate`, `delay` and `queue`.
+        end: End = names::<End>().is("sender").example("\"receiver\"");
+        also {
+            /// Radio parameters of the station, and of the access point towards it.
+            radio: Radio => Radio::read;
+        }
+    }
 }
 
-/// `[[station]]`: background stations.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Station {
-    /// Radio parameters of each station.
-    pub radio: Radio,
-    /// Up: from the stations to the access point; down: from the access point to the stations.
-    pub direction: Side,
-    /// Mean rate of each station, bit/s, packets only; `None` for a saturated station.
-    pub load: Option<Rate>,
-    /// Packet size, bytes.
-    pub packet: u32,
-    /// Number of such stations, each with its own random stream.
-    pub count: u32,
-    /// Time at which the traffic starts.
-    pub start: Time,
-    /// Time at which it stops; `None` for the end of the run.
-    pub stop: Option<Time>,
+table! {
+    /// Other people's stations on a channel of 802.11.
+    #[derive(Copy)]
+    pub struct Station {
+        /// `up`: they send to the access point; `down`: it sends to them, out of its own queue.
+        direction: Side = names::<Side>().is("up").example("\"down\"");
+        /// Mean bits per second of each, packets at exponentially distributed distances.
+        load: Option<Rate> = RATE.derived("as much as the channel takes").example("\"2 Mbit/s\"");
+        /// Size of the packets without what 802.11 adds.
+        packet: u32 => transfer_packet = PACKET.derived("`transfer.packet`").example("\"1400 B\"");
+        /// Number of such stations, each with its own luck.
+        count: u32 = Kind::Integer { min: 1, max: 10_000 }.is("1").example("5");
+        /// When they begin.
+        start: Time = INSTANT.is("0 s").example("\"10 s\"");
+        /// When they end; later than `start`.
+        stop: Option<Time> = INSTANT.derived("the end of the run").example("\"30 s\"");
+        also {
+            /// Radio parameters of each station.
+            radio: Radio => Radio::read;
+        }
+    }
+}
+
+const fn by_standard(heading: &'static str, doc: &'static str, keys: &'static [Key]) -> Tagged {
+    Tagged {
+        tag: "standard",
+        heading,
+        doc,
+        default: Some("802.11g"),
+        before: &[],
+        variants: WifiStandard::VARIANTS,
+        after: [Radio::KEYS, keys],
+    }
+}
+
+const HOP: Tagged = by_standard("wifi = { standard = \"?\", ... }", Wifi::ABOUT, Wifi::KEYS);
+pub(super) const WIFI: Kind = Kind::Tagged(&HOP);
+pub(super) const STATION: Tagged =
+    by_standard("[[station]] standard = \"?\"", Station::ABOUT, Station::KEYS);
+
+impl Radio {
+    fn toml(&self, tagged: &Tagged, others: Entries, scenario: &Scenario) -> Entries {
+        let rate = self.rate.toml(&RATE, scenario).map(|rate| ("rate", rate));
+        let own = rate.into_iter().chain(self.standard.entries(scenario)).collect();
+        let common = self.entries(scenario).into_iter().chain(others).collect();
+        tagged.entries(self.standard.name(), own, common)
+    }
+}
+
+impl Station {
+    /// Reads one of `[[station]]`.
+    pub(crate) fn checked(builder: &mut Builder<'_>, table: &Checked) -> Self {
+        let station = Self::read(builder, table);
+        builder.check_station(table, &station);
+        builder.later_than_start(table, station.start, station.stop);
+        station
+    }
+
+    pub(crate) fn toml(&self, scenario: &Scenario) -> Entries {
+        self.radio.toml(&STATION, self.entries(scenario), scenario)
+    }
+}
+
+impl Setting for Wifi {
+    fn read(builder: &mut Builder<'_>, value: &Value) -> Self {
+        let Value::Table(table) = value else { unreachable!("{value:?} as a hop") };
+        Self::read(builder, table)
+    }
+
+    fn toml(&self, _: &Kind, scenario: &Scenario) -> Option<String> {
+        Some(inline(self.radio.toml(&HOP, self.entries(scenario), scenario)))
+    }
+}
+
+/// The hop of a path; its packets fit into a frame.
+pub(super) fn wifi(builder: &mut Builder<'_>, path: &Checked, key: &str) -> Option<Wifi> {
+    let Some(Value::Table(table)) = path.value(key) else { return None };
+    let wifi = Wifi::read(builder, table);
+    let packet = transfer_packet(builder, path, "mtu").min(builder.packet);
+    if packet > LARGEST_PACKET {
+        let message = too_large(&table.path, packet);
+        let help = format!(
+            "a frame takes {}; give the path an `mtu` or the transfer smaller packets",
+            size_text(LARGEST_PACKET.into())
+        );
+        builder.wrong(path, key, ProblemKind::Conflict, message, help);
+    }
+    Some(wifi)
+}
+
+impl Builder<'_> {
+    fn check_station(&mut self, table: &Checked, station: &Station) {
+        if station.packet > LARGEST_PACKET {
+            let message = too_large(&table.path, station.packet);
+            let help = format!("the largest is {}", size_text(LARGEST_PACKET.into()));
+            self.wrong(table, "packet", ProblemKind::OutOfRange, message, help);
+        }
+    }
+}
+
+/// The rate of a station, which is one of its standard.
+fn rate(builder: &mut Builder<'_>, table: &Checked) -> Rate {
+    let standard = WifiStandard::read(builder, table);
+    let rate: Rate = table.get("rate");
+    if !standard.rates_bps().contains(&rate.as_bps()) {
+        let mbit = |bps: &u64| format!("{} Mbit/s", *bps as f64 / 1e6);
+        let valid: Vec<_> = standard.rates_bps().iter().map(mbit).collect();
+        let valid: Vec<_> = valid.iter().map(String::as_str).collect();
+        let with = match standard {
+            WifiStandard::Dot11b { preamble } => format!(" with the {preamble} preamble"),
+            WifiStandard::Dot11g => String::new(),
+        };
+        let message = format!(
+            "`{}.rate` = {} is no rate of {}{with}",
+            table.path,
+            builder.excerpt(table, "rate"),
+            standard.name()
+        );
+        let help = format!("valid: {}", suggest::quoted_or_list(&valid));
+        builder.wrong(table, "rate", ProblemKind::OutOfRange, message, help);
+    }
+    rate
+}
+
+fn too_large(place: &str, packet: u32) -> String {
+    format!("`{place}`: packets of {} do not fit into a frame of 802.11", size_text(packet.into()))
 }

@@ -1,25 +1,15 @@
-//! Builds the types from checked tables, and checks the rules that involve several keys.
-
-mod cross;
-mod loss;
-mod network;
-mod queue;
-mod sctp;
-mod side;
-mod tcp;
-mod transfer;
-mod wifi;
+//! What the readers of keys share: the context of a key, and the problems that are found.
 
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
-use crate::check::{Checked, Checker};
+use ropewalk_base::{Duration, Rate, Time};
+
+use crate::check::{Checked, Checker, Item, Value};
 use crate::error::{ProblemKind, ScenarioError};
 use crate::tree::{Source, Span};
-use crate::types::{
-    Preset, Quota, Record, Scenario, SchedulerName, SchedulerOptions, Trace, World,
-};
+use crate::types::{Preset, Scenario, SchedulerName, Trace};
 
 /// Size limit of a trace file, bytes.
 const LARGEST_FILE: u64 = 256 << 20;
@@ -30,28 +20,48 @@ pub(crate) struct Builder<'a> {
     /// Directory of the scenario file.
     directory: PathBuf,
     /// Size of a full packet, bytes.
-    packet: u32,
+    pub(crate) packet: u32,
+    /// The preset, once it is known.
+    pub(crate) preset: Preset,
+    /// `transfer.scheduler`.
+    pub(crate) scheduler: SchedulerName,
+    /// `scheduler.delay_error`.
+    pub(crate) delay_error: f64,
+    pub(crate) path_count: u32,
+    pub(crate) path_names: Vec<String>,
+    pub(crate) link_names: Vec<String>,
+    /// The path or link that is being read.
+    pub(crate) around: Around,
     /// Traces read so far by file name, so that a trace used twice is stored once.
-    traces: BTreeMap<String, Arc<Trace>>,
+    pub(crate) traces: BTreeMap<String, Arc<Trace>>,
 }
 
-/// The guard is an addition of Ropewalk; presets of papers disable it.
-const fn guard_by_default(preset: Preset) -> bool {
-    match preset {
-        Preset::Rfc9260 | Preset::Live | Preset::Rfc8684 => true,
-        // The model of 2011 has no flow control.
-        Preset::Chihani2011 | Preset::Paper2013 => false,
-    }
+/// What keys of a path or link depend on.
+#[derive(Debug)]
+pub(crate) struct Around {
+    pub(crate) name: String,
+    /// Delays of the link itself, up and down.
+    pub(crate) delays: (Duration, Duration),
+    /// Round trip of the path, or of the longest path over a shared link.
+    pub(crate) longest: Option<Duration>,
+    /// Positions of the shared links.
+    pub(crate) via: Vec<usize>,
+    /// Mean rate of the direction that is being read.
+    pub(crate) rate: Rate,
+    /// Whether that direction follows a trace.
+    pub(crate) follows_trace: bool,
 }
 
-/// This preset has one scheduler: a segment for each open subflow in turn.
-fn strict_round_robin(root: &Checked, options: &mut SchedulerOptions) {
-    let (transfer, table) = (root.table("transfer"), root.table("scheduler"));
-    if transfer.place("scheduler").is_none() && table.place("name").is_none() {
-        options.name = SchedulerName::RoundRobin;
-    }
-    if table.place("quota").is_none() {
-        options.quota = Quota::Packet;
+impl Default for Around {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            delays: (Duration::ZERO, Duration::ZERO),
+            longest: None,
+            via: Vec::new(),
+            rate: Rate::from_bps(1),
+            follows_trace: false,
+        }
     }
 }
 
@@ -61,47 +71,28 @@ pub(crate) fn scenario(
     root: &Checked,
     directory: PathBuf,
 ) -> Result<Scenario, ScenarioError> {
-    let packet = root.table("transfer").get("packet");
-    let mut builder = Builder { checker, directory, packet, traces: BTreeMap::new() };
-    let mut transfer = builder.transfer(root.table("transfer"));
-    let network = builder.network(root);
-    let mut scheduler =
-        builder.scheduler(root.table("transfer"), root.table("scheduler"), network.paths.len());
-    if transfer.preset == Preset::Chihani2011 {
-        strict_round_robin(root, &mut scheduler);
-    }
-    if root.table("transfer").opt::<bool>("guard").is_none() {
-        transfer.guard = guard_by_default(transfer.preset);
-    }
-    builder.window_limits(root, transfer.window_manager);
-    let sctp = builder.sctp(root.table("sctp"));
-    let tcp = builder.tcp(root.table("tcp"), transfer.preset);
-    let cross = builder.cross(root, &network);
-    let stations = builder.stations(root);
-    let world = root.table("world");
-    let record = root.table("record");
+    let transfer = root.table("transfer");
+    let mut builder = Builder {
+        checker,
+        directory,
+        packet: transfer.get("packet"),
+        preset: Preset::Rfc9260,
+        scheduler: transfer.get("scheduler"),
+        delay_error: root.table("scheduler").get("delay_error"),
+        path_count: u32::try_from(root.list("path").len()).expect("at most 64"),
+        path_names: Vec::new(),
+        link_names: Vec::new(),
+        around: Around::default(),
+        traces: BTreeMap::new(),
+    };
+    let scenario = Scenario::read(&mut builder, root);
     builder.checker.finish()?;
-    Ok(Scenario {
-        transfer,
-        scheduler,
-        sctp,
-        tcp,
-        paths: network.paths,
-        links: network.links,
-        cross,
-        stations,
-        world: World { associations: world.get("associations"), stagger: world.get("stagger") },
-        record: Record {
-            interval: record.get("interval"),
-            decisions: record.get("decisions"),
-            packets: record.get("packets"),
-        },
-    })
+    Ok(scenario)
 }
 
 impl Builder<'_> {
     /// Records a problem with `key` of `table`. It points at the value if one is given, otherwise at the table.
-    fn wrong(
+    pub(crate) fn wrong(
         &mut self,
         table: &Checked,
         key: &str,
@@ -113,7 +104,7 @@ impl Builder<'_> {
         self.wrong_at(&span, &format!("{}.{key}", table.path), kind, message, help);
     }
 
-    fn wrong_at(
+    pub(crate) fn wrong_at(
         &mut self,
         span: &Span,
         key: &str,
@@ -124,13 +115,23 @@ impl Builder<'_> {
         self.checker.problem(span, kind, key, message, help.into());
     }
 
+    /// Checks that the end of traffic is later than its beginning.
+    pub(crate) fn later_than_start(&mut self, table: &Checked, start: Time, stop: Option<Time>) {
+        if stop.is_some_and(|stop| stop <= start) {
+            let stop = self.excerpt(table, "stop");
+            let message = format!("`{}.stop` = {stop} is not later than its start", table.path);
+            let help = "leave `stop` out to go on until the run ends";
+            self.wrong(table, "stop", ProblemKind::Conflict, message, help);
+        }
+    }
+
     /// The text in the file for `key` of `table`; the fallback if it is not given.
-    fn excerpt<'t>(&'t self, table: &Checked, key: &str) -> &'t str {
+    pub(crate) fn excerpt<'t>(&'t self, table: &Checked, key: &str) -> &'t str {
         table.place(key).map_or("its default", |place| piece(self.checker.sources, place))
     }
 
     /// Reads the file that `key` names.
-    fn read_file(&mut self, table: &Checked, key: &str, file: &str) -> Option<String> {
+    pub(crate) fn read_file(&mut self, table: &Checked, key: &str, file: &str) -> Option<String> {
         let path = self.directory.join(file);
         let size = std::fs::metadata(&path).map(|meta| meta.len());
         let text = match size {
@@ -153,7 +154,7 @@ impl Builder<'_> {
     }
 
     /// Reads the trace that `key` names.
-    fn trace(&mut self, table: &Checked, key: &str) -> Option<Arc<Trace>> {
+    pub(crate) fn trace(&mut self, table: &Checked, key: &str) -> Option<Arc<Trace>> {
         let file: String = table.opt(key)?;
         if let Some(trace) = self.traces.get(&file) {
             return Some(Arc::clone(trace));
@@ -173,7 +174,14 @@ impl Builder<'_> {
     }
 
     /// Records a problem in the content of a file, at `line` (0 for the whole file).
-    fn bad_file(&mut self, table: &Checked, key: &str, file: &str, line: usize, reason: &str) {
+    pub(crate) fn bad_file(
+        &mut self,
+        table: &Checked,
+        key: &str,
+        file: &str,
+        line: usize,
+        reason: &str,
+    ) {
         let place = if line == 0 { file.to_owned() } else { format!("{file}:{line}") };
         let message = format!("`{}.{key}`: {place}: {reason}", table.path);
         let help = "one whole number per line, ascending; lines that begin with # do not count";
@@ -183,6 +191,15 @@ impl Builder<'_> {
 
 fn piece<'s>(sources: &'s [Source], span: &Span) -> &'s str {
     sources[span.source].text.get(span.start..span.end).unwrap_or_default()
+}
+
+/// The tables of a list.
+pub(crate) fn tables<'a>(root: &'a Checked, key: &str) -> Vec<&'a Checked> {
+    let table = |item: &'a Item| match &item.value {
+        Value::Table(table) => table,
+        other => unreachable!("{other:?} in a list of tables"),
+    };
+    root.list(key).iter().map(table).collect()
 }
 
 /// The directory that names in a file called `source_name` are relative to.

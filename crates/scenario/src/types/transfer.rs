@@ -1,0 +1,212 @@
+//! `[transfer]`.
+
+use ropewalk_base::{Duration, Rate};
+
+use super::{Choice, Congestion, Preset, Protocol, Scenario, SchedulerName, WindowManager};
+use crate::build::Builder;
+use crate::check::{Checked, Value};
+use crate::error::ProblemKind;
+use crate::keys::{
+    Key, Kind, LONGEST_RUN, PACKET, RATE, Setting, Table, WINDOW, choice, names, size,
+    split_before, time,
+};
+use crate::quantity::{duration_text, size_text};
+use crate::write::{inline, quoted};
+
+/// Default duration of a run without a number of bytes.
+const DURATION: Duration = Duration::from_secs(60);
+/// Default time limit of a transfer with a number of bytes.
+const LIMIT_OF_BYTES: Duration = Duration::from_secs(3600);
+
+/// `[transfer]`.
+pub(super) const TRANSFER: Table = Table {
+    groups: [PARTS.0, SCHEDULER, PARTS.1, &[], &[], &[]],
+    ..Table::new("[transfer]", Transfer::ABOUT, &[])
+};
+
+const PARTS: (&[Key], &[Key]) = split_before(Transfer::KEYS, "receive_buffer");
+
+/// A key that is a field of [`SchedulerOptions`](super::SchedulerOptions).
+const SCHEDULER: &[Key] = keys! {
+    /// Which scheduler assigns data to paths. Short for `scheduler.name`; give one of the two.
+    scheduler = names::<SchedulerName>().is("lay").example("\"daps\"");
+};
+
+table! {
+    /// What is sent, how, and for how long.
+    pub struct Transfer {
+        /// The transport protocol.
+        protocol: Protocol = names::<Protocol>().is("cmt-sctp").example("\"cmt-sctp\"");
+        /// How long the run lasts. With `bytes` it is the limit after which an unfinished transfer
+        /// is given up.
+        duration: Duration => duration =
+            time(1, LONGEST_RUN).derived("60 s; 3600 s if `bytes` is given").example("\"100 s\"");
+        /// Ends the run when so much user data has been delivered in order, to each association.
+        bytes: Option<u64> =
+            size(1, 1_000_000_000_000_000).derived("no end but `duration`").example("\"20 MB\"");
+        /// Left out of every figure; shorter than `duration`. Twenty of the longest round trips are
+        /// enough to see a steady state.
+        warmup: Duration = time(0, LONGEST_RUN).is("0 s").example("\"20 s\"");
+        /// Root of all randomness. The same file with the same seed gives the same bytes.
+        seed: u64 = Kind::Integer { min: 0, max: i64::MAX as u64 }.is("1").example("7");
+        /// Shared by all paths, at least one packet. Below the sum of the rates times the longest
+        /// round trip a blind scheduler is held up by the slow path.
+        receive_buffer: u64 => receive_buffer = WINDOW.is("128 KiB").example("\"45 kB\"");
+        /// A full packet on the wire, IP and transport headers included.
+        packet: u32 = PACKET.is("1500 B").example("\"1500 B\"");
+        /// Where everything that `[sctp]` or `[tcp]` leaves open comes from.
+        preset: Preset => preset = names::<Preset>()
+            .derived("rfc9260 for SCTP, rfc8684 for TCP")
+            .example("\"paper-2013\"");
+        /// The receive-window guard, which keeps a bundle from falling below its best path: no path
+        /// holds more of the shared window than fills it, is given data that it would deliver too
+        /// late, or is used if its losses cost the others more than it carries.
+        guard: bool => guard = Kind::Bool
+            .derived("true; false under the presets `paper-2013` and `chihani2011`")
+            .example("true");
+        /// How congestion windows grow and shrink. Where paths share a bottleneck, uncoupled
+        /// algorithms take a flow's share for each path; coupled ones take one for all. Under SCTP
+        /// any but `rfc9260` starts with TCP's initial window, floor and byte counting, unless
+        /// `[sctp]` says otherwise.
+        congestion: Congestion => congestion =
+            names::<Congestion>().derived("rfc9260 for SCTP, newreno for TCP").example("\"lia\"");
+        /// `cubic`: whether a flow that loses sooner than the last time leaves room to others (RFC
+        /// 9438, Section 4.7). It costs a flow alone some throughput where losses come at random.
+        fast_convergence: bool = Kind::Bool.is("true").example("false");
+        /// How the receive buffer is shared between congestion windows. `ropewalk tune` finds the
+        /// limits for `static`.
+        window_manager: WindowManager = names::<WindowManager>().is("none").example("\"static\"");
+        /// Where the data comes from.
+        application: Application = Kind::OneOf(&[Kind::Choice(BULK), Kind::Table(&STEADY)])
+            .is("bulk")
+            .example("{ rate = \"2 Mbit/s\", message = \"1000 B\" }");
+        /// Streams of the association; messages take them in turn.
+        streams: u16 = Kind::Integer { min: 1, max: 65_535 }.is("1").example("4");
+        /// Size of the messages of a bulk transfer. One larger than a chunk is fragmented.
+        message: Option<u64> = size(1, 1_000_000_000).derived("one full chunk").example("\"4 kB\"");
+        /// Deliver messages as they come instead of in order.
+        unordered: bool = Kind::Bool.is("false").example("true");
+    }
+}
+
+/// Source of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Application {
+    /// An unlimited supply of data.
+    Bulk,
+    /// Messages at a constant rate.
+    Steady(Steady),
+}
+
+table! {
+    /// Messages at a constant rate instead of bulk data.
+    #[derive(Copy, Eq)]
+    pub struct Steady {
+        /// User data that the application hands over per second.
+        rate: Rate = RATE.is("1 Mbit/s").example("\"2 Mbit/s\"");
+        /// Size of each message; rate and size together give the distance of messages.
+        message: u64 = size(1, 1_000_000_000).is("1000 B").example("\"1000 B\"");
+    }
+}
+
+const BULK: &[Choice] = &[choice("bulk", "There is always more to send.")];
+const STEADY: Table = Table::new("application = { ... }", Steady::ABOUT, Steady::KEYS);
+
+impl Setting for Application {
+    fn read(builder: &mut Builder<'_>, value: &Value) -> Self {
+        match value {
+            Value::Table(steady) => Self::Steady(Steady::read(builder, steady)),
+            _ => Self::Bulk,
+        }
+    }
+
+    fn toml(&self, _: &Kind, scenario: &Scenario) -> Option<String> {
+        Some(match self {
+            Self::Bulk => quoted("bulk"),
+            Self::Steady(steady) => inline(steady.entries(scenario)),
+        })
+    }
+}
+
+impl Builder<'_> {
+    pub(crate) fn transfer(&mut self, table: &Checked) -> Transfer {
+        let transfer = Transfer::read(self, table);
+        let preset = transfer.preset;
+        let known = [Congestion::NewReno, Congestion::Lia, Congestion::FullyCoupled];
+        if preset == Preset::Chihani2011 && !known.contains(&transfer.congestion) {
+            let message = format!(
+                "`transfer.congestion` = {} is not in the model `{preset}`",
+                self.excerpt(table, "congestion")
+            );
+            let help = "it knows \"newreno\", \"lia\" and \"fully-coupled\"";
+            self.wrong(table, "congestion", ProblemKind::Conflict, message, help);
+        }
+        if transfer.warmup >= transfer.duration {
+            let message = format!(
+                "`transfer.warmup` = {} is not shorter than `transfer.duration`, {}",
+                self.excerpt(table, "warmup"),
+                duration_text(transfer.duration)
+            );
+            let help = "nothing would be left to measure; shorten the warm-up or lengthen the run";
+            self.wrong(table, "warmup", ProblemKind::Conflict, message, help);
+        }
+        transfer
+    }
+}
+
+fn duration(_: &mut Builder<'_>, table: &Checked, key: &str) -> Duration {
+    let fallback = if table.place("bytes").is_some() { LIMIT_OF_BYTES } else { DURATION };
+    table.opt(key).unwrap_or(fallback)
+}
+
+/// The guard is an addition of Ropewalk; presets of papers disable it.
+fn guard(builder: &mut Builder<'_>, table: &Checked, key: &str) -> bool {
+    table.opt(key).unwrap_or(match builder.preset {
+        Preset::Rfc9260 | Preset::Live | Preset::Rfc8684 => true,
+        // The model of 2011 has no flow control.
+        Preset::Chihani2011 | Preset::Paper2013 => false,
+    })
+}
+
+fn congestion(_: &mut Builder<'_>, table: &Checked, key: &str) -> Congestion {
+    let tcp = table.get::<Protocol>("protocol").is_tcp();
+    table.opt(key).unwrap_or(if tcp { Congestion::NewReno } else { Congestion::Rfc9260 })
+}
+
+/// The receive buffer in bytes; at least a packet.
+fn receive_buffer(builder: &mut Builder<'_>, table: &Checked, _: &str) -> u64 {
+    let packet = u64::from(builder.packet);
+    let bytes = match table.value("receive_buffer") {
+        Some(Value::Packets(n)) => n * packet,
+        _ => table.get("receive_buffer"),
+    };
+    let largest = u64::from(u32::MAX);
+    if bytes < packet || bytes > largest {
+        let (what, near) = match bytes < packet {
+            true => (format!("smaller than one packet, {}", size_text(packet)), packet),
+            false => (format!("larger than a window can be, {largest} B"), largest),
+        };
+        let text = builder.excerpt(table, "receive_buffer");
+        let message = format!("`transfer.receive_buffer` = {text} is {what}");
+        let help = format!("the nearest valid value is \"{}\"", size_text(near));
+        builder.wrong(table, "receive_buffer", ProblemKind::OutOfRange, message, help);
+    }
+    bytes
+}
+
+/// The preset; its default depends on the protocol.
+fn preset(builder: &mut Builder<'_>, table: &Checked, key: &str) -> Preset {
+    let protocol: Protocol = table.get("protocol");
+    let fallback = if protocol.is_tcp() { Preset::Rfc8684 } else { Preset::Rfc9260 };
+    builder.preset = table.opt(key).unwrap_or(fallback);
+    let preset = builder.preset;
+    if preset.is_tcp() != protocol.is_tcp() {
+        let message = format!(
+            "`transfer.preset` = {} says nothing about `transfer.protocol` = \"{protocol}\"",
+            builder.excerpt(table, "preset")
+        );
+        let help = format!("leave it out, or take \"{fallback}\"");
+        builder.wrong(table, "preset", ProblemKind::Conflict, message, help);
+    }
+    preset
+}

@@ -1,0 +1,30 @@
+//! `[world]` and `[record]`.
+
+use ropewalk_base::Duration;
+
+use crate::keys::{Kind, LONGEST_DELAY, NS_PER_MS, time};
+
+table! {
+    /// How many transfers run side by side.
+    #[derive(Copy, Eq)]
+    pub struct World {
+        /// Associations with the same settings. Each has links of its own for its paths; shared
+        /// links it shares with all.
+        associations: u32 = Kind::Integer { min: 1, max: 1_000_000 }.is("1").example("1000");
+        /// Between the starts of two of them.
+        stagger: Duration = time(0, LONGEST_DELAY).is("0 s").example("\"10 ms\"");
+    }
+}
+
+table! {
+    /// What is kept of the run.
+    #[derive(Copy, Eq)]
+    pub struct Record {
+        /// Distance of the points of the time series.
+        interval: Duration = time(NS_PER_MS, LONGEST_DELAY).is("100 ms").example("\"10 ms\"");
+        /// Keep every decision of the scheduler, for `ropewalk explain`. Costs memory.
+        decisions: bool = Kind::Bool.is("false").example("true");
+        /// Keep every packet. Costs much memory.
+        packets: bool = Kind::Bool.is("false").example("true");
+    }
+}
