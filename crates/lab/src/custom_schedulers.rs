@@ -10,9 +10,7 @@ use ropewalk_scenario::{
     Override, Scenario, ScenarioError, SchedulerNameError, check_scheduler_name,
 };
 
-use crate::engine_config;
 use crate::error::RunError;
-use crate::setup::{RunOptions, Setup};
 
 /// The types for writing a scheduler, for crates that depend on this one only.
 pub use ropewalk_engine::scheduler::{
@@ -72,7 +70,7 @@ impl CustomSchedulers {
         Scenario::parse_custom(text, source_name, overrides, &self.names())
     }
 
-    fn make(&self, name: &str) -> Result<Box<dyn CustomScheduler>, RunError> {
+    pub(crate) fn make(&self, name: &str) -> Result<Box<dyn CustomScheduler>, RunError> {
         let make = self.makers.get(name).ok_or_else(|| {
             RunError::Scheduler(format!(
                 "the scheduler {name:?} is not among the custom schedulers"
@@ -82,31 +80,10 @@ impl CustomSchedulers {
     }
 }
 
-/// The scheduler of a run: from the options, otherwise by its name in the scenario.
-pub(crate) fn scheduler(scenario: &Scenario, options: &RunOptions) -> Result<Scheduler, RunError> {
-    let chosen = match (&options.scheduler, &scenario.scheduler.custom) {
-        (Some(scheduler), _) => scheduler.clone(),
-        (None, Some(name)) => Scheduler::Custom(options.custom_schedulers.make(name)?),
-        (None, None) => engine_config::scheduler(&scenario.scheduler)
-            .map_err(|e| RunError::Scheduler(e.to_string()))?,
-    };
-    Ok(match chosen {
-        Scheduler::Custom(mut custom) => {
-            let names: Vec<&str> = scenario.paths.iter().map(|path| path.name.as_str()).collect();
-            custom.on_paths(&names);
-            Scheduler::Custom(Box::new(Watched { custom, now: Time::ZERO, fault: None }))
-        }
-        built_in => built_in,
-    })
-}
-
-/// The error of a custom scheduler at a sending end, if one failed.
-pub(crate) fn fault(setup: &Setup) -> Option<RunError> {
-    setup.transfers.iter().find_map(|transfer| {
-        let scheduler = setup.world.host(transfer.sender).machine.scheduler();
-        let text = scheduler.fault()?;
-        Some(RunError::CustomScheduler { name: scheduler.name().to_owned(), text })
-    })
+/// A scheduler of a run, which is told the names of the paths and watched.
+pub(crate) fn watched(mut custom: Box<dyn CustomScheduler>, paths: &[&str]) -> Scheduler {
+    custom.on_paths(paths);
+    Scheduler::Custom(Box::new(Watched { custom, now: Time::ZERO, fault: None }))
 }
 
 /// Wraps a custom scheduler and blocks it after its first illegal decision. The run then ends with a diagnosis

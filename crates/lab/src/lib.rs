@@ -31,6 +31,7 @@ mod measure;
 mod network;
 pub mod output;
 pub mod predict;
+pub mod publish;
 pub mod report;
 pub mod reproduce;
 pub mod result;

@@ -6,19 +6,13 @@ use ropewalk_netsim::World;
 use ropewalk_scenario::{self as file, Scenario};
 
 use crate::cost::Stopwatch;
-use crate::custom_schedulers;
 use crate::endpoint::{Application, Endpoint};
 use crate::error::RunError;
 use crate::machine::{EndReason, EngineSettings};
 use crate::measure::{Meter, Run, sequence_of};
 use crate::network::{add_cross, add_paths, add_routes, add_shared_links};
-use crate::setup::{RunOptions, Setup, Transfer};
+use crate::setup::{self, RunOptions, Setup, Transfer};
 use crate::wifi::WifiNetwork;
-
-/// The error of a custom scheduler, if one failed.
-fn scheduler_fault(setup: &Setup) -> Option<RunError> {
-    if setup.custom_scheduler { custom_schedulers::fault(setup) } else { None }
-}
 
 /// Runs a scenario.
 ///
@@ -49,7 +43,7 @@ pub fn run_watched(
         meter.reset(&mut setup, warm);
     }
     let ended = advance(&mut setup, &mut meter, &mut watcher, end);
-    scheduler_fault(&setup).map_or(Ok(()), Err)?;
+    setup.scheduler_fault().map_or(Ok(()), Err)?;
     check_progress(&setup, scenario, ended)?;
     let mut run = meter.finish(&mut setup, scenario, ended);
     let chosen =
@@ -69,7 +63,7 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
     let air = WifiNetwork::new(&mut world, scenario);
     let mut links = Vec::with_capacity(scenario.world.associations as usize);
     let plan = EngineSettings::of(scenario);
-    let scheduler = custom_schedulers::scheduler(scenario, options)?;
+    let scheduler = setup::scheduler(scenario, options)?;
     let chunk = plan.payload();
     let mut transfers = Vec::with_capacity(scenario.world.associations as usize);
     for number in 0..scenario.world.associations {
@@ -150,7 +144,7 @@ fn advance(
             meter.sample(setup, next);
         }
         watcher.tell(setup, next);
-        if next >= end || scheduler_fault(setup).is_some() {
+        if next >= end || setup.scheduler_fault().is_some() {
             return done(setup).unwrap_or(next);
         }
     }

@@ -3,9 +3,12 @@
 use ropewalk_base::{Duration, Time};
 use ropewalk_engine::scheduler::Scheduler;
 use ropewalk_netsim::{HostId, World};
+use ropewalk_scenario::Scenario;
 
-use crate::custom_schedulers::CustomSchedulers;
+use crate::custom_schedulers::{self, CustomSchedulers};
 use crate::endpoint::{Endpoint, SimPayload};
+use crate::engine_config;
+use crate::error::RunError;
 use crate::network::PathLinks;
 
 /// Data to record in addition to the result.
@@ -43,4 +46,35 @@ pub(crate) struct Setup {
     pub links: Vec<Vec<PathLinks>>,
     /// Whether the scheduler is a custom one.
     pub custom_scheduler: bool,
+}
+
+impl Setup {
+    /// The error of a custom scheduler at a sending end, if one failed.
+    pub fn scheduler_fault(&self) -> Option<RunError> {
+        if !self.custom_scheduler {
+            return None;
+        }
+        self.transfers.iter().find_map(|transfer| {
+            let scheduler = self.world.host(transfer.sender).machine.scheduler();
+            let text = scheduler.fault()?;
+            Some(RunError::CustomScheduler { name: scheduler.name().to_owned(), text })
+        })
+    }
+}
+
+/// The scheduler of a run: from the options, otherwise by its name in the scenario.
+pub(crate) fn scheduler(scenario: &Scenario, options: &RunOptions) -> Result<Scheduler, RunError> {
+    let chosen = match (&options.scheduler, &scenario.scheduler.custom) {
+        (Some(scheduler), _) => scheduler.clone(),
+        (None, Some(name)) => Scheduler::Custom(options.custom_schedulers.make(name)?),
+        (None, None) => engine_config::scheduler(&scenario.scheduler)
+            .map_err(|e| RunError::Scheduler(e.to_string()))?,
+    };
+    Ok(match chosen {
+        Scheduler::Custom(custom) => {
+            let names: Vec<&str> = scenario.paths.iter().map(|path| path.name.as_str()).collect();
+            custom_schedulers::watched(custom, &names)
+        }
+        built_in => built_in,
+    })
 }

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use ropewalk_lab::result::{
-    PathResult, RunResult, Type, column, compared, figures, publish, swept,
-};
+use ropewalk_lab::publish;
+use ropewalk_lab::result::{PathResult, RunResult, Type, column, compared, figures, swept};
 use ropewalk_lab::{RunOptions, run};
 use ropewalk_scenario::Scenario;
 use serde_json::Value;

@@ -91,7 +91,8 @@ pub(crate) fn scenario(
 }
 
 impl Builder<'_> {
-    /// Records a problem with `key` of `table`. It points at the value if one is given, otherwise at the table.
+    /// Records a problem with `key` of `table`. It points at the value if one is given, otherwise at the
+    /// table.
     pub(crate) fn wrong(
         &mut self,
         table: &Checked,

@@ -47,7 +47,8 @@ pub fn check_scheduler_name(name: &str) -> Result<(), SchedulerNameError> {
     Ok(())
 }
 
-/// The one of the custom schedulers `names` that the scenario selects, if any. A built-in scheduler replaces it
+/// The one of the custom schedulers `names` that the scenario selects, if any. A built-in scheduler
+/// replaces it
 /// in the tree, so that the other checks need no special case.
 pub(crate) fn take(root: &mut Node, names: &[&str]) -> Option<Arc<str>> {
     let mut found = None;

@@ -25,7 +25,8 @@ struct Segment<'a> {
     span: Span,
 }
 
-/// Applies the override from source number `source`, of the form `key=value`, to `root`. Returns its alias for
+/// Applies the override from source number `source`, of the form `key=value`, to `root`. Returns its
+/// alias for
 /// an item of a list.
 pub(crate) fn apply(
     root: &mut Node,

@@ -48,7 +48,8 @@ impl Scenario {
         Self::parse_custom(text, source_name, overrides, &[])
     }
 
-    /// As [`Scenario::parse_overridden`], where `custom_schedulers` are names of schedulers that may be selected
+    /// As [`Scenario::parse_overridden`], where `custom_schedulers` are names of schedulers that may be
+    /// selected
     /// besides the built-in ones.
     ///
     /// # Errors

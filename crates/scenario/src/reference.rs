@@ -7,7 +7,8 @@ use crate::quantity::{Dimension, base_text};
 use crate::suggest;
 use crate::types::{Choice, ROOT};
 
-/// The reference page in Markdown, generated from the table of keys. It lists every key with its kind of value,
+/// The reference page in Markdown, generated from the table of keys. It lists every key with its kind of
+/// value,
 /// its default and its description.
 pub fn reference_markdown() -> String {
     let mut page = String::from(HEAD);

@@ -192,7 +192,7 @@ mod tests {
             (
                 on(1, 4),
                 Reason::OnSchedule,
-                "chunk 17, 4 ahead of the head of the queue, goes on lte: the schedule has it carry this chunk, so that it arrives in order",
+                "chunk 17, 4 ahead of the head of the queue, goes on lte: the schedule puts this chunk on it, so that it arrives in order",
             ),
             (on(0, 0), Reason::NextInTurn, "chunk 17 goes on wifi: it is its turn"),
             (

@@ -6,7 +6,6 @@
 
 mod declare;
 mod figure;
-pub mod publish;
 mod table;
 
 use serde::{Deserialize, Serialize};

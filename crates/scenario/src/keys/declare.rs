@@ -151,7 +151,8 @@ macro_rules! inline_table {
 /// Name = "name" [Variant::PLAIN.check(rule)] { fields as in `table!` }
 /// ```
 ///
-/// The brackets are for descriptions, rules and keys beside the fields. A variant after `otherwise` has no name in the file.
+/// The brackets are for descriptions, rules and keys beside the fields. A variant after `otherwise` has
+/// no name in the file.
 macro_rules! variants {
     (
         $(#[doc = $about:literal])+
@@ -237,8 +238,10 @@ macro_rules! variants {
     (@pattern $variant:ident $fields:tt) => { Self::$variant { .. } };
 }
 
-/// One direction of a link. Every field has a key for the data direction, and most have a second one for the return
-/// direction; without it, the return direction has the default of the type. Fields under `also` have no keys here.
+/// One direction of a link. Every field has a key for the data direction, and most have a second one for
+/// the return
+/// direction; without it, the return direction has the default of the type. Fields under `also` have no
+/// keys here.
 macro_rules! sides {
     (
         $(#[doc = $about:literal])+

@@ -89,11 +89,11 @@ impl Protocol {
 choices! {
     /// A set of rules and starting values for what `[sctp]` or `[tcp]` leaves open.
     Preset {
-        Rfc9260 = "rfc9260", "What RFC 9260 says, with the CMT rules of today's stacks.";
-        Live = "live", "What `ropewalk send`, `recv` and the other live commands do: paced, a first window of ten packets, timeouts from 250 ms on, and headers for UDP and the seal.";
+        Rfc9260 = "rfc9260", "RFC 9260, with the CMT rules of current stacks.";
+        Live = "live", "Behaviour of `ropewalk send`, `recv` and the other live commands: pacing, an initial window of ten packets, timeouts from 250 ms on, and headers for UDP and the seal.";
         Paper2013 = "paper-2013", "The rules under which the papers of 2013 and 2014 were simulated.";
-        Rfc8684 = "rfc8684", "TCP and Multipath TCP: what RFC 8684 says, over the TCP of today's stacks.";
-        Chihani2011 = "chihani2011", "TCP and Multipath TCP: the habits of a public ns-3 model (Chihani and Collange, 2011), for repeating what was measured with it.";
+        Rfc8684 = "rfc8684", "TCP and Multipath TCP: RFC 8684, over the TCP of current stacks.";
+        Chihani2011 = "chihani2011", "TCP and Multipath TCP: the behaviour of a public ns-3 model (Chihani and Collange, 2011), to reproduce measurements made with it.";
     }
 }
 
@@ -107,22 +107,22 @@ impl Preset {
 choices! {
     /// Which scheduler assigns data to paths.
     SchedulerName {
-        Lay = "lay", "Laid so that chunks meet: each path takes what is due when it arrives, and fills no queue.";
-        RoundRobin = "round-robin", "Each open path in turn, blind to delay.";
+        Lay = "lay", "Each path takes the data that is due when it arrives, and fills no queue.";
+        RoundRobin = "round-robin", "Each open path in turn, regardless of delay.";
         Weighted = "weighted", "Shares in proportion to a weight per path (deficit round robin).";
         MinRtt = "min-rtt", "The open path with the least smoothed round-trip time.";
         Daps = "daps", "Delay-aware: data is assigned so that it arrives in order (Kuhn et al., 2014).";
         DapsLcm = "daps-lcm", "Delay-aware over one period of the delays, strictly by time (Sarwar et al., 2013).";
         Redundant = "redundant", "Copies of everything on several paths.";
-        Backup = "backup", "The cheapest path that works; the next one only when it fails or is full.";
-        Bas = "bas", "Bandwidth-aware: least outstanding over estimated bandwidth, queued there for good (Casetti and Gaiotto, 2004).";
-        ReceptionIndex = "reception-index", "The same index, taken anew whenever a path may send (Fiore et al., 2007).";
+        Backup = "backup", "The cheapest working path; the next one only when that path fails or is full.";
+        Bas = "bas", "Bandwidth-aware: least outstanding data over estimated bandwidth; a queued chunk keeps its path (Casetti and Gaiotto, 2004).";
+        ReceptionIndex = "reception-index", "The same index, recomputed whenever a path may send (Fiore et al., 2007).";
         Ods = "ods", "On demand: the first chunk that no other path delivers sooner (Wallace and Shami, 2012).";
-        Otias = "otias", "Soonest arrival behind what is queued on each path, full or not (Yang, Wang and Amer, 2014).";
-        Sttf = "sttf", "Shortest transfer time first, with the growth of windows, assigned anew at each acknowledgement (Hurtig et al., 2018).";
-        Blest = "blest", "Least round trip, but no slow path that would hold window which the fast one needs (Ferlin et al., 2016).";
-        Ecf = "ecf", "Least round trip, but no slow path if waiting for the fast one completes earlier (Lim et al., 2017).";
-        Stms = "stms", "Slow paths send from a gap behind the head, tuned by what arrives (Shi et al., 2018).";
+        Otias = "otias", "Earliest arrival behind the data queued on each path, full or not (Yang, Wang and Amer, 2014).";
+        Sttf = "sttf", "Shortest transfer time first, with window growth, recomputed at each acknowledgement (Hurtig et al., 2018).";
+        Blest = "blest", "Least round trip, but a slow path stays idle if it would occupy window that the fast one needs (Ferlin et al., 2016).";
+        Ecf = "ecf", "Least round trip, but a slow path stays idle if waiting for the fast one completes earlier (Lim et al., 2017).";
+        Stms = "stms", "Slow paths send from a gap behind the head, which adapts to observed arrivals (Shi et al., 2018).";
         Linux = "linux", "The shortest queue counted in time, in bursts of 64 kB (Linux MPTCP since 5.x).";
     }
 }
@@ -139,14 +139,14 @@ choices! {
 choices! {
     /// Where the scheduler's forward delays come from.
     ForwardDelay {
-        Timestamp = "timestamp", "Measured: sender and receiver timestamps, of which only differences between paths count.";
+        Timestamp = "timestamp", "Measured: timestamps of sender and receiver; only differences between paths are used.";
         HalfRtt = "half-rtt", "Half of the smoothed round-trip time.";
         Oracle = "oracle", "The true delay of the simulated path; in simulations only.";
     }
 }
 
 choices! {
-    /// Which congestion windows a schedule is made from.
+    /// The congestion windows from which a schedule is made.
     ScheduleWindows {
         Frozen = "frozen", "The windows as they are when the schedule is made.";
         Smoothed = "smoothed", "Moving average of the windows (gain 1/8).";
@@ -156,7 +156,7 @@ choices! {
 choices! {
     /// How much of its congestion window a path emits in one forward delay.
     ScheduleCapacity {
-        WindowPerRoundTrip = "window-per-round-trip", "The part that the forward delay is of the round trip: a window is emitted once per round trip.";
+        WindowPerRoundTrip = "window-per-round-trip", "The ratio of forward delay to round trip: a window is emitted once per round trip.";
         Window = "window", "All of it. Slow paths then take data from about twice as far ahead, which arrives before it is due.";
     }
 }
@@ -172,7 +172,7 @@ choices! {
 choices! {
     /// What a path gets when its turn comes.
     Quota {
-        Window = "window", "Whatever its congestion window takes, then the next path.";
+        Window = "window", "A full congestion window, then the next path.";
         Packet = "packet", "One packet, then the next path.";
     }
 }
@@ -208,7 +208,7 @@ choices! {
         MissingReports = "missing-reports",
             "By counted reports and the retransmission timer: RFC 9260 as published.";
         RackTlp = "rack-tlp",
-            "By time, with a probe of the tail (RFC 8985), and SACKs asked for where windows are small.";
+            "By time, with tail loss probes (RFC 8985), and immediate SACKs requested for small windows.";
     }
 }
 
@@ -219,7 +219,7 @@ choices! {
         Ssthresh = "ssthresh", "The path with the largest slow-start threshold.";
         Cwnd = "cwnd", "The path with the largest congestion window.";
         LossRate = "loss-rate", "The path with the lowest measured loss.";
-        Asap = "asap", "Any path that has room at once.";
+        Asap = "asap", "Any path that can send immediately.";
         Fastest = "fastest", "The path that delivers it soonest.";
     }
 }
@@ -227,26 +227,26 @@ choices! {
 choices! {
     /// How congestion windows grow and shrink.
     Congestion {
-        Rfc9260 = "rfc9260", "SCTP's own, each path for itself (RFC 9260, Section 7.2).";
-        NewReno = "newreno", "TCP's, each path for itself (RFC 5681, byte counting of RFC 3465).";
+        Rfc9260 = "rfc9260", "SCTP's own, each path independently (RFC 9260, Section 7.2).";
+        NewReno = "newreno", "TCP's, each path independently (RFC 5681, byte counting of RFC 3465).";
         Lia = "lia", "Linked increases: all paths together take no more than one TCP on the best (RFC 6356).";
         FullyCoupled = "fully-coupled", "All paths as one window: only the best path keeps traffic.";
         Olia = "olia", "Opportunistic linked increases (Khalili et al., 2012).";
         Balia = "balia", "Balanced linked adaptation (Peng et al., 2016).";
         WVegas = "wvegas", "Weighted Vegas: coupled by queueing delay instead of loss (Cao et al., 2012).";
-        Cubic = "cubic", "CUBIC, each path for itself (RFC 9438).";
+        Cubic = "cubic", "CUBIC, each path independently (RFC 9438).";
     }
 }
 
 choices! {
-    /// How the receive buffer is shared between congestion windows.
+    /// How the receive buffer is divided among congestion windows.
     WindowManager {
-        None = "none", "Not at all: whoever fills it first has it.";
+        None = "none", "None: the path that fills the buffer first gets it.";
         BufferSplitting = "buffer-splitting", "Equal shares of the buffer as limits of the windows.";
-        BufferSplittingOutstanding = "buffer-splitting-outstanding", "Equal shares for what each path has under way or waiting in the buffer.";
+        BufferSplittingOutstanding = "buffer-splitting-outstanding", "Equal shares for the data that each path has in flight or waiting in the buffer.";
         Dynamic = "dynamic", "The path with more bandwidth grows at the cost of the others (Wallace and Shami, 2014, 5.1).";
         Static = "static", "The `window_limit` of each path (Wallace and Shami, 2014, 5.2).";
-        Adaptive = "adaptive", "Limits on what is in flight, found anew while running from measured rate, round trip and loss.";
+        Adaptive = "adaptive", "Limits on data in flight, derived at run time from measured rate, round trip and loss.";
     }
 }
 
@@ -269,7 +269,7 @@ choices! {
 choices! {
     /// What new data is checked against the receive window with.
     WindowCheck {
-        Span = "span", "Everything from the cumulative acknowledgement to the end of the new data. A schedule cannot shut out the data that it skipped.";
+        Span = "span", "Everything from the cumulative acknowledgement to the end of the new data. A schedule cannot block the data that it skipped.";
         Unacknowledged = "unacknowledged", "The data in flight or held by the receiver, wherever it lies in the stream (Kuhn et al., 2014, Eq 1). Data from far ahead can fill the buffer.";
     }
 }
@@ -299,7 +299,7 @@ choices! {
 }
 
 choices! {
-    /// When data that a subflow has sent is given to another one as well.
+    /// When data that a subflow has sent is also sent on another one.
     Reinjection {
         Never = "never", "Never: a failed subflow stops the session.";
         OnTimeout = "on-timeout", "When the subflow's timer expires.";
@@ -322,7 +322,7 @@ choices! {
 choices! {
     /// What frames of 802.11b begin with.
     Preamble {
-        Long = "long", "192 us that every receiver knows.";
+        Long = "long", "192 us, which every receiver supports.";
         Short = "short", "96 us; not with 1 Mbit/s.";
     }
 }

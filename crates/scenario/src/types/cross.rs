@@ -20,7 +20,7 @@ variants! {
     /// Sending pattern of cross traffic; rates are per flow.
     #[derive(Copy, Eq)]
     pub enum CrossKind {
-        /// Constant bit rate: one packet after equal times.
+        /// Constant bit rate: packets at equal intervals.
         Cbr = "cbr" {
             /// Bits per second on the wire, of each flow.
             rate: Rate = RATE.is("1 Mbit/s").example("\"500 kbit/s\"");
@@ -34,7 +34,7 @@ variants! {
             /// Mean of the exponentially distributed off-times.
             off_time: Duration = SPELL.is("500 ms").example("\"500 ms\"");
         },
-        /// Packets at exponentially distributed distances.
+        /// Packets at exponentially distributed intervals.
         Poisson = "poisson" {
             /// Mean bits per second on the wire, of each flow.
             rate: Rate = RATE.is("1 Mbit/s").example("\"500 kbit/s\"");
@@ -57,7 +57,7 @@ pub enum Target {
 }
 
 table! {
-    /// Other people's traffic.
+    /// Cross traffic: flows of other senders.
     #[derive(Copy, Eq)]
     pub struct Cross {
         /// Name of the path (its own link) or shared link that it crosses.
@@ -66,7 +66,7 @@ table! {
         direction: Side = names::<Side>().is("up").example("\"down\"");
         /// Size of its packets on the wire.
         packet: u32 => transfer_packet = PACKET.derived("`transfer.packet`").example("\"1000 B\"");
-        /// Number of such flows, each with its own luck.
+        /// Number of such flows, each with its own random stream.
         flows: u32 = Kind::Integer { min: 1, max: 100_000 }.is("1").example("10");
         /// When it begins.
         start: Time = INSTANT.is("0 s").example("\"10 s\"");

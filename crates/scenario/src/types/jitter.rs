@@ -12,12 +12,12 @@ variants! {
     /// Distributions of jitter. The delay as a whole never falls below zero.
     #[derive(Copy, Eq)]
     pub enum JitterShape {
-        /// Anything from zero to `max` alike.
+        /// Uniform from zero to `max`.
         Uniform = "uniform" {
             /// The most that is added.
             max: Duration = DELAY.required().example("\"5 ms\"");
         },
-        /// Bell-shaped; the delay as a whole never falls below zero.
+        /// Normal; the total delay never falls below zero.
         Normal = "normal" {
             /// Mean of what is added.
             mean: Duration = DELAY.required().example("\"5 ms\"");
@@ -94,12 +94,12 @@ impl Setting for Jitter {
 }
 
 table! {
-    /// Packets that fall behind and are overtaken.
+    /// Packets that are delayed and overtaken.
     #[derive(Copy)]
     pub struct Reorder {
-        /// Probability that a packet falls behind.
+        /// Probability that a packet is delayed.
         probability: f64 = PROBABILITY.required().example("0.01");
-        /// How much later it arrives.
+        /// Additional delay of such a packet.
         delay: Duration = DELAY.required().example("\"10 ms\"");
     }
 }

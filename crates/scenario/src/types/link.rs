@@ -82,8 +82,7 @@ const fn name(default: &'static str) -> Key {
 
 /// Keys of the capacity, by which either a rate or a trace is given.
 const CAPACITY: &[Key] = keys! {
-    /// How fast packets leave, in the data direction and, unless said otherwise, in the return
-    /// direction.
+    /// Rate of the data direction and, by default, of the return direction.
     rate = RATE.is("10 Mbit/s").example("\"2 Mbit/s\"");
     /// In place of `rate`: a file in the format of Mahimahi, one line per opportunity to
     /// deliver 1504 B, in milliseconds; it begins again at its end.
@@ -112,16 +111,16 @@ sides! {
         }
         /// Queue in front of the link.
         queue: Queue => queue {
-            /// What waits while the link is busy in the data direction; at least one packet. A BDP is
+            /// Packets that wait while the link is busy in the data direction; at least one packet. A BDP is
             /// `rate` times the round trip of the path; for a shared link, of the longest path over it.
-            /// Longer queues lose less and delay more.
+            /// Longer queues drop less and delay more.
             queue = QUEUE.is("100 packets").example("\"50 packets\"");
             /// The same for the return direction.
             queue_down = QUEUE.is("unlimited").example("\"64 kB\"");
         }
         /// Loss model.
         loss: Loss {
-            /// Loss in the data direction, besides what the queue drops.
+            /// Loss in the data direction, in addition to drops by the queue.
             loss = LOSS.is("0.0").example("{ model = \"bernoulli\", rate = 1e-3 }");
             /// Loss in the return direction.
             loss_down = LOSS.is("0.0").example("0.001");
@@ -137,9 +136,9 @@ sides! {
         }
         /// Additional delay of some packets.
         reorder: Option<Reorder> {
-            /// Data packets that fall behind.
+            /// Data packets that are delayed and overtaken.
             reorder = REORDER
-                .derived("nothing falls behind")
+                .derived("no reordering")
                 .example("{ probability = 0.01, delay = \"10 ms\" }");
         }
         /// Probability that a packet arrives twice.
@@ -176,7 +175,7 @@ table! {
         /// Largest packet that the path takes; packets are the smaller of this and
         /// `transfer.packet`.
         mtu: u32 => transfer_packet = PACKET.derived("`transfer.packet`").example("\"1280 B\"");
-        /// A hop over the air at one end of the path.
+        /// An 802.11 hop at one end of the path.
         wifi: Option<Wifi> => wifi = WIFI
             .derived("none: a wire from end to end")
             .example("{ standard = \"802.11g\", rate = \"54 Mbit/s\", channel = 1 }");

@@ -18,7 +18,7 @@ const PACKETS: Kind =
 variants! {
     /// A loss model; probabilities are per packet.
     pub enum Loss {
-        /// Each packet by itself; the same as a plain number.
+        /// Independent losses; the same as a plain number.
         Bernoulli = "bernoulli" {
             /// Probability that a packet is lost.
             rate: f64 = PROBABILITY.required().example("1e-3");

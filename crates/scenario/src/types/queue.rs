@@ -33,7 +33,7 @@ variants! {
     /// Queue disciplines.
     #[derive(Copy)]
     pub enum Discipline {
-        /// What comes when the queue is full is dropped.
+        /// Packets that arrive at a full queue are dropped.
         DropTail = "droptail",
         /// Random early detection (Floyd and Jacobson, 1993), gentle.
         Red = "red" [Variant::PLAIN.about("Needs a limit.").check(check_red)] {
@@ -51,7 +51,7 @@ variants! {
         },
         /// Controlled delay (RFC 8289).
         CoDel = "codel" {
-            /// Standing delay that is acceptable; not below the serialisation time of a packet.
+            /// Acceptable standing delay; not below the serialisation time of a packet.
             target: Duration = time(1, 10 * NS_PER_S).is("5 ms").example("\"5 ms\"");
             /// How long `target` may be exceeded: about the longest round trip.
             interval: Duration =
@@ -67,7 +67,7 @@ table! {
     /// A queue with another discipline than drop-tail.
     #[derive(Copy)]
     pub struct Queue {
-        /// What the queue holds at most.
+        /// Capacity of the queue.
         limit: Limit => limit = Kind::OneOf(LIMIT).is("100 packets").example("\"10 BDP\"");
         also {
             /// Queue management.

@@ -23,22 +23,22 @@ pub(super) const DELAY_ERROR: Kind = Kind::Number { min: -0.9, max: 10.0 };
 const LAMBDA: Kind = Kind::Number { min: 0.0, max: 100.0 };
 
 table! {
-    /// Options of the schedulers. Each scheduler reads those that concern it, so that one file can
-    /// serve to compare several.
+    /// Options of the schedulers. Each scheduler reads its own options, so one file can be used to compare
+    /// several.
     pub struct SchedulerOptions {
-        /// Which scheduler; the same as `transfer.scheduler`, of which this is the long form.
+        /// The scheduler; the long form of `transfer.scheduler`.
         name: SchedulerName => scheduler_name =
             names::<SchedulerName>().derived("`transfer.scheduler`").example("\"daps\"");
         /// Where delay-aware schedulers take forward delays from.
         forward_delay: ForwardDelay =
             names::<ForwardDelay>().is("timestamp").example("\"half-rtt\"");
-        /// Relative error put on every forward delay, for sensitivity studies: 0.1 is 10 % too
-        /// long. A path can have its own.
+        /// Relative error added to every forward delay, for sensitivity studies: 0.1 means 10 % too long.
+        /// A path can have its own value.
         delay_error: f64 = DELAY_ERROR.is("0.0").example("0.1");
-        /// Delays are rounded to multiples of it before their common period is taken. Finer follows
-        /// the delays better and makes longer schedules.
+        /// Delays are rounded to multiples of this time before their common period is computed. A smaller
+        /// value follows the delays more closely and makes longer schedules.
         quantum: Duration = time(NS_PER_US, NS_PER_S).is("1 ms").example("\"1 ms\"");
-        /// A schedule spans at most so many times the largest delay, however large the least common
+        /// A schedule spans at most this many times the largest delay, however large the least common
         /// multiple is.
         period_cap: u32 = Kind::Integer { min: 1, max: 1_000_000 }.is("64").example("64");
         /// Which congestion windows a schedule is made from.
@@ -50,17 +50,17 @@ table! {
         /// `daps`, `daps-lcm`: what to do when the receive window is full.
         when_blocked: WhenBlocked =
             names::<WhenBlocked>().is("nothing").example("\"resend-oldest\"");
-        /// Any scheduler: while the receive window is full, the oldest unacknowledged data goes
-        /// again on the fast path, if that has less than a quarter of the round-trip time of the
+        /// Any scheduler: while the receive window is full, the oldest unacknowledged data is
+        /// retransmitted on the fast path, if that has less than a quarter of the round-trip time of the
         /// path that holds it, or that path's window is at most 4 packets (Raiciu et al., 2012).
         /// Costs duplicates.
         opportunistic: bool = Kind::Bool.is("false").example("true");
-        /// Any scheduler: a slow path that keeps the receive window full loses half of its
-        /// congestion window, at most once per round trip of the fast path (Raiciu et al., 2012).
+        /// Any scheduler: a slow path that keeps the receive window full has its congestion window
+        /// halved, at most once per round trip of the fast path (Raiciu et al., 2012).
         /// The slow path then carries less for a while.
         penalise: bool = Kind::Bool.is("false").example("true");
-        /// Whether delay-aware schedules are made while a path is in slow start. Windows double
-        /// within one schedule then, so it is soon out of date.
+        /// Whether delay-aware schedules are made while a path is in slow start. Windows then double
+        /// within one schedule, which is soon outdated.
         in_slow_start: bool = Kind::Bool.is("true").example("false");
         /// `round-robin`: what a path gets when its turn comes.
         quota: Quota = names::<Quota>().is("window").example("\"packet\"");
@@ -74,31 +74,30 @@ table! {
         /// `otias`: how the wait behind n packets is counted in round trips, with a window of w
         /// packets.
         otias_form: OtiasForm = names::<OtiasForm>().is("ceil").example("\"floor\"");
-        /// `blest`: factor on what the fast path is expected to send, at the beginning. Larger
+        /// `blest`: initial factor on the data that the fast path is expected to send. A larger value
         /// keeps the slow path idle more often (Ferlin et al., 2016).
         blest_lambda: f64 = LAMBDA.is("1.2").example("1.2");
-        /// `blest`: the least that the factor becomes; it falls by 0.01 per round trip without
-        /// blocking. Equal to the largest, it is fixed.
+        /// `blest`: lower limit of the factor, which falls by 0.01 per round trip without blocking. If
+        /// both limits are equal, the factor is fixed.
         blest_lambda_min: f64 = LAMBDA.is("1.0").example("1.0");
-        /// `blest`: the most that the factor becomes; it rises by 0.04 per round trip with
-        /// blocking.
+        /// `blest`: upper limit of the factor, which rises by 0.04 per round trip with blocking.
         blest_lambda_max: f64 = LAMBDA.is("1.3").example("1.3");
-        /// `ecf`: by what part the slow path must be the better one again before waiting for the
-        /// fast one ends. Larger changes its mind less often (Lim et al., 2017).
+        /// `ecf`: margin by which the slow path must be better before waiting for the fast one ends. A
+        /// larger value switches less often (Lim et al., 2017).
         ecf_beta: f64 = Kind::Number { min: 0.0, max: 10.0 }.is("0.25").example("0.25");
-        /// `stms`: part of an observed misalignment by which the gap moves. 0 keeps the gap that
-        /// follows from the delays; larger follows faster and jitters more.
+        /// `stms`: share of an observed misalignment by which the gap moves. 0 keeps the gap that follows
+        /// from the delays; a larger value follows faster and varies more.
         stms_gain: f64 = PROBABILITY.is("0.125").example("0.125");
-        /// `linux`: what a path gets before the next choice; at least a packet. The default is the
+        /// `linux`: data that a path gets before the next choice; at least a packet. The default is the
         /// kernel's.
         linux_burst: u64 = size(1, LARGEST_WINDOW).is("65428 B").example("\"65428 B\"");
         /// `lay`: behind faster paths that often lose packets, the share of the way by which a chunk is
         /// taken nearer to the head of the queue than where it would be due. 0 has the shortest median
         /// delay, 1 the shortest 99th percentile.
         reorder_margin: f64 = PROBABILITY.is("0.6").example("0");
-        /// `lay`: what a chunk may take from its departure to its arrival. Paths that take longer
-        /// are left out while another does not, and where a loss would overrun it a second copy
-        /// goes elsewhere.
+        /// `lay`: the longest time from a chunk's transmission to its arrival. Paths that take longer are
+        /// not used while another path stays within it. If a loss would exceed the budget, a second copy is
+        /// sent on another path.
         latency_budget: Option<Duration> =
             time(NS_PER_MS, 3_600 * NS_PER_S).derived("none: goodput first").example("\"50 ms\"");
         also {

@@ -27,24 +27,24 @@ const SSTHRESH: &[Choice] = &[
 ];
 
 table! {
-    /// Details of SCTP and of concurrent multipath transfer. Whatever is left out has the value of
+    /// Details of SCTP and of concurrent multipath transfer. Keys that are left out have the value of
     /// `transfer.preset`.
     #[derive(Copy, Default)]
     pub struct SctpOptions {
-        /// Packets per SACK; 1 acknowledges every packet. RFC 9260 Section 6.2 wants at least every
+        /// Packets per SACK; 1 acknowledges every packet. RFC 9260 Section 6.2 requires at least every
         /// second.
         sack_every: Option<u32> = Kind::Packets { min: 1, max: 1_000 }.derived(PRESET).example("1");
-        /// Longest time that a SACK is held back; RFC 9260 Section 6.2 allows 500 ms at most.
+        /// Longest delay of a SACK; RFC 9260 Section 6.2 allows 500 ms at most.
         sack_delay: Option<Duration> =
             time(0, 500 * NS_PER_MS).derived(PRESET).example("\"200 ms\"");
         /// What `sack_every` counts.
         sack_count: Option<SackCount> = names::<SackCount>().derived(PRESET).example("\"path\"");
-        /// A gap alone does not send a SACK at once (DAC), since gaps are normal on several paths.
+        /// A gap alone does not trigger an immediate SACK (DAC), because gaps are normal with several paths.
         delayed_ack_for_cmt: Option<bool> = Kind::Bool.derived(PRESET).example("true");
-        /// Congestion window that each path begins with.
+        /// Initial congestion window of each path.
         initial_window: Option<InitialWindow> =
             Kind::OneOf(&[Kind::Choice(AUTO), WINDOW]).derived(PRESET).example("\"4 packets\"");
-        /// Slow-start threshold that each path begins with. Unlimited finds the rate of a path
+        /// Initial slow-start threshold of each path. Unlimited finds the rate of a path
         /// sooner and overshoots more.
         initial_ssthresh: Option<InitialSsthresh> = Kind::OneOf(&[Kind::Choice(SSTHRESH), size(1, LARGEST_WINDOW)])
             .derived(PRESET)
@@ -52,7 +52,7 @@ table! {
         /// Least slow-start threshold after a loss (RFC 9260 Section 7.2.3: 4).
         min_ssthresh: Option<u32> =
             Kind::Packets { min: 1, max: MANY_PACKETS }.derived(PRESET).example("\"4 packets\"");
-        /// What congestion windows are counted in. Whole packets send up to a packet less per round
+        /// Unit of congestion windows. Whole packets send up to a packet less per round
         /// trip; they are for comparing with throughput models.
         window_rounding: Option<WindowRounding> =
             names::<WindowRounding>().derived(PRESET).example("\"bytes\"");
@@ -64,7 +64,7 @@ table! {
         /// Queues with `ecn = true` mark packets, and each mark reduces the window once per round
         /// trip (RFC 4960 Appendix A).
         ecn: Option<bool> = Kind::Bool.derived(PRESET).example("true");
-        /// Packets sent at most at one event (RFC 9260 Section 6.1: 4); 0 for no limit.
+        /// Most packets sent in response to one event (RFC 9260 Section 6.1: 4); 0 for no limit.
         max_burst: Option<u32> =
             Kind::Packets { min: 0, max: MANY_PACKETS }.derived(PRESET).example("4");
         /// Retransmission timeout before the first sample.
@@ -73,17 +73,17 @@ table! {
         rto_min: Option<Duration> = TIMEOUT.derived(PRESET).example("\"1 s\"");
         /// Longest retransmission timeout.
         rto_max: Option<Duration> = TIMEOUT.derived(PRESET).example("\"60 s\"");
-        /// How losses are found. By time, small windows recover without waiting for a timer. With
-        /// `fast_retransmit_threshold` or `split_fast_retransmit` given, `missing-reports`.
+        /// How losses are detected. Detection by time lets small windows recover without waiting for a
+        /// timer. Setting `fast_retransmit_threshold` or `split_fast_retransmit` selects `missing-reports`.
         recovery: Option<Recovery> =
             names::<Recovery>().derived(PRESET).example("\"missing-reports\"");
-        /// Missing reports that make a chunk lost, where reports are counted. More forgives
-        /// reordering and finds losses later.
+        /// Miss indications after which a chunk is lost, if they are counted. A higher value tolerates
+        /// reordering and detects losses later.
         fast_retransmit_threshold: Option<u32> =
             Kind::Integer { min: 1, max: 1_000 }.derived(PRESET).example("3");
         /// Missing reports count only acknowledgements of data sent on the same path (SFR).
         split_fast_retransmit: Option<bool> = Kind::Bool.derived(PRESET).example("true");
-        /// When windows may grow although the cumulative TSN stands still.
+        /// When windows may grow although the cumulative TSN does not advance.
         cwnd_update: Option<CwndUpdate> =
             names::<CwndUpdate>().derived(PRESET).example("\"cucv2\"");
         /// Which path carries a retransmission.
@@ -94,8 +94,8 @@ table! {
         /// HB.interval of idle paths, on top of their timeout (RFC 9260 Section 8.3).
         heartbeat_interval: Option<Duration> =
             time(0, 86_400 * NS_PER_S).derived(PRESET).example("\"30 s\"");
-        /// A path that has failed is asked at least so often. RFC 9260 Section 8.3 asks at its
-        /// doubled timeout plus HB.interval, which notices the return of a path after up to 90 s.
+        /// Longest interval between probes of a failed path. RFC 9260 Section 8.3 probes at the doubled
+        /// timeout plus HB.interval, and so notices the return of a path only after up to 90 s.
         probe_interval: Option<Duration> = TIMEOUT.derived(PRESET).example("\"2 s\"");
         /// Timeouts in a row after which a path is inactive (RFC 9260 Section 8.2).
         path_max_retrans: Option<u32> = COUNT.derived(PRESET).example("5");
@@ -104,11 +104,11 @@ table! {
         /// Timeouts in a row that a path may have before it counts as potentially failed (RFC
         /// 7829); at most `path_max_retrans`.
         pf_threshold: Option<u32> = COUNT.derived(PRESET).example("0");
-        /// What the receiver counts its buffer in.
+        /// Unit in which the receiver counts its buffer.
         window_counted_in: Option<WindowUnit> =
             names::<WindowUnit>().derived(PRESET).example("\"packets\"");
-        /// What new data is checked against the receive window with. Only schedulers that send
-        /// ahead of the order, such as `daps`, tell the two apart.
+        /// What must fit into the receive window when new data is sent. It matters only for schedulers
+        /// that send out of order, such as `daps`.
         window_check: Option<WindowCheck> =
             names::<WindowCheck>().derived(PRESET).example("\"span\"");
     }

@@ -13,7 +13,7 @@ use crate::write::{Entries, bracketed, inline};
 pub(super) const CHANGES: &[Key] = keys! {
     /// Changes while it runs.
     steps = STEPS.empty().example("[{ at = \"10 s\", rate = \"500 kbit/s\" }]");
-    /// Times in which nothing gets through.
+    /// Times in which no packet passes.
     outages = OUTAGES.empty().example("[{ from = \"10 s\", to = \"12 s\" }]");
 };
 
@@ -38,7 +38,7 @@ const STEP: Table = Table {
     exclusive: &[Exclusive { ways: &[&["delay"], &["delay_up", "delay_down"]], required: false }],
     ..Table::new(
         "steps = [{ ... }, ...]",
-        "Changes while it runs, in ascending order of `at`.",
+        "Changes during the run, in ascending order of `at`.",
         STEP_KEYS,
     )
 };
@@ -119,7 +119,7 @@ pub(super) fn steps_toml(up: &[Step], down: &[Step], scenario: &Scenario) -> Str
 }
 
 table! {
-    /// Times in which nothing gets through in either direction.
+    /// Times in which no packet passes in either direction.
     #[derive(Copy, Eq)]
     pub struct Outage {
         /// When it begins.

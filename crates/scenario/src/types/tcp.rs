@@ -17,10 +17,10 @@ table! {
     /// Details of TCP and Multipath TCP. Whatever is left out has the value of `transfer.preset`.
     #[derive(Copy, Default)]
     pub struct TcpOptions {
-        /// Segments per acknowledgement; 1 acknowledges each. RFC 9293 Section 3.8.6.3 wants at
-        /// least every second.
+        /// Segments per acknowledgement; 1 acknowledges each. RFC 9293 Section 3.8.6.3 requires at least
+        /// every second.
         ack_every: Option<u32> = Kind::Packets { min: 1, max: 1_000 }.derived(PRESET).example("1");
-        /// Longest time that an acknowledgement is held back; RFC 9293 allows 500 ms at most.
+        /// Longest delay of an acknowledgement; RFC 9293 allows 500 ms at most.
         ack_delay: Option<Duration> = time(0, 500 * NS_PER_MS).derived(PRESET).example("\"40 ms\"");
         /// What a subflow's acknowledgement covers.
         subflow_ack: Option<SubflowAck> =
@@ -28,24 +28,24 @@ table! {
         /// How the retransmission timeout follows from the smoothed round trip and its deviation.
         rto_formula: Option<RtoFormula> =
             names::<RtoFormula>().derived(PRESET).example("\"rfc6298\"");
-        /// The timestamps option (RFC 7323): 12 B a segment; forward delays are measured by it.
+        /// The timestamps option (RFC 7323): 12 B per segment; it measures forward delays.
         timestamps: Option<bool> = Kind::Bool.derived(PRESET).example("true");
         /// Selective acknowledgements (RFC 2018). Without them each loss of a window takes a round
         /// trip (RFC 6582).
         sack: Option<bool> = Kind::Bool.derived(PRESET).example("true");
-        /// What is done so as not to take reordering for loss.
+        /// How reordering is distinguished from loss.
         recovery: Option<Reordering> =
             names::<Reordering>().derived(PRESET).example("\"rack-tlp\"");
-        /// Duplicate or selective acknowledgements that make a loss, where they are counted.
+        /// Duplicate or selective acknowledgements that indicate a loss, if they are counted.
         duplicate_threshold: Option<u32> =
             Kind::Integer { min: 1, max: 1_000 }.derived(PRESET).example("3");
         /// When data that a subflow has sent is given to another one as well.
         reinjection: Option<Reinjection> =
             names::<Reinjection>().derived(PRESET).example("\"on-timeout\"");
-        /// Congestion window that each subflow begins with; a packet is a segment's payload.
+        /// Initial congestion window of each subflow; a packet is a segment's payload.
         initial_window: Option<InitialWindow> =
             Kind::OneOf(&[Kind::Choice(AUTO), WINDOW]).derived(PRESET).example("\"10 packets\"");
-        /// Slow-start threshold that each subflow begins with; none: slow start ends with the first
+        /// Initial slow-start threshold of each subflow; none: slow start ends with the first
         /// loss.
         initial_ssthresh: Option<u64> =
             size(1, LARGEST_WINDOW).derived(PRESET).example("\"65535 B\"");
@@ -55,14 +55,14 @@ table! {
         rto_min: Option<Duration> = TIMEOUT.derived(PRESET).example("\"200 ms\"");
         /// Longest retransmission timeout.
         rto_max: Option<Duration> = TIMEOUT.derived(PRESET).example("\"60 s\"");
-        /// A subflow that has failed is tried again at least so often.
+        /// Longest interval between probes of a failed subflow.
         probe_interval: Option<Duration> = TIMEOUT.derived(PRESET).example("\"2 s\"");
-        /// Preset `chihani2011` only: chance of an acknowledgement to begin a burst, of about a
-        /// window, that the sender throws away.
+        /// Preset `chihani2011` only: probability that an acknowledgement begins a burst of about a
+        /// window, which the sender discards.
         ack_burst_loss: Option<f64> =
             PROBABILITY.derived("0").example("0.03");
-        /// Preset `chihani2011` only: each subflow draws its chance of such a burst when the
-        /// session begins, evenly from 0 to this. Not together with `ack_burst_loss`.
+        /// Preset `chihani2011` only: each subflow draws its probability of such a burst when the session
+        /// begins, uniformly from 0 to this value. Excludes `ack_burst_loss`.
         ack_burst_loss_max: Option<f64> =
             PROBABILITY.derived("0").example("0.061");
         /// Preset `chihani2011` only: data waits until all subflows are open. The model's programs

@@ -2,7 +2,8 @@
 
 use ropewalk_base::{Duration, Rate};
 
-/// Size of one delivery opportunity, bytes: a packet of 1500 bytes with the header of Mahimahi's tunnel device.
+/// Size of one delivery opportunity, bytes: a packet of 1500 bytes with the header of Mahimahi's tunnel
+/// device.
 const OPPORTUNITY_BYTES: u64 = 1504;
 
 /// Times at which a link can deliver [`Trace::OPPORTUNITY_BYTES`]. The trace repeats after the last

@@ -41,37 +41,39 @@ table! {
         /// is given up.
         duration: Duration => duration =
             time(1, LONGEST_RUN).derived("60 s; 3600 s if `bytes` is given").example("\"100 s\"");
-        /// Ends the run when so much user data has been delivered in order, to each association.
+        /// Ends the run when this much user data has been delivered in order, to each association.
         bytes: Option<u64> =
             size(1, 1_000_000_000_000_000).derived("no end but `duration`").example("\"20 MB\"");
-        /// Left out of every figure; shorter than `duration`. Twenty of the longest round trips are
+        /// Initial time that all figures leave out; shorter than `duration`. Twenty of the longest round
+        /// trips are
         /// enough to see a steady state.
         warmup: Duration = time(0, LONGEST_RUN).is("0 s").example("\"20 s\"");
         /// Root of all randomness. The same file with the same seed gives the same bytes.
         seed: u64 = Kind::Integer { min: 0, max: i64::MAX as u64 }.is("1").example("7");
-        /// Shared by all paths, at least one packet. Below the sum of the rates times the longest
-        /// round trip a blind scheduler is held up by the slow path.
+        /// Shared by all paths, at least one packet. Below the sum of the rates times the longest round
+        /// trip, the slow path limits a scheduler that ignores delay.
         receive_buffer: u64 => receive_buffer = WINDOW.is("128 KiB").example("\"45 kB\"");
         /// A full packet on the wire, IP and transport headers included.
         packet: u32 = PACKET.is("1500 B").example("\"1500 B\"");
-        /// Where everything that `[sctp]` or `[tcp]` leaves open comes from.
+        /// Source of all values that `[sctp]` or `[tcp]` does not set.
         preset: Preset => preset = names::<Preset>()
             .derived("rfc9260 for SCTP, rfc8684 for TCP")
             .example("\"paper-2013\"");
-        /// The receive-window guard, which keeps a bundle from falling below its best path: no path
-        /// holds more of the shared window than fills it, is given data that it would deliver too
-        /// late, or is used if its losses cost the others more than it carries.
+        /// The receive-window guard, which keeps a bundle from falling below its best path: no path gets
+        /// more of the shared window than it needs to be full, gets data that it would deliver too late, or
+        /// is used if its losses cost the others more than it carries.
         guard: bool => guard = Kind::Bool
             .derived("true; false under the presets `paper-2013` and `chihani2011`")
             .example("true");
         /// How congestion windows grow and shrink. Where paths share a bottleneck, uncoupled
-        /// algorithms take a flow's share for each path; coupled ones take one for all. Under SCTP
-        /// any but `rfc9260` starts with TCP's initial window, floor and byte counting, unless
-        /// `[sctp]` says otherwise.
+        /// algorithms take a flow's share for each path; coupled ones take one for all. Under SCTP, all
+        /// but `rfc9260` use TCP's initial window, minimum threshold and byte counting, unless `[sctp]`
+        /// sets them.
         congestion: Congestion => congestion =
             names::<Congestion>().derived("rfc9260 for SCTP, newreno for TCP").example("\"lia\"");
-        /// `cubic`: whether a flow that loses sooner than the last time leaves room to others (RFC
-        /// 9438, Section 4.7). It costs a flow alone some throughput where losses come at random.
+        /// `cubic`: whether a flow whose loss comes at a smaller window than the previous one releases
+        /// capacity to others (RFC 9438, Section 4.7). With random losses this costs a single flow some
+        /// throughput.
         fast_convergence: bool = Kind::Bool.is("true").example("false");
         /// How the receive buffer is shared between congestion windows. `ropewalk tune` finds the
         /// limits for `static`.
@@ -80,11 +82,11 @@ table! {
         application: Application = Kind::OneOf(&[Kind::Choice(BULK), Kind::Table(&STEADY)])
             .is("bulk")
             .example("{ rate = \"2 Mbit/s\", message = \"1000 B\" }");
-        /// Streams of the association; messages take them in turn.
+        /// Number of streams of the association; messages use them in turn.
         streams: u16 = Kind::Integer { min: 1, max: 65_535 }.is("1").example("4");
         /// Size of the messages of a bulk transfer. One larger than a chunk is fragmented.
         message: Option<u64> = size(1, 1_000_000_000).derived("one full chunk").example("\"4 kB\"");
-        /// Deliver messages as they come instead of in order.
+        /// Deliver messages on arrival instead of in order.
         unordered: bool = Kind::Bool.is("false").example("true");
     }
 }
@@ -102,9 +104,9 @@ table! {
     /// Messages at a constant rate instead of bulk data.
     #[derive(Copy, Eq)]
     pub struct Steady {
-        /// User data that the application hands over per second.
+        /// User data that the application sends per second.
         rate: Rate = RATE.is("1 Mbit/s").example("\"2 Mbit/s\"");
-        /// Size of each message; rate and size together give the distance of messages.
+        /// Size of each message; rate and size determine the interval between messages.
         message: u64 = size(1, 1_000_000_000).is("1000 B").example("\"1000 B\"");
     }
 }

@@ -25,7 +25,7 @@ variants! {
             /// 1, 2, 5.5 or 11 Mbit/s, the same all the time.
             rate = RATE.is("11 Mbit/s").example("\"2 Mbit/s\"");
         })] {
-            /// What every frame begins with.
+            /// Preamble of every frame.
             preamble: Preamble = names::<Preamble>().is("long").example("\"short\"");
         },
         /// OFDM (ERP), up to 54 Mbit/s.
@@ -57,13 +57,12 @@ table! {
     #[derive(Copy)]
     pub struct Radio {
         /// All stations of one channel contend, its one access point included: data with
-        /// acknowledgements, path with path. Different channels do not touch.
+        /// acknowledgements, path with path. Different channels do not interfere.
         channel: u32 = Kind::Integer { min: 1, max: 1_000 }.is("1").example("6");
-        /// What waits in the station; the access point of a channel has the longest queue of its
-        /// stations, for all of them.
+        /// Queue of the station. The access point of a channel has a single queue, as long as the longest
+        /// of its stations.
         queue: Limit = PLAIN_LIMIT.is("400 packets").example("\"100 packets\"");
-        /// Share of frames that arrive damaged although nobody else sends; each is sent up to seven
-        /// times.
+        /// Share of frames that are damaged without a collision; each frame is sent up to seven times.
         frame_error: f64 = PROBABILITY.is("0.0").example("0.1");
         also {
             /// Physical layer.
@@ -89,16 +88,17 @@ table! {
 }
 
 table! {
-    /// Other people's stations on a channel of 802.11.
+    /// Other stations on a channel of 802.11.
     #[derive(Copy)]
     pub struct Station {
-        /// `up`: they send to the access point; `down`: it sends to them, out of its own queue.
+        /// `up`: the stations send to the access point; `down`: the access point sends to them from its
+        /// own queue.
         direction: Side = names::<Side>().is("up").example("\"down\"");
-        /// Mean bits per second of each, packets at exponentially distributed distances.
-        load: Option<Rate> = RATE.derived("as much as the channel takes").example("\"2 Mbit/s\"");
-        /// Size of the packets without what 802.11 adds.
+        /// Mean bits per second of each station, in packets at exponentially distributed intervals.
+        load: Option<Rate> = RATE.derived("saturation").example("\"2 Mbit/s\"");
+        /// Size of the packets without the overhead of 802.11.
         packet: u32 => transfer_packet = PACKET.derived("`transfer.packet`").example("\"1400 B\"");
-        /// Number of such stations, each with its own luck.
+        /// Number of such stations, each with its own random stream.
         count: u32 = Kind::Integer { min: 1, max: 10_000 }.is("1").example("5");
         /// When they begin.
         start: Time = INSTANT.is("0 s").example("\"10 s\"");

@@ -8,23 +8,23 @@ table! {
     /// How many transfers run side by side.
     #[derive(Copy, Eq)]
     pub struct World {
-        /// Associations with the same settings. Each has links of its own for its paths; shared
-        /// links it shares with all.
+        /// Associations with the same settings. Each has its own links for its paths; shared links are
+        /// common to all.
         associations: u32 = Kind::Integer { min: 1, max: 1_000_000 }.is("1").example("1000");
-        /// Between the starts of two of them.
+        /// Time between the starts of two associations.
         stagger: Duration = time(0, LONGEST_DELAY).is("0 s").example("\"10 ms\"");
     }
 }
 
 table! {
-    /// What is kept of the run.
+    /// What is recorded of the run.
     #[derive(Copy, Eq)]
     pub struct Record {
-        /// Distance of the points of the time series.
+        /// Interval of the time series.
         interval: Duration = time(NS_PER_MS, LONGEST_DELAY).is("100 ms").example("\"10 ms\"");
-        /// Keep every decision of the scheduler, for `ropewalk explain`. Costs memory.
+        /// Record every decision of the scheduler, for `ropewalk explain`. Costs memory.
         decisions: bool = Kind::Bool.is("false").example("true");
-        /// Keep every packet. Costs much memory.
+        /// Record every packet. Costs much memory.
         packets: bool = Kind::Bool.is("false").example("true");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::super::{Column, Figure, PathResult, RunResult, Show, Type, figures, swept};
+use crate::result::{Column, Figure, PathResult, RunResult, Show, Type, figures, swept};
 use crate::series::{PathSeries, Series, SeriesColumn};
 
 const INTRODUCTION: &str = "\

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::super::{
+use crate::result::{
     Figure, Group, PathResult, RunResult, Type, Unit, compared, figures, path_columns, swept,
 };
 use crate::series::{PathSeries, Series};

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use super::super::{Column, Figure, Group, RunResult, figures, path_columns};
+use crate::result::{Column, Figure, Group, RunResult, figures, path_columns};
 
 /// The text of the script.
 pub fn javascript() -> String {
