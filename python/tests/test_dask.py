@@ -111,5 +111,5 @@ def test_a_worker_of_another_version_is_refused() -> None:
     pytest.importorskip("distributed")
     from ropewalk import dask
 
-    with pytest.raises(RuntimeError, match="but the sweep is of 0.0.0"):
+    with pytest.raises(RuntimeError, match="but the sweep was started with 0.0.0"):
         dask._point((0, [1]), job=("0.0.0", ("", "", [], None), []))
