@@ -202,8 +202,8 @@ mod tests {
                 queue.reply(THERE, 1, echo(20), 100);
             }
         }
-        // Three chunks of 24 bytes fit beside the room that is reserved.
-        assert_eq!(packets(&mut queue), [(HERE, 1, 4), (HERE, 1, 4), (HERE, 1, 1)]);
+        // Three chunks of 28 bytes fit beside the room that is reserved.
+        assert_eq!(packets(&mut queue), [(HERE, 1, 3); 3]);
     }
 
     #[test]

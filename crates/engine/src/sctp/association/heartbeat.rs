@@ -362,12 +362,12 @@ mod tests {
     #[test]
     fn one_heartbeat_per_timeout_goes_to_an_unconfirmed_address_and_the_turns_change() {
         let (mut of, paths, mut rng) = heartbeats(2, false);
-        of.start(at(0), &paths, &mut rng);
-        assert_eq!(of.postponed(at(0), ONE, &paths), None);
-        of.build(at(0), ONE, &paths[0].tx, 7);
-        of.set_due(ONE, at(0));
-        let later = of.postponed(at(0), TWO, &paths).expect("the burst is used up");
-        assert_eq!(later, at(0) + paths[0].tx.rtt.rto());
+        of.start(at(5), &paths, &mut rng);
+        assert_eq!(of.postponed(at(5), ONE, &paths), None);
+        of.build(at(5), ONE, &paths[0].tx, 7);
+        of.set_due(ONE, at(5));
+        let later = of.postponed(at(5), TWO, &paths).expect("the burst is used up");
+        assert_eq!(later, at(5) + paths[0].tx.rtt.rto());
         // The path that has waited longer comes first.
         assert!(of.postponed(later, ONE, &paths).is_some());
         assert_eq!(of.postponed(later, TWO, &paths), None);
