@@ -144,3 +144,87 @@ impl ControlQueue {
 const fn is_alone(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_) | Chunk::ShutdownComplete { .. })
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    const HERE: PathId = PathId(0);
+    const THERE: PathId = PathId(1);
+
+    fn echo(bytes: usize) -> Chunk {
+        Chunk::HeartbeatAck(Bytes::from(vec![0; bytes]))
+    }
+
+    /// The chunks of each packet, in packets of 100 bytes.
+    fn packets(queue: &mut ControlQueue) -> Vec<(PathId, u32, usize)> {
+        let mut packet = Packet::default();
+        let mut packets = Vec::new();
+        while let Some((path, _)) = queue.fill(|_| 100, &mut packet) {
+            packets.push((path, packet.tag, packet.chunks.len()));
+        }
+        packets
+    }
+
+    #[test]
+    fn chunks_of_one_path_and_tag_share_a_packet_while_they_fit() {
+        let mut queue = ControlQueue::default();
+        for (path, tag, bytes) in
+            [(HERE, 1, 40), (HERE, 1, 40), (HERE, 1, 40), (THERE, 1, 8), (THERE, 2, 8)]
+        {
+            queue.push(path, tag, echo(bytes));
+        }
+        assert_eq!(packets(&mut queue), [(HERE, 1, 2), (HERE, 1, 1), (THERE, 1, 1), (THERE, 2, 1)]);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_shutdown_complete_is_alone_and_a_cookie_comes_first() {
+        let mut queue = ControlQueue::default();
+        queue.push(HERE, 1, Chunk::ShutdownAck);
+        queue.push(HERE, 1, Chunk::SHUTDOWN_COMPLETE);
+        queue.push(HERE, 1, Chunk::ShutdownAck);
+        queue.push(HERE, 1, Chunk::CookieEcho(Bytes::from_static(b"cookie")));
+        queue.push(HERE, 1, Chunk::ShutdownAck);
+        let sizes: Vec<usize> = packets(&mut queue).iter().map(|(.., count)| *count).collect();
+        assert_eq!(sizes, [1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn one_packet_is_answered_by_one_packet_at_most() {
+        let mut queue = ControlQueue::default();
+        for _ in 0..3 {
+            queue.begin_answers(HERE);
+            for _ in 0..50 {
+                queue.reply(HERE, 1, echo(20), 100);
+                queue.reply(THERE, 1, echo(20), 100);
+            }
+        }
+        // Three chunks of 28 bytes fit beside the room that is reserved.
+        assert_eq!(packets(&mut queue), [(HERE, 1, 3); 3]);
+    }
+
+    #[test]
+    fn replies_end_where_the_queue_is_full_and_equal_answers_are_queued_once() {
+        let mut queue = ControlQueue::default();
+        for _ in 0..1000 {
+            queue.begin_answers(HERE);
+            queue.reply(HERE, 1, echo(20), 1000);
+        }
+        assert_eq!(queue.queue.len(), REPLIES_LIMIT);
+        queue.clear();
+        (0..9).for_each(|_| queue.push_once(HERE, 1, Chunk::ShutdownAck));
+        assert_eq!(packets(&mut queue), [(HERE, 1, 1)]);
+    }
+
+    #[test]
+    fn chunks_follow_their_paths_to_other_numbers_or_go_with_them() {
+        let mut queue = ControlQueue::default();
+        queue.push(HERE, 1, echo(4));
+        queue.push(THERE, 1, echo(4));
+        queue.renumber(|path| (path == THERE).then_some(HERE));
+        assert_eq!(packets(&mut queue), [(HERE, 1, 1)]);
+    }
+}

@@ -317,3 +317,91 @@ impl Heartbeats {
         self.paths[id.index()].counted = true;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_base::Seed;
+
+    use super::*;
+    use crate::sctp::config::PathConfig;
+    use crate::sctp::preset::Preset;
+
+    const ONE: PathId = PathId(0);
+    const TWO: PathId = PathId(1);
+
+    fn at(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    /// Heartbeats of confirmed or unconfirmed paths, and the paths.
+    fn heartbeats(count: usize, confirmed: bool) -> (Heartbeats, Vec<Path>, Rng) {
+        let paths = vec![PathConfig::default(); count];
+        let config = Config { heartbeat_burst: 1, ..Config::preset(Preset::Rfc9260, paths, 65536) };
+        let mut paths: Vec<_> = config.paths.iter().map(|path| Path::new(path, &config)).collect();
+        if confirmed {
+            paths.iter_mut().for_each(|path| {
+                path.tx.state.on_confirmed();
+            });
+        }
+        (Heartbeats::new(&config), paths, Seed::root(1).rng())
+    }
+
+    #[test]
+    fn unconfirmed_paths_are_tested_at_once_and_idle_ones_after_the_interval() {
+        let (mut of, paths, mut rng) = heartbeats(2, false);
+        of.start(at(5), &paths, &mut rng);
+        assert_eq!(of.deadline(), at(5));
+        let (mut of, paths, mut rng) = heartbeats(2, true);
+        of.start(at(5), &paths, &mut rng);
+        of.settle_timers();
+        assert!(of.deadline() >= at(5) + of.interval, "{}", of.deadline());
+        of.stop();
+        assert_eq!(of.deadline(), Time::FAR_FUTURE);
+    }
+
+    #[test]
+    fn one_heartbeat_per_timeout_goes_to_an_unconfirmed_address_and_the_turns_change() {
+        let (mut of, paths, mut rng) = heartbeats(2, false);
+        of.start(at(5), &paths, &mut rng);
+        assert_eq!(of.postponed(at(5), ONE, &paths), None);
+        of.build(at(5), ONE, &paths[0].tx, 7);
+        of.set_due(ONE, at(5));
+        let later = of.postponed(at(5), TWO, &paths).expect("the burst is used up");
+        assert_eq!(later, at(5) + paths[0].tx.rtt.rto());
+        // The path that has waited longer comes first.
+        assert!(of.postponed(later, ONE, &paths).is_some());
+        assert_eq!(of.postponed(later, TWO, &paths), None);
+    }
+
+    #[test]
+    fn the_nonce_of_an_answer_names_the_path_and_counts_once() {
+        let (mut of, paths, _) = heartbeats(2, true);
+        of.build(at(0), ONE, &paths[0].tx, 7);
+        of.build(at(0), TWO, &paths[1].tx, 8);
+        assert_eq!(of.take_nonce(8), Some(TWO));
+        assert_eq!((of.take_nonce(8), of.take_nonce(9), of.take_nonce(0)), (None, None, None));
+        let deadline = of.deadline();
+        assert!(of.take_unanswered(deadline, ONE, &paths[0].tx), "an idle path");
+        assert!(!of.take_unanswered(deadline, TWO, &paths[1].tx), "it was answered");
+    }
+
+    #[test]
+    fn a_silence_that_a_timeout_has_counted_is_no_second_error() {
+        let (mut of, paths, _) = heartbeats(1, true);
+        of.build(at(0), ONE, &paths[0].tx, 7);
+        of.on_timeout(ONE);
+        assert!(!of.take_unanswered(of.deadline(), ONE, &paths[0].tx));
+    }
+
+    #[test]
+    fn a_path_on_which_all_was_lost_is_tested_until_it_is_heard() {
+        let (mut of, paths, mut rng) = heartbeats(2, true);
+        of.start(at(0), &paths, &mut rng);
+        assert!(!of.is_wanted(at(0), TWO, &paths[1].tx), "it was used just now");
+        of.on_silent(at(1), TWO);
+        assert_eq!(of.deadline(), at(1));
+        assert!(of.is_wanted(at(1), TWO, &paths[1].tx));
+        of.on_heard(PathSet::EMPTY.with(TWO));
+        assert!(!of.is_wanted(at(1), TWO, &paths[1].tx));
+    }
+}

@@ -80,3 +80,45 @@ impl MarkEchoes {
         self.any = self.paths.iter().any(Option::is_some);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sctp::chunk::Data;
+
+    const ORIGIN: u64 = 1 << 32;
+
+    fn marked(tsns: &[u32]) -> Packet {
+        let data = |tsn: &u32| Chunk::Data(Data { tsn: Serial32(*tsn), ..Data::BLANK });
+        Packet { chunks: tsns.iter().map(data).collect(), ..Packet::default() }
+    }
+
+    #[test]
+    fn the_lowest_tsn_of_a_marked_packet_is_echoed_until_it_is_confirmed() {
+        let mut marks = MarkEchoes::new(2);
+        assert_eq!((marks.any(), marks.wire_len()), (false, 0));
+        marks.on_marked(PathId(1), ORIGIN, &marked(&[9, 5, 7]));
+        marks.on_marked(PathId(0), ORIGIN, &marked(&[6]));
+        assert_eq!((marks.any(), marks.wire_len()), (true, 16));
+        marks.on_cwr(ORIGIN + 5);
+        let mut packet = Packet::default();
+        marks.add_to(&mut packet);
+        let echo = Chunk::Extension(Box::new(ExtensionChunk::Ecne(Serial32(6))));
+        assert_eq!(packet.chunks[..], [echo]);
+        marks.on_cwr(ORIGIN + 6);
+        assert!(!marks.any());
+    }
+
+    #[test]
+    fn a_later_mark_replaces_an_earlier_one_and_paths_come_and_go() {
+        let mut marks = MarkEchoes::new(1);
+        marks.add_path();
+        marks.on_marked(PathId(1), ORIGIN, &marked(&[3]));
+        marks.on_marked(PathId(1), ORIGIN, &marked(&[8]));
+        marks.on_marked(PathId(1), ORIGIN, &marked(&[4]));
+        assert_eq!(marks.paths[1], Some(ORIGIN + 8));
+        marks.on_marked(PathId(0), ORIGIN, &marked(&[]));
+        marks.retain_paths(&[true, false]);
+        assert!(!marks.any(), "nothing was marked on the path that stays");
+    }
+}
