@@ -2,7 +2,7 @@
 //! stored and the means computed from them, so that seeds can be added later.
 //!
 //! ```
-//! use ropewalk_lab::sweep::{Axis, Plan, Seeds, Source, Sweep, SweepOptions};
+//! use ropewalk_lab::sweep::{Axis, Seeds, Source, Sweep, SweepOptions, SweepPlan};
 //!
 //! let source = Source {
 //!     text: "[transfer]\nduration = '2 s'\n[[path]]\nname = 'dsl'\nrate = '1 Mbit/s'\nrtt = '20 ms'\n"
@@ -13,7 +13,7 @@
 //!     custom_schedulers: ropewalk_lab::CustomSchedulers::default(),
 //! };
 //! let axes = vec![Axis::parse("path.dsl.rtt=20ms..80ms/3")?];
-//! let plan = Plan::new(source, axes, "1..2".parse::<Seeds>()?)?;
+//! let plan = SweepPlan::new(source, axes, "1..2".parse::<Seeds>()?)?;
 //! let go_on = || std::ops::ControlFlow::Continue(());
 //! let tables = Sweep::open(&plan, SweepOptions::default())?.finish(2, &go_on)?;
 //! assert_eq!((tables.runs.num_rows(), tables.means.num_rows()), (6, 3));
