@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import licences
-from common import ROOT, epoch, put, version
+from common import ROOT, put, version
 
 DOCUMENTS = ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"]
 UNITS = ["ropewalk-recv@.service", "ropewalk-proxy@.service"]
@@ -79,5 +79,5 @@ def copyright_file(third_party: str) -> str:
 
 
 def packed(content: bytes) -> bytes:
-    """By gzip, with a time that does not change."""
-    return gzip.compress(content, 9, mtime=epoch())
+    """By gzip, without a time."""
+    return gzip.compress(content, 9, mtime=0)

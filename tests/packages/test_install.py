@@ -176,8 +176,8 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def without_rust(venv: Path) -> dict[str, str]:
     """This environment with a PATH on which there is no cargo."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CARGO", "RUST"))}
-    path = f"{venv / 'bin'}:/usr/bin:/bin"
-    assert shutil.which("cargo", path=path) is None or Path("/usr/bin/cargo").exists()
+    path = str(venv / "bin")
+    assert shutil.which("cargo", path=path) is None
     return kept | {"PATH": path}
 
 
