@@ -16,14 +16,13 @@ import wheel
 from common import ROOT, TRIPLE, archive, cargo, version
 from contents import Contents, contents, tarball_tree
 
-# A static command needs no C library on the machine. getrandom would look for a function of the dynamic
-# library, does not find it there, and would open /dev/urandom, which is missing in an empty root: it makes the
-# system call instead. Packed relocations save half a megabyte.
-FLAGS = [
-    "-Ctarget-feature=+crt-static",
-    "-Clink-arg=-Wl,-z,pack-relative-relocs",
-    '--cfg=getrandom_backend="linux_raw"',
-]
+# For all crates. A static command needs no C library on the machine. getrandom would look for a function of the
+# dynamic library, does not find it there, and would open /dev/urandom, which is missing in an empty root: it
+# makes the system call instead. Packed relocations save half a megabyte.
+FLAGS = ["-C", "target-feature=+crt-static", "-C", "link-arg=-Wl,-z,pack-relative-relocs"]
+FLAGS += ["--cfg", 'getrandom_backend="linux_raw"']
+# For the command. Functions with equal code are stored once. This needs lld, which rustc uses by default here.
+LINK = ["-C", "strip=symbols", "-C", "link-arg=-Wl,--icf=all"]
 
 
 def main() -> None:
@@ -55,9 +54,9 @@ def main() -> None:
 def built() -> Path:
     """Builds the static command."""
     # With --target, the flags do not apply to build scripts and macros, which cannot be static.
-    command = [cargo(), "build", "--locked", "--profile", "dist", "--target", TRIPLE]
+    command = [cargo(), "rustc", "--locked", "--profile", "dist", "--target", TRIPLE]
     environment = os.environ | {"CARGO_ENCODED_RUSTFLAGS": "\x1f".join(FLAGS)}
-    command += ["--package", "ropewalk-cli", "--bin", "ropewalk"]
+    command += ["--package", "ropewalk-cli", "--bin", "ropewalk", "--", *LINK]
     subprocess.run(command, cwd=ROOT, check=True, env=environment)
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / TRIPLE / "dist" / "ropewalk"
 
