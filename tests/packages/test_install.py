@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -73,6 +77,48 @@ def test_a_sealed_file_crosses_an_empty_root_by_a_name_of_its_hosts_file(empty_r
     assert (done.returncode, receiver.returncode) == (0, 0), done.stderr + log
     (received,) = (path for path in (empty_root / "inbox").rglob("data") if path.is_file())
     assert received.read_bytes() == (empty_root / "data").read_bytes()
+
+
+@contextmanager
+def name_server(address: str) -> Iterator[list[str]]:
+    """Answers every question for an IPv4 address with 127.0.0.1; yields the names that were asked for."""
+    asked: list[str] = []
+
+    def serve(server: socket.socket) -> None:
+        while True:
+            query, client = server.recvfrom(512)
+            if not query:
+                return
+            end = query.index(b"\0", 12) + 5
+            asked.append(b".".join(re.findall(rb"[a-z]+", query[12 : end - 5])).decode())
+            is_a = query[end - 4 : end - 2] == b"\0\1"
+            head = query[:2] + b"\x81\x80\0\1" + (b"\0\1" if is_a else b"\0\0") + b"\0\0\0\0"
+            answer = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\x7f\0\0\1" if is_a else b""
+            server.sendto(head + query[12:end] + answer, client)
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind((address, 53))
+        thread = threading.Thread(target=serve, args=(server,))
+        thread.start()
+        yield asked
+        server.sendto(b"", (address, 53))
+        thread.join()
+
+
+@NEEDS_ROOT
+def test_a_name_is_resolved_in_an_empty_root_by_a_name_server(empty_root: Path):
+    (empty_root / "etc").mkdir()
+    (empty_root / "etc" / "resolv.conf").write_text("nameserver 127.0.0.77\n")
+    within = ["chroot", empty_root, "/ropewalk"]
+    receive = [*within, "recv", "/inbox", "--once", "--plain", "--listen", "127.0.0.1:9876"]
+    with name_server("127.0.0.77") as asked, subprocess.Popen(receive, stderr=subprocess.DEVNULL) as receiver:
+        time.sleep(1)
+        send = [*within, "send", "/etc/resolv.conf", "--plain", "--to", "far.example:9876"]
+        done = subprocess.run(send, capture_output=True, text=True, timeout=60)
+        if done.returncode != 0:
+            receiver.kill()
+    assert (done.returncode, receiver.returncode) == (0, 0), done.stderr
+    assert "far.example" in asked
 
 
 @NEEDS_ROOT
