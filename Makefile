@@ -15,7 +15,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo fast bench bench-live bench-python tournament validation fuzz fuzz-long chaos attacks test test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command clean-venv
+.PHONY: help demo fast bench bench-live bench-python tournament validation fuzz fuzz-long chaos attacks test test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command dist test-dist test-packages clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -88,7 +88,7 @@ ATTACKS ?= --table
 attacks: command ## measures the effect of attacks on a running Ropewalk (ATTACKS="--check --cheap")
 	$(TARGET)/$(PROFILE_DIR)/ropewalk-attacks --binary $(TARGET)/$(PROFILE_DIR)/ropewalk $(ATTACKS)
 
-test: test-rust test-wire test-python test-docs test-report ## everything below
+test: test-rust test-wire test-python test-docs test-report test-packages ## everything below
 
 test-rust: ## unit, property, integration and tidy tests
 	$(CARGO) test --workspace
@@ -122,6 +122,27 @@ test-report: command $(VENV)/.ready
 else
 	@echo "test-report: no tests/report, nothing to try"
 endif
+
+test-packages: command $(VENV)/.ready ## the contents of the tarball and of the Debian package
+ifneq ($(shell command -v dpkg-deb),)
+	ROPEWALK=$(TARGET)/$(PROFILE_DIR)/ropewalk $(PYTEST) -rs tests/packages/test_contents.py
+else
+	@echo "test-packages: no dpkg-deb, nothing to try"
+endif
+
+# The tools of packaging have an environment of their own: zig alone is 100 MB.
+DIST_VENV := $(TARGET)/dist-venv
+
+dist: $(DIST_VENV)/.ready ## packages for Linux on x86_64: static command, .deb, wheel (docs/guides/install.md)
+	$(DIST_VENV)/bin/python packaging/dist.py
+
+test-dist: dist ## installs these packages in clean places and tries them (root; mmdebstrap)
+	ROPEWALK_DIST=dist $(DIST_VENV)/bin/python -m pytest -q -rs tests/packages
+
+$(DIST_VENV)/.ready: packaging/requirements.txt
+	$(PYTHON) -m venv $(DIST_VENV)
+	$(DIST_VENV)/bin/python -m pip install --quiet --requirement packaging/requirements.txt
+	@touch $@
 
 command:
 	@# The whole workspace chooses the features, as it does for `cargo test`: nothing is built twice.

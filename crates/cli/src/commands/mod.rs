@@ -6,6 +6,7 @@ mod completions;
 mod emulate;
 mod explain;
 mod keygen;
+mod man;
 mod new;
 mod predict;
 mod proxy;
@@ -61,6 +62,9 @@ pub enum Command {
     Schema(schema::SchemaArgs),
     /// Print a script that completes the command line in a shell
     Completions(completions::CompletionsArgs),
+    /// Write the manual pages of all commands, for packages
+    #[command(hide = true)]
+    Man(man::ManArgs),
 }
 
 /// Executes a command.
@@ -86,5 +90,6 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Proxy(args) => proxy::execute(&args, console),
         Command::Schema(args) => schema::execute(&args),
         Command::Completions(args) => completions::execute(&args),
+        Command::Man(args) => man::execute(&args),
     }
 }

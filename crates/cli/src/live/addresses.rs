@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
+use ropewalk_apps::proxy::exit::Resolver;
 use ropewalk_runtime::endpoint::{BindAddress, PORT};
 use ropewalk_runtime::interfaces;
 
@@ -42,11 +43,43 @@ fn remote(text: &str) -> Result<SocketAddr, Failure> {
     let Some(port) = port.filter(|port| *port != 0 && !host.is_empty()) else {
         return Err(Failure::input(format!("--to {text}: not an address"), help));
     };
-    match (host, port).to_socket_addrs().map(|mut found| found.next()) {
-        Ok(Some(address)) => Ok(address),
+    // A statically linked C library cannot load the modules that its own lookup needs.
+    let found = match cfg!(target_feature = "crt-static") {
+        true => by_name_servers(host),
+        false => by_system(host),
+    };
+    match found.map(|addresses| addresses.first().copied()) {
+        Ok(Some(ip)) => Ok(SocketAddr::new(ip, port)),
         Ok(None) => Err(Failure::input(format!("--to {text}: the name has no address"), help)),
         Err(error) => Err(Failure::input(format!("--to {text}: {error}"), help)),
     }
+}
+
+/// The system's own lookup.
+fn by_system(host: &str) -> Result<Vec<IpAddr>, String> {
+    let found = (host, 0).to_socket_addrs().map_err(|error| error.to_string())?;
+    Ok(found.map(|address| address.ip()).collect())
+}
+
+/// The hosts file and the name servers of the system, without the C library.
+fn by_name_servers(host: &str) -> Result<Vec<IpAddr>, String> {
+    let lookup = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| error.to_string())?;
+        runtime.block_on(async {
+            let (resolver, problem) = Resolver::system()?;
+            resolver.lookup(host).await.map_err(|error| match problem {
+                Some(problem) => format!("{error}: {problem}"),
+                None => error.to_string(),
+            })
+        })
+    };
+    // The caller's thread may belong to a runtime, which must not be blocked by another one.
+    std::thread::scope(|scope| {
+        scope.spawn(lookup).join().unwrap_or_else(|_| Err("the lookup panicked".to_owned()))
+    })
 }
 
 fn numeric(text: &str, port: u16) -> Option<SocketAddr> {
@@ -131,6 +164,15 @@ mod tests {
                 found == expected || found.ip().is_loopback() && text.contains("host"),
                 "{found}"
             );
+        }
+    }
+
+    #[tokio::test]
+    async fn both_lookups_know_the_names_of_the_hosts_file() {
+        for lookup in [by_system, by_name_servers] {
+            let found = lookup("localhost").expect("in the hosts file");
+            assert!(found.iter().all(IpAddr::is_loopback) && !found.is_empty(), "{found:?}");
+            assert!(lookup("no-such-name.invalid").is_err());
         }
     }
 

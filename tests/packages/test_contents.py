@@ -1,0 +1,163 @@
+"""What the tarball and the Debian package contain. Nothing is installed."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+UNITS = ["ropewalk-recv@.service", "ropewalk-proxy@.service"]
+NEEDS_SYSTEMD = pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed"
+)
+
+
+def commands(ropewalk: Path, *above: str) -> list[str]:
+    """All commands that the help shows, with their own commands, as `proxy-exit`."""
+    shown = subprocess.run([ropewalk, *above, "--help"], check=True, capture_output=True, text=True).stdout
+    section = re.search(r"^Commands:\n((?:  .*\n)+)", shown, re.MULTILINE)
+    names = re.findall(r"^  ([a-z-]+)", section[1], re.MULTILINE) if section else []
+    found = []
+    for name in names:
+        if name != "help":
+            found += ["-".join([*above, name]), *commands(ropewalk, *above, name)]
+    return found
+
+
+def test_the_checksums_are_those_of_the_files(packages: Path):
+    lines = (packages / "SHA256SUMS").read_text().splitlines()
+    sums = dict(reversed(line.split("  ")) for line in lines)
+    files = {path.name: path for path in packages.glob("ropewalk[-_]*")}
+    assert sums.keys() == files.keys()
+    for name, path in files.items():
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == sums[name], name
+
+
+def test_the_tarball_has_a_page_for_each_command(tarball: Path):
+    names = commands(tarball / "ropewalk")
+    assert {"run", "recv", "proxy", "proxy-exit", "bench-serve"} <= set(names)
+    expected = {"ropewalk.1"} | {f"ropewalk-{name}.1" for name in names}
+    assert {page.name for page in (tarball / "man" / "man1").iterdir()} == expected
+
+
+def test_the_tarball_has_the_documents_and_completions(tarball: Path):
+    expected = ["LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY.txt", "README.md", "CHANGELOG.md", "install.md"]
+    for name in [*expected, "completions/_ropewalk", "completions/ropewalk.bash", "completions/ropewalk.fish"]:
+        assert (tarball / name).stat().st_size > 300, name
+
+
+def test_the_tarball_depends_neither_on_its_user_nor_on_the_clock(packages: Path):
+    (path,) = packages.glob("ropewalk-*-x86_64-linux.tar.xz")
+    with tarfile.open(path) as packed:
+        members = packed.getmembers()
+    assert [member.name for member in members] == sorted((m.name for m in members), key=lambda n: n.split("/"))
+    assert {(member.uid, member.gid, member.uname) for member in members} == {(0, 0, "root")}
+    assert len({member.mtime for member in members}) == 1
+    assert {oct(member.mode) for member in members} == {"0o644", "0o755"}
+
+
+def test_the_licences_name_every_package(tarball: Path):
+    text = (tarball / "LICENSE-THIRD-PARTY.txt").read_text()
+    for name in ["ring", "tokio", "parquet", "flatbuffers", "uPlot", "the Rust standard library"]:
+        assert re.search(rf"^\* {name}\b", text, re.MULTILINE), name
+    # A tool of the tests is in no package.
+    assert not re.search(r"^\* (proptest|insta) ", text, re.MULTILINE)
+    assert "GNU LESSER GENERAL PUBLIC LICENSE" in text
+
+
+def field(deb: Path, name: str) -> str:
+    """A field of the package's control file."""
+    done = subprocess.run(["dpkg-deb", "--field", deb, name], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_the_deb_has_the_fields_that_dpkg_needs(deb: Path):
+    version = re.search(r'^version = "(.+)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
+    assert field(deb, "Package") == "ropewalk"
+    assert field(deb, "Version") == version[1]
+    assert field(deb, "Architecture") == "amd64"
+    assert int(field(deb, "Installed-Size")) > 10_000
+    assert field(deb, "Maintainer") and field(deb, "Description")
+    # The command is static.
+    assert field(deb, "Depends") == ""
+
+
+def test_the_deb_has_its_files_in_their_places(unpacked: Path, tarball: Path):
+    share = unpacked / "usr" / "share"
+    pages = {page.name for page in (share / "man" / "man1").iterdir()}
+    assert pages == {f"{page.name}.gz" for page in (tarball / "man" / "man1").iterdir()}
+    for place in [
+        "bash-completion/completions/ropewalk",
+        "zsh/vendor-completions/_ropewalk",
+        "fish/vendor_completions.d/ropewalk.fish",
+        "doc/ropewalk/install.md",
+        "doc/ropewalk/examples/recv.conf",
+        "doc/ropewalk/examples/proxy.conf",
+        "doc/ropewalk/examples/exit.conf",
+    ]:
+        assert (share / place).is_file(), place
+    assert (unpacked / "etc" / "ropewalk").is_dir()
+    assert os.access(unpacked / "usr" / "bin" / "ropewalk", os.X_OK)
+    assert gzip.decompress((share / "doc/ropewalk/changelog.gz").read_bytes()).startswith(b"# Changelog")
+    rights = (share / "doc/ropewalk/copyright").read_text()
+    assert "Apache License" in rights and "Permission is hereby granted" in rights
+
+
+def test_the_scripts_of_the_deb_are_shell(deb: Path, tmp_path: Path):
+    subprocess.run(["dpkg-deb", "--control", deb, tmp_path / "control"], check=True)
+    for name in ["postinst", "prerm", "postrm"]:
+        script = tmp_path / "control" / name
+        assert os.access(script, os.X_OK)
+        subprocess.run(["sh", "-n", script], check=True)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_is_accepted_by_its_shell(tarball: Path, shell: str):
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    name = {"bash": "ropewalk.bash", "zsh": "_ropewalk", "fish": "ropewalk.fish"}[shell]
+    subprocess.run([shell, "-n", tarball / "completions" / name], check=True)
+
+
+def test_the_examples_of_the_units_are_accepted_command_lines(unpacked: Path, tarball: Path):
+    examples = unpacked / "usr" / "share" / "doc" / "ropewalk" / "examples"
+    for name, above in [("recv.conf", ["recv"]), ("proxy.conf", ["proxy"]), ("exit.conf", ["proxy"])]:
+        (line,) = re.findall(r"^OPTIONS=(.*)$", (examples / name).read_text(), re.MULTILINE)
+        key = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="
+        words = line.replace("PUBKEY", key).split()
+        # With --help, nothing runs; an unknown option before it is an error all the same.
+        done = subprocess.run([tarball / "ropewalk", *above, *words, "--help"], capture_output=True, text=True)
+        assert done.returncode == 0, f"{name}: {done.stderr}"
+
+
+@NEEDS_SYSTEMD
+@pytest.mark.parametrize("unit", UNITS)
+def test_systemd_accepts_the_unit(unpacked: Path, unit: str):
+    instance = unit.replace("@.", "@example.")
+    # systemd looks for the programs of a unit below the same root.
+    kill = unpacked / "bin" / "kill"
+    kill.parent.mkdir(exist_ok=True)
+    kill.write_text("#!/bin/sh\n")
+    kill.chmod(0o755)
+    command = ["systemd-analyze", "verify", "--root", unpacked, "--man=no", "--recursive-errors=no", instance]
+    done = subprocess.run(command, capture_output=True, text=True)
+    problems = [line for line in done.stderr.splitlines() if "ropewalk" in line]
+    assert (done.returncode, problems) == (0, []), done.stderr
+
+
+@NEEDS_SYSTEMD
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_unit_is_exposed_below_3(unpacked: Path, unit: str):
+    path = unpacked / "lib" / "systemd" / "system" / unit
+    command = ["systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=29", path]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"exposure level.*: [0-2]\.\d", done.stdout), done.stdout
