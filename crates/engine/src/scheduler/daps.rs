@@ -176,7 +176,7 @@ pub(super) fn out_of_reach(view: &View<'_>) -> Decision {
     } else if view.open().next().is_none() {
         Reason::AllFull
     } else if view.sendable < view.backlog_chunks {
-        Reason::WindowShut
+        Reason::WindowBlocked
     } else {
         // The rest of the queue is so short that the faster paths deliver it sooner.
         Reason::FasterSoon
@@ -287,10 +287,10 @@ mod tests {
         let slow_at = |k| Decision::send(SLOW, k, Reason::NewSchedule);
         assert_eq!(decide(0, 21, 100), slow_at(20));
         assert_eq!(decide(33, 40, 100), slow_at(33), "the guard's position, if it is later");
-        assert_eq!(decide(40, 40, 100), Decision::blocked(Reason::WindowShut));
-        assert_eq!(decide(0, 20, 100), Decision::blocked(Reason::WindowShut));
+        assert_eq!(decide(40, 40, 100), Decision::blocked(Reason::WindowBlocked));
+        assert_eq!(decide(0, 20, 100), Decision::blocked(Reason::WindowBlocked));
         assert_eq!(decide(0, 100, 20), Decision::blocked(Reason::FasterSoon), "the tail");
-        assert_eq!(decide(0, 0, 100), Decision::blocked(Reason::WindowShut));
+        assert_eq!(decide(0, 0, 100), Decision::blocked(Reason::WindowBlocked));
         assert_eq!(decide(0, 100, 0), Decision::blocked(Reason::NoData));
     }
 

@@ -97,7 +97,7 @@ pub enum Reason {
     /// The window is blocked: the oldest unacknowledged chunk is sent again on another path.
     Unblock,
     /// The receive window does not reach the data that this path should carry.
-    WindowShut,
+    WindowBlocked,
     /// The windows of all paths are full.
     AllFull,
     /// The queue of unassigned data is empty.

@@ -233,7 +233,7 @@ impl View<'_> {
     /// The decision of a scheduler that takes only from the head and found no path for it.
     pub fn nobody(&self) -> Decision {
         let reason = if self.takeable() == 0 {
-            if self.backlog_chunks == 0 { Reason::NoData } else { Reason::WindowShut }
+            if self.backlog_chunks == 0 { Reason::NoData } else { Reason::WindowBlocked }
         } else if self.open().next().is_some() {
             Reason::FasterSoon
         } else {

@@ -18,7 +18,7 @@ pub const fn word(reason: Reason) -> &'static str {
         Reason::EveryPath => "every-path",
         Reason::RetransmissionPolicy => "retransmission-policy",
         Reason::Unblock => "unblock",
-        Reason::WindowShut => "window-blocked",
+        Reason::WindowBlocked => "window-blocked",
         Reason::AllFull => "all-full",
         Reason::NoData => "no-data",
         Reason::NotYetDue => "not-yet-due",
@@ -53,7 +53,7 @@ pub const fn meaning(reason: Reason) -> &'static str {
         Reason::Unblock => {
             "the window is blocked, and the oldest chunk may arrive sooner on another path"
         }
-        Reason::WindowShut => "the receive window has no room for the next data",
+        Reason::WindowBlocked => "the receive window has no room for the next data",
         Reason::AllFull => "the window of every path is full",
         Reason::NoData => "there is nothing to send",
         Reason::NotYetDue => "the schedule has no path send before then",
@@ -140,7 +140,7 @@ pub const ALL: [Reason; 25] = [
     Reason::EveryPath,
     Reason::RetransmissionPolicy,
     Reason::Unblock,
-    Reason::WindowShut,
+    Reason::WindowBlocked,
     Reason::AllFull,
     Reason::NoData,
     Reason::NotYetDue,
@@ -207,7 +207,7 @@ mod tests {
             ),
             (
                 Action::Blocked,
-                Reason::WindowShut,
+                Reason::WindowBlocked,
                 "nothing is sent: the receive window has no room for the next data",
             ),
         ] {
