@@ -13,6 +13,116 @@ use super::{
 };
 use crate::nearest_name;
 
+/// Implements [`CongestionControl`] by the algorithm of each variant.
+macro_rules! dispatch {
+    ($($algorithm:ident)+) => {
+        impl CongestionControl for Congestion {
+            fn grow(&mut self, fresh: Self) {
+                match (self, fresh) {
+                    $((Self::$algorithm(own), Self::$algorithm(fresh)) => own.grow(fresh),)+
+                    (own, fresh) => own.refuse(&fresh),
+                }
+            }
+
+            fn renew(&mut self, path: PathId, fresh: Self) {
+                match (self, fresh) {
+                    $((Self::$algorithm(own), Self::$algorithm(fresh)) => own.renew(path, fresh),)+
+                    (own, fresh) => own.refuse(&fresh),
+                }
+            }
+
+            #[inline]
+            fn on_sent(&mut self, path: PathId, now: Time, bytes: u64) {
+                match self {
+                    $(Self::$algorithm(own) => own.on_sent(path, now, bytes),)+
+                }
+            }
+
+            #[inline]
+            fn on_ack(&mut self, path: PathId, now: Time, sample: &AckSample) {
+                match self {
+                    $(Self::$algorithm(own) => own.on_ack(path, now, sample),)+
+                }
+            }
+
+            fn on_loss(&mut self, path: PathId, now: Time) {
+                match self {
+                    $(Self::$algorithm(own) => own.on_loss(path, now),)+
+                }
+            }
+
+            fn on_timeout(&mut self, path: PathId, now: Time) {
+                match self {
+                    $(Self::$algorithm(own) => own.on_timeout(path, now),)+
+                }
+            }
+
+            fn on_spurious(&mut self, path: PathId, now: Time) {
+                match self {
+                    $(Self::$algorithm(own) => own.on_spurious(path, now),)+
+                }
+            }
+
+            fn on_ecn(&mut self, path: PathId, now: Time) {
+                match self {
+                    $(Self::$algorithm(own) => own.on_ecn(path, now),)+
+                }
+            }
+
+            fn on_idle(&mut self, path: PathId, now: Time) {
+                match self {
+                    $(Self::$algorithm(own) => own.on_idle(path, now),)+
+                }
+            }
+
+            fn on_return(&mut self, path: PathId, now: Time) {
+                match self {
+                    $(Self::$algorithm(own) => own.on_return(path, now),)+
+                }
+            }
+
+            fn penalise(&mut self, path: PathId) {
+                match self {
+                    $(Self::$algorithm(own) => own.penalise(path),)+
+                }
+            }
+
+            fn limit(&mut self, path: PathId, most: u64) {
+                match self {
+                    $(Self::$algorithm(own) => own.limit(path, most),)+
+                }
+            }
+
+            fn set_unit(&mut self, unit: u64) {
+                match self {
+                    $(Self::$algorithm(own) => own.set_unit(unit),)+
+                }
+            }
+
+            #[inline]
+            fn window(&self, path: PathId) -> u64 {
+                match self {
+                    $(Self::$algorithm(own) => own.window(path),)+
+                }
+            }
+
+            #[inline]
+            fn ssthresh(&self, path: PathId) -> u64 {
+                match self {
+                    $(Self::$algorithm(own) => own.ssthresh(path),)+
+                }
+            }
+
+            #[inline]
+            fn pacing_rate(&self, path: PathId) -> Option<Rate> {
+                match self {
+                    $(Self::$algorithm(own) => own.pacing_rate(path),)+
+                }
+            }
+        }
+    };
+}
+
 /// Declares the built-in algorithms: description, variant, type, name, and construction from the options and the
 /// number of paths.
 macro_rules! algorithms {
@@ -53,126 +163,7 @@ macro_rules! algorithms {
             }
         }
 
-        impl CongestionControl for Congestion {
-            fn grow(&mut self, fresh: Self) {
-                match (self, fresh) {
-                    $((Self::$algorithm(own), Self::$algorithm(fresh)) => own.grow(fresh),)+
-                    (Self::Chihani2011(own), Self::Chihani2011(fresh)) => own.grow(fresh),
-                    (own, fresh) => own.refuse(&fresh),
-                }
-            }
-
-            fn renew(&mut self, path: PathId, fresh: Self) {
-                match (self, fresh) {
-                    $((Self::$algorithm(own), Self::$algorithm(fresh)) => own.renew(path, fresh),)+
-                    (Self::Chihani2011(own), Self::Chihani2011(fresh)) => own.renew(path, fresh),
-                    (own, fresh) => own.refuse(&fresh),
-                }
-            }
-
-            #[inline]
-            fn on_sent(&mut self, path: PathId, now: Time, bytes: u64) {
-                match self {
-                    $(Self::$algorithm(own) => own.on_sent(path, now, bytes),)+
-                    Self::Chihani2011(own) => own.on_sent(path, now, bytes),
-                }
-            }
-
-            #[inline]
-            fn on_ack(&mut self, path: PathId, now: Time, sample: &AckSample) {
-                match self {
-                    $(Self::$algorithm(own) => own.on_ack(path, now, sample),)+
-                    Self::Chihani2011(own) => own.on_ack(path, now, sample),
-                }
-            }
-
-            fn on_loss(&mut self, path: PathId, now: Time) {
-                match self {
-                    $(Self::$algorithm(own) => own.on_loss(path, now),)+
-                    Self::Chihani2011(own) => own.on_loss(path, now),
-                }
-            }
-
-            fn on_timeout(&mut self, path: PathId, now: Time) {
-                match self {
-                    $(Self::$algorithm(own) => own.on_timeout(path, now),)+
-                    Self::Chihani2011(own) => own.on_timeout(path, now),
-                }
-            }
-
-            fn on_spurious(&mut self, path: PathId, now: Time) {
-                match self {
-                    $(Self::$algorithm(own) => own.on_spurious(path, now),)+
-                    Self::Chihani2011(own) => own.on_spurious(path, now),
-                }
-            }
-
-            fn on_ecn(&mut self, path: PathId, now: Time) {
-                match self {
-                    $(Self::$algorithm(own) => own.on_ecn(path, now),)+
-                    Self::Chihani2011(own) => own.on_ecn(path, now),
-                }
-            }
-
-            fn on_idle(&mut self, path: PathId, now: Time) {
-                match self {
-                    $(Self::$algorithm(own) => own.on_idle(path, now),)+
-                    Self::Chihani2011(own) => own.on_idle(path, now),
-                }
-            }
-
-            fn on_return(&mut self, path: PathId, now: Time) {
-                match self {
-                    $(Self::$algorithm(own) => own.on_return(path, now),)+
-                    Self::Chihani2011(own) => own.on_return(path, now),
-                }
-            }
-
-            fn penalise(&mut self, path: PathId) {
-                match self {
-                    $(Self::$algorithm(own) => own.penalise(path),)+
-                    Self::Chihani2011(own) => own.penalise(path),
-                }
-            }
-
-            fn limit(&mut self, path: PathId, most: u64) {
-                match self {
-                    $(Self::$algorithm(own) => own.limit(path, most),)+
-                    Self::Chihani2011(own) => own.limit(path, most),
-                }
-            }
-
-            fn set_unit(&mut self, unit: u64) {
-                match self {
-                    $(Self::$algorithm(own) => own.set_unit(unit),)+
-                    Self::Chihani2011(own) => own.set_unit(unit),
-                }
-            }
-
-            #[inline]
-            fn window(&self, path: PathId) -> u64 {
-                match self {
-                    $(Self::$algorithm(own) => own.window(path),)+
-                    Self::Chihani2011(own) => own.window(path),
-                }
-            }
-
-            #[inline]
-            fn ssthresh(&self, path: PathId) -> u64 {
-                match self {
-                    $(Self::$algorithm(own) => own.ssthresh(path),)+
-                    Self::Chihani2011(own) => own.ssthresh(path),
-                }
-            }
-
-            #[inline]
-            fn pacing_rate(&self, path: PathId) -> Option<Rate> {
-                match self {
-                    $(Self::$algorithm(own) => own.pacing_rate(path),)+
-                    Self::Chihani2011(own) => own.pacing_rate(path),
-                }
-            }
-        }
+        dispatch! { $($algorithm)+ Chihani2011 }
     };
 }
 
