@@ -4,9 +4,10 @@ use ropewalk_base::{Duration, Time};
 
 use crate::measurements::PathCounters;
 use crate::path::{
-    DeliveryRate, Estimates, ForwardDelay, LossEstimate, Pacer, PathConfig, PathState, RttEstimator,
+    DeliveryRate, Estimates, ForwardDelay, LossEstimate, Pacer, PathConfig, PathState, PathStatus,
+    RttEstimator,
 };
-use crate::recovery::{Flights, Rack, TailProbe};
+use crate::recovery::{Flights, Rack, RoundTrips, TailProbe};
 use crate::scheduler::DelaySource;
 
 /// The sending side of one path.
@@ -115,6 +116,32 @@ impl TxPath {
     #[inline]
     pub fn idle(&self, now: Time) -> Duration {
         now.since(self.last_sent_at)
+    }
+
+    /// Finds transmissions lost by time (RFC 8985, 6.2) and puts their numbers into `lost`. There are none while
+    /// the round trip is unknown.
+    pub fn find_lost_by_time(&mut self, now: Time, in_recovery: bool, lost: &mut Vec<u64>) {
+        lost.clear();
+        if let (Some(smoothed), Some(least)) = (self.rtt.srtt(), self.rtt.base()) {
+            let trips = RoundTrips { smoothed, least };
+            self.rack.find_lost(now, trips, in_recovery, &mut self.flights, lost);
+        }
+    }
+
+    /// The RACK reordering timer, or else the tail loss probe timer (RFC 8985, 6.3 and 7.2). `ack_delay`: the
+    /// longest delay of the peer's acknowledgements.
+    #[inline]
+    pub fn loss_deadline(&self, ack_delay: Duration) -> Option<Time> {
+        let probes = self.recovery_exit.is_none() && self.state.status() == PathStatus::Active;
+        let probe = || self.tail.deadline(self.rtt.srtt(), self.flights.count(), ack_delay);
+        self.rack.deadline().or_else(|| probes.then(probe)?)
+    }
+
+    /// The path works again: what was measured before no longer holds.
+    pub fn forget_estimates(&mut self) {
+        self.rtt.forget();
+        self.rate.forget();
+        self.loss.forget();
     }
 
     /// The delay estimators together.

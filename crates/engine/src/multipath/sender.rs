@@ -4,7 +4,7 @@ use ropewalk_base::{Duration, PathId, Time};
 
 use super::{Outstanding, TxPath};
 use crate::congestion::{Congestion, CongestionControl};
-use crate::measurements::Measurements;
+use crate::measurements::{Measurements, PathCounters, SenderStats};
 use crate::path::Pacing;
 use crate::record::DecisionRecord;
 use crate::scheduler::{
@@ -234,6 +234,20 @@ impl<O: Outstanding> Sender<O> {
             sendable: self.sendable_left,
             paths: self.views.iter().map(Into::into).collect(),
         });
+    }
+
+    /// Resets all measurements, at the end of a warm-up.
+    pub fn reset_measurements(&mut self, now: Time) {
+        self.measurements.settle(now);
+        self.measurements.stats = SenderStats::default();
+        for path in &mut self.paths {
+            path.as_mut().counters = PathCounters::default();
+        }
+    }
+
+    /// Counters of each path.
+    pub fn path_counters(&self) -> impl ExactSizeIterator<Item = &PathCounters> {
+        self.paths.iter().map(|path| &path.as_ref().counters)
     }
 
     /// Updates window management after an acknowledgement, which may have opened the window of `grown`.

@@ -7,7 +7,7 @@ use super::super::segment::{Segment, Stamps};
 use super::super::subflow::Subflow;
 use super::super::subflow::sent::{SegmentState, SentQueue, SentSegment};
 use super::board::{DataBoard, MappingState};
-use super::{Event, Session};
+use super::{DataSender, Event, Session};
 use crate::congestion::{AckSample, CongestionControl};
 use crate::recovery::Flight;
 use crate::window::explained_queueing;
@@ -71,19 +71,10 @@ impl Session {
         }
         let before = (self.sender.outstanding.board.una(), self.sender.outstanding.edge);
         self.take_data_ack(segment);
-        let subflow = &mut self.sender.paths[path.index()];
-        let several = covers_several(subflow, segment);
-        let mut ackd = SubflowAckd::default();
-        take_subflow_ack(
-            now,
-            subflow,
-            &mut self.sender.outstanding.board,
-            path,
-            segment,
-            &mut ackd,
-        );
+        let several = covers_several(&self.sender.paths[path.index()], segment);
+        let ackd = self.sender.take_subflow_ack(now, path, segment);
         if let Some(stamps) = segment.stamps.filter(|_| several) {
-            take_stamps(subflow, stamps, &ackd);
+            take_stamps(&mut self.sender.paths[path.index()], stamps, &ackd);
         }
         self.on_duplicate_report(path, segment);
         self.reconsider(now, path, segment, &ackd);
@@ -262,28 +253,33 @@ fn take_stamps(subflow: &mut Subflow, stamps: Stamps, ackd: &SubflowAckd) {
     }
 }
 
-pub(super) fn take_subflow_ack(
-    now: Time,
-    subflow: &mut Subflow,
-    board: &mut DataBoard,
-    path: PathId,
-    segment: &Segment,
-    ackd: &mut SubflowAckd,
-) {
-    ackd.in_flight_before = subflow.tx.in_flight();
-    while let Some(piece) = subflow.sent.pop_acked(segment.ack) {
-        ackd.advanced = true;
-        take_piece(now, subflow, board, path, &piece, ackd);
-    }
-    if !segment.sacks.is_empty() {
-        // Moved out, because the rest of the subflow changes with each piece.
-        let mut queue = core::mem::replace(&mut subflow.sent, SentQueue::new(0));
-        for block in segment.sacks.iter().skip(usize::from(segment.duplicate)) {
-            queue.take_block(*block, |piece| {
-                take_piece(now, subflow, board, path, piece, ackd);
-            });
+impl DataSender {
+    /// Takes the acknowledgement number and the SACK blocks of a segment that arrived on `path`.
+    pub(super) fn take_subflow_ack(
+        &mut self,
+        now: Time,
+        path: PathId,
+        segment: &Segment,
+    ) -> SubflowAckd {
+        let Self { paths, outstanding, .. } = self;
+        let (subflow, board) = (&mut paths[path.index()], &mut outstanding.board);
+        let mut ackd =
+            SubflowAckd { in_flight_before: subflow.tx.in_flight(), ..SubflowAckd::default() };
+        while let Some(piece) = subflow.sent.pop_acked(segment.ack) {
+            ackd.advanced = true;
+            take_piece(now, subflow, board, path, &piece, &mut ackd);
         }
-        subflow.sent = queue;
+        if !segment.sacks.is_empty() {
+            // Moved out, because the rest of the subflow changes with each piece.
+            let mut queue = core::mem::replace(&mut subflow.sent, SentQueue::new(0));
+            for block in segment.sacks.iter().skip(usize::from(segment.duplicate)) {
+                queue.take_block(*block, |piece| {
+                    take_piece(now, subflow, board, path, piece, &mut ackd);
+                });
+            }
+            subflow.sent = queue;
+        }
+        ackd
     }
 }
 

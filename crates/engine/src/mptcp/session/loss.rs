@@ -10,7 +10,6 @@ use super::acks::SubflowAckd;
 use super::{CloseReason, DataSender, Event, Session};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
-use crate::recovery::RoundTrips;
 
 impl DataSender {
     /// Counts pieces as lost with enough reported pieces beyond them (RFC 6675, 5).
@@ -79,13 +78,8 @@ impl DataSender {
     pub(super) fn find_lost_by_time(&mut self, now: Time, path: PathId) {
         let subflow = &mut self.paths[path.index()];
         let in_recovery = subflow.in_recovery();
-        let (Some(smoothed), Some(least)) = (subflow.tx.rtt.srtt(), subflow.tx.rtt.base()) else {
-            return;
-        };
-        let trips = RoundTrips { smoothed, least };
         let mut lost = core::mem::take(&mut self.outstanding.lost);
-        lost.clear();
-        subflow.tx.rack.find_lost(now, trips, in_recovery, &mut subflow.tx.flights, &mut lost);
+        subflow.tx.find_lost_by_time(now, in_recovery, &mut lost);
         self.fast_retransmit(now, path, &lost);
         self.outstanding.lost = lost;
     }
@@ -157,14 +151,7 @@ impl DataSender {
         {
             return None;
         }
-        let probes =
-            subflow.tx.recovery_exit.is_none() && subflow.tx.state.status() == PathStatus::Active;
-        subflow.tx.rack.deadline().or_else(|| {
-            let delay = self.config.ack_delay;
-            probes.then(|| {
-                subflow.tx.tail.deadline(subflow.tx.rtt.srtt(), subflow.tx.flights.count(), delay)
-            })?
-        })
+        subflow.tx.loss_deadline(self.config.ack_delay)
     }
 
     /// Handles the expiry of [`Session::loss_deadline`].
@@ -264,9 +251,7 @@ impl Session {
     pub(super) fn on_path_returned(&mut self, now: Time, path: PathId) {
         let subflow = &mut self.sender.paths[path.index()];
         let status = subflow.tx.state.status();
-        subflow.tx.rtt.forget();
-        subflow.tx.rate.forget();
-        subflow.tx.loss.forget();
+        subflow.tx.forget_estimates();
         self.sender.epoch += 1;
         self.sender.congestion.on_return(path, now);
         self.push_event(Event::PathChanged(path, status));

@@ -26,7 +26,7 @@ impl Session {
 
     /// Counters of each path.
     pub fn path_counters(&self) -> impl ExactSizeIterator<Item = &PathCounters> {
-        self.sender.paths.iter().map(|subflow| &subflow.tx.counters)
+        self.sender.path_counters()
     }
 
     /// A path as schedulers see it, without the guard's limits. For time series and reports; has no side
@@ -45,12 +45,8 @@ impl Session {
 
     /// Resets all measurements, at the end of a warm-up.
     pub fn reset_measurements(&mut self, now: Time) {
-        self.sender.measurements.settle(now);
-        self.sender.measurements.stats = SenderStats::default();
+        self.sender.reset_measurements(now);
         self.receiver.buffer.stats.reset(now);
-        for subflow in &mut self.sender.paths {
-            subflow.tx.counters = PathCounters::default();
-        }
     }
 
     /// Brings time-weighted measurements up to date.

@@ -7,7 +7,6 @@ use super::super::config::Reordering;
 use super::super::segment::{Sacks, Segment, Stamps};
 use super::super::subflow::{Phase, Subflow};
 use super::Session;
-use super::acks::{SubflowAckd, take_subflow_ack};
 use super::board::MappingState;
 use crate::congestion::{Congestion, CongestionControl};
 
@@ -103,15 +102,7 @@ impl Session {
         }
         let una = subflow.sent.una();
         if segment.ack > una {
-            let mut ackd = SubflowAckd::default();
-            take_subflow_ack(
-                now,
-                subflow,
-                &mut self.sender.outstanding.board,
-                path,
-                segment,
-                &mut ackd,
-            );
+            let mut ackd = self.sender.take_subflow_ack(now, path, segment);
             ackd.measure_oldest();
             self.settle(now, path, &ackd);
             self.on_model_progress(path);

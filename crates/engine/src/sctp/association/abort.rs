@@ -45,7 +45,7 @@ impl Association {
         if self.handshake.peer_tag != 0 {
             self.control.queue.clear();
             let path = self.sender.best_path();
-            self.control.queue.push(path, self.handshake.peer_tag, Chunk::abort(cause));
+            self.send_control(path, Chunk::abort(cause));
         }
         self.close(CloseReason::Aborted(told));
     }

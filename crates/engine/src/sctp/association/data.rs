@@ -80,7 +80,7 @@ impl Association {
         if reports.may_report() {
             let error = Chunk::error(ErrorCause::InvalidStream(stream));
             let path = self.sender.reply_path(self.control.queue.answers_to);
-            self.reply(path, self.handshake.peer_tag, error);
+            self.reply_to_peer(path, error);
         }
     }
 

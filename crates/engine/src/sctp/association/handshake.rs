@@ -257,11 +257,11 @@ impl Association {
         if heartbeat.as_ref().is_some_and(|heartbeat| heartbeat.wire_len() > room) {
             return;
         }
-        self.control.queue.push(path, self.handshake.peer_tag, echo);
+        self.send_control(path, echo);
         for chunk in heartbeat.into_iter().chain(report) {
             if chunk.wire_len() <= room {
                 room -= chunk.wire_len();
-                self.control.queue.push(path, self.handshake.peer_tag, chunk);
+                self.send_control(path, chunk);
             }
         }
     }

@@ -17,7 +17,6 @@ mod receive;
 mod restart;
 mod shutdown;
 mod state;
-mod stats;
 mod timers;
 mod transmit;
 
@@ -370,6 +369,28 @@ impl Association {
     pub fn set_scheduler(&mut self, scheduler: Scheduler) {
         self.sender.scheduler = scheduler;
         self.sender.epoch += 1;
+    }
+
+    /// Resets all measurements, at the end of a warm-up.
+    pub fn reset_measurements(&mut self, now: Time) {
+        self.sender.reset_measurements(now);
+        self.receiver.buffer.stats.reset(now);
+    }
+
+    /// Updates time-weighted measurements to `now`.
+    pub fn settle_measurements(&mut self, now: Time) {
+        self.sender.measurements.settle(now);
+        self.receiver.buffer.stats.settle(now);
+    }
+
+    /// Statistics of the sending side.
+    pub const fn sender_stats(&self) -> &SenderStats {
+        &self.sender.measurements.stats
+    }
+
+    /// Counters of each path.
+    pub fn path_counters(&self) -> impl ExactSizeIterator<Item = &PathCounters> {
+        self.sender.path_counters()
     }
 
     /// Statistics of the receiving side.

@@ -186,7 +186,7 @@ impl Association {
         let nonce = self.random.nonce();
         let tx = &self.sender.paths[path.index()].tx;
         let chunk = self.control.heartbeats.build_beside(now, path, tx, nonce);
-        self.control.queue.push(path, self.handshake.peer_tag, chunk);
+        self.send_control(path, chunk);
         true
     }
 

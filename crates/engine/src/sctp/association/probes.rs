@@ -23,7 +23,7 @@ impl Association {
         if self.answers_heartbeats() && info.len() as u32 + 8 <= self.sender.packet_room(path) {
             // Copied, so that a few queued bytes do not keep the whole datagram in memory.
             let info = Bytes::copy_from_slice(&info);
-            self.reply(path, self.handshake.peer_tag, Chunk::HeartbeatAck(info));
+            self.reply_to_peer(path, Chunk::HeartbeatAck(info));
         }
     }
 
@@ -45,7 +45,7 @@ impl Association {
         let answer = ExtensionChunk::Heartbeat { answer: true, parameters: parameters.clone() };
         let answer = Chunk::Extension(Box::new(answer));
         if self.answers_heartbeats() && answer.wire_len() <= self.sender.packet_room(path) {
-            self.reply(path, self.handshake.peer_tag, answer);
+            self.reply_to_peer(path, answer);
         }
     }
 
@@ -106,7 +106,7 @@ impl Association {
             let padding = room - heartbeat.wire_len() - 4;
             let pad = Chunk::Extension(Box::new(ExtensionChunk::Pad(padding as u16)));
             for chunk in [heartbeat, pad] {
-                self.control.queue.push(id, self.handshake.peer_tag, chunk);
+                self.send_control(id, chunk);
             }
             self.sender.on_probe_sent(id, nonce, size);
         }

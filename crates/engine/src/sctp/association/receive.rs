@@ -76,6 +76,16 @@ impl Association {
         packet.keep_spare(&mut self.sender.outstanding.spare_gaps);
     }
 
+    /// Queues a control chunk for the peer.
+    pub(super) fn send_control(&mut self, path: PathId, chunk: Chunk) {
+        self.control.queue.push(path, self.handshake.peer_tag, chunk);
+    }
+
+    /// Adds a reply with the peer's verification tag to the packet that is being processed.
+    pub(super) fn reply_to_peer(&mut self, path: PathId, chunk: Chunk) {
+        self.reply(path, self.handshake.peer_tag, chunk);
+    }
+
     /// Adds a reply to the packet that is being processed.
     pub(super) fn reply(&mut self, path: PathId, tag: u32, chunk: Chunk) {
         self.control.queue.reply(path, tag, chunk, self.sender.packet_room(path));
@@ -239,7 +249,7 @@ impl Association {
     fn on_ecne(&mut self, now: Time, path: PathId, tsn: Serial32) {
         if self.sender.on_ecne(now, path, tsn) {
             let cwr = Chunk::Extension(Box::new(ExtensionChunk::Cwr(tsn)));
-            self.reply(path, self.handshake.peer_tag, cwr);
+            self.reply_to_peer(path, cwr);
         }
     }
 

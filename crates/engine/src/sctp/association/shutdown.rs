@@ -62,7 +62,7 @@ impl Association {
 
     fn push_shutdown(&mut self, path: PathId) {
         let cumulative = Serial32::wrap(self.receiver.buffer.cumulative());
-        self.control.queue.push(path, self.handshake.peer_tag, Chunk::Shutdown(cumulative));
+        self.send_control(path, Chunk::Shutdown(cumulative));
     }
 
     /// RFC 9260, 9.2: DATA received in SHUTDOWN-SENT is answered with a SHUTDOWN beside the SACK.
@@ -97,7 +97,7 @@ impl Association {
             *t2 = fresh;
         }
         let path = self.shutdown_path(count);
-        self.control.queue.push(path, self.handshake.peer_tag, Chunk::ShutdownAck);
+        self.send_control(path, Chunk::ShutdownAck);
     }
 
     /// Processes a SHUTDOWN. Its cumulative TSN acknowledges data like that of a SACK.
@@ -151,7 +151,7 @@ impl Association {
                 // RFC 9260, 6.10: a SHUTDOWN COMPLETE is alone in its packet. Nothing else is sent to a peer
                 // that has finished (12.4).
                 self.control.queue.clear();
-                self.control.queue.push(path, self.handshake.peer_tag, Chunk::SHUTDOWN_COMPLETE);
+                self.send_control(path, Chunk::SHUTDOWN_COMPLETE);
                 self.close(CloseReason::Shutdown);
             }
             // RFC 9260, 8.4 (5): our SHUTDOWN COMPLETE was lost; the peer must not wait for it for ever.

@@ -98,8 +98,8 @@ impl Association {
         let tx = &self.sender.paths[id.index()].tx;
         let idle_timeout = tx.flights.is_empty() && tx.idle(now) >= tx.rtt.rto();
         if heartbeats.is_wanted(now, id, tx) {
-            let chunk = heartbeats.build(now, id, tx, self.random.nonce());
-            self.control.queue.push(id, self.handshake.peer_tag, chunk);
+            let chunk = self.new_heartbeat(now, id);
+            self.send_control(id, chunk);
         }
         if idle_timeout && self.config.idle_decay == IdleDecay::Heartbeat {
             self.sender.congestion.on_idle(id, now);

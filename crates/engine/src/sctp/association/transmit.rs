@@ -121,7 +121,7 @@ impl Association {
             // Control chunks are sent before everything else.
             match at {
                 0 => packet.chunks.push(piece),
-                _ => self.control.queue.push(path, self.handshake.peer_tag, piece),
+                _ => self.send_control(path, piece),
             }
             at += size;
         }

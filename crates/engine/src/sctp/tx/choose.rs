@@ -40,16 +40,16 @@ impl Sender {
     /// Chooses the next chunk; none if nothing may be sent now.
     #[inline]
     pub fn choose(&mut self, now: Time, rng: &mut Rng) -> Option<Next> {
-        let idle = self.outstanding.is_idle();
-        if idle && self.outstanding.board.lost().is_empty() && self.copies.is_empty() {
+        if self.has_no_data() {
             self.measurements.set_blocked(now, false);
             return None;
         }
-        self.choose_data(now, idle, rng)
+        self.choose_data(now, rng)
     }
 
     #[inline(never)]
-    fn choose_data(&mut self, now: Time, idle: bool, rng: &mut Rng) -> Option<Next> {
+    fn choose_data(&mut self, now: Time, rng: &mut Rng) -> Option<Next> {
+        let idle = self.outstanding.is_idle();
         if !self.copies.is_empty() {
             if let Some(next) = self.next_copy() {
                 return Some(next);

@@ -6,7 +6,7 @@ use ropewalk_base::{PathId, Time};
 use super::{Path, RecordState, Sender};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
-use crate::recovery::{LossDetection, RoundTrips};
+use crate::recovery::LossDetection;
 
 /// What the expiry of T3 says about the path (RFC 9260, 8.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,13 +97,8 @@ impl Sender {
     pub fn find_lost_by_time(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
         let in_recovery = path.in_recovery();
-        let (Some(smoothed), Some(least)) = (path.tx.rtt.srtt(), path.tx.rtt.base()) else {
-            return;
-        };
-        let trips = RoundTrips { smoothed, least };
         let mut lost = std::mem::take(&mut self.outstanding.scratch.lost);
-        lost.clear();
-        path.tx.rack.find_lost(now, trips, in_recovery, &mut path.tx.flights, &mut lost);
+        path.tx.find_lost_by_time(now, in_recovery, &mut lost);
         self.fast_retransmit(now, id, &lost);
         self.outstanding.scratch.lost = lost;
         self.report_silent(id);
@@ -128,14 +123,7 @@ impl Sender {
         {
             return None;
         }
-        let probes =
-            path.tx.recovery_exit.is_none() && path.tx.state.status() == PathStatus::Active;
-        path.tx.rack.deadline().or_else(|| {
-            let delay = self.config.ack_delay;
-            probes.then(|| {
-                path.tx.tail.deadline(path.tx.rtt.srtt(), path.tx.flights.count(), delay)
-            })?
-        })
+        path.tx.loss_deadline(self.config.ack_delay)
     }
 
     /// Whether the timer of [`Sender::loss_deadline`] has expired.
@@ -314,9 +302,7 @@ impl Sender {
     #[cold]
     pub fn on_path_returned(&mut self, now: Time, id: PathId) {
         let path = &mut self.paths[id.index()];
-        path.tx.rtt.forget();
-        path.tx.rate.forget();
-        path.tx.loss.forget();
+        path.tx.forget_estimates();
         self.epoch += 1;
         if self.outstanding.config.cmt.concurrent {
             self.congestion.on_return(id, now);

@@ -59,12 +59,9 @@ impl Sender {
 
     /// Stops the timers of a path.
     pub fn stop_path(&mut self, id: PathId) {
-        let path = &mut self.paths[id.index()];
-        path.t3 = None;
-        if let Some(search) = &mut path.mtu {
-            search.pause();
-        }
+        self.paths[id.index()].t3 = None;
         self.outstanding.timers_moved = true;
+        self.pause_mtu_search(id);
     }
 
     /// Stops all timers.
