@@ -1,7 +1,7 @@
 //! A thing is registered in few places: those that the table "To add" of CONTRIBUTING.md lists.
 //!
 //! A file that names most things of a kind, such as most schedulers, is a place where such things are registered.
-//! Whoever adds one must know of it. So only the listed files may do that.
+//! Such a place must be known to a contributor who adds one, so only the listed files may be one.
 
 use std::collections::BTreeSet;
 

@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn interfaces_and_addresses_that_come_and_go_are_told() {
         let wifi = seen("wlan0", 3, "192.0.2.1", true);
-        let (down, anew) = (
+        let (down, replaced) = (
             InterfaceAddress { up: false, ..wifi.clone() },
             InterfaceAddress { index: Some(9), ..wifi.clone() },
         );
@@ -236,7 +236,7 @@ mod tests {
             (only(&wifi), [Change::Nothing; 2]),
             (&[], [Change::Gone; 2]),
             (&[], [Change::Nothing; 2]),
-            (only(&anew), [Change::Replaced; 2]),
+            (only(&replaced), [Change::Replaced; 2]),
             (only(&wifi), [Change::Replaced; 2]),
             (only(&down), [Change::Down; 2]),
             (only(&wifi), [Change::Up; 2]),

@@ -97,7 +97,7 @@ fn files_that_exist_are_replaced_only_if_that_was_asked_for() {
     same.set_modified(modified.expect("a time")).expect("set");
     dir.write("to/from/other", b"xxxx");
     dir.write("to/from/longer", b"xxxxx");
-    dir.write("to/from/stranger", b"5");
+    dir.write("to/from/unrelated", b"5");
     let outcome = transfer(&dir, &["from"], &[None], false);
     assert_eq!(outcome.sent, Ok(()));
     let failed: Vec<_> = outcome.failures.iter().map(|(name, _)| name.unescaped()).collect();
@@ -108,7 +108,7 @@ fn files_that_exist_are_replaced_only_if_that_was_asked_for() {
     assert_eq!(outcome.failures, []);
     assert_eq!(dir.read("to/from/other"), b"2222");
     assert_eq!(dir.read("to/from/longer"), b"3333");
-    assert_eq!(dir.read("to/from/stranger"), b"5");
+    assert_eq!(dir.read("to/from/unrelated"), b"5");
     assert_eq!(outcome.progress.moved, 8);
 }
 
