@@ -35,7 +35,7 @@ pub struct EmulateArgs {
     /// Shell command to run at the receiver, started before COMMAND and ended after it; may be repeated
     #[arg(long, value_name = "LINE")]
     far: Vec<String>,
-    /// How long COMMAND waits at most until as many sockets listen at the receiver as there are --far lines
+    /// Longest time that COMMAND waits for the --far lines: until each has a listening socket
     #[arg(long, value_name = "TIME", default_value = "5 s", value_parser = parse_duration)]
     far_ready: Duration,
     /// Write what was carried, and how late, as one JSON document
