@@ -2,6 +2,7 @@
 //! random number. Time comes in as an argument; datagrams, events and deadlines come out.
 
 pub mod congestion;
+mod deadline;
 mod measurements;
 #[doc(hidden)]
 pub mod meter;

@@ -39,10 +39,13 @@ pub struct SenderStats {
 }
 
 /// Accumulates [`SenderStats`].
+///
+/// `repr(C)` keeps the order of the fields: first those that every input accesses.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Measurements {
-    pub stats: SenderStats,
     blocked_since: Option<Time>,
+    pub stats: SenderStats,
 }
 
 impl Measurements {

@@ -20,30 +20,33 @@ pub enum Arrival {
 }
 
 /// Measurements since the last reset. Bytes are chunks with their headers unless said otherwise.
+///
+/// `repr(C)` keeps the order of the fields: first those that every input accesses.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct ReceiveStats {
-    /// Bytes held out of order, weighted by time in nanoseconds.
-    pub occupancy: Histogram,
-    /// Nanoseconds from arrival to in-order delivery, per chunk.
-    pub blocking: Histogram,
-    /// Nanoseconds from first transmission to in-order delivery, per chunk.
-    pub app_delay: Histogram,
     /// Chunks received, without duplicates.
     pub received: u64,
     /// Of those, chunks stored because earlier data was missing.
     pub stored: u64,
+    held_bytes: u64,
+    held_since: Time,
+    /// User data delivered in order, bytes.
+    pub delivered_bytes: u64,
+    /// Chunks delivered in order.
+    pub delivered_chunks: u64,
+    /// Nanoseconds from arrival to in-order delivery, per chunk.
+    pub blocking: Histogram,
+    /// Nanoseconds from first transmission to in-order delivery, per chunk.
+    pub app_delay: Histogram,
+    /// Bytes held out of order, weighted by time in nanoseconds.
+    pub occupancy: Histogram,
     /// Chunks received again: their retransmission was spurious.
     pub duplicates: u64,
     /// Chunks dropped because the buffer was full.
     pub refused: u64,
     /// Stored chunks that were dropped to make room for earlier data.
     pub reneged: u64,
-    /// User data delivered in order, bytes.
-    pub delivered_bytes: u64,
-    /// Chunks delivered in order.
-    pub delivered_chunks: u64,
-    held_bytes: u64,
-    held_since: Time,
 }
 
 impl ReceiveStats {

@@ -80,23 +80,23 @@ pub struct Endpoint {
     record_until: Time,
     /// Route of each path to the peer.
     pub routes: Vec<RouteId>,
+    application: Application,
     /// Payload bytes that the application has read so far.
     pub read_bytes: u64,
     released: u64,
     /// Time at which the first DATA chunk arrived.
     pub first_data: Option<Time>,
+    /// Bytes that the application wants to read.
+    pub wanted: Option<u64>,
     /// Time at which the application had read `wanted` bytes.
     pub done_at: Option<Time>,
+    /// User data of a full packet, bytes.
+    full: u64,
     lower_header: u32,
     flow: u32,
     streams: u16,
     next_stream: u16,
     unordered: bool,
-    application: Application,
-    /// Bytes that the application wants to read.
-    pub wanted: Option<u64>,
-    /// User data of a full packet, bytes.
-    full: u64,
     /// Time and reason of the end of the transfer.
     pub closed: Option<(Time, EndReason)>,
     /// Time at which the handshake completed.
@@ -279,7 +279,13 @@ impl Endpoint {
             if now < self.record_until && self.releases.len() < ARRIVALS_LIMIT {
                 self.releases.push((now, self.released));
             }
+            self.note_completion(now);
         }
+    }
+
+    /// Notes when the application has read all that it wants.
+    #[inline]
+    fn note_completion(&mut self, now: Time) {
         if self.done_at.is_none() && self.wanted.is_some_and(|wanted| self.read_bytes >= wanted) {
             self.done_at = Some(now);
         }

@@ -19,20 +19,6 @@ use crate::scheduler::DelaySource;
 pub(crate) struct TxPath {
     /// Transmissions in flight.
     pub flights: Flights,
-    /// Bytes of this path's data that the peer has received but not acknowledged cumulatively.
-    pub held: u64,
-    pub rate: DeliveryRate,
-    /// Highest transmission number acknowledged so far, plus one.
-    pub acked_to: u64,
-    /// Rounds of the sender on this path: one per window of data acknowledged, and one per timeout.
-    pub round: u64,
-    pub round_ends: u64,
-    /// Recovery lasts until this transmission (SCTP) or sequence number (TCP) has been acknowledged or given up.
-    pub recovery_exit: Option<u64>,
-    pub last_sent_at: Time,
-    /// Bytes that duplicate acknowledgements show to have left the network (RFC 6582, 3.2).
-    pub inflation: u64,
-    pub loss: LossEstimate,
     pub state: PathState,
     /// Packets that may still be sent in response to the current input (Max.Burst).
     pub burst_left: u32,
@@ -43,16 +29,30 @@ pub(crate) struct TxPath {
     pub fast_credit: bool,
     /// The last drain left space in the congestion window: the data or the receive window was the limit.
     pub limited: bool,
+    /// Bytes of this path's data that the peer has received but not acknowledged cumulatively.
+    pub held: u64,
+    /// Highest transmission number acknowledged so far, plus one.
+    pub acked_to: u64,
+    /// Rounds of the sender on this path: one per window of data acknowledged, and one per timeout.
+    pub round: u64,
+    pub round_ends: u64,
+    pub last_sent_at: Time,
+    pub rtt: RttEstimator,
+    pub config: PathConfig,
+    pub rate: DeliveryRate,
+    pub counters: PathCounters,
+    /// Recovery lasts until this transmission (SCTP) or sequence number (TCP) has been acknowledged or given up.
+    pub recovery_exit: Option<u64>,
+    /// Bytes that duplicate acknowledgements show to have left the network (RFC 6582, 3.2).
+    pub inflation: u64,
+    pub loss: LossEstimate,
+    /// Losses found so far; a timeout counts as one.
+    pub losses: u64,
     pub tail: TailProbe,
     /// Loss detection by time.
     pub rack: Rack,
-    pub rtt: RttEstimator,
     pub forward: ForwardDelay,
     pub pacer: Pacer,
-    /// Losses found so far; a timeout counts as one.
-    pub losses: u64,
-    pub config: PathConfig,
-    pub counters: PathCounters,
 }
 
 impl TxPath {

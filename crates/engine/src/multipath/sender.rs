@@ -30,27 +30,30 @@ pub(crate) struct SenderConfig {
 
 /// The sending side of a connection: its data, its paths, and what assigns the data to the paths (scheduler,
 /// congestion control, window management and guard).
+///
+/// `repr(C)` keeps the order of the fields: first those that every input accesses.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Sender<O: Outstanding> {
-    /// Whether the views are up to date for the current input.
-    pub drained: bool,
     /// When a waiting scheduler is asked again.
     pub wait_until: Option<Time>,
-    /// Units of the unassigned queue that the span rule still permits, updated while draining.
-    pub sendable_left: u64,
+    pub paths: Vec<O::Path>,
+    /// Whether the views are up to date for the current input.
+    pub drained: bool,
     /// Data that is unassigned or unacknowledged.
     pub outstanding: O,
-    pub paths: Vec<O::Path>,
-    /// The paths as the scheduler sees them.
-    pub views: Vec<PathView>,
-    /// Further copies requested by the scheduler: path and unit.
-    pub copies: Vec<(PathId, u64)>,
-    pub scheduler: Scheduler,
-    pub congestion: Congestion,
-    pub guard: Guard,
+    /// Units of the unassigned queue that the span rule still permits, updated while draining.
+    pub sendable_left: u64,
     /// Losses, failures and returns so far. A scheduler's plan is valid for one epoch.
     pub epoch: u64,
+    /// Further copies requested by the scheduler: path and unit.
+    pub copies: Vec<(PathId, u64)>,
+    /// The paths as the scheduler sees them.
+    pub views: Vec<PathView>,
     pub measurements: Measurements,
+    pub congestion: Congestion,
+    pub scheduler: Scheduler,
+    pub guard: Guard,
     pub records: Vec<DecisionRecord>,
     pub config: SenderConfig,
     pub(super) penalty: Penalty,

@@ -5,14 +5,19 @@ use ropewalk_base::{Duration, Rate};
 use super::state::FailureLimits;
 
 /// Settings of one path.
+///
+/// `repr(C)` keeps the order of the fields: first those that packets access.
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[repr(C)]
 pub struct PathConfig {
-    /// Priority for `backup`: lower is better.
-    pub cost: u32,
-    /// Share for `weighted`.
-    pub weight: f64,
     /// Largest packet, bytes on the wire, including the headers below SCTP.
     pub mtu: u32,
+    /// Priority for `backup`: lower is better.
+    pub cost: u32,
+    /// Factor by which the estimated forward delay is wrong, for sensitivity studies; 1 is correct.
+    pub delay_error: f64,
+    /// Share for `weighted`.
+    pub weight: f64,
     /// Forward delay provided by the driver ([`super::DelaySource::Oracle`]).
     pub oracle_delay: Option<Duration>,
     /// Configured rate, for `weighted`.
@@ -25,8 +30,6 @@ pub struct PathConfig {
     pub heartbeat_interval: Option<Duration>,
     /// Path.Max.Retrans of this path; none: that of the association.
     pub max_retrans: Option<u32>,
-    /// Factor by which the estimated forward delay is wrong, for sensitivity studies; 1 is correct.
-    pub delay_error: f64,
 }
 
 impl Default for PathConfig {

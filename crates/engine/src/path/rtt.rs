@@ -65,19 +65,22 @@ impl Default for RtoRule {
 }
 
 /// Smoothed round trip, mean deviation and timeout of one path.
+///
+/// `repr(C)` keeps the order of the fields: last those that only a sample accesses.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct RttEstimator {
-    limits: RtoLimits,
-    rule: RtoRule,
     smoothed: Option<(Duration, Duration)>,
     last: Option<Duration>,
-    floor: MinDelayFilter,
     rto: Duration,
     /// The timeout without expiries.
     calm: Duration,
+    sampled_at: Time,
+    floor: MinDelayFilter,
+    limits: RtoLimits,
+    rule: RtoRule,
     /// Factor by which expiries have multiplied the timeout without limits, for [`RtoFormula::Ns3`].
     doubled: u64,
-    sampled_at: Time,
 }
 
 impl RttEstimator {

@@ -199,7 +199,10 @@ impl<P: Clone> Link<P> {
     fn transmit(&mut self, now: Time, packet: Packet<P>) {
         let service = self.shaper.serve(now, packet.size);
         self.backlog.push(now, service, packet.size);
-        self.counters.duplicated += self.wire.send(service, packet);
+        let copies = self.wire.send(service, packet);
+        if copies > 0 {
+            self.counters.duplicated += copies;
+        }
     }
 
     #[inline(never)]

@@ -28,23 +28,26 @@ use crate::scheduler::Scheduler;
 const LONGEST_COOKIE: usize = 32 << 10;
 
 /// What the handshake is made of, and what it has found out.
+///
+/// `repr(C)` keeps the order of the fields: last those that every input accesses.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct Handshake {
-    /// Verification tags of received packets and of sent packets; 0: not known yet.
-    pub local_tag: u32,
-    pub peer_tag: u32,
-    /// Initial TSN of this end.
-    pub local_tsn: u32,
     pub peer: Peer,
     key: CookieKey,
     /// What the cookie of this association was sealed with, if a listener made it.
     accepted_by: Option<Box<CookieSeal>>,
     /// CMT as configured; [`Config::cmt`] holds the part of it that the peer agreed to.
     pub own_cmt: CmtOptions,
+    /// Initial TSN of this end.
+    pub local_tsn: u32,
     /// How often the peer has reported our cookie as stale, and the Suggested Cookie Life-Span Increment of
     /// the next INIT in ms.
     pub stale_cookies: u32,
     pub preserve_millis: u32,
+    /// Verification tags of received packets and of sent packets; 0: not known yet.
+    pub local_tag: u32,
+    pub peer_tag: u32,
 }
 
 impl Handshake {

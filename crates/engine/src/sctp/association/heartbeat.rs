@@ -2,6 +2,7 @@
 
 use ropewalk_base::{Duration, PathId, Rng, Time};
 
+use crate::deadline::CachedDeadline;
 use crate::multipath::TxPath;
 use crate::path::PathStatus;
 use crate::scheduler::PathSet;
@@ -10,8 +11,15 @@ use crate::sctp::config::Config;
 use crate::sctp::tx::Path;
 
 /// The heartbeats of all paths.
+///
+/// `repr(C)` keeps the order of the fields: first those that every input accesses.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct Heartbeats {
+    /// The earliest timer.
+    deadline: CachedDeadline,
+    /// Whether any [`Heartbeat::forced`] may be set.
+    any_forced: bool,
     paths: Vec<Heartbeat>,
     /// HB.interval (RFC 9260, 16).
     pub interval: Duration,
@@ -23,11 +31,6 @@ pub(super) struct Heartbeats {
     /// (RFC 9260, 5.4).
     until: Time,
     sent: u32,
-    /// The earliest timer, and whether it may have changed since.
-    earliest: Time,
-    moved: bool,
-    /// Whether any [`Heartbeat::forced`] may be set.
-    any_forced: bool,
 }
 
 /// The heartbeats of one path.
@@ -64,8 +67,7 @@ impl Heartbeats {
             probe_interval: config.probe_interval,
             until: Time::ZERO,
             sent: 0,
-            earliest: Time::FAR_FUTURE,
-            moved: false,
+            deadline: CachedDeadline::STALE,
             any_forced: false,
         }
     }
@@ -79,26 +81,25 @@ impl Heartbeats {
     pub fn retain_paths(&mut self, kept: &[bool]) {
         let mut kept = kept.iter();
         self.paths.retain(|_| kept.next().is_some_and(|kept| *kept));
-        self.moved = true;
+        self.deadline.invalidate();
     }
 
     /// Stops all heartbeats.
     pub fn stop(&mut self) {
         self.paths.fill(Heartbeat::default());
-        self.moved = true;
+        self.deadline.invalidate();
     }
 
     /// Stops the heartbeats of a path.
     pub fn stop_path(&mut self, id: PathId) {
         self.paths[id.index()] = Heartbeat::default();
-        self.moved = true;
+        self.deadline.invalidate();
     }
 
     /// The earliest timer; [`Time::FAR_FUTURE`] if none runs.
     #[inline]
     pub fn deadline(&self) -> Time {
-        debug_assert!(self.moved || self.earliest == self.earliest_timer());
-        if self.moved { self.earliest_timer() } else { self.earliest }
+        self.deadline.get(|| self.earliest_timer())
     }
 
     fn earliest_timer(&self) -> Time {
@@ -112,9 +113,8 @@ impl Heartbeats {
     /// Stores the earliest timer once an input has been drained.
     #[inline]
     pub fn settle_timers(&mut self) {
-        if self.moved {
-            self.earliest = self.earliest_timer();
-            self.moved = false;
+        if self.deadline.is_stale() {
+            self.deadline.store(self.earliest_timer());
         }
     }
 
@@ -133,7 +133,7 @@ impl Heartbeats {
     /// Sets when the next HEARTBEAT to a path is due.
     pub fn set_due(&mut self, id: PathId, at: Time) {
         self.paths[id.index()].due = Some(at);
-        self.moved = true;
+        self.deadline.invalidate();
     }
 
     /// The association is established: unconfirmed paths get a HEARTBEAT at once, others when they are idle.
@@ -204,7 +204,7 @@ impl Heartbeats {
             return false;
         }
         heartbeat.pending = None;
-        self.moved = true;
+        self.deadline.invalidate();
         let forced = std::mem::take(&mut heartbeat.forced);
         !heartbeat.counted && (forced || tx.flights.is_empty())
     }
@@ -251,7 +251,7 @@ impl Heartbeats {
         heartbeat.earlier[0] = nonce;
         heartbeat.counted = false;
         heartbeat.sent_at = now;
-        self.moved = true;
+        self.deadline.invalidate();
         Chunk::Heartbeat(HeartbeatInfo { nonce, sent: now, probe: None }.to_bytes())
     }
 
@@ -276,7 +276,7 @@ impl Heartbeats {
                 let later = |awaited: u64| heartbeat.earlier[..at].contains(&awaited);
                 heartbeat.pending = heartbeat.pending.filter(|(awaited, _)| later(*awaited));
                 heartbeat.earlier[at] = 0;
-                self.moved = true;
+                self.deadline.invalidate();
                 return Some(PathId::from_index(index));
             }
         }
@@ -288,7 +288,7 @@ impl Heartbeats {
         let heartbeat = &mut self.paths[id.index()];
         (heartbeat.pending, heartbeat.forced) = (None, true);
         self.any_forced = true;
-        self.moved = true;
+        self.deadline.invalidate();
     }
 
     /// Acknowledgements show that these paths work.

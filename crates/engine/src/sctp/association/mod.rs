@@ -119,21 +119,23 @@ impl core::error::Error for SendError {}
 ///
 /// Each part owns its data. The methods of the association connect the parts, and depend on its state.
 ///
-/// `repr(C)` keeps the fields in this order: first those that every input reads.
+/// `repr(C)` keeps the fields in this order, here and in the parts: first those that every input reads. With a
+/// thousand associations, cache misses dominate the time.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Association {
+    control: Control,
+    handshake: Handshake,
     state: State,
     sender: Sender,
     receiver: Receiver,
-    control: Control,
-    handshake: Handshake,
     random: Random,
     config: Config,
 }
 
 /// What the association sends beside data, and what it tells the user.
 #[derive(Clone, Debug)]
+#[repr(C)]
 struct Control {
     queue: ControlQueue,
     heartbeats: Heartbeats,

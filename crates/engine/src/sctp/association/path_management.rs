@@ -170,7 +170,7 @@ impl Association {
         self.sender.paths[path.index()].tx.state.fail();
         let due = now + self.config.probe_interval;
         self.control.heartbeats.set_due(path, due);
-        self.sender.outstanding.timers_moved = true;
+        self.sender.outstanding.deadline.invalidate();
         self.sender.drained = false;
         self.sender.epoch += 1;
         self.path_changed(now, path);

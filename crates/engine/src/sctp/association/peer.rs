@@ -13,21 +13,24 @@ use crate::scheduler::DelaySource;
 use crate::window::Guard;
 
 /// The peer of an association.
+///
+/// `repr(C)` keeps the order of the fields: last those that every input accesses.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(super) struct Peer {
     /// The addresses that the peer listed.
     pub addresses: Vec<IpAddr>,
     /// Source address of its INIT, INIT ACK or COOKIE ECHO, if the driver has set it.
     source: Option<IpAddr>,
-    /// Extensions of RFC 9260 that both ends support.
-    pub agreed: Extensions,
-    /// Whether the peer accepts timestamps beside chunks.
-    pub takes_stamps: bool,
     /// The longest time by which the peer delays a SACK. RFC 8985, 7.2 (WCDelAckT): 200 ms if nothing else is
     /// known, as RFC 9260, 6.2, allows. Peers with CMT have the same options as this end.
     pub sack_delay: Duration,
     /// The reason for which the peer's user aborted the association.
     pub abort_reason: Option<PeerText>,
+    /// Extensions of RFC 9260 that both ends support.
+    pub agreed: Extensions,
+    /// Whether the peer accepts timestamps beside chunks.
+    pub takes_stamps: bool,
 }
 
 impl Peer {
@@ -142,6 +145,6 @@ impl super::Association {
         self.settle_multipath();
         self.sender.forget_paths();
         self.start_congestion(self.sender.outstanding.peer_rwnd);
-        self.sender.outstanding.timers_moved = true;
+        self.sender.outstanding.deadline.invalidate();
     }
 }

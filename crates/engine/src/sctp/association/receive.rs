@@ -137,7 +137,7 @@ impl Association {
                 if let (Some(Chunk::InitAck(both)), None) =
                     (packet.chunks.pop(), packet.chunks.pop())
                 {
-                    self.sender.outstanding.timers_moved = true;
+                    self.sender.outstanding.deadline.invalidate();
                     self.on_init_ack(now, path, &both.0, &both.1);
                 }
                 false
@@ -181,7 +181,7 @@ impl Association {
         match chunk {
             Chunk::Data(data) => self.on_data(now, data, summary, reports),
             Chunk::Sack(sack) => {
-                self.sender.outstanding.timers_moved = true;
+                self.sender.outstanding.deadline.invalidate();
                 self.on_sack(now, sack);
             }
             Chunk::Extension(_) => return self.on_extension(now, path, &chunk, summary, reports),
@@ -196,7 +196,7 @@ impl Association {
     /// Processes any control chunk but SACK.
     #[cold]
     fn on_control(&mut self, now: Time, path: PathId, chunk: Chunk) {
-        self.sender.outstanding.timers_moved = true;
+        self.sender.outstanding.deadline.invalidate();
         match chunk {
             Chunk::Data(_) | Chunk::Sack(_) | Chunk::Unknown(_) | Chunk::Extension(_) => {
                 unreachable!("handled before")
@@ -236,7 +236,7 @@ impl Association {
             ExtensionChunk::Ecne(tsn) if ecn => self.on_ecne(now, path, *tsn),
             ExtensionChunk::Cwr(tsn) if ecn => self.on_cwr(*tsn),
             ExtensionChunk::Heartbeat { answer, parameters } => {
-                self.sender.outstanding.timers_moved = true;
+                self.sender.outstanding.deadline.invalidate();
                 self.on_long_heartbeat(now, path, *answer, parameters);
             }
             _ => return self.on_foreign(chunk, reports),

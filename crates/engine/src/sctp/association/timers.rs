@@ -24,7 +24,7 @@ impl Association {
 
     /// Handles all timers that have expired by `now`.
     pub fn handle_timeout(&mut self, now: Time) {
-        self.sender.outstanding.timers_moved = true;
+        self.sender.outstanding.deadline.invalidate();
         self.sender.refill_bursts();
         if self.sender.wait_until.is_some_and(|at| at <= now) {
             self.sender.wait_until = None;

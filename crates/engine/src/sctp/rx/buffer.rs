@@ -23,18 +23,13 @@ use crate::receive::{Arrival, ReceiveStats};
 use crate::sctp::{Data, DataFlags};
 
 /// Receive buffer of one association.
+///
+/// `repr(C)` keeps the order of the fields: first those that every input accesses.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct ReceiveBuffer {
     capacity: u64,
-    /// Highest TSN received in sequence, and those received beyond it.
-    gaps: Gaps,
-    /// Chunks that wait for earlier ones.
-    slots: Slots,
-    streams: InStreams,
     held_bytes: u64,
-    ready: Ready,
-    /// The message that is being delivered in parts; its next TSN is the base of `slots`.
-    begun: Option<PartialDelivery>,
     /// Largest chunk received so far, bytes.
     largest: u64,
     /// Bytes kept elsewhere that count as bookkeeping of this buffer.
@@ -42,6 +37,14 @@ pub struct ReceiveBuffer {
     /// Whether any fragment of a message has arrived. Neighbouring chunks must then be checked for
     /// consistency, and there may be parts to deliver.
     fragmented: bool,
+    /// The message that is being delivered in parts; its next TSN is the base of `slots`.
+    begun: Option<PartialDelivery>,
+    /// Highest TSN received in sequence, and those received beyond it.
+    gaps: Gaps,
+    /// Chunks that wait for earlier ones.
+    slots: Slots,
+    ready: Ready,
+    streams: InStreams,
     /// Measurements.
     pub stats: ReceiveStats,
 }

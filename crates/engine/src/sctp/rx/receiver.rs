@@ -35,42 +35,45 @@ struct WaitingSack {
 }
 
 /// The receiving half of an association.
+///
+/// `repr(C)` keeps the order of the fields: first those that every input accesses.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Receiver {
-    pub buffer: ReceiveBuffer,
+    pub deadline: Option<Time>,
+    options: SackOptions,
     /// The peer's initial TSN, once known.
     pub first: Option<Serial32>,
-    options: SackOptions,
+    pub due_now: bool,
+    /// The last packet with DATA had no room for the SACK that is due, or went to another path.
+    pub sack_deferred: bool,
+    /// The path on which the newest DATA arrived: SACKs go there (RFC 9260, 6.4).
+    pub path: PathId,
     delayed_ack_for_cmt: bool,
     /// Whether no DATA has arrived yet.
     awaiting_first_data: bool,
+    /// Number of inbound streams.
+    streams: u16,
     /// Packets with DATA since the last SACK, for the association and per path.
     packets: u32,
-    packets_on: SmallVec<[u32; 4]>,
-    duplicates: Vec<Serial32>,
-    pub due_now: bool,
+    /// Marks of the network that the peer must be told of; none: ECN is not in use.
+    pub marks: Option<Box<MarkEchoes>>,
+    /// The window as last advertised, and the bytes of chunks accepted since.
+    advertised: u64,
+    taken: u64,
+    next_echo: usize,
+    /// Chunks with missing pieces; none before the first piece arrives.
+    pieces: Option<Box<PartialChunks>>,
     /// SACKs that fell due before later packets of the same input were processed, oldest first. Empty if the
     /// driver drains after each packet, and towards peers with CMT.
     waiting: VecDeque<WaitingSack>,
     waiting_blocks: usize,
-    /// The last packet with DATA had no room for the SACK that is due, or went to another path.
-    pub sack_deferred: bool,
-    pub deadline: Option<Time>,
-    /// The path on which the newest DATA arrived: SACKs go there (RFC 9260, 6.4).
-    pub path: PathId,
+    duplicates: Vec<Serial32>,
+    packets_on: SmallVec<[u32; 4]>,
     /// Timestamps of the newest packet of each path, to be echoed beside a SACK, which has room for one. The
     /// paths take turns; otherwise busy paths would crowd out quiet ones.
     echoes: SmallVec<[Option<DelayEcho>; 2]>,
-    next_echo: usize,
-    /// The window as last advertised, and the bytes of chunks accepted since.
-    advertised: u64,
-    taken: u64,
-    /// Number of inbound streams.
-    streams: u16,
-    /// Marks of the network that the peer must be told of; none: ECN is not in use.
-    pub marks: Option<Box<MarkEchoes>>,
-    /// Chunks with missing pieces; none before the first piece arrives.
-    pieces: Option<Box<PartialChunks>>,
+    pub buffer: ReceiveBuffer,
 }
 
 impl Receiver {

@@ -7,6 +7,7 @@ use super::queue::SendQueue;
 use super::sack::AckScratch;
 use super::zero_window::WindowProbe;
 use super::{MissIndications, RecordState, Scoreboard, TxConfig};
+use crate::deadline::CachedDeadline;
 use crate::multipath::{Oldest, Outstanding};
 use crate::scheduler::{DecisionKind, PathSet, View};
 use crate::sctp::chunk::Data;
@@ -15,47 +16,48 @@ use crate::sctp::gaps::GapList;
 use crate::window::Budget;
 
 /// Chunks that are queued or not acknowledged, and what SCTP keeps to send them.
+///
+/// `repr(C)` keeps the order of the fields: first those that every input accesses.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Chunks {
     /// Whether any path has used a part of its burst allowance.
     pub bursts_spent: bool,
-    /// Whether the timer of a path may have changed since `timers_due` was computed.
-    pub timers_moved: bool,
     /// Whether the send buffer was full when the user last queued a message.
     pub was_full: bool,
-    /// The earliest timer of any path; [`Time::FAR_FUTURE`] if none runs.
-    pub(super) timers_due: Time,
-    pub board: Scoreboard,
-    pub queue: SendQueue,
-    /// The peer's whole receive buffer according to the last SACK, bytes.
-    pub peer_rwnd: u64,
-    /// State of the zero-window probe.
-    pub window_probe: WindowProbe,
-    /// Largest DATA chunk, bytes.
-    pub chunk_limit: u32,
     /// The application has declared the end of data.
     pub closing: bool,
-    /// The first TSN, unwrapped.
-    first: u64,
-    pub config: TxConfig,
     /// The path that SCTP without CMT sends to (RFC 9260, 6.4).
     pub primary: PathId,
     /// Number of outbound streams: the smaller of what is configured and what the peer allows (RFC 9260,
     /// 5.1.1).
     pub streams: u16,
+    /// The earliest timer of any path.
+    pub deadline: CachedDeadline,
+    /// Largest DATA chunk, bytes.
+    pub chunk_limit: u32,
+    pub(super) misses: MissIndications,
+    /// The peer's whole receive buffer according to the last SACK, bytes.
+    pub peer_rwnd: u64,
+    pub queue: SendQueue,
+    pub board: Scoreboard,
+    pub(super) reports: PathReports,
+    /// The first TSN, unwrapped.
+    first: u64,
     /// Number of chunks that the gap ack blocks of the newest SACK cover. It tells an old SACK from a new
     /// one.
     pub(super) offered_gaps: u64,
-    pub(super) misses: MissIndications,
     /// When the last SACK arrived.
     pub(super) last_sack_at: Time,
     /// Without CMT and RACK, fast recovery lasts until this TSN is acknowledged cumulatively (RFC 9260, 7.2.4
     /// (6)).
     pub(super) recovery_exit: Option<u64>,
-    pub(super) scratch: AckScratch,
-    pub(super) reports: PathReports,
+    /// State of the zero-window probe.
+    pub window_probe: WindowProbe,
+    pub config: TxConfig,
     /// The list of the last SACK, whose memory can be used again.
     pub spare_gaps: GapList,
+    pub(super) scratch: AckScratch,
 }
 
 impl PathReports {
@@ -99,9 +101,8 @@ impl Chunks {
             closing: false,
             first,
             bursts_spent: true,
-            timers_moved: true,
             was_full: false,
-            timers_due: Time::FAR_FUTURE,
+            deadline: CachedDeadline::STALE,
             primary: PathId(0),
             streams,
             offered_gaps: 0,

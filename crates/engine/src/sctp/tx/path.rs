@@ -14,18 +14,10 @@ use crate::sctp::config::{Config, PathConfig};
 pub struct Path {
     /// T3-rtx.
     pub t3: Option<Time>,
-    /// Counting by TSN: the lowest TSN in flight here when T3 was started.
-    pub t3_tsn: u64,
     /// The expected pseudo-cumulative TSN (CUC): the oldest TSN that was outstanding here when it was
     /// determined. It stays until it is acknowledged on this path, or a TSN sent here is acknowledged
     /// cumulatively.
     pub pseudo_cumack: Option<u64>,
-    /// The sending side, common to all protocols.
-    pub tx: TxPath,
-    /// Time up to which the window has decayed, if the path has been idle since it was last used.
-    pub decayed_at: Time,
-    /// ECN state; none: not negotiated.
-    pub ecn: Option<Box<Ecn>>,
     /// Round-trip time of a handshake exchange. On a path where this end sends no data, it is the only
     /// estimate until a HEARTBEAT is answered.
     pub handshake_trip: Option<Duration>,
@@ -35,6 +27,14 @@ pub struct Path {
     pub mtu_unknown: bool,
     /// The path was added during or after the handshake: the user did not name its address.
     pub learned: bool,
+    /// The sending side, common to all protocols.
+    pub tx: TxPath,
+    /// Counting by TSN: the lowest TSN in flight here when T3 was started.
+    pub t3_tsn: u64,
+    /// Time up to which the window has decayed, if the path has been idle since it was last used.
+    pub decayed_at: Time,
+    /// ECN state; none: not negotiated.
+    pub ecn: Option<Box<Ecn>>,
 }
 
 impl AsRef<TxPath> for Path {

@@ -36,7 +36,7 @@ impl Sender {
     pub fn pause_mtu_search(&mut self, id: PathId) {
         if let Some(search) = &mut self.paths[id.index()].mtu {
             search.pause();
-            self.outstanding.timers_moved = true;
+            self.outstanding.deadline.invalidate();
         }
     }
 
@@ -48,7 +48,7 @@ impl Sender {
             search.limit(most.min(u64::from(u32::MAX)) as u32);
         }
         search.resume(now);
-        self.outstanding.timers_moved = true;
+        self.outstanding.deadline.invalidate();
     }
 
     /// The path leads to another address now. Probes are the largest packets that this end sends unrequested,
@@ -58,7 +58,7 @@ impl Sender {
         if search.has_begun() {
             search.restart(now);
             search.pause();
-            self.outstanding.timers_moved = true;
+            self.outstanding.deadline.invalidate();
             self.apply_mtu_results();
         }
     }
@@ -73,7 +73,7 @@ impl Sender {
         let before = search.current();
         let sizes = search.sizes_due(now, patience);
         let changed = search.current() != before;
-        self.outstanding.timers_moved = true;
+        self.outstanding.deadline.invalidate();
         if changed {
             self.apply_mtu_results();
         }
@@ -95,7 +95,7 @@ impl Sender {
         };
         let index = self.paths.iter_mut().position(answers)?;
         self.apply_mtu_results();
-        self.outstanding.timers_moved = true;
+        self.outstanding.deadline.invalidate();
         Some(PathId::from_index(index))
     }
 
@@ -126,7 +126,7 @@ impl Sender {
         let Some(search) = &mut self.paths[id.index()].mtu else { return };
         search.on_too_long(now, size);
         self.apply_mtu_results();
-        self.outstanding.timers_moved = true;
+        self.outstanding.deadline.invalidate();
         self.outstanding.reports.mtu = self.outstanding.reports.mtu.with(id);
     }
 

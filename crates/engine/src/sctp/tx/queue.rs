@@ -38,16 +38,19 @@ impl Waiting {
 }
 
 /// Messages in the order of submission. Each stream numbers its own.
+///
+/// `repr(C)` keeps the order of the fields: first those that every input accesses.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct SendQueue {
-    messages: VecDeque<Waiting>,
-    next_ssn: Vec<Serial16>,
-    bytes: u64,
     chunks: u64,
+    bytes: u64,
     /// Number of chunks that are delivered only after earlier ones: all but those of unordered unfragmented
     /// messages.
     waiting: u64,
     chunk_payload: u32,
+    messages: VecDeque<Waiting>,
+    next_ssn: Vec<Serial16>,
 }
 
 impl SendQueue {

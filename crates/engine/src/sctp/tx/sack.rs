@@ -470,7 +470,7 @@ impl Sender {
         if now.since(path.tx.rtt.sampled_at()) >= UNTIMED && took < UNTIMED {
             path.tx.rtt.sample(now, took);
             // The tail loss probe depends on the RTT.
-            self.outstanding.timers_moved = true;
+            self.outstanding.deadline.invalidate();
         }
     }
 

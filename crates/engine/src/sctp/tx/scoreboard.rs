@@ -86,21 +86,24 @@ pub struct SentRecord {
 }
 
 /// Records of all TSNs that are assigned and not acknowledged cumulatively.
+///
+/// `repr(C)` keeps the order of the fields: first those that every input accesses.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Scoreboard {
+    /// Lost TSNs that wait for their retransmission.
+    lost: RangeSet,
     base: u64,
     base_offset: u64,
     records: VecDeque<Record>,
-    /// Assigned TSNs that were never sent.
-    holes: RangeSet,
-    /// Lost TSNs that wait for their retransmission.
-    lost: RangeSet,
     /// TSNs reported by gap blocks.
     acked: RangeSet,
     /// Bytes of the chunks in `acked`.
     acked_bytes: u64,
     /// Bytes of `acked_bytes` that have been delivered to the peer's user.
     delivered_bytes: u64,
+    /// Assigned TSNs that were never sent.
+    holes: RangeSet,
     /// Bytes of the unordered unfragmented messages in `holes`: they will not occupy the peer's buffer.
     unordered_holes: u64,
     /// Number of the other holes.

@@ -9,9 +9,7 @@ impl Sender {
     /// The earliest timer of any path or of the zero-window probe; [`Time::FAR_FUTURE`] if none runs.
     #[inline]
     pub fn deadline(&self) -> Time {
-        let chunks = &self.outstanding;
-        debug_assert!(chunks.timers_moved || chunks.timers_due == self.earliest_timer());
-        if chunks.timers_moved { self.earliest_timer() } else { chunks.timers_due }
+        self.outstanding.deadline.get(|| self.earliest_timer())
     }
 
     fn earliest_timer(&self) -> Time {
@@ -30,9 +28,8 @@ impl Sender {
     /// association that only receives need not visit its paths.
     #[inline]
     pub fn settle_timers(&mut self) {
-        if self.outstanding.timers_moved {
-            self.outstanding.timers_due = self.earliest_timer();
-            self.outstanding.timers_moved = false;
+        if self.outstanding.deadline.is_stale() {
+            self.outstanding.deadline.store(self.earliest_timer());
         }
     }
 
@@ -60,7 +57,7 @@ impl Sender {
     /// Stops the timers of a path.
     pub fn stop_path(&mut self, id: PathId) {
         self.paths[id.index()].t3 = None;
-        self.outstanding.timers_moved = true;
+        self.outstanding.deadline.invalidate();
         self.pause_mtu_search(id);
     }
 

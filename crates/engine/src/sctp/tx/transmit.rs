@@ -121,7 +121,7 @@ impl Sender {
         let transmit_info =
             TransmitInfo { path, round: state.tx.round, size: PacketSize::Usual, ect };
         self.outstanding.bursts_spent = true;
-        self.outstanding.timers_moved = true;
+        self.outstanding.deadline.invalidate();
         self.on_packet_sent(now, path, full);
         if let WindowProbe::Due { interval } = self.outstanding.window_probe {
             self.note_window_probe(now, path, interval);

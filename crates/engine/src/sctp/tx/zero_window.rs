@@ -53,14 +53,14 @@ impl Sender {
             self.settle_window_probe(now);
         } else if matches!(self.outstanding.window_probe, WindowProbe::Waiting { .. }) {
             self.outstanding.window_probe = WindowProbe::Idle;
-            self.outstanding.timers_moved = true;
+            self.outstanding.deadline.invalidate();
         }
     }
 
     #[cold]
     fn settle_window_probe(&mut self, now: Time) {
         // RACK and tail loss probe timers do not run while the window is probed.
-        self.outstanding.timers_moved = true;
+        self.outstanding.deadline.invalidate();
         let waits =
             !(self.outstanding.queue.is_empty() && self.outstanding.board.holes().is_empty());
         let again = !self.outstanding.board.lost().is_empty();
