@@ -66,14 +66,18 @@ impl OpenFile {
         result
     }
 
-    /// Writes the rest. Returns the complete file, if it has this hash, and the buffer.
+    /// Writes the rest. Returns the complete file if it has this hash, and the buffer. A file with another hash is
+    /// removed.
     ///
     /// # Errors
     /// If the rest cannot be written.
     pub fn complete(mut self, hash: &Hash) -> io::Result<(Option<Part>, Vec<u8>)> {
         self.flush()?;
-        let good = self.hasher.finalize() == *hash;
-        Ok((good.then_some(self.part), self.buffer))
+        if self.hasher.finalize() == *hash {
+            return Ok((Some(self.part), self.buffer));
+        }
+        self.part.discard();
+        Ok((None, self.buffer))
     }
 
     /// The buffer, for reuse.

@@ -322,11 +322,6 @@ impl Inbox {
         made
     }
 
-    /// Removes an unfinished file.
-    pub fn forget(&self, name: &Name) {
-        self.store.usage.discard(&self.store.work, &self.part_name(name));
-    }
-
     /// Syncs the names of these files to disk. Sets the times and, if requested, the permissions of folders that this
     /// transfer created. Returns the failures, with the index of the entry.
     pub fn settle(&self, entries: &[Entry], written: &BTreeSet<u32>) -> Vec<(u32, String)> {

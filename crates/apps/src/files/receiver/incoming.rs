@@ -172,7 +172,6 @@ impl Files {
                     }
                     Ok((None, buffer)) => {
                         self.buffer = buffer;
-                        self.context.inbox.forget(self.name(place));
                         self.report_failure(place, MISMATCH.to_owned());
                     }
                     Err(error) => {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use super::quota::Lease;
 use super::store::Store;
 
 /// An open unfinished file. Dropping it releases the rest of its reservation.
@@ -11,12 +12,13 @@ use super::store::Store;
 pub struct Part {
     file: Option<File>,
     name: String,
+    lease: Arc<Lease>,
     store: Arc<Store>,
 }
 
 impl Part {
-    /// Opens the unfinished file of this name for writing from an offset up to a size. None if the quota does not
-    /// suffice.
+    /// Opens the unfinished file of this name for writing from an offset up to a size. A transfer that has it open
+    /// can no longer change it. None if the quota does not suffice.
     ///
     /// # Errors
     /// The error of the system.
@@ -27,10 +29,10 @@ impl Part {
         size: u64,
         limit: Option<u64>,
     ) -> io::Result<Option<Self>> {
-        if !store.usage.open(&store.work, &name, size, limit) {
+        let Some(lease) = store.usage.open(&store.work, &name, size, limit) else {
             return Ok(None);
-        }
-        let mut part = Self { file: None, name, store: store.clone() };
+        };
+        let mut part = Self { file: None, name, lease, store: store.clone() };
         part.file = Some(part.store.work.write(&part.name, offset)?);
         Ok(Some(part))
     }
@@ -44,22 +46,28 @@ impl Part {
     /// returns the size of the replaced file.
     ///
     /// # Errors
-    /// Those of `rename`; the file stays unfinished.
+    /// Those of `rename`, and that a newer transfer sends the same file; the file stays unfinished.
     pub fn publish(
         mut self,
         size: u64,
         rename: impl FnOnce(&str) -> io::Result<Option<u64>>,
     ) -> io::Result<()> {
         self.file = None;
-        self.store.usage.publish(&self.name, size, || rename(&self.name))?;
+        self.store.usage.publish(&self.name, &self.lease, size, || rename(&self.name))?;
         self.name.clear();
         Ok(())
+    }
+
+    /// Removes the unfinished file.
+    pub fn discard(mut self) {
+        self.file = None;
+        self.store.usage.discard(&self.store.work, &self.name, &self.lease);
     }
 }
 
 impl Write for Part {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file().write(bytes)
+        self.lease.while_held(|| self.file().write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -72,7 +80,7 @@ impl Drop for Part {
         // An empty name means that the file was published.
         if !self.name.is_empty() {
             self.file = None;
-            self.store.usage.close(&self.store.work, &self.name);
+            self.store.usage.close(&self.store.work, &self.name, &self.lease);
         }
     }
 }

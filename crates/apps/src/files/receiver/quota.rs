@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cap_std::fs::Dir;
 
@@ -37,8 +37,32 @@ struct Inner {
 #[derive(Debug)]
 struct Reservation {
     bytes: u64,
-    /// A sender that connects again may write to a file before its earlier association has ended.
-    holders: u32,
+    lease: Arc<Lease>,
+}
+
+/// The right to write to an unfinished file. A sender that connects again may begin a file before its earlier
+/// association has ended: the newer transfer takes the file over, and the older one can no longer change it.
+#[derive(Debug, Default)]
+pub struct Lease {
+    is_revoked: Mutex<bool>,
+}
+
+impl Lease {
+    /// Calls `act` unless another transfer has taken the file over, which waits until `act` has returned.
+    ///
+    /// # Errors
+    /// That the file was taken over, or those of `act`.
+    pub fn while_held<T>(&self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let is_revoked = self.is_revoked.lock().unwrap_or_else(PoisonError::into_inner);
+        if *is_revoked {
+            return Err(io::Error::other("a newer transfer sends the same file"));
+        }
+        act()
+    }
+
+    fn revoke(&self) {
+        *self.is_revoked.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
 }
 
 impl Inner {
@@ -61,11 +85,14 @@ impl Inner {
         self.open.get(part).map_or_else(|| on_disk(work, part), |open| open.bytes)
     }
 
-    /// Ends one reservation. Returns the reserved bytes if it was the last one of this file.
-    fn release(&mut self, part: &str) -> Option<u64> {
-        let open = self.open.get_mut(part)?;
-        open.holders -= 1;
-        if open.holders > 0 {
+    /// Whether this lease is the current one of the file.
+    fn holds(&self, part: &str, lease: &Arc<Lease>) -> bool {
+        self.open.get(part).is_some_and(|open| Arc::ptr_eq(&open.lease, lease))
+    }
+
+    /// Ends a reservation. Returns the reserved bytes; none if another transfer has taken the file over.
+    fn release(&mut self, part: &str, lease: &Arc<Lease>) -> Option<u64> {
+        if !self.holds(part, lease) {
             return None;
         }
         self.open.remove(part).map(|open| open.bytes)
@@ -111,37 +138,42 @@ impl Usage {
         self.lock().remove(cost(0));
     }
 
-    /// Reserves the space that an unfinished file of this final size may need. Returns false if it exceeds the limit.
-    pub fn open(&self, work: &WorkDir, part: &str, size: u64, limit: Option<u64>) -> bool {
+    /// Reserves the space that an unfinished file of this final size may need, and takes the file over from a
+    /// transfer that has it open. None if the reservation exceeds the limit.
+    pub fn open(
+        &self,
+        work: &WorkDir,
+        part: &str,
+        size: u64,
+        limit: Option<u64>,
+    ) -> Option<Arc<Lease>> {
         let mut inner = self.lock();
         let before = inner.charged(work, part);
         let bytes = before.max(cost(size));
         if !inner.add(bytes - before, limit) {
-            return false;
+            return None;
         }
-        let reservation = Reservation { bytes, holders: 0 };
-        let open = inner.open.entry(part.to_owned()).or_insert(reservation);
-        open.bytes = bytes;
-        open.holders += 1;
-        true
+        let lease = Arc::<Lease>::default();
+        let reservation = Reservation { bytes, lease: lease.clone() };
+        if let Some(older) = inner.open.insert(part.to_owned(), reservation) {
+            older.lease.revoke();
+        }
+        Some(lease)
     }
 
     /// Ends a reservation of an unfinished file. Its bytes on disk remain charged.
-    pub fn close(&self, work: &WorkDir, part: &str) {
+    pub fn close(&self, work: &WorkDir, part: &str, lease: &Arc<Lease>) {
         let mut inner = self.lock();
-        if let Some(bytes) = inner.release(part) {
+        if let Some(bytes) = inner.release(part, lease) {
             inner.remove(bytes);
             inner.add(on_disk(work, part), None);
         }
     }
 
-    /// Removes an unfinished file. An open one stays charged until it is closed.
-    pub fn discard(&self, work: &WorkDir, part: &str) {
-        let mut inner = self.lock();
-        let before = on_disk(work, part);
-        work.remove(part);
-        if !inner.open.contains_key(part) {
-            inner.remove(before.saturating_sub(on_disk(work, part)));
+    /// Removes an unfinished file unless another transfer has taken it over. It stays charged until it is closed.
+    pub fn discard(&self, work: &WorkDir, part: &str, lease: &Arc<Lease>) {
+        if self.lock().holds(part, lease) {
+            work.remove(part);
         }
     }
 
@@ -149,16 +181,17 @@ impl Usage {
     /// reservation ends if that succeeds.
     ///
     /// # Errors
-    /// Those of `rename`.
+    /// Those of `rename`, and that another transfer has taken the file over.
     pub fn publish(
         &self,
         part: &str,
+        lease: &Arc<Lease>,
         size: u64,
         rename: impl FnOnce() -> io::Result<Option<u64>>,
     ) -> io::Result<()> {
         let mut inner = self.lock();
-        let replaced = rename()?;
-        let reserved = inner.release(part).unwrap_or(0);
+        let replaced = lease.while_held(rename)?;
+        let reserved = inner.release(part, lease).unwrap_or(0);
         inner.remove(reserved.saturating_add(replaced.map_or(0, cost)));
         inner.add(cost(size), None);
         Ok(())

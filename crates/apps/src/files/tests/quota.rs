@@ -1,8 +1,9 @@
 //! The quota of several senders that use one directory at the same time.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use ropewalk_runtime::seal::{PublicKey, SecretKey};
@@ -90,7 +91,8 @@ fn list(sender: &mut Sender, name: usize, blocks: u64) {
     };
 }
 
-fn act(sender: &mut Sender, step: Step) {
+/// Returns the path and size of a file that got its name.
+fn act(sender: &mut Sender, step: Step) -> Option<(PathBuf, u64)> {
     match step {
         Step::Connect => {}
         Step::List(name, blocks) if sender.part.is_none() => list(sender, name, blocks),
@@ -106,26 +108,30 @@ fn act(sender: &mut Sender, step: Step) {
         Step::Send(blocks) => {
             if let Some((_, part, left)) = &mut sender.part {
                 let now = (blocks * BLOCK).min(*left);
-                part.write_all(&noise(now as usize, 1)).expect("written");
-                *left -= now;
+                // Fails if another sender with the same key has begun the same file.
+                if part.write_all(&noise(now as usize, 1)).is_ok() {
+                    *left -= now;
+                }
             }
         }
         Step::Skip => sender.part = None,
         Step::End => {
-            if let Some((file, part, 0)) = sender.part.take() {
-                let _ = sender.inbox.finish(&file, part);
+            if let Some((file, part, 0)) = sender.part.take()
+                && sender.inbox.finish(&file, part).is_ok()
+            {
+                return Some((file.name.path(), file.size()));
             }
         }
         Step::Mismatch => {
-            if let Some((file, part, _)) = sender.part.take() {
-                drop(part);
-                sender.inbox.forget(&file.name);
+            if let Some((_, part, _)) = sender.part.take() {
+                part.discard();
             }
         }
         Step::Folder(number) => {
             sender.inbox.inspect(&entry(&format!("folder/{number}"), Kind::Folder));
         }
     }
+    None
 }
 
 proptest! {
@@ -143,10 +149,15 @@ proptest! {
         let key = |sender: usize| keys[if same_key { 0 } else { sender }];
         let mut senders: Vec<_> =
             (0..SENDERS).map(|sender| connect(&store, key(sender), overwrite)).collect();
+        let mut finished = BTreeMap::new();
         for (number, step) in steps {
             match step {
                 Step::Connect => senders[number] = connect(&store, key(number), overwrite),
-                step => act(&mut senders[number], step),
+                step => finished.extend(act(&mut senders[number], step)),
+            }
+            for (path, size) in &finished {
+                let found = fs::metadata(dir.path("to").join(path)).expect("a finished file").len();
+                prop_assert_eq!(found, *size, "{:?} changed after {:?} of {}", path, step, number);
             }
             let bytes = on_disk(&dir.path("to"));
             prop_assert!(bytes <= QUOTA, "{bytes} B after {step:?} of {number}");
