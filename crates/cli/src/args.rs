@@ -1,5 +1,6 @@
 //! Arguments that several commands share.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -7,10 +8,13 @@ use ropewalk_scenario::{Override, Scenario, SchedulerName};
 
 use crate::failure::Failure;
 
+/// Longest scenario on standard input, bytes.
+const STANDARD_INPUT_LIMIT: u64 = 16 << 20;
+
 /// A scenario file and the changes to it.
 #[derive(Clone, Debug, Args)]
 pub struct FileArgs {
-    /// Scenario file (TOML)
+    /// Scenario file (TOML), the name of a ready scenario (`ropewalk new --list`), or - for standard input
     pub scenario: PathBuf,
     /// Change a key before the file is checked; may be repeated, and the last one wins
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -38,14 +42,25 @@ impl FileArgs {
     pub fn load_with(&self, more: &[Override<'_>]) -> Result<Scenario, Failure> {
         let sets = self.sets.iter().map(|change| Override { option: "--set", change });
         let all: Vec<Override<'_>> = sets.chain(more.iter().copied()).collect();
-        let mut scenario = Scenario::load_overridden(&self.scenario, &all)?;
+        let mut scenario = if self.is_standard_input() {
+            Scenario::parse_overridden(&standard_input()?, "standard input", &all)?
+        } else {
+            Scenario::load_overridden(&self.scenario, &all)?
+        };
         // The seed is not set by an override: TOML's integers end at 2^63, and seeds have 64 bits.
         scenario.transfer.seed = self.seed.unwrap_or(scenario.transfer.seed);
         Ok(scenario)
     }
 
+    fn is_standard_input(&self) -> bool {
+        self.scenario.as_os_str() == "-"
+    }
+
     /// The scenario's name for headings: the file name without its extension.
     pub fn title(&self) -> String {
+        if self.is_standard_input() {
+            return "standard input".to_owned();
+        }
         let stem = self.scenario.file_stem().unwrap_or(self.scenario.as_os_str());
         stem.to_string_lossy().into_owned()
     }
@@ -76,6 +91,19 @@ impl ScenarioArgs {
     pub fn is_changed(&self) -> bool {
         self.scheduler.is_some() || self.file.seed.is_some() || !self.file.sets.is_empty()
     }
+}
+
+/// The text of a scenario on standard input.
+fn standard_input() -> Result<String, Failure> {
+    let mut text = String::new();
+    let input = std::io::stdin().lock().take(STANDARD_INPUT_LIMIT).read_to_string(&mut text);
+    input.map_err(|error| {
+        Failure::input(
+            format!("the scenario on standard input cannot be read: {error}"),
+            "it is a text file (TOML)",
+        )
+    })?;
+    Ok(text)
 }
 
 /// The command line, quoted for a shell, for reports.

@@ -2,9 +2,11 @@
 
 mod support;
 
+use std::process::Command;
+
 use ropewalk_scenario::{Named, SchedulerName};
 use serde_json::Value;
-use support::{TestDir, scenario_names};
+use support::{Done, TestDir, scenario_names};
 
 /// Two seconds, or less for the scenario with a thousand associations.
 fn short(name: &str) -> [&'static str; 2] {
@@ -363,4 +365,34 @@ fn schema_new_and_completions_print_what_they_promise() {
     dir.ropewalk(&["run", "mine.toml", "--set", "transfer.duration=2 s"]).good();
     assert!(dir.ropewalk(&["new"]).good().stdout().contains("[[path]]"));
     assert!(dir.ropewalk(&["completions", "bash"]).good().stdout().contains("complete"));
+}
+
+#[test]
+fn ready_scenarios_are_found_by_name_and_a_scenario_may_come_from_standard_input() {
+    let dir = TestDir::new("ready");
+    std::fs::remove_dir_all(dir.file("scenarios")).expect("the examples");
+    let listed = dir.ropewalk(&["new", "--list"]).good();
+    assert!(listed.stdout().lines().all(|line| line.len() <= 100), "{}", listed.stdout());
+    for name in scenario_names() {
+        let name = name.trim_end_matches(".toml");
+        assert!(listed.stdout().contains(name), "{name}: {}", listed.stdout());
+    }
+    let short = ["--set", "transfer.duration=21 s", "--json"];
+    let ready = dir.ropewalk(&[&["run", "trace-driven"], &short[..]].concat()).good();
+    dir.ropewalk(&["new", "wifi.toml", "--from", "wifi-lte"]).good();
+    let named = dir.ropewalk(&[&["run", "wifi-lte"], &short[..]].concat()).good();
+    let copied = dir.ropewalk(&[&["run", "wifi.toml"], &short[..]].concat()).good();
+    let text = std::fs::File::open(dir.file("wifi.toml")).expect("the copy");
+    let piped = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
+        .args([&["run", "-"], &short[..]].concat())
+        .stdin(text)
+        .output()
+        .expect("the command");
+    let piped: Value = serde_json::from_slice(&piped.stdout).expect("JSON");
+    let goodput = |done: &Done| done.json("ropewalk.run/1")["goodput_bps"].clone();
+    assert_eq!(goodput(&named), goodput(&copied));
+    assert_eq!(goodput(&named), piped["goodput_bps"]);
+    assert!(goodput(&ready).as_f64() > Some(1e6));
+    dir.ropewalk(&["run", "wifi-lt"]).refused(&["did you mean the ready scenario `wifi-lte`?"]);
+    dir.ropewalk(&["new", "--from", "wifi"]).refused(&["--from", "wifi-lte"]);
 }

@@ -8,6 +8,7 @@ use ropewalk_base::{Duration, Rate, Time};
 
 use crate::check::{Checked, Checker, Item, Value};
 use crate::error::{ProblemKind, ScenarioError};
+use crate::ready;
 use crate::tree::{Source, Span};
 use crate::types::{Preset, Scenario, SchedulerName, Trace};
 
@@ -19,6 +20,8 @@ pub(crate) struct Builder<'a> {
     checker: Checker<'a>,
     /// Directory of the scenario file.
     directory: PathBuf,
+    /// Whether it is a ready scenario, whose files are part of the program.
+    is_ready: bool,
     /// Size of a full packet, bytes.
     pub(crate) packet: u32,
     /// The preset, once it is known.
@@ -70,11 +73,13 @@ pub(crate) fn scenario(
     checker: Checker<'_>,
     root: &Checked,
     directory: PathBuf,
+    is_ready: bool,
 ) -> Result<Scenario, ScenarioError> {
     let transfer = root.table("transfer");
     let mut builder = Builder {
         checker,
         directory,
+        is_ready,
         packet: transfer.get("packet"),
         preset: Preset::Rfc9260,
         scheduler: transfer.get("scheduler"),
@@ -133,6 +138,11 @@ impl Builder<'_> {
 
     /// Reads the file that `key` names.
     pub(crate) fn read_file(&mut self, table: &Checked, key: &str, file: &str) -> Option<String> {
+        if self.is_ready
+            && let Some(text) = ready::file(file)
+        {
+            return Some(text.to_owned());
+        }
         let path = self.directory.join(file);
         let size = std::fs::metadata(&path).map(|meta| meta.len());
         let text = match size {

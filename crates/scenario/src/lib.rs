@@ -28,6 +28,7 @@ mod error;
 mod overrides;
 mod parse;
 mod quantity;
+mod ready;
 mod reference;
 mod schema;
 mod suggest;
@@ -40,6 +41,7 @@ pub use error::{Problem, ProblemKind, ScenarioError, UnknownName};
 pub use overrides::Override;
 pub use parse::{parse_duration, parse_rate, parse_size};
 pub use quantity::{duration_text, rate_text, size_text};
+pub use ready::{READY_SCENARIOS, ReadyScenario};
 pub use reference::reference_markdown;
 pub use schema::json_schema;
 pub use types::{

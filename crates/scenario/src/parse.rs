@@ -1,5 +1,6 @@
 //! Parsing of a [`Scenario`].
 
+use std::io::ErrorKind;
 use std::path::Path as FilePath;
 
 use ropewalk_base::{Duration, Rate};
@@ -10,6 +11,7 @@ use crate::custom_scheduler;
 use crate::error::{Problem, ProblemKind, ScenarioError};
 use crate::overrides::{self, Override};
 use crate::quantity::Dimension;
+use crate::ready;
 use crate::tree::{self, Source};
 use crate::types::Scenario;
 
@@ -78,12 +80,13 @@ impl Scenario {
         checker.finish()?;
         let checked = checked.expect("what has no problem is whole");
         let directory = build::directory_of(source_name);
-        let mut scenario = build::scenario(checker, &checked, directory)?;
+        let is_ready = ready::find(source_name).is_some_and(|ready| ready.text == text);
+        let mut scenario = build::scenario(checker, &checked, directory, is_ready)?;
         scenario.scheduler.custom = custom;
         Ok(scenario)
     }
 
-    /// Reads a scenario file.
+    /// Reads a scenario file, or the ready scenario of this name if there is no such file.
     ///
     /// # Errors
     /// If the file cannot be read, or has problems.
@@ -112,7 +115,13 @@ impl Scenario {
     ) -> Result<Self, ScenarioError> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        match std::fs::read_to_string(path) {
+        let text = match (std::fs::read_to_string(path), ready::find(&name)) {
+            (Err(error), Some(ready)) if error.kind() == ErrorKind::NotFound => {
+                Ok(ready.text.into())
+            }
+            (text, _) => text,
+        };
+        match text {
             Ok(text) => Self::parse_overridden(&text, &name, overrides),
             Err(error) => Err(ScenarioError::new(vec![Problem {
                 kind: ProblemKind::Unreadable,
@@ -123,7 +132,7 @@ impl Scenario {
                 source_line: String::new(),
                 key: String::new(),
                 message: format!("the scenario `{name}` cannot be read: {error}"),
-                help: "give the name of a scenario file (TOML)".into(),
+                help: ready::help(&name),
             }])),
         }
     }
