@@ -23,6 +23,7 @@ mod engine_config;
 pub mod episode;
 mod error;
 pub mod explain;
+mod hint;
 mod link_config;
 pub mod live;
 mod lossy;
@@ -52,6 +53,7 @@ struct Guide;
 
 pub use custom_schedulers::CustomSchedulers;
 pub use error::RunError;
+pub use hint::{BufferHint, buffer_hint};
 pub use lossy::LossKind;
 pub use measure::Run;
 pub use result::{
