@@ -2,8 +2,6 @@
 
 mod support;
 
-use std::fs;
-
 use ropewalk_scenario::{Named, SchedulerName};
 use serde_json::Value;
 use support::{TestDir, scenario_names};
@@ -247,7 +245,7 @@ fn run_says_which_path_the_receive_buffer_leaves_idle_and_what_helps() {
     let text = "[transfer]\nduration = '5 s'\n\
         [[path]]\nname = 'dsl'\nrate = '50 Mbit/s'\nrtt = '20 ms'\n\
         [[path]]\nname = 'lte'\nrate = '10 Mbit/s'\nrtt = '100 ms'\n";
-    fs::write(dir.file("hint.toml"), text).expect("a scenario");
+    std::fs::write(dir.file("hint.toml"), text).expect("a scenario");
     let shown = dir.ropewalk(&["run", "hint.toml"]).good();
     let note = shown.stderr().split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["hint: lte carries", "131.1 kB is too small", "the simulation", "instead of"] {

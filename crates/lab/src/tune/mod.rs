@@ -15,6 +15,7 @@ pub use check::{Check, CheckOptions, Checked, check};
 pub use error::TuneError;
 pub use reach::{SimulatedReach, Trial, simulate_reach};
 pub use report::{Drawings, drawings};
+pub(crate) use write::put;
 pub use write::{WriteError, tuned_text};
 
 use ropewalk_models::optimise::{Members, OptimiseError, PathTable, allocate, least_buffer};
