@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   round   candidates                                          runs of each
-//!   1       all schedulers x congestion controls, all links     1 short
-//!   2       the best 32                                         3 short
-//!   3       the best 8 on other sets of links, links alone      3 short
-//!   4       the best 12 of all, and the scenario's own choice   3 full
-//!   5       the best 5, and the scenario's own choice           8 full
-//!   6       the best 2 with other receive buffers               4 full
+//!   1       all schedulers x congestion controls, two buffers   1 short
+//!   2       the best 40                                         3 short
+//!   3       the best 10 on other sets of links, links alone     3 short
+//!   4       the best 14 of all, and the scenario's own choice   3 full
+//!   5       the best 6, and the scenario's own choice           8 full
+//!   6       the best 3 with other receive buffers               4 full
 //! ```
 //!
 //! All candidates of a round run with the same seeds, so that effects of the seed cancel in the differences
@@ -21,13 +21,15 @@ use super::trials::{Span, Trials};
 use crate::predict::predict;
 
 /// Candidates that enter the second round.
-const SECOND_ROUND: usize = 32;
+const SECOND_ROUND: usize = 40;
 /// Candidates that are tried on other sets of links.
-const THIRD_ROUND: usize = 8;
+const THIRD_ROUND: usize = 10;
 /// Candidates that enter the full simulations.
-const FOURTH_ROUND: usize = 12;
+const FOURTH_ROUND: usize = 14;
 /// Candidates that are compared with more seeds.
-const FINALISTS: usize = 5;
+const FINALISTS: usize = 6;
+/// Finalists that are tried with all receive buffers.
+const SIXTH_ROUND: usize = 3;
 /// Seeds of short simulations.
 const SHORT_SEEDS: u64 = 3;
 /// Seeds of full simulations, in the fourth, the fifth and the sixth round.
@@ -42,7 +44,7 @@ const BUFFERS: [f64; 6] = [4.0, 2.0, 1.0, 0.5, 0.25, 0.125];
 pub struct Found {
     /// The choice.
     pub best: Candidate,
-    /// All finalists, the best first, with the largest buffer.
+    /// All finalists, the best first.
     pub finalists: Vec<Candidate>,
     /// The receive buffers that were tried with the choice, descending.
     pub buffers: Vec<Candidate>,
@@ -53,7 +55,7 @@ pub fn search(trials: &mut Trials<'_>, goal: super::Goal) -> Found {
     let scenario = trials.scenario().clone();
     let needed = needed_buffer(&scenario);
     let ample = buffer(needed, BUFFERS[0]);
-    let pairs = bundles(trials, &scenario, goal, ample);
+    let pairs = bundles(trials, &scenario, goal, needed);
     trials.stage(0.45);
     let pool = link_sets(trials, &scenario, pairs, ample);
     trials.stage(0.6);
@@ -83,15 +85,20 @@ fn bundles(
     trials: &mut Trials<'_>,
     scenario: &Scenario,
     goal: super::Goal,
-    ample: u64,
+    needed: u64,
 ) -> Vec<Candidate> {
+    let ample = buffer(needed, BUFFERS[0]);
     let all: Vec<usize> = (0..scenario.paths.len()).collect();
     let mut pairs: Vec<Candidate> = Vec::new();
     for scheduler in schedulers(goal) {
         for congestion in congestions() {
-            let pair = Candidate::new(all.clone(), scheduler, congestion, ample);
-            if !pairs.contains(&pair) {
-                pairs.push(pair);
+            // A larger buffer is not always better: it permits longer queues.
+            let pair = Candidate::new(all.clone(), scheduler, congestion, needed);
+            for bytes in [ample, buffer(needed, 1.0)] {
+                let pair = pair.with_buffer(bytes);
+                if !pairs.contains(&pair) {
+                    pairs.push(pair);
+                }
             }
         }
     }
@@ -152,7 +159,7 @@ fn put_first(finalists: &mut Vec<Candidate>, trials: &Trials<'_>, scenario: &Sce
     finalists.insert(0, chosen);
 }
 
-/// Round 6: the smallest receive buffer with nearly the best score, for the two best choices.
+/// Round 6: the smallest receive buffer with nearly the best score, for the best choices.
 fn choose_buffer(
     trials: &mut Trials<'_>,
     finalists: &[Candidate],
@@ -165,13 +172,23 @@ fn choose_buffer(
     let with_sizes = |one: &Candidate| -> Vec<Candidate> {
         sizes.iter().map(|bytes| one.with_buffer(*bytes)).collect()
     };
-    let rows: Vec<Vec<Candidate>> = finalists.iter().take(2).map(with_sizes).collect();
+    let mut distinct: Vec<&Candidate> = Vec::new();
+    for one in finalists {
+        if distinct.len() < SIXTH_ROUND && distinct.iter().all(|known| !known.resembles(one)) {
+            distinct.push(one);
+        }
+    }
+    let rows: Vec<Vec<Candidate>> = distinct.into_iter().map(with_sizes).collect();
     trials.run(&rows.concat(), 0..FULL_SEEDS[2], Span::Full);
     let score = |candidate: &Candidate| trials.score(candidate, 0..FULL_SEEDS[2], Span::Full);
     let top = |row: &[Candidate]| row.iter().map(score).fold(f64::NEG_INFINITY, f64::max);
-    // The second choice must be better by more than a tie.
-    let second = rows.get(1).is_some_and(|row| top(row) > top(&rows[0]) + EQUAL);
-    let row = rows[usize::from(second)].clone();
+    // Another choice than the first must be better by more than a tie.
+    let row = rows.into_iter().reduce(
+        |best, row| {
+            if top(&row) > top(&best) + EQUAL { row } else { best }
+        },
+    );
+    let row = row.expect("there are finalists");
     let best = top(&row);
     let near = row.iter().filter(|one| score(one) >= best - EQUAL);
     let smallest = near.min_by_key(|one| one.receive_buffer).expect("the best one is near").clone();
