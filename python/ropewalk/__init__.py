@@ -7,12 +7,14 @@
 :func:`run` runs a scenario, :func:`compare` several schedulers or values side by side, and :func:`sweep`
  a grid of values (:mod:`ropewalk.dask`: on a cluster). :func:`register_scheduler` adds your own
 scheduler; :mod:`ropewalk.gym` has environments to learn one. :func:`predict` evaluates the closed forms,
-which :mod:`ropewalk.models` offers for arrays, and :func:`tune` finds window limits. :mod:`ropewalk.net`
+which :mod:`ropewalk.models` offers for arrays, and :func:`tune` finds window limits; :func:`advise`
+says which links to use, and how. :mod:`ropewalk.net`
 has the sockets. Quantities are in bits per second, bytes and seconds, as their names say. Every error
 that the package itself raises is a :class:`RopewalkError`.
 """
 
 from ropewalk import models, net
+from ropewalk._advise import Advice, AdvisedLink, AdviseCase, Choice, advise
 from ropewalk._compare import ComparedRun, Comparison, compare
 from ropewalk._figures import Delays, EngineFigures, OutOfOrder, PathResult, ReceiveBuffer
 from ropewalk._predict import (
@@ -45,7 +47,11 @@ from ropewalk._tune import TunedPath, Tuning, tune
 from ropewalk.errors import ModelError, NetError, RopewalkError, RunError, ScenarioError
 
 __all__ = [
+    "Advice",
+    "AdviseCase",
+    "AdvisedLink",
     "Arrivals",
+    "Choice",
     "ComparedRun",
     "Comparison",
     "Delays",
@@ -79,6 +85,7 @@ __all__ = [
     "Tuning",
     "Wait",
     "__version__",
+    "advise",
     "compare",
     "merge_sweeps",
     "models",

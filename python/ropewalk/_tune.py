@@ -73,7 +73,8 @@ class Tuning(Document):
     paths: list[TunedPath]
     """Each path."""
     reach: dict[str, Any] | None
-    """The smallest receive buffer for the share ``reach`` of the rates; None unless given."""
+    """The smallest receive buffer for the share ``reach`` of the rates; None unless given. ``simulated`` is the
+    answer by simulation, which is the one to believe; ``least`` is that of the models."""
     simulated_bps: dict[str, float | None] | None
     """``mean`` and ``half_width`` of the goodput with the limits, bit/s; None unless checked."""
     check: dict[str, Any] | None
@@ -145,11 +146,11 @@ def tune(
         A :class:`Scenario`, or the name of a scenario file; two paths or more.
     reach
         Also find the smallest receive buffer that delivers this share of the sum of the rates, above
-        0 and at most 1.
+        0 and at most 1, by simulation and by the models.
     check
         Also simulate the window managers none, dynamic and adaptive, and static with the limits.
     seeds
-        Runs of each, with consecutive seeds, at least 1.
+        Runs of each for ``reach`` and ``check``, with consecutive seeds, at least 1.
     set
         Changes, as in :meth:`Scenario.set`.
     threads
@@ -163,5 +164,5 @@ def tune(
         The models do not support this scenario; the message has a hint.
     """
     checked = resolve(scenario, set=set)
-    document, drawn = native.tune(checked, reach, seeds if check else None, threads)
+    document, drawn = native.tune(checked, reach, check, seeds, threads)
     return Tuning(document, drawn, Path(checked.name).stem)

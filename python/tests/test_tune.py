@@ -32,12 +32,14 @@ def two() -> rw.Scenario:
 
 
 def test_limits_fit_into_the_buffer_and_promise_more_than_equal_parts() -> None:
-    tuning = rw.tune(two(), reach=0.6)
+    tuning = rw.tune(two(), reach=0.6, seeds=2)
     clean, lossy = tuning.limits_packets
     assert clean > lossy >= 1 and clean + lossy <= tuning.buffer_packets
     assert tuning.predicted_bps > tuning.equal_split["predicted_bps"]
     assert [path.limit_packets for path in tuning.paths] == tuning.limits_packets
     assert tuning.reach is not None and tuning.reach["least"]["predicted_bps"] >= 0.6 * 42e6
+    simulated = tuning.reach["simulated"]
+    assert simulated["least"]["share"]["mean"] >= 0.6 > simulated["less"]["share"]["mean"]
     assert tuning.check is None and tuning.simulated_bps is None
     assert f"{clean} packets" in tuning._repr_html_() and "two" in repr(tuning)
 

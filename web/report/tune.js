@@ -27,8 +27,11 @@
       const of = `goodput; ${value(simulated.mean / (tuning.predicted_bps * tuning.payload_share), "ratio")} of what was promised`;
       list.push(tile("Simulated with limits", figure(simulated.mean, "rate"), of));
     } else if (tuning.reach && tuning.reach.least) {
-      const { least, share: part } = tuning.reach;
-      list.push(tile("Least buffer", figure(least.receive_buffer_bytes, "bytes"), `for ${value(part, "ratio")} of the rates`));
+      const { least, share: part, simulated: found } = tuning.reach;
+      const best = found ? found.least : least;
+      const model = found ? `, simulated; the models say ${value(least.receive_buffer_bytes, "bytes")}` : "";
+      list.push(tile("Least buffer", best ? figure(best.receive_buffer_bytes, "bytes") : [rw.format.NONE, ""],
+        `for ${value(part, "ratio")} of the rates${model}`));
     } else {
       list.push(tile("If nothing were shared", figure(tuning.unlimited_bps, "rate"), "each path with the whole buffer"));
     }

@@ -242,6 +242,24 @@ fn compare_says_what_was_run_and_beats_the_best_path_and_explains_its_headings()
 }
 
 #[test]
+fn run_says_which_path_the_receive_buffer_leaves_idle_and_what_helps() {
+    let dir = TestDir::new("hint");
+    let text = "[transfer]\nduration = '5 s'\n\
+        [[path]]\nname = 'dsl'\nrate = '50 Mbit/s'\nrtt = '20 ms'\n\
+        [[path]]\nname = 'lte'\nrate = '10 Mbit/s'\nrtt = '100 ms'\n";
+    std::fs::write(dir.file("hint.toml"), text).expect("a scenario");
+    let shown = dir.ropewalk(&["run", "hint.toml"]).good();
+    let note = shown.stderr().split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["hint: lte carries", "131.1 kB is too small", "the simulation", "instead of"] {
+        assert!(note.contains(part), "no {part} in {note}");
+    }
+    assert!(!shown.stdout().contains("hint:"));
+    let ample = ["run", "hint.toml", "--set", "transfer.receive_buffer=1MB"];
+    assert!(!dir.ropewalk(&ample).good().stderr().contains("hint:"));
+    assert!(dir.ropewalk(&["run", "hint.toml", "--quiet"]).good().stderr().is_empty());
+}
+
+#[test]
 fn quiet_leaves_nothing_beside_the_data() {
     let dir = TestDir::new("quiet");
     let words = words("run", "scenarios/wifi-lte.toml", "", &["--quiet", "--report", "r.html"]);

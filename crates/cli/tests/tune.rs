@@ -19,11 +19,11 @@ fn dir(name: &str) -> TestDir {
 #[test]
 fn limits_promises_and_the_least_buffer_are_shown_and_in_the_document() {
     let dir = dir("tune");
-    let shown = dir.ropewalk(&["tune", "two.toml", "--reach", "60%"]).good();
-    for part in ["clean", "pays off", "equal split", "unlimited", "least buffer"] {
+    let shown = dir.ropewalk(&["tune", "two.toml", "--reach", "60%", "--seeds", "2"]).good();
+    for part in ["clean", "pays off", "unlimited", "least buffer", "simulated:", "by the models"] {
         assert!(shown.stdout().contains(part), "no {part} in {}", shown.stdout());
     }
-    let words = ["tune", "two.toml", "--reach", "0.6", "--json"];
+    let words = ["tune", "two.toml", "--reach", "0.6", "--seeds", "2", "--json"];
     let document = dir.ropewalk(&words).good().json("ropewalk.tune/1");
     let limits: Vec<u64> = document["limits_packets"]
         .as_array()
@@ -36,6 +36,17 @@ fn limits_promises_and_the_least_buffer_are_shown_and_in_the_document() {
     let bps = |value: &serde_json::Value| value.as_f64().expect("bit/s");
     assert!(bps(&document["predicted_bps"]) > bps(&document["equal_split"]["predicted_bps"]));
     assert!(bps(&document["reach"]["least"]["predicted_bps"]) >= 0.6 * 42e6);
+    let simulated = &document["reach"]["simulated"];
+    let share = |trial: &str| simulated[trial]["share"]["mean"].as_f64().expect("a share");
+    assert!(share("least") >= 0.6 && share("less") < 0.6, "{simulated}");
+    // `run` with this buffer gives what the document promises.
+    let bytes = &simulated["least"]["receive_buffer_bytes"];
+    let buffer = format!("transfer.receive_buffer={bytes}B");
+    let words = ["compare", "two.toml", "--set", &buffer, "--seeds", "2", "--schedulers", "lay"];
+    let runs = dir.ropewalk(&[&words[..], &["--json"]].concat()).good().json("ropewalk.compare/1");
+    let goodput = |run: usize| bps(&runs["runs"][run]["result"]["goodput_bps"]);
+    let mean = f64::midpoint(goodput(0), goodput(1));
+    assert!((mean / bps(&simulated["least"]["goodput_bps"]["mean"]) - 1.0).abs() < 1e-9);
     assert!(document["simulated_bps"].is_null() && document["check"].is_null());
 }
 

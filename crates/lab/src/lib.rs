@@ -10,6 +10,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod advise;
 mod advisor;
 mod bound;
 pub mod compare;
@@ -23,6 +24,7 @@ mod engine_config;
 pub mod episode;
 mod error;
 pub mod explain;
+mod hint;
 mod link_config;
 pub mod live;
 mod lossy;
@@ -52,6 +54,7 @@ struct Guide;
 
 pub use custom_schedulers::CustomSchedulers;
 pub use error::RunError;
+pub use hint::{BufferHint, buffer_hint};
 pub use lossy::LossKind;
 pub use measure::Run;
 pub use result::{

@@ -3,6 +3,7 @@
 //! Only code that needs Rust is here. The Python half (`python/ropewalk`) is the public interface: it shapes
 //! and documents arguments and gives defaults. Nothing here is public by itself.
 
+mod advise;
 mod compare;
 mod custom_scheduler;
 mod error;
@@ -22,6 +23,8 @@ mod wifi;
 /// The module `ropewalk._ropewalk`.
 #[pyo3::pymodule]
 mod _ropewalk {
+    #[pymodule_export]
+    use crate::advise::advise;
     #[pymodule_export]
     use crate::compare::{compare, predict, predict_slot, report_runs};
     #[pymodule_export]

@@ -3,23 +3,24 @@
 use std::thread::available_parallelism;
 
 use pyo3::prelude::*;
-use ropewalk_lab::tune::{CheckOptions, check as simulate, drawings, tune as find};
+use ropewalk_lab::tune::{CheckOptions, check as simulate, drawings, simulate_reach, tune as find};
 use serde_json::json;
 
 use crate::error;
 use crate::scenario::Scenario;
 
 /// A `ropewalk.tune/1` document as the command prints it, and the figures of its report.
-/// `seeds` is the number of runs of the check; `None` for no check.
+/// `seeds` is the number of runs for `reach` and the check.
 #[pyfunction]
 pub(crate) fn tune(
     py: Python<'_>,
     scenario: &Scenario,
     reach: Option<f64>,
-    seeds: Option<u64>,
+    check: bool,
+    seeds: u64,
     threads: Option<usize>,
 ) -> PyResult<(String, String)> {
-    if seeds == Some(0) || threads == Some(0) {
+    if seeds == 0 || threads == Some(0) {
         return Err(error::value("seeds and threads must be at least 1"));
     }
     if let Some(share) = reach.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
@@ -32,12 +33,14 @@ pub(crate) fn tune(
     py.detach(|| {
         let refused =
             |e: ropewalk_lab::tune::TuneError| error::model(format!("{e}\nhint: {}", e.help()));
-        let tuning = find(&scenario, reach).map_err(refused)?;
+        let mut tuning = find(&scenario, reach).map_err(refused)?;
         let threads = threads.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
-        let check = seeds.map(|seeds| {
-            let options = CheckOptions { seeds, threads, custom_schedulers };
-            simulate(&scenario, &tuning, &options, &|_| ())
-        });
+        let options = CheckOptions { seeds, threads, custom_schedulers };
+        let simulated = simulate_reach(&scenario, &tuning, &options, &|_| ());
+        if let Some(reach) = &mut tuning.reach {
+            reach.simulated = simulated;
+        }
+        let check = check.then(|| simulate(&scenario, &tuning, &options, &|_| ()));
         let drawn = drawings(&scenario, &tuning, check.as_ref()).map_err(refused)?;
         let mut document = serde_json::to_value(&tuning).map_err(error::run)?;
         document["simulated_bps"] = json!(check.as_ref().and_then(|check| check.simulated_bps));

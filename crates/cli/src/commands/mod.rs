@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod advise;
 mod bench;
 mod compare;
 mod completions;
@@ -38,6 +39,8 @@ pub enum Command {
     Sweep(sweep::SweepArgs),
     /// Evaluate the closed forms, without a simulation
     Predict(predict::PredictArgs),
+    /// Advise which links to use, with which scheduler, congestion control and receive buffer
+    Advise(advise::AdviseArgs),
     /// Find the best window limits, and the smallest receive buffer
     Tune(tune::TuneArgs),
     /// Reproduce the tables and figures of the papers
@@ -78,6 +81,7 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Tournament(args) => tournament::execute(&args, console),
         Command::Sweep(args) => sweep::execute(&args, console),
         Command::Predict(args) => predict::execute(&args),
+        Command::Advise(args) => advise::execute(&args, console),
         Command::Tune(args) => tune::execute(&args, console),
         Command::Reproduce(args) => reproduce::execute(&args, console),
         Command::Explain(args) => explain::execute(&args, console),

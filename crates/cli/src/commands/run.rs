@@ -1,15 +1,17 @@
 //! `ropewalk run`: one scenario.
 
+use std::thread::available_parallelism;
+
 use clap::Args;
 use ropewalk_lab::result::{Figure, Group, figures, path_columns};
-use ropewalk_lab::{PathResult, Run, RunOptions, RunResult, run_watched};
+use ropewalk_lab::{BufferHint, PathResult, Run, RunOptions, RunResult, buffer_hint, run_watched};
 
 use crate::args::ScenarioArgs;
 use crate::console::{Console, width, wrapped};
 use crate::failure::Failure;
 use crate::files::OutputFiles;
 use crate::output;
-use crate::printer::{count, quantity, rate, time};
+use crate::printer::{count, percent, quantity, rate, size, time};
 use crate::progress::{Progress, with_bar};
 use crate::table::Table;
 
@@ -54,7 +56,29 @@ pub fn execute(args: &RunArgs, console: Console) -> Result<(), Failure> {
     if let Some(speed) = line(&run.result, Group::Engine) {
         console.note(speed);
     }
+    if !console.is_quiet() {
+        let threads = available_parallelism().map_or(1, usize::from);
+        if let Some(hint) = buffer_hint(&scenario, &run.result, threads) {
+            console.note(wrapped("hint: ", &sentence(&hint), width()).trim_end());
+        }
+    }
     Ok(())
+}
+
+/// The hint in words.
+fn sentence(hint: &BufferHint) -> String {
+    let length = hint.shortened_s.map_or_else(String::new, |s| format!(" over {}", time(s)));
+    format!(
+        "{} carries {} of its rate: the receive buffer of {} is too small. With {} the simulation{length} \
+         gives {} instead of {}. Set transfer.receive_buffer; `ropewalk tune --reach` finds the smallest \
+         sufficient one.",
+        hint.path,
+        percent(hint.utilisation),
+        size(hint.receive_buffer_bytes as f64),
+        size(hint.sufficient_bytes as f64),
+        rate(hint.sufficient_bps),
+        rate(hint.goodput_bps),
+    )
 }
 
 fn summary(title: &str, run: &Run) -> String {

@@ -7,7 +7,9 @@ use clap::Args;
 use ropewalk_lab::CustomSchedulers;
 use ropewalk_lab::output::write_atomically;
 use ropewalk_lab::report::{Report, ReportKind};
-use ropewalk_lab::tune::{Check, CheckOptions, Tuning, check, drawings, tune, tuned_text};
+use ropewalk_lab::tune::{
+    Check, CheckOptions, SimulatedReach, Tuning, check, drawings, simulate_reach, tune, tuned_text,
+};
 use ropewalk_scenario::Scenario;
 use serde::Serialize;
 
@@ -30,13 +32,14 @@ mod show;
 pub struct TuneArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Also find the smallest receive buffer that delivers this share of the sum of the rates
+    /// Also find the smallest receive buffer that delivers this share of the sum of the rates, by simulation
+    /// and by the models
     #[arg(long, value_name = "SHARE", value_parser = share)]
     reach: Option<f64>,
     /// Also simulate the window managers none, dynamic and adaptive, and static with the limits
     #[arg(long)]
     check: bool,
-    /// Runs of each, with consecutive seeds; means come with 95 % confidence intervals
+    /// Runs of each for --check and --reach, with consecutive seeds; means come with 95 % confidence intervals
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     seeds: u64,
     /// Write the scenario with the limits in effect
@@ -81,10 +84,14 @@ pub fn execute(args: &TuneArgs, console: Console) -> Result<(), Failure> {
     let scenario = args.scenario.load()?;
     args.write.as_deref().map_or(Ok(()), |path| check_place("--write", path))?;
     args.report.as_deref().map_or(Ok(()), check_report)?;
-    let tuning =
+    let mut tuning =
         tune(&scenario, args.reach).map_err(|error| Failure::input(&error, error.help()))?;
     let text =
         args.write.as_ref().map(|path| text_for(args, &scenario, &tuning, path)).transpose()?;
+    let simulated = reach(args, &scenario, &tuning, console);
+    if let Some(reach) = &mut tuning.reach {
+        reach.simulated = simulated;
+    }
     let check = args.check.then(|| simulate(args, &scenario, &tuning, console));
     if let (Some(path), Some(text)) = (&args.write, text) {
         write_atomically(path, text.as_bytes()).map_err(|error| failed("--write", path, error))?;
@@ -128,10 +135,28 @@ fn report(
     save_report(path, &report, console)
 }
 
-fn simulate(args: &TuneArgs, scenario: &Scenario, tuning: &Tuning, console: Console) -> Check {
+fn options(args: &TuneArgs) -> CheckOptions {
     let threads = available_parallelism().map_or(1, usize::from);
-    let options =
-        CheckOptions { seeds: args.seeds, threads, custom_schedulers: CustomSchedulers::default() };
+    CheckOptions { seeds: args.seeds, threads, custom_schedulers: CustomSchedulers::default() }
+}
+
+/// The smallest receive buffer by simulation, if `--reach` asks for one.
+fn reach(
+    args: &TuneArgs,
+    scenario: &Scenario,
+    tuning: &Tuning,
+    console: Console,
+) -> Option<SimulatedReach> {
+    tuning.reach.as_ref()?;
+    let progress = Progress::share();
+    let label = format!("searching the receive buffer of {}", args.scenario.title());
+    let work =
+        || simulate_reach(scenario, tuning, &options(args), &|share| progress.on_progress(share));
+    with_bar(console, &label, &progress, work)
+}
+
+fn simulate(args: &TuneArgs, scenario: &Scenario, tuning: &Tuning, console: Console) -> Check {
+    let options = options(args);
     let progress = Progress::share();
     let label = format!("checking the limits of {}", args.scenario.title());
     let work = || check(scenario, tuning, &options, &|share| progress.on_progress(share));

@@ -7,12 +7,15 @@
 mod check;
 mod error;
 mod paths;
+mod reach;
 mod report;
 mod write;
 
 pub use check::{Check, CheckOptions, Checked, check};
 pub use error::TuneError;
+pub use reach::{SimulatedReach, Trial, simulate_reach};
 pub use report::{Drawings, drawings};
+pub(crate) use write::put;
 pub use write::{WriteError, tuned_text};
 
 use ropewalk_models::optimise::{Members, OptimiseError, PathTable, allocate, least_buffer};
@@ -94,10 +97,13 @@ pub struct TunedPath {
 pub struct Reach {
     /// The requested share of the sum of the rates.
     pub share: f64,
-    /// The largest share that is possible with any buffer.
+    /// The largest share that is possible with any buffer, by the models.
     pub most_share: f64,
-    /// The smallest sufficient receive buffer; null if none suffices.
+    /// The smallest sufficient receive buffer by the models; null if none suffices. The models do not count
+    /// packets that wait in the buffer for another path, so [`Self::simulated`] is often larger.
     pub least: Option<LeastReceiveBuffer>,
+    /// The smallest sufficient receive buffer by simulation, if simulated. Believe this one.
+    pub simulated: Option<SimulatedReach>,
 }
 
 /// The smallest sufficient receive buffer, with its limits.
@@ -114,7 +120,8 @@ pub struct LeastReceiveBuffer {
 }
 
 /// Computes the best limits. With `reach`, a share above 0 and up to 1, also computes the smallest receive
-/// buffer that delivers this share of the sum of the rates.
+/// buffer that delivers this share of the sum of the rates by the models; [`simulate_reach`] finds it by
+/// simulation.
 ///
 /// # Errors
 /// [`TuneError`], if the models do not cover the scenario.
@@ -210,7 +217,7 @@ fn reached(
         Err(OptimiseError::OutOfReach { .. }) => None,
         Err(error) => return Err(error.into()),
     };
-    Ok(Reach { share, most_share: most / rates_pps, least })
+    Ok(Reach { share, most_share: most / rates_pps, least, simulated: None })
 }
 
 impl Tuning {

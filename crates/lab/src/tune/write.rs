@@ -58,7 +58,7 @@ pub fn tuned_text(source: &str, limits: &[u32]) -> Result<String, WriteError> {
 }
 
 /// Sets a key to a text; a comment after the old value is kept.
-fn put(table: &mut dyn TableLike, key: &str, text: &str) {
+pub(crate) fn put(table: &mut dyn TableLike, key: &str, text: &str) {
     let mut new = Value::from(text);
     if let Some(old) = table.get(key).and_then(Item::as_value) {
         *new.decor_mut() = old.decor().clone();

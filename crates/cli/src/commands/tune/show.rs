@@ -2,7 +2,7 @@
 
 use ropewalk_lab::LossKind;
 use ropewalk_lab::compare::Estimate;
-use ropewalk_lab::tune::{Check, Checked, Reach, TunedPath, Tuning};
+use ropewalk_lab::tune::{Check, Checked, Reach, SimulatedReach, Trial, TunedPath, Tuning};
 
 use crate::console::{width, wrapped};
 use crate::printer::{count, percent, rate, size, time};
@@ -87,33 +87,81 @@ fn figures(tuning: &Tuning) -> String {
         let meaning = format!("only what pays off: {}", kept.join(", "));
         lines.push(("without the rest", rate(tuning.paying.predicted_bps), meaning));
     }
-    lines.extend(tuning.reach.as_ref().map(reach));
+    lines.extend(tuning.reach.iter().flat_map(reach));
     let line = |(name, value, meaning): (&str, String, String)| {
         wrapped(&format!("{name:<17}{value:>13}   "), &meaning, width())
     };
     lines.into_iter().map(line).collect()
 }
 
-fn reach(reach: &Reach) -> (&'static str, String, String) {
+/// The smallest buffer by simulation, and below it that of the models.
+fn reach(reach: &Reach) -> Vec<(&'static str, String, String)> {
+    let simulated = reach.simulated.as_ref().map(|found| simulated(reach.share, found));
+    simulated.into_iter().chain([model(reach)]).collect()
+}
+
+fn simulated(asked: f64, found: &SimulatedReach) -> (&'static str, String, String) {
+    let runs = match found.seeds {
+        1 => "one run has".to_owned(),
+        n => format!("{n} runs have a mean of"),
+    };
+    let Some(least) = &found.least else {
+        let most = found.trials.iter().max_by(|a, b| a.share.mean.total_cmp(&b.share.mean));
+        let most = most.map_or_else(|| "-".to_owned(), share);
+        let meaning = format!(
+            "simulated: no receive buffer tried reaches {} of the rates; {runs} {most} at most",
+            percent(asked)
+        );
+        return ("least buffer", "-".to_owned(), meaning);
+    };
+    let less = found.less.as_ref();
+    let less = less.map_or_else(String::new, |t| format!(", and {} with 5 % less", share(t)));
+    let noisy = least.share.half_width.is_some_and(|half| half > 0.0);
+    let range = found.interval_bytes.filter(|_| noisy).map_or_else(String::new, |(low, high)| {
+        let low = size(low as f64);
+        let range = high.map_or_else(
+            || format!("Above {low}"),
+            |high| format!("Between {low} and {}", size(high as f64)),
+        );
+        format!(" {range}, other seeds can give another answer.")
+    });
+    let meaning = format!(
+        "simulated: transfer.receive_buffer = \"{} B\" reaches {} of the rates: {runs} {}{less}. \
+         Goodput {}.{range} Believe this number.",
+        least.receive_buffer_bytes,
+        percent(asked),
+        share(least),
+        estimate(least.goodput_bps, rate),
+    );
+    ("least buffer", size(least.receive_buffer_bytes as f64), meaning)
+}
+
+/// The share of the rates that a trial reached.
+fn share(trial: &Trial) -> String {
+    estimate(trial.share, percent)
+}
+
+fn model(reach: &Reach) -> (&'static str, String, String) {
     let asked = percent(reach.share);
+    let trial = reach.simulated.as_ref().and_then(|found| found.model);
+    let trial = trial.map_or_else(String::new, |t| format!("; simulated: {}", share(&t)));
     match &reach.least {
         Some(least) => {
             let limits: Vec<String> =
                 least.limits_packets.iter().map(|limit| count((*limit).into())).collect();
             let meaning = format!(
-                "transfer.receive_buffer = \"{} B\" reaches {asked} of the rates: {} with limits of {} packets",
-                least.receive_buffer_bytes,
+                "the models' number, for comparison: {} with limits of {} packets{trial}",
                 rate(least.predicted_bps),
                 limits.join(" + ")
             );
-            ("least buffer", size(least.receive_buffer_bytes as f64), meaning)
+            ("by the models", size(least.receive_buffer_bytes as f64), meaning)
         }
         None => {
             let meaning = format!(
-                "no receive buffer reaches {asked} of the rates: losses leave {} at most",
+                "the models: no receive buffer reaches {asked} of the rates; losses leave {} at most",
                 percent(reach.most_share)
             );
-            ("least buffer", "-".to_owned(), meaning)
+            ("by the models", "-".to_owned(), meaning)
         }
     }
 }

@@ -1,0 +1,141 @@
+//! The output of `advise`.
+
+use ropewalk_lab::advise::{Advice, Case, Choice, Goal, Link, Quantity};
+use ropewalk_lab::compare::Estimate;
+use ropewalk_lab::result::Unit;
+
+use crate::console::{width, wrapped};
+use crate::printer::{estimate, percent, rate, size};
+use crate::table::Table;
+
+/// Loss against a rival from which a case is worth a line.
+const NOTABLE: f64 = 0.02;
+
+/// The whole output.
+pub fn text(title: &str, advice: &Advice) -> String {
+    let goal = match advice.goal {
+        Goal::Throughput => "the highest goodput",
+        Goal::Latency => "the highest ratio of goodput to the 99th percentile of delay",
+        Goal::Calls => "the lowest 99th percentile of delay of a video call",
+    };
+    let heading = format!("{title}: {goal}\n");
+    let mut lines = vec![("use", named(&advice.advice))];
+    lines.extend(advice.rival.as_ref().map(|rival| ("rival", named(rival))));
+    lines.push(("one link", named(&advice.best_single)));
+    lines.push(("as it is", named(&advice.current)));
+    lines.push(("why", advice.reason.clone()));
+    lines.push(("how sure", sure(advice)));
+    let lines = lines.iter().map(|(name, text)| wrapped(&format!("{name:<10}"), text, width()));
+    let parts = [heading, lines.collect(), choices(advice), links(&advice.paths), notes(advice)];
+    parts.join("\n")
+}
+
+/// A choice in a sentence.
+fn named(choice: &Choice) -> String {
+    let links = choice.paths.join(" + ");
+    let buffer = size(choice.receive_buffer_bytes as f64);
+    let scheduler = match choice.paths[..] {
+        [_] => String::new(),
+        _ => format!(", scheduler {}", choice.scheduler),
+    };
+    format!("{links}{scheduler}, congestion control {}, receive buffer {buffer}", choice.congestion)
+}
+
+/// The figures of the advice beside those of the other choices.
+fn choices(advice: &Advice) -> String {
+    let mut table = Table::new(&["", "goodput", "delay p99", "of the advice"]);
+    let mut row = |name: &str, choice: &Choice| {
+        table.row(vec![
+            name.to_owned(),
+            estimate(Some(choice.goodput_bps), Unit::BitsPerSecond),
+            estimate(choice.app_delay_p99_s, Unit::Seconds),
+            estimate(Some(choice.ratio), Unit::Ratio),
+        ]);
+    };
+    row("use", &advice.advice);
+    if let Some(rival) = &advice.rival {
+        row("rival", rival);
+    }
+    row("one link", &advice.best_single);
+    row("as it is", &advice.current);
+    let bound = advice.flow_control_bound_bps.map_or_else(String::new, |bound| {
+        format!("flow-control bound of the advice: {} with headers\n", rate(bound))
+    });
+    table.text(width()) + &bound
+}
+
+fn links(links: &[Link]) -> String {
+    let mut table = Table::new(&["link", "", "alone", "adds", "gain"]);
+    for link in links {
+        table.row(vec![
+            link.name.clone(),
+            if link.used { "pays off" } else { "leave it alone" }.to_owned(),
+            estimate(Some(link.alone_bps), Unit::BitsPerSecond),
+            estimate(link.adds_bps, Unit::BitsPerSecond),
+            link.gain.map_or_else(|| "-".to_owned(), gain),
+        ]);
+    }
+    table.text(width())
+}
+
+/// The relative gain in the figure of the goal.
+fn gain(of: Estimate) -> String {
+    let half = of.half_width.map_or_else(String::new, |half| format!(" ± {}", percent(half)));
+    format!("{:+.1} %{half}", (of.mean - 1.0) * 100.0)
+}
+
+/// What changes if the links differ from the scenario.
+fn sure(advice: &Advice) -> String {
+    let cases = &advice.sensitivity;
+    if cases.is_empty() {
+        return "no link has a rate or an RTT that could be varied".to_owned();
+    }
+    let mut notable: Vec<&Case> = cases.iter().filter(|case| case.loss > NOTABLE).collect();
+    notable.sort_by(|a, b| b.loss.total_cmp(&a.loss));
+    let kept = cases.len() - notable.len();
+    let mut text = format!(
+        "if a rate or an RTT is 20 % off, the advice stays within 2 % of the best in {kept} of {} cases",
+        cases.len()
+    );
+    if let Some((case, better)) =
+        notable.first().and_then(|case| Some((case, case.better.as_ref()?)))
+    {
+        text += &format!(
+            "; with {} of {} at {}, {better} is {} better",
+            quantity(case.quantity),
+            case.path,
+            percent(case.factor),
+            percent(case.loss)
+        );
+    }
+    let least = cases.iter().min_by(|a, b| a.goodput_ratio.total_cmp(&b.goodput_ratio));
+    if let Some(case) = least.filter(|case| case.goodput_ratio < 1.0) {
+        text += &format!(
+            ". Goodput falls most with {} of {} at {}: to {}",
+            quantity(case.quantity),
+            case.path,
+            percent(case.factor),
+            percent(case.goodput_ratio)
+        );
+    }
+    text
+}
+
+const fn quantity(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Rate => "the rate",
+        Quantity::Rtt => "the RTT",
+    }
+}
+
+fn notes(advice: &Advice) -> String {
+    let text = format!(
+        "{} simulations; figures are means of {} runs over {} with seeds that the search did not use, ± half \
+         of a 95 % confidence interval; `rival` is the best other choice, `one link` the best link alone; `of the advice` compares the figure \
+         of the goal, and `gain` is that figure with the link over that without it, seed by seed",
+        advice.simulations,
+        advice.seeds,
+        crate::printer::time(advice.measured_s)
+    );
+    wrapped("note: ", &text, width())
+}

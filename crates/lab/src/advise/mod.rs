@@ -1,0 +1,356 @@
+//! Advice for a bundle of links: which links to use, with which scheduler, congestion control and receive buffer.
+//!
+//! The answer comes from simulations. The [search] compares all choices on the same seeds. The figures of the
+//! answer come from other seeds than those of the search, because the best of many noisy candidates looks better
+//! than it is.
+
+mod candidate;
+mod exhaustive;
+mod reason;
+mod search;
+mod sensitivity;
+mod trials;
+mod write;
+
+use core::fmt;
+use core::str::FromStr;
+use std::ops::Range;
+
+use ropewalk_scenario::Scenario;
+use serde::Serialize;
+
+pub use exhaustive::{Exhaustive, exhaustive};
+pub use sensitivity::{Case, Quantity};
+pub use write::written;
+
+use crate::compare::{Estimate, estimate};
+use candidate::Candidate;
+use search::search;
+use trials::{Outcome, Span, Trials};
+
+/// First seed of the figures, counted from the scenario's. The search uses lower ones.
+const FRESH: u64 = 1000;
+
+/// What a choice should be good at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Goal {
+    /// The highest goodput.
+    #[default]
+    Throughput,
+    /// The highest ratio of goodput to the 99th percentile of delay (the power of Kleinrock, 1979).
+    Latency,
+    /// The lowest 99th percentile of delay of a video call, of which at least 98 % arrives.
+    Calls,
+}
+
+impl Goal {
+    /// All goals.
+    pub const ALL: [Self; 3] = [Self::Throughput, Self::Latency, Self::Calls];
+
+    /// The name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Latency => "latency",
+            Self::Calls => "calls",
+        }
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Goal {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|goal| goal.as_str() == text);
+        found.ok_or_else(|| format!("`{text}` is no goal: give throughput, latency or calls"))
+    }
+}
+
+/// Options of the advice.
+#[derive(Clone, Debug)]
+pub struct AdviseOptions {
+    /// The goal.
+    pub goal: Goal,
+    /// Seeds of the figures in the answer. At least 2.
+    pub seeds: u64,
+    /// Number of threads; the answer does not depend on it. At least 1.
+    pub threads: usize,
+}
+
+/// Why there is no advice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdviseError {
+    /// Plain SCTP and TCP use one path at a time.
+    OneAtATime,
+    /// No data arrived in any simulation.
+    NothingArrives,
+}
+
+impl AdviseError {
+    /// A hint: what can be done.
+    pub const fn help(self) -> &'static str {
+        match self {
+            Self::OneAtATime => "set transfer.protocol = \"cmt-sctp\" or \"mptcp\"",
+            Self::NothingArrives => "see the loss, the outages and the duration of the scenario",
+        }
+    }
+}
+
+impl fmt::Display for AdviseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OneAtATime => "this transfer.protocol sends on one path at a time",
+            Self::NothingArrives => "no data arrived in any simulation",
+        })
+    }
+}
+
+impl core::error::Error for AdviseError {}
+
+/// Advice, `ropewalk.advise/1`.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Advice {
+    schema: &'static str,
+    /// The goal.
+    pub goal: Goal,
+    /// What to do.
+    pub advice: Choice,
+    /// The choice of the scenario as it is.
+    pub current: Choice,
+    /// The best choice with another scheduler, congestion control or set of links.
+    pub rival: Option<Choice>,
+    /// The best single link. It is the advice itself if one link is best.
+    pub best_single: Choice,
+    /// Flow-control bound of the advice, bit/s on the wire; null with shared links.
+    pub flow_control_bound_bps: Option<f64>,
+    /// Each link of the scenario.
+    pub paths: Vec<Link>,
+    /// The advice with other receive buffers, in ascending order.
+    pub buffers: Vec<Choice>,
+    /// What changes if a rate or an RTT is 20 % off.
+    pub sensitivity: Vec<Case>,
+    /// The reason in a sentence.
+    pub reason: String,
+    /// Number of runs behind each figure.
+    pub seeds: u64,
+    /// Measured interval of each of these runs, s.
+    pub measured_s: f64,
+    /// Number of simulations in total.
+    pub simulations: usize,
+    #[serde(skip)]
+    chosen: Candidate,
+}
+
+/// A choice with its simulated figures.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Choice {
+    /// Names of the links.
+    pub paths: Vec<String>,
+    /// Scheduler; it has no effect on a single link.
+    pub scheduler: String,
+    /// Congestion control.
+    pub congestion: String,
+    /// Receive buffer, bytes.
+    pub receive_buffer_bytes: u64,
+    /// Goodput, bit/s.
+    pub goodput_bps: Estimate,
+    /// 99th percentile of the delay between the applications, s; null if a run failed.
+    pub app_delay_p99_s: Option<Estimate>,
+    /// Figure of the goal divided by that of the advice, seed by seed.
+    pub ratio: Estimate,
+}
+
+/// A link of the scenario.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Link {
+    /// Name.
+    pub name: String,
+    /// Whether the advice uses it.
+    pub used: bool,
+    /// Goodput of the link alone, bit/s.
+    pub alone_bps: Estimate,
+    /// Goodput of the advice with this link less that without it, seed by seed, bit/s. Null if it is the only
+    /// link.
+    pub adds_bps: Option<Estimate>,
+    /// The advice's figure of the goal with this link divided by that without it.
+    pub gain: Option<Estimate>,
+}
+
+/// Simulates and advises. `on_progress` is called from any thread with the completed share, 0 to 1.
+///
+/// # Errors
+/// [`AdviseError`].
+pub fn advise(
+    scenario: &Scenario,
+    options: &AdviseOptions,
+    on_progress: &(dyn Fn(f64) + Sync),
+) -> Result<Advice, AdviseError> {
+    if scenario.transfer.protocol.is_single_path() {
+        return Err(AdviseError::OneAtATime);
+    }
+    let mut trials = Trials::new(scenario, options, on_progress);
+    let found = search(&mut trials, options.goal);
+    let report = Report::new(&mut trials, &found, options.seeds);
+    if report.goodput(&found.best) <= 0.0 {
+        return Err(AdviseError::NothingArrives);
+    }
+    let links = report.links();
+    let buffers: Vec<Choice> = found.buffers.iter().rev().map(|one| report.choice(one)).collect();
+    let advice = report.choice(&found.best);
+    let best_single = report.best_single();
+    let outcomes = report.trials.outcomes(&found.best, report.seeds(), Span::Full);
+    let (rival, current) = (report.rival.as_ref().map(|one| report.choice(one)), report.current());
+    let reason = reason::sentence(options.goal, &advice, &best_single, &links, &buffers);
+    let (flow_control_bound_bps, measured_s) =
+        (outcomes[0].bound_bps, report.trials.measured_s(Span::Full));
+    trials.stage(1.0);
+    let (sensitivity, more) = sensitivity::cases(&trials, &found);
+    Ok(Advice {
+        schema: "ropewalk.advise/1",
+        goal: options.goal,
+        advice,
+        current,
+        rival,
+        best_single,
+        flow_control_bound_bps,
+        paths: links,
+        buffers,
+        sensitivity,
+        reason,
+        seeds: options.seeds,
+        measured_s,
+        simulations: trials.count() + more,
+        chosen: found.best,
+    })
+}
+
+impl Advice {
+    /// The scenario with this advice.
+    pub fn applied_to(&self, scenario: &Scenario) -> Scenario {
+        let mut chosen = self.chosen.applied_to(scenario);
+        chosen.record.decisions = scenario.record.decisions;
+        chosen
+    }
+}
+
+/// Figures of choices on seeds that the search did not use.
+struct Report<'a, 'b> {
+    trials: &'a Trials<'b>,
+    best: Candidate,
+    rival: Option<Candidate>,
+    current: Candidate,
+    count: u64,
+}
+
+impl<'a, 'b> Report<'a, 'b> {
+    fn new(trials: &'a mut Trials<'b>, found: &search::Found, count: u64) -> Self {
+        let scenario = trials.scenario().clone();
+        let best = found.best.clone();
+        let rival = found.finalists.iter().find(|one| !one.resembles(&best)).cloned();
+        let current = Candidate::of(&scenario, scenario.transfer.receive_buffer);
+        let mut all = vec![best.clone(), current.clone()];
+        all.extend(rival.clone());
+        for path in 0..scenario.paths.len() {
+            all.push(best.on(vec![path]));
+            all.push(best.on(toggled(&best.paths, path)));
+        }
+        all.extend(found.buffers.iter().cloned());
+        all.retain(|one| !one.paths.is_empty());
+        trials.stage(0.95);
+        trials.run(&all, FRESH..FRESH + count, Span::Full);
+        Self { trials, best, rival, current, count }
+    }
+
+    const fn seeds(&self) -> Range<u64> {
+        FRESH..FRESH + self.count
+    }
+
+    fn outcomes(&self, of: &Candidate) -> Vec<Outcome> {
+        self.trials.outcomes(of, self.seeds(), Span::Full)
+    }
+
+    fn goodput(&self, of: &Candidate) -> f64 {
+        self.outcomes(of).iter().map(|outcome| outcome.goodput_bps).sum()
+    }
+
+    fn current(&self) -> Choice {
+        self.choice(&self.current)
+    }
+
+    fn choice(&self, of: &Candidate) -> Choice {
+        let outcomes = self.outcomes(of);
+        let scenario = self.trials.scenario();
+        let delays: Option<Vec<f64>> =
+            outcomes.iter().map(|one| one.p99_s.is_finite().then_some(one.p99_s)).collect();
+        let name = |path: &usize| scenario.paths[*path].name.clone();
+        Choice {
+            paths: of.paths.iter().map(name).collect(),
+            scheduler: of.scheduler.to_string(),
+            congestion: of.congestion.to_string(),
+            receive_buffer_bytes: of.receive_buffer,
+            goodput_bps: mean(outcomes.iter().map(|one| one.goodput_bps)),
+            app_delay_p99_s: delays.map(|all| mean(all.into_iter())),
+            ratio: self.ratio(of, &self.best),
+        }
+    }
+
+    /// Ratio of the figures of the goal, seed by seed.
+    fn ratio(&self, of: &Candidate, reference: &Candidate) -> Estimate {
+        let pairs = self.outcomes(of).into_iter().zip(self.outcomes(reference));
+        mean(pairs.map(|(own, other)| (own.score - other.score).exp()))
+    }
+
+    fn best_single(&self) -> Choice {
+        let singles = (0..self.trials.scenario().paths.len()).map(|path| self.best.on(vec![path]));
+        let score = |one: &Candidate| self.trials.score(one, self.seeds(), Span::Full);
+        let best = singles.max_by(|a, b| score(a).total_cmp(&score(b)));
+        self.choice(&best.unwrap_or_else(|| self.best.clone()))
+    }
+
+    fn links(&self) -> Vec<Link> {
+        let link = |(path, of): (usize, &ropewalk_scenario::Path)| {
+            let used = self.best.paths.contains(&path);
+            let other = self.best.on(toggled(&self.best.paths, path));
+            let (with, without) = if used { (&self.best, &other) } else { (&other, &self.best) };
+            let compared = !without.paths.is_empty();
+            let adds = || {
+                let pairs = self.outcomes(with).into_iter().zip(self.outcomes(without));
+                mean(pairs.map(|(with, without)| with.goodput_bps - without.goodput_bps))
+            };
+            let alone = self.outcomes(&self.best.on(vec![path]));
+            Link {
+                name: of.name.clone(),
+                used,
+                alone_bps: mean(alone.iter().map(|one| one.goodput_bps)),
+                adds_bps: compared.then(adds),
+                gain: compared.then(|| self.ratio(with, without)),
+            }
+        };
+        self.trials.scenario().paths.iter().enumerate().map(link).collect()
+    }
+}
+
+/// The set without the path if it contains it, else with it.
+fn toggled(set: &[usize], path: usize) -> Vec<usize> {
+    let mut other: Vec<usize> = set.iter().copied().filter(|member| *member != path).collect();
+    if other.len() == set.len() {
+        other.push(path);
+        other.sort_unstable();
+    }
+    other
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Estimate {
+    let values: Vec<f64> = values.collect();
+    estimate(&values).unwrap_or(Estimate { mean: 0.0, half_width: None })
+}
+
+#[cfg(test)]
+mod tests;

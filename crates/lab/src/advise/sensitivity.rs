@@ -1,0 +1,134 @@
+//! How the advice fares if the links differ from the scenario.
+
+use ropewalk_base::{Duration, Rate};
+use ropewalk_scenario::{Capacity, LinkSide, Scenario};
+use serde::Serialize;
+
+use super::Candidate;
+use super::search::Found;
+use super::trials::{Span, Trials};
+
+/// By how much a rate or an RTT differs, up and down.
+const ERROR: f64 = 0.2;
+/// Choices that are compared in each case.
+const CHOICES: usize = 3;
+/// Seeds of each case.
+const SEEDS: u64 = 2;
+
+/// What is different.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quantity {
+    /// The rate, in both directions.
+    Rate,
+    /// The propagation delay, in both directions.
+    Rtt,
+}
+
+/// One link with another rate or RTT, in short simulations.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Case {
+    /// Name of the link.
+    pub path: String,
+    /// What is different.
+    pub quantity: Quantity,
+    /// Its factor: 0.8 or 1.2.
+    pub factor: f64,
+    /// Goodput of the advice divided by that without the difference.
+    pub goodput_ratio: f64,
+    /// Loss of the advice against the best of its rivals in the figure of the goal: 0.03 means that a rival is
+    /// 3 % better. Zero if the advice is still the best.
+    pub loss: f64,
+    /// That rival: its links, scheduler and congestion control. Null if the advice is still the best.
+    pub better: Option<String>,
+}
+
+/// The cases of all links that the advice uses, and the number of simulations.
+pub fn cases(trials: &Trials<'_>, found: &Found) -> (Vec<Case>, usize) {
+    let scenario = trials.scenario();
+    let mut choices = vec![found.best.clone()];
+    for one in &found.finalists {
+        if choices.len() < CHOICES && choices.iter().all(|known| !known.resembles(one)) {
+            choices.push(one.with_buffer(found.best.receive_buffer));
+        }
+    }
+    let mut base = trials.for_scenario(scenario.clone());
+    base.run(&choices[..1], 0..SEEDS, Span::Short);
+    let reference = goodput(&base, &choices[0]);
+    let mut simulations = base.count();
+    let mut cases = Vec::new();
+    for path in &found.best.paths {
+        for quantity in [Quantity::Rate, Quantity::Rtt] {
+            for factor in [1.0 - ERROR, 1.0 + ERROR] {
+                let Some(changed) = changed(scenario, *path, quantity, factor) else { continue };
+                let mut trials = trials.for_scenario(changed);
+                trials.run(&choices, 0..SEEDS, Span::Short);
+                simulations += trials.count();
+                let score = |one: &Candidate| trials.score(one, 0..SEEDS, Span::Short);
+                let own = score(&choices[0]);
+                let best = choices.iter().max_by(|a, b| score(a).total_cmp(&score(b)));
+                let better = best.filter(|one| score(one) > own);
+                cases.push(Case {
+                    path: scenario.paths[*path].name.clone(),
+                    quantity,
+                    factor,
+                    goodput_ratio: goodput(&trials, &choices[0]) / reference,
+                    loss: better.map_or(0.0, |one| -(own - score(one)).exp_m1()),
+                    better: better.map(|one| label(scenario, one)),
+                });
+            }
+        }
+    }
+    (cases, simulations)
+}
+
+/// Names a choice.
+fn label(scenario: &Scenario, choice: &Candidate) -> String {
+    let names = choice.paths.iter().map(|path| scenario.paths[*path].name.as_str());
+    let names = names.collect::<Vec<_>>().join(" + ");
+    match choice.paths[..] {
+        [_] => format!("{names}, {}", choice.congestion),
+        _ => format!("{names}, {}, {}", choice.scheduler, choice.congestion),
+    }
+}
+
+fn goodput(trials: &Trials<'_>, of: &Candidate) -> f64 {
+    let all = trials.outcomes(of, 0..SEEDS, Span::Short);
+    all.iter().map(|outcome| outcome.goodput_bps).sum::<f64>() / all.len() as f64
+}
+
+/// The scenario with a changed link. None if its rate comes from a trace.
+fn changed(scenario: &Scenario, path: usize, quantity: Quantity, factor: f64) -> Option<Scenario> {
+    let mut changed = scenario.clone();
+    let path = &mut changed.paths[path];
+    match quantity {
+        Quantity::Rate => {
+            scale_rate(&mut path.up, factor)?;
+            // A return direction with a trace keeps it.
+            let _ = scale_rate(&mut path.down, factor);
+        }
+        Quantity::Rtt => {
+            for side in [&mut path.up, &mut path.down] {
+                side.delay = scaled(side.delay, factor);
+                for step in &mut side.steps {
+                    step.delay = step.delay.map(|delay| scaled(delay, factor));
+                }
+            }
+        }
+    }
+    Some(changed)
+}
+
+fn scale_rate(side: &mut LinkSide, factor: f64) -> Option<()> {
+    let scaled = |rate: Rate| Rate::from_bps(((rate.as_bps() as f64 * factor) as u64).max(1));
+    let Capacity::Rate(rate) = &mut side.capacity else { return None };
+    *rate = scaled(*rate);
+    for step in &mut side.steps {
+        step.rate = step.rate.map(scaled);
+    }
+    Some(())
+}
+
+fn scaled(delay: Duration, factor: f64) -> Duration {
+    Duration::from_nanos((delay.as_nanos() as f64 * factor) as u64)
+}

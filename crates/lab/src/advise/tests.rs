@@ -1,0 +1,72 @@
+//! Advice on links whose best choice is known.
+
+use super::*;
+
+fn advice(text: &str, goal: Goal, threads: usize) -> (Scenario, Advice) {
+    let scenario = Scenario::parse(text, "a.toml").unwrap_or_else(|e| panic!("{e}"));
+    let options = AdviseOptions { goal, seeds: 3, threads };
+    let found = advise(&scenario, &options, &|_| ()).unwrap_or_else(|e| panic!("{e}"));
+    (scenario, found)
+}
+
+const UNEQUAL: &str = "# mine\n[transfer]\nduration = '4 s' # short\nwarmup = '1 s'\n\
+    [[path]]\nname = 'dsl'\nrate = '5 Mbit/s'\nrtt = '20 ms'\n\
+    [[path]]\nname = 'lte'\nrate = '2 Mbit/s'\nrtt = '60 ms'\n";
+
+#[test]
+fn two_clean_links_are_both_used_with_a_buffer_that_lets_them() {
+    let (scenario, found) = advice(UNEQUAL, Goal::Throughput, 2);
+    assert_eq!(found.advice.paths, ["dsl", "lte"]);
+    assert!(found.advice.goodput_bps.mean > 0.9 * 7e6, "{found:?}");
+    assert!(found.best_single.goodput_bps.mean < 5e6 && found.best_single.paths == ["dsl"]);
+    assert_eq!(found.advice.ratio, Estimate { mean: 1.0, half_width: Some(0.0) });
+    let bound = found.flow_control_bound_bps.expect("no shared link");
+    assert!(bound <= 7e6 && bound > found.advice.goodput_bps.mean, "{bound}");
+    let adds: Vec<f64> = found.paths.iter().map(|link| link.adds_bps.expect("two").mean).collect();
+    assert!(adds[0] > 2.0 * adds[1] && adds[1] > 1.5e6, "{adds:?}");
+    // Two links, two quantities, two factors.
+    assert_eq!(found.sensitivity.len(), 8);
+    let slower = &found.sensitivity[0];
+    assert_eq!(
+        (slower.path.as_str(), slower.quantity, slower.factor),
+        ("dsl", Quantity::Rate, 0.8)
+    );
+    assert!((0.75..0.95).contains(&slower.goodput_ratio), "{slower:?}");
+    assert!(found.reason.contains("lte adds"), "{}", found.reason);
+    // The figures are those of the scenario that is written.
+    let text = written(UNEQUAL, &scenario, &found).unwrap_or_else(|e| panic!("{e}"));
+    assert!(text.contains("# mine") && text.contains("# short"), "{text}");
+    let mut again = Scenario::parse(&text, "a.toml").unwrap_or_else(|e| panic!("{e}: {text}"));
+    assert_eq!(again, found.applied_to(&scenario));
+    again.transfer.seed += FRESH;
+    let run = crate::run(&again, &crate::RunOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    let estimate = found.advice.goodput_bps;
+    let half = estimate.half_width.expect("three seeds").max(1e-3 * estimate.mean);
+    assert!((run.result.goodput_bps - estimate.mean).abs() < 3.0 * half, "{estimate:?}");
+}
+
+#[test]
+fn a_link_that_only_delays_is_left_alone_for_calls_and_the_answer_has_one_value() {
+    let text = UNEQUAL.replace("'60 ms'", "'600 ms'\nloss = 0.1");
+    let (scenario, found) = advice(&text, Goal::Calls, 2);
+    assert_eq!(found.advice.paths, ["dsl"], "{found:?}");
+    assert!(found.reason.contains("dsl is best alone"), "{}", found.reason);
+    assert_eq!((found.paths[0].used, found.paths[1].used), (true, false));
+    let delay = found.advice.app_delay_p99_s.expect("no run failed").mean;
+    assert!(delay < 0.1, "{delay}");
+    let text = written(&text, &scenario, &found).unwrap_or_else(|e| panic!("{e}"));
+    let again = Scenario::parse(&text, "a.toml").unwrap_or_else(|e| panic!("{e}: {text}"));
+    assert_eq!(again.paths.len(), 1);
+    let (_, one_thread) =
+        advice(&UNEQUAL.replace("'60 ms'", "'600 ms'\nloss = 0.1"), Goal::Calls, 1);
+    assert_eq!(one_thread, found);
+}
+
+#[test]
+fn a_transport_of_one_path_gets_no_advice() {
+    let text = UNEQUAL.replace("[transfer]", "[transfer]\nprotocol = 'sctp'");
+    let scenario = Scenario::parse(&text, "a.toml").unwrap_or_else(|e| panic!("{e}"));
+    let options = AdviseOptions { goal: Goal::Throughput, seeds: 2, threads: 1 };
+    let refused = advise(&scenario, &options, &|_| ());
+    assert_eq!(refused, Err(AdviseError::OneAtATime));
+}

@@ -1,0 +1,295 @@
+//! The smallest receive buffer for a share of the rates, found by simulation.
+//!
+//! A buffer *reaches* a share if the mean of [`Trial::share`] over the seeds is at least that share. The seeds
+//! are the same for each buffer, so the question has one answer for each buffer, whatever the noise. Bisection
+//! keeps two buffers: a larger one that reaches the share and a smaller one that does not. It ends with a
+//! buffer that reaches the share while 5 % less does not.
+
+use ropewalk_scenario::Scenario;
+use serde::Serialize;
+
+use super::{CheckOptions, Tuning};
+use crate::compare::{CompareOptions, Compared, Estimate, Variant, compare, estimate};
+use crate::predict::predict;
+
+/// The answer is within this factor of a buffer that does not reach the share.
+const STEP: f64 = 0.95;
+/// Upper end of the search, as a multiple of the buffer with which no path is ever blocked while queues are
+/// empty. The rest is for queues and retransmissions.
+const LARGEST: f64 = 16.0;
+/// Number of larger buffers that are tried to find the upper end of the interval.
+const STEPS_UP: u32 = 4;
+/// Number of buffers that a search simulates as a rule; only the progress report depends on it.
+const USUAL_TRIALS: f64 = 16.0;
+
+/// The smallest receive buffer by simulation, for [`super::Reach`].
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct SimulatedReach {
+    /// Runs of each buffer, with consecutive seeds that begin at the scenario's.
+    pub seeds: u64,
+    /// The smallest buffer that reaches the share; null if none does.
+    pub least: Option<Trial>,
+    /// 5 % less than that, which does not reach the share; null if it would be less than a packet.
+    pub less: Option<Trial>,
+    /// Smallest and largest buffer whose confidence interval contains the share, among those that were tried.
+    /// The upper end is null if no buffer was tried whose whole interval reaches the share.
+    pub interval_bytes: Option<(u64, Option<u64>)>,
+    /// The buffer of the models; null if they have none.
+    pub model: Option<Trial>,
+    /// All buffers tried, in ascending order.
+    pub trials: Vec<Trial>,
+}
+
+/// One receive buffer, simulated.
+#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
+pub struct Trial {
+    /// The receive buffer, bytes.
+    pub receive_buffer_bytes: u64,
+    /// Goodput with headers divided by the sum of the rates; a failed run counts as 0.
+    pub share: Estimate,
+    /// Goodput, bit/s of user data.
+    pub goodput_bps: Estimate,
+}
+
+impl Trial {
+    fn low(&self) -> f64 {
+        self.share.mean - self.share.half_width.unwrap_or(0.0)
+    }
+
+    fn high(&self) -> f64 {
+        self.share.mean + self.share.half_width.unwrap_or(0.0)
+    }
+}
+
+/// Finds the smallest receive buffer that reaches `share` of the sum of the rates in simulation. `model` is the
+/// buffer that the models name, which is simulated as well. `on_progress` is called from any thread with the
+/// estimated share of the work that is complete, 0 to 1.
+pub fn simulate_reach(
+    scenario: &Scenario,
+    tuning: &Tuning,
+    options: &CheckOptions,
+    on_progress: &(dyn Fn(f64) + Sync),
+) -> Option<SimulatedReach> {
+    let reach = tuning.reach.as_ref()?;
+    let model = reach.least.as_ref().map(|least| least.receive_buffer_bytes);
+    let model = model.filter(|bytes| *bytes <= u64::from(u32::MAX));
+    let mut search = Search {
+        scenario,
+        rates_bps: tuning.rates_bps,
+        target: reach.share,
+        options,
+        on_progress,
+        trials: Vec::new(),
+    };
+    let model = model.map(|bytes| search.trial(bytes));
+    let least = search.bisect(model);
+    let less = least.and_then(|least| search.less(least.receive_buffer_bytes));
+    let interval_bytes = least.map(|least| search.interval(&least));
+    on_progress(1.0);
+    let mut trials = search.trials;
+    trials.sort_by_key(|trial| trial.receive_buffer_bytes);
+    Some(SimulatedReach { seeds: options.seeds, least, less, interval_bytes, model, trials })
+}
+
+/// A search, with the buffers simulated so far.
+struct Search<'a> {
+    scenario: &'a Scenario,
+    rates_bps: f64,
+    target: f64,
+    options: &'a CheckOptions,
+    on_progress: &'a (dyn Fn(f64) + Sync),
+    trials: Vec<Trial>,
+}
+
+impl Search<'_> {
+    fn packet(&self) -> u64 {
+        u64::from(self.scenario.transfer.packet)
+    }
+
+    /// The largest buffer of the search.
+    fn largest(&self) -> u64 {
+        let enough = predict(self.scenario).receive_buffer_min_bytes.unwrap_or(0.0) * LARGEST;
+        (enough as u64).clamp(64 * self.packet(), u64::from(u32::MAX))
+    }
+
+    fn reaches(&self, trial: &Trial) -> bool {
+        trial.share.mean >= self.target
+    }
+
+    /// The smallest buffer that reaches the target, if one does.
+    fn bisect(&mut self, model: Option<Trial>) -> Option<Trial> {
+        let mut low = self.packet();
+        let mut high = match model.filter(|trial| self.reaches(trial)) {
+            Some(trial) => trial,
+            None => self.large()?,
+        };
+        if let Some(trial) = model.filter(|trial| !self.reaches(trial)) {
+            low = trial.receive_buffer_bytes.min(high.receive_buffer_bytes);
+        }
+        while (low as f64) < STEP * high.receive_buffer_bytes as f64 {
+            // The buffer spans powers of ten, so the geometric mean halves the interval.
+            let middle = rounded((low as f64 * high.receive_buffer_bytes as f64).sqrt());
+            if middle <= low || middle >= high.receive_buffer_bytes {
+                break;
+            }
+            let trial = self.trial(middle);
+            if self.reaches(&trial) {
+                high = trial;
+            } else {
+                low = middle;
+            }
+        }
+        // With noise, or because a buffer holds whole packets, 5 % less can reach the target as well.
+        while let Some(less) = self.less(high.receive_buffer_bytes).filter(|t| self.reaches(t)) {
+            high = less;
+        }
+        Some(high)
+    }
+
+    /// A large buffer that reaches the target, if one does. The largest one is not always the best: it permits
+    /// long queues.
+    fn large(&mut self) -> Option<Trial> {
+        let largest = self.largest();
+        let target = self.target;
+        let mut each = [1, 4, 16].into_iter().map(|part| self.trial(largest / part));
+        each.find(|trial| trial.share.mean >= target)
+    }
+
+    /// The trial of 5 % less than `bytes`, if that holds a packet.
+    fn less(&mut self, bytes: u64) -> Option<Trial> {
+        let less = (STEP * bytes as f64) as u64;
+        (less >= self.packet()).then(|| self.trial(less))
+    }
+
+    /// The buffers between which the confidence interval contains the target.
+    fn interval(&mut self, least: &Trial) -> (u64, Option<u64>) {
+        let mut larger = least.receive_buffer_bytes;
+        for _ in 0..STEPS_UP {
+            let known = self.trials.iter().find(|t| t.receive_buffer_bytes == larger).copied();
+            let trial = known.unwrap_or_else(|| self.trial(larger));
+            if trial.low() >= self.target {
+                break;
+            }
+            larger = rounded(larger as f64 / STEP);
+        }
+        let bytes = |trial: &Trial| trial.receive_buffer_bytes;
+        let below = self.trials.iter().filter(|t| bytes(t) < bytes(least));
+        let fails = below.filter(|t| t.high() < self.target).map(bytes).max();
+        let above = self.trials.iter().filter(|t| bytes(t) >= bytes(least));
+        let holds = above.filter(|t| t.low() >= self.target).map(bytes).min();
+        (fails.unwrap_or_else(|| self.packet()), holds)
+    }
+
+    /// Simulates a buffer, or returns what is known of it.
+    fn trial(&mut self, bytes: u64) -> Trial {
+        let known = self.trials.iter().find(|trial| trial.receive_buffer_bytes == bytes);
+        if let Some(trial) = known {
+            return *trial;
+        }
+        let mut scenario = self.scenario.clone();
+        scenario.transfer.receive_buffer = bytes;
+        let variant = Variant { label: String::new(), scenario };
+        let options = CompareOptions {
+            seeds: self.options.seeds,
+            threads: self.options.threads,
+            series: false,
+            sequence: None,
+            single_paths: false,
+            custom_schedulers: self.options.custom_schedulers.clone(),
+        };
+        let before = self.trials.len() as f64;
+        let tell = |share: f64| (self.on_progress)(progress(before + share));
+        let runs = compare(&[variant], &options, &tell);
+        let mean = |figure: fn(&crate::RunResult) -> f64| {
+            let value =
+                |run: &Compared| run.outcome.as_ref().map_or(0.0, |run| figure(&run.result));
+            let values: Vec<f64> = runs.iter().map(value).collect();
+            estimate(&values).unwrap_or(Estimate { mean: 0.0, half_width: None })
+        };
+        let wire = mean(|result| result.goodput_wire_bps);
+        let part = |bps: f64| bps / self.rates_bps;
+        let share = Estimate { mean: part(wire.mean), half_width: wire.half_width.map(part) };
+        let goodput_bps = mean(|result| result.goodput_bps);
+        let trial = Trial { receive_buffer_bytes: bytes, share, goodput_bps };
+        self.trials.push(trial);
+        trial
+    }
+}
+
+/// The number of trials is not known in advance, so the estimate approaches 1 more and more slowly.
+fn progress(trials: f64) -> f64 {
+    if trials < 0.8 * USUAL_TRIALS {
+        return trials / USUAL_TRIALS;
+    }
+    let over = trials / USUAL_TRIALS - 0.8;
+    0.8 + 0.2 * over / (over + 0.2)
+}
+
+/// Three digits, rounded up: `501000` instead of `500123`.
+fn rounded(bytes: f64) -> u64 {
+    let unit = 10_f64.powf((bytes.log10().floor() - 2.0).max(0.0));
+    ((bytes / unit).ceil() * unit) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::custom_schedulers::CustomSchedulers;
+    use crate::tune::tune;
+
+    fn found(text: &str, share: f64, seeds: u64) -> SimulatedReach {
+        let scenario = Scenario::parse(text, "a.toml").unwrap_or_else(|e| panic!("{e}"));
+        let tuning = tune(&scenario, Some(share)).expect("two paths");
+        let custom_schedulers = CustomSchedulers::default();
+        let options = CheckOptions { seeds, threads: 2, custom_schedulers };
+        simulate_reach(&scenario, &tuning, &options, &|_| ()).expect("a share is requested")
+    }
+
+    const UNEQUAL: &str = "[transfer]\nduration = '6 s'\nwarmup = '2 s'\n\
+        [[path]]\nname = 'dsl'\nrate = '50 Mbit/s'\nrtt = '20 ms'\n\
+        [[path]]\nname = 'lte'\nrate = '10 Mbit/s'\nrtt = '100 ms'\n";
+
+    #[test]
+    fn a_slow_path_needs_more_buffer_than_the_models_say() {
+        let found = found(UNEQUAL, 0.95, 1);
+        let (least, less) = (found.least.expect("in reach"), found.less.expect("5 % less"));
+        let model = found.model.expect("the models have an answer");
+        assert!(least.share.mean >= 0.95, "{found:?}");
+        assert!(less.share.mean < 0.95, "{found:?}");
+        let ratio = less.receive_buffer_bytes as f64 / least.receive_buffer_bytes as f64;
+        assert!((ratio - 0.95).abs() < 1e-4, "{ratio}");
+        assert!(model.share.mean < 0.9, "the slow path idles: {model:?}");
+        assert!(least.receive_buffer_bytes > model.receive_buffer_bytes);
+        let (low, high) = found.interval_bytes.expect("one");
+        assert!(low <= least.receive_buffer_bytes && high.is_some(), "{low} {high:?}");
+    }
+
+    #[test]
+    fn with_losses_the_mean_of_the_seeds_decides_and_the_interval_says_how_sure_it_is() {
+        let text = UNEQUAL.replace("'20 ms'", "'20 ms'\nloss = 2e-4");
+        let found = found(&text, 0.6, 3);
+        let (least, less) = (found.least.expect("in reach"), found.less.expect("5 % less"));
+        assert!(least.share.mean >= 0.6 && less.share.mean < 0.6, "{found:?}");
+        assert!(least.share.half_width.expect("three seeds") > 0.0);
+        let (low, high) = found.interval_bytes.expect("one");
+        assert!(low < least.receive_buffer_bytes, "{low}");
+        assert!(high.is_none_or(|high| high >= least.receive_buffer_bytes), "{high:?}");
+    }
+
+    #[test]
+    fn what_losses_leave_out_of_reach_has_no_buffer() {
+        let text = UNEQUAL.replace("'20 ms'", "'20 ms'\nloss = 0.02");
+        let found = found(&text, 0.9, 1);
+        assert_eq!((found.least, found.less, found.interval_bytes), (None, None, None));
+        assert!(found.trials.iter().all(|trial| trial.share.mean < 0.9));
+    }
+
+    #[test]
+    fn buffers_are_rounded_up_to_three_digits_and_progress_never_falls() {
+        for (bytes, expected) in [(500_123.0, 501_000), (1500.0, 1500), (777.0, 777), (99.2, 100)] {
+            assert_eq!(rounded(bytes), expected, "{bytes}");
+        }
+        let shares: Vec<f64> = (0..100).map(|trials| progress(f64::from(trials))).collect();
+        assert!(shares.is_sorted() && shares[99] < 1.0, "{shares:?}");
+    }
+}
