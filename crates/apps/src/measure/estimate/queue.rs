@@ -1,0 +1,116 @@
+//! Depth of a link's queue: the longest delay before loss.
+//!
+//! A drop-tail queue is full exactly when it drops a packet. The probe before a dropped one took the last place, so
+//! its queueing delay is that of the full queue. The median over all drops is not affected by probes that the hosts
+//! delayed, nor by a few losses of the link itself.
+
+use super::Probe;
+use super::statistics::{median, quantile};
+
+/// Drops that are needed to say that the queue was full.
+const DROPS_MIN: usize = 5;
+/// Share of the largest queueing delays below which a loss is not taken for a drop of the queue.
+const FULL_SHARE: f64 = 0.5;
+
+/// Estimate of a queue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Queue {
+    /// Bytes that wait in the full queue; the packet in transmission does not count.
+    pub bytes: f64,
+    /// Delay of the full queue, seconds.
+    pub delay_s: f64,
+    /// The same at its lower and upper quartile.
+    pub quartiles_s: [f64; 2],
+    /// Number of drops that were evaluated.
+    pub drops: usize,
+    /// Whether the queue was full. Otherwise the queue holds at least this.
+    pub full: bool,
+}
+
+/// The queue from probes that were sent faster than the link of `rate_bps` carries. `idle_delay_s` is the one-way
+/// delay of a probe of this size on the idle link. None if no probe arrived.
+pub fn depth(probes: &[Probe], idle_delay_s: f64, rate_bps: f64) -> Option<Queue> {
+    let queueing = |probe: &Probe| Some(probe.delay_s()? - idle_delay_s);
+    let all: Vec<f64> = probes.iter().filter_map(queueing).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let threshold = FULL_SHARE * quantile(&all, 0.95);
+    let drops: Vec<f64> = probes
+        .windows(2)
+        .filter(|pair| pair[1].arrived_s.is_none())
+        .filter_map(|pair| queueing(&pair[0]))
+        .filter(|delay| *delay >= threshold)
+        .collect();
+    let full = drops.len() >= DROPS_MIN;
+    let samples = if full { drops } else { vec![quantile(&all, 0.99)] };
+    let delay_s = median(&samples).max(0.0);
+    // The packet in transmission is on average half sent when the last place is taken.
+    let half_packet = f64::from(probes[0].bytes) / 2.0;
+    Some(Queue {
+        bytes: delay_s * rate_bps / 8.0 + half_packet,
+        delay_s,
+        quartiles_s: [quantile(&samples, 0.25), quantile(&samples, 0.75)],
+        drops: if full { samples.len() } else { 0 },
+        full,
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Probes of 1500 B that arrive over a drop-tail link in groups every millisecond, at `factor` times its rate.
+    pub fn link(
+        rate_bps: f64,
+        packets: usize,
+        factor: f64,
+        count: usize,
+        delay_s: f64,
+        offset_s: f64,
+    ) -> Vec<Probe> {
+        let service = 12_000.0 / rate_bps;
+        let mut departures: Vec<f64> = Vec::new();
+        let send = |i: usize| ((i as f64 * service / factor) * 1e3).floor() * 1e-3;
+        (0..count)
+            .map(|i| {
+                let sent_s = send(i);
+                // Those whose transmission has not begun; the departures are ascending.
+                let begun = departures.partition_point(|at| *at - service <= sent_s);
+                let admitted = departures.len() - begun < packets;
+                let arrived_s = admitted.then(|| {
+                    let free = departures.last().copied().unwrap_or(0.0).max(sent_s);
+                    departures.push(free + service);
+                    free + service + delay_s + offset_s
+                });
+                Probe { sent_s, arrived_s, bytes: 1500 }
+            })
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_depth_of_a_full_queue_is_found(
+            mbps in 0.5f64..100.0, factor in 1.4f64..2.5, packets in 10usize..300, offset in -1e3f64..1e3,
+        ) {
+            let rate_bps = mbps * 1e6;
+            let fill = packets as f64 / (factor - 1.0) * factor;
+            let count = (fill * 1.5) as usize + (factor * rate_bps / 12_000.0) as usize;
+            let probes = link(rate_bps, packets, factor, count, 0.02, offset);
+            let idle = 0.02 + offset + 12_000.0 / rate_bps;
+            let found = depth(&probes, idle, rate_bps).expect("arrivals");
+            prop_assert!(found.full, "{found:?}");
+            prop_assert!((found.bytes / 1500.0 / packets as f64 - 1.0).abs() < 0.1, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_queue_that_was_never_full_gives_a_lower_bound() {
+        let probes = link(10e6, 1000, 1.5, 500, 0.02, 0.0);
+        let found = depth(&probes, 0.0212, 10e6).expect("arrivals");
+        assert!(!found.full && found.bytes < 1_500_000.0 && found.bytes > 100_000.0, "{found:?}");
+        assert_eq!(depth(&[], 0.0, 1e6), None);
+    }
+}
