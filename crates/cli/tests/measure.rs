@@ -98,3 +98,34 @@ fn options_that_would_fail_later_are_refused_before_anything_is_sent() {
     let plain = dir.ropewalk(&["measure", "--to", "127.0.0.1:9", "--plain"]);
     assert_eq!(plain.status(), 2);
 }
+
+#[test]
+fn records_of_other_programs_give_a_scenario_that_can_be_simulated() {
+    let dir = TestDir::new("measure-records");
+    let ping = "64 bytes from 192.0.2.7: icmp_seq=1 ttl=57 time=30.5 ms\n\
+                64 bytes from 192.0.2.7: icmp_seq=2 ttl=57 time=31.5 ms\n";
+    let iperf3 = r#"{"start": {"tcp_mss_default": 1448, "test_start": {"protocol": "TCP", "reverse": 1}},
+        "end": {"sum_received": {"seconds": 10.0, "bits_per_second": 9.653e6}}}"#;
+    fs::write(dir.file("ping.txt"), ping).expect("written");
+    fs::write(dir.file("iperf3.json"), iperf3).expect("written");
+    let both = ["measure", "--from-ping", "ping.txt", "--from-iperf3", "iperf3.json"];
+    let printed = dir.ropewalk(&both).good();
+    dir.ropewalk(&[&both[..], &["--out", "link.toml"]].concat()).good();
+    let written = fs::read_to_string(dir.file("link.toml")).expect("written");
+    assert_eq!(printed.stdout(), written);
+    for expected in ["rtt = \"30.500 ms\"", "rate_down = \"10.000 Mbit/s\""] {
+        assert!(written.contains(expected), "{written}");
+    }
+    dir.ropewalk(&["run", "link.toml", "--set", "transfer.duration=2 s", "--json"]).good();
+    for (words, said) in [
+        (&["--from-ping", "iperf3.json"][..], "icmp_seq=1"),
+        (&["--from-iperf3", "ping.txt"], "--from-iperf3 ping.txt"),
+        (&["--from-ping", "missing"], "--from-ping missing"),
+        (&["--from-ping", "ping.txt", "--to", "127.0.0.1"], "cannot be used with"),
+        (&[], "--to"),
+    ] {
+        let done = dir.ropewalk(&[&["measure"], words].concat());
+        assert_eq!(done.status(), 2, "{words:?}");
+        assert!(done.stderr().contains(said), "{words:?}: {}", done.stderr());
+    }
+}

@@ -1,8 +1,9 @@
 //! `ropewalk measure`: measures the links to a server and writes them as a scenario.
 
 mod document;
+mod recorded;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ropewalk_apps::measure::Direction;
@@ -35,11 +36,13 @@ const LEAST_BYTES: u64 = 100_000;
 #[command(
     mut_arg("plain", |arg| arg.hide(true)),
     mut_arg("port", |arg| arg.hide(true)),
+    mut_arg("to", |arg| arg.required(false).required_unless_present_any(["from_ping", "from_iperf3"])),
     after_help = "The other side runs `ropewalk bench serve`. The probes are encrypted like all other data. Each link is \
     overloaded for a few seconds in each direction, one after the other: other traffic on it is delayed meanwhile.\n\n\
     Examples:\n  \
     ropewalk measure --to 192.0.2.7 --peer PUBKEY --out links.toml\n  \
-    ropewalk measure --to 192.0.2.7 --from wlan0,wwan0 --peer PUBKEY --max-bytes '20 MB'"
+    ropewalk measure --to 192.0.2.7 --from wlan0,wwan0 --peer PUBKEY --max-bytes '20 MB'\n  \
+    ropewalk measure --from-ping ping.txt --from-iperf3 iperf3.json --out link.toml"
 )]
 pub struct MeasureArgs {
     #[command(flatten)]
@@ -52,6 +55,12 @@ pub struct MeasureArgs {
     /// Most bytes of probes, of both directions and all links together
     #[arg(long, value_name = "SIZE", default_value = "200 MB", value_parser = parse_size)]
     max_bytes: u64,
+    /// Send nothing: take round trip and loss of one link from the output of ping
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "peer", "from", "json"])]
+    from_ping: Option<PathBuf>,
+    /// Send nothing: take rate and queue of one link from the output of `iperf3 --json`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "peer", "from", "json"])]
+    from_iperf3: Option<PathBuf>,
     /// Scenario file to write, with its traces beside it; without it the scenario is printed. An existing file is not
     /// overwritten
     #[arg(long, value_name = "FILE")]
@@ -66,6 +75,10 @@ pub struct MeasureArgs {
 /// # Errors
 /// [`Failure`].
 pub fn execute(args: &MeasureArgs, console: Console) -> Result<(), Failure> {
+    check_out(args)?;
+    if args.from_ping.is_some() || args.from_iperf3.is_some() {
+        return from_records(args, console);
+    }
     check(args)?;
     console.note(format_args!(
         "sending up to {} of probes in total, for about {}; each link is overloaded for some seconds in each direction",
@@ -116,6 +129,11 @@ fn check(args: &MeasureArgs) -> Result<(), Failure> {
         let message = format!("--max-bytes {}: too little", size(args.max_bytes as f64));
         return Err(Failure::input(message, "give at least 100 kB; 20 MB suffice for slow links"));
     }
+    Ok(())
+}
+
+/// Refuses a file that cannot be written.
+fn check_out(args: &MeasureArgs) -> Result<(), Failure> {
     let Some(out) = &args.out else { return Ok(()) };
     let shown = out.display();
     if out.exists() {
@@ -128,6 +146,47 @@ fn check(args: &MeasureArgs) -> Result<(), Failure> {
             "give the name of a file in a directory that exists",
         ));
     }
+    Ok(())
+}
+
+/// Writes or prints a scenario of one link from what other programs have recorded.
+fn from_records(args: &MeasureArgs, console: Console) -> Result<(), Failure> {
+    let read = |option: &str, file: &Path| {
+        std::fs::read_to_string(file).map_err(|error| {
+            let message = format!("{option} {}: {error}", file.display());
+            Failure::input(message, "give a text file that exists")
+        })
+    };
+    let wrong = |option: &str, file: &Path, program: &str, error: String| {
+        let message = format!("{option} {}: {error}", file.display());
+        Failure::input(message, format_args!("give the output of `{program}`"))
+    };
+    let mut toml =
+        String::from("[transfer]\nprotocol = \"cmt-sctp\"\nduration = \"60 s\"\n\n[[path]]\n");
+    if let Some(file) = &args.from_ping {
+        let text = read("--from-ping", file)?;
+        let found = recorded::ping(&text);
+        let found =
+            found.map_err(|error| wrong("--from-ping", file, "ping -c 100 ADDRESS", error))?;
+        toml.push_str(&found.keys());
+    }
+    if let Some(file) = &args.from_iperf3 {
+        let text = read("--from-iperf3", file)?;
+        let keys = recorded::iperf3(&text, args.from_ping.is_none());
+        let program = "iperf3 --json -c ADDRESS";
+        toml.push_str(&keys.map_err(|error| wrong("--from-iperf3", file, program, error))?);
+    }
+    let Some(out) = &args.out else { return output::print(&toml) };
+    write(out, &toml, console)
+}
+
+/// Writes the scenario, and checks that it can be simulated.
+fn write(out: &Path, toml: &str, console: Console) -> Result<(), Failure> {
+    let written = std::fs::write(out, toml);
+    written.map_err(|error| Failure::Run(format!("cannot write `{}`: {error}", out.display())))?;
+    Scenario::load(out)?;
+    let word = quoted(&out.to_string_lossy());
+    console.note(format_args!("wrote {}; next: ropewalk run {word}", out.display()));
     Ok(())
 }
 
@@ -169,17 +228,13 @@ fn finish(
     files: &ScenarioFiles,
 ) -> Result<(), Failure> {
     if let Some(out) = &args.out {
-        let failed = |path: &std::path::Path, error| {
-            Failure::Run(format!("cannot write `{}`: {error}", path.display()))
-        };
         for (name, text) in &files.traces {
             let beside = out.with_file_name(name);
-            std::fs::write(&beside, text).map_err(|error| failed(&beside, error))?;
+            std::fs::write(&beside, text).map_err(|error| {
+                Failure::Run(format!("cannot write `{}`: {error}", beside.display()))
+            })?;
         }
-        std::fs::write(out, &files.toml).map_err(|error| failed(out, error))?;
-        Scenario::load(out)?;
-        let word = quoted(&out.to_string_lossy());
-        console.note(format_args!("wrote {}; next: ropewalk run {word}", out.display()));
+        write(out, &files.toml, console)?;
     } else if !files.traces.is_empty() {
         console.note("a rate varies; give --out to write its trace");
     }

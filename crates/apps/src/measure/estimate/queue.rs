@@ -2,7 +2,8 @@
 //!
 //! A drop-tail queue is full exactly when it drops a packet. The probe before a dropped one took the last place, so
 //! its queueing delay is that of the full queue. The median over all drops is not affected by probes that the hosts
-//! delayed, nor by a few losses of the link itself.
+//! delayed. A full queue drops the share by which it is overloaded. If far fewer probes are lost while the delay is
+//! long, these are losses of the link itself, and the queue has not been full.
 
 use super::Probe;
 use super::statistics::{median, quantile};
@@ -10,7 +11,9 @@ use super::statistics::{median, quantile};
 /// Drops that are needed to say that the queue was full.
 const DROPS_MIN: usize = 5;
 /// Share of the largest queueing delays below which a loss is not taken for a drop of the queue.
-const FULL_SHARE: f64 = 0.5;
+const FULL_SHARE: f64 = 0.8;
+/// Share of the overload that must be dropped while the queue is full.
+const DROPPED_SHARE: f64 = 0.5;
 
 /// Estimate of a queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,7 +45,7 @@ pub fn depth(probes: &[Probe], idle_delay_s: f64, rate_bps: f64) -> Option<Queue
         .filter_map(|pair| queueing(&pair[0]))
         .filter(|delay| *delay >= threshold)
         .collect();
-    let full = drops.len() >= DROPS_MIN;
+    let full = drops.len() >= DROPS_MIN && is_dropping(probes, &queueing, threshold, rate_bps);
     let samples = if full { drops } else { vec![quantile(&all, 0.99)] };
     let delay_s = median(&samples).max(0.0);
     // The packet in transmission is on average half sent when the last place is taken.
@@ -54,6 +57,24 @@ pub fn depth(probes: &[Probe], idle_delay_s: f64, rate_bps: f64) -> Option<Queue
         drops: if full { samples.len() } else { 0 },
         full,
     })
+}
+
+/// Whether enough of the probes were dropped, from the first one on whose delay was that of a full queue.
+fn is_dropping(
+    probes: &[Probe],
+    queueing: &dyn Fn(&Probe) -> Option<f64>,
+    threshold: f64,
+    rate_bps: f64,
+) -> bool {
+    let is_long = |probe: &Probe| queueing(probe).is_some_and(|delay| delay >= threshold);
+    let rest = probes.iter().position(is_long).map_or(&probes[..0], |from| &probes[from..]);
+    let (Some(first), Some(last)) = (rest.first(), rest.last()) else { return false };
+    let offered = rest.iter().map(|probe| f64::from(probe.bytes) * 8.0).sum::<f64>()
+        / (last.sent_s - first.sent_s).max(1e-9);
+    let lost = rest.iter().filter(|probe| probe.arrived_s.is_none()).count() as f64;
+    let excess = (1.0 - rate_bps / offered).max(0.0);
+    // Before the queue is full, a fifth of its depth is filled without drops.
+    lost >= DROPPED_SHARE * excess * rest.len() as f64 / 2.0
 }
 
 #[cfg(test)]
@@ -104,6 +125,14 @@ pub(super) mod tests {
             prop_assert!(found.full, "{found:?}");
             prop_assert!((found.bytes / 1500.0 / packets as f64 - 1.0).abs() < 0.1, "{found:?}");
         }
+    }
+
+    #[test]
+    fn losses_of_the_link_are_not_taken_for_a_full_queue() {
+        let mut probes = link(10e6, 100_000, 1.5, 3000, 0.02, 0.0);
+        probes.iter_mut().step_by(40).for_each(|probe| probe.arrived_s = None);
+        let found = depth(&probes, 0.0212, 10e6).expect("arrivals");
+        assert!(!found.full && found.drops == 0, "{found:?}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The procedure of a measurement of links.
 //!
-//! 1. Small probes on all links in both directions at the same time: delays of idle links.
+//! 1. Small probes, then full-size ones, on all links in both directions at the same time: delays of idle links.
 //! 2. One link and direction at a time: trains for a first guess of the capacity, then an overload at twice the guess
 //!    that fills the queue once and drains it. Small probes on the other links show whether these wait too.
 //! 3. Full-size probes on all links in both directions, well below the capacities: losses.
@@ -29,6 +29,10 @@ const WATCH_SHARE: f64 = 0.005;
 /// Least interval of these probes, seconds, and how many are sent before the overload.
 const WATCH_INTERVAL_S: f64 = 0.01;
 const WATCH_LEAD: f64 = 10.0;
+/// Full-size probes of the idle phase, and their interval. They show what the size adds to the delay: the sum of the
+/// transmission times of all hops (Jacobson, "pathchar", 1997).
+const FULL_INTERVAL_NS: u64 = 60_000_000;
+const FULL_COUNT: u32 = 20;
 /// Probes of the first train; each further one is four times as long.
 const FIRST_TRAIN: u32 = 32;
 const TRAINS: usize = 3;
@@ -60,7 +64,7 @@ const TRACE_S: f64 = 8.0;
 /// Rate of the probes for losses, as a share of the capacity. Both directions of a shared medium fit.
 const LOSS_SHARE: f64 = 0.4;
 /// Least duration of the probes for losses, seconds.
-const LOSS_MIN_S: f64 = 3.0;
+const LOSS_MIN_S: f64 = 5.0;
 /// Longest wait for all paths, seconds.
 const PATHS_WAIT_S: f64 = 3.0;
 
@@ -203,6 +207,31 @@ impl<'a> Procedure<'a> {
             let sums = delay::round_trips_s(&both[0], &both[1]);
             link.rtt_quantiles_s = [0.5, 0.95, 0.99].map(|share| quantile(&sums, share));
         }
+        self.idle_full(&ends).await
+    }
+
+    /// Delays of full-size probes on idle links. Those of several links are sent in turn.
+    async fn idle_full(&mut self, ends: &[(usize, Direction)]) -> Result<(), MeasureError> {
+        let links = self.found.links.len().max(1) as f64;
+        let plan = |&(link, direction): &(usize, Direction)| {
+            let train = self.train(link, self.full_bytes(link), FULL_COUNT, FULL_INTERVAL_NS);
+            let start_s = link as f64 / links * FULL_INTERVAL_NS as f64 * 1e-9;
+            TrainPlan { direction, start_s, train }
+        };
+        let plans: Vec<_> = ends.iter().map(plan).collect();
+        let probes = self.client.run(&plans).await?;
+        for ((link, direction), probes) in ends.iter().zip(&probes) {
+            let small = self.found.links[*link].of(*direction).delays;
+            let full = delay::of(probes);
+            let bytes = probes.first().map_or(0, |probe| probe.bytes);
+            if let (Some(small), Some(full)) = (small, full)
+                && bytes > u32::from(SMALL_BYTES)
+            {
+                let more = f64::from(bytes) - f64::from(SMALL_BYTES);
+                let slope = (full.least_s - small.least_s).max(0.0) / more;
+                self.found.links[*link].of_mut(*direction).seconds_per_byte = Some(slope);
+            }
+        }
         Ok(())
     }
 
@@ -212,10 +241,13 @@ impl<'a> Procedure<'a> {
         links.flat_map(|link| DIRECTIONS.map(|direction| (link, direction))).collect()
     }
 
-    /// One-way delay of a probe of `bytes` on the idle link of `rate_bps`, seconds.
+    /// One-way delay of a probe of `bytes` on the idle link, seconds. Only if no full-size probe has arrived, the link
+    /// is assumed to have a single hop of `rate_bps`.
     fn idle_delay_s(&self, link: usize, direction: Direction, bytes: u16, rate_bps: f64) -> f64 {
-        let least = self.found.links[link].of(direction).delays.map_or(0.0, |found| found.least_s);
-        least + (f64::from(bytes) - f64::from(SMALL_BYTES)) * 8.0 / rate_bps.max(1.0)
+        let estimate = self.found.links[link].of(direction);
+        let least = estimate.delays.map_or(0.0, |found| found.least_s);
+        let per_byte = estimate.seconds_per_byte.unwrap_or(8.0 / rate_bps.max(1.0));
+        least + (f64::from(bytes) - f64::from(SMALL_BYTES)) * per_byte
     }
 
     /// Guesses the capacity by trains, bit/s. A train uses a quarter of the allowance at most.
@@ -450,8 +482,9 @@ impl<'a> Procedure<'a> {
 fn base_rtt_s(link: &LinkEstimate) -> Option<f64> {
     let least = |direction| link.of(direction).delays.map(|found| found.least_s);
     let serialisation = |direction| {
-        let rate = link.of(direction).capacity.map_or(f64::INFINITY, |found| found.rate_bps);
-        f64::from(SMALL_BYTES) * 8.0 / rate
+        let estimate = link.of(direction);
+        let by_rate = estimate.capacity.map_or(0.0, |found| 8.0 / found.rate_bps);
+        f64::from(SMALL_BYTES) * estimate.seconds_per_byte.unwrap_or(by_rate)
     };
     let sum = least(Direction::Up)? + least(Direction::Down)?;
     let sent: f64 = DIRECTIONS.into_iter().map(serialisation).sum();

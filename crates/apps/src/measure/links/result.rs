@@ -8,6 +8,8 @@ use crate::measure::estimate::{Capacity, Delays, LossFit, Queue, Sharing};
 pub struct DirectionEstimate {
     /// Delays while the link was nearly idle.
     pub delays: Option<Delays>,
+    /// What a byte adds to the delay of a packet on the idle link, seconds; the sum over all hops.
+    pub seconds_per_byte: Option<f64>,
     /// Capacity, corrected for the loss rate.
     pub capacity: Option<Capacity>,
     /// Depth of the queue.
