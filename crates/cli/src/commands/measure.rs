@@ -279,3 +279,76 @@ fn row(link: &LinkEstimate, name: &str, direction: Direction) -> Vec<String> {
         ),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_apps::measure::estimate::{Capacity, Queue, Sharing};
+    use ropewalk_apps::measure::links::{DirectionEstimate, SharingTest};
+
+    use super::*;
+
+    fn way(rate_bps: f64) -> DirectionEstimate {
+        let capacity = Capacity {
+            rate_bps,
+            low_bps: 0.99 * rate_bps,
+            high_bps: 1.01 * rate_bps,
+            seconds: 1.5,
+            saturated: true,
+        };
+        let quartiles_s = [0.05, 0.06];
+        let queue = Queue { bytes: 7e4, delay_s: 0.055, quartiles_s, drops: 40, full: true };
+        DirectionEstimate { capacity: Some(capacity), queue: Some(queue), ..Default::default() }
+    }
+
+    fn link(path: usize, rate_bps: f64) -> LinkEstimate {
+        LinkEstimate {
+            path,
+            rtt_s: Some(0.03),
+            rtt_quantiles_s: [0.031, 0.032, 0.033],
+            mtu_bytes: 1485,
+            up: way(rate_bps),
+            down: way(rate_bps / 2.0),
+        }
+    }
+
+    fn names() -> [String; 2] {
+        ["wlan0", "wwan0"].map(str::to_owned)
+    }
+
+    #[test]
+    fn a_shared_bottleneck_becomes_a_link_of_both_paths() {
+        let found = Sharing { rise: 1.0, correlation: 0.99, delay_s: 0.055, shared: true };
+        let test = SharingTest { direction: Direction::Up, overloaded: 0, watched: 1, found };
+        let found = LinkMeasurement {
+            links: vec![link(0, 10e6), link(1, 4e6)],
+            sharing: vec![test],
+            sent_bytes: 1_000_000,
+            seconds: 30.0,
+        };
+        let files = links::scenario(&found, &names(), "links");
+        let scenario = Scenario::parse(&files.toml, "links");
+        scenario.unwrap_or_else(|error| panic!("{error}\n{}", files.toml));
+        let (paths, bottleneck) = files.toml.split_once("[[link]]").expect("a shared link");
+        assert!(bottleneck.contains("rate = \"10.000 Mbit/s\""), "{bottleneck}");
+        assert!(bottleneck.contains("rate_down = \"1000 Gbit/s\""), "{bottleneck}");
+        assert!(paths.contains("rate = \"20.000 Mbit/s\"\nqueue = \"unlimited\""), "{paths}");
+        assert!(paths.contains("rate = \"4.000 Mbit/s\""), "the slower link has its own: {paths}");
+        assert_eq!(paths.matches("via = [\"bottleneck1\"]").count(), 2);
+    }
+
+    #[test]
+    fn a_varying_rate_becomes_a_trace_and_what_is_missing_is_said() {
+        let mut found = LinkMeasurement {
+            links: vec![link(0, 10e6), link(1, 4e6)],
+            ..LinkMeasurement::default()
+        };
+        found.links[0].down.trace = vec![1, 3, 8];
+        found.links[1].down = DirectionEstimate::default();
+        let files = links::scenario(&found, &names(), "mine");
+        let trace = ("mine-wlan0-down.mahi".to_owned(), "1\n3\n8\n".to_owned());
+        assert_eq!(files.traces, [trace]);
+        assert!(files.toml.contains("trace_down = \"mine-wlan0-down.mahi\""), "{}", files.toml);
+        assert!(files.toml.contains("# rate_down: not measured"), "{}", files.toml);
+        assert!(text(&found, &names()).contains("wwan0"));
+    }
+}

@@ -30,6 +30,23 @@ pub struct Queue {
     pub full: bool,
 }
 
+/// Share of the delay below which another queue in series accounts for the rest.
+const SERIES_SHARE: f64 = 0.9;
+
+impl Queue {
+    /// The queue of a shared bottleneck alone, if probes on another link have waited for `shared_s` seconds in it. The
+    /// rest of the delay belongs to a queue in front of it.
+    #[must_use]
+    pub fn without_queue_in_front(self, shared_s: f64) -> Self {
+        if shared_s <= 0.0 || shared_s >= SERIES_SHARE * self.delay_s {
+            return self;
+        }
+        let share = shared_s / self.delay_s;
+        let quartiles_s = self.quartiles_s.map(|quartile| quartile * share);
+        Self { bytes: self.bytes * share, delay_s: shared_s, quartiles_s, ..self }
+    }
+}
+
 /// The queue from probes that were sent faster than the link of `rate_bps` carries. `idle_delay_s` is the one-way
 /// delay of a probe of this size on the idle link. None if no probe arrived.
 pub fn depth(probes: &[Probe], idle_delay_s: f64, rate_bps: f64) -> Option<Queue> {
@@ -125,6 +142,16 @@ pub(super) mod tests {
             prop_assert!(found.full, "{found:?}");
             prop_assert!((found.bytes / 1500.0 / packets as f64 - 1.0).abs() < 0.1, "{found:?}");
         }
+    }
+
+    #[test]
+    fn a_queue_in_front_of_a_shared_one_is_subtracted() {
+        let both =
+            Queue { bytes: 100e3, delay_s: 0.4, quartiles_s: [0.38, 0.42], drops: 9, full: true };
+        let shared = both.without_queue_in_front(0.1);
+        assert!((shared.bytes - 25e3).abs() < 1.0 && shared.delay_s == 0.1, "{shared:?}");
+        assert_eq!(both.without_queue_in_front(0.39), both);
+        assert_eq!(both.without_queue_in_front(0.0), both);
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub struct Sharing {
     pub rise: f64,
     /// Pearson's coefficient of correlation of both delays.
     pub correlation: f64,
+    /// Queueing delay of the watched link that 95 % of the probes during the overload did not exceed, seconds. It is
+    /// that of the shared queue alone.
+    pub delay_s: f64,
     /// Whether both lead through the same bottleneck.
     pub shared: bool,
 }
@@ -61,7 +64,15 @@ pub fn compare(overload: &[Probe], watch: &[Probe]) -> Option<Sharing> {
     }
     let rise = (median(&filled) - median(&idle)) / depth;
     let correlation = correlation(&pairs);
-    Some(Sharing { rise, correlation, shared: rise >= RISE_MIN && correlation >= CORRELATION_MIN })
+    let during: Vec<f64> =
+        pairs.iter().filter(|(own, _)| *own > 0.0).map(|(_, delay)| *delay).collect();
+    let delay_s = (quantile(&during, 0.95) - median(&idle)).max(0.0);
+    Some(Sharing {
+        rise,
+        correlation,
+        delay_s,
+        shared: rise >= RISE_MIN && correlation >= CORRELATION_MIN,
+    })
 }
 
 /// The overload's delay at a time, from the nearest probe that was sent before it.
@@ -107,6 +118,7 @@ mod tests {
         let queue = |time: f64| if time < 0.0 { 0.0 } else { at(&delays, time) + 5.0 - 0.0212 };
         let together = compare(&overload, &watch(1.5, 1e-3, queue)).expect("enough");
         assert!(together.shared && together.rise > 0.8, "{together:?}");
+        assert!((together.delay_s / 0.12 - 1.0).abs() < 0.1, "{together:?}");
         let apart = compare(&overload, &watch(1.5, 3e-3, |_| 0.0)).expect("enough");
         assert!(!apart.shared && apart.rise.abs() < 0.1, "{apart:?}");
     }

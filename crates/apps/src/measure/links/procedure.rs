@@ -152,6 +152,8 @@ struct Procedure<'a> {
     found: LinkMeasurement,
     /// The overload of each link and direction that was evaluated.
     overloads: Vec<[Vec<Probe>; 2]>,
+    /// The delay that it caused on another link, which shares its bottleneck; 0 if there is none.
+    shared_s: Vec<[f64; 2]>,
 }
 
 /// What an overload has shown.
@@ -159,6 +161,7 @@ struct Overload {
     carried: Capacity,
     queue: Option<Queue>,
     variation: Option<f64>,
+    shared_s: f64,
 }
 
 impl<'a> Procedure<'a> {
@@ -175,8 +178,9 @@ impl<'a> Procedure<'a> {
         let ends = 2 * links.len().max(1) as u64;
         let overload_bytes = (client.budget() as f64 * OVERLOAD_BYTES) as u64 / ends;
         let overloads = links.iter().map(|_| Default::default()).collect();
+        let shared_s = vec![[0.0; 2]; links.len()];
         let found = LinkMeasurement { links, ..LinkMeasurement::default() };
-        Self { association, client, overload_bytes, found, overloads }
+        Self { association, client, overload_bytes, found, overloads, shared_s }
     }
 
     /// Size of a full probe on a link, bytes.
@@ -283,8 +287,9 @@ impl<'a> Procedure<'a> {
         let (mut seconds, mut allowance) = (OVERLOAD_S, self.overload_bytes);
         let mut rate = OVERLOAD_FACTOR * self.guess(link, direction, &mut allowance).await?;
         for _ in 0..ATTEMPTS {
+            let tests = self.found.sharing.len();
             let probes = self.send_overload(link, direction, rate, seconds, &mut allowance).await?;
-            let Some(found) = self.evaluate(link, direction, &probes) else { break };
+            let Some(found) = self.evaluate(link, direction, &probes, tests) else { break };
             let (carried, full) = (found.carried, found.queue.is_some_and(|queue| queue.full));
             let best = self.found.links[link].of(direction).capacity;
             let better = best.is_none_or(|best| {
@@ -311,15 +316,23 @@ impl<'a> Procedure<'a> {
         Ok(())
     }
 
-    /// What an overload shows.
-    fn evaluate(&self, link: usize, direction: Direction, probes: &[Probe]) -> Option<Overload> {
+    /// What an overload shows. Its tests for shared bottlenecks begin at index `tests`.
+    fn evaluate(
+        &self,
+        link: usize,
+        direction: Direction,
+        probes: &[Probe],
+        tests: usize,
+    ) -> Option<Overload> {
+        let shared = self.found.sharing[tests..].iter().filter(|test| test.found.shared);
+        let shared_s = shared.map(|test| test.found.delay_s).fold(0.0, f64::max);
         let bytes = self.full_bytes(link);
         let first = capacity::of_overload(probes, 0.0, 0.0)?;
         let idle = self.idle_delay_s(link, direction, bytes, first.rate_bps);
         let carried = capacity::of_overload(probes, idle, 0.0)?;
         let queue = queue::depth(probes, idle, carried.rate_bps);
         let variation = capacity::variation(&capacity::rates(probes, idle, 0.0));
-        Some(Overload { carried, queue, variation })
+        Some(Overload { carried, queue, variation, shared_s })
     }
 
     fn keep(&mut self, link: usize, direction: Direction, found: Overload, probes: Vec<Probe>) {
@@ -327,6 +340,7 @@ impl<'a> Procedure<'a> {
         estimate.capacity = Some(found.carried);
         estimate.queue = found.queue;
         estimate.variation = found.variation;
+        self.shared_s[link][direction as usize] = found.shared_s;
         self.overloads[link][direction as usize] = probes;
     }
 
@@ -351,8 +365,9 @@ impl<'a> Procedure<'a> {
         }
         let seconds = (queue.delay_s / (GENTLE_FACTOR - 1.0) + GENTLE_S).min(GENTLE_MAX_S);
         let rate = GENTLE_FACTOR * carried.rate_bps;
+        let tests = self.found.sharing.len();
         let probes = self.send_overload(link, direction, rate, seconds, allowance).await?;
-        if let Some(mut found) = self.evaluate(link, direction, &probes)
+        if let Some(mut found) = self.evaluate(link, direction, &probes, tests)
             && found.queue.is_some_and(|queue| queue.full)
         {
             found.carried.saturated = true;
@@ -457,11 +472,13 @@ impl<'a> Procedure<'a> {
             let Some(carried) = estimate.capacity else { continue };
             let idle = self.idle_delay_s(link, direction, bytes, carried.rate_bps);
             let saturated = carried.saturated;
+            let shared_s = self.shared_s[link][direction as usize];
             let varies = estimate.variation.is_some_and(|variation| variation > VARIATION);
             let estimate = self.found.links[link].of_mut(direction);
             if let Some(corrected) = capacity::of_overload(&probes, idle, lost) {
                 estimate.capacity = Some(Capacity { saturated, ..corrected });
-                estimate.queue = queue::depth(&probes, idle, corrected.rate_bps);
+                let depth = queue::depth(&probes, idle, corrected.rate_bps);
+                estimate.queue = depth.map(|queue| queue.without_queue_in_front(shared_s));
             }
             if varies {
                 estimate.trace = capacity::trace(&probes, idle, lost);
