@@ -18,7 +18,7 @@ pub struct DirectionEstimate {
     pub loss: Option<LossFit>,
     /// Probes per second that gave `loss`.
     pub loss_probes_per_s: f64,
-    /// (largest - smallest) / mean of the rates in intervals of 0.4 s; none if the overload was too short.
+    /// (largest - smallest) / mean of the rates in intervals of 0.35 s or more; none if the overload was too short.
     pub variation: Option<f64>,
     /// If the rate varies: a Mahimahi trace, milliseconds.
     pub trace: Vec<u64>,

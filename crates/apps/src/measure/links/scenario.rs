@@ -140,7 +140,7 @@ fn write_rate(
     if let Some(variation) = estimate.variation {
         let _ = writeln!(
             toml,
-            "# In intervals of 0.4 s the rate varied by {:.0} %.",
+            "# Between intervals of 0.35 s or more, the rate varied by {:.0} %.",
             variation * 100.0
         );
     }
