@@ -39,6 +39,8 @@ pub enum MeasureError {
     Send(SendError),
     /// The server sent no result in time.
     Overdue,
+    /// Links are measured by sealed datagrams, and the association is not encrypted.
+    NotSealed,
 }
 
 impl fmt::Display for MeasureError {
@@ -47,6 +49,7 @@ impl fmt::Display for MeasureError {
             Self::Version => {
                 f.write_str("the server rejected the request: it has a different version")
             }
+            Self::NotSealed => f.write_str("links are measured over an encrypted association only"),
             Self::Ended(None) => f.write_str("the server has disconnected"),
             Self::Ended(Some(reason)) => write!(f, "connection to the server lost: {reason}"),
             Self::Send(error) => error.fmt(f),

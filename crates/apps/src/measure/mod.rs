@@ -7,6 +7,8 @@
 use std::time::Duration;
 
 mod client;
+pub mod estimate;
+pub mod links;
 mod meter;
 mod protocol;
 mod server;

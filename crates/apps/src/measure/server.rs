@@ -3,14 +3,19 @@
 use bytes::Bytes;
 use ropewalk_runtime::endpoint::{Association, Received};
 
+use super::links::{self, Message};
 use super::meter::Meter;
 use super::protocol::{Direction, MeasurementPlan};
 use super::{BLOCK, BULK, CONTROL, ECHO, RESULT_TIMEOUT};
 
-/// Serves one client until the association ends. Returns the client's plan, if it was valid.
-pub async fn serve(association: &Association) -> Option<MeasurementPlan> {
+/// Serves one client until the association ends. Returns how long the measurement took, seconds; none if the client's
+/// request was invalid.
+pub async fn serve(association: &Association) -> Option<f64> {
     let question =
         tokio::time::timeout(RESULT_TIMEOUT, on_request(association)).await.ok().flatten();
+    if let Some(Message::Open { bytes }) = question.as_deref().and_then(Message::decode) {
+        return Some(links::serve(association, bytes).await);
+    }
     let Some(plan) = question.and_then(|question| MeasurementPlan::decode(&question)) else {
         // The client has another version or another protocol. Answer something that is no result.
         let _ = association.send(CONTROL, 0, Bytes::from_static(&[0])).await;
@@ -31,7 +36,7 @@ pub async fn serve(association: &Association) -> Option<MeasurementPlan> {
     if tokio::time::timeout(plan.time() + RESULT_TIMEOUT, serving).await.is_err() {
         association.abort();
     }
-    Some(plan)
+    Some(plan.seconds)
 }
 
 /// Receives the client's plan. If it was lost and retransmitted, bulk data and probes arrive before it.

@@ -130,7 +130,7 @@ async fn clients(args: &ServeArgs, endpoint: &Endpoint, access: &AccessList) {
             let peer = Peer { name: name.as_deref(), key: association.peer_key(), address };
             log(peer, Event::AssociationOpened);
             match measure::serve(&association).await {
-                Some(plan) => log(peer, Event::Measured { seconds: plan.seconds }),
+                Some(seconds) => log(peer, Event::Measured { seconds }),
                 None => {
                     let reason = "the client did not ask for a measurement of this version";
                     log(peer, Event::AssociationRefused { reason: &reason });

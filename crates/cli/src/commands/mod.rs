@@ -8,6 +8,7 @@ mod emulate;
 mod explain;
 mod keygen;
 mod man;
+mod measure;
 mod new;
 mod predict;
 mod proxy;
@@ -53,6 +54,8 @@ pub enum Command {
     Emulate(emulate::EmulateArgs),
     /// Measure throughput and latency over all paths at once
     Bench(bench::BenchArgs),
+    /// Measure each link to a server, and write a scenario of them
+    Measure(Box<measure::MeasureArgs>),
     /// Send files and folders over all paths at once
     Send(send::SendArgs),
     /// Receive files and folders
@@ -88,6 +91,7 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Keygen(args) => keygen::execute(&args, console),
         Command::Emulate(args) => emulate::execute(&args, console),
         Command::Bench(args) => bench::execute(&args, console),
+        Command::Measure(args) => measure::execute(&args, console),
         Command::Send(args) => send::execute(&args, console),
         Command::Recv(args) => recv::execute(&args, console),
         Command::New(args) => new::execute(&args, console),

@@ -176,6 +176,16 @@ pub struct ReachArgs {
 }
 
 impl ReachArgs {
+    /// Whether the association is not encrypted.
+    pub const fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// Own addresses or interfaces, as given.
+    pub fn from(&self) -> &[String] {
+        &self.from
+    }
+
     /// Opens the endpoint, and returns it with the peer.
     ///
     /// # Errors

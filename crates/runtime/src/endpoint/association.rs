@@ -12,7 +12,7 @@ use ropewalk_engine::sctp::{Message, Part};
 use super::encapsulation::Encapsulation;
 use super::handshake::Silence;
 use super::peer::{PathEvent, Peer, Signals};
-use super::state::{AssociationKey, Shared};
+use super::state::{AssociationKey, EndpointState, Shared};
 use super::stats::Stats;
 use crate::seal::PublicKey;
 
@@ -81,6 +81,27 @@ impl Association {
         core.mark_ready(self.key);
         core.wake();
         Some(result)
+    }
+
+    /// Calls `work` on the endpoint's state and the peer under the lock. None if the association is gone.
+    pub(super) fn with_state<T>(
+        &self,
+        work: impl FnOnce(&mut EndpointState, &mut Peer) -> T,
+    ) -> Option<T> {
+        let mut state = self.shared.lock();
+        let mut peer = state.take_out(self.key)?;
+        let result = work(&mut state, &mut peer);
+        state.put_back(self.key, peer);
+        Some(result)
+    }
+
+    /// Calls `inspect` on the endpoint's state under the lock.
+    pub(super) fn with_endpoint<T>(&self, inspect: impl FnOnce(&EndpointState) -> T) -> T {
+        inspect(&self.shared.lock())
+    }
+
+    pub(super) fn signals(&self) -> &Signals {
+        &self.signals
     }
 
     pub(super) fn inspect<T>(

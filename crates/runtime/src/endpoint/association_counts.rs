@@ -8,6 +8,7 @@ use ropewalk_base::{Duration, Time};
 use super::incoming::{Decision, IncomingInfo, LimitReport};
 use super::limits::{Limit, Limits, Prefix};
 use super::peer::Peer;
+use super::probes::ProbeQueue;
 use super::state::{AssociationKey, EndpointState};
 use crate::seal::PublicKey;
 
@@ -119,7 +120,8 @@ fn decrease<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) {
 impl Peer {
     /// Bytes that the association holds, as [`Limits::memory`] counts them.
     pub(super) fn memory(&self) -> u64 {
-        Limits::BASE_COST + self.machine.receive_memory()
+        let probes = self.probes.as_ref().map_or(0, ProbeQueue::memory);
+        Limits::BASE_COST + self.machine.receive_memory() + probes
     }
 }
 

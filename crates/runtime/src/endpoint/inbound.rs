@@ -12,6 +12,7 @@ use super::encapsulation::Encapsulation;
 use super::handshake::Progress;
 use super::packet_capture::LocalEnd;
 use super::peer::Route;
+use super::probes::is_probe;
 use super::socket::{ReceivedDatagrams, RecvBatch};
 use super::state::{AssociationKey, EndpointState};
 use crate::seal;
@@ -83,6 +84,13 @@ impl EndpointState {
         }
         let bytes = bytes.freeze();
         for one in opened {
+            if is_probe(&bytes[one.body.clone()]) {
+                if let Some(peer) = self.peer(one.key) {
+                    peer.on_probe(now, one.path, &bytes[one.body]);
+                }
+                self.mark_ready(one.key);
+                continue;
+            }
             self.note(route, &bytes[one.body.clone()]);
             let body = bytes.slice(one.body);
             let decoded = wire::decode_within(&body, bytes.len(), Checksum::None, packet);

@@ -1,7 +1,8 @@
 //! Endpoints: sockets, and the associations that share them.
 //!
 //! An [`Endpoint`] owns its sockets and all associations behind one lock, and a task drives it. Handles modify the
-//! engine under the lock and wake the driver. Only the driver uses the sockets.
+//! engine under the lock and wake the driver. Only the driver uses the sockets, except for probes: these are sent by the
+//! call that requests them, because their time of sending matters.
 
 mod address_filter;
 mod admission;
@@ -33,6 +34,7 @@ mod path_pairing;
 mod path_validation;
 mod peer;
 mod plain;
+mod probes;
 mod responder;
 mod socket;
 mod state;
@@ -55,6 +57,7 @@ pub use self::incoming::{Decision, IncomingFilter, IncomingInfo, LimitReport, On
 pub use self::limits::{Limit, LimitCounters, Limits};
 pub use self::options::{Options, PORT, Profile, Sealing, Transport, UnknownName, UnknownProfile};
 pub use self::peer::PathEvent;
+pub use self::probes::{ProbeBurst, ReceivedProbe, SentProbes};
 pub use self::socket::BindAddress;
 pub use self::state::Counters;
 pub use self::stats::{PathStats, Stats};

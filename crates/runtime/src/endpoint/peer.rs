@@ -17,6 +17,7 @@ use super::association_counts::Admitted;
 use super::encapsulation::Encapsulation;
 use super::liveness::Liveness;
 use super::path_validation::{PathValidation, lower_headers};
+use super::probes::ProbeQueue;
 
 /// Most path events that are kept for an application that does not read them.
 const EVENTS_LIMIT: usize = 64;
@@ -67,6 +68,8 @@ pub struct Signals {
     pub flushed: Notify,
     /// The association is established, a path has changed, or the association has ended.
     pub changed: Notify,
+    /// Probes have arrived.
+    pub probed: Notify,
 }
 
 impl Signals {
@@ -148,6 +151,8 @@ pub struct Peer {
     pub ended: Option<CloseReason>,
     /// Events of paths, oldest first.
     pub path_events: VecDeque<PathEvent>,
+    /// Received probes; none unless the application has enabled probes.
+    pub probes: Option<ProbeQueue>,
     /// Notifications for waiting tasks.
     pub signals: Arc<Signals>,
 }
@@ -191,6 +196,7 @@ impl Peer {
             flushing: false,
             ended: None,
             path_events: VecDeque::new(),
+            probes: None,
             signals: Arc::default(),
         }
     }

@@ -231,6 +231,17 @@ impl Socket {
         }
     }
 
+    /// Sends a batch of at most [`Socket::segments`] datagrams at once or not at all.
+    ///
+    /// # Errors
+    /// If the socket is full ([`io::ErrorKind::WouldBlock`]), and like [`Socket::send`].
+    pub fn send_now(&mut self, batch: &Batch) -> io::Result<()> {
+        if self.is_blocked() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.try_send(batch)
+    }
+
     fn try_send(&mut self, batch: &Batch) -> io::Result<()> {
         let Some(Open { io, state }) = &self.open else {
             return Err(io::ErrorKind::NetworkDown.into());

@@ -1,0 +1,347 @@
+//! A link from what other programs have recorded: ping's output, and iperf3's JSON.
+
+use std::fmt::Write;
+
+use ropewalk_apps::measure::estimate::loss::{self, LossFit};
+use ropewalk_apps::measure::estimate::{LossModel, quantile};
+use serde::Deserialize;
+
+/// Most packets that a summary of ping may claim: a week of ten per second.
+const PACKETS_LIMIT: u64 = 6_000_000;
+/// Headers of IPv4 and TCP with timestamps, and of IPv4 and UDP, bytes.
+const TCP_HEADERS: f64 = 52.0;
+const UDP_HEADERS: f64 = 28.0;
+
+/// What ping has recorded.
+#[derive(Debug)]
+pub struct Ping {
+    /// Round trips of the answers, seconds.
+    rtts_s: Vec<f64>,
+    /// Losses in the order of sending.
+    loss: LossFit,
+    reordered: usize,
+}
+
+/// Reads the output of ping (iputils, BSD, macOS or busybox): lines with `seq=` and `time=`, and the summary.
+///
+/// # Errors
+/// What is missing.
+pub fn ping(text: &str) -> Result<Ping, String> {
+    let mut answers: Vec<(u64, f64)> = text.lines().filter_map(answer).collect();
+    let in_order = answers.windows(2).filter(|pair| pair[1].0 < pair[0].0).count();
+    answers.sort_by_key(|(number, _)| *number);
+    answers.dedup_by_key(|(number, _)| *number);
+    let (Some((first, _)), Some((last, _))) = (answers.first(), answers.last()) else {
+        return Err("no line has both a sequence number and a time, such as `icmp_seq=1 ttl=57 time=11.5 ms`".into());
+    };
+    // BSD numbers from 0, Linux from 1. The summary also counts what was lost at the end.
+    let first = (*first).min(1);
+    let sent = text.lines().find_map(transmitted).unwrap_or(0).max(last - first + 1);
+    if sent > PACKETS_LIMIT {
+        return Err(format!("{sent} packets: more than {PACKETS_LIMIT} are not evaluated"));
+    }
+    let mut lost = vec![true; sent as usize];
+    for (number, _) in &answers {
+        lost[(number - first) as usize] = false;
+    }
+    let loss = loss::fit(&lost).ok_or("no packet was sent")?;
+    let rtts_s = answers.iter().map(|(_, rtt)| *rtt).collect();
+    Ok(Ping { rtts_s, loss, reordered: in_order })
+}
+
+/// Number and round trip of an answer: `64 bytes from 192.0.2.7: icmp_seq=1 ttl=57 time=11.5 ms`.
+fn answer(line: &str) -> Option<(u64, f64)> {
+    let value = |key: &str| {
+        let rest = line.split_once(key)?.1;
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        Some(&rest[..end])
+    };
+    let ms: f64 = value("time=")?.parse().ok()?;
+    Some((value("seq=")?.parse().ok()?, ms * 1e-3))
+}
+
+/// The number in `100 packets transmitted, 98 received`.
+fn transmitted(line: &str) -> Option<u64> {
+    line.split_once(" packets transmitted")?.0.trim().parse().ok()
+}
+
+impl Ping {
+    /// Keys of the scenario, with comments.
+    pub fn keys(&self) -> String {
+        let at = |share| quantile(&self.rtts_s, share) * 1e3;
+        let mut text = format!(
+            "# ping, least of {} round trips: median {:.1} ms, 95th percentile {:.1} ms, 99th {:.1} ms; {} came out of \
+             order.\nrtt = \"{:.3} ms\"\n",
+            self.rtts_s.len(),
+            at(0.5),
+            at(0.95),
+            at(0.99),
+            self.reordered,
+            at(0.0)
+        );
+        let loss = &self.loss;
+        let _ = writeln!(
+            text,
+            "# {} of {} without an answer: {:.3} % to {:.3} % with 99 % confidence. The loss may be in either direction.",
+            loss.lost,
+            loss.sent,
+            loss.low * 100.0,
+            loss.high * 100.0
+        );
+        let _ = match loss.model {
+            LossModel::Bernoulli { rate } => writeln!(text, "loss = {rate:.6}"),
+            LossModel::GilbertElliott { p, r, bad } => writeln!(
+                text,
+                "# Bursts of {:.2} on average; log-likelihood {:.1} above that of independent losses.\n\
+                 loss = {{ model = \"gilbert-elliott\", p = {p:.6}, r = {r:.6}, bad = {bad:.4} }}",
+                loss.burst_mean, loss.log_likelihood_gain
+            ),
+        };
+        text
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Iperf3 {
+    start: Option<Start>,
+    #[serde(default)]
+    intervals: Vec<Interval>,
+    end: Option<End>,
+    error: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Start {
+    test_start: Option<TestStart>,
+    tcp_mss_default: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct TestStart {
+    protocol: String,
+    #[serde(default)]
+    blksize: f64,
+    #[serde(default)]
+    reverse: u8,
+}
+
+#[derive(Debug, Deserialize)]
+struct Interval {
+    sum: Sum,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Sum {
+    #[serde(default)]
+    bits_per_second: f64,
+    #[serde(default)]
+    seconds: f64,
+    #[serde(default)]
+    omitted: bool,
+    retransmits: Option<u64>,
+    lost_packets: Option<u64>,
+    packets: Option<u64>,
+    jitter_ms: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct End {
+    #[serde(default)]
+    streams: Vec<Stream>,
+    sum: Option<Sum>,
+    sum_sent: Option<Sum>,
+    sum_received: Option<Sum>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Stream {
+    sender: Option<Sender>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Sender {
+    /// Microseconds.
+    max_rtt: Option<f64>,
+    min_rtt: Option<f64>,
+}
+
+/// Reads iperf3's JSON of a client. Returns keys of the scenario, with comments; with the round trip only if
+/// `with_rtt`.
+///
+/// # Errors
+/// What is wrong.
+pub fn iperf3(text: &str, with_rtt: bool) -> Result<String, String> {
+    let found: Iperf3 = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if let Some(error) = found.error {
+        return Err(format!("iperf3 has failed: {error}"));
+    }
+    let test = found.start.as_ref().and_then(|start| start.test_start.as_ref());
+    let (Some(test), Some(end)) = (test, &found.end) else {
+        return Err(
+            "no `start.test_start` or no `end`: is it the output of `iperf3 --json`?".into()
+        );
+    };
+    let suffix = if test.reverse == 0 { "" } else { "_down" };
+    let mut text = match test.protocol.as_str() {
+        "TCP" => {
+            let mss =
+                found.start.as_ref().and_then(|start| start.tcp_mss_default).unwrap_or(1448.0);
+            tcp(end, mss.max(1.0), suffix, with_rtt)?
+        }
+        "UDP" => udp(end, test.blksize.max(1.0), suffix)?,
+        other => return Err(format!("protocol {other}: only TCP and UDP are evaluated")),
+    };
+    let rates = found
+        .intervals
+        .iter()
+        .filter(|interval| !interval.sum.omitted && interval.sum.seconds > 0.5);
+    let rates: Vec<f64> = rates.map(|interval| interval.sum.bits_per_second).collect();
+    if rates.len() >= 2 {
+        let _ = writeln!(
+            text,
+            "# The rates of {} intervals were between {:.3} and {:.3} Mbit/s of user data.",
+            rates.len(),
+            quantile(&rates, 0.0) / 1e6,
+            quantile(&rates, 1.0) / 1e6
+        );
+    }
+    Ok(text)
+}
+
+fn tcp(end: &End, mss: f64, suffix: &str, with_rtt: bool) -> Result<String, String> {
+    let received = end.sum_received.as_ref().ok_or("no `end.sum_received`")?;
+    let rate = positive(received.bits_per_second)? * (mss + TCP_HEADERS) / mss;
+    let again = end.sum_sent.as_ref().and_then(|sent| sent.retransmits);
+    let again = again.map_or_else(String::new, |count| format!("; {count} retransmissions"));
+    let mut text = format!(
+        "# iperf3, TCP for {:.1} s{again}. Headers of {TCP_HEADERS} B are added to each segment of {mss} B. TCP may have \
+         used less than the link carries.\nrate{suffix} = \"{:.3} Mbit/s\"\n",
+        received.seconds,
+        rate / 1e6
+    );
+    let senders = || end.streams.iter().filter_map(|stream| stream.sender.as_ref());
+    let least = senders().filter_map(|sender| sender.min_rtt).reduce(f64::min);
+    let most = senders().filter_map(|sender| sender.max_rtt).reduce(f64::max);
+    let (Some(least), Some(most)) = (least.filter(|rtt| *rtt > 0.0), most) else { return Ok(text) };
+    if with_rtt {
+        let _ = writeln!(
+            text,
+            "# Least round trip of TCP, smoothed and under load.\nrtt = \"{:.3} ms\"",
+            least * 1e-3
+        );
+    }
+    let queue = (most - least).max(0.0) * 1e-6 * rate / 8.0;
+    let _ = writeln!(
+        text,
+        "# Lower bound: TCP's smoothed round trip rose by {:.1} ms.\nqueue{suffix} = \"{:.0} B\"",
+        (most - least) * 1e-3,
+        queue.max(1500.0)
+    );
+    Ok(text)
+}
+
+fn udp(end: &End, block: f64, suffix: &str) -> Result<String, String> {
+    let sum = end.sum_received.as_ref().or(end.sum.as_ref()).ok_or("no `end.sum`")?;
+    let totals = end.sum.as_ref().unwrap_or(sum);
+    let (lost, packets) = (totals.lost_packets.unwrap_or(0), totals.packets.unwrap_or(0));
+    if packets == 0 || lost > packets {
+        return Err(format!("{lost} of {packets} packets lost: nothing to evaluate"));
+    }
+    let sent = end.sum_sent.as_ref().unwrap_or(totals).bits_per_second;
+    let share = lost as f64 / packets as f64;
+    let rate = positive(sent)? * (1.0 - share) * (block + UDP_HEADERS) / block;
+    Ok(format!(
+        "# iperf3, UDP for {:.1} s: {:.3} Mbit/s were sent, {lost} of {packets} packets lost, jitter {:.2} ms. If hardly any \
+         were lost,\n# the link was not full, and the rate is a lower bound.\nrate{suffix} = \"{:.3} Mbit/s\"\n",
+        totals.seconds,
+        sent / 1e6,
+        totals.jitter_ms.unwrap_or(0.0),
+        rate / 1e6
+    ))
+}
+
+fn positive(rate: f64) -> Result<f64, String> {
+    if rate.is_finite() && rate > 0.0 { Ok(rate) } else { Err(format!("a rate of {rate} bit/s")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_scenario::Scenario;
+
+    use super::*;
+
+    fn loads(keys: &str) {
+        let text = format!("[[path]]\n{keys}");
+        Scenario::parse(&text, "links").unwrap_or_else(|error| panic!("{error}\n{text}"));
+    }
+
+    #[test]
+    fn the_output_of_ping_gives_round_trip_and_loss() {
+        let linux = "PING 192.0.2.7 (192.0.2.7) 56(84) bytes of data.\n\
+                     64 bytes from 192.0.2.7: icmp_seq=1 ttl=57 time=11.5 ms\n\
+                     64 bytes from 192.0.2.7: icmp_seq=4 ttl=57 time=10.5 ms\n\
+                     64 bytes from 192.0.2.7: icmp_seq=3 ttl=57 time=19 ms\n\
+                     --- 192.0.2.7 ping statistics ---\n\
+                     6 packets transmitted, 3 received, 50% packet loss, time 5007ms\n";
+        let found = ping(linux).expect("read");
+        assert_eq!((found.loss.sent, found.loss.lost, found.reordered), (6, 3, 1));
+        let keys = found.keys();
+        assert!(keys.contains("rtt = \"10.500 ms\"") && keys.contains("loss = 0.500000"), "{keys}");
+        loads(&keys);
+        let mac = "64 bytes from 192.0.2.7: icmp_seq=0 ttl=57 time=8.123 ms\n\
+                   Request timeout for icmp_seq 1\n\
+                   64 bytes from 192.0.2.7: icmp_seq=2 ttl=57 time=9.0 ms\n";
+        let found = ping(mac).expect("read");
+        assert_eq!((found.loss.sent, found.loss.lost), (3, 1));
+        let busybox = "64 bytes from 192.0.2.7: seq=0 ttl=57 time=0.123 ms\n";
+        assert_eq!(ping(busybox).expect("read").loss.lost, 0);
+    }
+
+    #[test]
+    fn what_is_no_output_of_ping_is_refused() {
+        for text in ["", "hello", "icmp_seq=1 time=x", "time=3 ms"] {
+            assert!(ping(text).expect_err(text).contains("icmp_seq=1"), "{text}");
+        }
+        let endless = "icmp_seq=1 time=3 ms\n99999999999 packets transmitted, 1 received";
+        assert!(ping(endless).expect_err("too many").contains("not evaluated"));
+    }
+
+    const TCP: &str = r#"{"start": {"tcp_mss_default": 1448, "test_start": {"protocol": "TCP", "reverse": 0}},
+        "intervals": [{"sum": {"seconds": 1.0, "bits_per_second": 9e6}}, {"sum": {"seconds": 1.0, "bits_per_second": 1e7}}],
+        "end": {"streams": [{"sender": {"min_rtt": 20000, "max_rtt": 60000}}],
+                "sum_sent": {"retransmits": 12}, "sum_received": {"seconds": 10.0, "bits_per_second": 9.653e6}}}"#;
+
+    #[test]
+    fn the_document_of_iperf3_gives_rate_round_trip_and_queue() {
+        let keys = iperf3(TCP, true).expect("read");
+        assert!(keys.contains("rate = \"10.000 Mbit/s\""), "{keys}");
+        assert!(
+            keys.contains("rtt = \"20.000 ms\"") && keys.contains("queue = \"49998 B\""),
+            "{keys}"
+        );
+        assert!(keys.contains("between 9.000 and 10.000"), "{keys}");
+        loads(&keys);
+        let reverse =
+            iperf3(&TCP.replace("\"reverse\": 0", "\"reverse\": 1"), false).expect("read");
+        assert!(reverse.contains("rate_down = ") && !reverse.contains("rtt = "), "{reverse}");
+        loads(&reverse);
+        let udp = r#"{"start": {"test_start": {"protocol": "UDP", "blksize": 1472}}, "end": {"sum":
+            {"seconds": 5.0, "bits_per_second": 2e7, "lost_packets": 50, "packets": 100, "jitter_ms": 0.4}}}"#;
+        let keys = iperf3(udp, true).expect("read");
+        assert!(keys.contains("rate = \"10.190 Mbit/s\""), "{keys}");
+        loads(&keys);
+    }
+
+    #[test]
+    fn what_is_no_document_of_iperf3_is_refused() {
+        for (text, said) in [
+            ("", "EOF"),
+            ("{}", "iperf3 --json"),
+            (r#"{"error": "unable to connect"}"#, "unable to connect"),
+            (&TCP.replace("TCP", "SCTP"), "protocol SCTP"),
+            (&TCP.replace("9.653e6", "0"), "a rate of 0 bit/s"),
+        ] {
+            assert!(iperf3(text, true).expect_err(text).contains(said), "{text}");
+        }
+    }
+}
