@@ -1,6 +1,6 @@
 //! Advice for a bundle of links: which links to use, with which scheduler, congestion control and receive buffer.
 //!
-//! The answer comes from simulations. The [search] compares all choices on the same seeds. The figures of the
+//! The answer comes from simulations. The search compares all choices on the same seeds. The figures of the
 //! answer come from other seeds than those of the search, because the best of many noisy candidates looks better
 //! than it is.
 
