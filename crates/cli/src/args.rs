@@ -1,10 +1,11 @@
 //! Arguments that several commands share.
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use clap::Args;
-use ropewalk_scenario::{Override, Scenario, SchedulerName};
+use ropewalk_scenario::{Override, Scenario, ScenarioText, SchedulerName};
 
 use crate::failure::Failure;
 
@@ -22,6 +23,9 @@ pub struct FileArgs {
     /// Root of all randomness, instead of transfer.seed
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
+    /// The text of the scenario, once it has been read.
+    #[arg(skip)]
+    source: OnceLock<ScenarioText>,
 }
 
 /// A scenario file, the changes to it, and a scheduler.
@@ -42,14 +46,27 @@ impl FileArgs {
     pub fn load_with(&self, more: &[Override<'_>]) -> Result<Scenario, Failure> {
         let sets = self.sets.iter().map(|change| Override { option: "--set", change });
         let all: Vec<Override<'_>> = sets.chain(more.iter().copied()).collect();
-        let mut scenario = if self.is_standard_input() {
-            Scenario::parse_overridden(&standard_input()?, "standard input", &all)?
-        } else {
-            Scenario::load_overridden(&self.scenario, &all)?
-        };
+        let ScenarioText { name, text } = self.source()?;
+        let mut scenario = Scenario::parse_overridden(text, name, &all)?;
         // The seed is not set by an override: TOML's integers end at 2^63, and seeds have 64 bits.
         scenario.transfer.seed = self.seed.unwrap_or(scenario.transfer.seed);
         Ok(scenario)
+    }
+
+    /// The text of the scenario without the changes. It is read once.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn source(&self) -> Result<&ScenarioText, Failure> {
+        if let Some(source) = self.source.get() {
+            return Ok(source);
+        }
+        let source = if self.is_standard_input() {
+            ScenarioText { name: "standard input".to_owned(), text: standard_input()? }
+        } else {
+            ScenarioText::read(&self.scenario)?
+        };
+        Ok(self.source.get_or_init(|| source))
     }
 
     fn is_standard_input(&self) -> bool {
@@ -82,9 +99,12 @@ impl ScenarioArgs {
         self.file.title()
     }
 
-    /// The scenario's file.
-    pub fn path(&self) -> &Path {
-        &self.file.scenario
+    /// The text of the scenario without the changes.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn source(&self) -> Result<&ScenarioText, Failure> {
+        self.file.source()
     }
 
     /// Whether the command line changes anything in the file.

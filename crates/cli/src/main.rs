@@ -18,6 +18,8 @@ mod vary;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use ropewalk_scenario::json_schema;
 
 use crate::commands::Command;
 use crate::console::Console;
@@ -40,7 +42,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let Cli { command, quiet } = Cli::parse();
+    let Cli { command, quiet } = Cli::try_parse().unwrap_or_else(|error| with_key(error).exit());
     match commands::execute(command, Console::new(quiet)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -52,11 +54,39 @@ fn main() -> ExitCode {
     }
 }
 
+/// Suggests `--set` for an unknown option that is a key of the scenario, such as `--duration`.
+fn with_key(mut error: clap::Error) -> clap::Error {
+    let unknown = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(option)) => option.trim_start_matches('-').replace('-', "_"),
+        _ => return error,
+    };
+    let schema: serde_json::Value = serde_json::from_str(&json_schema()).unwrap_or_default();
+    let table = schema["properties"]["transfer"]["$ref"].as_str().unwrap_or_default();
+    let keys = schema.pointer(table.trim_start_matches('#')).map(|table| &table["properties"]);
+    let is_key = keys.is_some_and(|keys| keys.get(&unknown).is_some());
+    if error.kind() == ErrorKind::UnknownArgument && is_key {
+        let tip =
+            format!("to change this key of the scenario, use '--set transfer.{unknown}=VALUE'");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
 
     use super::*;
+
+    #[test]
+    fn an_option_that_is_a_key_of_the_scenario_points_to_set() {
+        for (option, tip) in [("--duration", true), ("--receive-buffer", true), ("--length", false)]
+        {
+            let error = Cli::try_parse_from(["ropewalk", "run", "a.toml", option, "1"]);
+            let shown = with_key(error.expect_err("there is no such option")).to_string();
+            assert_eq!(shown.contains("--set transfer."), tip, "{shown}");
+        }
+    }
 
     #[test]
     fn the_declaration_of_all_arguments_is_sound() {

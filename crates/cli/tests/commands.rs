@@ -243,20 +243,20 @@ fn compare_says_what_was_run_and_beats_the_best_path_and_explains_its_headings()
 
 #[test]
 fn run_says_which_path_the_receive_buffer_leaves_idle_and_what_helps() {
-    let dir = TestDir::new("hint");
+    let dir = TestDir::new("idle");
     let text = "[transfer]\nduration = '5 s'\n\
         [[path]]\nname = 'dsl'\nrate = '50 Mbit/s'\nrtt = '20 ms'\n\
         [[path]]\nname = 'lte'\nrate = '10 Mbit/s'\nrtt = '100 ms'\n";
-    std::fs::write(dir.file("hint.toml"), text).expect("a scenario");
-    let shown = dir.ropewalk(&["run", "hint.toml"]).good();
+    std::fs::write(dir.file("idle.toml"), text).expect("a scenario");
+    let shown = dir.ropewalk(&["run", "idle.toml"]).good();
     let note = shown.stderr().split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["hint: lte carries", "131.1 kB is too small", "the simulation", "instead of"] {
         assert!(note.contains(part), "no {part} in {note}");
     }
     assert!(!shown.stdout().contains("hint:"));
-    let ample = ["run", "hint.toml", "--set", "transfer.receive_buffer=1MB"];
+    let ample = ["run", "idle.toml", "--set", "transfer.receive_buffer=1MB"];
     assert!(!dir.ropewalk(&ample).good().stderr().contains("hint:"));
-    assert!(dir.ropewalk(&["run", "hint.toml", "--quiet"]).good().stderr().is_empty());
+    assert!(dir.ropewalk(&["run", "idle.toml", "--quiet"]).good().stderr().is_empty());
 }
 
 #[test]
@@ -411,6 +411,17 @@ fn ready_scenarios_are_found_by_name_and_a_scenario_may_come_from_standard_input
     assert_eq!(goodput(&named), goodput(&copied));
     assert_eq!(goodput(&named), piped["goodput_bps"]);
     assert!(goodput(&ready).as_f64() > Some(1e6));
+    dir.ropewalk(&["new", "drive.toml", "--from", "trace-driven"]).good();
+    let written = dir.ropewalk(&[&["run", "drive.toml"], &short[..]].concat()).good();
+    assert_eq!(goodput(&written), goodput(&ready));
+    let vary = ["--vary", "transfer.scheduler=lay,daps"];
+    dir.ropewalk(&[&["sweep", "wifi-lte"], &vary[..], &short[..2]].concat()).good();
+    let checked = dir.ropewalk(&["tune", "wifi-lte", "--write", "tuned.toml"]).good();
+    assert!(checked.stderr().contains("tuned.toml"), "{}", checked.stderr());
+    let few = ["--set", "transfer.warmup=0 s", "--set", "transfer.duration=2 s", "--json"];
+    let two = ["tournament", "--schedulers", "lay,daps"];
+    let ranked = dir.ropewalk(&[&two[..], &few[..]].concat()).good();
+    assert!(ranked.stdout().contains("trace-driven"), "{}", ranked.stdout());
     dir.ropewalk(&["run", "wifi-lt"]).refused(&["did you mean the ready scenario `wifi-lte`?"]);
     dir.ropewalk(&["new", "--from", "wifi"]).refused(&["--from", "wifi-lte"]);
 }

@@ -12,11 +12,13 @@ const FILE: &str = "scenarios/wifi-lte.toml";
 fn wrong_input_is_refused_with_a_hint_and_leaves_nothing() {
     let dir = TestDir::new("refused");
     let files = ["--report", "r.html", "--out", "s.parquet"];
-    let cases: [(&[&str], &[&str]); 17] = [
+    let cases: [(&[&str], &[&str]); 19] = [
         (&["run", "nope.toml"], &["nope.toml", "cannot be read"]),
         (&["run", FILE, "--set", "path.lte.rt=4ms"], &["rt", "did you mean `rtt`?", "--set"]),
         (&["run", FILE, "--set", "path.lte.rtt=4 parsec"], &["parsec", "--set"]),
         (&["run", FILE, "--set", "transfer.warmup=1000 s"], &["error:", "help:"]),
+        (&["run", FILE, "--set", "path.lte.loss=1%"], &["1%", "write 0.01"]),
+        (&["run", FILE, "--duration", "10s"], &["--set transfer.duration=VALUE"]),
         (&["run", FILE, "--set", "nonsense"], &["nonsense", "key=value"]),
         (&["run", FILE, "--scheduler", "dasp"], &["dasp", "did you mean `daps`?"]),
         (&["run", FILE, "--seed", "-1"], &["--seed"]),

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use ropewalk_lab as lab;
 use ropewalk_lab::sweep::Source;
@@ -74,14 +73,9 @@ impl Scenario {
         seed: Option<u64>,
         schedulers: Py<CustomSchedulers>,
     ) -> PyResult<Self> {
-        match std::fs::read_to_string(&path) {
-            Ok(text) => Self::check(py, text, path.display().to_string(), sets, seed, schedulers),
-            // Reading it once more gives the message of the parser.
-            Err(io) => Err(match file::Scenario::load(&path) {
-                Err(problems) => error::scenario(py, problems),
-                Ok(_) => PyOSError::new_err(io.to_string()),
-            }),
-        }
+        let file::ScenarioText { name, text } =
+            file::ScenarioText::read(&path).map_err(|problems| error::scenario(py, problems))?;
+        Self::check(py, text, name, sets, seed, schedulers)
     }
 
     /// Reads a text; messages use `name` for it.

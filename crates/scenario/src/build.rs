@@ -8,7 +8,7 @@ use ropewalk_base::{Duration, Rate, Time};
 
 use crate::check::{Checked, Checker, Item, Value};
 use crate::error::{ProblemKind, ScenarioError};
-use crate::ready;
+use crate::ready::ReadyScenario;
 use crate::tree::{Source, Span};
 use crate::types::{Preset, Scenario, SchedulerName, Trace};
 
@@ -20,8 +20,8 @@ pub(crate) struct Builder<'a> {
     checker: Checker<'a>,
     /// Directory of the scenario file.
     directory: PathBuf,
-    /// Whether it is a ready scenario, whose files are part of the program.
-    is_ready: bool,
+    /// The ready scenario that is read, whose files are part of the program.
+    ready: Option<&'static ReadyScenario>,
     /// Size of a full packet, bytes.
     pub(crate) packet: u32,
     /// The preset, once it is known.
@@ -73,13 +73,13 @@ pub(crate) fn scenario(
     checker: Checker<'_>,
     root: &Checked,
     directory: PathBuf,
-    is_ready: bool,
+    ready: Option<&'static ReadyScenario>,
 ) -> Result<Scenario, ScenarioError> {
     let transfer = root.table("transfer");
     let mut builder = Builder {
         checker,
         directory,
-        is_ready,
+        ready,
         packet: transfer.get("packet"),
         preset: Preset::Rfc9260,
         scheduler: transfer.get("scheduler"),
@@ -138,9 +138,7 @@ impl Builder<'_> {
 
     /// Reads the file that `key` names.
     pub(crate) fn read_file(&mut self, table: &Checked, key: &str, file: &str) -> Option<String> {
-        if self.is_ready
-            && let Some(text) = ready::file(file)
-        {
+        if let Some(text) = self.ready.and_then(|ready| ready.file(file)) {
             return Some(text.to_owned());
         }
         let path = self.directory.join(file);

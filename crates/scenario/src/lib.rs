@@ -39,7 +39,7 @@ mod write;
 pub use custom_scheduler::{SchedulerNameError, check_scheduler_name};
 pub use error::{Problem, ProblemKind, ScenarioError, UnknownName};
 pub use overrides::Override;
-pub use parse::{parse_duration, parse_rate, parse_size};
+pub use parse::{ScenarioText, parse_duration, parse_rate, parse_size};
 pub use quantity::{duration_text, rate_text, size_text};
 pub use ready::{READY_SCENARIOS, ReadyScenario};
 pub use reference::reference_markdown;

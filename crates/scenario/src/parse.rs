@@ -15,6 +15,44 @@ use crate::ready;
 use crate::tree::{self, Source};
 use crate::types::Scenario;
 
+/// The text of a scenario, and its name in messages.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScenarioText {
+    /// The name of the file, or of the ready scenario.
+    pub name: String,
+    /// The text.
+    pub text: String,
+}
+
+impl ScenarioText {
+    /// Reads a file, or takes the ready scenario of this name if there is no such file.
+    ///
+    /// # Errors
+    /// If there is neither, or the file cannot be read.
+    pub fn read(path: impl AsRef<FilePath>) -> Result<Self, ScenarioError> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        let error = match (std::fs::read_to_string(path), ready::find(&name)) {
+            (Ok(text), _) => return Ok(Self { name, text }),
+            (Err(error), Some(ready)) if error.kind() == ErrorKind::NotFound => {
+                return Ok(Self { name, text: ready.text.into() });
+            }
+            (Err(error), _) => error,
+        };
+        Err(ScenarioError::new(vec![Problem {
+            kind: ProblemKind::Unreadable,
+            source: name.clone(),
+            line: 0,
+            column: 0,
+            length: 0,
+            source_line: String::new(),
+            key: String::new(),
+            message: format!("the scenario `{name}` cannot be read: {error}"),
+            help: ready::help(&name),
+        }]))
+    }
+}
+
 impl Scenario {
     /// Parses the text of a scenario file. `source_name` is its name in messages; names of files in it are
     /// relative to the directory of `source_name`.
@@ -80,8 +118,8 @@ impl Scenario {
         checker.finish()?;
         let checked = checked.expect("what has no problem is whole");
         let directory = build::directory_of(source_name);
-        let is_ready = ready::find(source_name).is_some_and(|ready| ready.text == text);
-        let mut scenario = build::scenario(checker, &checked, directory, is_ready)?;
+        let ready = ready::find(source_name).filter(|ready| ready.text == text);
+        let mut scenario = build::scenario(checker, &checked, directory, ready)?;
         scenario.scheduler.custom = custom;
         Ok(scenario)
     }
@@ -113,28 +151,8 @@ impl Scenario {
         path: impl AsRef<FilePath>,
         overrides: &[Override<'_>],
     ) -> Result<Self, ScenarioError> {
-        let path = path.as_ref();
-        let name = path.display().to_string();
-        let text = match (std::fs::read_to_string(path), ready::find(&name)) {
-            (Err(error), Some(ready)) if error.kind() == ErrorKind::NotFound => {
-                Ok(ready.text.into())
-            }
-            (text, _) => text,
-        };
-        match text {
-            Ok(text) => Self::parse_overridden(&text, &name, overrides),
-            Err(error) => Err(ScenarioError::new(vec![Problem {
-                kind: ProblemKind::Unreadable,
-                source: name.clone(),
-                line: 0,
-                column: 0,
-                length: 0,
-                source_line: String::new(),
-                key: String::new(),
-                message: format!("the scenario `{name}` cannot be read: {error}"),
-                help: ready::help(&name),
-            }])),
-        }
+        let source = ScenarioText::read(path)?;
+        Self::parse_overridden(&source.text, &source.name, overrides)
     }
 }
 

@@ -9,13 +9,16 @@ pub struct ReadyScenario {
     pub name: &'static str,
     /// The text of its file.
     pub text: &'static str,
+    /// The files that it names: their names relative to it, and their texts.
+    pub files: &'static [(&'static str, &'static str)],
 }
 
 macro_rules! ready {
-    ($($name:literal),+ $(,)?) => {
+    ($($name:literal $(with $($file:literal)+)?),+ $(,)?) => {
         &[$(ReadyScenario {
             name: $name,
             text: include_str!(concat!("../../../scenarios/", $name, ".toml")),
+            files: &[$($(($file, include_str!(concat!("../../../scenarios/", $file)))),+)?],
         }),+]
     };
 }
@@ -29,17 +32,18 @@ pub const READY_SCENARIOS: &[ReadyScenario] = ready![
     "lte-satellite",
     "sarwar",
     "thousand",
-    "trace-driven",
+    "trace-driven" with "traces/drive.mahi",
     "two-dsl",
     "two-wifi",
     "wifi-lte",
 ];
 
-/// Files that ready scenarios name.
-const FILES: &[(&str, &str)] =
-    &[("traces/drive.mahi", include_str!("../../../scenarios/traces/drive.mahi"))];
-
 impl ReadyScenario {
+    /// The text of a file that the scenario names.
+    pub(crate) fn file(&self, name: &str) -> Option<&'static str> {
+        self.files.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    }
+
     /// What the scenario describes: the comment at its beginning.
     pub fn description(&self) -> String {
         let comment = self.text.lines().map_while(|line| line.strip_prefix('#'));
@@ -51,11 +55,6 @@ impl ReadyScenario {
 /// The ready scenario with this name.
 pub(crate) fn find(name: &str) -> Option<&'static ReadyScenario> {
     READY_SCENARIOS.iter().find(|scenario| scenario.name == name)
-}
-
-/// The content of a file that a ready scenario names.
-pub(crate) fn file(name: &str) -> Option<&'static str> {
-    FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
 /// What to do if there is neither a file nor a ready scenario of this name.

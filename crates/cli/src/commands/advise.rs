@@ -75,11 +75,9 @@ fn text_for(
 ) -> Result<String, Failure> {
     let advised = advice.applied_to(scenario);
     let place = path.display().to_string();
-    let from = &args.file.scenario;
+    let source = args.file.source()?;
     if args.file.sets.is_empty() && args.file.seed.is_none() {
-        let source = std::fs::read_to_string(from)
-            .map_err(|error| Failure::Run(format!("cannot read `{}`: {error}", from.display())))?;
-        let text = written(&source, scenario, advice);
+        let text = written(&source.text, scenario, advice);
         let text = text.map_err(|error| Failure::Run(error.to_string()))?;
         if Scenario::parse(&text, &place).is_ok_and(|found| found == advised) {
             return Ok(text);
@@ -95,7 +93,7 @@ fn text_for(
         // Files that a scenario names are resolved relative to its directory.
         Err(error) => Err(Failure::input(
             format!("--write {place}: the scenario would not load from there\n{error}"),
-            format!("write it into the directory of `{}`, where its files are", from.display()),
+            format!("write it into the directory of `{}`, where its files are", source.name),
         )),
     }
 }

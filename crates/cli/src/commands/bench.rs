@@ -112,7 +112,11 @@ fn serve(args: &ServeArgs, console: Console) -> Result<(), Failure> {
             args.listen.listen(&args.transport, console)?;
         let to = listed(&reachable(endpoint.locals()));
         let who = public.map_or("--plain".to_owned(), |key| format!("--peer {key}"));
-        console.note(format_args!("at the other side:\n  ropewalk bench run --to {to} {who}"));
+        // Probes need the authentication of a sealed session.
+        let measure =
+            public.map_or_else(String::new, |_| format!("\n  ropewalk measure --to {to} {who}"));
+        let run = format!("ropewalk bench run --to {to} {who}");
+        console.note(format_args!("at the other side:\n  {run}{measure}"));
         log(Peer::default(), Event::Listening { addresses: &to, key: public });
         clients(args, &endpoint, &access).await;
         Ok(())

@@ -31,6 +31,7 @@ use crate::failure::Failure;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Simulate one scenario
+    #[command(alias = "simulate")]
     Run(run::RunArgs),
     /// Simulate several schedulers, or several values of a key, side by side
     Compare(compare::CompareArgs),

@@ -1,7 +1,8 @@
 //! `ropewalk new`: writes a scenario to start with.
 
+use std::fs::File;
 use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -78,10 +79,37 @@ fn list() -> Result<(), Failure> {
     output::print(&text)
 }
 
-/// The scenario to write.
-fn template(args: &NewArgs) -> &'static str {
-    let wanted = |ready: &&ReadyScenario| Some(ready.name) == args.from.as_deref();
-    READY_SCENARIOS.iter().find(wanted).map_or(TEMPLATE, |ready| ready.text)
+/// The ready scenario to start with.
+fn chosen(args: &NewArgs) -> Option<&'static ReadyScenario> {
+    READY_SCENARIOS.iter().find(|ready| Some(ready.name) == args.from.as_deref())
+}
+
+/// Writes a file that does not exist yet.
+fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
+    let name = path.display();
+    let created = File::create_new(path);
+    created.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
+        if error.kind() == ErrorKind::AlreadyExists {
+            return Failure::input(format!("`{name}` already exists"), "give another name");
+        }
+        Failure::input(
+            format!("cannot write `{name}`: {error}"),
+            "give the name of a file in a directory that exists",
+        )
+    })
+}
+
+/// Writes a file that a ready scenario names, unless it is there.
+fn write_beside(path: &Path, text: &str) -> Result<(), Failure> {
+    if std::fs::read_to_string(path).is_ok_and(|found| found == text) {
+        return Ok(());
+    }
+    let directory = path.parent().unwrap_or(Path::new(""));
+    std::fs::create_dir_all(directory).map_err(|error| {
+        let message = format!("cannot create `{}`: {error}", directory.display());
+        Failure::input(message, "give the name of a file in a directory that is writable")
+    })?;
+    write_new(path, text)
 }
 
 /// Writes or prints the scenario.
@@ -92,25 +120,17 @@ pub fn execute(args: &NewArgs, console: Console) -> Result<(), Failure> {
     if args.list {
         return list();
     }
-    let template = template(args);
-    let Some(path) = &args.file else { return output::print(template) };
+    let ready = chosen(args);
+    let text = ready.map_or(TEMPLATE, |ready| ready.text);
+    let Some(path) = &args.file else { return output::print(text) };
     let path = if path.is_dir() { path.join("scenario.toml") } else { path.clone() };
-    let name = path.display();
-    let created = std::fs::File::create_new(&path);
-    match created.and_then(|mut file| file.write_all(template.as_bytes())) {
-        Ok(()) => {
-            let word = quoted(&path.to_string_lossy());
-            console.note(format_args!("wrote {name}; next: ropewalk run {word}"));
-            Ok(())
-        }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            Err(Failure::input(format!("`{name}` already exists"), "give another name"))
-        }
-        Err(error) => Err(Failure::input(
-            format!("cannot write `{name}`: {error}"),
-            "give the name of a file in a directory that exists",
-        )),
+    write_new(&path, text)?;
+    for (name, text) in ready.map_or(&[][..], |ready| ready.files) {
+        write_beside(&path.with_file_name(name), text)?;
     }
+    let word = quoted(&path.to_string_lossy());
+    console.note(format_args!("wrote {}; next: ropewalk run {word}", path.display()));
+    Ok(())
 }
 
 #[cfg(test)]

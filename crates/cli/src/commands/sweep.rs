@@ -11,6 +11,7 @@ use ropewalk_lab::sweep::{
     SweepPlan, Tables, to_json, value, varied,
 };
 use ropewalk_lab::{CustomSchedulers, RunResult};
+use ropewalk_scenario::ScenarioText;
 use serde_json::{Value, json};
 
 use crate::args::FileArgs;
@@ -135,13 +136,10 @@ fn plan(scenario: &FileArgs, args: &SweepArgs) -> Result<SweepPlan, Failure> {
         args.vary.iter().map(|vary| Axis::parse(vary)).collect::<Result<_, _>>()?;
     // Check the unchanged file first: its problems have nothing to do with the sweep.
     scenario.load_with(&[])?;
-    let text = std::fs::read_to_string(&scenario.scenario).map_err(|error| {
-        let message = format!("{} cannot be read: {error}", scenario.scenario.display());
-        Failure::input(message, "give the name of a scenario file (TOML)")
-    })?;
+    let ScenarioText { name, text } = scenario.source()?.clone();
     let source = Source {
         text,
-        name: scenario.scenario.display().to_string(),
+        name,
         sets: scenario.sets.clone(),
         seed: scenario.seed,
         custom_schedulers: CustomSchedulers::default(),

@@ -31,7 +31,7 @@ use crate::progress::{Progress, with_bar};
     ropewalk tournament scenarios/two-dsl.toml --schedulers lay,blest --report out.html\n  \
     ropewalk tournament scenarios/sarwar.toml scenarios/wifi-lte.toml --seeds 2 --json")]
 pub struct TournamentArgs {
-    /// Scenario files (TOML) [default: the ready ones in `scenarios/`]
+    /// Scenario files (TOML), or names of ready scenarios [default: nine ready ones]
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<PathBuf>,
     /// Draw this many scenarios for each number of paths instead, and show only the rankings

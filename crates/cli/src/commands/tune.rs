@@ -175,10 +175,7 @@ fn text_for(
         // The file lacks the changes of the command line, so every value is written out.
         tuned.to_toml()
     } else {
-        let from = args.scenario.path();
-        let source = std::fs::read_to_string(from)
-            .map_err(|error| Failure::Run(format!("cannot read `{}`: {error}", from.display())))?;
-        tuned_text(&source, &tuning.limits_packets)
+        tuned_text(&args.scenario.source()?.text, &tuning.limits_packets)
             .map_err(|error| Failure::Run(error.to_string()))?
     };
     let place = path.display().to_string();
@@ -192,7 +189,7 @@ fn text_for(
             format!("--write {place}: the scenario would not load from there\n{error}"),
             format!(
                 "write it into the directory of `{}`, where its files are",
-                args.scenario.path().display()
+                args.scenario.source()?.name
             ),
         )),
     }

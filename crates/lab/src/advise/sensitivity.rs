@@ -36,8 +36,8 @@ pub struct Case {
     pub factor: f64,
     /// Goodput of the advice divided by that without the difference.
     pub goodput_ratio: f64,
-    /// Loss of the advice against the best of its rivals in the figure of the goal: 0.03 means that a rival is
-    /// 3 % better. Zero if the advice is still the best.
+    /// What the advice lacks of the best rival in the figure of the goal: 0.03 means that it has 97 % of the
+    /// rival's figure. Zero if the advice is still the best.
     pub loss: f64,
     /// That rival: its links, scheduler and congestion control. Null if the advice is still the best.
     pub better: Option<String>,

@@ -384,9 +384,18 @@ impl<'a> Checker<'a> {
 
     fn wrong_type(&mut self, kind: &Kind, node: &Node, path: &str) {
         let message = format!("`{path}` = {} is {}", node.excerpt(self.sources), node.shape());
-        let help = format!("it takes {}", describe(kind));
+        let takes = describe(kind);
+        let share = share_of(&node.excerpt(self.sources)).filter(|_| takes.starts_with("a number"));
+        let write = share.map_or_else(String::new, |share| format!("write {share}; "));
+        let help = format!("{write}it takes {takes}");
         self.problem(&node.span, ProblemKind::WrongType, path, message, help);
     }
+}
+
+/// The number that `1%` or `"1 %"` means.
+fn share_of(text: &str) -> Option<f64> {
+    let number = text.trim_matches(['"', '\'']).strip_suffix('%')?;
+    number.trim().parse::<f64>().ok().map(|percent| percent / 100.0)
 }
 
 fn empty(kind: &Kind, span: &Span) -> Node {

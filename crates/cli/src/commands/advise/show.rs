@@ -101,11 +101,11 @@ fn sure(advice: &Advice) -> String {
         notable.first().and_then(|case| Some((case, case.better.as_ref()?)))
     {
         text += &format!(
-            "; with {} of {} at {}, {better} is {} better",
+            "; with {} of {} at {}, it has {} of what {better} has",
             quantity(case.quantity),
             case.path,
             percent(case.factor),
-            percent(case.loss)
+            percent(1.0 - case.loss)
         );
     }
     let least = cases.iter().min_by(|a, b| a.goodput_ratio.total_cmp(&b.goodput_ratio));

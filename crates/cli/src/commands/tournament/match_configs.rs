@@ -77,7 +77,11 @@ fn sources(args: &TournamentArgs) -> Result<Vec<Source>, Failure> {
         let paths: Vec<usize> = args.paths.iter().copied().map(usize::from).collect();
         return Ok(Draw::first(set, &paths, draws).into_iter().map(Source::Drawn).collect());
     }
-    let files = if args.scenarios.is_empty() { ready()? } else { args.scenarios.clone() };
+    let files = if args.scenarios.is_empty() {
+        READY.map(PathBuf::from).into()
+    } else {
+        args.scenarios.clone()
+    };
     Ok(files.into_iter().map(Source::File).collect())
 }
 
@@ -101,14 +105,6 @@ pub fn save(args: &TournamentArgs, directory: &Path) -> Result<(), Failure> {
         write(&format!("{}.toml", source.name()), scenario.to_toml())?;
     }
     Ok(())
-}
-
-fn ready() -> Result<Vec<PathBuf>, Failure> {
-    let directory = Path::new("scenarios");
-    let files = READY.map(|name| directory.join(format!("{name}.toml")));
-    let Some(missing) = files.iter().find(|file| !file.is_file()) else { return Ok(files.into()) };
-    let message = format!("the ready scenario {} is missing", missing.display());
-    Err(Failure::input(message, "name scenario files, or change to the project's directory"))
 }
 
 /// The available schedulers: a reserved name does not parse.
