@@ -43,7 +43,7 @@ else
 	@echo "bench-live: the emulated links need root; left out"
 endif
 
-# Runs of each live figure. One run gives a first impression; the tables in README are medians.
+# Runs of each live figure. One run gives a first impression; the tables in docs/figures.md are medians.
 RUNS ?= 3
 
 bench-live: ## the engine on sockets, compared with other stacks, over emulated links (root; RUNS=1: 35 min)

@@ -84,7 +84,7 @@ fn number<T: std::str::FromStr>(option: &str, value: Option<String>) -> Result<T
 
 /// The text of `--help`.
 pub fn help() -> String {
-    let mut text = "Measures the figures that the README quotes, each beside its target.\n\n\
+    let mut text = "Measures the figures that docs/figures.md quotes, each beside its target.\n\n\
                     cargo run --release -p ropewalk-bench -- [SECTION]... [--json] [--draws N] \
                     [--schedulers NAME,...]\n\n\
                     Sections (all unless named):\n"

@@ -1,4 +1,4 @@
-//! Measures the figures that the README quotes: `make bench`, or
+//! Measures the figures that docs/figures.md quotes: `make bench`, or
 //! `cargo run --release -p ropewalk-bench -- speed random --json`.
 //!
 //! Every figure stands beside its target. A missed target is a result, not an error: the exit
