@@ -1,7 +1,7 @@
 //! Output for a person at a terminal beside the data: notes on stderr, and the width of lines.
 
 use core::fmt;
-use std::io::{IsTerminal, stderr, stdout};
+use std::io::{IsTerminal, Write as _, stderr, stdout};
 
 /// Width of lines if the terminal's is unknown.
 const WIDTH: usize = 100;
@@ -28,7 +28,7 @@ impl Console {
     /// Prints a note, which is not part of the data.
     pub fn note(self, text: impl fmt::Display) {
         if !self.quiet {
-            eprintln!("{text}");
+            write_error(text);
         }
     }
 
@@ -36,6 +36,11 @@ impl Console {
     pub fn has_viewer(self) -> bool {
         !self.quiet && stderr().is_terminal()
     }
+}
+
+/// Writes a line to stderr. Nobody may be reading it any more: `ropewalk run a.toml 2>&1 | head`.
+pub fn write_error(text: impl fmt::Display) {
+    let _ = writeln!(stderr().lock(), "{text}");
 }
 
 /// Characters per line of output: the width of the terminal, else 100.

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::Status(_)) {
-                eprintln!("{failure}");
+                console::write_error(&failure);
             }
             failure.exit_code()
         }

@@ -121,3 +121,19 @@ fn a_comparison_with_a_failed_run_shows_the_others_and_exits_with_1() {
     assert!(document["runs"][1]["result"].is_null());
     assert!(document["runs"][1]["error"].as_str().expect("a reason").contains("stopped"));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_closes_the_pipe_early_changes_no_exit_status() {
+    let dir = TestDir::new("closed-pipe");
+    for (words, status) in [("run scenarios/wifi-lte.toml", 0), ("run nosuch.toml", 2)] {
+        // The reader has gone before the command writes.
+        let line = format!(
+            "{{ sleep 0.2; {} {words} 2>&1; echo $? >status; }} | true; cat status",
+            env!("CARGO_BIN_EXE_ropewalk")
+        );
+        let mut shell = std::process::Command::new("sh");
+        let done = shell.args(["-c", &line]).current_dir(dir.file("")).output().expect("a shell");
+        assert_eq!(String::from_utf8_lossy(&done.stdout), format!("{status}\n"), "{words}");
+    }
+}
