@@ -45,6 +45,11 @@ impl Plan {
         Self { messages, real: load.real }
     }
 
+    /// Size of all messages together, bytes.
+    pub fn bytes(&self) -> u64 {
+        self.messages.iter().map(|message| u64::from(message.size)).sum()
+    }
+
     pub fn payload(&self, number: usize) -> Payload {
         let size = self.messages[number].size;
         if self.real { Payload::from(content(number, size)) } else { Payload::Length(size) }

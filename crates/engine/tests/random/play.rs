@@ -161,9 +161,20 @@ impl Stage {
         Ok(())
     }
 
-    /// Nothing is in flight once everything was acknowledged.
+    /// Nothing is in flight once everything was acknowledged, and each byte was counted on one path: once, unless the
+    /// receiver dropped it to make room.
     fn check_books(&self) -> Result<(), String> {
         let now = self.world.now();
+        for (id, peer) in self.ends.into_iter().zip(self.ends.into_iter().rev()) {
+            let sent = self.world.host(peer).outbox.bytes();
+            let paths = (0..self.links.len()).map(PathId::from_index);
+            let end = &self.world.host(id).association;
+            let counted: u64 = paths.map(|path| end.received_bytes(path)).sum();
+            let reneged = end.receive_stats().reneged;
+            if counted < sent || counted > sent && reneged == 0 {
+                return Err(format!("the paths count {counted} B of {sent} received"));
+            }
+        }
         for id in self.ends {
             let flying = self.world.host(id).in_flight(now);
             if flying != 0 {

@@ -101,7 +101,8 @@ impl Association {
         }
         // RFC 9260, 9.2: in SHUTDOWN-SENT every packet with DATA is acknowledged at once.
         let shutting = matches!(self.state, State::ShutdownSent { .. });
-        self.receiver.after_packet(now, path, summary.urgent || shutting);
+        let summary = DataSummary { urgent: summary.urgent || shutting, ..summary };
+        self.receiver.after_packet(now, path, summary);
         if shutting {
             self.answer_with_shutdown();
         }

@@ -405,6 +405,12 @@ impl Association {
         (self.receiver.buffer.held_bytes(), self.receiver.buffer.free())
     }
 
+    /// User data that arrived on a path and was stored since the association began, bytes. Duplicates are not
+    /// counted; data that was dropped to make room counts again when it is stored again.
+    pub fn received_bytes(&self, path: PathId) -> u64 {
+        self.receiver.bytes_on(path)
+    }
+
     /// Upper bound of the memory that received data occupies until the user reads it, bytes, bookkeeping
     /// included.
     pub fn receive_memory(&self) -> u64 {

@@ -70,6 +70,9 @@ pub struct Receiver {
     waiting_blocks: usize,
     duplicates: Vec<Serial32>,
     packets_on: SmallVec<[u32; 4]>,
+    /// User data that was stored, by the path on which it arrived, bytes. Duplicates are not counted; data that was
+    /// dropped to make room counts again when it is stored again.
+    bytes_on: SmallVec<[u64; 2]>,
     /// Timestamps of the newest packet of each path, to be echoed beside a SACK, which has room for one. The
     /// paths take turns; otherwise busy paths would crowd out quiet ones.
     echoes: SmallVec<[Option<DelayEcho>; 2]>,
@@ -86,6 +89,7 @@ impl Receiver {
             delayed_ack_for_cmt: config.cmt.concurrent && config.cmt.delayed_ack,
             packets: 0,
             packets_on: SmallVec::from_elem(0, config.paths.len()),
+            bytes_on: SmallVec::from_elem(0, config.paths.len()),
             duplicates: Vec::new(),
             due_now: false,
             waiting: VecDeque::new(),
@@ -111,6 +115,7 @@ impl Receiver {
     /// Adds a path.
     pub fn add_path(&mut self) {
         self.packets_on.push(0);
+        self.bytes_on.push(0);
         self.echoes.push(None);
         if let Some(marks) = &mut self.marks {
             marks.add_path();
@@ -121,6 +126,8 @@ impl Receiver {
     pub fn retain_paths(&mut self, kept: &[bool]) {
         let mut of_packets = kept.iter();
         self.packets_on.retain(|_| of_packets.next().is_some_and(|kept| *kept));
+        let mut of_bytes = kept.iter();
+        self.bytes_on.retain(|_| of_bytes.next().is_some_and(|kept| *kept));
         let mut of_echoes = kept.iter();
         self.echoes.retain(|_| of_echoes.next().is_some_and(|kept| *kept));
         self.next_echo = 0;
@@ -208,7 +215,7 @@ impl Receiver {
         summary.urgent |= data.flags.has(DataFlags::IMMEDIATE);
         let gaps_matter = self.gap_is_urgent();
         let had_gap = gaps_matter && !self.buffer.beyond().is_empty();
-        let charge = Data::wire_len_of(data.payload.len());
+        let length = data.payload.len();
         match self.buffer.on_data(now, tsn, data) {
             Arrival::Duplicate => {
                 summary.urgent = true;
@@ -219,7 +226,8 @@ impl Receiver {
             Arrival::Refused => summary.urgent = true,
             Arrival::Violation => return DataOutcome::Violation,
             Arrival::InOrder | Arrival::OutOfOrder => {
-                self.taken += u64::from(charge);
+                self.taken += u64::from(Data::wire_len_of(length));
+                summary.bytes += u64::from(length);
                 if gaps_matter {
                     summary.urgent |= had_gap || !self.buffer.beyond().is_empty();
                 }
@@ -254,10 +262,21 @@ impl Receiver {
             Some(DelayEcho { path: path.0, sent, received: now.as_nanos() });
     }
 
-    /// Completes the processing of a packet from `path`. `urgent`: it must be acknowledged at once.
+    /// User data that was stored since the association began, by the path on which it arrived, bytes.
+    pub fn bytes_on(&self, path: PathId) -> u64 {
+        self.bytes_on.get(path.index()).copied().unwrap_or(0)
+    }
+
+    /// Completes the processing of a packet from `path`.
     #[inline]
-    pub fn after_packet(&mut self, now: Time, path: PathId, urgent: bool) {
+    pub fn after_packet(
+        &mut self,
+        now: Time,
+        path: PathId,
+        DataSummary { urgent, bytes, .. }: DataSummary,
+    ) {
         self.path = path;
+        self.bytes_on[path.index()] += bytes;
         self.packets += 1;
         self.packets_on[path.index()] += 1;
         let count =
@@ -398,11 +417,15 @@ impl Receiver {
     }
 }
 
-/// What the DATA chunks of one packet require: a SACK, and whether at once.
+/// What the DATA chunks of one packet require and contain.
 #[derive(Clone, Copy, Default)]
 pub struct DataSummary {
+    /// A SACK is required.
     pub any: bool,
+    /// It must be sent at once.
     pub urgent: bool,
+    /// User data that was stored, bytes.
+    pub bytes: u64,
 }
 
 /// What became of a DATA chunk.
