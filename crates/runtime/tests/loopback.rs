@@ -95,7 +95,7 @@ async fn who_waits_for_acknowledgements_is_told_of_the_last_one_and_of_the_end()
     let client = Endpoint::open(client).expect("free ports");
     let target = Target { addresses: server.locals().to_vec(), key };
     let near = client.connect(&target).await.expect("the server listens");
-    let _far = server.accept().await;
+    let far = server.accept().await;
     let message = Bytes::from_static(&[7; 1000]);
     for stream in 0..200 {
         near.send(stream, 0, message.clone()).await.expect("it is up");
@@ -106,6 +106,14 @@ async fn who_waits_for_acknowledgements_is_told_of_the_last_one_and_of_the_end()
     let paths = near.stats().expect("it is up").paths;
     let delivered = paths.iter().map(|path| path.counters.delivered_bytes);
     assert_eq!(delivered.sum::<u64>(), 200 * 1000);
+    let paths = far.stats().expect("it is up").paths;
+    assert_eq!(paths.iter().map(|path| path.received_bytes).sum::<u64>(), 200 * 1000);
+    for path in paths {
+        let local = path.local.expect("packets have arrived there");
+        assert!(server.locals().contains(&local.address), "{local:?}");
+        // Loopback has one interface for all paths: an address tells more.
+        assert_eq!(local.to_string(), local.address.to_string());
+    }
     near.send(0, 0, message).await.expect("it is up");
     tokio::join!(near.flushed(), async { near.abort() });
 }

@@ -36,6 +36,10 @@ class PathStats:
 
     Attributes
     ----------
+    link : str or None
+        The interface of this end; None on loopback and if it is not known.
+    local : str or None
+        Address and port of this end; None if it is not known yet.
     remote : str or None
         The peer's address; None if it is not known yet.
     status : str
@@ -44,6 +48,8 @@ class PathStats:
         Packets with data; retransmissions; transmissions given up as lost.
     delivered_bytes : int
         User data that the peer acknowledged on this path.
+    received_bytes : int
+        User data that arrived on this path and was stored; duplicates are not counted.
     timeouts : int
         Expiries of the retransmission timer.
     cwnd_bytes, in_flight_bytes : int
@@ -52,12 +58,15 @@ class PathStats:
         Smoothed round trip; None before the first sample.
     """
 
+    link: str | None
+    local: str | None
     remote: str | None
     status: PathStatus
     sent_packets: int
     retransmitted_packets: int
     lost_packets: int
     delivered_bytes: int
+    received_bytes: int
     timeouts: int
     cwnd_bytes: int
     in_flight_bytes: int

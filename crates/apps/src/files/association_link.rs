@@ -1,6 +1,5 @@
 //! File transfer over the associations of an endpoint.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -30,7 +29,6 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(4);
 #[derive(Debug)]
 pub struct FileLink {
     association: Association,
-    locals: Vec<SocketAddr>,
     /// The peer has restarted and lost the state of the transfer.
     restarted: AtomicBool,
     /// Payload protocol identifier of the next message.
@@ -39,11 +37,9 @@ pub struct FileLink {
 }
 
 impl FileLink {
-    fn new(association: Association, endpoint: &Endpoint) -> Self {
-        let locals = endpoint.locals().to_vec();
+    fn new(association: Association) -> Self {
         Self {
             association,
-            locals,
             restarted: AtomicBool::new(false),
             next: AtomicU32::new(PPID),
             reorder_buffer: Mutex::default(),
@@ -58,10 +54,11 @@ impl FileLink {
         })
     }
 
-    fn figures(&self, path: &PathStats) -> PathFigures {
-        let local = path.socket.and_then(|socket| self.locals.get(socket));
+    fn figures(path: &PathStats) -> PathFigures {
+        let local = path.local.as_ref();
         PathFigures {
-            local: local.map(ToString::to_string).unwrap_or_default(),
+            link: local.map(ToString::to_string).unwrap_or_default(),
+            local: local.map(|local| local.address.to_string()).unwrap_or_default(),
             remote: path.remote.map(|remote| remote.to_string()).unwrap_or_default(),
             state: match path.status {
                 PathStatus::Unconfirmed => "unconfirmed",
@@ -69,7 +66,8 @@ impl FileLink {
                 PathStatus::PotentiallyFailed => "doubtful",
                 PathStatus::Inactive => "down",
             },
-            bytes: path.counters.delivered_bytes,
+            delivered_bytes: path.counters.delivered_bytes,
+            received_bytes: path.received_bytes,
             retransmits: path.counters.retransmitted,
             cwnd: path.cwnd_bytes,
             rtt_us: path.srtt_s.map(|seconds| (seconds * 1e6) as u64),
@@ -91,7 +89,7 @@ impl FileLink {
 impl Figures for FileLink {
     fn paths(&self) -> Vec<PathFigures> {
         let stats = self.association.stats();
-        stats.iter().flat_map(|stats| &stats.paths).map(|path| self.figures(path)).collect()
+        stats.iter().flat_map(|stats| &stats.paths).map(Self::figures).collect()
     }
 
     fn abort(&self) {
@@ -171,7 +169,7 @@ impl Dial for FileConnector {
             matches!(error, ConnectError::Ended(_) | ConnectError::NoSession(_))
         };
         match timeout(HANDSHAKE_TIMEOUT, self.endpoint.connect(&self.target)).await {
-            Ok(Ok(association)) => Ok(FileLink::new(association, &self.endpoint)),
+            Ok(Ok(association)) => Ok(FileLink::new(association)),
             Ok(Err(error)) => {
                 Err(DialError { why: error.to_string().into(), lasting: !is_transient(&error) })
             }
@@ -191,6 +189,6 @@ impl Accept for FileListener {
     type Link = FileLink;
 
     async fn accept(&self) -> Option<FileLink> {
-        Some(FileLink::new(self.endpoint.accept().await, &self.endpoint))
+        Some(FileLink::new(self.endpoint.accept().await))
     }
 }

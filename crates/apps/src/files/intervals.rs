@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::link::PathFigures;
+use super::link::{PathFigures, Role};
 use super::watch::TransferStatus;
 
 /// Statistics of one path, or of all paths, over a period.
@@ -11,6 +11,9 @@ pub struct Stretch {
     /// Number of the path, counted from 1 over all associations of the transfer; none for the sum of all paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket: Option<u64>,
+    /// Name of the path's link: its interface, else its local address; none for the sum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
     /// Local and remote address of the path; none for the sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
@@ -23,12 +26,10 @@ pub struct Stretch {
     pub end: f64,
     /// Length of the period, seconds.
     pub seconds: f64,
-    /// User data that arrived, bytes; none if only the sender knows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<u64>,
+    /// User data that arrived, bytes.
+    pub bytes: u64,
     /// User data per second that arrived, bits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bits_per_second: Option<f64>,
+    pub bits_per_second: f64,
     /// Retransmitted chunks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
@@ -54,7 +55,7 @@ pub struct Interval {
 /// Takes a sample at the end of each interval.
 #[derive(Debug)]
 pub struct Recorder {
-    sender: bool,
+    role: Role,
     /// All paths of the transfer, including those of ended associations.
     paths: Vec<Seen>,
     last: f64,
@@ -75,8 +76,8 @@ struct Seen {
 
 impl Recorder {
     /// A recorder without samples.
-    pub const fn new(sender: bool) -> Self {
-        Self { sender, paths: Vec::new(), last: 0.0, moved: 0, intervals: Vec::new() }
+    pub const fn new(role: Role) -> Self {
+        Self { role, paths: Vec::new(), last: 0.0, moved: 0, intervals: Vec::new() }
     }
 
     /// Ends an interval `seconds` after the beginning.
@@ -90,7 +91,7 @@ impl Recorder {
         self.paths.iter_mut().for_each(|seen| seen.now = false);
         for (index, figures) in paths.iter().enumerate() {
             let is_it = |seen: &&mut Seen| (seen.association, seen.index) == (association, index);
-            let (bytes, retransmits) = (figures.bytes, figures.retransmits);
+            let (bytes, retransmits) = (figures.bytes(self.role), figures.retransmits);
             let before = match self.paths.iter_mut().find(is_it) {
                 Some(seen) => std::mem::replace(&mut seen.figures, figures.clone()),
                 None => {
@@ -103,19 +104,18 @@ impl Recorder {
             };
             if let Some(seen) = self.paths.iter_mut().find(is_it) {
                 seen.now = true;
-                seen.bytes = bytes.saturating_sub(before.bytes);
+                seen.bytes = bytes.saturating_sub(before.bytes(self.role));
                 seen.retransmits = retransmits.saturating_sub(before.retransmits);
             }
         }
-        let (sender, start) = (self.sender, self.last);
-        let span = Span { start, end, sender };
+        let span = Span { start: self.last, end, role: self.role };
         let numbered = self.paths.iter().zip(1..).filter(|(seen, _)| seen.now);
         let streams: Vec<_> = numbered.map(|(seen, number)| span.path(number, seen)).collect();
         let resent = streams.iter().filter_map(|stretch| stretch.retransmits).sum();
         // A sender's disk may be far ahead of what has arrived; only the paths' counters are correct.
-        let bytes = match sender {
-            true => streams.iter().filter_map(|stretch| stretch.bytes).sum(),
-            false => moved.saturating_sub(self.moved),
+        let bytes = match self.role {
+            Role::Sender => streams.iter().map(|stretch| stretch.bytes).sum(),
+            Role::Receiver => moved.saturating_sub(self.moved),
         };
         let sum = span.sum(bytes, resent);
         (self.last, self.moved) = (end, moved);
@@ -129,9 +129,9 @@ impl Recorder {
 
     /// Each path, and all paths together, over the whole time.
     pub fn whole(&self) -> (Vec<Stretch>, Stretch) {
-        let span = Span { start: 0.0, end: self.last, sender: self.sender };
+        let span = Span { start: 0.0, end: self.last, role: self.role };
         let total = |seen: &Seen| Seen {
-            bytes: seen.figures.bytes,
+            bytes: seen.figures.bytes(self.role),
             retransmits: seen.figures.retransmits,
             ..seen.clone()
         };
@@ -142,7 +142,7 @@ impl Recorder {
             .map(|(seen, number)| span.path(number, &total(seen)))
             .collect();
         let sums = self.intervals.iter().map(|interval| &interval.sum);
-        let bytes = sums.clone().filter_map(|sum| sum.bytes).sum();
+        let bytes = sums.clone().map(|sum| sum.bytes).sum();
         let sum = span.sum(bytes, sums.filter_map(|sum| sum.retransmits).sum());
         (streams, sum)
     }
@@ -153,7 +153,7 @@ impl Recorder {
 struct Span {
     start: f64,
     end: f64,
-    sender: bool,
+    role: Role,
 }
 
 impl Span {
@@ -163,16 +163,18 @@ impl Span {
     }
 
     fn sum(self, bytes: u64, retransmits: u64) -> Stretch {
-        let Self { start, end, sender } = self;
+        let Self { start, end, role } = self;
+        let sender = role == Role::Sender;
         Stretch {
             socket: None,
+            link: None,
             path: None,
             state: None,
             start,
             end,
             seconds: end - start,
-            bytes: Some(bytes),
-            bits_per_second: Some(self.rate(bytes)),
+            bytes,
+            bits_per_second: self.rate(bytes),
             retransmits: sender.then_some(retransmits),
             snd_cwnd: None,
             rtt: None,
@@ -182,16 +184,14 @@ impl Span {
 
     fn path(self, number: u64, seen: &Seen) -> Stretch {
         let figures = &seen.figures;
-        let as_sender = self.sender.then_some(seen.bytes);
         Stretch {
             socket: Some(number),
+            link: Some(figures.link.clone()),
             path: Some(format!("{} -> {}", figures.local, figures.remote)),
             state: Some(figures.state),
-            bytes: as_sender,
-            bits_per_second: as_sender.map(|bytes| self.rate(bytes)),
-            snd_cwnd: self.sender.then_some(figures.cwnd),
+            snd_cwnd: (self.role == Role::Sender).then_some(figures.cwnd),
             rtt: figures.rtt_us,
-            ..self.sum(0, seen.retransmits)
+            ..self.sum(seen.bytes, seen.retransmits)
         }
     }
 }
@@ -201,12 +201,12 @@ mod tests {
     use super::*;
 
     fn path(bytes: u64, retransmits: u64) -> PathFigures {
-        PathFigures { bytes, retransmits, ..PathFigures::default() }
+        PathFigures { delivered_bytes: bytes, retransmits, ..PathFigures::default() }
     }
 
     #[test]
     fn each_interval_has_what_came_in_it_and_the_whole_has_all() {
-        let mut recorder = Recorder::new(true);
+        let mut recorder = Recorder::new(Role::Sender);
         recorder.take(1.0, 1, &[path(1000, 1), path(500, 0)], 9);
         recorder.take(2.0, 1, &[path(3000, 1), path(500, 2)], 9);
         // Another association, whose counters start at zero.
@@ -220,28 +220,29 @@ mod tests {
                 (streams, interval.sum.bytes, interval.sum.bits_per_second)
             })
             .collect();
-        let some = |a, b, c| (Some(a), Some(b), Some(c));
+        let some = |a, b, c| (Some(a), b, Some(c));
         assert_eq!(
             found,
             [
-                (vec![some(1, 1000, 1), some(2, 500, 0)], Some(1500), Some(12_000.0)),
-                (vec![some(1, 2000, 0), some(2, 0, 2)], Some(2000), Some(16_000.0)),
-                (vec![some(3, 100, 0)], Some(100), Some(400.0)),
+                (vec![some(1, 1000, 1), some(2, 500, 0)], 1500, 12_000.0),
+                (vec![some(1, 2000, 0), some(2, 0, 2)], 2000, 16_000.0),
+                (vec![some(3, 100, 0)], 100, 400.0),
             ]
         );
         let (streams, sum) = recorder.whole();
         let bytes: Vec<_> = streams.iter().map(|stretch| stretch.bytes).collect();
-        assert_eq!(bytes, [Some(3000), Some(500), Some(100)]);
-        assert_eq!((sum.bytes, sum.retransmits, sum.seconds), (Some(3600), Some(3), 4.0));
+        assert_eq!(bytes, [3000, 500, 100]);
+        assert_eq!((sum.bytes, sum.retransmits, sum.seconds), (3600, Some(3), 4.0));
     }
 
     #[test]
-    fn a_receiver_counts_what_it_took_and_says_nothing_of_what_it_does_not_know() {
-        let mut recorder = Recorder::new(false);
-        recorder.take(1.0, 1, &[path(0, 0)], 700);
-        recorder.take(2.0, 1, &[path(0, 0)], 1000);
+    fn a_receiver_counts_what_arrived_and_not_what_it_sent_itself() {
+        let mut recorder = Recorder::new(Role::Receiver);
+        let path = |received_bytes| PathFigures { received_bytes, ..path(40, 1) };
+        recorder.take(1.0, 1, &[path(720)], 700);
+        recorder.take(2.0, 1, &[path(1030)], 1000);
         let interval = &recorder.intervals()[1];
-        assert_eq!((interval.sum.bytes, interval.streams[0].bytes), (Some(300), None));
+        assert_eq!((interval.sum.bytes, interval.streams[0].bytes), (300, 310));
         assert_eq!(interval.sum.retransmits, None);
     }
 }

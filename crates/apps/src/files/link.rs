@@ -23,20 +23,48 @@ impl std::error::Error for AssociationEnded {}
 /// Statistics of one path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PathFigures {
+    /// Name of the link: the interface, else the local address.
+    pub link: String,
     /// Local address, as `address:port`.
     pub local: String,
     /// Remote address, as `address:port`.
     pub remote: String,
     /// State of the path: `active`, `unconfirmed`, `doubtful` or `down`.
     pub state: &'static str,
-    /// User data of the path, bytes: acknowledged data at a sender, received data at a receiver.
-    pub bytes: u64,
+    /// User data that the peer has acknowledged, bytes.
+    pub delivered_bytes: u64,
+    /// User data that has arrived from the peer, bytes.
+    pub received_bytes: u64,
     /// Retransmitted chunks.
     pub retransmits: u64,
     /// Congestion window, bytes.
     pub cwnd: u64,
     /// Smoothed round-trip time, microseconds.
     pub rtt_us: Option<u64>,
+}
+
+impl PathFigures {
+    /// User data of the path in the direction of the transfer, bytes.
+    pub const fn bytes(&self, role: Role) -> u64 {
+        match role {
+            Role::Sender => self.delivered_bytes,
+            Role::Receiver => self.received_bytes,
+        }
+    }
+
+    /// The path as users name it: its link and the peer's address.
+    pub fn name(&self) -> String {
+        format!("{} -> {}", self.link, self.remote)
+    }
+}
+
+/// Which end of a transfer this is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// It sends the files.
+    Sender,
+    /// It receives the files.
+    Receiver,
 }
 
 /// What is available while a transfer runs.

@@ -30,7 +30,7 @@ mod tests;
 pub use self::association_link::{FileConnector, FileLink, FileListener};
 pub use self::error::TransferError;
 pub use self::intervals::{Interval, Recorder, Stretch};
-pub use self::link::{AssociationEnded, Figures, Link, PathFigures};
+pub use self::link::{AssociationEnded, Figures, Link, PathFigures, Role};
 pub use self::manifest::{Manifest, ManifestError};
 pub use self::names::{BadName, Name, shown, shown_path};
 pub use self::peer::Peer;

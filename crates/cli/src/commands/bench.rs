@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use ropewalk_apps::access::AccessList;
 use ropewalk_apps::measure::{self, Direction, Measurement, MeasurementPlan};
 use ropewalk_base::Duration;
-use ropewalk_runtime::endpoint::Endpoint;
+use ropewalk_runtime::endpoint::{Endpoint, PathStats};
 use ropewalk_scenario::parse_duration;
 
 use self::document::Document;
@@ -208,6 +208,13 @@ fn text(measured: &Measurement, plan: MeasurementPlan) -> String {
     text + &paths(measured)
 }
 
+/// The path as users name it: its link and the peer's address.
+fn name(path: &PathStats) -> String {
+    let link = path.local.as_ref().map(ToString::to_string).unwrap_or_default();
+    let remote = path.remote.map(|remote| remote.to_string()).unwrap_or_default();
+    format!("{link} -> {remote}")
+}
+
 /// A table of the paths. Only the sender of bulk data knows what became of each path.
 fn paths(measured: &Measurement) -> String {
     let Some(stats) = &measured.stats else { return String::new() };
@@ -215,10 +222,10 @@ fn paths(measured: &Measurement) -> String {
     if total == 0 {
         return String::new();
     }
-    let mut table = Table::new(&["path to", "share", "RTT", "window", "sent again"]);
+    let mut table = Table::new(&["path", "share", "RTT", "window", "sent again"]);
     for path in &stats.paths {
         table.row(vec![
-            path.remote.map(|remote| remote.to_string()).unwrap_or_default(),
+            name(path),
             percent(path.counters.delivered_bytes as f64 / total as f64),
             time_or_dash(path.srtt_s),
             size(path.cwnd_bytes as f64),

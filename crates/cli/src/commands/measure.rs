@@ -11,8 +11,7 @@ use ropewalk_apps::measure::links::{
     self, LinkEstimate, LinkMeasurement, LinkPlan, ScenarioFiles, Step,
 };
 use ropewalk_base::Duration;
-use ropewalk_runtime::endpoint::{Association, Endpoint};
-use ropewalk_runtime::interfaces;
+use ropewalk_runtime::endpoint::Association;
 use ropewalk_scenario::{Scenario, parse_duration, parse_size};
 
 use self::document::Document;
@@ -98,7 +97,7 @@ pub fn execute(args: &MeasureArgs, console: Console) -> Result<(), Failure> {
             let report = |_: Step, share| progress.on_progress(share);
             let measured = links::measure(&association, plan, report).await;
             let found = measured.map_err(|error| Failure::Run(error.to_string()))?;
-            let names = names(args.reach.from(), &endpoint, &association, &found);
+            let names = names(&association, &found);
             // The driver sends the abort in its next turn.
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             Ok::<_, Failure>((found, names))
@@ -191,22 +190,9 @@ fn write(out: &Path, toml: &str, console: Console) -> Result<(), Failure> {
 }
 
 /// Names of the links: the interface that each path uses, else its position.
-fn names(
-    from: &[String],
-    endpoint: &Endpoint,
-    association: &Association,
-    found: &LinkMeasurement,
-) -> Vec<String> {
+fn names(association: &Association, found: &LinkMeasurement) -> Vec<String> {
     let paths = association.stats().map(|stats| stats.paths).unwrap_or_default();
-    let (locals, all) = (endpoint.locals(), interfaces::list().unwrap_or_default());
-    let interface = |path: usize| {
-        let socket = paths.get(path)?.socket?;
-        if from.len() == locals.len() && from[socket].parse::<std::net::IpAddr>().is_err() {
-            return Some(from[socket].clone());
-        }
-        let local = locals.get(socket)?.ip();
-        all.iter().find(|one| one.ip == local).map(|one| one.name.clone())
-    };
+    let interface = |path: usize| paths.get(path)?.local.as_ref()?.interface.clone();
     let mut names: Vec<String> = Vec::new();
     for (i, link) in found.links.iter().enumerate() {
         let valid = |name: &String| {

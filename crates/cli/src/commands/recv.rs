@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clap::Args;
 use ropewalk_apps::access::AccessList;
 use ropewalk_apps::files::{
-    Admission, Admit, FileListener, Peer, Rules, StoreError, Summary, TransferError, TransferEvent,
-    TransferStatus, receive, shown_path,
+    Admission, Admit, FileListener, Peer, Role, Rules, StoreError, Summary, TransferError,
+    TransferEvent, TransferStatus, receive, shown_path,
 };
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::Endpoint;
@@ -93,7 +93,7 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     let admit: Arc<Admit> = Arc::new(move |peer: &Peer| admission.admit(peer));
     confine(args, &endpoint, public, &access)?;
     greet(args, &endpoint, public, console);
-    let screen = Screen::new(console);
+    let screen = Screen::new(console, Role::Receiver);
     let watch = Arc::new(TransferStatus::new(listener(screen.clone(), access.clone())));
     let once = args.once || args.json;
     let gate = FileListener { endpoint: Arc::new(endpoint) };
@@ -110,7 +110,7 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
             !once
         };
         let receiving = receive(&gate, &admit, &watch, finished);
-        runtime.block_on(observe(receiving, &mut interrupt, &watch, args.interval, false))
+        runtime.block_on(observe(receiving, &mut interrupt, &watch, args.interval, Role::Receiver))
     });
     drop((gate, admit));
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));

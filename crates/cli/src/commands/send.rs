@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use ropewalk_apps::files::{
-    FileConnector, Job, Manifest, ManifestError, SendError, TransferEvent, TransferStatus, send,
-    shown_path,
+    FileConnector, Job, Manifest, ManifestError, Role, SendError, TransferEvent, TransferStatus,
+    send, shown_path,
 };
 use ropewalk_base::{Duration, PeerText};
 use ropewalk_scenario::parse_duration;
@@ -65,7 +65,7 @@ pub fn execute(args: &SendArgs, console: Console) -> Result<(), Failure> {
     let manifest = Manifest::of(&args.files, args.preserve_modes).map_err(unsendable)?;
     tell_left_out(&manifest, console);
     let job = Arc::new(Job::new(manifest));
-    let screen = Screen::new(console);
+    let screen = Screen::new(console, Role::Sender);
     let watch = Arc::new(TransferStatus::new(listener(screen.clone(), args.retry)));
     let runtime = runtime()?;
     let (reach, mut interrupt) = runtime.block_on(async {
@@ -76,7 +76,7 @@ pub fn execute(args: &SendArgs, console: Console) -> Result<(), Failure> {
     let retry = std::time::Duration::from_nanos(args.retry.as_nanos());
     let (result, record) = screen.show(&watch, || {
         let sending = send(&reach, &job, &watch, retry);
-        runtime.block_on(observe(sending, &mut interrupt, &watch, args.interval, true))
+        runtime.block_on(observe(sending, &mut interrupt, &watch, args.interval, Role::Sender))
     });
     drop(reach);
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));

@@ -181,11 +181,6 @@ impl ReachArgs {
         self.plain
     }
 
-    /// Own addresses or interfaces, as given.
-    pub fn from(&self) -> &[String] {
-        &self.from
-    }
-
     /// Opens the endpoint, and returns it with the peer.
     ///
     /// # Errors

@@ -30,12 +30,16 @@ pub(super) fn dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, P
 fn path<'py>(py: Python<'py>, path: &PathStats) -> PyResult<Bound<'py, PyDict>> {
     let counted = &path.counters;
     let dict = PyDict::new(py);
+    let local = path.local.as_ref();
+    dict.set_item("link", local.and_then(|local| local.link()))?;
+    dict.set_item("local", local.map(|local| local.address.to_string()))?;
     dict.set_item("remote", path.remote.map(|address| address.to_string()))?;
     dict.set_item("status", status(path.status))?;
     dict.set_item("sent_packets", counted.sent_packets)?;
     dict.set_item("retransmitted_packets", counted.retransmitted)?;
     dict.set_item("lost_packets", counted.lost)?;
     dict.set_item("delivered_bytes", counted.delivered_bytes)?;
+    dict.set_item("received_bytes", path.received_bytes)?;
     dict.set_item("timeouts", counted.timeouts)?;
     dict.set_item("cwnd_bytes", path.cwnd_bytes)?;
     dict.set_item("in_flight_bytes", path.in_flight_bytes)?;

@@ -391,9 +391,10 @@ impl Association {
         })?
     }
 
-    /// Statistics since the association began. None once the association is gone.
+    /// Statistics since the association began. None once the association is gone. Reading them does not wake the
+    /// driver.
     pub fn stats(&self) -> Option<Stats> {
-        self.with(Stats::of)
+        self.with_state(Stats::of)
     }
 }
 

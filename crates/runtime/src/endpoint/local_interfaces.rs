@@ -46,6 +46,8 @@ pub enum Change {
 pub struct BoundInterface {
     /// Where the socket is bound.
     pub local: BindAddress,
+    /// The interface that it was last seen on; none if several are possible.
+    name: Option<String>,
     presence: Presence,
     index: Option<u32>,
     addresses: Vec<IpAddr>,
@@ -54,8 +56,13 @@ pub struct BoundInterface {
 impl BoundInterface {
     /// Finds the interface or address of a socket bound to `local`.
     pub fn new(local: BindAddress, all: &[InterfaceAddress]) -> Self {
-        let mut link =
-            Self { local, presence: Presence::Unwatched, index: None, addresses: Vec::new() };
+        let mut link = Self {
+            name: local.interface.clone(),
+            local,
+            presence: Presence::Unwatched,
+            index: None,
+            addresses: Vec::new(),
+        };
         let present = link.matching(all);
         let ip = link.local.address.ip();
         let wildcard = ip.is_unspecified() && link.local.interface.is_none();
@@ -71,6 +78,14 @@ impl BoundInterface {
         self.index = matching.first().and_then(|seen| seen.index);
         self.addresses = matching.iter().map(|seen| seen.ip).collect();
         self.addresses.sort_unstable();
+        if let [seen] = matching {
+            self.name = Some(seen.name.clone());
+        }
+    }
+
+    /// The interface that it was last seen on; none if several are possible.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     /// The entries of `all` that this link refers to.

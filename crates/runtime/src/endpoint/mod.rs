@@ -60,7 +60,7 @@ pub use self::peer::PathEvent;
 pub use self::probes::{ProbeBurst, ReceivedProbe, SentProbes};
 pub use self::socket::BindAddress;
 pub use self::state::Counters;
-pub use self::stats::{PathStats, Stats};
+pub use self::stats::{LocalAddress, PathStats, Stats};
 pub use ropewalk_engine::path::PathStatus;
 pub use ropewalk_engine::path::{FailureLimits, RtoLimits};
 pub use ropewalk_engine::sctp::Part;

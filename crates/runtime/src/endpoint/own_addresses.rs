@@ -32,6 +32,12 @@ impl OwnAddresses {
         &self.all
     }
 
+    /// The name of the interface that has the address.
+    pub fn interface_of(&mut self, now: Time, ip: IpAddr) -> Option<String> {
+        let ip = ip.to_canonical();
+        self.get(now).iter().find(|seen| seen.ip == ip).map(|seen| seen.name.clone())
+    }
+
     /// Whether `ip` is one of this machine's addresses.
     pub fn has(&mut self, now: Time, ip: IpAddr) -> bool {
         let ip = ip.to_canonical();

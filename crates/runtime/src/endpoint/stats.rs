@@ -1,24 +1,54 @@
 //! Statistics of an association.
 
+use std::fmt;
 use std::net::SocketAddr;
 
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::{PathCounters, SenderStats};
 
-use super::peer::Peer;
+use super::peer::{Peer, Route};
+use super::state::EndpointState;
+
+/// The local end of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalAddress {
+    /// Address and port that packets are sent from. The address is unspecified while only the system knows it.
+    pub address: SocketAddr,
+    /// The interface, if known.
+    pub interface: Option<String>,
+}
+
+impl LocalAddress {
+    /// The interface that tells this link from others; none on loopback, where all paths have the same one.
+    pub fn link(&self) -> Option<&str> {
+        self.interface.as_deref().filter(|_| !self.address.ip().is_loopback())
+    }
+}
+
+/// The name of the link if known, else the address.
+impl fmt::Display for LocalAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.link() {
+            Some(link) => f.write_str(link),
+            None => self.address.fmt(f),
+        }
+    }
+}
 
 /// Statistics of one path.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PathStats {
     /// The peer's address, if known.
     pub remote: Option<SocketAddr>,
-    /// Index of the local socket, if known.
-    pub socket: Option<usize>,
+    /// The local end, if known.
+    pub local: Option<LocalAddress>,
     /// Whether the path may carry data.
     pub status: PathStatus,
     /// Counters since the association began.
     pub counters: PathCounters,
+    /// User data that arrived on the path and was stored, bytes. Duplicates are not counted.
+    pub received_bytes: u64,
     /// Congestion window, bytes.
     pub cwnd_bytes: u64,
     /// Bytes in flight.
@@ -47,7 +77,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    pub(super) fn of(peer: &mut Peer, now: Time) -> Self {
+    pub(super) fn of(state: &mut EndpointState, peer: &mut Peer) -> Self {
+        let now = state.clock.now();
         peer.machine.settle_measurements(now);
         let machine = &peer.machine;
         let path = |(i, counters): (usize, &PathCounters)| {
@@ -55,10 +86,11 @@ impl Stats {
             let view = machine.path_view(now, id);
             let route = peer.routes.get(i).copied().flatten();
             PathStats {
-                remote: route.map(|r| r.remote),
-                socket: route.map(|r| r.socket),
+                remote: route.map(|route| route.remote),
+                local: route.map(|route| state.local_end(now, route)),
                 status: machine.path_status(id),
                 counters: *counters,
+                received_bytes: machine.received_bytes(id),
                 cwnd_bytes: view.cwnd,
                 in_flight_bytes: view.in_flight,
                 mtu_bytes: machine.path_mtu(id),
@@ -74,5 +106,17 @@ impl Stats {
             mean_out_of_order_bytes: receive.occupancy.mean(),
             max_out_of_order_bytes: receive.occupancy.max(),
         }
+    }
+}
+
+impl EndpointState {
+    /// The local end of a route.
+    fn local_end(&mut self, now: Time, route: Route) -> LocalAddress {
+        let link = &self.links[route.socket];
+        let ip = route.source.unwrap_or_else(|| link.address().ip());
+        let address = SocketAddr::new(ip, self.sockets[route.socket].local().port());
+        let known = link.name().map(str::to_owned);
+        let interface = known.or_else(|| self.own_addresses.interface_of(now, ip));
+        LocalAddress { address, interface }
     }
 }

@@ -45,12 +45,16 @@ struct Latency {
 
 #[derive(Debug, Serialize)]
 struct Path {
+    /// Interface, else local address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     remote: Option<String>,
     sent_packets: u64,
     retransmitted_packets: u64,
     lost_packets: u64,
     delivered_bytes: u64,
+    received_bytes: u64,
     srtt_s: Option<f64>,
     cwnd_bytes: u64,
 }
@@ -94,11 +98,13 @@ impl Document {
 
 fn paths(stats: &Stats) -> impl Iterator<Item = Path> + '_ {
     stats.paths.iter().map(|path: &PathStats| Path {
+        link: path.local.as_ref().map(ToString::to_string),
         remote: path.remote.map(|remote| remote.to_string()),
         sent_packets: path.counters.sent_packets,
         retransmitted_packets: path.counters.retransmitted,
         lost_packets: path.counters.lost,
         delivered_bytes: path.counters.delivered_bytes,
+        received_bytes: path.received_bytes,
         srtt_s: path.srtt_s,
         cwnd_bytes: path.cwnd_bytes,
     })

@@ -6,7 +6,7 @@ mod screen;
 use std::future::Future;
 use std::sync::Arc;
 
-use ropewalk_apps::files::{Progress, Recorder, TransferStatus};
+use ropewalk_apps::files::{Progress, Recorder, Role, Stretch, TransferStatus};
 use ropewalk_base::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
@@ -48,10 +48,10 @@ pub async fn observe<T>(
     interrupt: &mut Interrupt,
     watch: &Arc<TransferStatus>,
     every: Duration,
-    sender: bool,
+    role: Role,
 ) -> (Option<T>, Record) {
     let every = std::time::Duration::from_nanos(every.as_nanos().max(1_000_000));
-    let mut recorder = Recorder::new(sender);
+    let mut recorder = Recorder::new(role);
     let mut ticks = interval_at(Instant::now() + every, every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     tokio::pin!(work);
@@ -68,7 +68,7 @@ pub async fn observe<T>(
     };
     let seconds = watch.elapsed().unwrap_or_default().as_secs_f64();
     recorder.sample(seconds, watch);
-    if result.is_none() && sender {
+    if result.is_none() && role == Role::Sender {
         watch.abort();
         // Leave time to send the abort, so that the peer need not wait for a timeout.
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
@@ -111,22 +111,30 @@ impl Record {
 
     fn paths(&self) -> String {
         let (paths, sum) = self.recorder.whole();
-        let total = sum.bytes.unwrap_or(0).max(1) as f64;
-        let mut table = Table::new(&["path", "rate", "share", "RTT", "sent again"]);
-        let known = paths.iter().filter_map(|path| Some((path, path.bytes?)));
-        for (path, bytes) in known {
-            table.row(vec![
-                path.path.clone().unwrap_or_default(),
-                rate(path.bits_per_second.unwrap_or(0.0)),
-                percent(bytes as f64 / total),
+        if paths.is_empty() {
+            return String::new();
+        }
+        let total = paths.iter().map(|path| path.bytes).sum::<u64>().max(1) as f64;
+        let columns = ["path", "rate", "share", "RTT", "sent again"];
+        // Only a sender knows what was sent again.
+        let mut table = Table::new(if sum.sender { &columns } else { &columns[..4] });
+        for path in &paths {
+            let mut row = vec![
+                name(path),
+                rate(path.bits_per_second),
+                percent(path.bytes as f64 / total),
                 time_or_dash(path.rtt.map(|us| us as f64 * 1e-6)),
-                count(path.retransmits.unwrap_or(0)),
-            ]);
+            ];
+            row.extend(path.retransmits.map(count));
+            table.row(row);
         }
-        if paths.iter().any(|path| path.bytes.is_some()) {
-            table.text(width())
-        } else {
-            String::new()
-        }
+        table.text(width())
     }
+}
+
+/// The path as users name it: its link and the peer's address.
+fn name(path: &Stretch) -> String {
+    let ends = path.path.as_deref().and_then(|path| path.split_once(" -> "));
+    let (link, remote) = (path.link.as_deref().unwrap_or_default(), ends.map_or("", |ends| ends.1));
+    format!("{link} -> {remote}")
 }

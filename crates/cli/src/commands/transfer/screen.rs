@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use ropewalk_apps::files::{PathFigures, TransferStatus};
+use ropewalk_apps::files::{PathFigures, Role, TransferStatus};
 
 use crate::console::Console;
 use crate::printer::{percent, rate, time_or_dash};
@@ -24,12 +24,13 @@ const BAR: &str = "{wide_bar} {percent}%, {decimal_bytes} of {decimal_total_byte
 pub struct Screen {
     console: Console,
     bars: Option<MultiProgress>,
+    role: Role,
 }
 
 impl Screen {
     /// A display, with bars if stderr is a terminal.
-    pub fn new(console: Console) -> Self {
-        Self { console, bars: console.has_viewer().then(MultiProgress::new) }
+    pub fn new(console: Console, role: Role) -> Self {
+        Self { console, bars: console.has_viewer().then(MultiProgress::new), role }
     }
 
     /// Prints a note above the bars.
@@ -45,7 +46,7 @@ impl Screen {
         let Some(bars) = &self.bars else { return work() };
         thread::scope(|scope| {
             let (over, wait) = channel::<()>();
-            scope.spawn(move || draw_until_over(bars, watch, &wait));
+            scope.spawn(move || draw_until_over(bars, watch, self.role, &wait));
             let result = work();
             // Closing the channel ends the drawing thread, also when `work` panics.
             drop(over);
@@ -54,9 +55,9 @@ impl Screen {
     }
 }
 
-fn draw_until_over(bars: &MultiProgress, watch: &TransferStatus, wait: &Receiver<()>) {
+fn draw_until_over(bars: &MultiProgress, watch: &TransferStatus, role: Role, wait: &Receiver<()>) {
     let mut main: Option<ProgressBar> = None;
-    let mut lines = Lines::default();
+    let mut lines = Lines::new(role);
     while matches!(wait.recv_timeout(REDRAW), Err(RecvTimeoutError::Timeout)) {
         let progress = watch.progress();
         let (association, paths) = watch.paths();
@@ -76,14 +77,18 @@ fn draw_until_over(bars: &MultiProgress, watch: &TransferStatus, wait: &Receiver
 }
 
 /// Formats a line per path.
-#[derive(Default)]
 struct Lines {
+    role: Role,
     bars: Vec<ProgressBar>,
     /// Bytes and smoothed rate of each path at the last redraw.
     before: BTreeMap<(u64, usize), (u64, f64)>,
 }
 
 impl Lines {
+    const fn new(role: Role) -> Self {
+        Self { role, bars: Vec::new(), before: BTreeMap::new() }
+    }
+
     fn draw(&mut self, bars: &MultiProgress, association: u64, paths: &[PathFigures]) {
         let rates: Vec<f64> = paths
             .iter()
@@ -91,9 +96,10 @@ impl Lines {
             .map(|(index, path)| {
                 let (bytes, old) =
                     self.before.get(&(association, index)).copied().unwrap_or_default();
-                let now = path.bytes.saturating_sub(bytes) as f64 * 8.0 / REDRAW.as_secs_f64();
+                let total = path.bytes(self.role);
+                let now = total.saturating_sub(bytes) as f64 * 8.0 / REDRAW.as_secs_f64();
                 let rate = old + (now - old) / SMOOTHING;
-                self.before.insert((association, index), (path.bytes, rate));
+                self.before.insert((association, index), (total, rate));
                 rate
             })
             .collect();
@@ -111,7 +117,7 @@ impl Lines {
 
 fn text(path: &PathFigures, bps: f64, total: f64) -> String {
     let rtt = time_or_dash(path.rtt_us.map(|us| us as f64 * 1e-6));
-    let way = format!("{} -> {}", path.local, path.remote);
+    let way = path.name();
     if total <= 0.0 {
         return format!("{way}  RTT {rtt}  {}", path.state);
     }
@@ -132,14 +138,14 @@ mod tests {
     #[test]
     fn a_path_is_shown_with_its_rate_share_round_trip_and_state() {
         let path = PathFigures {
+            link: "wlan0".into(),
             local: "10.0.1.1:40000".into(),
             remote: "10.0.1.2:9899".into(),
             state: "active",
             rtt_us: Some(20_500),
             ..PathFigures::default()
         };
-        let expected =
-            "10.0.1.1:40000 -> 10.0.1.2:9899  3.000 Mbit/s  75.0 %  RTT 20.50 ms  active";
+        let expected = "wlan0 -> 10.0.1.2:9899  3.000 Mbit/s  75.0 %  RTT 20.50 ms  active";
         assert_eq!(text(&path, 3e6, 4e6), expected);
         assert!(text(&path, 0.0, 0.0).ends_with("RTT 20.50 ms  active"));
     }
