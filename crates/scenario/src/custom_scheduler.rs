@@ -3,9 +3,9 @@
 use core::fmt;
 use std::sync::Arc;
 
-use crate::suggest;
+use crate::choice::Named;
 use crate::tree::{Node, Raw};
-use crate::types::{Named, SchedulerName};
+use crate::types::SchedulerName;
 
 /// Maximum length of a name.
 const LONGEST: usize = 64;
@@ -66,14 +66,6 @@ pub(crate) fn take(root: &mut Node, names: &[&str]) -> Option<Arc<str>> {
 fn child<'a>(node: &'a mut Node, key: &str) -> Option<&'a mut Node> {
     let Raw::Table(pairs) = &mut node.raw else { return None };
     pairs.iter_mut().find(|pair| pair.key == key).map(|pair| &mut pair.node)
-}
-
-/// The custom names, for the hint on an unknown name.
-pub(crate) fn hint(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        names => format!("; registered: {}", suggest::quoted_or_list(names)),
-    }
 }
 
 #[cfg(test)]

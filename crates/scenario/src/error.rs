@@ -2,9 +2,6 @@
 
 use core::fmt;
 
-use crate::suggest;
-use crate::types::Choice;
-
 /// Category of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProblemKind {
@@ -121,34 +118,3 @@ impl fmt::Display for ScenarioError {
 }
 
 impl core::error::Error for ScenarioError {}
-
-/// A name is not in its list of choices.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownName {
-    /// What is wrong.
-    pub message: String,
-    /// A hint: what would be valid.
-    pub help: String,
-}
-
-impl fmt::Display for UnknownName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.message, self.help)
-    }
-}
-
-impl core::error::Error for UnknownName {}
-
-/// The index of `text` in `choices`.
-pub(crate) fn find_name(text: &str, choices: &[Choice]) -> Result<usize, UnknownName> {
-    if let Some(at) = choices.iter().position(|c| c.name == text) {
-        return Ok(at);
-    }
-    let names: Vec<_> = choices.iter().map(|c| c.name).collect();
-    let valid = format!("valid: {}", suggest::quoted_or_list(&names));
-    let help = match suggest::nearest(text, &names) {
-        Some(near) => format!("did you mean `{near}`? {valid}"),
-        None => valid,
-    };
-    Err(UnknownName { message: format!("there is no `{text}`"), help })
-}

@@ -18,13 +18,11 @@
 //! One table of keys drives the check for unknown keys, the limits, the defaults, the JSON Schema and the
 //! reference page ([`reference_markdown`]).
 
-#[macro_use]
-mod keys;
-
-mod build;
 mod check;
+mod choice;
 mod custom_scheduler;
 mod error;
+mod keys;
 mod overrides;
 mod parse;
 mod quantity;
@@ -32,12 +30,14 @@ mod ready;
 mod reference;
 mod schema;
 mod suggest;
+mod toml_text;
 mod tree;
 mod types;
 mod write;
 
+pub use choice::{Choice, Named, UnknownName};
 pub use custom_scheduler::{SchedulerNameError, check_scheduler_name};
-pub use error::{Problem, ProblemKind, ScenarioError, UnknownName};
+pub use error::{Problem, ProblemKind, ScenarioError};
 pub use overrides::Override;
 pub use parse::{ScenarioText, parse_duration, parse_rate, parse_size};
 pub use quantity::{duration_text, rate_text, size_text};
@@ -45,11 +45,11 @@ pub use ready::{READY_SCENARIOS, ReadyScenario};
 pub use reference::reference_markdown;
 pub use schema::json_schema;
 pub use types::{
-    Application, Capacity, Choice, Congestion, Cross, CrossKind, CwndUpdate, Discipline, End,
-    ForwardDelay, InitialSsthresh, InitialWindow, Jitter, JitterShape, Limit, Link, LinkSide, Loss,
-    Named, OtiasForm, Outage, Path, Preamble, Preset, Protocol, Queue, Quota, Radio, Record,
-    Recovery, Reinjection, Reorder, Reordering, Retransmission, RtoFormula, SackCount, Scenario,
-    ScheduleCapacity, ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Station,
-    Steady, Step, SubflowAck, Target, TcpOptions, Trace, Transfer, Weights, WhenBlocked, Wifi,
-    WifiStandard, WindowCheck, WindowManager, WindowRounding, WindowUnit, World,
+    Application, Capacity, Congestion, Cross, CrossKind, CwndUpdate, Discipline, End, ForwardDelay,
+    InitialSsthresh, InitialWindow, Jitter, JitterShape, Limit, Link, LinkSide, Loss, OtiasForm,
+    Outage, Path, Preamble, Preset, Protocol, Queue, Quota, Radio, Record, Recovery, Reinjection,
+    Reorder, Reordering, Retransmission, RtoFormula, SackCount, Scenario, ScheduleCapacity,
+    ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Station, Steady, Step,
+    SubflowAck, Target, TcpOptions, Trace, Transfer, Weights, WhenBlocked, Wifi, WifiStandard,
+    WindowCheck, WindowManager, WindowRounding, WindowUnit, World,
 };

@@ -5,15 +5,15 @@ use std::path::Path as FilePath;
 
 use ropewalk_base::{Duration, Rate};
 
-use crate::build;
 use crate::check::{self, Checker};
+use crate::choice::Named;
 use crate::custom_scheduler;
 use crate::error::{Problem, ProblemKind, ScenarioError};
 use crate::overrides::{self, Override};
 use crate::quantity::Dimension;
 use crate::ready;
 use crate::tree::{self, Source};
-use crate::types::Scenario;
+use crate::types::{self, ROOT, Scenario, SchedulerName};
 
 /// The text of a scenario, and its name in messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -113,13 +113,14 @@ impl Scenario {
             sources[source].alias = alias;
         }
         let custom = custom_scheduler::take(&mut root, custom_schedulers);
-        let mut checker = Checker::new(&sources).with_custom_schedulers(custom_schedulers);
+        let mut checker =
+            Checker::new(ROOT, &sources).with_names(SchedulerName::CHOICES, custom_schedulers);
         let checked = checker.root(&root);
         checker.finish()?;
         let checked = checked.expect("what has no problem is whole");
-        let directory = build::directory_of(source_name);
+        let directory = types::directory_of(source_name);
         let ready = ready::find(source_name).filter(|ready| ready.text == text);
-        let mut scenario = build::scenario(checker, &checked, directory, ready)?;
+        let mut scenario = types::build(checker, &checked, directory, ready)?;
         scenario.scheduler.custom = custom;
         Ok(scenario)
     }

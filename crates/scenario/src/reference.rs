@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use crate::choice::Choice;
 use crate::keys::{Fallback, Key, Kind, Table, Tagged};
 use crate::quantity::{Dimension, base_text};
 use crate::suggest;
-use crate::types::{Choice, ROOT};
+use crate::types::ROOT;
 
 /// The reference page in Markdown, generated from the table of keys. It lists every key with its kind of
 /// value,

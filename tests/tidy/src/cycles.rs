@@ -10,7 +10,8 @@ use crate::tokens::{Kind, Token, closing, lex};
 use crate::tree::Tree;
 
 /// Crates whose modules must not import each other in a circle. In the engine, [`crate::arrows`] states the order.
-const CRATES: [&str; 8] = ["base", "models", "netsim", "lab", "runtime", "apps", "cli", "py"];
+const CRATES: [&str; 9] =
+    ["base", "models", "netsim", "scenario", "lab", "runtime", "apps", "cli", "py"];
 
 /// Where a module first uses each other module: path and line.
 type Uses = BTreeMap<String, (String, usize)>;

@@ -10,29 +10,31 @@ pub(crate) use value::{Checked, Entry, FromValue, Item, Value, fitting};
 pub(crate) use words::describe;
 use words::{elsewhere, fits};
 
-use crate::custom_scheduler;
-use crate::error::{Problem, ProblemKind, ScenarioError, find_name};
+use crate::choice::{Choice, find_name};
+use crate::error::{Problem, ProblemKind, ScenarioError};
 use crate::keys::{Fallback, Key, Kind, Table, Tagged, Variant};
 use crate::suggest;
 use crate::tree::{Node, Pair, Raw, Source, Span};
-use crate::types::{Named, ROOT, SchedulerName};
 
 /// Collects problems with their positions.
 pub(crate) struct Checker<'a> {
     pub(crate) sources: &'a [Source],
     problems: Vec<(Span, Problem)>,
-    /// For the hint on an unknown name.
-    custom_schedulers: &'a [&'a str],
+    /// The keys of the whole file.
+    file: Table,
+    /// Names that the caller permits besides these choices, for the hint on an unknown name.
+    further_names: Option<(&'static [Choice], &'a [&'a str])>,
 }
 
 impl<'a> Checker<'a> {
-    pub(crate) fn new(sources: &'a [Source]) -> Self {
-        Self { sources, problems: Vec::new(), custom_schedulers: &[] }
+    /// A checker of a file with these keys.
+    pub(crate) fn new(file: Table, sources: &'a [Source]) -> Self {
+        Self { sources, problems: Vec::new(), file, further_names: None }
     }
 
-    /// Sets the names of the custom schedulers.
-    pub(crate) fn with_custom_schedulers(self, custom_schedulers: &'a [&'a str]) -> Self {
-        Self { custom_schedulers, ..self }
+    /// Permits `names` besides the choices of one list.
+    pub(crate) fn with_names(self, choices: &'static [Choice], names: &'a [&'a str]) -> Self {
+        Self { further_names: Some((choices, names)), ..self }
     }
 
     /// Records a problem at `span`.
@@ -60,7 +62,17 @@ impl<'a> Checker<'a> {
 
     /// Checks the whole file, which is a table.
     pub(crate) fn root(&mut self, node: &Node) -> Option<Checked> {
-        self.table(ROOT, None, node, "")
+        self.table(self.file, None, node, "")
+    }
+
+    /// The names that the caller permits besides these choices, for the hint on an unknown name.
+    fn further_names_of(&self, choices: &[Choice]) -> String {
+        match self.further_names {
+            Some((of, names)) if of == choices && !names.is_empty() => {
+                format!("; registered: {}", suggest::quoted_or_list(names))
+            }
+            _ => String::new(),
+        }
     }
 
     /// Checks a table against its keys; the tag is a further key that is allowed.
@@ -156,9 +168,7 @@ impl<'a> Checker<'a> {
             (Kind::Choice(choices), Raw::Text(text)) => match find_name(text, choices) {
                 Ok(at) => Some(Value::Choice(at)),
                 Err(mut error) => {
-                    if *choices == SchedulerName::CHOICES {
-                        error.help += &custom_scheduler::hint(self.custom_schedulers);
-                    }
+                    error.help += &self.further_names_of(choices);
                     let kind = ProblemKind::UnknownName;
                     let message = format!("`{path}` = \"{text}\": {}", error.message);
                     self.problem(&node.span, kind, path, message, error.help);
@@ -341,7 +351,7 @@ impl<'a> Checker<'a> {
         let valid = format!("valid: {}", suggest::quoted_or_list(&names));
         let help = match suggest::nearest(&pair.key, &names) {
             Some(near) => format!("did you mean `{near}`? {valid}"),
-            None => match elsewhere(&pair.key) {
+            None => match elsewhere(&self.file, &pair.key) {
                 Some(home) if tag.is_none() => {
                     format!("`{}` belongs into {home}; {valid}", pair.key)
                 }
@@ -420,7 +430,7 @@ pub(crate) fn default_value(kind: &Kind, text: &str) -> Option<Value> {
         },
     };
     let source = [Source::new("default".into(), text.into())];
-    let mut checker = Checker::new(&source);
+    let mut checker = Checker::new(Table::new("", "", &[]), &source);
     let node = Node { raw, span: Span::new(0, 0..text.len()) };
     let value = checker.value(kind, &node, "default");
     assert!(value.is_some(), "the default {text} is not valid: {:?}", checker.problems);

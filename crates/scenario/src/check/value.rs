@@ -2,9 +2,9 @@
 
 use ropewalk_base::{Duration, Rate, Time};
 
+use crate::choice::Named;
 use crate::keys::{Table, Variant};
 use crate::tree::Span;
-use crate::types::Named;
 
 /// A value of a key.
 #[derive(Clone, Debug)]

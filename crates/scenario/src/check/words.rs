@@ -1,13 +1,12 @@
 //! Descriptions of kinds of values, and their shapes.
 
-use crate::keys::Kind;
+use crate::keys::{Kind, Table};
 use crate::suggest;
 use crate::tree::{Node, Raw};
-use crate::types::ROOT;
 
-/// The table in which a key of this name is valid.
-pub(super) fn elsewhere(name: &str) -> Option<&'static str> {
-    ROOT.keys().find_map(|section| {
+/// The section of the file in which a key of this name is valid.
+pub(super) fn elsewhere(file: &Table, name: &str) -> Option<&'static str> {
+    file.keys().find_map(|section| {
         let table = match section.kind {
             Kind::Table(table) => table,
             Kind::List { of: Kind::Table(table), .. } => table,

@@ -1,21 +1,6 @@
 //! Values that are names: one list per kind, which parsing, errors, schema and reference share.
 
-/// A name that a key may have, and what it means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
-    /// As written in the file.
-    pub name: &'static str,
-    /// One sentence for the reference.
-    pub doc: &'static str,
-}
-
-/// An enum whose variants are [`Choice`]s.
-pub trait Named: Copy + Sized + 'static {
-    /// Every name, in the order of the variants.
-    const CHOICES: &'static [Choice];
-    /// Every variant, in the order of [`Named::CHOICES`].
-    const ALL: &'static [Self];
-}
+use crate::choice::{Choice, Named};
 
 macro_rules! choices {
     ($(#[$meta:meta])* $name:ident { $($variant:ident = $text:literal, $doc:literal;)+ }) => {
@@ -32,13 +17,13 @@ macro_rules! choices {
             const ALL: &'static [Self] = &[$(Self::$variant,)+];
         }
 
-        impl crate::keys::Setting for $name {
-            fn read(_: &mut crate::build::Builder<'_>, value: &crate::check::Value) -> Self {
+        impl super::setting::Setting for $name {
+            fn read(_: &mut super::builder::Builder<'_>, value: &crate::check::Value) -> Self {
                 crate::check::FromValue::from_value(value)
             }
 
             fn toml(&self, _: &crate::keys::Kind, _: &crate::Scenario) -> Option<String> {
-                Some(crate::write::quoted(self))
+                Some(crate::toml_text::quoted(self))
             }
         }
 
@@ -58,7 +43,7 @@ macro_rules! choices {
         impl core::str::FromStr for $name {
             type Err = crate::UnknownName;
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                crate::error::find_name(text, Self::CHOICES).map(|i| Self::ALL[i])
+                crate::choice::find_name(text, Self::CHOICES).map(|i| Self::ALL[i])
             }
         }
     };

@@ -2,16 +2,16 @@
 
 use ropewalk_base::{Duration, Rate, Time};
 
+use super::builder::Builder;
 use super::link::name_help;
+use super::setting::Setting;
 use super::{Scenario, Side};
-use crate::build::Builder;
 use crate::check::{Checked, Value};
 use crate::error::ProblemKind;
 use crate::keys::{
-    INSTANT, Key, Kind, LONGEST_DELAY, NS_PER_US, PACKET, RATE, Setting, Tagged, names,
-    split_before, time,
+    INSTANT, Key, Kind, LONGEST_DELAY, NS_PER_US, PACKET, RATE, Tagged, names, split_before, time,
 };
-use crate::write::{Entries, quoted};
+use crate::toml_text::{Entries, quoted};
 
 /// On-times and off-times.
 const SPELL: Kind = time(NS_PER_US, LONGEST_DELAY);

@@ -3,10 +3,11 @@
 use ropewalk_base::Duration;
 
 use super::Scenario;
-use crate::build::Builder;
+use super::builder::Builder;
+use super::setting::Setting;
 use crate::check::{Checked, FromValue, Value};
-use crate::keys::{DELAY, Kind, PROBABILITY, Setting, Table, Tagged};
-use crate::write::inline;
+use crate::keys::{DELAY, Kind, PROBABILITY, Table, Tagged};
+use crate::toml_text::inline;
 
 variants! {
     /// Distributions of jitter. The delay as a whole never falls below zero.

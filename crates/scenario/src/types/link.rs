@@ -4,25 +4,26 @@ use std::sync::Arc;
 
 use ropewalk_base::{Duration, Rate};
 
+use super::builder::{Around, Builder, tables};
 use super::cross::transfer_packet;
 use super::jitter::{JITTER, REORDER, jitter};
 use super::loss::LOSS;
 use super::queue::{QUEUE, queue};
 use super::scheduler::DELAY_ERROR;
+use super::setting::Setting;
 use super::steps::{CHANGES, outages, steps, steps_toml};
 use super::wifi::{WIFI, wifi};
 use super::{
     Jitter, Loss, Outage, Queue, Reorder, Scenario, Side, Step, Trace, Wifi, WindowManager,
 };
-use crate::build::{Around, Builder, tables};
 use crate::check::{Checked, Value};
 use crate::error::ProblemKind;
 use crate::keys::{
-    DELAY, Exclusive, Key, Kind, LONGEST_DELAY, MANY_PACKETS, PACKET, PROBABILITY, RATE, Setting,
-    Table, time,
+    DELAY, Exclusive, Key, Kind, LONGEST_DELAY, MANY_PACKETS, PACKET, PROBABILITY, RATE, Table,
+    time,
 };
 use crate::suggest;
-use crate::write::{Entries, bracketed, inline, quoted};
+use crate::toml_text::{Entries, bracketed, inline, quoted};
 
 /// A path.
 pub(super) const PATH: Table = Table {

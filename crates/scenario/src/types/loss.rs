@@ -1,11 +1,13 @@
 //! Loss models.
 
+use super::builder::Builder;
+use super::declare::read_key;
+use super::setting::Setting;
 use super::{Scenario, numbered_lines};
-use crate::build::Builder;
 use crate::check::{Checked, FromValue, Value};
 use crate::error::ProblemKind;
-use crate::keys::{Exclusive, Kind, PROBABILITY, Setting, Tagged, Variant, read_key};
-use crate::write::inline;
+use crate::keys::{Exclusive, Kind, PROBABILITY, Tagged, Variant};
+use crate::toml_text::inline;
 
 /// Tolerance for the sum of a row of a Markov chain: enough for rounding, too small for mistakes.
 const ROW_TOLERANCE: f64 = 1e-9;
@@ -38,7 +40,7 @@ variants! {
             bad: f64 = PROBABILITY.is("1.0").example("1.0");
         },
         /// Any number of states; begins in the first.
-        Markov = "markov" [Variant::PLAIN.about("One step per packet.").check(check_markov)] {
+        Markov = "markov" [Variant::PLAIN.about("One step per packet.")] where check_markov {
             /// Square: row i holds the probabilities to go from state i to each state, and sums to 1.
             transitions: Vec<Vec<f64>> = Kind::List { of: &STATES, min: 1, max: 64 }
                 .required()

@@ -1,6 +1,10 @@
 //! The contents of a scenario file as types, with defaults applied and quantities in base units. Each field is
 //! declared together with its key.
 
+#[macro_use]
+mod declare;
+
+mod builder;
 mod choices;
 mod cross;
 mod jitter;
@@ -9,6 +13,7 @@ mod loss;
 mod queue;
 mod scheduler;
 mod sctp;
+mod setting;
 mod steps;
 mod tcp;
 mod trace;
@@ -16,11 +21,12 @@ mod transfer;
 mod wifi;
 mod world;
 
+pub(crate) use builder::{build, directory_of};
 pub use choices::{
-    Choice, Congestion, CwndUpdate, End, ForwardDelay, Named, OtiasForm, Preamble, Preset,
-    Protocol, Quota, Recovery, Reinjection, Reordering, Retransmission, RtoFormula, SackCount,
-    ScheduleCapacity, ScheduleWindows, SchedulerName, Side, SubflowAck, Weights, WhenBlocked,
-    WindowCheck, WindowManager, WindowRounding, WindowUnit,
+    Congestion, CwndUpdate, End, ForwardDelay, OtiasForm, Preamble, Preset, Protocol, Quota,
+    Recovery, Reinjection, Reordering, Retransmission, RtoFormula, SackCount, ScheduleCapacity,
+    ScheduleWindows, SchedulerName, Side, SubflowAck, Weights, WhenBlocked, WindowCheck,
+    WindowManager, WindowRounding, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use jitter::{Jitter, JitterShape, Reorder};
@@ -37,7 +43,7 @@ pub use transfer::{Application, Steady, Transfer};
 pub use wifi::{Radio, Station, Wifi, WifiStandard};
 pub use world::{Record, World};
 
-use crate::build::{Builder, tables};
+use self::builder::{Builder, tables};
 use crate::check::Checked;
 use crate::keys::{Key, Kind, Table};
 
@@ -121,3 +127,6 @@ impl Scenario {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,16 +2,18 @@
 
 use ropewalk_base::Duration;
 
-use super::{Choice, Scenario};
-use crate::build::Builder;
+use super::Scenario;
+use super::builder::Builder;
+use super::setting::Setting;
 use crate::check::{Checked, Value, fitting};
+use crate::choice::Choice;
 use crate::error::ProblemKind;
 use crate::keys::{
-    Extra, Key, Kind, LARGEST_QUEUE, NS_PER_MS, NS_PER_S, PROBABILITY, Setting, Tagged, Variant,
-    choice, time,
+    Extra, Key, Kind, LARGEST_QUEUE, NS_PER_MS, NS_PER_S, PROBABILITY, Tagged, Variant, choice,
+    time,
 };
 use crate::quantity::{Dimension, size_text};
-use crate::write::{inline, quoted};
+use crate::toml_text::{inline, quoted};
 
 const UNLIMITED: &[Choice] = &[choice("unlimited", "No limit.")];
 
@@ -36,7 +38,7 @@ variants! {
         /// Packets that arrive at a full queue are dropped.
         DropTail = "droptail",
         /// Random early detection (Floyd and Jacobson, 1993), gentle.
-        Red = "red" [Variant::PLAIN.about("Needs a limit.").check(check_red)] {
+        Red = "red" [Variant::PLAIN.about("Needs a limit.")] where check_red {
             /// Average queue, as a share of `limit`, where drops begin.
             min: f64 = PROBABILITY.is("0.2").example("0.2");
             /// Average queue, as a share of `limit`, where `probability` is reached.

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use ropewalk_base::Duration;
 
+use super::builder::Builder;
 use super::{
     ForwardDelay, OtiasForm, Preset, Quota, Scenario, ScheduleCapacity, ScheduleWindows,
     SchedulerName, Weights, WhenBlocked,
 };
-use crate::build::Builder;
 use crate::check::Checked;
 use crate::error::ProblemKind;
 use crate::keys::{
     Kind, LARGEST_WINDOW, NS_PER_MS, NS_PER_S, NS_PER_US, PROBABILITY, names, size, time,
 };
-use crate::write::{Entries, quoted};
+use crate::toml_text::{Entries, quoted};
 
 /// Relative errors of delays, from -90 % to +1000 %.
 pub(super) const DELAY_ERROR: Kind = Kind::Number { min: -0.9, max: 10.0 };

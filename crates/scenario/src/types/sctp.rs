@@ -2,19 +2,20 @@
 
 use ropewalk_base::Duration;
 
+use super::builder::Builder;
+use super::setting::Setting;
 use super::{
-    Choice, CwndUpdate, Recovery, Retransmission, SackCount, Scenario, WindowCheck, WindowRounding,
+    CwndUpdate, Recovery, Retransmission, SackCount, Scenario, WindowCheck, WindowRounding,
     WindowUnit,
 };
-use crate::build::Builder;
 use crate::check::{Checked, FromValue, Value, fitting};
+use crate::choice::Choice;
 use crate::error::ProblemKind;
 use crate::keys::{
-    Kind, LARGEST_WINDOW, MANY_PACKETS, NS_PER_MS, NS_PER_S, Setting, WINDOW, choice, names, size,
-    time,
+    Kind, LARGEST_WINDOW, MANY_PACKETS, NS_PER_MS, NS_PER_S, WINDOW, choice, names, size, time,
 };
 use crate::quantity::size_text;
-use crate::write::quoted;
+use crate::toml_text::quoted;
 
 /// The default of a key that deviates from the preset.
 pub(super) const PRESET: &str = "the preset's";

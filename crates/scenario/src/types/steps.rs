@@ -2,12 +2,13 @@
 
 use ropewalk_base::{Duration, Rate, Time};
 
+use super::builder::Builder;
+use super::declare::add_entry;
 use super::{Scenario, Side};
-use crate::build::Builder;
 use crate::check::{Checked, Value};
 use crate::error::ProblemKind;
-use crate::keys::{DELAY, Exclusive, INSTANT, Key, Kind, PROBABILITY, RATE, Table, add_entry};
-use crate::write::{Entries, bracketed, inline};
+use crate::keys::{DELAY, Exclusive, INSTANT, Key, Kind, PROBABILITY, RATE, Table};
+use crate::toml_text::{Entries, bracketed, inline};
 
 /// Keys that are no fields of one direction, because they describe both.
 pub(super) const CHANGES: &[Key] = keys! {

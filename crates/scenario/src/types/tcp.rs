@@ -2,10 +2,11 @@
 
 use ropewalk_base::Duration;
 
+use super::builder::Builder;
 use super::sctp::{PRESET, TIMEOUT};
-use super::{Choice, InitialWindow, Preset, Reinjection, Reordering, RtoFormula, SubflowAck};
-use crate::build::Builder;
+use super::{InitialWindow, Preset, Reinjection, Reordering, RtoFormula, SubflowAck};
 use crate::check::Checked;
+use crate::choice::Choice;
 use crate::error::ProblemKind;
 use crate::keys::{
     Kind, LARGEST_WINDOW, NS_PER_MS, PROBABILITY, WINDOW, choice, names, size, time,

@@ -2,16 +2,17 @@
 
 use ropewalk_base::{Duration, Rate};
 
-use super::{Choice, Congestion, Preset, Protocol, Scenario, SchedulerName, WindowManager};
-use crate::build::Builder;
+use super::builder::Builder;
+use super::setting::Setting;
+use super::{Congestion, Preset, Protocol, Scenario, SchedulerName, WindowManager};
 use crate::check::{Checked, Value};
+use crate::choice::Choice;
 use crate::error::ProblemKind;
 use crate::keys::{
-    Key, Kind, LONGEST_RUN, PACKET, RATE, Setting, Table, WINDOW, choice, names, size,
-    split_before, time,
+    Key, Kind, LONGEST_RUN, PACKET, RATE, Table, WINDOW, choice, names, size, split_before, time,
 };
 use crate::quantity::{duration_text, size_text};
-use crate::write::{inline, quoted};
+use crate::toml_text::{inline, quoted};
 
 /// Default duration of a run without a number of bytes.
 const DURATION: Duration = Duration::from_secs(60);

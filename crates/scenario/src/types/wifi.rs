@@ -2,16 +2,17 @@
 
 use ropewalk_base::{Rate, Time};
 
+use super::builder::Builder;
 use super::cross::transfer_packet;
 use super::queue::PLAIN_LIMIT;
+use super::setting::Setting;
 use super::{End, Limit, Preamble, Scenario, Side};
-use crate::build::Builder;
 use crate::check::{Checked, Value};
 use crate::error::ProblemKind;
-use crate::keys::{INSTANT, Key, Kind, PACKET, PROBABILITY, RATE, Setting, Tagged, Variant, names};
+use crate::keys::{INSTANT, Key, Kind, PACKET, PROBABILITY, RATE, Tagged, Variant, names};
 use crate::quantity::size_text;
 use crate::suggest;
-use crate::write::{Entries, inline};
+use crate::toml_text::{Entries, inline};
 
 /// The largest packet that fits into a frame: 2304 bytes minus 8 for LLC and SNAP (IEEE 802.11-2012, 8.2.3).
 const LARGEST_PACKET: u32 = 2296;

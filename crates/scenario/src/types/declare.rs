@@ -11,11 +11,12 @@
 //! `=> reader` is needed if the value depends on other keys, or has rules of its own; it is a function of the
 //! builder, the table, and the name of the key. Otherwise [`Setting`] of the type reads the value.
 
-use super::{Key, Setting};
-use crate::build::Builder;
+use super::Scenario;
+use super::builder::Builder;
+use super::setting::Setting;
 use crate::check::Checked;
-use crate::types::Scenario;
-use crate::write::Entries;
+use crate::keys::{Fallback, Key};
+use crate::toml_text::Entries;
 
 /// The text of a doc comment without the space at its beginning.
 pub(crate) const fn sentence(doc: &'static str) -> &'static str {
@@ -40,7 +41,7 @@ pub(crate) fn add_entry(
 ) {
     let key = keys.iter().find(|key| key.name == name).expect("declared with its field");
     let omitted = |text: &String| {
-        key.sparse && matches!(key.default, super::Fallback::Is(default) if default == text)
+        key.sparse && matches!(key.default, Fallback::Is(default) if default == text)
     };
     let text = value.toml(&key.kind, scenario).filter(|text| !omitted(text));
     out.extend(text.map(|text| (key.name, text)));
@@ -50,7 +51,7 @@ pub(crate) fn add_entry(
 macro_rules! keys {
     ($($(#[doc = $doc:literal])+ $key:ident = $spec:expr;)*) => {
         &[$(
-            $spec.named(stringify!($key), $crate::keys::sentence(concat!($($doc),+)))
+            $spec.named(stringify!($key), $crate::types::declare::sentence(concat!($($doc),+)))
         ),*]
     };
 }
@@ -58,7 +59,7 @@ macro_rules! keys {
 /// Reads one field.
 macro_rules! read_field {
     ($builder:ident, $table:ident, $key:expr) => {
-        $crate::keys::read_key($builder, $table, $key)
+        $crate::types::declare::read_key($builder, $table, $key)
     };
     ($builder:ident, $table:ident, $key:expr, $read:path) => {
         $read($builder, $table, $key)
@@ -95,10 +96,10 @@ macro_rules! table {
                 keys![$($(#[doc = $doc])+ $key = $spec;)*];
             /// The description of the table.
             #[allow(dead_code, reason = "a table that is part of another one has no section")]
-            pub(crate) const ABOUT: &'static str = $crate::keys::sentence(concat!($($about),+));
+            pub(crate) const ABOUT: &'static str = $crate::types::declare::sentence(concat!($($about),+));
 
             pub(crate) fn read(
-                builder: &mut $crate::build::Builder<'_>,
+                builder: &mut $crate::types::builder::Builder<'_>,
                 table: &$crate::check::Checked,
             ) -> Self {
                 Self {
@@ -108,9 +109,9 @@ macro_rules! table {
             }
 
             /// The keys with their values in TOML.
-            pub(crate) fn entries(&self, scenario: &$crate::types::Scenario) -> $crate::write::Entries {
-                let mut out = $crate::write::Entries::new();
-                $($crate::keys::add_entry(
+            pub(crate) fn entries(&self, scenario: &$crate::types::Scenario) -> $crate::toml_text::Entries {
+                let mut out = $crate::toml_text::Entries::new();
+                $($crate::types::declare::add_entry(
                     &mut out, Self::KEYS, stringify!($key), &self.$key, scenario,
                 );)*
                 out
@@ -122,9 +123,9 @@ macro_rules! table {
 /// A struct of [`table!`] as a value: a table in one line.
 macro_rules! inline_table {
     ($name:ident) => {
-        impl $crate::keys::Setting for $name {
+        impl $crate::types::setting::Setting for $name {
             fn read(
-                builder: &mut $crate::build::Builder<'_>,
+                builder: &mut $crate::types::builder::Builder<'_>,
                 value: &$crate::check::Value,
             ) -> Self {
                 match value {
@@ -138,7 +139,7 @@ macro_rules! inline_table {
                 _: &$crate::keys::Kind,
                 scenario: &$crate::types::Scenario,
             ) -> Option<String> {
-                Some($crate::write::inline(self.entries(scenario)))
+                Some($crate::toml_text::inline(self.entries(scenario)))
             }
         }
     };
@@ -148,10 +149,10 @@ macro_rules! inline_table {
 ///
 /// ```text
 /// /// Description, of the variant and of its name in the file.
-/// Name = "name" [Variant::PLAIN.check(rule)] { fields as in `table!` }
+/// Name = "name" [Variant::PLAIN.extra(keys)] where rule { fields as in `table!` }
 /// ```
 ///
-/// The brackets are for descriptions, rules and keys beside the fields. A variant after `otherwise` has
+/// The brackets are for descriptions and keys beside the fields; `rule` checks several keys together. A variant after `otherwise` has
 /// no name in the file.
 macro_rules! variants {
     (
@@ -160,7 +161,7 @@ macro_rules! variants {
         pub enum $name:ident {
             $(
                 $(#[doc = $doc:literal])+
-                $variant:ident = $text:literal $([$spec:expr])? $({
+                $variant:ident = $text:literal $([$spec:expr])? $(where $rule:path)? $({
                     $(
                         $(#[doc = $key_doc:literal])+
                         $key:ident: $type:ty $(=> $read:path)? = $key_spec:expr;
@@ -184,7 +185,7 @@ macro_rules! variants {
             /// The variants that have names.
             pub(crate) const VARIANTS: &'static [$crate::keys::Variant] = &[$(
                 $crate::keys::Variant {
-                    choice: $crate::keys::choice($text, $crate::keys::sentence(concat!($($doc),+))),
+                    choice: $crate::keys::choice($text, $crate::types::declare::sentence(concat!($($doc),+))),
                     keys: variants!(@keys $({ $($(#[doc = $key_doc])+ $key = $key_spec;)* })?),
                     ..variants!(@spec $($spec)?)
                 },
@@ -192,15 +193,17 @@ macro_rules! variants {
 
             /// Reads the variant that the table names, and checks its rules.
             pub(crate) fn read(
-                builder: &mut $crate::build::Builder<'_>,
+                builder: &mut $crate::types::builder::Builder<'_>,
                 table: &$crate::check::Checked,
             ) -> Self {
                 let variant = table.variant.expect("the table has a tag");
-                (variant.check)(builder, table);
                 match variant.choice.name {
-                    $($text => Self::$variant $({
+                    $($text => {
+                        $($rule(builder, table);)?
+                        Self::$variant $({
                         $($key: read_field!(builder, table, stringify!($key) $(, $read)?),)*
-                    })?,)+
+                        })?
+                    })+
                     other => unreachable!("{other} is not a variant of {}", stringify!($name)),
                 }
             }
@@ -215,15 +218,15 @@ macro_rules! variants {
 
             /// The keys of the variant with their values in TOML.
             #[allow(unused_variables, unused_mut, reason = "some variants have no keys")]
-            pub(crate) fn entries(&self, scenario: &$crate::types::Scenario) -> $crate::write::Entries {
+            pub(crate) fn entries(&self, scenario: &$crate::types::Scenario) -> $crate::toml_text::Entries {
                 let name = self.name();
                 let variant = Self::VARIANTS.iter().find(|variant| variant.choice.name == name);
                 let keys = variant.map_or(&[][..], |variant| variant.keys);
-                let mut out = $crate::write::Entries::new();
+                let mut out = $crate::toml_text::Entries::new();
                 match self {
                     $(Self::$else => {})?
                     $(Self::$variant $({ $($key),* })? => {
-                        $($($crate::keys::add_entry(&mut out, keys, stringify!($key), $key, scenario);)*)?
+                        $($($crate::types::declare::add_entry(&mut out, keys, stringify!($key), $key, scenario);)*)?
                     })+
                 }
                 out
@@ -277,7 +280,7 @@ macro_rules! sides {
             )*];
 
             pub(crate) fn read(
-                builder: &mut $crate::build::Builder<'_>,
+                builder: &mut $crate::types::builder::Builder<'_>,
                 table: &$crate::check::Checked,
                 side: $crate::types::Side,
             ) -> Self {
@@ -299,13 +302,13 @@ macro_rules! sides {
                 up: &Self,
                 down: &Self,
                 scenario: &$crate::types::Scenario,
-            ) -> $crate::write::Entries {
-                let mut out = $crate::write::Entries::new();
+            ) -> $crate::toml_text::Entries {
+                let mut out = $crate::toml_text::Entries::new();
                 $(
-                    $crate::keys::add_entry(
+                    $crate::types::declare::add_entry(
                         &mut out, Self::KEYS, stringify!($up), &up.$field, scenario,
                     );
-                    $($crate::keys::add_entry(
+                    $($crate::types::declare::add_entry(
                         &mut out, Self::KEYS, stringify!($down), &down.$field, scenario,
                     );)?
                 )*

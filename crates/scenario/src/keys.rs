@@ -1,17 +1,8 @@
-//! What a key is: its kind, its default, and the tables that keys form. The keys themselves are declared in
-//! [`types`](crate::types), each beside the field that holds its value.
+//! What a key is: its kind, its default, and the tables that keys form. The keys themselves are declared beside
+//! the fields that hold their values.
 
-#[macro_use]
-mod declare;
-mod setting;
-
-pub(crate) use declare::{add_entry, read_key, sentence};
-pub(crate) use setting::Setting;
-
-use crate::build::Builder;
-use crate::check::Checked;
+use crate::choice::{Choice, Named};
 use crate::quantity::Dimension;
-use crate::types::{Choice, Named};
 
 /// A key of a table.
 #[derive(Clone, Copy, Debug)]
@@ -191,29 +182,16 @@ pub(crate) struct Variant {
     /// Keys of its fields.
     pub(crate) keys: &'static [Key],
     pub(crate) exclusive: &'static [Exclusive],
-    /// Checks the rules that involve several of its keys.
-    pub(crate) check: fn(&mut Builder<'_>, &Checked),
 }
 
 impl Variant {
     /// A variant without keys and rules.
-    pub(crate) const PLAIN: Self = Self {
-        choice: choice("", ""),
-        doc: "",
-        extra: &[],
-        keys: &[],
-        exclusive: &[],
-        check: |_, _| {},
-    };
+    pub(crate) const PLAIN: Self =
+        Self { choice: choice("", ""), doc: "", extra: &[], keys: &[], exclusive: &[] };
 
     /// With a description of the whole table.
     pub(crate) const fn about(self, doc: &'static str) -> Self {
         Self { doc, ..self }
-    }
-
-    /// With a rule that involves several of its keys.
-    pub(crate) const fn check(self, check: fn(&mut Builder<'_>, &Checked)) -> Self {
-        Self { check, ..self }
     }
 
     /// With keys that are not fields of the variant.
@@ -334,6 +312,3 @@ pub(crate) const WINDOW: Kind = Kind::Quantity {
     also: &[Extra::Packets],
 };
 pub(crate) const MANY_PACKETS: u64 = 1_000_000;
-
-#[cfg(test)]
-mod tests;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::check::Checker;
+use crate::keys::{Fallback, Tagged, Variant};
 use crate::tree::{Source, parse_value};
-use crate::types::{ROOT, Scenario};
 
 /// Calls `look` with every key and its table.
 fn each_key(look: &mut dyn FnMut(&Table, &'static Key)) {
@@ -38,7 +38,7 @@ fn every_default_and_every_example_is_valid_for_its_key() {
         }
         let sources = [Source::new("example".into(), key.example.into())];
         let node = parse_value(key.example, 0, 0).unwrap_or_else(|| panic!("{}", key.example));
-        let mut checker = Checker::new(&sources);
+        let mut checker = Checker::new(ROOT, &sources);
         let value = checker.value(&key.kind, &node, key.name);
         assert!(value.is_some(), "{title} {}: {:?}", key.name, checker.finish());
         count += 1;

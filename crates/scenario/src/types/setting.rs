@@ -2,12 +2,12 @@
 
 use ropewalk_base::{Duration, Rate, Time};
 
-use super::Kind;
-use crate::build::Builder;
+use super::Scenario;
+use super::builder::Builder;
 use crate::check::{FromValue, Value};
+use crate::keys::Kind;
 use crate::quantity::{duration_text, rate_text, size_text};
-use crate::types::Scenario;
-use crate::write::{bracketed, quoted};
+use crate::toml_text::{bracketed, quoted};
 
 /// The type of a value of the file.
 pub(crate) trait Setting: Sized {

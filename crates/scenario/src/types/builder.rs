@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use ropewalk_base::{Duration, Rate, Time};
 
+use super::{Preset, Scenario, SchedulerName, Trace};
 use crate::check::{Checked, Checker, Item, Value};
 use crate::error::{ProblemKind, ScenarioError};
 use crate::ready::ReadyScenario;
 use crate::tree::{Source, Span};
-use crate::types::{Preset, Scenario, SchedulerName, Trace};
 
 /// Size limit of a trace file, bytes.
 const LARGEST_FILE: u64 = 256 << 20;
@@ -69,7 +69,7 @@ impl Default for Around {
 }
 
 /// Builds the scenario that `root` describes, with files relative to `directory`.
-pub(crate) fn scenario(
+pub(crate) fn build(
     checker: Checker<'_>,
     root: &Checked,
     directory: PathBuf,
