@@ -38,8 +38,8 @@ pub(crate) struct Sender<O: Outstanding> {
     /// When a waiting scheduler is asked again.
     pub wait_until: Option<Time>,
     pub paths: Vec<O::Path>,
-    /// Whether the views are up to date for the current input.
-    pub drained: bool,
+    /// Whether `views` takes the last input into account.
+    views_are_current: bool,
     /// Data that is unassigned or unacknowledged.
     pub outstanding: O,
     /// Units of the unassigned queue that the span rule still permits, updated while draining.
@@ -83,7 +83,7 @@ impl<O: Outstanding> Sender<O> {
         manager: WindowManager,
     ) -> Self {
         Self {
-            drained: false,
+            views_are_current: false,
             wait_until: None,
             sendable_left: 0,
             outstanding,
@@ -103,12 +103,29 @@ impl<O: Outstanding> Sender<O> {
         }
     }
 
+    /// After an input: the views are updated before the scheduler is asked again.
+    #[inline]
+    pub fn invalidate_views(&mut self) {
+        self.views_are_current = false;
+    }
+
+    /// After a change of a path's configuration or of the set of paths: the views are made anew.
+    pub fn discard_views(&mut self) {
+        self.views.clear();
+        self.invalidate_views();
+    }
+
+    /// Whether the views must be updated before the scheduler is asked. The caller does so if they must.
+    #[inline]
+    pub fn views_need_update(&mut self) -> bool {
+        !std::mem::replace(&mut self.views_are_current, true)
+    }
+
     /// Discards state that depends on the set of paths.
     pub fn forget_paths(&mut self) {
         self.copies.clear();
-        self.views.clear();
+        self.discard_views();
         self.penalty = Penalty::default();
-        self.drained = false;
         self.epoch += 1;
     }
 

@@ -11,7 +11,7 @@ impl Session {
     pub fn close(&mut self) {
         self.control.ending.wanted = true;
         self.sender.outstanding.closing = true;
-        self.sender.drained = false;
+        self.sender.invalidate_views();
     }
 
     /// Aborts the session and notifies the peer.

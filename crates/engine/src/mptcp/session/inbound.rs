@@ -25,7 +25,7 @@ impl Session {
         if path.index() >= self.sender.paths.len() || matches!(self.state, State::Ended(_)) {
             return;
         }
-        self.sender.drained = false;
+        self.sender.invalidate_views();
         // An arrival is a reason to ask the scheduler again, but does not start a session early.
         if self.state != State::Closed {
             self.sender.wait_until = None;

@@ -248,7 +248,7 @@ impl Session {
             return Err(SendError::Full);
         }
         self.sender.outstanding.queue.push(payload);
-        self.sender.drained = false;
+        self.sender.invalidate_views();
         Ok(())
     }
 

@@ -78,9 +78,8 @@ impl Session {
             self.sender.measurements.set_blocked(now, false);
             return None;
         }
-        if !self.sender.drained {
+        if self.sender.views_need_update() {
             self.sender.refresh_views(now);
-            self.sender.drained = true;
         }
         if let Some(transmit_info) = self.next_again(now, segment) {
             return Some(transmit_info);

@@ -33,7 +33,7 @@ impl Session {
 
     /// Handles all timers that have expired.
     pub fn handle_timeout(&mut self, now: Time) {
-        self.sender.drained = false;
+        self.sender.invalidate_views();
         if self.sender.wait_until.is_some_and(|at| at <= now) {
             self.sender.wait_until = None;
             if self.state == State::Closed && self.handshake.opens {

@@ -456,8 +456,7 @@ impl Association {
     pub fn set_primary(&mut self, path: PathId) {
         assert!(path.index() < self.sender.paths.len(), "there is no {path:?}");
         self.sender.outstanding.primary = path;
-        self.sender.views.clear();
-        self.sender.drained = false;
+        self.sender.discard_views();
         self.sender.epoch += 1;
     }
 

@@ -104,8 +104,7 @@ impl Association {
         self.sender.paths[id.index()].ecn = self.handshake.new_ecn();
         self.receiver.add_path();
         self.control.heartbeats.add_path();
-        self.sender.views.clear();
-        self.sender.drained = false;
+        self.sender.discard_views();
         self.sender.epoch += 1;
         if self.state.sends_heartbeats() {
             self.prove(now, id);
@@ -151,8 +150,7 @@ impl Association {
         let fresh = self.config.start_congestion(self.sender.outstanding.peer_rwnd);
         self.sender.congestion.renew(path, fresh);
         self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit));
-        self.sender.views.clear();
-        self.sender.drained = false;
+        self.sender.discard_views();
     }
 
     /// Reports that nothing can be sent on this path, because its interface is gone. All data in flight there
@@ -171,7 +169,7 @@ impl Association {
         let due = now + self.config.probe_interval;
         self.control.heartbeats.set_due(path, due);
         self.sender.outstanding.deadline.invalidate();
-        self.sender.drained = false;
+        self.sender.invalidate_views();
         self.sender.epoch += 1;
         self.path_changed(now, path);
     }

@@ -103,7 +103,7 @@ impl Association {
             *path = Path { learned, ..Path::new(&path.tx.config, &self.config) };
             path.tx.counters = counters;
         }
-        self.sender.views.clear();
+        self.sender.discard_views();
         self.control.queue.clear();
         self.sender.copies.clear();
         self.sender.wait_until = None;

@@ -59,9 +59,8 @@ impl Sender {
                 return None;
             }
         }
-        if !self.drained {
+        if self.views_need_update() {
             self.refresh_views(now);
-            self.drained = true;
         }
         // While a custom scheduler is still deciding, lost data has been handled already.
         let looked = self.outstanding.board.lost().is_empty() || self.scheduler.is_thinking();

@@ -145,8 +145,7 @@ impl Sender {
         }
         let carries = |path: &&Path| active(path) && !path.mtu_unknown;
         let smallest = self.paths.iter().filter(carries).map(|path| path.tx.config.mtu).min();
-        self.views.clear();
-        self.drained = false;
+        self.discard_views();
         if let Some(mtu) = smallest {
             self.cut_for(self.outstanding.config.chunk_within(mtu));
         }

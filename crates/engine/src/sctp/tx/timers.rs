@@ -36,7 +36,7 @@ impl Sender {
     /// A new input: refills the burst allowance of each path and invalidates the scheduler's views.
     #[inline]
     pub fn refill_bursts(&mut self) {
-        self.drained = false;
+        self.invalidate_views();
         if !self.outstanding.bursts_spent {
             return;
         }
