@@ -61,14 +61,28 @@ fn apply(config: &mut Config, tcp: &file::TcpOptions) {
     config.initial_ssthresh = tcp.initial_ssthresh.or(config.initial_ssthresh);
 }
 
+/// Scenario and engine use the same names.
+fn reordering(name: file::Reordering) -> Reordering {
+    Reordering::from_name(name.as_str()).expect("the engine knows it; a test checks that")
+}
+
 engine_config::translations! {
     subflow_ack: SubflowAck => SubflowAck { Independent => Independent, DataGated => DataGated }
     rto_formula: RtoFormula => RtoFormula { Rfc6298 => Rfc6298, Ns3 => Ns3 }
-    reordering: Reordering => Reordering {
-        None => None, DSack => DSack, Eifel => Eifel, TcpDoor => TcpDoor, FRto => FRto,
-        RackTlp => RackTlp,
-    }
     reinjection: Reinjection => mptcp::Reinjection {
         Never => Never, OnTimeout => OnTimeout, OnLoss => OnLoss,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use file::Named;
+
+    use super::*;
+
+    #[test]
+    fn scenario_and_engine_name_the_same_recoveries_in_the_same_order() {
+        let named: Vec<_> = file::Reordering::ALL.iter().map(|name| reordering(*name)).collect();
+        assert_eq!(named, Reordering::ALL);
     }
 }

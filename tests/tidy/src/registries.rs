@@ -75,11 +75,8 @@ pub const KINDS: [Registered; 6] = [
             &["FRto", "f-rto"],
         ],
         places: &[
-            "crates/engine/src/mptcp/chihani/dup_ack_tracker.rs",
-            "crates/engine/src/mptcp/config.rs",
             "crates/engine/src/mptcp/reordering/mod.rs",
-            "crates/engine/src/mptcp/reordering/spurious.rs",
-            "crates/lab/src/tcp_config.rs",
+            "crates/engine/src/mptcp/reordering/registry.rs",
             "crates/scenario/src/types/choices.rs",
         ],
     },

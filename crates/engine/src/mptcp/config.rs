@@ -6,7 +6,7 @@ use super::chihani::Quirks;
 use super::preset::Preset;
 use super::segment;
 use crate::congestion::{Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion};
-use crate::mptcp::reordering::{DSack, Eifel, FRto, SpuriousDetector, TcpDoor};
+use crate::mptcp::reordering::{Reordering, SpuriousDetector};
 pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, RtoLimits, RtoRule};
 use crate::scheduler::{BlockingMitigation, DelaySource};
@@ -34,29 +34,6 @@ pub enum Reinjection {
     OnTimeout,
     /// As soon as the data is found lost: faster, and up to one copy more per loss.
     OnLoss,
-}
-
-/// How a sender avoids mistaking reordering for loss.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Reordering {
-    /// Not at all: three duplicate acknowledgements, or as many selective ones, count as a loss (RFC 6582,
-    /// RFC 6675).
-    None,
-    /// The same, and a reduction is undone once all retransmissions are reported as duplicates (RFC 3708).
-    /// Needs selective acknowledgements.
-    DSack,
-    /// The same, and a reduction is undone when timestamps show that the original arrived (RFC 3522, RFC
-    /// 4015). Needs timestamps.
-    Eifel,
-    /// The same, with numbered transmissions and acknowledgements: windows are kept or restored during
-    /// reordering (TCP-DOOR; Wang and Zhang, 2002). 8 B per segment.
-    TcpDoor,
-    /// The same, and spurious timeouts are detected (RFC 5682).
-    FRto,
-    /// Losses are detected by time, with tail loss probes (RFC 8985). Spurious retransmissions are detected
-    /// by duplicate reports or timestamps, whichever comes first.
-    #[default]
-    RackTlp,
 }
 
 /// All settings of one end of a session.
@@ -183,15 +160,7 @@ impl Config {
 
     /// The detector of spurious retransmissions.
     pub(super) fn undo(&self) -> SpuriousDetector {
-        match self.reordering {
-            // The model has its own variants.
-            _ if self.quirks.is_some() => SpuriousDetector::None,
-            Reordering::None => SpuriousDetector::None,
-            Reordering::RackTlp => SpuriousDetector::Usual(DSack::default(), Eifel::default()),
-            Reordering::DSack => SpuriousDetector::DSack(DSack::default()),
-            Reordering::Eifel => SpuriousDetector::Eifel(Eifel::default()),
-            Reordering::TcpDoor => SpuriousDetector::TcpDoor(TcpDoor::default()),
-            Reordering::FRto => SpuriousDetector::FRto(FRto::default()),
-        }
+        // The model has its own variants.
+        if self.quirks.is_some() { SpuriousDetector::default() } else { self.reordering.detector() }
     }
 }

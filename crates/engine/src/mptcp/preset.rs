@@ -3,7 +3,8 @@
 use ropewalk_base::Duration;
 
 use super::chihani::Quirks;
-use super::config::{Config, PathConfig, Reinjection, Reordering, SubflowAck};
+use super::config::{Config, PathConfig, Reinjection, SubflowAck};
+use super::reordering::Reordering;
 use crate::congestion::CongestionFlavour;
 use crate::path::{FailureLimits, RtoFormula, RtoLimits, RtoRule};
 use crate::scheduler::{BlockingMitigation, DelaySource};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use ropewalk_base::{PathId, RangeSet};
 
-use super::super::config::Reordering;
+use super::super::reordering::Reordering;
 use super::super::segment::Sacks;
 
 /// The oldest unacknowledged segment of a subflow.
@@ -132,7 +132,7 @@ impl DupAckTracker {
         blocks: &Sacks,
     ) -> Verdict {
         match rule {
-            Reordering::TcpDoor | Reordering::FRto => Verdict::None,
+            _ if !rule.duplicates_count_in_model() => Verdict::None,
             Reordering::Eifel if self.is_older(path, fronts, echo_ms) => Verdict::Restore(path),
             Reordering::DSack if !blocks.is_empty() => {
                 let owner = self.owner_of_hole(fronts);

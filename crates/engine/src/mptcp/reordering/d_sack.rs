@@ -7,6 +7,10 @@
 
 use std::collections::BTreeMap;
 
+use ropewalk_base::Time;
+
+use super::{Report, SpuriousRule};
+
 /// Retransmissions since the last reduction that were not reported as duplicates.
 #[derive(Clone, Debug, Default)]
 pub struct DSack {
@@ -46,6 +50,20 @@ impl DSack {
         let all = found && self.copies.is_empty() && !pending;
         self.armed &= !all;
         all
+    }
+}
+
+impl SpuriousRule for DSack {
+    fn on_reduction(&mut self, _now: Time) {
+        self.on_reduction();
+    }
+
+    fn on_retransmission(&mut self, _now: Time, seq: u64) {
+        self.on_retransmission(seq);
+    }
+
+    fn on_ack(&mut self, _now: Time, report: &Report) -> bool {
+        report.duplicate.is_some_and(|block| self.on_duplicate(block, report.pending))
     }
 }
 

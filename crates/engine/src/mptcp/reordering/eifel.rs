@@ -6,6 +6,8 @@
 
 use ropewalk_base::Time;
 
+use super::{Report, SpuriousRule};
+
 /// State of the detection.
 #[derive(Clone, Copy, Debug, Default)]
 enum Question {
@@ -42,6 +44,20 @@ impl Eifel {
         let Question::Open { stamp } = self.question else { return false };
         self.question = Question::None;
         echo.is_some_and(|echo| echo != 0 && echo < stamp)
+    }
+}
+
+impl SpuriousRule for Eifel {
+    fn on_reduction(&mut self, _now: Time) {
+        self.on_reduction();
+    }
+
+    fn on_retransmission(&mut self, now: Time, _seq: u64) {
+        self.on_retransmission(now);
+    }
+
+    fn on_ack(&mut self, _now: Time, report: &Report) -> bool {
+        report.advanced && self.on_advance(report.echo)
     }
 }
 

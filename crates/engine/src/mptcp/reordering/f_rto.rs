@@ -5,6 +5,10 @@
 //! original was in flight all the time and the timeout was spurious. F-RTO does not detect spurious fast
 //! retransmits.
 
+use ropewalk_base::Time;
+
+use super::{Report, SpuriousRule};
+
 /// Step of the algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Step {
@@ -75,6 +79,34 @@ impl FRto {
     /// There is no new data for the test: continue with conventional recovery.
     pub const fn on_nothing_new(&mut self) {
         self.step = Step::Idle;
+    }
+}
+
+impl SpuriousRule for FRto {
+    const DUPLICATES_COUNT_IN_MODEL: bool = false;
+
+    fn on_reduction(&mut self, _now: Time) {
+        self.on_reduction();
+    }
+
+    fn on_timeout(&mut self, _now: Time, una: u64, next: u64) {
+        self.on_timeout(una, next);
+    }
+
+    fn on_retransmission(&mut self, _now: Time, _seq: u64) {
+        self.on_retransmission();
+    }
+
+    fn on_ack(&mut self, _now: Time, report: &Report) -> bool {
+        self.on_ack(report.advanced, report.una, report.late)
+    }
+
+    fn holds_back(&self) -> bool {
+        self.holds_back()
+    }
+
+    fn on_nothing_new(&mut self) {
+        self.on_nothing_new();
     }
 }
 

@@ -9,6 +9,8 @@
 
 use ropewalk_base::{Duration, Time};
 
+use super::{Report, SpuriousRule};
+
 /// State of one sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpDoor {
@@ -52,6 +54,22 @@ impl TcpDoor {
     /// Whether window and timeout stay unchanged.
     pub fn keeps_window(&self, now: Time) -> bool {
         self.disordered_at.is_some_and(|at| now.since(at) <= self.span)
+    }
+}
+
+impl SpuriousRule for TcpDoor {
+    const DUPLICATES_COUNT_IN_MODEL: bool = false;
+
+    fn on_reduction(&mut self, now: Time) {
+        self.on_reduction(now);
+    }
+
+    fn on_ack(&mut self, now: Time, report: &Report) -> bool {
+        self.on_ack(now, report.srtt, (report.ack, report.order), report.disordered)
+    }
+
+    fn keeps_window(&self, now: Time) -> bool {
+        self.keeps_window(now)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use ropewalk_base::{Duration, PathId, Time};
 
-use super::super::config::Reordering;
+use super::super::reordering::Reordering;
 use super::super::segment::{Segment, Stamps};
 use super::super::subflow::Subflow;
 use super::super::subflow::sent::{SegmentState, SentQueue, SentSegment};

@@ -2,13 +2,15 @@
 
 use ropewalk_base::{Duration, PathId, Time};
 
-use super::super::config::{Reinjection, Reordering};
+use super::super::config::Reinjection;
+use super::super::reordering::Reordering;
 use super::super::segment::Segment;
 use super::super::subflow::Subflow;
 use super::super::subflow::sent::SegmentState;
 use super::acks::SubflowAckd;
 use super::{CloseReason, DataSender, Event, Session};
 use crate::congestion::CongestionControl;
+use crate::mptcp::reordering::SpuriousRule;
 use crate::path::PathStatus;
 
 impl DataSender {

@@ -3,7 +3,7 @@
 use ropewalk_base::{PathId, Time};
 
 use super::super::chihani::{Front, Verdict};
-use super::super::config::Reordering;
+use super::super::reordering::Reordering;
 use super::super::segment::{Sacks, Segment, Stamps};
 use super::super::subflow::{Phase, Subflow};
 use super::Session;

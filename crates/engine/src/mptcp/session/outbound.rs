@@ -7,6 +7,7 @@ use super::super::segment::{Segment, Stamps};
 use super::board::MappingState;
 use super::{Session, State};
 use crate::congestion::CongestionControl;
+use crate::mptcp::reordering::SpuriousRule;
 use crate::multipath::{Assignment, Outstanding};
 use crate::recovery::Flight;
 use crate::scheduler::{Decision, Reason};

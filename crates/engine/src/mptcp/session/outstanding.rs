@@ -3,7 +3,8 @@
 
 use ropewalk_base::{Duration, PathId, Time};
 
-use super::super::config::{Config, Reinjection, Reordering};
+use super::super::config::{Config, Reinjection};
+use super::super::reordering::Reordering;
 use super::super::subflow::Subflow;
 use super::super::subflow::sent::SegmentState;
 use super::board::{DataBoard, MappingState};

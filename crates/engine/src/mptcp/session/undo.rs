@@ -7,7 +7,7 @@ use super::super::subflow::Subflow;
 use super::Session;
 use super::acks::SubflowAckd;
 use crate::congestion::CongestionControl;
-use crate::mptcp::reordering::{Report, SpuriousDetector};
+use crate::mptcp::reordering::{Report, SpuriousDetector, SpuriousRule};
 use crate::recovery::Flight;
 
 impl Session {
@@ -21,7 +21,7 @@ impl Session {
         ackd: &SubflowAckd,
     ) {
         let subflow = &mut self.sender.paths[path.index()];
-        if matches!(subflow.undo, SpuriousDetector::None) {
+        if matches!(subflow.undo, SpuriousDetector::None(_)) {
             return;
         }
         let report = Report {
