@@ -27,6 +27,7 @@ pub mod explain;
 mod hint;
 mod link_config;
 pub mod live;
+mod loss;
 mod lossy;
 mod machine;
 mod measure;
@@ -55,7 +56,7 @@ struct Guide;
 pub use custom_schedulers::CustomSchedulers;
 pub use error::RunError;
 pub use hint::{BufferHint, buffer_hint};
-pub use lossy::LossKind;
+pub use loss::LossKind;
 pub use measure::Run;
 pub use result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use ropewalk_base::{Duration, Rate, Time};
-use ropewalk_netsim::link::{
-    Bernoulli, CoDel, GilbertElliott, Jitter, LossTrace, Markov, Outage, Outages, Red, Reordering,
-    Round, Span,
-};
+use ropewalk_netsim::link::{CoDel, Jitter, Outage, Outages, Red, Reordering, Span};
 use ropewalk_netsim::{LinkConfig, LossModel, QueueModel, RateModel, Schedule};
 use ropewalk_scenario as file;
+
+use crate::loss::loss_model;
 
 /// The simulated link of one side of a scenario's link. `packet` is the size of a full packet, bytes.
 pub(crate) fn link_config(
@@ -114,23 +113,4 @@ fn loss_schedule(
         }
     }
     Ok(Schedule::steps(loss_model(&side.loss)?, steps)?)
-}
-
-fn loss_model(loss: &file::Loss) -> Result<LossModel, Box<dyn core::error::Error>> {
-    Ok(match loss {
-        file::Loss::None => LossModel::None,
-        file::Loss::Bernoulli { rate } => LossModel::Bernoulli(Bernoulli::new(*rate)?),
-        file::Loss::GilbertElliott { p, r, good, bad } => {
-            LossModel::GilbertElliott(GilbertElliott::new(*p, *r, *good, *bad)?)
-        }
-        file::Loss::Markov { transitions, loss } => {
-            LossModel::Markov(Markov::new(transitions, loss)?)
-        }
-        file::Loss::Round { rate, .. } => LossModel::Round(Round::new(*rate)?),
-        file::Loss::Trace { losses } => {
-            let last = losses.last().copied().unwrap_or(0) as usize;
-            let indices: Vec<usize> = losses.iter().map(|i| *i as usize).collect();
-            LossModel::Trace(LossTrace::once(&indices, last + 1)?)
-        }
-    })
 }

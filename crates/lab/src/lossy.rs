@@ -2,36 +2,12 @@
 
 use ropewalk_models::bound::SACK_BYTES;
 use ropewalk_models::optimise::PathTable;
-use ropewalk_models::{LossModel, LossyPath, OutOfRange, window_packets};
-use ropewalk_scenario::{Loss, Path, Scenario};
+use ropewalk_models::{LossyPath, OutOfRange, window_packets};
+use ropewalk_scenario::{Path, Scenario};
 use serde::Serialize;
 
 use crate::engine_config;
-
-/// How a path loses packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LossKind {
-    /// No loss.
-    None,
-    /// Independent loss of each packet.
-    Independent,
-    /// Loss from the first lost packet to the end of its round.
-    Correlated,
-    /// Bursts with a length of their own. The models count a burst as a single loss, because the window is
-    /// halved once for it.
-    Bursts,
-}
-
-impl LossKind {
-    /// The closest loss model of the Markov chain.
-    pub const fn model(self) -> LossModel {
-        match self {
-            Self::Correlated => LossModel::Correlated,
-            Self::None | Self::Independent | Self::Bursts => LossModel::Independent,
-        }
-    }
-}
+use crate::loss::{LossKind, loss_rates};
 
 /// Whether the formulas include more than the rates and propagation delays of the paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -99,7 +75,7 @@ impl ModelPath {
 
     /// As [`Self::new`], by the given formulas.
     pub fn by(formulas: Formulas, scenario: &Scenario, path: &Path) -> Result<Self, NoModel> {
-        let kind = kind(&path.up.loss, path.up.corrupt);
+        let kind = LossKind::of(&path.up.loss, path.up.corrupt);
         let (mean, begins) = loss_rates(&path.up.loss).ok_or(NoModel::ListedLosses)?;
         // A packet that fails its checksum counts as lost.
         let with_corrupt = |loss: f64| loss + path.up.corrupt - loss * path.up.corrupt;
@@ -146,63 +122,6 @@ pub(crate) fn buffer_packets(scenario: &Scenario) -> u32 {
     let config = engine_config::config(scenario);
     let packets = config.receive_capacity() / u64::from(config.chunk_limit());
     u32::try_from(packets).unwrap_or(u32::MAX)
-}
-
-fn kind(loss: &Loss, corrupt: f64) -> LossKind {
-    match loss {
-        Loss::None if corrupt == 0.0 => LossKind::None,
-        Loss::None | Loss::Bernoulli { .. } => LossKind::Independent,
-        Loss::Round { .. } => LossKind::Correlated,
-        Loss::GilbertElliott { .. } | Loss::Markov { .. } | Loss::Trace { .. } => LossKind::Bursts,
-    }
-}
-
-/// Long-run share of lost packets, and share of packets that begin a loss (lost, but the previous one was not).
-/// Both are equal for independent loss. None for a list.
-fn loss_rates(loss: &Loss) -> Option<(f64, f64)> {
-    match loss {
-        Loss::None => Some((0.0, 0.0)),
-        Loss::Bernoulli { rate } | Loss::Round { rate } => Some((*rate, *rate)),
-        Loss::GilbertElliott { p, r, good, bad } => {
-            Some(chain_rates(&[vec![1.0 - p, *p], vec![*r, 1.0 - r]], &[*good, *bad]))
-        }
-        Loss::Markov { transitions, loss } => Some(chain_rates(transitions, loss)),
-        Loss::Trace { .. } => None,
-    }
-}
-
-/// As [`loss_rates`], for a Markov chain of states.
-fn chain_rates(transitions: &[Vec<f64>], loss: &[f64]) -> (f64, f64) {
-    let shares = stationary(transitions);
-    let mean = shares.iter().zip(loss).map(|(share, loss)| share * loss).sum();
-    let from = shares.iter().zip(loss).zip(transitions);
-    let begins = from.map(|((share, kept), row)| {
-        let next: f64 = row.iter().zip(loss).map(|(chance, loss)| chance * loss).sum();
-        share * (1.0 - kept) * next
-    });
-    (mean, begins.sum())
-}
-
-/// Stationary distribution, starting in the first state.
-fn stationary(transitions: &[Vec<f64>]) -> Vec<f64> {
-    const ENOUGH: f64 = 1e-14;
-    const STEPS: usize = 1_000_000;
-    let mut shares = vec![0.0; transitions.len()];
-    shares[0] = 1.0;
-    for _ in 0..STEPS {
-        // A lazy chain, which stays with probability 1/2, has the same stationary distribution and converges
-        // even if the original is periodic.
-        let mut next: Vec<f64> = shares.iter().map(|share| share / 2.0).collect();
-        for (share, row) in shares.iter().zip(transitions) {
-            next.iter_mut().zip(row).for_each(|(next, chance)| *next += share * chance / 2.0);
-        }
-        let moved: f64 = next.iter().zip(&shares).map(|(new, old)| (new - old).abs()).sum();
-        shares = next;
-        if moved < ENOUGH {
-            break;
-        }
-    }
-    shares
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub struct Registered {
 }
 
 /// All kinds. Each thing is a list of the spellings that occur in code.
-pub const KINDS: [Registered; 6] = [
+pub const KINDS: [Registered; 7] = [
     Registered {
         name: "scheduler",
         things: &[
@@ -78,6 +78,22 @@ pub const KINDS: [Registered; 6] = [
             "crates/engine/src/mptcp/reordering/mod.rs",
             "crates/engine/src/mptcp/reordering/registry.rs",
             "crates/scenario/src/types/choices.rs",
+        ],
+    },
+    Registered {
+        name: "loss model",
+        things: &[
+            &["Bernoulli", "bernoulli"],
+            &["GilbertElliott", "gilbert-elliott"],
+            &["Markov", "markov"],
+            &["Round", "round"],
+            &["LossTrace", "trace"],
+        ],
+        places: &[
+            "crates/lab/src/loss.rs",
+            "crates/netsim/src/link/loss/mod.rs",
+            "crates/netsim/src/link/mod.rs",
+            "crates/scenario/src/types/loss.rs",
         ],
     },
     Registered {

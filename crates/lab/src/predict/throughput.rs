@@ -11,7 +11,8 @@ use ropewalk_scenario::Scenario;
 use serde::Serialize;
 
 use super::validity::Validity;
-use crate::lossy::{Formulas, LossKind, ModelPath, NoModel, packet_bytes};
+use crate::loss::LossKind;
+use crate::lossy::{Formulas, ModelPath, NoModel, packet_bytes};
 
 /// Receive buffer, in packets, above which the best split takes too long to compute.
 const SPLIT_MAX: u32 = 16_384;

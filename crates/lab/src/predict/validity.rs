@@ -4,7 +4,8 @@
 
 use serde::Serialize;
 
-use crate::lossy::{LossKind, ModelPath};
+use crate::loss::LossKind;
+use crate::lossy::ModelPath;
 
 /// A remark on the figure of each model.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]

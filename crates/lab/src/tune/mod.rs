@@ -23,7 +23,8 @@ use ropewalk_scenario::{Scenario, WindowManager};
 use serde::Serialize;
 
 use crate::engine_config;
-use crate::lossy::{LossKind, ModelPath, buffer_packets, packet_bytes};
+use crate::loss::LossKind;
+use crate::lossy::{ModelPath, buffer_packets, packet_bytes};
 
 /// Window limits for a scenario, `ropewalk.tune/1`. Throughputs are in bit/s on the wire.
 #[derive(Clone, Debug, Serialize, PartialEq)]

@@ -6,7 +6,8 @@ use ropewalk_scenario::{Capacity, Loss, Protocol, Scenario};
 
 use super::TuneError;
 use crate::engine_config;
-use crate::lossy::{LossKind, ModelPath, NoModel, packet_bytes};
+use crate::loss::LossKind;
+use crate::lossy::{ModelPath, NoModel, packet_bytes};
 
 /// Bytes of a DATA chunk before its user data (RFC 9260, 3.3.1).
 pub(super) const DATA_HEADER: u32 = 16;
