@@ -2,6 +2,7 @@
 
 use ropewalk_base::Duration;
 use ropewalk_engine::congestion::{CongestionFlavour, WindowRounding};
+use ropewalk_engine::path::Pacing;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{
     BlestOptions, BlockingMitigation, Capacity, DapsOptions, DelaySource, LayOptions, OtiasForm,
@@ -32,6 +33,14 @@ macro_rules! translations {
 }
 pub(crate) use translations;
 
+/// Pacing as the scenario sets it, otherwise that of the preset.
+pub(crate) fn pacing(set: Option<bool>, preset: Option<Pacing>) -> Option<Pacing> {
+    match set {
+        None => preset,
+        Some(wanted) => wanted.then(|| preset.unwrap_or_default()),
+    }
+}
+
 /// The engine's SCTP configuration.
 pub fn config(scenario: &file::Scenario) -> Config {
     let transfer = &scenario.transfer;
@@ -49,6 +58,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.cmt.concurrent =
         transfer.protocol == file::Protocol::CmtSctp && scenario.paths.len() > 1;
     config.guard = transfer.guard;
+    config.pacing = pacing(transfer.pacing, config.pacing);
     config.mitigation = mitigation(scenario);
     config.window_manager = window_manager(scenario, config.chunk_limit() as u64);
     config.streams = transfer.streams;

@@ -19,6 +19,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.multipath = multipath;
     config.mitigation = engine_config::mitigation(scenario);
     config.guard = transfer.guard;
+    config.pacing = engine_config::pacing(transfer.pacing, config.pacing);
     // Scenario and engine use the same names; a test checks that.
     config.use_congestion(transfer.congestion.as_str()).expect("the engine knows it");
     config.fast_convergence = transfer.fast_convergence;

@@ -8,7 +8,7 @@ use super::segment;
 use crate::congestion::{Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion};
 use crate::mptcp::reordering::{Reordering, SpuriousDetector};
 pub use crate::path::PathConfig;
-use crate::path::{FailureLimits, RtoLimits, RtoRule};
+use crate::path::{FailureLimits, Pacing, RtoLimits, RtoRule};
 use crate::scheduler::{BlockingMitigation, DelaySource};
 use crate::window::WindowManager;
 
@@ -91,6 +91,8 @@ pub struct Config {
     /// `cubic`: whether a flow whose losses come sooner than last time leaves bandwidth to others (RFC 9438,
     /// 4.7).
     pub fast_convergence: bool,
+    /// Pacing; none: data is sent as acknowledgements open the window.
+    pub pacing: Option<Pacing>,
     /// Initial window, bytes; none: that of RFC 6928.
     pub initial_window: Option<u64>,
     /// Initial slow-start threshold, bytes; none: without limit.

@@ -95,6 +95,7 @@ impl Preset {
             congestion: "newreno",
             congestion_flavour: CongestionFlavour::Published,
             fast_convergence: true,
+            pacing: None,
             initial_window: None,
             initial_ssthresh: None,
             delay_source: DelaySource::Timestamp,

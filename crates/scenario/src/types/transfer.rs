@@ -76,6 +76,9 @@ table! {
         /// capacity to others (RFC 9438, Section 4.7). With random losses this costs a single flow some
         /// throughput.
         fast_convergence: bool = Kind::Bool.is("true").example("false");
+        /// Whether a window is spread over a round trip instead of being sent at once.
+        pacing: Option<bool> =
+            Kind::Bool.derived("true under the preset `live`, otherwise false").example("true");
         /// How the receive buffer is shared between congestion windows. `ropewalk tune` finds the
         /// limits for `static`.
         window_manager: WindowManager = names::<WindowManager>().is("none").example("\"static\"");

@@ -181,7 +181,7 @@ impl Session {
         let settings = SenderConfig {
             delay_source: config.delay_source,
             mitigation: config.mitigation,
-            pacing: None,
+            pacing: config.pacing,
             ack_delay: config.ack_delay,
             record_decisions: config.record_decisions,
         };

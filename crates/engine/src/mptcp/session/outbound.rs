@@ -235,6 +235,7 @@ impl Session {
             segment.order = Some(subflow.tx.flights.next_number());
         }
         let bytes = segment.payload.len();
+        subflow.tx.pacer.on_sent(bytes as u64);
         let end = segment.dsn + bytes as u64;
         if end > self.sender.outstanding.edge {
             self.sender.outstanding.window_probe = Some((path, piece, end));
