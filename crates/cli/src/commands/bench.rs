@@ -222,7 +222,7 @@ fn paths(measured: &Measurement) -> String {
     if total == 0 {
         return String::new();
     }
-    let mut table = Table::new(&["path", "share", "RTT", "window", "sent again"]);
+    let mut table = Table::new(&["path", "share", "RTT", "window", "retransmitted"]);
     for path in &stats.paths {
         table.row(vec![
             name(path),

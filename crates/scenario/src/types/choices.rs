@@ -150,12 +150,12 @@ choices! {
     /// What a scheduler does when the receive window is full.
     WhenBlocked {
         Nothing = "nothing", "Wait for the window to open.";
-        ResendOldest = "resend-oldest", "Send the oldest unacknowledged data again on a path that has not carried it.";
+        ResendOldest = "resend-oldest", "Retransmit the oldest unacknowledged data on a path that has not carried it.";
     }
 }
 
 choices! {
-    /// What a path gets when its turn comes.
+    /// How much data a path gets in its turn.
     Quota {
         Window = "window", "A full congestion window, then the next path.";
         Packet = "packet", "One packet, then the next path.";
@@ -188,10 +188,10 @@ choices! {
 }
 
 choices! {
-    /// How losses are found.
+    /// How losses are detected.
     Recovery {
         MissingReports = "missing-reports",
-            "By counted reports and the retransmission timer: RFC 9260 as published.";
+            "By three miss indications and the retransmission timer: RFC 9260 as published.";
         RackTlp = "rack-tlp",
             "By time, with tail loss probes (RFC 8985), and immediate SACKs requested for small windows.";
     }
@@ -236,7 +236,7 @@ choices! {
 }
 
 choices! {
-    /// Unit in which congestion windows are counted out.
+    /// Unit in which congestion windows are counted.
     WindowRounding {
         Bytes = "bytes", "Bytes: halves are exact, and the last packet may exceed the window.";
         Packets = "packets", "Whole packets, rounded down, as throughput models have it.";
@@ -252,7 +252,7 @@ choices! {
 }
 
 choices! {
-    /// What new data is checked against the receive window with.
+    /// Which data counts against the receive window before new data is sent.
     WindowCheck {
         Span = "span", "Everything from the cumulative acknowledgement to the end of the new data. A schedule cannot block the data that it skipped.";
         Unacknowledged = "unacknowledged", "The data in flight or held by the receiver, wherever it lies in the stream (Kuhn et al., 2014, Eq 1). Data from far ahead can fill the buffer.";
@@ -288,24 +288,24 @@ choices! {
     Reinjection {
         Never = "never", "Never: a failed subflow stops the session.";
         OnTimeout = "on-timeout", "When the subflow's timer expires.";
-        OnLoss = "on-loss", "As soon as it is found lost.";
+        OnLoss = "on-loss", "As soon as it is detected as lost.";
     }
 }
 
 choices! {
-    /// What a TCP sender does so as not to take reordering for loss.
+    /// How a TCP sender avoids mistaking reordering for loss.
     Reordering {
-        None = "none", "Nothing: three duplicate or selective acknowledgements are a loss (NewReno, RFC 6582, with RFC 6675).";
-        DSack = "d-sack", "A reduction is taken back when all that was sent again is reported to have come twice (RFC 3708).";
-        Eifel = "eifel", "One is taken back when timestamps show that the original arrived (RFC 3522, RFC 4015).";
-        TcpDoor = "tcp-door", "Transmissions and acknowledgements are numbered; where one overtakes another, windows are kept or restored (Wang and Zhang, 2002).";
-        FRto = "f-rto", "Timeouts that were too quick are found out and taken back (RFC 5682).";
-        RackTlp = "rack-tlp", "Losses are found by time, and the tail is probed (RFC 8985); what was found too soon is taken back as by `d-sack` and `eifel`.";
+        None = "none", "Not at all: three duplicate or selective acknowledgements count as a loss (NewReno, RFC 6582, with RFC 6675).";
+        DSack = "d-sack", "A window reduction is undone when all retransmissions are reported as duplicates (RFC 3708).";
+        Eifel = "eifel", "A window reduction is undone when timestamps show that the original arrived (RFC 3522, RFC 4015).";
+        TcpDoor = "tcp-door", "Transmissions and acknowledgements are numbered; during reordering, windows are kept or restored (Wang and Zhang, 2002).";
+        FRto = "f-rto", "Spurious timeouts are detected and undone (RFC 5682).";
+        RackTlp = "rack-tlp", "Losses are detected by time, with tail loss probes (RFC 8985); spurious retransmissions are detected as by `d-sack` and `eifel`.";
     }
 }
 
 choices! {
-    /// What frames of 802.11b begin with.
+    /// Preamble of 802.11b frames.
     Preamble {
         Long = "long", "192 us, which every receiver supports.";
         Short = "short", "96 us; not with 1 Mbit/s.";

@@ -115,8 +115,8 @@ impl Record {
             return String::new();
         }
         let total = paths.iter().map(|path| path.bytes).sum::<u64>().max(1) as f64;
-        let columns = ["path", "rate", "share", "RTT", "sent again"];
-        // Only a sender knows what was sent again.
+        let columns = ["path", "rate", "share", "RTT", "retransmitted"];
+        // Only a sender knows what was retransmitted.
         let mut table = Table::new(if sum.sender { &columns } else { &columns[..4] });
         for path in &paths {
             let mut row = vec![
