@@ -2,16 +2,17 @@
 
 mod facts;
 mod local;
+mod peer;
 mod routes;
 mod show;
 mod verdict;
 
-use std::net::IpAddr;
-
 use clap::Args;
 
-use self::facts::Facts;
+use self::facts::{Facts, KeyFact};
 use self::show::Document;
+use self::verdict::Check;
+use super::transfer::runtime;
 use crate::console::{Console, width};
 use crate::failure::Failure;
 use crate::live::{ReachArgs, TransportArgs, listen};
@@ -49,13 +50,23 @@ pub struct DoctorArgs {
 ///
 /// # Errors
 /// [`Failure`]; status 1 if a check failed.
-pub fn execute(args: &DoctorArgs, _: Console) -> Result<(), Failure> {
+pub fn execute(args: &DoctorArgs, console: Console) -> Result<(), Failure> {
     let default = [ANYWHERE.to_owned()];
     let texts = if args.listen.is_empty() { &default[..] } else { &args.listen };
     let addresses = texts.iter().map(|text| listen(text)).collect::<Result<Vec<_>, _>>()?;
     let facts = Facts::gather(&addresses, !args.listen.is_empty(), args.reach.key_file());
-    let remotes: Vec<IpAddr> = Vec::new();
-    let checks = local::checks(&facts, &remotes);
+    let usable = !matches!(facts.key, KeyFact::Unusable(..));
+    let (mut remotes, mut reached) = (Vec::new(), Vec::new());
+    if args.reach.is_given() && usable {
+        let (options, target) = args.reach.options(&args.transport, console)?;
+        remotes = target.addresses.iter().map(|remote| remote.ip()).collect();
+        let found = runtime()?.block_on(peer::probe(&options, &target));
+        reached = peer::checks(&found, args.reach.names_links());
+    } else if args.reach.is_given() {
+        reached.push(Check::not_checked("reach peer", "the key cannot be used"));
+    }
+    let mut checks = local::checks(&facts, &remotes);
+    checks.extend(reached);
     let document = Document::new(&checks);
     match args.json {
         true => output::print_json(&document)?,
