@@ -12,6 +12,8 @@ pub struct InterfaceAddress {
     pub index: Option<u32>,
     /// The address.
     pub ip: IpAddr,
+    /// Length of its network's prefix, bits.
+    pub prefix: u8,
     /// The broadcast address of its network, if there is one.
     pub broadcast: Option<Ipv4Addr>,
     /// Whether the interface is up and has a carrier.
@@ -37,6 +39,10 @@ pub fn list() -> io::Result<Vec<InterfaceAddress>> {
         ip: it.ip(),
         up: it.is_oper_up(),
         index: it.index,
+        prefix: match &it.addr {
+            if_addrs::IfAddr::V4(address) => address.prefixlen,
+            if_addrs::IfAddr::V6(address) => address.prefixlen,
+        },
         broadcast: match it.addr {
             if_addrs::IfAddr::V4(address) => {
                 // If none is set, the system returns the address itself.

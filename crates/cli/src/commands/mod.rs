@@ -4,6 +4,7 @@ mod advise;
 mod bench;
 mod compare;
 mod completions;
+mod doctor;
 mod emulate;
 mod explain;
 mod keygen;
@@ -57,6 +58,8 @@ pub enum Command {
     Bench(bench::BenchArgs),
     /// Measure each link to a server, and write a scenario of them
     Measure(Box<measure::MeasureArgs>),
+    /// Check this machine, its links and the way to a peer
+    Doctor(Box<doctor::DoctorArgs>),
     /// Send files and folders over all paths at once
     Send(send::SendArgs),
     /// Receive files and folders
@@ -93,6 +96,7 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Emulate(args) => emulate::execute(&args, console),
         Command::Bench(args) => bench::execute(&args, console),
         Command::Measure(args) => measure::execute(&args, console),
+        Command::Doctor(args) => doctor::execute(&args, console),
         Command::Send(args) => send::execute(&args, console),
         Command::Recv(args) => recv::execute(&args, console),
         Command::New(args) => new::execute(&args, console),

@@ -19,7 +19,7 @@ pub fn identity(given: Option<&Path>, console: Console) -> Result<SecretKey, Fai
     if let Some(path) = given {
         return Ok(SecretKey::read_file(path)?);
     }
-    let path = settings().map(|settings| settings.join(FILE)).ok_or_else(|| {
+    let path = default_key().ok_or_else(|| {
         let help = "name a key with --key FILE (`ropewalk keygen FILE` creates one), or set HOME";
         Failure::input("no directory for your key: HOME is not set", help)
     })?;
@@ -39,6 +39,11 @@ pub fn identity(given: Option<&Path>, console: Console) -> Result<SecretKey, Fai
     key.write_new_file(&path)?;
     console.note(format_args!("created your key, which is used by default: {}", path.display()));
     Ok(key)
+}
+
+/// The file of the user's default key, whether or not it exists; none without a directory for settings.
+pub fn default_key() -> Option<PathBuf> {
+    settings().map(|settings| settings.join(FILE))
 }
 
 /// Where this user keeps settings.

@@ -12,7 +12,7 @@ mod options;
 pub use access::{Access, AccessArgs};
 pub use addresses::{listed, listen, locals, reachable, remotes};
 pub use confine::{ConfineArgs, Files};
-pub use identity::identity;
+pub use identity::{default_key, identity};
 pub use interrupt::Interrupt;
 pub use limits::LimitArgs;
 pub use log::{Event, LogArgs, LogLevel, Peer, log};

@@ -176,6 +176,21 @@ pub struct ReachArgs {
 }
 
 impl ReachArgs {
+    /// Whether a peer is given.
+    pub const fn is_given(&self) -> bool {
+        !self.to.is_empty()
+    }
+
+    /// Whether the user named the links to use.
+    pub const fn names_links(&self) -> bool {
+        !self.from.is_empty()
+    }
+
+    /// The key file that is given instead of the default key.
+    pub fn key_file(&self) -> Option<&std::path::Path> {
+        self.key.as_deref()
+    }
+
     /// Whether the association is not encrypted.
     pub const fn is_plain(&self) -> bool {
         self.plain
@@ -190,6 +205,20 @@ impl ReachArgs {
         transport: &TransportArgs,
         console: Console,
     ) -> Result<(Endpoint, Target), Failure> {
+        let (options, target) = self.options(transport, console)?;
+        let endpoint = Endpoint::open(options).map_err(refused)?;
+        Ok((endpoint, target))
+    }
+
+    /// The configuration of the endpoint, and the peer.
+    ///
+    /// # Errors
+    /// Wrong options.
+    pub fn options(
+        &self,
+        transport: &TransportArgs,
+        console: Console,
+    ) -> Result<(Options, Target), Failure> {
         if !self.plain && self.peer.is_none() {
             return Err(Failure::input(
                 "--peer is missing",
@@ -210,8 +239,7 @@ impl ReachArgs {
         if self.from.is_empty() {
             options = options.automatic(&remotes);
         }
-        let endpoint = Endpoint::open(options).map_err(refused)?;
-        Ok((endpoint, Target { addresses: remotes, key: self.peer }))
+        Ok((options, Target { addresses: remotes, key: self.peer }))
     }
 }
 

@@ -41,6 +41,7 @@ mod tests {
             name: "eth0".to_owned(),
             index: Some(2),
             ip: ip(text),
+            prefix: 24,
             broadcast: broadcast.map(Ipv4Addr::from),
             up: true,
         };

@@ -228,7 +228,8 @@ mod tests {
 
     fn seen(name: &str, index: u32, ip: &str, up: bool) -> InterfaceAddress {
         let ip = ip.parse().expect("an address");
-        InterfaceAddress { name: name.to_owned(), index: Some(index), ip, broadcast: None, up }
+        let name = name.to_owned();
+        InterfaceAddress { name, index: Some(index), ip, prefix: 24, broadcast: None, up }
     }
 
     fn local(ip: &str, interface: Option<&str>) -> BindAddress {

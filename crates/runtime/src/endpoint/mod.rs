@@ -58,7 +58,7 @@ pub use self::limits::{Limit, LimitCounters, Limits};
 pub use self::options::{Options, PORT, Profile, Sealing, Transport, UnknownName, UnknownProfile};
 pub use self::peer::PathEvent;
 pub use self::probes::{ProbeBurst, ReceivedProbe, SentProbes};
-pub use self::socket::BindAddress;
+pub use self::socket::{BindAddress, SocketGrants};
 pub use self::state::Counters;
 pub use self::stats::{LocalAddress, PathStats, Stats};
 pub use ropewalk_engine::path::PathStatus;

@@ -148,6 +148,7 @@ mod tests {
             name: name.to_owned(),
             index: Some(1),
             ip: ip(address),
+            prefix: 24,
             broadcast: None,
             up,
         }

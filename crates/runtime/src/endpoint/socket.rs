@@ -316,6 +316,17 @@ fn bind_interface(_: &socket2::Socket, _: &str) -> io::Result<()> {
 
 /// Opens a socket. Returns it and the address that it is bound to.
 fn open(local: &BindAddress, beside_ipv4: bool) -> io::Result<(Open, SocketAddr)> {
+    let (std, state) = open_blocking(local, beside_ipv4)?;
+    std.set_nonblocking(true)?;
+    let io = tokio::net::UdpSocket::from_std(std)?;
+    let local = io.local_addr()?;
+    Ok((Open { io, state }, local))
+}
+
+fn open_blocking(
+    local: &BindAddress,
+    beside_ipv4: bool,
+) -> io::Result<(std::net::UdpSocket, UdpSocketState)> {
     let domain = Domain::for_address(local.address);
     let socket = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
     if beside_ipv4 && local.address.is_ipv6() {
@@ -330,10 +341,41 @@ fn open(local: &BindAddress, beside_ipv4: bool) -> io::Result<(Open, SocketAddr)
     // Best effort: the kernel has its own limit.
     let _ = state.set_recv_buffer_size(UdpSockRef::from(&std), SOCKET_BUFFER);
     let _ = state.set_send_buffer_size(UdpSockRef::from(&std), SOCKET_BUFFER);
-    std.set_nonblocking(true)?;
-    let io = tokio::net::UdpSocket::from_std(std)?;
-    let local = io.local_addr()?;
-    Ok((Open { io, state }, local))
+    Ok((std, state))
+}
+
+/// What the system grants a socket of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketGrants {
+    /// Requested size of each buffer, bytes.
+    pub requested_buffer: usize,
+    /// Receive buffer, bytes.
+    pub receive_buffer: usize,
+    /// Send buffer, bytes.
+    pub send_buffer: usize,
+    /// Most datagrams that one call sends (GSO); 1 without segmentation offload.
+    pub send_segments: usize,
+    /// Most datagrams that one buffer receives (GRO); 1 without it.
+    pub receive_segments: usize,
+}
+
+impl SocketGrants {
+    /// Binds a socket as an endpoint does, reads what it got, and closes it. Nothing is sent.
+    ///
+    /// # Errors
+    /// The error of the system: address in use, no such address or interface, no permission.
+    pub fn try_bind(local: &BindAddress) -> io::Result<Self> {
+        let (socket, state) = open_blocking(local, false)?;
+        // Linux reports twice the size, for its own bookkeeping.
+        let halves = if cfg!(any(target_os = "linux", target_os = "android")) { 2 } else { 1 };
+        Ok(Self {
+            requested_buffer: SOCKET_BUFFER,
+            receive_buffer: state.recv_buffer_size(UdpSockRef::from(&socket))? / halves,
+            send_buffer: state.send_buffer_size(UdpSockRef::from(&socket))? / halves,
+            send_segments: state.max_gso_segments(),
+            receive_segments: state.gro_segments(),
+        })
+    }
 }
 
 /// Linux reports a source address that is gone as an invalid argument.
