@@ -71,11 +71,15 @@ fn key(fact: &KeyFact) -> Check {
 fn settings(path: &str, mode: &Fact<u32>) -> Check {
     match mode {
         // Who may write the directory may replace the key. The sticky bit prevents that, as in /tmp.
-        Ok(mode) if mode & 0o022 != 0 && mode & 0o1000 == 0 => Check::failure(
-            "key directory",
-            format!("others may replace the key: the mode of {path} is {mode:04o}"),
-            format!("chmod go-w {path}"),
-        ),
+        Ok(mode) if mode & 0o022 != 0 && mode & 0o1000 == 0 => {
+            let found = format!("others may replace the key: the mode of {path} is {mode:04o}");
+            let advice = format!("chmod go-w {path}");
+            // Some systems give each user a group of their own, which may write.
+            match mode & 0o002 {
+                0 => Check::warning("key directory", found, advice),
+                _ => Check::failure("key directory", found, advice),
+            }
+        }
         Ok(mode) => Check::ok("key directory", format!("{path} has mode {mode:04o}")),
         Err(reason) => Check::not_checked("key directory", reason),
     }

@@ -50,7 +50,8 @@ fn keys_and_their_directories() {
     for (mode, expected) in [
         (Ok(0o700), Verdict::Ok),
         (Ok(0o755), Verdict::Ok),
-        (Ok(0o775), Verdict::Failure),
+        (Ok(0o775), Verdict::Warning),
+        (Ok(0o777), Verdict::Failure),
         (Ok(0o757), Verdict::Failure),
         (Ok(0o1777), Verdict::Ok),
         (refused(), Verdict::NotChecked),
