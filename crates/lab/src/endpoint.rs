@@ -210,7 +210,7 @@ impl Endpoint {
             let next = recycled_packet(out);
             let sctp = std::mem::replace(&mut recycled, next);
             let size = sctp.wire_len() + self.lower_header;
-            self.launch(transmit_info, size, SimPayload::Sctp(sctp), out);
+            self.transmit(transmit_info, size, SimPayload::Sctp(sctp), out);
         }
         out.give_back(SimPayload::Sctp(recycled));
     }
@@ -229,13 +229,13 @@ impl Endpoint {
             };
             let segment = std::mem::replace(&mut recycled, next);
             let size = segment.wire_len() + self.lower_header;
-            self.launch(transmit_info, size, SimPayload::Tcp(segment), out);
+            self.transmit(transmit_info, size, SimPayload::Tcp(segment), out);
         }
         out.give_back(SimPayload::Tcp(recycled));
     }
 
     #[inline(always)]
-    fn launch(
+    fn transmit(
         &self,
         transmit_info: TransmitInfo,
         size: u32,

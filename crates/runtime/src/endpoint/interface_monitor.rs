@@ -72,7 +72,7 @@ impl EndpointState {
                 }
                 match action {
                     PathAction::Fail => peer.machine.path_lost(now, PathId::from_index(path)),
-                    PathAction::Probe => peer.machine.prove(now, PathId::from_index(path)),
+                    PathAction::Probe => peer.machine.validate_path(now, PathId::from_index(path)),
                 }
             }
             self.mark_ready(key);

@@ -267,7 +267,7 @@ impl Peer {
             None => self.validation.on_new_path(id.index(), bytes),
         }
         self.machine.set_ipv6(id, route.remote.ip().to_canonical().is_ipv6());
-        self.machine.prove(now, id);
+        self.machine.validate_path(now, id);
     }
 
     /// The system refused a datagram of this size, bytes: the path's interface does not carry it.
@@ -342,7 +342,7 @@ impl Peer {
         let at = (0..self.routes.len()).find(guessed)?;
         self.routes[at] = Some(route);
         self.validation.on_new_path(at, bytes);
-        self.machine.prove(now, PathId::from_index(at));
+        self.machine.validate_path(now, PathId::from_index(at));
         Some(PathId::from_index(at))
     }
 
