@@ -10,6 +10,7 @@ mod failure;
 mod files;
 mod live;
 mod output;
+mod packet_files;
 mod printer;
 mod progress;
 mod table;

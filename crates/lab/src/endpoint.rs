@@ -8,6 +8,7 @@ use ropewalk_netsim::cross::CrossPayload;
 use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
 
 use crate::machine::{EndReason, EngineEvent, EngineSettings, Machine};
+use crate::packet_trace::{Direction, PacketTrace};
 
 /// Payload of a packet in the simulated network.
 #[derive(Clone, Debug)]
@@ -78,6 +79,7 @@ pub struct Endpoint {
     pub machine: Machine,
     deadline: Option<Time>,
     record_until: Time,
+    trace: TraceSlot,
     /// Route of each path to the peer.
     pub routes: Vec<RouteId>,
     application: Application,
@@ -105,6 +107,17 @@ pub struct Endpoint {
     pub arrivals: Vec<ChunkArrival>,
     /// In-order deliveries until `record_until`: time and number of chunks so far.
     pub releases: Vec<(Time, u64)>,
+}
+
+/// The trace of an endpoint's packets, if there is one. A copy of an endpoint records nothing: both would write to the
+/// same file.
+#[derive(Debug, Default)]
+struct TraceSlot(Option<Box<PacketTrace>>);
+
+impl Clone for TraceSlot {
+    fn clone(&self) -> Self {
+        Self(None)
+    }
 }
 
 /// Maximum number of marks that one endpoint keeps.
@@ -140,6 +153,7 @@ impl Endpoint {
             arrivals: Vec::new(),
             releases: Vec::new(),
             record_until: Time::ZERO,
+            trace: TraceSlot(None),
             released: 0,
         }
     }
@@ -147,6 +161,37 @@ impl Endpoint {
     /// Records arrivals and deliveries until `until`.
     pub fn record_arrivals(&mut self, until: Time) {
         self.record_until = until;
+    }
+
+    /// Records all packets from now on.
+    pub fn begin_trace(&mut self, trace: PacketTrace) {
+        self.trace = TraceSlot(Some(Box::new(trace)));
+    }
+
+    /// Ends the recording of packets.
+    pub fn take_trace(&mut self) -> Option<PacketTrace> {
+        self.trace.0.take().map(|trace| *trace)
+    }
+
+    #[cold]
+    fn trace_packet(
+        &mut self,
+        now: Time,
+        path: PathId,
+        direction: Direction,
+        size: u32,
+        payload: &SimPayload,
+    ) {
+        if let Some(trace) = &mut self.trace.0 {
+            trace.on_packet(now, path, direction, size, payload);
+        }
+    }
+
+    #[cold]
+    fn trace_measurements(&mut self, now: Time) {
+        if let Some(trace) = &mut self.trace.0 {
+            trace.on_input_processed(now, &self.machine);
+        }
     }
 
     /// Time from which arrivals or deliveries are missing because the limit was reached.
@@ -197,6 +242,9 @@ impl Endpoint {
             }
         }
         self.deadline = self.next_deadline();
+        if self.trace.0.is_some() {
+            self.trace_measurements(now);
+        }
     }
 
     #[inline]
@@ -210,7 +258,7 @@ impl Endpoint {
             let next = recycled_packet(out);
             let sctp = std::mem::replace(&mut recycled, next);
             let size = sctp.wire_len() + self.lower_header;
-            self.transmit(transmit_info, size, SimPayload::Sctp(sctp), out);
+            self.transmit(now, transmit_info, size, SimPayload::Sctp(sctp), out);
         }
         out.give_back(SimPayload::Sctp(recycled));
     }
@@ -229,19 +277,23 @@ impl Endpoint {
             };
             let segment = std::mem::replace(&mut recycled, next);
             let size = segment.wire_len() + self.lower_header;
-            self.transmit(transmit_info, size, SimPayload::Tcp(segment), out);
+            self.transmit(now, transmit_info, size, SimPayload::Tcp(segment), out);
         }
         out.give_back(SimPayload::Tcp(recycled));
     }
 
     #[inline(always)]
     fn transmit(
-        &self,
+        &mut self,
+        now: Time,
         transmit_info: TransmitInfo,
         size: u32,
         payload: SimPayload,
         out: &mut Outbox<SimPayload>,
     ) {
+        if self.trace.0.is_some() {
+            self.trace_packet(now, transmit_info.path, Direction::Out, size, &payload);
+        }
         let mut packet = Packet::new(size, self.flow, payload);
         packet.round = transmit_info.round;
         packet.ect = transmit_info.ect;
@@ -372,10 +424,13 @@ impl Host<SimPayload> for Endpoint {
         out: &mut Outbox<SimPayload>,
     ) {
         let path = PathId(port.0 as u8);
-        let ce = packet.ce;
+        let (ce, size) = (packet.ce, packet.size);
         let mut wire = packet.payload;
         if now < self.record_until {
             self.record(now, path.0, &wire);
+        }
+        if self.trace.0.is_some() {
+            self.trace_packet(now, path, Direction::In, size, &wire);
         }
         match &mut wire {
             SimPayload::Sctp(packet) => {

@@ -33,6 +33,7 @@ mod machine;
 mod measure;
 mod network;
 pub mod output;
+pub mod packet_trace;
 pub mod predict;
 pub mod publish;
 pub mod report;
@@ -61,6 +62,6 @@ pub use measure::Run;
 pub use result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
 };
-pub use run::{run, run_watched};
+pub use run::{run, run_traced, run_watched};
 pub use series::{PathSeries, Sequence, SequencePath, Series, SeriesColumn, Values};
 pub use setup::{RunOptions, Transfer};

@@ -4,13 +4,16 @@ use std::thread::available_parallelism;
 
 use clap::Args;
 use ropewalk_lab::result::{Figure, Group, figures, path_columns};
-use ropewalk_lab::{BufferHint, PathResult, Run, RunOptions, RunResult, buffer_hint, run_watched};
+use ropewalk_lab::{
+    BufferHint, PathResult, Run, RunOptions, RunResult, buffer_hint, run_traced, run_watched,
+};
 
 use crate::args::ScenarioArgs;
 use crate::console::{Console, width, wrapped};
 use crate::failure::Failure;
 use crate::files::OutputFiles;
 use crate::output;
+use crate::packet_files::PacketFileArgs;
 use crate::printer::{count, percent, quantity, rate, size, time};
 use crate::progress::{Progress, with_bar};
 use crate::table::Table;
@@ -20,7 +23,8 @@ use crate::table::Table;
 #[command(after_help = "Examples:\n  \
     ropewalk run scenarios/wifi-lte.toml\n  \
     ropewalk run scenarios/wifi-lte.toml --scheduler round-robin --set path.lte.rtt=40ms --json\n  \
-    ropewalk run scenarios/sarwar.toml --seed 7 --report sarwar.html --out sarwar.parquet")]
+    ropewalk run scenarios/sarwar.toml --seed 7 --report sarwar.html --out sarwar.parquet\n  \
+    ropewalk run wifi-lte --set transfer.duration=10s --capture sender.pcapng --qlog sender.sqlog")]
 pub struct RunArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
@@ -29,6 +33,8 @@ pub struct RunArgs {
     json: bool,
     #[command(flatten)]
     files: OutputFiles,
+    #[command(flatten)]
+    packets: PacketFileArgs,
 }
 
 /// Runs the scenario and shows its result.
@@ -45,8 +51,19 @@ pub fn execute(args: &RunArgs, console: Console) -> Result<(), Failure> {
     };
     let label = format!("simulating {}", args.scenario.title());
     let progress = Progress::share();
-    let work = || run_watched(&scenario, &options, &|share| progress.on_progress(share));
-    let run = with_bar(console, &label, &progress, work)?;
+    let trace = args.packets.open(&scenario, &args.scenario.title())?;
+    let on_progress = |share| progress.on_progress(share);
+    let work = || match trace {
+        Some(trace) => {
+            let traced = run_traced(&scenario, &options, &on_progress, trace);
+            traced.map(|(run, trace)| (run, Some(trace)))
+        }
+        None => run_watched(&scenario, &options, &on_progress).map(|run| (run, None)),
+    };
+    let (run, trace) = with_bar(console, &label, &progress, work)?;
+    if let Some(trace) = trace {
+        args.packets.finish(trace, console)?;
+    }
     let title = format!("{}, {}", args.scenario.title(), run.result.scheduler);
     files.write_run(title, &scenario, &run)?;
     if args.json {
