@@ -94,7 +94,7 @@ test-rust: ## unit, property, integration and tidy tests
 	$(CARGO) test --workspace
 
 test-wire: $(VENV)/.ready ## packets against scapy and tshark
-	$(CARGO) build -p ropewalk-engine --example wire
+	$(CARGO) build --workspace --example wire
 	$(PYTEST) -rs tests/wire
 
 test-python: ## the Python package, built into .venv
@@ -144,12 +144,24 @@ $(DIST_VENV)/.ready: packaging/requirements.txt
 	$(DIST_VENV)/bin/python -m pip install --quiet --requirement packaging/requirements.txt
 	@touch $@
 
+# Cargo unites the features of all that one command builds, and those of the dependencies of tests if it builds a
+# test or an example. This command therefore uses what `cargo test --workspace` has built, and adds the Python library.
 command:
-	@# The whole workspace chooses the features, as it does for `cargo test`: nothing is built twice.
-	$(CARGO) build --workspace --bin ropewalk --bin ropewalk-messages --bin ropewalk-attacks --profile $(PROFILE)
+	$(CARGO) build --workspace --lib --bin ropewalk --bin ropewalk-messages --bin ropewalk-attacks --example wire \
+	  --profile $(PROFILE)
 
-python: $(VENV)/.ready ## the Python package, into .venv
+ifeq ($(PROFILE)/$(shell uname -s),dev/Linux)
+# As `maturin develop`, which would build the workspace once more with the features of this package alone.
+SITE = $(shell $(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+
+python: command $(VENV)/.ready ## the Python package, into .venv
+	install -m 755 $(TARGET)/$(PROFILE_DIR)/lib_ropewalk.so python/ropewalk/_ropewalk.abi3.so
+	cd python && $(VENV)/bin/maturin pep517 write-dist-info --metadata-directory $(SITE)
+	echo $(CURDIR)/python > $(SITE)/ropewalk.pth
+else
+python: $(VENV)/.ready
 	cd python && VIRTUAL_ENV=$(VENV) $(VENV)/bin/maturin develop --profile $(PROFILE)
+endif
 
 $(VENV)/.ready: python/requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)

@@ -1,10 +1,8 @@
 //! `advise` as a command.
 
-mod support;
-
 use std::fs;
 
-use support::TestDir;
+use crate::support::TestDir;
 
 const UNEQUAL: &str = "# mine\n[transfer]\nduration = '3 s' # short\nwarmup = '1 s'\n\n\
     [[path]]\nname = 'dsl'\nrate = '5 Mbit/s'\nrtt = '20 ms'\n\n\

@@ -1,11 +1,9 @@
 //! `bench`: a server and a client, two processes over loopback.
 
-mod support;
-
 use std::process::Command;
 
+use crate::support::Server;
 use serde_json::Value;
-use support::Server;
 
 const ROPEWALK: &str = env!("CARGO_BIN_EXE_ropewalk");
 

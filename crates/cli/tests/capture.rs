@@ -1,11 +1,9 @@
 //! `--capture` with a real transfer; tshark, if installed, has to understand every packet.
 
-mod support;
-
 use std::fs;
 use std::process::{Command, Stdio};
 
-use support::{Server, TestDir};
+use crate::support::{Server, TestDir};
 
 /// The output of tshark for a file: one line per packet; `None` without tshark.
 fn dissected(file: &std::path::Path) -> Option<String> {

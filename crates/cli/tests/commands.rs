@@ -1,12 +1,10 @@
 //! Every command on every ready example.
 
-mod support;
-
 use std::process::Command;
 
+use crate::support::{Done, TestDir, scenario_names};
 use ropewalk_scenario::{Named, SchedulerName};
 use serde_json::Value;
-use support::{Done, TestDir, scenario_names};
 
 /// Two seconds, or less for the scenario with a thousand associations.
 fn short(name: &str) -> [&'static str; 2] {

@@ -1,11 +1,9 @@
 //! `ropewalk doctor` alone, and with a receiver on this machine.
 
-mod support;
-
 use std::process::{Command, Stdio};
 
+use crate::support::{Server, TestDir};
 use serde_json::Value;
-use support::{Server, TestDir};
 
 /// The verdict of the first check of this name.
 fn verdict<'a>(document: &'a Value, name: &str) -> &'a str {

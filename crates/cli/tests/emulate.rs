@@ -5,8 +5,6 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "measures real time")]
 
-mod support;
-
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::UdpSocket;
@@ -14,8 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::support::{Done, TestDir, can_emulate, lateness};
 use serde_json::Value;
-use support::{Done, TestDir, can_emulate, lateness};
 
 const PORT: u16 = 7_000;
 
@@ -23,7 +21,7 @@ const PORT: u16 = 7_000;
 fn role(name: &str) -> String {
     let own = std::env::current_exe().expect("a path");
     format!(
-        "exec env ROPEWALK_TEST_ROLE={name} {} --exact a_role_of_another_test --nocapture",
+        "exec env ROPEWALK_TEST_ROLE={name} {} --exact emulate::a_role_of_another_test --nocapture",
         own.display()
     )
 }

@@ -1,11 +1,9 @@
 //! Reports and time series on disk.
 
-mod support;
-
 use std::fs;
 
+use crate::support::TestDir;
 use serde_json::Value;
-use support::TestDir;
 
 /// The document in a report page.
 fn document_of(page: &str) -> Value {

@@ -1,11 +1,9 @@
 //! The examples of `--help` work.
 
-mod support;
-
 use std::fs::{self, File};
 use std::process::Command;
 
-use support::TestDir;
+use crate::support::TestDir;
 
 /// The commands that the main help lists.
 fn commands(dir: &TestDir) -> Vec<String> {

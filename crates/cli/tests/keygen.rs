@@ -1,10 +1,8 @@
 //! `ropewalk keygen`: keys in files.
 
-mod support;
-
 use std::fs;
 
-use support::TestDir;
+use crate::support::TestDir;
 
 #[test]
 fn a_new_key_is_written_and_its_public_half_printed() {

@@ -2,12 +2,10 @@
 //! otherwise says so and passes.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fs;
 
+use crate::support::{TestDir, can_emulate, lateness};
 use serde_json::Value;
-use support::{TestDir, can_emulate, lateness};
 
 /// Suspensions of the machine up to this length do not overflow a queue of as many round trips.
 const LATEST_S: f64 = 0.1;

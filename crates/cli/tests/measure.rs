@@ -1,12 +1,10 @@
 //! `ropewalk measure` over emulated links. Needs Linux, root and /dev/net/tun; otherwise says so and passes.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fs;
 
+use crate::support::{TestDir, can_emulate, lateness};
 use serde_json::Value;
-use support::{TestDir, can_emulate, lateness};
 
 /// Two independent links.
 const LINKS: &str = r#"

@@ -4,14 +4,12 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
 
-mod support;
-
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::{TestDir, can_emulate, noise};
+use crate::support::{TestDir, can_emulate, noise};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
 /// No transfer here takes this long, unless the connection is broken.

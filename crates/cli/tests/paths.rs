@@ -2,12 +2,10 @@
 //! otherwise says so and passes.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fs;
 
+use crate::support::{TestDir, can_emulate};
 use serde_json::Value;
-use support::{TestDir, can_emulate};
 
 const LINKS: &str = r#"
 [[path]]

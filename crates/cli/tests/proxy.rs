@@ -3,8 +3,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
 
-mod support;
-
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{Read, Write as _};
@@ -13,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use crate::support::TestDir;
 use serde_json::Value;
-use support::TestDir;
 
 /// A public key without an owner.
 const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";

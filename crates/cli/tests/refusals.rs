@@ -1,10 +1,8 @@
 //! Wrong input: status 2, a helpful message, and nothing written. Failed runs: status 1.
 
-mod support;
-
 use std::fs;
 
-use support::TestDir;
+use crate::support::TestDir;
 
 const FILE: &str = "scenarios/wifi-lte.toml";
 

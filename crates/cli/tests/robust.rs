@@ -2,11 +2,9 @@
 //! otherwise says so and passes.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::process::Command;
 
-use support::{TestDir, can_emulate};
+use crate::support::{TestDir, can_emulate};
 
 #[test]
 fn a_file_arrives_whole_over_paths_that_fall_silent_in_turn_though_each_end_is_killed_once() {

@@ -1,13 +1,11 @@
 //! Sweeps: identical bytes on any number of threads, in shards, and after a kill.
 
-mod support;
-
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use support::TestDir;
+use crate::support::TestDir;
 
 const FILE: &str = "scenarios/wifi-lte.toml";
 

@@ -1,11 +1,9 @@
 //! `ropewalk tournament`: two short scenarios, three schedulers, both protocols.
 
-mod support;
-
 use std::fs;
 
+use crate::support::TestDir;
 use serde_json::Value;
-use support::TestDir;
 
 const FILES: [&str; 2] = ["scenarios/wifi-lte.toml", "scenarios/kuhn-2-200-45.toml"];
 

@@ -2,15 +2,13 @@
 
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
 
-mod support;
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::{Server, TestDir, noise};
 use serde_json::Value;
-use support::{Server, TestDir, noise};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
 

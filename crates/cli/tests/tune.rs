@@ -1,10 +1,8 @@
 //! `tune` as a command.
 
-mod support;
-
 use std::fs;
 
-use support::TestDir;
+use crate::support::TestDir;
 
 const CLEAN_AND_LOSSY: &str = "# mine\n[transfer]\nduration = '20 s' # short\nreceive_buffer = '126 kB'\n\n\
     [[path]]\nname = 'clean'\nrate = '21 Mbit/s'\nrtt = '40 ms'\nloss = 1e-4\n\n\

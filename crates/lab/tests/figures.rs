@@ -19,7 +19,7 @@ fn same_as_published(name: &str, generated: &str) {
         std::fs::write(file(name), generated).expect("the file can be written");
     }
     let text = std::fs::read_to_string(file(name)).unwrap_or_default();
-    let hint = "UPDATE_FIGURES=1 cargo test -p ropewalk-lab --test figures";
+    let hint = "UPDATE_FIGURES=1 cargo test -p ropewalk-lab --test all figures";
     assert!(text == generated, "{name} is out of date: {hint}");
 }
 

@@ -67,7 +67,7 @@ fn up_to_1e_3_packets_do_not_contradict_1_5_percent_with_either_kind_of_loss() {
 /// (docs/decisions/model-accuracy.md).
 const BELOW_BY_ROUNDS: std::ops::Range<f64> = 0.015..0.023;
 
-/// Ten minutes of two cores: `cargo test --release -p ropewalk-lab --test markov -- --ignored`.
+/// Ten minutes of two cores: `cargo test --release -p ropewalk-lab --test all markov -- --ignored`.
 #[test]
 #[ignore = "takes minutes: so many losses are needed for a third of a percent"]
 fn up_to_1e_3_the_chain_is_within_1_5_percent_of_packets_but_for_losses_by_rounds_at_1e_3() {

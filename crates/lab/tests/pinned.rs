@@ -2,13 +2,11 @@
 //! behaviour shows here which results it moves.
 //!
 //! `crates/lab/tests/pinned/` holds the expected lines. After an intended change, write them again with
-//! `UPDATE_PINNED=1 cargo test -p ropewalk-lab --test pinned -- --include-ignored --test-threads 1` and say in the
+//! `UPDATE_PINNED=1 cargo test -p ropewalk-lab --test all pinned -- --include-ignored --test-threads 1` and say in the
 //! commit why they moved.
 
 // Logarithms and powers of other systems' libraries may differ in the last bit.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
-
-mod ready;
 
 use std::path::Path;
 
@@ -96,7 +94,7 @@ fn compare(file: &str, lines: &[String]) {
 #[test]
 fn ready_scenarios_give_the_pinned_results() {
     let mut cases = Vec::new();
-    for file in ready::files() {
+    for file in crate::ready::files() {
         for protocol in PROTOCOLS {
             cases.extend(Scheduler::NAMES.map(|name| (file.clone(), protocol, name)));
         }

@@ -1,14 +1,12 @@
 //! The ready scenarios run with every scheduler.
 
-mod ready;
-
 use ropewalk_engine::scheduler::Scheduler;
 use ropewalk_lab::{RunOptions, run};
 use ropewalk_scenario::Scenario;
 
 #[test]
 fn every_ready_scenario_runs_three_seconds_with_every_scheduler() {
-    let files = ready::files();
+    let files = crate::ready::files();
     assert!(files.len() >= 5, "{files:?}");
     for file in files {
         for name in Scheduler::NAMES {

@@ -1,10 +1,8 @@
 //! Random links under random load: nothing vanishes, nothing appears, time and order hold.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::link;
+use crate::common::link;
 use proptest::prelude::*;
 use ropewalk_base::{Duration, Rate, Time};
 use ropewalk_netsim::link::{
@@ -204,8 +202,8 @@ proptest! {
     #[test]
     fn the_same_seed_gives_the_same_arrivals(config in config(), seed in any::<u64>()) {
         let offers: Vec<Time> = (0..100).map(Time::from_millis).collect();
-        let first = common::arrivals(&mut link(&config, seed), &offers, 1500);
-        let second = common::arrivals(&mut link(&config, seed), &offers, 1500);
+        let first = crate::common::arrivals(&mut link(&config, seed), &offers, 1500);
+        let second = crate::common::arrivals(&mut link(&config, seed), &offers, 1500);
         prop_assert_eq!(first, second);
     }
 }

@@ -1,8 +1,6 @@
 //! Greedy cross traffic against what is known of TCP.
 
-mod common;
-
-use common::{Load, Scripted, TestWorld, at, mbit, ms, plan, world};
+use crate::common::{Load, Scripted, TestWorld, at, mbit, ms, plan, world};
 use ropewalk_base::{Duration, Time};
 use ropewalk_netsim::cross::{Feedback, Greedy, Pattern};
 use ropewalk_netsim::link::{Limit, Red};

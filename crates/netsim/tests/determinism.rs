@@ -1,8 +1,6 @@
 //! The same seed gives the same events, and what stands idly by changes none of them.
 
-mod common;
-
-use common::{Scripted, Seen, TestWorld, at, mbit, ms, plan, world};
+use crate::common::{Scripted, Seen, TestWorld, at, mbit, ms, plan, world};
 use ropewalk_base::Time;
 use ropewalk_netsim::cross::{Feedback, Greedy, Pattern};
 use ropewalk_netsim::link::{CoDel, Jitter, Limit};

@@ -1,10 +1,8 @@
 //! Links against what can be worked out by hand.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{arrivals, at, link, mbit, ms};
+use crate::common::{arrivals, at, link, mbit, ms};
 use ropewalk_base::{Duration, Rate, Time};
 use ropewalk_netsim::link::{
     Jitter, Limit, LossPlace, LossTrace, Outage, Outages, Reordering, Span,

@@ -1,8 +1,6 @@
 //! Queues against theory: M/D/1, and the known habits of RED and CoDel.
 
-mod common;
-
-use common::{TestWorld, at, mbit, ms, world};
+use crate::common::{TestWorld, at, mbit, ms, world};
 use ropewalk_base::{Duration, Rate, Time};
 use ropewalk_netsim::cross::{Feedback, Greedy, Pattern};
 use ropewalk_netsim::link::{CoDel, Limit, Red};

@@ -1,8 +1,6 @@
 //! Topologies, timers and routes.
 
-mod common;
-
-use common::{Load, Scripted, TestWorld, at, mbit, ms, plan, world};
+use crate::common::{Load, Scripted, TestWorld, at, mbit, ms, plan, world};
 use ropewalk_base::{Seed, Time};
 use ropewalk_netsim::topology::{DuplexConfig, butterfly, disjoint, dumbbell};
 use ropewalk_netsim::{Host, HostId, LinkConfig, Outbox, Packet, Port, World};

@@ -1,9 +1,7 @@
 //! 802.11 against the arithmetic of the standard, and what must hold whatever the load.
 
-mod common;
-
-use common::race::frames_ratio;
-use common::{Scripted, TestWorld, at, mbit, ms, plan, world};
+use crate::common::race::frames_ratio;
+use crate::common::{Scripted, TestWorld, at, mbit, ms, plan, world};
 use proptest::prelude::*;
 use ropewalk_base::{Duration, Rate, Seed, Time};
 use ropewalk_netsim::cross::Pattern;
@@ -212,7 +210,7 @@ fn stations_share_frames_equally_where_nobody_is_ahead_after_a_collision() {
 
 /// What a station and an uplink with a wired part behind it make of two thousand packets, answered over the same channel.
 /// `bystanders` adds stations that send nothing, before and after.
-fn over_the_air(bystanders: bool) -> (Vec<common::Seen>, StationStats, LinkStats) {
+fn over_the_air(bystanders: bool) -> (Vec<crate::common::Seen>, StationStats, LinkStats) {
     let mut world: TestWorld = world(1);
     let (left, right) = (world.add_host(Scripted::default()), world.add_host(Scripted::default()));
     let air = world.add_channel();

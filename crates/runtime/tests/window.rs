@@ -1,8 +1,6 @@
 //! What an endpoint says of its receive buffer.
 
-mod between;
-
-use between::{loopback, pair};
+use crate::between::{loopback, pair};
 use bytes::Bytes;
 use ropewalk_runtime::endpoint::Options;
 

@@ -39,7 +39,7 @@ const HEAD: &str = "\
 # The scenario file
 
 <!-- Generated from the table of keys; regenerate with
-     UPDATE_REFERENCE=1 cargo test -p ropewalk-scenario --test reference -->
+     UPDATE_REFERENCE=1 cargo test -p ropewalk-scenario --test all reference -->
 
 A scenario is a TOML file. The smallest one is a single line, `[[path]]`: every key has a default, apart from
 those marked *required*. An unknown key, a wrong unit or an impossible value is an error that shows

@@ -14,7 +14,7 @@ fn same_as_published(name: &str, generated: &str) {
         std::fs::write(&file, generated).unwrap();
     }
     let text = std::fs::read_to_string(&file).unwrap_or_default();
-    let hint = "UPDATE_REFERENCE=1 cargo test -p ropewalk-scenario --test reference";
+    let hint = "UPDATE_REFERENCE=1 cargo test -p ropewalk-scenario --test all reference";
     assert!(text == generated, "docs/reference/{name} is out of date: {hint}");
 }
 

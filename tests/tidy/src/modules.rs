@@ -1,4 +1,7 @@
 //! No dead files: every Rust file of a crate is reached through `mod` from a root that cargo compiles.
+//!
+//! That includes the tests of a crate whose manifest sets `autotests = false`: cargo does not look for them, so a file
+//! that nobody declares would never run.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +12,22 @@ use crate::Finding;
 use crate::tokens::{Kind, Token, attribute_at, closing, lex, string_of};
 use crate::tree::{SourceFile, Tree};
 
-/// Finds Rust files under `crates/*/src` that are not compiled.
+/// Finds Rust files that are not compiled, under `crates/*/src` and in the directories of [`listed_tests`].
 pub fn dead_files(tree: &Tree) -> Vec<Finding> {
     let mut alive = BTreeSet::new();
-    let mut pending = roots(tree);
+    let roots = roots(tree);
+    let mut pending = roots.clone();
     while let Some(path) = pending.pop() {
         if let Some(file) = tree.file(&path)
             && alive.insert(path)
         {
-            pending.extend(modules_of(file));
+            pending.extend(modules_of(file, roots.contains(&file.path)));
         }
     }
-    let sources = tree.with_extension(&["rs"]).filter(|file| file.is_crate_source());
+    let listed = listed_tests(tree);
+    let sources = tree.with_extension(&["rs"]).filter(|file| {
+        file.is_crate_source() || listed.iter().any(|tests| file.path.starts_with(tests))
+    });
     let dead = sources.filter(|file| !alive.contains(&file.path));
     let message = "nothing compiles this file: declare it with `mod`, or remove it";
     dead.map(|file| Finding::new(&file.path, 0, message)).collect()
@@ -41,6 +48,17 @@ fn roots(tree: &Tree) -> Vec<String> {
     roots
 }
 
+/// Directories of tests that cargo compiles only as far as a manifest lists them.
+fn listed_tests(tree: &Tree) -> Vec<String> {
+    let manifests = tree.files.iter().filter(|file| file.path.ends_with("Cargo.toml"));
+    let listed = manifests.filter(|file| {
+        let manifest: Table = file.text.parse().unwrap_or_default();
+        let package = manifest.get("package").and_then(|package| package.get("autotests"));
+        package.and_then(Value::as_bool) == Some(false)
+    });
+    listed.map(|file| format!("{}tests/", file.path.trim_end_matches("Cargo.toml"))).collect()
+}
+
 /// Whether a path inside a crate is compiled without a declaration.
 fn is_root(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
@@ -59,13 +77,12 @@ fn declared_paths(manifest: &Table) -> Vec<String> {
 }
 
 /// Possible paths of the modules that a file declares.
-fn modules_of(file: &SourceFile) -> Vec<String> {
+fn modules_of(file: &SourceFile, root: bool) -> Vec<String> {
     let Ok(tokens) = lex(file) else { return Vec::new() };
     let (directory, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
     let stem = name.trim_end_matches(".rs");
-    let inside = file.path.splitn(3, '/').nth(2).unwrap_or_default();
-    // The modules of `lib.rs`, `main.rs` and `mod.rs` are in the same directory, those of `a.rs` in `a/`.
-    let children = match stem == "mod" || is_root(inside) {
+    // The modules of a root and of `mod.rs` are in the same directory, those of `a.rs` in `a/`.
+    let children = match root || stem == "mod" {
         true => format!("{directory}/"),
         false => format!("{directory}/{stem}/"),
     };
@@ -143,5 +160,21 @@ mod tests {
         ]);
         let dead: Vec<String> = dead_files(&tree).into_iter().map(|f| f.path).collect();
         assert_eq!(dead, ["crates/a/src/dead.rs", "crates/a/src/dead/deader.rs"]);
+    }
+
+    #[test]
+    fn a_test_that_cargo_does_not_look_for_is_dead_unless_it_is_declared() {
+        let manifest =
+            "[package]\nautotests = false\n[[test]]\nname = \"all\"\npath = \"tests/main.rs\"";
+        let tree = Tree::of(&[
+            ("tests/b/Cargo.toml", manifest),
+            ("tests/b/tests/main.rs", "mod first; mod second;"),
+            ("tests/b/tests/first.rs", ""),
+            ("tests/b/tests/second/mod.rs", "mod inner;"),
+            ("tests/b/tests/second/inner.rs", ""),
+            ("tests/b/tests/forgotten.rs", ""),
+        ]);
+        let dead: Vec<String> = dead_files(&tree).into_iter().map(|f| f.path).collect();
+        assert_eq!(dead, ["tests/b/tests/forgotten.rs"]);
     }
 }

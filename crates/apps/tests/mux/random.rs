@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::pair::{MuxPair, STREAMS};
+use super::pair::{MuxPair, STREAMS};
 
 #[derive(Clone, Debug)]
 enum Op {

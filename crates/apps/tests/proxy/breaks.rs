@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use crate::testbed::{anywhere, echo_server, in_memory, near, short_timeouts, socks_connect};
+use super::testbed::{anywhere, echo_server, in_memory, near, short_timeouts, socks_connect};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_breaks_off_is_seen_as_broken_off_and_not_as_ended() {

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::testbed::{anywhere, echo_server, in_memory, near, short_timeouts, socks_connect};
+use super::testbed::{anywhere, echo_server, in_memory, near, short_timeouts, socks_connect};
 
 /// Beginnings that lead somewhere, to be spoilt.
 const BEGINNINGS: [&[u8]; 6] = [

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use crate::testbed::{anywhere, echo_server, exit, near, notice_log, socks_connect};
+use super::testbed::{anywhere, echo_server, exit, near, notice_log, socks_connect};
 
 fn loopback(port: u16) -> SocketAddr {
     ([127, 0, 0, 1], port).into()

@@ -4,7 +4,7 @@ use ropewalk_apps::proxy::exit::Policy;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::testbed::{
+use super::testbed::{
     anywhere, closed_port, echo_server, in_memory, near, say, short_timeouts, socks_connect,
 };
 

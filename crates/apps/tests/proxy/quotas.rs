@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-use crate::testbed::{NoticeLog, anywhere, echo_server, notice_log};
+use super::testbed::{NoticeLog, anywhere, echo_server, notice_log};
 
 /// An exit with small totals for two keys, and a name server that never answers.
 struct SmallExit {

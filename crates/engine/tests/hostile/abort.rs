@@ -4,11 +4,11 @@ use ropewalk_base::{Duration, PathId, Serial32, Time};
 use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::{AbortCause, Chunk};
 
-use crate::driver::{LEFT, RIGHT, ms};
-use crate::kit::{
+use super::kit::{
     Victim, chunk, client, data, datagram, heartbeat, kind, listener, names, parameter, reply,
     sack, send_to,
 };
+use crate::driver::{LEFT, RIGHT, ms};
 
 // 29.
 #[test]

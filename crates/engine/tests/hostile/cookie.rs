@@ -8,11 +8,11 @@ use ropewalk_engine::sctp::{
     Answer, Association, Chunk, Config, CookieContent, ErrorCause, Event, Init, Listener, Packet,
 };
 
-use crate::driver::{LEFT, Pair, RIGHT, in_turn, ms};
-use crate::kit::{
+use super::kit::{
     CLIENT_SEED, HOME, Victim, bytes_of, chunk, client, data, datagram, init, kind, listener, live,
     names, own_cookie, own_tie_tags, parameter, read, send_to,
 };
+use crate::driver::{LEFT, Pair, RIGHT, in_turn, ms};
 
 /// A listener, and a COOKIE ECHO that is good for it.
 fn knocking() -> (Listener, Packet) {
@@ -299,7 +299,7 @@ fn a_stale_cookie_under_another_tag_is_not_even_reported() {
 /// An end that has sent its COOKIE ECHO, by the time given, and its tag.
 fn echoed(now: Time) -> (Association, u32) {
     let (mut end, tag) = client();
-    let body = [&crate::kit::fixed(9, 1 << 16, 5, 5)[..], &parameter(7, &[1; 40])].concat();
+    let body = [&super::kit::fixed(9, 1 << 16, 5, 5)[..], &parameter(7, &[1; 40])].concat();
     let ack = chunk(kind::INIT_ACK, 0, &body);
     assert_eq!(names(&send_to(&mut end, now, 0, &datagram(tag, &[ack]))), ["COOKIE ECHO"]);
     (end, tag)
@@ -346,7 +346,7 @@ fn a_peer_that_calls_every_cookie_stale_is_given_up() {
         tries += 1;
         assert!(tries < 20);
         send_to(&mut end, Time::ZERO, 0, &datagram(tag, &[stale(u32::MAX)]));
-        let body = [&crate::kit::fixed(9, 1 << 16, 5, 5)[..], &parameter(7, &[1; 40])].concat();
+        let body = [&super::kit::fixed(9, 1 << 16, 5, 5)[..], &parameter(7, &[1; 40])].concat();
         let ack = chunk(kind::INIT_ACK, 0, &body);
         send_to(&mut end, Time::ZERO, 0, &datagram(tag, &[ack]));
     }

@@ -6,10 +6,10 @@ use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::wire::DecodeError;
 use ropewalk_engine::sctp::{AbortCause, Chunk, Config, ErrorCause};
 
-use crate::driver::{LEFT, Pair, RIGHT, ms};
-use crate::kit::{
+use super::kit::{
     BEGIN, END, UNORDERED, Victim, WHOLE, chunk, data, datagram, heartbeat, kind, live, names, read,
 };
+use crate::driver::{LEFT, Pair, RIGHT, ms};
 
 const MIDDLE: u8 = 0;
 

@@ -4,11 +4,11 @@ use ropewalk_base::Time;
 use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::wire::DecodeError;
 
-use crate::driver::{LEFT, RIGHT};
-use crate::kit::{
+use super::kit::{
     Victim, chunk, client, data, datagram, heartbeat, kind, names, parameter, read, send_to,
     with_sum,
 };
+use crate::driver::{LEFT, RIGHT};
 
 // 1. 62.
 #[test]

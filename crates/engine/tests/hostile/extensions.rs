@@ -3,8 +3,8 @@
 use ropewalk_base::Serial32;
 use ropewalk_engine::sctp::association::State;
 
+use super::kit::{Victim, WHOLE, chunk, data, heartbeat, kind, names, parameter};
 use crate::driver::{LEFT, RIGHT};
-use crate::kit::{Victim, WHOLE, chunk, data, heartbeat, kind, names, parameter};
 
 /// What an end does with a chunk that means nothing to it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -29,7 +29,7 @@ fn expect(kind: u8, bodies: &[Vec<u8>], answer: Answer) {
         victim.pair.send_full(RIGHT, 1);
         let (tags, flying) = (victim.tags(RIGHT), victim.pair.view(RIGHT, 0).in_flight);
         for path in 0..2 {
-            let bytes = crate::kit::datagram(tags.0, &[chunk(kind, 0, body), heartbeat(b"beside")]);
+            let bytes = super::kit::datagram(tags.0, &[chunk(kind, 0, body), heartbeat(b"beside")]);
             assert_eq!(names(&victim.take(RIGHT, path, &bytes)), expected, "{what}");
         }
         let end = &victim.pair.ends[RIGHT];

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, Rng, Seed, Time};
 use ropewalk_engine::sctp::{Association, Chunk, Listener, Packet};
 
+use super::kit::{Victim, bytes_of, chunk, client, datagram, init, kind, live, reply, send_to};
 use crate::driver::{LEFT, Pair, RIGHT, at_ms, in_turn, ms};
-use crate::kit::{Victim, bytes_of, chunk, client, datagram, init, kind, live, reply, send_to};
 
 // 63. 64.
 #[test]
@@ -29,7 +29,7 @@ fn two_listeners_that_answer_each_other_soon_fall_silent() {
         }
     }
     // A real INIT, and the answer to it, thrown back at their senders.
-    let mut listener = crate::kit::listener();
+    let mut listener = super::kit::listener();
     let answer = reply(&mut listener, Time::ZERO, &datagram(0, &[init(7, &[])])).expect("one");
     let second = reply(&mut listener, Time::ZERO, &bytes_of(&answer)).expect("an ABORT");
     assert_eq!(reply(&mut listener, Time::ZERO, &bytes_of(&second)), None);
@@ -40,13 +40,13 @@ fn two_listeners_that_answer_each_other_soon_fall_silent() {
 fn whatever_a_packet_has_one_packet_answers_it() {
     let many = |one: Vec<u8>| vec![one; 400];
     let first = Victim::up(2).first_tsn(LEFT);
-    let wrong = |ahead: u32| crate::kit::data(first.plus(ahead), 60_000, 0, 3, b"no such stream");
+    let wrong = |ahead: u32| super::kit::data(first.plus(ahead), 60_000, 0, 3, b"no such stream");
     let lists = [
-        many(crate::kit::heartbeat(&[7; 90])),
+        many(super::kit::heartbeat(&[7; 90])),
         many(chunk(0xff, 0, b"what")),
-        (0..200).map(wrong).chain(many(crate::kit::heartbeat(&[7; 200]))).collect(),
-        [many(crate::kit::heartbeat(b"x")), many(chunk(kind::SHUTDOWN_ACK, 0, &[]))].concat(),
-        [many(chunk(kind::SHUTDOWN, 0, &[0; 4])), many(crate::kit::heartbeat(b"x"))].concat(),
+        (0..200).map(wrong).chain(many(super::kit::heartbeat(&[7; 200]))).collect(),
+        [many(super::kit::heartbeat(b"x")), many(chunk(kind::SHUTDOWN_ACK, 0, &[]))].concat(),
+        [many(chunk(kind::SHUTDOWN, 0, &[0; 4])), many(super::kit::heartbeat(b"x"))].concat(),
     ];
     let states: [fn(&mut Victim); 3] = [
         |_| {},
@@ -143,7 +143,7 @@ fn packets_of_a_whole_life_in_any_order_and_many_times_break_nothing() {
         let mut order = packets.clone();
         shuffle(&mut order, &mut rng);
         for (end, bytes) in &order {
-            let packet = crate::kit::read(bytes).expect("a packet");
+            let packet = super::kit::read(bytes).expect("a packet");
             for _ in 0..1 + rng.below(3) {
                 pair.inject(*end, rng.below(2) as usize, packet.clone());
             }
@@ -164,7 +164,7 @@ fn packets_of_a_whole_life_in_any_order_and_many_times_break_nothing() {
 fn one_packet_a_thousand_times_is_one_packet() {
     let mut victim = Victim::up(2);
     let first = victim.first_tsn(LEFT);
-    let bytes = datagram(victim.tags(RIGHT).0, &[crate::kit::data(first, 0, 0, 3, b"once")]);
+    let bytes = datagram(victim.tags(RIGHT).0, &[super::kit::data(first, 0, 0, 3, b"once")]);
     let mut answered = 0;
     for i in 0..1000 {
         answered += victim.take(RIGHT, i % 2, &bytes).len();
@@ -185,7 +185,7 @@ fn a_clock_that_jumps_back_or_ahead_panics_nobody() {
         pair.run_for(ms(rng.below(200)));
         for (end, bytes) in life() {
             let jump = Time::from_millis(rng.below(1_000_000));
-            let packet = crate::kit::read(&bytes).expect("a packet");
+            let packet = super::kit::read(&bytes).expect("a packet");
             let machine = &mut pair.ends[end];
             machine.handle_datagram(jump, PathId(rng.below(2) as u8), packet);
             while machine.poll_transmit(jump).is_some() {}
@@ -197,7 +197,7 @@ fn a_clock_that_jumps_back_or_ahead_panics_nobody() {
         }
     }
     // A listener under the same clock.
-    let mut listener = crate::kit::listener();
+    let mut listener = super::kit::listener();
     let init = datagram(0, &[init(7, &[])]);
     for millis in [1_000_000, 0, 500, u64::MAX / 2_000_000, 3] {
         assert!(reply(&mut listener, at_ms(millis), &init).is_some());

@@ -7,10 +7,10 @@ use ropewalk_engine::sctp::Chunk;
 use ropewalk_engine::sctp::association::State;
 use ropewalk_engine::sctp::wire::DecodeError;
 
-use crate::driver::{Fate, LEFT, Pair, RIGHT, ms};
-use crate::kit::{
+use super::kit::{
     Victim, bytes_of, chunk, datagram, heartbeat, kind, live, names, parameter, read,
 };
+use crate::driver::{Fate, LEFT, Pair, RIGHT, ms};
 
 /// A victim whose left end has asked on path 1, where nothing arrives; and what it has asked.
 fn asking() -> (Victim, Bytes) {

@@ -6,11 +6,11 @@ use ropewalk_base::Time;
 use ropewalk_engine::sctp::association::State;
 use ropewalk_engine::sctp::{AbortCause, Answer, Chunk, ErrorCause, Extensions, Init, Packet};
 
-use crate::driver::{LEFT, RIGHT, ms};
-use crate::kit::{
+use super::kit::{
     HOME, Victim, chunk, client, data, datagram, fixed, init, kind, listener, names, parameter,
     read, reply, send_to,
 };
+use crate::driver::{LEFT, RIGHT, ms};
 
 const TAG: u32 = 0x0102_0304;
 
@@ -46,7 +46,7 @@ fn an_init_without_tag_under_a_tag_or_in_company_is_nothing() {
 // 13.
 #[test]
 fn an_init_that_is_not_the_first_chunk_ends_its_packet() {
-    let beat = |info: &[u8]| crate::kit::heartbeat(info);
+    let beat = |info: &[u8]| super::kit::heartbeat(info);
     let chunks = [beat(b"one"), init(TAG, &[]), beat(b"two"), init(TAG, &[])];
     let mut victim = Victim::up(1);
     let answers = victim.hit(RIGHT, &chunks);

@@ -4,8 +4,8 @@ use ropewalk_base::{Duration, Serial32, Time};
 use ropewalk_engine::sctp::Config;
 use ropewalk_engine::sctp::association::State;
 
+use super::kit::{Victim, live, sack};
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent, as_published, ms, scheduler};
-use crate::kit::{Victim, live, sack};
 
 type Script = fn(&Sent) -> Fate;
 

@@ -5,8 +5,8 @@ use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::wire::DecodeError;
 use ropewalk_engine::sctp::{AbortCause, Config};
 
+use super::kit::{Victim, chunk, datagram, kind, live, names, read, sack};
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, ms};
-use crate::kit::{Victim, chunk, datagram, kind, live, names, read, sack};
 
 const WINDOW: u32 = 1 << 18;
 

@@ -4,7 +4,7 @@ use ropewalk_base::Time;
 use ropewalk_engine::mptcp::{Config, Event, Preset, Quirks, Reordering};
 use ropewalk_engine::path::PathConfig;
 
-use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent};
+use super::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent};
 
 fn pair(paths: &[u64], reordering: Reordering) -> Pair {
     let each = vec![PathConfig::default(); paths.len()];

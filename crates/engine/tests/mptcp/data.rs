@@ -4,7 +4,7 @@ use ropewalk_base::{Duration, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::mptcp::Config;
 
-use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config};
+use super::driver::{FULL, Fate, LEFT, Pair, RIGHT, config};
 
 #[test]
 fn every_scheduler_delivers_every_byte_once_and_in_order() {

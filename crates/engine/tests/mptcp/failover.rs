@@ -5,7 +5,7 @@ use ropewalk_engine::mptcp::Event;
 use ropewalk_engine::mptcp::session::{CloseReason, State};
 use ropewalk_engine::path::PathStatus;
 
-use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config};
+use super::driver::{FULL, Fate, LEFT, Pair, RIGHT, config};
 
 #[test]
 fn a_path_that_fails_is_left_and_used_again_when_it_returns() {

@@ -3,7 +3,7 @@
 use ropewalk_engine::mptcp::session::{CloseReason, State};
 use ropewalk_engine::mptcp::{Event, MpOption, Segment};
 
-use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config};
+use super::driver::{FULL, Fate, LEFT, Pair, RIGHT, config};
 
 #[test]
 fn the_first_subflow_opens_in_three_steps_and_the_second_joins_in_four() {
@@ -61,7 +61,7 @@ fn a_peer_that_speaks_plain_tcp_gets_plain_tcp() {
         assert!(pair.has_read(100 * FULL), "end {plain} is plain");
         assert!(pair.saw(LEFT, |e| *e == Event::Connected { multipath: false }));
         assert!(pair.log.iter().all(|s| s.path == 0), "nothing leaves on the second path");
-        let options = |s: &crate::driver::Sent| s.segment.data_ack.is_some() && !s.segment.syn;
+        let options = |s: &super::driver::Sent| s.segment.data_ack.is_some() && !s.segment.syn;
         assert!(!pair.log.iter().any(options), "no option of Multipath TCP");
     }
 }

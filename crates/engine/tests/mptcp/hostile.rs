@@ -4,7 +4,7 @@ use ropewalk_engine::Payload;
 use ropewalk_engine::mptcp::session::State;
 use ropewalk_engine::mptcp::{MpOption, Sacks, Segment};
 
-use crate::driver::{FULL, LEFT, Pair, RIGHT, config};
+use super::driver::{FULL, LEFT, Pair, RIGHT, config};
 
 #[test]
 fn segments_that_make_no_sense_change_nothing() {

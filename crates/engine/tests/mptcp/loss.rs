@@ -3,7 +3,7 @@
 use ropewalk_base::Time;
 use ropewalk_engine::mptcp::{Config, Reinjection, Reordering};
 
-use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, config};
+use super::driver::{FULL, Fate, LEFT, Pair, RIGHT, config};
 
 /// The senders: with what they find losses.
 fn senders() -> [(&'static str, Config); 3] {
@@ -27,7 +27,7 @@ fn one_lost_segment_is_sent_again_within_two_round_trips_and_halves_the_window_o
         pair.run_until(10_000);
         assert!(pair.has_read(60 * FULL), "{name}");
         let lost = pair.log.iter().find(|s| s.fate == Fate::Drop).expect("one was lost");
-        let same = |s: &&crate::driver::Sent| s.is_data() && s.segment.seq == lost.segment.seq;
+        let same = |s: &&super::driver::Sent| s.is_data() && s.segment.seq == lost.segment.seq;
         let times: Vec<Time> = pair.log.iter().filter(same).map(|s| s.at).collect();
         assert_eq!(times.len(), 2, "{name}: {times:?}");
         assert!(times[1].since(times[0]).as_secs_f64() < 0.1, "{name}: {times:?}");

@@ -6,7 +6,7 @@ use ropewalk_base::{Duration, Seed, Time};
 use ropewalk_engine::mptcp::{Config, Reinjection, Reordering};
 use ropewalk_engine::scheduler::Scheduler;
 
-use crate::driver::{Fate, LEFT, Pair, RIGHT, config};
+use super::driver::{Fate, LEFT, Pair, RIGHT, config};
 
 /// What is drawn.
 #[derive(Clone, Debug)]

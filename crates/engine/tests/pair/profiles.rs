@@ -5,11 +5,11 @@ use std::panic::catch_unwind;
 
 use ropewalk_engine::sctp::Preset;
 
-use crate::driver::under;
-use crate::{
+use super::{
     cookies, data, errors, foreign, handshake, hostile, loss, primitives, reassembly, sack,
     shutdown, window, windows,
 };
+use crate::driver::under;
 
 type Rule = (&'static str, fn());
 

@@ -10,7 +10,7 @@ use ropewalk_engine::sctp::{Association, Event, Packet as SctpPacket};
 use ropewalk_engine::sctp::{Message, Part};
 use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
 
-use crate::case::Load;
+use super::case::Load;
 use crate::ledger::Ledger;
 use crate::rules;
 

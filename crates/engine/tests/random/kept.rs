@@ -3,8 +3,8 @@
 use ropewalk_engine::scheduler::{DelaySource, RetransmissionPolicy};
 use ropewalk_engine::sctp::Preset;
 
-use crate::case::{Case, Knobs, Load, Loss, PathCase};
-use crate::play::play;
+use super::case::{Case, Knobs, Load, Loss, PathCase};
+use super::play::play;
 
 fn path(kbit_s: u64, delay: u64, queue: u32) -> PathCase {
     PathCase {

@@ -10,8 +10,8 @@ use ropewalk_netsim::link::{GilbertElliott, Jitter, Limit, Outage, Outages, Span
 use ropewalk_netsim::topology::{Duplex, DuplexConfig, disjoint};
 use ropewalk_netsim::{HostId, LinkConfig, LinkStats, LossModel, QueueModel, Schedule, World};
 
-use crate::case::{Case, Loss, PathCase};
-use crate::end::{End, Inbox, Plan};
+use super::case::{Case, Loss, PathCase};
+use super::end::{End, Inbox, Plan};
 
 type Net = World<Packet, End>;
 

@@ -7,17 +7,10 @@ mod abort;
 mod cookie;
 mod data;
 mod datagram;
-#[path = "../pair/driver.rs"]
-#[expect(dead_code, reason = "the pair tests use more of it")]
-mod driver;
 mod extensions;
 mod floods;
 mod heartbeat;
 mod init;
 mod kit;
-#[path = "../random/ledger.rs"]
-mod ledger;
 mod multipath;
-#[path = "../random/rules.rs"]
-mod rules;
 mod sack;

@@ -7,16 +7,14 @@
 mod case;
 mod end;
 mod kept;
-mod ledger;
 mod play;
-mod rules;
 
 use proptest::test_runner::{
     Config, FileFailurePersistence, RngAlgorithm, TestCaseError, TestRng, TestRunner,
 };
 
-use case::any_case;
-use play::play;
+use self::case::any_case;
+use self::play::play;
 
 /// Cases drawn where the environment says nothing.
 const CASES: u32 = 10_000;

@@ -4,15 +4,12 @@ mod addresses;
 mod cmt;
 mod cookies;
 mod data;
-mod driver;
 mod ecn;
 mod errors;
 mod failover;
 mod foreign;
 mod handshake;
 mod hostile;
-#[path = "../random/ledger.rs"]
-mod ledger;
 mod listener;
 mod live;
 mod loss;
@@ -24,8 +21,6 @@ mod rack;
 mod reassembly;
 mod recovery;
 mod restart;
-#[path = "../random/rules.rs"]
-mod rules;
 mod sack;
 mod shutdown;
 mod standard;

@@ -1,0 +1,24 @@
+//! The integration tests of this crate in one program: each program links the whole crate, which takes longer than
+//! compiling most of these files.
+
+mod advise;
+mod bench;
+mod capture;
+mod commands;
+mod doctor;
+mod emulate;
+mod files;
+mod help;
+mod keygen;
+mod marks;
+mod measure;
+mod mtu;
+mod paths;
+mod proxy;
+mod refusals;
+mod robust;
+mod support;
+mod sweep;
+mod tournament;
+mod transfer;
+mod tune;

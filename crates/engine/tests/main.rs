@@ -1,0 +1,11 @@
+//! The integration tests of this crate in one program: each program links the whole crate, which takes longer than
+//! compiling most of these files.
+
+mod conformance;
+mod driver;
+mod hostile;
+mod ledger;
+mod mptcp;
+mod pair;
+mod random;
+mod rules;

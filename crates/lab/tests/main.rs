@@ -1,0 +1,24 @@
+//! The integration tests of this crate in one program: each program links the whole crate, which takes longer than
+//! compiling most of these files.
+
+mod adaptive;
+mod chihani2011;
+mod contested;
+mod custom_schedulers;
+mod determinism;
+mod ecn;
+mod figures;
+mod losses_by_rounds;
+mod markov;
+mod pacing;
+mod pinned;
+mod ready;
+mod ready_scenarios;
+mod recovery;
+mod reproduce;
+mod response;
+mod robust;
+mod stuck;
+mod useless_path;
+mod wifi;
+mod window_check;

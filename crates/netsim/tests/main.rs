@@ -1,0 +1,11 @@
+//! The integration tests of this crate in one program: each program links the whole crate, which takes longer than
+//! compiling most of these files.
+
+mod common;
+mod conservation;
+mod cross;
+mod determinism;
+mod links;
+mod queueing;
+mod topology;
+mod wifi;

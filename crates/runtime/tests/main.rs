@@ -1,0 +1,8 @@
+//! The integration tests of this crate in one program: each program links the whole crate, which takes longer than
+//! compiling most of these files.
+
+mod between;
+mod control;
+mod emulated_links;
+mod loopback;
+mod window;

@@ -1,0 +1,9 @@
+//! The integration tests of this crate in one program: each program links the whole crate, which takes longer than
+//! compiling most of these files.
+
+mod any_text;
+mod errors;
+mod ready;
+mod reference;
+mod scenarios;
+mod traces;

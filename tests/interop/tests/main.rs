@@ -1,0 +1,10 @@
+//! The tests against other stacks in one program: each program links Ropewalk and its peers.
+
+mod addresses;
+mod crafted;
+mod dcsctp;
+mod pion;
+mod usrsctp;
+mod usrsctp_alone;
+mod usrsctp_seen;
+mod usrsctp_trouble;
