@@ -1,7 +1,6 @@
 //! TCP segments with the options of Multipath TCP as bytes (RFC 9293, 3.1; RFC 7323; RFC 2018; RFC 8684, 3).
 //!
-//! The simulator numbers the bytes of a subflow and of a session from 0. On the wire, a subflow's initial sequence
-//! number is 0 and its SYN takes one number; data sequence numbers begin where the key says (RFC 8684, 3.1). Random
+//! The simulator's initial sequence numbers are 0. On the wire, a subflow begins at a fixed one, and data sequence numbers begin where the key says (RFC 8684, 3.1). Random
 //! numbers and HMACs of `MP_JOIN` do not exist in the simulator and are zeros. The checksum is 0, as with checksum
 //! offload.
 
@@ -21,6 +20,8 @@ pub struct Ports {
 const WINDOW_SCALE: u8 = 10;
 /// Maximum segment size in a SYN: that of an MTU of 1500 bytes.
 const MAX_SEGMENT_SIZE: u16 = 1460;
+/// Initial sequence number of every subflow. Wireshark takes 0 for unknown.
+const INITIAL_SEQ: u32 = 1_000_000;
 const HEADER: usize = 20;
 /// Most bytes of options.
 const OPTIONS_MAX: usize = 40;
@@ -98,7 +99,7 @@ impl Encoder {
         options.truncate(OPTIONS_MAX);
         out.extend(ports.source.to_be_bytes());
         out.extend(ports.destination.to_be_bytes());
-        out.extend(if segment.syn { 0 } else { on_wire(segment.seq) }.to_be_bytes());
+        out.extend(on_wire(segment.seq).to_be_bytes());
         out.extend(if segment.acks { on_wire(segment.ack) } else { 0 }.to_be_bytes());
         let words = ((HEADER + options.len()) / 4) as u8;
         out.extend([words << 4, flags(segment)]);
@@ -111,9 +112,9 @@ impl Encoder {
     }
 }
 
-/// The sequence number of a byte on the wire: the SYN takes the first one.
+/// A sequence number of a subflow on the wire.
 const fn on_wire(seq: u64) -> u32 {
-    (seq as u32).wrapping_add(1)
+    INITIAL_SEQ.wrapping_add(seq as u32)
 }
 
 fn flags(segment: &Segment) -> u8 {
@@ -221,7 +222,8 @@ fn put_dss(segment: &Segment, own: End, peer: End, out: &mut Vec<u8>) {
     out.extend([kind::MULTIPATH, 22, subtype::DSS << 4, ACK | MAPPING | LONG_SEQUENCE | fin]);
     out.extend(data_ack.to_be_bytes());
     out.extend(own.first_dsn.wrapping_add(segment.dsn).to_be_bytes());
-    out.extend(on_wire(segment.seq).to_be_bytes());
+    // Mappings count from the initial sequence number.
+    out.extend((segment.seq as u32).to_be_bytes());
     // RFC 8684, 3.3.3: a DATA_FIN takes one data sequence number.
     let length = segment.payload.len() + u32::from(segment.data_fin);
     out.extend((length as u16).to_be_bytes());
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_begin_where_the_keys_and_the_syn_say() {
+    fn numbers_begin_where_the_keys_say() {
         let mut encoder = Encoder::default();
         let ports = Ports { source: 5000, destination: 5001 };
         let mut bytes_of = |segment: &Segment, from_initiator| {
@@ -277,9 +279,9 @@ mod tests {
         };
         let capable = |key| MpOption::Capable { key };
         let syn = Segment { syn: true, option: capable(1), ..Segment::default() };
-        assert_eq!(bytes_of(&syn, true)[4..8], [0; 4]);
-        let answer = Segment { acks: true, option: capable(2), ..syn };
-        assert_eq!(bytes_of(&answer, false)[8..12], 1_u32.to_be_bytes(), "the SYN takes a number");
+        assert_eq!(bytes_of(&syn, true)[4..8], INITIAL_SEQ.to_be_bytes());
+        let answer = Segment { acks: true, ack: 1, option: capable(2), ..syn };
+        assert_eq!(bytes_of(&answer, false)[8..12], (INITIAL_SEQ + 1).to_be_bytes());
         let third = Segment { acks: true, option: capable(1), ..Segment::default() };
         let keys = [1_u64.to_be_bytes(), 2_u64.to_be_bytes()].concat();
         assert_eq!(bytes_of(&third, true)[24..40], keys);
@@ -300,8 +302,9 @@ mod tests {
             ..Segment::default()
         };
         let bytes = bytes_of(&data, true);
-        let first = u64::from_be_bytes(Sha256::digest(1_u64.to_be_bytes())[24..].try_into().unwrap());
+        let first =
+            u64::from_be_bytes(Sha256::digest(1_u64.to_be_bytes())[24..].try_into().unwrap());
         assert_eq!(bytes[28..36], first.wrapping_add(1001).to_be_bytes());
-        assert_eq!(bytes[36..40], 10_u32.to_be_bytes());
+        assert_eq!(bytes[36..40], 9_u32.to_be_bytes());
     }
 }

@@ -54,7 +54,7 @@ pub struct Segment {
     pub acks: bool,
     /// Resets the subflow.
     pub rst: bool,
-    /// Subflow sequence number of the first byte. A SYN takes no number here, unlike on the wire.
+    /// Subflow sequence number of the first byte; a SYN takes one number.
     pub seq: u64,
     /// Subflow acknowledgement: all below has arrived.
     pub ack: u64,
