@@ -4,35 +4,10 @@ use ropewalk_base::{Duration, PathId, StreamId, Time};
 use ropewalk_engine::TransmitInfo;
 use ropewalk_engine::mptcp::Segment;
 use ropewalk_engine::sctp::Packet as SctpPacket;
-use ropewalk_netsim::cross::CrossPayload;
 use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
 
-use crate::machine::{EndReason, EngineEvent, EngineSettings, Machine};
+use crate::machine::{EndReason, EngineEvent, EngineSettings, Machine, SimPayload};
 use crate::packet_trace::{Direction, PacketTrace};
-
-/// Payload of a packet in the simulated network.
-#[derive(Clone, Debug)]
-pub enum SimPayload {
-    /// An SCTP packet of an association; boxed, because packets move at every hop.
-    Sctp(Box<SctpPacket>),
-    /// A TCP segment of an association.
-    Tcp(Box<Segment>),
-    /// A packet of cross traffic, with its tag.
-    Cross(u64),
-}
-
-impl CrossPayload for SimPayload {
-    fn cross(tag: u64) -> Self {
-        Self::Cross(tag)
-    }
-
-    fn cross_tag(&self) -> Option<u64> {
-        match self {
-            Self::Cross(tag) => Some(*tag),
-            Self::Sctp(_) | Self::Tcp(_) => None,
-        }
-    }
-}
 
 /// The application of an endpoint.
 #[derive(Clone, Debug)]

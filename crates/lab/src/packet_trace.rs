@@ -11,8 +11,7 @@ use ropewalk_trace::pcapng::{self, Interface};
 use ropewalk_trace::qlog::{self, Header, Metrics};
 use ropewalk_trace::{Protocol, ip_header, tcp};
 
-use crate::endpoint::SimPayload;
-use crate::machine::Machine;
+use crate::machine::{Machine, SimPayload};
 
 /// Where a trace is written.
 pub type Sink = Box<dyn Write + Send>;
