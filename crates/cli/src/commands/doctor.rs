@@ -24,7 +24,7 @@ const ANYWHERE: &str = "0.0.0.0";
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("to", |arg| arg.required(false).requires("peer")),
+    mut_arg("to", |arg| arg.requires("peer")),
     mut_arg("plain", |arg| arg.hide(true)),
     mut_arg("port", |arg| arg.hide(true)),
     after_help = "Without --to, nothing is sent. Exit status: 0 ok or warnings, 1 a check failed, 2 the input is wrong.\n\n\

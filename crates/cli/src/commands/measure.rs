@@ -35,7 +35,6 @@ const LEAST_BYTES: u64 = 100_000;
 #[command(
     mut_arg("plain", |arg| arg.hide(true)),
     mut_arg("port", |arg| arg.hide(true)),
-    mut_arg("to", |arg| arg.required(false).required_unless_present_any(["from_ping", "from_iperf3"])),
     after_help = "The other side runs `ropewalk bench serve`. The probes are encrypted like all other data. Each link is \
     overloaded for a few seconds in each direction, one after the other: other traffic on it is delayed meanwhile.\n\n\
     Examples:\n  \
