@@ -13,7 +13,7 @@ mod meter;
 mod protocol;
 mod server;
 
-pub use client::{MeasureError, Measurement, run};
+pub use client::{DeliveryDelay, MeasureError, Measurement, run};
 pub use protocol::{Direction, Figures, MeasurementPlan};
 pub use server::serve;
 

@@ -113,6 +113,12 @@ pub fn execute(args: &MeasureArgs, console: Console) -> Result<(), Failure> {
 
 /// Refuses options that would fail after the measurement.
 fn check(args: &MeasureArgs) -> Result<(), Failure> {
+    if !args.reach.is_given() {
+        return Err(Failure::input(
+            "--to and --peer are missing",
+            "give what `ropewalk bench serve` prints at the other side, or a record: --from-ping, --from-iperf3",
+        ));
+    }
     if args.reach.is_plain() {
         return Err(Failure::input(
             "--plain: links are measured over an encrypted association only",

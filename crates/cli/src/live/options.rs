@@ -223,6 +223,28 @@ impl ReachArgs {
         transport: &TransportArgs,
         console: Console,
     ) -> Result<(Options, Target), Failure> {
+        let (mut options, target) = self.options_with(transport.transport()?, console)?;
+        options.capture = transport.capture(console)?;
+        Ok((options, target))
+    }
+
+    /// The own addresses and interfaces that are given.
+    pub fn from(&self) -> &[String] {
+        &self.from
+    }
+
+    /// Like [`ReachArgs::options`], with these properties of associations.
+    ///
+    /// # Errors
+    /// Wrong options.
+    pub fn options_with(
+        &self,
+        transport: Transport,
+        console: Console,
+    ) -> Result<(Options, Target), Failure> {
+        if !self.is_given() {
+            return Err(Failure::input("--to is missing", ADDRESSES_HELP));
+        }
         if !self.plain && self.peer.is_none() {
             return Err(Failure::input(
                 "--peer is missing",
@@ -236,8 +258,7 @@ impl ReachArgs {
         let mut options = Options::connecting(&[]);
         options.locals = addresses::locals(&self.from, &remotes);
         options.connect_ports = SctpPorts { remote: self.port, ..SctpPorts::default() };
-        options.transport = transport.transport()?;
-        options.capture = transport.capture(console)?;
+        options.transport = transport;
         if let Some(peer) = key {
             let secret = identity(self.key.as_deref(), console)?;
             let psk = self.psk_file.as_deref().map(PresharedKey::read_file).transpose()?;
