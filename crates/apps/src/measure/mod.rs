@@ -11,6 +11,7 @@ pub mod estimate;
 pub mod links;
 mod meter;
 mod protocol;
+pub mod recording;
 mod server;
 
 pub use client::{DeliveryDelay, MeasureError, Measurement, run};
