@@ -41,7 +41,7 @@ const CRATES: [CrateRule; 10] = [
     },
     CrateRule {
         name: "py",
-        below: &["lab", "runtime", "scenario", "models", "base"],
+        below: &["apps", "lab", "runtime", "scenario", "models", "base"],
         in_tests: &[],
     },
 ];
