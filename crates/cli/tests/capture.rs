@@ -38,6 +38,11 @@ fn both_ends_of_a_sealed_transfer_can_be_read_by_tshark() {
     dir.ropewalk(&[&words[..], &["--capture", "near.pcapng"]].concat()).good();
     assert!(serving.child.wait().expect("it ends").success());
     for file in ["near.pcapng", "far.pcapng"] {
+        let out = format!("{file}.toml");
+        dir.ropewalk(&["measure", "--from-pcap", file, "--out", &out]).good();
+        let text = fs::read_to_string(dir.file(&out)).expect("written");
+        let [rate, rtt, data] = ["\nrate = ", "\nrtt = ", "largest transfer, SCTP"];
+        assert!([rate, rtt, data].iter().all(|part| text.contains(part)), "{text}");
         let Some(text) = dissected(&dir.file(file)) else {
             eprintln!("skipped: no tshark");
             return;

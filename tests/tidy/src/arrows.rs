@@ -42,7 +42,7 @@ const CRATES: [CrateRule; 11] = [
     },
     CrateRule {
         name: "py",
-        below: &["lab", "runtime", "scenario", "models", "base"],
+        below: &["apps", "lab", "runtime", "scenario", "models", "base"],
         in_tests: &[],
     },
 ];

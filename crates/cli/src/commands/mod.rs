@@ -11,6 +11,7 @@ mod keygen;
 mod man;
 mod measure;
 mod new;
+mod pair;
 mod predict;
 mod proxy;
 mod recv;
@@ -52,6 +53,8 @@ pub enum Command {
     Explain(explain::ExplainArgs),
     /// Create a key that identifies this machine to its peers
     Keygen(keygen::KeygenArgs),
+    /// Pair two machines by a short code, so that each knows the other by name
+    Pair(pair::PairArgs),
     /// Run any program over a scenario's links, in real time
     Emulate(emulate::EmulateArgs),
     /// Measure throughput and latency over all paths at once
@@ -93,6 +96,7 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Reproduce(args) => reproduce::execute(&args, console),
         Command::Explain(args) => explain::execute(&args, console),
         Command::Keygen(args) => keygen::execute(&args, console),
+        Command::Pair(args) => pair::execute(&args, console),
         Command::Emulate(args) => emulate::execute(&args, console),
         Command::Bench(args) => bench::execute(&args, console),
         Command::Measure(args) => measure::execute(&args, console),

@@ -6,9 +6,10 @@ use std::time::Duration;
 use clap::Args;
 use ropewalk_apps::access::{AccessError, AccessList};
 use ropewalk_runtime::endpoint::{Admission, Endpoint, Options};
-use ropewalk_runtime::seal::{PresharedKey, PublicKey, SecretKey};
+use ropewalk_runtime::seal::{PresharedKey, SecretKey};
 
 use super::log::{Event, Peer, log};
+use super::peers::PeerArg;
 use crate::console::Console;
 use crate::failure::Failure;
 
@@ -19,9 +20,9 @@ const REPORT: Duration = Duration::from_secs(1);
 /// Who may use a server.
 #[derive(Clone, Debug, Args)]
 pub struct AccessArgs {
-    /// Public key of a peer that may use this server; may be repeated
-    #[arg(long, value_name = "PUBKEY", value_delimiter = ',', value_parser = str::parse::<PublicKey>)]
-    allow: Vec<PublicKey>,
+    /// Peer that may use this server, by public key or by the name under which it was paired; may be repeated
+    #[arg(long, value_name = "NAME|PUBKEY", value_delimiter = ',', value_parser = str::parse::<PeerArg>)]
+    allow: Vec<PeerArg>,
     /// File of peers with names and restrictions (peers.toml), reloaded on SIGHUP
     #[arg(long, value_name = "FILE")]
     allow_file: Option<PathBuf>,
@@ -45,7 +46,11 @@ impl AccessArgs {
         let psk = self.psk_file.as_deref().map(PresharedKey::read_file).transpose()?;
         let list = match self.is_anyone() {
             true => AccessList::anyone(),
-            false => AccessList::open(&self.allow, self.allow_file.as_deref())?,
+            false => {
+                let peers = self.allow.iter().map(|peer| peer.find("--allow"));
+                let peers = peers.collect::<Result<Vec<_>, _>>()?;
+                AccessList::open(&peers, self.allow_file.as_deref())?
+            }
         };
         Ok(Access { list, psk })
     }

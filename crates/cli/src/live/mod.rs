@@ -8,12 +8,14 @@ mod interrupt;
 mod limits;
 mod log;
 mod options;
+mod peers;
 
 pub use access::{Access, AccessArgs};
-pub use addresses::{listed, listen, locals, reachable, remotes};
+pub use addresses::{listed, listen, locals, reachable, remotes as resolved};
 pub use confine::{ConfineArgs, Files};
-pub use identity::{default_key, identity};
+pub use identity::{default_key, identity, private_directory};
 pub use interrupt::Interrupt;
 pub use limits::LimitArgs;
 pub use log::{Event, LogArgs, LogLevel, Peer, log};
-pub use options::{ListenArgs, Listening, ReachArgs, TransportArgs, refused};
+pub use options::{ListenArgs, Listening, ReachArgs, TransportArgs, refused, remotes};
+pub use peers::{PeerArg, peers_file};

@@ -1,10 +1,11 @@
 //! Options of the commands that communicate with a peer.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use ropewalk_apps::access::AccessList;
+use ropewalk_apps::access::{AccessList, PeerPolicy};
 use ropewalk_runtime::capture::Capture;
 use ropewalk_runtime::endpoint::{
     BindAddress, Endpoint, OpenError, Options, PORT, Profile, SctpPorts, Target, Transport,
@@ -16,11 +17,14 @@ use super::access::AccessArgs;
 use super::addresses;
 use super::identity::identity;
 use super::limits::LimitArgs;
+use super::peers::PeerArg;
 use crate::console::Console;
 use crate::failure::Failure;
 
 /// The default address to listen on.
 const ANYWHERE: &str = "0.0.0.0";
+const ADDRESSES_HELP: &str =
+    "give the addresses at which the peer listens: --to 192.0.2.7,198.51.100.7";
 /// The smallest receive buffer that an association may have (RFC 9260, 3.3.2), bytes.
 const LEAST_BUFFER: u64 = 1500;
 
@@ -152,12 +156,12 @@ impl ListenArgs {
 /// The peer, and the addresses to send from.
 #[derive(Clone, Debug, Args)]
 pub struct ReachArgs {
-    /// Addresses of the peer, one per path
-    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', required = true)]
+    /// Addresses of the peer, one per path; with --peer NAME, the addresses at which it was paired by default
+    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',')]
     to: Vec<String>,
-    /// Public key of the peer, as the peer prints it
-    #[arg(long, value_name = "PUBKEY", value_parser = str::parse::<PublicKey>)]
-    peer: Option<PublicKey>,
+    /// The peer, by the name under which it was paired (`ropewalk pair`), or by the public key that it prints
+    #[arg(long, value_name = "NAME|PUBKEY", value_parser = str::parse::<PeerArg>)]
+    peer: Option<PeerArg>,
     /// Own address or network interface, one per path; all interfaces that are up by default
     #[arg(long, value_name = "ADDR|INTERFACE", value_delimiter = ',')]
     from: Vec<String>,
@@ -178,7 +182,7 @@ pub struct ReachArgs {
 impl ReachArgs {
     /// Whether a peer is given.
     pub const fn is_given(&self) -> bool {
-        !self.to.is_empty()
+        !self.to.is_empty() || self.peer.is_some()
     }
 
     /// Whether the user named the links to use.
@@ -219,19 +223,43 @@ impl ReachArgs {
         transport: &TransportArgs,
         console: Console,
     ) -> Result<(Options, Target), Failure> {
+        let (mut options, target) = self.options_with(transport.transport()?, console)?;
+        options.capture = transport.capture(console)?;
+        Ok((options, target))
+    }
+
+    /// The own addresses and interfaces that are given.
+    pub fn from(&self) -> &[String] {
+        &self.from
+    }
+
+    /// Like [`ReachArgs::options`], with these properties of associations.
+    ///
+    /// # Errors
+    /// Wrong options.
+    pub fn options_with(
+        &self,
+        transport: Transport,
+        console: Console,
+    ) -> Result<(Options, Target), Failure> {
+        if !self.is_given() {
+            return Err(Failure::input("--to is missing", ADDRESSES_HELP));
+        }
         if !self.plain && self.peer.is_none() {
             return Err(Failure::input(
                 "--peer is missing",
-                "give the public key that `ropewalk recv` prints, or --plain on both sides",
+                "give the name of a paired peer (`ropewalk pair`), the public key that `ropewalk recv` prints, or \
+                 --plain on both sides",
             ));
         }
-        let remotes = addresses::remotes(&self.to)?;
+        let peer = self.peer.as_ref().map(|peer| peer.find("--peer")).transpose()?;
+        let remotes = remotes(&self.to, peer.as_ref())?;
+        let key = peer.map(|peer| peer.key);
         let mut options = Options::connecting(&[]);
         options.locals = addresses::locals(&self.from, &remotes);
         options.connect_ports = SctpPorts { remote: self.port, ..SctpPorts::default() };
-        options.transport = transport.transport()?;
-        options.capture = transport.capture(console)?;
-        if let Some(peer) = self.peer {
+        options.transport = transport;
+        if let Some(peer) = key {
             let secret = identity(self.key.as_deref(), console)?;
             let psk = self.psk_file.as_deref().map(PresharedKey::read_file).transpose()?;
             options = options.sealed(secret, Allowed::Keys(BTreeSet::from([peer]))).with_psk(psk);
@@ -239,7 +267,23 @@ impl ReachArgs {
         if self.from.is_empty() {
             options = options.automatic(&remotes);
         }
-        Ok((options, Target { addresses: remotes, key: self.peer }))
+        Ok((options, Target { addresses: remotes, key }))
+    }
+}
+
+/// The addresses of the peer: those of --to, else those of its entry in the list of peers.
+///
+/// # Errors
+/// There is none, or one is wrong.
+pub fn remotes(to: &[String], peer: Option<&PeerPolicy>) -> Result<Vec<SocketAddr>, Failure> {
+    match peer {
+        Some(peer) if to.is_empty() && peer.addresses.is_empty() => {
+            let message = format!("--to is missing: no address of {} is known", peer.name);
+            Err(Failure::input(message, ADDRESSES_HELP))
+        }
+        None if to.is_empty() => Err(Failure::input("--to is missing", ADDRESSES_HELP)),
+        Some(peer) if to.is_empty() => addresses::remotes(&peer.addresses),
+        _ => addresses::remotes(to),
     }
 }
 

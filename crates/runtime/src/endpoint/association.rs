@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ropewalk_base::{PathId, PeerText, StreamId};
+use ropewalk_base::{Histogram, PathId, PeerText, StreamId};
 use ropewalk_engine::Payload;
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::{CloseReason, SendError as Refusal};
@@ -389,6 +389,17 @@ impl Association {
             Encapsulation::HandshakeInProgress(handshake) => Some(handshake.silence()),
             Encapsulation::Plain(_) | Encapsulation::Sealed(_) => None,
         })?
+    }
+
+    /// Measures from now on how long user data takes from its first transmission to its cumulative acknowledgement.
+    /// Starts again with each call.
+    pub fn measure_delivery_delays(&self) {
+        self.with(|peer, _| peer.machine.measure_delivery_delays());
+    }
+
+    /// These delays, nanoseconds. None unless they are measured, and once the association is gone.
+    pub fn delivery_delays(&self) -> Option<Histogram> {
+        self.inspect(|peer, _| peer.machine.delivery_delays().cloned()).flatten()
     }
 
     /// Statistics since the association began. None once the association is gone. Reading them does not wake the

@@ -1,6 +1,6 @@
 //! An association with the routes of its paths, as the endpoint stores it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use tokio::sync::futures::Notified;
 use super::association_counts::Admitted;
 use super::encapsulation::Encapsulation;
 use super::liveness::Liveness;
+use super::observation::Observation;
 use super::path_validation::{PathValidation, lower_headers};
 use super::probes::ProbeQueue;
 
@@ -153,6 +154,8 @@ pub struct Peer {
     pub path_events: VecDeque<PathEvent>,
     /// Received probes; none unless the application has enabled probes.
     pub probes: Option<ProbeQueue>,
+    /// For each path on which this end asked, the answer that waits for the application.
+    pub observations: BTreeMap<u8, Option<Observation>>,
     /// Notifications for waiting tasks.
     pub signals: Arc<Signals>,
 }
@@ -197,6 +200,7 @@ impl Peer {
             ended: None,
             path_events: VecDeque::new(),
             probes: None,
+            observations: BTreeMap::new(),
             signals: Arc::default(),
         }
     }

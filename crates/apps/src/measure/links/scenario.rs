@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use ropewalk_runtime::endpoint::Association;
+
 use super::result::{DirectionEstimate, LinkEstimate, LinkMeasurement};
 use crate::measure::Direction;
 use crate::measure::estimate::{JitterFit, LossModel};
@@ -18,6 +20,22 @@ pub struct ScenarioFiles {
     pub toml: String,
     /// Names and contents of traces.
     pub traces: Vec<(String, String)>,
+}
+
+/// Names of the links: the interface that each path uses, else its position.
+pub fn names(association: &Association, found: &LinkMeasurement) -> Vec<String> {
+    let paths = association.stats().map(|stats| stats.paths).unwrap_or_default();
+    let interface = |path: usize| paths.get(path)?.local.as_ref()?.interface.clone();
+    let mut names: Vec<String> = Vec::new();
+    for (i, link) in found.links.iter().enumerate() {
+        let valid = |name: &String| {
+            name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+                && !names.contains(name)
+        };
+        let name = interface(link.path).filter(valid);
+        names.push(name.unwrap_or_else(|| format!("path{}", i + 1)));
+    }
+    names
 }
 
 /// A shared bottleneck: its members, and its rate in each direction if they share it there.
