@@ -6,4 +6,5 @@ pub mod access;
 pub mod files;
 pub mod measure;
 pub mod mux;
+pub mod observe;
 pub mod proxy;

@@ -7,7 +7,9 @@ mod identity;
 mod interrupt;
 mod limits;
 mod log;
+mod observe;
 mod options;
+mod stream;
 
 pub use access::{Access, AccessArgs};
 pub use addresses::{listed, listen, locals, reachable, remotes};
@@ -15,5 +17,7 @@ pub use confine::{ConfineArgs, Files};
 pub use identity::{default_key, identity};
 pub use interrupt::Interrupt;
 pub use limits::LimitArgs;
-pub use log::{Event, LogArgs, LogLevel, Peer, log};
+pub use log::{Log, LogArgs, LogLevel};
+pub use observe::{Notes, ObserveArgs, Outputs, Watched, running, start, watch};
 pub use options::{ListenArgs, Listening, ReachArgs, TransportArgs, refused};
+pub use stream::Flow;
