@@ -260,11 +260,11 @@
     return observer;
   }
 
-  /** Draws `spec` into `parent`. Returns `{toggle(name, on), destroy()}`. */
+  /** Draws `spec` into `parent`. Returns `{toggle(name, on), update(spec), destroy()}`. */
   function create(parent, spec) {
     if (!spec.series.some((s) => s.y.some(rw.format.isNumber))) {
       parent.append(empty(spec));
-      return { toggle() {}, destroy() {} };
+      return { toggle() {}, destroy: () => parent.replaceChildren(), update: () => false };
     }
     const ready = prepare(spec);
     let u = null;
@@ -288,6 +288,17 @@
         flip(i, on);
         parts.legend.listed(i, on);
       }),
+      // Shows other values of the same series. Returns false if the chart must be drawn again.
+      update: (next) => {
+        const fresh = prepare(next);
+        const alike = fresh.data.length === ready.data.length && next.series.every((s, i) => s.name === spec.series[i].name);
+        if (!alike || fresh.scaleX.unit !== ready.scaleX.unit || fresh.scaleY.unit !== ready.scaleY.unit) return false;
+        const stays = zoomed(u);
+        ready.data = fresh.data;
+        u.setData(fresh.data, !stays);
+        if (stays) u.redraw();
+        return true;
+      },
       destroy: () => { observer.disconnect(); live.delete(u); u.destroy(); parts.element.remove(); },
     };
   }

@@ -6,5 +6,6 @@ pub mod access;
 pub mod files;
 pub mod measure;
 pub mod mux;
+pub mod observe;
 pub mod pair;
 pub mod proxy;

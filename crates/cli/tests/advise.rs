@@ -84,7 +84,7 @@ fn what_has_no_advice_is_refused_before_anything_runs() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_live_run_shows_what_was_measured_beside_what_was_predicted() {
-    if !support::can_emulate() {
+    if !crate::support::can_emulate() {
         return;
     }
     let dir = dir("advise-live");

@@ -170,7 +170,7 @@ fn the_peer_tells_the_kind_of_nat_and_the_public_address() {
 #[cfg(target_os = "linux")]
 #[test]
 fn of_several_links_the_broken_one_is_named() {
-    if !support::can_emulate() {
+    if !crate::support::can_emulate() {
         return;
     }
     let dir = TestDir::new("doctor-links");

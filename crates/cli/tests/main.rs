@@ -13,6 +13,7 @@ mod keygen;
 mod marks;
 mod measure;
 mod mtu;
+mod observe;
 mod paths;
 mod proxy;
 mod refusals;

@@ -93,7 +93,7 @@ pub fn execute(args: &MeasureArgs, console: Console) -> Result<(), Failure> {
     let progress = Progress::share();
     let (found, names) = with_bar(console, "measuring", &progress, || {
         runtime()?.block_on(async {
-            let (endpoint, target) = args.reach.open(&args.transport, console)?;
+            let (endpoint, target) = args.reach.open(&args.transport, None, console)?;
             let association = endpoint.connect(&target).await.map_err(|error| {
                 let help = "is `ropewalk bench serve` running there, with this public key; are its address and UDP \
                             port right, and open in the firewall; does it allow your key?";

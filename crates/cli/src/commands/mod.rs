@@ -19,7 +19,9 @@ mod reproduce;
 mod run;
 mod schema;
 mod send;
+mod status;
 mod sweep;
+mod top;
 mod tournament;
 mod transfer;
 mod tune;
@@ -67,6 +69,10 @@ pub enum Command {
     Send(send::SendArgs),
     /// Receive files and folders
     Recv(recv::RecvArgs),
+    /// Show what the running commands do
+    Status(status::StatusArgs),
+    /// Show a running command's links, rates and events, kept up to date
+    Top(top::TopArgs),
     /// Write a scenario to start with
     New(new::NewArgs),
     /// Carry programs' connections over all paths: SOCKS 5, HTTP, ports
@@ -103,6 +109,8 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Doctor(args) => doctor::execute(&args, console),
         Command::Send(args) => send::execute(&args, console),
         Command::Recv(args) => recv::execute(&args, console),
+        Command::Status(args) => status::execute(&args),
+        Command::Top(args) => top::execute(&args),
         Command::New(args) => new::execute(&args, console),
         Command::Proxy(args) => proxy::execute(&args, console),
         Command::Schema(args) => schema::execute(&args),

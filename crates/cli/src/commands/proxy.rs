@@ -12,7 +12,7 @@ use ropewalk_runtime::endpoint::Transport;
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::{Interrupt, TransportArgs};
+use crate::live::{Interrupt, ObserveArgs, TransportArgs};
 
 /// Arguments of `proxy`.
 #[derive(Debug, Args)]
@@ -49,6 +49,8 @@ struct CommonArgs {
     key: Option<PathBuf>,
     #[command(flatten)]
     transport: TransportArgs,
+    #[command(flatten)]
+    observe: ObserveArgs,
     /// Show every connection
     #[arg(long, short)]
     verbose: bool,

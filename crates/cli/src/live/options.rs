@@ -6,9 +6,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ropewalk_apps::access::{AccessList, PeerPolicy};
+use ropewalk_apps::observe::Observation;
 use ropewalk_runtime::capture::Capture;
 use ropewalk_runtime::endpoint::{
-    BindAddress, Endpoint, OpenError, Options, PORT, Profile, SctpPorts, Target, Transport,
+    BindAddress, Endpoint, Observer, OpenError, Options, PORT, Profile, SctpPorts, Target,
+    Transport,
 };
 use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
 use ropewalk_scenario::parse_size;
@@ -125,6 +127,7 @@ impl ListenArgs {
     pub fn listen(
         &self,
         transport: &TransportArgs,
+        observation: &Observation,
         console: Console,
     ) -> Result<Listening, Failure> {
         let default = [ANYWHERE.to_owned()];
@@ -135,6 +138,7 @@ impl ListenArgs {
         options.limits = self.limits.limits()?;
         options.transport = transport.transport()?;
         options.capture = transport.capture(console)?;
+        options.observer = Some(observation.observer());
         let access = self.access.open()?;
         let mut public = None;
         if !self.plain {
@@ -143,7 +147,7 @@ impl ListenArgs {
             options = access.seal(options, secret);
         }
         let endpoint = Endpoint::open(options).map_err(refused)?;
-        access.watch(&endpoint, console, |_| {});
+        access.watch(&endpoint, observation.reporter(), console, |_| {});
         Ok(Listening { endpoint, public, access: access.list().clone() })
     }
 
@@ -207,9 +211,11 @@ impl ReachArgs {
     pub fn open(
         &self,
         transport: &TransportArgs,
+        observer: Option<Observer>,
         console: Console,
     ) -> Result<(Endpoint, Target), Failure> {
-        let (options, target) = self.options(transport, console)?;
+        let (mut options, target) = self.options(transport, console)?;
+        options.observer = observer;
         let endpoint = Endpoint::open(options).map_err(refused)?;
         Ok((endpoint, target))
     }

@@ -4,6 +4,8 @@
 
 mod template;
 
+pub use self::template::live_page;
+
 use serde::Serialize;
 use serde_json::Value;
 

@@ -377,10 +377,7 @@ impl Association {
 
     /// The peer's public key, proved in the handshake. None without sealing, and once the association is gone.
     pub fn peer_key(&self) -> Option<PublicKey> {
-        self.inspect(|peer, _| match &peer.encapsulation {
-            Encapsulation::Sealed(session) => Some(session.peer()),
-            Encapsulation::Plain(_) | Encapsulation::HandshakeInProgress(_) => None,
-        })?
+        self.inspect(|peer, _| peer.public_key())?
     }
 
     /// What is known about a handshake that has produced no session yet. None if there is a session or no sealing.

@@ -11,6 +11,7 @@ use super::connect::SctpPorts;
 use super::incoming::{IncomingFilter, OnLimit};
 use super::limits::Limits;
 use super::local_interfaces;
+use super::observer::Observer;
 use super::socket::BindAddress;
 use crate::capture::Capture;
 use crate::interfaces;
@@ -298,6 +299,8 @@ pub struct Options {
     pub on_limit: Option<OnLimit>,
     /// If set, all packets are also written to this capture, as they are inside the seal.
     pub capture: Option<Capture>,
+    /// If set, figures and events are published to it.
+    pub observer: Option<Observer>,
 }
 
 impl Options {
@@ -357,6 +360,7 @@ impl Options {
             incoming: None,
             on_limit: None,
             capture: None,
+            observer: None,
         }
     }
 }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use clap::Args;
 use ropewalk_apps::mux::Limits;
+use ropewalk_apps::observe::{Sources, clock};
 use ropewalk_apps::proxy::client::{
     ConnectTimeouts, Credentials, ExitConnection, ListenProtocol, ProxyClient, Service,
     parse_forward, parse_listen,
 };
-use ropewalk_apps::proxy::live::{Live, LiveConnector};
+use ropewalk_apps::proxy::live::Live;
 use ropewalk_apps::proxy::{Notice, NoticeSink, Target as Destination};
+use ropewalk_runtime::clock::unix_time;
 use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
 use ropewalk_runtime::seal::{Allowed, PresharedKey};
 use tokio::net::TcpListener;
@@ -19,7 +21,7 @@ use tokio::net::TcpListener;
 use super::CommonArgs;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::{PeerArg, identity, locals, refused, remotes};
+use crate::live::{Flow, Notes, Outputs, PeerArg, identity, locals, refused, remotes, start};
 
 /// Arguments of `proxy`.
 #[derive(Clone, Debug, Args)]
@@ -62,15 +64,19 @@ pub struct ClientArgs {
 pub async fn run(args: &ClientArgs, console: Console) -> Result<(), Failure> {
     let credentials = args.credentials.as_deref().map(credentials).transpose()?;
     let services = services(args, credentials.is_some())?;
-    let live = live(args, console)?;
+    let observation = args.common.observe.bind("proxy", console)?;
+    let mut live = live(args, console)?;
+    live.options.observer = Some(observation.observer());
+    let outputs = Outputs::default().with(Notes(move |text: &str| console.note(text)));
+    let outputs = args.common.observe.stream(outputs, "proxy", Flow::Both, false)?;
+    let _monitor = start(observation, Sources::default(), outputs)?;
     let mut bound = Vec::with_capacity(services.len());
     for (address, protocol) in services {
         bound.push(bind(address, protocol, console).await?);
     }
     let notify = notice_sink(console, args.common.verbose);
-    let connector = LiveConnector { live, notify: notify.clone() };
     let exit_connection =
-        ExitConnection::maintain(connector, ConnectTimeouts::default(), notify.clone());
+        ExitConnection::maintain(live, ConnectTimeouts::default(), notify.clone());
     ProxyClient::new(exit_connection, credentials, args.connections, notify).serve(bound).await;
     Ok(())
 }
@@ -79,7 +85,7 @@ pub async fn run(args: &ClientArgs, console: Console) -> Result<(), Failure> {
 fn notice_sink(console: Console, verbose: bool) -> NoticeSink {
     Arc::new(move |notice: Notice| {
         if verbose || !notice.is_detail() {
-            console.note(notice);
+            console.note(format_args!("{} {notice}", clock(unix_time().as_secs_f64())));
         }
     })
 }
