@@ -35,7 +35,7 @@ pub fn run_watched(
     let watch = Stopwatch::start();
     let mut setup = set_up(scenario, options)?;
     let end = Time::ZERO + scenario.transfer.duration;
-    let mut meter = Meter::new(scenario, &setup, options.series);
+    let mut meter = Meter::new(scenario, &mut setup, options.series);
     let mut watcher = ProgressReporter::new(scenario, on_progress);
     let warm = Time::ZERO + scenario.transfer.warmup;
     if !scenario.transfer.warmup.is_zero() {

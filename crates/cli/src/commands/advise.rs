@@ -12,6 +12,7 @@ use crate::args::{FileArgs, quoted};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::files::{check_place, failed};
+use crate::format::{Format, FormatArgs, print_markdown};
 use crate::output;
 use crate::progress::{Progress, with_bar};
 
@@ -35,9 +36,8 @@ pub struct AdviseArgs {
     /// Write the scenario with the advice in effect
     #[arg(long, value_name = "FILE.toml")]
     write: Option<PathBuf>,
-    /// Print the advice as one JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 /// Simulates, then prints and writes the advice.
@@ -60,10 +60,12 @@ pub fn execute(args: &AdviseArgs, console: Console) -> Result<(), Failure> {
         let word = quoted(&path.to_string_lossy());
         console.note(format_args!("wrote {}; next: ropewalk run {word}", path.display()));
     }
-    if args.json {
-        return output::print_json(&advice);
+    match args.format.format() {
+        Format::Json => output::print_json(&advice),
+        Format::Csv => output::print(&show::choices_table(&advice).csv()),
+        Format::Markdown => print_markdown(&show::tables(&advice)),
+        Format::Text => output::print(&show::text(&args.file.title(), &advice)),
     }
-    output::print(&show::text(&args.file.title(), &advice))
 }
 
 /// The advised scenario as it will be written to `path`, after a check that it loads there.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::TypedValueParser as _;
 use ropewalk_apps::access::AccessList;
 use ropewalk_runtime::capture::Capture;
 use ropewalk_runtime::endpoint::{
@@ -16,6 +17,7 @@ use super::access::AccessArgs;
 use super::addresses;
 use super::identity::identity;
 use super::limits::LimitArgs;
+use crate::args::SchedulerParser;
 use crate::console::Console;
 use crate::failure::Failure;
 
@@ -28,7 +30,8 @@ const LEAST_BUFFER: u64 = 1500;
 #[derive(Clone, Debug, Args)]
 pub struct TransportArgs {
     /// Scheduler: which data goes on which path, and when
-    #[arg(long, value_name = "NAME", default_value = "lay")]
+    #[arg(long, value_name = "NAME", default_value = "lay", hide_possible_values = true,
+        value_parser = SchedulerParser.map(|name| name.to_string()))]
     scheduler: String,
     /// SCTP profile: live, or rfc9260 for strictly what RFC 9260 allows
     #[arg(long, value_name = "NAME", default_value = "live", value_parser = str::parse::<Profile>)]
