@@ -60,11 +60,13 @@
   // The smallest and largest value of bands and whiskers that are shown.
   function bandExtent(spec, u) {
     let [least, most] = [Infinity, -Infinity];
+    // The x axis has no range before the first drawing.
+    const [from, to] = [u.scales.x.min ?? -Infinity, u.scales.x.max ?? Infinity];
     spec.series.forEach((s, i) => {
       if (!s.low || (u.series[i + 1] && !u.series[i + 1].show)) return;
       const xs = rw.align.positions(s, spec);
       for (let k = 0; k < xs.length; k += 1) {
-        if (xs[k] < u.scales.x.min || xs[k] > u.scales.x.max) continue;
+        if (xs[k] < from || xs[k] > to) continue;
         if (rw.format.isNumber(s.low[k])) least = Math.min(least, s.low[k]);
         if (rw.format.isNumber(s.high[k])) most = Math.max(most, s.high[k]);
       }

@@ -5,7 +5,7 @@
   // Number of lines shown at first: more would hide each other; the reader can switch on the rest.
   const SHOWN_AT_FIRST = 6;
   // More bands than this would hide each other.
-  const BANDS = 3;
+  const BANDS = 2;
   // Delays that differ by more than this factor are drawn on a logarithmic axis.
   const WIDE = 30;
 

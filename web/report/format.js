@@ -92,7 +92,7 @@
     const sizes = values.filter(isNumber).map(Math.abs);
     const largest = sizes.length ? Math.max(...sizes) : 0;
     const { factor, unit } = (scales && scales.get(kind)) || pick(kind, largest);
-    const decimals = kind === "count" ? 0 : decimalsFor(largest / factor, 4);
+    const decimals = kind === "count" ? 0 : Math.min(kind === "ratio" ? 2 : 12, decimalsFor(largest / factor, 4));
     const cells = values.map((v) => (isNumber(v) ? fixed(v / factor, decimals) : NONE));
     return { unit: sizes.length ? unit : "", cells, factor, decimals };
   }

@@ -9,7 +9,8 @@
 
   // The figures of a comparison, and the gain over the best path if it was computed.
   function figures(summary) {
-    const known = rw.vocabulary.run.filter((figure) => figure.compare);
+    // The share of the time says the same as the time itself, which depends on the length of the run.
+    const known = rw.vocabulary.run.filter((figure) => figure.compare && figure.column !== "blocked_s");
     const gain = { label: "Of the best path", kind: "ratio", better: "high", column: "gain", means: "Goodput over that of the best path alone." };
     const all = summary.some((one) => one.gain) ? [known[0], gain, ...known.slice(1)] : known;
     return all.filter((figure) => summary.some((one) => one[figure.column]));
