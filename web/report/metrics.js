@@ -24,11 +24,12 @@
   const paths = path;
   const tournament = run.filter((figure) => figure.tournament);
 
-  /** For each of `values`, whether it is the best; none is if all are equal or only one is known. */
+  /** For each of `values`, whether it is the best; none is if most are equally good or only one is known. */
   function best(values, better) {
     const numbers = values.filter(rw.format.isNumber);
     const winner = better === "high" ? Math.max(...numbers) : Math.min(...numbers);
-    const contest = Boolean(better) && numbers.some((v) => v !== winner);
+    const winners = numbers.filter((v) => v === winner).length;
+    const contest = Boolean(better) && winners < numbers.length && (winners === 1 || winners <= numbers.length / 2);
     return values.map((v) => contest && v === winner);
   }
 

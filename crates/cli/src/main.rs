@@ -8,6 +8,7 @@ mod commands;
 mod console;
 mod failure;
 mod files;
+mod format;
 mod live;
 mod output;
 mod packet_files;
@@ -16,10 +17,11 @@ mod progress;
 mod table;
 mod vary;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser};
 use ropewalk_scenario::json_schema;
 
 use crate::commands::Command;
@@ -40,10 +42,27 @@ struct Cli {
     /// Write nothing but errors to stderr: no progress bar, no notes
     #[arg(long, short, global = true)]
     quiet: bool,
+    /// Colours: on a terminal, unless NO_COLOR is set (auto); always; or never
+    #[arg(
+        long,
+        value_name = "WHEN",
+        global = true,
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    color: ColorChoice,
 }
 
 fn main() -> ExitCode {
-    let Cli { command, quiet } = Cli::try_parse().unwrap_or_else(|error| with_key(error).exit());
+    let parsed = Cli::command().color(asked_colour(std::env::args_os())).try_get_matches();
+    let parsed = parsed.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+    let Cli { command, quiet, color } = parsed.unwrap_or_else(|error| with_key(error).exit());
+    match color {
+        ColorChoice::Auto => anstream::ColorChoice::Auto,
+        ColorChoice::Always => anstream::ColorChoice::Always,
+        ColorChoice::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
     match commands::execute(command, Console::new(quiet)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -52,6 +71,18 @@ fn main() -> ExitCode {
             }
             failure.exit_code()
         }
+    }
+}
+
+/// The colours that `--color` asks for. Errors of the arguments need it before the arguments are parsed.
+fn asked_colour(arguments: impl Iterator<Item = OsString>) -> ColorChoice {
+    let words: Vec<String> = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
+    let joined = words.iter().find_map(|word| word.strip_prefix("--color="));
+    let apart = words.windows(2).find(|pair| pair[0] == "--color").map(|pair| pair[1].as_str());
+    match joined.or(apart) {
+        Some("always") => ColorChoice::Always,
+        Some("never") => ColorChoice::Never,
+        _ => ColorChoice::Auto,
     }
 }
 
@@ -75,9 +106,18 @@ fn with_key(mut error: clap::Error) -> clap::Error {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
+
+    #[test]
+    fn the_wanted_colours_are_known_before_the_arguments_are_parsed() {
+        for (words, expected) in [
+            (&["ropewalk", "run", "--color=never"][..], ColorChoice::Never),
+            (&["ropewalk", "--color", "always", "run"], ColorChoice::Always),
+            (&["ropewalk", "run", "color"], ColorChoice::Auto),
+        ] {
+            assert_eq!(asked_colour(words.iter().map(OsString::from)), expected, "{words:?}");
+        }
+    }
 
     #[test]
     fn an_option_that_is_a_key_of_the_scenario_points_to_set() {

@@ -55,6 +55,19 @@ impl PacketFileArgs {
         trace.map(Some).map_err(|error| self.failed(&error))
     }
 
+    /// Refuses the options where there is more than one run to record.
+    ///
+    /// # Errors
+    /// An option is given.
+    pub fn refuse(&self, when: &str) -> Result<(), Failure> {
+        let given = [("--capture", &self.capture), ("--qlog", &self.qlog)];
+        let Some((option, _)) = given.into_iter().find(|(_, path)| path.is_some()) else {
+            return Ok(());
+        };
+        let message = format!("{option} cannot be used {when}: it records the packets of one run");
+        Err(Failure::input(message, "leave out --seeds, and choose the run with --seed"))
+    }
+
     /// Completes the files and names them.
     ///
     /// # Errors

@@ -75,7 +75,9 @@ fn a_capture_that_cannot_be_written_is_refused_at_once() {
 fn fields(file: &std::path::Path, names: &[&str]) -> Option<Vec<Vec<String>>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).args(["-T", "fields"]);
-    names.iter().for_each(|name| drop(command.args(["-e", name])));
+    for name in names {
+        command.args(["-e", name]);
+    }
     let done = command.stderr(Stdio::null()).output().ok()?;
     assert!(done.status.success(), "tshark reads the whole file");
     let text = String::from_utf8(done.stdout).expect("text");

@@ -2,7 +2,6 @@
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
 
-
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,8 +9,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use crate::support::{TestDir, noise};
+use serde_json::Value;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
 /// How long a program may take on a busy machine.

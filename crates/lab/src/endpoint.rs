@@ -82,6 +82,8 @@ pub struct Endpoint {
     pub arrivals: Vec<ChunkArrival>,
     /// In-order deliveries until `record_until`: time and number of chunks so far.
     pub releases: Vec<(Time, u64)>,
+    /// Highest occupancy of the receive buffer since it was last taken, bytes; none if it is not tracked.
+    peak: Option<u64>,
 }
 
 /// The trace of an endpoint's packets, if there is one. A copy of an endpoint records nothing: both would write to the
@@ -127,10 +129,22 @@ impl Endpoint {
             done_at: None,
             arrivals: Vec::new(),
             releases: Vec::new(),
+            peak: None,
             record_until: Time::ZERO,
             trace: TraceSlot(None),
             released: 0,
         }
+    }
+
+    /// Tracks the highest occupancy of the receive buffer from now on.
+    pub const fn track_peak(&mut self) {
+        self.peak = Some(0);
+    }
+
+    /// The highest occupancy of the receive buffer since the last call, bytes; 0 if it is not tracked.
+    pub fn take_peak(&mut self) -> u64 {
+        let now = self.machine.receive_occupancy().0;
+        self.peak.as_mut().map_or(0, |peak| std::mem::replace(peak, now))
     }
 
     /// Records arrivals and deliveries until `until`.
@@ -414,6 +428,10 @@ impl Host<SimPayload> for Endpoint {
             }
             SimPayload::Tcp(segment) => self.machine.take_segment(now, path, segment),
             SimPayload::Cross(_) => return,
+        }
+        if let Some(peak) = &mut self.peak {
+            // Out-of-order data is stored only when a packet arrives.
+            *peak = (*peak).max(self.machine.receive_occupancy().0);
         }
         self.drain(now, wire, out);
     }

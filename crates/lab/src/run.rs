@@ -73,7 +73,7 @@ fn execute(
         setup.world.host_mut(host).begin_trace(trace);
     }
     let end = Time::ZERO + scenario.transfer.duration;
-    let mut meter = Meter::new(scenario, &setup, options.series);
+    let mut meter = Meter::new(scenario, &mut setup, options.series);
     let mut watcher = ProgressReporter::new(scenario, on_progress);
     let warm = Time::ZERO + scenario.transfer.warmup;
     if !scenario.transfer.warmup.is_zero() {

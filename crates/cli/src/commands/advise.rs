@@ -13,6 +13,7 @@ use crate::args::{FileArgs, quoted};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::files::{check_place, failed};
+use crate::format::{Captioned, Format, FormatArgs, print_markdown};
 use crate::output;
 use crate::progress::{Progress, with_bar};
 
@@ -42,9 +43,8 @@ pub struct AdviseArgs {
     /// Write the scenario with the advice in effect
     #[arg(long, value_name = "FILE.toml")]
     write: Option<PathBuf>,
-    /// Print the advice as one JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
     #[command(flatten)]
     live: live::LiveArgs,
 }
@@ -79,14 +79,23 @@ pub fn execute(args: &AdviseArgs, console: Console) -> Result<(), Failure> {
         let word = quoted(&path.to_string_lossy());
         console.note(format_args!("wrote {}; next: ropewalk run {word}", path.display()));
     }
-    if !args.json {
+    let format = args.format.format();
+    if format == Format::Text {
+        // The live comparison takes its time, so the advice comes first.
         output::print(&show::text(&args.file.title(), &advice))?;
     }
     let live = live.map(|plan| plan.run(&advice, console)).transpose()?;
-    match live {
-        live if args.json => output::print_json(&Document { advice: &advice, live }),
-        Some(rows) => output::print(&format!("\n{}", live::text(&rows))),
-        None => Ok(()),
+    match format {
+        Format::Json => output::print_json(&Document { advice: &advice, live }),
+        Format::Csv => output::print(&show::choices_table(&advice).csv()),
+        Format::Markdown => {
+            let measured = live.map(|rows| Captioned::new("Live", live::table(&rows)));
+            let tables: Vec<_> = show::tables(&advice).into_iter().chain(measured).collect();
+            print_markdown(&tables)
+        }
+        Format::Text => {
+            live.map_or(Ok(()), |rows| output::print(&format!("\n{}", live::text(&rows))))
+        }
     }
 }
 

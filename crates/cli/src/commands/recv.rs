@@ -28,9 +28,9 @@ use crate::printer::size;
 /// Arguments of `recv`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Received files are checked, synchronised to the disk and only then given their names. Unfinished files wait in\n\
+    after_help = "Received files are checked, synchronised to the disk and only then given their names. Unfinished files wait in \
     DIR/.ropewalk until the sender returns.\n\n\
-    Exit status: 0 if everything arrived (--once), or when stopped by SIGTERM or Ctrl-C without --once; 1 if something did\n\
+    Exit status: 0 if everything arrived (--once), or when stopped by SIGTERM or Ctrl-C without --once; 1 if something did \
     not arrive or the receiver failed; 2 if the command line was wrong.\n\n\
     Examples:\n  \
     ropewalk recv\n  \

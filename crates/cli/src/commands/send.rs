@@ -29,7 +29,7 @@ const CHECK: &str = "is `ropewalk recv` running there, with this public key; are
 /// Arguments of `send`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "`ropewalk recv` prints the command to type here. The same command resumes an interrupted\n\
+    after_help = "`ropewalk recv` prints the command to type here. The same command resumes an interrupted \
     transfer where it stopped.\n\n\
     Examples:\n  \
     ropewalk send video.mkv photos --to 192.0.2.7 --peer PUBKEY\n  \

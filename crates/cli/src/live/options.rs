@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::TypedValueParser as _;
 use ropewalk_apps::access::{AccessList, PeerPolicy};
 use ropewalk_apps::observe::Observation;
 use ropewalk_runtime::capture::Capture;
@@ -20,6 +21,7 @@ use super::addresses;
 use super::identity::identity;
 use super::limits::LimitArgs;
 use super::peers::PeerArg;
+use crate::args::SchedulerParser;
 use crate::console::Console;
 use crate::failure::Failure;
 
@@ -34,7 +36,8 @@ const LEAST_BUFFER: u64 = 1500;
 #[derive(Clone, Debug, Args)]
 pub struct TransportArgs {
     /// Scheduler: which data goes on which path, and when
-    #[arg(long, value_name = "NAME", default_value = "lay")]
+    #[arg(long, value_name = "NAME", default_value = "lay", hide_possible_values = true,
+        value_parser = SchedulerParser.map(|name| name.to_string()))]
     scheduler: String,
     /// SCTP profile: live, or rfc9260 for strictly what RFC 9260 allows
     #[arg(long, value_name = "NAME", default_value = "live", value_parser = str::parse::<Profile>)]

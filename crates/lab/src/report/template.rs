@@ -13,7 +13,7 @@ const LIVE_SCRIPT: (&str, &str) = ("LIVE_JS", include_str!("../../../../web/live
 const DATA: &str = "REPORT_DATA";
 
 /// Contents of the other placeholders.
-const PARTS: [(&str, &str); 26] = [
+const PARTS: [(&str, &str); 29] = [
     ("UPLOT_CSS", include_str!("../../../../web/vendor/uPlot/uPlot.min.css")),
     ("UPLOT_JS", include_str!("../../../../web/vendor/uPlot/uPlot.iife.min.js")),
     ("REPORT_CSS", include_str!("../../../../web/report.css")),
@@ -27,13 +27,16 @@ const PARTS: [(&str, &str); 26] = [
     ("REPORT_JS:report/figures.js", include_str!("../../../../web/report/figures.js")),
     ("REPORT_JS:report/format.js", include_str!("../../../../web/report/format.js")),
     ("REPORT_JS:report/legend.js", include_str!("../../../../web/report/legend.js")),
+    ("REPORT_JS:report/marks.js", include_str!("../../../../web/report/marks.js")),
     ("REPORT_JS:report/metrics.js", include_str!("../../../../web/report/metrics.js")),
     ("REPORT_JS:report/paint.js", include_str!("../../../../web/report/paint.js")),
     ("REPORT_JS:report/reproduce.js", include_str!("../../../../web/report/reproduce.js")),
     ("REPORT_JS:report/run.js", include_str!("../../../../web/report/run.js")),
+    ("REPORT_JS:report/seeds.js", include_str!("../../../../web/report/seeds.js")),
     ("REPORT_JS:report/status.js", include_str!("../../../../web/report/status.js")),
     ("REPORT_JS:report/surface.js", include_str!("../../../../web/report/surface.js")),
     ("REPORT_JS:report/summary.js", include_str!("../../../../web/report/summary.js")),
+    ("REPORT_JS:report/sweep.js", include_str!("../../../../web/report/sweep.js")),
     ("REPORT_JS:report/tables.js", include_str!("../../../../web/report/tables.js")),
     ("REPORT_JS:report/theme.js", include_str!("../../../../web/report/theme.js")),
     ("REPORT_JS:report/tiles.js", include_str!("../../../../web/report/tiles.js")),

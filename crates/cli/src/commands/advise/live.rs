@@ -15,11 +15,11 @@ use ropewalk_scenario::{Protocol, Scenario, parse_duration};
 use serde::Serialize;
 
 use crate::commands::transfer::runtime;
-use crate::console::{Console, width, wrapped};
+use crate::console::{Console, layout, width, wrapped};
 use crate::failure::Failure;
 use crate::live::{ReachArgs, locals, refused};
-use crate::printer::{estimate, percent, rate, time_or_dash};
-use crate::table::Table;
+use crate::printer::percent;
+use crate::table::{Cell, Table};
 
 /// Share of the time of a run that is left out at its beginning, and its maximum, seconds.
 const WARMUP_SHARE: f64 = 0.25;
@@ -33,7 +33,7 @@ const PAUSE: StdDuration = StdDuration::from_secs(1);
 #[derive(Debug, Args)]
 pub struct LiveArgs {
     /// Run the advice and its rival over the real links, against `ropewalk bench serve` at the other side
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     live: bool,
     /// How long each of them runs
     #[arg(long, value_name = "TIME", default_value = "20 s", value_parser = parse_duration, requires = "live")]
@@ -257,21 +257,26 @@ impl LivePlan<'_> {
     }
 }
 
-/// The rows as text.
-pub fn text(rows: &[LiveRow]) -> String {
-    let mut table =
-        Table::new(&["live", "goodput", "predicted", "of it", "delay p99", "predicted"]);
+/// The rows as a table.
+pub fn table(rows: &[LiveRow]) -> Table {
+    let headings = ["live", "goodput", "predicted", "of it", "delay p99", "predicted"];
+    let mut table = Table::new(&headings);
     for row in rows {
         table.row(vec![
-            if row.choice == "advice" { "use" } else { row.choice }.to_owned(),
-            rate(row.measured.goodput_bps),
-            estimate(Some(row.predicted.goodput_bps), Unit::BitsPerSecond),
-            percent(row.goodput_ratio),
-            time_or_dash(row.measured.app_delay_p99_s),
-            estimate(row.predicted.app_delay_p99_s, Unit::Seconds),
+            Cell::from(if row.choice == "advice" { "use" } else { row.choice }),
+            Cell::known(Some(row.measured.goodput_bps), Unit::BitsPerSecond),
+            Cell::mean(Some(row.predicted.goodput_bps), Unit::BitsPerSecond),
+            Cell::known(Some(row.goodput_ratio), Unit::Ratio),
+            Cell::known(row.measured.app_delay_p99_s, Unit::Seconds),
+            Cell::mean(row.predicted.app_delay_p99_s, Unit::Seconds),
         ]);
     }
-    let mut text = table.text(width());
+    table
+}
+
+/// The rows as text.
+pub fn text(rows: &[LiveRow]) -> String {
+    let mut text = table(rows).text(layout());
     if let [advice, rival] = rows {
         let of = |a: f64, b: f64| a / b.max(1.0);
         let line = format!(
