@@ -41,8 +41,16 @@
     return found;
   }
 
-  function series(x, value) {
-    return [...columns(value)].map(([name, y], i) => ({ name, x, y, style: "line", ...rw.paint.look(i) }));
+  // `rest`: the value while the link has no association; null leaves a gap.
+  function series(x, value, rest) {
+    const filled = (column) => (rest === null ? column : column.map((y) => y ?? rest));
+    return [...columns(value)].map(([name, y], i) => ({ name, x, y: filled(y), style: "line", ...rw.paint.look(i) }));
+  }
+
+  // Zeros alone have no unit that reads well.
+  function axis(label, kind, list) {
+    const some = list.some((one) => one.y.some((y) => y > 0));
+    return { label, kind: some ? kind : "number", fromZero: true };
   }
 
   // Marks on the axis when links went down and came back.
@@ -61,17 +69,19 @@
     const base = { x: { label: "Time since the first sample", kind: "time" }, sync: { key: "live", zoom: true } };
     const rate = (before, link) => (before || 0) + link.up_bps + link.down_bps;
     const held = samples.map((sample) => sample.out_of_order_bytes);
+    const rates = series(x, rate, 0);
+    const times = series(x, largest("rtt_s"), null);
+    const buffer = [{ name: "occupied", x, y: held, style: "line", colour: "--series-2", area: true }];
+    const flights = series(x, sum("in_flight_bytes"), 0);
     return [
       { ...base, title: "Rate", note: "User data in both directions. Dots on the axis: a link went down, or came back.",
-        y: { label: "Rate", kind: "rate", fromZero: true },
-        series: [...series(x, rate), ...marks(origin, DOWN_EVENT, "--bad"), ...marks(origin, UP_EVENT, "--good")] },
+        y: axis("Rate", "rate", rates),
+        series: [...rates, ...marks(origin, DOWN_EVENT, "--bad"), ...marks(origin, UP_EVENT, "--good")] },
       { ...base, title: "Round-trip time", note: "Smoothed, as this end sees it.",
-        y: { label: "RTT", kind: "time", fromZero: true }, series: series(x, largest("rtt_s")) },
+        y: axis("RTT", "time", times), series: times },
       { ...base, title: "Receive buffer", note: "Occupancy by out-of-order data.",
-        y: { label: "Bytes", kind: "bytes", fromZero: true },
-        series: [{ name: "occupied", x, y: held, style: "line", colour: "--series-2", area: true }] },
-      { ...base, title: "Data in flight",
-        y: { label: "Bytes", kind: "bytes", fromZero: true }, series: series(x, sum("in_flight_bytes")) },
+        y: axis("Bytes", "bytes", buffer), series: buffer },
+      { ...base, title: "Data in flight", y: axis("Bytes", "bytes", flights), series: flights },
     ];
   }
 

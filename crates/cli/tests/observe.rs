@@ -5,7 +5,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -142,6 +142,7 @@ fn metrics_and_status_show_what_a_receiver_received() {
     assert_eq!(sample(&text, opened), Some(1.0), "{text}");
     let plain = request(&metrics, "GET /metrics", "localhost", "text/plain");
     assert!(plain.contains("text/plain; version=0.0.4"), "{plain}");
+    the_board_and_the_guide_know_the_metrics(&plain);
     for (line, code) in [("POST /metrics", "405"), ("GET /other", "404")] {
         let answer = request(&metrics, line, "localhost", "*/*");
         assert!(answer.starts_with(&format!("HTTP/1.1 {code}")), "{answer}");
@@ -162,6 +163,25 @@ fn metrics_and_status_show_what_a_receiver_received() {
     assert!(observed.status().is_empty());
     let left = fs::read_dir(observed.dir.file("run")).expect("the directory").count();
     assert_eq!(left, 0, "the socket of a killed command is removed");
+}
+
+/// Every metric that the Grafana board queries exists, and every metric that exists is in the guide.
+fn the_board_and_the_guide_know_the_metrics(metrics: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |file: &str| fs::read_to_string(root.join(file)).expect(file);
+    let types = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let exist: Vec<&str> = types.filter_map(|line| line.split(' ').next()).collect();
+    assert!(exist.len() > 25, "{exist:?}");
+    let board = read("packaging/grafana/ropewalk.json");
+    let words = board.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    for word in words.filter(|word| word.starts_with("ropewalk_")) {
+        let name = word.trim_end_matches("_bucket");
+        assert!(exist.contains(&name), "the board queries {name}: {exist:?}");
+    }
+    let guide = read("docs/guides/observe.md");
+    for name in exist.iter().filter(|name| **name != "ropewalk_build_info") {
+        assert!(guide.contains(&format!("`{name}`")), "the guide has no {name}");
+    }
 }
 
 #[test]

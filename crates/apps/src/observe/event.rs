@@ -269,6 +269,10 @@ impl fmt::Display for Event {
             Self::LinkUp { link, .. } => write!(f, "link {link} up"),
             Self::LinkDown { link, cause, .. } => write!(f, "link {link} down: {cause}"),
             Self::Measured { seconds } => write!(f, "measured for {seconds} s"),
+            Self::FilesReceived { files, failed, bytes } => {
+                write!(f, "files received: {files}, {bytes} B")?;
+                if *failed > 0 { write!(f, "; not received: {failed}") } else { Ok(()) }
+            }
             _ => {
                 f.write_str(self.name())?;
                 let mut texts = self.object().into_iter().chain(self.reason());
@@ -359,8 +363,12 @@ mod tests {
         for (event, line) in [
             (down, "14:03:07Z anna: link lte down: no reply for 0.4 s"),
             (Event::AssociationOpened, "14:03:07Z anna: association opened"),
-            (refused, r"14:03:07Z anna: file refused: shed/a\nb: the disk is full"),
+            (refused, r"14:03:07Z anna: file refused: shed/a\u{a}b: the disk is full"),
             (Event::Measured { seconds: 10.0 }, "14:03:07Z anna: measured for 10 s"),
+            (
+                Event::FilesReceived { files: 2, failed: 1, bytes: 30 },
+                "14:03:07Z anna: files received: 2, 30 B; not received: 1",
+            ),
         ] {
             let name = Some("anna".to_owned());
             let peer = PeerIdentity { name, ..PeerIdentity::default() };

@@ -31,6 +31,9 @@ use super::monitor::{Published, WebSettings, lock};
 const CONNECTIONS: usize = 32;
 /// Most time until a request's head is complete; also ends idle connections.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Most time that a client of the metrics may stay, so that one that does not read leaves its place to others. A browser
+/// that shows the live page stays.
+const METRICS_CONNECTION: Duration = Duration::from_secs(60);
 /// Most bytes of a head.
 const HEAD_LIMIT: usize = 16 << 10;
 /// Most headers of a request.
@@ -175,7 +178,7 @@ pub async fn serve(listener: TcpListener, pages: Arc<Pages>) {
             continue;
         };
         let Ok(place) = places.clone().try_acquire_owned() else { continue };
-        let pages = pages.clone();
+        let (pages, stays) = (pages.clone(), pages.web.is_some());
         tokio::spawn(async move {
             let service = service_fn(move |request| {
                 let answer = pages.answer(&request);
@@ -185,7 +188,12 @@ pub async fn serve(listener: TcpListener, pages: Arc<Pages>) {
             server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
             server.max_buf_size(HEAD_LIMIT).max_headers(HEADERS_LIMIT);
             // A client that misbehaves only harms itself.
-            let _ = server.serve_connection(TokioIo::new(socket), service).await;
+            let serving = server.serve_connection(TokioIo::new(socket), service);
+            if stays {
+                let _ = serving.await;
+            } else {
+                let _ = tokio::time::timeout(METRICS_CONNECTION, serving).await;
+            }
             drop(place);
         });
     }
