@@ -14,8 +14,19 @@
     { key: "receive_buffer_bytes", peak: "receive_buffer_peak_bytes", title: "Receive buffer occupancy", label: "Bytes", kind: "bytes" },
   ];
 
-  function key(index) {
-    const { colour, dash } = rw.paint.look(index);
+  // The place of each run by goodput: the best runs, which are shown at first, have colours of their own.
+  let places = new Map();
+
+  function rank(runs) {
+    const goodput = (run) => rw.metrics.at(run.result, "goodput_bps") ?? -Infinity;
+    const order = runs.map((_, i) => i).sort((a, b) => goodput(runs[b]) - goodput(runs[a]));
+    places = new Map(order.map((index, place) => [names(runs)[index], place]));
+  }
+
+  const look = (label) => rw.paint.look(places.get(label) ?? 0);
+
+  // The line of a series as it appears in charts.
+  function sample({ colour, dash }) {
     return svg("svg", { class: "mark", viewBox: "0 0 26 14", width: 26, height: 14, "aria-hidden": "true", fill: "none" },
       svg("path", { d: "M1 7h24", style: `stroke: var(${colour})`, "stroke-width": 2.5, "stroke-dasharray": dash.join(" ") || null }));
   }
@@ -25,12 +36,8 @@
     return runs.map((run, i) => (runs.findIndex((r) => r.label === run.label) === i ? run.label : `${run.label} #${i + 1}`));
   }
 
-  /** The runs with the highest goodput: they are the ones shown at first. */
-  function bestRuns(runs) {
-    const goodput = (run) => rw.metrics.at(run.result, "goodput_bps") ?? -Infinity;
-    const order = runs.map((_, i) => i).sort((a, b) => goodput(runs[b]) - goodput(runs[a]));
-    return new Set(order.slice(0, SHOWN_AT_FIRST));
-  }
+  /** The indices of the runs with the highest goodput: they are the ones shown at first. */
+  const bestRuns = (labels) => new Set(labels.flatMap((label, i) => (places.get(label) < SHOWN_AT_FIRST ? [i] : [])));
 
   // One curve: means over intervals, and a band up to the peaks while few bands are shown.
   function curve(kind, run, count, banded) {
@@ -51,7 +58,7 @@
     const drawn = runs.map((run, i) => {
       const [x, means, band] = curve(kind, run, count, banded);
       const y = peaks ? rw.bins.extremes((run.series || {})[kind.peak] || (run.series || {})[kind.key], count).high : means;
-      return rw.run.line(labels[i], x, y, { ...rw.paint.look(i), ...band, hidden: !shown.has(i) });
+      return rw.run.line(labels[i], x, y, { ...look(labels[i]), ...band, hidden: !shown.has(i) });
     });
     const note = peaks ? rw.bins.note(runs, count).replace("the mean", "the maximum") : rw.bins.note(runs, count, banded);
     return {
@@ -75,7 +82,7 @@
       y: { label: "Share of packets", kind: "ratio", fromZero: true },
       series: runs.map((run, i) => {
         const found = (run.distributions || {}).app_delay_s || {};
-        return rw.run.line(labels[i], found.values, found.shares, { ...rw.paint.look(i), style: "step", hidden: !shown.has(i) });
+        return rw.run.line(labels[i], found.values, found.shares, { ...look(labels[i]), style: "step", hidden: !shown.has(i) });
       }),
     };
   }
@@ -83,14 +90,14 @@
   function chooser(labels, shown, toggle) {
     const boxes = labels.map((label, i) => h("label", { class: "choice" },
       h("input", { type: "checkbox", checked: shown.has(i), onchange: (event) => toggle(label, event.target.checked) }),
-      key(i), label));
+      sample(look(label)), label));
     const title = labels.length > SHOWN_AT_FIRST ? `Runs in these charts, at first the ${SHOWN_AT_FIRST} with the highest goodput` : "Runs in these charts";
     return h("fieldset", { class: "chooser" }, h("legend", null, title), boxes);
   }
 
   function overlays(parent, runs) {
     const labels = names(runs);
-    const shown = bestRuns(runs);
+    const shown = bestRuns(labels);
     const drawn = [];
     parent.append(chooser(labels, shown, (label, on) => drawn.forEach((chart) => chart.toggle(label, on))));
     const grid = h("div", { class: "charts" });
@@ -152,11 +159,13 @@
   /** Draws all runs of `report` into `parent`: over all seeds if there are several, and over time. */
   function draw(parent, report) {
     const { runs } = report;
+    rank(runs);
+    const labels = names(runs);
     const pairs = report.paired || [];
     if (report.repeats.length) rw.seeds.draw(parent, report);
     else {
       parent.append(
-        rw.tables.comparison(runs, (run, i) => key(i)),
+        rw.tables.comparison(runs, (run, i) => sample(look(labels[i]))),
         h("p", { class: "note" }, "The best of each column is marked. A click on a heading sorts."));
     }
     parent.append(...(pairs.length ? pairedTable(pairs) : []));
@@ -167,5 +176,5 @@
     oneInFull(one, runs);
   }
 
-  rw.compare = { draw, key };
+  rw.compare = { draw, sample, look };
 })((window.Ropewalk = window.Ropewalk || {}));

@@ -45,7 +45,7 @@
       h("thead", null, h("tr", null, h("th", { scope: "col" }, "Run"), h("th", { scope: "col", class: "num" }, "Seeds"),
         columns.map((c, i) => h("th", { scope: "col", class: "num", title: shown[i].means || null }, c.head)))),
       h("tbody", null, summary.map((one, i) => h("tr", null,
-        h("th", { scope: "row" }, h("span", { class: "run-name" }, rw.compare.key(i), h("span", null, one.label))),
+        h("th", { scope: "row" }, h("span", { class: "run-name" }, rw.compare.sample(rw.compare.look(one.label)), h("span", null, one.label))),
         h("td", { class: "num" }, String(one.runs)), columns.map((c) => c.cells[i]))))));
   }
 

@@ -70,9 +70,9 @@
   // A box for each line, because a line that is not shown is not in the legend.
   function chooser(spec, drawn) {
     if (spec.series.length < 2) return null;
-    return h("fieldset", { class: "chooser" }, h("legend", null, "Lines"), spec.series.map((series, i) => h("label", { class: "choice" },
+    return h("fieldset", { class: "chooser" }, h("legend", null, "Lines"), spec.series.map((series) => h("label", { class: "choice" },
       h("input", { type: "checkbox", checked: !series.hidden, onchange: (event) => drawn.toggle(series.name, event.target.checked) }),
-      rw.compare.key(i), series.name)));
+      rw.compare.sample(series), series.name)));
   }
 
   const distinct = (points, key) => [...new Set(points.map((p) => p[key.column]))].sort((a, b) => a - b);

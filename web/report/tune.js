@@ -13,7 +13,12 @@
 
   const figure = (number, kind) => Object.values(rw.format.parts(number, kind));
   const gain = (now, before) => rw.format.difference(before ? now / before - 1 : null);
-  const interval = (e, kind) => (e ? value(e.mean, kind) + (e.half_width === null ? "" : ` ± ${value(e.half_width, kind)}`) : rw.format.NONE);
+  // Means with half of their intervals, in one unit.
+  function intervals(estimates, kind) {
+    const { unit, factor, decimals } = rw.format.column(estimates.map((e) => (e ? e.mean : null)), kind);
+    const show = (v) => rw.format.fixed(v / factor, decimals);
+    return estimates.map((e) => (e ? `${show(e.mean)}${e.half_width === null ? "" : ` ± ${show(e.half_width)}`}\u202f${unit}` : rw.format.NONE));
+  }
 
   function tiles(tuning) {
     const share = `${value(tuning.predicted_bps / tuning.rates_bps, "ratio")} of the sum of the rates`;
@@ -58,8 +63,9 @@
   }
 
   function managers(check) {
-    const rows = check.managers.map((m) => [
-      m.window_manager, m.error || interval(m.goodput_bps, "rate"),
+    const goodputs = intervals(check.managers.map((m) => m.goodput_bps), "rate");
+    const rows = check.managers.map((m, i) => [
+      m.window_manager, m.error || goodputs[i],
       m.gain ? `${rw.format.difference(m.gain.mean - 1)}${m.gain.half_width === null ? "" : ` ± ${rw.format.difference(m.gain.half_width).replace("+", "")}`}` : rw.format.NONE,
     ]);
     return table(`In simulation, ${check.seeds} ${check.seeds === 1 ? "run" : "runs"} of each`, ["Window manager", "Goodput", "Gain over none"], rows);
