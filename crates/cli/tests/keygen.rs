@@ -212,6 +212,7 @@ fn slips_and_unknown_names_are_refused_with_what_would_be_right() {
         (&["pair", "--to", "127.0.0.1"], &["CODE"]),
         (&["pair", "--name", "a b"], &["letters, digits"]),
         (&["pair", "--quiet"], &["--quiet"]),
+        (&["pair", "--peers", "no/such/peers.toml"], &["no directory `no/such`"]),
         (&["pair", "--listen", "192.0.2.7"], &["192.0.2.7:9899"]),
         (
             &["send", "file", "--to", "127.0.0.1", "--peer", "ann"],
@@ -226,5 +227,17 @@ fn slips_and_unknown_names_are_refused_with_what_would_be_right() {
         for hint in hints {
             assert!(stderr.contains(hint), "{words:?}: no {hint:?} in: {stderr}");
         }
+    }
+}
+
+#[test]
+fn a_code_that_nobody_types_expires() {
+    let dir = TestDir::new("pair-expires");
+    let done =
+        run_as(&dir, "home", &["pair", "--listen", "127.0.0.1:0", "--valid", "100ms", "--qr"]);
+    let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(1), "{stderr}");
+    for part in ["\u{2588}", "valid once, for 100", "no peer came", "new code"] {
+        assert!(stderr.contains(part), "no {part:?} in: {stderr}");
     }
 }

@@ -19,6 +19,7 @@ use serde::Serialize;
 use super::transfer::runtime;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::files::check_place;
 use crate::live::{
     Interrupt, identity, listed, listen, peers_file, private_directory, reachable, resolved,
 };
@@ -104,11 +105,13 @@ pub fn execute(args: &PairArgs, console: Console) -> Result<(), Failure> {
     let file = peers_file(args.peers.as_deref())?;
     // A list with an error would waste the code.
     KnownPeers::read(&file)?;
-    if let (None, Some(directory)) = (&args.peers, file.parent()) {
-        private_directory(directory).map_err(|error| {
+    match (&args.peers, file.parent()) {
+        (Some(_), _) => check_place("--peers", &file)?,
+        (None, Some(directory)) => private_directory(directory).map_err(|error| {
             let message = format!("cannot create `{}`: {error}", directory.display());
             Failure::input(message, "give another file by --peers")
-        })?;
+        })?,
+        (None, None) => {}
     }
     let secret = identity(args.key.as_deref(), console)?;
     let runtime = runtime()?;
@@ -219,7 +222,7 @@ async fn show(
 fn not_paired(error: &PairError, valid: Duration) -> Failure {
     let (message, help) = match error {
         PairError::NoPeer => (
-            format!("no peer came within {valid}; the code is no longer valid"),
+            format!("no peer came within {}; the code is no longer valid", whole_minutes(valid)),
             "run it again for a new code; --valid sets how long it is valid",
         ),
         PairError::WrongCode => (
@@ -255,8 +258,20 @@ fn present(args: &PairArgs, code: &Code, addresses: &[SocketAddr], console: Cons
     if let Some(picture) = wanted.then(|| qr(&invitation.to_string())).flatten() {
         console.note(picture);
     }
-    console.note(format_args!("the code is {code}; it is valid once, for {}", args.valid));
+    let valid = whole_minutes(args.valid);
+    console.note(format_args!("the code is {code}; it is valid once, for {valid}"));
     console.note(format_args!("at the other side:\n  ropewalk pair {code} --to {to}"));
+}
+
+/// A time in minutes if it has only whole ones.
+fn whole_minutes(time: Duration) -> String {
+    const MINUTE: u64 = 60_000_000_000;
+    match time.as_nanos() {
+        nanos if nanos >= MINUTE && nanos.is_multiple_of(MINUTE) => {
+            format!("{} min", nanos / MINUTE)
+        }
+        _ => time.to_string(),
+    }
 }
 
 /// The QR code as text, two rows of modules per line. Light modules are drawn, for terminals with a dark background.
