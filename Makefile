@@ -15,7 +15,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo fast bench bench-live bench-python tournament validation fuzz fuzz-long chaos attacks test test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command dist test-dist test-packages clean-venv
+.PHONY: help demo fast bench bench-live bench-python tournament validation fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command dist test-dist test-packages venv clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -71,6 +71,9 @@ validation: ## reproduces everything and updates docs/validation.md
 fuzz: ## runs each fuzz target for 10 s
 	$(PYTHON) fuzz/run.py
 
+fuzz-build: ## builds the fuzz targets
+	$(PYTHON) fuzz/run.py --build
+
 fuzz-long: ## runs each fuzz target for 30 min of CPU time
 	$(PYTHON) fuzz/run.py --seconds 1800
 
@@ -88,7 +91,12 @@ ATTACKS ?= --table
 attacks: command ## measures the effect of attacks on a running Ropewalk (ATTACKS="--check --cheap")
 	$(TARGET)/$(PROFILE_DIR)/ropewalk-attacks --binary $(TARGET)/$(PROFILE_DIR)/ropewalk $(ATTACKS)
 
-test: test-rust test-wire test-python test-docs test-report test-packages ## everything below
+# Some of the others wait for a browser or run on one core: two at a time, each with its output in one piece.
+test: test-rust ## everything below
+	$(MAKE) --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-wire test-python test-docs test-report test-packages
+
+test-fast: ## what differs from main: the tests of its crates without those that simulate for minutes
+	$(PYTHON) tests/fast.py
 
 test-rust: ## unit, property, integration and tidy tests
 	$(CARGO) test --workspace
@@ -162,6 +170,8 @@ else
 python: $(VENV)/.ready
 	cd python && VIRTUAL_ENV=$(VENV) $(VENV)/bin/maturin develop --profile $(PROFILE)
 endif
+
+venv: $(VENV)/.ready
 
 $(VENV)/.ready: python/requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
