@@ -15,7 +15,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo fast bench bench-live bench-python tournament validation fuzz fuzz-long chaos attacks test test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command dist test-dist test-packages clean-venv
+.PHONY: help demo fast bench bench-live bench-python tournament validation fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command dist container test-dist test-packages venv clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -71,6 +71,9 @@ validation: ## reproduces everything and updates docs/validation.md
 fuzz: ## runs each fuzz target for 10 s
 	$(PYTHON) fuzz/run.py
 
+fuzz-build: ## builds the fuzz targets
+	$(PYTHON) fuzz/run.py --build
+
 fuzz-long: ## runs each fuzz target for 30 min of CPU time
 	$(PYTHON) fuzz/run.py --seconds 1800
 
@@ -88,7 +91,12 @@ ATTACKS ?= --table
 attacks: command ## measures the effect of attacks on a running Ropewalk (ATTACKS="--check --cheap")
 	$(TARGET)/$(PROFILE_DIR)/ropewalk-attacks --binary $(TARGET)/$(PROFILE_DIR)/ropewalk $(ATTACKS)
 
-test: test-rust test-wire test-python test-docs test-report test-packages ## everything below
+# Some of the others wait for a browser or run on one core: two at a time, each with its output in one piece.
+test: test-rust ## everything below
+	$(MAKE) --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-wire test-python test-docs test-report test-packages
+
+test-fast: ## what differs from main: the tests of its crates without those that simulate for minutes
+	$(PYTHON) tests/fast.py
 
 test-rust: ## unit, property, integration and tidy tests
 	$(CARGO) test --workspace
@@ -125,7 +133,7 @@ endif
 
 test-packages: command $(VENV)/.ready ## the contents of the tarball and of the Debian package
 ifneq ($(shell command -v dpkg-deb),)
-	ROPEWALK=$(TARGET)/$(PROFILE_DIR)/ropewalk $(PYTEST) -rs tests/packages/test_contents.py
+	ROPEWALK=$(TARGET)/$(PROFILE_DIR)/ropewalk $(PYTEST) -rs tests/packages/test_contents.py tests/packages/test_signature.py
 else
 	@echo "test-packages: no dpkg-deb, nothing to try"
 endif
@@ -133,8 +141,14 @@ endif
 # The tools of packaging have an environment of their own: zig alone is 100 MB.
 DIST_VENV := $(TARGET)/dist-venv
 
-dist: $(DIST_VENV)/.ready ## packages for Linux on x86_64: static command, .deb, wheel (docs/guides/install.md)
-	$(DIST_VENV)/bin/python packaging/dist.py
+# `make dist SIGN=minisign.key` signs the checksums with this secret key.
+SIGN ?=
+
+dist: $(DIST_VENV)/.ready ## packages for Linux on x86_64 and aarch64: static command, .deb, wheel (docs/guides/install.md)
+	$(DIST_VENV)/bin/python packaging/dist.py $(if $(SIGN),--sign $(SIGN))
+
+container: ## the container image ropewalk, from the static command in dist/ (buildah, podman or docker)
+	sh packaging/container/build.sh dist
 
 test-dist: dist ## installs these packages in clean places and tries them (root; mmdebstrap)
 	ROPEWALK_DIST=dist $(DIST_VENV)/bin/python -m pytest -q -rs tests/packages
@@ -162,6 +176,8 @@ else
 python: $(VENV)/.ready
 	cd python && VIRTUAL_ENV=$(VENV) $(VENV)/bin/maturin develop --profile $(PROFILE)
 endif
+
+venv: $(VENV)/.ready
 
 $(VENV)/.ready: python/requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)

@@ -126,9 +126,12 @@ def main() -> int:
         help=f"an input that takes so long is a finding, s ({HANG_S}); more with `nice`",
     )
     what.add_argument("--only", nargs="+", choices=TARGETS, default=TARGETS, help="these targets (all)")
+    what.add_argument("--build", action="store_true", help="build the targets and run none")
     what.add_argument("--minimise", action="store_true", help="refresh the seeds instead")
     asked = what.parse_args()
     binaries = build()
+    if asked.build:
+        return 0
     if asked.minimise:
         for target in asked.only:
             minimise(binaries, target)

@@ -1,19 +1,64 @@
 """What all parts of the packaging share: paths, the version, and archives that are equal if their contents are."""
 
 import os
+import platform
 import re
+import shutil
 import subprocess
 import tarfile
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TRIPLE = "x86_64-unknown-linux-gnu"
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A processor that packages are built for."""
+
+    name: str
+    debian: str
+
+    @property
+    def triple(self) -> str:
+        """What rustc calls it."""
+        return f"{self.name}-unknown-linux-gnu"
+
+    @property
+    def foreign(self) -> bool:
+        """Whether this machine has another processor."""
+        return self.name != platform.machine()
+
+    @property
+    def linker(self) -> str:
+        """The C compiler that links for it: Debian's cross compiler if it is foreign."""
+        return f"{self.name}-linux-gnu-gcc" if self.foreign else "cc"
+
+    def missing(self) -> str | None:
+        """What a build for it needs and this machine lacks."""
+        rustc = os.environ.get("RUSTC", "rustc")
+        command = [rustc, "--print", "target-libdir", "--target", self.triple]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        if not Path(done.stdout.strip()).is_dir():
+            return f"Rust's library for {self.triple} (rustup target add {self.triple})"
+        if shutil.which(self.linker) is None:
+            return f"{self.linker} (Debian: gcc-{self.name}-linux-gnu libc6-dev-{self.debian}-cross)"
+        return None
+
+
+ARCHITECTURES = {one.name: one for one in (Architecture("x86_64", "amd64"), Architecture("aarch64", "arm64"))}
+NATIVE = ARCHITECTURES["x86_64"]
 
 
 def cargo() -> str:
     """The cargo to use."""
     return os.environ.get("CARGO", "cargo")
+
+
+def target_directory() -> Path:
+    """Where cargo builds."""
+    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 
 
 @cache

@@ -2,7 +2,7 @@
 
 import gzip
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import licences
@@ -22,6 +22,10 @@ class Contents:
     man: dict[str, bytes]
     completions: dict[str, bytes]
     licences: str
+
+    def of(self, command: Path) -> "Contents":
+        """The same with another command: one for another processor cannot be asked here."""
+        return replace(self, command=command.read_bytes())
 
 
 def contents(command: Path, scratch: Path) -> Contents:

@@ -6,7 +6,7 @@ import subprocess
 from collections import defaultdict
 from pathlib import Path
 
-from common import ROOT, TRIPLE, cargo
+from common import NATIVE, ROOT, cargo
 
 LICENCE_FILE = re.compile(r"(licen[cs]e|copying|notice|unlicense|copyright)", re.IGNORECASE)
 # Debian's copy of the licence of the C library, which the command contains.
@@ -53,34 +53,31 @@ def collected() -> str:
 
 def crates() -> list[tuple[str, str, list[str]]]:
     """The crates in the command and in the Python package, as (name, licence, texts)."""
-    command = [cargo(), "metadata", "--format-version", "1", "--locked", "--filter-platform", TRIPLE]
+    return [(f"{one['name']} {one['version']}", one["license"], texts_of(one)) for one in contained()[0]]
+
+
+def contained() -> tuple[list[dict], dict[str, list[str]]]:
+    """The crates in the command and in the Python package as cargo describes them, and what each crate needs."""
+    command = [cargo(), "metadata", "--format-version", "1", "--locked", "--filter-platform", NATIVE.triple]
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
     metadata = json.loads(done.stdout)
     packages = {package["id"]: package for package in metadata["packages"]}
+    needs = {node["id"]: needed(node) for node in metadata["resolve"]["nodes"]}
     own = set(metadata["workspace_members"])
-    found = []
-    for identifier in reached(metadata, packages):
-        if identifier not in own:
-            package = packages[identifier]
-            name = f"{package['name']} {package['version']}"
-            found.append((name, package["license"], texts_of(package)))
-    return sorted(found)
-
-
-def reached(metadata: dict, packages: dict) -> set[str]:
-    """What the command and the Python package contain: no dependencies of builds and tests."""
-    nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
-    roots = {"ropewalk-cli", "ropewalk-py"}
-    pending = [one for one in metadata["workspace_members"] if packages[one]["name"] in roots]
+    pending = [one for one in own if packages[one]["name"] in ("ropewalk-cli", "ropewalk-py")]
     seen: set[str] = set()
     while pending:
-        identifier = pending.pop()
-        if identifier not in seen:
+        if (identifier := pending.pop()) not in seen:
             seen.add(identifier)
-            needs = nodes[identifier]["deps"]
-            normal = [d for d in needs if any(kind["kind"] is None for kind in d["dep_kinds"])]
-            pending.extend(dependency["pkg"] for dependency in normal)
-    return seen
+            pending.extend(needs[identifier])
+    found = [packages[identifier] for identifier in seen - own]
+    found.sort(key=lambda package: (package["name"], package["version"]))
+    return found, needs
+
+
+def needed(node: dict) -> list[str]:
+    """What a crate contains: no dependencies of builds and tests."""
+    return [one["pkg"] for one in node["deps"] if any(kind["kind"] is None for kind in one["dep_kinds"])]
 
 
 def texts_of(package: dict) -> list[str]:

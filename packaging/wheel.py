@@ -11,15 +11,15 @@ import sys
 import zipfile
 from pathlib import Path
 
-from common import ROOT, TRIPLE, archive, put, version
+from common import NATIVE, ROOT, Architecture, archive, put, target_directory, version
 
 # What the archive contains of the files under version control.
 SOURCES = ["Cargo.toml", "Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT", "crates", "papers", "python", "scenarios", "web"]
 LEFT_OUT = ["python/tests/", "python/LICENSE", "python/requirements", "python/pyproject.toml"]
 
 
-def build(out: Path, scratch: Path, command: Path, licences: str) -> tuple[Path, Path]:
-    """Writes the wheel and the archive of the sources."""
+def build(out: Path, scratch: Path, architecture: Architecture, command: Path, licences: str) -> list[Path]:
+    """Writes the wheel, and beside the native one the archive of the sources."""
     name = f"ropewalk-{version()}"
     tree = scratch / name
     source_tree(tree)
@@ -30,11 +30,13 @@ def build(out: Path, scratch: Path, command: Path, licences: str) -> tuple[Path,
     manifest = work / "pyproject.toml"
     text = manifest.read_text()
     put(manifest, text.replace("[tool.maturin]\n", '[tool.maturin]\ndata = "ropewalk.data"\n'))
-    wheel = by_maturin(work, out)
+    wheel = by_maturin(work, out, architecture)
+    if architecture is not NATIVE:
+        return [wheel]
     put(tree / "PKG-INFO", metadata(wheel))
     sdist = out / f"{name}.tar.gz"
     archive(tree, sdist)
-    return wheel, sdist
+    return [wheel, sdist]
 
 
 def source_tree(tree: Path) -> None:
@@ -61,15 +63,14 @@ def source_tree(tree: Path) -> None:
     put(tree / "pyproject.toml", project)
 
 
-def by_maturin(work: Path, out: Path) -> Path:
+def by_maturin(work: Path, out: Path, architecture: Architecture) -> Path:
     """Builds the wheel. Zig links it with an old C library, so that it runs on any Linux since 2014."""
     before = set(out.glob("*.whl"))
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
     environment = {k: v for k, v in os.environ.items() if k not in ("RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS")}
-    environment |= {"CARGO_TARGET_DIR": str(target)}
+    environment |= {"CARGO_TARGET_DIR": str(target_directory())}
     # maturin finds zig in this interpreter's packages.
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    options = ["--profile", "dist", "--target", TRIPLE, "--zig", "--compatibility", "manylinux2014"]
+    options = ["--profile", "dist", "--target", architecture.triple, "--zig", "--compatibility", "manylinux2014"]
     command = [sys.executable, "-m", "maturin", "build", *options, "--out", out]
     subprocess.run(command, cwd=work, check=True, env=environment)
     (wheel,) = set(out.glob("*.whl")) - before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -11,6 +12,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+
+
+def new_key(directory: Path) -> Path:
+    """A secret key of minisign without a password; its public key is beside it."""
+    secret = directory / "minisign.key"
+    generate = ["minisign", "-G", "-W", "-p", secret.with_suffix(".pub"), "-s", secret]
+    subprocess.run(generate, check=True, capture_output=True)
+    return secret
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +32,8 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.fail("set ROPEWALK to a built command, or ROPEWALK_DIST to the directory of `make dist`")
     out = tmp_path_factory.mktemp("dist")
     builder = [sys.executable, ROOT / "packaging" / "dist.py", "--binary", command, "--out", out]
+    if shutil.which("minisign"):
+        builder += ["--sign", new_key(tmp_path_factory.mktemp("key"))]
     subprocess.run([*builder, "--fast", "--no-wheel"], check=True)
     return out
 

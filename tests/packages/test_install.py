@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -129,6 +130,92 @@ def test_an_unknown_name_is_an_error_that_names_the_cause(empty_root: Path):
     assert "far.example" in done.stderr and "name servers" in done.stderr, done.stderr
 
 
+@NEEDS_ROOT
+@pytest.mark.skipif(shutil.which("buildah") is None, reason="buildah is not installed")
+def test_the_container_has_the_command_and_the_licences_alone(packages: Path):
+    def buildah(*words: str) -> str:
+        return subprocess.run(["buildah", *words], check=True, capture_output=True, text=True).stdout.strip()
+
+    name = f"ropewalk-test-{os.getpid()}"
+    build = ["sh", ROOT / "packaging" / "container" / "build.sh", packages, name]
+    subprocess.run(build, check=True, capture_output=True)
+    container = buildah("from", name)
+    try:
+        root = Path(buildah("mount", container))
+        files = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+        own = {name for name in files if not name.startswith(("proc/", "dev/", "etc/", "run/", "sys/"))}
+        assert own == {"ropewalk"} | {f"licences/LICENSE-{which}" for which in ("MIT", "APACHE", "THIRD-PARTY.txt")}
+        first_commands(["chroot", root, "/ropewalk"], ROOT)
+    finally:
+        buildah("rm", container)
+        buildah("rmi", "--force", f"{name}:latest")
+
+
+# The packages for aarch64, by an emulator.
+
+
+@pytest.fixture(scope="session")
+def foreign(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str | Path]:
+    """The command for aarch64 under qemu."""
+    found = [*packages.glob("ropewalk-*-aarch64-linux.tar.xz")]
+    if not found:
+        pytest.skip("there are no packages for aarch64")
+    if shutil.which("qemu-aarch64-static") is None:
+        pytest.skip("qemu-user-static is not installed")
+    target = tmp_path_factory.mktemp("aarch64")
+    with tarfile.open(found[0]) as packed:
+        packed.extractall(target, filter="data")
+    (top,) = target.iterdir()
+    return ["qemu-aarch64-static", top / "ropewalk"]
+
+
+def test_the_command_for_aarch64_is_small_and_runs(foreign: list[str | Path], tmp_path: Path):
+    assert Path(foreign[1]).stat().st_size <= 16 * MB
+    first_commands(foreign, tmp_path)
+
+
+def test_the_command_for_aarch64_gives_the_results_of_x86_64(foreign: list[str | Path], tarball: Path, tmp_path: Path):
+    results = []
+    for command in ([tarball / "ropewalk"], foreign):
+        words = ["run", "wifi-lte", "--seed", "7", "--set", "transfer.duration=3 s", "--json"]
+        done = subprocess.run([*command, *words], cwd=tmp_path, capture_output=True, text=True, check=True)
+        result = json.loads(done.stdout)
+        del result["engine"]
+        results.append(result)
+    assert results[0] == results[1]
+
+
+def test_the_command_for_aarch64_exchanges_a_sealed_file_with_x86_64(
+    foreign: list[str | Path], tarball: Path, tmp_path: Path
+):
+    (tmp_path / "data").write_bytes(os.urandom(200_000))
+    for name in ("me.key", "far.key"):
+        subprocess.run([*foreign, "keygen", name], cwd=tmp_path, check=True, capture_output=True)
+    public = [*foreign, "keygen", "--public", "far.key"]
+    shown = subprocess.run(public, cwd=tmp_path, check=True, capture_output=True, text=True)
+    receive = [*foreign, "recv", "inbox", "--once", "--key", "far.key", "--listen", "127.0.0.1:9879"]
+    with subprocess.Popen(receive, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as receiver:
+        time.sleep(3)
+        send = [tarball / "ropewalk", "send", "data", "--to", "127.0.0.1:9879", "--key", "me.key"]
+        peer = ["--peer", shown.stdout.strip()]
+        done = subprocess.run([*send, *peer], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        if done.returncode != 0:
+            receiver.kill()
+        log = receiver.communicate(timeout=60)[1]
+    assert (done.returncode, receiver.returncode) == (0, 0), done.stderr + log
+    (received,) = (path for path in (tmp_path / "inbox").rglob("data") if path.is_file())
+    assert received.read_bytes() == (tmp_path / "data").read_bytes()
+
+
+def test_the_deb_for_aarch64_is_for_arm64(packages: Path):
+    found = [*packages.glob("ropewalk_*_arm64.deb")]
+    if not found:
+        pytest.skip("there are no packages for aarch64")
+    show = ["dpkg-deb", "--field", found[0], "Architecture"]
+    shown = subprocess.run(show, check=True, capture_output=True, text=True)
+    assert shown.stdout.strip() == "arm64"
+
+
 # The Debian package.
 
 
@@ -205,7 +292,7 @@ def test_the_deb_leaves_nothing_but_state_behind(installed: Path):
 @pytest.fixture(scope="session")
 def wheel(packages: Path) -> Path:
     """The wheel."""
-    (found,) = packages.glob("ropewalk-*.whl")
+    (found,) = packages.glob("ropewalk-*x86_64.whl")
     return found
 
 
