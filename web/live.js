@@ -93,7 +93,7 @@
     for (const chart of charts) chart.destroy();
     byId("charts").replaceChildren();
     charts = all.map((spec, i) => {
-      const cell = h("div", { class: i === 0 ? "cell whole" : "cell" });
+      const cell = h("div", { class: i === 0 || i === all.length - 1 ? "cell whole" : "cell" });
       byId("charts").append(cell);
       return rw.chart.create(cell, spec);
     });

@@ -29,46 +29,48 @@ def until(what: str, look):
 
 
 @pytest.fixture
-def receiver(tmp_path: Path):
-    """A receiver with a live page: its directory, the address of the page, and where to send."""
-    (tmp_path / "in").mkdir()
+def server(tmp_path: Path):
+    """A server of measurements with a live page: the address of the page, and where to measure."""
     notes = tmp_path / "notes"
-    words = ["recv", "in", "--plain", "--listen", "127.0.0.1:0", "--listen", "127.0.0.2:0", "--web", "0"]
-    environment = {**os.environ, "ROPEWALK_RUNTIME_DIR": str(tmp_path / "run")}
+    words = ["bench", "serve", "--plain", "--listen", "127.0.0.1:0", "--listen", "127.0.0.2:0", "--web", "0"]
     with notes.open("w") as file:
-        process = subprocess.Popen([BINARY, *words], cwd=tmp_path, stderr=file, stdout=subprocess.DEVNULL, env=environment)
+        process = subprocess.Popen([BINARY, *words], stderr=file, env=environment(tmp_path))
     try:
-        until("address to send to", lambda: "ropewalk send" in notes.read_text())
+        until("address to measure to", lambda: "ropewalk bench run" in notes.read_text())
         text = notes.read_text()
-        page = re.search(r"live page at (http://\S+)", text)[1]
-        yield tmp_path, page, re.search(r"--to (\S+)", text)[1]
+        yield re.search(r"live page at (http://\S+)", text)[1], re.search(r"--to (\S+)", text)[1]
     finally:
         process.kill()
         process.wait()
 
 
-def test_links_charts_and_events_appear_while_files_arrive(receiver):
-    folder, page, to = receiver
-    (folder / "a.bin").write_bytes(os.urandom(60_000_000))
+def environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "ROPEWALK_RUNTIME_DIR": str(folder / "run")}
+
+
+def test_links_charts_and_events_appear_while_data_flows(server, tmp_path):
+    page, to = server
     with Browser(find()) as browser:
         browser.call("Emulation.setDeviceMetricsOverride", width=1280, height=900, deviceScaleFactor=1, mobile=False)
         browser.call("Page.navigate", url=page)
-        until("heading", lambda: browser.evaluate("document.getElementById('title')?.textContent === 'ropewalk recv'"))
-        # More than one second, so that the charts have several samples with a rate.
-        for name in "abc":
-            (folder / f"{name}.bin").write_bytes(os.urandom(60_000_000))
-            words = ["send", f"{name}.bin", "--plain", "--to", to, "--from", "127.0.0.1,127.0.0.2"]
-            subprocess.run([BINARY, *words], cwd=folder, check=True, capture_output=True)
-        until("event of a file", lambda: browser.evaluate("Boolean(document.querySelector('[data-event=\"files received\"]'))"))
-        assert browser.evaluate("Boolean(document.querySelector('[data-event=\"link up\"]'))")
-        until("charts", lambda: browser.evaluate("document.querySelectorAll('figure.chart canvas').length === 4"))
-        names = browser.evaluate("[...document.querySelectorAll('figure.chart h3')].map((h) => h.textContent)")
-        assert names == ["Rate", "Round-trip time", "Receive buffer", "Data in flight"]
-        legend = browser.evaluate("document.querySelector('figure.chart').textContent")
-        assert "127.0.0.1" in legend and "127.0.0.2" in legend and "link up" in legend, legend
-        if shots := os.environ.get("ROPEWALK_REPORT_SHOTS"):
-            Path(shots).mkdir(parents=True, exist_ok=True)
-            browser.screenshot(Path(shots) / "live.png")
+        until("heading", lambda: browser.evaluate("document.getElementById('title')?.textContent === 'ropewalk bench serve'"))
+        words = ["bench", "run", "--plain", "--to", to, "--from", "127.0.0.1,127.0.0.2", "--time", "300s"]
+        client = subprocess.Popen([BINARY, *words], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment(tmp_path))
+        try:
+            until("links", lambda: browser.evaluate("document.querySelectorAll('[data-state=active]').length === 2"))
+            until("charts", lambda: browser.evaluate("document.querySelectorAll('figure.chart canvas').length === 4"))
+            names = browser.evaluate("[...document.querySelectorAll('figure.chart h3')].map((h) => h.textContent)")
+            assert names == ["Rate", "Round-trip time", "Receive buffer", "Data in flight"]
+            legend = browser.evaluate("document.querySelector('figure.chart').textContent")
+            assert all(word in legend for word in ("127.0.0.1", "127.0.0.2", "link up")), legend
+            assert browser.evaluate("document.querySelectorAll('[data-event]').length") >= 3
+            if shots := os.environ.get("ROPEWALK_REPORT_SHOTS"):
+                time.sleep(4)
+                Path(shots).mkdir(parents=True, exist_ok=True)
+                browser.screenshot(Path(shots) / "live.png")
+        finally:
+            client.kill()
+            client.wait()
         assert browser.evaluate("window.ropewalkReport.errors") == []
         assert browser.problems() == []
         assert all(url.startswith((page, "data:")) for url in browser.requests() if url != "about:blank"), browser.requests()

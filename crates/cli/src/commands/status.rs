@@ -50,7 +50,12 @@ pub fn execute(args: &StatusArgs) -> Result<(), Failure> {
         return output::print("no send, recv, bench or proxy is running\n");
     }
     let texts: Vec<String> = commands.iter().map(text).collect();
-    output::print(&texts.join("\n"))
+    output::print(&printable(&texts.join("\n")))
+}
+
+/// The text without control characters: root reads the sockets of services that run as other users.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || *c == '\n').collect()
 }
 
 fn text(status: &Status) -> String {
