@@ -18,7 +18,10 @@
   const PRINT_WIDTH = 660;
   const PX_OF_CHAR = 7;
   // Approximate width of the y axis and the margin.
-  const AXIS_ROOM = 75;
+  const AXIS_ROOM = 95;
+  // Margin on the right; slanted names of the x axis reach further.
+  const MARGIN = 14;
+  const NAMES_MARGIN = 34;
   // Every chart on the page, with its description.
   const live = new Map();
 
@@ -177,7 +180,7 @@
       width: Math.max(200, parts.plot.clientWidth || 600),
       height: spec.height || 260,
       legend: { show: false },
-      padding: [(spec.spans || []).length ? 18 : 10, 14, 0, 0],
+      padding: [(spec.spans || []).length ? 18 : 10, ready.words ? NAMES_MARGIN : MARGIN, 0, 0],
       scales: scales(spec, ready.data[0]),
       axes: [axis("x", ready.scaleX, ready.words), axis("y", ready.scaleY, null)],
       series: seriesOptions(spec),

@@ -76,7 +76,9 @@ fn main() -> ExitCode {
 
 /// The colours that `--color` asks for. Errors of the arguments need it before the arguments are parsed.
 fn asked_colour(arguments: impl Iterator<Item = OsString>) -> ColorChoice {
-    let words: Vec<String> = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
+    let words = arguments.map(|word| word.to_string_lossy().into_owned());
+    // What follows `--` belongs to another program.
+    let words: Vec<String> = words.take_while(|word| word != "--").collect();
     let joined = words.iter().find_map(|word| word.strip_prefix("--color="));
     let apart = words.windows(2).find(|pair| pair[0] == "--color").map(|pair| pair[1].as_str());
     match joined.or(apart) {
@@ -114,6 +116,7 @@ mod tests {
             (&["ropewalk", "run", "--color=never"][..], ColorChoice::Never),
             (&["ropewalk", "--color", "always", "run"], ColorChoice::Always),
             (&["ropewalk", "run", "color"], ColorChoice::Auto),
+            (&["ropewalk", "emulate", "a.toml", "--", "ls", "--color=never"], ColorChoice::Auto),
         ] {
             assert_eq!(asked_colour(words.iter().map(OsString::from)), expected, "{words:?}");
         }

@@ -434,6 +434,7 @@ fn the_verdict_of_a_row_with_a_model_and_a_simulation_says_whose_it_is() {
     let dir = TestDir::new("reproduce-model");
     let done = dir.ropewalk(&["reproduce", "slides2013/tmaxblock"]).good();
     assert_eq!(done.stdout().matches("agrees, model").count(), 12, "{}", done.stdout());
+    assert!(done.stdout().contains("the verdict compares the model"), "{}", done.stdout());
 }
 
 #[test]

@@ -45,6 +45,11 @@ fn section(paper: &str, rows: &[&Row]) -> String {
     for table in beside(rows) {
         text += &format!("\n{}\n{}", table.caption, table.table.text(layout()));
     }
+    if rows.iter().any(|row| row.judged_by.is_some()) {
+        let meaning =
+            "the verdict compares the model with the paper; the simulated value is shown beside it";
+        text += &format!("\n{}", wrapped("model ", meaning, width()));
+    }
     if !reasons.is_empty() {
         text.push('\n');
     }
