@@ -331,6 +331,18 @@ mod tests {
         assert_eq!(paths.matches("via = [\"bottleneck1\"]").count(), 2);
     }
 
+    /// A measurement over a link with hardly any queue.
+    #[test]
+    fn a_queue_of_less_than_a_packet_becomes_one_of_a_packet() {
+        let mut links = vec![link(0, 10e6)];
+        links[0].up.queue = links[0].up.queue.map(|queue| Queue { bytes: 776.0, ..queue });
+        let found = LinkMeasurement { links, ..LinkMeasurement::default() };
+        let files = links::scenario(&found, &names(), "links");
+        let scenario = Scenario::parse(&files.toml, "links");
+        scenario.unwrap_or_else(|error| panic!("{error}\n{}", files.toml));
+        assert!(files.toml.contains("queue = \"1500 B\""), "{}", files.toml);
+    }
+
     #[test]
     fn a_varying_rate_becomes_a_trace_and_what_is_missing_is_said() {
         let mut found = LinkMeasurement {

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut};
 use ropewalk_base::{PathId, PeerText};
+use tokio::time::Instant;
 
 use super::association::Association;
 use super::batch::{Batch, Fit};
@@ -49,6 +50,8 @@ pub struct Observation {
     pub address: SocketAddr,
     /// The release of Ropewalk that the peer runs.
     pub release: PeerText,
+    /// Time from the question to its answer. None if the question was repeated: the answer may belong to any of them.
+    pub rtt: Option<Duration>,
 }
 
 /// Whether the content of a sealed datagram is a question or an answer.
@@ -89,7 +92,11 @@ fn decode_answer(body: &[u8]) -> Option<Observation> {
     let port = rest.try_get_u16().ok()?;
     let length = usize::from(rest.try_get_u8().ok()?);
     let release = rest.get(..length).filter(|_| length <= RELEASE_MAX)?;
-    Some(Observation { address: SocketAddr::new(ip, port), release: PeerText::from_bytes(release) })
+    Some(Observation {
+        address: SocketAddr::new(ip, port),
+        release: PeerText::from_bytes(release),
+        rtt: None,
+    })
 }
 
 impl EndpointState {
@@ -150,8 +157,9 @@ impl Association {
     /// not know the question.
     pub async fn observe(&self, path: usize, limit: Duration) -> Option<Observation> {
         let number = u8::try_from(path).ok()?;
+        let begin = Instant::now();
         let questions = async {
-            loop {
+            for repeated in 0_u32.. {
                 let answered = self.signals().probed.notified();
                 tokio::pin!(answered);
                 answered.as_mut().enable();
@@ -160,9 +168,11 @@ impl Association {
                 if tokio::time::timeout(REPEAT, answered).await.is_ok()
                     && let Some(observation) = self.take_observation(number)
                 {
-                    return Some(observation);
+                    let rtt = (repeated == 0).then(|| begin.elapsed());
+                    return Some(Observation { rtt, ..observation });
                 }
             }
+            None
         };
         let observation = tokio::time::timeout(limit, questions).await.ok().flatten();
         self.with(|peer, _| peer.observations.remove(&number));
@@ -202,7 +212,7 @@ mod tests {
             answer_to(address, &mut body);
             assert!(body.len() <= QUESTION_LEN && is_observation(&body));
             let release = PeerText::new(RELEASE);
-            assert_eq!(decode_answer(&body), Some(Observation { address, release }));
+            assert_eq!(decode_answer(&body), Some(Observation { address, release, rtt: None }));
             for length in 0..body.len() {
                 assert_eq!(decode_answer(&body[..length]), None, "{length} bytes");
             }

@@ -10,6 +10,8 @@ use crate::measure::estimate::{JitterFit, LossModel};
 
 /// Width of the 10th to 90th percentile of delays below which jitter is left out: the two hosts cause as much.
 const JITTER_MIN_S: f64 = 2e-3;
+/// Smallest queue that a scenario takes: one packet of the default size, bytes.
+const LEAST_QUEUE: f64 = 1500.0;
 /// Share of the shared bottleneck's rate from which a link's own capacity cannot be told from it.
 const OWN_RATE: f64 = 0.9;
 
@@ -190,7 +192,7 @@ fn write_queue(toml: &mut String, estimate: &DirectionEstimate, suffix: &str) {
             queue.delay_s * 1e3
         )
     };
-    let _ = writeln!(toml, "queue{suffix} = \"{:.0} B\"", queue.bytes.max(1.0));
+    let _ = writeln!(toml, "queue{suffix} = \"{:.0} B\"", queue.bytes.max(LEAST_QUEUE));
 }
 
 fn write_losses(toml: &mut String, estimate: &DirectionEstimate, suffix: &str) {
@@ -295,7 +297,7 @@ fn write_shared(toml: &mut String, found: &LinkMeasurement, shared: &Shared) {
             estimate.queue.filter(|_| own)
         });
         if let Some(queue) = queues.max_by(|a, b| a.bytes.total_cmp(&b.bytes)) {
-            let _ = writeln!(toml, "queue{suffix} = \"{:.0} B\"", queue.bytes.max(1.0));
+            let _ = writeln!(toml, "queue{suffix} = \"{:.0} B\"", queue.bytes.max(LEAST_QUEUE));
         }
     }
 }

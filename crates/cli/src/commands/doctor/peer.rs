@@ -35,7 +35,7 @@ pub struct Reach {
 /// What an association showed.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// The round trip, if a sample was taken, seconds.
+    /// The round trip of the question, else a smoothed one, seconds.
     pub rtt_s: Option<f64>,
     /// The largest packet that the path is known to carry, bytes.
     pub mtu_bytes: u32,
@@ -99,13 +99,14 @@ async fn try_address(endpoint: &Endpoint, target: &Target) -> Result<Found, Stri
     let association = connected.map_err(|error| error.to_string())?;
     let local_port = endpoint.locals().first().map_or(0, SocketAddr::port);
     let observation = association.observe(0, OBSERVATION_LIMIT).await;
-    let mut found = Found { local_port, observation, ..Found::default() };
+    let rtt_s = observation.as_ref().and_then(|seen| seen.rtt).map(|rtt| rtt.as_secs_f64());
+    let mut found = Found { local_port, observation, rtt_s, ..Found::default() };
     let mut steady = 0;
     for _ in 0..MTU_LOOKS {
         let stats = association.stats();
         let Some(path) = stats.as_ref().and_then(|stats| stats.paths.first()) else { break };
         steady = if path.mtu_bytes == found.mtu_bytes { steady + 1 } else { 0 };
-        (found.rtt_s, found.mtu_bytes) = (path.srtt_s.or(found.rtt_s), path.mtu_bytes);
+        (found.rtt_s, found.mtu_bytes) = (found.rtt_s.or(path.srtt_s), path.mtu_bytes);
         if steady >= STEADY_LOOKS && found.rtt_s.is_some() {
             break;
         }
@@ -283,7 +284,7 @@ mod tests {
         {
             let address = ([203, 0, 113, 5], 7).into();
             let release = PeerText::new(release);
-            let observation = Some(Observation { address, release });
+            let observation = Some(Observation { address, release, rtt: None });
             let found = Found { observation, ..Found::default() };
             let check = version_check(&[reach("wlan0", Ok(found))]).expect("a check");
             assert_eq!(check.verdict, verdict);
