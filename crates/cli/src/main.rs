@@ -5,6 +5,7 @@
 
 mod args;
 mod commands;
+mod config;
 mod console;
 mod failure;
 mod files;
@@ -17,8 +18,8 @@ mod vary;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 use ropewalk_scenario::json_schema;
 
 use crate::commands::Command;
@@ -42,8 +43,9 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let Cli { command, quiet } = Cli::try_parse().unwrap_or_else(|error| with_key(error).exit());
-    match commands::execute(command, Console::new(quiet)) {
+    let result =
+        parsed().and_then(|Cli { command, quiet }| commands::execute(command, Console::new(quiet)));
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::Status(_)) {
@@ -52,6 +54,15 @@ fn main() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+/// The command line with the options of its file. What clap refuses of the command line ends the program here.
+fn parsed() -> Result<Cli, Failure> {
+    let configured = config::expand(&Cli::command(), std::env::args_os().collect())?;
+    Cli::try_parse_from(&configured.words).or_else(|error| match configured.locate(&error) {
+        Some(failure) => Err(failure),
+        None => with_key(error).exit(),
+    })
 }
 
 /// Suggests `--set` for an unknown option that is a key of the scenario, such as `--duration`.
