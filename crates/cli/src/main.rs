@@ -5,6 +5,7 @@
 
 mod args;
 mod commands;
+mod config;
 mod console;
 mod failure;
 mod files;
@@ -54,16 +55,12 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let parsed = Cli::command().color(asked_colour(std::env::args_os())).try_get_matches();
-    let parsed = parsed.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
-    let Cli { command, quiet, color } = parsed.unwrap_or_else(|error| with_key(error).exit());
-    match color {
-        ColorChoice::Auto => anstream::ColorChoice::Auto,
-        ColorChoice::Always => anstream::ColorChoice::Always,
-        ColorChoice::Never => anstream::ColorChoice::Never,
-    }
-    .write_global();
-    match commands::execute(command, Console::new(quiet)) {
+    use_colour(asked_colour(std::env::args_os()));
+    let result = parsed().and_then(|Cli { command, quiet, color }| {
+        use_colour(color);
+        commands::execute(command, Console::new(quiet))
+    });
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::Status(_)) {
@@ -72,6 +69,28 @@ fn main() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+/// The command line with the options of its file. What clap refuses of the command line ends the program here.
+fn parsed() -> Result<Cli, Failure> {
+    let configured = config::expand(&Cli::command(), std::env::args_os().collect())?;
+    let command = Cli::command().color(asked_colour(configured.words.iter().cloned()));
+    let matched = command.try_get_matches_from(&configured.words);
+    let cli = matched.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+    cli.or_else(|error| match configured.locate(&error) {
+        Some(failure) => Err(failure),
+        None => with_key(error).exit(),
+    })
+}
+
+/// Colours what is printed from now on, or not.
+fn use_colour(choice: ColorChoice) {
+    let choice = match choice {
+        ColorChoice::Auto => anstream::ColorChoice::Auto,
+        ColorChoice::Always => anstream::ColorChoice::Always,
+        ColorChoice::Never => anstream::ColorChoice::Never,
+    };
+    choice.write_global();
 }
 
 /// The colours that `--color` asks for. Errors of the arguments need it before the arguments are parsed.

@@ -5,6 +5,7 @@ mod advise;
 mod bench;
 mod capture;
 mod commands;
+mod config;
 mod doctor;
 mod emulate;
 mod files;

@@ -1,19 +1,38 @@
-//! `ropewalk schema`: the JSON Schema of the scenario file.
+//! `ropewalk schema`: the JSON Schema of the scenario file, or of a command's file of options.
 
-use clap::Args;
+use clap::{Args, CommandFactory};
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{Cli, config, output};
 
 /// Arguments of `schema`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  ropewalk schema")]
-pub struct SchemaArgs {}
+#[command(
+    after_help = "Examples:\n  ropewalk schema\n  ropewalk schema --config recv\n  ropewalk schema --config proxy exit"
+)]
+pub struct SchemaArgs {
+    /// Print the schema of the file that this command takes with --config
+    #[arg(long, value_name = "COMMAND", num_args = 1..)]
+    config: Vec<String>,
+}
 
 /// Prints the schema.
 ///
 /// # Errors
-/// [`Failure`].
-pub fn execute(SchemaArgs {}: &SchemaArgs) -> Result<(), Failure> {
-    output::print(&ropewalk_scenario::json_schema())
+/// There is no such command, or it takes no file.
+pub fn execute(SchemaArgs { config: names }: &SchemaArgs) -> Result<(), Failure> {
+    if names.is_empty() {
+        return output::print(&ropewalk_scenario::json_schema());
+    }
+    let mut root = Cli::command();
+    root.build();
+    let mut command = Some(&root);
+    for name in names {
+        command = command.and_then(|command| command.find_subcommand(name));
+    }
+    let schema = command.and_then(config::schema).ok_or_else(|| {
+        let message = format!("`{}` is no command that takes --config", names.join(" "));
+        Failure::input(message, "recv, send, proxy, proxy exit and bench serve take it")
+    })?;
+    output::print(&format!("{schema:#}"))
 }

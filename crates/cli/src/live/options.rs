@@ -48,6 +48,9 @@ pub struct TransportArgs {
     /// Capture all packets, as they are inside the seal, in a file for Wireshark (pcapng)
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
+    /// Take options from this TOML file; those on the command line have precedence
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 impl TransportArgs {

@@ -1,0 +1,248 @@
+//! `--config FILE.toml`: options of a command from a file.
+//!
+//! The keys are the long names of the command's options. The file is turned into words of the command line, so that
+//! clap checks both alike. What it refuses is shown at its line of the file. An option on the command line has
+//! precedence over the file.
+
+use std::ffi::OsString;
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use clap::error::{ContextKind, ContextValue};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use ropewalk_scenario::{Problem, ProblemKind};
+use serde_json::{Map, Value, json};
+use toml::de::{DeTable, DeValue};
+
+use crate::failure::Failure;
+
+/// The option's name, as an argument and in a file.
+const OPTION: &str = "config";
+/// Similarity from which a name is suggested (Jaro, as clap compares names).
+const SIMILAR: f64 = 0.7;
+
+/// A command line with the options of its file.
+#[derive(Debug)]
+pub struct Configured {
+    /// The words to parse.
+    pub words: Vec<OsString>,
+    file: Option<ConfigFile>,
+}
+
+/// A file that was read.
+#[derive(Debug)]
+struct ConfigFile {
+    source: String,
+    text: String,
+    /// The options that it sets, with the places of their values.
+    options: Vec<(String, Range<usize>)>,
+}
+
+/// Adds the options of the file that `--config` names, if it is there and the command takes it.
+///
+/// # Errors
+/// The file cannot be read, is not TOML, or has a key or value that the command does not take.
+pub fn expand(root: &Command, mut words: Vec<OsString>) -> Result<Configured, Failure> {
+    let found = root.clone().ignore_errors(true).try_get_matches_from(&words).ok();
+    let Some((path, given)) = found.as_ref().and_then(|matches| named(root, matches)) else {
+        return Ok(Configured { words, file: None });
+    };
+    let (command, matches) = given;
+    let source = path.display().to_string();
+    let text = fs::read_to_string(&path).map_err(|error| {
+        Failure::input(format!("cannot read `{source}`: {error}"), "--config names a TOML file")
+    })?;
+    let mut file = ConfigFile { source, text, options: Vec::new() };
+    let added = file.words(command, matches)?;
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    words.splice(end..end, added);
+    Ok(Configured { words, file: Some(file) })
+}
+
+/// The file that the innermost command is given, and that command.
+fn named<'a>(
+    root: &'a Command,
+    matches: &'a ArgMatches,
+) -> Option<(PathBuf, (&'a Command, &'a ArgMatches))> {
+    let (mut command, mut matches) = (root, matches);
+    while let Some((name, inner)) = matches.subcommand() {
+        (command, matches) = (command.find_subcommand(name)?, inner);
+    }
+    let path = matches.try_get_one::<PathBuf>(OPTION).ok().flatten()?;
+    Some((path.clone(), (command, matches)))
+}
+
+impl Configured {
+    /// Shows what clap refuses at its place in the file, if it comes from there.
+    pub fn locate(&self, error: &clap::Error) -> Option<Failure> {
+        let file = self.file.as_ref()?;
+        let ContextValue::String(option) = error.get(ContextKind::InvalidArg)? else { return None };
+        let long = option.trim_start_matches('-').split([' ', '=']).next()?;
+        let (_, place) = file.options.iter().find(|(name, _)| name == long)?;
+        let text = error.to_string();
+        let message = text.lines().next()?.trim_start_matches("error: ");
+        Some(file.problem(place, ProblemKind::OutOfRange, message, ""))
+    }
+}
+
+impl ConfigFile {
+    /// The file as words of the command line, without the options that are given there.
+    fn words(&mut self, command: &Command, given: &ArgMatches) -> Result<Vec<OsString>, Failure> {
+        let text = std::mem::take(&mut self.text);
+        let table = DeTable::parse(&text).map(toml::Spanned::into_inner);
+        self.text.clone_from(&text);
+        let table = table.map_err(|error| {
+            let place = error.span().unwrap_or(0..0);
+            self.problem(&place, ProblemKind::Syntax, error.message(), "the file is TOML")
+        })?;
+        let mut words = Vec::new();
+        for (key, value) in table {
+            let (name, place) = (key.get_ref().replace('_', "-"), value.span());
+            let Some(option) = options(command).find(|option| answers_to(option, &name)) else {
+                return Err(self.unknown(command, &name, &key.span()));
+            };
+            let long = option.get_long().unwrap_or_default().to_owned();
+            if self.options.iter().any(|(other, _)| *other == long) {
+                let message = format!("`{long}` is set twice");
+                let help = "`_` and `-` are the same in names";
+                return Err(self.problem(&key.span(), ProblemKind::Duplicate, &message, help));
+            }
+            let values = self.values(option, value.get_ref(), &place)?;
+            if given.value_source(option.get_id().as_str()) != Some(ValueSource::CommandLine) {
+                words.extend(values.into_iter().map(|value| match value {
+                    Some(value) => format!("--{long}={value}").into(),
+                    None => format!("--{long}").into(),
+                }));
+                self.options.push((long, place));
+            }
+        }
+        Ok(words)
+    }
+
+    /// The values of an option; none for a switch that is on.
+    fn values(
+        &self,
+        option: &Arg,
+        value: &DeValue<'_>,
+        place: &Range<usize>,
+    ) -> Result<Vec<Option<String>>, Failure> {
+        let wrong = |wanted: &str| {
+            let long = option.get_long().unwrap_or_default();
+            let message = format!("`{long}` is {wanted}");
+            Err(self.problem(place, ProblemKind::WrongType, &message, &help_of(option)))
+        };
+        match (value, is_switch(option)) {
+            (DeValue::Boolean(true), true) => Ok(vec![None]),
+            (DeValue::Boolean(false), true) => Ok(Vec::new()),
+            (_, true) => wrong("true or false"),
+            (DeValue::Array(items), false) if is_list(option) => {
+                let items: Option<Vec<_>> =
+                    items.iter().map(|item| scalar(item.get_ref())).collect();
+                items.map_or_else(
+                    || wrong("a list of texts or numbers"),
+                    |items| Ok(items.into_iter().map(Some).collect()),
+                )
+            }
+            (other, false) => match scalar(other) {
+                Some(text) => Ok(vec![Some(text)]),
+                None if is_list(option) => wrong("a text, a number or a list of them"),
+                None => wrong("a text or a number"),
+            },
+        }
+    }
+
+    fn unknown(&self, command: &Command, name: &str, place: &Range<usize>) -> Failure {
+        let names = options(command).filter_map(Arg::get_long);
+        let near = names.map(|option| (strsim::jaro(option, name), option));
+        let near = near.filter(|(like, _)| *like > SIMILAR);
+        let best = near.max_by(|a, b| a.0.total_cmp(&b.0));
+        let help = best.map_or_else(
+            || format!("`ropewalk {} --help` lists the options", command.get_name()),
+            |(_, option)| format!("did you mean `{option}`?"),
+        );
+        let message = format!("unknown option `{name}`");
+        self.problem(place, ProblemKind::UnknownKey, &message, &help)
+    }
+
+    fn problem(&self, at: &Range<usize>, kind: ProblemKind, message: &str, help: &str) -> Failure {
+        let before = self.text.get(..at.start).unwrap_or(&self.text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let source_line = self.text[line_start..].lines().next().unwrap_or_default();
+        let column = before[line_start..].chars().count() + 1;
+        let shown = self.text.get(at.clone()).unwrap_or_default().lines().next();
+        let problem = Problem {
+            kind,
+            source: self.source.clone(),
+            line: before.matches('\n').count() + 1,
+            column,
+            length: shown.map_or(1, |text| text.chars().count()).max(1),
+            source_line: source_line.to_owned(),
+            key: String::new(),
+            message: message.to_owned(),
+            help: help.to_owned(),
+        };
+        Failure::Input(problem.to_string())
+    }
+}
+
+/// The options that a file may set.
+fn options(command: &Command) -> impl Iterator<Item = &Arg> {
+    let named = command.get_arguments().filter(|option| option.get_long().is_some());
+    named.filter(|option| ![OPTION, "help", "version"].contains(&option.get_id().as_str()))
+}
+
+fn answers_to(option: &Arg, name: &str) -> bool {
+    let aliases = option.get_all_aliases().unwrap_or_default();
+    option.get_long() == Some(name) || aliases.contains(&name)
+}
+
+fn is_switch(option: &Arg) -> bool {
+    matches!(option.get_action(), ArgAction::SetTrue | ArgAction::SetFalse)
+}
+
+fn is_list(option: &Arg) -> bool {
+    matches!(option.get_action(), ArgAction::Append)
+}
+
+fn scalar(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.clone().into_owned()),
+        DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().to_owned()),
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        _ => None,
+    }
+}
+
+fn help_of(option: &Arg) -> String {
+    option.get_help().map(ToString::to_string).unwrap_or_default()
+}
+
+/// The JSON Schema of the files that a command takes; none if it takes none.
+pub fn schema(command: &Command) -> Option<Value> {
+    command.get_arguments().find(|option| option.get_id() == OPTION)?;
+    let mut properties = Map::new();
+    for option in options(command) {
+        let single = json!({ "type": ["string", "number"] });
+        let mut property = match (is_switch(option), is_list(option)) {
+            (true, _) => json!({ "type": "boolean" }),
+            (false, false) => single,
+            (false, true) => json!({ "oneOf": [single, { "type": "array", "items": single }] }),
+        };
+        property["description"] = help_of(option).into();
+        let long = option.get_long().unwrap_or_default().to_owned();
+        let snake = long.replace('-', "_");
+        if snake != long {
+            properties.insert(snake, property.clone());
+        }
+        properties.insert(long, property);
+    }
+    Some(json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": format!("Options of {}", command.get_bin_name().unwrap_or(command.get_name())),
+        "type": "object",
+        "additionalProperties": false,
+        "properties": properties,
+    }))
+}
