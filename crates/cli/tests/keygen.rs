@@ -1,8 +1,10 @@
 //! `ropewalk keygen`: keys in files. `ropewalk pair`: keys of peers.
 
 use std::fs;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 
 use crate::support::{Server, TestDir, noise};
 use serde_json::Value;
@@ -240,4 +242,35 @@ fn a_code_that_nobody_types_expires() {
     for part in ["\u{2588}", "valid once, for 100", "no peer came", "new code"] {
         assert!(stderr.contains(part), "no {part:?} in: {stderr}");
     }
+}
+
+/// The near side reaches the far one through a translator of addresses, as behind a NAT.
+#[test]
+fn a_side_behind_a_translator_of_addresses_is_paired() {
+    let dir = TestDir::new("pair-nat");
+    let server = shows_code(&dir, "far", &["--json"]);
+    let words = words_of(&server);
+    let [inside, outside] =
+        [(); 2].map(|()| Arc::new(UdpSocket::bind("127.0.0.1:0").expect("a socket")));
+    let (at, far) = (inside.local_addr().expect("an address").to_string(), words[3].to_owned());
+    let client = Arc::new(Mutex::new(None));
+    let (there, latest) = ((inside.clone(), outside.clone()), client.clone());
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2048];
+        while let Ok((length, from)) = there.0.recv_from(&mut buffer) {
+            *latest.lock().expect("no panic") = Some(from);
+            let _ = there.1.send_to(&buffer[..length], &far);
+        }
+    });
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2048];
+        while let Ok((length, _)) = outside.recv_from(&mut buffer) {
+            let to = *client.lock().expect("no panic");
+            let _ = to.map(|to| inside.send_to(&buffer[..length], to));
+        }
+    });
+    let near = ["pair", words[1], "--to", &at, "--as", "server", "--json"];
+    let near = document(&run_as(&dir, "near", &near));
+    // It stores the address at which the far side answered.
+    assert_eq!((&near["name"], &near["addresses"]), (&"server".into(), &serde_json::json!([at])));
 }

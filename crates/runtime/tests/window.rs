@@ -1,6 +1,6 @@
 //! What an endpoint says of its receive buffer.
 
-use crate::between::{loopback, pair};
+use crate::between::{loopback, pair, pair_of};
 use bytes::Bytes;
 use ropewalk_runtime::endpoint::Options;
 
@@ -51,4 +51,42 @@ async fn a_reader_who_does_not_come_holds_up_no_sack() {
     for _ in 0..20 {
         pair.between.through(pair.far.receive()).await.expect("it was kept");
     }
+}
+
+#[tokio::test]
+async fn no_more_of_the_peers_buffer_is_used_than_the_limit_says() {
+    // Ten packets are sent at once without a limit: the initial window.
+    for (limit, fits) in [(Some(6000), true), (None, false)] {
+        let mut client = Options::connecting(&[loopback()]);
+        client.transport.peer_buffer_limit = limit;
+        let mut pair = pair_of(client, Options::listening(&[loopback()])).await;
+        let mut messages = (0..50).map(|_| Bytes::from(vec![7; 1200]));
+        pair.near.send_all(0, 0, &mut messages).await.expect("it is up");
+        // Nothing is carried, so nothing is acknowledged.
+        let mut most = 0;
+        for _ in 0..20 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            most = most.max(pair.near.stats().expect("it is up").paths[0].in_flight_bytes);
+        }
+        assert_eq!(most > 0 && most <= 6000, fits, "{limit:?}: {most}");
+        // All arrives in the end.
+        pair.between.through(pair.near.flushed()).await;
+    }
+}
+
+#[tokio::test]
+async fn the_time_to_the_acknowledgement_is_measured_from_when_that_is_asked_for() {
+    let mut pair = pair(Options::listening(&[loopback()])).await;
+    assert_eq!(pair.near.delivery_delays(), None);
+    pair.near.measure_delivery_delays();
+    pair.between
+        .through(async {
+            pair.near.send(0, 0, Bytes::from_static(b"hello")).await.expect("it is up");
+            pair.near.flushed().await;
+        })
+        .await;
+    assert!(pair.near.delivery_delays().expect("measured").quantile(1.0) > 0);
+    // Starts again.
+    pair.near.measure_delivery_delays();
+    assert_eq!(pair.near.delivery_delays().expect("measured").quantile(1.0), 0);
 }

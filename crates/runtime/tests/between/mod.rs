@@ -109,8 +109,12 @@ pub struct Pair {
 }
 
 pub async fn pair(server: Options) -> Pair {
+    pair_of(Options::connecting(&[loopback()]), server).await
+}
+
+pub async fn pair_of(client: Options, server: Options) -> Pair {
     let server = Endpoint::open(server).expect("a free port");
-    let client = Endpoint::open(Options::connecting(&[loopback()])).expect("a free port");
+    let client = Endpoint::open(client).expect("a free port");
     let mut between = Translator::before(server.locals()[0]).await;
     let inside = between.inside.local_addr().expect("its address");
     let target = Target { addresses: vec![inside], key: None };
