@@ -2,7 +2,7 @@
 (function (rw) {
   "use strict";
   const { h } = rw.dom;
-  const KINDS = { run: "Run", compare: "Comparison", reproduce: "Reproduction", tune: "Window limits", tournament: "Tournament" };
+  const KINDS = { run: "Run", compare: "Comparison", reproduce: "Reproduction", tune: "Window limits", tournament: "Tournament", sweep: "Sweep" };
 
   function themeButton() {
     const button = h("button", { type: "button", onclick: rw.theme.toggle });
@@ -24,19 +24,24 @@
     document.getElementById("origin").append(...origin);
     document.getElementById("actions").append(
       h("button", { type: "button", "aria-label": "Download JSON", onclick: () => rw.data.download(report) },
-        h("span", { class: "roomy" }, "Download "), "JSON"),
+        h("span", { class: "wide-only" }, "Download "), "JSON"),
       themeButton());
     const version = report.version ? ` ${report.version}` : "";
     document.getElementById("colophon").append(
-      h("p", null, `Made by Ropewalk${version}. This file is complete in itself: it holds its data and asks the network for nothing.`),
-      h("p", { class: "help" }, "In a chart: drag to zoom, double-click to see everything again; with the keyboard, arrows walk, + and − zoom, 0 resets. kB is 1000 bytes."));
+      h("p", null, `Made by Ropewalk${version}. This file contains all of its data. It makes no network requests.`),
+      h("p", { class: "help" }, "In a chart: drag to zoom, double-click to reset. With the keyboard: the arrow keys move the cursor, + and − zoom, 0 resets. kB is 1000 bytes."));
   }
 
   function runs(main, report) {
     if (!report.runs.length) return;
-    main.append(rw.tiles.headline(report.runs));
-    if (report.runs.length === 1) rw.run.draw(main, report.runs[0]);
-    else rw.compare.draw(main, report.runs, report.paired || []);
+    main.append(rw.tiles.headline(report));
+    if (report.runs.length > 1) {
+      rw.compare.draw(main, report);
+      return;
+    }
+    if (report.repeats.length) rw.seeds.draw(main, report);
+    if (report.repeats.length) main.append(h("h2", null, `Seed ${report.runs[0].seed} in full`));
+    rw.run.draw(main, report.runs[0]);
   }
 
   function papers(main, report) {
@@ -49,6 +54,10 @@
 
   function contest(main, report) {
     if (report.tournament) rw.tournament.draw(main, report.tournament);
+  }
+
+  function points(main, report) {
+    if (report.sweep) rw.sweep.draw(main, report.sweep);
   }
 
   // Everything is unfolded for printing.
@@ -67,7 +76,7 @@
     const main = document.getElementById("main");
     const report = rw.data.load();
     header(report);
-    const orders = { reproduce: [papers, runs], tune: [limits, runs], tournament: [contest, runs] };
+    const orders = { reproduce: [papers, runs], tune: [limits, runs], tournament: [contest, runs], sweep: [points] };
     const order = orders[report.kind] || [runs, papers];
     for (const part of order) part(main, report);
     if (!main.querySelector("*:not(noscript)")) main.append(h("p", { class: "note" }, "This report holds no results."));

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
             print!("{}", args::help());
             ExitCode::SUCCESS
         }
-        // The same binary, started anew by the section `many`, so that memory starts from nothing.
+        // The same binary, started again by the section `many`, so that memory starts from nothing.
         Ok(Command::Idle(associations)) => match memory::idle(associations) {
             Ok(bytes) => {
                 println!("{bytes}");

@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 
 import browser  # noqa: E402
 
-WIDTH, HEIGHT = 1100, 1180
+WIDTH, HEIGHT = 1100, 1245
 
 
 def main():

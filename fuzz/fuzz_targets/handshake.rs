@@ -92,8 +92,8 @@ impl World {
         Self { responder, anyone, psk, now: Time::from_secs(1), clock: 1, attempt }
     }
 
-    /// Whatever a stranger sends. Right MACs can be made, sealed keys cannot.
-    fn stranger(&mut self, input: &mut Input<'_>) {
+    /// What an unauthenticated peer sends. Right MACs can be made, sealed keys cannot.
+    fn unauthenticated(&mut self, input: &mut Input<'_>) {
         let (from, signs, long) = (input.byte(), input.byte(), input.byte());
         let mut datagram = input.block().to_vec();
         if long & 1 == 1 {
@@ -114,7 +114,7 @@ impl World {
     }
 
     /// An initiator's first datagram, changed on its way or not.
-    fn knock(&mut self, input: &mut Input<'_>) {
+    fn initiation(&mut self, input: &mut Input<'_>) {
         let (what, from) = (input.byte(), input.byte());
         let mut datagram = self.attempt.datagram.clone();
         let at = input.number() as usize % datagram.len();
@@ -123,7 +123,7 @@ impl World {
         if what & 4 == 4 {
             sign_again(&[], &mut datagram);
         }
-        // The token is no part of what Noise seals, and the MAC is made anew.
+        // The token is no part of what Noise seals, and the MAC is computed again.
         let free = PREFIX..PREFIX + TOKEN;
         let same = by == 0 || free.contains(&at) || at >= datagram.len() - MAC;
         match self.responder.handle(self.now, address(from), &datagram, 6) {
@@ -198,8 +198,8 @@ impl World {
 
     fn step(&mut self, input: &mut Input<'_>) {
         match input.byte() % 8 {
-            0 | 1 => self.stranger(input),
-            2 | 3 => self.knock(input),
+            0 | 1 => self.unauthenticated(input),
+            2 | 3 => self.initiation(input),
             4 => self.answer(input),
             5 => self.nonsense(input),
             6 => {

@@ -7,8 +7,8 @@
 :func:`run` runs a scenario, :func:`compare` several schedulers or values side by side, and :func:`sweep`
  a grid of values (:mod:`ropewalk.dask`: on a cluster). :func:`register_scheduler` adds your own
 scheduler; :mod:`ropewalk.gym` has environments to learn one. :func:`predict` evaluates the closed forms,
-which :mod:`ropewalk.models` offers for arrays, and :func:`tune` finds window limits; :func:`advise`
-says which links to use, and how. :mod:`ropewalk.net`
+which :mod:`ropewalk.models` offers for arrays, and :func:`tune` finds window limits; :func:`measure`
+makes a scenario of the links that you have, and :func:`advise` says which of them to use, and how. :mod:`ropewalk.net`
 has the sockets. Quantities are in bits per second, bytes and seconds, as their names say. Every error
 that the package itself raises is a :class:`RopewalkError`.
 """
@@ -17,6 +17,7 @@ from ropewalk import models, net
 from ropewalk._advise import Advice, AdvisedLink, AdviseCase, Choice, advise
 from ropewalk._compare import ComparedRun, Comparison, compare
 from ropewalk._figures import Delays, EngineFigures, OutOfOrder, PathResult, ReceiveBuffer
+from ropewalk._measure import MeasuredDirection, MeasuredLink, Measurement, measure
 from ropewalk._predict import (
     PathPrediction,
     PeriodPrediction,
@@ -56,6 +57,9 @@ __all__ = [
     "Comparison",
     "Delays",
     "EngineFigures",
+    "MeasuredDirection",
+    "MeasuredLink",
+    "Measurement",
     "ModelError",
     "NetError",
     "OutOfOrder",
@@ -87,6 +91,7 @@ __all__ = [
     "__version__",
     "advise",
     "compare",
+    "measure",
     "merge_sweeps",
     "models",
     "net",

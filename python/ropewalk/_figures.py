@@ -244,6 +244,7 @@ SERIES = (
     "goodput_bps",
     "delivered_bytes",
     "receive_buffer_bytes",
+    "receive_buffer_peak_bytes",
     "receive_window_bytes",
 )
 """The columns of a time series."""
@@ -253,5 +254,6 @@ PATH_SERIES = (
     "cwnd_bytes",
     "in_flight_bytes",
     "srtt_s",
+    "lost_packets",
 )
 """The columns of a time series for each path, after its name."""

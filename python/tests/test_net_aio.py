@@ -126,7 +126,7 @@ def test_a_listener_gives_associations_until_it_is_closed() -> None:
     async def main() -> None:
         async with aio.listen(LOOPBACK) as listener, asyncio.timeout(60):
 
-            async def knock() -> None:
+            async def connect_once() -> None:
                 for _ in range(3):
                     near = await aio.connect(listener.addresses, peer=listener.public_key)
                     # Closing the listener aborts associations that have not been accepted.
@@ -134,13 +134,13 @@ def test_a_listener_gives_associations_until_it_is_closed() -> None:
                     await near.shutdown()
                 listener.close()
 
-            knocking = asyncio.create_task(knock())
+            connecting = asyncio.create_task(connect_once())
             count = 0
             async for far in listener:
                 await far.send(b"taken")
                 assert await far.receive() is None
                 count += 1
-            await knocking
+            await connecting
             assert count == 3
 
     asyncio.run(main())

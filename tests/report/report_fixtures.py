@@ -45,6 +45,7 @@ def series(quality: float, rng: random.Random) -> dict:
             "cwnd_bytes": [rate / 8 * (rtt + 0.06) * s * 1.3 for s in shape],
             "in_flight_bytes": [rate / 8 * (rtt + 0.06) * s * 1.1 for s in shape],
             "srtt_s": [rtt + 0.05 * s for s in shape],
+            "lost_packets": [1 if i % (37 + 12 * index) == 5 else 0 for i in range(len(time))],
         })
     total = [sum(p["throughput_bps"][i] for p in paths) for i in range(len(time))]
     occupancy = [45e3 * min(1.0, (1.25 - quality) * abs(math.sin(t / 4)) * rng.uniform(0.8, 1.1)) for t in time]
@@ -53,9 +54,10 @@ def series(quality: float, rng: random.Random) -> dict:
         sum_bytes += rate * 0.5 / 8
         delivered.append(round(sum_bytes))
     paths[1]["srtt_s"][0] = None  # a value that is not known yet
+    paths[0]["srtt_s"][120:140] = [None] * 20  # the path has failed
     return {
         "time_s": time, "goodput_bps": [0.97 * rate for rate in total], "delivered_bytes": delivered,
-        "receive_buffer_bytes": occupancy, "receive_window_bytes": [45e3 - b for b in occupancy], "paths": paths,
+        "receive_buffer_bytes": occupancy, "receive_buffer_peak_bytes": [min(45e3, 1.3 * b + 2e3) for b in occupancy], "receive_window_bytes": [45e3 - b for b in occupancy], "paths": paths,
     }
 
 
@@ -77,6 +79,14 @@ def sequence(delay_aware: bool) -> dict:
         "paths": [{"name": n, "time_s": [t for t, _ in p], "seq": [s for _, s in p]} for n, p in arrivals.items()],
         "delivered": {"time_s": release, "seq": list(range(300))},
     }
+
+
+def distributions(quality: float) -> dict:
+    """Distribution functions of the two delays."""
+    shares = [i / 200 for i in range(200)] + [0.998, 1.0]
+    delay = [0.08 + 0.1 * (1.1 - quality) * (-math.log(1.0001 - share)) for share in shares]
+    wait = [max(0.0, d - 0.1) for d in delay]
+    return {"app_delay_s": {"values": delay, "shares": shares}, "blocking_time_s": {"values": wait, "shares": shares}}
 
 
 def result(scheduler: str, quality: float) -> dict:
@@ -108,13 +118,15 @@ def run(scheduler: str, quality: float, label: str | None = None) -> dict:
     rng = random.Random(scheduler)
     return {
         "label": label or scheduler, "scenario_toml": TOML.format(scheduler=scheduler), "seed": 7, "result": result(scheduler, quality),
-        "series": series(quality, rng), "sequence": sequence(scheduler in ("daps", "ods")),
+        "series": series(quality, rng), "sequence": sequence(scheduler in ("daps", "ods")), "distributions": distributions(quality),
+        "outages": [{"path": "wifi", "from_s": 58.0, "to_s": 70.0}],
+        "notes": ["lte shows an RTT of 128.7 ms, less than the 200 ms of its links: some SACKs return on a faster path than the packets that they acknowledge."],
     }
 
 
 def head(kind: str, title: str, command: str) -> dict:
     """The keys that every report has."""
-    return {"schema": "ropewalk.report/1", "title": title, "kind": kind, "version": "0.1.0", "generated_from": command, "runs": [], "figures": [], "rows": []}
+    return {"schema": "ropewalk.report/1", "title": title, "kind": kind, "version": "0.1.0", "generated_from": command, "runs": [], "summary": [], "repeats": [], "figures": [], "rows": []}
 
 
 def run_report() -> dict:
@@ -135,6 +147,50 @@ def compare_report() -> dict:
     report["paired"] = [
         {"label": name, "reference": "daps", "pairs": 3, "goodput": sure, "app_delay_mean": open_, "app_delay_p99": {**sure, "low": None, "high": None}, "receive_buffer_max": None}
         for name in names[1:]]
+    return report
+
+
+def estimates(label: str, values: dict) -> dict:
+    """One entry of ``summary``."""
+    return {"label": label, "runs": 4, **{name: {"mean": mean, "half_width": 0.04 * mean} for name, mean in values.items()}}
+
+
+def seeds_report() -> dict:
+    """Three schedulers with four seeds each; series of the first seed."""
+    report = head("compare", "Three schedulers, four seeds", "ropewalk compare lossy-wifi.toml --seeds 4 --report out.html")
+    rng = random.Random(1)
+    for name, quality in (("daps", 0.9), ("blest with a rather long name", 0.8), ("round-robin", 0.6)):
+        report["runs"].append(run(name, quality))
+        values = {"goodput_bps": 2.2e6 * quality, "share_of_bound": quality, "receive_buffer_max_bytes": 45e3 * (1.2 - quality),
+                  "app_delay_mean_s": 0.1 / quality, "app_delay_p99_s": 0.3 / quality, "spurious_retransmissions": 12.5}
+        report["summary"].append({**estimates(name, values), "gain": {"mean": 1.3 * quality, "half_width": 0.02}})
+        report["repeats"] += [{"label": name, "seed": str(seed), "gain": 1.3 * quality, **{key: v * rng.uniform(0.95, 1.05) for key, v in values.items()}} for seed in range(1, 5)]
+    return report
+
+
+def repeated_report() -> dict:
+    """One scenario with four seeds."""
+    report = {**seeds_report(), "kind": "run", "title": "One scenario, four seeds"}
+    for key in ("runs", "summary"):
+        report[key] = report[key][:1]
+    report["repeats"] = report["repeats"][:4]
+    return report
+
+
+def sweep_report() -> dict:
+    """A grid of two numbers and a name, with intervals; one point failed."""
+    report = head("sweep", "wifi-lte", "ropewalk sweep wifi-lte --vary ... --seeds 5 --report out.html")
+    keys = [("path.lte.rtt_s", "path.lte.rtt", "time"), ("transfer.receive_buffer_bytes", "transfer.receive_buffer", "bytes"), ("transfer.scheduler", "transfer.scheduler", "number")]
+    points = []
+    for rtt in (0.02, 0.04, 0.08, 0.16, 0.32):
+        for buffer in (16e3, 64e3, 256e3, 1024e3):
+            for scheduler, quality in (("lay", 1.0), ("min-rtt", 0.7)):
+                goodput = 3e6 * quality * buffer / (buffer + 3e5 * rtt)
+                failed = (rtt, buffer, scheduler) == (0.32, 16e3, "min-rtt")
+                points.append({"point": len(points), keys[0][0]: rtt, keys[1][0]: buffer, keys[2][0]: scheduler, "runs": 0 if failed else 5,
+                               "goodput_bps": None if failed else goodput, "goodput_bps_half_width": None if failed else 0.05 * goodput,
+                               "app_delay_p99_s": rtt + 0.3 * (1.1 - quality), "app_delay_p99_s_half_width": 0.01})
+    report["sweep"] = {"keys": [dict(zip(("column", "label", "kind"), key)) for key in keys], "points": points}
     return report
 
 
@@ -286,4 +342,4 @@ def tournament_report() -> dict:
     return report
 
 
-ALL = {"run": run_report, "compare": compare_report, "reproduce": reproduce_report, "tune": tune_report, "tournament": tournament_report}
+ALL = {"run": run_report, "repeated": repeated_report, "compare": compare_report, "seeds": seeds_report, "sweep": sweep_report, "reproduce": reproduce_report, "tune": tune_report, "tournament": tournament_report}

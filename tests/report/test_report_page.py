@@ -129,10 +129,10 @@ def test_every_chart_has_words_and_every_table_a_caption(browser, pages, page):
 @needs_browser
 def test_points_of_each_chart_are_those_of_the_data(browser, pages):
     browser.open(pages["run"], 1280, 900, "light")
-    # Sequence: 300 arrivals and 300 releases. Rates: 200 samples of 0.5 s in stretches of four round trips of the slow
-    # path, which is two samples, of two paths and goodput, and the two ends of the limit. Then 200 samples each of:
-    # occupancy and window; two round trips less one null; window and in flight of two paths.
-    assert status(browser)["points"] == [600, 302, 400, 399, 800]
+    # Rates: 200 samples of 0.5 s in stretches of four round trips of the slow path, which is two samples, of two paths
+    # and goodput, and the two ends of the limit. Then 200 samples each of occupancy and window, and of two round trips
+    # less 21 nulls. Then 300 arrivals, two distributions of 202 steps, and 200 samples of window and in flight of two paths.
+    assert status(browser)["points"] == [302, 400, 379, 300, 404, 800]
     notes = browser.evaluate("[...document.querySelectorAll('.chart .note')].map((n) => n.textContent)")
     assert any("the mean over 1\u202fs" in note for note in notes), notes
 
@@ -142,6 +142,41 @@ def test_a_rate_over_a_stretch_is_the_mean_of_its_samples(browser, pages):
     browser.open(pages["run"], 1280, 900, "light")
     assert browser.evaluate("Ropewalk.bins.means([1, 3, null, 5, 7], 2)") == [2, 5, 7]
     assert browser.evaluate("Ropewalk.bins.ends([1, 2, 3, 4, 5], 2)") == [2, 4, 5]
+    assert browser.evaluate("Ropewalk.bins.extremes([1, 3, null, 5, 7], 2)") == {"low": [1, 5, 7], "high": [3, 5, 7]}
+
+
+@needs_browser
+def test_an_arrival_is_drawn_as_its_distance_from_the_packet_that_is_waited_for(browser, tmp_path):
+    report = fixtures.run_report()
+    # 0 and 2 arrive, then 1 with 2 delivered at once, then a duplicate of 1.
+    report["runs"][0]["sequence"] = {
+        "paths": [{"name": "wifi", "time_s": [1.0, 2.0, 4.0], "seq": [0, 2, 1]}, {"name": "lte", "time_s": [3.0], "seq": [1]}],
+        "delivered": {"time_s": [1.0, 3.0, 3.0], "seq": [1, 2, 3]},
+    }  # fmt: skip
+    page = tmp_path / "ahead.html"
+    page.write_text(fill(report), encoding="utf-8")
+    browser.open(page, 1280, 900, "light")
+    table = browser.evaluate("""[...[...document.querySelectorAll('.chart')].find((c) => c.querySelector('h3').textContent.startsWith('Reordering'))
+      .querySelector('tbody').rows].map((row) => [...row.cells].map((cell) => cell.textContent))""")
+    assert table == [["wifi", "3", "−2", "−0.3333", "1", "−2"], ["lte", "1", "0", "0", "0", "0"]]
+
+
+@needs_browser
+def test_losses_outages_and_peaks_are_drawn(browser, pages, tmp_path):
+    browser.open(pages["run"], 1280, 900, "light")
+    picture = "[...document.querySelectorAll('.plot canvas')].slice(0, 3).map((c) => c.toDataURL())"
+    with_all = browser.evaluate(picture)
+    report = fixtures.run_report()
+    report["runs"][0]["outages"] = []
+    for path in report["runs"][0]["series"]["paths"]:
+        path["lost_packets"] = [0] * 200
+    del report["runs"][0]["series"]["receive_buffer_peak_bytes"]
+    page = tmp_path / "without.html"
+    page.write_text(fill(report), encoding="utf-8")
+    browser.open(page, 1280, 900, "light")
+    without = browser.evaluate(picture)
+    assert all(a != b for a, b in zip(with_all, without, strict=True))
+    assert not browser.evaluate("[...document.querySelectorAll('.note')].some((n) => n.textContent.includes('losses, in the colour'))")
 
 
 @needs_browser
@@ -152,7 +187,7 @@ def test_a_sequence_that_was_cut_says_where(browser, tmp_path):
         report["runs"][0]["sequence"] = {**report["runs"][0]["sequence"], "cut_s": cut}
         page.write_text(fill(report), encoding="utf-8")
         browser.open(page, 1280, 900, "light")
-        text = browser.evaluate("document.querySelector('.chart .note').textContent")
+        text = browser.evaluate("[...document.querySelectorAll('.chart .note')].map((n) => n.textContent).join(' ')")
         assert ("Cut at 1.25\u202fs" in text) is said, text
 
 
@@ -201,6 +236,9 @@ def test_a_run_can_be_switched_off_in_all_overlays_and_another_shown_in_full(bro
     browser.open(pages["compare"], 1280, 900, "light")
     pressed = "[...document.querySelectorAll('section[aria-labelledby=overlays] .legend')].map((l) => l.firstChild.getAttribute('aria-pressed'))"
     assert browser.evaluate(pressed) == ["true", "true", "true"]
+    ticked = browser.evaluate("[...document.querySelectorAll('.chooser .choice')].filter((c) => c.firstChild.checked).map((c) => c.textContent)")
+    best = sorted(fixtures.compare_report()["runs"], key=lambda one: -one["result"]["goodput_bps"])[:6]
+    assert sorted(ticked) == sorted(one["label"] for one in best), "the best are shown at first"
     browser.evaluate("document.querySelector('.chooser input').click()")
     assert browser.evaluate(pressed) == ["false", "false", "false"]
     browser.evaluate("const s = document.querySelector('.pick select'); s.value = '3'; s.dispatchEvent(new Event('change'))")
@@ -212,27 +250,27 @@ def test_a_run_can_be_switched_off_in_all_overlays_and_another_shown_in_full(bro
 def test_dragging_zooms_all_time_series_and_a_button_shows_everything_again(browser, pages):
     browser.open(pages["run"], 1280, 900, "light")
     hidden = "[...document.querySelectorAll('.chart-top button')].map((b) => b.hidden)"
-    assert browser.evaluate(hidden) == [True] * 5
-    box = browser.evaluate("(() => { const o = document.querySelectorAll('.u-over')[1]; o.scrollIntoView({block: 'center', behavior: 'instant'}); const b = o.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()")
+    assert browser.evaluate(hidden) == [True] * 6
+    box = browser.evaluate("(() => { const o = document.querySelectorAll('.u-over')[0]; o.scrollIntoView({block: 'center', behavior: 'instant'}); const b = o.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()")
     middle = box[1] + box[3] / 2
     browser.drag((box[0] + 0.3 * box[2], middle), (box[0] + 0.6 * box[2], middle))
     browser.evaluate("new Promise((done) => requestAnimationFrame(done))")
-    # The sequence chart covers seconds, not minutes: it keeps its own zoom.
-    assert browser.evaluate(hidden) == [True, False, False, False, False]
+    # The arrivals cover seconds, not minutes, and the distribution has no time: both keep their own zoom.
+    assert browser.evaluate(hidden) == [False, False, False, True, True, False]
     values = browser.evaluate("[...document.querySelectorAll('.legend')].map((l) => l.querySelector('.legend-value').textContent)")
-    assert all(re.search(r"\d", v) for v in values[1:]), values
-    browser.evaluate("document.querySelectorAll('.chart-top button')[1].click()")
+    assert all(re.search(r"\d", values[i]) for i in (0, 1, 2, 5)), values
+    browser.evaluate("document.querySelectorAll('.chart-top button')[0].click()")
     browser.evaluate("new Promise((done) => requestAnimationFrame(done))")
-    assert browser.evaluate(hidden) == [True] * 5
+    assert browser.evaluate(hidden) == [True] * 6
 
 
 @needs_browser
 def test_arrow_keys_walk_along_a_chart(browser, pages):
     browser.open(pages["run"], 1280, 900, "light")
-    browser.evaluate("document.querySelectorAll('.plot')[1].dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))")
+    browser.evaluate("document.querySelectorAll('.plot')[0].dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))")
     browser.evaluate("new Promise((done) => requestAnimationFrame(done))")
     where = browser.evaluate("[...document.querySelectorAll('.legend-where')].map((w) => w.textContent)")
-    assert where[1:] == ["1\u202fs"] * 4  # one stretch of the rates; the other charts of the run follow
+    assert [where[i] for i in (0, 1, 2, 5)] == ["1\u202fs"] * 4  # one stretch of the rates; the other charts of the run follow
 
 
 @needs_browser
@@ -259,6 +297,87 @@ def test_verdicts_are_counted_and_filter_the_rows_and_reasons_unfold(browser, pa
 
 
 @needs_browser
+def test_many_rows_are_folded_by_paper_and_a_text_finds_them(browser, tmp_path):
+    report = fixtures.reproduce_report()
+    report["rows"] += [{**report["rows"][0], "case": f"case {i}", "judged_by": "model"} for i in range(60)]
+    page = tmp_path / "many.html"
+    page.write_text(fill(report), encoding="utf-8")
+    browser.open(page, 1280, 900, "light")
+    shown = "[...document.querySelectorAll('tr[data-verdict]')].filter((r) => r.checkVisibility()).length"
+    assert browser.evaluate(shown) == 0
+    assert browser.evaluate("document.documentElement.scrollHeight") < 1200, "a folded page is short"
+    assert browser.evaluate("[...document.querySelectorAll('.contents a')].length") == 2
+    browser.evaluate("document.querySelector('.contents a').click()")
+    assert browser.evaluate(shown) == 65
+    browser.evaluate("const s = document.querySelector('.search input'); s.value = 'Fixture 2014 case 17'; s.dispatchEvent(new Event('input'))")
+    assert browser.evaluate(shown) == 1
+    assert browser.evaluate("document.getElementById('matches').textContent") == "1 shown"
+    assert browser.evaluate("[...document.querySelectorAll('.verdict')].find((v) => v.checkVisibility()).textContent").startswith("✓agrees, model")
+    browser.evaluate("s.value = ''; s.dispatchEvent(new Event('input'))")
+    assert browser.evaluate(shown) == 0
+
+
+@needs_browser
+def test_several_seeds_are_shown_with_means_intervals_and_every_run(browser, pages):
+    browser.open(pages["seeds"], 1280, 900, "light")
+    cells = browser.evaluate("[...document.querySelector('.comparison').tBodies[0].rows[0].cells].map((c) => c.textContent)")
+    assert cells[:4] == ["daps", "4", "1.980 ± 0.079 (best)", "117.0 ± 2.0 (best)"]
+    # Four charts with three means and twelve runs.
+    assert status(browser)["points"][:4] == [15] * 4
+    assert "seed 7 only" in browser.evaluate("document.querySelector('section[aria-labelledby=overlays] .note').textContent")
+    tiles = browser.evaluate("[...document.querySelectorAll('.tile .note')].map((t) => t.textContent)")
+    assert tiles[0] == "best: daps"
+    browser.open(pages["repeated"], 1280, 900, "light")
+    tiles = browser.evaluate("[...document.querySelectorAll('.tile .note')].map((t) => t.textContent)")
+    assert tiles[0] == "± 79.2\u202fkbit/s, mean of 4 seeds"
+
+
+@needs_browser
+def test_a_sweep_has_lines_for_each_key_and_maps_over_two(browser, pages):
+    browser.open(pages["sweep"], 1280, 900, "light")
+    titles = "[...document.querySelectorAll('.chart h3')].map((t) => t.textContent)"
+    assert browser.evaluate(titles) == ["Goodput over path.lte.rtt", *["Goodput over path.lte.rtt and transfer.receive_buffer"] * 2]
+    assert status(browser)["points"] == [39, 20, 19], "one point failed"
+    checked = "[...document.querySelectorAll('.chooser input')].filter((i) => i.checked).length"
+    assert browser.evaluate(checked) == 6
+    browser.evaluate("const [figure, over] = document.querySelectorAll('.pick select'); over.value = '2'; over.dispatchEvent(new Event('change'))")
+    assert browser.evaluate(titles)[0] == "Goodput over transfer.scheduler"
+    browser.evaluate("figure.value = '1'; figure.dispatchEvent(new Event('change'))")
+    assert browser.evaluate(titles)[0] == "Delay, p99 over transfer.scheduler"
+    assert status(browser)["errors"] == []
+
+
+@needs_browser
+def test_times_of_a_table_share_a_unit(browser, pages):
+    for page in ("run", "compare", "tournament"):
+        browser.open(pages[page], 1280, 900, "light")
+        heads = browser.evaluate("[...document.querySelectorAll('table.wide')].map((t) => [...t.tHead.querySelectorAll('.unit')].map((u) => u.textContent))")
+        assert heads
+        assert all(len({unit for unit in units if unit in ("s", "ms", "µs")}) <= 1 for units in heads), heads
+
+
+@needs_browser
+def test_a_table_that_is_cut_off_says_so(browser, pages):
+    cue = "[...document.querySelectorAll('.comparison')].map((t) => t.closest('.scroller').querySelector('.cue').hidden)"
+    browser.open(pages["compare"], 390, 844, "light")
+    assert browser.evaluate(cue) == [False]
+    browser.open(pages["compare"], 1280, 900, "light")
+    assert browser.evaluate(cue) == [True]
+
+
+@needs_browser
+def test_limits_that_cost_throughput_come_with_a_warning(browser, pages, tmp_path):
+    browser.open(pages["tune"], 1280, 900, "light")
+    assert browser.evaluate("document.querySelector('.warning')") is None
+    report = fixtures.tune_report()
+    report["tuning"]["check"]["managers"][-1]["gain"] = {"mean": 0.95, "half_width": 0.01}
+    page = tmp_path / "costs.html"
+    page.write_text(fill(report), encoding="utf-8")
+    browser.open(page, 1280, 900, "light")
+    assert "the limits cost throughput" in browser.evaluate("document.querySelector('.warning').textContent")
+
+
+@needs_browser
 def test_rows_show_base_units_scaled_and_others_as_they_are(browser, pages):
     browser.open(pages["reproduce"], 1280, 900, "light")
     rows = browser.evaluate("[...document.querySelectorAll('tr[data-verdict]')].map((r) => [...r.cells].map((c) => c.textContent))")
@@ -271,18 +390,18 @@ def test_rows_show_base_units_scaled_and_others_as_they_are(browser, pages):
 @needs_browser
 def test_a_surface_tells_what_is_under_the_pointer_and_repaints_by_night(browser, pages):
     browser.open(pages["tune"], 1280, 900, "light")
-    assert status(browser)["points"] == [114, 2, 720]
+    assert status(browser)["points"] == [4, 114, 2, 720]
     told = "document.querySelector('.surface-key .legend-value').textContent"
     at_rest = browser.evaluate(told)
     assert "the ring: 70 and 16" in at_rest
-    over = """(() => { const c = document.querySelector('.cell.whole canvas'); const b = c.getBoundingClientRect();
+    over = """(() => { const c = [...document.querySelectorAll('.cell.whole canvas')].at(-1); const b = c.getBoundingClientRect();
       c.dispatchEvent(new PointerEvent('pointermove', {clientX: b.x + 46, clientY: b.y + b.height - 28})); })()"""
     browser.evaluate(over)
     lowest = fixtures.tune_report()["surfaces"][0]["value"][0][0]
     assert browser.evaluate(told) == f"1 and 1: {lowest:.3f}"
-    browser.evaluate("document.querySelector('.cell.whole canvas').dispatchEvent(new PointerEvent('pointerleave'))")
+    browser.evaluate("[...document.querySelectorAll('.cell.whole canvas')].at(-1).dispatchEvent(new PointerEvent('pointerleave'))")
     assert browser.evaluate(told) == at_rest
-    colour = "[...document.querySelector('.cell.whole canvas').getContext('2d').getImageData(60, 40, 1, 1).data].join()"
+    colour = "[...[...document.querySelectorAll('.cell.whole canvas')].at(-1).getContext('2d').getImageData(60, 40, 1, 1).data].join()"
     by_day = browser.evaluate(colour)
     browser.evaluate("[...document.querySelectorAll('#actions button')].at(-1).click()")
     assert browser.evaluate(colour) != by_day
@@ -406,7 +525,7 @@ def test_foreign_data_is_refused_in_words_and_bare_data_is_borne(browser, tmp_pa
         assert status(browser)["errors"]
     else:
         assert status(browser)["errors"] == []
-        assert browser.evaluate("document.querySelectorAll('.chart').length") == 5
+        assert browser.evaluate("document.querySelectorAll('.chart').length") == 6
 
 
 @needs_browser

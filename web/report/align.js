@@ -53,5 +53,12 @@
     return { words, list: placed };
   }
 
-  rw.align = { align, categories };
+  /** The x of one series of `spec` on its axis: positions where x are words. */
+  function positions(series, spec) {
+    if (!spec.series.some((s) => s.x.some((x) => typeof x === "string"))) return series.x;
+    const { words } = categories(spec.series);
+    return series.x.map((x) => words.indexOf(x));
+  }
+
+  rw.align = { align, categories, positions };
 })((window.Ropewalk = window.Ropewalk || {}));

@@ -4,9 +4,11 @@
 //   title, note
 //   x: {label, kind, log}, y: {label, kind, log, fromZero}     kind as in format.js
 //   series: [{name, tag, x, y, style: line|step|points|bars, colour: "--variable",
-//            dash, width, area, marker, hollow, size, hidden}]
+//            dash, width, area, marker, hollow, size, hidden, named,
+//            low, high, whiskers}]    low and high: a band, or whiskers, around y at the same x
 //   sync: {key, zoom}     charts of one key share the cursor; with zoom also the zoom
-//   shade: [from, to]     warm-up
+//   spans: [{from, to, label, colour}]    shaded intervals of x: the warm-up, outages
+//   ticks: [{name, colour, x}]    short lines at the lower edge: losses
 //   height                pixels
 (function (rw) {
   "use strict";
@@ -16,7 +18,10 @@
   const PRINT_WIDTH = 660;
   const PX_OF_CHAR = 7;
   // Approximate width of the y axis and the margin.
-  const AXIS_ROOM = 75;
+  const AXIS_ROOM = 95;
+  // Margin on the right; slanted names of the x axis reach further.
+  const MARGIN = 14;
+  const NAMES_MARGIN = 34;
   // Every chart on the page, with its description.
   const live = new Map();
 
@@ -30,16 +35,20 @@
     return largest;
   }
 
+  const highs = (spec) => spec.series.filter((s) => s.high && !s.hidden).map((s) => s.high);
+
   // Markers need space at both ends; a line may touch the frame; a time axis that begins near 0 begins at 0.
   function rangeX(spec, xs) {
-    const roomy = spec.series.some((s) => s.style === "points" || s.style === "bars" || s.marker) && !spec.x.tight;
+    const needsMargin = spec.series.some((s) => s.style === "points" || s.style === "bars" || s.marker) && !spec.x.tight;
     const barred = spec.series.some((s) => s.style === "bars");
     return (u, min, max) => {
       if (min === null) return [0, 1];
+      // Of points at a single x, the library passes a wider range.
+      if (xs[0] === xs[xs.length - 1]) return [xs[0] - 0.5, xs[0] + 0.5];
       if (min === max) return [min - 0.5, max + 0.5];
       const whole = min === xs[0] && max === xs[xs.length - 1];
       if (spec.x.tight && whole && min > 0 && min < 0.15 * max) return [0, max];
-      if (!roomy || !whole) return [min, max];
+      if (!needsMargin || !whole) return [min, max];
       const pad = barred ? (0.6 * (max - min)) / Math.max(1, new Set(xs).size - 1) : 0.03 * (max - min);
       return [min - pad, max + pad];
     };
@@ -51,10 +60,29 @@
     return [min / 1.25, max * 1.25];
   }
 
+  // The smallest and largest value of bands and whiskers that are shown.
+  function bandExtent(spec, u) {
+    let [least, most] = [Infinity, -Infinity];
+    // The x axis has no range before the first drawing.
+    const [from, to] = [u.scales.x.min ?? -Infinity, u.scales.x.max ?? Infinity];
+    spec.series.forEach((s, i) => {
+      if (!s.low || (u.series[i + 1] && !u.series[i + 1].show)) return;
+      const xs = rw.align.positions(s, spec);
+      for (let k = 0; k < xs.length; k += 1) {
+        if (xs[k] < from || xs[k] > to) continue;
+        if (rw.format.isNumber(s.low[k])) least = Math.min(least, s.low[k]);
+        if (rw.format.isNumber(s.high[k])) most = Math.max(most, s.high[k]);
+      }
+    });
+    return [least, most];
+  }
+
   function rangeY(spec) {
     const barred = spec.series.some((s) => s.style === "bars");
-    return (u, min, max) => {
-      if (min === null || max === null) return [0, 1];
+    return (u, dataMin, dataMax) => {
+      if (dataMin === null || dataMax === null) return [0, 1];
+      const [least, most] = bandExtent(spec, u);
+      const [min, max] = [Math.min(dataMin, least), Math.max(dataMax, most)];
       if (min === max && min === 0) return [0, 1];
       const low = min >= 0 && (spec.y.fromZero || barred || min < 0.5 * max || min === max);
       const pad = 0.07 * (max - (low ? 0 : min) || Math.abs(max));
@@ -143,7 +171,7 @@
       data,
       words: placed.words,
       scaleX: rw.format.pick(spec.x.kind || "number", extent([data[0]])),
-      scaleY: rw.format.pick(spec.y.kind || "number", extent(data.slice(1))),
+      scaleY: rw.format.pick(spec.y.kind || "number", extent([...data.slice(1), ...highs(spec)])),
     };
   }
 
@@ -152,12 +180,12 @@
       width: Math.max(200, parts.plot.clientWidth || 600),
       height: spec.height || 260,
       legend: { show: false },
-      padding: [spec.shade ? 18 : 10, 14, 0, 0],
+      padding: [(spec.spans || []).length ? 18 : 10, ready.words ? NAMES_MARGIN : MARGIN, 0, 0],
       scales: scales(spec, ready.data[0]),
       axes: [axis("x", ready.scaleX, ready.words), axis("y", ready.scaleY, null)],
       series: seriesOptions(spec),
       cursor: cursor(spec),
-      plugins: spec.shade && spec.shade[1] > spec.shade[0] ? [rw.paint.shade(spec.shade, "warm-up")] : [],
+      plugins: rw.marks.plugins(spec),
       hooks,
     };
   }
@@ -210,7 +238,7 @@
     if (right > left) zoomTo(u, left, right);
   }
 
-  // Arrows walk along the points, + and - zoom, 0 or Escape shows everything again.
+  // The arrow keys move the cursor from point to point, + and - zoom, 0 or Escape shows everything again.
   function keyboard(event, u) {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (step) {
@@ -260,11 +288,11 @@
     return observer;
   }
 
-  /** Draws `spec` into `parent`. Returns `{toggle(name, on), destroy()}`. */
+  /** Draws `spec` into `parent`. Returns `{toggle(name, on), update(spec), destroy()}`. */
   function create(parent, spec) {
     if (!spec.series.some((s) => s.y.some(rw.format.isNumber))) {
       parent.append(empty(spec));
-      return { toggle() {}, destroy() {} };
+      return { toggle() {}, destroy: () => parent.replaceChildren(), update: () => false };
     }
     const ready = prepare(spec);
     let u = null;
@@ -288,6 +316,17 @@
         flip(i, on);
         parts.legend.listed(i, on);
       }),
+      // Shows other values of the same series. Returns false if the chart must be drawn again.
+      update: (next) => {
+        const fresh = prepare(next);
+        const alike = fresh.data.length === ready.data.length && next.series.every((s, i) => s.name === spec.series[i].name);
+        if (!alike || fresh.scaleX.unit !== ready.scaleX.unit || fresh.scaleY.unit !== ready.scaleY.unit) return false;
+        const stays = zoomed(u);
+        ready.data = fresh.data;
+        u.setData(fresh.data, !stays);
+        if (stays) u.redraw();
+        return true;
+      },
       destroy: () => { observer.disconnect(); live.delete(u); u.destroy(); parts.element.remove(); },
     };
   }

@@ -13,7 +13,7 @@
     if (report.schema !== SCHEMA) {
       throw new Error(`This page reads "${SCHEMA}", but the data says "${report.schema}".`);
     }
-    for (const list of ["runs", "figures", "rows", "surfaces"]) report[list] = report[list] || [];
+    for (const list of ["runs", "summary", "repeats", "figures", "rows", "surfaces"]) report[list] = report[list] || [];
     return report;
   }
 

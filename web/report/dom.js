@@ -25,6 +25,15 @@
     return fill(document.createElementNS(SVG, tag), attributes, children);
   }
 
+  /** A table in a box of its own that scrolls sideways, and says so while columns are cut off. */
+  function scroller(caption, table) {
+    const box = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, table);
+    const cue = h("p", { class: "cue", hidden: true }, "Scroll sideways for more columns.");
+    const look = () => { cue.hidden = box.scrollWidth <= box.clientWidth + 1; };
+    new ResizeObserver(look).observe(box);
+    return h("div", { class: "scroller" }, cue, box);
+  }
+
   const taken = new Map();
 
   /** An id fit for an anchor, unique on the page: "CMT-SCTP, 45 kB" becomes "cmt-sctp-45-kb". */
@@ -39,5 +48,5 @@
     return String(text ?? "").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
   }
 
-  rw.dom = { h, svg, anchor, slugOf };
+  rw.dom = { h, svg, scroller, anchor, slugOf };
 })((window.Ropewalk = window.Ropewalk || {}));

@@ -53,10 +53,10 @@
 
   // Points that a logarithmic axis cannot show are counted.
   function omitted(figure) {
-    const gone = (scale, v) => scale === "log" && rw.format.isNumber(v) && v <= 0;
+    const isOmitted = (scale, v) => scale === "log" && rw.format.isNumber(v) && v <= 0;
     let count = 0;
     for (const { x = [], y = [] } of figure.series || []) {
-      x.forEach((value, i) => { if (gone(figure.x_scale, value) || gone(figure.y_scale, y[i])) count += 1; });
+      x.forEach((value, i) => { if (isOmitted(figure.x_scale, value) || isOmitted(figure.y_scale, y[i])) count += 1; });
     }
     if (!count) return null;
     return count === 1 ? "One point at or below zero is not shown." : `${count} points at or below zero are not shown.`;

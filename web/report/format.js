@@ -75,14 +75,26 @@
     return { text: plain(number / factor, kind === "ratio" ? 3 : 4), unit };
   }
 
-  /** A column of values in one unit with as many decimals each, so that the eye can compare them. */
-  function column(values, kind) {
+  const median = (sizes) => sizes.sort((a, b) => a - b)[Math.floor(sizes.length / 2)] || 0;
+
+  /** One unit for all times of a table, from pairs of kind and values: ms beside s would be misread. */
+  function shared(columns) {
+    const times = columns.filter(([kind]) => kind === "time").flatMap(([, values]) => values);
+    const sizes = times.filter((v) => isNumber(v) && v !== 0).map(Math.abs);
+    return new Map([["time", pick("time", median(sizes))]]);
+  }
+
+  /**
+   * A column of values in one unit with equally many decimals, so that the eye can compare them. `scales`, from
+   * `shared`, has the unit of each kind; without it the largest value determines the unit.
+   */
+  function column(values, kind, scales) {
     const sizes = values.filter(isNumber).map(Math.abs);
     const largest = sizes.length ? Math.max(...sizes) : 0;
-    const { factor, unit } = pick(kind, largest);
-    const decimals = kind === "count" ? 0 : decimalsFor(largest / factor, 4);
+    const { factor, unit } = (scales && scales.get(kind)) || pick(kind, largest);
+    const decimals = kind === "count" ? 0 : Math.min(kind === "ratio" ? 2 : 12, decimalsFor(largest / factor, 4));
     const cells = values.map((v) => (isNumber(v) ? fixed(v / factor, decimals) : NONE));
-    return { unit: sizes.length ? unit : "", cells };
+    return { unit: sizes.length ? unit : "", cells, factor, decimals };
   }
 
   /** A tick or legend value in a unit already chosen. */
@@ -114,5 +126,5 @@
     return `${sign}${text}${THIN}%`;
   }
 
-  rw.format = { NONE, isNumber, pick, value, parts, column, scaled, row, words, difference };
+  rw.format = { NONE, isNumber, pick, value, parts, shared, column, fixed, scaled, row, words, difference };
 })((window.Ropewalk = window.Ropewalk || {}));

@@ -1,4 +1,4 @@
-// Canvas drawing other than lines: bars in groups, markers, the shaded warm-up.
+// The look of series, and bars in groups.
 (function (rw) {
   "use strict";
 
@@ -42,29 +42,5 @@
     };
   }
 
-  /** A plugin that shades `[from, to]` of the x axis: time left out of every figure. */
-  function shade([from, to], label) {
-    return {
-      hooks: {
-        drawClear: (u) => {
-          const left = Math.max(u.bbox.left, u.valToPos(from, "x", true));
-          const right = Math.min(u.bbox.left + u.bbox.width, u.valToPos(to, "x", true));
-          if (right <= left) return;
-          const { ctx } = u;
-          ctx.save();
-          ctx.fillStyle = rw.theme.colour("--shade");
-          ctx.fillRect(left, u.bbox.top, right - left, u.bbox.height);
-          ctx.fillStyle = rw.theme.colour("--muted");
-          ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
-          ctx.textAlign = "left";
-          ctx.textBaseline = "bottom";
-          // Above the frame: inside, the grid would strike it through.
-          if (ctx.measureText(label).width < right - left) ctx.fillText(label, left, u.bbox.top - 3 * devicePixelRatio);
-          ctx.restore();
-        },
-      },
-    };
-  }
-
-  rw.paint = { look, bars, shade };
+  rw.paint = { look, bars, slot };
 })((window.Ropewalk = window.Ropewalk || {}));

@@ -12,6 +12,9 @@
     { name: "other", sign: "·", match: /.*/ },
   ];
 
+  // With more rows than this, the papers are folded at first.
+  const OPEN_ROWS = 40;
+
   const classOf = (verdict) => CLASSES.find((c) => c.match.test(String(verdict ?? "")));
   const verdictOf = (row) => row.verdict || "no verdict";
 
@@ -79,12 +82,12 @@
     const columns = withPeer ? 8 : 7;
     const explained = details(row).length ? reason(row, columns, rw.dom.anchor(`reason ${row.paper} ${row.item}`)) : null;
     const { unit, cells } = line(row, withPeer);
-    const main = h("tr", { role: "row", "data-verdict": verdictOf(row) },
+    const main = h("tr", { role: "row", "data-verdict": verdictOf(row), "data-item": rw.format.words(row.item) },
       h("th", { scope: "row", role: "rowheader" }, rw.format.words(row.case)),
       h("td", { role: "cell", "data-label": "Quantity", class: "quantity" }, row.quantity, unit ? h("span", { class: "unit" }, unit) : null),
       cells,
       h("td", { class: "num", role: "cell", "data-label": "Difference" }, rw.format.difference(row.difference)),
-      h("td", { role: "cell", "data-label": "Verdict", class: "verdict" }, chip(verdictOf(row)), explained ? why(explained, verdictOf(row)) : null));
+      h("td", { role: "cell", "data-label": "Verdict", class: "verdict" }, chip(verdictOf(row), row.judged_by ? `${verdictOf(row)}, ${row.judged_by}` : null), explained ? why(explained, verdictOf(row)) : null));
     return explained ? [main, explained] : [main];
   }
 
@@ -100,7 +103,7 @@
     const withPeer = rows.some((row) => row.peer_value !== null && row.peer_value !== undefined);
     const heads = [["Case"], ["Quantity"], ["Paper", "num"], ["Model", "num"], ["Simulated", "num"],
       ...(withPeer ? [["Peer", "num"]] : []), ["Difference", "num"], ["Verdict"]];
-    return h("div", { class: "scroll" },
+    return rw.dom.scroller(paper,
       h("table", { class: "rows", role: "table" },
         h("caption", null, `${paper}: printed, predicted and simulated`),
         h("thead", { role: "rowgroup" }, h("tr", { role: "row" },
@@ -112,26 +115,60 @@
     const rows = report.rows.filter((row) => row.paper === paper);
     const figures = report.figures.filter((figure) => figure.paper === paper);
     const id = rw.dom.anchor(`paper ${paper}`);
-    const element = h("section", { class: "paper", id, "aria-labelledby": `${id}-title` },
-      h("h2", { id: `${id}-title` }, paper),
-      h("p", { class: "chips" }, count(rows).map(([verdict, n]) => chip(verdict, `${n} ${verdict}`))));
+    const element = h("details", { class: "paper", id, open: report.rows.length <= OPEN_ROWS },
+      h("summary", null,
+        h("h2", { id: `${id}-title` }, paper),
+        h("span", { class: "chips" }, count(rows).map(([verdict, n]) => chip(verdict, `${n} ${verdict}`)))));
     return { id, element, paper, rows, figures };
   }
 
-  // A click on a verdict shows only its rows; a second click shows all again.
-  function filter(verdict, buttons) {
-    const on = buttons.get(verdict).getAttribute("aria-pressed") !== "true";
-    for (const [name, button] of buttons) button.setAttribute("aria-pressed", String(on && name === verdict));
-    for (const row of document.querySelectorAll("tr[data-verdict]")) {
-      row.hidden = on && row.dataset.verdict !== verdict;
-      const next = row.nextElementSibling;
-      if (row.hidden && next && next.classList.contains("reason")) next.hidden = true;
-      const button = row.querySelector(".why");
-      if (row.hidden && button) button.setAttribute("aria-expanded", "false");
-    }
+  // What is shown: the rows of one verdict, or of all, that contain every word of a text.
+  const wanted = { verdict: null, words: [] };
+
+  function hide(row) {
+    const text = `${row.closest("details").querySelector("h2").textContent} ${row.dataset.item} ${row.textContent}`.toLowerCase();
+    row.hidden = (wanted.verdict !== null && row.dataset.verdict !== wanted.verdict) || !wanted.words.every((word) => text.includes(word));
+    const next = row.nextElementSibling;
+    if (row.hidden && next && next.classList.contains("reason")) next.hidden = true;
+    const button = row.querySelector(".why");
+    if (row.hidden && button) button.setAttribute("aria-expanded", "false");
+  }
+
+  // Papers with rows that match are unfolded, and those without any are hidden.
+  function filter() {
+    const on = wanted.verdict !== null || wanted.words.length > 0;
+    for (const row of document.querySelectorAll("tr[data-verdict]")) hide(row);
     for (const body of document.querySelectorAll("table.rows tbody")) {
       body.hidden = !body.querySelector("tr[data-verdict]:not([hidden])");
     }
+    const papers = [...document.querySelectorAll("details.paper")];
+    const many = document.querySelectorAll("tr[data-verdict]").length > OPEN_ROWS;
+    for (const paper of papers) {
+      const found = paper.querySelector("tr[data-verdict]:not([hidden])");
+      paper.hidden = on && !found;
+      paper.open = on ? Boolean(found) : !many;
+      const charts = paper.querySelector(".charts");
+      if (charts) charts.hidden = on;
+    }
+    const shown = document.querySelectorAll("tr[data-verdict]:not([hidden])").length;
+    document.getElementById("matches").textContent = on ? `${shown} shown` : "";
+  }
+
+  function press(verdict, buttons) {
+    wanted.verdict = wanted.verdict === verdict ? null : verdict;
+    for (const [name, button] of buttons) button.setAttribute("aria-pressed", String(name === wanted.verdict));
+    filter();
+  }
+
+  function search() {
+    return h("p", { class: "search" },
+      h("label", null, "Filter ", h("input", {
+        type: "search", placeholder: "paper, item, case, quantity", oninput: (event) => {
+          wanted.words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+          filter();
+        },
+      })),
+      h("span", { id: "matches", class: "note", role: "status" }));
   }
 
   function overview(rows) {
@@ -140,21 +177,23 @@
     for (const [verdict, n] of counts) {
       const { name, sign } = classOf(verdict);
       buttons.set(verdict, h("button",
-        { type: "button", class: `tally ${name}`, "aria-pressed": "false", onclick: () => filter(verdict, buttons) },
+        { type: "button", class: `tally ${name}`, "aria-pressed": "false", onclick: () => press(verdict, buttons) },
         h("span", { class: "figure" }, String(n)),
         h("span", { class: "word" }, h("span", { "aria-hidden": "true" }, `${sign} `), verdict)));
     }
     const good = rows.filter((row) => classOf(verdictOf(row)).name === "good").length;
     return h("div", { class: "overview" },
       h("p", { class: "lead" }, `${good} of ${rows.length} numbers and claims agree with what was printed.`),
-      h("div", { class: "tallies", role: "group", "aria-label": "Verdicts; a click shows only the rows of one" }, [...buttons.values()]));
+      h("div", { class: "tallies", role: "group", "aria-label": "Verdicts; a click shows only the rows of one" }, [...buttons.values()]),
+      search());
   }
 
   function contents(sections) {
     if (sections.length < 2) return null;
     const entries = sections.map((s) => {
       const good = s.rows.filter((row) => classOf(verdictOf(row)).name === "good").length;
-      return h("li", null, h("a", { href: `#${s.id}` }, s.paper), s.rows.length ? h("span", { class: "note" }, ` ${good} of ${s.rows.length}`) : null);
+      const unfold = () => { s.element.open = true; };
+      return h("li", null, h("a", { href: `#${s.id}`, onclick: unfold }, s.paper), s.rows.length ? h("span", { class: "note" }, ` ${good} of ${s.rows.length}`) : null);
     });
     return h("nav", { class: "contents", "aria-label": "Papers" }, h("ol", null, entries));
   }

@@ -4,7 +4,7 @@
   const { h } = rw.dom;
   const { isNumber } = rw.format;
 
-  /** Count, least, mean, greatest and last of the finite y values. The mean is over samples, not over time. */
+  /** Count, minimum, mean, maximum and last of the finite y values. The mean is over samples, not over time. */
   function measure(series) {
     const ys = series.y.filter(isNumber);
     if (!ys.length) return { count: 0, min: null, mean: null, max: null, last: null };
@@ -45,12 +45,12 @@
 
   /** The same as a folded table. */
   function table(spec) {
-    const heads = ["Points", "Least", "Mean", "Greatest", "Last"];
+    const heads = ["Points", "Minimum", "Mean", "Maximum", "Last"];
     return h("details", { class: "numbers" },
       h("summary", null, "In numbers"),
       h("div", { class: "scroll" },
         h("table", null,
-          h("caption", { class: "hidden" }, `${spec.title}: least, mean, greatest and last value of each series`),
+          h("caption", { class: "hidden" }, `${spec.title}: minimum, mean, maximum and last value of each series`),
           h("thead", null, h("tr", null,
             h("th", { scope: "col" }, "Series"),
             heads.map((text) => h("th", { scope: "col", class: "num" }, text)))),

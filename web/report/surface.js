@@ -1,4 +1,4 @@
-// A quantity over two parameters, as a map: light is little, dark is much (reversed in the dark theme).
+// A quantity over two parameters as a map. Small values are light and large ones dark; the dark theme reverses this.
 (function (rw) {
   "use strict";
   const { h } = rw.dom;
@@ -9,7 +9,9 @@
 
   function span(surface) {
     const all = flat(surface);
-    return { least: Math.min(...all), most: Math.max(...all), mean: all.reduce((a, b) => a + b, 0) / all.length, count: all.length };
+    // Several maps of one figure share a range, so that their colours can be compared.
+    const [min, max] = surface.range || [Math.min(...all), Math.max(...all)];
+    return { min, max, mean: all.reduce((a, b) => a + b, 0) / all.length, count: all.length };
   }
 
   function channels(name) {
@@ -17,7 +19,7 @@
     return [0, 2, 4].map((i) => parseInt(hex.slice(i, i + 2), 16));
   }
 
-  // Two colours of the theme, mixed: the eye reads one lightness from end to end.
+  // A mixture of two colours of the theme: lightness falls steadily from one end to the other.
   function ramp() {
     const [from, to] = [channels("--accent-soft"), channels("--series-1")];
     return (share) => `rgb(${from.map((c, i) => Math.round(c + (to[i] - c) * share)).join(",")})`;
@@ -25,24 +27,31 @@
 
   // Cells reach half way to their neighbours.
   function edges(values) {
+    if (values.length === 1) return [values[0] - 0.5, values[0] + 0.5];
     const inner = values.slice(1).map((v, i) => (v + values[i]) / 2);
-    return [values[0] - 0.5, ...inner, values[values.length - 1] + 0.5];
+    const last = values.length - 1;
+    return [values[0] - (inner[0] - values[0]), ...inner, values[last] + (values[last] - inner[last - 1])];
   }
 
+  // With `even`, cells are equally wide whatever their values: a sweep may have few values, or logarithmic steps.
+  const positions = (surface, values) => (surface.even ? values.map((_, i) => i) : values);
+
   function frame(surface, width, height) {
-    const [ex, ey] = [edges(surface.x), edges(surface.y)];
+    const [px, py] = [positions(surface, surface.x), positions(surface, surface.y)];
+    const [ex, ey] = [edges(px), edges(py)];
     const wide = width - ROOM.left - ROOM.right;
     const high = height - ROOM.top - ROOM.bottom;
     const x = (v) => ROOM.left + (wide * (v - ex[0])) / (ex[ex.length - 1] - ex[0]);
     const y = (v) => ROOM.top + high - (high * (v - ey[0])) / (ey[ey.length - 1] - ey[0]);
-    return { ex, ey, x, y, wide, high };
+    const placed = (values, places) => (v) => places[values.indexOf(v)] ?? v;
+    return { ex, ey, x, y, wide, high, placeX: placed(surface.x, px), placeY: placed(surface.y, py) };
   }
 
   function cells(ctx, surface, at, found) {
     const colour = ramp();
     surface.value.forEach((row, j) => row.forEach((value, i) => {
       if (!rw.format.isNumber(value)) return;
-      ctx.fillStyle = colour(found.most > found.least ? (value - found.least) / (found.most - found.least) : 1);
+      ctx.fillStyle = colour(found.max > found.min ? (value - found.min) / (found.max - found.min) : 1);
       const [left, top] = [at.x(at.ex[i]), at.y(at.ey[j + 1])];
       // Slightly larger than the cell, because seams would show otherwise.
       ctx.fillRect(left, top, at.x(at.ex[i + 1]) - left + 0.6, at.y(at.ey[j]) - top + 0.6);
@@ -59,10 +68,10 @@
     ctx.font = "11px system-ui, sans-serif";
     ctx.textAlign = "center";
     ctx.textBaseline = "top";
-    for (const v of ticks(surface.x, 6)) ctx.fillText(rw.format.value(v, "number"), at.x(v), ROOM.top + at.high + 6);
+    for (const v of ticks(surface.x, 6)) ctx.fillText(rw.format.value(v, "number"), at.x(at.placeX(v)), ROOM.top + at.high + 6);
     ctx.textAlign = "right";
     ctx.textBaseline = "middle";
-    for (const v of ticks(surface.y, 6)) ctx.fillText(rw.format.value(v, "number"), ROOM.left - 6, at.y(v));
+    for (const v of ticks(surface.y, 6)) ctx.fillText(rw.format.value(v, "number"), ROOM.left - 6, at.y(at.placeY(v)));
   }
 
   function line(ctx, surface, at) {
@@ -124,13 +133,13 @@
   }
 
   function rest(surface, found) {
-    const range = `${rw.format.value(found.least, "number")} to ${rw.format.value(found.most, "number")}`;
+    const range = `${rw.format.value(found.min, "number")} to ${rw.format.value(found.max, "number")}`;
     return surface.mark ? `${range}; the ring: ${surface.mark.x} and ${surface.mark.y}` : range;
   }
 
   function sentence(surface, found) {
     const show = (v) => rw.format.value(v, "number");
-    return `${surface.title}, ${surface.value_label} over ${surface.x_label} and ${surface.y_label}: ${found.count} points from ${show(found.least)} to ${show(found.most)}, mean ${show(found.mean)}.`;
+    return `${surface.title}, ${surface.value_label} over ${surface.x_label} and ${surface.y_label}: ${found.count} points from ${show(found.min)} to ${show(found.max)}, mean ${show(found.mean)}.`;
   }
 
   /** Draws `surface`, one entry of `surfaces`, into `parent`. */
@@ -159,5 +168,10 @@
   const repaint = () => live.forEach(paint);
   rw.theme.onChange(repaint);
 
-  rw.surface = { create };
+  /** Stops repainting the maps within `parent`, which is about to be emptied. */
+  function forget(parent) {
+    for (const one of live) if (parent.contains(one.canvas)) live.delete(one);
+  }
+
+  rw.surface = { create, forget };
 })((window.Ropewalk = window.Ropewalk || {}));

@@ -28,9 +28,11 @@
 
   // The cells of a table with a run or a path in each line and a metric in each column.
   function grid(documents, metrics, withMeters) {
-    return metrics.map((metric) => {
-      const values = documents.map((d) => at(d, metric.path));
-      const { unit, cells } = rw.format.column(values, metric.kind);
+    const all = metrics.map((metric) => documents.map((d) => at(d, metric.path)));
+    const scales = rw.format.shared(all.map((values, i) => [metrics[i].kind, values]));
+    return metrics.map((metric, number) => {
+      const values = all[number];
+      const { unit, cells } = rw.format.column(values, metric.kind, scales);
       const wins = best(values, metric.better);
       return {
         metric, unit, values,
@@ -47,7 +49,7 @@
     const list = (result && result.paths) || [];
     if (!list.length) return null;
     const columns = grid(list, rw.metrics.paths, true).filter((c) => c.values.some((v) => v !== null));
-    return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Paths" },
+    return rw.dom.scroller("Paths",
       h("table", { class: "wide" },
         h("caption", null, "Paths"),
         h("thead", null, h("tr", null,
@@ -82,7 +84,7 @@
     const heads = columns.map((c, i) => h("th", { scope: "col", class: "num", title: c.metric.means || null },
       h("button", { type: "button", class: "sort", onclick: () => sortBy(body, lines, columns, i, heads) },
         heading(c.metric, c.unit))));
-    return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Runs side by side" },
+    return rw.dom.scroller("Runs side by side",
       h("table", { class: "wide comparison" },
         h("caption", null, "Runs side by side"),
         h("thead", null, h("tr", null, h("th", { scope: "col" }, "Run"), heads)),

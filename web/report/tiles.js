@@ -28,7 +28,10 @@
   };
 
   function beside(metric, result) {
-    if (metric.path === "share_of_bound") return "of what windows and buffer allow";
+    if (metric.path === "share_of_bound") {
+      const above = at(result, metric.path) >= 1.0005;
+      return above ? "above 100 %: some acknowledgements returned on a faster path" : "of what windows and buffer allow";
+    }
     const [path, kind, word] = BESIDE[metric.path];
     const value = at(result, path);
     return value === null ? null : `${word} ${rw.format.value(value, kind)}`;
@@ -38,19 +41,34 @@
     return rw.metrics.headline.map((m) => tile(m, at(run.result, m.path), beside(m, run.result)));
   }
 
+  // The best value, and the label of the run that has it.
+  function bestTile(metric, labels, values) {
+    const winner = best(values, metric.better).indexOf(true);
+    if (winner < 0) return tile(metric, values[0], labels.length > 1 ? "the same in all runs" : null);
+    return tile(metric, values[winner], `best: ${labels[winner]}`);
+  }
+
   function ofMany(runs) {
+    return rw.metrics.headline.map((m) => bestTile(m, runs.map((r) => r.label), runs.map((r) => at(r.result, m.path))));
+  }
+
+  // Means over all seeds, with half of the interval.
+  function ofSummary(summary) {
     return rw.metrics.headline.map((m) => {
-      const values = runs.map((r) => at(r.result, m.path));
-      const winner = best(values, m.better).indexOf(true);
-      if (winner < 0) return tile(m, values[0], "the same in all runs");
-      return tile(m, values[winner], `best: ${runs[winner].label}`);
+      const estimates = summary.map((one) => one[m.column]);
+      if (summary.length > 1) return bestTile(m, summary.map((one) => one.label), estimates.map((e) => (e ? e.mean : null)));
+      const [only] = estimates;
+      const half = only && rw.format.isNumber(only.half_width) ? `± ${rw.format.value(only.half_width, m.kind)}, mean of ${summary[0].runs} seeds` : null;
+      return tile(m, only ? only.mean : null, half);
     });
   }
 
   /** The row of tiles, or null when there is no run. */
-  function headline(runs) {
+  function headline(report) {
+    const { runs, summary } = report;
     if (!runs.length) return null;
-    return h("dl", { class: "tiles", "aria-label": "Headline figures" }, runs.length === 1 ? ofOne(runs[0]) : ofMany(runs));
+    const tiles = report.repeats.length ? ofSummary(summary) : runs.length === 1 ? ofOne(runs[0]) : ofMany(runs);
+    return h("dl", { class: "tiles", "aria-label": "Headline figures" }, tiles);
   }
 
   rw.tiles = { headline };

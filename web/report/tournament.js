@@ -28,7 +28,7 @@
 
   // A table with a row head in front of cells that are elements already.
   function table(caption, heads, rows, more) {
-    return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+    return rw.dom.scroller(caption,
       h("table", { class: `wide ${more || ""}` },
         h("caption", null, caption),
         h("thead", null, h("tr", null, h("th", { scope: "col" }, "Scheduler"), heads.map((head) => h("th", { scope: "col", class: "num" }, head)))),
@@ -59,14 +59,14 @@
   function plane(ranking) {
     return {
       title: "Goodput against delay",
-      note: "Geometric means over all matches: to the right the delay (99th percentile) is nearer to the best, upwards the goodput is.",
+      note: "Geometric means over all matches. The best schedulers are at the top right: to the right, the delay (99th percentile) is nearer to the best of the match; towards the top, the goodput is.",
       x: { label: "Best delay over own delay", kind: "ratio" },
       y: { label: "Goodput over best goodput", kind: "ratio" },
       series: ranking.ranks.map((rank, i) => ({
         name: rank.scheduler, tag: null, x: [rank.delay], y: [rank.goodput], style: "points",
-        colour: rw.paint.look(i).colour, hollow: i >= COLOURS && i < 2 * COLOURS, size: i < 2 * COLOURS ? 10 : 6,
+        colour: rw.paint.look(i).colour, hollow: i >= COLOURS && i < 2 * COLOURS, size: i < 2 * COLOURS ? 10 : 6, named: true,
       })),
-      height: 360,
+      height: 420,
     };
   }
 
@@ -100,9 +100,9 @@
       h("fieldset", { class: "chooser" }, h("legend", null, "Measure"), choices), note, room);
   }
 
-  function columnOf(entries, column) {
+  function columnOf(entries, column, scales) {
     const values = entries.map(column.of);
-    const { unit, cells } = rw.format.column(values, column.kind);
+    const { unit, cells } = rw.format.column(values, column.kind, scales);
     const wins = rw.metrics.best(values, column.better);
     return {
       head: [column.label, unit ? h("span", { class: "unit" }, unit) : null],
@@ -112,7 +112,8 @@
 
   function one(match) {
     const entries = [...match.entries].sort((a, b) => MEASURES[0].of(b) - MEASURES[0].of(a));
-    const columns = COLUMNS.map((column) => columnOf(entries, column));
+    const scales = rw.format.shared(COLUMNS.map((column) => [column.kind, entries.map(column.of)]));
+    const columns = COLUMNS.map((column) => columnOf(entries, column, scales));
     const failed = (e) => (e.failures.length ? `${e.scheduler} (${e.failures.length} failed)` : e.scheduler);
     const rows = entries.map((e, i) => [failed(e), ...columns.map((c) => c.cells[i])]);
     return h("details", { class: "scenario match" }, h("summary", null, nameOf(match)),
@@ -126,7 +127,7 @@
     const [winner] = first.ranks;
     const lead = `${winner.scheduler} comes first: ${percent(winner.goodput)} of the best goodput and ${percent(winner.delay)} of the best delay, on average over ${first.matches} matches.`;
     const chart = h("div", { class: "cell whole" });
-    const note = `Geometric means over the matches. Near: within ${Math.round(100 * tournament.near)} % of the best of the match. Score: goodput times delay, both beside the best; its interval and the share of first places, were the scenarios drawn again. Keeps best path: at least ${Math.round(100 * tournament.kept)} % of its goodput.`;
+    const note = `Geometric means over the matches. Near: within ${Math.round(100 * tournament.near)} % of the best of the match. Score: goodput times delay, both relative to the best. The interval of the score and the share of first places come from drawing the scenarios again (bootstrap). Keeps best path: at least ${Math.round(100 * tournament.kept)} % of its goodput.`;
     const many = tournament.matches.length > MOST_MATCHES;
     parent.append(h("p", { class: "lead" }, lead), rankingTable(first), h("p", { class: "note" }, note), h("div", { class: "charts" }, chart),
       many ? null : heatmap(tournament), ...others.map(rankingTable));

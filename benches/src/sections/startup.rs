@@ -39,7 +39,7 @@ fn one(command: &Path, file: &Path) -> Result<f64, String> {
     Ok(seconds)
 }
 
-/// The command beside this binary, built anew if cargo is there, so that it is never an old one.
+/// The command beside this binary, built again if cargo is there, so that it is never an old one.
 fn command() -> Result<(PathBuf, String), String> {
     let own = std::env::current_exe().map_err(|e| format!("this binary cannot be found: {e}"))?;
     let sibling = own.with_file_name(format!("ropewalk{}", std::env::consts::EXE_SUFFIX));

@@ -1,4 +1,4 @@
-//! Applications on the sockets: file transfer, proxies, measurements; and access control for them.
+//! Applications on the sockets: file transfer, proxies, measurements; access control and pairing for them.
 //!
 //! A library, which neither prints nor parses arguments. The command and the Python package use it.
 
@@ -6,4 +6,6 @@ pub mod access;
 pub mod files;
 pub mod measure;
 pub mod mux;
+pub mod observe;
+pub mod pair;
 pub mod proxy;

@@ -115,6 +115,21 @@ impl Histogram {
         self.max
     }
 
+    /// For each of `bounds`, which ascend, the weight of the values that do not exceed it. A bound within a bucket
+    /// counts the whole bucket if it is not below the bucket's middle.
+    pub fn weights_up_to<const N: usize>(&self, bounds: &[u64; N]) -> [u64; N] {
+        let mut weights = [0; N];
+        let (mut seen, mut at) = (self.zero, 0);
+        for (weight, bound) in weights.iter_mut().zip(bounds) {
+            while at < self.buckets.len() && middle_of(self.first + at) <= *bound {
+                seen += self.buckets[at];
+                at += 1;
+            }
+            *weight = seen;
+        }
+        weights
+    }
+
     /// Weighted mean; 0 if nothing was counted.
     pub fn mean(&self) -> f64 {
         if self.total_weight == 0 { 0.0 } else { self.sum as f64 / self.total_weight as f64 }
@@ -167,6 +182,14 @@ mod tests {
         }
         assert_eq!(h.max(), 100_000);
         assert_eq!(h.mean(), 50_000.5);
+    }
+
+    #[test]
+    fn weights_up_to_bounds_are_cumulative() {
+        let mut h = Histogram::new();
+        [0, 0, 5, 63, 1_000, 1 << 30].iter().for_each(|v| h.add(*v));
+        assert_eq!(h.weights_up_to(&[0, 4, 5, 100, 1 << 20, u64::MAX]), [2, 2, 3, 4, 5, 6]);
+        assert_eq!(Histogram::new().weights_up_to(&[1, 2]), [0, 0]);
     }
 
     #[test]

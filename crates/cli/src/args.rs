@@ -1,16 +1,43 @@
 //! Arguments that several commands share.
 
+use std::ffi::OsStr;
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use clap::Args;
-use ropewalk_scenario::{Override, Scenario, ScenarioText, SchedulerName};
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::{Arg, Args, Command};
+use ropewalk_scenario::{Named, Override, Scenario, ScenarioText, SchedulerName};
 
 use crate::failure::Failure;
 
 /// Longest scenario on standard input, bytes.
 const STANDARD_INPUT_LIMIT: u64 = 16 << 20;
+
+/// Reads the name of a scheduler. Unlike a plain function, it tells the names to completion scripts.
+#[derive(Clone, Copy, Debug)]
+pub struct SchedulerParser;
+
+impl TypedValueParser for SchedulerParser {
+    type Value = SchedulerName;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<SchedulerName, clap::Error> {
+        // The error lists the valid names.
+        str::parse::<SchedulerName>.parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let available = SchedulerName::ALL.iter().map(|name| name.as_str());
+        // A reserved name does not parse.
+        let available = available.filter(|name| name.parse::<SchedulerName>().is_ok());
+        Some(Box::new(available.map(PossibleValue::new)))
+    }
+}
 
 /// A scenario file and the changes to it.
 #[derive(Clone, Debug, Args)]
@@ -34,11 +61,16 @@ pub struct ScenarioArgs {
     #[command(flatten)]
     file: FileArgs,
     /// Scheduler, instead of transfer.scheduler
-    #[arg(long, value_name = "NAME", value_parser = str::parse::<SchedulerName>)]
+    #[arg(long, value_name = "NAME", value_parser = SchedulerParser, hide_possible_values = true)]
     scheduler: Option<SchedulerName>,
 }
 
 impl FileArgs {
+    /// A scenario file with these changes.
+    pub fn new(scenario: PathBuf, sets: Vec<String>, seed: Option<u64>) -> Self {
+        Self { scenario, sets, seed, source: OnceLock::new() }
+    }
+
     /// Reads and checks the scenario with all changes. `more` is applied after the overrides of `--set`.
     ///
     /// # Errors

@@ -3,6 +3,11 @@
 use core::fmt;
 use std::io::{IsTerminal, Write as _, stderr, stdout};
 
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+
+use crate::table::Layout;
+
 /// Width of lines if the terminal's is unknown.
 const WIDTH: usize = 100;
 /// Smallest width: no layout fits into less.
@@ -38,9 +43,42 @@ impl Console {
     }
 }
 
-/// Writes a line to stderr. Nobody may be reading it any more: `ropewalk run a.toml 2>&1 | head`.
+/// Writes lines to stderr, with their marks coloured where colours are shown. Nobody may be reading them any
+/// more: `ropewalk run a.toml 2>&1 | head`.
 pub fn write_error(text: impl fmt::Display) {
+    let text = text.to_string();
+    let colour = AutoStream::choice(&stderr()) != ColorChoice::Never;
+    let text = if colour { marked(&text) } else { text };
     let _ = writeln!(stderr().lock(), "{text}");
+}
+
+/// Words that begin a line of a message, and their style.
+const MARKS: [(&str, Style); 4] = [
+    ("error:", AnsiColor::Red.on_default().bold()),
+    ("warning:", AnsiColor::Yellow.on_default().bold()),
+    ("hint:", AnsiColor::Cyan.on_default().bold()),
+    ("= help:", AnsiColor::Cyan.on_default().bold()),
+];
+
+/// `text` with escape sequences around the mark of each line.
+fn marked(text: &str) -> String {
+    let line = |line: &str| {
+        let trimmed = line.trim_start();
+        let indent = &line[..line.len() - trimmed.len()];
+        let found =
+            MARKS.iter().find_map(|(mark, style)| Some((mark, style, trimmed.strip_prefix(mark)?)));
+        found.map_or_else(
+            || line.to_owned(),
+            |(mark, style, rest)| format!("{indent}{style}{mark}{style:#}{rest}"),
+        )
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The room on stdout, and whether colours are shown there.
+pub fn layout() -> Layout {
+    let colour = !cfg!(test) && AutoStream::choice(&stdout()) != ColorChoice::Never;
+    Layout { width: width(), colour }
 }
 
 /// Characters per line of output: the width of the terminal, else 100.
@@ -86,6 +124,17 @@ fn words(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn marks_at_the_beginning_of_lines_are_coloured_and_nothing_else() {
+        for (text, shown) in [
+            ("error: no", "\u{1b}[1m\u{1b}[31merror:\u{1b}[0m no"),
+            ("a\n = help: b", "a\n \u{1b}[1m\u{1b}[36m= help:\u{1b}[0m b"),
+            ("no error: here", "no error: here"),
+        ] {
+            assert_eq!(marked(text), shown);
+        }
+    }
 
     #[test]
     fn long_text_goes_on_below_itself() {

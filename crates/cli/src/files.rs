@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ropewalk_base::Duration;
 use ropewalk_lab::Run;
-use ropewalk_lab::compare::{Compared, Paired};
+use ropewalk_lab::compare::{Compared, Comparison, Variant};
 use ropewalk_lab::output::{
     SeriesFormat, SeriesOrigin, write_atomically, write_labelled_series, write_series,
 };
@@ -112,6 +112,23 @@ impl CheckedFiles {
         self.report.as_ref().map(|_| SEQUENCE)
     }
 
+    /// Checks that the series of all variants fit into one table.
+    ///
+    /// # Errors
+    /// `--out` is given, and the paths of two variants differ.
+    pub fn check_same_paths(&self, variants: &[Variant]) -> Result<(), Failure> {
+        let names = |variant: &Variant| -> Vec<String> {
+            variant.scenario.paths.iter().map(|path| path.name.clone()).collect()
+        };
+        let Some((path, _)) = &self.out else { return Ok(()) };
+        let same = variants.windows(2).all(|pair| names(&pair[0]) == names(&pair[1]));
+        if same {
+            return Ok(());
+        }
+        let message = format!("--out {}: the scenarios have different paths", path.display());
+        Err(Failure::input(message, "write the series of each with `ropewalk run --out`"))
+    }
+
     /// Writes the files of one run.
     ///
     /// # Errors
@@ -123,8 +140,28 @@ impl CheckedFiles {
                 .map_err(|e| failed("--out", path, e))?;
         }
         let label = run.result.scheduler.clone();
+        let fill = |report: &mut Report| report.runs = vec![ReportRun::new(label, scenario, run)];
+        self.write_report(title, ReportKind::Run, fill)
+    }
+
+    /// Writes the files of several runs of one scenario: series and report show the first successful one.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write_repeated(&self, title: String, runs: &[Compared]) -> Result<(), Failure> {
+        let first = runs.iter().find_map(|compared| {
+            let run = compared.outcome.as_ref().ok()?;
+            run.series.as_ref().map(|series| (compared, run, series))
+        });
+        let Some((compared, run, series)) = first else { return Ok(()) };
+        if let Some((path, format)) = &self.out {
+            write_series(path, *format, series, &origin(&compared.scenario, run))
+                .map_err(|e| failed("--out", path, e))?;
+        }
         let fill = |report: &mut Report| {
-            report.runs = vec![ReportRun::new(label, scenario.to_toml(), run)]
+            let label = compared.label.clone();
+            report.runs = vec![ReportRun::new(label, &compared.scenario, run)];
+            report.add_seeds(runs);
         };
         self.write_report(title, ReportKind::Run, fill)
     }
@@ -137,7 +174,7 @@ impl CheckedFiles {
         &self,
         title: String,
         runs: &[Compared],
-        paired: &[Paired],
+        comparison: &Comparison,
     ) -> Result<(), Failure> {
         let kept = runs.iter().filter_map(|compared| {
             let run = compared.outcome.as_ref().ok()?;
@@ -152,12 +189,16 @@ impl CheckedFiles {
         }
         let fill = |report: &mut Report| {
             let one = |(compared, run, _): (&Compared, &Run, _)| {
-                ReportRun::new(compared.label.clone(), compared.scenario.to_toml(), run)
+                ReportRun::new(compared.label.clone(), &compared.scenario, run)
             };
             report.runs = kept.map(one).collect();
+            report.add_seeds(runs);
             // Cannot fail: the values are only numbers and text.
-            report.paired =
-                paired.iter().filter_map(|pair| serde_json::to_value(pair).ok()).collect();
+            report.paired = comparison
+                .paired
+                .iter()
+                .filter_map(|pair| serde_json::to_value(pair).ok())
+                .collect();
         };
         self.write_report(title, ReportKind::Compare, fill)
     }

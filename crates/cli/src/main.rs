@@ -9,17 +9,20 @@ mod config;
 mod console;
 mod failure;
 mod files;
+mod format;
 mod live;
 mod output;
+mod packet_files;
 mod printer;
 mod progress;
 mod table;
 mod vary;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser};
 use ropewalk_scenario::json_schema;
 
 use crate::commands::Command;
@@ -40,11 +43,27 @@ struct Cli {
     /// Write nothing but errors to stderr: no progress bar, no notes
     #[arg(long, short, global = true)]
     quiet: bool,
+    /// Colours: on a terminal, unless NO_COLOR is set (auto); always; or never
+    #[arg(
+        long,
+        value_name = "WHEN",
+        global = true,
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    color: ColorChoice,
 }
 
 fn main() -> ExitCode {
-    let result =
-        parsed().and_then(|Cli { command, quiet }| commands::execute(command, Console::new(quiet)));
+    let result = parsed().and_then(|Cli { command, quiet, color }| {
+        match color {
+            ColorChoice::Auto => anstream::ColorChoice::Auto,
+            ColorChoice::Always => anstream::ColorChoice::Always,
+            ColorChoice::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+        commands::execute(command, Console::new(quiet))
+    });
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -58,11 +77,28 @@ fn main() -> ExitCode {
 
 /// The command line with the options of its file. What clap refuses of the command line ends the program here.
 fn parsed() -> Result<Cli, Failure> {
-    let configured = config::expand(&Cli::command(), std::env::args_os().collect())?;
-    Cli::try_parse_from(&configured.words).or_else(|error| match configured.locate(&error) {
+    let root = Cli::command().color(asked_colour(std::env::args_os()));
+    let configured = config::expand(&root, std::env::args_os().collect())?;
+    let matches = root.try_get_matches_from(&configured.words);
+    let parsed = matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+    parsed.or_else(|error| match configured.locate(&error) {
         Some(failure) => Err(failure),
         None => with_key(error).exit(),
     })
+}
+
+/// The colours that `--color` asks for. Errors of the arguments need it before the arguments are parsed.
+fn asked_colour(arguments: impl Iterator<Item = OsString>) -> ColorChoice {
+    let words = arguments.map(|word| word.to_string_lossy().into_owned());
+    // What follows `--` belongs to another program.
+    let words: Vec<String> = words.take_while(|word| word != "--").collect();
+    let joined = words.iter().find_map(|word| word.strip_prefix("--color="));
+    let apart = words.windows(2).find(|pair| pair[0] == "--color").map(|pair| pair[1].as_str());
+    match joined.or(apart) {
+        Some("always") => ColorChoice::Always,
+        Some("never") => ColorChoice::Never,
+        _ => ColorChoice::Auto,
+    }
 }
 
 /// Suggests `--set` for an unknown option that is a key of the scenario, such as `--duration`.
@@ -85,9 +121,19 @@ fn with_key(mut error: clap::Error) -> clap::Error {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
+
+    #[test]
+    fn the_wanted_colours_are_known_before_the_arguments_are_parsed() {
+        for (words, expected) in [
+            (&["ropewalk", "run", "--color=never"][..], ColorChoice::Never),
+            (&["ropewalk", "--color", "always", "run"], ColorChoice::Always),
+            (&["ropewalk", "run", "color"], ColorChoice::Auto),
+            (&["ropewalk", "emulate", "a.toml", "--", "ls", "--color=never"], ColorChoice::Auto),
+        ] {
+            assert_eq!(asked_colour(words.iter().map(OsString::from)), expected, "{words:?}");
+        }
+    }
 
     #[test]
     fn an_option_that_is_a_key_of_the_scenario_points_to_set() {

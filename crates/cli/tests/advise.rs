@@ -57,14 +57,57 @@ fn the_document_has_the_choices_the_links_and_what_changes_with_them() {
 #[test]
 fn what_has_no_advice_is_refused_before_anything_runs() {
     let dir = dir("advise-refused");
-    let cases: [(&[&str], &[&str]); 4] = [
+    let cases: [(&[&str], &[&str]); 10] = [
         (&["--goal", "speed"], &["`speed` is no goal", "throughput, latency or calls"]),
         (&["--set", "transfer.protocol=sctp"], &["one path at a time", "cmt-sctp"]),
         (&["--seeds", "1"], &["1", "2..=1000"]),
         (&["--write", "no/such/place.toml"], &["no directory `no/such`"]),
+        (&["--live"], &["--live needs --to", "bench serve"]),
+        (&["--to", "127.0.0.1", "--plain"], &["--live"]),
+        (&["--live", "--to", "127.0.0.1", "--plain", "--goal", "calls"], &["no call"]),
+        (
+            &["--live", "--to", "127.0.0.1", "--plain", "--set", "transfer.protocol=mptcp"],
+            &["transfer.protocol is mptcp", "cmt-sctp"],
+        ),
+        (&["--live", "--to", "127.0.0.1", "--plain"], &["the link dsl", "--from", "dsl, lte"]),
+        (
+            &["--live", "--to", "127.0.0.1", "--plain", "--from", "127.0.0.1"],
+            &["--from has 1 links", "scenario has 2"],
+        ),
     ];
     for (words, hints) in cases {
         dir.ropewalk(&[&["advise", "links.toml"], words].concat()).refused(hints);
     }
     assert_eq!(dir.left_behind(), ["links.toml"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_live_run_shows_what_was_measured_beside_what_was_predicted() {
+    if !crate::support::can_emulate() {
+        return;
+    }
+    let dir = dir("advise-live");
+    let (near, far) = (dir.key("near.key"), dir.key("far.key"));
+    let own = env!("CARGO_BIN_EXE_ropewalk");
+    let far_line = format!(
+        "exec {own} bench serve --listen {{local1}} --listen {{local2}} --key far.key --allow {near}"
+    );
+    let words = ["emulate", "links.toml", "--far", &far_line, "--", own, "advise", "links.toml"];
+    let live = ["--seeds", "2", "--live", "--live-time", "2 s", "--to", "{remote1},{remote2}"];
+    let keys = ["--from", "{local1},{local2}", "--key", "near.key", "--peer", &far, "--json"];
+    let done = dir.ropewalk(&[&words[..], &live, &keys].concat()).good();
+    let document = done.json("ropewalk.advise/1");
+    let rows = document["live"].as_array().expect("rows");
+    let names: Vec<&str> = rows.iter().map(|row| row["choice"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["advice", "rival"]);
+    for (row, choice) in rows.iter().zip([&document["advice"], &document["rival"]]) {
+        assert_eq!(row["predicted"]["goodput_bps"], choice["goodput_bps"]);
+        let measured = row["measured"]["goodput_bps"].as_f64().expect("bit/s");
+        // The links carry 7 Mbit/s. A busy machine makes the emulator late.
+        assert!(measured > 0.2e6 && measured < 8e6, "{row}");
+        // Half of the shorter round trip at least.
+        let delay = row["measured"]["app_delay_p99_s"].as_f64().expect("s");
+        assert!(delay > 0.008, "{row}");
+    }
 }

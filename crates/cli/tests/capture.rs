@@ -38,6 +38,11 @@ fn both_ends_of_a_sealed_transfer_can_be_read_by_tshark() {
     dir.ropewalk(&[&words[..], &["--capture", "near.pcapng"]].concat()).good();
     assert!(serving.child.wait().expect("it ends").success());
     for file in ["near.pcapng", "far.pcapng"] {
+        let out = format!("{file}.toml");
+        dir.ropewalk(&["measure", "--from-pcap", file, "--out", &out]).good();
+        let text = fs::read_to_string(dir.file(&out)).expect("written");
+        let [rate, rtt, data] = ["\nrate = ", "\nrtt = ", "largest transfer, SCTP"];
+        assert!([rate, rtt, data].iter().all(|part| text.contains(part)), "{text}");
         let Some(text) = dissected(&dir.file(file)) else {
             eprintln!("skipped: no tshark");
             return;
@@ -64,4 +69,90 @@ fn a_capture_that_cannot_be_written_is_refused_at_once() {
     fs::write(dir.file("data"), "x").expect("a file");
     let words = ["send", "data", "--to", "127.0.0.1:9", "--plain", "--capture", "none/such.pcapng"];
     dir.ropewalk(&words).refused(&["none/such.pcapng", "packets.pcapng"]);
+}
+
+/// The value of each field of each packet of a capture; `None` without tshark.
+fn fields(file: &std::path::Path, names: &[&str]) -> Option<Vec<Vec<String>>> {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(file).args(["-T", "fields"]);
+    for name in names {
+        command.args(["-e", name]);
+    }
+    let done = command.stderr(Stdio::null()).output().ok()?;
+    assert!(done.status.success(), "tshark reads the whole file");
+    let text = String::from_utf8(done.stdout).expect("text");
+    Some(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
+}
+
+/// The records of a qlog file.
+fn qlog(file: &std::path::Path) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(file).expect("a file");
+    let records = text.split('\u{1e}').skip(1);
+    records.map(|record| serde_json::from_str(record).expect("a JSON text")).collect()
+}
+
+/// Arguments of a short run that records its packets.
+const SHORT: [&str; 10] = [
+    "run",
+    "wifi-lte",
+    "--set",
+    "transfer.duration=2s",
+    "--set",
+    "transfer.warmup=0s",
+    "--capture",
+    "run.pcapng",
+    "--qlog",
+    "run.sqlog",
+];
+
+#[test]
+fn a_simulated_sctp_run_can_be_read_by_tshark_and_as_qlog() {
+    let dir = TestDir::new("capture-run");
+    let plain = dir.ropewalk(&[&SHORT[..6], &["--json"]].concat()).good();
+    let recorded = dir.ropewalk(&[&SHORT[..], &["--json"]].concat()).good();
+    let [plain, recorded] = [plain, recorded].map(|run| run.json("ropewalk.run/1"));
+    assert_eq!(plain["paths"], recorded["paths"], "recording changes nothing");
+    let records = qlog(&dir.file("run.sqlog"));
+    let named = |name: &str| records.iter().filter(|r| r["name"] == name).count();
+    let (sent, received) = (named("sctp:packet_sent"), named("sctp:packet_received"));
+    assert!(sent > 100 && received > 50 && named("path:metrics_updated") > 50);
+    for path in ["wifi", "lte"] {
+        assert!(records.iter().any(|r| r["tuple"] == path && r["name"] == "sctp:packet_sent"));
+    }
+    let names = ["frame.interface_name", "frame.len", "sctp.chunk_type", "_ws.malformed"];
+    let Some(rows) = fields(&dir.file("run.pcapng"), &names) else {
+        eprintln!("skipped: no tshark");
+        return;
+    };
+    assert_eq!(rows.len(), sent + received);
+    assert!(rows.iter().all(|row| ["wifi", "lte"].contains(&&*row[0]) && row[3].is_empty()));
+    assert!(rows.iter().any(|row| row[1] == "1500"), "the length is that on the wire");
+}
+
+#[test]
+fn tshark_finds_the_subflows_of_a_simulated_multipath_tcp_run() {
+    let dir = TestDir::new("capture-mptcp");
+    let more = ["--set", "transfer.protocol=mptcp", "--vantage", "receiver", "--quiet"];
+    dir.ropewalk(&[&SHORT[..], &more].concat()).good();
+    let names = ["ip.src", "mptcp.stream", "_ws.malformed"];
+    let Some(rows) = fields(&dir.file("run.pcapng"), &names) else {
+        eprintln!("skipped: no tshark");
+        return;
+    };
+    // Tokens and keys join both subflows to one session. The first SYN has no key yet.
+    for source in ["10.0.0.1", "10.0.1.1"] {
+        let own: Vec<_> = rows.iter().skip(1).filter(|row| row[0] == source).collect();
+        assert!(own.len() > 10, "{source}: {} packets", own.len());
+        assert!(own.iter().all(|row| row[1] == "0"), "{source}: {:?}", own[0]);
+        assert!(own.iter().all(|row| row[2].is_empty()), "{source}");
+    }
+}
+
+#[test]
+fn packet_files_of_a_run_that_cannot_be_created_are_refused_before_it_runs() {
+    let dir = TestDir::new("capture-run-refused");
+    for option in ["--capture", "--qlog"] {
+        let words = ["run", "wifi-lte", option, "none/such"];
+        dir.ropewalk(&words).refused(&[option, "there is no directory `none`"]);
+    }
 }

@@ -228,7 +228,7 @@ fn losses_and_outages_are_those_of_the_scenario() {
     let lost = first["dropped"]["loss"].as_u64().expect("a number");
     // 2000 packets: 200 lost, with a deviation of 13.
     assert!(lost.abs_diff(200) < 54, "{lost}");
-    assert_eq!(lost, second["dropped"]["loss"], "the same seed, the same luck");
+    assert_eq!(lost, second["dropped"]["loss"], "the same seed gives the same losses");
     let text = fs::read_to_string(dir.file("arrivals")).expect("arrivals");
     assert_eq!(came_out(&dir, &figures, text.lines().count()), 2_000 - lost);
 

@@ -79,6 +79,12 @@ fn a_report_of_a_comparison_holds_every_run() {
     let labels: Vec<&Value> =
         report["runs"].as_array().expect("runs").iter().map(|run| &run["label"]).collect();
     assert_eq!(labels, ["daps", "backup"]);
+    let repeats = report["repeats"].as_array().expect("every seed");
+    let seeds: Vec<[&Value; 2]> = repeats.iter().map(|one| [&one["label"], &one["seed"]]).collect();
+    assert_eq!(seeds, [["daps", "1"], ["daps", "2"], ["backup", "1"], ["backup", "2"]]);
+    assert!(repeats.iter().all(|one| one["goodput_bps"].as_f64() > Some(0.0)));
+    assert!(report["summary"][0]["goodput_bps"]["half_width"].is_number());
+    assert!(report["runs"][0]["distributions"]["app_delay_s"]["shares"].is_array());
     let table = fs::read_to_string(dir.file("s.csv")).expect("series");
     assert!(table.starts_with("run,time_s,goodput_bps,"), "{table}");
     for label in ["daps,", "backup,"] {

@@ -54,12 +54,20 @@ fn the_help_of_each_command_shows_an_example_and_it_works() {
         assert!(!examples.is_empty(), "{command} --help has no example: {}", help.stdout());
         for example in examples {
             assert!(example.starts_with(&command), "{command}: {example}");
-            // These need a peer: transfer.rs, bench.rs, measure.rs and proxy.rs run them against each other.
-            if ["send", "recv", "bench", "measure", "proxy"].contains(&command.as_str()) {
+            // These need a peer: transfer.rs, bench.rs, measure.rs, keygen.rs and proxy.rs run them against each other.
+            if ["send", "recv", "bench", "measure", "pair", "proxy"].contains(&command.as_str()) {
                 continue;
             }
             // doctor.rs runs this against a receiver.
             if command == "doctor" && example.contains("--peer") {
+                continue;
+            }
+            // advise.rs runs this against a server.
+            if command == "advise" && example.contains("--live") {
+                continue;
+            }
+            // observe.rs runs it on a terminal.
+            if command == "top" {
                 continue;
             }
             // The papers' simulations take minutes; their list does not.

@@ -1,8 +1,11 @@
-//! `ropewalk keygen`: keys in files.
+//! `ropewalk keygen`: keys in files. `ropewalk pair`: keys of peers.
 
 use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
-use crate::support::TestDir;
+use crate::support::{Server, TestDir, noise};
+use serde_json::Value;
 
 #[test]
 fn a_new_key_is_written_and_its_public_half_printed() {
@@ -52,7 +55,7 @@ fn a_pre_shared_key_is_written_and_never_printed() {
 #[test]
 fn a_fifo_a_directory_and_a_device_are_refused_at_once() {
     let dir = TestDir::new("keygen-kinds");
-    let made = std::process::Command::new("mkfifo").arg(dir.file("fifo")).status();
+    let made = Command::new("mkfifo").arg(dir.file("fifo")).status();
     assert!(made.expect("mkfifo").success());
     for (file, kind) in [("fifo", "a FIFO"), (".", "a directory"), ("/dev/zero", "a device")] {
         for option in ["--key", "--psk-file", "--allow-file"] {
@@ -101,4 +104,140 @@ fn a_key_that_others_may_read_is_refused_with_the_remedy() {
     let open = fs::Permissions::from_mode(0o644);
     fs::set_permissions(dir.file("me.key"), open).expect("a mode");
     dir.ropewalk(&["keygen", "--public", "me.key"]).refused(&["0644", "chmod 600 me.key"]);
+}
+
+/// The command with a home directory of its own.
+fn command_of(dir: &TestDir, home: &str, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ropewalk"));
+    fs::create_dir_all(dir.file(home)).expect("a home");
+    command.args(words).current_dir(dir.file("."));
+    command.env("HOME", dir.file(home)).env_remove("XDG_CONFIG_HOME");
+    command
+}
+
+fn run_as(dir: &TestDir, home: &str, words: &[&str]) -> Output {
+    command_of(dir, home, words).output().expect("the command")
+}
+
+/// The document that a command printed.
+fn document(output: &Output) -> Value {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    serde_json::from_slice(&output.stdout).expect("one document")
+}
+
+/// Starts the side that shows a code; returns it with the words `pair CODE --to ADDRESS` that it prints.
+fn shows_code(dir: &TestDir, home: &str, words: &[&str]) -> Server {
+    let words = [&["pair", "--listen", "127.0.0.1:0"], words].concat();
+    Server::start(command_of(dir, home, &words).stdout(Stdio::piped()), "pair")
+}
+
+fn words_of(server: &Server) -> Vec<&str> {
+    server.line.iter().map(String::as_str).collect()
+}
+
+fn list_of(dir: &TestDir, home: &str) -> String {
+    fs::read_to_string(dir.file(home).join(Path::new(".config/ropewalk/peers.toml")))
+        .expect("a list")
+}
+
+#[test]
+fn after_pairing_files_are_sent_by_name_without_keys_and_addresses() {
+    let dir = TestDir::new("pair");
+    let server = shows_code(&dir, "far", &["--name", "server", "--json"]);
+    let words = [&words_of(&server)[..], &["--name", "laptop", "--json"]].concat();
+    let near = document(&run_as(&dir, "near", &words));
+    let to = server.line.last().expect("an address").clone();
+    let mut server = server;
+    let mut far = String::new();
+    let mut stdout = server.child.stdout.take().expect("stdout");
+    std::io::Read::read_to_string(&mut stdout, &mut far).expect("text");
+    assert!(server.child.wait().expect("pair").success());
+    let far: Value = serde_json::from_str(&far).expect("one document");
+    assert_eq!((&near["name"], &far["name"]), (&"server".into(), &"laptop".into()));
+    assert_eq!((&near["known"], &far["known"]), (&false.into(), &false.into()));
+    assert_eq!(near["addresses"], serde_json::json!([to]));
+    assert_eq!(near["release"], env!("CARGO_PKG_VERSION"));
+    let key = |home: &str| {
+        let file = dir.file(home).join(".config/ropewalk/identity.key");
+        dir.ropewalk(&["keygen", "--public", &file.to_string_lossy()])
+            .good()
+            .stdout()
+            .trim()
+            .to_owned()
+    };
+    assert_eq!(
+        (&near["public_key"], &far["public_key"]),
+        (&key("far").into(), &key("near").into())
+    );
+    assert!(list_of(&dir, "near").contains(&key("far")), "{}", list_of(&dir, "near"));
+
+    fs::write(dir.file("file"), noise(100_000)).expect("a file");
+    let recv = ["recv", "in", "--once", "--listen", &to, "--allow", "laptop"];
+    let mut receiver = Server::start(&mut command_of(&dir, "far", &recv), "send");
+    let sent = run_as(&dir, "near", &["send", "file", "--peer", "server"]);
+    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+    assert!(receiver.child.wait().expect("recv").success());
+    assert_eq!(fs::read(dir.file("in/file")).expect("a file"), noise(100_000));
+}
+
+#[test]
+fn a_wrong_code_ends_both_sides_and_nobody_is_stored() {
+    let dir = TestDir::new("pair-wrong");
+    let mut server = shows_code(&dir, "far", &[]);
+    let words = words_of(&server);
+    let guessed = run_as(&dir, "near", &["pair", "K7QF-3M25", "--to", words[3]]);
+    let stderr = String::from_utf8_lossy(&guessed.stderr).into_owned();
+    assert_eq!(guessed.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("another code") && stderr.contains("new code"), "{stderr}");
+    assert_eq!(server.child.wait().expect("pair").code(), Some(1));
+    // The right code comes too late.
+    for home in ["near", "far"] {
+        assert!(!dir.file(home).join(".config/ropewalk/peers.toml").exists(), "{home}");
+    }
+}
+
+#[test]
+fn slips_and_unknown_names_are_refused_with_what_would_be_right() {
+    let dir = TestDir::new("pair-refused");
+    fs::create_dir_all(dir.file("home/.config/ropewalk")).expect("a home");
+    let peers =
+        "[[peer]]\nname = \"anna\"\nkey = \"hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=\"\n";
+    fs::write(dir.file("home/.config/ropewalk/peers.toml"), peers).expect("a list");
+    fs::write(dir.file("file"), "x").expect("a file");
+    for (words, hints) in [
+        (&["pair", "K7QF-3M24", "--to", "127.0.0.1"][..], &["mistyped", "K7QF-3M25"][..]),
+        (&["pair", "K7QF-3M2", "--to", "127.0.0.1"], &["8 characters", "has 7"]),
+        (&["pair", "K7QF-3M25"], &["--to is missing"]),
+        (&["pair", "--to", "127.0.0.1"], &["CODE"]),
+        (&["pair", "--name", "a b"], &["letters, digits"]),
+        (&["pair", "--quiet"], &["--quiet"]),
+        (&["pair", "--peers", "no/such/peers.toml"], &["no directory `no/such`"]),
+        (&["pair", "--listen", "192.0.2.7"], &["192.0.2.7:9899"]),
+        (
+            &["send", "file", "--to", "127.0.0.1", "--peer", "ann"],
+            &["ann", "anna", "ropewalk pair"],
+        ),
+        (&["send", "file", "--peer", "anna"], &["no address of anna"]),
+        (&["recv", "in", "--allow", "bob"], &["--allow bob", "anna"]),
+    ] {
+        let done = run_as(&dir, "home", words);
+        let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(2), "{words:?}: {stderr}");
+        for hint in hints {
+            assert!(stderr.contains(hint), "{words:?}: no {hint:?} in: {stderr}");
+        }
+    }
+}
+
+#[test]
+fn a_code_that_nobody_types_expires() {
+    let dir = TestDir::new("pair-expires");
+    let done =
+        run_as(&dir, "home", &["pair", "--listen", "127.0.0.1:0", "--valid", "100ms", "--qr"]);
+    let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(1), "{stderr}");
+    for part in ["\u{2588}", "valid once, for 100", "no peer came", "new code"] {
+        assert!(stderr.contains(part), "no {part:?} in: {stderr}");
+    }
 }

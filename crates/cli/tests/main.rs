@@ -14,6 +14,7 @@ mod keygen;
 mod marks;
 mod measure;
 mod mtu;
+mod observe;
 mod paths;
 mod proxy;
 mod refusals;

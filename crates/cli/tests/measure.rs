@@ -119,6 +119,8 @@ fn records_of_other_programs_give_a_scenario_that_can_be_simulated() {
         (&["--from-ping", "iperf3.json"][..], "icmp_seq=1"),
         (&["--from-iperf3", "ping.txt"], "--from-iperf3 ping.txt"),
         (&["--from-ping", "missing"], "--from-ping missing"),
+        (&["--from-pcap", "missing"], "--from-pcap missing"),
+        (&["--from-pcap", "ping.txt"], "neither pcap nor pcapng"),
         (&["--from-ping", "ping.txt", "--to", "127.0.0.1"], "cannot be used with"),
         (&[], "--to"),
     ] {

@@ -24,9 +24,15 @@ const SENT: &str =
 /// Bytes that a path in use carries quickly, and that heartbeats and probes of an unused path never reach.
 const USED: u64 = 60_000;
 
-/// Measures for this many seconds while `meanwhile` runs at the sender. Returns the document, and how many
-/// bytes left through the first device after that.
-fn bench(name: &str, options: &str, seconds: u32, before: &str, meanwhile: &str) -> (Value, u64) {
+/// Measures for this many seconds while `meanwhile` runs at the sender. Returns the document, how many bytes left
+/// through the first device after that, and the notes.
+fn bench(
+    name: &str,
+    options: &str,
+    seconds: u32,
+    before: &str,
+    meanwhile: &str,
+) -> (Value, u64, String) {
     let dir = TestDir::new(name);
     fs::write(dir.file("s.toml"), LINKS).expect("a file");
     let (near, far) = (dir.key("near.key"), dir.key("far.key"));
@@ -36,14 +42,14 @@ fn bench(name: &str, options: &str, seconds: u32, before: &str, meanwhile: &str)
     );
     let near_line = format!(
         "{SENT} {before} {own} bench run --to {{remote1}},{{remote2}} {options} --key near.key --peer {far} \
-         --warmup 0s --time {seconds}s --json > out.json & bench=$!; {meanwhile} sent > then; \
+         --warmup 0s --time {seconds}s --json > out.json 2> notes & bench=$!; {meanwhile} sent > then; \
          wait $bench && sent > end"
     );
     let words = ["emulate", "s.toml", "--far", &far_line, "--", "sh", "-c", &near_line];
     dir.ropewalk(&words).good();
     let read = |name: &str| fs::read_to_string(dir.file(name)).expect("the figures");
     let [then, end] = ["then", "end"].map(|name| read(name).trim().parse::<u64>().expect(name));
-    (serde_json::from_str(&read("out.json")).expect("JSON"), end - then)
+    (serde_json::from_str(&read("out.json")).expect("JSON"), end - then, read("notes"))
 }
 
 /// Bytes delivered on each path.
@@ -66,9 +72,12 @@ fn a_path_carries_again_after_its_address_or_its_interface_was_away() {
     ];
     for (number, meanwhile) in away.iter().enumerate() {
         let name = format!("paths-return-{number}");
-        let (document, since) = bench(&name, "--from {device1},{device2}", 8, "", meanwhile);
+        let (document, since, notes) = bench(&name, "--from {device1},{device2}", 8, "", meanwhile);
         assert!(since > USED, "{meanwhile}: {since} B since it is back: {document}");
         assert!(delivered(&document).iter().all(|bytes| *bytes > 0), "{meanwhile}: {document}");
+        // The notes name the link and say when it was away and why.
+        let (_, rest) = notes.split_once("down: the interface is down").expect("a note");
+        assert!(rest.contains(" up\n"), "{notes}");
     }
 }
 
@@ -77,7 +86,7 @@ fn without_from_every_interface_is_a_path() {
     if !can_emulate() {
         return;
     }
-    let (document, _) = bench("paths-automatic", "", 3, "", "");
+    let (document, ..) = bench("paths-automatic", "", 3, "", "");
     let delivered = delivered(&document);
     assert_eq!(delivered.len(), 2, "{document}");
     assert!(delivered.iter().all(|bytes| *bytes > 0), "{document}");
@@ -89,7 +98,7 @@ fn an_interface_that_comes_later_is_a_path_more() {
         return;
     }
     let before = "ip link set {device2} down;";
-    let (document, _) = bench("paths-later", "", 6, before, "sleep 2; ip link set {device2} up;");
+    let (document, ..) = bench("paths-later", "", 6, before, "sleep 2; ip link set {device2} up;");
     let paths = document["paths"].as_array().expect("a list");
     let second = |path: &&Value| path["remote"].as_str().is_some_and(|to| to.contains("10.77.2.2"));
     let bytes: Vec<_> = paths.iter().filter(second).map(|p| p["delivered_bytes"].clone()).collect();

@@ -185,7 +185,7 @@ fn a_dry_run_counts_and_estimates_and_leaves_nothing() {
 fn wrong_input_is_refused_with_what_would_be_right_before_anything_runs() {
     let dir = TestDir::new("sweep-refused");
     let rtt = "path.lte.rtt=1ms,2ms";
-    let cases: [(&[&str], &[&str]); 22] = [
+    let cases: [(&[&str], &[&str]); 23] = [
         (&["sweep"], &["<SCENARIO>"]),
         (&["sweep", "nope.toml", "--vary", rtt], &["nope.toml", "cannot be read"]),
         (&["sweep", FILE], &["nothing varies", "--vary"]),
@@ -201,14 +201,21 @@ fn wrong_input_is_refused_with_what_would_be_right_before_anything_runs() {
         (&["sweep", FILE, "--vary", rtt, "--seeds", "0"], &["--seeds", "from 1 to 10000"]),
         (&["sweep", FILE, "--vary", rtt, "--seeds", "9..8"], &["--seeds", "`9..8` is empty"]),
         (&["sweep", FILE, "--vary", rtt, "--seeds", "1..3,2"], &["--seeds", "seed 2", "twice"]),
-        (&["sweep", FILE, "--vary", rtt, "--means", "x.csv"], &["--means x.csv", ".parquet"]),
+        (
+            &["sweep", FILE, "--vary", rtt, "--means", "x.txt"],
+            &["--means x.txt", ".parquet or .csv"],
+        ),
         (
             &["sweep", FILE, "--vary", rtt, "--out", "x.parquet", "--means", "x.parquet"],
             &["--means x.parquet", "names of their own"],
         ),
         (&["sweep", FILE, "--vary", rtt, "--shard", "1/2"], &["--shard", "--out"]),
+        (
+            &["sweep", FILE, "--vary", rtt, "--shard", "1/2", "--out", "x.csv"],
+            &["--shard", "Parquet"],
+        ),
         (&["sweep", FILE, "--vary", rtt, "--shard", "3/2"], &["valid: 1/2 to 2/2"]),
-        (&["sweep", FILE, "--vary", rtt, "--out", "x.csv"], &["x.csv", ".parquet"]),
+        (&["sweep", FILE, "--vary", rtt, "--out", "x.txt"], &["x.txt", ".parquet or .csv"]),
         (&["sweep", FILE, "--merge", "a.parquet", "--out", "b.parquet"], &["cannot be used with"]),
         (&["sweep", "--merge", "a.parquet", "--out", "b.parquet"], &["a.parquet", "shard"]),
     ];
@@ -232,4 +239,29 @@ fn points_that_fail_are_kept_beside_the_others_and_the_status_is_1() {
     assert_eq!(document["points"][0]["failed"], 0);
     assert_eq!(document["points"][1]["failed"], 1);
     assert_eq!(dir.left_behind(), ["x.parquet"]);
+}
+
+#[test]
+fn runs_and_means_are_written_as_csv_where_the_name_says_so() {
+    let dir = TestDir::new("sweep-csv");
+    let words = [&GRID[..], &["--out", "runs.csv", "--means", "means.csv", "--quiet"]].concat();
+    dir.ropewalk(&words).good();
+    assert_eq!(dir.left_behind(), ["means.csv", "runs.csv"]);
+    for name in ["runs", "means"] {
+        let rows = lines(&dir, &format!("{name}.csv"));
+        assert!(rows[0].starts_with("point,") && rows[0].contains("goodput_bps"), "{}", rows[0]);
+        assert!(rows.len() > 2, "{rows:?}");
+    }
+}
+
+#[test]
+fn a_report_of_a_sweep_holds_its_keys_and_points() {
+    let dir = TestDir::new("sweep-report");
+    dir.ropewalk(&[&GRID[..], &["--report", "r.html", "--quiet"]].concat()).good();
+    let page = fs::read_to_string(dir.file("r.html")).expect("a report");
+    assert!(page.contains("\"kind\":\"sweep\""));
+    assert!(page.contains("\"column\":\"path.lte.rtt_s\"") && page.contains("\"kind\":\"time\""));
+    assert!(page.contains("goodput_bps_half_width"));
+    let wrong = [&GRID[..], &["--report", "r.pdf"]].concat();
+    dir.ropewalk(&wrong).refused(&["--report r.pdf", "HTML"]);
 }

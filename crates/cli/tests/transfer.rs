@@ -282,8 +282,8 @@ fn who_is_not_allowed_sends_nothing() {
     let friend = home.run(&["keygen", "--public", "friend.key"]);
     let friend = text(&friend.stdout).trim();
     let receiver = home.receiver(&["in", "--allow", friend, "--listen", "127.0.0.1:0"]);
-    let stranger = home.send(&receiver, &["file"], &["--retry", "1 s"]);
-    failed(&stranger, 1, &["cannot be reached", "does it allow your key"]);
+    let refused = home.send(&receiver, &["file"], &["--retry", "1 s"]);
+    failed(&refused, 1, &["cannot be reached", "does it allow your key"]);
     good(&home.send(&receiver, &["file"], &["--key", "friend.key"]));
     home.same("file", "in/file");
 }

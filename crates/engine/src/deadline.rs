@@ -2,7 +2,7 @@
 
 use ropewalk_base::Time;
 
-/// The earliest of several timers. It is computed anew only after [`CachedDeadline::invalidate`], so an input that
+/// The earliest of several timers. It is recomputed only after [`CachedDeadline::invalidate`], so an input that
 /// changes no timer need not visit them.
 ///
 /// [`Time::FAR_FUTURE`]: no timer runs. [`Time::ZERO`]: stale; a timer due at that instant is computed every time.

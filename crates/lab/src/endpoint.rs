@@ -4,34 +4,10 @@ use ropewalk_base::{Duration, PathId, StreamId, Time};
 use ropewalk_engine::TransmitInfo;
 use ropewalk_engine::mptcp::Segment;
 use ropewalk_engine::sctp::Packet as SctpPacket;
-use ropewalk_netsim::cross::CrossPayload;
 use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
 
-use crate::machine::{EndReason, EngineEvent, EngineSettings, Machine};
-
-/// Payload of a packet in the simulated network.
-#[derive(Clone, Debug)]
-pub enum SimPayload {
-    /// An SCTP packet of an association; boxed, because packets move at every hop.
-    Sctp(Box<SctpPacket>),
-    /// A TCP segment of an association.
-    Tcp(Box<Segment>),
-    /// A packet of cross traffic, with its tag.
-    Cross(u64),
-}
-
-impl CrossPayload for SimPayload {
-    fn cross(tag: u64) -> Self {
-        Self::Cross(tag)
-    }
-
-    fn cross_tag(&self) -> Option<u64> {
-        match self {
-            Self::Cross(tag) => Some(*tag),
-            Self::Sctp(_) | Self::Tcp(_) => None,
-        }
-    }
-}
+use crate::machine::{EndReason, EngineEvent, EngineSettings, Machine, SimPayload};
+use crate::packet_trace::{Direction, PacketTrace};
 
 /// The application of an endpoint.
 #[derive(Clone, Debug)]
@@ -78,6 +54,7 @@ pub struct Endpoint {
     pub machine: Machine,
     deadline: Option<Time>,
     record_until: Time,
+    trace: TraceSlot,
     /// Route of each path to the peer.
     pub routes: Vec<RouteId>,
     application: Application,
@@ -105,6 +82,19 @@ pub struct Endpoint {
     pub arrivals: Vec<ChunkArrival>,
     /// In-order deliveries until `record_until`: time and number of chunks so far.
     pub releases: Vec<(Time, u64)>,
+    /// Highest occupancy of the receive buffer since it was last taken, bytes; none if it is not tracked.
+    peak: Option<u64>,
+}
+
+/// The trace of an endpoint's packets, if there is one. A copy of an endpoint records nothing: both would write to the
+/// same file.
+#[derive(Debug, Default)]
+struct TraceSlot(Option<Box<PacketTrace>>);
+
+impl Clone for TraceSlot {
+    fn clone(&self) -> Self {
+        Self(None)
+    }
 }
 
 /// Maximum number of marks that one endpoint keeps.
@@ -139,14 +129,58 @@ impl Endpoint {
             done_at: None,
             arrivals: Vec::new(),
             releases: Vec::new(),
+            peak: None,
             record_until: Time::ZERO,
+            trace: TraceSlot(None),
             released: 0,
         }
+    }
+
+    /// Tracks the highest occupancy of the receive buffer from now on.
+    pub const fn track_peak(&mut self) {
+        self.peak = Some(0);
+    }
+
+    /// The highest occupancy of the receive buffer since the last call, bytes; 0 if it is not tracked.
+    pub fn take_peak(&mut self) -> u64 {
+        let now = self.machine.receive_occupancy().0;
+        self.peak.as_mut().map_or(0, |peak| std::mem::replace(peak, now))
     }
 
     /// Records arrivals and deliveries until `until`.
     pub fn record_arrivals(&mut self, until: Time) {
         self.record_until = until;
+    }
+
+    /// Records all packets from now on.
+    pub fn begin_trace(&mut self, trace: PacketTrace) {
+        self.trace = TraceSlot(Some(Box::new(trace)));
+    }
+
+    /// Ends the recording of packets.
+    pub fn take_trace(&mut self) -> Option<PacketTrace> {
+        self.trace.0.take().map(|trace| *trace)
+    }
+
+    #[cold]
+    fn trace_packet(
+        &mut self,
+        now: Time,
+        path: PathId,
+        direction: Direction,
+        size: u32,
+        payload: &SimPayload,
+    ) {
+        if let Some(trace) = &mut self.trace.0 {
+            trace.on_packet(now, path, direction, size, payload);
+        }
+    }
+
+    #[cold]
+    fn trace_measurements(&mut self, now: Time) {
+        if let Some(trace) = &mut self.trace.0 {
+            trace.on_input_processed(now, &self.machine);
+        }
     }
 
     /// Time from which arrivals or deliveries are missing because the limit was reached.
@@ -197,6 +231,9 @@ impl Endpoint {
             }
         }
         self.deadline = self.next_deadline();
+        if self.trace.0.is_some() {
+            self.trace_measurements(now);
+        }
     }
 
     #[inline]
@@ -210,7 +247,7 @@ impl Endpoint {
             let next = recycled_packet(out);
             let sctp = std::mem::replace(&mut recycled, next);
             let size = sctp.wire_len() + self.lower_header;
-            self.launch(transmit_info, size, SimPayload::Sctp(sctp), out);
+            self.transmit(now, transmit_info, size, SimPayload::Sctp(sctp), out);
         }
         out.give_back(SimPayload::Sctp(recycled));
     }
@@ -229,19 +266,23 @@ impl Endpoint {
             };
             let segment = std::mem::replace(&mut recycled, next);
             let size = segment.wire_len() + self.lower_header;
-            self.launch(transmit_info, size, SimPayload::Tcp(segment), out);
+            self.transmit(now, transmit_info, size, SimPayload::Tcp(segment), out);
         }
         out.give_back(SimPayload::Tcp(recycled));
     }
 
     #[inline(always)]
-    fn launch(
-        &self,
+    fn transmit(
+        &mut self,
+        now: Time,
         transmit_info: TransmitInfo,
         size: u32,
         payload: SimPayload,
         out: &mut Outbox<SimPayload>,
     ) {
+        if self.trace.0.is_some() {
+            self.trace_packet(now, transmit_info.path, Direction::Out, size, &payload);
+        }
         let mut packet = Packet::new(size, self.flow, payload);
         packet.round = transmit_info.round;
         packet.ect = transmit_info.ect;
@@ -372,10 +413,13 @@ impl Host<SimPayload> for Endpoint {
         out: &mut Outbox<SimPayload>,
     ) {
         let path = PathId(port.0 as u8);
-        let ce = packet.ce;
+        let (ce, size) = (packet.ce, packet.size);
         let mut wire = packet.payload;
         if now < self.record_until {
             self.record(now, path.0, &wire);
+        }
+        if self.trace.0.is_some() {
+            self.trace_packet(now, path, Direction::In, size, &wire);
         }
         match &mut wire {
             SimPayload::Sctp(packet) => {
@@ -384,6 +428,10 @@ impl Host<SimPayload> for Endpoint {
             }
             SimPayload::Tcp(segment) => self.machine.take_segment(now, path, segment),
             SimPayload::Cross(_) => return,
+        }
+        if let Some(peak) = &mut self.peak {
+            // Out-of-order data is stored only when a packet arrives.
+            *peak = (*peak).max(self.machine.receive_occupancy().0);
         }
         self.drain(now, wire, out);
     }

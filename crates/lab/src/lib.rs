@@ -32,7 +32,9 @@ mod lossy;
 mod machine;
 mod measure;
 mod network;
+mod notes;
 pub mod output;
+pub mod packet_trace;
 pub mod predict;
 pub mod publish;
 pub mod report;
@@ -58,9 +60,12 @@ pub use error::RunError;
 pub use hint::{BufferHint, buffer_hint};
 pub use loss::LossKind;
 pub use measure::Run;
+pub use notes::result_notes;
 pub use result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
 };
-pub use run::{run, run_watched};
-pub use series::{PathSeries, Sequence, SequencePath, Series, SeriesColumn, Values};
+pub use run::{run, run_traced, run_watched};
+pub use series::{
+    Distribution, Distributions, PathSeries, Sequence, SequencePath, Series, SeriesColumn, Values,
+};
 pub use setup::{RunOptions, Transfer};

@@ -1,4 +1,5 @@
-//! Protocol-independent interface to the engine of one end, for application, network and meter.
+//! Protocol-independent interface to the engine of one end, for application, network and meter, and the packets that
+//! the ends exchange.
 
 use ropewalk_base::{PathId, Seed, StreamId, Time};
 use ropewalk_engine::mptcp::{self, Segment, Session};
@@ -8,6 +9,7 @@ use ropewalk_engine::scheduler::{PathView, Scheduler};
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::{self, AbortCause, Association, Chunk, Packet};
 use ropewalk_engine::{PathCounters, Payload, SenderStats, TransmitInfo};
+use ropewalk_netsim::cross::CrossPayload;
 use ropewalk_scenario::Scenario;
 
 use crate::{engine_config, tcp_config};
@@ -117,6 +119,30 @@ impl EngineSettings {
             Self::Tcp(config) => {
                 Machine::Tcp(Box::new(Session::listen(config.clone(), scheduler, seed)))
             }
+        }
+    }
+}
+
+/// Payload of a packet in the simulated network.
+#[derive(Clone, Debug)]
+pub enum SimPayload {
+    /// An SCTP packet of an association; boxed, because packets move at every hop.
+    Sctp(Box<Packet>),
+    /// A TCP segment of an association.
+    Tcp(Box<Segment>),
+    /// A packet of cross traffic, with its tag.
+    Cross(u64),
+}
+
+impl CrossPayload for SimPayload {
+    fn cross(tag: u64) -> Self {
+        Self::Cross(tag)
+    }
+
+    fn cross_tag(&self) -> Option<u64> {
+        match self {
+            Self::Cross(tag) => Some(*tag),
+            Self::Sctp(_) | Self::Tcp(_) => None,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::machine::EngineSettings;
 use crate::result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
 };
-use crate::series::{PathSeries, Sequence, SequencePath, Series};
+use crate::series::{Distribution, Distributions, PathSeries, Sequence, SequencePath, Series};
 use crate::setup::Setup;
 
 const NANO: f64 = 1e-9;
@@ -22,6 +22,8 @@ pub struct Run {
     pub result: RunResult,
     /// Time series, if requested.
     pub series: Option<Series>,
+    /// How delays are distributed, if time series were requested.
+    pub distributions: Option<Distributions>,
     /// The first seconds, if requested.
     pub sequence: Option<Sequence>,
     /// Decisions of the chosen association's sender, if the scenario records them.
@@ -46,11 +48,17 @@ struct LastSample {
     at: Time,
     delivered: u64,
     paths: Vec<u64>,
+    lost: Vec<u64>,
 }
 
 impl Meter {
     /// A meter that starts with the run.
-    pub fn new(scenario: &Scenario, setup: &Setup, with_series: bool) -> Self {
+    pub fn new(scenario: &Scenario, setup: &mut Setup, with_series: bool) -> Self {
+        if with_series {
+            for transfer in &setup.transfers {
+                setup.world.host_mut(transfer.receiver).track_peak();
+            }
+        }
         let interval = scenario.record.interval;
         let paths = scenario.paths.iter();
         let names = paths.map(|p| PathSeries { name: p.name.clone(), ..PathSeries::default() });
@@ -62,7 +70,11 @@ impl Meter {
             interval,
             next: with_series.then_some(Time::ZERO + interval),
             series: Series { paths: names.collect(), ..Series::default() },
-            last: LastSample { paths: vec![0; scenario.paths.len()], ..LastSample::default() },
+            last: LastSample {
+                paths: vec![0; scenario.paths.len()],
+                lost: vec![0; scenario.paths.len()],
+                ..LastSample::default()
+            },
         }
     }
 
@@ -76,6 +88,7 @@ impl Meter {
         self.from = now;
         self.links_before = link_work(setup);
         self.last.paths.fill(0);
+        self.last.lost.fill(0);
         for (i, transfer) in setup.transfers.iter().enumerate() {
             setup.world.host_mut(transfer.sender).machine.reset_measurements(now);
             let receiver = setup.world.host_mut(transfer.receiver);
@@ -89,36 +102,42 @@ impl Meter {
     pub fn sample(&mut self, setup: &mut Setup, now: Time) {
         let seconds = now.since(self.last.at).as_secs_f64().max(NANO);
         let rate = |bytes: u64| bytes as f64 * 8.0 / seconds;
-        let (mut delivered, mut held, mut free) = (0, 0, 0);
+        let (mut delivered, mut held, mut free, mut peak) = (0, 0, 0, 0);
         for transfer in &setup.transfers {
-            let receiver = setup.world.host(transfer.receiver);
+            let receiver = setup.world.host_mut(transfer.receiver);
             delivered += receiver.read_bytes;
             let (now_held, now_free) = receiver.machine.receive_occupancy();
             held += now_held;
             free += now_free;
+            peak += receiver.take_peak();
         }
         self.series.time_s.push(now.as_secs_f64());
         self.series.goodput_bps.push(rate(delivered - self.last.delivered));
         self.series.delivered_bytes.push(delivered);
         self.series.receive_buffer_bytes.push(held);
+        self.series.receive_buffer_peak_bytes.push(peak);
         self.series.receive_window_bytes.push(free);
         self.last.delivered = delivered;
         for (i, path) in self.series.paths.iter_mut().enumerate() {
-            let (mut acked, mut cwnd, mut in_flight) = (0, 0, 0);
+            let (mut acked, mut lost, mut cwnd, mut in_flight) = (0, 0, 0, 0);
             let mut srtt = None;
             for transfer in &setup.transfers {
                 let sender = &setup.world.host(transfer.sender).machine;
-                acked += sender.path_counters(i).map_or(0, |c| c.delivered_bytes);
+                let counters = sender.path_counters(i);
+                acked += counters.map_or(0, |c| c.delivered_bytes);
+                lost += counters.map_or(0, |c| c.lost);
                 let view = sender.path_view(now, PathId::from_index(i));
                 cwnd += view.cwnd;
                 in_flight += view.in_flight;
-                srtt = srtt.or(view.srtt);
+                srtt = srtt.or(view.srtt.filter(|_| view.usable));
             }
             path.throughput_bps.push(rate(acked.saturating_sub(self.last.paths[i])));
             path.cwnd_bytes.push(cwnd);
             path.in_flight_bytes.push(in_flight);
             path.srtt_s.push(srtt.map(Duration::as_secs_f64));
+            path.lost_packets.push(lost.saturating_sub(self.last.lost[i]));
             self.last.paths[i] = acked;
+            self.last.lost[i] = lost;
         }
         self.last.at = now;
         self.next = self.next.map(|at| at + self.interval);
@@ -131,13 +150,14 @@ impl Meter {
             setup.world.host_mut(transfer.receiver).machine.settle_measurements(ended);
         }
         let series = self.next.take().map(|_| std::mem::take(&mut self.series));
+        let distributions = series.as_ref().map(|_| Totals::of(setup).distributions());
         let result = self.result(setup, scenario, ended);
         // At most one association records decisions.
         let mut decisions = Vec::new();
         for transfer in &setup.transfers {
             decisions.append(&mut setup.world.host_mut(transfer.sender).machine.take_records());
         }
-        Run { result, series, sequence: None, decisions }
+        Run { result, series, distributions, sequence: None, decisions }
     }
 
     fn result(&self, setup: &mut Setup, scenario: &Scenario, ended: Time) -> RunResult {
@@ -316,6 +336,13 @@ impl Totals {
             mean: self.blocking.mean() * NANO,
             p50: self.blocking.quantile(0.5) as f64 * NANO,
             p99: self.blocking.quantile(0.99) as f64 * NANO,
+        }
+    }
+
+    fn distributions(&self) -> Distributions {
+        Distributions {
+            app_delay_s: Distribution::of_nanos(&self.app_delay),
+            blocking_time_s: Distribution::of_nanos(&self.blocking),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use ropewalk_base::{Duration, Seed, Time};
 use ropewalk_engine::scheduler::Scheduler;
-use ropewalk_netsim::World;
+use ropewalk_netsim::{HostId, World};
 use ropewalk_scenario::{self as file, Scenario};
 
 use crate::cost::Stopwatch;
@@ -11,6 +11,7 @@ use crate::error::RunError;
 use crate::machine::{EndReason, EngineSettings};
 use crate::measure::{Meter, Run, sequence_of};
 use crate::network::{add_cross, add_paths, add_routes, add_shared_links};
+use crate::packet_trace::{PacketTrace, Vantage};
 use crate::setup::{self, RunOptions, Setup, Transfer};
 use crate::wifi::WifiNetwork;
 
@@ -32,10 +33,47 @@ pub fn run_watched(
     options: &RunOptions,
     on_progress: &dyn Fn(f64),
 ) -> Result<Run, RunError> {
+    execute(scenario, options, on_progress, None).map(|(run, _)| run)
+}
+
+/// As [`run_watched`], and records the packets of one end of the association `options.association`. Returns the
+/// trace, which is to be finished. It does not affect the result.
+///
+/// # Errors
+/// [`RunError`].
+pub fn run_traced(
+    scenario: &Scenario,
+    options: &RunOptions,
+    on_progress: &dyn Fn(f64),
+    trace: PacketTrace,
+) -> Result<(Run, PacketTrace), RunError> {
+    let (run, trace) = execute(scenario, options, on_progress, Some(trace))?;
+    Ok((run, trace.expect("the endpoint keeps its trace")))
+}
+
+/// The endpoint that `trace` records.
+fn traced_host(setup: &Setup, options: &RunOptions, trace: &PacketTrace) -> HostId {
+    let transfer = &setup.transfers[options.association as usize];
+    match trace.vantage {
+        Vantage::Sender => transfer.sender,
+        Vantage::Receiver => transfer.receiver,
+    }
+}
+
+fn execute(
+    scenario: &Scenario,
+    options: &RunOptions,
+    on_progress: &dyn Fn(f64),
+    trace: Option<PacketTrace>,
+) -> Result<(Run, Option<PacketTrace>), RunError> {
     let watch = Stopwatch::start();
     let mut setup = set_up(scenario, options)?;
+    let traced = trace.as_ref().map(|trace| traced_host(&setup, options, trace));
+    if let (Some(host), Some(trace)) = (traced, trace) {
+        setup.world.host_mut(host).begin_trace(trace);
+    }
     let end = Time::ZERO + scenario.transfer.duration;
-    let mut meter = Meter::new(scenario, &setup, options.series);
+    let mut meter = Meter::new(scenario, &mut setup, options.series);
     let mut watcher = ProgressReporter::new(scenario, on_progress);
     let warm = Time::ZERO + scenario.transfer.warmup;
     if !scenario.transfer.warmup.is_zero() {
@@ -53,7 +91,8 @@ pub fn run_watched(
     let engine = &mut run.result.engine;
     engine.cpu_s = watch.seconds();
     engine.packets_per_cpu_s = engine.packets as f64 / engine.cpu_s.max(1e-9);
-    Ok(run)
+    let trace = traced.and_then(|host| setup.world.host_mut(host).take_trace());
+    Ok((run, trace))
 }
 
 pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> {

@@ -2,6 +2,7 @@
 //!
 //! Every column of the series is declared here, once: documents, files and the reference page are made from it.
 
+use ropewalk_base::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::result::Unit;
@@ -100,6 +101,8 @@ series! {
             delivered_bytes: u64 = Bytes;
             /// Occupancy of the receive buffer by out-of-order data, bytes.
             receive_buffer_bytes: u64 = Bytes;
+            /// Highest occupancy in the interval, bytes; the sum over all associations.
+            receive_buffer_peak_bytes: u64 = Bytes;
             /// Receive window that the receiver offers, bytes.
             receive_window_bytes: u64 = Bytes;
         }
@@ -120,8 +123,10 @@ series! {
             cwnd_bytes: u64 = Bytes;
             /// Data in flight, bytes.
             in_flight_bytes: u64 = Bytes;
-            /// Smoothed RTT, s; null before the first sample.
+            /// Smoothed RTT, s; null before the first sample, and while the sender counts the path as failed.
             srtt_s: Option<f64> = Seconds;
+            /// Transmissions that counted as lost in the interval.
+            lost_packets: u64 = Count;
         }
     }
 }
@@ -148,4 +153,38 @@ pub struct SequencePath {
     pub time_s: Vec<f64>,
     /// Chunk numbers.
     pub seq: Vec<u64>,
+}
+
+/// How delays are distributed over all chunks.
+#[derive(Clone, Debug, Default, Serialize, PartialEq)]
+pub struct Distributions {
+    /// Time from first transmission to in-order delivery.
+    pub app_delay_s: Distribution,
+    /// Time from arrival to in-order delivery.
+    pub blocking_time_s: Distribution,
+}
+
+/// A distribution function: the share of the values that do not exceed each of some values.
+#[derive(Clone, Debug, Default, Serialize, PartialEq)]
+pub struct Distribution {
+    /// The values, s, ascending.
+    pub values: Vec<f64>,
+    /// The share of all values up to it, 0 to 1.
+    pub shares: Vec<f64>,
+}
+
+/// Number of equal steps of a distribution function.
+const STEPS: u32 = 200;
+
+impl Distribution {
+    /// The distribution of a histogram in nanoseconds: steps of half a percent, and finer ones at the end.
+    pub(crate) fn of_nanos(histogram: &Histogram) -> Self {
+        let steps = (0..STEPS).map(|step| f64::from(step) / f64::from(STEPS));
+        let shares: Vec<f64> = steps.chain([0.996, 0.997, 0.998, 0.999, 0.9995, 1.0]).collect();
+        let value = |share: &f64| match *share {
+            1.0 => histogram.max(),
+            share => histogram.quantile(share),
+        };
+        Self { values: shares.iter().map(|share| value(share) as f64 * 1e-9).collect(), shares }
+    }
 }

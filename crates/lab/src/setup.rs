@@ -6,9 +6,10 @@ use ropewalk_netsim::{HostId, World};
 use ropewalk_scenario::Scenario;
 
 use crate::custom_schedulers::{self, CustomSchedulers};
-use crate::endpoint::{Endpoint, SimPayload};
+use crate::endpoint::Endpoint;
 use crate::engine_config;
 use crate::error::RunError;
+use crate::machine::SimPayload;
 use crate::network::PathLinks;
 
 /// Data to record in addition to the result.

@@ -52,7 +52,7 @@ impl<'a, P: Clone> Outbox<'a, P> {
         match &mut self.sink {
             // The first link counts its own drops.
             Sink::Network(network) => {
-                network.launch(route, packet);
+                network.send(route, packet);
             }
             Sink::List(list) => list.push((route, packet)),
         }

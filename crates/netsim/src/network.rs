@@ -115,7 +115,7 @@ impl<P: Clone> Network<P> {
 
     /// Puts a packet on the first link of `route`.
     #[inline]
-    pub(crate) fn launch(&mut self, route: RouteId, mut packet: Packet<P>) -> Admission {
+    pub(crate) fn send(&mut self, route: RouteId, mut packet: Packet<P>) -> Admission {
         packet.step = self.routes.start(route);
         match self.routes.step(packet.step) {
             Step::Link(first) => self.offer(first, packet),

@@ -30,7 +30,7 @@ impl Run {
     }
 
     pub(crate) fn in_report(&self, label: String) -> ReportRun {
-        ReportRun::new(label, self.scenario.to_toml(), &self.run)
+        ReportRun::new(label, &self.scenario, &self.run)
     }
 }
 

@@ -1,13 +1,13 @@
 //! Two ends in one process: how fast one sends to the other, sealed, over loopback addresses.
 //!
-//! `cargo run --release -p ropewalk-runtime --example loopback_speed -- [MEGABYTES] [PATHS] [plain]`
+//! `cargo run --release -p ropewalk-runtime --example loopback_speed -- [MEGABYTES] [PATHS] [plain] [observed]`
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
 use ropewalk_runtime::clock::Clock;
-use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
+use ropewalk_runtime::endpoint::{Endpoint, Observer, Options, Target};
 use ropewalk_runtime::seal::{Allowed, SecretKey};
 
 #[tokio::main(flavor = "current_thread")]
@@ -26,6 +26,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         key = Some(one.public());
         server = server.sealed(one, Allowed::Anyone);
         client = client.sealed(other, Allowed::Anyone);
+    }
+    if arguments.iter().any(|word| word == "observed") {
+        let observer = Observer::new(ropewalk_base::Duration::from_millis(250), |_| {});
+        (server.observer, client.observer) = (Some(observer.clone()), Some(observer));
     }
     let server = Endpoint::open(server)?;
     let client = Endpoint::open(client)?;

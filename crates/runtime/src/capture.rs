@@ -2,7 +2,7 @@
 //!
 //! Packets are written as the engine sends and receives them: SCTP as it is inside the seal, directly behind an IP
 //! header with the path's addresses. The interface's description contains the UDP ports; real packet sizes are not
-//! recorded. Format: draft-ietf-opsawg-pcapng, sections 4.1 to 4.3.
+//! recorded.
 
 #![allow(
     clippy::disallowed_methods,
@@ -11,30 +11,16 @@
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use ropewalk_engine::sctp::wire;
-
-/// Packets that begin with an IPv4 or IPv6 header.
-const LINKTYPE_RAW: u16 = 101;
-/// Protocol number of SCTP in IP headers.
-const SCTP: u8 = 132;
-const SECTION: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
-const ENHANCED_PACKET: u32 = 6;
-
-/// Direction of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Received by this endpoint.
-    In = 1,
-    /// Sent by this endpoint.
-    Out = 2,
-}
+pub use ropewalk_trace::Direction;
+use ropewalk_trace::pcapng::{Interface, Writer};
+use ropewalk_trace::{Protocol, ip_header};
 
 /// Called once, when writing the file has failed.
 type OnError = Box<dyn Fn(io::Error) + Send>;
@@ -47,10 +33,8 @@ pub struct Capture {
 
 struct Inner {
     /// None after an error.
-    file: Option<BufWriter<File>>,
+    file: Option<Writer<BufWriter<File>>>,
     on_error: OnError,
-    interfaces: u32,
-    block: Vec<u8>,
 }
 
 impl fmt::Debug for Capture {
@@ -72,18 +56,9 @@ impl Capture {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path)?;
         make_private(&file)?;
-        let mut file = BufWriter::new(file);
-        let mut header = Vec::new();
-        block(&mut header, SECTION, |out| {
-            out.extend(0x1a2b_3c4d_u32.to_le_bytes());
-            out.extend([1, 0, 0, 0]);
-            // The length of the section is unknown.
-            out.extend((-1_i64).to_le_bytes());
-        });
-        file.write_all(&header)?;
+        let mut file = Writer::new(BufWriter::new(file))?;
         file.flush()?;
-        let file = Some(file);
-        let inner = Inner { file, on_error: Box::new(on_error), interfaces: 0, block: header };
+        let inner = Inner { file: Some(file), on_error: Box::new(on_error) };
         Ok(Self { inner: Arc::new(Mutex::new(inner)) })
     }
 
@@ -93,53 +68,27 @@ impl Capture {
 
     /// Adds an interface with its name and description. Returns its number.
     pub fn interface(&self, name: &str, description: &str) -> u32 {
-        let mut inner = self.lock();
-        let number = inner.interfaces;
-        inner.interfaces += 1;
-        inner.put(INTERFACE, |out| {
-            out.extend(LINKTYPE_RAW.to_le_bytes());
-            out.extend([0; 2]);
-            // No limit on the captured length of packets.
-            out.extend([0; 4]);
-            option(out, 2, name.as_bytes());
-            option(out, 3, description.as_bytes());
-            // Timestamps are in units of 10^-9 s.
-            option(out, 9, &[9]);
-            out.extend([0; 4]);
-        });
-        number
+        let interface = Interface { name, description, snap: 0 };
+        self.lock().write(|file| file.interface(&interface)).unwrap_or_default()
     }
 
     /// Writes a packet that is sent or received now. `sctp` starts at the SCTP ports. The checksum is filled in,
     /// because packets inside a seal have none.
     pub fn packet(&self, interface: u32, direction: Direction, way: (IpAddr, IpAddr), sctp: &[u8]) {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let time = since.as_nanos() as u64;
-        self.lock().put(ENHANCED_PACKET, |out| {
-            out.extend(interface.to_le_bytes());
-            out.extend(((time >> 32) as u32).to_le_bytes());
-            out.extend((time as u32).to_le_bytes());
-            let lengths = out.len();
-            out.extend([0; 8]);
-            let start = out.len();
-            ip_header(out, way, sctp.len());
+        let put = |out: &mut Vec<u8>| {
+            ip_header(out, Protocol::Sctp, way, sctp.len());
             let body = out.len();
             out.extend(sctp);
             wire::sign(&mut out[body..]);
-            let length = ((out.len() - start) as u32).to_le_bytes();
-            out[lengths..lengths + 4].copy_from_slice(&length);
-            out[lengths + 4..lengths + 8].copy_from_slice(&length);
-            pad(out);
-            option(out, 2, &(direction as u32).to_le_bytes());
-            out.extend([0; 4]);
-        });
+        };
+        let time_ns = since.as_nanos() as u64;
+        self.lock().write(|file| file.packet(time_ns, interface, direction, put));
     }
 
     /// Flushes the buffer to the system.
     pub fn flush(&self) {
-        let mut inner = self.lock();
-        let flushed = inner.file.as_mut().map_or(Ok(()), Write::flush);
-        inner.check(flushed);
+        self.lock().write(Writer::flush);
     }
 }
 
@@ -161,74 +110,21 @@ fn make_private(_: &File) -> io::Result<()> {
 }
 
 impl Inner {
-    fn put(&mut self, kind: u32, write: impl FnOnce(&mut Vec<u8>)) {
-        let Some(file) = &mut self.file else { return };
-        self.block.clear();
-        block(&mut self.block, kind, write);
-        let written = file.write_all(&self.block);
-        self.check(written);
-    }
-
-    fn check(&mut self, done: io::Result<()>) {
-        if let Err(error) = done {
-            // A dropped writer would try to write its buffer once more, so the writer is taken apart.
-            if let Some(file) = self.file.take() {
-                drop(file.into_parts());
+    /// Writes to the file unless an earlier write has failed. None after an error.
+    fn write<T>(
+        &mut self,
+        write: impl FnOnce(&mut Writer<BufWriter<File>>) -> io::Result<T>,
+    ) -> Option<T> {
+        match write(self.file.as_mut()?) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                // A dropped writer would try to write its buffer once more, so the writer is taken apart.
+                if let Some(file) = self.file.take() {
+                    drop(file.into_inner().into_parts());
+                }
+                (self.on_error)(error);
+                None
             }
-            (self.on_error)(error);
-        }
-    }
-}
-
-/// Appends a block of type `kind`. `write` appends its content, a multiple of four bytes.
-fn block(out: &mut Vec<u8>, kind: u32, write: impl FnOnce(&mut Vec<u8>)) {
-    out.extend(kind.to_le_bytes());
-    out.extend([0; 4]);
-    write(out);
-    let length = (out.len() as u32 + 4).to_le_bytes();
-    out[4..8].copy_from_slice(&length);
-    out.extend(length);
-}
-
-/// Pads to a multiple of four bytes.
-fn pad(out: &mut Vec<u8>) {
-    out.resize(out.len().next_multiple_of(4), 0);
-}
-
-fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
-    let value = &value[..value.len().min(usize::from(u16::MAX))];
-    out.extend(code.to_le_bytes());
-    out.extend((value.len() as u16).to_le_bytes());
-    out.extend(value);
-    pad(out);
-}
-
-/// Appends an IP header for a payload of so many bytes of SCTP (RFC 791, 3.1; RFC 8200, 3).
-fn ip_header(out: &mut Vec<u8>, (from, to): (IpAddr, IpAddr), payload: usize) {
-    match (from, to) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => {
-            let mut header = [0; 20];
-            (header[0], header[8], header[9]) = (0x45, 64, SCTP);
-            header[2..4].copy_from_slice(&(payload as u16 + 20).to_be_bytes());
-            header[12..16].copy_from_slice(&from.octets());
-            header[16..20].copy_from_slice(&to.octets());
-            let words = header.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
-            let sum = words.sum::<u32>();
-            let folded = (sum & 0xffff) + (sum >> 16);
-            header[10..12]
-                .copy_from_slice(&(!(folded as u16 + (folded >> 16) as u16)).to_be_bytes());
-            out.extend(header);
-        }
-        (from, to) => {
-            let six = |ip: IpAddr| match ip {
-                IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-                IpAddr::V6(ip) => ip,
-            };
-            out.extend([0x60, 0, 0, 0]);
-            out.extend((payload as u16).to_be_bytes());
-            out.extend([SCTP, 64]);
-            out.extend(six(from).octets());
-            out.extend(six(to).octets());
         }
     }
 }
@@ -242,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_made_of_blocks_that_tell_their_length_twice() {
+    fn a_captured_packet_is_private_and_has_a_checksum() {
         let path = std::env::temp_dir().join(format!("ropewalk-capture-{}", std::process::id()));
         #[cfg(unix)]
         {
@@ -264,28 +160,15 @@ mod tests {
         let ports = Ports { source: 5000, destination: 9899 };
         let mut sctp = Vec::new();
         wire::encode(&sent, ports, Checksum::None, &mut sctp);
-        let length = 20 + sctp.len();
         capture.packet(path_1, Direction::Out, way, &sctp);
         capture.flush();
         let bytes = std::fs::read(&path).expect("written");
         std::fs::remove_file(&path).expect("removed");
-        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
-        let (mut at, mut kinds, mut last) = (0, Vec::new(), 0);
-        while at < bytes.len() {
-            let length = word(at + 4) as usize;
-            assert_eq!((length % 4, word(at + length - 4) as usize), (0, length));
-            kinds.push(word(at));
-            (last, at) = (at, at + length);
-        }
-        assert_eq!(kinds, [SECTION, INTERFACE, ENHANCED_PACKET]);
-        assert_eq!((word(last + 20), word(last + 24)), (length as u32, length as u32));
-        let packet = &bytes[last + 28..last + 28 + length];
-        // The words of a header with a correct checksum add up to zero (RFC 1071).
-        let words = packet[..20].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
-        let sum = words.sum::<u32>();
-        assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
-        // The checksum is correct now.
-        let (packet, mut read) = (Bytes::copy_from_slice(&packet[20..]), Packet::default());
+        // The last block ends with two options and the length, 20 bytes.
+        let padded = sctp.len().next_multiple_of(4);
+        let start = bytes.len() - 20 - padded;
+        let packet = Bytes::copy_from_slice(&bytes[start..start + sctp.len()]);
+        let mut read = Packet::default();
         assert_eq!(wire::decode(&packet, Checksum::Crc32c, &mut read), Ok(ports));
         assert_eq!(read, sent);
     }

@@ -5,7 +5,7 @@
     reason = "the runtime is the room that reads the clock, and this the file in which it does"
 )]
 
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ropewalk_base::Time;
 
@@ -28,11 +28,16 @@ impl Clock {
 
     /// The system's instant of a time of this clock. If the system cannot represent it, an instant in an hour.
     pub fn instant(&self, time: Time) -> Instant {
-        const HOUR: std::time::Duration = std::time::Duration::from_secs(3600);
+        const HOUR: Duration = Duration::from_secs(3600);
         let far = Instant::now() + HOUR;
-        let offset = std::time::Duration::from_nanos(time.as_nanos());
+        let offset = Duration::from_nanos(time.as_nanos());
         self.origin.checked_add(offset).map_or(far, |at| at.min(far))
     }
+}
+
+/// Time since 1970 (UTC) by the system's clock, for records that people read. It may jump.
+pub fn unix_time() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,7 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use ring::digest::{SHA256, digest};
 use ring::hmac::{Context, HMAC_SHA256, Key};
-use ropewalk_runtime::endpoint::{Association, Endpoint, Options, Target};
+use ropewalk_runtime::endpoint::{
+    Association, CloseReason, Endpoint, Observer, Options, PathStats, Stats, Target,
+    TransportEventKind,
+};
 use ropewalk_runtime::seal::{
     Allowed, Grant, PresharedKey, PublicKey, Refusal, SecretKey, is_first,
 };
@@ -236,4 +239,53 @@ async fn a_removed_peer_loses_its_association_and_gets_no_other_and_the_rest_go_
         }
     }
     drop(server);
+}
+
+#[tokio::test]
+async fn an_observer_sees_what_each_path_carried_and_how_the_association_ended() {
+    let (mut server, client, key) = both(true, 2);
+    let (sender, mut events) = tokio::sync::mpsc::unbounded_channel();
+    let listener = move |event| {
+        let _ = sender.send(event);
+    };
+    let observer = Observer::new(ropewalk_base::Duration::from_millis(50), listener);
+    server.observer = Some(observer.clone());
+    let server = Endpoint::open(server).expect("free ports");
+    let client = Endpoint::open(client).expect("free ports");
+    let target = Target { addresses: server.locals().to_vec(), key };
+    let near = client.connect(&target).await.expect("the server listens");
+    let far = server.accept().await;
+    let mut waiting: Vec<_> = server.locals().iter().map(|local| local.ip().to_string()).collect();
+    let opened = events.recv().await.expect("an event");
+    assert!(matches!(opened.kind, TransportEventKind::Established), "{opened:?}");
+    assert!(opened.about.opened_by_peer && opened.about.peer == far.peer_key());
+    while !waiting.is_empty() {
+        let event = timeout(PATIENCE, events.recv()).await.expect("in time").expect("an event");
+        let TransportEventKind::PathUp { link, .. } = event.kind else { panic!("{event:?}") };
+        let at = waiting.iter().position(|known| *known == link).expect("an own address");
+        waiting.remove(at);
+    }
+    for i in 0..50u8 {
+        near.send(0, 0, Bytes::from(vec![i; 1000])).await.expect("it is up");
+        far.receive().await.expect("a message");
+    }
+    let bytes = |stats: &Stats| stats.paths.iter().map(|path| path.received_bytes).sum::<u64>();
+    let seen = || {
+        let snapshots = observer.snapshots();
+        let associations = snapshots.iter().flat_map(|endpoint| &endpoint.associations);
+        associations.map(|association| bytes(&association.stats)).sum::<u64>()
+    };
+    let published = async {
+        while seen() < 50_000 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, published).await.expect("a snapshot with all data");
+    near.abort();
+    let event = timeout(PATIENCE, events.recv()).await.expect("in time").expect("an event");
+    let TransportEventKind::Closed { reason, last } = event.kind else { panic!("{event:?}") };
+    assert!(matches!(reason, CloseReason::AbortedByPeer(_)), "{reason}");
+    assert_eq!(bytes(&last.stats), 50_000);
+    let carried = |path: &PathStats| path.traffic.received_bytes > path.received_bytes;
+    assert!(last.stats.paths.iter().any(carried), "headers count as well");
 }

@@ -174,8 +174,9 @@ impl Node {
     }
 
     /// Description of the type: "a number", "text" and so on.
-    pub(crate) const fn shape(&self) -> &'static str {
-        match self.raw {
+    pub(crate) fn shape(&self) -> &'static str {
+        match &self.raw {
+            Raw::Text(text) if text.trim_end().ends_with('%') => "a percentage",
             Raw::Text(_) => "text",
             Raw::Integer(_) => "a whole number",
             Raw::Float(_) => "a number",

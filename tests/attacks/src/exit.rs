@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ropewalk_apps::mux::{Limits, Stream};
 use ropewalk_apps::proxy::client::{Connector, EstablishedConnection};
-use ropewalk_apps::proxy::live::{Live, LiveConnector, transport};
+use ropewalk_apps::proxy::live::{Live, transport};
 use ropewalk_apps::proxy::{Host, Target as Destination};
 use ropewalk_runtime::endpoint::{Options, Target};
 use ropewalk_runtime::seal::{Allowed, SecretKey};
@@ -38,8 +38,7 @@ pub async fn proxy_client(
     let mut options = Options::connecting(&locals).sealed(secret.clone(), allowed);
     options.transport = transport();
     let target = Target { addresses: vec![server.address], key: Some(server.key) };
-    let live = Live { options, target, limits: Limits::default() };
-    Ok(LiveConnector { live, notify: Arc::new(|_| {}) }.connect().await?)
+    Ok(Live { options, target, limits: Limits::default() }.connect().await?)
 }
 
 /// A connection that the exit has made.

@@ -86,7 +86,7 @@ impl Checker {
         self.bytes += bytes.len();
     }
 
-    /// Both ends begin to count anew.
+    /// Both ends restart their counters.
     pub fn restart(&mut self) {
         self.next.clear();
     }

@@ -51,7 +51,7 @@ const RULES: [Rule; 7] = [
             &["RandomState"],
         ],
         place: Place::Crates(&DETERMINISTIC),
-        why: "luck from outside the run: ask for `seed.child(\"…\")`",
+        why: "randomness from outside the run: ask for `seed.child(\"…\")`",
     },
     Rule {
         refused: &[&["HashMap"], &["HashSet"]],

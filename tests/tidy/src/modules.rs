@@ -12,7 +12,7 @@ use crate::Finding;
 use crate::tokens::{Kind, Token, attribute_at, closing, lex, string_of};
 use crate::tree::{SourceFile, Tree};
 
-/// Finds Rust files that are not compiled, under `crates/*/src` and in the directories of [`listed_tests`].
+/// Finds Rust files that are not compiled, under `crates/*/src` and in the directories of `listed_tests`.
 pub fn dead_files(tree: &Tree) -> Vec<Finding> {
     let mut alive = BTreeSet::new();
     let roots = roots(tree);

@@ -18,10 +18,14 @@ use crate::proxy::exit::ExitPolicy;
 use crate::proxy::exit::Rule;
 
 /// Maximum length of a peer's name, characters.
-const NAME_LIMIT: usize = 64;
+pub const PEER_NAME_LIMIT: usize = 64;
+/// Most addresses of an entry.
+const ADDRESSES_LIMIT: usize = 16;
+const ADDRESSES_HELP: &str = "give at most 16 addresses at which the peer's servers listen, such as 192.0.2.7, \
+     [2001:db8::1]:9000 or host.example";
 const NAME_HELP: &str = "give letters, digits and - _ . @ +, at most 64 characters";
 const KEY_HELP: &str = "give the public key that `ropewalk keygen FILE` or `ropewalk recv` prints";
-const FILE_HELP: &str = "an entry is [[peer]] with name, key and, optionally, psk_file, expires, [peer.files] \
+const FILE_HELP: &str = "an entry is [[peer]] with name, key and, optionally, addresses, psk_file, expires, [peer.files] \
      (directory, quota, max_file, overwrite) and [peer.exit] (targets, connections)";
 
 #[derive(Deserialize)]
@@ -36,6 +40,7 @@ struct RawFile {
 struct RawPeer {
     name: Spanned<String>,
     key: Spanned<String>,
+    addresses: Option<Spanned<Vec<String>>>,
     psk_file: Option<Spanned<String>>,
     expires: Option<Spanned<toml::Value>>,
     #[serde(default)]
@@ -89,8 +94,7 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<Vec<PeerPolicy>, Pro
 
 fn entry(raw: &RawPeer, base: &Path) -> Result<PeerPolicy, Problem> {
     let name = raw.name.get_ref();
-    let good = |c: char| c.is_alphanumeric() || "-_.@+".contains(c);
-    if name.is_empty() || name.chars().count() > NAME_LIMIT || !name.chars().all(good) {
+    if !is_peer_name(name) {
         let message = format!("{name:?} is not a valid name for a peer");
         return Err(Problem::new(raw.name.span().start, message, NAME_HELP));
     }
@@ -99,11 +103,30 @@ fn entry(raw: &RawPeer, base: &Path) -> Result<PeerPolicy, Problem> {
         Problem::new(raw.key.span().start, message, KEY_HELP)
     })?;
     let mut peer = PeerPolicy::unrestricted(name.as_str(), key);
+    peer.addresses = raw.addresses.as_ref().map(addresses).transpose()?.unwrap_or_default();
     peer.psk = raw.psk_file.as_ref().map(|file| psk(file, base)).transpose()?;
     peer.expires = raw.expires.as_ref().map(expires).transpose()?;
     peer.files = files(&raw.files)?;
     peer.exit = exit(&raw.exit)?;
     Ok(peer)
+}
+
+/// Whether a text can be the name of a peer.
+pub fn is_peer_name(text: &str) -> bool {
+    let good = |c: char| c.is_alphanumeric() || "-_.@+".contains(c);
+    !text.is_empty() && text.chars().count() <= PEER_NAME_LIMIT && text.chars().all(good)
+}
+
+fn addresses(raw: &Spanned<Vec<String>>) -> Result<Vec<String>, Problem> {
+    let good = |c: char| c.is_alphanumeric() || "-_.:[]".contains(c);
+    let wrong = |text: &&String| text.is_empty() || !text.chars().all(good);
+    let all = raw.get_ref();
+    let message = match all.iter().find(wrong) {
+        Some(wrong) => format!("{wrong:?} is not an address"),
+        None if all.len() > ADDRESSES_LIMIT => format!("{} addresses", all.len()),
+        None => return Ok(all.clone()),
+    };
+    Err(Problem::new(raw.span().start, message, ADDRESSES_HELP))
 }
 
 fn psk(raw: &Spanned<String>, base: &Path) -> Result<PresharedKey, Problem> {

@@ -15,8 +15,6 @@ use super::error::{AccessError, line_of};
 use super::file::parse;
 use super::policy::PeerPolicy;
 
-/// Characters of a key that logs show if the peer has no name.
-const SHORT_KEY: usize = 8;
 /// Largest access file, bytes: about ten thousand entries.
 const FILE_MAX: u64 = 2 << 20;
 
@@ -28,8 +26,8 @@ pub struct AccessList {
 
 struct Shared {
     file: Option<PathBuf>,
-    /// Keys from the command line, which a reload keeps.
-    keys: Vec<PublicKey>,
+    /// Peers from the command line, which a reload keeps.
+    given: Vec<PeerPolicy>,
     table: RwLock<Arc<Table>>,
 }
 
@@ -62,15 +60,14 @@ impl AccessList {
         Self::of(None, Vec::new(), None)
     }
 
-    /// Admits the peers of a file, and the peers with `keys` without restrictions. If a key is in both, the
-    /// restrictions of the file apply.
+    /// Admits the peers of a file, and the peers `given`. If a key is in both, the restrictions of the file apply.
     ///
     /// # Errors
     /// If the file cannot be read, or contains an error.
-    pub fn open(keys: &[PublicKey], file: Option<&Path>) -> Result<Self, AccessError> {
+    pub fn open(given: &[PeerPolicy], file: Option<&Path>) -> Result<Self, AccessError> {
         let peers = file.map(read).transpose()?.unwrap_or_default();
-        let table = table(peers, keys);
-        Ok(Self::of(file.map(Path::to_owned), keys.to_vec(), Some(table)))
+        let table = table(peers, given);
+        Ok(Self::of(file.map(Path::to_owned), given.to_vec(), Some(table)))
     }
 
     /// Admits the peers of a text in the syntax of the file. Errors refer to it as `origin`.
@@ -82,9 +79,9 @@ impl AccessList {
         Ok(Self::of(None, Vec::new(), Some(table)))
     }
 
-    fn of(file: Option<PathBuf>, keys: Vec<PublicKey>, table: Table) -> Self {
+    fn of(file: Option<PathBuf>, given: Vec<PeerPolicy>, table: Table) -> Self {
         let table = RwLock::new(Arc::new(table));
-        Self { shared: Arc::new(Shared { file, keys, table }) }
+        Self { shared: Arc::new(Shared { file, given, table }) }
     }
 
     /// Reads the file again. Does nothing if there is no file.
@@ -93,7 +90,7 @@ impl AccessList {
     /// If the file cannot be read, or contains an error. The list is unchanged then.
     pub fn reload(&self) -> Result<Changes, AccessError> {
         let Some(file) = &self.shared.file else { return Ok(Changes::default()) };
-        let table = Arc::new(Some(table(read(file)?, &self.shared.keys)));
+        let table = Arc::new(Some(table(read(file)?, &self.shared.given)));
         let mut current = self.shared.table.write().unwrap_or_else(PoisonError::into_inner);
         let changes = compare(&current, &table);
         *current = table;
@@ -114,7 +111,7 @@ impl AccessList {
     /// continue. [`AccessList::admit`] decides about new ones.
     pub fn policy(&self, key: &PublicKey) -> Option<Arc<PeerPolicy>> {
         match self.table().as_ref() {
-            None => Some(Arc::new(PeerPolicy::unrestricted(short(key), *key))),
+            None => Some(Arc::new(PeerPolicy::nameless(*key))),
             Some(peers) => peers.get(key).cloned(),
         }
     }
@@ -146,7 +143,8 @@ impl AccessList {
 
     /// The name of the peer with this key in logs: its name in the list, or the beginning of the key.
     pub fn name(&self, key: &PublicKey) -> String {
-        self.policy(key).map_or_else(|| short(key), |policy| policy.name.clone())
+        self.policy(key)
+            .map_or_else(|| PeerPolicy::nameless(*key).name, |policy| policy.name.clone())
     }
 
     /// The name of the peer with this key in the list. None if it is not listed.
@@ -165,6 +163,11 @@ impl AccessList {
 }
 
 fn read(path: &Path) -> Result<Vec<PeerPolicy>, AccessError> {
+    parse_text(&read_text(path)?, path)
+}
+
+/// The text of an access file, if only its owner can write it.
+pub(super) fn read_text(path: &Path) -> Result<String, AccessError> {
     let text = read_trusted(path, Secrecy::Public, FILE_MAX).map_err(|error| AccessError {
         path: path.to_owned(),
         line: None,
@@ -174,10 +177,10 @@ fn read(path: &Path) -> Result<Vec<PeerPolicy>, AccessError> {
             _ => "give a regular file with [[peer]] entries that you may read".to_owned(),
         },
     })?;
-    parse_text(&text, path)
+    Ok(text.to_string())
 }
 
-fn parse_text(text: &str, origin: &Path) -> Result<Vec<PeerPolicy>, AccessError> {
+pub(super) fn parse_text(text: &str, origin: &Path) -> Result<Vec<PeerPolicy>, AccessError> {
     let directory = origin.parent().unwrap_or(Path::new(""));
     // The message contains values from the file, which may be long or contain escape sequences.
     parse(text, directory).map_err(|problem| AccessError {
@@ -188,13 +191,8 @@ fn parse_text(text: &str, origin: &Path) -> Result<Vec<PeerPolicy>, AccessError>
     })
 }
 
-fn table(peers: Vec<PeerPolicy>, keys: &[PublicKey]) -> BTreeMap<PublicKey, Arc<PeerPolicy>> {
-    let bare = keys.iter().map(|key| PeerPolicy::unrestricted(short(key), *key));
-    bare.chain(peers).map(|peer| (peer.key, Arc::new(peer))).collect()
-}
-
-fn short(key: &PublicKey) -> String {
-    key.to_string().chars().take(SHORT_KEY).collect()
+fn table(peers: Vec<PeerPolicy>, given: &[PeerPolicy]) -> BTreeMap<PublicKey, Arc<PeerPolicy>> {
+    given.iter().cloned().chain(peers).map(|peer| (peer.key, Arc::new(peer))).collect()
 }
 
 fn compare(old: &Table, new: &Table) -> Changes {

@@ -4,6 +4,7 @@
 //! [[peer]]
 //! name = "anna"
 //! key = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="
+//! addresses = ["192.0.2.7", "198.51.100.7"]
 //! psk_file = "anna.psk"
 //! expires = "2027-01-31"
 //!
@@ -20,6 +21,7 @@
 mod date;
 mod error;
 mod file;
+mod known;
 mod list;
 mod policy;
 mod size;
@@ -27,5 +29,7 @@ mod size;
 mod tests;
 
 pub use self::error::AccessError;
+pub use self::file::{PEER_NAME_LIMIT, is_peer_name};
+pub use self::known::{Added, KnownPeers};
 pub use self::list::{AccessList, Changes, Refusal};
 pub use self::policy::{FilePolicy, PeerPolicy};

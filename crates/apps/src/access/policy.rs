@@ -7,6 +7,9 @@ use ropewalk_runtime::seal::{PresharedKey, PublicKey};
 
 use crate::proxy::exit::ExitPolicy;
 
+/// Characters of a key that logs show if the peer has no name.
+const SHORT_KEY: usize = 8;
+
 /// One entry of the access list.
 ///
 /// Not exhaustive: create one with [`PeerPolicy::unrestricted`] and change its fields.
@@ -17,6 +20,8 @@ pub struct PeerPolicy {
     pub name: String,
     /// The public key that the peer proves in the handshake.
     pub key: PublicKey,
+    /// Addresses at which the peer's own servers listen, as text. A server does not use them.
+    pub addresses: Vec<String>,
     /// The pre-shared key that its handshakes must use. None: the command's key, if it has one.
     pub psk: Option<PresharedKey>,
     /// The moment from which the peer gets no new association.
@@ -47,11 +52,18 @@ impl PeerPolicy {
         Self {
             name: name.into(),
             key,
+            addresses: Vec::new(),
             psk: None,
             expires: None,
             files: FilePolicy::default(),
             exit: ExitPolicy::default(),
         }
+    }
+
+    /// An entry without restrictions and without a name: logs show the beginning of the key.
+    pub fn nameless(key: PublicKey) -> Self {
+        let name: String = key.to_string().chars().take(SHORT_KEY).collect();
+        Self::unrestricted(name, key)
     }
 
     /// Whether the entry has expired.

@@ -27,6 +27,7 @@ fn at(seconds: u64) -> SystemTime {
 fn every_key_of_an_entry_is_read() {
     let text = format!(
         "[[peer]]\nname = \"anna\"\nkey = \"{ANNA}\"\nexpires = \"2027-01-31\"\n\
+         addresses = [\"192.0.2.7\", \"[2001:db8::1]:9000\"]\n\
          [peer.files]\ndirectory = \"team/anna\"\nquota = \"20 GB\"\nmax_file = \"1 GiB\"\noverwrite = false\n\
          [peer.exit]\ntargets = [\"*.example.org:443\", \"192.0.2.0/24:22\"]\nconnections = 16\n\
          [[peer]]\nname = \"ben\"\nkey = \"{BEN}\"\nexpires = 2027-01-31T00:00:00Z\n"
@@ -35,6 +36,7 @@ fn every_key_of_an_entry_is_read() {
     let anna = list.policy(&key(ANNA)).expect("an entry");
     assert_eq!(anna.name, "anna");
     assert_eq!(anna.expires, Some(at(1_801_440_000)));
+    assert_eq!(anna.addresses, ["192.0.2.7", "[2001:db8::1]:9000"]);
     let files = FilePolicy {
         directory: Some(PathBuf::from("team/anna")),
         quota_bytes: Some(20_000_000_000),
@@ -57,6 +59,7 @@ fn an_error_names_its_line_its_value_and_what_is_valid() {
     for (more, line, parts) in [
         ("quota = \"1 GB\"\n", 4, &["unknown field `quota`", "`files`"][..]),
         ("[peer.file]\n", 4, &["unknown field `file`", "`files`"]),
+        ("addresses = [\"a b\"]\n", 4, &["\"a b\" is not an address", "host.example"]),
         ("[peer.files]\nquotas = \"1 GB\"\n", 5, &["unknown field `quotas`", "`quota`"]),
         ("[peer.files]\nquota = \"1 gigabyte\"\n", 5, &["`1 gigabyte`", "GiB"]),
         ("[peer.files]\nquota = 7\n", 5, &["integer `7`"]),
@@ -152,7 +155,8 @@ fn a_reload_replaces_the_list_for_all_clones_and_an_error_changes_nothing() {
     };
     let own = SecretKey::generate().expect("random numbers").public();
     write(entry("anna", ANNA, ""));
-    let list = AccessList::open(&[own, key(ANNA)], Some(&file)).expect("a list");
+    let list =
+        AccessList::open(&[own, key(ANNA)].map(PeerPolicy::nameless), Some(&file)).expect("a list");
     let clone = list.clone();
     assert_eq!(clone.name(&key(ANNA)), "anna");
 
@@ -211,4 +215,73 @@ fn the_endpoint_gets_keys_dates_and_pre_shared_keys_from_beside_the_file() {
     assert_eq!(error.line, Some(4), "{error}");
     assert!(error.to_string().contains("none.psk"), "{error}");
     let _ = std::fs::remove_dir_all(&directory);
+}
+
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ropewalk-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).expect("a directory");
+        Self(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn known_peers_are_added_once_under_free_names_and_the_rest_of_the_file_stays() {
+    let directory = Directory::new("known-peers");
+    let file = directory.0.join("peers.toml");
+    assert_eq!(KnownPeers::read(&file).expect("no file, no peers").names().count(), 0);
+    let add = |name: &str, key: PublicKey, addresses: &[&str]| {
+        let addresses: Vec<_> = addresses.iter().map(|text| (*text).to_owned()).collect();
+        let added = KnownPeers::add(&file, name, key, &addresses).expect("added");
+        (added.name, added.known)
+    };
+    let other = SecretKey::generate().expect("random numbers").public();
+    assert_eq!(add("anna", key(ANNA), &["192.0.2.7"]), ("anna".to_owned(), false));
+    assert_eq!(add("an na\u{1b}[1m", key(BEN), &[]), ("anna1m".to_owned(), false));
+    let text = std::fs::read_to_string(&file).expect("a file");
+    std::fs::write(&file, format!("# my peers\n{text}expires = \"2027-01-31\"\n"))
+        .expect("written");
+    // The name is taken, the key is known, no character is usable.
+    assert_eq!(add("anna", other, &[]), ("anna-2".to_owned(), false));
+    assert_eq!(add("ben", key(BEN), &["[2001:db8::1]:9000"]), ("anna1m".to_owned(), true));
+    assert_eq!(add("anna", key(ANNA), &[]), ("anna".to_owned(), true));
+    let third = SecretKey::generate().expect("random numbers").public();
+    assert_eq!(add("\u{1b}/", third, &[]), ("peer".to_owned(), false));
+    let known = KnownPeers::read(&file).expect("a list");
+    assert_eq!(known.names().collect::<Vec<_>>(), ["anna", "anna1m", "anna-2", "peer"]);
+    let find = |name: &str| known.find(name).expect(name);
+    assert_eq!(
+        (find("anna").key, &find("anna").addresses[..]),
+        (key(ANNA), &["192.0.2.7".to_owned()][..])
+    );
+    assert_eq!(find("anna1m").addresses, ["[2001:db8::1]:9000"]);
+    assert!(find("anna1m").expires.is_some() && find("anna-2").key == other);
+    assert!(std::fs::read_to_string(&file).expect("a file").starts_with("# my peers\n"));
+    assert_eq!(std::fs::read_dir(&directory.0).expect("a directory").count(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_list_of_known_peers_that_others_may_write_is_not_extended() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = Directory::new("known-peers-open");
+    let file = directory.0.join("peers.toml");
+    std::fs::write(&file, "# mine\n").expect("written");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).expect("a mode");
+    let error = KnownPeers::add(&file, "anna", key(ANNA), &[]).expect_err("refused");
+    assert!(error.to_string().contains("0666"), "{error}");
+    assert_eq!(std::fs::read_to_string(&file).expect("a file"), "# mine\n");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("a mode");
+    std::fs::write(&file, "peer = []\n").expect("written");
+    let error = KnownPeers::add(&file, "anna", key(ANNA), &[]).expect_err("refused");
+    assert!(error.to_string().contains("[[peer]]"), "{error}");
 }

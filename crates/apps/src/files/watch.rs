@@ -19,6 +19,10 @@ pub enum TransferEvent {
     Connected(Peer),
     /// The association has ended before the transfer did, for this reason.
     Lost(PeerText),
+    /// The transfer of a file of this size, bytes, has started.
+    Started(PeerText, u64),
+    /// A file of this size, bytes, is complete at the receiver.
+    Finished(PeerText, u64),
     /// A file is resumed after the bytes that already exist.
     Resumed(PeerText, u64),
     /// A file is not sent or not accepted, for this reason.

@@ -26,6 +26,31 @@ pub struct Measurement {
     pub stats: Option<Stats>,
     /// Round-trip times of the latency probes during the bulk transfer, seconds, in the order of their answers.
     pub latencies_s: Vec<f64>,
+    /// How long bulk data of this end takes to its delivery in order; none if the server sends it.
+    pub delivery: Option<DeliveryDelay>,
+}
+
+/// Delays from the first transmission of bulk data to its delivery in order, seconds. The sender measures them to the
+/// cumulative acknowledgement, and subtracts half of the smallest delay for the way back of the acknowledgement.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DeliveryDelay {
+    /// Median.
+    pub p50_s: f64,
+    /// 99th percentile.
+    pub p99_s: f64,
+}
+
+impl DeliveryDelay {
+    /// The delays of an association that measures them. None if nothing was acknowledged.
+    fn of(association: &Association) -> Option<Self> {
+        let delays = association.delivery_delays()?;
+        if delays.quantile(1.0) == 0 {
+            return None;
+        }
+        let back = delays.quantile(0.0) as f64 / 2.0;
+        let [p50_s, p99_s] = [0.5, 0.99].map(|q| (delays.quantile(q) as f64 - back) * 1e-9);
+        Some(Self { p50_s, p99_s })
+    }
 }
 
 /// Why a measurement failed.
@@ -86,14 +111,25 @@ pub async fn run(
     let figures = tokio::select! {
         found = work => found,
         () = send_probes(association, clock) => Err(ended(association).await),
+        () = begin_delays(association, plan) => Err(ended(association).await),
         () = tokio::time::sleep(plan.time() + RESULT_TIMEOUT) => {
             association.abort();
             Err(MeasureError::Overdue)
         }
     }?;
     let stats = association.stats();
+    let delivery = DeliveryDelay::of(association);
     association.abort();
-    Ok(Measurement { figures, stats, latencies_s })
+    Ok(Measurement { figures, stats, latencies_s, delivery })
+}
+
+/// Measures delays of delivery after the warm-up, which begins about now. Returns once the association has ended.
+async fn begin_delays(association: &Association, plan: MeasurementPlan) {
+    if plan.direction == Direction::Up {
+        tokio::time::sleep(Duration::from_secs_f64(plan.warmup_s)).await;
+        association.measure_delivery_delays();
+    }
+    association.ended().await;
 }
 
 async fn upload(

@@ -11,9 +11,10 @@ pub mod estimate;
 pub mod links;
 mod meter;
 mod protocol;
+pub mod recording;
 mod server;
 
-pub use client::{MeasureError, Measurement, run};
+pub use client::{DeliveryDelay, MeasureError, Measurement, run};
 pub use protocol::{Direction, Figures, MeasurementPlan};
 pub use server::serve;
 

@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ropewalk_runtime::endpoint::{
-    Association, Endpoint, Options, PathEvent, PathStatus, Stats, Target, Transport,
+    Association, Endpoint, Options, PathStatus, Stats, Target, Transport,
 };
 use ropewalk_runtime::seal::PublicKey;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
-
-use ropewalk_base::PeerText;
 
 use super::client::{Connector, EstablishedConnection};
 use super::exit::{Client, Exit, Limit};
@@ -41,23 +39,13 @@ pub struct Live {
     pub limits: Limits,
 }
 
-/// A [`Live`] connector that reports changes of its paths.
-#[derive(Clone)]
-pub struct LiveConnector {
-    /// How to connect.
-    pub live: Live,
-    /// Where to report changes.
-    pub notify: NoticeSink,
-}
-
-impl Connector for LiveConnector {
+impl Connector for Live {
     async fn connect(&mut self) -> Result<EstablishedConnection, String> {
-        let Live { options, target, limits } = self.live.clone();
+        let Self { options, target, limits } = self.clone();
         let endpoint = Endpoint::open(options).map_err(|error| error.to_string())?;
         let association = endpoint.connect(&target).await.map_err(|error| error.to_string())?;
         let description = reason_text(association.stats());
-        let carrier =
-            MonitoredTransport::new(association, Some(endpoint), None, self.notify.clone());
+        let carrier = MonitoredTransport::new(association, Some(endpoint));
         let silent = carrier.silent.clone();
         Ok(EstablishedConnection {
             connection: Connection::start(carrier, Role::Connector, limits),
@@ -88,15 +76,12 @@ pub async fn serve(
             notify(Notice::LimitReached(client, Limit::BufferedBytes));
             continue;
         };
-        notify(Notice::Joined(client.clone()));
-        let (exit, notify) = (exit.clone(), notify.clone());
+        let exit = exit.clone();
         tasks.spawn(async move {
-            let carrier =
-                MonitoredTransport::new(association, None, Some(client.clone()), notify.clone());
+            let carrier = MonitoredTransport::new(association, None);
             let connection = Connection::start(carrier, Role::Acceptor, limits);
-            let why = exit.serve(client.clone(), connection).await;
+            exit.serve(client, connection).await;
             drop(buffers);
-            notify(Notice::Left(client, PeerText::from(why.to_string())));
         });
     }
 }
@@ -117,7 +102,7 @@ fn reason_text(stats: Option<Stats>) -> String {
     format!("{} {noun}, to {}", to.len(), to.join(" and "))
 }
 
-/// An association that reports changes of its paths, and is aborted when it is dropped.
+/// An association that knows whether any path is active, and is aborted when it is dropped.
 struct MonitoredTransport {
     association: Arc<Association>,
     watcher: JoinHandle<()>,
@@ -128,38 +113,17 @@ struct MonitoredTransport {
 }
 
 impl MonitoredTransport {
-    fn new(
-        association: Association,
-        endpoint: Option<Endpoint>,
-        client: Option<Client>,
-        notify: NoticeSink,
-    ) -> Self {
+    fn new(association: Association, endpoint: Option<Endpoint>) -> Self {
         let association = Arc::new(association);
         let transport = association.clone();
         let (set_silent, silent) = watch::channel(false);
         let watcher = tokio::spawn(async move {
-            while let Some(news) = transport.next_path_event().await {
-                let text = match news {
-                    PathEvent::Restarted => "the peer has restarted".to_owned(),
-                    PathEvent::Changed(path, status) => {
-                        format!("path {} is {}", path.index() + 1, status_words(status))
-                    }
-                };
-                notify(Notice::Path(client.clone(), text));
+            while transport.next_path_event().await.is_some() {
                 let used = transport.paths().contains(&PathStatus::Active);
                 set_silent.send_if_modified(|silent| std::mem::replace(silent, !used) == used);
             }
         });
         Self { association, watcher, silent, _endpoint: endpoint }
-    }
-}
-
-const fn status_words(status: PathStatus) -> &'static str {
-    match status {
-        PathStatus::Unconfirmed => "being tried",
-        PathStatus::Active => "in use",
-        PathStatus::PotentiallyFailed => "not answering: used only if no other path works",
-        PathStatus::Inactive => "down: probed from time to time",
     }
 }
 

@@ -23,12 +23,6 @@ pub enum Notice {
     Lost(PeerText),
     /// The near end could not connect to the exit, and tries again after this time.
     NotConnected(PeerText, Duration),
-    /// A path changed its state; at an exit, a path of this near end.
-    Path(Option<Client>, String),
-    /// A near end has connected to the exit.
-    Joined(Client),
-    /// A near end's association has ended, for this reason.
-    Left(Client, PeerText),
     /// A near end's key has reached a limit of the exit.
     LimitReached(Client, Limit),
     /// The near end opened a connection for this program.
@@ -68,10 +62,6 @@ impl fmt::Display for Notice {
                 let seconds = after.as_secs_f64();
                 write!(f, "cannot connect to the exit: {why}; next attempt in {seconds:.1} s")
             }
-            Self::Path(None, text) => f.write_str(text),
-            Self::Path(Some(client), text) => write!(f, "{client}: {text}"),
-            Self::Joined(client) => write!(f, "{client} has connected"),
-            Self::Left(client, why) => write!(f, "{client} has disconnected: {why}"),
             Self::LimitReached(client, limit) => {
                 write!(f, "{client}: limit reached: {limit}")
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ropewalk_apps::mux::Limits;
 use ropewalk_apps::proxy::client::ConnectTimeouts;
-use ropewalk_apps::proxy::live::{self, Live, LiveConnector};
+use ropewalk_apps::proxy::live::{self, Live};
 use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
 use ropewalk_runtime::seal::{Allowed, SecretKey};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -45,14 +45,13 @@ impl Pair {
         (at, task)
     }
 
-    fn connector(&self, to: &[SocketAddr]) -> LiveConnector {
+    fn connector(&self, to: &[SocketAddr]) -> Live {
         let allowed = Allowed::Keys([self.exit_key.public()].into());
         let locals = vec![loopback(0); to.len()];
         let mut options = Options::connecting(&locals).sealed(self.near_key.clone(), allowed);
         options.transport = live::transport();
         let target = Target { addresses: to.to_vec(), key: Some(self.exit_key.public()) };
-        let live = Live { options, target, limits: Limits::default() };
-        LiveConnector { live, notify: notice_log().0 }
+        Live { options, target, limits: Limits::default() }
     }
 }
 

@@ -7,21 +7,29 @@ use clap::Args;
 use ropewalk_lab::advise::{Advice, AdviseOptions, Goal, advise, written};
 use ropewalk_lab::output::write_atomically;
 use ropewalk_scenario::Scenario;
+use serde::Serialize;
 
 use crate::args::{FileArgs, quoted};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::files::{check_place, failed};
+use crate::format::{Captioned, Format, FormatArgs, print_markdown};
 use crate::output;
 use crate::progress::{Progress, with_bar};
 
+mod live;
 mod show;
 
 /// Arguments of `advise`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    mut_arg("to", |arg| arg.requires("live")),
+    mut_arg("port", |arg| arg.hide(true)),
+    after_help = "Examples:\n  \
     ropewalk advise scenarios/wifi-lte.toml\n  \
-    ropewalk advise scenarios/wifi-lte.toml --goal calls --write advised.toml")]
+    ropewalk advise scenarios/wifi-lte.toml --goal calls --write advised.toml\n  \
+    ropewalk advise links.toml --live --to 192.0.2.7 --peer PUBKEY"
+)]
 pub struct AdviseArgs {
     #[command(flatten)]
     file: FileArgs,
@@ -35,9 +43,19 @@ pub struct AdviseArgs {
     /// Write the scenario with the advice in effect
     #[arg(long, value_name = "FILE.toml")]
     write: Option<PathBuf>,
-    /// Print the advice as one JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
+    #[command(flatten)]
+    live: live::LiveArgs,
+}
+
+/// The advice, and with `--live` what was measured.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    advice: &'a Advice,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<Vec<live::LiveRow>>,
 }
 
 /// Simulates, then prints and writes the advice.
@@ -47,6 +65,7 @@ pub struct AdviseArgs {
 pub fn execute(args: &AdviseArgs, console: Console) -> Result<(), Failure> {
     let scenario = args.file.load_with(&[])?;
     args.write.as_deref().map_or(Ok(()), |path| check_place("--write", path))?;
+    let live = args.live.plan(&scenario, args.goal, console)?;
     let threads = available_parallelism().map_or(1, usize::from);
     let options = AdviseOptions { goal: args.goal, seeds: args.seeds, threads };
     let progress = Progress::share();
@@ -60,10 +79,24 @@ pub fn execute(args: &AdviseArgs, console: Console) -> Result<(), Failure> {
         let word = quoted(&path.to_string_lossy());
         console.note(format_args!("wrote {}; next: ropewalk run {word}", path.display()));
     }
-    if args.json {
-        return output::print_json(&advice);
+    let format = args.format.format();
+    if format == Format::Text {
+        // The live comparison takes its time, so the advice comes first.
+        output::print(&show::text(&args.file.title(), &advice))?;
     }
-    output::print(&show::text(&args.file.title(), &advice))
+    let live = live.map(|plan| plan.run(&advice, console)).transpose()?;
+    match format {
+        Format::Json => output::print_json(&Document { advice: &advice, live }),
+        Format::Csv => output::print(&show::choices_table(&advice).csv()),
+        Format::Markdown => {
+            let measured = live.map(|rows| Captioned::new("Live", live::table(&rows)));
+            let tables: Vec<_> = show::tables(&advice).into_iter().chain(measured).collect();
+            print_markdown(&tables)
+        }
+        Format::Text => {
+            live.map_or(Ok(()), |rows| output::print(&format!("\n{}", live::text(&rows))))
+        }
+    }
 }
 
 /// The advised scenario as it will be written to `path`, after a check that it loads there.

@@ -5,17 +5,20 @@ mod document;
 use clap::{Args, Subcommand};
 use ropewalk_apps::access::AccessList;
 use ropewalk_apps::measure::{self, Direction, Measurement, MeasurementPlan};
+use ropewalk_apps::observe::{
+    Event, EventRecord, Ledger, PeerIdentity, Reporter, Sink, Sources, Status, clock,
+};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{Endpoint, PathStats};
 use ropewalk_scenario::parse_duration;
 
 use self::document::Document;
-use super::transfer::runtime;
+use super::transfer::{rates, runtime};
 use crate::console::{Console, width};
 use crate::failure::Failure;
 use crate::live::{
-    Event, ListenArgs, Listening, LogArgs, LogLevel, Peer, ReachArgs, TransportArgs, listed, log,
-    reachable,
+    Flow, ListenArgs, Listening, Log, LogArgs, LogLevel, Notes, ObserveArgs, Outputs, ReachArgs,
+    TransportArgs, listed, reachable, start,
 };
 use crate::output;
 use crate::printer::{count, percent, rate, size, time, time_or_dash};
@@ -57,6 +60,8 @@ struct ServeArgs {
     #[arg(long)]
     once: bool,
     #[command(flatten)]
+    observe: ObserveArgs,
+    #[command(flatten)]
     log: LogArgs,
 }
 
@@ -91,6 +96,8 @@ struct RunArgs {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    observe: ObserveArgs,
 }
 
 /// Serves or runs a measurement.
@@ -106,10 +113,18 @@ pub fn execute(args: &BenchArgs, console: Console) -> Result<(), Failure> {
 
 fn serve(args: &ServeArgs, console: Console) -> Result<(), Failure> {
     let console = args.log.start(console, LogLevel::Info);
+    let observation = args.observe.bind("bench serve", console)?;
     let runtime = runtime()?;
     runtime.block_on(async {
         let Listening { endpoint, public, access } =
-            args.listen.listen(&args.transport, console)?;
+            args.listen.listen(&args.transport, &observation, console)?;
+        let reporter = observation.reporter();
+        let names = access.clone();
+        let sources =
+            Sources { name: Box::new(move |key| names.listed_name(key)), ..Sources::default() };
+        let outputs = Outputs::default().with(Log::default());
+        let outputs = args.observe.stream(outputs, "bench serve", Flow::Both, false)?;
+        let _monitor = start(observation, sources, outputs)?;
         let to = listed(&reachable(endpoint.locals()));
         let who = public.map_or("--plain".to_owned(), |key| format!("--peer {key}"));
         // Probes need the authentication of a sealed session.
@@ -117,29 +132,30 @@ fn serve(args: &ServeArgs, console: Console) -> Result<(), Failure> {
             public.map_or_else(String::new, |_| format!("\n  ropewalk measure --to {to} {who}"));
         let run = format!("ropewalk bench run --to {to} {who}");
         console.note(format_args!("at the other side:\n  {run}{measure}"));
-        log(Peer::default(), Event::Listening { addresses: &to, key: public });
-        clients(args, &endpoint, &access).await;
+        reporter.report(PeerIdentity::default(), Event::Listening { addresses: to, key: public });
+        clients(args, &endpoint, &access, &reporter).await;
         Ok(())
     })
 }
 
 /// Serves clients concurrently, with `--once` a single one.
-async fn clients(args: &ServeArgs, endpoint: &Endpoint, access: &AccessList) {
+async fn clients(args: &ServeArgs, endpoint: &Endpoint, access: &AccessList, reporter: &Reporter) {
     loop {
         let association = endpoint.accept().await;
-        let name = association.peer_key().and_then(|key| access.listed_name(&key));
+        let key = association.peer_key();
+        let name = key.and_then(|key| access.listed_name(&key));
+        let reporter = reporter.clone();
         let serving = async move {
             let paths = association.stats().map(|stats| stats.paths).unwrap_or_default();
             let address = paths.iter().find_map(|path| path.remote);
-            let peer = Peer { name: name.as_deref(), key: association.peer_key(), address };
-            log(peer, Event::AssociationOpened);
-            match measure::serve(&association).await {
-                Some(seconds) => log(peer, Event::Measured { seconds }),
+            let event = match measure::serve(&association).await {
+                Some(seconds) => Event::Measured { seconds },
                 None => {
                     let reason = "the client did not ask for a measurement of this version";
-                    log(peer, Event::AssociationRefused { reason: &reason });
+                    Event::AssociationRefused { reason: reason.to_owned() }
                 }
-            }
+            };
+            reporter.report(PeerIdentity { name, key, address }, event);
             // An association that is dropped too early would not deliver the figures.
             association.ended().await;
         };
@@ -162,8 +178,15 @@ fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
     if plan.seconds <= 0.0 {
         return Err(Failure::input("--time 0: nothing to measure", "give a time such as 10s"));
     }
+    let observation = args.observe.bind("bench run", console)?;
+    let observer = Some(observation.observer());
+    let notes = Notes(move |text: &str| console.note(text));
+    let outputs = Outputs::default().with(notes).with(Seconds { console });
+    let flow = if args.reverse { Flow::Received } else { Flow::Sent };
+    let outputs = args.observe.stream(outputs, "bench run", flow, args.json)?;
     let measured = runtime()?.block_on(async {
-        let (endpoint, target) = args.reach.open(&args.transport, console)?;
+        let (endpoint, target) = args.reach.open(&args.transport, observer, console)?;
+        let _monitor = start(observation, Sources::default(), outputs)?;
         let association = endpoint.connect(&target).await.map_err(|error| {
             let help = "is `ropewalk bench serve` running there, with this public key; are its address and UDP \
                         port right, and open in the firewall; does it allow your key; if it requires a \
@@ -179,7 +202,27 @@ fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
     if args.json {
         return output::print_json(&Document::new(&measured, plan));
     }
+    if args.observe.is_streaming() {
+        return Ok(());
+    }
     output::print(&text(&measured, plan))
+}
+
+/// Shows the rate of each second.
+struct Seconds {
+    console: Console,
+}
+
+impl Sink for Seconds {
+    fn event(&mut self, _: &EventRecord) {}
+
+    fn tick(&mut self, status: &Status, _: &Ledger) {
+        if !status.links.is_empty() {
+            self.console.note(format_args!("{} {}", clock(status.time_s), rates(status)));
+        }
+    }
+
+    fn end(&mut self, _: &Status, _: &Ledger) {}
 }
 
 fn text(measured: &Measurement, plan: MeasurementPlan) -> String {

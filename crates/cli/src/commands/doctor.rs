@@ -2,6 +2,7 @@
 
 mod facts;
 mod local;
+mod nat;
 mod peer;
 mod routes;
 mod show;
@@ -24,7 +25,7 @@ const ANYWHERE: &str = "0.0.0.0";
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("to", |arg| arg.required(false).requires("peer")),
+    mut_arg("to", |arg| arg.requires("peer")),
     mut_arg("plain", |arg| arg.hide(true)),
     mut_arg("port", |arg| arg.hide(true)),
     after_help = "Without --to, nothing is sent. Exit status: 0 ok or warnings, 1 a check failed, 2 the input is wrong.\n\n\
@@ -56,18 +57,19 @@ pub fn execute(args: &DoctorArgs, console: Console) -> Result<(), Failure> {
     let addresses = texts.iter().map(|text| listen(text)).collect::<Result<Vec<_>, _>>()?;
     let facts = Facts::gather(&addresses, !args.listen.is_empty(), args.reach.key_file());
     let usable = !matches!(facts.key, KeyFact::Unusable(..));
-    let (mut remotes, mut reached) = (Vec::new(), Vec::new());
+    let (mut remotes, mut reached, mut rows) = (Vec::new(), Vec::new(), Vec::new());
     if args.reach.is_given() && usable {
         let (options, target) = args.reach.options(&args.transport, console)?;
         remotes = target.addresses.iter().map(|remote| remote.ip()).collect();
         let found = runtime()?.block_on(peer::probe(&options, &target));
+        rows = peer::rows(&found);
         reached = peer::checks(&found, args.reach.names_links());
     } else if args.reach.is_given() {
         reached.push(Check::not_checked("reach peer", "the key cannot be used"));
     }
     let mut checks = local::checks(&facts, &remotes);
     checks.extend(reached);
-    let document = Document::new(&checks);
+    let document = Document::new(&checks, &rows);
     match args.json {
         true => output::print_json(&document)?,
         false => output::print(&show::text(&checks, width()))?,

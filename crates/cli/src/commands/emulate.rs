@@ -20,9 +20,9 @@ use crate::files::check_place;
 /// Arguments of `emulate`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "COMMAND runs at the sender, and ropewalk exits with its status. In COMMAND and in the lines of --far,\n\
-    {local1}, {remote1}, {local6_1}, {remote6_1} and {device1} are filled in with the addresses and the device\n\
-    of path 1, {remote2} with those of path 2. The environment has the same: ROPEWALK_PATHS,\n\
+    after_help = "COMMAND runs at the sender, and ropewalk exits with its status. In COMMAND and in the lines of --far, \
+    {local1}, {remote1}, {local6_1}, {remote6_1} and {device1} are filled in with the addresses and the device \
+    of path 1, {remote2} with those of path 2. The environment has the same: ROPEWALK_PATHS, \
     ROPEWALK_LOCAL_1, ROPEWALK_REMOTE_1, ROPEWALK_DEVICE_1 and so on, ROPEWALK_SEED. Needs Linux and root.\n\n\
     Examples:\n  \
     ropewalk emulate scenarios/wifi-lte.toml -- ip -brief address\n  \

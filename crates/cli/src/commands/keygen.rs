@@ -14,7 +14,7 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ropewalk keygen me.key\n  ropewalk keygen --public me.key\n  ropewalk keygen --psk shared.psk\n\n\
-    The file holds the secret: keep it on this machine. Give the printed public key to the peer.\n\
+    The file holds the secret: keep it on this machine. Give the printed public key to the peer. \
     A pre-shared key is secret too, and both ends need the same file: copy it over a channel that nobody else can read."
 )]
 pub struct KeygenArgs {

@@ -1,6 +1,6 @@
 //! `ropewalk measure`: measures the links to a server and writes them as a scenario.
 
-mod document;
+mod pcap;
 mod recorded;
 
 use std::path::{Path, PathBuf};
@@ -8,13 +8,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ropewalk_apps::measure::Direction;
 use ropewalk_apps::measure::links::{
-    self, LinkEstimate, LinkMeasurement, LinkPlan, ScenarioFiles, Step,
+    self, Document, LinkEstimate, LinkMeasurement, LinkPlan, ScenarioFiles, Step,
 };
 use ropewalk_base::Duration;
-use ropewalk_runtime::endpoint::Association;
 use ropewalk_scenario::{Scenario, parse_duration, parse_size};
 
-use self::document::Document;
 use super::transfer::runtime;
 use crate::args::quoted;
 use crate::console::{Console, width};
@@ -35,13 +33,13 @@ const LEAST_BYTES: u64 = 100_000;
 #[command(
     mut_arg("plain", |arg| arg.hide(true)),
     mut_arg("port", |arg| arg.hide(true)),
-    mut_arg("to", |arg| arg.required(false).required_unless_present_any(["from_ping", "from_iperf3"])),
     after_help = "The other side runs `ropewalk bench serve`. The probes are encrypted like all other data. Each link is \
     overloaded for a few seconds in each direction, one after the other: other traffic on it is delayed meanwhile.\n\n\
     Examples:\n  \
     ropewalk measure --to 192.0.2.7 --peer PUBKEY --out links.toml\n  \
     ropewalk measure --to 192.0.2.7 --from wlan0,wwan0 --peer PUBKEY --max-bytes '20 MB'\n  \
-    ropewalk measure --from-ping ping.txt --from-iperf3 iperf3.json --out link.toml"
+    ropewalk measure --from-ping ping.txt --from-iperf3 iperf3.json --out link.toml\n  \
+    ropewalk measure --from-pcap transfer.pcapng --out link.toml"
 )]
 pub struct MeasureArgs {
     #[command(flatten)]
@@ -60,6 +58,10 @@ pub struct MeasureArgs {
     /// Send nothing: take rate and queue of one link from the output of `iperf3 --json`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "peer", "from", "json"])]
     from_iperf3: Option<PathBuf>,
+    /// Send nothing: take rate, round trip and loss of the paths of the largest transfer of TCP or SCTP in a capture, pcap
+    /// or pcapng
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "peer", "from", "json", "from_ping", "from_iperf3"])]
+    from_pcap: Option<PathBuf>,
     /// Scenario file to write, with its traces beside it; without it the scenario is printed. An existing file is not
     /// overwritten
     #[arg(long, value_name = "FILE")]
@@ -75,6 +77,9 @@ pub struct MeasureArgs {
 /// [`Failure`].
 pub fn execute(args: &MeasureArgs, console: Console) -> Result<(), Failure> {
     check_out(args)?;
+    if let Some(file) = &args.from_pcap {
+        return from_pcap(args, file, console);
+    }
     if args.from_ping.is_some() || args.from_iperf3.is_some() {
         return from_records(args, console);
     }
@@ -88,7 +93,7 @@ pub fn execute(args: &MeasureArgs, console: Console) -> Result<(), Failure> {
     let progress = Progress::share();
     let (found, names) = with_bar(console, "measuring", &progress, || {
         runtime()?.block_on(async {
-            let (endpoint, target) = args.reach.open(&args.transport, console)?;
+            let (endpoint, target) = args.reach.open(&args.transport, None, console)?;
             let association = endpoint.connect(&target).await.map_err(|error| {
                 let help = "is `ropewalk bench serve` running there, with this public key; are its address and UDP \
                             port right, and open in the firewall; does it allow your key?";
@@ -97,7 +102,7 @@ pub fn execute(args: &MeasureArgs, console: Console) -> Result<(), Failure> {
             let report = |_: Step, share| progress.on_progress(share);
             let measured = links::measure(&association, plan, report).await;
             let found = measured.map_err(|error| Failure::Run(error.to_string()))?;
-            let names = names(&association, &found);
+            let names = links::names(&association, &found);
             // The driver sends the abort in its next turn.
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             Ok::<_, Failure>((found, names))
@@ -114,6 +119,12 @@ pub fn execute(args: &MeasureArgs, console: Console) -> Result<(), Failure> {
 
 /// Refuses options that would fail after the measurement.
 fn check(args: &MeasureArgs) -> Result<(), Failure> {
+    if !args.reach.is_given() {
+        return Err(Failure::input(
+            "--to and --peer are missing",
+            "give what `ropewalk bench serve` prints at the other side, or a record: --from-ping, --from-iperf3",
+        ));
+    }
     if args.reach.is_plain() {
         return Err(Failure::input(
             "--plain: links are measured over an encrypted association only",
@@ -146,6 +157,20 @@ fn check_out(args: &MeasureArgs) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+/// Writes or prints the scenario of the links that a capture shows.
+fn from_pcap(args: &MeasureArgs, file: &Path, console: Console) -> Result<(), Failure> {
+    let tables = pcap::read(file).map_err(|error| {
+        let message = format!("--from-pcap {}: {error}", file.display());
+        Failure::input(
+            message,
+            "give a capture of a transfer, as `tcpdump -s 128 -w FILE` or Wireshark writes it",
+        )
+    })?;
+    let toml = format!("[transfer]\nprotocol = \"cmt-sctp\"\nduration = \"60 s\"\n\n{tables}");
+    let Some(out) = &args.out else { return output::print(&toml) };
+    write(out, &toml, console)
 }
 
 /// Writes or prints a scenario of one link from what other programs have recorded.
@@ -187,22 +212,6 @@ fn write(out: &Path, toml: &str, console: Console) -> Result<(), Failure> {
     let word = quoted(&out.to_string_lossy());
     console.note(format_args!("wrote {}; next: ropewalk run {word}", out.display()));
     Ok(())
-}
-
-/// Names of the links: the interface that each path uses, else its position.
-fn names(association: &Association, found: &LinkMeasurement) -> Vec<String> {
-    let paths = association.stats().map(|stats| stats.paths).unwrap_or_default();
-    let interface = |path: usize| paths.get(path)?.local.as_ref()?.interface.clone();
-    let mut names: Vec<String> = Vec::new();
-    for (i, link) in found.links.iter().enumerate() {
-        let valid = |name: &String| {
-            name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
-                && !names.contains(name)
-        };
-        let name = interface(link.path).filter(valid);
-        names.push(name.unwrap_or_else(|| format!("path{}", i + 1)));
-    }
-    names
 }
 
 /// Writes the files, and prints the result.
@@ -320,6 +329,18 @@ mod tests {
         assert!(paths.contains("rate = \"20.000 Mbit/s\"\nqueue = \"unlimited\""), "{paths}");
         assert!(paths.contains("rate = \"4.000 Mbit/s\""), "the slower link has its own: {paths}");
         assert_eq!(paths.matches("via = [\"bottleneck1\"]").count(), 2);
+    }
+
+    /// A measurement over a link with hardly any queue.
+    #[test]
+    fn a_queue_of_less_than_a_packet_becomes_one_of_a_packet() {
+        let mut links = vec![link(0, 10e6)];
+        links[0].up.queue = links[0].up.queue.map(|queue| Queue { bytes: 776.0, ..queue });
+        let found = LinkMeasurement { links, ..LinkMeasurement::default() };
+        let files = links::scenario(&found, &names(), "links");
+        let scenario = Scenario::parse(&files.toml, "links");
+        scenario.unwrap_or_else(|error| panic!("{error}\n{}", files.toml));
+        assert!(files.toml.contains("queue = \"1500 B\""), "{}", files.toml);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod keygen;
 mod man;
 mod measure;
 mod new;
+mod pair;
 mod predict;
 mod proxy;
 mod recv;
@@ -18,7 +19,9 @@ mod reproduce;
 mod run;
 mod schema;
 mod send;
+mod status;
 mod sweep;
+mod top;
 mod tournament;
 mod transfer;
 mod tune;
@@ -52,6 +55,8 @@ pub enum Command {
     Explain(explain::ExplainArgs),
     /// Create a key that identifies this machine to its peers
     Keygen(keygen::KeygenArgs),
+    /// Pair two machines by a short code, so that each knows the other by name
+    Pair(pair::PairArgs),
     /// Run any program over a scenario's links, in real time
     Emulate(emulate::EmulateArgs),
     /// Measure throughput and latency over all paths at once
@@ -64,6 +69,10 @@ pub enum Command {
     Send(send::SendArgs),
     /// Receive files and folders
     Recv(recv::RecvArgs),
+    /// Show what the running commands do
+    Status(status::StatusArgs),
+    /// Show a running command's links, rates and events, kept up to date
+    Top(top::TopArgs),
     /// Write a scenario to start with
     New(new::NewArgs),
     /// Carry programs' connections over all paths: SOCKS 5, HTTP, ports
@@ -93,12 +102,15 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Reproduce(args) => reproduce::execute(&args, console),
         Command::Explain(args) => explain::execute(&args, console),
         Command::Keygen(args) => keygen::execute(&args, console),
+        Command::Pair(args) => pair::execute(&args, console),
         Command::Emulate(args) => emulate::execute(&args, console),
         Command::Bench(args) => bench::execute(&args, console),
         Command::Measure(args) => measure::execute(&args, console),
         Command::Doctor(args) => doctor::execute(&args, console),
         Command::Send(args) => send::execute(&args, console),
         Command::Recv(args) => recv::execute(&args, console),
+        Command::Status(args) => status::execute(&args),
+        Command::Top(args) => top::execute(&args),
         Command::New(args) => new::execute(&args, console),
         Command::Proxy(args) => proxy::execute(&args, console),
         Command::Schema(args) => schema::execute(&args),

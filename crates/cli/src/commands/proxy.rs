@@ -12,19 +12,19 @@ use ropewalk_runtime::endpoint::Transport;
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::{Interrupt, TransportArgs};
+use crate::live::{Interrupt, ObserveArgs, TransportArgs};
 
 /// Arguments of `proxy`.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Programs connect to the near end by SOCKS 5 or HTTP. Their connections leave at the exit, and all paths\n\
-    between the two carry them, sealed. Names are resolved at the exit. Each end prints its public key, which\n\
+    after_help = "Programs connect to the near end by SOCKS 5 or HTTP. Their connections leave at the exit, and all paths \
+    between the two carry them, sealed. Names are resolved at the exit. Each end prints its public key, which \
     the other end needs. Nobody can use an exit without a key that it knows.\n\n\
     Examples:\n  \
     ropewalk proxy exit --allow PUBKEY                                   (at the far end)\n  \
     ropewalk proxy --to 192.0.2.7 --peer PUBKEY --socks 1080\n  \
-    ropewalk proxy --to 192.0.2.7 --from wlan0,wwan0 --peer PUBKEY --http 8080 --forward 5432=db.example.org:5432\n  \
+    ropewalk proxy --to 192.0.2.7 --peer PUBKEY --http 8080 --forward 5432=db.example.org:5432\n  \
     curl --proxy socks5h://127.0.0.1:1080 http://example.org/"
 )]
 pub struct ProxyArgs {
@@ -49,6 +49,8 @@ struct CommonArgs {
     key: Option<PathBuf>,
     #[command(flatten)]
     transport: TransportArgs,
+    #[command(flatten)]
+    observe: ObserveArgs,
     /// Show every connection
     #[arg(long, short)]
     verbose: bool,

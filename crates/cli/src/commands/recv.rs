@@ -9,17 +9,18 @@ use ropewalk_apps::files::{
     Admission, Admit, FileListener, Peer, Role, Rules, StoreError, Summary, TransferError,
     TransferEvent, TransferStatus, receive, shown_path,
 };
+use ropewalk_apps::observe::{Event, PeerIdentity, Reporter, Sources};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::Endpoint;
 use ropewalk_runtime::seal::PublicKey;
 use ropewalk_scenario::{parse_duration, parse_size};
 
-use super::transfer::{Document, Record, Screen, counted, observe, runtime};
+use super::transfer::{Document, Record, Screen, counted, event_of, observe, runtime, sources};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::live::{
-    ConfineArgs, Event, Files, Interrupt, ListenArgs, Listening, LogArgs, LogLevel,
-    Peer as LoggedPeer, TransportArgs, listed, log, reachable,
+    ConfineArgs, Files, Flow, Interrupt, ListenArgs, Listening, Log, LogArgs, LogLevel,
+    ObserveArgs, Outputs, TransportArgs, listed, reachable, start,
 };
 use crate::output;
 use crate::printer::size;
@@ -27,9 +28,9 @@ use crate::printer::size;
 /// Arguments of `recv`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Received files are checked, synchronised to the disk and only then given their names. Unfinished files wait in\n\
+    after_help = "Received files are checked, synchronised to the disk and only then given their names. Unfinished files wait in \
     DIR/.ropewalk until the sender returns.\n\n\
-    Exit status: 0 if everything arrived (--once), or when stopped by SIGTERM or Ctrl-C without --once; 1 if something did\n\
+    Exit status: 0 if everything arrived (--once), or when stopped by SIGTERM or Ctrl-C without --once; 1 if something did \
     not arrive or the receiver failed; 2 if the command line was wrong.\n\n\
     Examples:\n  \
     ropewalk recv\n  \
@@ -66,6 +67,8 @@ pub struct RecvArgs {
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = parse_duration)]
     interval: Duration,
     #[command(flatten)]
+    observe: ObserveArgs,
+    #[command(flatten)]
     log: LogArgs,
     #[command(flatten)]
     confine: ConfineArgs,
@@ -78,9 +81,12 @@ pub struct RecvArgs {
 pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     let level = if console.has_viewer() { LogLevel::Warn } else { LogLevel::Info };
     let console = args.log.start(console, level);
+    let observation = args.observe.bind("recv", console)?;
+    let reporter = observation.reporter();
     let runtime = runtime()?;
     let (listening, mut interrupt) = runtime.block_on(async {
-        Ok::<_, Failure>((args.listen.listen(&args.transport, console)?, Interrupt::install()))
+        let listening = args.listen.listen(&args.transport, &observation, console)?;
+        Ok::<_, Failure>((listening, Interrupt::install()))
     })?;
     let Listening { endpoint, public, access } = listening;
     let rules = Rules {
@@ -91,17 +97,26 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     };
     let admission = Admission::open(&args.dir, access.clone(), rules).map_err(unusable)?;
     let admit: Arc<Admit> = Arc::new(move |peer: &Peer| admission.admit(peer));
-    confine(args, &endpoint, public, &access)?;
-    greet(args, &endpoint, public, console);
+    confine(args, &endpoint, public, &access, &reporter)?;
     let screen = Screen::new(console, Role::Receiver);
-    let watch = Arc::new(TransferStatus::new(listener(screen.clone(), access.clone())));
+    let news = listener(screen.clone(), reporter.clone(), access.clone());
+    let watch = Arc::new(TransferStatus::new(news));
+    let mut outputs = Outputs::default().with(Log::default());
+    if console.has_viewer() {
+        outputs = outputs.with(screen.notes());
+    }
+    let outputs = args.observe.stream(outputs, "recv", Flow::Received, args.json)?;
+    let names = access.clone();
+    let sources = Sources { name: Box::new(move |key| names.listed_name(key)), ..sources(&watch) };
+    let monitor = start(observation, sources, outputs)?;
+    greet(args, &endpoint, public, console);
     let once = args.once || args.json;
     let gate = FileListener { endpoint: Arc::new(endpoint) };
     let mut last = Ok(Summary::default());
     let (result, record) = screen.show(&watch, || {
         let finished = |outcome: Result<Summary, String>| {
             if let Ok(summary) = &outcome {
-                log_summary(summary);
+                report_summary(&reporter, summary);
                 if !once {
                     screen.note(brought(summary));
                 }
@@ -114,6 +129,7 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     });
     drop((gate, admit));
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    drop(monitor);
     conclude(args, last, result, &record)
 }
 
@@ -123,28 +139,29 @@ fn confine(
     endpoint: &Endpoint,
     key: Option<PublicKey>,
     access: &AccessList,
+    reporter: &Reporter,
 ) -> Result<(), Failure> {
     let files = Files::below(&args.dir).and_reading(access.file());
-    let nobody = LoggedPeer::default();
-    log(nobody, Event::Confined(&args.confine.restrict_files(&files)?));
-    log(nobody, Event::Confined(&args.confine.restrict_calls(&files)?));
+    let report = |event| reporter.report(PeerIdentity::default(), event);
+    report(Event::Confined(args.confine.restrict_files(&files)?));
+    report(Event::Confined(args.confine.restrict_calls(&files)?));
     let addresses: Vec<_> = endpoint.locals().iter().map(ToString::to_string).collect();
-    log(nobody, Event::Listening { addresses: &addresses.join(" and "), key });
+    report(Event::Listening { addresses: addresses.join(" and "), key });
     Ok(())
 }
 
 /// The sender as the log names it.
-fn logged(peer: &Peer) -> LoggedPeer<'_> {
-    LoggedPeer { name: peer.name.as_deref(), key: peer.key, address: None }
+fn identity(peer: &Peer) -> PeerIdentity {
+    PeerIdentity { name: peer.name.clone(), key: peer.key, address: None }
 }
 
-fn log_summary(summary: &Summary) {
+fn report_summary(reporter: &Reporter, summary: &Summary) {
     let event = Event::FilesReceived {
         files: u64::from(summary.done()),
         failed: u64::from(summary.missing()),
         bytes: summary.bytes,
     };
-    log(logged(&summary.peer), event);
+    reporter.report(identity(&summary.peer), event);
 }
 
 /// What a sender has sent, in one line.
@@ -183,7 +200,7 @@ fn conclude(
     if args.json {
         let document = Document::new("ropewalk.recv/1", record, failures, error.clone());
         output::print_json(&document)?;
-    } else if error.is_none() && args.once {
+    } else if error.is_none() && args.once && !args.observe.is_streaming() {
         output::print(&record.text("received"))?;
     }
     let Some(error) = error else { return Ok(()) };
@@ -221,7 +238,11 @@ fn greet(args: &RecvArgs, endpoint: &Endpoint, key: Option<PublicKey>, console: 
     }
 }
 
-fn listener(screen: Screen, access: AccessList) -> impl Fn(TransferEvent) + Send + Sync {
+fn listener(
+    screen: Screen,
+    reporter: Reporter,
+    access: AccessList,
+) -> impl Fn(TransferEvent) + Send + Sync {
     // Senders are served one at a time: later events belong to the one that connected last.
     let sender = Mutex::new(Peer::default());
     move |news| {
@@ -230,19 +251,11 @@ fn listener(screen: Screen, access: AccessList) -> impl Fn(TransferEvent) + Send
             let name = peer.key.and_then(|key| access.listed_name(&key));
             *sender = Peer { name: peer.name.clone().or(name), ..peer.clone() };
         }
-        log_news(&sender, &news);
+        if let Some(event) = event_of(&news) {
+            reporter.report(identity(&sender), event);
+        }
         show_news(&screen, &sender, news);
     }
-}
-
-fn log_news(sender: &Peer, news: &TransferEvent) {
-    let event = match news {
-        TransferEvent::Connected(_) => Event::AssociationOpened,
-        TransferEvent::Lost(reason) => Event::AssociationClosed { reason },
-        TransferEvent::Resumed(..) => return,
-        TransferEvent::Failed(name, reason) => Event::FileRefused { name, reason },
-    };
-    log(logged(sender), event);
 }
 
 fn show_news(screen: &Screen, sender: &Peer, news: TransferEvent) {
@@ -257,5 +270,6 @@ fn show_news(screen: &Screen, sender: &Peer, news: TransferEvent) {
             screen.note(format_args!("{name}: resumed after {}", size(at as f64)));
         }
         TransferEvent::Failed(name, why) => screen.note(format_args!("{name}: {why}")),
+        TransferEvent::Started(..) | TransferEvent::Finished(..) => {}
     }
 }

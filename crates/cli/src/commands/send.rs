@@ -1,21 +1,22 @@
 //! `ropewalk send`: sends files and folders to a `ropewalk recv`, over all paths at the same time.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use ropewalk_apps::files::{
     FileConnector, Job, Manifest, ManifestError, Role, SendError, TransferEvent, TransferStatus,
     send, shown_path,
 };
+use ropewalk_apps::observe::{PeerIdentity, Reporter};
 use ropewalk_base::{Duration, PeerText};
 use ropewalk_scenario::parse_duration;
 
-use super::transfer::{Document, Record, Screen, counted, observe, runtime};
+use super::transfer::{Document, Record, Screen, counted, event_of, observe, runtime, sources};
 use crate::args::command_line;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::{Interrupt, ReachArgs, TransportArgs};
+use crate::live::{Flow, Interrupt, ObserveArgs, Outputs, ReachArgs, TransportArgs, start};
 use crate::output;
 use crate::printer::{count, size};
 
@@ -28,7 +29,7 @@ const CHECK: &str = "is `ropewalk recv` running there, with this public key; are
 /// Arguments of `send`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "`ropewalk recv` prints the command to type here. The same command resumes an interrupted\n\
+    after_help = "`ropewalk recv` prints the command to type here. The same command resumes an interrupted \
     transfer where it stopped.\n\n\
     Examples:\n  \
     ropewalk send video.mkv photos --to 192.0.2.7 --peer PUBKEY\n  \
@@ -55,6 +56,8 @@ pub struct SendArgs {
     /// Length of its reporting intervals
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = parse_duration)]
     interval: Duration,
+    #[command(flatten)]
+    observe: ObserveArgs,
 }
 
 /// Sends the files.
@@ -66,13 +69,19 @@ pub fn execute(args: &SendArgs, console: Console) -> Result<(), Failure> {
     tell_left_out(&manifest, console);
     let job = Arc::new(Job::new(manifest));
     let screen = Screen::new(console, Role::Sender);
-    let watch = Arc::new(TransferStatus::new(listener(screen.clone(), args.retry)));
+    let observation = args.observe.bind("send", console)?;
+    let news = listener(screen.clone(), observation.reporter(), args.retry);
+    let watch = Arc::new(TransferStatus::new(news));
     let runtime = runtime()?;
     let (reach, mut interrupt) = runtime.block_on(async {
-        let (endpoint, target) = args.reach.open(&args.transport, console)?;
+        let observer = Some(observation.observer());
+        let (endpoint, target) = args.reach.open(&args.transport, observer, console)?;
         let reach = FileConnector { endpoint: Arc::new(endpoint), target };
         Ok::<_, Failure>((reach, Interrupt::install()))
     })?;
+    let outputs = Outputs::default().with(screen.notes()).with(screen.periodic());
+    let outputs = args.observe.stream(outputs, "send", Flow::Sent, args.json)?;
+    let monitor = start(observation, sources(&watch), outputs)?;
     let retry = std::time::Duration::from_nanos(args.retry.as_nanos());
     let (result, record) = screen.show(&watch, || {
         let sending = send(&reach, &job, &watch, retry);
@@ -80,6 +89,7 @@ pub fn execute(args: &SendArgs, console: Console) -> Result<(), Failure> {
     });
     drop(reach);
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    drop(monitor);
     conclude(args, &job, result, &record)
 }
 
@@ -101,7 +111,7 @@ fn conclude(
     };
     if args.json {
         output::print_json(&Document::new("ropewalk.send/1", record, failures, error.clone()))?;
-    } else if error.is_none() {
+    } else if error.is_none() && !args.observe.is_streaming() {
         output::print(&record.text("sent"))?;
     }
     let Some(error) = error else { return Ok(()) };
@@ -134,14 +144,27 @@ fn tell_left_out(manifest: &Manifest, console: Console) {
     }
 }
 
-fn listener(screen: Screen, retry: Duration) -> impl Fn(TransferEvent) + Send + Sync {
-    let last = std::sync::Mutex::new(PeerText::default());
-    move |news| match news {
+fn listener(
+    screen: Screen,
+    reporter: Reporter,
+    retry: Duration,
+) -> impl Fn(TransferEvent) + Send + Sync {
+    let last = Mutex::new(PeerText::default());
+    move |news| {
+        if let Some(event) = event_of(&news) {
+            reporter.report(PeerIdentity::default(), event);
+        }
+        show(&screen, &last, retry, news);
+    }
+}
+
+fn show(screen: &Screen, last: &Mutex<PeerText>, retry: Duration, news: TransferEvent) {
+    match news {
         TransferEvent::Connected(_) => {
             last.lock().map(|mut last| *last = PeerText::default()).unwrap_or(())
         }
         TransferEvent::Lost(why) => {
-            let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
             if *last != why {
                 screen.note(format_args!("{why}; trying again for {retry}"));
                 *last = why;
@@ -151,5 +174,6 @@ fn listener(screen: Screen, retry: Duration) -> impl Fn(TransferEvent) + Send + 
             screen.note(format_args!("{name}: resumed after {}", size(at as f64)));
         }
         TransferEvent::Failed(name, why) => screen.note(format_args!("{name}: {why}")),
+        TransferEvent::Started(..) | TransferEvent::Finished(..) => {}
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 use clap::Args;
+use ropewalk_lab::report::{Report, ReportKind};
 use ropewalk_lab::result::{Column, Figure, Unit, swept};
 use ropewalk_lab::sweep::{
     self, Axis, RecordBatch, Seeds, Shard, Source, Sweep, SweepError, SweepEstimate, SweepOptions,
@@ -14,13 +15,15 @@ use ropewalk_lab::{CustomSchedulers, RunResult};
 use ropewalk_scenario::ScenarioText;
 use serde_json::{Value, json};
 
-use crate::args::FileArgs;
-use crate::console::{Console, width};
+use crate::args::{FileArgs, command_line};
+use crate::console::{Console, layout};
 use crate::failure::Failure;
+use crate::files::{VERSION, check_report, save_report};
+use crate::format::{Captioned, Format, FormatArgs, print_markdown};
 use crate::output;
-use crate::printer::{count, quantity, rate, size, time};
+use crate::printer::{count, time};
 use crate::progress::{Progress, with_bar};
-use crate::table::Table;
+use crate::table::{Cell, Table};
 
 /// Most rows shown; the file has all of them.
 const SHOWN: usize = 100;
@@ -33,13 +36,15 @@ const SHOWN: usize = 100;
     ropewalk sweep scenarios/wifi-lte.toml --vary transfer.scheduler=round-robin,daps --seeds 3\n  \
     ropewalk sweep scenarios/wifi-lte.toml --vary path.lte.rtt=40ms,80ms --seeds 2 --out a.parquet\n  \
     ropewalk sweep scenarios/wifi-lte.toml --vary path.lte.rtt=40ms,80ms --seeds 3..4 --out a.parquet\n  \
-    ropewalk sweep scenarios/wifi-lte.toml --vary 'transfer.receive_buffer=16kB..256kB/3 log' --json\n\n\
-    VALUES is a list whose items are values or ranges: a..b/n has n values from a to b, both\n\
+    ropewalk sweep scenarios/wifi-lte.toml --vary 'transfer.receive_buffer=16kB..256kB/3 log' --json\n  \
+    ropewalk sweep wifi-lte --vary path.lte.rtt=40ms,80ms --vary path.lte.loss=0.0,0.01 --out a.csv\n  \
+    ropewalk sweep wifi-lte --vary path.lte.rtt=40ms..200ms/5 --seeds 2 --report rtt.html\n\n\
+    VALUES is a list whose items are values or ranges: a..b/n has n values from a to b, both \
     included; a..b/n log spaces them by equal factors. Every --vary adds a dimension to the grid.\n\n\
-    On several machines, each runs a shard (--shard 1/8 --out 1.parquet), and then\n\
+    On several machines, each runs a shard (--shard 1/8 --out 1.parquet), and then \
     `ropewalk sweep --merge 1.parquet 2.parquet ... --out all.parquet` joins them.\n\n\
-    FILE has one row per run. The same command resumes an interrupted sweep:\n\
-    finished runs are in FILE.journal. Other --seeds are added to those that FILE has;\n\
+    A Parquet FILE has one row per run. The same command resumes an interrupted sweep: \
+    finished runs are in FILE.journal. Other --seeds are added to those that FILE has; \
     means are then over all of them.")]
 pub struct SweepArgs {
     #[command(flatten)]
@@ -54,12 +59,15 @@ pub struct SweepArgs {
     /// Threads; the results do not depend on it [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Write one row per run, and save finished runs there
-    #[arg(long, value_name = "FILE.parquet")]
+    /// Write one row per run: .parquet, which also saves finished runs, or .csv, which cannot be resumed
+    #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write one row per point, with the means over its runs
-    #[arg(long, value_name = "FILE.parquet", conflicts_with = "dry_run")]
+    /// Write one row per point, with the means over its runs: .parquet or .csv
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     means: Option<PathBuf>,
+    /// Write a report with charts of every figure, one file that opens in any browser
+    #[arg(long, value_name = "FILE.html", conflicts_with = "dry_run")]
+    report: Option<PathBuf>,
     /// Show and print one row per run instead of one per point
     #[arg(long, conflicts_with = "dry_run")]
     runs: bool,
@@ -76,9 +84,8 @@ pub struct SweepArgs {
     #[arg(long, value_name = "FILE.parquet", num_args = 1.., requires = "out", conflicts_with_all =
         ["scenario", "sets", "seed", "vary", "seeds", "threads", "shard", "fresh", "dry_run"])]
     merge: Vec<PathBuf>,
-    /// Print the result as one JSON document, each point or run on its own line
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 /// Runs, estimates or merges a sweep, and shows its table.
@@ -88,17 +95,20 @@ pub struct SweepArgs {
 /// end.
 pub fn execute(args: &SweepArgs, console: Console) -> Result<(), Failure> {
     let Some(scenario) = &args.scenario else { return join(args, console) };
-    if args.shard.is_some() && args.out.is_none() && !args.dry_run {
-        let message = "--shard without --out leaves nothing that can be joined";
+    let resumable = args.out.as_deref().filter(|out| !sweep::is_csv(out));
+    if args.shard.is_some() && resumable.is_none() && !args.dry_run {
+        let message = "--shard without a Parquet file leaves nothing that can be joined";
         return Err(Failure::input(message, "give each shard a file: --out shard-1.parquet"));
     }
+    args.out.as_deref().map_or(Ok(()), |out| sweep::check_table("--out", out))?;
     check_means(args)?;
+    args.report.as_deref().map_or(Ok(()), check_report)?;
     let plan = plan(scenario, args)?;
     let cores = available_parallelism().map_or(1, usize::from);
     let threads = args.threads.map_or(cores, usize::from);
-    let options = SweepOptions { out: args.out.as_deref(), shard: args.shard, fresh: args.fresh };
+    let options = SweepOptions { out: resumable, shard: args.shard, fresh: args.fresh };
     if args.dry_run {
-        return print_estimate(&sweep::estimate(&plan, &options)?, threads, args.json);
+        return print_estimate(&sweep::estimate(&plan, &options)?, threads, args.format.format());
     }
     let sweep = Sweep::open(&plan, options)?;
     let left = sweep.left().len() as u64;
@@ -110,13 +120,17 @@ pub fn execute(args: &SweepArgs, console: Console) -> Result<(), Failure> {
         ControlFlow::Continue(())
     };
     let tables = with_bar(console, &label, &progress, || sweep.finish(threads, &step))?;
+    if let Some(out) = args.out.as_deref().filter(|out| sweep::is_csv(out)) {
+        sweep::write(out, &tables.runs)?;
+    }
     show(&tables, args, console)
 }
 
 fn join(args: &SweepArgs, console: Console) -> Result<(), Failure> {
     let out = args.out.as_deref().unwrap_or(Path::new(""));
-    sweep::check_out("--out", out)?;
+    sweep::check_table("--out", out)?;
     check_means(args)?;
+    args.report.as_deref().map_or(Ok(()), check_report)?;
     let tables = sweep::merge(&args.merge)?;
     sweep::write(out, &tables.runs)?;
     show(&tables, args, console)
@@ -128,7 +142,7 @@ fn check_means(args: &SweepArgs) -> Result<(), Failure> {
         let message = format!("--means {}: this is the file of --out", means.display());
         return Err(Failure::input(message, "give the two tables names of their own"));
     }
-    Ok(sweep::check_out("--means", means)?)
+    Ok(sweep::check_table("--means", means)?)
 }
 
 fn plan(scenario: &FileArgs, args: &SweepArgs) -> Result<SweepPlan, Failure> {
@@ -162,10 +176,10 @@ fn tell_what_is_there(sweep: &Sweep, left: u64, args: &SweepArgs, console: Conso
     }
 }
 
-fn print_estimate(estimate: &SweepEstimate, threads: usize, as_json: bool) -> Result<(), Failure> {
+fn print_estimate(estimate: &SweepEstimate, threads: usize, format: Format) -> Result<(), Failure> {
     let each = estimate.run_cpu_s.unwrap_or(0.0);
     let seconds = each * estimate.runs_left as f64 / threads as f64;
-    if as_json {
+    if format == Format::Json {
         return output::print_json(&json!({
             "schema": "ropewalk.sweep-outlook/1",
             "points": estimate.points,
@@ -202,8 +216,16 @@ fn show(tables: &Tables, args: &SweepArgs, console: Console) -> Result<(), Failu
     if let Some(path) = &args.means {
         sweep::write(path, means)?;
     }
+    if let Some(path) = &args.report {
+        save_report(path, &report(args, means)?, console)?;
+    }
     let table = if args.runs { runs } else { means };
-    output::print(&if args.json { to_json(table) } else { text(table) })?;
+    match args.format.format() {
+        Format::Json => output::print(&to_json(table))?,
+        Format::Csv => output::print(&sweep::csv(table)?)?,
+        Format::Markdown => print_markdown(&[Captioned::new("", shown_table(table, usize::MAX))])?,
+        Format::Text => output::print(&text(table))?,
+    }
     for (what, path) in [("runs", &args.out), ("means", &args.means)] {
         if let Some(path) = path {
             console.note(format_args!("{what}: {}", path.display()));
@@ -218,6 +240,28 @@ fn show(tables: &Tables, args: &SweepArgs, console: Console) -> Result<(), Failu
     Err(Failure::Run(message))
 }
 
+/// The report of the points.
+fn report(args: &SweepArgs, means: &RecordBatch) -> Result<Report, Failure> {
+    let title = args.scenario.as_ref().map_or_else(|| "Sweep".to_owned(), FileArgs::title);
+    let mut report = Report::new(title, ReportKind::Sweep, VERSION.to_owned(), command_line());
+    let document: Value = serde_json::from_str(&to_json(means))
+        .map_err(|error| Failure::Run(format!("the result cannot be written as JSON: {error}")))?;
+    let key = |column: String| {
+        let unit = unit_of(&column);
+        let label = column.strip_suffix(unit).unwrap_or(&column).to_owned();
+        let kind = match unit {
+            "_s" => "time",
+            "_bps" => "rate",
+            "_bytes" => "bytes",
+            _ => "number",
+        };
+        json!({ "column": column, "label": label, "kind": kind })
+    };
+    let keys: Vec<Value> = varied(means).into_iter().map(key).collect();
+    report.sweep = Some(json!({ "keys": keys, "points": document["points"] }));
+    Ok(report)
+}
+
 /// The figures that the table shows.
 fn shown() -> Vec<Figure<RunResult>> {
     let mut figures = swept();
@@ -226,33 +270,9 @@ fn shown() -> Vec<Figure<RunResult>> {
 }
 
 fn text(table: &RecordBatch) -> String {
-    let keys = varied(table);
-    let names = keys.iter().map(|key| key.strip_suffix(unit_of(key)).unwrap_or(key));
-    let single = table.column_by_name("seed_number").is_some();
-    // Points share one column: a table that is too wide repeats its first column in a block below.
-    let point = names.chain(single.then_some("seed")).collect::<Vec<_>>().join(", ");
-    let shown = shown();
-    let headings: Vec<String> =
-        std::iter::once(point).chain(shown.iter().map(Figure::heading)).collect();
-    let mut lines = Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
-    for row in 0..table.num_rows().min(SHOWN) {
-        let values = keys.iter().map(|key| varied_cell(key, &value(table, key, row)));
-        let seed = single.then(|| value(table, "seed_number", row).to_string());
-        let figures = shown.iter().map(|figure| {
-            let name = figure.column();
-            let of = |name: &str| value(table, name, row).as_f64();
-            match (of(&name), of(&format!("{name}_half_width"))) {
-                (None, _) => "-".to_owned(),
-                (Some(mean), None) => quantity(mean, figure.show.unit),
-                (Some(mean), Some(half)) => with_interval(mean, half, figure.show.unit),
-            }
-        });
-        let point = values.chain(seed).collect::<Vec<_>>().join(", ");
-        lines.row(std::iter::once(point).chain(figures).collect());
-    }
-    let mut text = lines.text(width());
+    let mut text = shown_table(table, SHOWN).text(layout());
     if table.num_rows() > SHOWN {
-        let what = if single { "runs" } else { "points" };
+        let what = if is_single(table) { "runs" } else { "points" };
         text += &format!("... and {} more {what}\n", count((table.num_rows() - SHOWN) as u64));
     }
     let runs = |row| value(table, "runs", row).as_u64();
@@ -262,35 +282,56 @@ fn text(table: &RecordBatch) -> String {
     text
 }
 
+/// Whether each row is a run, not a point.
+fn is_single(table: &RecordBatch) -> bool {
+    table.column_by_name("seed_number").is_some()
+}
+
+/// The first rows with the varied keys and the main figures.
+fn shown_table(table: &RecordBatch, rows: usize) -> Table {
+    let keys = varied(table);
+    let figures = shown();
+    let mut lines = Table::empty();
+    for key in &keys {
+        lines.name(key.strip_suffix(unit_of(key)).unwrap_or(key), key);
+    }
+    if is_single(table) {
+        lines.name("seed", "seed_number");
+    }
+    for figure in &figures {
+        lines.column(&figure.heading(), &figure.column());
+    }
+    for row in 0..table.num_rows().min(rows) {
+        let values = keys.iter().map(|key| varied_cell(key, &value(table, key, row)));
+        let seed =
+            is_single(table).then(|| Cell::Text(value(table, "seed_number", row).to_string()));
+        let figures = figures.iter().map(|figure| {
+            let name = figure.column();
+            let of = |name: &str| value(table, name, row).as_f64();
+            let half = of(&format!("{name}_half_width"));
+            of(&name).map_or(Cell::Unknown, |value| Cell::Quantity {
+                value,
+                half,
+                unit: figure.show.unit,
+            })
+        });
+        lines.row(values.chain(seed).chain(figures).collect());
+    }
+    lines
+}
+
 /// What the name of a column has after the key.
 fn unit_of(column: &str) -> &'static str {
     ["_s", "_bps", "_bytes"].into_iter().find(|unit| column.ends_with(unit)).unwrap_or("")
 }
 
-fn varied_cell(column: &str, cell: &Value) -> String {
+fn varied_cell(column: &str, cell: &Value) -> Cell {
     match (cell.as_f64(), unit_of(column)) {
-        (Some(seconds), "_s") => time(seconds),
-        (Some(bps), "_bps") => rate(bps),
-        (Some(bytes), "_bytes") => size(bytes),
-        (Some(number), _) => number.to_string(),
-        (None, _) => cell.as_str().map_or_else(|| cell.to_string(), str::to_owned),
-    }
-}
-
-/// Mean and half width in the unit of the mean, which fits more columns on a screen.
-fn with_interval(mean: f64, half: f64, unit: Unit) -> String {
-    if unit == Unit::Count {
-        return format!("{mean:.1} ± {half:.1}");
-    }
-    let shown = quantity(mean, unit);
-    let (digits, symbol) = shown.split_once(' ').unwrap_or((&shown, ""));
-    match digits.parse::<f64>() {
-        Ok(number) if number != 0.0 => {
-            let decimals = digits.split_once('.').map_or(0, |(_, behind)| behind.len());
-            let half = half * number / mean;
-            format!("{digits} ± {half:.decimals$} {symbol}").trim_end().to_owned()
-        }
-        _ => format!("{shown} ± {}", quantity(half, unit)),
+        (Some(seconds), "_s") => Cell::of(seconds, Unit::Seconds),
+        (Some(bps), "_bps") => Cell::of(bps, Unit::BitsPerSecond),
+        (Some(bytes), "_bytes") => Cell::of(bytes, Unit::Bytes),
+        (Some(number), _) => Cell::Text(number.to_string()),
+        (None, _) => Cell::Text(cell.as_str().map_or_else(|| cell.to_string(), str::to_owned)),
     }
 }
 
@@ -316,26 +357,14 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_stands_in_the_unit_of_its_mean() {
-        for (mean, half, unit, text) in [
-            (2.862e6, 7_351.0, Unit::BitsPerSecond, "2.862 ± 0.007 Mbit/s"),
-            (0.994, 0.003, Unit::Ratio, "99.4 ± 0.3 %"),
-            (0.0, 0.0, Unit::Seconds, "0 s ± 0 s"),
-            (1_000.0, 12.34, Unit::Count, "1000.0 ± 12.3"),
-        ] {
-            assert_eq!(with_interval(mean, half, unit), text);
-        }
-    }
-
-    #[test]
     fn varied_values_are_shown_in_their_unit() {
         for (column, cell, text) in [
-            ("path.lte.rtt_s", json!(0.02), "20.00 ms"),
-            ("transfer.receive_buffer_bytes", json!(45_000), "45.00 kB"),
-            ("path.lte.rate_bps", json!(2e6), "2.000 Mbit/s"),
-            ("path.lte.loss", json!(0.01), "0.01"),
-            ("transfer.scheduler", json!("daps"), "daps"),
-            ("transfer.unordered", json!(true), "true"),
+            ("path.lte.rtt_s", json!(0.02), Cell::of(0.02, Unit::Seconds)),
+            ("transfer.receive_buffer_bytes", json!(45_000), Cell::of(45e3, Unit::Bytes)),
+            ("path.lte.rate_bps", json!(2e6), Cell::of(2e6, Unit::BitsPerSecond)),
+            ("path.lte.loss", json!(0.01), "0.01".into()),
+            ("transfer.scheduler", json!("daps"), "daps".into()),
+            ("transfer.unordered", json!(true), "true".into()),
         ] {
             assert_eq!(varied_cell(column, &cell), text);
         }

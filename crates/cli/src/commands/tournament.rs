@@ -12,10 +12,11 @@ use ropewalk_lab::report::{Report, ReportKind};
 use ropewalk_lab::tournament::{Tournament, TournamentOptions, tournament};
 use ropewalk_scenario::{Protocol, SchedulerName};
 
-use crate::args::command_line;
+use crate::args::{SchedulerParser, command_line};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::files::{VERSION, check_report, save_report};
+use crate::format::{Format, FormatArgs, print_markdown};
 use crate::output;
 use crate::progress::{Progress, with_bar};
 
@@ -53,7 +54,7 @@ pub struct TournamentArgs {
     guard: Guards,
     /// Schedulers that take part [default: all]
     #[arg(long, value_name = "A,B,C", value_delimiter = ',',
-        value_parser = str::parse::<SchedulerName>)]
+        value_parser = SchedulerParser, hide_possible_values = true)]
     schedulers: Vec<SchedulerName>,
     /// Protocols that each scenario is run with
     #[arg(long, value_name = "A,B", value_delimiter = ',', default_value = "cmt-sctp,mptcp",
@@ -68,9 +69,8 @@ pub struct TournamentArgs {
     /// Threads; the results do not depend on it [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Print the results as one JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
     /// Write a report, one file that opens in any browser
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
@@ -110,11 +110,12 @@ pub fn execute(args: &TournamentArgs, console: Console) -> Result<(), Failure> {
     if let Some(path) = &args.report {
         save_report(path, &report(&play)?, console)?;
     }
-    if args.json {
-        output::print_json(&play)?
-    } else {
-        let text = if args.draws.is_some() { show::rankings(&play) } else { show::text(&play) };
-        output::print(&text)?
+    let with_matches = args.draws.is_none();
+    match args.format.format() {
+        Format::Json => output::print_json(&play)?,
+        Format::Csv => output::print(&show::flat(&play).csv())?,
+        Format::Markdown => print_markdown(&show::tables(&play, with_matches))?,
+        Format::Text => output::print(&show::text(&play, with_matches))?,
     }
     let reasons = failures(&play);
     if reasons.is_empty() { Ok(()) } else { Err(Failure::Run(reasons.join("\n"))) }

@@ -17,6 +17,7 @@ use crate::args::{ScenarioArgs, command_line, quoted};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::files::{VERSION, check_place, check_report, failed, save_report};
+use crate::format::{Format, FormatArgs, print_markdown};
 use crate::output;
 use crate::progress::{Progress, with_bar};
 
@@ -48,9 +49,8 @@ pub struct TuneArgs {
     /// Write a report, one file that opens in any browser
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Print the limits as one JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 /// The JSON document: the tuned scenario and its limits.
@@ -103,10 +103,13 @@ pub fn execute(args: &TuneArgs, console: Console) -> Result<(), Failure> {
     if let Some(path) = &args.report {
         report(args, &scenario, &document, path, console)?;
     }
-    if args.json {
-        output::print_json(&document)?;
-    } else {
-        output::print(&show::text(&args.scenario.title(), &tuning, check.as_ref()))?;
+    match args.format.format() {
+        Format::Json => output::print_json(&document)?,
+        Format::Csv => output::print(&show::paths(&tuning.paths).csv())?,
+        Format::Markdown => print_markdown(&show::tables(&tuning, check.as_ref()))?,
+        Format::Text => {
+            output::print(&show::text(&args.scenario.title(), &tuning, check.as_ref()))?;
+        }
     }
     let failures = check.iter().flat_map(|check| &check.managers);
     let reasons: Vec<String> = failures

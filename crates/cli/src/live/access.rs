@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use clap::Args;
 use ropewalk_apps::access::{AccessError, AccessList};
+use ropewalk_apps::observe::{Event, PeerIdentity, Reporter};
 use ropewalk_runtime::endpoint::{Admission, Endpoint, Options};
-use ropewalk_runtime::seal::{PresharedKey, PublicKey, SecretKey};
+use ropewalk_runtime::seal::{PresharedKey, SecretKey};
 
-use super::log::{Event, Peer, log};
+use super::log::as_note;
+use super::peers::PeerArg;
 use crate::console::Console;
 use crate::failure::Failure;
 
@@ -19,9 +21,9 @@ const REPORT: Duration = Duration::from_secs(1);
 /// Who may use a server.
 #[derive(Clone, Debug, Args)]
 pub struct AccessArgs {
-    /// Public key of a peer that may use this server; may be repeated
-    #[arg(long, value_name = "PUBKEY", value_delimiter = ',', value_parser = str::parse::<PublicKey>)]
-    allow: Vec<PublicKey>,
+    /// Peer that may use this server, by public key or by the name under which it was paired; may be repeated
+    #[arg(long, value_name = "NAME|PUBKEY", value_delimiter = ',', value_parser = str::parse::<PeerArg>)]
+    allow: Vec<PeerArg>,
     /// File of peers with names and restrictions (peers.toml), reloaded on SIGHUP
     #[arg(long, value_name = "FILE")]
     allow_file: Option<PathBuf>,
@@ -45,7 +47,11 @@ impl AccessArgs {
         let psk = self.psk_file.as_deref().map(PresharedKey::read_file).transpose()?;
         let list = match self.is_anyone() {
             true => AccessList::anyone(),
-            false => AccessList::open(&self.allow, self.allow_file.as_deref())?,
+            false => {
+                let peers = self.allow.iter().map(|peer| peer.find("--allow"));
+                let peers = peers.collect::<Result<Vec<_>, _>>()?;
+                AccessList::open(&peers, self.allow_file.as_deref())?
+            }
         };
         Ok(Access { list, psk })
     }
@@ -75,14 +81,15 @@ impl Access {
     pub fn watch(
         &self,
         endpoint: &Endpoint,
+        reporter: Reporter,
         console: Console,
         reloaded: impl Fn(&AccessList) + Send + 'static,
     ) {
         if !self.list.is_anyone() || self.psk.is_some() {
             // Install the handler before the server reports that it listens.
             let hangups = Hangups::new(self.list.file().is_some());
-            let watcher =
-                Watcher { list: self.list.clone(), admission: endpoint.admission(), console };
+            let (list, admission) = (self.list.clone(), endpoint.admission());
+            let watcher = Watcher { list, admission, reporter, console };
             tokio::spawn(watcher.run(hangups, reloaded));
         }
     }
@@ -92,6 +99,7 @@ impl Access {
 struct Watcher {
     list: AccessList,
     admission: Admission,
+    reporter: Reporter,
     console: Console,
 }
 
@@ -104,12 +112,9 @@ impl Watcher {
             }
             for refused in self.admission.take_refused() {
                 let name = self.list.listed_name(&refused.peer);
-                let peer = Peer {
-                    name: name.as_deref(),
-                    key: Some(refused.peer),
-                    address: Some(refused.from),
-                };
-                self.say(peer, Event::AssociationRefused { reason: &refused.why });
+                let (key, address) = (Some(refused.peer), Some(refused.from));
+                let reason = refused.why.to_string();
+                self.say(PeerIdentity { name, key, address }, Event::AssociationRefused { reason });
             }
         }
     }
@@ -119,7 +124,7 @@ impl Watcher {
             Ok(changes) => changes,
             Err(error) => {
                 let problem = format!("{error}; help: {}; the old list stays in force", error.help);
-                return self.say(Peer::default(), Event::Problem(&problem));
+                return self.say(PeerIdentity::default(), Event::Problem(problem));
             }
         };
         let ended = self.admission.set_allowed(self.list.allowed());
@@ -131,15 +136,15 @@ impl Watcher {
             "read {file}: peers added {added}, removed {removed}, changed {changed}; \
              associations of removed peers ended: {ended}"
         );
-        self.say(Peer::default(), Event::PeersChanged(&what));
+        self.say(PeerIdentity::default(), Event::PeersChanged(what));
     }
 
     /// Logs an event and shows it to a person at a terminal.
-    fn say(&self, peer: Peer<'_>, event: Event<'_>) {
+    fn say(&self, peer: PeerIdentity, event: Event) {
         if self.console.has_viewer() {
-            self.console.note(format_args!("{}", event.as_note(peer)));
+            self.console.note(as_note(&peer, &event));
         }
-        log(peer, event);
+        self.reporter.report(peer, event);
     }
 }
 

@@ -47,7 +47,7 @@ pub fn default_key() -> Option<PathBuf> {
 }
 
 /// Where this user keeps settings.
-fn settings() -> Option<PathBuf> {
+pub fn settings() -> Option<PathBuf> {
     let given = |name: &str| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty());
         value.map(PathBuf::from).filter(|path| path.is_absolute())
@@ -58,13 +58,21 @@ fn settings() -> Option<PathBuf> {
     given("XDG_CONFIG_HOME").or_else(|| given("HOME").map(|home| home.join(".config")))
 }
 
+/// Creates a directory that only this user may enter.
+///
+/// # Errors
+/// As the system says.
 #[cfg(unix)]
-fn private_directory(path: &Path) -> std::io::Result<()> {
+pub fn private_directory(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// Creates a directory.
+///
+/// # Errors
+/// As the system says.
 #[cfg(not(unix))]
-fn private_directory(path: &Path) -> std::io::Result<()> {
+pub fn private_directory(path: &Path) -> std::io::Result<()> {
     fs::create_dir_all(path)
 }

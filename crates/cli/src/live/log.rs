@@ -7,13 +7,10 @@
 mod format;
 mod rate;
 
-use std::fmt::Display;
 use std::io::{IsTerminal, stderr};
-use std::net::SocketAddr;
-use std::sync::OnceLock;
 
 use clap::{Args, ValueEnum};
-use ropewalk_runtime::seal::PublicKey;
+use ropewalk_apps::observe::{Event, EventRecord, Ledger, PeerIdentity, Severity, Sink, Status};
 use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -56,7 +53,7 @@ pub enum LogLevel {
     Warn,
     /// Peers that connect and disconnect, files, refusals
     Info,
-    /// Every connection of every peer
+    /// Every connection, file and link of every peer
     Debug,
 }
 
@@ -95,166 +92,67 @@ impl LogArgs {
     }
 }
 
-/// The peer that an event concerns.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Peer<'a> {
-    /// The operator's name for the peer.
-    pub name: Option<&'a str>,
-    /// The public key that the peer has proved to own.
-    pub key: Option<PublicKey>,
-    /// The address from which it connected.
-    pub address: Option<SocketAddr>,
+/// An event as a line for a person, without its time.
+pub fn as_note(peer: &PeerIdentity, event: &Event) -> String {
+    let key = peer.key.as_ref().map(ropewalk_apps::proxy::exit::short_key);
+    let whom = peer.name.clone().or(key).map(|name| format!(" of {name}"));
+    let from = peer.address.map(|address| format!(" from {address}"));
+    let texts = event.object().into_iter().chain(event.reason()).map(|text| format!(": {text}"));
+    let parts = whom.into_iter().chain(from).chain(texts);
+    format!("{}{}", event.name(), parts.collect::<String>())
 }
 
-/// An event. Texts of peers are given as `PeerText`, which escapes them.
-#[derive(Clone, Copy)]
-pub enum Event<'a> {
-    /// The server has started.
-    Listening {
-        addresses: &'a str,
-        key: Option<PublicKey>,
-    },
-    /// A measure of confinement was taken, or is missing.
-    Confined(&'a str),
-    /// A problem that the operator should know about.
-    Problem(&'a dyn Display),
-    /// The list of peers was reloaded.
-    PeersChanged(&'a str),
-    AssociationOpened,
-    AssociationRefused {
-        reason: &'a dyn Display,
-    },
-    AssociationClosed {
-        reason: &'a dyn Display,
-    },
-    /// A path of an association changed its state.
-    Path {
-        state: &'a dyn Display,
-    },
-    /// A sender has sent everything.
-    FilesReceived {
-        files: u64,
-        failed: u64,
-        bytes: u64,
-    },
-    FileRefused {
-        name: &'a dyn Display,
-        reason: &'a dyn Display,
-    },
-    /// A measurement has ended.
-    Measured {
-        seconds: f64,
-    },
-    TargetConnected {
-        target: &'a dyn Display,
-    },
-    TargetRefused {
-        target: &'a dyn Display,
-        reason: &'a dyn Display,
-    },
-    LimitReached {
-        limit: &'a dyn Display,
-    },
-}
-
-/// The fields of an event, in their written form.
-#[derive(Default)]
-struct Fields<'a> {
-    object: Option<&'a dyn Display>,
-    reason: Option<&'a dyn Display>,
-    files: Option<u64>,
-    failed: Option<u64>,
-    bytes: Option<u64>,
-    seconds: Option<f64>,
-}
-
-impl<'a> Event<'a> {
-    fn level(&self) -> Level {
-        match self {
-            Self::Problem(_) | Self::LimitReached { .. } => Level::WARN,
-            Self::Confined(text) if text.contains(" not ") => Level::WARN,
-            Self::TargetConnected { .. } | Self::Path { .. } => Level::DEBUG,
-            _ => Level::INFO,
-        }
-    }
-
-    /// The constant text of an event.
-    fn message(&self) -> &'static str {
-        match self {
-            Self::Listening { .. } => "listening",
-            Self::Confined(_) => "confinement",
-            Self::Problem(_) => "problem",
-            Self::PeersChanged(_) => "peers changed",
-            Self::AssociationOpened => "association opened",
-            Self::AssociationRefused { .. } => "association refused",
-            Self::AssociationClosed { .. } => "association closed",
-            Self::Path { .. } => "path changed",
-            Self::FilesReceived { .. } => "files received",
-            Self::FileRefused { .. } => "file refused",
-            Self::Measured { .. } => "measured",
-            Self::TargetConnected { .. } => "target connected",
-            Self::TargetRefused { .. } => "target refused",
-            Self::LimitReached { .. } => "limit reached",
-        }
-    }
-
-    /// The event as a line for a person.
-    pub fn as_note(&self, peer: Peer<'_>) -> String {
-        let Fields { object, reason, .. } = self.fields();
-        let key = peer.key.as_ref().map(ropewalk_apps::proxy::exit::short_key);
-        let whom = peer.name.map(str::to_owned).or(key).map(|name| format!(" of {name}"));
-        let from = peer.address.map(|address| format!(" from {address}"));
-        let texts = [object, reason].into_iter().flatten().map(|text| format!(": {text}"));
-        let parts = whom.into_iter().chain(from).chain(texts);
-        format!("{}{}", self.message(), parts.collect::<String>())
-    }
-
-    fn fields(&'a self) -> Fields<'a> {
-        let none = Fields::default();
-        match self {
-            Self::AssociationOpened => none,
-            Self::Listening { addresses, .. } => Fields { object: Some(addresses), ..none },
-            Self::Confined(text) | Self::PeersChanged(text) => {
-                Fields { object: Some(text), ..none }
-            }
-            Self::Problem(what)
-            | Self::LimitReached { limit: what }
-            | Self::Path { state: what } => Fields { object: Some(*what), ..none },
-            Self::AssociationRefused { reason } | Self::AssociationClosed { reason } => {
-                Fields { reason: Some(*reason), ..none }
-            }
-            Self::FilesReceived { files, failed, bytes } => {
-                Fields { files: Some(*files), failed: Some(*failed), bytes: Some(*bytes), ..none }
-            }
-            Self::FileRefused { name: object, reason }
-            | Self::TargetRefused { target: object, reason } => {
-                Fields { object: Some(*object), reason: Some(*reason), ..none }
-            }
-            Self::Measured { seconds } => Fields { seconds: Some(*seconds), ..none },
-            Self::TargetConnected { target } => Fields { object: Some(*target), ..none },
-        }
-    }
-}
-
-/// Logs an event. Events that a peer can cause often are logged at a limited rate; the next line of the kind
+/// Writes events to the log. Events that a peer can cause often are logged at a limited rate; the next line of the kind
 /// says how many were omitted.
-pub fn log(peer: Peer<'_>, event: Event<'_>) {
-    static RATE: OnceLock<RateLimit> = OnceLock::new();
-    let message = event.message();
-    let rate = RATE.get_or_init(RateLimit::default);
-    let Some(suppressed) = rate.admit(message, peer.key, tokio::time::Instant::now()) else {
-        return;
-    };
-    let suppressed = (suppressed > 0).then_some(suppressed);
-    let Fields { object, reason, files, failed, bytes, seconds } = event.fields();
-    let (object, reason) =
-        (object.map(tracing::field::display), reason.map(tracing::field::display));
+#[derive(Debug, Default)]
+pub struct Log {
+    rate: RateLimit,
+}
+
+impl Sink for Log {
+    fn event(&mut self, record: &EventRecord) {
+        let EventRecord { peer, event, .. } = record;
+        let message = event.name();
+        let now = tokio::time::Instant::now();
+        if let Some(suppressed) = self.rate.admit(message, peer.key, now) {
+            write(peer, event, (suppressed > 0).then_some(suppressed));
+        }
+    }
+
+    fn tick(&mut self, _: &Status, _: &Ledger) {}
+
+    fn end(&mut self, _: &Status, _: &Ledger) {}
+}
+
+fn write(peer: &PeerIdentity, event: &Event, suppressed: Option<u64>) {
+    let message = event.name();
+    let (object, reason) = (event.object(), event.reason());
+    let (object, reason) = (object.as_deref(), reason.as_deref());
     let key = match event {
         Event::Listening { key, .. } => key.map(|key| key.to_string()),
         _ => peer.key.as_ref().map(ropewalk_apps::proxy::exit::short_key),
     };
-    let address = peer.address.map(tracing::field::display);
-    let name = peer.name;
+    let address = match event {
+        Event::LinkUp { remote, .. } | Event::LinkDown { remote, .. } => *remote,
+        _ => peer.address,
+    };
+    let address = address.map(tracing::field::display);
+    let name = peer.name.as_deref();
+    let (files, failed, bytes) = match event {
+        Event::FilesReceived { files, failed, bytes } => {
+            (Some(*files), Some(*failed), Some(*bytes))
+        }
+        Event::FileStarted { bytes, .. } | Event::FileFinished { bytes, .. } => {
+            (None, None, Some(*bytes))
+        }
+        _ => (None, None, None),
+    };
+    let seconds = match event {
+        Event::Measured { seconds } => Some(*seconds),
+        _ => None,
+    };
+    let (object, reason) =
+        (object.map(tracing::field::display), reason.map(tracing::field::display));
     macro_rules! emit {
         ($level:expr) => {
             tracing::event!(
@@ -263,9 +161,9 @@ pub fn log(peer: Peer<'_>, event: Event<'_>) {
             )
         };
     }
-    match event.level() {
-        Level::WARN => emit!(Level::WARN),
-        Level::DEBUG => emit!(Level::DEBUG),
-        _ => emit!(Level::INFO),
+    match event.severity() {
+        Severity::Warning => emit!(Level::WARN),
+        Severity::Debug => emit!(Level::DEBUG),
+        Severity::Info => emit!(Level::INFO),
     }
 }

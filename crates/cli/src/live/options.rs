@@ -1,13 +1,17 @@
 //! Options of the commands that communicate with a peer.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use ropewalk_apps::access::AccessList;
+use clap::builder::TypedValueParser as _;
+use ropewalk_apps::access::{AccessList, PeerPolicy};
+use ropewalk_apps::observe::Observation;
 use ropewalk_runtime::capture::Capture;
 use ropewalk_runtime::endpoint::{
-    BindAddress, Endpoint, OpenError, Options, PORT, Profile, SctpPorts, Target, Transport,
+    BindAddress, Endpoint, Observer, OpenError, Options, PORT, Profile, SctpPorts, Target,
+    Transport,
 };
 use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
 use ropewalk_scenario::parse_size;
@@ -16,11 +20,15 @@ use super::access::AccessArgs;
 use super::addresses;
 use super::identity::identity;
 use super::limits::LimitArgs;
+use super::peers::PeerArg;
+use crate::args::SchedulerParser;
 use crate::console::Console;
 use crate::failure::Failure;
 
 /// The default address to listen on.
 const ANYWHERE: &str = "0.0.0.0";
+const ADDRESSES_HELP: &str =
+    "give the addresses at which the peer listens: --to 192.0.2.7,198.51.100.7";
 /// The smallest receive buffer that an association may have (RFC 9260, 3.3.2), bytes.
 const LEAST_BUFFER: u64 = 1500;
 
@@ -28,7 +36,8 @@ const LEAST_BUFFER: u64 = 1500;
 #[derive(Clone, Debug, Args)]
 pub struct TransportArgs {
     /// Scheduler: which data goes on which path, and when
-    #[arg(long, value_name = "NAME", default_value = "lay")]
+    #[arg(long, value_name = "NAME", default_value = "lay", hide_possible_values = true,
+        value_parser = SchedulerParser.map(|name| name.to_string()))]
     scheduler: String,
     /// SCTP profile: live, or rfc9260 for strictly what RFC 9260 allows
     #[arg(long, value_name = "NAME", default_value = "live", value_parser = str::parse::<Profile>)]
@@ -124,6 +133,7 @@ impl ListenArgs {
     pub fn listen(
         &self,
         transport: &TransportArgs,
+        observation: &Observation,
         console: Console,
     ) -> Result<Listening, Failure> {
         let default = [ANYWHERE.to_owned()];
@@ -134,6 +144,7 @@ impl ListenArgs {
         options.limits = self.limits.limits()?;
         options.transport = transport.transport()?;
         options.capture = transport.capture(console)?;
+        options.observer = Some(observation.observer());
         let access = self.access.open()?;
         let mut public = None;
         if !self.plain {
@@ -142,7 +153,7 @@ impl ListenArgs {
             options = access.seal(options, secret);
         }
         let endpoint = Endpoint::open(options).map_err(refused)?;
-        access.watch(&endpoint, console, |_| {});
+        access.watch(&endpoint, observation.reporter(), console, |_| {});
         Ok(Listening { endpoint, public, access: access.list().clone() })
     }
 
@@ -155,12 +166,12 @@ impl ListenArgs {
 /// The peer, and the addresses to send from.
 #[derive(Clone, Debug, Args)]
 pub struct ReachArgs {
-    /// Addresses of the peer, one per path
-    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', required = true)]
+    /// Addresses of the peer, one per path; with --peer NAME, the addresses at which it was paired by default
+    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',')]
     to: Vec<String>,
-    /// Public key of the peer, as the peer prints it
-    #[arg(long, value_name = "PUBKEY", value_parser = str::parse::<PublicKey>)]
-    peer: Option<PublicKey>,
+    /// The peer, by the name under which it was paired (`ropewalk pair`), or by the public key that it prints
+    #[arg(long, value_name = "NAME|PUBKEY", value_parser = str::parse::<PeerArg>)]
+    peer: Option<PeerArg>,
     /// Own address or network interface, one per path; all interfaces that are up by default
     #[arg(long, value_name = "ADDR|INTERFACE", value_delimiter = ',')]
     from: Vec<String>,
@@ -181,7 +192,7 @@ pub struct ReachArgs {
 impl ReachArgs {
     /// Whether a peer is given.
     pub const fn is_given(&self) -> bool {
-        !self.to.is_empty()
+        !self.to.is_empty() || self.peer.is_some()
     }
 
     /// Whether the user named the links to use.
@@ -206,9 +217,11 @@ impl ReachArgs {
     pub fn open(
         &self,
         transport: &TransportArgs,
+        observer: Option<Observer>,
         console: Console,
     ) -> Result<(Endpoint, Target), Failure> {
-        let (options, target) = self.options(transport, console)?;
+        let (mut options, target) = self.options(transport, console)?;
+        options.observer = observer;
         let endpoint = Endpoint::open(options).map_err(refused)?;
         Ok((endpoint, target))
     }
@@ -222,19 +235,43 @@ impl ReachArgs {
         transport: &TransportArgs,
         console: Console,
     ) -> Result<(Options, Target), Failure> {
+        let (mut options, target) = self.options_with(transport.transport()?, console)?;
+        options.capture = transport.capture(console)?;
+        Ok((options, target))
+    }
+
+    /// The own addresses and interfaces that are given.
+    pub fn from(&self) -> &[String] {
+        &self.from
+    }
+
+    /// Like [`ReachArgs::options`], with these properties of associations.
+    ///
+    /// # Errors
+    /// Wrong options.
+    pub fn options_with(
+        &self,
+        transport: Transport,
+        console: Console,
+    ) -> Result<(Options, Target), Failure> {
+        if !self.is_given() {
+            return Err(Failure::input("--to is missing", ADDRESSES_HELP));
+        }
         if !self.plain && self.peer.is_none() {
             return Err(Failure::input(
                 "--peer is missing",
-                "give the public key that `ropewalk recv` prints, or --plain on both sides",
+                "give the name of a paired peer (`ropewalk pair`), the public key that `ropewalk recv` prints, or \
+                 --plain on both sides",
             ));
         }
-        let remotes = addresses::remotes(&self.to)?;
+        let peer = self.peer.as_ref().map(|peer| peer.find("--peer")).transpose()?;
+        let remotes = remotes(&self.to, peer.as_ref())?;
+        let key = peer.map(|peer| peer.key);
         let mut options = Options::connecting(&[]);
         options.locals = addresses::locals(&self.from, &remotes);
         options.connect_ports = SctpPorts { remote: self.port, ..SctpPorts::default() };
-        options.transport = transport.transport()?;
-        options.capture = transport.capture(console)?;
-        if let Some(peer) = self.peer {
+        options.transport = transport;
+        if let Some(peer) = key {
             let secret = identity(self.key.as_deref(), console)?;
             let psk = self.psk_file.as_deref().map(PresharedKey::read_file).transpose()?;
             options = options.sealed(secret, Allowed::Keys(BTreeSet::from([peer]))).with_psk(psk);
@@ -242,7 +279,23 @@ impl ReachArgs {
         if self.from.is_empty() {
             options = options.automatic(&remotes);
         }
-        Ok((options, Target { addresses: remotes, key: self.peer }))
+        Ok((options, Target { addresses: remotes, key }))
+    }
+}
+
+/// The addresses of the peer: those of --to, else those of its entry in the list of peers.
+///
+/// # Errors
+/// There is none, or one is wrong.
+pub fn remotes(to: &[String], peer: Option<&PeerPolicy>) -> Result<Vec<SocketAddr>, Failure> {
+    match peer {
+        Some(peer) if to.is_empty() && peer.addresses.is_empty() => {
+            let message = format!("--to is missing: no address of {} is known", peer.name);
+            Err(Failure::input(message, ADDRESSES_HELP))
+        }
+        None if to.is_empty() => Err(Failure::input("--to is missing", ADDRESSES_HELP)),
+        Some(peer) if to.is_empty() => addresses::remotes(&peer.addresses),
+        _ => addresses::remotes(to),
     }
 }
 

@@ -109,7 +109,7 @@ impl<O: Outstanding> Sender<O> {
         self.views_are_current = false;
     }
 
-    /// After a change of a path's configuration or of the set of paths: the views are made anew.
+    /// After a change of a path's configuration or of the set of paths: the views are created again.
     pub fn discard_views(&mut self) {
         self.views.clear();
         self.invalidate_views();

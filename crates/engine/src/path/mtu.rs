@@ -14,7 +14,7 @@ const FINENESS: u32 = 64;
 /// Time after which larger sizes are probed again (5.1.1: PMTU_RAISE_TIMER).
 const RAISE: Duration = Duration::from_secs(600);
 /// Interval of probes on a path that does not even carry the base size.
-const PLEA: Duration = Duration::from_secs(5);
+const BASE_PROBE_INTERVAL: Duration = Duration::from_secs(5);
 /// Consecutive losses of large packets, with a small packet acknowledged after each, that indicate a black
 /// hole.
 const DOUBTS: u32 = 3;
@@ -174,10 +174,10 @@ impl MtuSearch {
     pub fn sizes_due(&mut self, now: Time, patience: Duration) -> SmallVec<[u32; 3]> {
         if let Phase::Searching { size, tries: MAX_PROBES } = self.phase {
             self.refused = self.refused.min(size);
-            self.go_on(now);
+            self.continue_search(now);
         } else if let Phase::Complete { .. } = self.phase {
             self.refused = self.range.most + 1;
-            self.go_on(now);
+            self.continue_search(now);
         }
         if self.due.is_none_or(|due| due > now) {
             return SmallVec::new();
@@ -209,7 +209,7 @@ impl MtuSearch {
                 SmallVec::from_slice(&[*size])
             }
             Phase::Error => {
-                self.due = Some(now + patience.max(PLEA));
+                self.due = Some(now + patience.max(BASE_PROBE_INTERVAL));
                 SmallVec::from_slice(&[base])
             }
         }
@@ -236,7 +236,7 @@ impl MtuSearch {
         match self.phase {
             Phase::Searching { size: sought, .. } if sought > size => {}
             Phase::Complete { .. } | Phase::Disabled => {}
-            _ => self.go_on(now),
+            _ => self.continue_search(now),
         }
         Some(size)
     }
@@ -252,7 +252,7 @@ impl MtuSearch {
         if let Phase::Searching { size: sought, .. } = self.phase
             && sought >= size
         {
-            self.go_on(now);
+            self.continue_search(now);
         }
         false
     }
@@ -270,7 +270,7 @@ impl MtuSearch {
         (gap > STEP.max(current / FINENESS)).then_some(current + gap / 2)
     }
 
-    fn go_on(&mut self, now: Time) {
+    fn continue_search(&mut self, now: Time) {
         let Some(size) = self.next_size() else {
             let raise_at = now + RAISE;
             self.phase = Phase::Complete { raise_at };

@@ -69,7 +69,7 @@ pub enum AbortCause {
 impl core::fmt::Display for AbortCause {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Self::User => "its user wanted so",
+            Self::User => "user-initiated abort",
             Self::ProtocolViolation => "the protocol was broken",
             Self::NoUserData => "a DATA chunk had no data",
             Self::Unreachable => "nothing is answered any more",

@@ -164,6 +164,9 @@ pub struct Config {
     /// that is more. Queued data cannot be overtaken. So applications with urgent messages set this limit,
     /// and pay with a scheduler that looks less far ahead. None: no limit but `send_buffer`.
     pub unsent_limit: Option<u64>,
+    /// Most bytes of the peer's receive buffer that this end uses: it then sends as to a peer with a buffer of this
+    /// size. None: all of it.
+    pub peer_buffer_limit: Option<u64>,
     /// Number of streams in each direction.
     pub streams: u16,
     /// Options for sending SACKs.

@@ -58,6 +58,7 @@ impl Preset {
             window_check: WindowCheck::Span,
             send_buffer: receive_buffer.saturating_mul(4).max(1 << 16),
             unsent_limit: None,
+            peer_buffer_limit: None,
             streams: 1,
             sack: SackOptions {
                 every_packets: 2,

@@ -210,8 +210,8 @@ fn an_init_ack_counts_once_and_only_where_it_is_awaited() {
     let before = victim.all(RIGHT);
     assert_eq!(victim.hit(RIGHT, std::slice::from_ref(&good)), []);
     assert_eq!(victim.all(RIGHT), before);
-    let stranger = datagram(9, std::slice::from_ref(&good));
-    let answer = reply(&mut listener(), Time::ZERO, &stranger).expect("an ABORT");
+    let other = datagram(9, std::slice::from_ref(&good));
+    let answer = reply(&mut listener(), Time::ZERO, &other).expect("an ABORT");
     assert_eq!((names(std::slice::from_ref(&answer)), answer.tag), (vec!["ABORT"], 9));
     // Twice, with another tag the second time; the first is from another address of the peer.
     let (mut end, tag) = client();

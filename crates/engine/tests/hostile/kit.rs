@@ -10,7 +10,7 @@ use ropewalk_engine::sctp::{
 
 use crate::driver::{Fate, Pair, in_turn, name, preset_config};
 
-/// Where the stranger of these tests is.
+/// Address of the hostile peer.
 pub const HOME: &[u8] = b"192.0.2.1:9899";
 
 /// Chunk types (RFC 9260, 3.2), as they are on the wire. Written down once more, and not taken from the

@@ -74,12 +74,12 @@ fn play(case: &Case) -> (Pair, u64) {
         if sent.at >= Time::from_secs(20) {
             return Fate::Arrive;
         }
-        let luck = rng.unit();
-        if luck < loss {
+        let draw = rng.unit();
+        if draw < loss {
             Fate::Drop
-        } else if luck < loss + late {
+        } else if draw < loss + late {
             Fate::Late(Duration::from_millis(rng.below(200)))
-        } else if luck < loss + late + twice {
+        } else if draw < loss + late + twice {
             Fate::Twice
         } else {
             Fate::Arrive

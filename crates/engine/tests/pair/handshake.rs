@@ -228,13 +228,13 @@ fn an_init_from_anybody_does_not_keep_an_end_from_starting() {
 #[test]
 pub fn an_init_for_an_association_that_is_up_changes_nothing() {
     let mut pair = Pair::up(&config(2, 65_536), &[10, 40]);
-    let mut stranger = Association::connect(
+    let mut other = Association::connect(
         config(2, 65_536),
         scheduler("round-robin"),
         Seed::root(99),
         Time::ZERO,
     );
-    let init = stranger.poll_transmit(Time::ZERO).expect("an INIT").packet;
+    let init = other.poll_transmit(Time::ZERO).expect("an INIT").packet;
     let mut sane = true;
     for end in [LEFT, RIGHT] {
         pair.inject(end, 1, init.clone());

@@ -79,7 +79,7 @@ fn what_was_on_its_way_on_a_path_that_is_lost_goes_elsewhere_at_once() {
     assert!(pair.ends[LEFT].is_flushed(), "long before a timer of a second");
     // It is asked again as soon as the driver knows better.
     let now = pair.now;
-    pair.ends[LEFT].prove(now, PathId(1));
+    pair.ends[LEFT].validate_path(now, PathId(1));
     pair.run_for(ms(30));
     assert_eq!(pair.ends[LEFT].path_status(PathId(1)), PathStatus::Active);
 }
@@ -93,7 +93,7 @@ fn a_path_that_leads_elsewhere_now_is_asked_whatever_is_acknowledged_beside() {
     pair.log.clear();
     // A packet from there brings the news, and what it holds is for data that went the old way.
     let now = pair.now;
-    pair.ends[LEFT].prove(now, PathId(0));
+    pair.ends[LEFT].validate_path(now, PathId(0));
     pair.inject(LEFT, 0, sack);
     pair.run_for(ms(1));
     assert_eq!(pair.count(LEFT, "HEARTBEAT"), 1);

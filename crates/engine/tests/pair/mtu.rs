@@ -116,7 +116,7 @@ fn an_address_that_has_not_answered_a_heartbeat_gets_no_probes() {
     pair.log.clear();
     pair.script(|sent| if sent.from == LEFT { Fate::Drop } else { Fate::Arrive });
     let now = pair.now;
-    pair.ends[LEFT].prove(now, PathId(0));
+    pair.ends[LEFT].validate_path(now, PathId(0));
     pair.drain(LEFT);
     pair.run_for(ms(3_000));
     assert!(pair.count(LEFT, "HEARTBEAT") > 0);

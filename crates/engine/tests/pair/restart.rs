@@ -1,4 +1,4 @@
-//! Peers that start anew (RFC 9260, 5.2.4) and cookies that live too short (5.2.6).
+//! Peers that restart (RFC 9260, 5.2.4) and cookies that live too short (5.2.6).
 
 use ropewalk_base::{Duration, Seed, StreamId, Time};
 use ropewalk_engine::Payload;
@@ -82,9 +82,8 @@ fn an_init_alone_restarts_nothing_and_each_gets_another_tag() {
     let mut pair = Pair::up(&settings(2), &[10, 30]);
     let mut tags = Vec::new();
     for seed in 0..20 {
-        let mut stranger =
-            Association::connect(settings(2), in_turn(), Seed::root(seed), Time::ZERO);
-        let init = stranger.poll_transmit(Time::ZERO).expect("an INIT").packet;
+        let mut other = Association::connect(settings(2), in_turn(), Seed::root(seed), Time::ZERO);
+        let init = other.poll_transmit(Time::ZERO).expect("an INIT").packet;
         pair.log.clear();
         pair.inject(RIGHT, 0, init);
         let Chunk::InitAck(both) = &pair.log[0].packet.chunks[0] else { panic!("no answer") };

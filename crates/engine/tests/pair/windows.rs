@@ -189,7 +189,7 @@ fn a_path_that_leads_elsewhere_starts_over() {
         let mut pair = grown(preset);
         let fresh = Pair::up(&preset_config(preset, 1, 1 << 20), &[10]);
         let now = pair.now;
-        pair.ends[LEFT].prove(now, PathId(0));
+        pair.ends[LEFT].validate_path(now, PathId(0));
         let (found, expected) = (pair.view(LEFT, 0), fresh.view(LEFT, 0));
         assert_eq!((found.cwnd, found.ssthresh), (expected.cwnd, expected.ssthresh), "{preset:?}");
     }

@@ -2,6 +2,7 @@
 
 mod paired;
 mod parallel;
+mod repeated;
 mod single;
 mod statistics;
 
@@ -14,6 +15,7 @@ use serde::Serialize;
 
 pub use paired::{Change, Paired, paired};
 pub use parallel::map_in_parallel;
+pub use repeated::{Repeated, RepeatedPath};
 pub use single::BestPath;
 pub use statistics::{Estimate, estimate};
 pub(crate) use statistics::{mean_and_deviation, student_quantile};
@@ -203,6 +205,18 @@ pub struct Summary {
     pub gain: Option<Estimate>,
 }
 
+impl ComparedRun {
+    fn of(run: &Compared) -> Self {
+        Self {
+            label: run.label.clone(),
+            seed: run.scenario.transfer.seed.to_string(),
+            result: run.outcome.as_ref().ok().map(|run| run.result.clone()),
+            error: run.outcome.as_ref().err().map(ToString::to_string),
+            best_path: run.best_path.clone(),
+        }
+    }
+}
+
 impl Comparison {
     /// Builds the document from finished runs.
     pub fn new(runs: &[Compared]) -> Self {
@@ -214,13 +228,7 @@ impl Comparison {
             Summary::new(label, &good.collect::<Vec<_>>())
         });
         let summary = summary.collect();
-        let runs = runs.iter().map(|run| ComparedRun {
-            label: run.label.clone(),
-            seed: run.scenario.transfer.seed.to_string(),
-            result: run.outcome.as_ref().ok().map(|run| run.result.clone()),
-            error: run.outcome.as_ref().err().map(ToString::to_string),
-            best_path: run.best_path.clone(),
-        });
+        let runs = runs.iter().map(ComparedRun::of);
         Self { schema: "ropewalk.compare/1", runs: runs.collect(), summary, paired: Vec::new() }
     }
 }

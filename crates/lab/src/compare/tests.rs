@@ -116,3 +116,57 @@ fn what_the_best_path_does_alone_stands_beside_every_run() {
     });
     assert!((gain - goodputs.sum::<f64>() / 2.0).abs() < 1e-12, "{gain}");
 }
+
+#[test]
+fn repeated_runs_have_a_mean_of_every_figure_and_of_every_path() {
+    let options = CompareOptions {
+        seeds: 3,
+        threads: 1,
+        series: false,
+        sequence: None,
+        single_paths: false,
+        custom_schedulers: CustomSchedulers::default(),
+    };
+    let runs = compare(&[variant("daps", 1)], &options, &|_| ());
+    let repeated = Repeated::new(&runs).expect("good runs");
+    assert_eq!((repeated.succeeded, repeated.runs.len()), (3, 3));
+    let goodputs: Vec<f64> = runs
+        .iter()
+        .map(|run| run.outcome.as_ref().expect("a good run").result.goodput_bps)
+        .collect();
+    assert_eq!(*repeated.figures.get("goodput_bps"), estimate(&goodputs));
+    assert_eq!(*repeated.figures.get("completion_s"), None, "no number of bytes was set");
+    let names: Vec<&str> = repeated.paths.iter().map(|path| path.name.as_str()).collect();
+    assert_eq!(names, ["wifi", "lte"]);
+    let used = repeated.paths[1].figures.get("utilisation").expect("a mean");
+    assert!(used.mean > 0.0 && used.half_width.is_some());
+}
+
+#[test]
+fn series_keep_peaks_and_losses_and_leave_a_gap_where_a_path_has_failed() {
+    let text = "[transfer]\nduration = '20 s'\nscheduler = 'round-robin'\n\
+        [[path]]\nname = 'wifi'\nrate = '1 Mbit/s'\nrtt = '20 ms'\nloss = 0.01\n\
+        outages = [{ from = '8 s', to = '16 s' }]\n\
+        [[path]]\nname = 'lte'\nrate = '2 Mbit/s'\nrtt = '200 ms'\n";
+    let scenario = Scenario::parse(text, "test.toml").expect("a sound scenario");
+    let options = RunOptions { series: true, ..RunOptions::default() };
+    let run = crate::run::run(&scenario, &options).expect("a good run");
+    let series = run.series.expect("series were requested");
+    let peaks = &series.receive_buffer_peak_bytes;
+    assert_eq!(peaks.iter().max(), Some(&run.result.receive_buffer.max_bytes));
+    assert!(peaks.iter().zip(&series.receive_buffer_bytes).all(|(peak, held)| peak >= held));
+    let lost: u64 = series.paths[0].lost_packets.iter().sum();
+    assert_eq!(lost, run.result.paths[0].lost_packets);
+    assert!(lost > 0);
+    let at = |seconds: f64| {
+        let sample = series.time_s.iter().position(|time| *time >= seconds);
+        series.paths[0].srtt_s[sample.expect("a sample")]
+    };
+    assert!(at(7.0).is_some(), "before the outage");
+    assert_eq!(at(15.0), None, "the path has failed");
+    let delays = run.distributions.expect("series were requested").app_delay_s;
+    assert!(delays.values.is_sorted() && delays.shares.is_sorted());
+    assert_eq!(delays.values.last(), Some(&run.result.app_delay_s.max));
+    let median = delays.shares.iter().position(|share| *share == 0.5).expect("a step");
+    assert_eq!(delays.values[median], run.result.app_delay_s.p50);
+}

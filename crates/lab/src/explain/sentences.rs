@@ -64,7 +64,7 @@ pub const fn meaning(reason: Reason) -> &'static str {
         Reason::SoonestDelivery => "it delivers this chunk soonest, behind what is queued there",
         Reason::ShortestQueue => "its queue empties soonest, and a burst stays together",
         Reason::AcrossTheGap => {
-            "so far behind the head, it arrives together with the data of the faster paths"
+            "taken from this position, it arrives together with the data of the faster paths"
         }
         Reason::QueuedElsewhere => {
             "full paths deliver the sendable data sooner, or it is already assigned to them"
@@ -98,8 +98,8 @@ fn chunk(record: &DecisionRecord, position: u64) -> String {
     match (record.reason, position) {
         (Reason::RetransmissionPolicy | Reason::Unblock, _) => format!("{name} again"),
         (_, 0) => name,
-        (_, 1) => format!("{name}, 1 ahead of the head of the queue,"),
-        (_, ahead) => format!("{name}, {ahead} ahead of the head of the queue,"),
+        (_, 1) => format!("{name}, 1 chunk behind the head of the queue,"),
+        (_, behind) => format!("{name}, {behind} chunks behind the head of the queue,"),
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
             (
                 on(1, 4),
                 Reason::OnSchedule,
-                "chunk 17, 4 ahead of the head of the queue, goes on lte: the schedule puts this chunk on it, so that it arrives in order",
+                "chunk 17, 4 chunks behind the head of the queue, goes on lte: the schedule puts this chunk on it, so that it arrives in order",
             ),
             (on(0, 0), Reason::NextInTurn, "chunk 17 goes on wifi: it is its turn"),
             (

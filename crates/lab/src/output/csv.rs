@@ -33,6 +33,7 @@ fn cell(column: &dyn Array, row: usize) -> Result<String, ArrowError> {
     match column.data_type() {
         DataType::Float64 => Ok(column.as_primitive::<Float64Type>().value(row).to_string()),
         DataType::UInt64 => Ok(column.as_primitive::<UInt64Type>().value(row).to_string()),
+        DataType::Boolean => Ok(column.as_boolean().value(row).to_string()),
         DataType::Utf8 => Ok(quoted(column.as_string::<i32>().value(row))),
         other => Err(ArrowError::CsvError(format!("a column of type {other} has no text form"))),
     }

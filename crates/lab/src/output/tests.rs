@@ -13,6 +13,7 @@ fn series() -> Series {
         goodput_bps: vec![0.0, 1.25e6],
         delivered_bytes: vec![0, u64::MAX],
         receive_buffer_bytes: vec![3, 4],
+        receive_buffer_peak_bytes: vec![11, 12],
         receive_window_bytes: vec![5, 6],
         paths: vec![PathSeries {
             name: "wi,fi".to_owned(),
@@ -20,6 +21,7 @@ fn series() -> Series {
             cwnd_bytes: vec![7, 8],
             in_flight_bytes: vec![9, 10],
             srtt_s: vec![None, Some(0.02)],
+            lost_packets: vec![0, 13],
         }],
     }
 }
@@ -45,12 +47,18 @@ fn check(batch: &RecordBatch) {
         "goodput_bps",
         "delivered_bytes",
         "receive_buffer_bytes",
+        "receive_buffer_peak_bytes",
         "receive_window_bytes",
     ];
-    let of_path =
-        ["wi,fi.throughput_bps", "wi,fi.cwnd_bytes", "wi,fi.in_flight_bytes", "wi,fi.srtt_s"];
+    let of_path = [
+        "wi,fi.throughput_bps",
+        "wi,fi.cwnd_bytes",
+        "wi,fi.in_flight_bytes",
+        "wi,fi.srtt_s",
+        "wi,fi.lost_packets",
+    ];
     assert_eq!(names, [&own[..], &of_path[..]].concat());
-    let srtt = batch.column(8).as_primitive::<Float64Type>();
+    let srtt = batch.column(9).as_primitive::<Float64Type>();
     assert!(srtt.is_null(0) && srtt.value(1) == 0.02);
     assert_eq!(batch.column(2).as_primitive::<UInt64Type>().value(1), u64::MAX);
     let kept = |key: &str| schema.metadata().get(key).map(String::as_str);
@@ -83,8 +91,8 @@ fn csv_has_headings_empty_cells_for_nulls_and_exact_numbers() {
     assert!(lines[0].starts_with("time_s,goodput_bps,"), "{}", lines[0]);
     assert!(lines[0].contains(",\"wi,fi.srtt_s\""), "{}", lines[0]);
     let rows = [
-        "0.1,0,0,3,5,0.30000000000000004,7,9,",
-        "0.2,1250000,18446744073709551615,4,6,2,8,10,0.02",
+        "0.1,0,0,3,11,5,0.30000000000000004,7,9,,0",
+        "0.2,1250000,18446744073709551615,4,12,6,2,8,10,0.02,13",
     ];
     assert_eq!(lines[1..], rows);
 }

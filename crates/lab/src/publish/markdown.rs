@@ -13,6 +13,10 @@ This page lists every figure of a result. It is generated from `crates/lab/src/r
 `ropewalk run --json` prints one document with `\"schema\": \"ropewalk.run/1\"`. The results of other commands contain such documents or single
 figures of them. In Python, the keys are attributes: `run.receive_buffer.max_bytes`. Rates are bits per second of user data unless the table says
 otherwise. All figures are over the measured interval, which begins after the warm-up.
+
+`ropewalk run --seeds N --json` prints `ropewalk.runs/1`. Its `figures` and `paths[]` have `mean` and `half_width` (half of a 95 % confidence interval) for
+each figure, and `runs[]` has the document of every run. `--csv` prints the same figures in the same units. In a table of means, `<column>_half_width`
+follows each column.
 ";
 
 /// The page `docs/reference/results.md`.

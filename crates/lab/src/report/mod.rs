@@ -4,12 +4,17 @@
 
 mod template;
 
-use serde::Serialize;
-use serde_json::Value;
+pub use self::template::live_page;
 
+use ropewalk_scenario::{Outage, Path, Scenario};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::compare::{Compared, Comparison};
 use crate::measure::Run;
-use crate::result::RunResult;
-use crate::series::{Sequence, Series};
+use crate::notes::result_notes;
+use crate::result::{RunResult, compared};
+use crate::series::{Distributions, Sequence, Series};
 
 /// The subject of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -25,6 +30,8 @@ pub enum ReportKind {
     Tune,
     /// A tournament of schedulers.
     Tournament,
+    /// A sweep over a grid.
+    Sweep,
 }
 
 /// The document of a report page, `ropewalk.report/1`.
@@ -41,6 +48,11 @@ pub struct Report {
     pub generated_from: String,
     /// The runs. A single one is shown in full; several are shown side by side.
     pub runs: Vec<ReportRun>,
+    /// Means of each variant over several seeds: the `summary` of a `ropewalk.compare/1` document. Empty for one
+    /// seed.
+    pub summary: Vec<Value>,
+    /// The figures of every run behind `summary`: `label`, `seed`, and the columns of `summary` as numbers.
+    pub repeats: Vec<Value>,
     /// Differences between runs, seed by seed: the `paired` of a `ropewalk.compare/1` document.
     pub paired: Vec<Value>,
     /// Figures, as described on the format's page.
@@ -53,6 +65,8 @@ pub struct Report {
     pub tuning: Option<Value>,
     /// A `ropewalk.tournament/1` document.
     pub tournament: Option<Value>,
+    /// The points of a sweep, as described on the format's page.
+    pub sweep: Option<Value>,
 }
 
 /// One run of a report.
@@ -68,22 +82,56 @@ pub struct ReportRun {
     pub result: RunResult,
     /// Time series, if recorded.
     pub series: Option<Series>,
+    /// How delays are distributed, if recorded.
+    pub distributions: Option<Distributions>,
     /// The first seconds packet by packet, if recorded.
     pub sequence: Option<Sequence>,
+    /// When the scenario takes a path down.
+    pub outages: Vec<PathOutage>,
+    /// Sentences that explain figures which seem to contradict the scenario.
+    pub notes: Vec<String>,
+}
+
+/// An outage of a path.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct PathOutage {
+    /// Name of the path.
+    pub path: String,
+    /// Beginning, s since the start.
+    pub from_s: f64,
+    /// End, s since the start, at most that of the run.
+    pub to_s: f64,
 }
 
 impl ReportRun {
-    /// Converts a finished run to a part of a report.
-    pub fn new(label: String, scenario_toml: String, run: &Run) -> Self {
+    /// Converts a finished run of `scenario` to a part of a report.
+    pub fn new(label: String, scenario: &Scenario, run: &Run) -> Self {
         Self {
             label,
-            scenario_toml,
+            scenario_toml: scenario.to_toml(),
             seed: run.result.seed.clone(),
             result: run.result.clone(),
             series: run.series.clone(),
+            distributions: run.distributions.clone(),
             sequence: run.sequence.clone(),
+            outages: outages(scenario),
+            notes: result_notes(scenario, &run.result),
         }
     }
+}
+
+fn outages(scenario: &Scenario) -> Vec<PathOutage> {
+    let end = scenario.transfer.duration.as_secs_f64();
+    let of_path = |path: &Path| {
+        let name = path.name.clone();
+        let outage = move |outage: &Outage| PathOutage {
+            path: name.clone(),
+            from_s: outage.from.as_secs_f64(),
+            to_s: outage.to.as_secs_f64().min(end),
+        };
+        path.outages.iter().map(outage).filter(|outage| outage.from_s < end).collect::<Vec<_>>()
+    };
+    scenario.paths.iter().flat_map(of_path).collect()
 }
 
 impl Report {
@@ -96,13 +144,28 @@ impl Report {
             version,
             generated_from,
             runs: Vec::new(),
+            summary: Vec::new(),
+            repeats: Vec::new(),
             paired: Vec::new(),
             figures: Vec::new(),
             rows: Vec::new(),
             surfaces: Vec::new(),
             tuning: None,
             tournament: None,
+            sweep: None,
         }
+    }
+
+    /// Adds the means over several seeds, and every run behind them. Does nothing if each variant ran once.
+    pub fn add_seeds(&mut self, runs: &[Compared]) {
+        let comparison = Comparison::new(runs);
+        if comparison.summary.iter().all(|summary| summary.runs < 2) {
+            return;
+        }
+        // Cannot fail: the values are only numbers and text.
+        let summaries = comparison.summary.iter().map(serde_json::to_value);
+        self.summary = summaries.filter_map(Result::ok).collect();
+        self.repeats = runs.iter().filter_map(repeat).collect();
     }
 
     /// Renders the complete page.
@@ -111,4 +174,16 @@ impl Report {
         let document = serde_json::to_string(self).expect("a report is plain JSON");
         template::fill(&document)
     }
+}
+
+/// The figures of one run of several; none if it failed.
+fn repeat(run: &Compared) -> Option<Value> {
+    let result = &run.outcome.as_ref().ok()?.result;
+    let mut row = json!({ "label": run.label, "seed": result.seed });
+    for figure in compared() {
+        row[figure.column()] = figure.value(result);
+    }
+    let best = run.best_path.as_ref().map(|best| best.goodput_bps).filter(|bps| *bps > 0.0);
+    row["gain"] = Value::from(best.map(|best| result.goodput_bps / best));
+    Some(row)
 }

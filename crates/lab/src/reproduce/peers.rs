@@ -238,6 +238,8 @@ pub fn beside_blocking_times(rows: &mut [Row], runs: &Runs) -> Result<(), String
         let key = RunKey::new("slides2013", &format!("tmaxblock-{}.toml", row.case), "round-robin");
         let run = runs.get(&key).ok();
         row.simulated_value = run.map(|run| run.result.blocking_time_s.max.into());
+        let by_model = row.claim.is_none() && row.simulated_value.is_some();
+        row.judged_by = by_model.then(|| "model".to_owned());
         row.model_value = Some(quantity::of_model(&key.scenario()?, "blocking_time_max_s")?.into());
     }
     Ok(())

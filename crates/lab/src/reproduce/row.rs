@@ -185,6 +185,9 @@ pub struct Row {
     pub beside: Option<GuardComparison>,
     /// Verdict on the number or claim.
     pub verdict: Verdict,
+    /// `model` if `difference` and verdict are those of the model although a simulated value is shown beside it;
+    /// none otherwise.
+    pub judged_by: Option<String>,
     /// The paper's claim, in our words.
     pub claim: Option<String>,
     /// Equation, table, figure or section of the paper.

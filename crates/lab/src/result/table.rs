@@ -123,7 +123,7 @@ pub struct Row<T>(Vec<(String, T)>);
 
 impl<T> Row<T> {
     /// The values that `of` returns.
-    pub fn new(figures: &[Figure<RunResult>], of: impl Fn(&Figure<RunResult>) -> T) -> Self {
+    pub fn new<R>(figures: &[Figure<R>], of: impl Fn(&Figure<R>) -> T) -> Self {
         Self(figures.iter().map(|figure| (figure.column(), of(figure))).collect())
     }
 

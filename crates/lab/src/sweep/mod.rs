@@ -45,7 +45,7 @@ pub use arrow_array::RecordBatch;
 pub use axis::{Axis, split_list};
 pub use error::SweepError;
 pub use estimate::{SweepEstimate, estimate};
-pub use file::{check_out, read, write};
+pub use file::{check_out, check_table, csv, is_csv, read, write};
 pub use grid::{Grid, POINTS_MAX, RUNS_MAX, Source};
 pub use identity::Identity;
 pub use journal::journal_of;

@@ -208,7 +208,7 @@ impl<P: Clone, H: Host<P>> World<P, H> {
     /// # Panics
     /// If the route is not in the world.
     pub fn inject(&mut self, route: RouteId, packet: Packet<P>) -> Admission {
-        self.network.launch(route, packet)
+        self.network.send(route, packet)
     }
 
     /// Time of the next event; `None` if there is none. A host whose deadline has moved may have nothing to do

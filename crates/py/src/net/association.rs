@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use ropewalk_apps::measure::links::{self, LinkPlan};
 use ropewalk_runtime::endpoint::{
     Association as Native, CloseReason, Endpoint, PathEvent, Received, SendError,
 };
@@ -163,6 +164,25 @@ impl Association {
         Operation::new(self.net_runtime, "the peer did not acknowledge everything", async move {
             inner.native.flushed().await;
             Ok(Outcome::Nothing)
+        })
+    }
+
+    /// Measures the link of each path, for about these seconds and with at most these bytes of probes, and ends the
+    /// association. `stem` begins the names of traces.
+    fn measure_links(&self, seconds: f64, max_bytes: u64, stem: String) -> Operation {
+        let inner = self.inner.clone();
+        Operation::new(self.net_runtime, "the measurement did not end", async move {
+            let plan = LinkPlan { seconds, max_bytes };
+            let found = links::measure(&inner.native, plan, |_, _| {}).await;
+            let found = found.map_err(error::closed)?;
+            if found.links.iter().all(|link| link.rtt_s.is_none()) {
+                return Err(error::closed("no probe arrived on any link in both directions"));
+            }
+            let names = links::names(&inner.native, &found);
+            let files = links::scenario(&found, &names, &stem);
+            let document = links::Document::new(&found, &names, &files.toml);
+            let document = serde_json::to_string_pretty(&document).map_err(error::run)?;
+            Ok(Outcome::Measured(document, files.toml, files.traces))
         })
     }
 

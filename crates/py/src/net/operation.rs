@@ -28,6 +28,8 @@ pub(super) enum Outcome {
     /// Whether there is something to take.
     Arrived(bool),
     Association(Association),
+    /// The document, the scenario, and the names and texts of its traces.
+    Measured(String, String, Vec<(String, String)>),
 }
 
 impl Outcome {
@@ -36,6 +38,9 @@ impl Outcome {
             Self::Nothing => py.None(),
             Self::Arrived(arrived) => PyBool::new(py, arrived).to_owned().into_any().unbind(),
             Self::Association(association) => Py::new(py, association)?.into_any(),
+            Self::Measured(document, scenario, traces) => {
+                (document, scenario, traces).into_pyobject(py)?.into_any().unbind()
+            }
         })
     }
 }

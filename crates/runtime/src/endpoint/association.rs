@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ropewalk_base::{PathId, PeerText, StreamId};
+use ropewalk_base::{Histogram, PathId, PeerText, StreamId};
 use ropewalk_engine::Payload;
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::{CloseReason, SendError as Refusal};
@@ -377,10 +377,7 @@ impl Association {
 
     /// The peer's public key, proved in the handshake. None without sealing, and once the association is gone.
     pub fn peer_key(&self) -> Option<PublicKey> {
-        self.inspect(|peer, _| match &peer.encapsulation {
-            Encapsulation::Sealed(session) => Some(session.peer()),
-            Encapsulation::Plain(_) | Encapsulation::HandshakeInProgress(_) => None,
-        })?
+        self.inspect(|peer, _| peer.public_key())?
     }
 
     /// What is known about a handshake that has produced no session yet. None if there is a session or no sealing.
@@ -389,6 +386,17 @@ impl Association {
             Encapsulation::HandshakeInProgress(handshake) => Some(handshake.silence()),
             Encapsulation::Plain(_) | Encapsulation::Sealed(_) => None,
         })?
+    }
+
+    /// Measures from now on how long user data takes from its first transmission to its cumulative acknowledgement.
+    /// Starts again with each call.
+    pub fn measure_delivery_delays(&self) {
+        self.with(|peer, _| peer.machine.measure_delivery_delays());
+    }
+
+    /// These delays, nanoseconds. None unless they are measured, and once the association is gone.
+    pub fn delivery_delays(&self) -> Option<Histogram> {
+        self.inspect(|peer, _| peer.machine.delivery_delays().cloned()).flatten()
     }
 
     /// Statistics since the association began. None once the association is gone. Reading them does not wake the

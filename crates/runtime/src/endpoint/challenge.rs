@@ -57,7 +57,7 @@ impl Peer {
         self.validation.update(now, &self.routes, u64::from(bytes));
         while let Some(moved) = self.validation.poll_move() {
             self.routes[moved.path] = Some(moved.to);
-            self.machine.prove(now, PathId::from_index(moved.path));
+            self.machine.validate_path(now, PathId::from_index(moved.path));
         }
     }
 

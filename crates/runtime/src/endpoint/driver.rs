@@ -108,6 +108,8 @@ impl Future for Driver {
         if let Some(capture) = &mut state.capture {
             capture.flush();
         }
+        let now = state.clock.now();
+        state.publish_if_due(now);
         state.driver = Some(context.waker().clone());
         if state.closing && state.count() == 0 {
             return Poll::Ready(());
@@ -121,7 +123,9 @@ impl Future for Driver {
         if busy || state.has_more_to_send || !pausing && !state.ready.is_empty() && !blocked {
             context.waker().wake_by_ref();
         }
-        let due = state.next_deadline().map(|at| Instant::from_std(state.clock.instant(at)));
+        let snapshot = state.publisher.as_ref().map(|publisher| publisher.next);
+        let deadline = state.next_deadline().into_iter().chain(snapshot).min();
+        let due = deadline.map(|at| Instant::from_std(state.clock.instant(at)));
         let latest = pausing.then(|| Instant::now() + READER_WAIT_MAX);
         if let Some(at) = due.into_iter().chain(latest).min() {
             if deadline_timer.deadline() != at || deadline_timer.is_elapsed() {

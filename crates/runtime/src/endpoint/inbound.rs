@@ -10,6 +10,7 @@ use ropewalk_engine::sctp::wire::{self, Checksum};
 
 use super::encapsulation::Encapsulation;
 use super::handshake::Progress;
+use super::observation::is_observation;
 use super::packet_capture::LocalEnd;
 use super::peer::Route;
 use super::probes::is_probe;
@@ -89,6 +90,10 @@ impl EndpointState {
                     peer.on_probe(now, one.path, &bytes[one.body]);
                 }
                 self.mark_ready(one.key);
+                continue;
+            }
+            if is_observation(&bytes[one.body.clone()]) {
+                self.on_observation(one.key, one.path, route, &bytes[one.body]);
                 continue;
             }
             self.note(route, &bytes[one.body.clone()]);

@@ -6,6 +6,7 @@ use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
 
 use super::local_interfaces::{self, BoundInterface, Change};
+use super::observer::PathCause;
 use super::path_pairing::nearest;
 use super::peer::{Peer, Route};
 use super::socket::{BindAddress, Socket};
@@ -71,8 +72,11 @@ impl EndpointState {
                     continue;
                 }
                 match action {
-                    PathAction::Fail => peer.machine.path_lost(now, PathId::from_index(path)),
-                    PathAction::Probe => peer.machine.prove(now, PathId::from_index(path)),
+                    PathAction::Fail => {
+                        peer.traffic_of(path).failure = Some(PathCause::InterfaceDown);
+                        peer.machine.path_lost(now, PathId::from_index(path));
+                    }
+                    PathAction::Probe => peer.machine.validate_path(now, PathId::from_index(path)),
                 }
             }
             self.mark_ready(key);
@@ -160,6 +164,7 @@ impl Peer {
                 route.source = None;
             }
             if paths & (1 << index) != 0 && self.machine.path_status(path) != PathStatus::Inactive {
+                self.traffic_of(index).failure = Some(PathCause::SendRefused);
                 self.machine.path_lost(now, path);
                 news |= self.machine.path_status(path) == PathStatus::Inactive;
             }

@@ -25,6 +25,8 @@ mod interface_monitor;
 mod limits;
 mod liveness;
 mod local_interfaces;
+mod observation;
+mod observer;
 mod options;
 mod out_of_the_blue;
 mod outbound;
@@ -35,6 +37,7 @@ mod path_validation;
 mod peer;
 mod plain;
 mod probes;
+mod publish;
 mod responder;
 mod socket;
 mod state;
@@ -55,16 +58,24 @@ pub use self::connect::{ConnectError, SctpPorts, Target};
 pub use self::handshake::Silence;
 pub use self::incoming::{Decision, IncomingFilter, IncomingInfo, LimitReport, OnLimit};
 pub use self::limits::{Limit, LimitCounters, Limits};
+pub use self::observation::Observation;
+pub use self::observer::{
+    AssociationInfo, AssociationSnapshot, DELAY_BOUNDS_NS, DelayCounts, EndpointSnapshot, Observer,
+    PathCause, TransportEvent, TransportEventKind,
+};
 pub use self::options::{Options, PORT, Profile, Sealing, Transport, UnknownName, UnknownProfile};
 pub use self::peer::PathEvent;
 pub use self::probes::{ProbeBurst, ReceivedProbe, SentProbes};
+pub use self::publish::PathTraffic;
 pub use self::socket::{BindAddress, SocketGrants};
 pub use self::state::Counters;
 pub use self::stats::{LocalAddress, PathStats, Stats};
 pub use ropewalk_engine::path::PathStatus;
 pub use ropewalk_engine::path::{FailureLimits, RtoLimits};
 pub use ropewalk_engine::sctp::Part;
-pub use ropewalk_engine::sctp::association::{CloseReason, ParameterError, Parameters};
+pub use ropewalk_engine::sctp::association::{
+    CloseReason, ParameterError, Parameters, PathCounters, SenderStats,
+};
 
 use self::driver::Driver;
 use self::local_interfaces::BoundInterface;

@@ -11,6 +11,7 @@ use super::connect::SctpPorts;
 use super::incoming::{IncomingFilter, OnLimit};
 use super::limits::Limits;
 use super::local_interfaces;
+use super::observer::Observer;
 use super::socket::BindAddress;
 use crate::capture::Capture;
 use crate::interfaces;
@@ -102,6 +103,9 @@ pub struct Transport {
     /// Most of that data that may wait unsent, bytes, or the sum of all congestion windows if that is larger; none:
     /// no separate limit. For applications that send several things, some of them urgent.
     pub unsent_limit: Option<u64>,
+    /// Most bytes of the peer's receive buffer that this end uses, as if the peer had a buffer of this size; none: all
+    /// of it. To try a smaller buffer without changing the peer.
+    pub peer_buffer_limit: Option<u64>,
     /// Scheduler by name (`lay`).
     pub scheduler: String,
     /// Congestion control by name (`rfc9260`).
@@ -125,6 +129,7 @@ impl Default for Transport {
             receive_buffer: 16 << 20,
             send_buffer: None,
             unsent_limit: None,
+            peer_buffer_limit: None,
             scheduler: "lay".to_owned(),
             congestion: "rfc9260".to_owned(),
             streams: 1024,
@@ -232,6 +237,7 @@ impl Transport {
         config.cmt.concurrent = true;
         config.streams = self.streams;
         config.unsent_limit = self.unsent_limit;
+        config.peer_buffer_limit = self.peer_buffer_limit;
         if let Some(bytes) = self.send_buffer {
             config.send_buffer = bytes;
         }
@@ -293,6 +299,8 @@ pub struct Options {
     pub on_limit: Option<OnLimit>,
     /// If set, all packets are also written to this capture, as they are inside the seal.
     pub capture: Option<Capture>,
+    /// If set, figures and events are published to it.
+    pub observer: Option<Observer>,
 }
 
 impl Options {
@@ -352,6 +360,7 @@ impl Options {
             incoming: None,
             on_limit: None,
             capture: None,
+            observer: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! An association with the routes of its paths, as the endpoint stores it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,8 +16,11 @@ use tokio::sync::futures::Notified;
 use super::association_counts::Admitted;
 use super::encapsulation::Encapsulation;
 use super::liveness::Liveness;
+use super::observation::Observation;
 use super::path_validation::{PathValidation, lower_headers};
 use super::probes::ProbeQueue;
+use super::publish::{OCCURRENCES_LIMIT, PathTraffic};
+use crate::seal::PublicKey;
 
 /// Most path events that are kept for an application that does not read them.
 const EVENTS_LIMIT: usize = 64;
@@ -52,6 +55,19 @@ pub enum PathEvent {
     Changed(PathId, PathStatus),
     /// The peer has restarted: messages may be missing, and stream sequence numbers start over.
     Restarted,
+}
+
+/// What happened to an association, for its observer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occurrence {
+    /// It is established.
+    Connected,
+    /// The peer has restarted.
+    Restarted,
+    /// A path has a new status.
+    Path(PathId, PathStatus),
+    /// It has ended.
+    Closed(CloseReason),
 }
 
 /// Notifications for waiting tasks.
@@ -151,8 +167,14 @@ pub struct Peer {
     pub ended: Option<CloseReason>,
     /// Events of paths, oldest first.
     pub path_events: VecDeque<PathEvent>,
+    /// Packets of each path.
+    pub traffic: Vec<PathTraffic>,
+    /// What happened in this turn and is to be reported to the observer.
+    pub occurrences: Vec<Occurrence>,
     /// Received probes; none unless the application has enabled probes.
     pub probes: Option<ProbeQueue>,
+    /// For each path on which this end asked, the answer that waits for the application.
+    pub observations: BTreeMap<u8, Option<Observation>>,
     /// Notifications for waiting tasks.
     pub signals: Arc<Signals>,
 }
@@ -196,7 +218,10 @@ impl Peer {
             flushing: false,
             ended: None,
             path_events: VecDeque::new(),
+            traffic: Vec::new(),
+            occurrences: Vec::new(),
             probes: None,
+            observations: BTreeMap::new(),
             signals: Arc::default(),
         }
     }
@@ -235,6 +260,7 @@ impl Peer {
         self.routes.resize(self.machine.path_count(), None);
         self.liveness.on_packet(now);
         let bytes = bytes as u64 + lower_headers(&route.remote);
+        self.traffic_of(id.index()).on_received(now, bytes);
         match self.routes[id.index()] {
             // Only the address of the end that opened the association may move. If each end followed the other, one
             // stray packet could redirect a path permanently.
@@ -267,7 +293,7 @@ impl Peer {
             None => self.validation.on_new_path(id.index(), bytes),
         }
         self.machine.set_ipv6(id, route.remote.ip().to_canonical().is_ipv6());
-        self.machine.prove(now, id);
+        self.machine.validate_path(now, id);
     }
 
     /// The system refused a datagram of this size, bytes: the path's interface does not carry it.
@@ -284,18 +310,24 @@ impl Peer {
             match event {
                 Event::Connected => {
                     self.connected = true;
+                    self.note_occurrence(Occurrence::Connected);
                     changes.connected = true;
                     changes.accepted = self.incoming;
                     self.signals.changed.notify_waiters();
                 }
                 Event::Readable => self.signals.readable.notify_waiters(),
                 Event::Writable => self.signals.writable.notify_waiters(),
-                Event::Restarted => self.push_event(PathEvent::Restarted),
+                Event::Restarted => {
+                    self.note_occurrence(Occurrence::Restarted);
+                    self.push_event(PathEvent::Restarted);
+                }
                 Event::PathChanged(path, status) => {
                     self.note_status(now, path, status);
+                    self.note_occurrence(Occurrence::Path(path, status));
                     self.push_event(PathEvent::Changed(path, status));
                 }
                 Event::Closed(reason) => {
+                    self.note_occurrence(Occurrence::Closed(reason));
                     self.ended = Some(reason);
                     self.signals.all();
                 }
@@ -306,6 +338,29 @@ impl Peer {
             self.signals.flushed.notify_waiters();
         }
         changes
+    }
+
+    /// The counters of a path's packets.
+    #[inline]
+    pub fn traffic_of(&mut self, path: usize) -> &mut PathTraffic {
+        if path >= self.traffic.len() {
+            self.traffic.resize_with(path + 1, PathTraffic::default);
+        }
+        &mut self.traffic[path]
+    }
+
+    fn note_occurrence(&mut self, occurrence: Occurrence) {
+        if self.occurrences.len() < OCCURRENCES_LIMIT {
+            self.occurrences.push(occurrence);
+        }
+    }
+
+    /// The peer's public key; none without sealing.
+    pub fn public_key(&self) -> Option<PublicKey> {
+        match &self.encapsulation {
+            Encapsulation::Sealed(session) => Some(session.peer()),
+            Encapsulation::Plain(_) | Encapsulation::HandshakeInProgress(_) => None,
+        }
     }
 
     fn push_event(&mut self, event: PathEvent) {
@@ -335,6 +390,7 @@ impl Peer {
             && !self.has_guessed_port(path, route)
         {
             let current = self.routes[path.index()]?;
+            self.traffic_of(path.index()).on_received(now, bytes);
             self.validation.on_packet(now, path.index(), route, current, bytes);
             return Some(path);
         }
@@ -342,7 +398,7 @@ impl Peer {
         let at = (0..self.routes.len()).find(guessed)?;
         self.routes[at] = Some(route);
         self.validation.on_new_path(at, bytes);
-        self.machine.prove(now, PathId::from_index(at));
+        self.machine.validate_path(now, PathId::from_index(at));
         Some(PathId::from_index(at))
     }
 

@@ -13,6 +13,7 @@ use super::association_table::{AssociationTable, PortPair};
 use super::batch::Batch;
 use super::limits::LimitCounters;
 use super::local_interfaces::BoundInterface;
+use super::observer::{Observer, Publisher};
 use super::options::Options;
 use super::own_addresses::OwnAddresses;
 use super::packet_capture::PacketCapture;
@@ -84,6 +85,8 @@ pub struct EndpointState {
     pub(super) driver: Option<Waker>,
     /// No new associations are accepted; the driver ends with the last one.
     pub(super) closing: bool,
+    /// Publishes figures and events, if set.
+    pub(super) publisher: Option<Publisher>,
     /// Captures packets, if set.
     pub(super) capture: Option<PacketCapture>,
     /// Reused for each packet.
@@ -123,6 +126,7 @@ impl EndpointState {
         seed: Seed,
     ) -> Self {
         let capture = options.capture.clone().map(PacketCapture::new);
+        let publisher = options.observer.as_ref().map(Observer::publisher);
         Self {
             clock,
             options,
@@ -146,6 +150,7 @@ impl EndpointState {
             generation: 0,
             driver: None,
             closing: false,
+            publisher,
             capture,
             packet: Packet::default(),
             tx_batches: Vec::new(),

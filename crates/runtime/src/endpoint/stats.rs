@@ -8,6 +8,7 @@ use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::{PathCounters, SenderStats};
 
 use super::peer::{Peer, Route};
+use super::publish::PathTraffic;
 use super::state::EndpointState;
 
 /// The local end of a path.
@@ -24,6 +25,14 @@ impl LocalAddress {
     pub fn link(&self) -> Option<&str> {
         self.interface.as_deref().filter(|_| !self.address.ip().is_loopback())
     }
+
+    /// The name of the link if known, else the address without its port, which may differ from run to run.
+    pub fn link_name(&self) -> String {
+        match self.link() {
+            None if !self.address.ip().is_unspecified() => self.address.ip().to_string(),
+            _ => self.to_string(),
+        }
+    }
 }
 
 /// The name of the link if known, else the address.
@@ -31,6 +40,8 @@ impl fmt::Display for LocalAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.link() {
             Some(link) => f.write_str(link),
+            // The system chooses the interface for each packet.
+            None if self.address.ip().is_unspecified() => f.write_str("default route"),
             None => self.address.fmt(f),
         }
     }
@@ -57,6 +68,12 @@ pub struct PathStats {
     pub mtu_bytes: u32,
     /// Smoothed round trip, seconds; none before the first sample.
     pub srtt_s: Option<f64>,
+    /// The last round trip as measured, seconds; none before the first sample.
+    pub last_rtt_s: Option<f64>,
+    /// Part of the delay that is queueing, in this end's own queue or that of other flows, seconds.
+    pub queueing_s: f64,
+    /// Packets of the path, headers included.
+    pub traffic: PathTraffic,
 }
 
 /// Statistics of an association. The names are those of the results of a run.
@@ -68,6 +85,10 @@ pub struct Stats {
     pub paths: Vec<PathStats>,
     /// Statistics of the sender.
     pub sender: SenderStats,
+    /// Free bytes of the receive buffer.
+    pub receive_free_bytes: u64,
+    /// Chunks received again: their retransmission was spurious.
+    pub duplicate_chunks: u64,
     /// Bytes that wait out of order in the receive buffer now.
     pub out_of_order_bytes: u64,
     /// Time-weighted mean of the bytes that wait out of order.
@@ -95,6 +116,9 @@ impl Stats {
                 in_flight_bytes: view.in_flight,
                 mtu_bytes: machine.path_mtu(id),
                 srtt_s: view.srtt.map(|d| d.as_secs_f64()),
+                last_rtt_s: view.last_rtt.map(|d| d.as_secs_f64()),
+                queueing_s: view.queueing.as_secs_f64(),
+                traffic: peer.traffic.get(i).copied().unwrap_or_default(),
             }
         };
         let receive = machine.receive_stats();
@@ -102,6 +126,8 @@ impl Stats {
             at: now,
             paths: machine.path_counters().enumerate().map(path).collect(),
             sender: *machine.sender_stats(),
+            receive_free_bytes: machine.receive_occupancy().1,
+            duplicate_chunks: receive.duplicates,
             out_of_order_bytes: machine.receive_occupancy().0,
             mean_out_of_order_bytes: receive.occupancy.mean(),
             max_out_of_order_bytes: receive.occupancy.max(),
@@ -111,7 +137,7 @@ impl Stats {
 
 impl EndpointState {
     /// The local end of a route.
-    fn local_end(&mut self, now: Time, route: Route) -> LocalAddress {
+    pub(super) fn local_end(&mut self, now: Time, route: Route) -> LocalAddress {
         let link = &self.links[route.socket];
         let ip = route.source.unwrap_or_else(|| link.address().ip());
         let address = SocketAddr::new(ip, self.sockets[route.socket].local().port());

@@ -15,6 +15,7 @@ mod key_file;
 mod keys;
 mod mac;
 mod noise;
+mod pairing;
 mod psk;
 mod ratchet;
 mod rate_limiter;
@@ -36,6 +37,10 @@ pub use cipher::Cipher;
 pub use initiator::{Finish, HandshakeError, Initiator};
 pub use key_file::{KeyFileError, KeyFileProblem};
 pub use keys::{KeyError, PublicKey, SecretKey};
+pub use pairing::{
+    AnsweredPairing, ConfirmedPairing, INTRODUCTION_MAX, IntroducedPairing, PAKE_LEN, PairedPeer,
+    PairingError, StartedPairing,
+};
 pub use psk::PresharedKey;
 pub use receiver::OpenError;
 pub use responder::{Answer, Established, Responder};

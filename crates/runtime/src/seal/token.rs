@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn a_changed_token_or_one_of_another_process_does_not_count() {
-        let (tokens, others) = (Tokens::new().expect("luck"), Tokens::new().expect("luck"));
+        let (tokens, others) =
+            (Tokens::new().expect("random bytes"), Tokens::new().expect("random bytes"));
         let (now, from) = (Time::from_secs(100), address("[2001:db8::1]:5000"));
         let token = tokens.issue(now, from, 7);
         assert!(tokens.is_good(now, from, 7, &token));

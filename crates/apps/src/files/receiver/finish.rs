@@ -13,6 +13,7 @@ use super::inbox::describe;
 use super::part::Part;
 use super::sender_progress::{ENTRY_UNITS, LocalTask};
 use super::writer::WriterContext;
+use crate::files::watch::TransferEvent;
 use crate::files::wire::{Entry, Frame, Hash};
 
 /// Number of threads.
@@ -110,6 +111,9 @@ impl Shared {
                     &[EntryState::Complete],
                     EntryState::Received,
                 );
+                let entry = &self.entries[place as usize];
+                let name = PeerText::new(entry.name.to_string());
+                self.context.watch.tell(TransferEvent::Finished(name, entry.size()));
                 self.context.sender_progress.add(ENTRY_UNITS);
                 Frame::Done(place)
             }

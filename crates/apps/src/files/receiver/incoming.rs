@@ -110,9 +110,10 @@ impl Files {
                 return Err(TransferError::Violation("a file from an offset that was not offered"));
             }
         };
+        let name = PeerText::new(self.name(place).to_string());
+        self.context.watch.tell(TransferEvent::Started(name.clone(), size));
         if offset > 0 {
             self.context.entry_states.add_placed(offset);
-            let name = PeerText::new(self.name(place).to_string());
             self.context.watch.tell(TransferEvent::Resumed(name, offset));
         }
         match self.context.inbox.begin(&self.entries[place as usize], offset) {

@@ -227,6 +227,9 @@ impl ReceiverReports<'_> {
         if !self.job.done(index) && !self.job.has_failed(index) {
             return Err(TransferError::Violation("it reports a file that was not sent"));
         }
+        let entry = &self.job.manifest.entries[index as usize];
+        let name = PeerText::new(entry.name.to_string());
+        self.watch.tell(TransferEvent::Finished(name, entry.size()));
         self.watch.set_files_done(self.job.files_done());
         self.progress_signs.fetch_add(1, Ordering::Relaxed);
         if was_checked {

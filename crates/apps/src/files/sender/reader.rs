@@ -167,6 +167,8 @@ impl Reader<'_> {
         mut file: File,
     ) -> Result<(), Closed> {
         let mut left = self.entry(place).size() - offset;
+        let name = PeerText::new(self.entry(place).name.to_string());
+        self.watch.tell(TransferEvent::Started(name, self.entry(place).size()));
         self.out.frame(&Frame::Begin(place as u32, offset))?;
         while left > 0 {
             if self.job.has_failed(self.list[place]) {

@@ -5,6 +5,7 @@
 //! keep of the other end's probes.
 
 mod client;
+mod document;
 mod message;
 mod pacer;
 mod procedure;
@@ -13,8 +14,9 @@ mod scenario;
 mod server;
 
 pub use client::{Client, TrainPlan};
+pub use document::Document;
 pub use message::{Message, Train};
 pub use procedure::{LinkPlan, Step, measure};
 pub use result::{DirectionEstimate, LinkEstimate, LinkMeasurement, SharingTest};
-pub use scenario::{ScenarioFiles, scenario};
+pub use scenario::{ScenarioFiles, names, scenario};
 pub use server::serve;

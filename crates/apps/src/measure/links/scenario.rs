@@ -2,12 +2,16 @@
 
 use std::fmt::Write;
 
+use ropewalk_runtime::endpoint::Association;
+
 use super::result::{DirectionEstimate, LinkEstimate, LinkMeasurement};
 use crate::measure::Direction;
 use crate::measure::estimate::{JitterFit, LossModel};
 
 /// Width of the 10th to 90th percentile of delays below which jitter is left out: the two hosts cause as much.
 const JITTER_MIN_S: f64 = 2e-3;
+/// Smallest queue that a scenario takes: one packet of the default size, bytes.
+const LEAST_QUEUE: f64 = 1500.0;
 /// Share of the shared bottleneck's rate from which a link's own capacity cannot be told from it.
 const OWN_RATE: f64 = 0.9;
 
@@ -18,6 +22,22 @@ pub struct ScenarioFiles {
     pub toml: String,
     /// Names and contents of traces.
     pub traces: Vec<(String, String)>,
+}
+
+/// Names of the links: the interface that each path uses, else its position.
+pub fn names(association: &Association, found: &LinkMeasurement) -> Vec<String> {
+    let paths = association.stats().map(|stats| stats.paths).unwrap_or_default();
+    let interface = |path: usize| paths.get(path)?.local.as_ref()?.interface.clone();
+    let mut names: Vec<String> = Vec::new();
+    for (i, link) in found.links.iter().enumerate() {
+        let valid = |name: &String| {
+            name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+                && !names.contains(name)
+        };
+        let name = interface(link.path).filter(valid);
+        names.push(name.unwrap_or_else(|| format!("path{}", i + 1)));
+    }
+    names
 }
 
 /// A shared bottleneck: its members, and its rate in each direction if they share it there.
@@ -172,7 +192,7 @@ fn write_queue(toml: &mut String, estimate: &DirectionEstimate, suffix: &str) {
             queue.delay_s * 1e3
         )
     };
-    let _ = writeln!(toml, "queue{suffix} = \"{:.0} B\"", queue.bytes.max(1.0));
+    let _ = writeln!(toml, "queue{suffix} = \"{:.0} B\"", queue.bytes.max(LEAST_QUEUE));
 }
 
 fn write_losses(toml: &mut String, estimate: &DirectionEstimate, suffix: &str) {
@@ -277,7 +297,7 @@ fn write_shared(toml: &mut String, found: &LinkMeasurement, shared: &Shared) {
             estimate.queue.filter(|_| own)
         });
         if let Some(queue) = queues.max_by(|a, b| a.bytes.total_cmp(&b.bytes)) {
-            let _ = writeln!(toml, "queue{suffix} = \"{:.0} B\"", queue.bytes.max(1.0));
+            let _ = writeln!(toml, "queue{suffix} = \"{:.0} B\"", queue.bytes.max(LEAST_QUEUE));
         }
     }
 }

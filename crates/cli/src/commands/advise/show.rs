@@ -4,9 +4,10 @@ use ropewalk_lab::advise::{Advice, Case, Choice, Goal, Link, Quantity};
 use ropewalk_lab::compare::Estimate;
 use ropewalk_lab::result::Unit;
 
-use crate::console::{width, wrapped};
-use crate::printer::{estimate, percent, rate, size};
-use crate::table::Table;
+use crate::console::{layout, width, wrapped};
+use crate::format::Captioned;
+use crate::printer::{percent, rate, size};
+use crate::table::{Cell, Table};
 
 /// Loss against a rival from which a case is worth a line.
 const NOTABLE: f64 = 0.02;
@@ -26,7 +27,13 @@ pub fn text(title: &str, advice: &Advice) -> String {
     lines.push(("why", advice.reason.clone()));
     lines.push(("how sure", sure(advice)));
     let lines = lines.iter().map(|(name, text)| wrapped(&format!("{name:<10}"), text, width()));
-    let parts = [heading, lines.collect(), choices(advice), links(&advice.paths), notes(advice)];
+    let parts = [
+        heading,
+        lines.collect(),
+        choices(advice),
+        links(&advice.paths).text(layout()),
+        notes(advice),
+    ];
     parts.join("\n")
 }
 
@@ -42,14 +49,14 @@ fn named(choice: &Choice) -> String {
 }
 
 /// The figures of the advice beside those of the other choices.
-fn choices(advice: &Advice) -> String {
-    let mut table = Table::new(&["", "goodput", "delay p99", "of the advice"]);
+pub fn choices_table(advice: &Advice) -> Table {
+    let mut table = Table::new(&["choice", "goodput", "delay p99", "of the advice"]);
     let mut row = |name: &str, choice: &Choice| {
         table.row(vec![
-            name.to_owned(),
-            estimate(Some(choice.goodput_bps), Unit::BitsPerSecond),
-            estimate(choice.app_delay_p99_s, Unit::Seconds),
-            estimate(Some(choice.ratio), Unit::Ratio),
+            Cell::from(name),
+            Cell::mean(Some(choice.goodput_bps), Unit::BitsPerSecond),
+            Cell::mean(choice.app_delay_p99_s, Unit::Seconds),
+            Cell::mean(Some(choice.ratio), Unit::Ratio),
         ]);
     };
     row("use", &advice.advice);
@@ -58,24 +65,35 @@ fn choices(advice: &Advice) -> String {
     }
     row("one link", &advice.best_single);
     row("as it is", &advice.current);
+    table
+}
+
+fn choices(advice: &Advice) -> String {
     let bound = advice.flow_control_bound_bps.map_or_else(String::new, |bound| {
         format!("flow-control bound of the advice: {} with headers\n", rate(bound))
     });
-    table.text(width()) + &bound
+    choices_table(advice).text(layout()) + &bound
 }
 
-fn links(links: &[Link]) -> String {
-    let mut table = Table::new(&["link", "", "alone", "adds", "gain"]);
+/// What each link adds.
+pub fn links(links: &[Link]) -> Table {
+    let mut table = Table::new(&["link", "verdict", "alone", "adds", "gain"]);
     for link in links {
         table.row(vec![
-            link.name.clone(),
-            if link.used { "pays off" } else { "leave it alone" }.to_owned(),
-            estimate(Some(link.alone_bps), Unit::BitsPerSecond),
-            estimate(link.adds_bps, Unit::BitsPerSecond),
-            link.gain.map_or_else(|| "-".to_owned(), gain),
+            Cell::from(link.name.clone()),
+            Cell::from(if link.used { "pays off" } else { "leave it alone" }),
+            Cell::mean(Some(link.alone_bps), Unit::BitsPerSecond),
+            Cell::mean(link.adds_bps, Unit::BitsPerSecond),
+            link.gain.map_or(Cell::Unknown, |of| Cell::from(gain(of))),
         ]);
     }
-    table.text(width())
+    table
+}
+
+/// All tables with their captions.
+pub fn tables(advice: &Advice) -> Vec<Captioned> {
+    let choices = Captioned::new("Choices", choices_table(advice));
+    vec![choices, Captioned::new("Links", links(&advice.paths))]
 }
 
 /// The relative gain in the figure of the goal.

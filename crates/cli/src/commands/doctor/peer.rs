@@ -1,11 +1,14 @@
 //! The way to the peer: one association over each link and address, one after the other.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use ropewalk_runtime::endpoint::{Endpoint, OpenError, Options, Target};
+use ropewalk_runtime::endpoint::{Endpoint, Observation, OpenError, Options, Target};
+use ropewalk_runtime::interfaces;
+use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
+use super::nat::{self, Nat};
 use super::verdict::Check;
 use crate::printer::time;
 
@@ -16,51 +19,95 @@ const MTU_LOOKS: u32 = 30;
 const LOOK: Duration = Duration::from_millis(100);
 /// The search has ended if the path MTU stays the same for so many looks.
 const STEADY_LOOKS: u32 = 15;
+/// How long the answer to a question may take after the handshake.
+const OBSERVATION_LIMIT: Duration = Duration::from_secs(2);
+const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 /// What one link and one address of the peer gave.
 #[derive(Clone, Debug)]
 pub struct Reach {
     pub link: String,
     pub remote: SocketAddr,
-    /// The round trip, if a sample was taken, and the path MTU; or why there is no association.
-    pub found: Result<(Option<f64>, u32), String>,
+    /// What the association showed, or why there is none.
+    pub found: Result<Found, String>,
 }
 
-/// Tries each link of `options` with each address of the peer of its family.
+/// What an association showed.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// The round trip of the question, else a smoothed one, seconds.
+    pub rtt_s: Option<f64>,
+    /// The largest packet that the path is known to carry, bytes.
+    pub mtu_bytes: u32,
+    /// What the peer says, if it knows the question.
+    pub observation: Option<Observation>,
+    /// The port of the local socket.
+    pub local_port: u16,
+}
+
+/// A row of the JSON document.
+#[derive(Debug, Serialize)]
+pub struct PeerRow {
+    link: String,
+    remote: SocketAddr,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rtt_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mtu_bytes: Option<u32>,
+    /// The address that the peer sees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public_address: Option<SocketAddr>,
+    /// The peer's release of Ropewalk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    release: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// Tries each link of `options` with each address of the peer of its family. All associations of a link share its
+/// socket, so that the peer's observations of them show how a NAT maps it.
 pub async fn probe(options: &Options, target: &Target) -> Vec<Reach> {
     let mut reaches = Vec::new();
     for local in &options.locals {
+        let mut alone = options.clone();
+        (alone.locals, alone.automatic) = (vec![local.clone()], false);
+        let any = if local.address.ip().is_unspecified() {
+            "any".to_owned()
+        } else {
+            local.address.ip().to_string()
+        };
+        let link = local.interface.clone().unwrap_or(any);
+        let endpoint = Endpoint::open(alone).map_err(|error: OpenError| error.to_string());
         for remote in &target.addresses {
             if remote.is_ipv6() != local.address.is_ipv6() {
                 continue;
             }
-            let mut alone = options.clone();
-            (alone.locals, alone.automatic) = (vec![local.clone()], false);
             let only = Target { addresses: vec![*remote], key: target.key };
-            let any = if local.address.ip().is_unspecified() {
-                "any".to_owned()
-            } else {
-                local.address.ip().to_string()
+            let found = match &endpoint {
+                Ok(endpoint) => try_address(endpoint, &only).await,
+                Err(error) => Err(error.clone()),
             };
-            let link = local.interface.clone().unwrap_or(any);
-            reaches.push(Reach { link, remote: *remote, found: try_link(alone, &only).await });
+            reaches.push(Reach { link: link.clone(), remote: *remote, found });
         }
     }
     reaches
 }
 
-async fn try_link(options: Options, target: &Target) -> Result<(Option<f64>, u32), String> {
-    let endpoint = Endpoint::open(options).map_err(|error: OpenError| error.to_string())?;
+async fn try_address(endpoint: &Endpoint, target: &Target) -> Result<Found, String> {
     let connected = timeout(HANDSHAKE_LIMIT, endpoint.connect(target)).await;
     let connected = connected.map_err(|_| format!("no answer within {HANDSHAKE_LIMIT:?}"))?;
     let association = connected.map_err(|error| error.to_string())?;
-    let (mut rtt_s, mut mtu, mut steady) = (None, 0, 0);
+    let local_port = endpoint.locals().first().map_or(0, SocketAddr::port);
+    let observation = association.observe(0, OBSERVATION_LIMIT).await;
+    let rtt_s = observation.as_ref().and_then(|seen| seen.rtt).map(|rtt| rtt.as_secs_f64());
+    let mut found = Found { local_port, observation, rtt_s, ..Found::default() };
+    let mut steady = 0;
     for _ in 0..MTU_LOOKS {
         let stats = association.stats();
         let Some(path) = stats.as_ref().and_then(|stats| stats.paths.first()) else { break };
-        steady = if path.mtu_bytes == mtu { steady + 1 } else { 0 };
-        (rtt_s, mtu) = (path.srtt_s.or(rtt_s), path.mtu_bytes);
-        if steady >= STEADY_LOOKS && rtt_s.is_some() {
+        steady = if path.mtu_bytes == found.mtu_bytes { steady + 1 } else { 0 };
+        (found.rtt_s, found.mtu_bytes) = (found.rtt_s.or(path.srtt_s), path.mtu_bytes);
+        if steady >= STEADY_LOOKS && found.rtt_s.is_some() {
             break;
         }
         sleep(LOOK).await;
@@ -68,19 +115,38 @@ async fn try_link(options: Options, target: &Target) -> Result<(Option<f64>, u32
     association.abort();
     // The driver sends the abort in its next turn.
     sleep(Duration::from_millis(20)).await;
-    Ok((rtt_s, mtu))
+    Ok(found)
 }
 
 /// The verdicts. With `named`, the user has named the links, and each of them has to reach the peer.
 pub fn checks(reaches: &[Reach], named: bool) -> Vec<Check> {
+    let own: Vec<IpAddr> =
+        interfaces::list().unwrap_or_default().into_iter().map(|interface| interface.ip).collect();
+    let mut checks = reach_checks(reaches, named);
+    let mut links: Vec<&str> = reaches.iter().map(|reach| reach.link.as_str()).collect();
+    links.dedup();
+    for link in links {
+        let of_link = reaches.iter().filter(|reach| reach.link == link);
+        let found: Vec<&Found> = of_link.filter_map(|reach| reach.found.as_ref().ok()).collect();
+        if !found.is_empty() {
+            checks.push(nat_check(&found, &own).on(link));
+        }
+    }
+    checks.extend(version_check(reaches));
+    checks
+}
+
+fn reach_checks(reaches: &[Reach], named: bool) -> Vec<Check> {
     const NAME: &str = "reach peer";
     let some = reaches.iter().any(|reach| reach.found.is_ok());
     let mut checks = Vec::new();
     for reach in reaches {
         let check = match &reach.found {
-            Ok((rtt_s, mtu)) => {
+            Ok(Found { rtt_s, mtu_bytes, .. }) => {
                 let rtt = rtt_s.map_or(String::new(), |rtt| format!(", RTT {}", time(rtt)));
-                Check::ok(NAME, format!("{} answers{rtt}, path MTU at least {mtu} B", reach.remote))
+                let found =
+                    format!("{} answers{rtt}, path MTU at least {mtu_bytes} B", reach.remote);
+                Check::ok(NAME, found)
             }
             Err(error) => {
                 let found = format!("{}: {error}", reach.remote);
@@ -99,24 +165,98 @@ pub fn checks(reaches: &[Reach], named: bool) -> Vec<Check> {
         let advice = "both ends need an address of one family (IPv4 or IPv6)";
         checks.push(Check::failure(NAME, "no link has an address of the peer's family", advice));
     }
-    if some {
-        let reason = "the protocol does not carry the address that the peer sees, nor its version";
-        checks.push(Check::not_checked("NAT, peer version", reason));
-    }
     checks
+}
+
+fn nat_check(found: &[&Found], own: &[IpAddr]) -> Check {
+    const NAME: &str = "public address";
+    let seen: Vec<(u16, SocketAddr)> = found
+        .iter()
+        .filter_map(|one| Some((one.local_port, one.observation.as_ref()?.address)))
+        .collect();
+    let Some(nat) = nat::kind(&seen, own) else {
+        return Check::not_checked(NAME, "the peer's release does not tell which address it sees");
+    };
+    match nat {
+        Nat::None(address) => {
+            Check::ok(NAME, format!("no NAT: the peer sees this machine's own address {address}"))
+        }
+        Nat::Unknown(address) => Check::ok(
+            NAME,
+            format!(
+                "NAT: the peer sees {address}. A second address of the peer (--to A,B) would show its kind"
+            ),
+        ),
+        Nat::EndpointIndependent(address) => Check::ok(
+            NAME,
+            format!(
+                "NAT with endpoint-independent mapping: the peer sees {address} from each of its addresses"
+            ),
+        ),
+        Nat::EndpointDependent(addresses) => {
+            let shown: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+            let found = format!(
+                "NAT with mapping that depends on the peer's address: the peer sees {}",
+                shown.join(" and ")
+            );
+            let advice = "nothing, if this machine opens the associations. To be reached, it needs a forwarded port";
+            Check::warning(NAME, found, advice)
+        }
+    }
+}
+
+fn version_check(reaches: &[Reach]) -> Option<Check> {
+    const NAME: &str = "peer version";
+    let found: Vec<&Found> = reaches.iter().filter_map(|reach| reach.found.as_ref().ok()).collect();
+    let release = found.iter().find_map(|one| Some(&one.observation.as_ref()?.release));
+    match release {
+        None if found.is_empty() => None,
+        None => Some(Check::not_checked(NAME, "the peer's release does not tell it")),
+        Some(release) if release.unescaped() == RELEASE => {
+            Some(Check::ok(NAME, format!("both ends run {RELEASE}")))
+        }
+        Some(release) => Some(Check::warning(
+            NAME,
+            format!("the peer runs {release}, and this machine runs {RELEASE}"),
+            "install the same release on both machines",
+        )),
+    }
+}
+
+/// The rows of the JSON document.
+pub fn rows(reaches: &[Reach]) -> Vec<PeerRow> {
+    let row = |reach: &Reach| {
+        let found = reach.found.as_ref().ok();
+        let observation = found.and_then(|found| found.observation.as_ref());
+        PeerRow {
+            link: reach.link.clone(),
+            remote: reach.remote,
+            rtt_s: found.and_then(|found| found.rtt_s),
+            mtu_bytes: found.map(|found| found.mtu_bytes),
+            public_address: observation.map(|seen| seen.address),
+            release: observation.map(|seen| seen.release.to_string()),
+            error: reach.found.as_ref().err().cloned(),
+        }
+    };
+    reaches.iter().map(row).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use ropewalk_base::PeerText;
+
     use super::super::verdict::Verdict;
     use super::*;
 
+    fn reach(link: &str, found: Result<Found, String>) -> Reach {
+        Reach { link: link.to_owned(), remote: ([192, 0, 2, 7], 9899).into(), found }
+    }
+
     #[test]
     fn a_silent_link_fails_if_it_was_named_or_if_it_is_the_last() {
-        let reach = |link: &str, answers: bool| Reach {
-            link: link.to_owned(),
-            remote: ([192, 0, 2, 7], 9899).into(),
-            found: if answers { Ok((Some(0.02), 1400)) } else { Err("no answer".to_owned()) },
+        let reach = |link: &str, answers: bool| {
+            let found = Found { rtt_s: Some(0.02), mtu_bytes: 1400, ..Found::default() };
+            reach(link, if answers { Ok(found) } else { Err("no answer".to_owned()) })
         };
         for (answers, named, expected) in [
             ([true, true], true, [Verdict::Ok, Verdict::Ok]),
@@ -128,8 +268,28 @@ mod tests {
             let found = checks(&reaches, named);
             let verdicts: Vec<_> = found.iter().take(2).map(|check| check.verdict).collect();
             assert_eq!(verdicts, expected, "{found:?}");
-            assert_eq!(found.len() == 3, answers[0], "{found:?}");
+            // The peer told neither address nor release.
+            let silent: Vec<_> = found.iter().skip(2).map(|check| check.verdict).collect();
+            let links = answers.iter().filter(|answers| **answers).count();
+            assert_eq!(silent.len(), if links == 0 { 0 } else { links + 1 }, "{found:?}");
+            assert!(silent.iter().all(|verdict| *verdict == Verdict::NotChecked), "{found:?}");
         }
         assert_eq!(checks(&[], false)[0].verdict, Verdict::Failure);
+    }
+
+    #[test]
+    fn releases_that_differ_are_a_warning_and_are_shown_escaped() {
+        for (release, verdict, shown) in
+            [(RELEASE, Verdict::Ok, RELEASE), ("9\u{1b}[1m", Verdict::Warning, "9\\u{1b}[1m")]
+        {
+            let address = ([203, 0, 113, 5], 7).into();
+            let release = PeerText::new(release);
+            let observation = Some(Observation { address, release, rtt: None });
+            let found = Found { observation, ..Found::default() };
+            let check = version_check(&[reach("wlan0", Ok(found))]).expect("a check");
+            assert_eq!(check.verdict, verdict);
+            assert!(check.found.contains(shown), "{}", check.found);
+        }
+        assert_eq!(version_check(&[reach("wlan0", Err(String::new()))]), None);
     }
 }

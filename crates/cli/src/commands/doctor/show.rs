@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::peer::PeerRow;
 use super::verdict::{Check, Verdict};
 use crate::console::wrapped;
 
@@ -14,10 +15,12 @@ pub struct Document<'a> {
     /// The worst verdict.
     verdict: Verdict,
     checks: &'a [Check],
+    /// What each link and address of the peer gave; empty without a peer.
+    peer: &'a [PeerRow],
 }
 
 impl<'a> Document<'a> {
-    pub fn new(checks: &'a [Check]) -> Self {
+    pub fn new(checks: &'a [Check], peer: &'a [PeerRow]) -> Self {
         let has = |verdict| checks.iter().any(|check| check.verdict == verdict);
         let worst = [Verdict::Failure, Verdict::Warning].into_iter().find(|verdict| has(*verdict));
         Self {
@@ -26,6 +29,7 @@ impl<'a> Document<'a> {
             system: std::env::consts::OS,
             verdict: worst.unwrap_or(Verdict::Ok),
             checks,
+            peer,
         }
     }
 
@@ -76,9 +80,9 @@ mod tests {
                         not checked  clock        needs Linux\n\
                         0 failures, 1 warning\n";
         assert_eq!(text(&checks, 80), expected);
-        let document = Document::new(&checks);
+        let document = Document::new(&checks, &[]);
         assert!(!document.has_failed());
         assert_eq!(document.verdict, Verdict::Warning);
-        assert!(Document::new(&[Check::failure("key", "bad", "mend it")]).has_failed());
+        assert!(Document::new(&[Check::failure("key", "bad", "mend it")], &[]).has_failed());
     }
 }

@@ -6,14 +6,16 @@ use clap::{Args, ValueEnum};
 use ropewalk_lab::predict::{
     Formulas, PathPrediction, Planned, Prediction, Throughput, Validity, predict_by,
 };
+use ropewalk_lab::result::Unit;
 use ropewalk_scenario::Scenario;
 
 use crate::args::ScenarioArgs;
-use crate::console::{width, wrapped};
+use crate::console::{layout, width, wrapped};
 use crate::failure::Failure;
+use crate::format::{Captioned, Format, FormatArgs, print_markdown};
 use crate::output;
 use crate::printer::{count, rate, size, time};
-use crate::table::Table;
+use crate::table::{Cell, Table};
 
 /// Arguments of `predict`.
 #[derive(Debug, Args)]
@@ -37,9 +39,8 @@ pub struct PredictArgs {
     /// forward delay (per-window), or its rate (per-rate)
     #[arg(long, value_name = "WHAT", value_parser = str::parse::<Planned>)]
     planned: Option<Planned>,
-    /// Print the prediction as one JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 /// The model to use.
@@ -63,7 +64,12 @@ pub fn execute(args: &PredictArgs) -> Result<(), Failure> {
             let help = "leave --paper out: the slot model is the paper's own, without headers";
             return Err(Failure::input("--paper is about the closed forms", help));
         }
-        return slot::execute(&args.scenario.title(), &scenario, args.planned, args.json);
+        return slot::execute(
+            &args.scenario.title(),
+            &scenario,
+            args.planned,
+            args.format.format(),
+        );
     }
     if args.planned.is_some() {
         let help = "add --model slot";
@@ -71,22 +77,70 @@ pub fn execute(args: &PredictArgs) -> Result<(), Failure> {
     }
     let formulas = if args.paper { Formulas::AsPrinted } else { Formulas::OnTheWire };
     let prediction = predict_by(formulas, &scenario);
-    if args.json {
-        return output::print_json(&prediction);
+    match args.format.format() {
+        Format::Json => output::print_json(&prediction),
+        Format::Csv => output::print(&flat(&prediction).csv()),
+        Format::Markdown => print_markdown(&[
+            Captioned::new("Paths", paths(&prediction)),
+            Captioned::new("Throughput", throughput(&prediction)),
+        ]),
+        Format::Text => output::print(&text(&args.scenario.title(), &scenario, &prediction)),
     }
+}
+
+fn text(title: &str, scenario: &Scenario, prediction: &Prediction) -> String {
     let which = match prediction.formulas {
         Formulas::OnTheWire => "closed forms",
         Formulas::AsPrinted => "closed forms as the papers print them",
     };
-    let heading = format!("{}: {which}, nothing was run\n", args.scenario.title());
     let parts = [
-        heading,
-        figures(&prediction),
-        paths(&prediction),
-        throughput(&prediction) + &validity(&prediction),
-        notes(&scenario, &prediction),
+        format!("{title}: {which}, nothing was run\n"),
+        figures(prediction),
+        paths(prediction).text(layout()),
+        throughput(prediction).text(layout()) + &validity(prediction),
+        notes(scenario, prediction),
     ];
-    output::print(&parts.join("\n"))
+    parts.join("\n")
+}
+
+/// A row for each path with the limits of the closed forms and the throughput of each model, and one for the
+/// bundle.
+fn flat(prediction: &Prediction) -> Table {
+    let mut table = Table::new(&["path"]);
+    for name in
+        ["rate", "round_trip", "share", "window", "packets_per_period", "loss", "window_packets"]
+    {
+        table.column(name, "");
+    }
+    for name in ["markov", "renewal", "pftk", "mathis"] {
+        table.column(name, &format!("{name}_bps"));
+    }
+    for path in &prediction.paths {
+        let found = &path.throughput;
+        let cells = [
+            Cell::from(path.name.clone()),
+            Cell::of(path.rate_bps, Unit::BitsPerSecond),
+            Cell::of(path.round_trip_s.unwrap_or(path.rtt_s), Unit::Seconds),
+            Cell::known(path.share_bps, Unit::BitsPerSecond),
+            Cell::known(path.window_bytes, Unit::Bytes),
+            path.packets_per_period.map_or(Cell::Unknown, Cell::count),
+            Cell::known(found.loss, Unit::Ratio),
+            found.window_packets.map_or(Cell::Unknown, |packets| Cell::count(packets.into())),
+        ];
+        table.row(cells.into_iter().chain(models(&found.throughput)).collect());
+    }
+    if prediction.paths.len() > 1 {
+        let names = std::iter::once(Cell::from("bundle")).chain((0..7).map(|_| Cell::Unknown));
+        table.row(names.chain(models(&prediction.bundle)).collect());
+    }
+    table
+}
+
+/// The throughput that each model predicts.
+fn models(found: &Throughput) -> [Cell; 4] {
+    let figures =
+        [found.markov_bps.independent, found.renewal_bps, found.pftk_bps, found.mathis_bps];
+    figures.map(|bps| Cell::known(bps, Unit::BitsPerSecond))
 }
 
 fn or_dash(value: Option<f64>, show: fn(f64) -> String) -> String {
@@ -126,31 +180,29 @@ fn figures(prediction: &Prediction) -> String {
     lines.into_iter().chain(period).map(line).collect()
 }
 
-fn paths(prediction: &Prediction) -> String {
+fn paths(prediction: &Prediction) -> Table {
     let headings = ["path", "rate", "round trip", "of bound", "window", "packets per period"];
     let mut table = Table::new(&headings);
     for path in &prediction.paths {
         table.row(vec![
-            path.name.clone(),
-            rate(path.rate_bps),
-            time(path.round_trip_s.unwrap_or(path.rtt_s)),
-            or_dash(path.share_bps, rate),
-            or_dash(path.window_bytes, size),
-            path.packets_per_period.map_or("-".into(), count),
+            Cell::from(path.name.clone()),
+            Cell::of(path.rate_bps, Unit::BitsPerSecond),
+            Cell::of(path.round_trip_s.unwrap_or(path.rtt_s), Unit::Seconds),
+            Cell::known(path.share_bps, Unit::BitsPerSecond),
+            Cell::known(path.window_bytes, Unit::Bytes),
+            path.packets_per_period.map_or(Cell::Unknown, Cell::count),
         ]);
     }
-    table.text(width())
+    table
 }
 
 /// The throughput that each model predicts for each path, with the window that the buffer allows, and for the bundle.
-fn throughput(prediction: &Prediction) -> String {
+fn throughput(prediction: &Prediction) -> Table {
     let headings = ["throughput", "loss", "window", "Markov", "renewal", "PFTK", "Mathis"];
     let mut table = Table::new(&headings);
     let mut row = |name: &str, loss: String, window: String, found: &Throughput| {
-        let figures =
-            [found.markov_bps.independent, found.renewal_bps, found.pftk_bps, found.mathis_bps];
-        let cells = [name.to_owned(), loss, window];
-        table.row(cells.into_iter().chain(figures.map(|bps| or_dash(bps, rate))).collect());
+        let cells = [name.to_owned(), loss, window].map(Cell::from);
+        table.row(cells.into_iter().chain(models(found)).collect());
     };
     for path in &prediction.paths {
         let found = &path.throughput;
@@ -165,7 +217,7 @@ fn throughput(prediction: &Prediction) -> String {
     if prediction.paths.len() > 1 {
         row("bundle", String::new(), "best split".to_owned(), &prediction.bundle);
     }
-    table.text(width())
+    table
 }
 
 /// Selects the statement about one model.

@@ -3,13 +3,15 @@
 use ropewalk_lab::predict::{
     Planned, SlotPrediction, SlotRow, SlotSchedulerPrediction, predict_slot,
 };
+use ropewalk_lab::result::Unit;
 use ropewalk_scenario::Scenario;
 
-use crate::console::{width, wrapped};
+use crate::console::{layout, width, wrapped};
 use crate::failure::Failure;
+use crate::format::{Captioned, Format, print_markdown};
 use crate::output;
-use crate::printer::{count, percent, rate, size, time};
-use crate::table::Table;
+use crate::printer::{count, size, time};
+use crate::table::{Cell, Table};
 
 /// Rows of the packet table shown on the terminal; the document has the whole period.
 const ROWS_SHOWN: usize = 12;
@@ -22,15 +24,28 @@ pub fn execute(
     title: &str,
     scenario: &Scenario,
     planned: Option<Planned>,
-    json: bool,
+    format: Format,
 ) -> Result<(), Failure> {
     let found = predict_slot(scenario, planned.unwrap_or_default()).map_err(|why| {
         let help = "the closed forms (without --model slot) take more scenarios";
         Failure::input(format!("the slot model has no answer: {why}"), help)
     })?;
-    if json {
-        return output::print_json(&found);
+    match format {
+        Format::Json => output::print_json(&found),
+        Format::Csv => output::print(&figures(&found).csv()),
+        Format::Markdown => print_markdown(&tables(&found)),
+        Format::Text => output::print(&text(title, &found)),
     }
+}
+
+fn tables(found: &SlotPrediction) -> Vec<Captioned> {
+    let packets = found.schedulers.iter().map(|one| Captioned::new(one.name, packets(found, one)));
+    let first =
+        [Captioned::new("Paths", paths(found)), Captioned::new("Schedulers", figures(found))];
+    first.into_iter().chain(packets).collect()
+}
+
+fn text(title: &str, found: &SlotPrediction) -> String {
     let measured = found.duration_s - found.warmup_s;
     let mut parts = vec![
         format!(
@@ -38,28 +53,28 @@ pub fn execute(
             time(measured),
             time(found.warmup_s)
         ),
-        paths(&found),
-        figures(&found),
+        paths(found).text(layout()),
+        figures(found).text(layout()),
     ];
-    parts.extend(found.schedulers.iter().map(|one| packets(&found, one)));
-    parts.push(notes(&found));
-    output::print(&parts.join("\n"))
+    parts.extend(found.schedulers.iter().map(|one| packets(found, one).text(layout())));
+    parts.push(notes(found));
+    parts.join("\n")
 }
 
-fn paths(found: &SlotPrediction) -> String {
+fn paths(found: &SlotPrediction) -> Table {
     let mut table = Table::new(&["path", "forward delay", "packets per delay", "delay error"]);
     for path in &found.paths {
         table.row(vec![
-            path.name.clone(),
-            time(path.delay_ticks as f64 * found.quantum_s),
-            count(path.capacity_packets),
-            percent(path.delay_error),
+            Cell::from(path.name.clone()),
+            Cell::of(path.delay_ticks as f64 * found.quantum_s, Unit::Seconds),
+            Cell::count(path.capacity_packets),
+            Cell::of(path.delay_error, Unit::Ratio),
         ]);
     }
-    table.text(width())
+    table
 }
 
-fn figures(found: &SlotPrediction) -> String {
+fn figures(found: &SlotPrediction) -> Table {
     let headings = [
         "scheduler",
         "goodput",
@@ -73,20 +88,20 @@ fn figures(found: &SlotPrediction) -> String {
     for one in &found.schedulers {
         let figures = &one.figures;
         table.row(vec![
-            one.name.to_owned(),
-            rate(figures.goodput_bps),
-            percent(figures.goodput_bps / found.capacity_bps),
-            time(figures.longest_silence_s),
-            format!("{:.1}", figures.mean_in_buffer_packets),
-            count(figures.max_in_buffer_packets),
-            format!("{:.1}", figures.mean_unacknowledged_packets),
+            Cell::from(one.name),
+            Cell::of(figures.goodput_bps, Unit::BitsPerSecond),
+            Cell::of(figures.goodput_bps / found.capacity_bps, Unit::Ratio),
+            Cell::of(figures.longest_silence_s, Unit::Seconds),
+            Cell::of(figures.mean_in_buffer_packets, Unit::Count),
+            Cell::count(figures.max_in_buffer_packets),
+            Cell::of(figures.mean_unacknowledged_packets, Unit::Count),
         ]);
     }
-    table.text(width())
+    table
 }
 
 /// The first period, in the columns of the paper's Tables I and II.
-fn packets(found: &SlotPrediction, one: &SlotSchedulerPrediction) -> String {
+fn packets(found: &SlotPrediction, one: &SlotSchedulerPrediction) -> Table {
     let names = found.paths.iter().map(|path| path.name.as_str());
     let headings: Vec<String> = [one.name.to_owned()]
         .into_iter()
@@ -99,7 +114,7 @@ fn packets(found: &SlotPrediction, one: &SlotSchedulerPrediction) -> String {
     for row in one.table.iter().take(ROWS_SHOWN) {
         table.row(cells(found.quantum_s, row));
     }
-    table.text(width())
+    table
 }
 
 fn cells(quantum_s: f64, row: &SlotRow) -> Vec<String> {

@@ -6,33 +6,35 @@ use std::sync::Arc;
 
 use clap::Args;
 use ropewalk_apps::mux::Limits;
+use ropewalk_apps::observe::{Sources, clock};
 use ropewalk_apps::proxy::client::{
     ConnectTimeouts, Credentials, ExitConnection, ListenProtocol, ProxyClient, Service,
     parse_forward, parse_listen,
 };
-use ropewalk_apps::proxy::live::{Live, LiveConnector};
+use ropewalk_apps::proxy::live::Live;
 use ropewalk_apps::proxy::{Notice, NoticeSink, Target as Destination};
+use ropewalk_runtime::clock::unix_time;
 use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
-use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
+use ropewalk_runtime::seal::{Allowed, PresharedKey};
 use tokio::net::TcpListener;
 
 use super::CommonArgs;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::{identity, locals, refused, remotes};
+use crate::live::{Flow, Notes, Outputs, PeerArg, identity, locals, refused, remotes, start};
 
 /// Arguments of `proxy`.
 #[derive(Clone, Debug, Args)]
 pub struct ClientArgs {
     /// Addresses of the exit, one per path
-    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', required = true)]
+    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',')]
     to: Vec<String>,
     /// Own address or network interface, one per path; all interfaces that are up by default
     #[arg(long, value_name = "ADDR|INTERFACE", value_delimiter = ',')]
     from: Vec<String>,
-    /// Public key of the exit, as the exit prints it
-    #[arg(long, value_name = "PUBKEY", value_parser = str::parse::<PublicKey>)]
-    peer: Option<PublicKey>,
+    /// The exit, by the name under which it was paired (`ropewalk pair`), or by the public key that it prints
+    #[arg(long, value_name = "NAME|PUBKEY", value_parser = str::parse::<PeerArg>)]
+    peer: Option<PeerArg>,
     /// Pre-shared key, if the exit requires one (`ropewalk keygen --psk FILE` makes it)
     #[arg(long, value_name = "FILE")]
     psk_file: Option<PathBuf>,
@@ -62,15 +64,19 @@ pub struct ClientArgs {
 pub async fn run(args: &ClientArgs, console: Console) -> Result<(), Failure> {
     let credentials = args.credentials.as_deref().map(credentials).transpose()?;
     let services = services(args, credentials.is_some())?;
-    let live = live(args, console)?;
+    let observation = args.common.observe.bind("proxy", console)?;
+    let mut live = live(args, console)?;
+    live.options.observer = Some(observation.observer());
+    let outputs = Outputs::default().with(Notes(move |text: &str| console.note(text)));
+    let outputs = args.common.observe.stream(outputs, "proxy", Flow::Both, false)?;
+    let _monitor = start(observation, Sources::default(), outputs)?;
     let mut bound = Vec::with_capacity(services.len());
     for (address, protocol) in services {
         bound.push(bind(address, protocol, console).await?);
     }
     let notify = notice_sink(console, args.common.verbose);
-    let connector = LiveConnector { live, notify: notify.clone() };
     let exit_connection =
-        ExitConnection::maintain(connector, ConnectTimeouts::default(), notify.clone());
+        ExitConnection::maintain(live, ConnectTimeouts::default(), notify.clone());
     ProxyClient::new(exit_connection, credentials, args.connections, notify).serve(bound).await;
     Ok(())
 }
@@ -79,22 +85,23 @@ pub async fn run(args: &ClientArgs, console: Console) -> Result<(), Failure> {
 fn notice_sink(console: Console, verbose: bool) -> NoticeSink {
     Arc::new(move |notice: Notice| {
         if verbose || !notice.is_detail() {
-            console.note(notice);
+            console.note(format_args!("{} {notice}", clock(unix_time().as_secs_f64())));
         }
     })
 }
 
 /// The configuration of the connection to the exit.
 fn live(args: &ClientArgs, console: Console) -> Result<Live, Failure> {
-    let exit = args.peer.ok_or_else(|| {
+    let exit = args.peer.as_ref().ok_or_else(|| {
         Failure::input("--peer is missing", "give the public key that `ropewalk proxy exit` prints")
     })?;
+    let exit = exit.find("--peer")?;
     let secret = identity(args.common.key.as_deref(), console)?;
-    let addresses = remotes(&args.to)?;
+    let addresses = remotes(&args.to, Some(&exit))?;
     console
         .note(format_args!("public key of this end, for the exit's --allow: {}", secret.public()));
     let psk = args.psk_file.as_deref().map(PresharedKey::read_file).transpose()?;
-    let sealed = Options::connecting(&[]).sealed(secret, Allowed::Keys([exit].into()));
+    let sealed = Options::connecting(&[]).sealed(secret, Allowed::Keys([exit.key].into()));
     let mut options = sealed.with_psk(psk);
     options.locals = locals(&args.from, &addresses);
     options.transport = args.common.transport()?;
@@ -104,7 +111,7 @@ fn live(args: &ClientArgs, console: Console) -> Result<Live, Failure> {
     }
     // Resolve names and bind addresses once before the start: an error here would recur with each attempt to connect.
     drop(Endpoint::open(options.clone()).map_err(refused)?);
-    let target = Target { addresses, key: Some(exit) };
+    let target = Target { addresses, key: Some(exit.key) };
     Ok(Live { options, target, limits: Limits::default() })
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use ropewalk_apps::access::AccessList;
 use ropewalk_apps::mux::Limits;
+use ropewalk_apps::observe::{Event, Observation, PeerIdentity, Reporter, Sources};
 use ropewalk_apps::proxy::exit::{Client, Exit, ExitLimits, PermissionsOf, Policy, Resolver, Rule};
 use ropewalk_apps::proxy::{Notice, NoticeSink, live};
 use ropewalk_runtime::endpoint::{Endpoint, Options};
@@ -15,8 +16,8 @@ use super::CommonArgs;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::live::{
-    Access, AccessArgs, ConfineArgs, Event, Files, LimitArgs, LogArgs, LogLevel, Peer, identity,
-    listen, log, refused,
+    Access, AccessArgs, ConfineArgs, Files, Flow, LimitArgs, Log, LogArgs, LogLevel, Outputs,
+    identity, listen, refused, start,
 };
 
 /// Arguments of `proxy exit`.
@@ -62,6 +63,7 @@ pub struct Prepared<'a> {
     options: Options,
     resolver: Resolver,
     access: Access,
+    observation: Observation,
     public: PublicKey,
     console: Console,
 }
@@ -85,20 +87,25 @@ pub fn prepare(args: &ExitArgs, console: Console) -> Result<Prepared<'_>, Failur
     let mut options = access.seal(Options::listening(&at?), secret);
     options.limits = args.limits.limits()?;
     options.transport = args.common.transport()?;
+    let observation = args.common.observe.bind("proxy exit", console)?;
+    options.observer = Some(observation.observer());
+    let reporter = observation.reporter();
+    let report = |event| reporter.report(PeerIdentity::default(), event);
     options.capture = args.common.transport.capture(console)?;
     let (resolver, problem) = Resolver::system().map_err(Failure::Run)?;
     if let Some(problem) = problem {
-        log(Peer::default(), Event::Problem(&problem));
+        report(Event::Problem(problem.to_string()));
     }
     let files = args.confine.restrict_files(&Files::reading(access.list().file()))?;
-    log(Peer::default(), Event::Confined(&files));
-    Ok(Prepared { args, options, resolver, access, public, console })
+    report(Event::Confined(files));
+    Ok(Prepared { args, options, resolver, access, observation, public, console })
 }
 
 impl Prepared<'_> {
     /// Serves until the exit is interrupted.
     pub async fn run(self) -> Result<(), Failure> {
-        let Self { args, options, resolver, access, public, console } = self;
+        let Self { args, options, resolver, access, observation, public, console } = self;
+        let reporter = observation.reporter();
         let endpoint = Endpoint::open(options).map_err(refused)?;
         let limits = ExitLimits {
             connections: args.connections,
@@ -106,7 +113,10 @@ impl Prepared<'_> {
             ..ExitLimits::default()
         };
         let policy = Policy { rules: args.allow_to.clone(), allow_private: args.allow_private };
-        let notify: NoticeSink = Arc::new(|notice| log_notice(&notice));
+        let notify: NoticeSink = {
+            let reporter = reporter.clone();
+            Arc::new(move |notice| report_notice(&reporter, notice))
+        };
         let list = access.list().clone();
         let permissions: PermissionsOf = {
             let list = list.clone();
@@ -120,40 +130,46 @@ impl Prepared<'_> {
             let exit = exit.clone();
             move |list: &AccessList| exit.expect_keys(keys(list))
         };
-        access.watch(&endpoint, console, reloaded);
+        access.watch(&endpoint, reporter.clone(), console, reloaded);
         let at: Vec<_> = endpoint.locals().iter().map(ToString::to_string).collect();
         let addresses = at.join(" and ");
-        log(Peer::default(), Event::Confined(&args.confine.restrict_calls(&Files::default())?));
+        let report = |event| reporter.report(PeerIdentity::default(), event);
+        report(Event::Confined(args.confine.restrict_calls(&Files::default())?));
+        let known = list.clone();
+        let sources =
+            Sources { name: Box::new(move |key| known.listed_name(key)), ..Sources::default() };
+        let outputs = Outputs::default().with(Log::default());
+        let outputs = args.common.observe.stream(outputs, "proxy exit", Flow::Both, false)?;
+        let _monitor = start(observation, sources, outputs)?;
         console.note(format_args!("exit at {addresses}; its public key: {public}"));
-        log(Peer::default(), Event::Listening { addresses: &addresses, key: Some(public) });
+        report(Event::Listening { addresses, key: Some(public) });
         let names: live::NameOf = Arc::new(move |key| list.listed_name(key));
         live::serve(&endpoint, &exit, Limits::default(), &names, &notify).await;
         Ok(())
     }
 }
 
-/// Logs a notice of the exit as an event.
-fn log_notice(notice: &Notice) {
-    let of = |client: &Client, event: Event<'_>| {
-        let Client { key, name, address } = client;
-        log(Peer { name: name.as_deref(), key: *key, address: *address }, event);
-    };
-    match notice {
-        Notice::Joined(client) => of(client, Event::AssociationOpened),
-        Notice::Left(client, reason) => of(client, Event::AssociationClosed { reason }),
-        Notice::LimitReached(client, limit) => of(client, Event::LimitReached { limit }),
-        Notice::Path(Some(client), state) => of(client, Event::Path { state }),
-        Notice::TargetConnected(client, target) => of(client, Event::TargetConnected { target }),
+/// Reports a notice of the exit as an event.
+fn report_notice(reporter: &Reporter, notice: Notice) {
+    let (client, event) = match notice {
+        Notice::LimitReached(client, limit) => {
+            (client, Event::LimitReached { limit: limit.to_string() })
+        }
+        Notice::TargetConnected(client, target) => {
+            (client, Event::TargetConnected { target: target.to_string() })
+        }
         Notice::TargetRefused(client, target, reason) => {
-            of(client, Event::TargetRefused { target, reason });
+            let (target, reason) = (target.to_string(), reason.to_string());
+            (client, Event::TargetRefused { target, reason })
         }
         // Notices of the near end.
         Notice::Connected(_)
         | Notice::Lost(_)
         | Notice::NotConnected(..)
-        | Notice::Path(None, _)
         | Notice::Opened(..)
         | Notice::Failed(..)
-        | Notice::BadRequest(..) => {}
-    }
+        | Notice::BadRequest(..) => return,
+    };
+    let Client { key, name, address } = client;
+    reporter.report(PeerIdentity { name, key, address }, event);
 }

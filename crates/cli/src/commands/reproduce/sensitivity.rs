@@ -2,17 +2,18 @@
 
 use ropewalk_lab::reproduce::{Item, Options, Sensitivity, sensitivity, sensitivity_simulations};
 
-use crate::console::{Console, width};
+use crate::console::{Console, layout};
 use crate::failure::Failure;
+use crate::format::{Captioned, Format, print_markdown};
 use crate::output;
 use crate::progress::{Progress, with_bar};
-use crate::table::Table;
+use crate::table::{Cell, Table};
 
 /// A table for each paper of `items` whose readings can be varied.
 ///
 /// # Errors
 /// [`Failure`].
-pub fn execute(items: &[Item], json: bool, console: Console) -> Result<(), Failure> {
+pub fn execute(items: &[Item], format: Format, console: Console) -> Result<(), Failure> {
     let mut papers: Vec<&str> = items.iter().map(|item| item.paper).collect();
     papers.dedup();
     papers.retain(|paper| sensitivity_simulations(paper).is_ok());
@@ -24,10 +25,13 @@ pub fn execute(items: &[Item], json: bool, console: Console) -> Result<(), Failu
     for paper in papers {
         lines.extend(run(paper, console)?);
     }
-    if json {
-        return output::print_json(&lines);
+    let all: Vec<&Sensitivity> = lines.iter().collect();
+    match format {
+        Format::Json => output::print_json(&lines),
+        Format::Csv => output::print(&table(&all).csv()),
+        Format::Markdown => print_markdown(&[Captioned::new("", table(&all))]),
+        Format::Text => output::print(&shown(&lines)),
     }
-    output::print(&shown(&lines))
 }
 
 fn run(paper: &str, console: Console) -> Result<Vec<Sensitivity>, Failure> {
@@ -44,27 +48,36 @@ fn shown(lines: &[Sensitivity]) -> String {
         if i == 0 || lines[i - 1].paper != line.paper {
             let of_paper: Vec<_> = lines.iter().filter(|l| l.paper == line.paper).collect();
             text += &format!("{}: simulated items, one reading changed at a time\n\n", line.paper);
-            text += &table(&of_paper);
+            text += &table(&of_paper).text(layout());
             text.push('\n');
         }
     }
     text
 }
 
-fn table(lines: &[&Sensitivity]) -> String {
-    let mut table =
-        Table::new(&["changed", "hold", "undecided", "fail", "newly hold", "no longer"]);
-    for line in lines {
-        table.row(vec![
-            line.name.clone(),
-            line.hold.to_string(),
-            line.undecided.to_string(),
-            line.fail.to_string(),
-            line.gained.len().to_string(),
-            line.lost.len().to_string(),
-        ]);
+fn table(lines: &[&Sensitivity]) -> Table {
+    let mut table = Table::empty();
+    let papers = lines.iter().any(|line| line.paper != lines[0].paper);
+    if papers {
+        table.name("paper", "paper");
     }
-    table.text(width())
+    table.name("changed", "changed");
+    for name in ["hold", "undecided", "fail", "newly hold", "no longer"] {
+        table.column(name, "");
+    }
+    for line in lines {
+        let counts = [
+            line.hold as u64,
+            line.undecided as u64,
+            line.fail as u64,
+            line.gained.len() as u64,
+            line.lost.len() as u64,
+        ];
+        let paper = papers.then(|| Cell::from(line.paper.as_str()));
+        let names = paper.into_iter().chain([Cell::from(line.name.as_str())]);
+        table.row(names.chain(counts.map(Cell::count)).collect());
+    }
+    table
 }
 
 #[cfg(test)]

@@ -7,44 +7,67 @@ use ropewalk_lab::tournament::{Match, MatchEntry, Ranking, Tournament, Worst};
 
 use crate::commands::compare::{figure_legend, with_gain};
 use crate::console::{width, wrapped};
-use crate::printer::{percent, quantity};
-use crate::table::Table;
+use crate::format::Captioned;
+use crate::printer::percent;
+use crate::table::{Cell, Table};
 
 /// The whole tournament. The ranking comes last, where a terminal keeps it visible.
-pub fn text(play: &Tournament) -> String {
-    let mut parts: Vec<String> = play.matches.iter().map(|one| one_match(one, play)).collect();
-    parts.extend(play.rankings.iter().map(ranking));
-    parts.push(legend());
-    parts.join("\n")
+pub fn text(play: &Tournament, with_matches: bool) -> String {
+    let tables = tables(play, with_matches);
+    let parts = tables.iter().map(Captioned::text).chain([legend()]);
+    parts.collect::<Vec<_>>().join("\n")
 }
 
-/// The rankings alone; `--json` has the hundreds of matches.
-pub fn rankings(play: &Tournament) -> String {
-    let mut parts: Vec<String> = play.rankings.iter().map(ranking).collect();
-    parts.push(legend());
-    parts.join("\n")
+/// All tables with their captions; `with_matches`, one for each match comes first.
+pub fn tables(play: &Tournament, with_matches: bool) -> Vec<Captioned> {
+    let matches = play.matches.iter().filter(|_| with_matches).map(|one| one_match(one, play));
+    matches.chain(play.rankings.iter().flat_map(ranking)).collect()
 }
 
-fn one_match(one: &Match, play: &Tournament) -> String {
+/// Every scheduler of every match in a row.
+pub fn flat(play: &Tournament) -> Table {
+    let mut table = Table::empty();
+    for name in ["scenario", "protocol", "preset", "scheduler"] {
+        table.name(name, name);
+    }
+    add_columns(&mut table);
+    for one in &play.matches {
+        for entry in &one.entries {
+            let [scenario, preset] = [&one.scenario, &one.preset].map(ToString::to_string);
+            let names = [scenario, one.protocol.to_string(), preset, entry.scheduler.clone()];
+            table.row(names.into_iter().map(Cell::from).chain(cells(entry)).collect());
+        }
+    }
+    table
+}
+
+fn one_match(one: &Match, play: &Tournament) -> Captioned {
     let seeds = if play.seeds == 1 {
         "1 seed".to_owned()
     } else {
         format!("means of {} seeds", play.seeds)
     };
-    let heading = format!("{}: {}, preset {}, {seeds}\n\n", one.scenario, one.protocol, one.preset);
-    let headings = shown().into_iter().map(|figure| figure.heading());
-    let headings: Vec<String> = std::iter::once("scheduler".to_owned())
-        .chain(with_gain(&shown(), headings, "of best path".to_owned()))
-        .chain(["score".to_owned()])
-        .collect();
-    let mut table = Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    let caption = format!("{}: {}, preset {}, {seeds}", one.scenario, one.protocol, one.preset);
+    let mut table = Table::new(&["scheduler"]);
+    add_columns(&mut table);
     // Stable: equal ones stay in the order given.
     let mut entries: Vec<&MatchEntry> = one.entries.iter().collect();
     entries.sort_by(|a, b| b.score().total_cmp(&a.score()));
     for entry in entries {
-        table.row(row(entry));
+        table.row(std::iter::once(entry.scheduler.clone().into()).chain(cells(entry)).collect());
     }
-    heading + &table.text(width())
+    Captioned::new(caption, table)
+}
+
+/// The columns of a match after the names.
+fn add_columns(table: &mut Table) {
+    let figures = shown();
+    let own = figures.iter().map(|figure| (figure.heading(), figure.column()));
+    let gain = ("of best path".to_owned(), "gain".to_owned());
+    for (heading, key) in with_gain(&figures, own, gain) {
+        table.column(&heading, &key);
+    }
+    table.column("score", "score");
 }
 
 /// The figures that a match shows.
@@ -54,28 +77,28 @@ fn shown() -> Vec<Figure<RunResult>> {
     figures
 }
 
-fn row(entry: &MatchEntry) -> Vec<String> {
-    let cell = |mean: Option<Estimate>, unit: Unit| {
-        mean.map_or_else(|| "-".to_owned(), |estimate| quantity(estimate.mean, unit))
-    };
-    let cells = shown().into_iter().enumerate().map(|(number, figure)| {
+fn cells(entry: &MatchEntry) -> Vec<Cell> {
+    let cell = |mean: Option<Estimate>, unit: Unit| Cell::known(mean.map(|one| one.mean), unit);
+    let own = shown().into_iter().enumerate().map(|(number, figure)| {
         if number == 0 && !entry.failures.is_empty() {
-            return format!("{} failed", entry.failures.len());
+            return Cell::Text(format!("{} failed", entry.failures.len()));
         }
         cell(*entry.figures.get(&figure.column()), figure.show.unit)
     });
-    let cells = with_gain(&shown(), cells, cell(entry.gain, Unit::Ratio));
-    std::iter::once(entry.scheduler.clone()).chain(cells).chain([percent(entry.score())]).collect()
+    let mut cells = with_gain(&shown(), own, cell(entry.gain, Unit::Ratio));
+    cells.push(Cell::of(entry.score(), Unit::Ratio));
+    cells
 }
 
-fn ranking(ranking: &Ranking) -> String {
+/// The ranking, and how certain it is.
+fn ranking(ranking: &Ranking) -> [Captioned; 2] {
     let mut of =
         ranking.protocol.as_ref().map_or_else(String::new, |name| format!(" under {name}"));
     if let Some(paths) = ranking.paths {
         of += &format!(" over {paths} paths");
     }
     let plural = if ranking.matches == 1 { "" } else { "es" };
-    let heading = format!("Ranking over {} match{plural}{of}\n\n", ranking.matches);
+    let caption = format!("Ranking over {} match{plural}{of}", ranking.matches);
     let mut table = Table::new(&[
         "scheduler",
         "score",
@@ -95,23 +118,23 @@ fn ranking(ranking: &Ranking) -> String {
     };
     for rank in &ranking.ranks {
         table.row(vec![
-            rank.scheduler.clone(),
-            percent(rank.score),
-            percent(rank.goodput),
-            percent(rank.delay),
-            rank.near_goodput.to_string(),
-            rank.near_delay.to_string(),
-            rank.near_both.to_string(),
-            rank.wins.to_string(),
-            worst(&rank.worst_goodput),
-            worst(&rank.worst_delay),
+            Cell::from(rank.scheduler.clone()),
+            Cell::of(rank.score, Unit::Ratio),
+            Cell::of(rank.goodput, Unit::Ratio),
+            Cell::of(rank.delay, Unit::Ratio),
+            Cell::from(rank.near_goodput.to_string()),
+            Cell::from(rank.near_delay.to_string()),
+            Cell::from(rank.near_both.to_string()),
+            Cell::from(rank.wins.to_string()),
+            Cell::from(worst(&rank.worst_goodput)),
+            Cell::from(worst(&rank.worst_delay)),
         ]);
     }
-    heading + &table.text(width()) + "\n" + &certainty(ranking, &worst)
+    [Captioned::new(caption, table), Captioned::new("", certainty(ranking, &worst))]
 }
 
 /// The confidence of a ranking, and how often the throughput of the best single path is kept.
-fn certainty(ranking: &Ranking, worst: &dyn Fn(&Worst) -> String) -> String {
+fn certainty(ranking: &Ranking, worst: &dyn Fn(&Worst) -> String) -> Table {
     let mut table = Table::new(&[
         "scheduler",
         "score, 95 %",
@@ -123,18 +146,18 @@ fn certainty(ranking: &Ranking, worst: &dyn Fn(&Worst) -> String) -> String {
     ]);
     for rank in &ranking.ranks {
         let spread = rank.spread.as_ref();
-        let cell = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let cell = |text: Option<String>| text.map_or(Cell::Unknown, Cell::from);
         table.row(vec![
-            rank.scheduler.clone(),
+            Cell::from(rank.scheduler.clone()),
             cell(spread.map(|s| format!("{} to {}", percent(s.score[0]), percent(s.score[1])))),
             cell(spread.map(|s| format!("{} to {}", s.place[0], s.place[1]))),
-            cell(spread.map(|s| percent(s.first))),
+            Cell::known(spread.map(|s| s.first), Unit::Ratio),
             cell(rank.kept.map(|kept| format!("{kept} of {}", ranking.matches))),
-            cell(rank.gain.map(percent)),
+            Cell::known(rank.gain, Unit::Ratio),
             cell(rank.worst_gain.as_ref().map(worst)),
         ]);
     }
-    table.text(width())
+    table
 }
 
 /// What the headings mean.
@@ -148,7 +171,7 @@ fn legend() -> String {
         ("near both", "goodput is, and delay is within 5 % of the best of all whose goodput is"),
         (
             "95 %",
-            "interval, were the scenarios drawn again (bootstrap); first: share of these draws",
+            "interval from drawing the scenarios again (bootstrap); first: share of these draws",
         ),
         ("keeps", "matches with at least 98 % of the goodput of the best path alone"),
     ];

@@ -6,12 +6,13 @@ mod screen;
 use std::future::Future;
 use std::sync::Arc;
 
-use ropewalk_apps::files::{Progress, Recorder, Role, Stretch, TransferStatus};
+use ropewalk_apps::files::{Progress, Recorder, Role, Stretch, TransferEvent, TransferStatus};
+use ropewalk_apps::observe::{Event, Sources, Transfer};
 use ropewalk_base::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 pub use self::document::Document;
-pub use self::screen::Screen;
+pub use self::screen::{Screen, rates};
 use crate::console::width;
 use crate::failure::Failure;
 use crate::live::Interrupt;
@@ -82,6 +83,27 @@ pub async fn observe<T>(
         }
     }
     (result, Record { recorder, progress: watch.progress(), seconds })
+}
+
+/// Progress of the transfer, for its observers.
+pub fn sources(watch: &Arc<TransferStatus>) -> Sources {
+    let watch = watch.clone();
+    let transfer = move || {
+        let Progress { files, files_done, bytes, placed, .. } = watch.progress();
+        (files > 0).then_some(Transfer { files, files_done, bytes, placed_bytes: placed })
+    };
+    Sources { transfer: Box::new(transfer), ..Sources::default() }
+}
+
+/// The event of the vocabulary of observers. Associations are reported by their endpoint.
+pub fn event_of(news: &TransferEvent) -> Option<Event> {
+    Some(match news.clone() {
+        TransferEvent::Connected(_) | TransferEvent::Resumed(..) => return None,
+        TransferEvent::Lost(reason) => Event::TransferInterrupted { reason },
+        TransferEvent::Started(name, bytes) => Event::FileStarted { name, bytes },
+        TransferEvent::Finished(name, bytes) => Event::FileFinished { name, bytes },
+        TransferEvent::Failed(name, reason) => Event::FileRefused { name, reason },
+    })
 }
 
 /// A number with its noun, in the singular or plural.

@@ -9,15 +9,20 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use ropewalk_apps::files::{PathFigures, Role, TransferStatus};
+use ropewalk_apps::observe::{EventRecord, Ledger, LinkStatus, Sink, Status, clock};
 
 use crate::console::Console;
-use crate::printer::{percent, rate, time_or_dash};
+use crate::live::Notes;
+use crate::printer::{percent, rate, size, time_or_dash};
 
 const REDRAW: Duration = Duration::from_millis(250);
 /// Approximate number of redraws over which a rate is smoothed.
 const SMOOTHING: f64 = 4.0;
 
-const BAR: &str = "{wide_bar} {percent}%, {decimal_bytes} of {decimal_total_bytes}, {decimal_bytes_per_sec}, {eta} left";
+const BAR: &str =
+    "{wide_bar} {percent}%, {decimal_bytes} of {decimal_total_bytes}, {msg}, {eta} left";
+/// Interval between two lines of progress without bars, seconds.
+const LINE_INTERVAL: u64 = 5;
 
 /// Writes to stderr while a transfer runs.
 #[derive(Clone, Debug)]
@@ -39,6 +44,17 @@ impl Screen {
             Some(bars) => bars.suspend(|| self.console.note(text)),
             None => self.console.note(text),
         }
+    }
+
+    /// Shows events of links above the bars.
+    pub fn notes(&self) -> Notes<impl Fn(&str) + Send + 'static> {
+        let screen = self.clone();
+        Notes(move |text: &str| screen.note(text))
+    }
+
+    /// Prints the progress from time to time, if there are no bars.
+    pub fn periodic(&self) -> Periodic {
+        Periodic { console: self.console, is_shown: self.bars.is_none(), ticks: 0 }
     }
 
     /// Does `work` on this thread while another thread draws the progress.
@@ -70,7 +86,8 @@ fn draw_until_over(bars: &MultiProgress, watch: &TransferStatus, role: Role, wai
         });
         bar.set_length(progress.bytes);
         bar.set_position(progress.placed);
-        lines.draw(bars, association, &paths);
+        let total = lines.draw(bars, association, &paths);
+        bar.set_message(rate(total));
     }
     main.iter().for_each(ProgressBar::finish_and_clear);
     lines.bars.iter().for_each(ProgressBar::finish_and_clear);
@@ -89,7 +106,8 @@ impl Lines {
         Self { role, bars: Vec::new(), before: BTreeMap::new() }
     }
 
-    fn draw(&mut self, bars: &MultiProgress, association: u64, paths: &[PathFigures]) {
+    /// Returns the rate of all paths, bit/s.
+    fn draw(&mut self, bars: &MultiProgress, association: u64, paths: &[PathFigures]) -> f64 {
         let rates: Vec<f64> = paths
             .iter()
             .enumerate()
@@ -112,7 +130,47 @@ impl Lines {
         for ((line, path), rate) in self.bars.iter().zip(paths).zip(rates) {
             line.set_message(text(path, rate, total));
         }
+        total
     }
+}
+
+/// Prints lines of progress.
+pub struct Periodic {
+    console: Console,
+    is_shown: bool,
+    ticks: u64,
+}
+
+impl Sink for Periodic {
+    fn event(&mut self, _: &EventRecord) {}
+
+    fn tick(&mut self, status: &Status, _: &Ledger) {
+        self.ticks += 1;
+        if self.is_shown && self.ticks.is_multiple_of(LINE_INTERVAL) && !status.links.is_empty() {
+            self.console.note(progress_line(status));
+        }
+    }
+
+    fn end(&mut self, _: &Status, _: &Ledger) {}
+}
+
+/// `14:03:07Z 37 %, 1.200 GB of 3.200 GB, 60.10 Mbit/s: wlan0 45.00 Mbit/s, lte 15.10 Mbit/s`.
+fn progress_line(status: &Status) -> String {
+    let mut line = clock(status.time_s);
+    if let Some(transfer) = status.transfer {
+        let (placed, all) = (transfer.placed_bytes as f64, transfer.bytes as f64);
+        let share = 100.0 * placed / all.max(1.0);
+        line.push_str(&format!(" {share:.0} %, {} of {},", size(placed), size(all)));
+    }
+    line + " " + &rates(status)
+}
+
+/// The rate of all links, and of each: `60.10 Mbit/s: wlan0 45.00 Mbit/s, lte 15.10 Mbit/s`.
+pub fn rates(status: &Status) -> String {
+    let of = |link: &LinkStatus| link.up_bps.max(link.down_bps);
+    let total = status.links.iter().map(of).sum();
+    let each = status.links.iter().map(|link| format!("{} {}", link.link, rate(of(link))));
+    format!("{}: {}", rate(total), each.collect::<Vec<_>>().join(", "))
 }
 
 fn text(path: &PathFigures, bps: f64, total: f64) -> String {

@@ -2,11 +2,13 @@
 
 use ropewalk_lab::LossKind;
 use ropewalk_lab::compare::Estimate;
+use ropewalk_lab::result::Unit;
 use ropewalk_lab::tune::{Check, Checked, Reach, SimulatedReach, Trial, TunedPath, Tuning};
 
-use crate::console::{width, wrapped};
-use crate::printer::{count, percent, rate, size, time};
-use crate::table::Table;
+use crate::console::{layout, width, wrapped};
+use crate::format::Captioned;
+use crate::printer::{count, percent, rate, size};
+use crate::table::{Cell, Table};
 
 /// The whole output.
 pub fn text(title: &str, tuning: &Tuning, check: Option<&Check>) -> String {
@@ -17,7 +19,7 @@ pub fn text(title: &str, tuning: &Tuning, check: Option<&Check>) -> String {
     );
     let parts = [
         Some(heading),
-        Some(paths(&tuning.paths)),
+        Some(paths(&tuning.paths).text(layout())),
         Some(figures(tuning)),
         check.map(|check| checked(tuning, check)),
         Some(notes(tuning)),
@@ -25,22 +27,31 @@ pub fn text(title: &str, tuning: &Tuning, check: Option<&Check>) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
-fn paths(paths: &[TunedPath]) -> String {
-    let headings = ["path", "rate", "round trip", "loss", "limit", "of use", "predicted", ""];
+/// All tables with their captions.
+pub fn tables(tuning: &Tuning, check: Option<&Check>) -> Vec<Captioned> {
+    let paths = Captioned::new("Limits", paths(&tuning.paths));
+    let check = check.map(|check| Captioned::new("Simulated", managers(check)));
+    [paths].into_iter().chain(check).collect()
+}
+
+/// The limit of each path.
+pub fn paths(paths: &[TunedPath]) -> Table {
+    let headings =
+        ["path", "rate", "round trip", "loss", "limit packets", "of use", "predicted", "verdict"];
     let mut table = Table::new(&headings);
     for path in paths {
         table.row(vec![
-            path.name.clone(),
-            rate(path.rate_bps),
-            time(path.round_trip_s),
-            loss(path),
-            format!("{} packets", count(path.limit_packets.into())),
-            count(path.useful_packets.into()),
-            rate(path.predicted_bps),
-            if path.pays { "pays off" } else { "leave it out" }.to_owned(),
+            Cell::from(path.name.clone()),
+            Cell::of(path.rate_bps, Unit::BitsPerSecond),
+            Cell::of(path.round_trip_s, Unit::Seconds),
+            Cell::from(loss(path)),
+            Cell::count(path.limit_packets.into()),
+            Cell::count(path.useful_packets.into()),
+            Cell::of(path.predicted_bps, Unit::BitsPerSecond),
+            Cell::from(if path.pays { "pays off" } else { "leave it out" }),
         ]);
     }
-    table.text(width())
+    table
 }
 
 /// Formats a loss rate: losses are small and differ by powers of ten.
@@ -166,18 +177,24 @@ fn model(reach: &Reach) -> (&'static str, String, String) {
     }
 }
 
-fn checked(tuning: &Tuning, check: &Check) -> String {
+/// The goodput with each window manager.
+fn managers(check: &Check) -> Table {
     let mut table = Table::new(&["simulated", "goodput", "gain over none", "of predicted"]);
     let last = check.managers.len() - 1;
     for (i, one) in check.managers.iter().enumerate() {
         let share = one.goodput_bps.filter(|_| i == last);
         table.row(vec![
-            one.window_manager.to_owned(),
-            one.goodput_bps.map_or("failed".into(), |found| estimate(found, rate)),
-            gain(one, i),
-            share.map_or("-".into(), |found| percent(found.mean / check.predicted_goodput_bps)),
+            Cell::from(one.window_manager),
+            one.goodput_bps
+                .map_or("failed".into(), |found| Cell::mean(Some(found), Unit::BitsPerSecond)),
+            Cell::from(gain(one, i)),
+            Cell::known(share.map(|found| found.mean / check.predicted_goodput_bps), Unit::Ratio),
         ]);
     }
+    table
+}
+
+fn checked(tuning: &Tuning, check: &Check) -> String {
     let runs = match check.seeds {
         1 => "one run of each".to_owned(),
         n => format!("{n} runs of each; ± is half of a 95 % confidence interval of the mean"),
@@ -187,7 +204,7 @@ fn checked(tuning: &Tuning, check: &Check) -> String {
         rate(tuning.predicted_bps),
         rate(check.predicted_goodput_bps)
     );
-    table.text(width()) + &wrapped("", &meaning, width()) + &verdict(check)
+    managers(check).text(layout()) + &wrapped("", &meaning, width()) + &verdict(check)
 }
 
 /// Advises what to do, if the simulation shows with confidence that the limits do not help.

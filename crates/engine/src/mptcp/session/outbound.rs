@@ -190,7 +190,7 @@ impl Session {
             subflow.tx.counters.retransmitted += u64::from(record.given > 1);
             subflow.sent.push(unit, dsn, payload, record.first_sent, number);
         }
-        self.launch(now, path, piece, false, segment)
+        self.transmit_segment(now, path, piece, false, segment)
     }
 
     /// Retransmits a piece of a subflow's queue.
@@ -209,11 +209,11 @@ impl Session {
             subflow.undo.on_retransmission(now, mapped.seq);
         }
         subflow.tx.counters.retransmitted += 1;
-        self.launch(now, path, piece, true, segment)
+        self.transmit_segment(now, path, piece, true, segment)
     }
 
     /// Records a transmission and fills in its segment.
-    fn launch(
+    fn transmit_segment(
         &mut self,
         now: Time,
         path: PathId,

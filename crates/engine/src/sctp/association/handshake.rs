@@ -310,9 +310,10 @@ impl Association {
         self.handshake.peer = Peer::of(init, &self.config);
         self.settle_ecn();
         self.settle_multipath();
-        self.sender.outstanding.peer_rwnd = init.window as u64;
+        let window = self.sender.outstanding.config.used_buffer(init.window as u64);
+        self.sender.outstanding.peer_rwnd = window;
         self.sender.outstanding.streams = self.config.streams.min(init.inbound_streams);
-        self.start_congestion(init.window as u64);
+        self.start_congestion(window);
         self.receiver.expect(&self.config, init.initial_tsn);
     }
 

@@ -22,7 +22,7 @@ mod transmit;
 
 use std::collections::VecDeque;
 
-use ropewalk_base::{Duration, PathId, Rng, Serial16, Serial32, StreamId, Time};
+use ropewalk_base::{Duration, Histogram, PathId, Rng, Serial16, Serial32, StreamId, Time};
 
 pub use primitives::{ParameterError, Parameters};
 pub use state::{CloseReason, State};
@@ -388,6 +388,17 @@ impl Association {
     /// Statistics of the sending side.
     pub const fn sender_stats(&self) -> &SenderStats {
         &self.sender.measurements.stats
+    }
+
+    /// Measures from now on how long each chunk takes from its first transmission to its cumulative
+    /// acknowledgement. Starts again with each call.
+    pub fn measure_delivery_delays(&mut self) {
+        self.sender.outstanding.delivery_delays = Some(Box::default());
+    }
+
+    /// These delays, nanoseconds. None unless they are measured.
+    pub fn delivery_delays(&self) -> Option<&Histogram> {
+        self.sender.outstanding.delivery_delays.as_deref()
     }
 
     /// Counters of each path.

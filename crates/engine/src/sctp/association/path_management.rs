@@ -107,13 +107,13 @@ impl Association {
         self.sender.discard_views();
         self.sender.epoch += 1;
         if self.state.sends_heartbeats() {
-            self.prove(now, id);
+            self.validate_path(now, id);
         }
         Some(id)
     }
 
     /// Sets whether the path's address is an IPv6 address. It determines the initial window (RFC 9260, 7.2.1)
-    /// when the path starts over ([`Association::prove`]).
+    /// when the path starts over ([`Association::validate_path`]).
     ///
     /// # Panics
     /// If there is no such path.
@@ -131,7 +131,7 @@ impl Association {
     ///
     /// # Panics
     /// If there is no such path.
-    pub fn prove(&mut self, now: Time, path: PathId) {
+    pub fn validate_path(&mut self, now: Time, path: PathId) {
         if self.state.sends_heartbeats() {
             // At once, and not by the timer: until then, SACKs may arrive for data sent to the old address,
             // and so may the answer to a HEARTBEAT in flight there.

@@ -1,6 +1,6 @@
 //! What the association has to send: queued messages, chunks that are not acknowledged, and the peer's receive window.
 
-use ropewalk_base::{PathId, Time};
+use ropewalk_base::{Histogram, PathId, Time};
 
 use super::path::Path;
 use super::queue::SendQueue;
@@ -37,7 +37,7 @@ pub struct Chunks {
     /// Largest DATA chunk, bytes.
     pub chunk_limit: u32,
     pub(super) misses: MissIndications,
-    /// The peer's whole receive buffer according to the last SACK, bytes.
+    /// The peer's whole receive buffer according to the last SACK, or the part of it that is used, bytes.
     pub peer_rwnd: u64,
     pub queue: SendQueue,
     pub board: Scoreboard,
@@ -55,6 +55,9 @@ pub struct Chunks {
     /// State of the zero-window probe.
     pub window_probe: WindowProbe,
     pub config: TxConfig,
+    /// Time from the first transmission of each chunk to its cumulative acknowledgement, nanoseconds; none unless
+    /// it is measured.
+    pub delivery_delays: Option<Box<Histogram>>,
     /// The list of the last SACK, whose memory can be used again.
     pub spare_gaps: GapList,
     pub(super) scratch: AckScratch,
@@ -113,6 +116,7 @@ impl Chunks {
             reports: PathReports::default(),
             spare_gaps: GapList::default(),
             config,
+            delivery_delays: None,
         }
     }
 

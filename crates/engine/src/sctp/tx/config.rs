@@ -22,6 +22,7 @@ pub struct TxConfig {
     pub rto_max: Duration,
     pub send_buffer: u64,
     pub unsent_limit: Option<u64>,
+    pub peer_buffer_limit: Option<u64>,
     /// Path MTU discovery; none: the configured MTU is taken for granted.
     pub mtu_discovery: Option<MtuRange>,
     /// Bytes of a packet before its first chunk, headers of lower layers included.
@@ -48,11 +49,21 @@ impl TxConfig {
             rto_max: config.rto.max,
             send_buffer: config.send_buffer,
             unsent_limit: config.unsent_limit,
+            peer_buffer_limit: config.peer_buffer_limit,
             mtu_discovery: config.mtu_discovery,
             headers: config.headers(),
             reserved: config.reserved(),
             stamps: false,
             pieces: false,
+        }
+    }
+
+    /// The part of the peer's receive buffer that is used, bytes.
+    #[inline]
+    pub const fn used_buffer(&self, offered: u64) -> u64 {
+        match self.peer_buffer_limit {
+            Some(limit) if limit < offered => limit,
+            _ => offered,
         }
     }
 

@@ -180,6 +180,9 @@ impl Sender {
         while self.outstanding.board.cumulative() < cumulative {
             let Some(popped) = self.outstanding.board.pop_cumulative() else { break };
             let tsn = popped.tsn;
+            if let Some(delays) = &mut self.outstanding.delivery_delays {
+                delays.add(now.since(popped.first_sent).as_nanos());
+            }
             match popped.state {
                 RecordState::Unsent => return Err(NeverSent),
                 RecordState::InFlight { path, number } => {
@@ -348,7 +351,8 @@ impl Sender {
         self.outstanding.offered_gaps = covered;
         // The advertised window excludes all chunks that the peer holds beyond the hole, also those for which
         // the SACK had no room.
-        self.outstanding.peer_rwnd = window as u64 + self.outstanding.board.held_bytes();
+        let offered = window as u64 + self.outstanding.board.held_bytes();
+        self.outstanding.peer_rwnd = self.outstanding.config.used_buffer(offered);
     }
 
     fn settle_acks(

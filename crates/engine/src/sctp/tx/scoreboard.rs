@@ -57,6 +57,8 @@ pub struct Popped {
     pub bytes: u32,
     /// User data, bytes.
     pub payload: u32,
+    /// When it was first sent.
+    pub first_sent: Time,
     /// Previous state.
     pub state: RecordState,
 }
@@ -407,6 +409,7 @@ impl Scoreboard {
         let record = self.records.front()?;
         let (tsn, bytes, state) = (self.base, record.bytes, record.state);
         let (payload, passing) = (record.data.payload.len(), record.passing_bytes());
+        let first_sent = record.data.first_sent;
         self.base += 1;
         self.base_offset = record.end;
         // Dropped in place: moving it out would copy it as a whole.
@@ -424,7 +427,7 @@ impl Scoreboard {
             }
             RecordState::InFlight { .. } => {}
         }
-        Some(Popped { tsn, bytes, payload, state })
+        Some(Popped { tsn, bytes, payload, first_sent, state })
     }
 
     /// Marks `tsn` as reported by a gap ack block and returns its previous state.

@@ -1,11 +1,12 @@
 //! A measurement of links as a JSON document.
 
-use ropewalk_apps::measure::Direction;
-use ropewalk_apps::measure::estimate::{JitterFit, LossModel};
-use ropewalk_apps::measure::links::{DirectionEstimate, LinkMeasurement};
 use serde::Serialize;
 
-/// The JSON document. Rates and sizes are those of IP packets.
+use super::{DirectionEstimate, LinkEstimate, LinkMeasurement};
+use crate::measure::Direction;
+use crate::measure::estimate::{JitterFit, LossModel};
+
+/// The document `ropewalk.measure/1`. Rates and sizes are those of IP packets.
 #[derive(Debug, Serialize)]
 pub struct Document<'a> {
     schema: &'static str,
@@ -107,17 +108,19 @@ struct SharingTest<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// The document of a measurement.
+    /// The document of a measurement whose links have these names, with its scenario file.
+    ///
+    /// # Panics
+    /// If there are fewer names than links.
     pub fn new(found: &LinkMeasurement, names: &'a [String], scenario: &'a str) -> Self {
-        let link =
-            |(link, name): (&ropewalk_apps::measure::links::LinkEstimate, &'a String)| Link {
-                name,
-                base_rtt_s: link.rtt_s,
-                rtt_s: quantiles(link.rtt_quantiles_s),
-                mtu_bytes: link.mtu_bytes,
-                up: one_way(&link.up),
-                down: one_way(&link.down),
-            };
+        let link = |(link, name): (&LinkEstimate, &'a String)| Link {
+            name,
+            base_rtt_s: link.rtt_s,
+            rtt_s: quantiles(link.rtt_quantiles_s),
+            mtu_bytes: link.mtu_bytes,
+            up: one_way(&link.up),
+            down: one_way(&link.down),
+        };
         let tests = found.sharing.iter().map(|test| SharingTest {
             direction: if test.direction == Direction::Up { "up" } else { "down" },
             overloaded: &names[test.overloaded],

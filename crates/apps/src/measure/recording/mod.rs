@@ -1,0 +1,131 @@
+//! A link from a recording of packets: round trip, rate and loss of the largest transfer in a capture file.
+//!
+//! The capture may come from either end or from between them. The round trip has two parts: from the capture to the
+//! receiver and back, by data and its acknowledgement, and from the capture to the sender and back, by TCP's
+//! timestamps (RFC 7323) or the handshake.
+
+mod chunks;
+mod flow;
+mod packets;
+#[cfg(test)]
+mod tests;
+mod transfer;
+
+use std::fmt;
+use std::io::{Read, Seek, SeekFrom};
+use std::net::SocketAddr;
+
+use self::flow::Flows;
+use self::transfer::Transfer;
+use super::estimate::LossFit;
+
+/// A transfer in a capture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recording {
+    /// The protocol of the transfer.
+    pub protocol: RecordedProtocol,
+    /// Packets in the file.
+    pub packets: u64,
+    /// Other flows of TCP or SCTP with data in the file.
+    pub other_flows: usize,
+    /// Time from the first to the last data packet, seconds.
+    pub seconds: f64,
+    /// The paths that carried data: one with TCP.
+    pub paths: Vec<RecordedPath>,
+}
+
+/// A protocol whose transfers are evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RecordedProtocol {
+    /// TCP.
+    Tcp,
+    /// SCTP, also in UDP.
+    Sctp,
+}
+
+/// What a capture shows of a path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedPath {
+    /// The sender of the data.
+    pub from: SocketAddr,
+    /// The receiver of the data.
+    pub to: SocketAddr,
+    /// Packets with data.
+    pub packets: u64,
+    /// Size of the largest IP packet with data, bytes. Larger than the MTU if a network card splits segments.
+    pub largest_bytes: u32,
+    /// Round trips, seconds, in the order of the acknowledgements; both parts together.
+    pub rtts_s: Vec<f64>,
+    /// The part of each round trip between the capture and the sender, if it is known, seconds.
+    pub sender_part_s: Option<f64>,
+    /// Acknowledged bytes of IP packets per second, over the second with the most of them.
+    pub peak_bps: f64,
+    /// The same over the whole transfer.
+    pub mean_bps: f64,
+    /// Losses in the order of sending: data that was seen twice, or that filled a gap late.
+    pub loss: LossFit,
+    /// Packets that filled a gap early enough to have been reordered.
+    pub reordered: u64,
+}
+
+/// Why there is no measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordingError {
+    /// The file cannot be read.
+    Read,
+    /// It is neither pcap nor pcapng.
+    Format,
+    /// It is damaged.
+    Damaged,
+    /// It has no data of TCP or SCTP.
+    NoData,
+    /// The data of the largest flow is not acknowledged.
+    NotAcknowledged,
+    /// It is longer than the evaluation permits.
+    TooLong,
+}
+
+/// Evaluates the largest transfer in a capture file, pcap or pcapng. The file is read twice.
+///
+/// # Errors
+/// [`RecordingError`].
+pub fn from_capture(mut file: impl Read + Seek + Send) -> Result<Recording, RecordingError> {
+    let mut flows = Flows::default();
+    let packets = packets::for_each(&mut file, |packet| {
+        flows.count(packet);
+        Ok(())
+    })?;
+    let (flow, other_flows) = flows.largest().ok_or(RecordingError::NoData)?;
+    file.seek(SeekFrom::Start(0)).map_err(|_| RecordingError::Read)?;
+    let mut transfer = Transfer::new(flow);
+    packets::for_each(&mut file, |packet| transfer.take(packet))?;
+    let (protocol, seconds, paths) = transfer.finish()?;
+    Ok(Recording { protocol, packets, other_flows, seconds, paths })
+}
+
+impl RecordedProtocol {
+    /// The name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Sctp => "SCTP",
+        }
+    }
+}
+
+impl fmt::Display for RecordingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "cannot be read",
+            Self::Format => "is neither pcap nor pcapng",
+            Self::Damaged => "is damaged",
+            Self::NoData => "has no packet with data of TCP or SCTP that is not encrypted",
+            Self::NotAcknowledged => "has no acknowledgements of its largest flow of data",
+            Self::TooLong => {
+                "has a flow that is too long to be evaluated: more than 6 000 000 packets, or a day"
+            }
+        })
+    }
+}
+
+impl std::error::Error for RecordingError {}

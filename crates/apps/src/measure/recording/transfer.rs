@@ -1,0 +1,489 @@
+//! One transfer of a capture: which data was sent when and over which path, and when it was acknowledged.
+//!
+//! Positions are unwrapped sequence numbers: bytes with TCP, chunks with SCTP.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use ropewalk_base::RangeSet;
+
+use super::chunks::{Chunk, chunks, tag};
+use super::flow::Flow;
+use super::packets::{Content, Packet, Segment};
+use super::{RecordedPath, RecordedProtocol, RecordingError};
+use crate::measure::estimate::loss;
+
+/// Most units of data whose losses are evaluated.
+const UNITS_LIMIT: u64 = 6_000_000;
+/// Most paths of an association.
+const PATHS_LIMIT: usize = 64;
+/// Most round trips that are kept for each path.
+const SAMPLES_LIMIT: usize = 1 << 20;
+/// Length of an interval in which acknowledged bytes are counted, nanoseconds, and most of them: those of a day.
+const BIN_NS: u64 = 100_000_000;
+const BINS_LIMIT: u64 = 864_000;
+/// Intervals of a second.
+const PEAK_BINS: usize = 10;
+/// A gap that is filled after this share of the round trip counts as a loss, otherwise as reordering.
+const LATE_SHARE: f64 = 0.5;
+/// The round trip for this purpose before there is a sample, seconds.
+const FIRST_RTT_S: f64 = 0.1;
+/// Most timestamps that wait for their echo.
+const ECHOES_LIMIT: usize = 10_000;
+/// TCP's segment size if the capture has no SYN: that of Ethernet with timestamps, bytes.
+const SEGMENT_BYTES: u64 = 1448;
+/// Positions begin here, so that data before the first packet of the capture has positive ones.
+const ORIGIN: u64 = 1 << 32;
+
+pub(super) struct Transfer {
+    flow: Flow,
+    /// The first sequence number that was seen with data.
+    first: Option<u32>,
+    /// Bytes of a unit, whose losses are counted.
+    unit: u64,
+    /// End of the highest data so far.
+    high: u64,
+    seen: RangeSet,
+    /// Gaps in what was seen: start, and end with the time when it appeared.
+    gaps: BTreeMap<u64, (u64, u64)>,
+    /// Data that is not acknowledged, by its first position.
+    outstanding: BTreeMap<u64, Sent>,
+    /// For each unit, its path and place in the order of sending.
+    units: Vec<Option<(u8, u32)>>,
+    paths: Vec<Path>,
+    /// Times of the packets that open the connection, and whether the sender of the data sent the first one.
+    opening: [Option<u64>; 3],
+    sender_opens: bool,
+    /// Least time from the capture to the sender and back, nanoseconds.
+    sender_part_ns: Option<u64>,
+    /// TCP's timestamps that wait for their echo, by direction: of the sender, of the receiver.
+    stamps: [BTreeMap<u32, u64>; 2],
+    newest_stamps: [Option<u32>; 2],
+    times: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Copy)]
+struct Sent {
+    end: u64,
+    at_ns: u64,
+    path: usize,
+    bytes: u32,
+    again: bool,
+}
+
+struct Path {
+    from: SocketAddr,
+    to: SocketAddr,
+    packets: u64,
+    largest: u32,
+    rtts_s: Vec<f64>,
+    least_rtt_s: f64,
+    /// Acknowledged bytes in each interval.
+    bins: Vec<u64>,
+    lost: Vec<bool>,
+    reordered: u64,
+}
+
+impl Transfer {
+    pub(super) fn new(flow: Flow) -> Self {
+        Self {
+            flow,
+            first: None,
+            unit: if flow.protocol() == RecordedProtocol::Tcp { SEGMENT_BYTES } else { 1 },
+            high: ORIGIN,
+            seen: RangeSet::new(),
+            gaps: BTreeMap::new(),
+            outstanding: BTreeMap::new(),
+            units: Vec::new(),
+            paths: Vec::new(),
+            opening: [None; 3],
+            sender_opens: true,
+            sender_part_ns: None,
+            stamps: [BTreeMap::new(), BTreeMap::new()],
+            newest_stamps: [None; 2],
+            times: None,
+        }
+    }
+
+    /// Takes the next packet of the file; packets of other flows are ignored.
+    pub(super) fn take(&mut self, packet: &Packet<'_>) -> Result<(), RecordingError> {
+        match (&packet.content, self.flow) {
+            (Content::Tcp(segment), Flow::Tcp(from, to)) => {
+                if (packet.from, packet.to) == (from, to) {
+                    self.segment(packet, *segment)?;
+                } else if (packet.from, packet.to) == (to, from) {
+                    self.acknowledgment(packet, *segment);
+                }
+                Ok(())
+            }
+            (Content::Sctp(bytes), Flow::Sctp { tag: own }) => {
+                let chunks = chunks(bytes);
+                if tag(bytes) == Some(own) {
+                    self.data_chunks(packet, &chunks)
+                } else {
+                    self.returned_chunks(packet, &chunks);
+                    Ok(())
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn segment(&mut self, packet: &Packet<'_>, segment: Segment) -> Result<(), RecordingError> {
+        if segment.syn {
+            self.unit = segment.mss.map_or(self.unit, u64::from).max(1);
+            let step = usize::from(segment.acknowledgment.is_some());
+            self.open(step, packet.at_ns, true);
+        } else if segment.acknowledgment.is_some() {
+            self.open(2, packet.at_ns, true);
+        }
+        if let Some((own, echoed)) = segment.timestamps {
+            self.note_stamp(0, own, packet.at_ns);
+            if let Some(at) = self.take_stamp(1, echoed) {
+                self.note_sender_part(packet.at_ns.saturating_sub(at));
+            }
+        }
+        if segment.payload == 0 {
+            return Ok(());
+        }
+        let start = self.unwrap(segment.sequence);
+        let path = self.path(packet)?;
+        self.data(packet, path, start, start + u64::from(segment.payload))
+    }
+
+    fn acknowledgment(&mut self, packet: &Packet<'_>, segment: Segment) {
+        if segment.syn {
+            self.open(usize::from(segment.acknowledgment.is_some()), packet.at_ns, false);
+        } else if segment.acknowledgment.is_some() {
+            self.open(2, packet.at_ns, false);
+        }
+        let mut timed = false;
+        if let Some((own, echoed)) = segment.timestamps {
+            self.note_stamp(1, own, packet.at_ns);
+            timed = true;
+            if let Some(at) = self.take_stamp(0, echoed) {
+                self.sample(0, packet.at_ns.saturating_sub(at));
+            }
+        }
+        let (Some(number), true) = (segment.acknowledgment, self.first.is_some()) else { return };
+        let end = self.unwrap(number);
+        self.acknowledge(packet.at_ns, ORIGIN - (1 << 31), end, !timed);
+        for (first, end) in segment.received.into_iter().flatten() {
+            let (start, end) = (self.unwrap(first), self.unwrap(end));
+            self.acknowledge(packet.at_ns, start, end, !timed);
+        }
+    }
+
+    fn data_chunks(&mut self, packet: &Packet<'_>, all: &[Chunk]) -> Result<(), RecordingError> {
+        let tsns: Vec<u32> = all
+            .iter()
+            .filter_map(|chunk| match chunk {
+                Chunk::Data { tsn } => Some(*tsn),
+                _ => None,
+            })
+            .collect();
+        for chunk in all {
+            match chunk {
+                Chunk::InitAck => self.open(1, packet.at_ns, true),
+                Chunk::CookieEcho => self.open(2, packet.at_ns, true),
+                _ => {}
+            }
+        }
+        // The packet's bytes belong to its first chunk.
+        let mut bytes = packet.bytes;
+        for tsn in tsns {
+            let start = self.unwrap(tsn);
+            let path = self.path(packet)?;
+            self.data(
+                &Packet { bytes, content: Content::Sctp(&[]), ..*packet },
+                path,
+                start,
+                start + 1,
+            )?;
+            bytes = 0;
+        }
+        Ok(())
+    }
+
+    fn returned_chunks(&mut self, packet: &Packet<'_>, all: &[Chunk]) {
+        for chunk in all {
+            match chunk {
+                // The tag of an INIT is 0: it belongs to any association, of which the first one counts.
+                Chunk::Init if self.first.is_none() => self.open(0, packet.at_ns, false),
+                Chunk::InitAck if self.is_reverse(packet) => self.open(1, packet.at_ns, false),
+                Chunk::CookieEcho if self.is_reverse(packet) => self.open(2, packet.at_ns, false),
+                Chunk::Sack { cumulative, received }
+                    if self.is_reverse(packet) && !self.paths.is_empty() =>
+                {
+                    let least = ORIGIN - (1 << 31);
+                    let end = self.unwrap(*cumulative) + 1;
+                    self.acknowledge(packet.at_ns, least, end, true);
+                    for (first, last) in received {
+                        let (start, end) = (self.unwrap(*first), self.unwrap(*last) + 1);
+                        self.acknowledge(packet.at_ns, start, end, true);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a packet comes back over one of the paths. Before there is a path, every packet may.
+    fn is_reverse(&self, packet: &Packet<'_>) -> bool {
+        self.paths.is_empty()
+            || self.paths.iter().any(|path| (path.to, path.from) == (packet.from, packet.to))
+    }
+
+    /// Notes the steps that open the connection: request, answer, and what follows the answer.
+    fn open(&mut self, step: usize, at_ns: u64, by_sender: bool) {
+        match step {
+            // It is not known to which of several requests the answer belongs: the last one counts.
+            0 => self.opening = [Some(at_ns), None, None],
+            1 if self.opening[0].is_some() && self.opening[1].is_none() => {
+                (self.opening[1], self.sender_opens) = (Some(at_ns), !by_sender);
+            }
+            2 if self.opening[1].is_some() && by_sender == self.sender_opens => {
+                self.opening[2] = Some(at_ns);
+            }
+            _ => {}
+        }
+        if let [Some(first), Some(second), Some(third)] = self.opening {
+            let part = if self.sender_opens { (second, third) } else { (first, second) };
+            self.note_sender_part(part.1.saturating_sub(part.0));
+            self.opening = [None; 3];
+        }
+    }
+
+    fn note_sender_part(&mut self, part_ns: u64) {
+        let least = self.sender_part_ns.map_or(part_ns, |known| known.min(part_ns));
+        self.sender_part_ns = Some(least);
+    }
+
+    fn note_stamp(&mut self, direction: usize, value: u32, at_ns: u64) {
+        let newest = &mut self.newest_stamps[direction];
+        // Of several packets with one value, the first one counts: the echo may be that of any of them.
+        if newest.is_some_and(|newest| value.wrapping_sub(newest).wrapping_sub(1) >= 1 << 31) {
+            return;
+        }
+        *newest = Some(value);
+        let stamps = &mut self.stamps[direction];
+        stamps.insert(value, at_ns);
+        if stamps.len() > ECHOES_LIMIT {
+            stamps.pop_first();
+        }
+    }
+
+    /// When this value was first seen. Each value gives one sample: later echoes waited for something else.
+    fn take_stamp(&mut self, direction: usize, value: u32) -> Option<u64> {
+        let at = self.stamps[direction].remove(&value)?;
+        self.stamps[direction].retain(|other, _| other.wrapping_sub(value) < 1 << 31);
+        Some(at)
+    }
+
+    /// The position of a sequence number: the one nearest to the highest data.
+    fn unwrap(&mut self, number: u32) -> u64 {
+        let first = *self.first.get_or_insert(number);
+        let expected = self.high;
+        let low = ORIGIN.wrapping_add(u64::from(number.wrapping_sub(first)));
+        let turns = (expected.wrapping_sub(low).wrapping_add(1 << 31)) >> 32;
+        low.wrapping_add(turns << 32)
+    }
+
+    /// The path of a data packet.
+    fn path(&mut self, packet: &Packet<'_>) -> Result<usize, RecordingError> {
+        let known = |path: &Path| (path.from, path.to) == (packet.from, packet.to);
+        if let Some(place) = self.paths.iter().position(known) {
+            return Ok(place);
+        }
+        if self.paths.len() == PATHS_LIMIT {
+            return Err(RecordingError::TooLong);
+        }
+        self.paths.push(Path {
+            from: packet.from,
+            to: packet.to,
+            packets: 0,
+            largest: 0,
+            rtts_s: Vec::new(),
+            least_rtt_s: FIRST_RTT_S,
+            bins: Vec::new(),
+            lost: Vec::new(),
+            reordered: 0,
+        });
+        Ok(self.paths.len() - 1)
+    }
+
+    /// Notes data that was sent.
+    fn data(
+        &mut self,
+        packet: &Packet<'_>,
+        path: usize,
+        start: u64,
+        end: u64,
+    ) -> Result<(), RecordingError> {
+        let at_ns = packet.at_ns;
+        let first = self.times.map_or(at_ns, |(first, _)| first);
+        self.times = Some((first, at_ns));
+        if packet.bytes > 0 {
+            self.paths[path].packets += 1;
+            self.paths[path].largest = self.paths[path].largest.max(packet.bytes);
+        }
+        let again = self.seen.contains(start) || self.seen.contains(end - 1);
+        let late = !again && start < self.high && self.fills_late(at_ns, start, path);
+        if start > self.high {
+            self.gaps.insert(self.high, (start, at_ns));
+        }
+        self.assign(start, end, path)?;
+        if again || late {
+            self.mark_lost(start, end);
+        } else if start < self.high {
+            self.paths[path].reordered += 1;
+        }
+        self.seen.insert_range(start..end);
+        self.high = self.high.max(end);
+        let sent = Sent { end, at_ns, path, bytes: packet.bytes, again: again || late };
+        self.outstanding.insert(start, sent);
+        Ok(())
+    }
+
+    /// Whether data before the highest one was missing for so long that it was lost.
+    fn fills_late(&mut self, at_ns: u64, start: u64, path: usize) -> bool {
+        let Some((gap, (end, since))) =
+            self.gaps.range(..=start).next_back().map(|(a, b)| (*a, *b))
+        else {
+            // Data from before the capture began.
+            return false;
+        };
+        if start >= end {
+            return false;
+        }
+        if start == gap {
+            self.gaps.remove(&gap);
+        }
+        let sender_part_s = self.sender_part_ns.unwrap_or(0) as f64 * 1e-9;
+        let rtt_s = self.paths[path].least_rtt_s + sender_part_s;
+        at_ns.saturating_sub(since) as f64 * 1e-9 > LATE_SHARE * rtt_s
+    }
+
+    fn units_of(&self, start: u64, end: u64) -> std::ops::Range<u64> {
+        let place = |position: u64| position.saturating_sub(ORIGIN);
+        place(start) / self.unit..place(end).div_ceil(self.unit)
+    }
+
+    /// Gives new units their places in the order of sending.
+    fn assign(&mut self, start: u64, end: u64, path: usize) -> Result<(), RecordingError> {
+        let range = self.units_of(start, end);
+        if range.end > UNITS_LIMIT {
+            return Err(RecordingError::TooLong);
+        }
+        if self.units.len() < range.end as usize {
+            self.units.resize(range.end as usize, None);
+        }
+        for unit in range {
+            if self.units[unit as usize].is_none() {
+                let lost = &mut self.paths[path].lost;
+                self.units[unit as usize] = Some((path as u8, lost.len() as u32));
+                lost.push(false);
+            }
+        }
+        Ok(())
+    }
+
+    fn mark_lost(&mut self, start: u64, end: u64) {
+        for unit in self.units_of(start, end) {
+            if let Some(Some((path, place))) = self.units.get(unit as usize) {
+                self.paths[usize::from(*path)].lost[*place as usize] = true;
+            }
+        }
+    }
+
+    /// Removes data that is acknowledged. With `timed`, the newest of it gives each path a round trip.
+    fn acknowledge(&mut self, at_ns: u64, start: u64, end: u64, timed: bool) {
+        if start >= end {
+            return;
+        }
+        let mut newest: BTreeMap<usize, Sent> = BTreeMap::new();
+        while let Some((first, sent)) =
+            self.outstanding.range(start..end).next().map(|(a, b)| (*a, *b))
+        {
+            if sent.end > end {
+                break;
+            }
+            self.outstanding.remove(&first);
+            self.count(at_ns, sent);
+            let later = newest.get(&sent.path).is_none_or(|known| known.at_ns <= sent.at_ns);
+            if later {
+                newest.insert(sent.path, sent);
+            }
+        }
+        for (path, sent) in newest {
+            // Karn: no round trip from data that was sent twice.
+            if timed && !sent.again {
+                self.sample(path, at_ns.saturating_sub(sent.at_ns));
+            }
+        }
+    }
+
+    fn count(&mut self, at_ns: u64, sent: Sent) {
+        let Some((first, _)) = self.times else { return };
+        let bin = at_ns.saturating_sub(first) / BIN_NS;
+        let bins = &mut self.paths[sent.path].bins;
+        if bin < BINS_LIMIT {
+            if bins.len() <= bin as usize {
+                bins.resize(bin as usize + 1, 0);
+            }
+            bins[bin as usize] += u64::from(sent.bytes);
+        }
+    }
+
+    fn sample(&mut self, path: usize, rtt_ns: u64) {
+        let Some(path) = self.paths.get_mut(path) else { return };
+        let rtt_s = rtt_ns as f64 * 1e-9;
+        if path.rtts_s.len() < SAMPLES_LIMIT {
+            path.rtts_s.push(rtt_s);
+        }
+        path.least_rtt_s = if path.rtts_s.len() == 1 { rtt_s } else { path.least_rtt_s.min(rtt_s) };
+    }
+
+    /// The figures.
+    pub(super) fn finish(
+        self,
+    ) -> Result<(RecordedProtocol, f64, Vec<RecordedPath>), RecordingError> {
+        let (first, last) = self.times.ok_or(RecordingError::NoData)?;
+        let seconds = last.saturating_sub(first) as f64 * 1e-9;
+        let part = self.sender_part_ns.map(|part| part as f64 * 1e-9);
+        let acknowledged = |path: &Path| path.bins.iter().any(|bytes| *bytes > 0);
+        let paths: Vec<_> = self
+            .paths
+            .into_iter()
+            .filter(acknowledged)
+            .filter_map(|path| path.figures(part))
+            .collect();
+        if paths.is_empty() {
+            return Err(RecordingError::NotAcknowledged);
+        }
+        Ok((self.flow.protocol(), seconds, paths))
+    }
+}
+
+impl Path {
+    fn figures(self, sender_part_s: Option<f64>) -> Option<RecordedPath> {
+        let bins = &self.bins;
+        let bits = |bytes: u64, bins: usize| {
+            bytes as f64 * 8.0 / (bins.max(1) as f64 * BIN_NS as f64 * 1e-9)
+        };
+        let window = PEAK_BINS.min(bins.len());
+        let peak = bins.windows(window.max(1)).map(|some| some.iter().sum::<u64>()).max()?;
+        Some(RecordedPath {
+            from: self.from,
+            to: self.to,
+            packets: self.packets,
+            largest_bytes: self.largest,
+            rtts_s: self.rtts_s.iter().map(|rtt| rtt + sender_part_s.unwrap_or(0.0)).collect(),
+            sender_part_s,
+            peak_bps: bits(peak, window),
+            mean_bps: bits(bins.iter().sum(), bins.len()),
+            loss: loss::fit(&self.lost)?,
+            reordered: self.reordered,
+        })
+    }
+}

@@ -1,0 +1,385 @@
+//! The events of a running command. The log, notes at a terminal, `status`, metrics, the live page and the JSON stream
+//! all use this one vocabulary.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use ropewalk_base::PeerText;
+use ropewalk_runtime::endpoint::{AssociationInfo, PathCause, TransportEvent, TransportEventKind};
+use ropewalk_runtime::seal::PublicKey;
+
+use crate::proxy::exit::short_key;
+
+/// How important an event is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Severity {
+    /// Events of single connections, files and links.
+    Debug,
+    /// Peers that connect and disconnect, files, refusals.
+    Info,
+    /// Events that need the operator's attention.
+    Warning,
+}
+
+/// An event. Texts of peers are [`PeerText`], which escapes them.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Event {
+    /// The command accepts associations.
+    Listening {
+        /// Where.
+        addresses: String,
+        /// Its public key.
+        key: Option<PublicKey>,
+    },
+    /// A measure of confinement was taken, or is missing.
+    Confined(String),
+    /// A problem that the operator should know about.
+    Problem(String),
+    /// The list of peers was reloaded.
+    PeersChanged(String),
+    /// An association is established.
+    AssociationOpened,
+    /// A peer's association was refused.
+    AssociationRefused {
+        /// Why.
+        reason: String,
+    },
+    /// An association has ended.
+    AssociationClosed {
+        /// Why.
+        reason: PeerText,
+    },
+    /// The peer has restarted, and has lost the state of the association.
+    PeerRestarted,
+    /// A link carries data from now on.
+    LinkUp {
+        /// Interface, else local address.
+        link: String,
+        /// The peer's address.
+        remote: Option<SocketAddr>,
+    },
+    /// A link carries no new data until it answers again.
+    LinkDown {
+        /// Interface, else local address.
+        link: String,
+        /// The peer's address.
+        remote: Option<SocketAddr>,
+        /// Why.
+        cause: PathCause,
+    },
+    /// The transfer of a file has started.
+    FileStarted {
+        /// Its name.
+        name: PeerText,
+        /// Its size, bytes.
+        bytes: u64,
+    },
+    /// A file is complete at the receiver.
+    FileFinished {
+        /// Its name.
+        name: PeerText,
+        /// Its size, bytes.
+        bytes: u64,
+    },
+    /// A file is not sent, or not accepted.
+    FileRefused {
+        /// Its name.
+        name: PeerText,
+        /// Why.
+        reason: PeerText,
+    },
+    /// A file transfer has ended before everything had arrived. The sender may resume it.
+    TransferInterrupted {
+        /// Why.
+        reason: PeerText,
+    },
+    /// A sender has sent everything.
+    FilesReceived {
+        /// Files that exist here now.
+        files: u64,
+        /// Entries that failed or were not sent.
+        failed: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
+    /// A measurement has ended.
+    Measured {
+        /// Its duration.
+        seconds: f64,
+    },
+    /// The exit has connected to a target.
+    TargetConnected {
+        /// Host and port.
+        target: String,
+    },
+    /// The exit did not connect to a target.
+    TargetRefused {
+        /// Host and port.
+        target: String,
+        /// Why.
+        reason: String,
+    },
+    /// A limit was reached.
+    LimitReached {
+        /// Which one.
+        limit: String,
+    },
+}
+
+impl Event {
+    /// Names of all events, in the order of the declaration.
+    pub const NAMES: [&'static str; 19] = [
+        "listening",
+        "confinement",
+        "problem",
+        "peers changed",
+        "association opened",
+        "association refused",
+        "association closed",
+        "peer restarted",
+        "link up",
+        "link down",
+        "file started",
+        "file finished",
+        "file refused",
+        "files received",
+        "transfer interrupted",
+        "measured",
+        "target connected",
+        "target refused",
+        "limit reached",
+    ];
+
+    const fn index(&self) -> usize {
+        match self {
+            Self::Listening { .. } => 0,
+            Self::Confined(_) => 1,
+            Self::Problem(_) => 2,
+            Self::PeersChanged(_) => 3,
+            Self::AssociationOpened => 4,
+            Self::AssociationRefused { .. } => 5,
+            Self::AssociationClosed { .. } => 6,
+            Self::PeerRestarted => 7,
+            Self::LinkUp { .. } => 8,
+            Self::LinkDown { .. } => 9,
+            Self::FileStarted { .. } => 10,
+            Self::FileFinished { .. } => 11,
+            Self::FileRefused { .. } => 12,
+            Self::FilesReceived { .. } => 13,
+            Self::TransferInterrupted { .. } => 14,
+            Self::Measured { .. } => 15,
+            Self::TargetConnected { .. } => 16,
+            Self::TargetRefused { .. } => 17,
+            Self::LimitReached { .. } => 18,
+        }
+    }
+
+    /// The constant name of the event.
+    pub const fn name(&self) -> &'static str {
+        Self::NAMES[self.index()]
+    }
+
+    /// Its severity.
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::Problem(_) | Self::LimitReached { .. } => Severity::Warning,
+            Self::Confined(text) if text.contains(" not ") => Severity::Warning,
+            Self::TargetConnected { .. }
+            | Self::FileStarted { .. }
+            | Self::FileFinished { .. }
+            | Self::LinkUp { .. }
+            | Self::LinkDown { .. } => Severity::Debug,
+            _ => Severity::Info,
+        }
+    }
+
+    /// Whether it tells what a peer does with its connection, which only the log at its lowest level contains.
+    pub const fn is_private(&self) -> bool {
+        matches!(self, Self::TargetConnected { .. })
+    }
+
+    /// Whether only the latest of several such events in a row matters: a folder has many files.
+    pub const fn is_frequent(&self) -> bool {
+        matches!(self, Self::FileStarted { .. } | Self::FileFinished { .. })
+    }
+
+    /// The link that it concerns.
+    pub fn link(&self) -> Option<&str> {
+        match self {
+            Self::LinkUp { link, .. } | Self::LinkDown { link, .. } => Some(link),
+            _ => None,
+        }
+    }
+
+    /// What it concerns besides the peer: addresses, a file, a target, a link.
+    pub fn object(&self) -> Option<String> {
+        Some(match self {
+            Self::Listening { addresses: text, .. }
+            | Self::Confined(text)
+            | Self::Problem(text)
+            | Self::PeersChanged(text)
+            | Self::TargetConnected { target: text }
+            | Self::TargetRefused { target: text, .. }
+            | Self::LimitReached { limit: text }
+            | Self::LinkUp { link: text, .. }
+            | Self::LinkDown { link: text, .. } => text.clone(),
+            Self::FileStarted { name, .. }
+            | Self::FileFinished { name, .. }
+            | Self::FileRefused { name, .. } => name.to_string(),
+            _ => return None,
+        })
+    }
+
+    /// Why it happened.
+    pub fn reason(&self) -> Option<String> {
+        Some(match self {
+            Self::AssociationRefused { reason } | Self::TargetRefused { reason, .. } => {
+                reason.clone()
+            }
+            Self::AssociationClosed { reason }
+            | Self::FileRefused { reason, .. }
+            | Self::TransferInterrupted { reason } => reason.to_string(),
+            Self::LinkDown { cause, .. } => cause.to_string(),
+            _ => return None,
+        })
+    }
+
+    /// The event of the transport as events of this vocabulary.
+    pub fn of_transport(event: &TransportEvent) -> Self {
+        match &event.kind {
+            TransportEventKind::Established => Self::AssociationOpened,
+            TransportEventKind::Restarted => Self::PeerRestarted,
+            TransportEventKind::PathUp { link, remote, .. } => {
+                Self::LinkUp { link: link.clone(), remote: *remote }
+            }
+            TransportEventKind::PathDown { link, remote, cause, .. } => {
+                Self::LinkDown { link: link.clone(), remote: *remote, cause: *cause }
+            }
+            TransportEventKind::Closed { reason, .. } => {
+                Self::AssociationClosed { reason: reason.to_string().into() }
+            }
+        }
+    }
+}
+
+/// The event in one line, without the peer: `link lte down: no reply for 0.4 s`.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LinkUp { link, .. } => write!(f, "link {link} up"),
+            Self::LinkDown { link, cause, .. } => write!(f, "link {link} down: {cause}"),
+            Self::Measured { seconds } => write!(f, "measured for {seconds} s"),
+            Self::FilesReceived { files, failed, bytes } => {
+                write!(f, "files received: {files}, {bytes} B")?;
+                if *failed > 0 { write!(f, "; not received: {failed}") } else { Ok(()) }
+            }
+            _ => {
+                f.write_str(self.name())?;
+                let mut texts = self.object().into_iter().chain(self.reason());
+                texts.try_for_each(|text| write!(f, ": {text}"))
+            }
+        }
+    }
+}
+
+/// The peer that an event or an association concerns.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PeerIdentity {
+    /// The operator's name for the peer.
+    pub name: Option<String>,
+    /// The public key that the peer has proved to own.
+    pub key: Option<PublicKey>,
+    /// The address from which it connected, or to which this end did.
+    pub address: Option<SocketAddr>,
+}
+
+impl PeerIdentity {
+    /// The peer of an association; `name` finds the operator's names.
+    pub fn of(about: &AssociationInfo, name: impl Fn(&PublicKey) -> Option<String>) -> Self {
+        let key = about.peer;
+        Self { name: key.as_ref().and_then(name), key, address: about.address }
+    }
+
+    /// A short label: the name, else the beginning of the key, else the address without its port.
+    pub fn label(&self) -> String {
+        let key = || self.key.as_ref().map(short_key);
+        let address = || self.address.map(|address| address.ip().to_string());
+        self.name.clone().or_else(key).or_else(address).unwrap_or_default()
+    }
+}
+
+/// An event with its peer and time.
+#[derive(Clone, Debug)]
+pub struct EventRecord {
+    /// Seconds since 1970 (UTC).
+    pub time_s: f64,
+    /// The peer.
+    pub peer: PeerIdentity,
+    /// What happened.
+    pub event: Event,
+}
+
+impl EventRecord {
+    /// The time of day in UTC: `14:03:07Z`.
+    pub fn clock(&self) -> String {
+        clock(self.time_s)
+    }
+
+    /// The event as a line for a person: time, event, and the peer if this end has several.
+    pub fn line(&self, names_peer: bool) -> String {
+        let label = self.peer.label();
+        let whom =
+            if names_peer && !label.is_empty() { format!("{label}: ") } else { String::new() };
+        format!("{} {whom}{}", self.clock(), self.event)
+    }
+}
+
+/// The time of day of a time since 1970, in UTC.
+pub fn clock(time_s: f64) -> String {
+    let second = time_s.max(0.0) as u64 % 86_400;
+    format!("{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_base::Duration;
+
+    use super::*;
+
+    #[test]
+    fn each_event_has_its_own_name() {
+        let mut names = Event::NAMES.to_vec();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Event::NAMES.len());
+    }
+
+    #[test]
+    fn an_event_is_one_line_with_time_and_cause() {
+        let cause = PathCause::NoReply(Duration::from_millis(412));
+        let down = Event::LinkDown { link: "lte".to_owned(), remote: None, cause };
+        let name = "shed/a\nb".into();
+        let refused = Event::FileRefused { name, reason: "the disk is full".into() };
+        for (event, line) in [
+            (down, "14:03:07Z anna: link lte down: no reply for 0.4 s"),
+            (Event::AssociationOpened, "14:03:07Z anna: association opened"),
+            (refused, r"14:03:07Z anna: file refused: shed/a\u{a}b: the disk is full"),
+            (Event::Measured { seconds: 10.0 }, "14:03:07Z anna: measured for 10 s"),
+            (
+                Event::FilesReceived { files: 2, failed: 1, bytes: 30 },
+                "14:03:07Z anna: files received: 2, 30 B; not received: 1",
+            ),
+        ] {
+            let name = Some("anna".to_owned());
+            let peer = PeerIdentity { name, ..PeerIdentity::default() };
+            let record = EventRecord { time_s: 86_400.0 * 3.0 + 50_587.9, peer, event };
+            assert_eq!(record.line(true), line);
+        }
+    }
+
+    #[test]
+    fn a_peer_without_a_key_is_known_by_its_address() {
+        let address = Some(([192, 0, 2, 7], 9899).into());
+        assert_eq!(PeerIdentity { address, ..PeerIdentity::default() }.label(), "192.0.2.7");
+    }
+}

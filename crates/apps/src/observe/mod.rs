@@ -1,0 +1,29 @@
+//! Observation of a running command: metrics, status, a live page, and the events of its log.
+//!
+//! One thread of its own does all of it, so that the thread that carries packets never waits for an observer:
+//!
+//! ```text
+//!   endpoints --snapshots--> Ledger --+--> status socket (JSON lines)
+//!       \------events------> Monitor -+--> metrics (OpenMetrics)
+//!   application --events--/           +--> live page (server-sent events)
+//!                                     +--> Sink: log, notes, JSON stream
+//! ```
+
+mod event;
+mod history;
+mod http;
+mod ledger;
+mod metrics;
+mod monitor;
+#[cfg(unix)]
+pub mod socket;
+mod status;
+
+pub use self::event::{Event, EventRecord, PeerIdentity, Severity, clock};
+pub use self::ledger::{Growth, Ledger, Track};
+pub use self::monitor::{
+    BindError, Monitor, Observation, Reporter, Settings, Sink, Sources, WebSettings,
+};
+pub use self::status::{
+    AssociationStatus, EventStatus, LinkStatus, SCHEMA, Status, Transfer, state_word,
+};

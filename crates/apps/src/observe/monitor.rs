@@ -1,0 +1,412 @@
+//! The thread that observes a command.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ropewalk_runtime::clock::{Clock, unix_time};
+use ropewalk_runtime::endpoint::{
+    AssociationSnapshot, Observer, TransportEvent, TransportEventKind,
+};
+use ropewalk_runtime::seal::PublicKey;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::event::{Event, EventRecord, PeerIdentity, Severity};
+use super::history::History;
+use super::http::{self, Pages};
+use super::ledger::Ledger;
+use super::metrics::Figures;
+use super::status::{EventStatus, SCHEMA, Status, Transfer};
+
+/// Interval at which endpoints publish snapshots.
+const SNAPSHOT_INTERVAL: ropewalk_base::Duration = ropewalk_base::Duration::from_millis(250);
+/// Interval at which snapshots are folded.
+const TICK: Duration = Duration::from_secs(1);
+/// Events that wait for the thread. Further ones are dropped and counted.
+const EVENTS_LIMIT: usize = 4096;
+/// Events that the status contains.
+const SHOWN_EVENTS: usize = 100;
+/// How long the thread waits for its clients at the end.
+const END_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// What is observed, and where the observations can be read.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The command, such as `recv`.
+    pub command: &'static str,
+    /// Version of Ropewalk.
+    pub version: &'static str,
+    /// Address of the metrics.
+    pub metrics: Option<SocketAddr>,
+    /// The live page.
+    pub web: Option<WebSettings>,
+    /// Directory of the status socket.
+    pub sockets: Option<PathBuf>,
+}
+
+/// The live page.
+#[derive(Clone, Debug)]
+pub struct WebSettings {
+    /// Where it is served.
+    pub address: SocketAddr,
+    /// What a browser must present, if anything.
+    pub token: Option<String>,
+    /// The page.
+    pub html: String,
+}
+
+/// An address or socket cannot be bound.
+#[derive(Debug)]
+pub struct BindError {
+    /// Address, or path of the socket.
+    pub place: String,
+    /// Why.
+    pub error: io::Error,
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot listen on {}: {}", self.place, self.error)
+    }
+}
+
+impl std::error::Error for BindError {}
+
+/// Uses what the thread observes, in that thread.
+pub trait Sink: Send {
+    /// Something happened.
+    fn event(&mut self, record: &EventRecord);
+    /// A second has passed.
+    fn tick(&mut self, status: &Status, ledger: &Ledger);
+    /// The command ends. The last tick was just before.
+    fn end(&mut self, status: &Status, ledger: &Ledger);
+}
+
+/// Finds the operator's name of a key.
+pub type NameOf = Box<dyn Fn(&PublicKey) -> Option<String> + Send>;
+
+/// What the thread asks the application for.
+pub struct Sources {
+    /// The operator's name of a key.
+    pub name: NameOf,
+    /// Progress of a file transfer.
+    pub transfer: Box<dyn Fn() -> Option<Transfer> + Send>,
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self { name: Box::new(|_| None), transfer: Box::new(|| None) }
+    }
+}
+
+#[derive(Debug)]
+enum Message {
+    Transport(TransportEvent),
+    Application(PeerIdentity, Event),
+}
+
+/// Reports events of the application. Never waits.
+#[derive(Clone, Debug)]
+pub struct Reporter {
+    events: mpsc::Sender<(f64, Message)>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Reporter {
+    /// Reports an event that concerns this peer.
+    pub fn report(&self, peer: PeerIdentity, event: Event) {
+        self.push(Message::Application(peer, event));
+    }
+
+    fn push(&self, message: Message) {
+        let is_detail = matches!(&message, Message::Application(_, event) if event.severity() == Severity::Debug);
+        let full = self.events.try_send((unix_time().as_secs_f64(), message)).is_err();
+        // A folder of many small files causes more events than anyone reads.
+        if full && !is_detail {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Everything is bound, and the thread has not started. A server that restricts its rights does so between the two.
+#[derive(Debug)]
+pub struct Observation {
+    settings: Settings,
+    observer: Observer,
+    reporter: Reporter,
+    events: mpsc::Receiver<(f64, Message)>,
+    metrics: Option<TcpListener>,
+    web: Option<TcpListener>,
+    #[cfg(unix)]
+    socket: Option<super::socket::StatusSocket>,
+}
+
+impl Observation {
+    /// Binds all addresses.
+    ///
+    /// # Errors
+    /// [`BindError`]. A status socket that cannot be bound is no error: it is left out.
+    pub fn bind(settings: Settings) -> Result<Self, BindError> {
+        let (sender, events) = mpsc::channel(EVENTS_LIMIT);
+        let reporter = Reporter { events: sender, dropped: Arc::default() };
+        let transport = reporter.clone();
+        let listener = move |event| transport.push(Message::Transport(event));
+        let observer = Observer::new(SNAPSHOT_INTERVAL, listener);
+        let listen = |address: SocketAddr| {
+            let bound = TcpListener::bind(address).and_then(|listener| {
+                listener.set_nonblocking(true)?;
+                Ok(listener)
+            });
+            bound.map_err(|error| BindError { place: address.to_string(), error })
+        };
+        let metrics = settings.metrics.map(listen).transpose()?;
+        let web = settings.web.as_ref().map(|web| listen(web.address)).transpose()?;
+        #[cfg(unix)]
+        let socket = settings.sockets.as_deref().and_then(|directory| {
+            super::socket::StatusSocket::bind(directory, settings.command).ok()
+        });
+        Ok(Self {
+            settings,
+            observer,
+            reporter,
+            events,
+            metrics,
+            web,
+            #[cfg(unix)]
+            socket,
+        })
+    }
+
+    /// For the options of endpoints.
+    pub fn observer(&self) -> Observer {
+        self.observer.clone()
+    }
+
+    /// For the application.
+    pub fn reporter(&self) -> Reporter {
+        self.reporter.clone()
+    }
+
+    /// Where the metrics are served.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref()?.local_addr().ok()
+    }
+
+    /// Where the live page is served.
+    pub fn web_address(&self) -> Option<SocketAddr> {
+        self.web.as_ref()?.local_addr().ok()
+    }
+
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system refuses a thread or an event queue.
+    pub fn start(self, sources: Sources, sink: Box<dyn Sink>) -> io::Result<Monitor> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel();
+        let work = move || {
+            runtime.block_on(observe(self, sources, sink, stopped));
+            runtime.shutdown_timeout(END_TIMEOUT);
+        };
+        let thread = std::thread::Builder::new().name("observer".to_owned()).spawn(work)?;
+        Ok(Monitor { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+/// The running thread. It ends when this is dropped, after all events that were reported before.
+#[derive(Debug)]
+pub struct Monitor {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the servers of the thread share.
+#[derive(Debug)]
+pub(super) struct Published {
+    /// The status, one line of JSON.
+    pub status: watch::Sender<Arc<str>>,
+    /// The latest sample of the history, with the events since the one before, as JSON.
+    pub sample: watch::Sender<Arc<str>>,
+    pub history: Mutex<History>,
+    pub figures: Arc<Mutex<Figures>>,
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn observe(
+    mut observation: Observation,
+    sources: Sources,
+    sink: Box<dyn Sink>,
+    mut stopped: oneshot::Receiver<()>,
+) {
+    let figures = Figures { version: observation.settings.version, ..Figures::default() };
+    let published = Arc::new(Published {
+        status: watch::Sender::new(Arc::from("")),
+        sample: watch::Sender::new(Arc::from("")),
+        history: Mutex::default(),
+        figures: Arc::new(Mutex::new(figures)),
+    });
+    let mut state = State {
+        clock: Clock::start(),
+        command: observation.settings.command,
+        observer: observation.observer.clone(),
+        dropped: observation.reporter.dropped.clone(),
+        events: VecDeque::new(),
+        frequent_last: false,
+        published: published.clone(),
+        sources,
+        sink,
+    };
+    state.tick();
+    serve(&mut observation, &published);
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        tokio::select! {
+            biased;
+            event = observation.events.recv() => match event {
+                Some((time_s, message)) => state.take(time_s, message),
+                None => break,
+            },
+            _ = &mut stopped => break,
+            _ = ticks.tick() => state.tick(),
+        }
+    }
+    while let Ok((time_s, message)) = observation.events.try_recv() {
+        state.take(time_s, message);
+    }
+    state.tick();
+    state.end();
+}
+
+/// Starts the servers. A listener that the event queue does not take is left out.
+fn serve(observation: &mut Observation, published: &Arc<Published>) {
+    let adopt = |listener: TcpListener| tokio::net::TcpListener::from_std(listener).ok();
+    if let Some(listener) = observation.metrics.take().and_then(adopt) {
+        tokio::spawn(http::serve(listener, Pages::metrics(published.clone())));
+    }
+    if let (Some(listener), Some(web)) =
+        (observation.web.take().and_then(adopt), observation.settings.web.take())
+    {
+        tokio::spawn(http::serve(listener, Pages::web(published.clone(), web)));
+    }
+    #[cfg(unix)]
+    if let Some(socket) = observation.socket.take() {
+        tokio::spawn(socket.serve(published.status.subscribe()));
+    }
+}
+
+struct State {
+    clock: Clock,
+    command: &'static str,
+    observer: Observer,
+    dropped: Arc<AtomicU64>,
+    events: VecDeque<EventStatus>,
+    /// The latest event is one of those of which only the latest matters.
+    frequent_last: bool,
+    published: Arc<Published>,
+    sources: Sources,
+    sink: Box<dyn Sink>,
+}
+
+impl State {
+    fn take(&mut self, time_s: f64, message: Message) {
+        let (peer, event) = match message {
+            Message::Application(peer, event) => (peer, event),
+            Message::Transport(event) => {
+                let peer = PeerIdentity::of(&event.about, &self.sources.name);
+                let mut figures = lock(&self.published.figures);
+                match &event.kind {
+                    TransportEventKind::Established => figures.ledger.open(peer.label()),
+                    TransportEventKind::Closed { last, .. } => {
+                        figures.ledger.close(peer.label(), last);
+                    }
+                    _ => {}
+                }
+                (peer, Event::of_transport(&event))
+            }
+        };
+        self.record(EventRecord { time_s, peer, event });
+    }
+
+    fn record(&mut self, record: EventRecord) {
+        let kind = Event::NAMES.iter().position(|name| *name == record.event.name());
+        if let Some(kind) = kind {
+            lock(&self.published.figures).events[kind] += 1;
+        }
+        if !record.event.is_private() {
+            let is_frequent = record.event.is_frequent();
+            if is_frequent && self.frequent_last {
+                self.events.pop_back();
+            }
+            self.frequent_last = is_frequent;
+            self.events.push_back(EventStatus::of(&record));
+        }
+        if self.events.len() > SHOWN_EVENTS {
+            self.events.pop_front();
+        }
+        self.sink.event(&record);
+    }
+
+    fn tick(&mut self) {
+        let dropped = self.dropped.swap(0, Ordering::Relaxed);
+        if dropped > 0 {
+            let event = Event::Problem(format!("{dropped} events came too fast to be recorded"));
+            let time_s = unix_time().as_secs_f64();
+            self.record(EventRecord { time_s, peer: PeerIdentity::default(), event });
+        }
+        let snapshots = self.observer.snapshots();
+        let mut figures = lock(&self.published.figures);
+        let label = |association: &AssociationSnapshot| {
+            PeerIdentity::of(&association.about, &self.sources.name).label()
+        };
+        figures.ledger.fold(&snapshots, label);
+        figures.transfer = (self.sources.transfer)();
+        let status = self.status(&figures);
+        self.sink.tick(&status, &figures.ledger);
+        drop(figures);
+        let sample = lock(&self.published.history).add(&status);
+        self.published.sample.send_replace(Arc::from(sample));
+        let line = serde_json::to_string(&status).unwrap_or_default();
+        self.published.status.send_replace(Arc::from(line));
+    }
+
+    fn end(&mut self) {
+        let figures = lock(&self.published.figures);
+        let status = self.status(&figures);
+        self.sink.end(&status, &figures.ledger);
+    }
+
+    fn status(&self, figures: &Figures) -> Status {
+        Status {
+            schema: SCHEMA.to_owned(),
+            command: self.command.to_owned(),
+            pid: std::process::id(),
+            version: figures.version.to_owned(),
+            time_s: unix_time().as_secs_f64(),
+            uptime_s: self.clock.now().as_secs_f64(),
+            transfer: figures.transfer,
+            associations: figures.ledger.association_statuses(),
+            links: figures.ledger.link_statuses(),
+            events: self.events.iter().cloned().collect(),
+        }
+    }
+}

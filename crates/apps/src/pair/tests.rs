@@ -1,0 +1,243 @@
+//! Both ends of a pairing, without sockets.
+
+use std::net::SocketAddr;
+
+use proptest::prelude::*;
+use ropewalk_base::{Duration, Time};
+use ropewalk_runtime::seal::{PairingError, SecretKey};
+
+use super::initiator::Initiator;
+use super::message::Message;
+use super::responder::Responder;
+use super::{Code, Introduction};
+
+const NOW: Time = Time::from_secs(1);
+
+struct Ends {
+    initiator: Initiator,
+    responder: Responder,
+    keys: [SecretKey; 2],
+}
+
+fn target() -> SocketAddr {
+    ([192, 0, 2, 7], 9899).into()
+}
+
+fn named(name: &str) -> Introduction {
+    Introduction { name: name.to_owned(), ..Introduction::default() }
+}
+
+fn code() -> Code {
+    Code::generate().expect("random numbers")
+}
+
+fn secret() -> SecretKey {
+    SecretKey::generate().expect("random numbers")
+}
+
+fn initiator(code: &Code, secret: &SecretKey) -> Initiator {
+    Initiator::new(code, secret, &named("laptop"), vec![target()]).expect("random numbers")
+}
+
+impl Ends {
+    fn new(typed: &Code, shown: Code) -> Self {
+        let keys = [secret(), secret()];
+        let responder = Responder::new(shown, keys[1].clone(), &named("server"), NOW);
+        Self { initiator: initiator(typed, &keys[0]), responder, keys }
+    }
+
+    /// What the initiator sends now.
+    fn sent(&self) -> Vec<u8> {
+        self.initiator.transmit().0.to_vec()
+    }
+
+    /// One datagram to the responder and its answer to the initiator.
+    fn exchange(&mut self) -> Option<Vec<u8>> {
+        let sent = self.sent();
+        let answer = self.responder.handle_datagram(NOW, &sent)?;
+        self.initiator.handle_datagram(target(), &answer);
+        Some(answer)
+    }
+
+    fn assert_paired(&self) {
+        let joined = self.initiator.joined().expect("the initiator has a peer");
+        let peer = self.responder.paired().expect("the responder has a peer");
+        assert_eq!((joined.peer.key, peer.key), (self.keys[1].public(), self.keys[0].public()));
+        assert_eq!(joined.introduction, named("server"));
+        assert_eq!(Introduction::decode(&peer.introduction), Some(named("laptop")));
+    }
+}
+
+#[test]
+fn two_ends_with_one_code_learn_each_others_keys_in_three_round_trips() {
+    let code = code();
+    let mut ends = Ends::new(&code, code.clone());
+    for round in 0..3 {
+        assert!(ends.initiator.joined().is_none(), "round {round}");
+        ends.exchange().expect("an answer");
+    }
+    ends.assert_paired();
+    // The next transmission goes to further addresses of the peer, and is answered there.
+    let other: SocketAddr = ([198, 51, 100, 7], 9899).into();
+    let answer = ends.responder.handle_datagram(NOW, &ends.sent()).expect("an answer");
+    ends.initiator.handle_datagram(other, &answer);
+    assert_eq!(ends.initiator.joined().expect("a peer").answered, [target(), other]);
+}
+
+#[test]
+fn a_wrong_code_ends_both_ends_and_the_right_one_comes_too_late() {
+    let shown = code();
+    let mut ends = Ends::new(&code(), shown.clone());
+    ends.exchange().expect("an answer");
+    ends.exchange().expect("a refusal");
+    assert!(ends.responder.is_refused());
+    assert_eq!(ends.initiator.failed(), Some(PairingError::WrongCode));
+    assert!(ends.initiator.transmit().1.is_empty());
+    let late = initiator(&shown, &ends.keys[0]);
+    assert_eq!(ends.responder.handle_datagram(NOW, late.transmit().0), None);
+}
+
+/// An exchange that began before another one used a wrong code must not be continued.
+#[test]
+fn a_wrong_code_ends_the_exchanges_that_had_begun() {
+    let shown = code();
+    let mut ends = Ends::new(&shown, shown.clone());
+    ends.exchange().expect("an answer");
+    let mut guess = initiator(&code(), &secret());
+    let answer = ends.responder.handle_datagram(NOW, guess.transmit().0).expect("an answer");
+    guess.handle_datagram(target(), &answer);
+    ends.responder.handle_datagram(NOW, guess.transmit().0).expect("a refusal");
+    assert!(ends.responder.is_refused());
+    assert_eq!(ends.exchange(), None);
+    assert!(ends.responder.paired().is_none());
+}
+
+/// Without the token of an answer, a sender with a forged source address cannot use up the code.
+#[test]
+fn a_proof_under_another_token_does_not_use_up_the_code() {
+    let shown = code();
+    let mut ends = Ends::new(&shown, shown.clone());
+    ends.exchange().expect("an answer");
+    let forged = Message::Proof { token: [7; 16], noise: &[0; 48] }.encode();
+    assert_eq!(ends.responder.handle_datagram(NOW, &forged), None);
+    ends.exchange().expect("an introduction");
+    ends.exchange().expect("a confirmation");
+    ends.assert_paired();
+}
+
+#[test]
+fn a_responder_without_the_code_is_not_accepted() {
+    let shown = code();
+    let mut ends = Ends::new(&code(), shown);
+    // It answers everything, but cannot check the proof.
+    let begun = ends.sent();
+    let Some(Message::Begin { exchange, .. }) = Message::decode(&begun) else { panic!("begins") };
+    ends.exchange().expect("an answer");
+    let answer = Message::ResponderIntroduction { exchange, noise: &[9; 96] }.encode();
+    ends.initiator.handle_datagram(target(), &answer);
+    assert_eq!(ends.initiator.failed(), Some(PairingError::WrongCode));
+}
+
+#[test]
+fn a_flood_of_beginnings_is_answered_at_a_limited_rate_and_leaves_bounded_state() {
+    let shown = code();
+    let mut responder = Responder::new(shown.clone(), secret(), &named("server"), NOW);
+    let mut answered = 0;
+    let guess = initiator(&code(), &secret());
+    for number in 0..1000u16 {
+        let mut datagram = guess.transmit().0.to_vec();
+        datagram[5..7].copy_from_slice(&number.to_be_bytes());
+        answered += usize::from(responder.handle_datagram(NOW, &datagram).is_some());
+    }
+    assert_eq!(answered, 16);
+    assert_eq!(responder.half_open(), 16);
+    // A second later, the genuine peer is served.
+    let keys = [secret(), secret()];
+    let mut ends = Ends { initiator: initiator(&shown, &keys[0]), responder, keys };
+    let later = NOW.saturating_add(Duration::from_secs(1));
+    let answer = ends.responder.handle_datagram(later, &ends.sent()).expect("an answer");
+    ends.initiator.handle_datagram(target(), &answer);
+    assert_eq!(ends.responder.half_open(), 16);
+    ends.exchange().expect("an introduction");
+    ends.exchange().expect("a confirmation");
+    assert!(ends.initiator.joined().is_some() && ends.responder.paired().is_some());
+}
+
+/// What happens to a datagram.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Arrives,
+    Lost,
+    Twice,
+    /// It arrives, and then a copy in which this byte has changed.
+    WithChangedCopy(usize),
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        3 => Just(Fate::Arrives),
+        2 => Just(Fate::Lost),
+        2 => Just(Fate::Twice),
+        2 => (0usize..600).prop_map(Fate::WithChangedCopy),
+    ]
+}
+
+fn copies(datagram: &[u8], fate: Fate) -> Vec<Vec<u8>> {
+    match fate {
+        Fate::Arrives => vec![datagram.to_vec()],
+        Fate::Lost => Vec::new(),
+        Fate::Twice => vec![datagram.to_vec(); 2],
+        Fate::WithChangedCopy(at) => {
+            let mut copy = datagram.to_vec();
+            let at = at % copy.len();
+            copy[at] ^= 0x40;
+            vec![datagram.to_vec(), copy]
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn loss_repetition_and_changed_copies_leave_both_ends_with_the_right_keys(
+        fates in prop::collection::vec((fate(), fate()), 0..12),
+    ) {
+        let code = code();
+        let mut ends = Ends::new(&code, code.clone());
+        // Afterwards the network heals.
+        let healed = std::iter::repeat_n((Fate::Arrives, Fate::Arrives), 4);
+        for (there, back) in fates.into_iter().chain(healed) {
+            for datagram in copies(&ends.sent(), there) {
+                let Some(answer) = ends.responder.handle_datagram(NOW, &datagram) else { continue };
+                for datagram in copies(&answer, back) {
+                    ends.initiator.handle_datagram(target(), &datagram);
+                }
+            }
+        }
+        ends.assert_paired();
+    }
+
+    #[test]
+    fn no_datagram_stops_either_end(
+        datagrams in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..20),
+        kind in 0u8..9,
+    ) {
+        let code = code();
+        let mut ends = Ends::new(&code, code.clone());
+        for mut datagram in datagrams {
+            ends.responder.handle_datagram(NOW, &datagram);
+            ends.initiator.handle_datagram(target(), &datagram);
+            if datagram.len() > 5 {
+                datagram[..4].copy_from_slice(b"RWP\x01");
+                datagram[4] = kind;
+                ends.responder.handle_datagram(NOW, &datagram);
+                ends.initiator.handle_datagram(target(), &datagram);
+            }
+        }
+        for _ in 0..3 {
+            ends.exchange();
+        }
+        ends.assert_paired();
+    }
+}

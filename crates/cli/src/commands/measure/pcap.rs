@@ -1,0 +1,119 @@
+//! A scenario from a capture of packets.
+
+use std::fmt::Write;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use ropewalk_apps::measure::estimate::{LossModel, quantile};
+use ropewalk_apps::measure::recording::{
+    RecordedPath, RecordedProtocol, Recording, RecordingError, from_capture,
+};
+
+/// Least queue that is written: a full packet, bytes.
+const LEAST_QUEUE: f64 = 1500.0;
+
+/// Why a capture gives no scenario.
+#[derive(Debug)]
+pub enum PcapError {
+    Open(std::io::Error),
+    Content(RecordingError),
+}
+
+impl std::fmt::Display for PcapError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Open(error) => error.fmt(f),
+            Self::Content(error) => error.fmt(f),
+        }
+    }
+}
+
+/// The paths of the largest transfer in a capture, as tables of a scenario.
+///
+/// # Errors
+/// [`PcapError`].
+pub fn read(file: &Path) -> Result<String, PcapError> {
+    let opened = File::open(file).map_err(PcapError::Open)?;
+    from_capture(BufReader::new(opened)).map(|found| tables(&found)).map_err(PcapError::Content)
+}
+
+fn tables(found: &Recording) -> String {
+    let mut text = format!(
+        "# Capture of {} packets: the largest transfer, {} for {:.1} s; {} other flows have data.\n",
+        found.packets,
+        found.protocol.name(),
+        found.seconds,
+        found.other_flows
+    );
+    for (number, path) in found.paths.iter().enumerate() {
+        let _ = write!(text, "\n[[path]]\n# {} to {}\n", path.from, path.to);
+        if found.paths.len() > 1 {
+            let _ = writeln!(text, "name = \"path{}\"", number + 1);
+        }
+        text += &keys(found.protocol, path);
+    }
+    text
+}
+
+fn keys(protocol: RecordedProtocol, path: &RecordedPath) -> String {
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "# The most that was acknowledged in a second, IP headers included; {:.3} Mbit/s over the whole time. The link may \
+         carry\n# more.\nrate = \"{:.3} Mbit/s\"",
+        path.mean_bps / 1e6,
+        path.peak_bps / 1e6
+    );
+    if !path.rtts_s.is_empty() {
+        text += &round_trip(path);
+    }
+    let loss = &path.loss;
+    let unit = match protocol {
+        RecordedProtocol::Tcp => "segments",
+        RecordedProtocol::Sctp => "chunks",
+    };
+    let _ = writeln!(
+        text,
+        "# {} of {} {unit} were sent again or filled a gap late: {:.3} % to {:.3} % with 99 % confidence. Those that were \
+         sent again\n# without need are among them. {} packets came out of order.",
+        loss.lost,
+        loss.sent,
+        loss.low * 100.0,
+        loss.high * 100.0,
+        path.reordered
+    );
+    let _ = match loss.model {
+        LossModel::Bernoulli { rate } => writeln!(text, "loss = {rate:.6}"),
+        LossModel::GilbertElliott { p, r, bad } => writeln!(
+            text,
+            "# Bursts of {:.2} on average; log-likelihood {:.1} above that of independent losses.\n\
+             loss = {{ model = \"gilbert-elliott\", p = {p:.6}, r = {r:.6}, bad = {bad:.4} }}",
+            loss.burst_mean, loss.log_likelihood_gain
+        ),
+    };
+    text
+}
+
+fn round_trip(path: &RecordedPath) -> String {
+    let at = |share| quantile(&path.rtts_s, share);
+    let part = match path.sender_part_s {
+        Some(part) => format!("{:.2} ms of it between the sender and the capture", part * 1e3),
+        None => {
+            "without the part between the sender and the capture, which is not known".to_owned()
+        }
+    };
+    let queue = (at(0.99) - at(0.0)) * path.peak_bps / 8.0;
+    format!(
+        "# Least of {} round trips, {part}: median {:.1} ms, 95th percentile {:.1} ms, 99th {:.1} ms.\n\
+         rtt = \"{:.3} ms\"\n\
+         # Lower bound: the round trip rose by {:.1} ms.\nqueue = \"{:.0} B\"\n",
+        path.rtts_s.len(),
+        at(0.5) * 1e3,
+        at(0.95) * 1e3,
+        at(0.99) * 1e3,
+        (at(0.0) * 1e3).max(0.001),
+        (at(0.99) - at(0.0)) * 1e3,
+        queue.max(LEAST_QUEUE)
+    )
+}

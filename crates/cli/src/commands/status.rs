@@ -1,0 +1,103 @@
+//! `ropewalk status`: what the running commands of this machine do.
+
+use clap::Args;
+use ropewalk_apps::observe::{LinkStatus, Status, clock};
+use serde::Serialize;
+
+use super::transfer::counted;
+use crate::console::width;
+use crate::failure::Failure;
+use crate::live::running;
+use crate::output;
+use crate::printer::{percent, rate, size, time, time_or_dash};
+use crate::table::Table;
+
+/// Events that are shown for each command.
+const EVENTS: usize = 5;
+
+/// Arguments of `status`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Shows each running send, recv, bench and proxy of this user; for root, also those of services. `ropewalk top`\n\
+    shows the same and keeps it up to date.\n\n\
+    Examples:\n  \
+    ropewalk status\n  \
+    ropewalk status --json"
+)]
+pub struct StatusArgs {
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// The JSON document.
+#[derive(Debug, Serialize)]
+struct Document {
+    schema: &'static str,
+    commands: Vec<Status>,
+}
+
+/// Prints the status of all running commands.
+///
+/// # Errors
+/// [`Failure`].
+pub fn execute(args: &StatusArgs) -> Result<(), Failure> {
+    let commands = running()?;
+    if args.json {
+        return output::print_json(&Document { schema: "ropewalk.running/1", commands });
+    }
+    if commands.is_empty() {
+        return output::print("no send, recv, bench or proxy is running\n");
+    }
+    let texts: Vec<String> = commands.iter().map(text).collect();
+    output::print(&printable(&texts.join("\n")))
+}
+
+/// The text without control characters: root reads the sockets of services that run as other users.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || *c == '\n').collect()
+}
+
+fn text(status: &Status) -> String {
+    let Status { command, pid, .. } = status;
+    let peers = counted(status.associations.len() as u64, "association", "associations");
+    let mut text =
+        format!("{command} (pid {pid}), running for {}: {peers}\n", time(status.uptime_s));
+    if let Some(transfer) = status.transfer {
+        text.push_str(&format!(
+            "{} of {}, {} of {}\n",
+            counted(transfer.files_done, "file", "files"),
+            transfer.files,
+            size(transfer.placed_bytes as f64),
+            size(transfer.bytes as f64),
+        ));
+    }
+    if !status.links.is_empty() {
+        text.push_str(&links(&status.links));
+    }
+    let events = &status.events[status.events.len().saturating_sub(EVENTS)..];
+    for event in events {
+        let peer = if event.peer.is_empty() { String::new() } else { format!("{}: ", event.peer) };
+        text.push_str(&format!("{} {peer}{}\n", clock(event.time_s), event.text));
+    }
+    text
+}
+
+fn links(links: &[LinkStatus]) -> String {
+    let names = ["link", "peer", "state", "up", "down", "share", "RTT", "loss", "queue"];
+    let mut table = Table::new(&names);
+    for link in links {
+        table.row(vec![
+            link.link.clone(),
+            link.peer.clone(),
+            link.state.clone(),
+            rate(link.up_bps),
+            rate(link.down_bps),
+            percent(link.share),
+            time_or_dash(link.rtt_s),
+            link.loss.map_or_else(|| "-".to_owned(), percent),
+            time(link.queue_s),
+        ]);
+    }
+    table.text(width())
+}

@@ -1,0 +1,238 @@
+//! Observed addresses: an end asks the other one from which address its datagrams arrive, and which release it runs.
+//!
+//! Behind a NAT, no end knows its own public address. The peer sees it as the source of each datagram. Question and
+//! answer are datagrams of their own beside the association, sealed like probes, so only an authenticated peer asks
+//! and only the peer can answer:
+//!
+//! ```text
+//! question   0 (2)  1 (2)  zeros up to 64 bytes
+//! answer     0 (2)  2 (2)  family, 4 or 6 (1)  address (16; IPv4: the first 4)  port (2)  length (1)  release (at most 32)
+//! ```
+//!
+//! RFC 9260, 3.1: "The port number 0 MUST NOT be used." An SCTP packet begins with its source port, so a peer that does
+//! not know these datagrams discards them.
+//!
+//! The answer goes to the source of the question. It is not longer than the question, so a forged source gains nothing.
+//! The endpoint answers by itself and stores nothing; an answer to no question is dropped.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use bytes::{Buf, BufMut};
+use ropewalk_base::{PathId, PeerText};
+use tokio::time::Instant;
+
+use super::association::Association;
+use super::batch::{Batch, Fit};
+use super::encapsulation::Encapsulation;
+use super::peer::{Peer, Route};
+use super::state::{AssociationKey, EndpointState};
+
+/// What both datagrams begin with; the first two bytes are the source port 0.
+const QUESTION: [u8; 4] = [0, 0, 0, 1];
+const ANSWER: [u8; 4] = [0, 0, 0, 2];
+/// Size of a question inside the seal, bytes.
+const QUESTION_LEN: usize = 64;
+/// Most bytes of a release.
+const RELEASE_MAX: usize = 32;
+/// The release of this end.
+const RELEASE: &str = env!("CARGO_PKG_VERSION");
+/// Time between two questions, if no answer comes.
+const REPEAT: Duration = Duration::from_millis(250);
+
+const _: () = assert!(4 + 1 + 16 + 2 + 1 + RELEASE_MAX <= QUESTION_LEN);
+const _: () = assert!(RELEASE.len() <= RELEASE_MAX);
+
+/// What the peer says about a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// The address from which the peer receives the datagrams of the path.
+    pub address: SocketAddr,
+    /// The release of Ropewalk that the peer runs.
+    pub release: PeerText,
+    /// Time from the question to its answer. None if the question was repeated: the answer may belong to any of them.
+    pub rtt: Option<Duration>,
+}
+
+/// Whether the content of a sealed datagram is a question or an answer.
+#[inline]
+pub(super) fn is_observation(body: &[u8]) -> bool {
+    body.starts_with(&QUESTION) || body.starts_with(&ANSWER)
+}
+
+fn answer_to(from: SocketAddr, out: &mut Vec<u8>) {
+    out.put_slice(&ANSWER);
+    match from.ip().to_canonical() {
+        IpAddr::V4(ip) => {
+            out.put_u8(4);
+            out.put_slice(&ip.octets());
+            out.put_bytes(0, 12);
+        }
+        IpAddr::V6(ip) => {
+            out.put_u8(6);
+            out.put_slice(&ip.octets());
+        }
+    }
+    out.put_u16(from.port());
+    out.put_u8(RELEASE.len() as u8);
+    out.put_slice(RELEASE.as_bytes());
+}
+
+/// Decodes an answer. None if it makes no sense. Later releases may append more.
+fn decode_answer(body: &[u8]) -> Option<Observation> {
+    let mut rest = body.strip_prefix(&ANSWER)?;
+    let family = rest.try_get_u8().ok()?;
+    let mut octets = [0; 16];
+    rest.try_copy_to_slice(&mut octets).ok()?;
+    let ip: IpAddr = match family {
+        4 => octets.first_chunk::<4>().copied()?.into(),
+        6 => octets.into(),
+        _ => return None,
+    };
+    let port = rest.try_get_u16().ok()?;
+    let length = usize::from(rest.try_get_u8().ok()?);
+    let release = rest.get(..length).filter(|_| length <= RELEASE_MAX)?;
+    Some(Observation {
+        address: SocketAddr::new(ip, port),
+        release: PeerText::from_bytes(release),
+        rtt: None,
+    })
+}
+
+impl EndpointState {
+    /// Handles a question or an answer that arrived by `route`.
+    pub(super) fn on_observation(
+        &mut self,
+        key: AssociationKey,
+        path: PathId,
+        route: Route,
+        body: &[u8],
+    ) {
+        let Some(mut peer) = self.take_out(key) else { return };
+        if body.starts_with(&ANSWER) {
+            peer.on_observed(path, body);
+        } else if body.len() >= QUESTION_LEN {
+            self.send_beside(&mut peer, path, route, |out| answer_to(route.remote, out));
+        }
+        self.put_back(key, peer);
+    }
+
+    /// Sends one sealed datagram that is no SCTP packet. What the socket does not take is lost.
+    fn send_beside(
+        &mut self,
+        peer: &mut Peer,
+        path: PathId,
+        route: Route,
+        content: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let Encapsulation::Sealed(session) = &mut peer.encapsulation else { return };
+        let mut batch = Batch::new(route.remote);
+        batch.set_source(route.source);
+        let fit = batch.push(|out| {
+            // If the session's keys are used up, nothing is written.
+            let _ = session.seal(path.0, out, content);
+        });
+        if fit == Fit::Nothing {
+            return;
+        }
+        if self.sockets[route.socket].send_now(&batch).is_ok() {
+            self.counters.sent += 1;
+        }
+    }
+}
+
+impl Peer {
+    fn on_observed(&mut self, path: PathId, body: &[u8]) {
+        let Some(asked) = self.observations.get_mut(&path.0) else { return };
+        if let Some(observation) = decode_answer(body) {
+            *asked = Some(observation);
+            self.signals.probed.notify_waiters();
+        }
+    }
+}
+
+impl Association {
+    /// Asks the peer from which address the datagrams of a path arrive, and waits for its answer for at most `limit`.
+    /// None without an answer, without sealing, if the path or the association is gone, and if the peer's release does
+    /// not know the question.
+    pub async fn observe(&self, path: usize, limit: Duration) -> Option<Observation> {
+        let number = u8::try_from(path).ok()?;
+        let begin = Instant::now();
+        let questions = async {
+            for repeated in 0_u32.. {
+                let answered = self.signals().probed.notified();
+                tokio::pin!(answered);
+                answered.as_mut().enable();
+                let asked = self.with_state(|state, peer| ask(state, peer, number))?;
+                asked.then_some(())?;
+                if tokio::time::timeout(REPEAT, answered).await.is_ok()
+                    && let Some(observation) = self.take_observation(number)
+                {
+                    let rtt = (repeated == 0).then(|| begin.elapsed());
+                    return Some(Observation { rtt, ..observation });
+                }
+            }
+            None
+        };
+        let observation = tokio::time::timeout(limit, questions).await.ok().flatten();
+        self.with(|peer, _| peer.observations.remove(&number));
+        observation
+    }
+
+    fn take_observation(&self, path: u8) -> Option<Observation> {
+        self.with(|peer, _| peer.observations.get_mut(&path).and_then(Option::take)).flatten()
+    }
+}
+
+/// Sends the question, unless an answer waits. False if it cannot be sent on this path.
+fn ask(state: &mut EndpointState, peer: &mut Peer, path: u8) -> bool {
+    let route = peer.routes.get(usize::from(path)).copied().flatten();
+    let sealed = matches!(peer.encapsulation, Encapsulation::Sealed(_));
+    let Some(route) = route.filter(|_| sealed && peer.ended.is_none()) else { return false };
+    if peer.observations.entry(path).or_default().is_none() {
+        state.send_beside(peer, PathId(path), route, |out| {
+            out.put_slice(&QUESTION);
+            out.put_bytes(0, QUESTION_LEN - QUESTION.len());
+        });
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_comes_back_and_is_shorter_than_its_question() {
+        for address in ["192.0.2.7:9899", "[2001:db8::1]:1"] {
+            let address = address.parse().expect("an address");
+            let mut body = Vec::new();
+            answer_to(address, &mut body);
+            assert!(body.len() <= QUESTION_LEN && is_observation(&body));
+            let release = PeerText::new(RELEASE);
+            assert_eq!(decode_answer(&body), Some(Observation { address, release, rtt: None }));
+            for length in 0..body.len() {
+                assert_eq!(decode_answer(&body[..length]), None, "{length} bytes");
+            }
+            body[4] = 5;
+            assert_eq!(decode_answer(&body), None);
+        }
+        let mapped = "[::ffff:192.0.2.7]:5".parse().expect("an address");
+        let mut body = Vec::new();
+        answer_to(mapped, &mut body);
+        let found = decode_answer(&body).expect("an answer").address;
+        assert_eq!(found.to_string(), "192.0.2.7:5");
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_stop_the_decoder(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            let body = [&ANSWER[..], &bytes].concat();
+            if let Some(observation) = decode_answer(&body) {
+                prop_assert!(observation.release.unescaped().len() <= 3 * RELEASE_MAX);
+            }
+        }
+    }
+}
