@@ -8,9 +8,9 @@ use ropewalk_base::{PathId, Time};
 use ropewalk_engine::sctp::Packet;
 use ropewalk_engine::sctp::wire::{self, Checksum};
 
+use super::binding::is_binding;
 use super::encapsulation::Encapsulation;
 use super::handshake::Progress;
-use super::observation::is_observation;
 use super::packet_capture::LocalEnd;
 use super::peer::Route;
 use super::probes::is_probe;
@@ -92,8 +92,8 @@ impl EndpointState {
                 self.mark_ready(one.key);
                 continue;
             }
-            if is_observation(&bytes[one.body.clone()]) {
-                self.on_observation(one.key, one.path, route, &bytes[one.body]);
+            if is_binding(&bytes[one.body.clone()]) {
+                self.on_binding(one.key, one.path, route, &bytes[one.body]);
                 continue;
             }
             self.note(route, &bytes[one.body.clone()]);

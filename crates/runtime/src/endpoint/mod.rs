@@ -11,6 +11,7 @@ mod association_control;
 mod association_counts;
 mod association_table;
 mod batch;
+mod binding;
 mod challenge;
 mod connect;
 mod df_bit;
@@ -25,7 +26,6 @@ mod interface_monitor;
 mod limits;
 mod liveness;
 mod local_interfaces;
-mod observation;
 mod observer;
 mod options;
 mod out_of_the_blue;
@@ -54,11 +54,11 @@ use ropewalk_engine::sctp::Secret;
 pub use self::admission::Admission;
 pub use self::association::{Association, Received, SendError};
 pub use self::association_control::Undelivered;
+pub use self::binding::BindingResponse;
 pub use self::connect::{ConnectError, SctpPorts, Target};
 pub use self::handshake::Silence;
 pub use self::incoming::{Decision, IncomingFilter, IncomingInfo, LimitReport, OnLimit};
 pub use self::limits::{Limit, LimitCounters, Limits};
-pub use self::observation::Observation;
 pub use self::observer::{
     AssociationInfo, AssociationSnapshot, DELAY_BOUNDS_NS, DelayCounts, EndpointSnapshot, Observer,
     PathCause, TransportEvent, TransportEventKind,

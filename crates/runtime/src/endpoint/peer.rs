@@ -14,9 +14,9 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use super::association_counts::Admitted;
+use super::binding::BindingResponse;
 use super::encapsulation::Encapsulation;
 use super::liveness::Liveness;
-use super::observation::Observation;
 use super::path_validation::{PathValidation, lower_headers};
 use super::probes::ProbeQueue;
 use super::publish::{OCCURRENCES_LIMIT, PathTraffic};
@@ -173,8 +173,8 @@ pub struct Peer {
     pub occurrences: Vec<Occurrence>,
     /// Received probes; none unless the application has enabled probes.
     pub probes: Option<ProbeQueue>,
-    /// For each path on which this end asked, the answer that waits for the application.
-    pub observations: BTreeMap<u8, Option<Observation>>,
+    /// For each path with a Binding request, the response that waits for the application.
+    pub bindings: BTreeMap<u8, Option<BindingResponse>>,
     /// Notifications for waiting tasks.
     pub signals: Arc<Signals>,
 }
@@ -221,7 +221,7 @@ impl Peer {
             traffic: Vec::new(),
             occurrences: Vec::new(),
             probes: None,
-            observations: BTreeMap::new(),
+            bindings: BTreeMap::new(),
             signals: Arc::default(),
         }
     }

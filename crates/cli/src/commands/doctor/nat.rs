@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 pub enum Nat {
     /// The peer sees the socket's own address.
     None(SocketAddr),
-    /// There is a NAT. One observation does not tell its kind.
+    /// There is a NAT. One address does not tell its kind.
     Unknown(SocketAddr),
     /// All addresses of the peer see the same address.
     EndpointIndependent(SocketAddr),
@@ -16,7 +16,7 @@ pub enum Nat {
 }
 
 /// The kind, from the local port and what the peer saw at each of its addresses. `own` has the addresses of this
-/// machine. None without an observation.
+/// machine. None without an address.
 pub fn kind(seen: &[(u16, SocketAddr)], own: &[IpAddr]) -> Option<Nat> {
     let mut addresses: Vec<SocketAddr> = seen.iter().map(|(_, address)| *address).collect();
     let first = *addresses.first()?;

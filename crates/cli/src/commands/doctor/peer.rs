@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use ropewalk_runtime::endpoint::{Endpoint, Observation, OpenError, Options, Target};
+use ropewalk_runtime::endpoint::{BindingResponse, Endpoint, OpenError, Options, Target};
 use ropewalk_runtime::interfaces;
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The search has ended if the path MTU stays the same for so many looks.
 const STEADY_LOOKS: u32 = 15;
 /// How long the answer to a question may take after the handshake.
-const OBSERVATION_LIMIT: Duration = Duration::from_secs(2);
+const BINDING_LIMIT: Duration = Duration::from_secs(2);
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 /// What one link and one address of the peer gave.
@@ -40,7 +40,7 @@ pub struct Found {
     /// The largest packet that the path is known to carry, bytes.
     pub mtu_bytes: u32,
     /// What the peer says, if it knows the question.
-    pub observation: Option<Observation>,
+    pub binding: Option<BindingResponse>,
     /// The port of the local socket.
     pub local_port: u16,
 }
@@ -65,7 +65,7 @@ pub struct PeerRow {
 }
 
 /// Tries each link of `options` with each address of the peer of its family. All associations of a link share its
-/// socket, so that the peer's observations of them show how a NAT maps it.
+/// socket, so that the peer's responses to them show how a NAT maps it.
 pub async fn probe(options: &Options, target: &Target) -> Vec<Reach> {
     let mut reaches = Vec::new();
     for local in &options.locals {
@@ -98,9 +98,9 @@ async fn try_address(endpoint: &Endpoint, target: &Target) -> Result<Found, Stri
     let connected = connected.map_err(|_| format!("no answer within {HANDSHAKE_LIMIT:?}"))?;
     let association = connected.map_err(|error| error.to_string())?;
     let local_port = endpoint.locals().first().map_or(0, SocketAddr::port);
-    let observation = association.observe(0, OBSERVATION_LIMIT).await;
-    let rtt_s = observation.as_ref().and_then(|seen| seen.rtt).map(|rtt| rtt.as_secs_f64());
-    let mut found = Found { local_port, observation, rtt_s, ..Found::default() };
+    let binding = association.request_binding(0, BINDING_LIMIT).await;
+    let rtt_s = binding.as_ref().and_then(|seen| seen.rtt).map(|rtt| rtt.as_secs_f64());
+    let mut found = Found { local_port, binding, rtt_s, ..Found::default() };
     let mut steady = 0;
     for _ in 0..MTU_LOOKS {
         let stats = association.stats();
@@ -172,7 +172,7 @@ fn nat_check(found: &[&Found], own: &[IpAddr]) -> Check {
     const NAME: &str = "public address";
     let seen: Vec<(u16, SocketAddr)> = found
         .iter()
-        .filter_map(|one| Some((one.local_port, one.observation.as_ref()?.address)))
+        .filter_map(|one| Some((one.local_port, one.binding.as_ref()?.address)))
         .collect();
     let Some(nat) = nat::kind(&seen, own) else {
         return Check::not_checked(NAME, "the peer's release does not tell which address it sees");
@@ -208,7 +208,7 @@ fn nat_check(found: &[&Found], own: &[IpAddr]) -> Check {
 fn version_check(reaches: &[Reach]) -> Option<Check> {
     const NAME: &str = "peer version";
     let found: Vec<&Found> = reaches.iter().filter_map(|reach| reach.found.as_ref().ok()).collect();
-    let release = found.iter().find_map(|one| Some(&one.observation.as_ref()?.release));
+    let release = found.iter().find_map(|one| Some(&one.binding.as_ref()?.release));
     match release {
         None if found.is_empty() => None,
         None => Some(Check::not_checked(NAME, "the peer's release does not tell it")),
@@ -227,14 +227,14 @@ fn version_check(reaches: &[Reach]) -> Option<Check> {
 pub fn rows(reaches: &[Reach]) -> Vec<PeerRow> {
     let row = |reach: &Reach| {
         let found = reach.found.as_ref().ok();
-        let observation = found.and_then(|found| found.observation.as_ref());
+        let binding = found.and_then(|found| found.binding.as_ref());
         PeerRow {
             link: reach.link.clone(),
             remote: reach.remote,
             rtt_s: found.and_then(|found| found.rtt_s),
             mtu_bytes: found.map(|found| found.mtu_bytes),
-            public_address: observation.map(|seen| seen.address),
-            release: observation.map(|seen| seen.release.to_string()),
+            public_address: binding.map(|seen| seen.address),
+            release: binding.map(|seen| seen.release.to_string()),
             error: reach.found.as_ref().err().cloned(),
         }
     };
@@ -284,8 +284,8 @@ mod tests {
         {
             let address = ([203, 0, 113, 5], 7).into();
             let release = PeerText::new(release);
-            let observation = Some(Observation { address, release, rtt: None });
-            let found = Found { observation, ..Found::default() };
+            let binding = Some(BindingResponse { address, release, rtt: None });
+            let found = Found { binding, ..Found::default() };
             let check = version_check(&[reach("wlan0", Ok(found))]).expect("a check");
             assert_eq!(check.verdict, verdict);
             assert!(check.found.contains(shown), "{}", check.found);

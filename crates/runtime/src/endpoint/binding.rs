@@ -1,19 +1,20 @@
-//! Observed addresses: an end asks the other one from which address its datagrams arrive, and which release it runs.
+//! Binding requests: an end asks the other one from which address its datagrams arrive, and which release it runs. The
+//! terms are those of STUN (RFC 8489); the datagrams are our own.
 //!
-//! Behind a NAT, no end knows its own public address. The peer sees it as the source of each datagram. Question and
-//! answer are datagrams of their own beside the association, sealed like probes, so only an authenticated peer asks
-//! and only the peer can answer:
+//! Behind a NAT, no end knows its own public (reflexive) address. The peer sees it as the source of each datagram.
+//! Request and response are datagrams of their own beside the association, sealed like probes, so only an authenticated peer
+//! requests and only the peer can respond:
 //!
 //! ```text
-//! question   0 (2)  1 (2)  zeros up to 64 bytes
-//! answer     0 (2)  2 (2)  family, 4 or 6 (1)  address (16; IPv4: the first 4)  port (2)  length (1)  release (at most 32)
+//! request    0 (2)  1 (2)  zeros up to 64 bytes
+//! response   0 (2)  2 (2)  family, 4 or 6 (1)  address (16; IPv4: the first 4)  port (2)  length (1)  release (at most 32)
 //! ```
 //!
 //! RFC 9260, 3.1: "The port number 0 MUST NOT be used." An SCTP packet begins with its source port, so a peer that does
 //! not know these datagrams discards them.
 //!
-//! The answer goes to the source of the question. It is not longer than the question, so a forged source gains nothing.
-//! The endpoint answers by itself and stores nothing; an answer to no question is dropped.
+//! The response goes to the source of the request. It is not longer than the request, so a forged source gains nothing.
+//! The endpoint responds by itself and stores nothing; a response to no request is dropped.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -29,23 +30,23 @@ use super::peer::{Peer, Route};
 use super::state::{AssociationKey, EndpointState};
 
 /// What both datagrams begin with; the first two bytes are the source port 0.
-const QUESTION: [u8; 4] = [0, 0, 0, 1];
-const ANSWER: [u8; 4] = [0, 0, 0, 2];
-/// Size of a question inside the seal, bytes.
-const QUESTION_LEN: usize = 64;
+const REQUEST: [u8; 4] = [0, 0, 0, 1];
+const RESPONSE: [u8; 4] = [0, 0, 0, 2];
+/// Size of a request inside the seal, bytes.
+const REQUEST_LEN: usize = 64;
 /// Most bytes of a release.
 const RELEASE_MAX: usize = 32;
 /// The release of this end.
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
-/// Time between two questions, if no answer comes.
+/// Time between two requests, if no response comes.
 const REPEAT: Duration = Duration::from_millis(250);
 
-const _: () = assert!(4 + 1 + 16 + 2 + 1 + RELEASE_MAX <= QUESTION_LEN);
+const _: () = assert!(4 + 1 + 16 + 2 + 1 + RELEASE_MAX <= REQUEST_LEN);
 const _: () = assert!(RELEASE.len() <= RELEASE_MAX);
 
-/// What the peer says about a path.
+/// What the peer responds about a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Observation {
+pub struct BindingResponse {
     /// The address from which the peer receives the datagrams of the path.
     pub address: SocketAddr,
     /// The release of Ropewalk that the peer runs.
@@ -54,14 +55,14 @@ pub struct Observation {
     pub rtt: Option<Duration>,
 }
 
-/// Whether the content of a sealed datagram is a question or an answer.
+/// Whether the content of a sealed datagram is a Binding request or response.
 #[inline]
-pub(super) fn is_observation(body: &[u8]) -> bool {
-    body.starts_with(&QUESTION) || body.starts_with(&ANSWER)
+pub(super) fn is_binding(body: &[u8]) -> bool {
+    body.starts_with(&REQUEST) || body.starts_with(&RESPONSE)
 }
 
-fn answer_to(from: SocketAddr, out: &mut Vec<u8>) {
-    out.put_slice(&ANSWER);
+fn put_response(from: SocketAddr, out: &mut Vec<u8>) {
+    out.put_slice(&RESPONSE);
     match from.ip().to_canonical() {
         IpAddr::V4(ip) => {
             out.put_u8(4);
@@ -78,9 +79,9 @@ fn answer_to(from: SocketAddr, out: &mut Vec<u8>) {
     out.put_slice(RELEASE.as_bytes());
 }
 
-/// Decodes an answer. None if it makes no sense. Later releases may append more.
-fn decode_answer(body: &[u8]) -> Option<Observation> {
-    let mut rest = body.strip_prefix(&ANSWER)?;
+/// Decodes a response. None if it makes no sense. Later releases may append more.
+fn decode_response(body: &[u8]) -> Option<BindingResponse> {
+    let mut rest = body.strip_prefix(&RESPONSE)?;
     let family = rest.try_get_u8().ok()?;
     let mut octets = [0; 16];
     rest.try_copy_to_slice(&mut octets).ok()?;
@@ -92,7 +93,7 @@ fn decode_answer(body: &[u8]) -> Option<Observation> {
     let port = rest.try_get_u16().ok()?;
     let length = usize::from(rest.try_get_u8().ok()?);
     let release = rest.get(..length).filter(|_| length <= RELEASE_MAX)?;
-    Some(Observation {
+    Some(BindingResponse {
         address: SocketAddr::new(ip, port),
         release: PeerText::from_bytes(release),
         rtt: None,
@@ -100,8 +101,8 @@ fn decode_answer(body: &[u8]) -> Option<Observation> {
 }
 
 impl EndpointState {
-    /// Handles a question or an answer that arrived by `route`.
-    pub(super) fn on_observation(
+    /// Handles a request or a response that arrived by `route`.
+    pub(super) fn on_binding(
         &mut self,
         key: AssociationKey,
         path: PathId,
@@ -109,10 +110,10 @@ impl EndpointState {
         body: &[u8],
     ) {
         let Some(mut peer) = self.take_out(key) else { return };
-        if body.starts_with(&ANSWER) {
-            peer.on_observed(path, body);
-        } else if body.len() >= QUESTION_LEN {
-            self.send_beside(&mut peer, path, route, |out| answer_to(route.remote, out));
+        if body.starts_with(&RESPONSE) {
+            peer.on_binding_response(path, body);
+        } else if body.len() >= REQUEST_LEN {
+            self.send_beside(&mut peer, path, route, |out| put_response(route.remote, out));
         }
         self.put_back(key, peer);
     }
@@ -142,23 +143,23 @@ impl EndpointState {
 }
 
 impl Peer {
-    fn on_observed(&mut self, path: PathId, body: &[u8]) {
-        let Some(asked) = self.observations.get_mut(&path.0) else { return };
-        if let Some(observation) = decode_answer(body) {
-            *asked = Some(observation);
+    fn on_binding_response(&mut self, path: PathId, body: &[u8]) {
+        let Some(asked) = self.bindings.get_mut(&path.0) else { return };
+        if let Some(response) = decode_response(body) {
+            *asked = Some(response);
             self.signals.probed.notify_waiters();
         }
     }
 }
 
 impl Association {
-    /// Asks the peer from which address the datagrams of a path arrive, and waits for its answer for at most `limit`.
-    /// None without an answer, without sealing, if the path or the association is gone, and if the peer's release does
-    /// not know the question.
-    pub async fn observe(&self, path: usize, limit: Duration) -> Option<Observation> {
+    /// Asks the peer from which address the datagrams of a path arrive, and waits for its response for at most `limit`.
+    /// None without a response, without sealing, if the path or the association is gone, and if the peer's release does
+    /// not know the request.
+    pub async fn request_binding(&self, path: usize, limit: Duration) -> Option<BindingResponse> {
         let number = u8::try_from(path).ok()?;
         let begin = Instant::now();
-        let questions = async {
+        let requests = async {
             for repeated in 0_u32.. {
                 let answered = self.signals().probed.notified();
                 tokio::pin!(answered);
@@ -166,33 +167,33 @@ impl Association {
                 let asked = self.with_state(|state, peer| ask(state, peer, number))?;
                 asked.then_some(())?;
                 if tokio::time::timeout(REPEAT, answered).await.is_ok()
-                    && let Some(observation) = self.take_observation(number)
+                    && let Some(response) = self.take_binding_response(number)
                 {
                     let rtt = (repeated == 0).then(|| begin.elapsed());
-                    return Some(Observation { rtt, ..observation });
+                    return Some(BindingResponse { rtt, ..response });
                 }
             }
             None
         };
-        let observation = tokio::time::timeout(limit, questions).await.ok().flatten();
-        self.with(|peer, _| peer.observations.remove(&number));
-        observation
+        let response = tokio::time::timeout(limit, requests).await.ok().flatten();
+        self.with(|peer, _| peer.bindings.remove(&number));
+        response
     }
 
-    fn take_observation(&self, path: u8) -> Option<Observation> {
-        self.with(|peer, _| peer.observations.get_mut(&path).and_then(Option::take)).flatten()
+    fn take_binding_response(&self, path: u8) -> Option<BindingResponse> {
+        self.with(|peer, _| peer.bindings.get_mut(&path).and_then(Option::take)).flatten()
     }
 }
 
-/// Sends the question, unless an answer waits. False if it cannot be sent on this path.
+/// Sends the request, unless a response waits. False if it cannot be sent on this path.
 fn ask(state: &mut EndpointState, peer: &mut Peer, path: u8) -> bool {
     let route = peer.routes.get(usize::from(path)).copied().flatten();
     let sealed = matches!(peer.encapsulation, Encapsulation::Sealed(_));
     let Some(route) = route.filter(|_| sealed && peer.ended.is_none()) else { return false };
-    if peer.observations.entry(path).or_default().is_none() {
+    if peer.bindings.entry(path).or_default().is_none() {
         state.send_beside(peer, PathId(path), route, |out| {
-            out.put_slice(&QUESTION);
-            out.put_bytes(0, QUESTION_LEN - QUESTION.len());
+            out.put_slice(&REQUEST);
+            out.put_bytes(0, REQUEST_LEN - REQUEST.len());
         });
     }
     true
@@ -205,33 +206,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_comes_back_and_is_shorter_than_its_question() {
+    fn a_response_comes_back_and_is_shorter_than_its_request() {
         for address in ["192.0.2.7:9899", "[2001:db8::1]:1"] {
             let address = address.parse().expect("an address");
             let mut body = Vec::new();
-            answer_to(address, &mut body);
-            assert!(body.len() <= QUESTION_LEN && is_observation(&body));
+            put_response(address, &mut body);
+            assert!(body.len() <= REQUEST_LEN && is_binding(&body));
             let release = PeerText::new(RELEASE);
-            assert_eq!(decode_answer(&body), Some(Observation { address, release, rtt: None }));
+            assert_eq!(
+                decode_response(&body),
+                Some(BindingResponse { address, release, rtt: None })
+            );
             for length in 0..body.len() {
-                assert_eq!(decode_answer(&body[..length]), None, "{length} bytes");
+                assert_eq!(decode_response(&body[..length]), None, "{length} bytes");
             }
             body[4] = 5;
-            assert_eq!(decode_answer(&body), None);
+            assert_eq!(decode_response(&body), None);
         }
         let mapped = "[::ffff:192.0.2.7]:5".parse().expect("an address");
         let mut body = Vec::new();
-        answer_to(mapped, &mut body);
-        let found = decode_answer(&body).expect("an answer").address;
+        put_response(mapped, &mut body);
+        let found = decode_response(&body).expect("a response").address;
         assert_eq!(found.to_string(), "192.0.2.7:5");
     }
 
     proptest! {
         #[test]
         fn no_bytes_stop_the_decoder(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
-            let body = [&ANSWER[..], &bytes].concat();
-            if let Some(observation) = decode_answer(&body) {
-                prop_assert!(observation.release.unescaped().len() <= 3 * RELEASE_MAX);
+            let body = [&RESPONSE[..], &bytes].concat();
+            if let Some(response) = decode_response(&body) {
+                prop_assert!(response.release.unescaped().len() <= 3 * RELEASE_MAX);
             }
         }
     }
