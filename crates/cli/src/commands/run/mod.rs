@@ -32,7 +32,7 @@ use show::Results;
     ropewalk run scenarios/wifi-lte.toml --scheduler round-robin --set path.lte.rtt=40ms --json\n  \
     ropewalk run scenarios/lossy-wifi.toml --seeds 5 --markdown\n  \
     ropewalk run scenarios/sarwar.toml --seed 7 --report sarwar.html --out sarwar.parquet\n  \
-    ropewalk run wifi-lte --set transfer.duration=10s --capture sender.pcapng --qlog sender.sqlog")]
+    ropewalk run wifi-lte --set transfer.duration=30s --capture sender.pcapng --qlog sender.sqlog")]
 pub struct RunArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
