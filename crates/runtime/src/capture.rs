@@ -164,9 +164,9 @@ mod tests {
         capture.flush();
         let bytes = std::fs::read(&path).expect("written");
         std::fs::remove_file(&path).expect("removed");
-        // The last block ends with two options and the length, 20 bytes.
+        // The last block ends with an option, the end of the options and the length, 16 bytes.
         let padded = sctp.len().next_multiple_of(4);
-        let start = bytes.len() - 20 - padded;
+        let start = bytes.len() - 16 - padded;
         let packet = Bytes::copy_from_slice(&bytes[start..start + sctp.len()]);
         let mut read = Packet::default();
         assert_eq!(wire::decode(&packet, Checksum::Crc32c, &mut read), Ok(ports));
