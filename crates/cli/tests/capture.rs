@@ -156,3 +156,18 @@ fn packet_files_of_a_run_that_cannot_be_created_are_refused_before_it_runs() {
         dir.ropewalk(&words).refused(&[option, "there is no directory `none`"]);
     }
 }
+
+#[test]
+fn measuring_a_capture_of_two_unequal_paths_takes_no_late_data_for_lost() {
+    let dir = TestDir::new("capture-measured");
+    // The receive window is too small to fill a queue, so nothing is lost.
+    let clean = ["--set", "path.lte.loss=none", "--scheduler", "lay", "--quiet"];
+    for vantage in ["sender", "receiver"] {
+        let file = format!("{vantage}.toml");
+        dir.ropewalk(&[&SHORT[..], &clean, &["--vantage", vantage]].concat()).good();
+        dir.ropewalk(&["measure", "--from-pcap", "run.pcapng", "--out", &file]).good();
+        let scenario = fs::read_to_string(dir.file(&file)).expect("a scenario");
+        assert_eq!(scenario.matches("[[path]]").count(), 2, "{scenario}");
+        assert!(!scenario.contains("loss ="), "{vantage}: {scenario}");
+    }
+}
