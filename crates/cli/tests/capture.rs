@@ -161,7 +161,7 @@ fn packet_files_of_a_run_that_cannot_be_created_are_refused_before_it_runs() {
 fn measuring_a_capture_of_two_unequal_paths_takes_no_late_data_for_lost() {
     let dir = TestDir::new("capture-measured");
     // The receive window is too small to fill a queue, so nothing is lost.
-    let clean = ["--set", "path.lte.loss=none", "--scheduler", "lay", "--quiet"];
+    let clean = ["--set", "path.lte.loss=0", "--scheduler", "lay", "--quiet"];
     for vantage in ["sender", "receiver"] {
         let file = format!("{vantage}.toml");
         dir.ropewalk(&[&SHORT[..], &clean, &["--vantage", vantage]].concat()).good();
