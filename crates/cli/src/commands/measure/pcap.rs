@@ -5,10 +5,12 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use ropewalk_apps::measure::estimate::{LossModel, quantile};
+use ropewalk_apps::measure::estimate::quantile;
 use ropewalk_apps::measure::recording::{
     RecordedPath, RecordedProtocol, Recording, RecordingError, from_capture,
 };
+
+use super::recorded::loss_key;
 
 /// Least queue that is written: a full packet, bytes.
 const LEAST_QUEUE: f64 = 1500.0;
@@ -83,16 +85,7 @@ fn keys(protocol: RecordedProtocol, path: &RecordedPath) -> String {
         loss.high * 100.0,
         path.reordered
     );
-    let _ = match loss.model {
-        LossModel::Bernoulli { rate } => writeln!(text, "loss = {rate:.6}"),
-        LossModel::GilbertElliott { p, r, bad } => writeln!(
-            text,
-            "# Bursts of {:.2} on average; log-likelihood {:.1} above that of independent losses.\n\
-             loss = {{ model = \"gilbert-elliott\", p = {p:.6}, r = {r:.6}, bad = {bad:.4} }}",
-            loss.burst_mean, loss.log_likelihood_gain
-        ),
-    };
-    text
+    text + &loss_key(loss)
 }
 
 fn round_trip(path: &RecordedPath) -> String {

@@ -88,16 +88,19 @@ impl Ping {
             loss.low * 100.0,
             loss.high * 100.0
         );
-        let _ = match loss.model {
-            LossModel::Bernoulli { rate } => writeln!(text, "loss = {rate:.6}"),
-            LossModel::GilbertElliott { p, r, bad } => writeln!(
-                text,
-                "# Bursts of {:.2} on average; log-likelihood {:.1} above that of independent losses.\n\
-                 loss = {{ model = \"gilbert-elliott\", p = {p:.6}, r = {r:.6}, bad = {bad:.4} }}",
-                loss.burst_mean, loss.log_likelihood_gain
-            ),
-        };
-        text
+        text + &loss_key(loss)
+    }
+}
+
+/// The key `loss` of a path, with the evidence for bursts before it.
+pub fn loss_key(loss: &LossFit) -> String {
+    match loss.model {
+        LossModel::Bernoulli { rate } => format!("loss = {rate:.6}\n"),
+        LossModel::GilbertElliott { p, r, bad } => format!(
+            "# Bursts of {:.2} on average; log-likelihood {:.1} above that of independent losses.\n\
+             loss = {{ model = \"gilbert-elliott\", p = {p:.6}, r = {r:.6}, bad = {bad:.4} }}\n",
+            loss.burst_mean, loss.log_likelihood_gain
+        ),
     }
 }
 
