@@ -76,7 +76,8 @@ fn a_path_carries_again_after_its_address_or_its_interface_was_away() {
         assert!(since > USED, "{meanwhile}: {since} B since it is back: {document}");
         assert!(delivered(&document).iter().all(|bytes| *bytes > 0), "{meanwhile}: {document}");
         // The notes name the link and say when it was away and why.
-        let (_, rest) = notes.split_once("down: the interface is down").expect("a note");
+        let after = notes.split_once("down: the interface is down");
+        let (_, rest) = after.unwrap_or_else(|| panic!("no note of the failure: {notes}"));
         assert!(rest.contains(" up\n"), "{notes}");
     }
 }

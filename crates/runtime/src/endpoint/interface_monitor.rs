@@ -42,6 +42,12 @@ impl EndpointState {
         }
     }
 
+    /// Whether the interface or address of a route is down or gone at this moment.
+    pub(super) fn interface_is_missing(&self, route: Route) -> bool {
+        let Some(link) = self.links.get(route.socket) else { return false };
+        link.is_watched() && interfaces::list().is_ok_and(|all| link.is_missing_in(&all))
+    }
+
     fn apply_change(&mut self, now: Time, i: usize, change: Change) {
         match change {
             Change::Nothing => {}

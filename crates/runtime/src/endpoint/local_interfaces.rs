@@ -105,6 +105,11 @@ impl BoundInterface {
         self.presence != Presence::Unwatched
     }
 
+    /// Whether `all` shows that no packet can be sent on it.
+    pub fn is_missing_in(&self, all: &[InterfaceAddress]) -> bool {
+        self.is_watched() && presence(&self.matching(all)) != Presence::Present
+    }
+
     /// Whether it has gone.
     pub fn is_gone(&self) -> bool {
         self.presence == Presence::Gone

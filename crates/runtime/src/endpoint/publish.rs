@@ -162,7 +162,13 @@ impl EndpointState {
         if is_up {
             return Some(TransportEventKind::PathUp { path, link, remote });
         }
-        let cause = failure.unwrap_or(PathCause::NoReply(silence));
+        // A refused packet or the lack of answers may be noticed before the next poll of the interfaces.
+        let missing = || route.is_some_and(|route| self.interface_is_missing(route));
+        let cause = match failure {
+            Some(PathCause::InterfaceDown) => PathCause::InterfaceDown,
+            _ if missing() => PathCause::InterfaceDown,
+            other => other.unwrap_or(PathCause::NoReply(silence)),
+        };
         Some(TransportEventKind::PathDown { path, link, remote, cause })
     }
 }
