@@ -161,3 +161,27 @@ fn coupled_paths_move_their_traffic_off_the_congested_one() {
         assert!(found < most * blind, "{congestion}: {found}, uncoupled {blind}");
     }
 }
+
+/// The share of each of two flows over a drop-tail link of 50 Mbit/s, as a part of a fair share.
+fn shares(congestions: [&str; 2], queue_bdp: f64, extra: &str) -> [f64; 2] {
+    let packets = (50e6 * 0.05 / 8.0 / 1500.0 * queue_bdp) as u64;
+    let links = format!(
+        "{extra}\n[[link]]\nname = 'shared'\nrate = '50 Mbit/s'\ndelay = '5 ms'\n\
+         queue = '{packets} packets'\n"
+    );
+    let pair = congestions.map(|congestion| connection(&links, congestion, &["shared"]));
+    let rates = rates(&pair, WARMUP, Duration::from_secs(120), 1);
+    [rates[0][0], rates[1][0]].map(|rate| rate / (rates[0][0] + rates[1][0]) * 2.0)
+}
+
+#[test]
+fn two_bbr_flows_share_a_link_and_one_beside_cubic_leaves_it_half_of_its_share() {
+    for tolerated in ["", "tolerated_loss = 0.02"] {
+        for queue_bdp in [0.5, 1.0, 2.0, 4.0] {
+            let alike = shares(["bbr", "bbr"], queue_bdp, tolerated);
+            let mixed = shares(["bbr", "cubic"], queue_bdp, tolerated);
+            assert!((0.85..1.15).contains(&alike[0]), "{tolerated} {queue_bdp} BDP: {alike:?}");
+            assert!((0.8..1.5).contains(&mixed[0]), "{tolerated} {queue_bdp} BDP: {mixed:?}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Translates a scenario into the engine's configuration.
 
 use ropewalk_base::Duration;
-use ropewalk_engine::congestion::{CongestionFlavour, WindowRounding};
+use ropewalk_engine::congestion::{CongestionFlavour, CongestionVariants, WindowRounding};
 use ropewalk_engine::path::Pacing;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{
@@ -67,7 +67,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     // Scenario and engine use the same names; a test checks that.
     let flavour = CongestionFlavour::Published;
     config.use_congestion(transfer.congestion.as_str(), flavour).expect("the engine knows it");
-    config.fast_convergence = transfer.fast_convergence;
+    config.congestion_variants = congestion_variants(transfer);
     apply_sctp(&mut config, &scenario.sctp);
     config
 }
@@ -105,6 +105,15 @@ pub fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {
         rate_hint: known.then(|| rate_up(path, scenario.transfer.packet)),
         delay_error: 1.0 + path.delay_error,
         ..PathConfig::default()
+    }
+}
+
+/// Variants of single algorithms of congestion control.
+pub fn congestion_variants(transfer: &file::Transfer) -> CongestionVariants {
+    CongestionVariants {
+        fast_convergence: transfer.fast_convergence,
+        hystart: transfer.hystart,
+        tolerated_loss_permille: (transfer.tolerated_loss * 1000.0).round() as u16,
     }
 }
 

@@ -22,7 +22,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.pacing = engine_config::pacing(transfer.pacing, config.pacing);
     // Scenario and engine use the same names; a test checks that.
     config.use_congestion(transfer.congestion.as_str()).expect("the engine knows it");
-    config.fast_convergence = transfer.fast_convergence;
+    config.congestion_variants = engine_config::congestion_variants(transfer);
     config.record_decisions = scenario.record.decisions;
     if let Some(quirks) = &mut config.quirks {
         let fixed = AckBurstLoss::Fixed(scenario.tcp.ack_burst_loss.unwrap_or(0.0));

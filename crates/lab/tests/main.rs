@@ -12,6 +12,7 @@ mod losses_by_rounds;
 mod markov;
 mod pacing;
 mod pinned;
+mod rates;
 mod ready;
 mod ready_scenarios;
 mod recovery;

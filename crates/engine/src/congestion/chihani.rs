@@ -1,7 +1,7 @@
 //! The congestion control of a public ns-3 model of Multipath TCP (Chihani and Collange 2011), as the model
 //! behaves, to repeat measurements made with it.
 
-use ropewalk_base::{PathId, Rate, Time};
+use ropewalk_base::{PathId, Time};
 
 use super::{AckSample, CongestionControl, CongestionOptions};
 
@@ -220,10 +220,6 @@ impl CongestionControl for Chihani2011 {
 
     fn ssthresh(&self, path: PathId) -> u64 {
         (self.paths[path.index()].threshold * self.unit as f64) as u64
-    }
-
-    fn pacing_rate(&self, _path: PathId) -> Option<Rate> {
-        None
     }
 }
 

@@ -1,7 +1,7 @@
 //! Common parts of coupled algorithms. Slow start, threshold and undo of each path are those of TCP; growth
 //! in congestion avoidance and reductions depend on all paths.
 
-use ropewalk_base::{PathId, Rate, Time};
+use ropewalk_base::{PathId, Time};
 
 use super::path_window::{Growth, PathWindow};
 use super::{AckSample, CongestionControl, CongestionOptions};
@@ -166,9 +166,5 @@ impl<R: Coupling> CongestionControl for Coupled<R> {
 
     fn ssthresh(&self, path: PathId) -> u64 {
         self.paths[path.index()].ssthresh()
-    }
-
-    fn pacing_rate(&self, _path: PathId) -> Option<Rate> {
-        None
     }
 }

@@ -52,7 +52,7 @@ impl Cubic {
             curve: Curve::default(),
             before: None,
             acked_at: Time::ZERO,
-            fast_convergence: options.fast_convergence,
+            fast_convergence: options.variants.fast_convergence,
         }
     }
 

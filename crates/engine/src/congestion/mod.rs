@@ -2,12 +2,14 @@
 //! all paths. It never sees packets, streams or timers.
 
 mod balia;
+mod bbr;
 mod chihani;
 #[cfg(test)]
 mod conformance;
 mod coupled;
 mod cubic;
 mod fully_coupled;
+mod hystart;
 mod lia;
 mod newreno;
 mod olia;
@@ -20,6 +22,7 @@ mod uncoupled;
 mod wvegas;
 
 pub use balia::Balia;
+pub use bbr::{Bbr, BbrState};
 pub use chihani::{Chihani2011, ChihaniCoupling};
 pub use coupled::{Coupled, Coupling, Windows};
 pub use cubic::Cubic;
@@ -27,13 +30,15 @@ pub use fully_coupled::FullyCoupled;
 pub use lia::Lia;
 pub use newreno::NewReno;
 pub use olia::Olia;
-pub use options::{CongestionFlavour, CongestionOptions};
+pub use options::{CongestionFlavour, CongestionOptions, CongestionVariants};
 pub use registry::{Congestion, UnknownCongestion};
 pub use rfc9260::{IdleDecay, Rfc9260, Rfc9260Options, WindowRounding, initial_window};
 pub use uncoupled::Uncoupled;
 pub use wvegas::WVegas;
 
 use ropewalk_base::{Duration, PathId, Rate, Time};
+
+use crate::path::Pace;
 
 /// Totals of one acknowledgement on one path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,12 +62,58 @@ pub struct AckSample {
     /// Whether the sender had less to send than the window allowed when the newest acknowledged packet was
     /// sent.
     pub app_limited: bool,
+    /// What it says about the delivery rate.
+    pub delivery: Delivery,
+}
+
+/// Delivery of data on one path, as an acknowledgement shows it (draft-ietf-ccwg-bbr, 4.1). A packet is a
+/// transmission of a chunk or a segment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Delivery {
+    /// Number of the newest acknowledged packet; none if it may have arrived as a copy on another path.
+    pub newest: Option<u64>,
+    /// Number of the oldest packet in flight, or of the next one to be sent.
+    pub oldest: u64,
+    /// Bytes delivered on the path so far.
+    pub delivered: u64,
+    /// Bytes that had been delivered when the newest acknowledged packet was sent.
+    pub prior_delivered: u64,
+    /// The delivery rate since then; none if it cannot be measured.
+    pub rate: Option<Rate>,
+    /// Bytes in flight after the acknowledgement.
+    pub in_flight: u64,
+}
+
+/// A data packet that is sent on one path.
+#[derive(Clone, Copy, Debug)]
+pub struct SentPacket {
+    /// Its number among the packets of the path.
+    pub number: u64,
+    /// Its size, as windows count it.
+    pub bytes: u64,
+    /// Bytes in flight before it.
+    pub in_flight_before: u64,
+    /// Whether the application or the receive window, not the path, is the limit.
+    pub app_limited: bool,
+}
+
+/// A data packet that counts as lost.
+#[derive(Clone, Copy, Debug)]
+pub struct LostPacket {
+    /// Its number among the packets of the path.
+    pub number: u64,
+    /// Its size, as windows count it.
+    pub bytes: u64,
 }
 
 /// The interface of a single-path algorithm; [`Uncoupled`] extends it to a connection.
 pub trait PathCongestion {
+    /// Processes a packet that is sent.
+    fn on_sent(&mut self, _now: Time, _packet: &SentPacket) {}
     /// Processes an acknowledgement.
     fn on_ack(&mut self, now: Time, sample: &AckSample);
+    /// Processes the loss of one packet, before the call of `on_loss` or `on_timeout` that it may lead to.
+    fn on_lost(&mut self, _now: Time, _packet: &LostPacket) {}
     /// Processes a loss detected by acknowledgements; at most once per window of data.
     fn on_loss(&mut self, now: Time);
     /// Processes an expiry of the retransmission timer.
@@ -92,8 +143,8 @@ pub trait PathCongestion {
     fn window(&self) -> u64;
     /// The slow-start threshold, bytes.
     fn ssthresh(&self) -> u64;
-    /// The rate at which to send, if the algorithm paces.
-    fn pacing_rate(&self) -> Option<Rate> {
+    /// The rate and the burst at which to send, if the algorithm paces.
+    fn pace(&self) -> Option<Pace> {
         None
     }
 }
@@ -110,10 +161,12 @@ pub trait CongestionControl {
     fn renew(&mut self, path: PathId, fresh: Self)
     where
         Self: Sized;
-    /// Records bytes sent on `path`.
-    fn on_sent(&mut self, _path: PathId, _now: Time, _bytes: u64) {}
+    /// Processes a packet that is sent on `path`.
+    fn on_sent(&mut self, _path: PathId, _now: Time, _packet: &SentPacket) {}
     /// Processes an acknowledgement.
     fn on_ack(&mut self, path: PathId, now: Time, sample: &AckSample);
+    /// Processes the loss of one packet, before the call of `on_loss` or `on_timeout` that it may lead to.
+    fn on_lost(&mut self, _path: PathId, _now: Time, _packet: &LostPacket) {}
     /// Processes a loss detected by acknowledgements; at most once per window of data.
     fn on_loss(&mut self, path: PathId, now: Time);
     /// Processes an expiry of the retransmission timer.
@@ -139,6 +192,8 @@ pub trait CongestionControl {
     fn window(&self, path: PathId) -> u64;
     /// The slow-start threshold, bytes.
     fn ssthresh(&self, path: PathId) -> u64;
-    /// The rate at which to send, if the algorithm paces.
-    fn pacing_rate(&self, path: PathId) -> Option<Rate>;
+    /// The rate and the burst at which to send, if the algorithm paces.
+    fn pace(&self, _path: PathId) -> Option<Pace> {
+        None
+    }
 }

@@ -1,5 +1,7 @@
 //! Options of congestion control.
 
+use ropewalk_base::Seed;
+
 use super::{IdleDecay, WindowRounding};
 
 /// The rules to follow, where published implementations differ from published algorithms.
@@ -15,6 +17,34 @@ pub enum CongestionFlavour {
         /// follows `a / W` alone (its "linked increases").
         compensated: bool,
     },
+}
+
+/// Variants of single algorithms, beside their standards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CongestionVariants {
+    /// `cubic`: whether a flow whose loss comes sooner than last time leaves bandwidth to others (RFC 9438,
+    /// 4.7). It costs a single flow some throughput, because of equally spaced losses every other one seems
+    /// to come sooner.
+    pub fast_convergence: bool,
+    /// Whether the first slow start of a path ends by HyStart++ (RFC 9406) when round trips grow: all algorithms but
+    /// `wvegas`, which has its own rule, and `bbr`.
+    pub hystart: bool,
+    /// `bbr`: the loss rate of a round, parts in a thousand, up to which losses do not lower the short-term bounds while
+    /// no probe is under way. 0 as in the draft. Losses at random cost less with a larger value, and a flow yields
+    /// less to others.
+    pub tolerated_loss_permille: u16,
+}
+
+impl CongestionVariants {
+    /// As in RFC 9438 and the draft of BBR, without HyStart++.
+    pub const STANDARD: Self =
+        Self { fast_convergence: true, hystart: false, tolerated_loss_permille: 0 };
+}
+
+impl Default for CongestionVariants {
+    fn default() -> Self {
+        Self::STANDARD
+    }
 }
 
 /// Options of the algorithms. Each one reads its own fields only.
@@ -42,12 +72,12 @@ pub struct CongestionOptions {
     pub partial_bytes_capped: bool,
     /// `rfc9260`: whether windows are rounded down to whole units, as throughput models count.
     pub rounding: WindowRounding,
-    /// `cubic`: whether a flow whose loss comes sooner than last time leaves bandwidth to others (RFC 9438,
-    /// 4.7). It costs a single flow some throughput, because of equally spaced losses every other one seems
-    /// to come sooner.
-    pub fast_convergence: bool,
+    /// Variants of single algorithms.
+    pub variants: CongestionVariants,
     /// The rules to follow.
     pub flavour: CongestionFlavour,
+    /// Seed of the connection's random waits between probes (`bbr`).
+    pub seed: Seed,
 }
 
 impl CongestionOptions {
@@ -66,8 +96,9 @@ impl CongestionOptions {
             idle_decay: IdleDecay::Heartbeat,
             partial_bytes_capped: true,
             rounding: WindowRounding::Bytes,
-            fast_convergence: true,
+            variants: CongestionVariants::STANDARD,
             flavour: CongestionFlavour::Published,
+            seed: Seed::root(0),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use ropewalk_base::Duration;
 
+use super::hystart::{HyStart, SlowStart};
 use super::{AckSample, CongestionOptions, IdleDecay};
 
 /// Largest window, bytes, so that sums stay exact.
@@ -30,6 +31,8 @@ pub(super) struct PathWindow {
     before: Option<(f64, f64)>,
     /// Whether the timer expired and nothing was acknowledged since.
     silent: bool,
+    /// HyStart++, until the first slow start ends.
+    hystart: Option<HyStart>,
 }
 
 impl PathWindow {
@@ -43,6 +46,7 @@ impl PathWindow {
             srtt: None,
             before: None,
             silent: false,
+            hystart: options.variants.hystart.then(HyStart::default),
         }
     }
 
@@ -52,6 +56,7 @@ impl PathWindow {
         self.srtt = sample.srtt.or(self.srtt);
         self.silent = false;
         self.beyond_hole += sample.acked_bytes;
+        let divisor = self.slow_start_divisor(sample);
         if !sample.advanced {
             return Growth::None;
         }
@@ -63,8 +68,25 @@ impl PathWindow {
             return Growth::Avoid(acked as f64);
         }
         let most = self.options.byte_counting_limit * self.options.unit;
-        self.grow(acked.min(most) as f64);
+        self.grow((acked.min(most) / divisor) as f64);
         Growth::None
+    }
+
+    /// What divides the growth of slow start. Leaves slow start if HyStart++ says so.
+    #[inline]
+    fn slow_start_divisor(&mut self, sample: &AckSample) -> u64 {
+        if sample.in_recovery || !self.in_slow_start() {
+            return 1;
+        }
+        match self.hystart.as_mut().map(|hystart| hystart.on_ack(sample)) {
+            None => 1,
+            Some(SlowStart::Grow(divisor)) => divisor,
+            Some(SlowStart::Leave) => {
+                self.hystart = None;
+                self.leave_slow_start();
+                1
+            }
+        }
     }
 
     /// Whether the window was in full use: without space for another whole segment.
@@ -108,6 +130,7 @@ impl PathWindow {
     }
 
     fn save(&mut self) {
+        self.hystart = None;
         self.before = Some((self.cwnd, self.ssthresh));
         self.beyond_hole = 0;
     }

@@ -4,14 +4,15 @@
 
 use core::fmt;
 
-use ropewalk_base::{PathId, Rate, Time};
+use ropewalk_base::{PathId, Time};
 
 use super::{
-    AckSample, Balia, Chihani2011, ChihaniCoupling, CongestionControl, CongestionFlavour,
-    CongestionOptions, Coupled, Cubic, FullyCoupled, Lia, NewReno, Olia, Rfc9260, Uncoupled,
-    WVegas,
+    AckSample, Balia, Bbr, Chihani2011, ChihaniCoupling, CongestionControl, CongestionFlavour,
+    CongestionOptions, Coupled, Cubic, FullyCoupled, Lia, LostPacket, NewReno, Olia, Rfc9260,
+    SentPacket, Uncoupled, WVegas,
 };
 use crate::nearest_name;
+use crate::path::Pace;
 
 /// Implements [`CongestionControl`] by the algorithm of each variant.
 macro_rules! dispatch {
@@ -32,9 +33,9 @@ macro_rules! dispatch {
             }
 
             #[inline]
-            fn on_sent(&mut self, path: PathId, now: Time, bytes: u64) {
+            fn on_sent(&mut self, path: PathId, now: Time, packet: &SentPacket) {
                 match self {
-                    $(Self::$algorithm(own) => own.on_sent(path, now, bytes),)+
+                    $(Self::$algorithm(own) => own.on_sent(path, now, packet),)+
                 }
             }
 
@@ -42,6 +43,12 @@ macro_rules! dispatch {
             fn on_ack(&mut self, path: PathId, now: Time, sample: &AckSample) {
                 match self {
                     $(Self::$algorithm(own) => own.on_ack(path, now, sample),)+
+                }
+            }
+
+            fn on_lost(&mut self, path: PathId, now: Time, packet: &LostPacket) {
+                match self {
+                    $(Self::$algorithm(own) => own.on_lost(path, now, packet),)+
                 }
             }
 
@@ -114,9 +121,9 @@ macro_rules! dispatch {
             }
 
             #[inline]
-            fn pacing_rate(&self, path: PathId) -> Option<Rate> {
+            fn pace(&self, path: PathId) -> Option<Pace> {
                 match self {
-                    $(Self::$algorithm(own) => own.pacing_rate(path),)+
+                    $(Self::$algorithm(own) => own.pace(path),)+
                 }
             }
         }
@@ -188,6 +195,8 @@ algorithms! {
     /// CUBIC, independent per path.
     Cubic(Uncoupled<Cubic>) = "cubic",
         |options, paths| Uncoupled::new(vec![Cubic::new(options); paths]);
+    /// BBR version 3, independent per path.
+    Bbr(Uncoupled<Bbr>) = "bbr", |options, paths| Uncoupled::new(Bbr::for_paths(options, paths));
 }
 
 impl Congestion {

@@ -2,6 +2,7 @@
 
 use ropewalk_base::Time;
 
+use super::hystart::{HyStart, SlowStart};
 use super::{AckSample, CongestionOptions, PathCongestion};
 
 /// Unit in which windows are counted.
@@ -67,6 +68,8 @@ pub struct Rfc9260Options {
     pub partial_bytes_capped: bool,
     /// Whether windows are rounded down to whole units (7.2.1: no).
     pub rounding: WindowRounding,
+    /// Whether the first slow start ends by HyStart++ (RFC 9406) when round trips grow.
+    pub hystart: bool,
 }
 
 impl From<CongestionOptions> for Rfc9260Options {
@@ -81,6 +84,7 @@ impl From<CongestionOptions> for Rfc9260Options {
             idle_decay: options.idle_decay,
             partial_bytes_capped: options.partial_bytes_capped,
             rounding: options.rounding,
+            hystart: options.variants.hystart,
         }
     }
 }
@@ -101,6 +105,8 @@ pub struct Rfc9260 {
     before_loss: Option<(u64, u64)>,
     /// Whether the window has decayed since data was last acknowledged.
     decays: bool,
+    /// HyStart++, until the first slow start ends.
+    hystart: Option<HyStart>,
 }
 
 impl Rfc9260 {
@@ -112,16 +118,26 @@ impl Rfc9260 {
             partial_bytes_acked: 0,
             before_loss: None,
             decays: false,
+            hystart: options.hystart.then(HyStart::default),
             options,
         }
     }
 
     fn slow_start(&mut self, sample: &AckSample, was_full: bool) {
+        let divisor = match self.hystart.as_mut().map(|hystart| hystart.on_ack(sample)) {
+            None => 1,
+            Some(SlowStart::Grow(divisor)) => divisor,
+            Some(SlowStart::Leave) => {
+                self.hystart = None;
+                self.ssthresh = self.cwnd;
+                1
+            }
+        };
         // RFC 9260, 7.2.1: grow only if the cumulative acknowledgement advanced and the window was in full
         // use.
         if sample.advanced && was_full && !sample.in_recovery {
-            self.cwnd +=
-                sample.acked_bytes.min(self.options.byte_counting_limit * self.options.pmdcs);
+            let most = self.options.byte_counting_limit * self.options.pmdcs;
+            self.cwnd += sample.acked_bytes.min(most) / divisor;
         }
     }
 
@@ -145,6 +161,7 @@ impl Rfc9260 {
 
     fn halve(&mut self) {
         self.before_loss = Some((self.cwnd, self.ssthresh));
+        self.hystart = None;
         let floor = self.options.min_ssthresh_chunks * self.options.pmdcs;
         let half = self.options.rounding.cut(self.window() / 2, self.options.pmdcs);
         self.ssthresh = half.max(floor);
@@ -258,6 +275,7 @@ mod tests {
             idle_decay: IdleDecay::Timeout,
             partial_bytes_capped: true,
             rounding: WindowRounding::Bytes,
+            hystart: false,
         })
     }
 

@@ -1,8 +1,9 @@
 //! Independent congestion control of all paths.
 
-use ropewalk_base::{PathId, Rate, Time};
+use ropewalk_base::{PathId, Time};
 
-use super::{AckSample, CongestionControl, PathCongestion};
+use super::{AckSample, CongestionControl, LostPacket, PathCongestion, SentPacket};
+use crate::path::Pace;
 
 /// A single-path algorithm on each path, independent of the other paths.
 #[derive(Clone, Debug)]
@@ -24,8 +25,14 @@ impl<C: PathCongestion> CongestionControl for Uncoupled<C> {
     fn renew(&mut self, path: PathId, mut fresh: Self) {
         self.paths[path.index()] = fresh.paths.swap_remove(path.index());
     }
+    fn on_sent(&mut self, path: PathId, now: Time, packet: &SentPacket) {
+        self.paths[path.index()].on_sent(now, packet);
+    }
     fn on_ack(&mut self, path: PathId, now: Time, sample: &AckSample) {
         self.paths[path.index()].on_ack(now, sample);
+    }
+    fn on_lost(&mut self, path: PathId, now: Time, packet: &LostPacket) {
+        self.paths[path.index()].on_lost(now, packet);
     }
     fn on_loss(&mut self, path: PathId, now: Time) {
         self.paths[path.index()].on_loss(now);
@@ -60,7 +67,7 @@ impl<C: PathCongestion> CongestionControl for Uncoupled<C> {
     fn ssthresh(&self, path: PathId) -> u64 {
         self.paths[path.index()].ssthresh()
     }
-    fn pacing_rate(&self, path: PathId) -> Option<Rate> {
-        self.paths[path.index()].pacing_rate()
+    fn pace(&self, path: PathId) -> Option<Pace> {
+        self.paths[path.index()].pace()
     }
 }

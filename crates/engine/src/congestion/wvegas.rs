@@ -1,6 +1,6 @@
 //! wVegas, weighted Vegas (Cao, Xu and Fu 2012): coupled by delays instead of losses.
 
-use ropewalk_base::{Duration, PathId, Rate, Time};
+use ropewalk_base::{Duration, PathId, Time};
 
 use super::path_window::{Growth, PathWindow};
 use super::round::Round;
@@ -197,10 +197,6 @@ impl CongestionControl for WVegas {
 
     fn ssthresh(&self, path: PathId) -> u64 {
         self.paths[path.index()].ssthresh()
-    }
-
-    fn pacing_rate(&self, _path: PathId) -> Option<Rate> {
-        None
     }
 }
 

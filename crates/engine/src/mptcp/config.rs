@@ -1,11 +1,13 @@
 //! Settings of a session, each with its unit, its default and its cost.
 
-use ropewalk_base::Duration;
+use ropewalk_base::{Duration, Seed};
 
 use super::chihani::Quirks;
 use super::preset::Preset;
 use super::segment;
-use crate::congestion::{Congestion, CongestionFlavour, CongestionOptions, UnknownCongestion};
+use crate::congestion::{
+    Congestion, CongestionFlavour, CongestionOptions, CongestionVariants, UnknownCongestion,
+};
 use crate::mptcp::reordering::{Reordering, SpuriousDetector};
 pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, Pacing, RtoLimits, RtoRule};
@@ -88,9 +90,8 @@ pub struct Config {
     pub congestion: &'static str,
     /// The rules that the congestion control follows.
     pub congestion_flavour: CongestionFlavour,
-    /// `cubic`: whether a flow whose losses come sooner than last time leaves bandwidth to others (RFC 9438,
-    /// 4.7).
-    pub fast_convergence: bool,
+    /// Variants of single algorithms of congestion control.
+    pub congestion_variants: CongestionVariants,
     /// Pacing; none: data is sent as acknowledgements open the window.
     pub pacing: Option<Pacing>,
     /// Initial window, bytes; none: that of RFC 6928.
@@ -130,16 +131,17 @@ impl Config {
         Ok(())
     }
 
-    /// Congestion control of a session at its start.
+    /// Congestion control of a session at its start. `seed`: of its random numbers.
     ///
     /// # Panics
     /// If [`Config::congestion`] was set to a name that does not exist.
-    pub(super) fn start_congestion(&self) -> Congestion {
+    pub(super) fn start_congestion(&self, seed: Seed) -> Congestion {
         let options = CongestionOptions {
             initial_window: self.initial_window,
             initial_ssthresh: self.initial_ssthresh.unwrap_or(CongestionOptions::UNLIMITED),
             flavour: self.congestion_flavour,
-            fast_convergence: self.fast_convergence,
+            variants: self.congestion_variants,
+            seed,
             ..CongestionOptions::tcp(self.segment_limit() as u64)
         };
         let made = Congestion::from_name(self.congestion, &options, self.paths.len());

@@ -5,7 +5,7 @@ use ropewalk_base::Duration;
 use super::chihani::Quirks;
 use super::config::{Config, PathConfig, Reinjection, SubflowAck};
 use super::reordering::Reordering;
-use crate::congestion::CongestionFlavour;
+use crate::congestion::{CongestionFlavour, CongestionVariants};
 use crate::path::{FailureLimits, RtoFormula, RtoLimits, RtoRule};
 use crate::scheduler::{BlockingMitigation, DelaySource};
 use crate::window::WindowManager;
@@ -94,7 +94,7 @@ impl Preset {
             reinjection: Reinjection::OnTimeout,
             congestion: "newreno",
             congestion_flavour: CongestionFlavour::Published,
-            fast_convergence: true,
+            congestion_variants: CongestionVariants::STANDARD,
             pacing: None,
             initial_window: None,
             initial_ssthresh: None,

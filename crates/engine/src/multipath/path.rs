@@ -1,13 +1,14 @@
 //! State of the sender per path.
 
-use ropewalk_base::{Duration, Time};
+use ropewalk_base::{Duration, Rate, Time};
 
+use crate::congestion::Delivery;
 use crate::measurements::PathCounters;
 use crate::path::{
     DeliveryRate, Estimates, ForwardDelay, LossEstimate, Pacer, PathConfig, PathState, PathStatus,
     RttEstimator,
 };
-use crate::recovery::{Flights, Rack, RoundTrips, TailProbe};
+use crate::recovery::{Flight, Flights, Rack, RoundTrips, TailProbe};
 use crate::scheduler::DelaySource;
 
 /// The sending side of one path.
@@ -135,6 +136,21 @@ impl TxPath {
         let probes = self.recovery_exit.is_none() && self.state.status() == PathStatus::Active;
         let probe = || self.tail.deadline(self.rtt.srtt(), self.flights.count(), ack_delay);
         self.rack.deadline().or_else(|| probes.then(probe)?)
+    }
+
+    /// What an acknowledgement says about the delivery rate. `newest`: number and transmission of the newest packet
+    /// that it covers. `sure`: the packet arrived on this path. `rate`: the sample that it gave.
+    #[inline]
+    pub fn delivery(&self, newest: (u64, &Flight), sure: bool, rate: Option<Rate>) -> Delivery {
+        let oldest = self.flights.oldest().map(|(number, _)| number);
+        Delivery {
+            newest: sure.then_some(newest.0),
+            oldest: oldest.unwrap_or_else(|| self.flights.next_number()),
+            delivered: self.rate.delivered(),
+            prior_delivered: newest.1.snapshot.delivered(),
+            rate,
+            in_flight: self.flights.bytes(),
+        }
     }
 
     /// The path works again: what was measured before no longer holds.

@@ -222,7 +222,7 @@ impl<O: Outstanding> Sender<O> {
         for (view, path) in self.views.iter().zip(&mut self.paths) {
             let path = path.as_mut();
             let has_room = view.usable && view.in_flight < view.window;
-            let held_back = has_room && self.config.pacing.is_some() && view.burst_room == 0;
+            let held_back = has_room && path.pacer.is_on() && view.burst_room == 0;
             path.limited = has_room && !held_back;
             open |= has_room;
             if held_back

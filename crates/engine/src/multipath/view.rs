@@ -105,12 +105,17 @@ impl<O: Outstanding> Sender<O> {
         sendable
     }
 
-    /// Sets the pacing rate of all paths whose round trip is known.
+    /// Sets the pacing rate of all paths: the one that congestion control demands, or else a multiple of the window
+    /// for each round trip, once that is known.
     fn set_pace(&mut self, now: Time) {
-        let Some(pacing) = self.config.pacing else { return };
         let full = self.outstanding.budget().chunk;
         for (i, path) in self.paths.iter_mut().enumerate() {
             let (id, path) = (PathId::from_index(i), path.as_mut());
+            if let Some(pace) = self.congestion.pace(id) {
+                path.pacer.obey(now, pace);
+                continue;
+            }
+            let Some(pacing) = self.config.pacing else { return };
             let (window, threshold) = (self.congestion.window(id), self.congestion.ssthresh(id));
             if let Some(srtt) = path.rtt.srtt() {
                 let slow_start = window < threshold;

@@ -17,7 +17,7 @@ pub use forward::ForwardDelay;
 pub use loss::LossEstimate;
 pub use min_delay::MinDelayFilter;
 pub use mtu::{MtuRange, MtuSearch};
-pub use pacer::{Pacer, Pacing, Shape};
+pub use pacer::{Pace, Pacer, Pacing, Shape};
 pub use rate::{DeliveryRate, RateSnapshot};
 pub use rtt::{RtoFormula, RtoLimits, RtoRule, RttEstimator};
 pub use state::{FailureLimits, PathState, PathStatus};

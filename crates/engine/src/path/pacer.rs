@@ -1,6 +1,6 @@
 //! Pacing: spreads a window over a round trip instead of sending it at once.
 
-use ropewalk_base::{Duration, Time};
+use ropewalk_base::{Duration, Rate, Time};
 
 /// Settings of pacing.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -28,6 +28,15 @@ impl Default for Pacing {
     }
 }
 
+/// What a congestion control that paces demands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pace {
+    /// The rate.
+    pub rate: Rate,
+    /// Most bytes that may be sent together.
+    pub burst: u64,
+}
+
 /// A token bucket that fills at the paced rate. Its depth is the burst.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
@@ -44,12 +53,27 @@ impl Pacer {
     pub fn set(&mut self, now: Time, pacing: &Pacing, shape: Shape, full: u64) {
         let gain = if shape.slow_start { pacing.gain_in_slow_start } else { pacing.gain };
         let trip = shape.srtt.as_nanos().max(1) as f64;
+        let rate = gain * shape.window as f64 / trip;
+        let burst = (pacing.burst_packets * full) as f64;
+        self.fill_at(now, rate, burst.max(rate * pacing.burst_time.as_nanos() as f64));
+    }
+
+    /// Sets the rate that a congestion control demands.
+    pub fn obey(&mut self, now: Time, pace: Pace) {
+        self.fill_at(now, pace.rate.as_bps() as f64 / 8e9, pace.burst as f64);
+    }
+
+    fn fill_at(&mut self, now: Time, rate: f64, depth: f64) {
         let fresh = self.rate == 0.0;
         (self.tokens, self.at) = (self.level(now), now);
-        self.rate = gain * shape.window as f64 / trip;
-        let burst = (pacing.burst_packets * full) as f64;
-        self.depth = burst.max(self.rate * pacing.burst_time.as_nanos() as f64);
-        self.tokens = if fresh { self.depth } else { self.tokens.min(self.depth) };
+        (self.rate, self.depth) = (rate, depth);
+        self.tokens = if fresh { depth } else { self.tokens.min(depth) };
+    }
+
+    /// Whether a rate is set.
+    #[inline]
+    pub const fn is_on(&self) -> bool {
+        self.rate > 0.0
     }
 
     /// Bytes that may be sent now.

@@ -12,6 +12,12 @@ pub struct RateSnapshot {
 }
 
 impl RateSnapshot {
+    /// Bytes that had been delivered at that time.
+    #[inline]
+    pub const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
     /// Whether the application or the receive window, not the path, was the limit at that time.
     #[inline]
     pub const fn is_limited(&self) -> bool {
@@ -64,15 +70,16 @@ impl DeliveryRate {
         self.delivered_at = now;
     }
 
-    /// Takes a sample from the newest packet that an acknowledgement covers.
-    pub fn sample(&mut self, now: Time, sent_at: Time, snapshot: &RateSnapshot) {
+    /// Takes a sample from the newest packet that an acknowledgement covers, and returns it; none if no time has
+    /// passed.
+    pub fn sample(&mut self, now: Time, sent_at: Time, snapshot: &RateSnapshot) -> Option<Rate> {
         self.first_sent_at = sent_at;
         let bytes = self.delivered - snapshot.delivered;
         let sending = sent_at.since(snapshot.first_sent_at);
         let acking = now.since(snapshot.delivered_at);
         let took = sending.max(acking);
         if took.is_zero() || bytes == 0 {
-            return;
+            return None;
         }
         // For an estimate, floating point is exact enough and much faster than a wide division. Conversion
         // from a signed integer takes one instruction, and these numbers are far below half of the range.
@@ -95,6 +102,7 @@ impl DeliveryRate {
         let trust = if snapshot.limited { 0.0 } else { 1.0 };
         self.confidence += (trust - self.confidence) / 16.0;
         self.sampled_at = now;
+        Some(Rate::from_bps(bps))
     }
 
     /// Resets the estimate when the path returns from failure: earlier rates are no longer relevant.

@@ -2,15 +2,15 @@
 
 use core::net::{IpAddr, Ipv4Addr};
 
-use ropewalk_base::{Duration, PathId};
+use ropewalk_base::{Duration, PathId, Seed};
 
 use super::chunk::DelayStamp;
 use super::extensions::Extensions;
 use super::init::Init;
 use super::preset::Preset;
 use crate::congestion::{
-    Congestion, CongestionControl, CongestionFlavour, CongestionOptions, IdleDecay,
-    UnknownCongestion, WindowRounding, initial_window,
+    Congestion, CongestionControl, CongestionFlavour, CongestionOptions, CongestionVariants,
+    IdleDecay, UnknownCongestion, WindowRounding, initial_window,
 };
 pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, MtuRange, Pacing, RtoLimits};
@@ -211,9 +211,8 @@ pub struct Config {
     pub congestion: &'static str,
     /// Whose version of the algorithm is used.
     pub congestion_flavour: CongestionFlavour,
-    /// `cubic`: fast convergence. A flow that loses earlier than the last time leaves room to others (RFC
-    /// 9438, 4.7).
-    pub fast_convergence: bool,
+    /// Variants of single algorithms of congestion control.
+    pub congestion_variants: CongestionVariants,
     /// Initial congestion window, bytes; none: that of the algorithm's standard.
     pub initial_window: Option<u64>,
     /// Initial slow-start threshold, bytes; none: the peer's receive window. RFC 9260, 7.2.1: SHOULD be arbitrarily
@@ -276,10 +275,11 @@ impl Config {
     }
 
     /// Creates the congestion control of an association; `peer_window`: the peer's receive window, bytes.
+    /// `seed`: of its random numbers.
     ///
     /// # Panics
     /// If [`Config::congestion`] was set to a name that does not exist.
-    pub(super) fn start_congestion(&self, peer_window: u64) -> Congestion {
+    pub(super) fn start_congestion(&self, peer_window: u64, seed: Seed) -> Congestion {
         let options = CongestionOptions {
             unit: self.chunk_limit() as u64,
             initial_window: self.initial_window,
@@ -291,7 +291,8 @@ impl Config {
             partial_bytes_capped: self.partial_bytes_capped,
             rounding: self.window_rounding,
             flavour: self.congestion_flavour,
-            fast_convergence: self.fast_convergence,
+            variants: self.congestion_variants,
+            seed,
         };
         let made = Congestion::from_name(self.congestion, &options, self.paths.len());
         let mut made = made.expect("names are checked where they are set");

@@ -5,7 +5,9 @@ use ropewalk_base::Duration;
 use super::config::{
     CmtOptions, Config, CwndUpdate, Negotiation, PathConfig, SackOptions, WindowCheck, WindowUnit,
 };
-use crate::congestion::{CongestionFlavour, CongestionOptions, IdleDecay, WindowRounding};
+use crate::congestion::{
+    CongestionFlavour, CongestionOptions, CongestionVariants, IdleDecay, WindowRounding,
+};
 use crate::path::{FailureLimits, MtuRange, Pacing, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{BlockingMitigation, DelaySource, RetransmissionPolicy};
@@ -97,7 +99,7 @@ impl Preset {
             cookie_life: Duration::from_secs(60),
             congestion: "rfc9260",
             congestion_flavour: CongestionFlavour::Published,
-            fast_convergence: true,
+            congestion_variants: CongestionVariants::STANDARD,
             initial_window: None,
             initial_ssthresh: None,
             min_ssthresh_chunks: 4,

@@ -220,6 +220,7 @@ choices! {
         Balia = "balia", "Balanced linked adaptation (Peng et al., 2016).";
         WVegas = "wvegas", "Weighted Vegas: coupled by queueing delay instead of loss (Cao et al., 2012).";
         Cubic = "cubic", "CUBIC, each path independently (RFC 9438).";
+        Bbr = "bbr", "BBR version 3, each path independently: follows measured rates, and paces (draft-ietf-ccwg-bbr).";
     }
 }
 

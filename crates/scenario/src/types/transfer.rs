@@ -76,7 +76,15 @@ table! {
         /// capacity to others (RFC 9438, Section 4.7). With random losses this costs a single flow some
         /// throughput.
         fast_convergence: bool = Kind::Bool.is("true").example("false");
-        /// Whether a window is spread over a round trip instead of being sent at once.
+        /// Whether the first slow start of a path ends when round trips grow (HyStart++, RFC 9406), before
+        /// the queue overflows. `wvegas` and `bbr` have rules of their own.
+        hystart: bool = Kind::Bool.is("false").example("true");
+        /// `bbr`: the loss rate of a round up to which losses do not lower its estimates while it does not
+        /// probe for bandwidth, in steps of 0.001. The draft tolerates none. With a larger value, losses
+        /// at random cost less, and a flow yields less to others.
+        tolerated_loss: f64 = Kind::Number { min: 0.0, max: 0.1 }.is("0.0").example("0.02");
+        /// Whether a window is spread over a round trip instead of being sent at once. `bbr`
+        /// always paces, at its own rate.
         pacing: Option<bool> =
             Kind::Bool.derived("true under the preset `live`, otherwise false").example("true");
         /// How the receive buffer is shared between congestion windows. `ropewalk tune` finds the

@@ -1,6 +1,6 @@
 //! Incoming acknowledgements, of the subflow and of the session's data.
 
-use ropewalk_base::{Duration, PathId, Time};
+use ropewalk_base::{Duration, PathId, Rate, Time};
 
 use super::super::reordering::Reordering;
 use super::super::segment::{Segment, Stamps};
@@ -8,7 +8,7 @@ use super::super::subflow::Subflow;
 use super::super::subflow::sent::{SegmentState, SentQueue, SentSegment};
 use super::board::{DataBoard, MappingState};
 use super::{DataSender, Event, Session};
-use crate::congestion::{AckSample, CongestionControl};
+use crate::congestion::{AckSample, CongestionControl, Delivery};
 use crate::recovery::Flight;
 use crate::window::explained_queueing;
 
@@ -165,7 +165,7 @@ impl Session {
         if subflow.tx.acked_to > subflow.tx.round_ends {
             subflow.tx.begin_round();
         }
-        measure(now, subflow, ackd);
+        let rate = measure(now, subflow, ackd);
         let returned = subflow.tx.state.on_success();
         let in_recovery = subflow.in_recovery();
         if ackd.advanced {
@@ -183,6 +183,9 @@ impl Session {
             srtt: subflow.tx.rtt.srtt(),
             least_rtt: subflow.tx.rtt.base(),
             app_limited: ackd.newest.is_some_and(|(_, flight)| flight.snapshot.is_limited()),
+            delivery: ackd.newest.as_ref().map_or_else(Delivery::default, |(number, flight)| {
+                subflow.tx.delivery((*number, flight), true, rate)
+            }),
         };
         if returned {
             self.on_path_returned(now, path);
@@ -224,17 +227,18 @@ impl Session {
     }
 }
 
-/// Measures round trip and delivery rate, and updates the least delays.
-fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) {
-    let Some((_, flight)) = ackd.newest else { return };
+/// Measures round trip and delivery rate, and updates the least delays. Returns the sample of the rate.
+fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) -> Option<Rate> {
+    let (_, flight) = ackd.newest?;
     if let Some(round_trip) = ackd.round_trip(now) {
         subflow.tx.rtt.sample(now, round_trip);
     }
-    subflow.tx.rate.sample(now, flight.sent_at, &flight.snapshot);
+    let sample = subflow.tx.rate.sample(now, flight.sent_at, &flight.snapshot);
     let (least, rate) = (subflow.tx.rtt.base(), subflow.tx.rate.rate());
     let explained = || Some(explained_queueing(least?, rate?, flight.bytes as u64));
     subflow.tx.rtt.floor_mut().reconsider(now, explained);
     subflow.tx.forward.floor_mut().reconsider(now, explained);
+    sample
 }
 
 /// Whether the acknowledgement was sent when a segment arrived. One that the delayed acknowledgement timer

@@ -9,7 +9,7 @@ use super::super::subflow::Subflow;
 use super::super::subflow::sent::SegmentState;
 use super::acks::SubflowAckd;
 use super::{CloseReason, DataSender, Event, Session};
-use crate::congestion::CongestionControl;
+use crate::congestion::{CongestionControl, LostPacket};
 use crate::mptcp::reordering::SpuriousRule;
 use crate::path::PathStatus;
 
@@ -92,7 +92,7 @@ impl DataSender {
         }
         let elsewhere = self.outstanding.config.reinjection == Reinjection::OnLoss;
         for number in lost {
-            self.mark_lost(path, *number, elsewhere);
+            self.mark_lost(now, path, *number, elsewhere);
         }
         self.epoch += 1;
         let most = self.timer_most(path);
@@ -123,11 +123,14 @@ impl DataSender {
     }
 
     /// Gives up one transmission.
-    fn mark_lost(&mut self, path: PathId, number: u64, elsewhere: bool) {
+    fn mark_lost(&mut self, now: Time, path: PathId, number: u64, elsewhere: bool) {
         let subflow = &mut self.paths[path.index()];
         let Some(flight) = subflow.tx.flights.end(number) else { return };
         subflow.tx.counters.lost += 1;
         subflow.sent.on_lost(flight.tsn);
+        let packet = LostPacket { number, bytes: flight.bytes.into() };
+        self.congestion.on_lost(path, now, &packet);
+        let subflow = &mut self.paths[path.index()];
         if let Some(piece) = subflow.sent.get(flight.tsn).filter(|_| elsewhere) {
             self.outstanding.board.on_reinjection_requested(piece.unit);
         }
@@ -198,7 +201,7 @@ impl DataSender {
         }
         let lost: Vec<u64> = subflow.tx.flights.live().map(|(number, _)| number).collect();
         for number in lost {
-            self.mark_lost(path, number, false);
+            self.mark_lost(now, path, number, false);
         }
         self.epoch += 1;
         if probing {

@@ -188,7 +188,8 @@ impl Session {
         // Without flow control there is no window limit, and no window to guard.
         let edge = if config.quirks.is_some() { unbounded } else { 0 };
         let guard = config.guard && config.receive_buffer.is_some();
-        let (congestion, manager) = (config.start_congestion(), config.window_manager.clone());
+        let (congestion, manager) =
+            (config.start_congestion(seed.child("congestion")), config.window_manager.clone());
         let outstanding = Mappings::new(segment_limit, edge, TxConfig::of(&config));
         Self {
             state: State::Closed,

@@ -6,7 +6,7 @@ use ropewalk_base::{PathId, Time};
 use super::super::segment::{Segment, Stamps};
 use super::board::MappingState;
 use super::{Session, State};
-use crate::congestion::CongestionControl;
+use crate::congestion::{CongestionControl, SentPacket};
 use crate::mptcp::reordering::SpuriousRule;
 use crate::multipath::{Assignment, Outstanding};
 use crate::recovery::Flight;
@@ -242,7 +242,11 @@ impl Session {
         }
         let idle = subflow.tx.flights.is_empty();
         let snapshot = subflow.tx.rate.on_sent(now, idle, subflow.tx.limited);
-        subflow.tx.flights.push(Flight::new(piece, bytes, now, snapshot, again));
+        let (in_flight_before, app_limited) = (subflow.tx.flights.bytes(), subflow.tx.limited);
+        let number = subflow.tx.flights.push(Flight::new(piece, bytes, now, snapshot, again));
+        let packet = SentPacket { number, bytes: bytes.into(), in_flight_before, app_limited };
+        self.sender.congestion.on_sent(path, now, &packet);
+        let subflow = &mut self.sender.paths[path.index()];
         subflow.tx.counters.sent_packets += 1;
         subflow.tx.counters.sent_chunks += 1;
         subflow.tx.last_sent_at = now;

@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use bytes::Bytes;
-use ropewalk_base::{PathId, Serial32, Time};
+use ropewalk_base::{PathId, Seed, Serial32, Time};
 
 use super::super::cause::{AbortCause, ErrorCause};
 use super::super::chunk::Chunk;
@@ -51,6 +51,12 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
+    /// Seed of the random waits of congestion control, which differ from association to association.
+    pub fn congestion_seed(&self) -> Seed {
+        let own = u64::from(self.local_tag) << 32 | u64::from(self.local_tsn);
+        Seed::root(own).child("congestion")
+    }
+
     /// Draws tag, TSN and key.
     pub fn new(generator: &mut Generator, own_cmt: CmtOptions) -> Self {
         let key = generator.key();

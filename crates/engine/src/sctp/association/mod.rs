@@ -37,7 +37,7 @@ use super::packet::Packet;
 use super::randomness::{Generator, Randomness};
 use super::rx::{Message, Receiver};
 use super::tx::{Chunks, Path, Sender, TxConfig};
-use crate::congestion::CongestionControl;
+use crate::congestion::{Congestion, CongestionControl};
 pub use crate::measurements::{PathCounters, SenderStats};
 use crate::multipath::SenderConfig;
 use crate::path::PathStatus;
@@ -210,7 +210,10 @@ impl Association {
         let limit = config.first_chunk_limit();
         let chunks = Chunks::new(handshake.local_tsn, config.streams, limit, TxConfig::of(&config));
         let paths = config.paths.iter().map(|p| Path::new(p, &config)).collect();
-        let (congestion, manager) = (config.start_congestion(0), config.window_manager.clone());
+        let (congestion, manager) = (
+            config.start_congestion(0, handshake.congestion_seed()),
+            config.window_manager.clone(),
+        );
         let guard = config.guard;
         Self {
             state: State::Closed,
@@ -476,9 +479,14 @@ impl Association {
         self.sender.outstanding.primary
     }
 
+    /// Congestion control in its initial state.
+    fn fresh_congestion(&self, peer_window: u64) -> Congestion {
+        self.config.start_congestion(peer_window, self.handshake.congestion_seed())
+    }
+
     /// Starts congestion control; the peer's receive window is known now.
     fn start_congestion(&mut self, peer_window: u64) {
-        self.sender.congestion = self.config.start_congestion(peer_window);
+        self.sender.congestion = self.fresh_congestion(peer_window);
         self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit));
     }
 

@@ -97,7 +97,7 @@ impl Association {
             "chunks are cut for larger packets"
         );
         self.sender.paths.push(Path::new(&path, &self.config));
-        let fresh = self.config.start_congestion(self.sender.outstanding.peer_rwnd);
+        let fresh = self.fresh_congestion(self.sender.outstanding.peer_rwnd);
         self.sender.congestion.grow(fresh);
         self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit));
         self.sender.paths[id.index()].learned = true;
@@ -147,7 +147,7 @@ impl Association {
     /// RFC 9260, 7.2.5.2: if the route to an address has changed, its congestion control parameters MUST be
     /// reset.
     fn renew_congestion(&mut self, path: PathId) {
-        let fresh = self.config.start_congestion(self.sender.outstanding.peer_rwnd);
+        let fresh = self.fresh_congestion(self.sender.outstanding.peer_rwnd);
         self.sender.congestion.renew(path, fresh);
         self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit));
         self.sender.discard_views();

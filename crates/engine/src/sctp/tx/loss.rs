@@ -4,7 +4,7 @@
 use ropewalk_base::{PathId, Time};
 
 use super::{Path, RecordState, Sender};
-use crate::congestion::CongestionControl;
+use crate::congestion::{CongestionControl, LostPacket};
 use crate::path::PathStatus;
 use crate::recovery::LossDetection;
 
@@ -220,7 +220,7 @@ impl Sender {
 
     /// Marks transmissions on `id` as lost, without a timeout.
     fn mark_reported_lost(&mut self, now: Time, id: PathId, lost: &[u64]) {
-        let largest = lost.iter().map(|number| self.mark_lost(id, *number, false)).max();
+        let largest = lost.iter().map(|number| self.mark_lost(now, id, *number, false)).max();
         self.on_suspected_black_hole(now, id, largest.unwrap_or(0));
         self.epoch += 1;
     }
@@ -236,22 +236,24 @@ impl Sender {
     }
 
     /// Marks one transmission as lost. Returns its bytes.
-    fn mark_lost(&mut self, id: PathId, number: u64, by_timer: bool) -> u32 {
+    fn mark_lost(&mut self, now: Time, id: PathId, number: u64, by_timer: bool) -> u32 {
         let path = &mut self.paths[id.index()];
         let Some(flight) = path.tx.flights.end(number) else { return 0 };
         path.tx.counters.lost += 1;
         path.tx.losses += !by_timer as u64;
         self.outstanding.board.on_lost(flight.tsn, id, number, by_timer);
+        let packet = LostPacket { number, bytes: flight.bytes.into() };
+        self.congestion.on_lost(id, now, &packet);
         flight.bytes
     }
 
     /// Marks everything in flight on `id` as lost by timeout.
-    pub fn mark_all_lost(&mut self, id: PathId) {
+    pub fn mark_all_lost(&mut self, now: Time, id: PathId) {
         let mut lost = std::mem::take(&mut self.outstanding.scratch.lost);
         lost.clear();
         lost.extend(self.paths[id.index()].tx.flights.live().map(|(number, _)| number));
         for number in &lost {
-            self.mark_lost(id, *number, true);
+            self.mark_lost(now, id, *number, true);
         }
         self.outstanding.scratch.lost = lost;
         self.epoch += 1;
@@ -259,7 +261,7 @@ impl Sender {
 
     /// Handles the expiry of T3 of `id` (RFC 9260, 6.3.3).
     pub fn on_t3(&mut self, now: Time, id: PathId) -> T3Expiry {
-        if let Some(is_error) = self.on_probe_unanswered(id) {
+        if let Some(is_error) = self.on_probe_unanswered(now, id) {
             return if is_error { T3Expiry::Error } else { T3Expiry::Ignored };
         }
         let path = &mut self.paths[id.index()];
@@ -281,7 +283,7 @@ impl Sender {
         // The next transmissions belong to a new round. Otherwise a simulated network that loses packets by
         // rounds would lose all of them for ever.
         path.tx.begin_round();
-        self.mark_all_lost(id);
+        self.mark_all_lost(now, id);
         if let Some(ecn) = &mut self.paths[id.index()].ecn {
             ecn.on_timeout();
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ropewalk_base::{Duration, PathId, Time};
+use ropewalk_base::{Duration, PathId, Rate, Time};
 use smallvec::SmallVec;
 
 use super::{GapDiff, Path, RecordState, Sender};
@@ -107,7 +107,7 @@ impl AckScratch {
 impl Path {
     /// Updates RTT and delivery rate from the newest acknowledged transmission. Returns whether it gave an
     /// RTT sample.
-    fn measure(&mut self, now: Time, ack: &PathAck, flight: &Flight) -> bool {
+    fn measure(&mut self, now: Time, ack: &PathAck, flight: &Flight) -> (bool, Option<Rate>) {
         // RFC 9260, 6.3.1 C5 (Karn): no RTT sample from a retransmitted chunk. Chunks that a copy on another
         // path may have delivered are used only as long as there is no RTT at all.
         let known = self.tx.rtt.srtt().is_some();
@@ -115,14 +115,15 @@ impl Path {
         if timed {
             self.tx.rtt.sample(now, now.since(flight.sent_at));
         }
+        let mut sample = None;
         if ack.newest_sure || self.tx.rate.rate().is_none() {
-            self.tx.rate.sample(now, flight.sent_at, &flight.snapshot);
+            sample = self.tx.rate.sample(now, flight.sent_at, &flight.snapshot);
         }
         let (least, rate) = (self.tx.rtt.base(), self.tx.rate.rate());
         let explained = || Some(explained_queueing(least?, rate?, flight.bytes as u64));
         self.tx.rtt.floor_mut().reconsider(now, explained);
         self.tx.forward.floor_mut().reconsider(now, explained);
-        timed
+        (timed, sample)
     }
 }
 
@@ -393,7 +394,7 @@ impl Sender {
         if path.tx.acked_to > path.tx.round_ends {
             path.tx.begin_round();
         }
-        let timed = path.measure(now, ack, flight);
+        let (timed, rate) = path.measure(now, ack, flight);
         // A copy that another path delivered does not show that this path works.
         let returned = ack.heard && path.tx.state.on_success();
         let own_advance = ack.oldest_before
@@ -416,6 +417,7 @@ impl Sender {
             srtt: path.tx.rtt.srtt(),
             least_rtt: path.tx.rtt.base(),
             app_limited: flight.snapshot.is_limited(),
+            delivery: path.tx.delivery((ack.newest_end - 1, flight), ack.newest_sure, rate),
         };
         if returned {
             self.on_path_returned(now, id);

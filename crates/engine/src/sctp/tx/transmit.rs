@@ -1,6 +1,8 @@
 //! Fills packets with DATA: copies each chunk into the packet and records it as in flight.
 
 use ropewalk_base::{PathId, Time};
+
+use crate::congestion::{CongestionControl, SentPacket};
 use smallvec::SmallVec;
 
 use super::zero_window::WindowProbe;
@@ -196,7 +198,12 @@ impl Sender {
             self.sendable_left = self.sendable_left.saturating_sub(1);
         }
         let snapshot = state.tx.rate.on_sent(now, state.tx.flights.is_empty(), state.tx.limited);
-        state.tx.flights.push(Flight::new(tsn, bytes, now, snapshot, again));
+        let in_flight_before = state.tx.flights.bytes();
+        let number = state.tx.flights.push(Flight::new(tsn, bytes, now, snapshot, again));
+        let app_limited = state.tx.limited;
+        let packet = SentPacket { number, bytes: bytes.into(), in_flight_before, app_limited };
+        self.congestion.on_sent(path, now, &packet);
+        let state = &mut self.paths[path.index()];
         state.tx.counters.sent_chunks += 1;
         state.tx.counters.retransmitted += again as u64;
     }

@@ -117,7 +117,7 @@ impl Sender {
     /// Handles the expiry of T3 of `id` if it timed a probe, which is all that was in flight there; returns
     /// whether that is an error of the path. RFC 9260, 6.1 A: while SACKs arrive, unacknowledged probes SHOULD NOT count as errors
     /// of the association or an address; and probing does not affect the congestion window.
-    pub(super) fn on_probe_unanswered(&mut self, id: PathId) -> Option<bool> {
+    pub(super) fn on_probe_unanswered(&mut self, now: Time, id: PathId) -> Option<bool> {
         let WindowProbe::Sent { at, path, interval } = self.outstanding.window_probe else {
             return None;
         };
@@ -125,7 +125,7 @@ impl Sender {
             return None;
         }
         self.paths[id.index()].t3 = None;
-        self.mark_all_lost(id);
+        self.mark_all_lost(now, id);
         self.outstanding.window_probe = WindowProbe::Due { interval };
         Some(self.outstanding.last_sack_at < at)
     }

@@ -1,0 +1,134 @@
+//! The state machine, the rounds, and what one acknowledgement says (draft-ietf-ccwg-bbr, 2 and 5.1).
+
+use ropewalk_base::Duration;
+
+use super::LOSS_THRESH;
+
+/// State of the state machine (draft, 5.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BbrState {
+    /// Doubles the rate each round until the path is full.
+    Startup,
+    /// Drains the queue of Startup.
+    Drain,
+    /// `ProbeBW_DOWN`: drains the queue of the last probe.
+    ProbeBwDown,
+    /// `ProbeBW_CRUISE`: sends at the estimated rate.
+    ProbeBwCruise,
+    /// `ProbeBW_REFILL`: fills the path before a probe.
+    ProbeBwRefill,
+    /// `ProbeBW_UP`: probes for more bandwidth.
+    ProbeBwUp,
+    /// Reduces the data in flight to measure the minimum round trip.
+    ProbeRtt,
+}
+
+impl BbrState {
+    /// `BBR.pacing_gain`.
+    pub(super) const fn pacing_gain(self) -> f64 {
+        match self {
+            Self::Startup => 2.77,
+            Self::Drain => 0.5,
+            Self::ProbeBwDown => 0.9,
+            Self::ProbeBwCruise | Self::ProbeBwRefill | Self::ProbeRtt => 1.0,
+            Self::ProbeBwUp => 1.25,
+        }
+    }
+
+    /// `BBR.cwnd_gain`.
+    pub(super) const fn cwnd_gain(self) -> f64 {
+        match self {
+            Self::ProbeBwUp => 2.25,
+            Self::ProbeRtt => 0.5,
+            _ => 2.0,
+        }
+    }
+
+    /// `IsInAProbeBWState()`.
+    pub(super) const fn is_probe_bw(self) -> bool {
+        matches!(
+            self,
+            Self::ProbeBwDown | Self::ProbeBwCruise | Self::ProbeBwRefill | Self::ProbeBwUp
+        )
+    }
+
+    /// `IsProbingBW()`: whether losses tell about a probe and not about others' traffic.
+    pub(super) const fn is_probing(self) -> bool {
+        matches!(self, Self::Startup | Self::ProbeBwRefill | Self::ProbeBwUp)
+    }
+}
+
+/// `RS`: what one acknowledgement says (draft, 2.3).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RateSample {
+    /// `RS.delivery_rate`, bits per second; 0 without a reliable sample.
+    pub delivery_rate: u64,
+    /// `RS.delivered`, bytes.
+    pub delivered: u64,
+    /// `RS.prior_delivered`, bytes.
+    pub prior_delivered: u64,
+    /// `RS.newly_acked`, bytes.
+    pub newly_acked: u64,
+    /// `RS.tx_in_flight`, bytes.
+    pub tx_in_flight: u64,
+    /// `RS.lost`, bytes.
+    pub lost: u64,
+    /// `RS.is_app_limited`.
+    pub app_limited: bool,
+    /// `RS.rtt`.
+    pub rtt: Option<Duration>,
+}
+
+impl RateSample {
+    /// `IsInflightTooHigh()`.
+    pub fn is_inflight_too_high(&self) -> bool {
+        self.lost as f64 > self.tx_in_flight as f64 * LOSS_THRESH
+    }
+}
+
+/// Packet-timed round trips (draft, 5.5.1).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rounds {
+    /// `BBR.round_count`.
+    pub count: u64,
+    /// `BBR.round_start`: whether this acknowledgement begins a round.
+    pub start: bool,
+    /// `BBR.next_round_delivered`.
+    pub next_delivered: u64,
+}
+
+/// Detects that the path is full (draft, 5.3.1.2).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FullBw {
+    /// `BBR.full_bw_reached`: whether the path has ever been full.
+    pub reached: bool,
+    /// `BBR.full_bw_now`.
+    pub now: bool,
+    /// `BBR.full_bw`, bits per second.
+    pub bw: u64,
+    /// `BBR.full_bw_count`: rounds without growth.
+    pub count: u32,
+}
+
+impl FullBw {
+    /// `ResetFullBW()`, with `bw` as the new baseline.
+    pub const fn reset(&mut self, bw: u64) {
+        self.bw = bw;
+        self.count = 0;
+        self.now = false;
+    }
+
+    /// `CheckFullBWReached()`.
+    pub fn check(&mut self, round_start: bool, sample: &RateSample) {
+        if self.now || !round_start || sample.app_limited {
+            return;
+        }
+        if sample.delivery_rate as f64 >= self.bw as f64 * 1.25 {
+            self.reset(sample.delivery_rate);
+            return;
+        }
+        self.count += 1;
+        self.now = self.count >= 3;
+        self.reached |= self.now;
+    }
+}

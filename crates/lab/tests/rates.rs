@@ -1,0 +1,61 @@
+//! Congestion control by rates (`bbr`) and the end of slow start (HyStart++), under both protocols.
+
+use ropewalk_lab::{RunOptions, RunResult, run};
+use ropewalk_scenario::Scenario;
+
+/// Runs a transfer over one path of 50 Mbit/s and 40 ms.
+fn over_one_path(protocol: &str, transfer: &str, path: &str) -> RunResult {
+    let text = format!(
+        "[transfer]\nprotocol = '{protocol}'\nduration = '30 s'\n\
+         receive_buffer = '16 MB'\n{transfer}\n\
+         [[path]]\nname = 'a'\nrate = '50 Mbit/s'\nrtt = '40 ms'\n{path}\n"
+    );
+    let scenario = Scenario::parse(&text, "rates.toml").unwrap_or_else(|e| panic!("{e}"));
+    run(&scenario, &RunOptions::default()).unwrap_or_else(|e| panic!("{e}")).result
+}
+
+#[test]
+fn bbr_fills_a_path_and_leaves_its_queue_nearly_empty() {
+    for protocol in ["sctp", "cmt-sctp", "tcp", "mptcp"] {
+        let queue = "queue = '4 BDP'";
+        let bbr = over_one_path(protocol, "congestion = 'bbr'", queue);
+        let cubic = over_one_path(protocol, "congestion = 'cubic'", queue);
+        let [delay, filled] = [&bbr, &cubic].map(|result| result.app_delay_s.p50);
+        println!("{protocol}: {} bit/s, median delay {delay} and {filled} s", bbr.goodput_bps);
+        assert!(bbr.goodput_bps > 0.92 * cubic.goodput_bps, "{protocol}: {}", bbr.goodput_bps);
+        assert!(delay < 0.024 && filled > 0.05, "{protocol}: {delay} {filled}");
+        assert_eq!(bbr.paths[0].lost_packets, 0, "{protocol}");
+    }
+}
+
+#[test]
+fn bbr_uses_a_path_with_random_losses_that_others_leave_idle() {
+    for protocol in ["sctp", "tcp"] {
+        let path = "queue = '1 BDP'\nloss = 0.01";
+        let of = |transfer: &str| over_one_path(protocol, transfer, path).goodput_bps / 1e6;
+        let (cubic, bbr) = (of("congestion = 'cubic'"), of("congestion = 'bbr'"));
+        let tolerant = of("congestion = 'bbr'\ntolerated_loss = 0.03");
+        println!("{protocol}: cubic {cubic:.1}, bbr {bbr:.1}, tolerant {tolerant:.1} Mbit/s");
+        assert!(
+            cubic < 8.0 && bbr > 35.0 && tolerant > bbr,
+            "{protocol}: {cubic} {bbr} {tolerant}"
+        );
+    }
+}
+
+#[test]
+fn hystart_loses_less_in_the_first_slow_start_and_nothing_of_the_rate() {
+    for (protocol, congestion) in
+        [("sctp", "rfc9260"), ("sctp", "cubic"), ("tcp", "newreno"), ("tcp", "cubic")]
+    {
+        let of = |hystart: bool| {
+            let transfer = format!("congestion = '{congestion}'\nhystart = {hystart}");
+            over_one_path(protocol, &transfer, "queue = '2 BDP'")
+        };
+        let (usual, hystart) = (of(false), of(true));
+        let lost = |result: &RunResult| result.paths[0].lost_packets;
+        println!("{protocol} {congestion}: {} and {} lost", lost(&usual), lost(&hystart));
+        assert!(lost(&hystart) * 2 < lost(&usual), "{protocol} {congestion}");
+        assert!(hystart.goodput_bps > 0.98 * usual.goodput_bps, "{protocol} {congestion}");
+    }
+}
