@@ -105,7 +105,7 @@ fn live(args: &ClientArgs, console: Console) -> Result<Live, Failure> {
     let mut options = sealed.with_psk(psk);
     options.locals = locals(&args.from, &addresses);
     options.transport = args.common.transport()?;
-    options.capture = args.common.transport.capture(console)?;
+    options.capture = args.common.transport.capture(true, console)?;
     if args.from.is_empty() {
         options = options.automatic(&addresses);
     }

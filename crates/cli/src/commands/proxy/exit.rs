@@ -91,7 +91,7 @@ pub fn prepare(args: &ExitArgs, console: Console) -> Result<Prepared<'_>, Failur
     options.observer = Some(observation.observer());
     let reporter = observation.reporter();
     let report = |event| reporter.report(PeerIdentity::default(), event);
-    options.capture = args.common.transport.capture(console)?;
+    options.capture = args.common.transport.capture(false, console)?;
     let (resolver, problem) = Resolver::system().map_err(Failure::Run)?;
     if let Some(problem) = problem {
         report(Event::Problem(problem.to_string()));
