@@ -219,6 +219,25 @@ fn the_json_stream_has_a_start_intervals_events_and_an_end() {
 }
 
 #[test]
+fn the_json_stream_reports_at_the_interval_that_is_given() {
+    let observed = Observed::start("observe-interval", &["--json-stream", "--interval", "50 ms"]);
+    fs::write(observed.dir.file("a.bin"), noise(1_000_000)).expect("a file");
+    observed.send("a.bin", &[]);
+    until("intervals that are shorter than a second", || {
+        let text = fs::read_to_string(observed.dir.file("recv.out")).expect("the stream");
+        let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+        let lines = whole.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let sums = lines
+            .filter(|line| line["event"] == "interval")
+            .map(|line| line["data"]["sum"].clone());
+        let sums: Vec<Value> = sums.collect();
+        let short = sums.iter().filter(|sum| sum["seconds"].as_f64().is_some_and(|s| s < 0.5));
+        let bytes: u64 = sums.iter().filter_map(|sum| sum["bytes"].as_u64()).sum();
+        (short.count() >= 5 && bytes >= 1_000_000).then_some(())
+    });
+}
+
+#[test]
 fn the_live_page_is_for_browsers_that_name_this_machine() {
     let observed = Observed::start("observe-web", &["--web", "0"]);
     let page = observed.address_after("live page at http://");
@@ -257,7 +276,9 @@ fn wrong_options_are_refused_before_anything_runs() {
         (&["--web", "0", "--web-token", "short"], &["16 letters", "openssl rand"]),
         (&["--web-token", "short"], &["--web"]),
         (&["--metrics", "192.0.2.1:1"], &["192.0.2.1:1", "another port"]),
-        (&["--json", "--json-stream"], &["--json-stream exclude"]),
+        (&["--json", "--json-stream"], &["--json-stream excludes"]),
+        (&["--interval", "49 ms"], &["--interval 49 ms", "50 ms and 60 min", "500ms"]),
+        (&["--interval", "61 min"], &["50 ms and 60 min"]),
     ] {
         dir.ropewalk(&[&["bench", "run"], &open[..], options].concat()).refused(hints);
     }

@@ -10,10 +10,9 @@ use ropewalk_apps::files::{
     TransferEvent, TransferStatus, receive, shown_path,
 };
 use ropewalk_apps::observe::{Event, PeerIdentity, Reporter, Sources};
-use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::Endpoint;
 use ropewalk_runtime::seal::PublicKey;
-use ropewalk_scenario::{parse_duration, parse_size};
+use ropewalk_scenario::parse_size;
 
 use super::transfer::{Document, Record, Screen, counted, event_of, observe, runtime, sources};
 use crate::console::Console;
@@ -63,9 +62,6 @@ pub struct RecvArgs {
     /// Print one JSON document, in the shape of iperf3's; implies --once
     #[arg(long)]
     json: bool,
-    /// Length of its reporting intervals
-    #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = parse_duration)]
-    interval: Duration,
     #[command(flatten)]
     observe: ObserveArgs,
     #[command(flatten)]
@@ -125,7 +121,13 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
             !once
         };
         let receiving = receive(&gate, &admit, &watch, finished);
-        runtime.block_on(observe(receiving, &mut interrupt, &watch, args.interval, Role::Receiver))
+        runtime.block_on(observe(
+            receiving,
+            &mut interrupt,
+            &watch,
+            args.observe.interval(),
+            Role::Receiver,
+        ))
     });
     drop((gate, admit));
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));

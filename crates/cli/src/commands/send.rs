@@ -53,9 +53,6 @@ pub struct SendArgs {
     /// Print one JSON document, in the shape of iperf3's
     #[arg(long)]
     json: bool,
-    /// Length of its reporting intervals
-    #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = parse_duration)]
-    interval: Duration,
     #[command(flatten)]
     observe: ObserveArgs,
 }
@@ -85,7 +82,13 @@ pub fn execute(args: &SendArgs, console: Console) -> Result<(), Failure> {
     let retry = std::time::Duration::from_nanos(args.retry.as_nanos());
     let (result, record) = screen.show(&watch, || {
         let sending = send(&reach, &job, &watch, retry);
-        runtime.block_on(observe(sending, &mut interrupt, &watch, args.interval, Role::Sender))
+        runtime.block_on(observe(
+            sending,
+            &mut interrupt,
+            &watch,
+            args.observe.interval(),
+            Role::Sender,
+        ))
     });
     drop(reach);
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
