@@ -17,6 +17,7 @@ use ropewalk_scenario::parse_size;
 use super::transfer::{Document, Record, Screen, counted, event_of, observe, runtime, sources};
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::format::{Format, FormatArgs};
 use crate::live::{
     ConfineArgs, Files, Flow, Interrupt, ListenArgs, Listening, Log, LogArgs, LogLevel,
     ObserveArgs, Outputs, TransportArgs, listed, reachable, start,
@@ -56,12 +57,11 @@ pub struct RecvArgs {
     /// Largest file to accept
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_file: Option<u64>,
-    /// End when one sender has sent everything
+    /// End when one sender has sent everything. --json, --csv and --markdown imply this
     #[arg(long)]
     once: bool,
-    /// Print one JSON document, in the shape of iperf3's; implies --once
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
     #[command(flatten)]
     observe: ObserveArgs,
     #[command(flatten)]
@@ -101,12 +101,12 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     if console.has_viewer() {
         outputs = outputs.with(screen.notes());
     }
-    let outputs = args.observe.stream(outputs, "recv", Flow::Received, args.json)?;
+    let outputs = args.observe.stream(outputs, "recv", Flow::Received, args.format.is_data())?;
     let names = access.clone();
     let sources = Sources { name: Box::new(move |key| names.listed_name(key)), ..sources(&watch) };
     let monitor = start(observation, sources, outputs)?;
     greet(args, &endpoint, public, console);
-    let once = args.once || args.json;
+    let once = args.once || args.format.is_data();
     let gate = FileListener { endpoint: Arc::new(endpoint) };
     let mut last = Ok(Summary::default());
     let (result, record) = screen.show(&watch, || {
@@ -187,7 +187,7 @@ fn conclude(
     result: Option<Result<(), TransferError>>,
     record: &Record,
 ) -> Result<(), Failure> {
-    let once = args.once || args.json;
+    let once = args.once || args.format.is_data();
     let error = match (&result, &last) {
         (Some(Err(error)), _) => Some(error.to_string()),
         (None, _) if once => Some("stopped before a sender had sent everything".to_owned()),
@@ -199,11 +199,14 @@ fn conclude(
         _ => None,
     };
     let failures = last.map(|summary| summary.failures).unwrap_or_default();
-    if args.json {
-        let document = Document::new("ropewalk.recv/1", record, failures, error.clone());
-        output::print_json(&document)?;
-    } else if error.is_none() && args.once && !args.observe.is_streaming() {
-        output::print(&record.text("received"))?;
+    match args.format.format() {
+        Format::Json => {
+            let document = Document::new("ropewalk.recv/1", record, failures, error.clone());
+            output::print_json(&document)?;
+        }
+        _ if error.is_some() || !once || args.observe.is_streaming() => {}
+        Format::Text => output::print(&record.text("received"))?,
+        format => record.print(format)?,
     }
     let Some(error) = error else { return Ok(()) };
     let kept = "received data is kept: start it again, and the sender resumes where it stopped";

@@ -16,6 +16,7 @@ use super::transfer::{Document, Record, Screen, counted, event_of, observe, runt
 use crate::args::command_line;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::format::{Format, FormatArgs};
 use crate::live::{Flow, Interrupt, ObserveArgs, Outputs, ReachArgs, TransportArgs, start};
 use crate::output;
 use crate::printer::{count, size};
@@ -50,9 +51,8 @@ pub struct SendArgs {
     /// Ask the receiver to keep these files' permissions; it does so only with its own --preserve-modes
     #[arg(long)]
     preserve_modes: bool,
-    /// Print one JSON document, in the shape of iperf3's
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
     #[command(flatten)]
     observe: ObserveArgs,
 }
@@ -77,7 +77,7 @@ pub fn execute(args: &SendArgs, console: Console) -> Result<(), Failure> {
         Ok::<_, Failure>((reach, Interrupt::install()))
     })?;
     let outputs = Outputs::default().with(screen.notes()).with(screen.periodic());
-    let outputs = args.observe.stream(outputs, "send", Flow::Sent, args.json)?;
+    let outputs = args.observe.stream(outputs, "send", Flow::Sent, args.format.is_data())?;
     let monitor = start(observation, sources(&watch), outputs)?;
     let retry = std::time::Duration::from_nanos(args.retry.as_nanos());
     let (result, record) = screen.show(&watch, || {
@@ -112,10 +112,13 @@ fn conclude(
         }
         Some(Ok(())) => None,
     };
-    if args.json {
-        output::print_json(&Document::new("ropewalk.send/1", record, failures, error.clone()))?;
-    } else if error.is_none() && !args.observe.is_streaming() {
-        output::print(&record.text("sent"))?;
+    match args.format.format() {
+        Format::Json => {
+            output::print_json(&Document::new("ropewalk.send/1", record, failures, error.clone()))?;
+        }
+        _ if error.is_some() || args.observe.is_streaming() => {}
+        Format::Text => output::print(&record.text("sent"))?,
+        format => record.print(format)?,
     }
     let Some(error) = error else { return Ok(()) };
     let progress = record.progress;
