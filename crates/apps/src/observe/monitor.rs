@@ -318,7 +318,7 @@ fn serve(observation: &mut Observation, published: &Arc<Published>) {
     if let (Some(listener), Some(web)) =
         (observation.web.take().and_then(adopt), observation.settings.web.take())
     {
-        tokio::spawn(http::serve(listener, Pages::web(published.clone(), web)));
+        tokio::spawn(http::serve(listener, Pages::Web(published.clone(), web)));
     }
     #[cfg(unix)]
     if let Some(socket) = observation.socket.take() {

@@ -7,7 +7,7 @@
 mod format;
 mod rate;
 
-use std::io::{IsTerminal, stderr};
+use std::io::stderr;
 
 use clap::{Args, ValueEnum};
 use ropewalk_apps::observe::{Event, EventRecord, Ledger, PeerIdentity, Severity, Sink, Status};
@@ -18,7 +18,7 @@ use tracing_subscriber::{Layer, registry};
 
 use self::format::Journald;
 use self::rate::RateLimit;
-use crate::console::Console;
+use crate::console::{Console, stderr_has_colour};
 
 /// Only events of this program are logged, not those of its dependencies.
 const TARGET: &str = "ropewalk";
@@ -70,7 +70,7 @@ impl LogArgs {
         };
         let layer = tracing_subscriber::fmt::layer()
             .with_writer(stderr)
-            .with_ansi(stderr().is_terminal())
+            .with_ansi(stderr_has_colour())
             .with_target(false);
         let layer = match self.log_format {
             LogFormat::Json => layer.json().flatten_event(true).boxed(),
