@@ -4,6 +4,7 @@
 //! to send one are bounded, so that clients cannot occupy the command.
 
 use std::convert::Infallible;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
 use super::metrics;
-use super::monitor::{Published, WebSettings, lock};
+use super::monitor::{BindError, Published, WebSettings, lock};
 
 /// Most connections at a time; further ones are closed.
 const CONNECTIONS: usize = 32;
@@ -185,6 +186,47 @@ fn respond(status: StatusCode, kind: &'static str, body: Body) -> Response<Body>
         .header(X_CONTENT_TYPE_OPTIONS, "nosniff")
         .body(body)
         .expect("valid headers")
+}
+
+/// A server of metrics alone, for commands without associations.
+#[derive(Debug)]
+pub struct MetricsServer {
+    listener: std::net::TcpListener,
+}
+
+impl MetricsServer {
+    /// Binds the address.
+    ///
+    /// # Errors
+    /// [`BindError`].
+    pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
+        let bound = std::net::TcpListener::bind(address).and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            Ok(Self { listener })
+        });
+        bound.map_err(|error| BindError { place: address.to_string(), error })
+    }
+
+    /// The bound address.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.listener.local_addr().ok()
+    }
+
+    /// Serves in a thread of its own until the process ends.
+    ///
+    /// # Errors
+    /// The system refuses a thread or an event queue.
+    pub fn start(self, encode: EncodeMetrics) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let work = move || {
+            runtime.block_on(async {
+                if let Ok(listener) = TcpListener::from_std(self.listener) {
+                    serve(listener, Pages::Metrics(encode)).await;
+                }
+            });
+        };
+        std::thread::Builder::new().name("metrics".to_owned()).spawn(work).map(drop)
+    }
 }
 
 /// Serves until the runtime ends.
