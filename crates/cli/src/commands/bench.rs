@@ -18,8 +18,8 @@ use crate::console::{Console, width};
 use crate::failure::Failure;
 use crate::format::{Captioned, Format, FormatArgs, print_tables};
 use crate::live::{
-    Flow, ListenArgs, Listening, Log, LogArgs, LogLevel, Notes, ObserveArgs, Outputs, ReachArgs,
-    TransportArgs, listed, reachable, start,
+    Access, Announcer, Flow, LimitArgs, ListenArgs, Listening, Log, LogArgs, LogLevel, Notes,
+    ObserveArgs, Outputs, ReachArgs, Reload, TransportArgs, listed, reachable, start,
 };
 use crate::output;
 use crate::printer::{count, percent, rate, size, time, time_or_dash};
@@ -48,7 +48,7 @@ enum Side {
 }
 
 /// Arguments of `bench serve`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  \
     ropewalk bench serve\n  \
     ropewalk bench serve --plain --listen 127.0.0.1 --once")]
@@ -112,13 +112,22 @@ pub fn execute(args: &BenchArgs, console: Console) -> Result<(), Failure> {
 }
 
 fn serve(args: &ServeArgs, console: Console) -> Result<(), Failure> {
-    let console = args.log.start(console, LogLevel::Info);
+    let (console, log) = args.log.start(console, LogLevel::Info);
     let observation = args.observe.bind("bench serve", console)?;
     let runtime = runtime()?;
     runtime.block_on(async {
         let Listening { endpoint, public, access } =
             args.listen.listen(&args.transport, &observation, console)?;
         let reporter = observation.reporter();
+        let (list, admission) = (access.clone(), endpoint.admission());
+        let limits = endpoint.admission();
+        Reload::<ServeArgs>::new(Announcer::with_log(reporter.clone(), console))
+            .set(&["log-level"], move |args| log.set(&args.log))
+            .on(&["allow"], move |args| {
+                Access::check_allow(&list, &admission, args.listen.access(), |_| {})
+            })
+            .on(LimitArgs::NAMES, move |args| args.listen.limits().check(&limits))
+            .watch(args.transport.config());
         let names = access.clone();
         let sources =
             Sources { name: Box::new(move |key| names.listed_name(key)), ..Sources::default() };
@@ -186,6 +195,8 @@ fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
     let outputs = args.observe.stream(outputs, "bench run", flow, args.format.is_data())?;
     let measured = runtime()?.block_on(async {
         let (endpoint, target) = args.reach.open(&args.transport, observer, console)?;
+        let announcer = Announcer::with_notes(observation.reporter(), console);
+        Reload::<RunArgs>::new(announcer).watch(args.transport.config());
         let _monitor = start(observation, Sources::default(), outputs)?;
         let association = endpoint.connect(&target).await.map_err(|error| {
             let help = "is `ropewalk bench serve` running there, with this public key; are its address and UDP \

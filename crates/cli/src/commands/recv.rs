@@ -19,14 +19,15 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::format::{Format, FormatArgs};
 use crate::live::{
-    ConfineArgs, Files, Flow, Interrupt, ListenArgs, Listening, Log, LogArgs, LogLevel,
-    ObserveArgs, Outputs, TransportArgs, listed, reachable, start,
+    Access, Announcer, ConfineArgs, Files, Flow, Interrupt, LimitArgs, ListenArgs, Listening, Log,
+    LogArgs, LogControl, LogLevel, ObserveArgs, Outputs, Reload, TransportArgs, listed, reachable,
+    start,
 };
 use crate::output;
 use crate::printer::size;
 
 /// Arguments of `recv`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Received files are checked, synchronised to the disk and only then given their names. Unfinished files wait in \
     DIR/.ropewalk until the sender returns.\n\n\
@@ -76,7 +77,7 @@ pub struct RecvArgs {
 /// [`Failure`].
 pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     let level = if console.has_viewer() { LogLevel::Warn } else { LogLevel::Info };
-    let console = args.log.start(console, level);
+    let (console, log) = args.log.start(console, level);
     let observation = args.observe.bind("recv", console)?;
     let reporter = observation.reporter();
     let runtime = runtime()?;
@@ -85,14 +86,17 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
         Ok::<_, Failure>((listening, Interrupt::install()))
     })?;
     let Listening { endpoint, public, access } = listening;
-    let rules = Rules {
-        overwrite: args.overwrite,
-        exact_modes: args.preserve_modes,
-        quota_bytes: args.quota,
-        max_file_bytes: args.max_file,
+    let opened = Admission::open(&args.dir, access.clone(), args.rules()).map_err(unusable)?;
+    let admission = Arc::new(opened);
+    let (admit, rules): (Arc<Admit>, _) = {
+        let rules = admission.clone();
+        (Arc::new(move |peer: &Peer| admission.admit(peer)), rules)
     };
-    let admission = Admission::open(&args.dir, access.clone(), rules).map_err(unusable)?;
-    let admit: Arc<Admit> = Arc::new(move |peer: &Peer| admission.admit(peer));
+    {
+        let _context = runtime.enter();
+        let announcer = Announcer::with_log(reporter.clone(), console);
+        reload(announcer, log, &endpoint, &access, rules).watch(args.transport.config());
+    }
     confine(args, &endpoint, public, &access, &reporter)?;
     let screen = Screen::new(console, Role::Receiver);
     let news = listener(screen.clone(), reporter.clone(), access.clone());
@@ -135,6 +139,37 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     conclude(args, last, result, &record)
 }
 
+impl RecvArgs {
+    fn rules(&self) -> Rules {
+        Rules {
+            overwrite: self.overwrite,
+            exact_modes: self.preserve_modes,
+            quota_bytes: self.quota,
+            max_file_bytes: self.max_file,
+        }
+    }
+}
+
+/// What a SIGHUP may change.
+fn reload(
+    announcer: Announcer,
+    log: LogControl,
+    endpoint: &Endpoint,
+    access: &AccessList,
+    rules: Arc<Admission>,
+) -> Reload<RecvArgs> {
+    let (list, admission, limits) = (access.clone(), endpoint.admission(), endpoint.admission());
+    Reload::<RecvArgs>::new(announcer)
+        .set(&["log-level"], move |args| log.set(&args.log))
+        .on(&["allow"], move |args| {
+            Access::check_allow(&list, &admission, args.listen.access(), |_| {})
+        })
+        .on(LimitArgs::NAMES, move |args| args.listen.limits().check(&limits))
+        .set(&["overwrite", "preserve-modes", "quota", "max-file"], move |args| {
+            rules.set_rules(args.rules());
+        })
+}
+
 /// Restricts the process to the inbox and the list of peers: everything else that it needs is already open.
 fn confine(
     args: &RecvArgs,
@@ -143,7 +178,8 @@ fn confine(
     access: &AccessList,
     reporter: &Reporter,
 ) -> Result<(), Failure> {
-    let files = Files::below(&args.dir).and_reading(access.file());
+    let files =
+        Files::below(&args.dir).and_reading(access.file()).and_reading(args.transport.config());
     let report = |event| reporter.report(PeerIdentity::default(), event);
     report(Event::Confined(args.confine.restrict_files(&files)?));
     report(Event::Confined(args.confine.restrict_calls(&files)?));

@@ -17,7 +17,9 @@ use crate::args::command_line;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::format::{Format, FormatArgs};
-use crate::live::{Flow, Interrupt, ObserveArgs, Outputs, ReachArgs, TransportArgs, start};
+use crate::live::{
+    Announcer, Flow, Interrupt, ObserveArgs, Outputs, ReachArgs, Reload, TransportArgs, start,
+};
 use crate::output;
 use crate::printer::{count, size};
 
@@ -73,6 +75,8 @@ pub fn execute(args: &SendArgs, console: Console) -> Result<(), Failure> {
     let (reach, mut interrupt) = runtime.block_on(async {
         let observer = Some(observation.observer());
         let (endpoint, target) = args.reach.open(&args.transport, observer, console)?;
+        let announcer = Announcer::with_notes(observation.reporter(), console);
+        Reload::<SendArgs>::new(announcer).watch(args.transport.config());
         let reach = FileConnector { endpoint: Arc::new(endpoint), target };
         Ok::<_, Failure>((reach, Interrupt::install()))
     })?;

@@ -57,6 +57,11 @@ pub struct TransportArgs {
 }
 
 impl TransportArgs {
+    /// The file of `--config`.
+    pub fn config(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+
     /// The files of `--capture` and `--qlog`, if an option is given. `opens`: whether this end opens associations.
     ///
     /// # Errors
@@ -177,6 +182,16 @@ impl ListenArgs {
         let endpoint = Endpoint::open(options).map_err(refused)?;
         access.watch(&endpoint, observation.reporter(), console, |_| {});
         Ok(Listening { endpoint, public, access: access.list().clone() })
+    }
+
+    /// The options that say who may use the server.
+    pub const fn access(&self) -> &AccessArgs {
+        &self.access
+    }
+
+    /// The options that limit what peers can use.
+    pub const fn limits(&self) -> &LimitArgs {
+        &self.limits
     }
 
     /// Whether everyone who can reach the server may use it.
