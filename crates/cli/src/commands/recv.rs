@@ -79,7 +79,7 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     let level = if console.has_viewer() { LogLevel::Warn } else { LogLevel::Info };
     let (console, log) = args.log.start(console, level);
     let observation = args.observe.bind("recv", console)?;
-    let reporter = observation.reporter();
+    let (reporter, observer) = (observation.reporter(), observation.observer());
     let runtime = runtime()?;
     let (listening, mut interrupt) = runtime.block_on(async {
         let listening = args.listen.listen(&args.transport, &observation, console)?;
@@ -113,7 +113,7 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     let once = args.once || args.format.is_data();
     let gate = FileListener { endpoint: Arc::new(endpoint) };
     let mut last = Ok(Summary::default());
-    let (result, record) = screen.show(&watch, || {
+    let (result, record) = screen.show(&watch, &observer, || {
         let finished = |outcome: Result<Summary, String>| {
             if let Ok(summary) = &outcome {
                 report_summary(&reporter, summary);

@@ -71,6 +71,7 @@ pub fn execute(args: &SendArgs, console: Console) -> Result<(), Failure> {
     let observation = args.observe.bind("send", console)?;
     let news = listener(screen.clone(), observation.reporter(), args.retry);
     let watch = Arc::new(TransferStatus::new(news));
+    let observer = observation.observer();
     let runtime = runtime()?;
     let (reach, mut interrupt) = runtime.block_on(async {
         let observer = Some(observation.observer());
@@ -84,7 +85,7 @@ pub fn execute(args: &SendArgs, console: Console) -> Result<(), Failure> {
     let outputs = args.observe.stream(outputs, "send", Flow::Sent, args.format.is_data())?;
     let monitor = start(observation, sources(&watch), outputs)?;
     let retry = std::time::Duration::from_nanos(args.retry.as_nanos());
-    let (result, record) = screen.show(&watch, || {
+    let (result, record) = screen.show(&watch, &observer, || {
         let sending = send(&reach, &job, &watch, retry);
         runtime.block_on(observe(
             sending,
