@@ -76,7 +76,7 @@ pub async fn run(args: &ClientArgs, console: Console) -> Result<(), Failure> {
     let _monitor = start(observation, Sources::default(), outputs)?;
     let mut bound = Vec::with_capacity(services.len());
     for (address, protocol) in services {
-        bound.push(bind(address, protocol, console).await?);
+        bound.push(bind(address, protocol).await?);
     }
     let verbose = Arc::new(AtomicBool::new(args.common.verbose));
     let notify = notice_sink(console, verbose.clone());
@@ -88,6 +88,7 @@ pub async fn run(args: &ClientArgs, console: Console) -> Result<(), Failure> {
         .set(&["connections"], move |args| limited.set_limit(args.connections))
         .set(&["verbose"], move |args| verbose.store(args.common.verbose, Ordering::Relaxed))
         .watch(args.common.transport.config());
+    bound.iter().for_each(|service| announce(service, console));
     proxy.serve(bound).await;
     Ok(())
 }
@@ -162,22 +163,22 @@ fn services(
     Ok(all)
 }
 
-async fn bind(
-    at: SocketAddr,
-    protocol: ListenProtocol,
-    console: Console,
-) -> Result<Service, Failure> {
+async fn bind(at: SocketAddr, protocol: ListenProtocol) -> Result<Service, Failure> {
     let listener = TcpListener::bind(at).await.map_err(|error| {
         Failure::input(
             format!("cannot listen on {at}: {error}"),
             "choose another port, or stop the program that uses it",
         )
     })?;
-    let at = listener.local_addr().unwrap_or(at);
-    match &protocol {
+    Ok(Service { listener, protocol })
+}
+
+/// Prints where programs can connect.
+fn announce(service: &Service, console: Console) {
+    let Ok(at) = service.listener.local_addr() else { return };
+    match &service.protocol {
         ListenProtocol::Socks => console.note(format_args!("SOCKS 5 on {at}")),
         ListenProtocol::Http => console.note(format_args!("HTTP proxy on {at}")),
         ListenProtocol::Forward(to) => console.note(format_args!("{at} forwards to {to}")),
     }
-    Ok(Service { listener, protocol })
 }
