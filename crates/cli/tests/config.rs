@@ -62,6 +62,7 @@ fn the_schema_of_a_file_has_the_options_of_its_command() {
         (&["recv"][..], "once", "boolean"),
         (&["proxy", "exit"], "allow_file", "string"),
         (&["bench", "serve"], "receive-buffer", "string"),
+        (&["emulate"], "metrics", "string"),
     ] {
         let schema = schema(words);
         assert_eq!(schema["additionalProperties"], false);
