@@ -23,6 +23,36 @@ const OPTION: &str = "config";
 /// Similarity from which a name is suggested (Jaro, as clap compares names).
 const SIMILAR: f64 = 0.7;
 
+/// The innermost command's arguments, from its command line and its file as they are now.
+///
+/// # Errors
+/// The file cannot be read, or contains an error.
+pub fn read_again(root: &Command, words: Vec<OsString>) -> Result<ArgMatches, Failure> {
+    let configured = expand(root, words)?;
+    let matched = root.clone().try_get_matches_from(&configured.words);
+    let mut matches = matched.map_err(|error| {
+        configured.locate(&error).unwrap_or_else(|| Failure::Input(error.to_string()))
+    })?;
+    while let Some((_, inner)) = matches.remove_subcommand() {
+        matches = inner;
+    }
+    Ok(matches)
+}
+
+/// The long names of the options whose values differ, in the order of the command's help.
+pub fn differences(root: &Command, old: &ArgMatches, new: &ArgMatches) -> Vec<String> {
+    let values = |matches: &ArgMatches, id: &str| -> Vec<OsString> {
+        let raw = matches.try_get_raw(id).ok().flatten();
+        raw.map(|values| values.map(ToOwned::to_owned).collect()).unwrap_or_default()
+    };
+    let named = root.get_arguments().filter_map(|option| Some((option, option.get_long()?)));
+    let differing = named.filter(|(option, _)| {
+        let id = option.get_id().as_str();
+        values(old, id) != values(new, id)
+    });
+    differing.map(|(_, long)| long.to_owned()).collect()
+}
+
 /// A command line with the options of its file.
 #[derive(Debug)]
 pub struct Configured {
@@ -83,7 +113,11 @@ impl Configured {
         let (_, place) = file.options.iter().find(|(name, _)| name == long)?;
         let text = error.to_string();
         let message = text.lines().next()?.trim_start_matches("error: ");
-        Some(file.problem(place, ProblemKind::OutOfRange, message, ""))
+        let help = match error.get(ContextKind::ValidValue) {
+            Some(ContextValue::Strings(valid)) => format!("valid: {}", valid.join(", ")),
+            _ => String::new(),
+        };
+        Some(file.problem(place, ProblemKind::OutOfRange, message, &help))
     }
 }
 

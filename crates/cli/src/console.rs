@@ -47,9 +47,13 @@ impl Console {
 /// more: `ropewalk run a.toml 2>&1 | head`.
 pub fn write_error(text: impl fmt::Display) {
     let text = text.to_string();
-    let colour = AutoStream::choice(&stderr()) != ColorChoice::Never;
-    let text = if colour { marked(&text) } else { text };
+    let text = if stderr_has_colour() { marked(&text) } else { text };
     let _ = writeln!(stderr().lock(), "{text}");
+}
+
+/// Whether colours are shown on stderr: `--color`, `NO_COLOR` and the terminal decide.
+pub fn stderr_has_colour() -> bool {
+    AutoStream::choice(&stderr()) != ColorChoice::Never
 }
 
 /// Words that begin a line of a message, and their style.

@@ -79,6 +79,22 @@ impl Captioned {
     }
 }
 
+/// Prints a result for programs as CSV or Markdown. Text and JSON are printed by the command.
+///
+/// # Errors
+/// It cannot be written.
+pub fn print_tables(
+    format: Format,
+    csv: &Table,
+    markdown: impl FnOnce() -> Vec<Captioned>,
+) -> Result<(), Failure> {
+    match format {
+        Format::Csv => output::print(&csv.csv()),
+        Format::Markdown => print_markdown(&markdown()),
+        Format::Text | Format::Json => Ok(()),
+    }
+}
+
 /// Prints tables as Markdown.
 ///
 /// # Errors

@@ -36,6 +36,31 @@ fn either_side_sends_and_the_receiver_s_figures_come_back() {
 }
 
 #[test]
+fn the_result_of_a_measurement_is_also_printed_as_csv_and_markdown() {
+    for (option, expected) in [
+        (
+            "--csv",
+            &[
+                "path,figure,unit,value\n",
+                ",goodput_bps,bit/s,",
+                "127.0.0.1:",
+                ",sent_packets,count,",
+            ][..],
+        ),
+        ("--markdown", &["| figure | value |", "| goodput_bps |", "| path | share |"]),
+    ] {
+        let words = ["bench", "serve", "--plain", "--once", "--listen", "127.0.0.1:0"];
+        let mut server = Server::start(Command::new(ROPEWALK).args(words), "bench run");
+        let more = ["--time", "100 ms", "--warmup", "0 s", option];
+        let client = Command::new(ROPEWALK).args(&server.line).args(more).output();
+        let client = client.expect("the command runs");
+        assert!(server.child.wait().expect("it ends").success());
+        let text = String::from_utf8(client.stdout).expect("text");
+        assert!(expected.iter().all(|part| text.contains(part)), "{text}");
+    }
+}
+
+#[test]
 fn nothing_is_measured_in_no_time_and_nobody_answers_where_nobody_listens() {
     let run = |words: &[&str]| {
         let done = Command::new(ROPEWALK).args(["bench", "run"]).args(words).output();

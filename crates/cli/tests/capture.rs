@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
+use serde_json::{Value, json};
+
 use crate::support::{Server, TestDir};
 
 /// The output of tshark for a file: one line per packet; `None` without tshark.
@@ -67,8 +69,74 @@ fn both_ends_of_a_sealed_transfer_can_be_read_by_tshark() {
 fn a_capture_that_cannot_be_written_is_refused_at_once() {
     let dir = TestDir::new("capture-refused");
     fs::write(dir.file("data"), "x").expect("a file");
-    let words = ["send", "data", "--to", "127.0.0.1:9", "--plain", "--capture", "none/such.pcapng"];
-    dir.ropewalk(&words).refused(&["none/such.pcapng", "packets.pcapng"]);
+    let words = ["send", "data", "--to", "127.0.0.1:9", "--plain"];
+    let with = |more: &[&str]| dir.ropewalk(&[&words[..], more].concat());
+    let capture = ["--capture", "none/such.pcapng"];
+    with(&capture).refused(&["none/such.pcapng", "packets.pcapng"]);
+    with(&["--qlog", "none/such"]).refused(&["--qlog none/such", "packets.sqlog"]);
+    with(&["--qlog", "one", "--capture", "one"]).refused(&["the same file"]);
+}
+
+/// Counts the chunks that carry user data, and their bytes, in the packets of this name.
+fn data_chunks(records: &[Value], name: &str) -> [u64; 3] {
+    let mut counts = [0; 3];
+    for packet in records.iter().filter(|record| record["name"] == name) {
+        let chunks = packet["data"]["chunks"].as_array().expect("a list").iter();
+        let is_data =
+            |chunk: &&Value| ["DATA", "I_DATA"].contains(&chunk["type"].as_str().expect("a type"));
+        let lengths: Vec<u64> =
+            chunks.filter(is_data).map(|c| c["length"].as_u64().expect("bytes")).collect();
+        counts[0] += u64::from(!lengths.is_empty());
+        counts[1] += lengths.len() as u64;
+        counts[2] += lengths.iter().sum::<u64>();
+    }
+    counts
+}
+
+#[test]
+fn the_qlog_of_a_real_transfer_agrees_with_its_json_document() {
+    let dir = TestDir::new("qlog-live");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ropewalk"));
+    command.args(["bench", "serve", "--once", "--listen", "127.0.0.1:0", "--key", "far.key"]);
+    let near = dir.key("near.key");
+    let far = dir.key("far.key");
+    command.args(["--allow", &near, "--qlog", "far.sqlog", "--capture", "far.pcapng"]);
+    let mut serving = Server::start(command.current_dir(dir.file(".")), "bench run");
+    let words = [&serving.line[..], &[]].concat();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    assert!(words.contains(&far.as_str()), "{words:?}");
+    let more = ["--key", "near.key", "--time", "200ms", "--warmup", "0s", "--json"];
+    let files = ["--qlog", "near.sqlog"];
+    let measured = dir.ropewalk(&[&words[..], &more, &files].concat()).good();
+    assert!(serving.child.wait().expect("it ends").success());
+    let document = measured.json("ropewalk.bench/1");
+    let [near, far] = ["near.sqlog", "far.sqlog"].map(|file| qlog(&dir.file(file)));
+    for (records, kind) in [(&near, "client"), (&far, "server")] {
+        let trace = &records[0]["trace"];
+        assert_eq!(trace["vantage_point"]["type"], kind);
+        let began = &trace["common_fields"]["reference_time"]["wall_clock_time"];
+        assert!(began.as_str().is_some_and(|text| text.starts_with("20") && text.ends_with('Z')));
+        let mut last = 0.0;
+        for record in &records[1..] {
+            assert_eq!((&record["tuple"], &record["group_id"]), (&json!("127.0.0.1"), &json!("1")));
+            let time = record["time"].as_f64().expect("a time");
+            assert!(time >= last, "{time} after {last}");
+            last = time;
+        }
+        assert!(records.iter().any(|record| record["name"] == "path:metrics_updated"));
+    }
+    let path = &document["paths"][0];
+    let [packets, chunks, bytes] = data_chunks(&near, "sctp:packet_sent");
+    // The document is older than the last packets.
+    let of = |key: &str| path[key].as_u64().expect("a count");
+    assert!(packets >= of("sent_packets") && of("sent_packets") > 10, "{packets} {path}");
+    assert!(chunks >= packets && bytes >= of("delivered_bytes"), "{bytes} {path}");
+    let [arrived, ..] = data_chunks(&far, "sctp:packet_received");
+    assert!(arrived <= packets && arrived >= of("sent_packets") * 9 / 10, "{arrived} {path}");
+    let last = near.iter().rfind(|record| record["name"] == "path:metrics_updated");
+    let last = &last.expect("a record")["data"];
+    assert!(last["lost_packets"].as_u64() >= path["lost_packets"].as_u64(), "{last} {path}");
+    assert!(last["smoothed_rtt"].as_f64().is_some_and(|ms| ms > 0.0), "{last}");
 }
 
 /// The value of each field of each packet of a capture; `None` without tshark.
@@ -85,7 +153,7 @@ fn fields(file: &std::path::Path, names: &[&str]) -> Option<Vec<Vec<String>>> {
 }
 
 /// The records of a qlog file.
-fn qlog(file: &std::path::Path) -> Vec<serde_json::Value> {
+fn qlog(file: &std::path::Path) -> Vec<Value> {
     let text = fs::read_to_string(file).expect("a file");
     let records = text.split('\u{1e}').skip(1);
     records.map(|record| serde_json::from_str(record).expect("a JSON text")).collect()

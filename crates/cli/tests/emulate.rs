@@ -252,6 +252,74 @@ fn losses_and_outages_are_those_of_the_scenario() {
 }
 
 #[test]
+fn metrics_of_each_link_are_served_while_the_command_runs_and_options_may_be_in_a_file() {
+    if !can_emulate() {
+        return;
+    }
+    let dir = TestDir::new("emulate-metrics");
+    let config = "metrics = \"127.0.0.1:0\"\nno-realtime = true\nset = [\"transfer.seed=7\"]\n";
+    fs::write(dir.file("emulate.toml"), config).expect("a file");
+    // The command ends when its standard input does.
+    let line = format!("({}) >ping.out && cat", role("ping"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
+        .args([
+            "emulate",
+            "scenarios/two-dsl.toml",
+            "--config",
+            "emulate.toml",
+            "--far",
+            &role("echo"),
+            "--",
+            "sh",
+            "-c",
+            &line,
+        ])
+        .current_dir(dir.file("."))
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command");
+    let mut notes = std::io::BufReader::new(child.stderr.take().expect("stderr"));
+    let mut note = String::new();
+    std::io::BufRead::read_line(&mut notes, &mut note).expect("a note");
+    let (_, address) = note.trim().split_once("http://").unwrap_or_else(|| panic!("{note}"));
+    let address = address.trim_end_matches("/metrics");
+    let until = Instant::now() + Duration::from_secs(20);
+    let text = loop {
+        let mut text = String::new();
+        let mut socket = std::net::TcpStream::connect(address).expect("a server");
+        socket
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .expect("it reads");
+        socket.read_to_string(&mut text).expect("an answer");
+        let arrived = text
+            .lines()
+            .filter(|line| line.starts_with("ropewalk_link_delivered_packets_total"))
+            .filter(|line| {
+                line.rsplit(' ')
+                    .next()
+                    .is_some_and(|count| count.parse::<u64>().is_ok_and(|n| n >= 3))
+            });
+        if arrived.count() >= 2 {
+            break text;
+        }
+        assert!(Instant::now() < until, "the pings have not arrived: {text}");
+        sleep(Duration::from_millis(50));
+    };
+    for name in ["link_rate_bits_per_second{", "link_queue_bytes{", "cause=\"full\"}"] {
+        assert!(text.contains(name), "no {name}: {text}");
+    }
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let guide = include_str!("../../../docs/guides/emulate.md");
+    for name in types.filter_map(|line| line.split(' ').next()) {
+        let is_known = name == "ropewalk_build_info" || guide.contains(&format!("`{name}`"));
+        assert!(is_known, "the guide has no {name}");
+    }
+    drop(child.stdin.take());
+    assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
 fn the_status_of_the_command_is_passed_on() {
     if !can_emulate() {
         return;

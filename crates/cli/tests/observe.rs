@@ -76,7 +76,11 @@ impl Drop for Observed {
 }
 
 fn command(dir: &TestDir, words: &[&str]) -> Command {
-    let mut command = Command::new(BINARY);
+    command_of(Path::new(BINARY), dir, words)
+}
+
+fn command_of(program: &Path, dir: &TestDir, words: &[&str]) -> Command {
+    let mut command = Command::new(program);
     command.args(words).current_dir(dir.file("."));
     command.env("ROPEWALK_RUNTIME_DIR", dir.file("run"));
     command
@@ -143,6 +147,8 @@ fn metrics_and_status_show_what_a_receiver_received() {
     let plain = request(&metrics, "GET /metrics", "localhost", "text/plain");
     assert!(plain.contains("text/plain; version=0.0.4"), "{plain}");
     the_board_and_the_guide_know_the_metrics(&plain);
+    let rebound = request(&metrics, "GET /metrics", "example.org", "*/*");
+    assert!(rebound.starts_with("HTTP/1.1 421") && !rebound.contains("ropewalk_"), "{rebound}");
     for (line, code) in [("POST /metrics", "405"), ("GET /other", "404")] {
         let answer = request(&metrics, line, "localhost", "*/*");
         assert!(answer.starts_with(&format!("HTTP/1.1 {code}")), "{answer}");
@@ -219,15 +225,65 @@ fn the_json_stream_has_a_start_intervals_events_and_an_end() {
 }
 
 #[test]
+fn the_json_stream_reports_at_the_interval_that_is_given() {
+    let observed = Observed::start("observe-interval", &["--json-stream", "--interval", "50 ms"]);
+    fs::write(observed.dir.file("a.bin"), noise(1_000_000)).expect("a file");
+    observed.send("a.bin", &[]);
+    until("intervals that are shorter than a second", || {
+        let text = fs::read_to_string(observed.dir.file("recv.out")).expect("the stream");
+        let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+        let lines = whole.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let sums = lines
+            .filter(|line| line["event"] == "interval")
+            .map(|line| line["data"]["sum"].clone());
+        let sums: Vec<Value> = sums.collect();
+        let short = sums.iter().filter(|sum| sum["seconds"].as_f64().is_some_and(|s| s < 0.5));
+        let bytes: u64 = sums.iter().filter_map(|sum| sum["bytes"].as_u64()).sum();
+        (short.count() >= 5 && bytes >= 1_000_000).then_some(())
+    });
+}
+
+#[test]
 fn the_live_page_is_for_browsers_that_name_this_machine() {
     let observed = Observed::start("observe-web", &["--web", "0"]);
     let page = observed.address_after("live page at http://");
     let answer = request(&page, "GET /", "127.0.0.1", "*/*");
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("EventSource"), "{answer}");
     let rebound = request(&page, "GET /status", "example.org", "*/*");
-    assert!(rebound.starts_with("HTTP/1.1 403"), "{rebound}");
+    assert!(rebound.starts_with("HTTP/1.1 421") && rebound.contains("DNS rebinding"), "{rebound}");
     let status = request(&page, "GET /status", "localhost", "*/*");
     assert!(status.contains("ropewalk.status/1"), "{status}");
+}
+
+#[test]
+fn the_log_is_coloured_as_the_color_option_and_no_color_say() {
+    let is_coloured = |name: &str, options: &[&str]| {
+        let observed = Observed::start(name, options);
+        until("a log line", || observed.notes().contains("listening").then_some(()));
+        observed.notes().contains("\u{1b}[32m INFO")
+    };
+    assert!(is_coloured("observe-color-always", &["--color", "always"]));
+    assert!(!is_coloured("observe-color-auto", &[]), "a file is no terminal");
+    // On a terminal, NO_COLOR and --color decide.
+    let Some(script) = program("script") else { return };
+    for (variable, option, expected) in
+        [("UNUSED", "auto", true), ("NO_COLOR", "auto", false), ("UNUSED", "never", false)]
+    {
+        let dir = TestDir::new(&format!("observe-color-{variable}-{option}"));
+        let line = format!("{BINARY} bench serve --plain --listen 127.0.0.1:0 --color {option}");
+        let mut command = command_of(&script, &dir, &["-qfec", &line, "typescript"]);
+        let command = command.env_remove("NO_COLOR").env(variable, "1").env("TERM", "xterm");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("script");
+        let read = || fs::read(dir.file("typescript")).unwrap_or_default();
+        let text = until("a log line", || {
+            let text = String::from_utf8_lossy(&read()).into_owned();
+            text.contains("listening").then_some(text)
+        });
+        let _ = child.kill();
+        let _ = child.wait();
+        assert_eq!(text.contains("\u{1b}[32m INFO"), expected, "{variable} {option}: {text}");
+    }
 }
 
 #[test]
@@ -257,7 +313,10 @@ fn wrong_options_are_refused_before_anything_runs() {
         (&["--web", "0", "--web-token", "short"], &["16 letters", "openssl rand"]),
         (&["--web-token", "short"], &["--web"]),
         (&["--metrics", "192.0.2.1:1"], &["192.0.2.1:1", "another port"]),
-        (&["--json", "--json-stream"], &["--json-stream exclude"]),
+        (&["--json", "--json-stream"], &["--json-stream excludes"]),
+        (&["--csv", "--json-stream"], &["--json-stream excludes"]),
+        (&["--interval", "49 ms"], &["--interval 49 ms", "50 ms and 60 min", "500ms"]),
+        (&["--interval", "61 min"], &["50 ms and 60 min"]),
     ] {
         dir.ropewalk(&[&["bench", "run"], &open[..], options].concat()).refused(hints);
     }

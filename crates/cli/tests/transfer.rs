@@ -105,6 +105,24 @@ fn files_and_folders_arrive_sealed_by_the_line_that_the_receiver_prints() {
 }
 
 #[test]
+fn the_result_of_a_transfer_is_also_printed_as_csv_and_markdown() {
+    let home = TestHome::new("csv");
+    home.write("file", &noise(100_000));
+    let mut receiver = home.receiver(&["in", "--plain", "--markdown", "--listen", "127.0.0.1:0"]);
+    let sent = home.send(&receiver, &["file"], &["--csv"]);
+    good(&sent);
+    let mut received = String::new();
+    let stdout = receiver.child.stdout.as_mut().expect("stdout");
+    std::io::Read::read_to_string(stdout, &mut received).expect("text");
+    assert!(receiver.child.wait().expect("recv").success(), "--markdown implies --once");
+    let sent = String::from_utf8(sent.stdout).expect("text");
+    let rows: Vec<&str> = sent.lines().collect();
+    assert_eq!(rows[0], "link,remote,bytes,seconds,throughput_bps,share,srtt_s,retransmits");
+    assert!(rows[1].starts_with("127.0.0.1:") && rows[2].starts_with("all,,100000,"), "{sent}");
+    assert!(received.contains("| link | peer | data, kB |"), "{received}");
+}
+
+#[test]
 fn in_the_clear_over_two_paths_both_ends_write_documents_that_agree() {
     let home = TestHome::new("plain");
     home.write("file", &noise(5_000_000));

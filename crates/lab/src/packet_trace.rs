@@ -8,7 +8,7 @@ use ropewalk_engine::sctp::wire::{self, Checksum};
 use ropewalk_scenario::Scenario;
 pub use ropewalk_trace::Direction;
 use ropewalk_trace::pcapng::{self, Interface};
-use ropewalk_trace::qlog::{self, Header, Metrics};
+use ropewalk_trace::qlog::{self, Header, Metrics, Place};
 use ropewalk_trace::{Protocol, ip_header, tcp};
 
 use crate::machine::{Machine, SimPayload};
@@ -53,6 +53,13 @@ struct TracedPath {
     interface: u32,
     /// The measurements written last.
     metrics: Metrics,
+}
+
+impl TracedPath {
+    /// A run records one association, so its events need no group.
+    fn place(&self) -> Place<'_> {
+        Place { path: &self.name, group: None }
+    }
 }
 
 impl core::fmt::Debug for PacketTrace {
@@ -152,10 +159,10 @@ impl PacketTrace {
         payload: &SimPayload,
     ) -> io::Result<()> {
         let Some(file) = &mut self.qlog else { return Ok(()) };
-        let name = &self.paths[path.index()].name;
+        let place = self.paths[path.index()].place();
         match payload {
-            SimPayload::Sctp(packet) => file.packet(now, name, direction, size, packet),
-            SimPayload::Tcp(segment) => file.segment(now, name, direction, size, segment),
+            SimPayload::Sctp(packet) => file.packet(now, place, direction, size, packet),
+            SimPayload::Tcp(segment) => file.segment(now, place, direction, size, segment),
             SimPayload::Cross(_) => Ok(()),
         }
     }
@@ -169,7 +176,7 @@ impl PacketTrace {
                 continue;
             }
             path.metrics = metrics;
-            if let Err(error) = file.metrics(now, &path.name, &metrics) {
+            if let Err(error) = file.metrics(now, path.place(), &metrics) {
                 self.failed = Some(error);
                 return;
             }

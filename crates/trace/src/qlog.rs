@@ -7,7 +7,9 @@ use std::io::{self, Write};
 
 use ropewalk_base::{Duration, Serial32, Time};
 use ropewalk_engine::mptcp::{MpOption, Segment};
-use ropewalk_engine::sctp::{Chunk, Data, DataFlags, ExtensionChunk, GapList, Packet, Sack};
+use ropewalk_engine::sctp::{
+    Chunk, Data, DataFlags, ExtensionChunk, GapList, IData, NrSack, Packet, Sack,
+};
 use serde_json::{Map, Value, json};
 
 use crate::Direction;
@@ -34,6 +36,15 @@ pub struct Header<'a> {
     pub opens: bool,
     /// When the trace began, in the format of RFC 3339; none in a simulation.
     pub wall_clock: Option<&'a str>,
+}
+
+/// What an event belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// Name of the path.
+    pub path: &'a str,
+    /// Identifies one of several associations. None if the file records only one, or if the packet belongs to none.
+    pub group: Option<&'a str>,
 }
 
 /// Congestion control and measurements of one path.
@@ -95,10 +106,14 @@ impl<W: Write> Writer<W> {
         self.out.write_all(b"\n")
     }
 
-    fn event(&mut self, at: Time, path: &str, name: &str, data: Value) -> io::Result<()> {
+    fn event(&mut self, at: Time, place: Place<'_>, name: &str, data: Value) -> io::Result<()> {
         // The tuple is the generic field for the network path of an event.
         let time = millis(at.as_nanos());
-        self.record(&json!({ "time": time, "name": name, "tuple": path, "data": data }))
+        let mut record = json!({ "time": time, "name": name, "tuple": place.path, "data": data });
+        if let Some(group) = place.group {
+            record["group_id"] = group.into();
+        }
+        self.record(&record)
     }
 
     /// An SCTP packet of `length` bytes on the wire, headers below SCTP included.
@@ -108,7 +123,7 @@ impl<W: Write> Writer<W> {
     pub fn packet(
         &mut self,
         at: Time,
-        path: &str,
+        place: Place<'_>,
         direction: Direction,
         length: u32,
         packet: &Packet,
@@ -122,7 +137,7 @@ impl<W: Write> Writer<W> {
         if packet.ce {
             data["ecn"] = "CE".into();
         }
-        self.event(at, path, name, data)
+        self.event(at, place, name, data)
     }
 
     /// A TCP segment of `length` bytes on the wire, headers below TCP included.
@@ -132,7 +147,7 @@ impl<W: Write> Writer<W> {
     pub fn segment(
         &mut self,
         at: Time,
-        path: &str,
+        place: Place<'_>,
         direction: Direction,
         length: u32,
         segment: &Segment,
@@ -141,14 +156,14 @@ impl<W: Write> Writer<W> {
             Direction::In => "tcp:segment_received",
             Direction::Out => "tcp:segment_sent",
         };
-        self.event(at, path, name, tcp(length, segment))
+        self.event(at, place, name, tcp(length, segment))
     }
 
     /// Measurements of a path. Write them when they have changed.
     ///
     /// # Errors
     /// Those of the underlying writer.
-    pub fn metrics(&mut self, at: Time, path: &str, metrics: &Metrics) -> io::Result<()> {
+    pub fn metrics(&mut self, at: Time, place: Place<'_>, metrics: &Metrics) -> io::Result<()> {
         let mut data = json!({
             "congestion_window": metrics.congestion_window,
             "bytes_in_flight": metrics.bytes_in_flight,
@@ -165,7 +180,7 @@ impl<W: Write> Writer<W> {
         if let Some(ssthresh) = metrics.ssthresh {
             data["ssthresh"] = ssthresh.into();
         }
-        self.event(at, path, "path:metrics_updated", data)
+        self.event(at, place, "path:metrics_updated", data)
     }
 
     /// Flushes the underlying writer.
@@ -200,8 +215,25 @@ fn chunk(chunk: &Chunk) -> Value {
         Chunk::ShutdownAck => named("SHUTDOWN_ACK"),
         Chunk::ShutdownComplete { .. } => named("SHUTDOWN_COMPLETE"),
         Chunk::Abort { .. } => named("ABORT"),
-        Chunk::Extension(extension) => named(extension_name(extension)),
+        Chunk::Extension(extension) => extension_chunk(extension),
         Chunk::Unknown(_) => named("UNKNOWN"),
+    }
+}
+
+fn extension_chunk(extension: &ExtensionChunk) -> Value {
+    match extension {
+        ExtensionChunk::NrSack(sack) => nr_sack_chunk(sack),
+        ExtensionChunk::IData(data) => i_data_chunk(data),
+        ExtensionChunk::DataFragment(fragment) => {
+            let mut value = data_chunk(&fragment.part);
+            value["type"] = "DATA_FRAGMENT".into();
+            value["offset"] = fragment.offset.into();
+            value["total"] = fragment.total.into();
+            value
+        }
+        ExtensionChunk::ForwardTsn(forward) => skip_chunk("FORWARD_TSN", forward.cumulative),
+        ExtensionChunk::IForwardTsn(forward) => skip_chunk("I_FORWARD_TSN", forward.cumulative),
+        other => json!({ "type": extension_name(other) }),
     }
 }
 
@@ -224,6 +256,10 @@ const fn extension_name(extension: &ExtensionChunk) -> &'static str {
     }
 }
 
+fn skip_chunk(name: &str, cumulative: Serial32) -> Value {
+    json!({ "type": name, "cumulative_tsn": cumulative.0 })
+}
+
 fn data_chunk(data: &Data) -> Value {
     let mut value = json!({
         "type": "DATA",
@@ -232,17 +268,37 @@ fn data_chunk(data: &Data) -> Value {
         "ssn": data.ssn.0,
         "length": data.payload.len(),
     });
-    // Only flags that are not usual: a whole message in order has none of them.
+    add_flags(&mut value, data.flags);
+    value
+}
+
+fn i_data_chunk(data: &IData) -> Value {
+    let mut value = json!({
+        "type": "I_DATA",
+        "tsn": data.tsn.0,
+        "stream_id": data.stream.0,
+        "message_id": data.message.0,
+        "length": data.payload.len(),
+    });
+    // Only the first fragment has no number: the field contains the payload protocol identifier.
+    if !data.flags.has(DataFlags::BEGIN) {
+        value["fragment_number"] = data.ppid_or_fragment.into();
+    }
+    add_flags(&mut value, data.flags);
+    value
+}
+
+/// Only flags that are not usual: a whole message in order has none of them.
+fn add_flags(value: &mut Value, flags: DataFlags) {
     for (name, set) in [
-        ("unordered", data.flags.has(DataFlags::UNORDERED)),
-        ("immediate", data.flags.has(DataFlags::IMMEDIATE)),
-        ("fragment", !data.flags.has(DataFlags::WHOLE)),
+        ("unordered", flags.has(DataFlags::UNORDERED)),
+        ("immediate", flags.has(DataFlags::IMMEDIATE)),
+        ("fragment", !flags.has(DataFlags::WHOLE)),
     ] {
         if set {
             value[name] = true.into();
         }
     }
-    value
 }
 
 /// Gap ack blocks as first and last TSN.
@@ -252,6 +308,17 @@ fn sack_chunk(sack: &Sack) -> Value {
         "cumulative_tsn": sack.cumulative.0,
         "a_rwnd": sack.window,
         "gap_ack_blocks": gap_blocks(sack.cumulative, &sack.gaps),
+        "duplicate_tsns": sack.duplicates.iter().map(|tsn| tsn.0).collect::<Vec<_>>(),
+    })
+}
+
+fn nr_sack_chunk(sack: &NrSack) -> Value {
+    json!({
+        "type": "NR_SACK",
+        "cumulative_tsn": sack.cumulative.0,
+        "a_rwnd": sack.window,
+        "gap_ack_blocks": gap_blocks(sack.cumulative, &sack.gaps),
+        "nr_gap_ack_blocks": gap_blocks(sack.cumulative, &sack.kept),
         "duplicate_tsns": sack.duplicates.iter().map(|tsn| tsn.0).collect::<Vec<_>>(),
     })
 }
@@ -310,6 +377,42 @@ mod tests {
         records.map(read).collect()
     }
 
+    fn on<'a>(path: &'a str, group: Option<&'a str>) -> Place<'a> {
+        Place { path, group }
+    }
+
+    #[test]
+    fn chunks_of_extensions_have_the_fields_that_an_analysis_needs() {
+        let data = IData {
+            tsn: Serial32(9),
+            stream: StreamId(2),
+            message: Serial32(5),
+            ppid_or_fragment: 3,
+            flags: DataFlags::default(),
+            payload: Payload::Length(100),
+        };
+        assert_eq!(
+            chunk(&Chunk::Extension(Box::new(ExtensionChunk::IData(data)))),
+            json!({ "type": "I_DATA", "tsn": 9, "stream_id": 2, "message_id": 5, "length": 100,
+                    "fragment_number": 3, "fragment": true })
+        );
+        let cumulative = Serial32(100);
+        let blocks = |start, end| GapList::from_offsets(cumulative, [GapBlock { start, end }]);
+        let sack = NrSack {
+            cumulative,
+            window: 45_000,
+            gaps: blocks(2, 3),
+            kept: blocks(5, 5),
+            duplicates: Vec::new(),
+        };
+        assert_eq!(
+            chunk(&Chunk::Extension(Box::new(ExtensionChunk::NrSack(sack)))),
+            json!({ "type": "NR_SACK", "cumulative_tsn": 100, "a_rwnd": 45_000,
+                    "gap_ack_blocks": [[102, 103]], "nr_gap_ack_blocks": [[105, 105]],
+                    "duplicate_tsns": [] })
+        );
+    }
+
     #[test]
     fn each_record_is_one_json_text_after_a_separator() {
         let header = Header { title: "wifi-lte", vantage: "sender", opens: true, wall_clock: None };
@@ -324,8 +427,9 @@ mod tests {
             first_sent: Time::ZERO,
         };
         let at = Time::from_millis(7);
+        let (wifi, lte) = (on("wifi", Some("1")), on("lte", None));
         let sent = Packet::of(1, Chunk::Data(data));
-        writer.packet(at, "wifi", Direction::Out, 1500, &sent).unwrap();
+        writer.packet(at, wifi, Direction::Out, 1500, &sent).unwrap();
         let blocks = [GapBlock { start: 2, end: 3 }];
         let sack = Sack {
             cumulative: Serial32(u32::MAX),
@@ -335,22 +439,23 @@ mod tests {
             data_packets: 1,
         };
         let received = Packet::of(1, Chunk::Sack(sack));
-        writer.packet(at, "lte", Direction::In, 52, &received).unwrap();
+        writer.packet(at, lte, Direction::In, 52, &received).unwrap();
         let metrics = Metrics {
             smoothed_rtt: Some(Duration::from_micros(1500)),
             congestion_window: 4380,
             ..Metrics::default()
         };
-        writer.metrics(at, "lte", &metrics).unwrap();
+        writer.metrics(at, lte, &metrics).unwrap();
         let segment =
             Segment { syn: true, option: MpOption::Capable { key: 1 }, ..Segment::default() };
-        writer.segment(at, "lte", Direction::Out, 60, &segment).unwrap();
+        writer.segment(at, lte, Direction::Out, 60, &segment).unwrap();
 
         let found = records(&writer.into_inner());
         assert_eq!(found[0]["trace"]["event_schemas"], json!([SCHEMA]));
         assert_eq!(found[0]["trace"]["vantage_point"]["type"], "client");
         assert_eq!((&found[1]["time"], &found[1]["tuple"]), (&json!(7.0), &json!("wifi")));
         assert_eq!(found[1]["name"], "sctp:packet_sent");
+        assert_eq!((&found[1]["group_id"], &found[2]["group_id"]), (&json!("1"), &Value::Null));
         assert_eq!(
             found[1]["data"]["chunks"][0],
             json!({ "type": "DATA", "tsn": u32::MAX, "stream_id": 3, "ssn": 4, "length": 1428,

@@ -27,7 +27,7 @@ pub struct AccessList {
 struct Shared {
     file: Option<PathBuf>,
     /// Peers from the command line, which a reload keeps.
-    given: Vec<PeerPolicy>,
+    given: RwLock<Vec<PeerPolicy>>,
     table: RwLock<Arc<Table>>,
 }
 
@@ -81,7 +81,7 @@ impl AccessList {
 
     fn of(file: Option<PathBuf>, given: Vec<PeerPolicy>, table: Table) -> Self {
         let table = RwLock::new(Arc::new(table));
-        Self { shared: Arc::new(Shared { file, given, table }) }
+        Self { shared: Arc::new(Shared { file, given: RwLock::new(given), table }) }
     }
 
     /// Reads the file again. Does nothing if there is no file.
@@ -90,11 +90,31 @@ impl AccessList {
     /// If the file cannot be read, or contains an error. The list is unchanged then.
     pub fn reload(&self) -> Result<Changes, AccessError> {
         let Some(file) = &self.shared.file else { return Ok(Changes::default()) };
-        let table = Arc::new(Some(table(read(file)?, &self.shared.given)));
+        let peers = read(file)?;
+        let given = self.shared.given.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(self.replace(table(peers, &given)))
+    }
+
+    /// Replaces the peers that were given beside the file, and reads the file again.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or contains an error. The list is unchanged then.
+    ///
+    /// # Panics
+    /// If every key is admitted: such a list stays open.
+    pub fn set_given(&self, peers: &[PeerPolicy]) -> Result<Changes, AccessError> {
+        assert!(!self.is_anyone(), "a list that admits everyone has no peers");
+        let listed = self.shared.file.as_deref().map(read).transpose()?.unwrap_or_default();
+        *self.shared.given.write().unwrap_or_else(PoisonError::into_inner) = peers.to_vec();
+        Ok(self.replace(table(listed, peers)))
+    }
+
+    fn replace(&self, peers: BTreeMap<PublicKey, Arc<PeerPolicy>>) -> Changes {
+        let table = Arc::new(Some(peers));
         let mut current = self.shared.table.write().unwrap_or_else(PoisonError::into_inner);
         let changes = compare(&current, &table);
         *current = table;
-        Ok(changes)
+        changes
     }
 
     /// The file that [`AccessList::reload`] reads.

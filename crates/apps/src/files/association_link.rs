@@ -54,9 +54,22 @@ impl FileLink {
         })
     }
 
-    fn figures(path: &PathStats) -> PathFigures {
+    /// Waits until the peer restarts.
+    async fn restarted(&self) {
+        loop {
+            match self.association.next_path_event().await {
+                Some(PathEvent::Restarted) => return,
+                Some(_) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+}
+
+impl From<&PathStats> for PathFigures {
+    fn from(path: &PathStats) -> Self {
         let local = path.local.as_ref();
-        PathFigures {
+        Self {
             link: local.map(ToString::to_string).unwrap_or_default(),
             local: local.map(|local| local.address.to_string()).unwrap_or_default(),
             remote: path.remote.map(|remote| remote.to_string()).unwrap_or_default(),
@@ -73,23 +86,12 @@ impl FileLink {
             rtt_us: path.srtt_s.map(|seconds| (seconds * 1e6) as u64),
         }
     }
-
-    /// Waits until the peer restarts.
-    async fn restarted(&self) {
-        loop {
-            match self.association.next_path_event().await {
-                Some(PathEvent::Restarted) => return,
-                Some(_) => {}
-                None => std::future::pending().await,
-            }
-        }
-    }
 }
 
 impl Figures for FileLink {
     fn paths(&self) -> Vec<PathFigures> {
         let stats = self.association.stats();
-        stats.iter().flat_map(|stats| &stats.paths).map(Self::figures).collect()
+        stats.iter().flat_map(|stats| &stats.paths).map(PathFigures::from).collect()
     }
 
     fn abort(&self) {

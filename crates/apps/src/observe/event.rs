@@ -37,6 +37,8 @@ pub enum Event {
     Problem(String),
     /// The list of peers was reloaded.
     PeersChanged(String),
+    /// Options were read again and apply from now on.
+    OptionsChanged(String),
     /// An association is established.
     AssociationOpened,
     /// A peer's association was refused.
@@ -127,8 +129,8 @@ pub enum Event {
 }
 
 impl Event {
-    /// Names of all events, in the order of the declaration.
-    pub const NAMES: [&'static str; 19] = [
+    /// Names of all events, in the order of their numbers.
+    pub const NAMES: [&'static str; 20] = [
         "listening",
         "confinement",
         "problem",
@@ -148,6 +150,7 @@ impl Event {
         "target connected",
         "target refused",
         "limit reached",
+        "options changed",
     ];
 
     const fn index(&self) -> usize {
@@ -171,6 +174,7 @@ impl Event {
             Self::TargetConnected { .. } => 16,
             Self::TargetRefused { .. } => 17,
             Self::LimitReached { .. } => 18,
+            Self::OptionsChanged(_) => 19,
         }
     }
 
@@ -218,6 +222,7 @@ impl Event {
             | Self::Confined(text)
             | Self::Problem(text)
             | Self::PeersChanged(text)
+            | Self::OptionsChanged(text)
             | Self::TargetConnected { target: text }
             | Self::TargetRefused { target: text, .. }
             | Self::LimitReached { limit: text }

@@ -39,7 +39,7 @@ pub struct LinkTotals {
     pub lost: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
-    /// Round trips: the latest of each path at each fold.
+    /// Round trips: the latest of each path at each sample.
     pub rtt: DelayCounts,
 }
 
@@ -65,6 +65,7 @@ struct Sample {
     sent_chunks: u64,
     lost: u64,
     retransmitted: u64,
+    received_packets: u64,
 }
 
 impl Sample {
@@ -76,6 +77,7 @@ impl Sample {
             sent_chunks: path.counters.sent_chunks,
             lost: path.counters.lost,
             retransmitted: path.counters.retransmitted,
+            received_packets: path.traffic.received_packets,
         }
     }
 }
@@ -91,10 +93,12 @@ pub struct Track {
     pub number: u64,
     /// The latest figures.
     pub stats: PathStats,
+    /// When they were taken.
+    at: Time,
     samples: VecDeque<Sample>,
 }
 
-/// What a path carried between two folds.
+/// What a path carried between two samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Growth {
     /// Length of the interval.
@@ -108,7 +112,28 @@ pub struct Growth {
 }
 
 impl Track {
-    /// What the path carried between the last two folds.
+    /// Samples the path, if there are newer figures than at the last sample.
+    fn sample(&mut self, totals: &mut LinkTotals) {
+        let Some(last) = self.samples.back().copied() else { return };
+        if last.at >= self.at {
+            return;
+        }
+        if self.samples.len() == 1 && last.at == Time::ZERO {
+            // Nothing is known about the time before the first snapshot, which took the previous second.
+            self.samples[0].at = Time::from_nanos(self.at.as_nanos().saturating_sub(1_000_000_000));
+        }
+        // An idle path has no new round trip.
+        let has_news = self.stats.traffic.received_packets > last.received_packets;
+        if let Some(rtt_s) = self.stats.last_rtt_s.filter(|_| has_news) {
+            totals.rtt.add(Duration::from_secs_f64(rtt_s));
+        }
+        self.samples.push_back(Sample::of(self.at, &self.stats));
+        if self.samples.len() > SAMPLES {
+            self.samples.pop_front();
+        }
+    }
+
+    /// What the path carried between the last two samples.
     pub fn growth(&self) -> Growth {
         let mut latest = self.samples.iter().rev();
         let (Some(now), Some(before)) = (latest.next(), latest.next()) else {
@@ -122,7 +147,7 @@ impl Track {
         }
     }
 
-    /// Rates of user data at the last fold, bit/s: sent and received.
+    /// Rates of user data at the last sample, bit/s: sent and received.
     pub fn rates_bps(&self) -> (f64, f64) {
         let growth = self.growth();
         let rate = |bytes: u64| {
@@ -203,11 +228,21 @@ impl Ledger {
             .retain(|(endpoint, association, _), _| present.contains(&(*endpoint, *association)));
     }
 
+    /// Samples the paths, which determines their rates and losses. Called once a second, however often snapshots are
+    /// folded.
+    pub fn sample(&mut self) {
+        for track in self.paths.values_mut() {
+            let totals = self.links.entry((track.peer.clone(), track.link.clone())).or_default();
+            track.sample(totals);
+        }
+    }
+
     /// Adds the last figures of an association that has ended, and forgets it.
     pub fn close(&mut self, label: String, last: &AssociationSnapshot) {
         let key = key_of(last);
         let label = self.bounded(label);
         self.add(&label, last);
+        self.sample();
         self.associations.remove(&key);
         self.paths.retain(|(endpoint, association, _), _| (*endpoint, *association) != key);
         self.closed.insert(key);
@@ -258,20 +293,13 @@ impl Ledger {
             blank.counters = Default::default();
             blank.traffic = Default::default();
             blank.received_bytes = 0;
-            Track { peer, link: String::new(), number, stats: blank, samples }
+            Track { peer, link: String::new(), number, at, stats: blank, samples }
         });
         let totals = self.links.entry((label.to_owned(), link.clone())).or_default();
         totals.grow(&track.stats, path);
         track.link = link;
         track.stats = path.clone();
-        if track.samples.len() == 1 && track.samples[0].at == Time::ZERO {
-            // Nothing is known about the time before the first snapshot, which took the previous second.
-            track.samples[0].at = Time::from_nanos(at.as_nanos().saturating_sub(1_000_000_000));
-        }
-        track.samples.push_back(Sample::of(at, path));
-        if track.samples.len() > SAMPLES {
-            track.samples.pop_front();
-        }
+        track.at = at;
     }
 }
 
@@ -288,13 +316,6 @@ impl LinkTotals {
         self.retransmitted += is.retransmitted - was.retransmitted;
         self.lost += is.lost.saturating_sub(was.lost);
         self.timeouts += is.timeouts - was.timeouts;
-        // An idle path has no new round trip.
-        if let Some(rtt_s) = now
-            .last_rtt_s
-            .filter(|_| now.traffic.received_packets > before.traffic.received_packets)
-        {
-            self.rtt.add(Duration::from_secs_f64(rtt_s));
-        }
     }
 }
 
@@ -365,6 +386,7 @@ mod tests {
         let counters = Counters::default();
         let snapshot = EndpointSnapshot { endpoint: 0, at, counters, associations };
         ledger.fold(&[Arc::new(snapshot)], |_| "anna".to_owned());
+        ledger.sample();
     }
 
     fn totals(ledger: &Ledger) -> LinkTotals {
@@ -389,6 +411,31 @@ mod tests {
         assert_eq!(ledger.peers["anna"].blocked_s, 13.0 + 14.0);
         fold(&mut ledger, Vec::new());
         assert!(ledger.paths.is_empty(), "a dropped endpoint has no paths");
+    }
+
+    #[test]
+    fn folding_more_often_changes_neither_rates_nor_the_number_of_round_trips() {
+        let [mut seldom, mut often] = [Ledger::default(), Ledger::default()];
+        for second in 1..=3 {
+            let snapshot = |at, bytes| EndpointSnapshot {
+                endpoint: 0,
+                at: Time::from_secs(second),
+                counters: Counters::default(),
+                associations: vec![association(1, at, bytes)],
+            };
+            for part in 0..10 {
+                let mut one = snapshot(second, second * 1_000_000 + part);
+                let at = Time::from_millis(second * 1000 + part);
+                one.associations[0].stats.at = at;
+                often.fold(&[Arc::new(one)], |_| "anna".to_owned());
+            }
+            fold(&mut seldom, vec![association(1, second, second * 1_000_000)]);
+            often.sample();
+        }
+        let rates = |ledger: &Ledger| ledger.paths.values().next().expect("a path").rates_bps();
+        assert_eq!(rates(&often), rates(&seldom));
+        assert_eq!(totals(&often).rtt, totals(&seldom).rtt);
+        assert_eq!(totals(&often).data_sent_bytes, totals(&seldom).data_sent_bytes + 9);
     }
 
     #[test]

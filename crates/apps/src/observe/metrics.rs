@@ -35,8 +35,16 @@ pub const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The metrics of the command, with their media type. `accept`: the media types that the client accepts.
 pub fn encode(figures: &Arc<Mutex<Figures>>, accept: &str) -> (String, &'static str) {
+    encode_collector(Box::new(Shared(figures.clone())), accept)
+}
+
+/// What a collector collects, in a format that the client accepts, with its media type.
+pub(super) fn encode_collector(
+    collector: Box<dyn Collector>,
+    accept: &str,
+) -> (String, &'static str) {
     let mut registry = Registry::with_prefix("ropewalk");
-    registry.register_collector(Box::new(Shared(figures.clone())));
+    registry.register_collector(collector);
     let mut out = String::new();
     let is_open = accept.contains("application/openmetrics-text");
     let done = if is_open {
@@ -74,8 +82,9 @@ impl Collector for Shared {
     }
 }
 
-struct Out<'a, 'b> {
-    encoder: &'a mut DescriptorEncoder<'b>,
+/// Writes families of metrics.
+pub(super) struct Out<'a, 'b> {
+    pub(super) encoder: &'a mut DescriptorEncoder<'b>,
 }
 
 impl Out<'_, '_> {
@@ -90,7 +99,7 @@ impl Out<'_, '_> {
         write(&mut self.encoder.encode_descriptor(name, help, unit.as_ref(), kind)?)
     }
 
-    fn gauge(
+    pub(super) fn gauge(
         &mut self,
         name: &str,
         help: &str,
@@ -100,7 +109,7 @@ impl Out<'_, '_> {
         self.family(name, help, unit, MetricType::Gauge, write)
     }
 
-    fn counter(
+    pub(super) fn counter(
         &mut self,
         name: &str,
         help: &str,
@@ -126,7 +135,8 @@ impl Out<'_, '_> {
     }
 }
 
-fn count_of(metric: &mut MetricEncoder<'_>, count: u64) -> fmt::Result {
+/// Writes one value of a counter.
+pub(super) fn count_of(metric: &mut MetricEncoder<'_>, count: u64) -> fmt::Result {
     metric.encode_counter::<NoLabelSet, _, u64>(&count, None)
 }
 

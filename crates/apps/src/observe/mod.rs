@@ -13,6 +13,7 @@ mod event;
 mod history;
 mod http;
 mod ledger;
+mod links;
 mod metrics;
 mod monitor;
 #[cfg(unix)]
@@ -20,7 +21,9 @@ pub mod socket;
 mod status;
 
 pub use self::event::{Event, EventRecord, PeerIdentity, Severity, clock};
+pub use self::http::{EncodeMetrics, MetricsServer};
 pub use self::ledger::{Growth, Ledger, Track};
+pub use self::links::{EmulationFigures, LinkFigures};
 pub use self::monitor::{
     BindError, Monitor, Observation, Reporter, Settings, Sink, Sources, WebSettings,
 };

@@ -49,6 +49,8 @@ pub struct Settings {
     pub web: Option<WebSettings>,
     /// Directory of the status socket.
     pub sockets: Option<PathBuf>,
+    /// Interval of [`Sink::interval`], at least 50 ms.
+    pub interval: Duration,
 }
 
 /// The live page.
@@ -85,7 +87,9 @@ pub trait Sink: Send {
     fn event(&mut self, record: &EventRecord);
     /// A second has passed.
     fn tick(&mut self, status: &Status, ledger: &Ledger);
-    /// The command ends. The last tick was just before.
+    /// The interval of [`Settings::interval`] has passed, or the command ends.
+    fn interval(&mut self, _: &Status, _: &Ledger) {}
+    /// The command ends. The last tick and the last interval were just before.
     fn end(&mut self, status: &Status, ledger: &Ledger);
 }
 
@@ -158,7 +162,10 @@ impl Observation {
         let reporter = Reporter { events: sender, dropped: Arc::default() };
         let transport = reporter.clone();
         let listener = move |event| transport.push(Message::Transport(event));
-        let observer = Observer::new(SNAPSHOT_INTERVAL, listener);
+        // An interval ends with figures that are at most half of it old.
+        let half = settings.interval.as_nanos() as u64 / 2;
+        let fresh = SNAPSHOT_INTERVAL.min(ropewalk_base::Duration::from_nanos(half));
+        let observer = Observer::new(fresh, listener);
         let listen = |address: SocketAddr| {
             let bound = TcpListener::bind(address).and_then(|listener| {
                 listener.set_nonblocking(true)?;
@@ -277,8 +284,12 @@ async fn observe(
     };
     state.tick();
     serve(&mut observation, &published);
-    let mut ticks = interval(TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let every = |period| {
+        let mut ticks = interval(period);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        ticks
+    };
+    let (mut ticks, mut intervals) = (every(TICK), every(observation.settings.interval));
     loop {
         tokio::select! {
             biased;
@@ -288,6 +299,7 @@ async fn observe(
             },
             _ = &mut stopped => break,
             _ = ticks.tick() => state.tick(),
+            _ = intervals.tick() => state.interval(),
         }
     }
     while let Ok((time_s, message)) = observation.events.try_recv() {
@@ -306,7 +318,7 @@ fn serve(observation: &mut Observation, published: &Arc<Published>) {
     if let (Some(listener), Some(web)) =
         (observation.web.take().and_then(adopt), observation.settings.web.take())
     {
-        tokio::spawn(http::serve(listener, Pages::web(published.clone(), web)));
+        tokio::spawn(http::serve(listener, Pages::Web(published.clone(), web)));
     }
     #[cfg(unix)]
     if let Some(socket) = observation.socket.take() {
@@ -373,12 +385,9 @@ impl State {
             let time_s = unix_time().as_secs_f64();
             self.record(EventRecord { time_s, peer: PeerIdentity::default(), event });
         }
-        let snapshots = self.observer.snapshots();
+        self.fold();
         let mut figures = lock(&self.published.figures);
-        let label = |association: &AssociationSnapshot| {
-            PeerIdentity::of(&association.about, &self.sources.name).label()
-        };
-        figures.ledger.fold(&snapshots, label);
+        figures.ledger.sample();
         figures.transfer = (self.sources.transfer)();
         let status = self.status(&figures);
         self.sink.tick(&status, &figures.ledger);
@@ -389,7 +398,25 @@ impl State {
         self.published.status.send_replace(Arc::from(line));
     }
 
+    /// Folds the latest snapshots.
+    fn fold(&self) {
+        let snapshots = self.observer.snapshots();
+        let mut figures = lock(&self.published.figures);
+        let label = |association: &AssociationSnapshot| {
+            PeerIdentity::of(&association.about, &self.sources.name).label()
+        };
+        figures.ledger.fold(&snapshots, label);
+    }
+
+    fn interval(&mut self) {
+        self.fold();
+        let figures = lock(&self.published.figures);
+        let status = self.status(&figures);
+        self.sink.interval(&status, &figures.ledger);
+    }
+
     fn end(&mut self) {
+        self.interval();
         let figures = lock(&self.published.figures);
         let status = self.status(&figures);
         self.sink.end(&status, &figures.ledger);

@@ -30,13 +30,13 @@ impl<K: Ord + Clone> Clone for FairQuota<K> {
 
 #[derive(Debug)]
 struct Shared<K: Ord + Clone> {
-    total: u64,
     weight: u64,
     state: Mutex<State<K>>,
 }
 
 #[derive(Debug)]
 struct State<K: Ord + Clone> {
+    total: u64,
     used: u64,
     /// The part reserved for each of `expected` users.
     part: u64,
@@ -83,18 +83,34 @@ impl<K: Ord + Clone> FairQuota<K> {
     /// If the total or the weight is 0.
     pub fn new(total: u64, weight: u64) -> Self {
         assert!(total > 0 && weight > 0, "a quota of nothing");
-        let state =
-            State { used: 0, part: 0, expected: 0, used_of_parts: 0, users: BTreeMap::new() };
-        Self { shared: Arc::new(Shared { total, weight, state: Mutex::new(state) }) }
+        let state = State {
+            total,
+            used: 0,
+            part: 0,
+            expected: 0,
+            used_of_parts: 0,
+            users: BTreeMap::new(),
+        };
+        Self { shared: Arc::new(Shared { weight, state: Mutex::new(state) }) }
     }
 
     /// Reserves half of the total, in equal parts, for this number of users.
     pub fn expect_users(&self, expected: u64) {
+        self.shared.lock().reserve(expected);
+    }
+
+    /// Changes the total. Users keep what they hold, even if that is more than a lower total.
+    ///
+    /// # Panics
+    /// If the total is 0.
+    pub fn set_total(&self, total: u64) {
+        assert!(total > 0, "a quota of nothing");
         let mut state = self.shared.lock();
-        state.expected = expected;
-        state.part = (self.shared.total / 2).checked_div(expected).unwrap_or(0);
-        let part = state.part;
-        state.used_of_parts = state.users.values().map(|usage| usage.used.min(part)).sum();
+        state.total = total;
+        let expected = state.expected;
+        state.reserve(expected);
+        drop(state);
+        self.shared.grant_waiting();
     }
 
     /// One unit, if the user may have it now.
@@ -159,6 +175,13 @@ impl<K: Ord + Clone> Drop for WaiterGuard<'_, K> {
 }
 
 impl<K: Ord + Clone> State<K> {
+    /// Reserves half of the total, in equal parts, for this number of users.
+    fn reserve(&mut self, expected: u64) {
+        let part = (self.total / 2).checked_div(expected).unwrap_or(0);
+        (self.expected, self.part) = (expected, part);
+        self.used_of_parts = self.users.values().map(|usage| usage.used.min(part)).sum();
+    }
+
     /// Changes the amount that a user holds, and the sums.
     fn change(&mut self, user: &K, change: impl FnOnce(u64) -> u64) {
         let usage = self.users.entry(user.clone()).or_default();
@@ -182,7 +205,7 @@ impl<K: Ord + Clone> Shared<K> {
     /// + n <= weight x (free - n).
     fn grantable(&self, state: &State<K>, user: &K) -> u64 {
         let own = state.users.get(user).map_or(0, |usage| usage.used);
-        let free = self.total - state.used;
+        let free = state.total.saturating_sub(state.used);
         let own_part = state.part.saturating_sub(own);
         let parts = (state.part * state.expected).saturating_sub(state.used_of_parts);
         let shared_free = free.saturating_sub(parts.max(own_part));
@@ -196,8 +219,17 @@ impl<K: Ord + Clone> Shared<K> {
 
     fn grant(self: &Arc<Self>, state: &mut State<K>, user: &K, amount: u64) -> Permit<K> {
         state.change(user, |used| used + amount);
-        assert!(state.used <= self.total, "{} of {} in use", state.used, self.total);
+        assert!(state.used <= state.total, "{} of {} in use", state.used, state.total);
         Permit { shared: self.clone(), user: user.clone(), amount }
+    }
+
+    /// Grants units to waiting users as long as one may have one.
+    fn grant_waiting(self: &Arc<Self>) {
+        let next = || self.grant_next(&mut self.lock());
+        while let Some((sender, permit)) = next() {
+            // If the request was abandoned, dropping its permit passes the unit on.
+            drop(sender.send(permit));
+        }
     }
 
     /// Grants one unit to the waiting user who holds least, if it may have one.
@@ -215,16 +247,8 @@ impl<K: Ord + Clone> Shared<K> {
 
 impl<K: Ord + Clone> Drop for Permit<K> {
     fn drop(&mut self) {
-        let mut next = {
-            let mut state = self.shared.lock();
-            state.change(&self.user, |used| used - self.amount);
-            self.shared.grant_next(&mut state)
-        };
-        while let Some((sender, permit)) = next {
-            // If the request was abandoned, dropping its permit passes the unit on.
-            drop(sender.send(permit));
-            next = self.shared.grant_next(&mut self.shared.lock());
-        }
+        self.shared.lock().change(&self.user, |used| used - self.amount);
+        self.shared.grant_waiting();
     }
 }
 

@@ -16,9 +16,10 @@ use self::document::Document;
 use super::transfer::{rates, runtime};
 use crate::console::{Console, width};
 use crate::failure::Failure;
+use crate::format::{Captioned, Format, FormatArgs, print_tables};
 use crate::live::{
-    Flow, ListenArgs, Listening, Log, LogArgs, LogLevel, Notes, ObserveArgs, Outputs, ReachArgs,
-    TransportArgs, listed, reachable, start,
+    Access, Announcer, Flow, LimitArgs, ListenArgs, Listening, Log, LogArgs, LogLevel, Notes,
+    ObserveArgs, Outputs, ReachArgs, Reload, TransportArgs, listed, reachable, start,
 };
 use crate::output;
 use crate::printer::{count, percent, rate, size, time, time_or_dash};
@@ -47,7 +48,7 @@ enum Side {
 }
 
 /// Arguments of `bench serve`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  \
     ropewalk bench serve\n  \
     ropewalk bench serve --plain --listen 127.0.0.1 --once")]
@@ -73,7 +74,7 @@ struct ServeArgs {
     that arrives out of order waits in the receive buffer.\n\n\
     Examples:\n  \
     ropewalk bench run --to 127.0.0.1 --plain --time 2s\n  \
-    ropewalk bench run --to 127.0.0.1 --plain --time 2s --in-order\n  \
+    ropewalk bench run --to 127.0.0.1 --plain --time 2s --in-order --csv\n  \
     ropewalk bench run --to 192.0.2.7,198.51.100.7 --from wlan0,wwan0 --peer PUBKEY --json"
 )]
 struct RunArgs {
@@ -93,9 +94,8 @@ struct RunArgs {
     /// Send one ordered stream of bytes instead of messages that are delivered as they arrive
     #[arg(long)]
     in_order: bool,
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
     #[command(flatten)]
     observe: ObserveArgs,
 }
@@ -112,13 +112,22 @@ pub fn execute(args: &BenchArgs, console: Console) -> Result<(), Failure> {
 }
 
 fn serve(args: &ServeArgs, console: Console) -> Result<(), Failure> {
-    let console = args.log.start(console, LogLevel::Info);
+    let (console, log) = args.log.start(console, LogLevel::Info);
     let observation = args.observe.bind("bench serve", console)?;
     let runtime = runtime()?;
     runtime.block_on(async {
         let Listening { endpoint, public, access } =
             args.listen.listen(&args.transport, &observation, console)?;
         let reporter = observation.reporter();
+        let (list, admission) = (access.clone(), endpoint.admission());
+        let limits = endpoint.admission();
+        Reload::<ServeArgs>::new(Announcer::with_log(reporter.clone(), console))
+            .set(&["log-level"], move |args| log.set(&args.log))
+            .on(&["allow"], move |args| {
+                Access::check_allow(&list, &admission, args.listen.access(), |_| {})
+            })
+            .on(LimitArgs::NAMES, move |args| args.listen.limits().check(&limits))
+            .watch(args.transport.config());
         let names = access.clone();
         let sources =
             Sources { name: Box::new(move |key| names.listed_name(key)), ..Sources::default() };
@@ -183,9 +192,11 @@ fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
     let notes = Notes(move |text: &str| console.note(text));
     let outputs = Outputs::default().with(notes).with(Seconds { console });
     let flow = if args.reverse { Flow::Received } else { Flow::Sent };
-    let outputs = args.observe.stream(outputs, "bench run", flow, args.json)?;
+    let outputs = args.observe.stream(outputs, "bench run", flow, args.format.is_data())?;
     let measured = runtime()?.block_on(async {
         let (endpoint, target) = args.reach.open(&args.transport, observer, console)?;
+        let announcer = Announcer::with_notes(observation.reporter(), console);
+        Reload::<RunArgs>::new(announcer).watch(args.transport.config());
         let _monitor = start(observation, Sources::default(), outputs)?;
         let association = endpoint.connect(&target).await.map_err(|error| {
             let help = "is `ropewalk bench serve` running there, with this public key; are its address and UDP \
@@ -199,13 +210,19 @@ fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         Ok::<_, Failure>(measured)
     })?;
-    if args.json {
-        return output::print_json(&Document::new(&measured, plan));
+    match args.format.format() {
+        Format::Json => output::print_json(&Document::new(&measured, plan)),
+        Format::Text if args.observe.is_streaming() => Ok(()),
+        Format::Text => output::print(&text(&measured, plan)),
+        format => {
+            let document = Document::new(&measured, plan);
+            let tables = || {
+                let paths = paths(&measured).map(|table| Captioned::new("", table));
+                std::iter::once(Captioned::new("", document.summary())).chain(paths).collect()
+            };
+            print_tables(format, &document.tidy(), tables)
+        }
     }
-    if args.observe.is_streaming() {
-        return Ok(());
-    }
-    output::print(&text(&measured, plan))
 }
 
 /// Shows the rate of each second.
@@ -248,7 +265,7 @@ fn text(measured: &Measurement, plan: MeasurementPlan) -> String {
             time(p99)
         ));
     }
-    text + &paths(measured)
+    text + &paths(measured).map_or_else(String::new, |table| table.text(width()))
 }
 
 /// The path as users name it: its link and the peer's address.
@@ -259,11 +276,11 @@ fn name(path: &PathStats) -> String {
 }
 
 /// A table of the paths. Only the sender of bulk data knows what became of each path.
-fn paths(measured: &Measurement) -> String {
-    let Some(stats) = &measured.stats else { return String::new() };
+fn paths(measured: &Measurement) -> Option<Table> {
+    let stats = measured.stats.as_ref()?;
     let total: u64 = stats.paths.iter().map(|path| path.counters.delivered_bytes).sum();
     if total == 0 {
-        return String::new();
+        return None;
     }
     let mut table = Table::new(&["path", "share", "RTT", "window", "retransmitted"]);
     for path in &stats.paths {
@@ -275,5 +292,5 @@ fn paths(measured: &Measurement) -> String {
             count(path.counters.retransmitted),
         ]);
     }
-    table.text(width())
+    Some(table)
 }

@@ -5,9 +5,11 @@ mod live;
 #[cfg(target_os = "linux")]
 mod show;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use ropewalk_apps::proxy::client::parse_listen;
 use ropewalk_base::Duration;
 use ropewalk_lab::live::check_live;
 use ropewalk_scenario::{Scenario, parse_duration};
@@ -27,6 +29,7 @@ use crate::files::check_place;
     Examples:\n  \
     ropewalk emulate scenarios/wifi-lte.toml -- ip -brief address\n  \
     ropewalk emulate scenarios/wifi-lte.toml -- ping -c 3 {remote1}\n  \
+    ropewalk emulate scenarios/wifi-lte.toml --metrics 9464 -- ping -c 3 {remote1}\n  \
     ropewalk emulate scenarios/wifi-lte.toml --far 'iperf3 -s -1' -- iperf3 -c {remote2} -t 2"
 )]
 pub struct EmulateArgs {
@@ -44,6 +47,12 @@ pub struct EmulateArgs {
     /// Do not ask for real-time priority
     #[arg(long)]
     no_realtime: bool,
+    /// Serve metrics of each link for Prometheus (OpenMetrics) at http://ADDR/metrics; a port alone means 127.0.0.1
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = parse_listen)]
+    metrics: Option<SocketAddr>,
+    /// Take options from this TOML file; those on the command line have precedence
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Command to run at the sender; a shell by default
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,

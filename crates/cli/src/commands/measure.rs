@@ -11,17 +11,19 @@ use ropewalk_apps::measure::links::{
     self, Document, LinkEstimate, LinkMeasurement, LinkPlan, ScenarioFiles, Step,
 };
 use ropewalk_base::Duration;
+use ropewalk_lab::result::Unit;
 use ropewalk_scenario::{Scenario, parse_duration, parse_size};
 
 use super::transfer::runtime;
 use crate::args::quoted;
 use crate::console::{Console, width};
 use crate::failure::Failure;
+use crate::format::{Captioned, Format, FormatArgs, print_tables};
 use crate::live::{ReachArgs, TransportArgs};
 use crate::output;
 use crate::printer::{percent, rate, size, time, time_or_dash};
 use crate::progress::{Progress, with_bar};
-use crate::table::Table;
+use crate::table::{Cell, Table};
 
 /// Shortest useful measurement, seconds.
 const LEAST_SECONDS: f64 = 5.0;
@@ -53,22 +55,21 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "SIZE", default_value = "200 MB", value_parser = parse_size)]
     max_bytes: u64,
     /// Send nothing: take round trip and loss of one link from the output of ping
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "peer", "from", "json"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "peer", "from", "json", "csv", "markdown"])]
     from_ping: Option<PathBuf>,
     /// Send nothing: take rate and queue of one link from the output of `iperf3 --json`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "peer", "from", "json"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "peer", "from", "json", "csv", "markdown"])]
     from_iperf3: Option<PathBuf>,
     /// Send nothing: take rate, round trip and loss of the paths of the largest transfer of TCP or SCTP in a capture, pcap
     /// or pcapng
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "peer", "from", "json", "from_ping", "from_iperf3"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "peer", "from", "json", "csv", "markdown", "from_ping", "from_iperf3"])]
     from_pcap: Option<PathBuf>,
     /// Scenario file to write, with its traces beside it; without it the scenario is printed. An existing file is not
     /// overwritten
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 /// Measures, and writes the scenario.
@@ -233,13 +234,58 @@ fn finish(
     } else if !files.traces.is_empty() {
         console.note("a rate varies; give --out to write its trace");
     }
-    if args.json {
-        return output::print_json(&Document::new(found, names, &files.toml));
+    match (args.format.format(), &args.out) {
+        (Format::Json, _) => output::print_json(&Document::new(found, names, &files.toml)),
+        (Format::Text, Some(_)) => output::print(&text(found, names)),
+        (Format::Text, None) => output::print(&files.toml),
+        (format, _) => {
+            let table = table(found, names);
+            print_tables(format, &table, || vec![Captioned::new("", table.clone())])
+        }
     }
-    match &args.out {
-        Some(_) => output::print(&text(found, names)),
-        None => output::print(&files.toml),
+}
+
+/// The estimates in base units, a row for each link and direction. A rate is a lower bound unless the link was
+/// saturated, and a queue unless it was full.
+fn table(found: &LinkMeasurement, names: &[String]) -> Table {
+    let mut table = Table::empty();
+    table.name("link", "link");
+    table.name("direction", "direction");
+    for (shown, key) in [
+        ("rate", "rate_bps"),
+        ("saturated", "saturated"),
+        ("base RTT", "base_rtt_s"),
+        ("queue", "queue_bytes"),
+        ("full", "queue_full"),
+        ("loss", "loss"),
+        ("loss, low", "loss_low"),
+        ("loss, high", "loss_high"),
+    ] {
+        table.column(shown, key);
     }
+    let said = |known: Option<bool>| known.map_or(Cell::Unknown, |yes| yes.to_string().into());
+    for (link, name) in found.links.iter().zip(names) {
+        for direction in [Direction::Up, Direction::Down] {
+            let (capacity, queue, loss) = {
+                let estimate = link.of(direction);
+                (estimate.capacity, estimate.queue, estimate.loss)
+            };
+            let side = if direction == Direction::Up { "up" } else { "down" };
+            table.row(vec![
+                name.as_str().into(),
+                side.into(),
+                Cell::known(capacity.map(|c| c.rate_bps), Unit::BitsPerSecond),
+                said(capacity.map(|c| c.saturated)),
+                Cell::known(link.rtt_s, Unit::Seconds),
+                Cell::known(queue.map(|q| q.bytes.round()), Unit::Bytes),
+                said(queue.map(|q| q.full)),
+                Cell::known(loss.map(|loss| loss.rate), Unit::Ratio),
+                Cell::known(loss.map(|loss| loss.low), Unit::Ratio),
+                Cell::known(loss.map(|loss| loss.high), Unit::Ratio),
+            ]);
+        }
+    }
+    table
 }
 
 fn text(found: &LinkMeasurement, names: &[String]) -> String {
@@ -357,5 +403,10 @@ mod tests {
         assert!(files.toml.contains("trace_down = \"mine-wlan0-down.mahi\""), "{}", files.toml);
         assert!(files.toml.contains("# rate_down: not measured"), "{}", files.toml);
         assert!(text(&found, &names()).contains("wwan0"));
+        let csv = table(&found, &names()).csv();
+        let head = "link,direction,rate_bps,saturated,base_rtt_s,queue_bytes,queue_full,loss,loss_low,loss_high";
+        let rows: Vec<&str> = csv.lines().collect();
+        assert_eq!(rows[..2], [head, "wlan0,up,10000000,true,0.03,70000,true,,,"]);
+        assert_eq!(rows[4], "wwan0,down,,,0.03,,,,,", "what was not measured is empty");
     }
 }

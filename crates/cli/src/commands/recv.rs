@@ -10,23 +10,24 @@ use ropewalk_apps::files::{
     TransferEvent, TransferStatus, receive, shown_path,
 };
 use ropewalk_apps::observe::{Event, PeerIdentity, Reporter, Sources};
-use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::Endpoint;
 use ropewalk_runtime::seal::PublicKey;
-use ropewalk_scenario::{parse_duration, parse_size};
+use ropewalk_scenario::parse_size;
 
 use super::transfer::{Document, Record, Screen, counted, event_of, observe, runtime, sources};
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::format::{Format, FormatArgs};
 use crate::live::{
-    ConfineArgs, Files, Flow, Interrupt, ListenArgs, Listening, Log, LogArgs, LogLevel,
-    ObserveArgs, Outputs, TransportArgs, listed, reachable, start,
+    Access, Announcer, ConfineArgs, Files, Flow, Interrupt, LimitArgs, ListenArgs, Listening, Log,
+    LogArgs, LogControl, LogLevel, ObserveArgs, Outputs, Reload, TransportArgs, listed, reachable,
+    start,
 };
 use crate::output;
 use crate::printer::size;
 
 /// Arguments of `recv`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Received files are checked, synchronised to the disk and only then given their names. Unfinished files wait in \
     DIR/.ropewalk until the sender returns.\n\n\
@@ -57,15 +58,11 @@ pub struct RecvArgs {
     /// Largest file to accept
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_file: Option<u64>,
-    /// End when one sender has sent everything
+    /// End when one sender has sent everything. --json, --csv and --markdown imply this
     #[arg(long)]
     once: bool,
-    /// Print one JSON document, in the shape of iperf3's; implies --once
-    #[arg(long)]
-    json: bool,
-    /// Length of its reporting intervals
-    #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = parse_duration)]
-    interval: Duration,
+    #[command(flatten)]
+    format: FormatArgs,
     #[command(flatten)]
     observe: ObserveArgs,
     #[command(flatten)]
@@ -80,23 +77,26 @@ pub struct RecvArgs {
 /// [`Failure`].
 pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     let level = if console.has_viewer() { LogLevel::Warn } else { LogLevel::Info };
-    let console = args.log.start(console, level);
+    let (console, log) = args.log.start(console, level);
     let observation = args.observe.bind("recv", console)?;
-    let reporter = observation.reporter();
+    let (reporter, observer) = (observation.reporter(), observation.observer());
     let runtime = runtime()?;
     let (listening, mut interrupt) = runtime.block_on(async {
         let listening = args.listen.listen(&args.transport, &observation, console)?;
         Ok::<_, Failure>((listening, Interrupt::install()))
     })?;
     let Listening { endpoint, public, access } = listening;
-    let rules = Rules {
-        overwrite: args.overwrite,
-        exact_modes: args.preserve_modes,
-        quota_bytes: args.quota,
-        max_file_bytes: args.max_file,
+    let opened = Admission::open(&args.dir, access.clone(), args.rules()).map_err(unusable)?;
+    let admission = Arc::new(opened);
+    let (admit, rules): (Arc<Admit>, _) = {
+        let rules = admission.clone();
+        (Arc::new(move |peer: &Peer| admission.admit(peer)), rules)
     };
-    let admission = Admission::open(&args.dir, access.clone(), rules).map_err(unusable)?;
-    let admit: Arc<Admit> = Arc::new(move |peer: &Peer| admission.admit(peer));
+    {
+        let _context = runtime.enter();
+        let announcer = Announcer::with_log(reporter.clone(), console);
+        reload(announcer, log, &endpoint, &access, rules).watch(args.transport.config());
+    }
     confine(args, &endpoint, public, &access, &reporter)?;
     let screen = Screen::new(console, Role::Receiver);
     let news = listener(screen.clone(), reporter.clone(), access.clone());
@@ -105,15 +105,15 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     if console.has_viewer() {
         outputs = outputs.with(screen.notes());
     }
-    let outputs = args.observe.stream(outputs, "recv", Flow::Received, args.json)?;
+    let outputs = args.observe.stream(outputs, "recv", Flow::Received, args.format.is_data())?;
     let names = access.clone();
     let sources = Sources { name: Box::new(move |key| names.listed_name(key)), ..sources(&watch) };
     let monitor = start(observation, sources, outputs)?;
     greet(args, &endpoint, public, console);
-    let once = args.once || args.json;
+    let once = args.once || args.format.is_data();
     let gate = FileListener { endpoint: Arc::new(endpoint) };
     let mut last = Ok(Summary::default());
-    let (result, record) = screen.show(&watch, || {
+    let (result, record) = screen.show(&watch, &observer, || {
         let finished = |outcome: Result<Summary, String>| {
             if let Ok(summary) = &outcome {
                 report_summary(&reporter, summary);
@@ -125,12 +125,49 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
             !once
         };
         let receiving = receive(&gate, &admit, &watch, finished);
-        runtime.block_on(observe(receiving, &mut interrupt, &watch, args.interval, Role::Receiver))
+        runtime.block_on(observe(
+            receiving,
+            &mut interrupt,
+            &watch,
+            args.observe.interval(),
+            Role::Receiver,
+        ))
     });
     drop((gate, admit));
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     drop(monitor);
     conclude(args, last, result, &record)
+}
+
+impl RecvArgs {
+    fn rules(&self) -> Rules {
+        Rules {
+            overwrite: self.overwrite,
+            exact_modes: self.preserve_modes,
+            quota_bytes: self.quota,
+            max_file_bytes: self.max_file,
+        }
+    }
+}
+
+/// What a SIGHUP may change.
+fn reload(
+    announcer: Announcer,
+    log: LogControl,
+    endpoint: &Endpoint,
+    access: &AccessList,
+    rules: Arc<Admission>,
+) -> Reload<RecvArgs> {
+    let (list, admission, limits) = (access.clone(), endpoint.admission(), endpoint.admission());
+    Reload::<RecvArgs>::new(announcer)
+        .set(&["log-level"], move |args| log.set(&args.log))
+        .on(&["allow"], move |args| {
+            Access::check_allow(&list, &admission, args.listen.access(), |_| {})
+        })
+        .on(LimitArgs::NAMES, move |args| args.listen.limits().check(&limits))
+        .set(&["overwrite", "preserve-modes", "quota", "max-file"], move |args| {
+            rules.set_rules(args.rules());
+        })
 }
 
 /// Restricts the process to the inbox and the list of peers: everything else that it needs is already open.
@@ -141,7 +178,8 @@ fn confine(
     access: &AccessList,
     reporter: &Reporter,
 ) -> Result<(), Failure> {
-    let files = Files::below(&args.dir).and_reading(access.file());
+    let files =
+        Files::below(&args.dir).and_reading(access.file()).and_reading(args.transport.config());
     let report = |event| reporter.report(PeerIdentity::default(), event);
     report(Event::Confined(args.confine.restrict_files(&files)?));
     report(Event::Confined(args.confine.restrict_calls(&files)?));
@@ -185,7 +223,7 @@ fn conclude(
     result: Option<Result<(), TransferError>>,
     record: &Record,
 ) -> Result<(), Failure> {
-    let once = args.once || args.json;
+    let once = args.once || args.format.is_data();
     let error = match (&result, &last) {
         (Some(Err(error)), _) => Some(error.to_string()),
         (None, _) if once => Some("stopped before a sender had sent everything".to_owned()),
@@ -197,11 +235,14 @@ fn conclude(
         _ => None,
     };
     let failures = last.map(|summary| summary.failures).unwrap_or_default();
-    if args.json {
-        let document = Document::new("ropewalk.recv/1", record, failures, error.clone());
-        output::print_json(&document)?;
-    } else if error.is_none() && args.once && !args.observe.is_streaming() {
-        output::print(&record.text("received"))?;
+    match args.format.format() {
+        Format::Json => {
+            let document = Document::new("ropewalk.recv/1", record, failures, error.clone());
+            output::print_json(&document)?;
+        }
+        _ if error.is_some() || !once || args.observe.is_streaming() => {}
+        Format::Text => output::print(&record.text("received"))?,
+        format => record.print(format)?,
     }
     let Some(error) = error else { return Ok(()) };
     let kept = "received data is kept: start it again, and the sender resumes where it stopped";

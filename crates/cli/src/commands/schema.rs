@@ -32,7 +32,7 @@ pub fn execute(SchemaArgs { config: names }: &SchemaArgs) -> Result<(), Failure>
     }
     let schema = command.and_then(config::schema).ok_or_else(|| {
         let message = format!("`{}` is no command that takes --config", names.join(" "));
-        Failure::input(message, "recv, send, proxy, proxy exit and bench serve take it")
+        Failure::input(message, "recv, send, proxy, proxy exit, bench run, bench serve, measure, doctor and emulate take it")
     })?;
     output::print(&format!("{schema:#}"))
 }

@@ -16,7 +16,10 @@ use super::transfer::{Document, Record, Screen, counted, event_of, observe, runt
 use crate::args::command_line;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::{Flow, Interrupt, ObserveArgs, Outputs, ReachArgs, TransportArgs, start};
+use crate::format::{Format, FormatArgs};
+use crate::live::{
+    Announcer, Flow, Interrupt, ObserveArgs, Outputs, ReachArgs, Reload, TransportArgs, start,
+};
 use crate::output;
 use crate::printer::{count, size};
 
@@ -50,12 +53,8 @@ pub struct SendArgs {
     /// Ask the receiver to keep these files' permissions; it does so only with its own --preserve-modes
     #[arg(long)]
     preserve_modes: bool,
-    /// Print one JSON document, in the shape of iperf3's
-    #[arg(long)]
-    json: bool,
-    /// Length of its reporting intervals
-    #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = parse_duration)]
-    interval: Duration,
+    #[command(flatten)]
+    format: FormatArgs,
     #[command(flatten)]
     observe: ObserveArgs,
 }
@@ -72,20 +71,29 @@ pub fn execute(args: &SendArgs, console: Console) -> Result<(), Failure> {
     let observation = args.observe.bind("send", console)?;
     let news = listener(screen.clone(), observation.reporter(), args.retry);
     let watch = Arc::new(TransferStatus::new(news));
+    let observer = observation.observer();
     let runtime = runtime()?;
     let (reach, mut interrupt) = runtime.block_on(async {
         let observer = Some(observation.observer());
         let (endpoint, target) = args.reach.open(&args.transport, observer, console)?;
+        let announcer = Announcer::with_notes(observation.reporter(), console);
+        Reload::<SendArgs>::new(announcer).watch(args.transport.config());
         let reach = FileConnector { endpoint: Arc::new(endpoint), target };
         Ok::<_, Failure>((reach, Interrupt::install()))
     })?;
     let outputs = Outputs::default().with(screen.notes()).with(screen.periodic());
-    let outputs = args.observe.stream(outputs, "send", Flow::Sent, args.json)?;
+    let outputs = args.observe.stream(outputs, "send", Flow::Sent, args.format.is_data())?;
     let monitor = start(observation, sources(&watch), outputs)?;
     let retry = std::time::Duration::from_nanos(args.retry.as_nanos());
-    let (result, record) = screen.show(&watch, || {
+    let (result, record) = screen.show(&watch, &observer, || {
         let sending = send(&reach, &job, &watch, retry);
-        runtime.block_on(observe(sending, &mut interrupt, &watch, args.interval, Role::Sender))
+        runtime.block_on(observe(
+            sending,
+            &mut interrupt,
+            &watch,
+            args.observe.interval(),
+            Role::Sender,
+        ))
     });
     drop(reach);
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
@@ -109,10 +117,13 @@ fn conclude(
         }
         Some(Ok(())) => None,
     };
-    if args.json {
-        output::print_json(&Document::new("ropewalk.send/1", record, failures, error.clone()))?;
-    } else if error.is_none() && !args.observe.is_streaming() {
-        output::print(&record.text("sent"))?;
+    match args.format.format() {
+        Format::Json => {
+            output::print_json(&Document::new("ropewalk.send/1", record, failures, error.clone()))?;
+        }
+        _ if error.is_some() || args.observe.is_streaming() => {}
+        Format::Text => output::print(&record.text("sent"))?,
+        format => record.print(format)?,
     }
     let Some(error) = error else { return Ok(()) };
     let progress = record.progress;

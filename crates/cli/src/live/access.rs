@@ -9,8 +9,10 @@ use ropewalk_apps::observe::{Event, PeerIdentity, Reporter};
 use ropewalk_runtime::endpoint::{Admission, Endpoint, Options};
 use ropewalk_runtime::seal::{PresharedKey, SecretKey};
 
+use super::interrupt::Hangups;
 use super::log::as_note;
 use super::peers::PeerArg;
+use super::reload::Commit;
 use crate::console::Console;
 use crate::failure::Failure;
 
@@ -66,6 +68,32 @@ impl Access {
     /// The options of an endpoint that admits these peers.
     pub fn seal(&self, options: Options, secret: SecretKey) -> Options {
         options.sealed(secret, self.list.allowed()).with_psk(self.psk.clone())
+    }
+
+    /// Checks the `--allow` of `args`, for the list and the endpoint. None if the server would become open to everyone,
+    /// or was: that needs a restart. `changed` is called with the new list.
+    ///
+    /// # Errors
+    /// A name is not known, or the file of peers has an error.
+    pub fn check_allow(
+        list: &AccessList,
+        admission: &Admission,
+        args: &AccessArgs,
+        changed: impl FnOnce(&AccessList) + Send + 'static,
+    ) -> Result<Option<Commit>, Failure> {
+        if list.is_anyone() || args.is_anyone() {
+            return Ok(None);
+        }
+        let peers = args.allow.iter().map(|peer| peer.find("--allow"));
+        let peers = peers.collect::<Result<Vec<_>, _>>()?;
+        AccessList::open(&peers, list.file())?;
+        let (list, admission) = (list.clone(), admission.clone());
+        Ok(Some(Box::new(move || {
+            list.set_given(&peers)?;
+            admission.set_allowed(list.allowed());
+            changed(&list);
+            Ok(())
+        })))
     }
 
     /// What each peer may do. Clones see each reload.
@@ -152,41 +180,5 @@ impl From<AccessError> for Failure {
     fn from(error: AccessError) -> Self {
         let help = error.help.clone();
         Self::input(error, help)
-    }
-}
-
-/// Receives SIGHUPs if they are needed. Without a handler, SIGHUP ends the process, which is expected when a
-/// terminal closes.
-struct Hangups {
-    #[cfg(unix)]
-    signal: Option<tokio::signal::unix::Signal>,
-}
-
-#[cfg(unix)]
-impl Hangups {
-    fn new(wanted: bool) -> Self {
-        use tokio::signal::unix::{SignalKind, signal};
-        let signal = wanted.then(|| signal(SignalKind::hangup()).ok()).flatten();
-        Self { signal }
-    }
-
-    async fn next(&mut self) {
-        match &mut self.signal {
-            Some(signal) => {
-                signal.recv().await;
-            }
-            None => std::future::pending().await,
-        }
-    }
-}
-
-#[cfg(not(unix))]
-impl Hangups {
-    const fn new(_: bool) -> Self {
-        Self {}
-    }
-
-    async fn next(&mut self) {
-        std::future::pending().await
     }
 }

@@ -1,4 +1,4 @@
-//! Signals that end a command: Ctrl-C, and SIGTERM from a service manager.
+//! Signals: Ctrl-C, and SIGTERM from a service manager, end a command. SIGHUP lets it read its files again.
 
 /// Handlers of these signals. From [`Interrupt::install`] on, a signal does not end the process by itself.
 pub struct Interrupt {
@@ -47,5 +47,48 @@ impl Interrupt {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+}
+
+/// Receives SIGHUPs if they are needed. Without a handler, SIGHUP ends the process, which is expected when a
+/// terminal closes.
+pub struct Hangups {
+    #[cfg(unix)]
+    signal: Option<tokio::signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl Hangups {
+    /// Installs the handler if it is wanted.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn new(wanted: bool) -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        let signal = wanted.then(|| signal(SignalKind::hangup()).ok()).flatten();
+        Self { signal }
+    }
+
+    /// Waits for the next SIGHUP.
+    pub async fn next(&mut self) {
+        match &mut self.signal {
+            Some(signal) => {
+                signal.recv().await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Hangups {
+    /// Nothing to install.
+    pub const fn new(_: bool) -> Self {
+        Self {}
+    }
+
+    /// Waits for the next SIGHUP.
+    pub async fn next(&mut self) {
+        std::future::pending().await
     }
 }

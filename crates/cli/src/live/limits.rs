@@ -1,9 +1,10 @@
 //! Limits on the resources that peers can use on a server.
 
 use clap::Args;
-use ropewalk_runtime::endpoint::Limits;
+use ropewalk_runtime::endpoint::{Admission, Limits};
 use ropewalk_scenario::parse_size;
 
+use super::reload::Commit;
 use crate::failure::Failure;
 
 /// Limits of a server's endpoint. The defaults are those of [`Limits`].
@@ -24,6 +25,22 @@ pub struct LimitArgs {
 }
 
 impl LimitArgs {
+    /// The names of its options.
+    pub const NAMES: &'static [&'static str] =
+        &["associations", "associations-per-key", "associations-per-prefix", "memory"];
+
+    /// Checks the limits, for an endpoint that runs.
+    ///
+    /// # Errors
+    /// The limits would not admit a single association.
+    pub fn check(&self, admission: &Admission) -> Result<Option<Commit>, Failure> {
+        let (limits, admission) = (self.limits()?, admission.clone());
+        Ok(Some(Box::new(move || {
+            admission.set_limits(limits);
+            Ok(())
+        })))
+    }
+
     /// The limits as the endpoint takes them.
     ///
     /// # Errors

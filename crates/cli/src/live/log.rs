@@ -7,18 +7,18 @@
 mod format;
 mod rate;
 
-use std::io::{IsTerminal, stderr};
+use std::io::stderr;
 
 use clap::{Args, ValueEnum};
 use ropewalk_apps::observe::{Event, EventRecord, Ledger, PeerIdentity, Severity, Sink, Status};
 use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::{Layer, registry};
+use tracing_subscriber::{Layer, Registry, registry, reload};
 
 use self::format::Journald;
 use self::rate::RateLimit;
-use crate::console::Console;
+use crate::console::{Console, stderr_has_colour};
 
 /// Only events of this program are logged, not those of its dependencies.
 const TARGET: &str = "ropewalk";
@@ -58,19 +58,15 @@ pub enum LogLevel {
 }
 
 impl LogArgs {
-    /// Starts the log, at this level unless the options name one. Returns the console for notes to a person,
-    /// which is silent if programs read the log.
-    pub fn start(&self, console: Console, default: LogLevel) -> Console {
-        let level = match self.log_level.unwrap_or(default) {
-            _ if console.is_quiet() => LevelFilter::ERROR,
-            LogLevel::Error => LevelFilter::ERROR,
-            LogLevel::Warn => LevelFilter::WARN,
-            LogLevel::Info => LevelFilter::INFO,
-            LogLevel::Debug => LevelFilter::DEBUG,
-        };
+    /// Starts the log, at this level unless the options name one. Returns the console for notes to a person, which is
+    /// silent if programs read the log, and what changes the level later.
+    pub fn start(&self, console: Console, default: LogLevel) -> (Console, LogControl) {
+        let (filter, handle) = reload::Layer::new(Targets::new());
+        let control = LogControl { handle, default, is_quiet: console.is_quiet() };
+        control.set(self);
         let layer = tracing_subscriber::fmt::layer()
             .with_writer(stderr)
-            .with_ansi(stderr().is_terminal())
+            .with_ansi(stderr_has_colour())
             .with_target(false);
         let layer = match self.log_format {
             LogFormat::Json => layer.json().flatten_event(true).boxed(),
@@ -80,15 +76,38 @@ impl LogArgs {
                 .boxed(),
             LogFormat::Text => layer.boxed(),
         };
-        let subscriber =
-            registry().with(layer.with_filter(Targets::new().with_target(TARGET, level)));
+        let subscriber = registry().with(layer.with_filter(filter));
         // A second log in one process would be a defect of this program.
         let first = tracing::subscriber::set_global_default(subscriber).is_ok();
         assert!(first, "the log was started twice");
-        match self.log_format {
+        let console = match self.log_format {
             LogFormat::Text => console,
             LogFormat::Json => Console::new(true),
-        }
+        };
+        (console, control)
+    }
+}
+
+/// Changes the level of the log while the server runs.
+#[derive(Clone, Debug)]
+pub struct LogControl {
+    handle: reload::Handle<Targets, Registry>,
+    default: LogLevel,
+    is_quiet: bool,
+}
+
+impl LogControl {
+    /// Logs at the level of these options.
+    pub fn set(&self, args: &LogArgs) {
+        let level = match args.log_level.unwrap_or(self.default) {
+            _ if self.is_quiet => LevelFilter::ERROR,
+            LogLevel::Error => LevelFilter::ERROR,
+            LogLevel::Warn => LevelFilter::WARN,
+            LogLevel::Info => LevelFilter::INFO,
+            LogLevel::Debug => LevelFilter::DEBUG,
+        };
+        // Fails only if the log is gone, which exists as long as the process.
+        let _ = self.handle.reload(Targets::new().with_target(TARGET, level));
     }
 }
 

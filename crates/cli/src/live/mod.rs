@@ -10,6 +10,7 @@ mod log;
 mod observe;
 mod options;
 mod peers;
+mod reload;
 mod stream;
 
 pub use access::{Access, AccessArgs};
@@ -18,8 +19,9 @@ pub use confine::{ConfineArgs, Files};
 pub use identity::{default_key, identity, private_directory};
 pub use interrupt::Interrupt;
 pub use limits::LimitArgs;
-pub use log::{Log, LogArgs, LogLevel};
+pub use log::{Log, LogArgs, LogControl, LogLevel};
 pub use observe::{Notes, ObserveArgs, Outputs, Watched, running, start, watch};
 pub use options::{ListenArgs, Listening, ReachArgs, TransportArgs, refused, remotes};
 pub use peers::{PeerArg, peers_file};
+pub use reload::{Announcer, Reload};
 pub use stream::Flow;

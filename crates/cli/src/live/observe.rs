@@ -11,13 +11,19 @@ use ropewalk_apps::observe::{
     WebSettings,
 };
 use ropewalk_apps::proxy::client::parse_listen;
+use ropewalk_base::Duration;
 use ropewalk_lab::report::live_page;
+use ropewalk_scenario::parse_duration;
 
 use super::stream::{Flow, JsonStream};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::files::VERSION;
 
+/// Figures are published at most this often.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(50);
+/// Longer intervals would hide whether the command is alive.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(3600);
 /// Length of the shortest token.
 const LEAST_TOKEN: usize = 16;
 
@@ -33,9 +39,12 @@ pub struct ObserveArgs {
     /// File with a token that browsers must present as ?token=...; at least 16 letters and digits
     #[arg(long, help_heading = "Observation", value_name = "FILE", requires = "web")]
     web_token: Option<PathBuf>,
-    /// Print one JSON object per line: each second an interval in the shape of iperf3's, and each event
+    /// Print one JSON object per line: each interval in the shape of iperf3's, and each event
     #[arg(long, help_heading = "Observation")]
     json_stream: bool,
+    /// Length of the reporting intervals of --json-stream, and of --json where it has intervals: 50 ms to 60 min
+    #[arg(long, help_heading = "Observation", value_name = "TIME", default_value = "1 s", value_parser = parse_duration)]
+    interval: Duration,
 }
 
 impl ObserveArgs {
@@ -44,8 +53,14 @@ impl ObserveArgs {
     /// # Errors
     /// An address cannot be bound.
     pub fn bind(&self, command: &'static str, console: Console) -> Result<Observation, Failure> {
+        let allowed = SHORTEST_INTERVAL..=LONGEST_INTERVAL;
+        if !allowed.contains(&self.interval) {
+            let message = format!("--interval {} is not between 50 ms and 60 min", self.interval);
+            return Err(Failure::input(message, "give a time such as 500ms; 1 s is the default"));
+        }
         let settings = Settings {
             command,
+            interval: std::time::Duration::from_nanos(self.interval.as_nanos()),
             version: VERSION,
             metrics: self.metrics,
             web: self.web_settings()?,
@@ -62,12 +77,17 @@ impl ObserveArgs {
         Ok(observation)
     }
 
+    /// Length of the reporting intervals.
+    pub const fn interval(&self) -> Duration {
+        self.interval
+    }
+
     /// Whether the JSON stream takes the place of other output on stdout.
     pub const fn is_streaming(&self) -> bool {
         self.json_stream
     }
 
-    /// Adds the JSON stream, if the option is given. `json`: whether one JSON document is wanted.
+    /// Adds the JSON stream, if the option is given. `is_data`: whether a result for programs is wanted at the end.
     ///
     /// # Errors
     /// Both are wanted.
@@ -76,11 +96,13 @@ impl ObserveArgs {
         outputs: Outputs,
         command: &str,
         flow: Flow,
-        json: bool,
+        is_data: bool,
     ) -> Result<Outputs, Failure> {
-        if json && self.json_stream {
-            let help = "--json prints one document at the end, --json-stream a line each second";
-            return Err(Failure::input("--json and --json-stream exclude each other", help));
+        if is_data && self.json_stream {
+            let help =
+                "they print a result at the end, --json-stream prints a line for each interval";
+            let message = "--json-stream excludes --json, --csv and --markdown";
+            return Err(Failure::input(message, help));
         }
         Ok(if self.json_stream { outputs.with(JsonStream::start(command, flow)) } else { outputs })
     }
@@ -226,6 +248,10 @@ impl Sink for Outputs {
 
     fn tick(&mut self, status: &Status, ledger: &Ledger) {
         self.0.iter_mut().for_each(|sink| sink.tick(status, ledger));
+    }
+
+    fn interval(&mut self, status: &Status, ledger: &Ledger) {
+        self.0.iter_mut().for_each(|sink| sink.interval(status, ledger));
     }
 
     fn end(&mut self, status: &Status, ledger: &Ledger) {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::TypedValueParser as _;
 use ropewalk_apps::access::{AccessList, PeerPolicy};
 use ropewalk_apps::observe::Observation;
-use ropewalk_runtime::capture::Capture;
+use ropewalk_runtime::capture::{Capture, Vantage};
 use ropewalk_runtime::endpoint::{
     BindAddress, Endpoint, Observer, OpenError, Options, PORT, Profile, SctpPorts, Target,
     Transport,
@@ -21,7 +21,7 @@ use super::addresses;
 use super::identity::identity;
 use super::limits::LimitArgs;
 use super::peers::PeerArg;
-use crate::args::SchedulerParser;
+use crate::args::{SchedulerParser, command_line};
 use crate::console::Console;
 use crate::failure::Failure;
 
@@ -48,30 +48,57 @@ pub struct TransportArgs {
     /// Capture all packets, as they are inside the seal, in a file for Wireshark (pcapng)
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
+    /// Record all packets, as they are inside the seal, and the measurements of each path as qlog (JSON text sequence)
+    #[arg(long, value_name = "FILE")]
+    qlog: Option<PathBuf>,
     /// Take options from this TOML file; those on the command line have precedence
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
 impl TransportArgs {
-    /// The capture file, if the option is given.
+    /// The file of `--config`.
+    pub fn config(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+
+    /// The files of `--capture` and `--qlog`, if an option is given. `opens`: whether this end opens associations.
     ///
     /// # Errors
-    /// The file cannot be written.
-    pub fn capture(&self, console: Console) -> Result<Option<Capture>, Failure> {
-        let Some(path) = &self.capture else { return Ok(None) };
-        let shown = path.display().to_string();
-        let stopped = {
-            let shown = shown.clone();
+    /// A file cannot be written, or both options name the same file.
+    pub fn capture(&self, opens: bool, console: Console) -> Result<Option<Capture>, Failure> {
+        if self.capture.is_none() && self.qlog.is_none() {
+            return Ok(None);
+        }
+        if self.capture == self.qlog {
+            let message = "--capture and --qlog name the same file";
+            return Err(Failure::input(
+                message,
+                "name two files: --capture a.pcapng --qlog a.sqlog",
+            ));
+        }
+        let refused = |option: &str, path: &Path, example: &str, error: std::io::Error| {
+            let message = format!("{option} {}: {error}", path.display());
+            Failure::input(
+                message,
+                format_args!("name a file that can be created, such as {example}"),
+            )
+        };
+        let stopped = |path: &Path| {
+            let shown = path.display().to_string();
             move |error| console.note(format_args!("stopped writing to `{shown}`: {error}"))
         };
-        let made = Capture::create(path, stopped);
-        made.map(Some).map_err(|error| {
-            Failure::input(
-                format!("--capture {shown}: {error}"),
-                "name a file that can be created, such as packets.pcapng",
-            )
-        })
+        let mut files = Capture::default();
+        if let Some(path) = &self.capture {
+            let with = files.with_pcapng(path, stopped(path));
+            files = with.map_err(|error| refused("--capture", path, "packets.pcapng", error))?;
+        }
+        if let Some(path) = &self.qlog {
+            let vantage = Vantage { title: &command_line(), opens };
+            let with = files.with_qlog(path, vantage, stopped(path));
+            files = with.map_err(|error| refused("--qlog", path, "packets.sqlog", error))?;
+        }
+        Ok(Some(files))
     }
 
     /// The transport with the options applied to the defaults.
@@ -143,7 +170,7 @@ impl ListenArgs {
         let mut options = Options::listening(&locals).on_sctp_ports(&[self.port]);
         options.limits = self.limits.limits()?;
         options.transport = transport.transport()?;
-        options.capture = transport.capture(console)?;
+        options.capture = transport.capture(false, console)?;
         options.observer = Some(observation.observer());
         let access = self.access.open()?;
         let mut public = None;
@@ -155,6 +182,16 @@ impl ListenArgs {
         let endpoint = Endpoint::open(options).map_err(refused)?;
         access.watch(&endpoint, observation.reporter(), console, |_| {});
         Ok(Listening { endpoint, public, access: access.list().clone() })
+    }
+
+    /// The options that say who may use the server.
+    pub const fn access(&self) -> &AccessArgs {
+        &self.access
+    }
+
+    /// The options that limit what peers can use.
+    pub const fn limits(&self) -> &LimitArgs {
+        &self.limits
     }
 
     /// Whether everyone who can reach the server may use it.
@@ -201,7 +238,7 @@ impl ReachArgs {
     }
 
     /// The key file that is given instead of the default key.
-    pub fn key_file(&self) -> Option<&std::path::Path> {
+    pub fn key_file(&self) -> Option<&Path> {
         self.key.as_deref()
     }
 
@@ -236,7 +273,7 @@ impl ReachArgs {
         console: Console,
     ) -> Result<(Options, Target), Failure> {
         let (mut options, target) = self.options_with(transport.transport()?, console)?;
-        options.capture = transport.capture(console)?;
+        options.capture = transport.capture(true, console)?;
         Ok((options, target))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   {"event":"start","data":{...}}      once
-//!   {"event":"interval","data":{...}}   each second: streams (links), and their sum
+//!   {"event":"interval","data":{...}}   each interval: streams (links), and their sum
 //!   {"event":"link down","data":{...}}  each event of the vocabulary
 //!   {"event":"end","data":{...}}        once
 //! ```
@@ -83,7 +83,7 @@ impl JsonStream {
     }
 
     /// The objects of an interval: one per link and direction, and the sum of each direction.
-    fn interval(&mut self, end_s: f64, ledger: &Ledger) -> Value {
+    fn carried(&mut self, end_s: f64, ledger: &Ledger) -> Value {
         let mut streams = Vec::new();
         let mut sum = Count::default();
         for (key, totals) in &ledger.links {
@@ -206,9 +206,11 @@ impl Sink for JsonStream {
         );
     }
 
-    fn tick(&mut self, status: &Status, ledger: &Ledger) {
+    fn tick(&mut self, _: &Status, _: &Ledger) {}
+
+    fn interval(&mut self, status: &Status, ledger: &Ledger) {
         if !ledger.links.is_empty() && status.uptime_s > self.last_s {
-            let data = self.interval(status.uptime_s, ledger);
+            let data = self.carried(status.uptime_s, ledger);
             put("interval", data);
         }
     }
@@ -238,9 +240,9 @@ mod tests {
     #[test]
     fn intervals_have_what_came_in_them_and_the_end_has_everything() {
         let mut stream = JsonStream { flow: Flow::Both, streams: BTreeMap::new(), last_s: 0.0 };
-        let first = stream.interval(1.0, &ledger(1_000, 500, 1));
+        let first = stream.carried(1.0, &ledger(1_000, 500, 1));
         assert_eq!(first["sum"]["bits_per_second"], 8_000.0);
-        let second = stream.interval(3.0, &ledger(4_000, 700, 1));
+        let second = stream.carried(3.0, &ledger(4_000, 700, 1));
         let sent = &second["streams"][0];
         assert_eq!(
             (&sent["socket"], &sent["bytes"], &sent["retransmits"]),

@@ -254,9 +254,9 @@ impl<P: Clone> Link<P> {
     pub fn stats(&self, now: Time) -> LinkStats {
         let c = &self.counters;
         let snapshot = self.backlog.snapshot(now);
-        let (held, waited) = match &self.discipline {
-            Discipline::CoDel(queue) => (queue.packets() as u64, queue.waited(now)),
-            Discipline::DropTail(_) | Discipline::Red(_) => (0, (0, 0)),
+        let (held, held_bytes, waited) = match &self.discipline {
+            Discipline::CoDel(queue) => (queue.packets() as u64, queue.bytes(), queue.waited(now)),
+            Discipline::DropTail(_) | Discipline::Red(_) => (0, 0, (0, 0)),
         };
         let elapsed = (now.as_nanos() as f64).max(1.0);
         LinkStats {
@@ -268,6 +268,7 @@ impl<P: Clone> Link<P> {
             dropped: c.dropped,
             marked: c.marked,
             queued: held + snapshot.waiting,
+            queued_bytes: held_bytes + snapshot.waiting_bytes,
             in_flight: self.wire.in_flight.len() as u64 - snapshot.waiting,
             queue_max_packets: c.queue_max_packets,
             queue_max_bytes: c.queue_max_bytes,

@@ -87,6 +87,8 @@ pub struct LinkStats {
     pub marked: u64,
     /// Packets waiting, without the one in transmission.
     pub queued: u64,
+    /// Bytes waiting, without the packet in transmission.
+    pub queued_bytes: u64,
     /// Packets in transmission or propagation.
     pub in_flight: u64,
     /// Maximum number of waiting packets.

@@ -140,6 +140,7 @@ impl Radio {
             delivered_bytes: self.delivered_bytes,
             dropped: self.dropped,
             queued: self.waiting.level,
+            queued_bytes: self.waiting_bytes.level,
             in_flight: self.offered - settled,
             queue_max_packets: self.waiting.most,
             queue_max_bytes: self.waiting_bytes.most,

@@ -14,7 +14,7 @@ use tun_rs::SyncDevice;
 
 use super::error::EmulateError;
 use super::lateness::Lateness;
-use super::links::{Arrival, Links, PathTraffic, Side};
+use super::links::{Arrival, Links, LiveTraffic, PathTraffic, Side, TrafficSnapshot};
 use crate::clock::Clock;
 
 /// Packets that are read from one device before the other devices and the clock are checked.
@@ -71,6 +71,7 @@ impl Forwarder {
         sender: Vec<SyncDevice>,
         receiver: Vec<SyncDevice>,
         realtime: bool,
+        traffic: Option<LiveTraffic>,
     ) -> Result<Self, EmulateError> {
         let broken = |e| EmulateError::system("cannot start the emulator's thread", e);
         let (stop, line) = io::pipe().map_err(broken)?;
@@ -84,7 +85,7 @@ impl Forwarder {
         let (ready, started) = mpsc::channel();
         let thread = builder.spawn(move || {
             let realtime = prepare(realtime);
-            let mut work = ForwardingLoop::new(links, devices, realtime);
+            let mut work = ForwardingLoop::new(links, devices, realtime, traffic);
             // The receiver of this message waits for it.
             let _ = ready.send(());
             work.run(&stop);
@@ -120,10 +121,18 @@ struct ForwardingLoop {
     deliveries: Lateness,
     wakeups: Lateness,
     refused: u64,
+    /// Where the traffic is published, and when next.
+    traffic: Option<LiveTraffic>,
+    publish_at: Time,
 }
 
 impl ForwardingLoop {
-    fn new(links: Links, devices: Vec<DeviceEnd>, realtime: bool) -> Self {
+    fn new(
+        links: Links,
+        devices: Vec<DeviceEnd>,
+        realtime: bool,
+        traffic: Option<LiveTraffic>,
+    ) -> Self {
         Self {
             clock: Clock::start(),
             cpu: cpu_time(),
@@ -133,6 +142,17 @@ impl ForwardingLoop {
             deliveries: Lateness::default(),
             wakeups: Lateness::default(),
             refused: 0,
+            traffic,
+            publish_at: Time::ZERO,
+        }
+    }
+
+    /// Publishes the traffic if it is time to.
+    fn publish_if_due(&mut self, now: Time) {
+        if let Some(traffic) = self.traffic.as_ref().filter(|_| now >= self.publish_at) {
+            let (paths, refused) = (self.links.traffic(), self.refused);
+            traffic.publish(TrafficSnapshot { at: now, paths, refused });
+            self.publish_at = now + LiveTraffic::INTERVAL;
         }
     }
 
@@ -142,6 +162,7 @@ impl ForwardingLoop {
             self.links.advance(self.clock.now());
             self.deliver();
             let now = self.clock.now();
+            self.publish_if_due(now);
             let sleep = now.saturating_add(MAX_SLEEP);
             let due = self.links.next_wake().map_or(sleep, |at| at.min(sleep));
             ready.clear();

@@ -1,8 +1,9 @@
 //! The links of all paths in one simulated world, driven by the owner of the clock.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use ropewalk_base::Time;
+use ropewalk_base::{Duration, Time};
 use ropewalk_netsim::{
     CrossPayload, Host, HostId, LinkId, LinkStats, Outbox, Packet, Port, RouteId, World,
 };
@@ -134,6 +135,37 @@ pub struct PathTraffic {
     pub up: Traffic,
     /// From the receiver to the sender.
     pub down: Traffic,
+}
+
+/// The traffic of all paths while an emulation runs, for other threads. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct LiveTraffic {
+    inner: Arc<Mutex<TrafficSnapshot>>,
+}
+
+/// The traffic at one time.
+#[derive(Clone, Debug, Default)]
+pub struct TrafficSnapshot {
+    /// When it was taken; zero when the emulation began.
+    pub at: Time,
+    /// Each path.
+    pub paths: Vec<PathTraffic>,
+    /// Packets that a device refused.
+    pub refused: u64,
+}
+
+impl LiveTraffic {
+    /// Interval between two snapshots.
+    pub const INTERVAL: Duration = Duration::from_millis(250);
+
+    /// The latest snapshot. It has no paths before the links are up.
+    pub fn latest(&self) -> TrafficSnapshot {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn publish(&self, snapshot: TrafficSnapshot) {
+        *self.inner.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
+    }
 }
 
 /// Most buffers that are kept for reuse.

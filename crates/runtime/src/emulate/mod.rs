@@ -26,7 +26,10 @@ pub use addresses::{Address, Addresses, device_names};
 pub use error::EmulateError;
 pub use forwarder::Report;
 pub use lateness::Lateness;
-pub use links::{Arrival, End, Frame, Links, PathRoutes, PathTraffic, Side, Traffic};
+pub use links::{
+    Arrival, End, Frame, Links, LiveTraffic, PathRoutes, PathTraffic, Side, Traffic,
+    TrafficSnapshot,
+};
 pub use ropewalk_netsim::DropCause;
 pub use session::{Outcome, Programs, run};
 

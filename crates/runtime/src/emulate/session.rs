@@ -14,7 +14,7 @@ use super::addresses::{Addresses, device_names};
 use super::device::make_devices;
 use super::error::EmulateError;
 use super::forwarder::{Forwarder, Report};
-use super::links::{Links, Side};
+use super::links::{Links, LiveTraffic, Side};
 use super::namespace::Namespace;
 use super::namespace_init::{NamespaceInit, RECEIVER_FILE, SENDER_FILE};
 use super::process::{Program, listening_sockets, status_of};
@@ -44,6 +44,8 @@ pub struct Programs {
     pub environment: Vec<(String, String)>,
     /// Whether to request real-time priority.
     pub realtime: bool,
+    /// Where the traffic is published while the links are up, if anywhere.
+    pub traffic: Option<LiveTraffic>,
 }
 
 /// Result of the run.
@@ -80,7 +82,7 @@ impl Environment {
 }
 
 /// Runs programs over the links until the command ends. Before the command starts, `on_ready` receives a text that
-/// explains how to enter the far side.
+/// explains how to enter the far side. Threads that `on_ready` starts receive no signals.
 ///
 /// The calling thread blocks signals meanwhile. The process should have no other thread that would receive them.
 ///
@@ -115,7 +117,8 @@ pub fn run(
         emulation.namespace_init.id()
     ));
     let mut far_programs = start_far(&emulation, programs)?;
-    let forwarder = Forwarder::start(links, near, far, programs.realtime)?;
+    let forwarder =
+        Forwarder::start(links, near, far, programs.realtime, programs.traffic.clone())?;
     let near = emulation.addresses(Side::Sender);
     let environment = emulation.environment(Side::Sender);
     let command = Program::command(

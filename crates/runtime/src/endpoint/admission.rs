@@ -1,14 +1,15 @@
-//! Changes the list of allowed peers while the endpoint runs.
+//! Changes the list of allowed peers, and the limits, while the endpoint runs.
 
 use std::sync::{Arc, Weak};
 
 use super::Endpoint;
 use super::encapsulation::Encapsulation;
+use super::limits::Limits;
 use super::responder::HandshakeResponder;
 use super::state::{EndpointState, Shared};
 use crate::seal::{Allowed, Refused};
 
-/// A handle on the list of allowed peers. It does not keep the endpoint alive.
+/// A handle on the list of allowed peers and on the limits. It does not keep the endpoint alive.
 #[derive(Clone, Debug)]
 pub struct Admission {
     shared: Weak<Shared>,
@@ -31,6 +32,15 @@ impl Admission {
         let aborted = core.set_allowed(allowed);
         core.wake();
         aborted
+    }
+
+    /// Replaces the limits. Existing associations beyond a lower number continue; beyond a lower memory, the largest
+    /// ones are aborted.
+    pub fn set_limits(&self, limits: Limits) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let mut core = shared.lock();
+        core.options.limits = limits;
+        core.wake();
     }
 
     /// Initiators that proved their keys and were refused since the last call. Only the first few are kept.

@@ -11,7 +11,6 @@ use ropewalk_engine::sctp::wire::{self, Checksum};
 use super::binding::is_binding;
 use super::encapsulation::Encapsulation;
 use super::handshake::Progress;
-use super::packet_capture::LocalEnd;
 use super::peer::Route;
 use super::probes::is_probe;
 use super::socket::{ReceivedDatagrams, RecvBatch};
@@ -55,7 +54,7 @@ impl EndpointState {
             let datagram = bytes.slice(place.clone());
             match wire::decode_within(&datagram, bytes.len(), Checksum::Crc32c, packet) {
                 Ok(ports) => {
-                    self.note(route, &bytes[place]);
+                    self.capture_received(route, &bytes[place]);
                     packet.ce = row.ce;
                     self.take_plain(now, route, ports, packet);
                 }
@@ -96,11 +95,14 @@ impl EndpointState {
                 self.on_binding(one.key, one.path, route, &bytes[one.body]);
                 continue;
             }
-            self.note(route, &bytes[one.body.clone()]);
+            self.capture_received(route, &bytes[one.body.clone()]);
             let body = bytes.slice(one.body);
             let decoded = wire::decode_within(&body, bytes.len(), Checksum::None, packet);
+            packet.ce = row.ce;
+            if decoded.is_ok() {
+                self.log_received(Some(one.key), route, packet);
+            }
             if let (Ok(_), Some(peer)) = (decoded, self.peer(one.key)) {
-                packet.ce = row.ce;
                 peer.take_heartbeat_answers(now, one.path, packet);
                 peer.machine.handle_in_place(now, one.path, packet);
                 self.mark_ready(one.key);
@@ -124,14 +126,6 @@ impl EndpointState {
         let many =
             self.own_addresses.get(now).iter().any(|one| one.broadcast.map(Into::into) == Some(to));
         (!many && !to.is_multicast() && to != IpAddr::V4(Ipv4Addr::BROADCAST)).then_some(route)
-    }
-
-    /// Writes a received packet to the capture, if there is one.
-    fn note(&mut self, route: Route, packet: &[u8]) {
-        if let Some(capture) = &mut self.capture {
-            let port = self.sockets[route.socket].local().port();
-            capture.on_received(route, LocalEnd { link: &self.links[route.socket], port }, packet);
-        }
     }
 
     /// Opens a datagram in place. None if it contains nothing for an association.

@@ -207,11 +207,16 @@ pub fn unspecified(ipv6: bool) -> SocketAddr {
     SocketAddr::new(ip, 0)
 }
 
-/// The interface and address from which a socket sends to `remote`, as far as known.
-pub fn local_address_towards(link: &BoundInterface, remote: &SocketAddr) -> (String, SocketAddr) {
+/// The interface and address from which a socket sends to `remote`, as far as known. `source` is the address that it
+/// sends from, if the socket has several and one was chosen.
+pub fn local_address_towards(
+    link: &BoundInterface,
+    source: Option<IpAddr>,
+    remote: &SocketAddr,
+) -> (String, SocketAddr) {
     let mut local = link.address();
     if local.ip().is_unspecified()
-        && let Some(ip) = source_address_for(remote)
+        && let Some(ip) = source.or_else(|| source_address_for(remote))
     {
         local.set_ip(ip);
     }

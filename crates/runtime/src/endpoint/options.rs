@@ -297,7 +297,7 @@ pub struct Options {
     pub incoming: Option<IncomingFilter>,
     /// Receives reports of reached limits.
     pub on_limit: Option<OnLimit>,
-    /// If set, all packets are also written to this capture, as they are inside the seal.
+    /// If set, all packets are also written to these files, as they are inside the seal.
     pub capture: Option<Capture>,
     /// If set, figures and events are published to it.
     pub observer: Option<Observer>,

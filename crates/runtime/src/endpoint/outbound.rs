@@ -61,7 +61,7 @@ impl EndpointState {
         self.send_handshake(peer);
         self.send_challenges(now, peer);
         let Self { packet, tx_batches, sockets, counters, capture, links, .. } = self;
-        let header = u64::from(peer.machine.config().lower_header);
+        let header = peer.machine.config().lower_header;
         let (mut sent, mut failures) = (0, SendFailures::default());
         while sent < PACKETS_PER_TURN
             && let Some(transmit) = peer.machine.poll_transmit_into(now, packet)
@@ -78,7 +78,9 @@ impl EndpointState {
             if let Some(capture) = capture {
                 let port = sockets[route.socket].local().port();
                 let near = LocalEnd { link: &links[route.socket], port };
-                capture.on_sent(route, near, peer.encapsulation.ports(), packet);
+                let sent = (&*packet, packet.wire_len() + header);
+                let ports = peer.encapsulation.ports();
+                capture.on_sent((route, near), ports, sent, Some(&mut peer.logged));
             }
             let (tx_batch, socket) = (&mut tx_batches[index], &mut sockets[route.socket]);
             let alone = transmit.size != PacketSize::Usual;
@@ -91,7 +93,7 @@ impl EndpointState {
                 let _ = peer.encapsulation.write(transmit.path, packet, out);
             });
             counters.sent += (fit != Fit::Nothing) as u64;
-            peer.traffic_of(index).on_sent(u64::from(packet.wire_len()) + header);
+            peer.traffic_of(index).on_sent(u64::from(packet.wire_len() + header));
             if transmit.size == PacketSize::TooLong {
                 tx_batch.allow_fragmentation();
             }
@@ -139,6 +141,7 @@ impl EndpointState {
     fn finish_turn(&mut self, key: AssociationKey, mut peer: Box<Peer>, shared: &Shared) {
         let now = self.clock.now();
         let events = peer.take_events(now);
+        self.log_measurements(now, &mut peer);
         self.report_occurrences(now, key, &mut peer);
         if events.connected && peer.session.is_none() {
             self.learn_addresses(now, &mut peer);

@@ -1,23 +1,30 @@
-//! Captures the packets of all associations to a file, as they are inside the seal.
+//! Records the packets of all associations in files, as they are inside the seal, and the measurements of their paths.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use ropewalk_engine::sctp::Packet;
+use ropewalk_base::{PathId, Time};
 use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
+use ropewalk_engine::sctp::{Association as Machine, Packet};
+use ropewalk_trace::qlog::{Metrics, Place};
 
 use super::local_interfaces::{self, BoundInterface};
-use super::peer::Route;
+use super::peer::{Peer, Route};
+use super::state::{AssociationKey, EndpointState};
+use super::stats::LocalAddress;
 use crate::capture::{Capture, Direction};
 
 /// Most routes that are remembered. A forgotten route gets a new interface number in the capture.
 const ROUTES_LIMIT: usize = 1024;
+/// Most paths of one association that are remembered, counting each address that a path had.
+const PATHS_LIMIT: usize = 128;
 
-/// Where packets of one path go, as written to the capture.
-#[derive(Clone, Copy, Debug)]
+/// Where packets of one path go, as written to the files.
+#[derive(Clone, Debug)]
 struct CapturedRoute {
     interface: u32,
     local: IpAddr,
+    link: String,
 }
 
 /// This end of a path: its interface or address, and its port.
@@ -27,7 +34,25 @@ pub struct LocalEnd<'a> {
     pub port: u16,
 }
 
-/// Writes packets to a capture.
+/// An association in the qlog. Without a qlog it stays empty.
+#[derive(Debug, Default)]
+pub struct LoggedAssociation {
+    /// Identifies it in the file.
+    group: Option<String>,
+    paths: Vec<LoggedPath>,
+}
+
+/// A path in the qlog.
+#[derive(Debug)]
+struct LoggedPath {
+    socket: usize,
+    remote: SocketAddr,
+    tuple: String,
+    /// The measurements written last.
+    metrics: Metrics,
+}
+
+/// Writes packets to the files.
 #[derive(Debug)]
 pub struct PacketCapture {
     capture: Capture,
@@ -41,52 +66,234 @@ impl PacketCapture {
         Self { capture, routes: BTreeMap::new(), bytes: Vec::new(), used: false }
     }
 
-    /// Records a sent packet.
+    /// Records a sent packet of `length` bytes on the wire. `association` is none if it belongs to none.
     pub fn on_sent(
         &mut self,
-        route: Route,
-        local_end: LocalEnd<'_>,
+        (route, local_end): (Route, LocalEnd<'_>),
         ports: Ports,
-        packet: &Packet,
+        (packet, length): (&Packet, u32),
+        association: Option<&mut LoggedAssociation>,
     ) {
-        let captured_route = self.captured_route(route, local_end);
-        self.bytes.clear();
-        wire::encode(packet, ports, Checksum::None, &mut self.bytes);
-        let ends = (captured_route.local, route.remote.ip());
-        self.capture.packet(captured_route.interface, Direction::Out, ends, &self.bytes);
+        if self.capture.has_pcapng() {
+            let (interface, local) = self.captured(route, local_end);
+            self.bytes.clear();
+            wire::encode(packet, ports, Checksum::None, &mut self.bytes);
+            let ends = (local, route.remote.ip());
+            self.capture.packet(interface, Direction::Out, ends, &self.bytes);
+        }
+        self.log((route, local_end), Direction::Out, (packet, length), association);
         self.used = true;
     }
 
-    /// Records a received packet.
+    /// Writes a received packet to the capture file.
     pub fn on_received(&mut self, route: Route, local_end: LocalEnd<'_>, packet: &[u8]) {
-        let captured_route = self.captured_route(route, local_end);
-        let ends = (route.remote.ip(), captured_route.local);
-        self.capture.packet(captured_route.interface, Direction::In, ends, packet);
+        if self.capture.has_pcapng() {
+            let (interface, local) = self.captured(route, local_end);
+            self.capture.packet(interface, Direction::In, (route.remote.ip(), local), packet);
+            self.used = true;
+        }
+    }
+
+    /// Writes a packet to the qlog.
+    fn log(
+        &mut self,
+        (route, local_end): (Route, LocalEnd<'_>),
+        direction: Direction,
+        (packet, length): (&Packet, u32),
+        association: Option<&mut LoggedAssociation>,
+    ) {
+        if !self.capture.has_qlog() {
+            return;
+        }
+        let link = self.route(route, local_end).link.clone();
+        match association {
+            Some(association) => {
+                let number = association.enter(&self.capture, route, &link);
+                let place = association.place(number);
+                self.capture.log_packet(place, direction, length, packet);
+            }
+            None => {
+                let place = Place { path: &link, group: None };
+                self.capture.log_packet(place, direction, length, packet);
+            }
+        }
         self.used = true;
     }
 
-    /// Flushes the capture while no packets pass.
+    /// Writes the measurements of a path to the qlog, if they have changed.
+    fn log_metrics(
+        &mut self,
+        (route, local_end): (Route, LocalEnd<'_>),
+        metrics: Metrics,
+        association: &mut LoggedAssociation,
+    ) {
+        let link = self.route(route, local_end).link.clone();
+        let number = association.enter(&self.capture, route, &link);
+        if std::mem::replace(&mut association.paths[number].metrics, metrics) != metrics {
+            self.capture.log_metrics(association.place(number), &metrics);
+            self.used = true;
+        }
+    }
+
+    /// Flushes the files while no packets pass.
     pub fn flush(&mut self) {
         if std::mem::take(&mut self.used) {
             self.capture.flush();
         }
     }
 
-    fn captured_route(&mut self, route: Route, local_end: LocalEnd<'_>) -> CapturedRoute {
+    /// Interface number and own address of a route.
+    fn captured(&mut self, route: Route, local_end: LocalEnd<'_>) -> (u32, IpAddr) {
+        let route = self.route(route, local_end);
+        (route.interface, route.local)
+    }
+
+    fn route(&mut self, route: Route, local_end: LocalEnd<'_>) -> &CapturedRoute {
         let key = (route.socket, route.remote);
-        if let Some(captured_route) = self.routes.get(&key) {
-            return *captured_route;
-        }
-        let (name, mut local) =
-            local_interfaces::local_address_towards(local_end.link, &route.remote);
-        local.set_port(local_end.port);
-        let description = format!("{local} to {}", route.remote);
-        let interface = self.capture.interface(&name, &description);
-        let captured_route = CapturedRoute { interface, local: local.ip() };
-        if self.routes.len() >= ROUTES_LIMIT {
+        if self.routes.len() >= ROUTES_LIMIT && !self.routes.contains_key(&key) {
             self.routes.clear();
         }
-        self.routes.insert(key, captured_route);
-        captured_route
+        let capture = &self.capture;
+        self.routes.entry(key).or_insert_with(|| {
+            let (name, mut local) = local_interfaces::local_address_towards(
+                local_end.link,
+                route.source,
+                &route.remote,
+            );
+            local.set_port(local_end.port);
+            let description = format!("{local} to {}", route.remote);
+            let interface = capture.interface(&name, &description);
+            let link = LocalAddress { address: local, interface: Some(name) }.link_name();
+            CapturedRoute { interface, local: local.ip(), link }
+        })
+    }
+}
+
+impl LoggedAssociation {
+    /// The number of a path among `paths`; a new one is added. Two paths over one link differ by the peer's address.
+    fn enter(&mut self, capture: &Capture, route: Route, link: &str) -> usize {
+        self.group.get_or_insert_with(|| capture.next_group());
+        let (socket, remote) = (route.socket, route.remote);
+        let is_it = |path: &LoggedPath| (path.socket, path.remote) == (socket, remote);
+        if let Some(number) = self.paths.iter().position(is_it) {
+            return number;
+        }
+        if self.paths.len() >= PATHS_LIMIT {
+            self.paths.clear();
+        }
+        let is_taken = self.paths.iter().any(|path| path.tuple == link);
+        let tuple = if is_taken { format!("{link} to {remote}") } else { link.to_owned() };
+        self.paths.push(LoggedPath { socket, remote, tuple, metrics: Metrics::default() });
+        self.paths.len() - 1
+    }
+
+    fn place(&self, path: usize) -> Place<'_> {
+        Place { path: &self.paths[path].tuple, group: self.group.as_deref() }
+    }
+}
+
+impl EndpointState {
+    fn local_end_of(&self, route: Route) -> LocalEnd<'_> {
+        let port = self.sockets[route.socket].local().port();
+        LocalEnd { link: &self.links[route.socket], port }
+    }
+
+    /// Calls `work` with the capture, taken out for a while, if there is one.
+    fn with_capture(&mut self, work: impl FnOnce(&mut Self, &mut PacketCapture)) {
+        if let Some(mut capture) = self.capture.take() {
+            work(self, &mut capture);
+            self.capture = Some(capture);
+        }
+    }
+
+    /// Writes a received packet to the capture file, if there is one.
+    pub(super) fn capture_received(&mut self, route: Route, packet: &[u8]) {
+        self.with_capture(|state, capture| {
+            capture.on_received(route, state.local_end_of(route), packet);
+        });
+    }
+
+    /// Writes a received packet to the qlog, if there is one. `key` is none if it belongs to no association.
+    pub(super) fn log_received(
+        &mut self,
+        key: Option<AssociationKey>,
+        route: Route,
+        packet: &Packet,
+    ) {
+        self.with_capture(|state, capture| {
+            let mut peer = key.and_then(|key| state.take_out(key));
+            let header = match &peer {
+                Some(peer) => peer.machine.config().lower_header,
+                None => super::path_validation::lower_headers(&route.remote) as u32,
+            };
+            let length = packet.wire_len() + header;
+            let association = peer.as_mut().map(|peer| &mut peer.logged);
+            let ends = (route, state.local_end_of(route));
+            capture.log(ends, Direction::In, (packet, length), association);
+            if let (Some(key), Some(peer)) = (key, peer) {
+                state.put_back(key, peer);
+            }
+        });
+    }
+
+    /// Records a packet that is sent outside an association.
+    pub(super) fn record_sent_alone(&mut self, route: Route, ports: Ports, packet: &Packet) {
+        self.with_capture(|state, capture| {
+            let header = super::path_validation::lower_headers(&route.remote) as u32;
+            let sent = (packet, packet.wire_len() + header);
+            capture.on_sent((route, state.local_end_of(route)), ports, sent, None);
+        });
+    }
+
+    /// Writes the measurements of the association's paths to the qlog, as far as they have changed.
+    pub(super) fn log_measurements(&mut self, now: Time, peer: &mut Peer) {
+        self.with_capture(|state, capture| {
+            if !capture.capture.has_qlog() {
+                return;
+            }
+            let Peer { machine, routes, logged, .. } = peer;
+            for (index, route) in routes.iter().enumerate() {
+                if let (Some(route), Some(metrics)) = (route, metrics(now, machine, index)) {
+                    capture.log_metrics((*route, state.local_end_of(*route)), metrics, logged);
+                }
+            }
+        });
+    }
+}
+
+/// The measurements of a path; none if it does not exist. A threshold of 0, or beyond all windows, has not been set yet.
+fn metrics(now: Time, machine: &Machine, path: usize) -> Option<Metrics> {
+    let counters = machine.path_counters().nth(path)?;
+    let view = machine.path_view(now, PathId::from_index(path));
+    Some(Metrics {
+        smoothed_rtt: view.srtt,
+        latest_rtt: view.last_rtt,
+        rtt_variance: view.rttvar,
+        congestion_window: view.cwnd,
+        ssthresh: (1..u64::from(u32::MAX)).contains(&view.ssthresh).then_some(view.ssthresh),
+        bytes_in_flight: view.in_flight,
+        lost_packets: counters.lost,
+        retransmitted_packets: counters.retransmitted,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_over_one_link_are_told_apart_and_their_number_is_bounded() {
+        let (capture, mut association) = (Capture::default(), LoggedAssociation::default());
+        let route = |port| Route::new(0, ([192, 0, 2, 7], port).into());
+        let mut tuple = |port| {
+            let number = association.enter(&capture, route(port), "wlan0");
+            assert!(association.paths.len() <= PATHS_LIMIT);
+            association.place(number).path.to_owned()
+        };
+        assert_eq!(tuple(1), "wlan0");
+        assert_eq!(tuple(2), "wlan0 to 192.0.2.7:2");
+        assert_eq!(tuple(1), "wlan0");
+        (3..1000).for_each(|port| drop(tuple(port)));
+        assert_eq!(association.group.as_deref(), Some("1"));
     }
 }

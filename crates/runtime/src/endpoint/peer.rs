@@ -17,6 +17,7 @@ use super::association_counts::Admitted;
 use super::binding::BindingResponse;
 use super::encapsulation::Encapsulation;
 use super::liveness::Liveness;
+use super::packet_capture::LoggedAssociation;
 use super::path_validation::{PathValidation, lower_headers};
 use super::probes::ProbeQueue;
 use super::publish::{OCCURRENCES_LIMIT, PathTraffic};
@@ -169,6 +170,8 @@ pub struct Peer {
     pub path_events: VecDeque<PathEvent>,
     /// Packets of each path.
     pub traffic: Vec<PathTraffic>,
+    /// Its place in the qlog.
+    pub logged: LoggedAssociation,
     /// What happened in this turn and is to be reported to the observer.
     pub occurrences: Vec<Occurrence>,
     /// Received probes; none unless the application has enabled probes.
@@ -219,6 +222,7 @@ impl Peer {
             ended: None,
             path_events: VecDeque::new(),
             traffic: Vec::new(),
+            logged: LoggedAssociation::default(),
             occurrences: Vec::new(),
             probes: None,
             bindings: BTreeMap::new(),

@@ -36,7 +36,10 @@ impl EndpointState {
             Some(Chunk::Init(_)) => self.take_init(now, route, ports, packet),
             Some(_) => match self.find(route.remote.ip(), PortPair::of_arrival(ports), packet) {
                 Some(found) => self.take_packet(now, found, route, packet),
-                None => self.take_out_of_the_blue(now, route, ports, packet),
+                None => {
+                    self.log_received(None, route, packet);
+                    self.take_out_of_the_blue(now, route, ports, packet);
+                }
             },
             None => self.counters.unknown += 1,
         }
@@ -49,7 +52,9 @@ impl EndpointState {
         let source = route.remote.ip();
         let pair = PortPair::of_arrival(ports);
         let found = self.associations.by_address(pair, init.addresses.iter().chain([&source]));
-        let Some(key) = found.and_then(|key| self.live_key(key)) else {
+        let live = found.and_then(|key| self.live_key(key));
+        self.log_received(live, route, packet);
+        let Some(key) = live else {
             self.take_out_of_the_blue(now, route, ports, packet);
             return;
         };
@@ -72,6 +77,7 @@ impl EndpointState {
 
     fn take_packet(&mut self, now: Time, found: Found, route: Route, packet: &mut Packet) {
         let key = found.key;
+        self.log_received(Some(key), route, packet);
         let path = self.path_of(now, found, route, packet);
         let Some(peer) = self.peer(key) else { return };
         let before = peer.machine.tags();
@@ -170,6 +176,7 @@ impl EndpointState {
     pub(super) fn send_packet(&mut self, route: Route, ports: Ports, packet: &Packet) {
         let mut datagram = Vec::new();
         if Encapsulation::Plain(ports).write(PathId(0), packet, &mut datagram).is_ok() {
+            self.record_sent_alone(route, ports, packet);
             self.send_alone(route, &datagram);
         }
     }

@@ -18,7 +18,7 @@ use crate::files::peer::Peer;
 pub struct Admission {
     inbox: Arc<Store>,
     access: AccessList,
-    rules: Rules,
+    rules: Mutex<Rules>,
     /// Directories of peers in use: each is locked once, however many peers share it.
     directories: Mutex<BTreeMap<PathBuf, Arc<Store>>>,
 }
@@ -30,7 +30,12 @@ impl Admission {
     /// [`StoreError`].
     pub fn open(path: &Path, access: AccessList, rules: Rules) -> Result<Self, StoreError> {
         let inbox = Arc::new(Store::open(path)?);
-        Ok(Self { inbox, access, rules, directories: Mutex::default() })
+        Ok(Self { inbox, access, rules: Mutex::new(rules), directories: Mutex::default() })
+    }
+
+    /// Replaces the rules of the command. They apply to senders that connect from now on.
+    pub fn set_rules(&self, rules: Rules) {
+        *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = rules;
     }
 
     /// The inbox of this peer, with its directory and its rules.
@@ -38,7 +43,8 @@ impl Admission {
     /// # Errors
     /// Why the peer may not send, as text for both ends.
     pub fn admit(&self, peer: &Peer) -> Result<Inbox, String> {
-        let Some(key) = &peer.key else { return self.inbox(&self.inbox, peer, self.rules) };
+        let own = *self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(key) = &peer.key else { return self.inbox(&self.inbox, peer, own) };
         let Some(policy) = self.access.policy(key) else {
             return Err("this key is not in the access list".to_owned());
         };
@@ -46,10 +52,10 @@ impl Admission {
             Peer { name: (!self.access.is_anyone()).then(|| policy.name.clone()), ..peer.clone() };
         let files = &policy.files;
         let rules = Rules {
-            overwrite: self.rules.overwrite && files.allow_overwrite,
-            exact_modes: self.rules.exact_modes,
-            quota_bytes: least(self.rules.quota_bytes, files.quota_bytes),
-            max_file_bytes: least(self.rules.max_file_bytes, files.max_file_bytes),
+            overwrite: own.overwrite && files.allow_overwrite,
+            exact_modes: own.exact_modes,
+            quota_bytes: least(own.quota_bytes, files.quota_bytes),
+            max_file_bytes: least(own.max_file_bytes, files.max_file_bytes),
         };
         match &files.directory {
             None => self.inbox(&self.inbox, &peer, rules),

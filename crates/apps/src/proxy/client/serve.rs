@@ -71,6 +71,11 @@ impl ProxyClient {
         Self { exit_connection, credentials, pending: Pending::default(), slots, notify }
     }
 
+    /// Changes the largest number of open connections. Open ones beyond a lower number continue.
+    pub fn set_limit(&self, most: usize) {
+        self.slots.set_total(most.max(1) as u64);
+    }
+
     /// Serves these ports. Never returns.
     pub async fn serve(&self, services: Vec<Service>) {
         let mut tasks = JoinSet::new();

@@ -74,6 +74,18 @@ impl Quotas {
         }
     }
 
+    /// Changes the limits. What is held beyond a lower limit stays.
+    pub fn set_limits(&self, limits: ExitLimits) {
+        for (quota, total) in [
+            (&self.connections, limits.connections),
+            (&self.dials, limits.dials),
+            (&self.lookups, limits.lookups),
+            (&self.buffered_bytes, limits.buffered_bytes),
+        ] {
+            quota.set_total(total.max(1));
+        }
+    }
+
     /// Reserves a part of each resource for each of this number of keys.
     pub fn expect_keys(&self, keys: u64) {
         for quota in [&self.connections, &self.dials, &self.lookups, &self.buffered_bytes] {

@@ -8,7 +8,7 @@ mod policy;
 mod resolver;
 mod rule;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use ropewalk_base::PeerText;
 use tokio::task::JoinSet;
@@ -33,7 +33,7 @@ const LEAST_BUFFER: u64 = 256 << 10;
 /// State that all near ends of an exit share.
 #[derive(Clone)]
 pub struct Exit {
-    policy: Arc<Policy>,
+    policy: Arc<RwLock<Arc<Policy>>>,
     resolver: Resolver,
     quotas: Quotas,
     permissions: PermissionsOf,
@@ -50,7 +50,7 @@ impl Exit {
     /// An exit that connects to destinations that the policy permits, for every key.
     pub fn new(policy: Policy, limits: ExitLimits, resolver: Resolver, notify: NoticeSink) -> Self {
         Self {
-            policy: Arc::new(policy),
+            policy: Arc::new(RwLock::new(Arc::new(policy))),
             resolver,
             quotas: Quotas::new(limits),
             permissions: Arc::new(|_| Some(ExitPolicy::default())),
@@ -62,6 +62,16 @@ impl Exit {
     #[must_use]
     pub fn with_permissions(self, permissions: PermissionsOf) -> Self {
         Self { permissions, ..self }
+    }
+
+    /// Replaces the policy. It applies to connections that are opened from now on.
+    pub fn set_policy(&self, policy: Policy) {
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    }
+
+    /// Replaces the limits. Existing connections beyond a lower limit continue.
+    pub fn set_limits(&self, limits: ExitLimits) {
+        self.quotas.set_limits(limits);
     }
 
     /// Reserves a part of all resources for each of this number of keys.
@@ -97,6 +107,7 @@ impl Exit {
 impl Session {
     async fn connect(&self, incoming: Incoming) {
         let Exit { policy, resolver, quotas, permissions, .. } = &self.exit;
+        let policy = policy.read().unwrap_or_else(PoisonError::into_inner).clone();
         let permissions = match &self.client.key {
             Some(key) => permissions(key),
             None => Some(ExitPolicy::default()),
@@ -119,7 +130,7 @@ impl Session {
             }
         };
         let (targets, user) = (&permissions.targets[..], self.client.key);
-        let dialler = Dialler { policy, targets, resolver, quotas, user };
+        let dialler = Dialler { policy: &policy, targets, resolver, quotas, user };
         let dialled = tokio::select! {
             dialled = dialler.dial(&target) => dialled,
             () = incoming.given_up() => return,

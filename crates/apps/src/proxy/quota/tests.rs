@@ -39,6 +39,31 @@ fn a_weight_says_how_much_one_user_alone_may_hold() {
 }
 
 #[tokio::test]
+async fn a_total_may_change_while_units_are_held_and_waited_for() {
+    let quota = FairQuota::new(8, 1);
+    quota.expect_users(2);
+    let held = take_all(&quota, 1);
+    assert_eq!(held.len(), 4);
+    quota.set_total(2);
+    assert!(quota.try_one(&2).is_none(), "four of two are held");
+    let waits = {
+        let quota = quota.clone();
+        tokio::spawn(async move { quota.one(&2).await })
+    };
+    tokio::task::yield_now().await;
+    assert!(!waits.is_finished());
+    quota.set_total(100);
+    let limit = std::time::Duration::from_secs(5);
+    let granted = tokio::time::timeout(limit, waits).await.expect("there is room now");
+    assert_eq!(
+        take_all(&quota, 1).len(),
+        21 + 25,
+        "the rest of its part, and half of the shared part"
+    );
+    drop((held, granted));
+}
+
+#[tokio::test]
 async fn a_waiting_user_who_holds_less_is_served_first_and_who_gives_up_is_forgotten() {
     let quota = FairQuota::new(8, 1);
     let [held, mut second, third] = [1, 2, 3].map(|user| take_all(&quota, user));

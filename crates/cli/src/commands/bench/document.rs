@@ -2,8 +2,12 @@
 
 use cpu_time::ProcessTime;
 use ropewalk_apps::measure::{Direction, Measurement, MeasurementPlan};
+use ropewalk_lab::result::Unit;
 use ropewalk_runtime::endpoint::{PathStats, Stats};
 use serde::Serialize;
+use serde_json::Value;
+
+use crate::table::{Cell, Table};
 
 /// The JSON document of a measurement.
 #[derive(Debug, Serialize)]
@@ -96,6 +100,82 @@ impl Document {
     }
 }
 
+impl Document {
+    /// Every figure of the measurement and of each path in a row of its own, as `run --csv` prints them.
+    pub fn tidy(&self) -> Table {
+        let mut table = Table::empty();
+        table.name("path", "path");
+        table.name("figure", "figure");
+        table.column("unit", "unit");
+        table.column("value", "value");
+        let mut row = |path: &str, figure: &str, value: f64| {
+            let unit = unit(figure);
+            let cells = [path.into(), figure.into(), unit.symbol().into(), Cell::of(value, unit)];
+            table.row::<Cell>(cells.into());
+        };
+        for (figure, value) in self.figures() {
+            row("", &figure, value);
+        }
+        for path in &self.paths {
+            let ends =
+                [path.link.as_deref(), path.remote.as_deref()].map(Option::unwrap_or_default);
+            let name = ends.join(" -> ");
+            for (figure, value) in numbers("", &serde_json::json!(path)) {
+                row(&name, &figure, value);
+            }
+        }
+        table
+    }
+
+    /// The figures of the measurement.
+    pub fn summary(&self) -> Table {
+        let mut table = Table::new(&["figure", "value"]);
+        for (figure, value) in self.figures() {
+            let unit = unit(&figure);
+            table.row(vec![Cell::from(figure), Cell::of(value, unit)]);
+        }
+        table
+    }
+
+    /// The numbers of the document, without those of the paths.
+    fn figures(&self) -> Vec<(String, f64)> {
+        let mut document = serde_json::json!(self);
+        document["paths"] = Value::Null;
+        numbers("", &document)
+    }
+}
+
+/// The numbers in an object and in the objects within it, with their keys joined by dots.
+fn numbers(prefix: &str, value: &Value) -> Vec<(String, f64)> {
+    match value {
+        Value::Object(fields) => {
+            let name = |key: &String| match prefix {
+                "" => key.clone(),
+                prefix => format!("{prefix}.{key}"),
+            };
+            fields.iter().flat_map(|(key, value)| numbers(&name(key), value)).collect()
+        }
+        Value::Number(number) => {
+            number.as_f64().map(|n| (prefix.to_owned(), n)).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The unit of a figure by its name, in which it stands at the end, or before the dot.
+fn unit(figure: &str) -> Unit {
+    let is = |suffix: &str| {
+        figure.split('.').any(|part| part == suffix || part.ends_with(&format!("_{suffix}")))
+    };
+    match () {
+        () if is("samples") || is("packets") => Unit::Count,
+        () if is("bps") => Unit::BitsPerSecond,
+        () if is("bytes") => Unit::Bytes,
+        () if is("s") || is("seconds") => Unit::Seconds,
+        () => Unit::Count,
+    }
+}
+
 fn paths(stats: &Stats) -> impl Iterator<Item = Path> + '_ {
     stats.paths.iter().map(|path: &PathStats| Path {
         link: path.local.as_ref().map(ToString::to_string),
@@ -121,6 +201,23 @@ pub fn percentiles(samples: &[f64]) -> Option<[f64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn figures_have_the_units_that_their_names_end_with() {
+        for (figure, expected) in [
+            ("goodput_bps", Unit::BitsPerSecond),
+            ("bytes", Unit::Bytes),
+            ("receive_buffer.mean_bytes", Unit::Bytes),
+            ("seconds", Unit::Seconds),
+            ("latency_s.p99", Unit::Seconds),
+            ("latency_s.samples", Unit::Count),
+            ("lost_packets", Unit::Count),
+        ] {
+            assert_eq!(unit(figure), expected, "{figure}");
+        }
+        let nested = serde_json::json!({ "a": { "b": 1, "c": null }, "d": "text", "e": 2.5 });
+        assert_eq!(numbers("", &nested), [("a.b".to_owned(), 1.0), ("e".to_owned(), 2.5)]);
+    }
 
     #[test]
     fn percentiles_are_samples() {

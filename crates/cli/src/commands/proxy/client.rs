@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use ropewalk_apps::mux::Limits;
@@ -21,7 +22,9 @@ use tokio::net::TcpListener;
 use super::CommonArgs;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::{Flow, Notes, Outputs, PeerArg, identity, locals, refused, remotes, start};
+use crate::live::{
+    Announcer, Flow, Notes, Outputs, PeerArg, Reload, identity, locals, refused, remotes, start,
+};
 
 /// Arguments of `proxy`.
 #[derive(Clone, Debug, Args)]
@@ -69,22 +72,31 @@ pub async fn run(args: &ClientArgs, console: Console) -> Result<(), Failure> {
     live.options.observer = Some(observation.observer());
     let outputs = Outputs::default().with(Notes(move |text: &str| console.note(text)));
     let outputs = args.common.observe.stream(outputs, "proxy", Flow::Both, false)?;
+    let announcer = Announcer::with_notes(observation.reporter(), console);
     let _monitor = start(observation, Sources::default(), outputs)?;
     let mut bound = Vec::with_capacity(services.len());
     for (address, protocol) in services {
-        bound.push(bind(address, protocol, console).await?);
+        bound.push(bind(address, protocol).await?);
     }
-    let notify = notice_sink(console, args.common.verbose);
+    let verbose = Arc::new(AtomicBool::new(args.common.verbose));
+    let notify = notice_sink(console, verbose.clone());
     let exit_connection =
         ExitConnection::maintain(live, ConnectTimeouts::default(), notify.clone());
-    ProxyClient::new(exit_connection, credentials, args.connections, notify).serve(bound).await;
+    let proxy = ProxyClient::new(exit_connection, credentials, args.connections, notify);
+    let limited = proxy.clone();
+    Reload::<ClientArgs>::new(announcer)
+        .set(&["connections"], move |args| limited.set_limit(args.connections))
+        .set(&["verbose"], move |args| verbose.store(args.common.verbose, Ordering::Relaxed))
+        .watch(args.common.transport.config());
+    bound.iter().for_each(|service| announce(service, console));
+    proxy.serve(bound).await;
     Ok(())
 }
 
 /// Prints notices of the near end.
-fn notice_sink(console: Console, verbose: bool) -> NoticeSink {
+fn notice_sink(console: Console, verbose: Arc<AtomicBool>) -> NoticeSink {
     Arc::new(move |notice: Notice| {
-        if verbose || !notice.is_detail() {
+        if verbose.load(Ordering::Relaxed) || !notice.is_detail() {
             console.note(format_args!("{} {notice}", clock(unix_time().as_secs_f64())));
         }
     })
@@ -105,7 +117,7 @@ fn live(args: &ClientArgs, console: Console) -> Result<Live, Failure> {
     let mut options = sealed.with_psk(psk);
     options.locals = locals(&args.from, &addresses);
     options.transport = args.common.transport()?;
-    options.capture = args.common.transport.capture(console)?;
+    options.capture = args.common.transport.capture(true, console)?;
     if args.from.is_empty() {
         options = options.automatic(&addresses);
     }
@@ -151,22 +163,22 @@ fn services(
     Ok(all)
 }
 
-async fn bind(
-    at: SocketAddr,
-    protocol: ListenProtocol,
-    console: Console,
-) -> Result<Service, Failure> {
+async fn bind(at: SocketAddr, protocol: ListenProtocol) -> Result<Service, Failure> {
     let listener = TcpListener::bind(at).await.map_err(|error| {
         Failure::input(
             format!("cannot listen on {at}: {error}"),
             "choose another port, or stop the program that uses it",
         )
     })?;
-    let at = listener.local_addr().unwrap_or(at);
-    match &protocol {
+    Ok(Service { listener, protocol })
+}
+
+/// Prints where programs can connect.
+fn announce(service: &Service, console: Console) {
+    let Ok(at) = service.listener.local_addr() else { return };
+    match &service.protocol {
         ListenProtocol::Socks => console.note(format_args!("SOCKS 5 on {at}")),
         ListenProtocol::Http => console.note(format_args!("HTTP proxy on {at}")),
         ListenProtocol::Forward(to) => console.note(format_args!("{at} forwards to {to}")),
     }
-    Ok(Service { listener, protocol })
 }

@@ -16,12 +16,12 @@ use super::CommonArgs;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::live::{
-    Access, AccessArgs, ConfineArgs, Files, Flow, LimitArgs, Log, LogArgs, LogLevel, Outputs,
-    identity, listen, refused, start,
+    Access, AccessArgs, Announcer, ConfineArgs, Files, Flow, LimitArgs, Log, LogArgs, LogControl,
+    LogLevel, Outputs, Reload, identity, listen, refused, start,
 };
 
 /// Arguments of `proxy exit`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Without --allow-to the exit connects to the public Internet, but not to this machine or private networks.\n\n\
     Examples:\n  \
@@ -66,6 +66,7 @@ pub struct Prepared<'a> {
     observation: Observation,
     public: PublicKey,
     console: Console,
+    log: LogControl,
 }
 
 /// Reads and opens all files, and then gives up the right to open others. Must run before the server starts
@@ -79,7 +80,7 @@ pub fn prepare(args: &ExitArgs, console: Console) -> Result<Prepared<'_>, Failur
         return Err(Failure::input("an exit without --allow would be open to everyone", help));
     }
     let level = if args.common.verbose { LogLevel::Debug } else { LogLevel::Info };
-    let console = args.log.start(console, level);
+    let (console, log) = args.log.start(console, level);
     let secret = identity(args.common.key.as_deref(), console)?;
     let at: Result<Vec<_>, _> = args.listen.iter().map(|text| listen(text)).collect();
     let public = secret.public();
@@ -91,28 +92,23 @@ pub fn prepare(args: &ExitArgs, console: Console) -> Result<Prepared<'_>, Failur
     options.observer = Some(observation.observer());
     let reporter = observation.reporter();
     let report = |event| reporter.report(PeerIdentity::default(), event);
-    options.capture = args.common.transport.capture(console)?;
+    options.capture = args.common.transport.capture(false, console)?;
     let (resolver, problem) = Resolver::system().map_err(Failure::Run)?;
     if let Some(problem) = problem {
         report(Event::Problem(problem.to_string()));
     }
-    let files = args.confine.restrict_files(&Files::reading(access.list().file()))?;
+    let readable = Files::reading(access.list().file()).and_reading(args.common.transport.config());
+    let files = args.confine.restrict_files(&readable)?;
     report(Event::Confined(files));
-    Ok(Prepared { args, options, resolver, access, observation, public, console })
+    Ok(Prepared { args, options, resolver, access, observation, public, console, log })
 }
 
 impl Prepared<'_> {
     /// Serves until the exit is interrupted.
     pub async fn run(self) -> Result<(), Failure> {
-        let Self { args, options, resolver, access, observation, public, console } = self;
+        let Self { args, options, resolver, access, observation, public, console, log } = self;
         let reporter = observation.reporter();
         let endpoint = Endpoint::open(options).map_err(refused)?;
-        let limits = ExitLimits {
-            connections: args.connections,
-            buffered_bytes: args.buffers,
-            ..ExitLimits::default()
-        };
-        let policy = Policy { rules: args.allow_to.clone(), allow_private: args.allow_private };
         let notify: NoticeSink = {
             let reporter = reporter.clone();
             Arc::new(move |notice| report_notice(&reporter, notice))
@@ -122,8 +118,8 @@ impl Prepared<'_> {
             let list = list.clone();
             Arc::new(move |key| list.policy(key).map(|peer| peer.exit.clone()))
         };
-        let exit =
-            Exit::new(policy, limits, resolver, notify.clone()).with_permissions(permissions);
+        let exit = Exit::new(args.policy(), args.exit_limits(), resolver, notify.clone())
+            .with_permissions(permissions);
         let keys = |list: &AccessList| list.peers().map_or(0, |peers| peers.len() as u64);
         exit.expect_keys(keys(&list));
         let reloaded = {
@@ -131,6 +127,8 @@ impl Prepared<'_> {
             move |list: &AccessList| exit.expect_keys(keys(list))
         };
         access.watch(&endpoint, reporter.clone(), console, reloaded);
+        let announcer = Announcer::with_log(reporter.clone(), console);
+        reload(announcer, log, &endpoint, &list, &exit).watch(args.common.transport.config());
         let at: Vec<_> = endpoint.locals().iter().map(ToString::to_string).collect();
         let addresses = at.join(" and ");
         let report = |event| reporter.report(PeerIdentity::default(), event);
@@ -147,6 +145,43 @@ impl Prepared<'_> {
         live::serve(&endpoint, &exit, Limits::default(), &names, &notify).await;
         Ok(())
     }
+}
+
+impl ExitArgs {
+    fn policy(&self) -> Policy {
+        Policy { rules: self.allow_to.clone(), allow_private: self.allow_private }
+    }
+
+    fn exit_limits(&self) -> ExitLimits {
+        ExitLimits {
+            connections: self.connections,
+            buffered_bytes: self.buffers,
+            ..ExitLimits::default()
+        }
+    }
+}
+
+/// What a SIGHUP may change.
+fn reload(
+    announcer: Announcer,
+    log: LogControl,
+    endpoint: &Endpoint,
+    access: &AccessList,
+    exit: &Exit,
+) -> Reload<ExitArgs> {
+    let (list, admission, limits) = (access.clone(), endpoint.admission(), endpoint.admission());
+    let [keys, policy, quotas] = [exit.clone(), exit.clone(), exit.clone()];
+    Reload::<ExitArgs>::new(announcer)
+        .set(&["log-level"], move |args| log.set(&args.log))
+        .on(&["allow"], move |args| {
+            let exit = keys.clone();
+            Access::check_allow(&list, &admission, &args.access, move |list| {
+                exit.expect_keys(list.peers().map_or(0, |peers| peers.len() as u64));
+            })
+        })
+        .on(LimitArgs::NAMES, move |args| args.limits.check(&limits))
+        .set(&["allow-to", "allow-private"], move |args| policy.set_policy(args.policy()))
+        .set(&["connections", "buffers"], move |args| quotas.set_limits(args.exit_limits()))
 }
 
 /// Reports a notice of the exit as an event.

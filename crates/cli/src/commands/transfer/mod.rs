@@ -9,15 +9,17 @@ use std::sync::Arc;
 use ropewalk_apps::files::{Progress, Recorder, Role, Stretch, TransferEvent, TransferStatus};
 use ropewalk_apps::observe::{Event, Sources, Transfer};
 use ropewalk_base::Duration;
+use ropewalk_lab::result::Unit;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 pub use self::document::Document;
 pub use self::screen::{Screen, rates};
 use crate::console::width;
 use crate::failure::Failure;
+use crate::format::{Captioned, Format, print_tables};
 use crate::live::Interrupt;
 use crate::printer::{count, percent, rate, size, time, time_or_dash};
-use crate::table::Table;
+use crate::table::{Cell, Table};
 
 /// How long a stopped receiver may take to synchronise complete files to the disk.
 const STOP_LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
@@ -154,9 +156,71 @@ impl Record {
     }
 }
 
+impl Record {
+    /// Prints the result as CSV: a row for each path, and one for all; or as Markdown.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn print(&self, format: Format) -> Result<(), Failure> {
+        let csv = self.table();
+        print_tables(format, &csv, || vec![Captioned::new("", csv.clone())])
+    }
+
+    fn table(&self) -> Table {
+        let (paths, sum) = self.recorder.whole();
+        let mut table = Table::empty();
+        table.name("link", "link");
+        table.name("peer", "remote");
+        for (shown, key) in [
+            ("data", "bytes"),
+            ("time", "seconds"),
+            ("rate", "throughput_bps"),
+            ("share", "share"),
+            ("RTT", "srtt_s"),
+            ("retransmitted", "retransmits"),
+        ] {
+            table.column(shown, key);
+        }
+        let total = paths.iter().map(|path| path.bytes).sum::<u64>().max(1) as f64;
+        let resent = |stretch: &Stretch| {
+            Cell::known(stretch.retransmits.map(|count| count as f64), Unit::Count)
+        };
+        for path in &paths {
+            let (link, remote) = ends(path);
+            table.row(vec![
+                link.into(),
+                remote.into(),
+                Cell::of(path.bytes as f64, Unit::Bytes),
+                Cell::of(path.seconds, Unit::Seconds),
+                Cell::of(path.bits_per_second, Unit::BitsPerSecond),
+                Cell::of(path.bytes as f64 / total, Unit::Ratio),
+                Cell::known(path.rtt.map(|us| us as f64 * 1e-6), Unit::Seconds),
+                resent(path),
+            ]);
+        }
+        let moved = self.progress.moved as f64;
+        table.row(vec![
+            "all".into(),
+            "".into(),
+            Cell::of(moved, Unit::Bytes),
+            Cell::of(self.seconds, Unit::Seconds),
+            Cell::of(moved * 8.0 / self.seconds.max(1e-9), Unit::BitsPerSecond),
+            Cell::of(1.0, Unit::Ratio),
+            Cell::Unknown,
+            resent(&sum),
+        ]);
+        table
+    }
+}
+
+/// A path's link, and the peer's address.
+fn ends(path: &Stretch) -> (&str, &str) {
+    let ends = path.path.as_deref().and_then(|path| path.split_once(" -> "));
+    (path.link.as_deref().unwrap_or_default(), ends.map_or("", |ends| ends.1))
+}
+
 /// The path as users name it: its link and the peer's address.
 fn name(path: &Stretch) -> String {
-    let ends = path.path.as_deref().and_then(|path| path.split_once(" -> "));
-    let (link, remote) = (path.link.as_deref().unwrap_or_default(), ends.map_or("", |ends| ends.1));
+    let (link, remote) = ends(path);
     format!("{link} -> {remote}")
 }

@@ -10,6 +10,8 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use ropewalk_apps::files::{PathFigures, Role, TransferStatus};
 use ropewalk_apps::observe::{EventRecord, Ledger, LinkStatus, Sink, Status, clock};
+use ropewalk_base::Time;
+use ropewalk_runtime::endpoint::Observer;
 
 use crate::console::Console;
 use crate::live::Notes;
@@ -57,12 +59,18 @@ impl Screen {
         Periodic { console: self.console, is_shown: self.bars.is_none(), ticks: 0 }
     }
 
-    /// Does `work` on this thread while another thread draws the progress.
-    pub fn show<T>(&self, watch: &Arc<TransferStatus>, work: impl FnOnce() -> T) -> T {
+    /// Does `work` on this thread while another thread draws the progress. The figures of the paths are those that the
+    /// endpoint publishes, so that drawing never holds its lock.
+    pub fn show<T>(
+        &self,
+        watch: &Arc<TransferStatus>,
+        observer: &Observer,
+        work: impl FnOnce() -> T,
+    ) -> T {
         let Some(bars) = &self.bars else { return work() };
         thread::scope(|scope| {
             let (over, wait) = channel::<()>();
-            scope.spawn(move || draw_until_over(bars, watch, self.role, &wait));
+            scope.spawn(move || draw_until_over(bars, (watch, observer), self.role, &wait));
             let result = work();
             // Closing the channel ends the drawing thread, also when `work` panics.
             drop(over);
@@ -71,12 +79,16 @@ impl Screen {
     }
 }
 
-fn draw_until_over(bars: &MultiProgress, watch: &TransferStatus, role: Role, wait: &Receiver<()>) {
+fn draw_until_over(
+    bars: &MultiProgress,
+    (watch, observer): (&TransferStatus, &Observer),
+    role: Role,
+    wait: &Receiver<()>,
+) {
     let mut main: Option<ProgressBar> = None;
     let mut lines = Lines::new(role);
     while matches!(wait.recv_timeout(REDRAW), Err(RecvTimeoutError::Timeout)) {
         let progress = watch.progress();
-        let (association, paths) = watch.paths();
         if progress.files == 0 {
             continue;
         }
@@ -86,19 +98,52 @@ fn draw_until_over(bars: &MultiProgress, watch: &TransferStatus, role: Role, wai
         });
         bar.set_length(progress.bytes);
         bar.set_position(progress.placed);
-        let total = lines.draw(bars, association, &paths);
+        let total = lines.draw(bars, &open_paths(observer));
         bar.set_message(rate(total));
     }
     main.iter().for_each(ProgressBar::finish_and_clear);
     lines.bars.iter().for_each(ProgressBar::finish_and_clear);
 }
 
+/// A path of an open association as its endpoint published it last.
+struct ShownPath {
+    /// Endpoint, association, index.
+    key: (u64, u64, usize),
+    /// When it was published.
+    at: Time,
+    figures: PathFigures,
+}
+
+fn open_paths(observer: &Observer) -> Vec<ShownPath> {
+    let mut paths = Vec::new();
+    for endpoint in observer.snapshots() {
+        for open in endpoint.associations.iter().filter(|association| association.is_open) {
+            let key = |index| (open.about.endpoint, open.about.association, index);
+            let numbered = open.stats.paths.iter().enumerate();
+            paths.extend(numbered.map(|(index, path)| ShownPath {
+                key: key(index),
+                at: open.stats.at,
+                figures: path.into(),
+            }));
+        }
+    }
+    paths
+}
+
+/// What a path had carried at its last redraw.
+#[derive(Clone, Copy, Default)]
+struct Drawn {
+    at: Time,
+    bytes: u64,
+    /// Smoothed, bit/s.
+    rate: f64,
+}
+
 /// Formats a line per path.
 struct Lines {
     role: Role,
     bars: Vec<ProgressBar>,
-    /// Bytes and smoothed rate of each path at the last redraw.
-    before: BTreeMap<(u64, usize), (u64, f64)>,
+    before: BTreeMap<(u64, u64, usize), Drawn>,
 }
 
 impl Lines {
@@ -107,20 +152,8 @@ impl Lines {
     }
 
     /// Returns the rate of all paths, bit/s.
-    fn draw(&mut self, bars: &MultiProgress, association: u64, paths: &[PathFigures]) -> f64 {
-        let rates: Vec<f64> = paths
-            .iter()
-            .enumerate()
-            .map(|(index, path)| {
-                let (bytes, old) =
-                    self.before.get(&(association, index)).copied().unwrap_or_default();
-                let total = path.bytes(self.role);
-                let now = total.saturating_sub(bytes) as f64 * 8.0 / REDRAW.as_secs_f64();
-                let rate = old + (now - old) / SMOOTHING;
-                self.before.insert((association, index), (total, rate));
-                rate
-            })
-            .collect();
+    fn draw(&mut self, bars: &MultiProgress, paths: &[ShownPath]) -> f64 {
+        let rates = self.rates(paths);
         let total: f64 = rates.iter().sum();
         while self.bars.len() < paths.len() {
             let style =
@@ -128,9 +161,34 @@ impl Lines {
             self.bars.push(bars.add(ProgressBar::new(0).with_style(style)));
         }
         for ((line, path), rate) in self.bars.iter().zip(paths).zip(rates) {
-            line.set_message(text(path, rate, total));
+            line.set_message(text(&path.figures, rate, total));
         }
+        // Paths of an association that has ended.
+        self.bars.iter().skip(paths.len()).for_each(|line| line.set_message(""));
         total
+    }
+
+    /// The smoothed rate of each path, bit/s. It stays unchanged until the endpoint publishes again.
+    fn rates(&mut self, paths: &[ShownPath]) -> Vec<f64> {
+        let before = std::mem::take(&mut self.before);
+        let role = self.role;
+        let now = |path: &ShownPath| {
+            let old = before.get(&path.key).copied().unwrap_or_default();
+            let seconds = match old.at {
+                Time::ZERO => REDRAW.as_secs_f64(),
+                at => path.at.since(at).as_secs_f64(),
+            };
+            if seconds <= 0.0 {
+                return (path.key, old);
+            }
+            let bytes = path.figures.bytes(role);
+            let latest = bytes.saturating_sub(old.bytes) as f64 * 8.0 / seconds;
+            let rate = old.rate + (latest - old.rate) / SMOOTHING;
+            (path.key, Drawn { at: path.at, bytes, rate })
+        };
+        let all: Vec<_> = paths.iter().map(now).collect();
+        self.before = all.iter().copied().collect();
+        all.into_iter().map(|(_, drawn)| drawn.rate).collect()
     }
 }
 
@@ -191,6 +249,23 @@ mod tests {
         for template in [BAR, "  {msg}"] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
+    }
+
+    #[test]
+    fn a_rate_follows_what_is_published_and_ended_associations_are_forgotten() {
+        let mut lines = Lines::new(Role::Sender);
+        let path = |association, ms, bytes| ShownPath {
+            key: (0, association, 0),
+            at: Time::from_millis(ms),
+            figures: PathFigures { delivered_bytes: bytes, ..PathFigures::default() },
+        };
+        let first = lines.rates(&[path(1, 1000, 0)]);
+        assert_eq!(first, [0.0]);
+        // A million bytes in half a second, smoothed over four redraws.
+        assert_eq!(lines.rates(&[path(1, 1500, 1_000_000)]), [4e6]);
+        assert_eq!(lines.rates(&[path(1, 1500, 1_000_000)]), [4e6], "the same snapshot");
+        assert_eq!(lines.rates(&[path(2, 1600, 0)]), [0.0]);
+        assert_eq!(lines.before.len(), 1);
     }
 
     #[test]

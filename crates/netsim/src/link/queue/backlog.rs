@@ -36,6 +36,7 @@ struct Totals {
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::link) struct Snapshot {
     pub(in crate::link) waiting: u64,
+    pub(in crate::link) waiting_bytes: u64,
     /// Packet-nanoseconds of waiting.
     pub(in crate::link) wait_nanos: u128,
     /// Byte-nanoseconds of waiting.
@@ -97,7 +98,7 @@ impl Backlog {
     /// The part of the totals that has happened by `now`; the sums include pending transmissions.
     pub(in crate::link) fn snapshot(&self, now: Time) -> Snapshot {
         let mut ahead = Totals::default();
-        let mut waiting = 0;
+        let (mut waiting, mut waiting_bytes) = (0, 0);
         for entry in self.current.iter().chain(&self.waiting) {
             let Service { start, depart } = entry.service;
             let wait = u128::from(start.since(now).as_nanos());
@@ -106,9 +107,11 @@ impl Backlog {
             ahead.service_nanos += u128::from(depart.since(start.max(now)).as_nanos());
             ahead.bytes += if depart > now { u64::from(entry.size) } else { 0 };
             waiting += u64::from(start > now);
+            waiting_bytes += if start > now { u64::from(entry.size) } else { 0 };
         }
         Snapshot {
             waiting,
+            waiting_bytes,
             wait_nanos: self.totals.wait_nanos - ahead.wait_nanos,
             wait_byte_nanos: self.totals.wait_byte_nanos - ahead.wait_byte_nanos,
             busy: Duration::from_nanos((self.totals.service_nanos - ahead.service_nanos) as u64),
@@ -144,6 +147,7 @@ mod tests {
         ] {
             let snapshot = backlog.snapshot(at(ms));
             assert_eq!(snapshot.waiting, waiting, "at {ms} ms");
+            assert_eq!(snapshot.waiting_bytes, 100 * waiting, "at {ms} ms");
             assert_eq!(snapshot.wait_nanos, waited * 1_000_000, "at {ms} ms");
             assert_eq!(snapshot.wait_byte_nanos, waited * 100_000_000, "at {ms} ms");
             assert_eq!(snapshot.busy, Duration::from_millis(busy), "at {ms} ms");

@@ -1,0 +1,217 @@
+//! SIGHUP: reads the file of `--config` again while a command runs.
+//!
+//! Options that can change while the command runs apply at once. For others that differ, a warning says that they need a
+//! restart. A file with an error changes nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches};
+use ropewalk_apps::observe::{Event, PeerIdentity, Reporter};
+
+use super::interrupt::Hangups;
+use super::log::as_note;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::{Cli, config};
+
+/// Reports what happened at a SIGHUP.
+#[derive(Clone)]
+pub struct Announcer {
+    reporter: Reporter,
+    console: Console,
+    /// Whether a log shows events, so that notes are for a person at a terminal only.
+    has_log: bool,
+}
+
+impl Announcer {
+    /// For a command that writes a log of events.
+    pub const fn with_log(reporter: Reporter, console: Console) -> Self {
+        Self { reporter, console, has_log: true }
+    }
+
+    /// For a command whose only output are notes.
+    pub const fn with_notes(reporter: Reporter, console: Console) -> Self {
+        Self { reporter, console, has_log: false }
+    }
+
+    /// Reports an event.
+    pub fn say(&self, event: Event) {
+        let peer = PeerIdentity::default();
+        if !self.has_log || self.console.has_viewer() {
+            self.console.note(as_note(&peer, &event));
+        }
+        self.reporter.report(peer, event);
+    }
+}
+
+/// Options that a SIGHUP may change, of a command with the arguments `A`.
+pub struct Reload<A> {
+    announcer: Announcer,
+    options: Vec<LiveOption<A>>,
+}
+
+/// Applies an option that has been checked.
+pub type Commit = Box<dyn FnOnce() -> Result<(), Failure> + Send>;
+
+/// Checks some options of new arguments. None: this change needs a restart.
+type Check<A> = Arc<dyn Fn(&A) -> Result<Option<Commit>, Failure> + Send + Sync>;
+
+/// Some options, by their long names, and what checks and applies them.
+type LiveOption<A> = (&'static [&'static str], Check<A>);
+
+impl<A: Args + FromArgMatches + Send + 'static> Reload<A> {
+    /// A reload that changes no option yet.
+    pub const fn new(announcer: Announcer) -> Self {
+        Self { announcer, options: Vec::new() }
+    }
+
+    /// Lets a SIGHUP change these options. If one of them differs, `check` is called. What it returns is called once all
+    /// options are checked.
+    #[must_use]
+    pub fn on(
+        mut self,
+        names: &'static [&'static str],
+        check: impl Fn(&A) -> Result<Option<Commit>, Failure> + Send + Sync + 'static,
+    ) -> Self {
+        self.options.push((names, Arc::new(check)));
+        self
+    }
+
+    /// Like [`Reload::on`], for options whose values are valid once they are parsed.
+    #[must_use]
+    pub fn set(
+        self,
+        names: &'static [&'static str],
+        apply: impl Fn(&A) + Send + Sync + 'static,
+    ) -> Self
+    where
+        A: Clone,
+    {
+        let apply = Arc::new(apply);
+        self.on(names, move |args| {
+            let (apply, args) = (apply.clone(), args.clone());
+            Ok(Some(Box::new(move || {
+                apply(&args);
+                Ok(())
+            })))
+        })
+    }
+
+    /// Reads the file again at each SIGHUP from now on, if there is a file. Without one, a SIGHUP has its usual effect.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn watch(self, file: Option<&Path>) {
+        let Some(file) = file.map(|file| file.display().to_string()) else { return };
+        // Install the handler before the command reports that it is ready.
+        let mut hangups = Hangups::new(true);
+        let words: Vec<_> = std::env::args_os().collect();
+        // The file was read a moment ago. If it has become invalid since, the command line alone is the old state.
+        let root = Cli::command();
+        let Ok(mut current) = config::read_again(&root, words.clone()) else { return };
+        tokio::spawn(async move {
+            loop {
+                hangups.next().await;
+                match config::read_again(&root, words.clone()) {
+                    Ok(new) => current = self.apply(&file, current, new),
+                    Err(error) => self.refuse(&error),
+                }
+            }
+        });
+    }
+
+    /// Applies what differs. Returns the state that is compared with the next one.
+    fn apply(&self, file: &str, old: ArgMatches, new: ArgMatches) -> ArgMatches {
+        let command = A::augment_args(Command::new("options"));
+        let differing = config::differences(&command, &old, &new);
+        let checked = A::from_arg_matches(&new)
+            .map_err(|error| Failure::Input(error.to_string()))
+            .and_then(|args| self.check(&differing, &args));
+        let commits = match checked {
+            Ok(commits) => commits,
+            Err(error) => {
+                self.refuse(&error);
+                return old;
+            }
+        };
+        let mut live = Vec::new();
+        for (names, commit) in commits {
+            match commit() {
+                Ok(()) => live.extend(names),
+                Err(error) => self.announcer.say(Event::Problem(one_line(&error))),
+            }
+        }
+        self.announce(file, &differing, &live);
+        new
+    }
+
+    /// Checks the options that differ. Returns what applies those that can change now.
+    fn check(
+        &self,
+        differing: &[String],
+        args: &A,
+    ) -> Result<Vec<(&'static [&'static str], Commit)>, Failure> {
+        let mut commits = Vec::new();
+        for (names, check) in &self.options {
+            let differs = differing.iter().any(|name| names.contains(&name.as_str()));
+            if differs && let Some(commit) = check(args)? {
+                commits.push((*names, commit));
+            }
+        }
+        Ok(commits)
+    }
+
+    /// Reports which of the options that differ have changed, and which need a restart.
+    fn announce(&self, file: &str, differing: &[String], live: &[&str]) {
+        let (live, fixed): (Vec<&String>, Vec<&String>) =
+            differing.iter().partition(|name| live.contains(&name.as_str()));
+        let shown = |names: &[&String]| {
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        };
+        if !fixed.is_empty() {
+            let problem = format!("{file}: a restart is needed to change {}", shown(&fixed));
+            self.announcer.say(Event::Problem(problem));
+        }
+        let what = if live.is_empty() { "nothing".to_owned() } else { shown(&live) };
+        self.announcer.say(Event::OptionsChanged(format!("read {file}: changed {what}")));
+    }
+
+    fn refuse(&self, error: &Failure) {
+        let problem = format!("{}; the old options stay in force", one_line(error));
+        self.announcer.say(Event::Problem(problem));
+    }
+}
+
+/// An error of several lines in one: place, message, help.
+fn one_line(error: &Failure) -> String {
+    let text = error.to_string();
+    let mut message = String::new();
+    let (mut place, mut help) = (None, None);
+    for line in text.lines().map(str::trim_start) {
+        if let Some(at) = line.strip_prefix("--> ") {
+            place.get_or_insert(at);
+        } else if let Some(hint) = line.strip_prefix("= help: ") {
+            help.get_or_insert(hint);
+        } else if message.is_empty() {
+            message = line.trim_start_matches("error: ").to_owned();
+        }
+    }
+    let place = place.map_or_else(String::new, |at| format!("{at}: "));
+    let help = help.map_or_else(String::new, |hint| format!("; help: {hint}"));
+    format!("{place}{message}{help}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_several_lines_becomes_one_with_its_place_and_help() {
+        let shown = "error: unknown option `listn`\n --> recv.toml:2:1\n  |\n2 | listn = 1\n  | ^^^^^\n \
+                     = help: did you mean `listen`?";
+        let line = "recv.toml:2:1: unknown option `listn`; help: did you mean `listen`?";
+        assert_eq!(one_line(&Failure::Input(shown.to_owned())), line);
+        assert_eq!(one_line(&Failure::input("no file", "give one")), "no file; help: give one");
+    }
+}
