@@ -59,8 +59,9 @@ struct CommonArgs {
 impl CommonArgs {
     /// The transport: the proxy's defaults with the changes that the options make.
     fn transport(&self) -> Result<Transport, Failure> {
-        let Transport { profile, scheduler, receive_buffer, .. } = self.transport.transport()?;
-        Ok(Transport { profile, scheduler, receive_buffer, ..live::transport() })
+        let Transport { profile, scheduler, receive_buffer, congestion, .. } =
+            self.transport.transport()?;
+        Ok(Transport { profile, scheduler, receive_buffer, congestion, ..live::transport() })
     }
 }
 

@@ -14,7 +14,7 @@ use ropewalk_runtime::endpoint::{
     Transport,
 };
 use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
-use ropewalk_scenario::parse_size;
+use ropewalk_scenario::{Congestion, parse_size};
 
 use super::access::AccessArgs;
 use super::addresses;
@@ -39,6 +39,9 @@ pub struct TransportArgs {
     #[arg(long, value_name = "NAME", default_value = "lay", hide_possible_values = true,
         value_parser = SchedulerParser.map(|name| name.to_string()))]
     scheduler: String,
+    /// Congestion control of each path [default: rfc9260]
+    #[arg(long, value_name = "NAME", value_parser = str::parse::<Congestion>)]
+    congestion: Option<Congestion>,
     /// SCTP profile: live, or rfc9260 for strictly what RFC 9260 allows
     #[arg(long, value_name = "NAME", default_value = "live", value_parser = str::parse::<Profile>)]
     profile: Profile,
@@ -112,7 +115,12 @@ impl TransportArgs {
         }
         let scheduler = self.scheduler.clone();
         let (profile, receive_buffer) = (self.profile, self.receive_buffer);
-        Ok(Transport { profile, scheduler, receive_buffer, ..Transport::default() })
+        let mut transport =
+            Transport { profile, scheduler, receive_buffer, ..Transport::default() };
+        if let Some(congestion) = self.congestion {
+            congestion.as_str().clone_into(&mut transport.congestion);
+        }
+        Ok(transport)
     }
 }
 
