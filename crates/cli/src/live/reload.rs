@@ -107,9 +107,12 @@ impl<A: Args + FromArgMatches + Send + 'static> Reload<A> {
         // Install the handler before the command reports that it is ready.
         let mut hangups = Hangups::new(true);
         let words: Vec<_> = std::env::args_os().collect();
-        // The file was read a moment ago. If it has become invalid since, the command line alone is the old state.
+        // The file was read a moment ago. Unless it has changed since, this is the state that is in force.
         let root = Cli::command();
-        let Ok(mut current) = config::read_again(&root, words.clone()) else { return };
+        let mut current = match config::read_again(&root, words.clone()) {
+            Ok(current) => current,
+            Err(error) => return self.refuse(&error),
+        };
         tokio::spawn(async move {
             loop {
                 hangups.next().await;
