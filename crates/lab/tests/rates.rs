@@ -59,3 +59,16 @@ fn hystart_loses_less_in_the_first_slow_start_and_nothing_of_the_rate() {
         assert!(hystart.goodput_bps > 0.98 * usual.goodput_bps, "{protocol} {congestion}");
     }
 }
+
+#[test]
+fn an_outage_of_80_ms_costs_bbr_less_than_a_second() {
+    for protocol in ["sctp", "cmt-sctp", "tcp", "mptcp"] {
+        let of = |outage: &str| {
+            let path = format!("queue = '1 BDP'\noutages = [{outage}]");
+            over_one_path(protocol, "congestion = 'bbr'\ntolerated_loss = 0.02", &path).goodput_bps
+        };
+        let (whole, interrupted) = (of(""), of("{ from = '15 s', to = '15.08 s' }"));
+        println!("{protocol}: {:.1} and {:.1} Mbit/s", whole / 1e6, interrupted / 1e6);
+        assert!(interrupted > 29.0 / 30.0 * whole, "{protocol}: {whole} {interrupted}");
+    }
+}

@@ -39,7 +39,7 @@ pub struct TransportArgs {
     #[arg(long, value_name = "NAME", default_value = "lay", hide_possible_values = true,
         value_parser = SchedulerParser.map(|name| name.to_string()))]
     scheduler: String,
-    /// Congestion control of each path [default: rfc9260]
+    /// Congestion control of each path [default: bbr; rfc9260 with that profile]
     #[arg(long, value_name = "NAME", value_parser = str::parse::<Congestion>)]
     congestion: Option<Congestion>,
     /// SCTP profile: live, or rfc9260 for strictly what RFC 9260 allows
@@ -114,13 +114,9 @@ impl TransportArgs {
             return Err(Failure::input(message, "give at least 1500 B; 16 MiB is usual"));
         }
         let scheduler = self.scheduler.clone();
+        let congestion = self.congestion.map(|name| name.to_string());
         let (profile, receive_buffer) = (self.profile, self.receive_buffer);
-        let mut transport =
-            Transport { profile, scheduler, receive_buffer, ..Transport::default() };
-        if let Some(congestion) = self.congestion {
-            congestion.as_str().clone_into(&mut transport.congestion);
-        }
-        Ok(transport)
+        Ok(Transport { profile, scheduler, congestion, receive_buffer, ..Transport::default() })
     }
 }
 

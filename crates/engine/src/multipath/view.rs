@@ -1,6 +1,6 @@
 //! The scheduler's view of the paths, created for each input and updated during the drain.
 
-use ropewalk_base::{PathId, Time};
+use ropewalk_base::{Duration, PathId, Time};
 
 use super::sender::nothing_in_flight;
 use super::{Outstanding, Sender, TxPath};
@@ -109,10 +109,11 @@ impl<O: Outstanding> Sender<O> {
     /// for each round trip, once that is known.
     fn set_pace(&mut self, now: Time) {
         let full = self.outstanding.budget().chunk;
+        let burst_time = self.config.pacing.map_or(Duration::ZERO, |pacing| pacing.burst_time);
         for (i, path) in self.paths.iter_mut().enumerate() {
             let (id, path) = (PathId::from_index(i), path.as_mut());
             if let Some(pace) = self.congestion.pace(id) {
-                path.pacer.obey(now, pace);
+                path.pacer.obey(now, pace, burst_time);
                 continue;
             }
             let Some(pacing) = self.config.pacing else { return };

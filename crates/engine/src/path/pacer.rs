@@ -58,9 +58,12 @@ impl Pacer {
         self.fill_at(now, rate, burst.max(rate * pacing.burst_time.as_nanos() as f64));
     }
 
-    /// Sets the rate that a congestion control demands.
-    pub fn obey(&mut self, now: Time, pace: Pace) {
-        self.fill_at(now, pace.rate.as_bps() as f64 / 8e9, pace.burst as f64);
+    /// Sets the rate that a congestion control demands. `burst_time`: time whose data may be sent together although
+    /// that exceeds the burst, because timers are not finer.
+    pub fn obey(&mut self, now: Time, pace: Pace, burst_time: Duration) {
+        let rate = pace.rate.as_bps() as f64 / 8e9;
+        let timed = rate * burst_time.as_nanos() as f64;
+        self.fill_at(now, rate, timed.max(pace.burst as f64));
     }
 
     fn fill_at(&mut self, now: Time, rate: f64, depth: f64) {

@@ -19,7 +19,7 @@ use super::operation::{Operation, Outcome, duration};
 use crate::error;
 
 /// Options of both ends: scheduler, congestion control, receive buffer, streams, MTU, profile.
-type SocketOptions = (String, String, Size, u16, u32, String);
+type SocketOptions = (String, Option<String>, Size, u16, u32, String);
 
 /// A size: bytes, or a text with a unit.
 #[derive(FromPyObject)]

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use ropewalk_engine::congestion::{CongestionFlavour, CongestionVariants, UnknownCongestion};
+use ropewalk_engine::congestion::{CongestionFlavour, UnknownCongestion};
 use ropewalk_engine::path::MtuRange;
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions, UnknownScheduler};
 use ropewalk_engine::sctp::{Config, Extensions, Negotiation, PathConfig, Preset};
@@ -108,10 +108,8 @@ pub struct Transport {
     pub peer_buffer_limit: Option<u64>,
     /// Scheduler by name (`lay`).
     pub scheduler: String,
-    /// Congestion control by name (`rfc9260`).
-    pub congestion: String,
-    /// Variants of the congestion control.
-    pub congestion_variants: CongestionVariants,
+    /// Congestion control of each path by name; none: that of the profile (`bbr` with `live`).
+    pub congestion: Option<String>,
     /// Streams each way (1024).
     pub streams: u16,
     /// Largest IP packet that is probed, bytes (9000). The path MTU is found by probes (RFC 8899). Sizes above 1500 B
@@ -133,11 +131,7 @@ impl Default for Transport {
             unsent_limit: None,
             peer_buffer_limit: None,
             scheduler: "lay".to_owned(),
-            congestion: "rfc9260".to_owned(),
-            congestion_variants: CongestionVariants {
-                tolerated_loss_permille: 20,
-                ..CongestionVariants::STANDARD
-            },
+            congestion: None,
             streams: 1024,
             mtu: 9000,
             discover_mtu: true,
@@ -242,15 +236,15 @@ impl Transport {
         // Another path may be added at any time.
         config.cmt.concurrent = true;
         config.streams = self.streams;
-        config.congestion_variants = self.congestion_variants;
         config.unsent_limit = self.unsent_limit;
         config.peer_buffer_limit = self.peer_buffer_limit;
         if let Some(bytes) = self.send_buffer {
             config.send_buffer = bytes;
         }
-        config
-            .use_congestion(&self.congestion, CongestionFlavour::Published)
-            .map_err(UnknownName::Congestion)?;
+        if let Some(name) = &self.congestion {
+            let used = config.use_congestion(name, CongestionFlavour::Published);
+            used.map_err(UnknownName::Congestion)?;
+        }
         Ok(config)
     }
 

@@ -71,7 +71,9 @@ table! {
         /// but `rfc9260` use TCP's initial window, minimum threshold and byte counting, unless `[sctp]`
         /// sets them.
         congestion: Congestion => congestion =
-            names::<Congestion>().derived("rfc9260 for SCTP, newreno for TCP").example("\"lia\"");
+            names::<Congestion>()
+                .derived("rfc9260 for SCTP, bbr for it under the preset `live`, newreno for TCP")
+                .example("\"lia\"");
         /// `cubic`: whether a flow whose loss comes at a smaller window than the previous one releases
         /// capacity to others (RFC 9438, Section 4.7). With random losses this costs a single flow some
         /// throughput.
@@ -82,7 +84,9 @@ table! {
         /// `bbr`: the loss rate of a round up to which losses do not lower its estimates while it does not
         /// probe for bandwidth, in steps of 0.001. The draft tolerates none. With a larger value, losses
         /// at random cost less, and a flow yields less to others.
-        tolerated_loss: f64 = Kind::Number { min: 0.0, max: 0.1 }.is("0.0").example("0.02");
+        tolerated_loss: f64 => tolerated_loss = Kind::Number { min: 0.0, max: 0.1 }
+            .derived("0.02 under the preset `live`, otherwise 0")
+            .example("0.02");
         /// Whether a window is spread over a round trip instead of being sent at once. `bbr`
         /// always paces, at its own rate.
         pacing: Option<bool> =
@@ -182,9 +186,16 @@ fn guard(builder: &mut Builder<'_>, table: &Checked, key: &str) -> bool {
     })
 }
 
-fn congestion(_: &mut Builder<'_>, table: &Checked, key: &str) -> Congestion {
-    let tcp = table.get::<Protocol>("protocol").is_tcp();
-    table.opt(key).unwrap_or(if tcp { Congestion::NewReno } else { Congestion::Rfc9260 })
+fn congestion(builder: &mut Builder<'_>, table: &Checked, key: &str) -> Congestion {
+    table.opt(key).unwrap_or(match builder.preset {
+        Preset::Live => Congestion::Bbr,
+        Preset::Rfc9260 | Preset::Paper2013 => Congestion::Rfc9260,
+        Preset::Rfc8684 | Preset::Chihani2011 => Congestion::NewReno,
+    })
+}
+
+fn tolerated_loss(builder: &mut Builder<'_>, table: &Checked, key: &str) -> f64 {
+    table.opt(key).unwrap_or(if builder.preset == Preset::Live { 0.02 } else { 0.0 })
 }
 
 /// The receive buffer in bytes; at least a packet.

@@ -203,7 +203,7 @@ impl LivePlan<'_> {
     ) -> Result<LiveRow, Failure> {
         let transport = Transport {
             scheduler: choice.scheduler.clone(),
-            congestion: choice.congestion.clone(),
+            congestion: Some(choice.congestion.clone()),
             peer_buffer_limit: Some(choice.receive_buffer_bytes),
             ..Transport::default()
         };

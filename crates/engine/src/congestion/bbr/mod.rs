@@ -2,8 +2,9 @@
 //! Rust.
 //!
 //! The draft's "packet" is a transmission of a chunk (SCTP) or a segment (TCP). Its bytes are those that the
-//! congestion window counts. Three things are not in the draft: a mark of ECN counts as the loss of a packet; a
-//! path that returns from failure starts again; and `limit` reduces the window for the window managers.
+//! congestion window counts. Additions to the draft: a mark of ECN counts as the loss of a packet; a path that
+//! returns from failure starts again from one packet; `limit` reduces the window for the window managers; and
+//! Startup waits for a round trip, which retransmissions do not give.
 
 mod loss;
 mod model;
@@ -20,7 +21,7 @@ use ropewalk_base::{Duration, Rate, Rng, Time};
 use self::loss::{Recovery, Undo};
 use self::model::{Bounds, Latest, Model};
 use self::probe_bw::ProbeBw;
-use self::probe_rtt::ProbeRtt;
+use self::probe_rtt::{MIN_RTT_FILTER_LEN, ProbeRtt};
 use self::sent_log::{PacketState, SentLog};
 pub use self::state::BbrState;
 use self::state::{FullBw, RateSample, Rounds};
@@ -77,6 +78,10 @@ pub struct Bbr {
     drain_start_round: u64,
     /// `BBR.idle_restart`.
     idle_restart: bool,
+    /// Whether the initial pacing rate was computed from a round trip.
+    has_paced_by_srtt: bool,
+    /// When data was last acknowledged.
+    acked_at: Time,
     undo: Undo,
     recovery: Recovery,
     /// Whether the window was full in the last round, and in this one (`C.is_cwnd_limited`).
@@ -111,6 +116,8 @@ impl Bbr {
             probe_rtt: ProbeRtt::default(),
             drain_start_round: 0,
             idle_restart: false,
+            has_paced_by_srtt: false,
+            acked_at: Time::ZERO,
             undo: Undo { state: None, bounds: Bounds::default() },
             recovery: Recovery::None,
             cwnd_limited: [false; 2],
@@ -217,7 +224,10 @@ impl Bbr {
             self.full_bw.reached,
             self.rounds.count,
         );
-        self.full_bw.check(self.rounds.start, sample);
+        // Without a round trip, as long as only retransmissions are acknowledged, the window does not follow the rate.
+        if self.model.min_rtt.is_some() {
+            self.full_bw.check(self.rounds.start, sample);
+        }
         self.check_startup_done(sample);
         self.check_drain_done(now);
         self.update_probe_bw_cycle_phase(now, sample);
@@ -319,7 +329,10 @@ impl Bbr {
         let grown = self.cwnd.saturating_add(newly_acked);
         if self.full_bw.reached {
             self.cwnd = grown.min(max_inflight);
-        } else if self.cwnd < max_inflight || self.delivered < self.options.tcp_initial_window() {
+        } else if self.cwnd < max_inflight
+            || self.delivered < self.options.tcp_initial_window()
+            || self.model.min_rtt.is_none()
+        {
             self.cwnd = grown;
         }
         self.cwnd = self.cwnd.max(self.min_pipe_cwnd()).min(CongestionOptions::UNLIMITED);
@@ -375,9 +388,10 @@ impl PathCongestion for Bbr {
     }
 
     fn on_ack(&mut self, now: Time, ack: &AckSample) {
-        if self.model.min_rtt.is_none() && ack.srtt.is_some() {
+        if !std::mem::replace(&mut self.has_paced_by_srtt, ack.srtt.is_some()) {
             self.init_pacing_rate(ack.srtt);
         }
+        self.acked_at = now;
         self.delivered = ack.delivery.delivered;
         self.in_flight = ack.delivery.in_flight;
         let sample = self.rate_sample(ack);
@@ -444,10 +458,20 @@ impl PathCongestion for Bbr {
         self.handle_lost_packet(now, state, self.options.unit);
     }
 
-    fn on_return(&mut self, _now: Time) {
-        let rng = self.rng.clone();
-        *self = Self { rng, delivered: self.delivered, lost: self.lost, ..Self::new(self.options) };
-        self.start_round();
+    /// After a short failure, the estimates hold, and only the window starts again. Otherwise, as a new path.
+    fn on_return(&mut self, now: Time) {
+        if self.full_bw.reached && now.since(self.acked_at) < MIN_RTT_FILTER_LEN {
+            self.recovery = Recovery::None;
+            self.latest.reset();
+            self.start_probe_bw_refill();
+        } else {
+            let rng = self.rng.clone();
+            let fresh = Self::new(self.options);
+            *self = Self { rng, delivered: self.delivered, lost: self.lost, ..fresh };
+            self.start_round();
+        }
+        self.cwnd = self.options.unit;
+        self.prior_cwnd = 0;
     }
 
     fn limit(&mut self, most: u64) {

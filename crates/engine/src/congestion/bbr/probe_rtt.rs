@@ -7,7 +7,7 @@ use super::probe_bw::AckPhase;
 use super::state::{BbrState, RateSample};
 
 /// `BBR.MinRTTFilterLen`.
-const MIN_RTT_FILTER_LEN: Duration = Duration::from_secs(10);
+pub(super) const MIN_RTT_FILTER_LEN: Duration = Duration::from_secs(10);
 /// `BBR.ProbeRTTInterval`.
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 /// `BBR.ProbeRTTDuration`.

@@ -46,6 +46,8 @@ struct Path {
     states: Vec<(Time, BbrState)>,
     /// Largest queueing delay since it was reset.
     queueing: Duration,
+    /// Whether no packet gives a sample of the round trip, as if all were retransmissions (Karn's algorithm).
+    karn: bool,
 }
 
 impl Path {
@@ -75,6 +77,7 @@ impl Path {
             recovery_exit: None,
             states: vec![(Time::ZERO, BbrState::Startup)],
             queueing: Duration::ZERO,
+            karn: false,
         }
     }
 
@@ -116,7 +119,7 @@ impl Path {
     }
 
     fn fill(&mut self) {
-        self.pacer.obey(self.now, self.bbr.pace().unwrap());
+        self.pacer.obey(self.now, self.bbr.pace().unwrap(), Duration::ZERO);
         while self.has_window() && self.pacer.room(self.now) > 0 && self.backlog() >= PACKET {
             self.send();
         }
@@ -164,7 +167,7 @@ impl Path {
             advanced: true,
             in_recovery,
             flight_empty: self.flights.is_empty(),
-            rtt,
+            rtt: rtt.filter(|_| !self.karn),
             srtt: rtt,
             least_rtt: rtt,
             app_limited: packet.snapshot.is_limited(),
@@ -350,6 +353,33 @@ fn a_timeout_restarts_with_one_packet_and_recovers_the_window() {
     path.run_until(seconds(12));
     let goodput = path.run_until(seconds(30));
     assert!(goodput > 17.0, "{goodput}");
+}
+
+#[test]
+fn a_path_that_returns_within_seconds_keeps_its_estimates() {
+    let mut path = Path::new(20, 50, 2.0);
+    path.run_until(seconds(4));
+    let now = path.now;
+    path.bbr.on_return(now);
+    assert_eq!(path.bbr.window(), PACKET);
+    let goodput = path.run_until(seconds(6));
+    assert!(goodput > 16.0, "{goodput}");
+    let now = path.now + Duration::from_secs(11);
+    path.bbr.on_return(now);
+    assert_eq!((path.bbr.state(), path.bbr.min_rtt()), (BbrState::Startup, None));
+}
+
+#[test]
+fn startup_waits_for_a_round_trip_while_only_retransmissions_are_acknowledged() {
+    let mut path = Path::new(20, 50, 2.0);
+    path.karn = true;
+    path.run_until(seconds(2));
+    assert_eq!(path.bbr.state(), BbrState::Startup);
+    assert!(path.bbr.window() > 100 * PACKET, "{}", path.bbr.window());
+    path.karn = false;
+    path.run_until(seconds(6));
+    let goodput = path.run_until(seconds(20));
+    assert!(goodput > 18.0, "{goodput}");
 }
 
 #[test]
