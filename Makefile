@@ -51,6 +51,7 @@ bench-live: ## the engine on sockets, compared with other stacks, over emulated 
 	$(PYTHON) benches/live/cpu.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
 	$(PYTHON) benches/live/run.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
 	$(PYTHON) benches/live/failover.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
+	$(PYTHON) benches/live/congestion.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
 	$(PYTHON) benches/live/robust.py lossy --binary $(TARGET)/release/ropewalk --runs $(RUNS)
 	$(PYTHON) benches/live/robust.py overrun --binary $(TARGET)/release/ropewalk
 	$(PYTHON) benches/live/robust.py file --binary $(TARGET)/release/ropewalk

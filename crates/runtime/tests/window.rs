@@ -16,7 +16,7 @@ fn small() -> Options {
 #[tokio::test]
 async fn a_small_buffer_is_said_to_be_free_of_what_a_waiting_reader_takes_at_once() {
     let mut pair = pair(small()).await;
-    let count = 200;
+    let count = 2000;
     pair.between
         .through(async {
             let mut messages = (0..count).map(|_| Bytes::from(vec![7; 1200]));

@@ -124,7 +124,8 @@ fn with_usrsctp_one_association_has_addresses_of_both_families() {
         assert_eq!(report.counted("checksum_errors"), 0, "{words}");
         for (link, before) in [1, 2].into_iter().zip(before) {
             let carried = hosts.carried(link) - before;
-            assert!(carried > total as u64 / 5, "{carried} B by link {link}: {words}");
+            // Congestion control decides the shares.
+            assert!(carried > total as u64 / 20, "{carried} B by link {link}: {words}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Fast retransmit, fast recovery, the retransmission timer (RFC 9260, 6.3.3, 7.2.3, 7.2.4).
 
 use ropewalk_engine::Payload;
-use ropewalk_engine::sctp::Preset;
+use ropewalk_engine::sctp::{Config, Preset};
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent, as_published, config, ms};
 
@@ -27,8 +27,9 @@ fn lose(numbers: Vec<u32>) -> impl FnMut(&Sent) -> Fate {
 
 #[test]
 pub fn losses_of_one_window_halve_it_once_and_are_repaired_without_a_timeout() {
+    let settings = Config { congestion: "rfc9260", ..config(1, 1 << 20) };
     for lost in [vec![5], vec![5, 6], vec![5, 8, 11]] {
-        let mut pair = Pair::up(&config(1, 1 << 20), &[25]);
+        let mut pair = Pair::up(&settings, &[25]);
         bulk(&mut pair, 400);
         let before = pair.view(LEFT, 0).cwnd;
         assert!(before > 12 * 1468, "{before}");
@@ -160,7 +161,7 @@ pub fn the_unsplit_rule_sends_each_chunk_again_once() {
 fn a_path_that_becomes_slower_than_its_timeout_is_measured_again() {
     for preset in [Preset::Rfc9260, Preset::Paper2013] {
         let path = ropewalk_engine::sctp::PathConfig::default();
-        let settings = ropewalk_engine::sctp::Config::preset(preset, vec![path], 1 << 16);
+        let settings = Config::preset(preset, vec![path], 1 << 16);
         let mut pair = Pair::up(&settings, &[25]);
         bulk(&mut pair, 500);
         pair.delays[0] = ms(2500);

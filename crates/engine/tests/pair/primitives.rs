@@ -281,7 +281,9 @@ pub fn another_pace_of_sacks_holds_from_now_on() {
 
 #[test]
 pub fn another_burst_holds_from_now_on() {
-    let settings = Config { pacing: None, initial_window: Some(20 * 1468), ..config(1, 1 << 18) };
+    // `bbr` would pace.
+    let (congestion, initial_window) = ("rfc9260", Some(20 * 1468));
+    let settings = Config { congestion, pacing: None, initial_window, ..config(1, 1 << 18) };
     let burst = |most: u32| {
         let mut pair = Pair::up(&settings, &[10]);
         set(&mut pair, |p| p.max_burst = most);

@@ -66,7 +66,7 @@ impl Bbr {
         };
         if sample.is_inflight_too_high() {
             let at_loss = inflight_at_loss(&sample, bytes);
-            self.handle_inflight_too_high(now, &RateSample { tx_in_flight: at_loss, ..sample });
+            self.handle_inflight_too_high(now, at_loss, sample.app_limited);
         }
     }
 

@@ -2,8 +2,9 @@
 //! Rust.
 //!
 //! The draft's "packet" is a transmission of a chunk (SCTP) or a segment (TCP). Its bytes are those that the
-//! congestion window counts. Additions to the draft: a mark of ECN counts as the loss of a packet; a path that
-//! returns from failure starts again from one packet; `limit` reduces the window for the window managers; and
+//! congestion window counts. Additions to the draft: marks of ECN bound the data in flight; a path that
+//! returns from failure starts again from one packet; packets sent onto a full path are not limited by the
+//! application; `limit` reduces the window for the window managers; and
 //! Startup waits for a round trip, which retransmissions do not give.
 
 mod loss;
@@ -32,6 +33,10 @@ use crate::path::Pace;
 const LOSS_THRESH: f64 = 0.02;
 /// `BBR.Beta`: what a round with losses leaves of the short-term bounds.
 const BETA: f64 = 0.7;
+/// Multiple of the bandwidth-delay product whose data in flight fills a path.
+const FULL_PATH: f64 = 1.25;
+/// What a mark leaves of the window (RFC 8511).
+const ECN_BETA: f64 = 0.85;
 /// `BBR.Headroom`: part of `inflight_longterm` that is left to others.
 const HEADROOM: f64 = 0.15;
 /// `BBR.PacingMarginPercent`, as the factor that remains.
@@ -383,7 +388,9 @@ impl PathCongestion for Bbr {
         let tx_in_flight = packet.in_flight_before + packet.bytes;
         self.in_flight = tx_in_flight;
         self.cwnd_limited[1] |= tx_in_flight + self.options.unit > self.cwnd;
-        let app_limited = packet.app_limited || self.delivered < self.app_limited_until;
+        // A path with a queue is full, whatever else the sender could have sent: a scheduler may hold data back.
+        let is_full = tx_in_flight as f64 >= FULL_PATH * self.model.max_bdp() as f64;
+        let app_limited = packet.app_limited && !is_full || self.delivered < self.app_limited_until;
         self.sent.push(packet.number, PacketState { tx_in_flight, lost: self.lost, app_limited });
     }
 
@@ -450,12 +457,17 @@ impl PathCongestion for Bbr {
         }
     }
 
-    /// As for the loss of one packet of the data in flight.
+    /// A mark of a queue (RFC 3168), at most one per window: as too much in flight while probing; otherwise the data
+    /// in flight falls to [`ECN_BETA`] of the window, and no lower than the bandwidth-delay product.
     fn on_ecn(&mut self, now: Time) {
-        let state =
-            PacketState { tx_in_flight: self.in_flight, lost: self.lost, app_limited: false };
-        self.lost += self.options.unit;
-        self.handle_lost_packet(now, state, self.options.unit);
+        let least = self.inflight(1.0);
+        if self.probe_bw.is_bw_probe_sample {
+            self.handle_inflight_too_high(now, self.in_flight.max(least), false);
+        } else if !self.state.is_probing() {
+            let bound = self.model.bounds.inflight_shortterm.min(self.cwnd);
+            self.model.bounds.inflight_shortterm = ((bound as f64 * ECN_BETA) as u64).max(least);
+        }
+        self.bound_cwnd_for_model();
     }
 
     /// After a short failure, the estimates hold, and only the window starts again. Otherwise, as a new path.

@@ -227,12 +227,17 @@ impl Bbr {
     }
 
     /// `HandleInflightTooHigh()`.
-    pub(super) fn handle_inflight_too_high(&mut self, now: Time, sample: &RateSample) {
+    pub(super) fn handle_inflight_too_high(
+        &mut self,
+        now: Time,
+        tx_in_flight: u64,
+        app_limited: bool,
+    ) {
         self.probe_bw.prev_too_high = true;
         self.probe_bw.is_bw_probe_sample = false;
-        if !sample.app_limited {
+        if !app_limited {
             let least = (self.target_inflight() as f64 * BETA) as u64;
-            self.model.bounds.inflight_longterm = sample.tx_in_flight.max(least);
+            self.model.bounds.inflight_longterm = tx_in_flight.max(least);
         }
         if self.state == BbrState::ProbeBwUp {
             self.undo.state = Some(BbrState::ProbeBwUp);
