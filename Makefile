@@ -15,7 +15,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo fast bench bench-live bench-python tournament validation fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command dist container test-dist test-packages venv clean-venv
+.PHONY: help demo fast bench bench-live bench-python tournament validation fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command dist container test-dist test-packages docs venv clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -156,6 +156,22 @@ test-dist: dist ## installs these packages in clean places and tries them (root;
 $(DIST_VENV)/.ready: packaging/requirements.txt
 	$(PYTHON) -m venv $(DIST_VENV)
 	$(DIST_VENV)/bin/python -m pip install --quiet --requirement packaging/requirements.txt
+	@touch $@
+
+# Tools in Rust, pinned. Their optimisation takes longer than they run.
+MDBOOK       := 0.5.4
+TOOLS        := $(TARGET)/tools
+INSTALL_TOOL := CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off $(CARGO) install --quiet --locked --root $(TOOLS)
+
+docs: python $(TOOLS)/mdbook-$(MDBOOK) $(VENV)/.pdoc-ready ## the documentation site, into target/site/index.html
+	$(PYTHON) packaging/book.py --mdbook $(TOOLS)/bin/mdbook --python $(PY)
+
+$(TOOLS)/mdbook-$(MDBOOK):
+	$(INSTALL_TOOL) --version $(MDBOOK) --no-default-features --features search mdbook
+	@touch $@
+
+$(VENV)/.pdoc-ready: packaging/requirements-docs.txt $(VENV)/.ready
+	$(PY) -m pip install --quiet --requirement packaging/requirements-docs.txt
 	@touch $@
 
 # Cargo unites the features of all that one command builds, and those of the dependencies of tests if it builds a

@@ -14,8 +14,19 @@ from pathlib import Path
 import bill
 import deb
 import wheel
-from common import ARCHITECTURES, NATIVE, ROOT, Architecture, archive, cargo, put, target_directory, version
-from contents import PACKAGING, Contents, contents, tarball_tree
+from common import (
+    ARCHITECTURES,
+    NATIVE,
+    PACKAGING,
+    ROOT,
+    Architecture,
+    archive,
+    cargo,
+    put,
+    target_directory,
+    version,
+)
+from contents import Contents, contents, tarball_tree
 
 # For all crates. A static command needs no C library on the machine. getrandom would look for a function of the
 # dynamic library, does not find it there, and would open /dev/urandom, which is missing in an empty root: it
