@@ -133,7 +133,8 @@ endif
 
 test-packages: command $(VENV)/.ready ## the contents of the tarball and of the Debian package
 ifneq ($(shell command -v dpkg-deb),)
-	ROPEWALK=$(TARGET)/$(PROFILE_DIR)/ropewalk $(PYTEST) -rs tests/packages/test_contents.py tests/packages/test_signature.py
+	ROPEWALK=$(TARGET)/$(PROFILE_DIR)/ropewalk $(PYTEST) -rs tests/packages/test_contents.py \
+	  tests/packages/test_signature.py tests/packages/test_openwrt.py
 else
 	@echo "test-packages: no dpkg-deb, nothing to try"
 endif
