@@ -26,7 +26,10 @@ from common import LIBRARIES, PACKAGING, ROOT, cargo, put, target_directory
 PROJECT = {"Changelog": "CHANGELOG.md", "Contributing": "CONTRIBUTING.md"}
 # Made for the site; it leads to the references of the code.
 CODE = "reference-of-the-code.md"
+API = "api"
 LINK = re.compile(r"\[((?:[^][]|\[[^]]*\])+)\]\(([^)\s]+)\)")
+# pdoc finds the modules that `ropewalk` names in `__all__`; the others are imported only by those who use them.
+MODULES = ("ropewalk", "ropewalk.net.aio", "ropewalk.errors", "ropewalk.dask", "ropewalk.gym")
 # mdBook writes README.md as index.html, but does not change the links to it.
 INDEX = re.compile(r"(^|/)README\.md(?=$|#)")
 FENCE = re.compile(r"^(```+|~~~+).*?^\1", re.MULTILINE | re.DOTALL)
@@ -47,9 +50,9 @@ def main() -> int:
     stage(ROOT, source)
     shutil.rmtree(site, ignore_errors=True)
     subprocess.run([options.mdbook, "build", "--dest-dir", site, source], check=True)
-    rust_reference(site / "rust")
-    python_reference(options.python, site / "python")
-    broken = dead_links(site, ("rust", "python"))
+    rust_reference(site / API / "rust")
+    python_reference(options.python, site / API / "python")
+    broken = dead_links(site, API)
     for link in broken:
         print(link, file=sys.stderr)
     print(f"{site / 'index.html'}: {sum(1 for _ in site.rglob('*.html'))} pages, {len(broken)} dead links")
@@ -133,13 +136,13 @@ def code_page() -> str:
     packages = json.loads(done.stdout)["packages"]
     described = {one["name"].removeprefix("ropewalk-"): one["description"] for one in packages}
     rows = "".join(
-        f"| [`ropewalk-{name}`](rust/ropewalk_{name}/index.html) | {described[name]} |\n" for name in LIBRARIES
+        f"| [`ropewalk-{name}`]({API}/rust/ropewalk_{name}/index.html) | {described[name]} |\n" for name in LIBRARIES
     )
     return f"""# Rust and Python code
 
 This page leads to the descriptions of all public functions and types, which are made from the code.
 
-[The Python package](python/ropewalk.html) has runs, models, schedulers of your own and sockets.
+[The Python package]({API}/python/ropewalk.html) has runs, models, schedulers of your own and sockets.
 
 | Rust crate | contains |
 | --- | --- |
@@ -158,7 +161,7 @@ def rust_reference(out: Path) -> None:
 
 def python_reference(python: Path, out: Path) -> None:
     """What pdoc writes for the Python package."""
-    subprocess.run([python, "-m", "pdoc", "--output-directory", out, "ropewalk"], check=True)
+    subprocess.run([python, "-m", "pdoc", "--output-directory", out, *MODULES], check=True)
 
 
 class Page(HTMLParser):
@@ -179,14 +182,14 @@ class Page(HTMLParser):
                 self.anchors.add(value)
 
 
-def dead_links(site: Path, apart: tuple[str, ...]) -> list[str]:
-    """The links of the pages to files or anchors that do not exist. Pages in `apart` are targets only."""
+def dead_links(site: Path, apart: str) -> list[str]:
+    """The links of the pages to files or anchors that do not exist. The pages in the directory `apart` are targets only."""
     read = {path: Page(path.read_text()) for path in sorted(site.rglob("*.html"))}
     found = []
     for path, page in read.items():
         name = path.relative_to(site)
         # 404.html is shown for any address, so its links begin at the root of the server.
-        if name.parts[0] in apart or name.name == "404.html":
+        if name.parts[0] == apart or name.name == "404.html":
             continue
         for link in page.links:
             parts = urlsplit(link)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import bill
 import deb
+import sizes
 import wheel
 from common import (
     ARCHITECTURES,
@@ -64,6 +65,9 @@ def main() -> None:
     sign(options.out, sorted(made), options.sign)
     for path in [*commands.values(), *made]:
         print(f"{path.stat().st_size / 1e6:7.2f} MB  {path}")
+    # A command that was built elsewhere may be one with debug symbols, as in the tests.
+    if not options.binary and (problems := sizes.too_large([*commands.values(), *made])):
+        raise SystemExit("\n".join(problems))
 
 
 def arguments() -> argparse.Namespace:
