@@ -15,7 +15,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo fast bench bench-live bench-python tournament validation fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command dist container test-dist test-packages venv clean-venv
+.PHONY: help demo fast bench bench-live bench-python tournament validation fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command dist container test-dist test-packages bench-install docs semver venv clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -134,7 +134,8 @@ endif
 
 test-packages: command $(VENV)/.ready ## the contents of the tarball and of the Debian package
 ifneq ($(shell command -v dpkg-deb),)
-	ROPEWALK=$(TARGET)/$(PROFILE_DIR)/ropewalk $(PYTEST) -rs tests/packages/test_contents.py tests/packages/test_signature.py
+	ROPEWALK=$(TARGET)/$(PROFILE_DIR)/ropewalk $(PYTEST) -rs tests/packages/test_contents.py \
+	  tests/packages/test_signature.py tests/packages/test_openwrt.py
 else
 	@echo "test-packages: no dpkg-deb, nothing to try"
 endif
@@ -154,9 +155,39 @@ container: ## the container image ropewalk, from the static command in dist/ (bu
 test-dist: dist ## installs these packages in clean places and tries them (root; mmdebstrap)
 	ROPEWALK_DIST=dist $(DIST_VENV)/bin/python -m pytest -q -rs tests/packages
 
+bench-install: ## measures the time from the packages in dist/ to the first result (root; mmdebstrap)
+	$(PYTHON) packaging/first_result.py dist
+
 $(DIST_VENV)/.ready: packaging/requirements.txt
 	$(PYTHON) -m venv $(DIST_VENV)
 	$(DIST_VENV)/bin/python -m pip install --quiet --requirement packaging/requirements.txt
+	@touch $@
+
+# Tools in Rust, pinned. Their optimisation takes longer than they run.
+MDBOOK        := 0.5.4
+SEMVER_CHECKS := 0.51.0
+TOOLS         := $(TARGET)/tools
+INSTALL_TOOL  := CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off $(CARGO) install --quiet --locked --root $(TOOLS)
+
+docs: python $(TOOLS)/mdbook-$(MDBOOK) $(VENV)/.pdoc-ready ## the documentation site, into target/site/index.html
+	$(PYTHON) packaging/book.py --mdbook $(TOOLS)/bin/mdbook --python $(PY)
+
+$(TOOLS)/mdbook-$(MDBOOK):
+	$(INSTALL_TOOL) --version $(MDBOOK) --no-default-features --features search mdbook
+	@touch $@
+
+$(VENV)/.pdoc-ready: packaging/requirements-docs.txt $(VENV)/.ready
+	$(PY) -m pip install --quiet --requirement packaging/requirements-docs.txt
+	@touch $@
+
+# The version to compare with: a tag or any other commit.
+BASELINE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null)
+
+semver: $(TOOLS)/semver-checks-$(SEMVER_CHECKS) ## compares the Rust API with the last release, by the rules of semver (BASELINE=v0.1.0)
+	PATH="$(TOOLS)/bin:$$PATH" $(PYTHON) packaging/semver.py $(BASELINE)
+
+$(TOOLS)/semver-checks-$(SEMVER_CHECKS):
+	$(INSTALL_TOOL) --version $(SEMVER_CHECKS) cargo-semver-checks
 	@touch $@
 
 # Cargo unites the features of all that one command builds, and those of the dependencies of tests if it builds a

@@ -11,6 +11,9 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGING = ROOT / "packaging"
+# The crates that other programs may use.
+LIBRARIES = ("base", "engine", "trace", "netsim", "models", "scenario", "lab", "runtime", "apps")
 
 
 @dataclass(frozen=True)

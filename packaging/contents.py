@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import licences
-from common import ROOT, put, version
+from common import PACKAGING, ROOT, put, version
 
 DOCUMENTS = ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"]
 UNITS = ["ropewalk-recv@.service", "ropewalk-proxy@.service"]
 EXAMPLES = ["recv.conf", "proxy.conf", "exit.conf"]
-PACKAGING = ROOT / "packaging"
 
 
 @dataclass(frozen=True)

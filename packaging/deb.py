@@ -5,8 +5,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from common import Architecture, epoch, put, version
-from contents import PACKAGING, Contents, deb_tree
+from common import PACKAGING, Architecture, epoch, put, version
+from contents import Contents, deb_tree
 
 
 def build(out: Path, scratch: Path, architecture: Architecture, from_: Contents, fast: bool) -> Path:

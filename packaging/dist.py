@@ -13,9 +13,21 @@ from pathlib import Path
 
 import bill
 import deb
+import sizes
 import wheel
-from common import ARCHITECTURES, NATIVE, ROOT, Architecture, archive, cargo, put, target_directory, version
-from contents import PACKAGING, Contents, contents, tarball_tree
+from common import (
+    ARCHITECTURES,
+    NATIVE,
+    PACKAGING,
+    ROOT,
+    Architecture,
+    archive,
+    cargo,
+    put,
+    target_directory,
+    version,
+)
+from contents import Contents, contents, tarball_tree
 
 # For all crates. A static command needs no C library on the machine. getrandom would look for a function of the
 # dynamic library, does not find it there, and would open /dev/urandom, which is missing in an empty root: it
@@ -53,6 +65,9 @@ def main() -> None:
     sign(options.out, sorted(made), options.sign)
     for path in [*commands.values(), *made]:
         print(f"{path.stat().st_size / 1e6:7.2f} MB  {path}")
+    # A command that was built elsewhere may be one with debug symbols, as in the tests.
+    if not options.binary and (problems := sizes.too_large([*commands.values(), *made])):
+        raise SystemExit("\n".join(problems))
 
 
 def arguments() -> argparse.Namespace:

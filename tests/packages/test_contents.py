@@ -8,12 +8,17 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "packaging"))
+
+import sizes  # noqa: E402
+
 UNITS = ["ropewalk-recv@.service", "ropewalk-proxy@.service"]
 NEEDS_SYSTEMD = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed"
@@ -39,6 +44,27 @@ def test_the_checksums_are_those_of_the_files(packages: Path):
     assert sums.keys() == files.keys()
     for name, path in files.items():
         assert hashlib.sha256(path.read_bytes()).hexdigest() == sums[name], name
+
+
+@pytest.mark.parametrize(
+    "name", ["ropewalk", "ropewalk-1-abi3-x.whl", "ropewalk_1_amd64.deb", "ropewalk-1-x-linux.tar.xz"]
+)
+def test_a_package_over_its_limit_is_found(tmp_path: Path, name: str):
+    (limit,) = (limit for pattern, limit in sizes.LIMITS.items() if Path(name).match(pattern))
+    for size, found in [(limit, 0), (limit + 1, 1)]:
+        (tmp_path / name).write_bytes(b"")
+        os.truncate(tmp_path / name, size)
+        assert len(sizes.too_large([tmp_path / name])) == found
+
+
+def test_the_first_steps_succeed(tarball: Path):
+    """The jobs for Windows and macOS run this program alone, so it is tried here."""
+    steps = ROOT / "tests" / "packages" / "first_steps.py"
+    done = subprocess.run([sys.executable, steps, tarball / "ropewalk"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    # A program that only succeeds is not enough.
+    done = subprocess.run([sys.executable, steps, "/bin/false"], capture_output=True, text=True)
+    assert (done.returncode, "run wifi-lte" in done.stderr) == (1, True)
 
 
 def test_the_tarball_has_a_page_for_each_command(tarball: Path):
