@@ -16,6 +16,7 @@ that the package itself raises is a :class:`RopewalkError`.
 from ropewalk import models, net
 from ropewalk._advise import Advice, AdvisedLink, AdviseCase, Choice, advise
 from ropewalk._compare import ComparedRun, Comparison, compare
+from ropewalk._delays import DelayDistribution, Ecdf
 from ropewalk._figures import Delays, EngineFigures, OutOfOrder, PathResult, ReceiveBuffer
 from ropewalk._measure import MeasuredDirection, MeasuredLink, Measurement, measure
 from ropewalk._predict import (
@@ -55,7 +56,9 @@ __all__ = [
     "Choice",
     "ComparedRun",
     "Comparison",
+    "DelayDistribution",
     "Delays",
+    "Ecdf",
     "EngineFigures",
     "MeasuredDirection",
     "MeasuredLink",

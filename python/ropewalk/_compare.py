@@ -196,7 +196,10 @@ class Comparison(Document):
         failed = [one for one in self.runs if one.error is not None]
         notes = [(f"{one.label}, seed {one.seed}", one.error or "") for one in failed]
         heading = f"{self._title}: {len(self.runs)} runs"
-        return _html.heading(heading) + _html.grid(headings, rows) + _html.pairs(notes)
+        page = _html.heading(heading) + _html.grid(headings, rows) + _html.pairs(notes)
+        return page + _html.picture(
+            "plot of the comparison", lambda plot: plot.comparison(self, plot.unshown)
+        )
 
 
 def _summary(rows: list[dict[str, Any]]) -> Table:
@@ -212,12 +215,6 @@ def _summary(rows: list[dict[str, Any]]) -> Table:
     return Table.from_columns(columns)
 
 
-def _mean(estimate: dict[str, float | None] | None) -> float | None:
-    return None if estimate is None else estimate["mean"]
-
-
 def _with_interval(estimate: dict[str, float | None] | None, unit: str) -> str:
-    mean = _html.quantity(_mean(estimate), unit)
-    if estimate is None or estimate["half_width"] is None:
-        return mean
-    return f"{mean} ± {_html.quantity(estimate['half_width'], unit)}"
+    known = estimate or {"mean": None, "half_width": None}
+    return _html.with_interval(known["mean"], known["half_width"], unit)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from ropewalk._delays import DelayDistribution
     from ropewalk._results import Paths
 
 
@@ -140,9 +141,9 @@ class Figures:
     """Each path, summed over all associations."""
     receive_buffer: ReceiveBuffer
     """Occupancy of the receive buffer by out-of-order data, weighted by time."""
-    blocking_time_s: Delays
+    blocking_time_s: DelayDistribution
     """Time from arrival to in-order delivery, per chunk, s."""
-    app_delay_s: Delays
+    app_delay_s: DelayDistribution
     """Time from first transmission to in-order delivery, per chunk, s."""
     out_of_order: OutOfOrder
     """Reordering at the receiver."""
@@ -239,6 +240,17 @@ SWEPT = (
 )
 """The columns of a sweep."""
 
+SWEPT_SHOWN = (
+    Figure("goodput_bps", "Goodput", "goodput", "{}", "bit/s", "Goodput"),
+    Figure("share_of_bound", "Share of the bound", "of bound", "{} of the flow-control bound", "0 to 1", "Goodput"),
+    Figure("receive_buffer_max_bytes", "Peak buffer", "peak buffer", "{} peak", "B", "Receive buffer"),
+    Figure("blocked_share", "Blocked, share", "blocked", "{} of the time", "0 to 1", "Receive buffer"),
+    Figure("app_delay_mean_s", "Delay, mean", "delay mean", "{} mean", "s", "Delay"),
+    Figure("app_delay_p99_s", "Delay, p99", "delay p99", "{} p99", "s", "Delay"),
+    Figure("retransmitted_packets", "Retransmitted", "resent", "{} in total", "count", "Retransmissions"),
+)
+"""The figures of a sweep that tables show."""
+
 SERIES = (
     "time_s",
     "goodput_bps",
@@ -257,3 +269,19 @@ PATH_SERIES = (
     "lost_packets",
 )
 """The columns of a time series for each path, after its name."""
+
+PACKETS = (
+    "sent_s",
+    "received_s",
+    "dropped",
+    "path",
+    "direction",
+    "kind",
+    "size_bytes",
+    "payload_bytes",
+    "chunks",
+    "tsn",
+    "dsn",
+    "retransmission",
+)
+"""The columns of the table of packets."""

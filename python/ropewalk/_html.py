@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from matplotlib.figure import Figure
+
+# Dots per inch of plots in notebooks.
+_DPI = 72
 
 # Longer tables show their head and their tail.
 _ROWS = 20
@@ -88,3 +98,21 @@ def _cell(value: Any) -> str:
 def heading(text: str) -> str:
     """A line above a result."""
     return f"<p><strong>{escape(text)}</strong></p>"
+
+
+def picture(alt: str, draw: Callable[[ModuleType], Figure]) -> str:
+    """A plot as an image; nothing without matplotlib. ``draw`` gets the module ``_plot``."""
+    try:
+        from ropewalk import _plot
+    except ImportError:
+        return ""
+    png = BytesIO()
+    draw(_plot).savefig(png, format="png", dpi=_DPI)
+    encoded = b64encode(png.getvalue()).decode("ascii")
+    return f'<img alt="{escape(alt)}" src="data:image/png;base64,{encoded}">'
+
+
+def with_interval(mean: float | None, half_width: float | None, unit: str) -> str:
+    """A mean and half of its confidence interval, if that is known."""
+    shown = quantity(mean, unit)
+    return shown if half_width is None else f"{shown} ± {quantity(half_width, unit)}"

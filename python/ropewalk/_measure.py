@@ -116,9 +116,10 @@ def _link(values: dict[str, Any]) -> MeasuredLink:
 
 
 def measure(
-    to: Texts,
+    to: Texts | None = None,
     *,
     peer: str,
+    peers: str | PathLike[str] | None = None,
     via: Texts | None = None,
     key: KeyLike | None = None,
     time: float = 30.0,
@@ -132,10 +133,10 @@ def measure(
 
     Parameters
     ----------
-    to, via, key
+    to, via, key, peers
         As for :func:`ropewalk.net.connect`.
     peer
-        The server's public key.
+        The server, by the name under which it was paired, or by its public key.
     time
         About how long to measure, at least 5 s. Many or slow links take longer.
     max_bytes
@@ -163,7 +164,7 @@ def measure(
     place = Path(directory)
     if not place.is_dir():
         raise OptionError(f"directory = {str(directory)!r}: no such directory")
-    association = net.connect(to, peer=peer, via=via, key=key, timeout=timeout)
+    association = net.connect(to, peer=peer, peers=peers, via=via, key=key, timeout=timeout)
     work = association._native.measure_links(time, max_bytes, "links")
     try:
         document, _, traces = work.wait(None)

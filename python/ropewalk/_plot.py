@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from ropewalk import _figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ropewalk._compare import Comparison
     from ropewalk._run import Run
+    from ropewalk._sweep import SweepTable
     from ropewalk._table import Table
 
 
@@ -20,15 +26,23 @@ def new_figure(width: float, height: float) -> Figure:
     # A notebook's inline backend shows pyplot's figures at the end of a cell, and shows once more
     # the one that the cell returns; a figure that pyplot does not know is shown once.
     if "inline" in plt.get_backend():
-        return Figure(figsize=(width, height), layout="constrained")
+        return unshown(width, height)
     return plt.figure(figsize=(width, height), layout="constrained")
 
 
-def run(result: Run) -> Figure:
+def unshown(width: float, height: float) -> Figure:
+    """An empty figure that pyplot does not know, to be written to a file."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+NewFigure = Callable[[float, float], Figure]
+
+
+def run(result: Run, new: NewFigure = new_figure) -> Figure:
     """Four panels of one run."""
     if result.series is None:
         raise ValueError("this run kept no series: run it with series=True")
-    figure = new_figure(10, 7)
+    figure = new(10, 7)
     (sequence, throughput), (occupancy, window) = figure.subplots(2, 2)
     _sequence(sequence, result, result.series)
     _throughput(throughput, result, result.series)
@@ -85,9 +99,9 @@ def _window(axes: Axes, result: Run, series: Table) -> None:
     axes.set(title="Windows", ylabel="kB")
 
 
-def comparison(result: Comparison) -> Figure:
+def comparison(result: Comparison, new: NewFigure = new_figure) -> Figure:
     """Bars of goodput, buffer and delay, one for each variant, with confidence intervals."""
-    figure = new_figure(11, 0.45 * len(result.labels) + 2)
+    figure = new(11, 0.45 * len(result.labels) + 2)
     panels = [
         ("goodput_bps", 1e-6, "Goodput", "Mbit/s"),
         ("receive_buffer_max_bytes", 1e-3, "Receive buffer, peak", "kB"),
@@ -104,9 +118,9 @@ def comparison(result: Comparison) -> Figure:
     return figure
 
 
-def tuning(drawn: dict[str, Any]) -> Figure:
+def tuning(drawn: dict[str, Any], new: NewFigure = new_figure) -> Figure:
     """Curves against window and buffer, and the map over two limits."""
-    figure = new_figure(14, 4)
+    figure = new(14, 4)
     window, buffer, over = figure.subplots(1, 3)
     by_id = {one["id"]: one for one in drawn["figures"]}
     for axes, key in ((window, "window"), (buffer, "buffer")):
@@ -130,3 +144,80 @@ def tuning(drawn: dict[str, Any]) -> Figure:
     over.set(title=surface["title"], xlabel=surface["x_label"], ylabel=surface["y_label"])
     over.set(xlim=(1, surface["x"][-1]), ylim=(1, surface["y"][-1]))
     return figure
+
+
+#: Scale and unit of an axis, by the unit of the figure.
+_AXES = {
+    "bit/s": (1e-6, "Mbit/s"),
+    "B": (1e-3, "kB"),
+    "s": (1e3, "ms"),
+    "0 to 1": (1e2, "%"),
+    "count": (1.0, "count"),
+}
+
+
+def sweep(
+    result: SweepTable, keys: Sequence[str], x: str | None, new: NewFigure = new_figure
+) -> Figure:
+    """One panel for each figure over the varied key ``x``, and a line for each combination of the others."""
+    over = x or _first_numeric(result)
+    others = [key for key in result.varied if key != over]
+    lines = _lines(result, others)
+    figure = new(5.5 * len(keys), 4)
+    all_axes = figure.subplots(1, len(keys), squeeze=False)[0]
+    for axes, key in zip(all_axes, keys, strict=True):
+        shown = _shown(key)
+        scale, unit = _AXES[shown.unit]
+        for label, rows in lines.items():
+            _line(axes, result, rows, (over, key, scale), label)
+        axes.set(title=shown.label, xlabel=over, ylabel=unit)
+        axes.grid(alpha=0.3)
+    if others:
+        all_axes[-1].legend(title=", ".join(others), fontsize="small")
+    return figure
+
+
+def _line(
+    axes: Axes,
+    result: SweepTable,
+    rows: NDArray[np.intp],
+    drawn: tuple[str, str, float],
+    label: str | None,
+) -> None:
+    """A line of means, with the confidence intervals as error bars."""
+    over, key, scale = drawn
+    at = result[over][rows]
+    order = np.argsort(at) if at.dtype.kind in "fu" else np.arange(len(at))
+    means = result[key][rows][order] * scale
+    half_widths = result[f"{key}_half_width"][rows][order] * scale
+    axes.errorbar(at[order], means, yerr=half_widths, marker=".", capsize=3, label=label)
+
+
+def _lines(result: SweepTable, others: Sequence[str]) -> dict[str | None, NDArray[np.intp]]:
+    """The rows of each combination of the values of other keys, by its label."""
+    if not others:
+        return {None: np.arange(len(result))}
+    columns = [result[key] for key in others]
+    labels = [", ".join(_value(value) for value in values) for values in zip(*columns, strict=True)]
+    return {
+        label: np.array([row for row, own in enumerate(labels) if own == label])
+        for label in dict.fromkeys(labels)
+    }
+
+
+def _value(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _first_numeric(result: SweepTable) -> str:
+    """The first varied key that has numbers; the first one if none has."""
+    numeric = [key for key in result.varied if result[key].dtype.kind in "fu"]
+    return (numeric or result.varied)[0]
+
+
+def _shown(key: str) -> _figures.Figure:
+    for figure in _figures.SWEPT_SHOWN:
+        if figure.key == key:
+            return figure
+    names = ", ".join(figure.key for figure in _figures.SWEPT_SHOWN)
+    raise ValueError(f"no figure {key!r} to plot; there are: {names}")

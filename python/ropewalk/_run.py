@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ropewalk import _figures, _html
 from ropewalk import _ropewalk as native
 from ropewalk._document import Document
+from ropewalk._delays import DelayDistribution
 from ropewalk._figures import (
-    Delays,
     EngineFigures,
     Figures,
     OutOfOrder,
@@ -36,6 +36,7 @@ def run(
     set: Mapping[str, Any] | None = None,
     series: bool = True,
     sequence: str | None = None,
+    packets: bool | str = False,
 ) -> Run:
     """Run a scenario in the simulator.
 
@@ -55,7 +56,10 @@ def run(
     series
         Keep time series, one row per ``record.interval``. They cost memory only.
     sequence
-        Record every packet of this initial time, with its unit: ``"5 s"``. For plots.
+        Record every arrival of this initial time, with its unit: ``"5 s"``. For plots.
+    packets
+        List every packet in :attr:`Run.packets`: True, or only those sent in this initial time,
+        ``"5 s"``. A packet costs about 100 bytes.
 
     Returns
     -------
@@ -70,7 +74,7 @@ def run(
         The transfer could not start, or came to a halt.
     """
     checked = resolve(scenario, scheduler=scheduler, seed=seed, set=set)
-    return Run(native.run(checked, series, sequence), Path(checked.name).stem)
+    return Run(native.run(checked, series, sequence, packets), Path(checked.name).stem)
 
 
 class Run(Figures, Document):
@@ -89,8 +93,8 @@ class Run(Figures, Document):
         document["seed"] = int(document["seed"])
         document["paths"] = Paths(record(PathResult, path) for path in document["paths"])
         document["receive_buffer"] = record(ReceiveBuffer, document["receive_buffer"])
-        document["blocking_time_s"] = record(Delays, document["blocking_time_s"])
-        document["app_delay_s"] = record(Delays, document["app_delay_s"])
+        for key in ("blocking_time_s", "app_delay_s"):
+            document[key] = DelayDistribution(document[key], key, finished)
         document["out_of_order"] = record(OutOfOrder, document["out_of_order"])
         document["engine"] = record(EngineFigures, document["engine"])
         document.setdefault("association_goodput_bps", [])
@@ -121,6 +125,18 @@ class Run(Figures, Document):
     def sequence(self) -> Sequence | None:
         """The first arrivals packet by packet; None if they were not recorded."""
         return sequence_of(self._native.sequence())
+
+    @cached_property
+    def packets(self) -> Table | None:
+        """Every packet, in the order of sending; None unless the run listed them: ``packets=True``.
+
+        Columns: ``sent_s``, ``received_s``, ``dropped``, ``path``, ``direction``, ``kind``, ``size_bytes``,
+        ``payload_bytes``, ``chunks``, ``tsn``, ``dsn``, ``retransmission``. docs/reference/results.md
+        explains them. With several associations, those of the first. Each end lists at most five million
+        packets; ``metadata["cut_s"]`` then is the time from which packets are missing.
+        """
+        table = self._native.packets()
+        return None if table is None else Table(table)
 
     @cached_property
     def decisions(self) -> list[dict[str, Any]] | None:
@@ -182,4 +198,7 @@ class Run(Figures, Document):
         headings = ("path", *(figure.heading for figure in _figures.PATH))
         heading = f"{self._title}: {self.protocol}, {self.scheduler}, seed {self.seed}"
         pairs = _html.pairs((name.lower(), ", ".join(parts)) for name, parts in facts.items())
-        return _html.heading(heading) + pairs + _html.grid(headings, rows)
+        page = _html.heading(heading) + pairs + _html.grid(headings, rows)
+        if self.series is None:
+            return page
+        return page + _html.picture("plot of the run", lambda plot: plot.run(self, plot.unshown))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ropewalk import _figures, _html
 from ropewalk import _ropewalk as native
 from ropewalk._scenario import Scenario, resolve, text_of
 from ropewalk._table import Table
 from ropewalk.errors import RunError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class SweepTable(Table):
@@ -32,6 +37,69 @@ class SweepTable(Table):
         ``error``, None unless the run failed.
         """
         return self._runs
+
+    @property
+    def varied(self) -> list[str]:
+        """The columns of the varied keys, with their units: ``path.lte.rtt_s``."""
+        return self.columns[1 : self.columns.index("runs")]
+
+    def plot(
+        self,
+        figures: Iterable[str] = ("goodput_bps", "app_delay_p99_s"),
+        *,
+        x: str | None = None,
+    ) -> Figure:
+        """Draw figures over a varied key; needs matplotlib.
+
+        Parameters
+        ----------
+        figures
+            Columns of means, one panel each.
+        x
+            The column of the horizontal axis, one of :attr:`varied`; the first one with numbers by
+            default. Each combination of the other keys is a line.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            One axes for each figure. From two seeds on, error bars show the 95 % confidence intervals.
+
+        Raises
+        ------
+        ValueError
+            A figure or ``x`` is not a column that can be drawn.
+        """
+        from ropewalk import _plot
+
+        keys = list(figures)
+        if not keys:
+            raise ValueError("figures is empty: give at least one column")
+        if x is not None and x not in self.varied:
+            raise ValueError(f"x = {x!r} was not varied; there are: {', '.join(self.varied)}")
+        return _plot.sweep(self, keys, x)
+
+    def _repr_html_(self) -> str:
+        columns: dict[str, list[str]] = {
+            key: [f"{v:g}" if isinstance(v, float) else str(v) for v in self[key].tolist()]
+            for key in self.varied
+        }
+        for figure in _figures.SWEPT_SHOWN:
+            means, half_widths = self[figure.key], self[f"{figure.key}_half_width"]
+            columns[figure.label] = [
+                _html.with_interval(_known(mean), _known(half), figure.unit)
+                for mean, half in zip(means.tolist(), half_widths.tolist(), strict=True)
+            ]
+        columns["runs"] = [str(count) for count in self["runs"].tolist()]
+        if self["failed"].any():
+            columns["failed"] = [str(count) for count in self["failed"].tolist()]
+        keys = ("goodput_bps", "app_delay_p99_s")
+        return _html.table(columns) + _html.picture(
+            "plot of the sweep", lambda plot: plot.sweep(self, keys, None, plot.unshown)
+        )
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def sweep(

@@ -62,7 +62,10 @@ class Table:
         return name in self._types
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """The column ``name`` as a new array of shape (rows,): float64, uint64, bool or objects."""
+        """The column ``name`` as a new array of shape (rows,): float64, uint64, bool or objects.
+
+        Counts some of which are unknown are float64, with NaN.
+        """
         if self._types.get(name) == "uint64":
             counts = np.empty(len(self), dtype=np.uint64)
             self._native.fill_counts(name, counts)

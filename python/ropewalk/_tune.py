@@ -126,7 +126,10 @@ class Tuning(Document):
             for path in self.paths
         ]
         grid = _html.grid(("path", "rate", "limit", "of use", "promised"), rows)
-        return _html.heading(f"{self._title}: window limits") + _html.pairs(facts) + grid
+        page = _html.heading(f"{self._title}: window limits") + _html.pairs(facts) + grid
+        return page + _html.picture(
+            "plot of the limits", lambda plot: plot.tuning(self._drawn, plot.unshown)
+        )
 
 
 def tune(

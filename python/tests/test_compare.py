@@ -85,6 +85,8 @@ def test_failures_are_told_and_only_a_total_one_is_raised(scenario: rw.Scenario)
 def test_a_notebook_shows_each_variant(comparison: rw.Comparison) -> None:
     html = comparison._repr_html_()
     assert "<td>round-robin</td>" in html and "±" in html
+    pytest.importorskip("matplotlib")
+    assert html.count('src="data:image/png;base64,') == 1
 
 
 def test_the_report_has_every_variant(comparison: rw.Comparison, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import doctest
 import os
 import signal
@@ -180,6 +181,73 @@ def test_keys_are_proved_and_only_those_allowed_get_in(tmp_path: Path) -> None:
         listener.accept()
 
 
+@pytest.fixture
+def paired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A list of peers as `ropewalk pair` writes it, beside the user's default key."""
+    settings = tmp_path / "settings" / "ropewalk"
+    settings.mkdir(parents=True, mode=0o700)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    net.generate_key(settings / "identity.key")
+    return settings / "peers.toml"
+
+
+def entry(name: str, key: str, more: str = "") -> str:
+    return f"[[peer]]\nname = {name!r}\nkey = {key!r}\n{more}\n"
+
+
+def test_paired_peers_are_known_by_name(paired: Path) -> None:
+    own = net.public_key(paired.with_name("identity.key"))
+    server = net.generate_key()
+    # The list of this machine is that of both ends here.
+    paired.write_text(entry("laptop", own))
+    with net.listen(LOOPBACK, key=server, allow="laptop") as listener:
+        addresses = f"addresses = {listener.addresses}"
+        paired.write_text(entry("laptop", own) + entry("server", server.public, addresses))
+        # Without `to` and `key`: the stored addresses, and the key that was paired.
+        near = net.connect(peer="server")
+        far = listener.accept(timeout=10)
+        assert (near.peer, far.peer) == (server.public, own)
+        near.send(b"by name")
+        assert next(iter(far)).data == b"by name"
+        far.abort()
+
+        async def again() -> str | None:
+            async with await aio.connect(peer="server") as association:
+                return association.peer
+
+        assert asyncio.run(again()) == server.public
+        # A key that is given is used, and another list may be named.
+        with pytest.raises(net.ConnectError, match="does not answer"):
+            net.connect(peer="server", key=net.generate_key(), timeout=0.5)
+        other = paired.with_name("others.toml")
+        other.write_text(entry("alias", server.public))
+        net.connect(listener.addresses, peer="alias", peers=other).abort()
+
+
+def test_the_restrictions_of_a_named_peer_apply(paired: Path) -> None:
+    own = net.public_key(paired.with_name("identity.key"))
+    paired.write_text(entry("laptop", own, 'expires = "2001-01-01"'))
+    with net.listen(LOOPBACK, allow="laptop") as listener:
+        # With a name and without a key, the listener has the default key too.
+        assert listener.public_key == own
+        with pytest.raises(net.ConnectError):
+            net.connect(
+                listener.addresses, peer=own, key=paired.with_name("identity.key"), timeout=0.5
+            )
+
+
+def test_unknown_names_are_refused_with_those_that_are_known(paired: Path) -> None:
+    paired.write_text(entry("laptop", net.generate_key().public))
+    for call in (lambda: net.connect(peer="server"), lambda: net.listen(LOOPBACK, allow="server")):
+        with pytest.raises(net.OptionError, match=r"no peer of this name in .*peers\.toml.*laptop"):
+            call()
+    with pytest.raises(net.OptionError, match="no address of laptop is known"):
+        net.connect(peer="laptop")
+    paired.write_text("[[peer]]\nname = 3\n")
+    with pytest.raises(net.OptionError, match=r"peers\.toml:2"):
+        net.connect(peer="laptop")
+
+
 def test_a_secret_does_not_show_itself(tmp_path: Path) -> None:
     key = net.generate_key(tmp_path / "key")
     secret = (tmp_path / "key").read_text().strip()
@@ -249,6 +317,8 @@ def test_paths_tell_what_becomes_of_them() -> None:
     ("arguments", "part"),
     [
         ({"to": "127.0.0.1"}, "peer is missing"),
+        ({"peer": "A" * 43 + "="}, "to is missing"),
+        ({"plain": True}, "to is missing"),
         ({"to": "127.0.0.1", "peer": "short"}, "44 characters, and this has 5"),
         ({"to": "127.0.0.1", "plain": True, "peer": "x"}, "plain=True excludes"),
         ({"to": "127.0.0.1:0", "plain": True}, "give the peer's port"),

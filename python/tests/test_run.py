@@ -71,8 +71,8 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_does_not(scenario: r
 def test_looking_changes_nothing(scenario: rw.Scenario, scheduler: str) -> None:
     for seed in range(4):
         seen, unseen = (
-            rw.run(scenario, scheduler=scheduler, seed=seed, series=series, sequence=sequence)
-            for series, sequence in ((True, "3 s"), (False, None))
+            rw.run(scenario, scheduler=scheduler, seed=seed, series=all, sequence=first, packets=all)
+            for all, first in ((True, "3 s"), (False, None))
         )
         assert without_timing(seen.json()) == without_timing(unseen.json()), seed
 

@@ -19,11 +19,11 @@ VARY = {"path.lte.rtt": "50ms..200ms/3", "transfer.scheduler": ["round-robin", "
 
 
 @pytest.fixture(scope="module")
-def table(scenario: rw.Scenario) -> rw.Table:
+def table(scenario: rw.Scenario) -> rw.SweepTable:
     return rw.sweep(scenario, vary=VARY, seeds=2)
 
 
-def test_a_row_per_point_with_typed_columns(scenario: rw.Scenario, table: rw.Table) -> None:
+def test_a_row_per_point_with_typed_columns(scenario: rw.Scenario, table: rw.SweepTable) -> None:
     assert table.shape[0] == len(table) == 6
     assert table["path.lte.rtt_s"].tolist() == [0.05, 0.05, 0.125, 0.125, 0.2, 0.2]
     assert table["transfer.scheduler"].tolist() == ["round-robin", "daps"] * 3
@@ -38,6 +38,15 @@ def test_a_row_per_point_with_typed_columns(scenario: rw.Scenario, table: rw.Tab
     flags = rw.sweep(scenario, vary={"transfer.unordered": [True, False]})
     assert flags["transfer.unordered"].dtype == np.bool_
     assert flags["transfer.unordered"].tolist() == [True, False]
+
+
+def test_a_notebook_shows_means_with_intervals_and_a_plot(table: rw.SweepTable) -> None:
+    html = table._repr_html_()
+    assert table.varied == ["path.lte.rtt_s", "transfer.scheduler"]
+    assert "<th>transfer.scheduler</th>" in html and "<td>daps</td>" in html
+    assert html.count(" ± ") >= 2 * len(table) and "failed" not in html
+    pytest.importorskip("matplotlib")
+    assert html.count('src="data:image/png;base64,') == 1
 
 
 def test_one_seed_is_the_run_itself(scenario: rw.Scenario) -> None:

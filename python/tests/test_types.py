@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import io
 from importlib.resources import files
 from pathlib import Path
 
@@ -42,6 +44,18 @@ def test_options_are_keyword_only() -> None:
         kinds = [p.kind for p in inspect.signature(function).parameters.values()]
         assert kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD) == 1
         assert set(kinds[1:]) == {inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_the_stubs_are_what_the_modules_have() -> None:
+    stubtest = pytest.importorskip("mypy.stubtest")
+    root = Path(__file__).parents[1]
+    allowed = str(Path(__file__).with_name("stubtest-allowlist.txt"))
+    said = io.StringIO()
+    arguments = ["ropewalk", "--mypy-config-file", str(root / "pyproject.toml")]
+    arguments += ["--allowlist", allowed, "--ignore-unused-allowlist"]
+    with contextlib.redirect_stdout(said):
+        status = stubtest.test_stubs(stubtest.parse_options(arguments))
+    assert status == 0, said.getvalue()
 
 
 def test_the_types_are_sound() -> None:

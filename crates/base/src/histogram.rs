@@ -130,6 +130,19 @@ impl Histogram {
         weights
     }
 
+    /// The values counted, ascending and to 0.8 %, each with the weight of all values up to it. The last one is exact.
+    pub fn cumulative(&self) -> impl Iterator<Item = (u64, u64)> {
+        let zero = (self.zero > 0).then_some((0, self.zero));
+        let counted = self.buckets.iter().enumerate().filter(|(_, weight)| **weight > 0);
+        let others = counted.scan(self.zero, |seen, (at, weight)| {
+            *seen += weight;
+            let last = *seen == self.total_weight;
+            let value = if last { self.max } else { middle_of(self.first + at) };
+            Some((value, *seen))
+        });
+        zero.into_iter().chain(others)
+    }
+
     /// Weighted mean; 0 if nothing was counted.
     pub fn mean(&self) -> f64 {
         if self.total_weight == 0 { 0.0 } else { self.sum as f64 / self.total_weight as f64 }
@@ -182,6 +195,20 @@ mod tests {
         }
         assert_eq!(h.max(), 100_000);
         assert_eq!(h.mean(), 50_000.5);
+    }
+
+    #[test]
+    fn the_cumulative_weights_agree_with_the_quantiles() {
+        let mut h = Histogram::new();
+        assert_eq!(h.cumulative().count(), 0);
+        [0, 0, 7, 1_000, 1_003, 1 << 30].iter().for_each(|v| h.add(*v));
+        let steps: Vec<_> = h.cumulative().collect();
+        assert_eq!(steps.first(), Some(&(0, 2)));
+        assert_eq!(steps.last(), Some(&(1 << 30, 6)));
+        assert!(steps.is_sorted());
+        for (value, weight) in &steps[..steps.len() - 1] {
+            assert_eq!(h.quantile(*weight as f64 / 6.0), *value);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use ropewalk_engine::sctp::Packet as SctpPacket;
 use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
 
 use crate::machine::{EndReason, EngineEvent, EngineSettings, Machine, SimPayload};
+use crate::packet_log::PacketLog;
 use crate::packet_trace::{Direction, PacketTrace};
 
 /// The application of an endpoint.
@@ -54,7 +55,7 @@ pub struct Endpoint {
     pub machine: Machine,
     deadline: Option<Time>,
     record_until: Time,
-    trace: TraceSlot,
+    recorders: RecorderSlot,
     /// Route of each path to the peer.
     pub routes: Vec<RouteId>,
     application: Application,
@@ -86,12 +87,17 @@ pub struct Endpoint {
     peak: Option<u64>,
 }
 
-/// The trace of an endpoint's packets, if there is one. A copy of an endpoint records nothing: both would write to the
-/// same file.
+/// What records an endpoint's packets. A copy of an endpoint records nothing: both would write to the same file.
 #[derive(Debug, Default)]
-struct TraceSlot(Option<Box<PacketTrace>>);
+struct RecorderSlot(Option<Box<Recorders>>);
 
-impl Clone for TraceSlot {
+#[derive(Debug, Default)]
+struct Recorders {
+    trace: Option<PacketTrace>,
+    log: Option<PacketLog>,
+}
+
+impl Clone for RecorderSlot {
     fn clone(&self) -> Self {
         Self(None)
     }
@@ -131,7 +137,7 @@ impl Endpoint {
             releases: Vec::new(),
             peak: None,
             record_until: Time::ZERO,
-            trace: TraceSlot(None),
+            recorders: RecorderSlot(None),
             released: 0,
         }
     }
@@ -154,31 +160,48 @@ impl Endpoint {
 
     /// Records all packets from now on.
     pub fn begin_trace(&mut self, trace: PacketTrace) {
-        self.trace = TraceSlot(Some(Box::new(trace)));
+        self.recorders.0.get_or_insert_default().trace = Some(trace);
     }
 
-    /// Ends the recording of packets.
+    /// Ends the recording of packets in files.
     pub fn take_trace(&mut self) -> Option<PacketTrace> {
-        self.trace.0.take().map(|trace| *trace)
+        self.recorders.0.as_mut()?.trace.take()
+    }
+
+    /// Numbers and lists all packets from now on.
+    pub fn begin_log(&mut self, log: PacketLog) {
+        self.recorders.0.get_or_insert_default().log = Some(log);
+    }
+
+    /// Ends the list of packets.
+    pub fn take_log(&mut self) -> Option<PacketLog> {
+        self.recorders.0.as_mut()?.log.take()
     }
 
     #[cold]
-    fn trace_packet(
+    fn record_packet(
         &mut self,
         now: Time,
         path: PathId,
         direction: Direction,
         size: u32,
-        payload: &SimPayload,
+        payload: &mut SimPayload,
     ) {
-        if let Some(trace) = &mut self.trace.0 {
+        let Some(recorders) = &mut self.recorders.0 else { return };
+        if let Some(trace) = &mut recorders.trace {
             trace.on_packet(now, path, direction, size, payload);
+        }
+        if let Some(log) = &mut recorders.log {
+            match direction {
+                Direction::Out => log.on_sent(now, path, size, payload),
+                Direction::In => log.on_received(now, payload),
+            }
         }
     }
 
     #[cold]
-    fn trace_measurements(&mut self, now: Time) {
-        if let Some(trace) = &mut self.trace.0 {
+    fn record_measurements(&mut self, now: Time) {
+        if let Some(Recorders { trace: Some(trace), .. }) = self.recorders.0.as_deref_mut() {
             trace.on_input_processed(now, &self.machine);
         }
     }
@@ -196,14 +219,14 @@ impl Endpoint {
         let room = ARRIVALS_LIMIT.saturating_sub(self.arrivals.len());
         let record = |chunk| ChunkArrival { at: now, path, chunk };
         match wire {
-            SimPayload::Sctp(packet) => {
+            SimPayload::Sctp(packet, _) => {
                 self.arrivals.extend(self.machine.chunks_of(packet).take(room).map(record));
             }
-            SimPayload::Tcp(segment) if !segment.payload.is_empty() && room > 0 => {
+            SimPayload::Tcp(segment, _) if !segment.payload.is_empty() && room > 0 => {
                 // TCP: the position is counted in full segments.
                 self.arrivals.push(record(segment.dsn / self.full.max(1)));
             }
-            SimPayload::Tcp(_) | SimPayload::Cross(_) => {}
+            SimPayload::Tcp(..) | SimPayload::Cross(_) => {}
         }
     }
 
@@ -219,8 +242,8 @@ impl Endpoint {
     #[inline(always)]
     fn send(&mut self, now: Time, recycled: SimPayload, out: &mut Outbox<SimPayload>) {
         match recycled {
-            SimPayload::Sctp(packet) => self.send_packets(now, packet, out),
-            SimPayload::Tcp(segment) => self.send_segments(now, segment, out),
+            SimPayload::Sctp(packet, _) => self.send_packets(now, packet, out),
+            SimPayload::Tcp(segment, _) => self.send_segments(now, segment, out),
             SimPayload::Cross(_) => {}
         }
         while let Some(news) = self.machine.poll_event() {
@@ -231,8 +254,8 @@ impl Endpoint {
             }
         }
         self.deadline = self.next_deadline();
-        if self.trace.0.is_some() {
-            self.trace_measurements(now);
+        if self.recorders.0.is_some() {
+            self.record_measurements(now);
         }
     }
 
@@ -247,9 +270,9 @@ impl Endpoint {
             let next = recycled_packet(out);
             let sctp = std::mem::replace(&mut recycled, next);
             let size = sctp.wire_len() + self.lower_header;
-            self.transmit(now, transmit_info, size, SimPayload::Sctp(sctp), out);
+            self.transmit(now, transmit_info, size, SimPayload::Sctp(sctp, 0), out);
         }
-        out.give_back(SimPayload::Sctp(recycled));
+        out.give_back(SimPayload::Sctp(recycled, 0));
     }
 
     #[inline]
@@ -261,14 +284,14 @@ impl Endpoint {
     ) {
         while let Some(transmit_info) = self.machine.poll_segment(now, &mut recycled) {
             let next = match out.spare() {
-                Some(SimPayload::Tcp(used)) => used,
+                Some(SimPayload::Tcp(used, _)) => used,
                 _ => Box::default(),
             };
             let segment = std::mem::replace(&mut recycled, next);
             let size = segment.wire_len() + self.lower_header;
-            self.transmit(now, transmit_info, size, SimPayload::Tcp(segment), out);
+            self.transmit(now, transmit_info, size, SimPayload::Tcp(segment, 0), out);
         }
-        out.give_back(SimPayload::Tcp(recycled));
+        out.give_back(SimPayload::Tcp(recycled, 0));
     }
 
     #[inline(always)]
@@ -277,11 +300,11 @@ impl Endpoint {
         now: Time,
         transmit_info: TransmitInfo,
         size: u32,
-        payload: SimPayload,
+        mut payload: SimPayload,
         out: &mut Outbox<SimPayload>,
     ) {
-        if self.trace.0.is_some() {
-            self.trace_packet(now, transmit_info.path, Direction::Out, size, &payload);
+        if self.recorders.0.is_some() {
+            self.record_packet(now, transmit_info.path, Direction::Out, size, &mut payload);
         }
         let mut packet = Packet::new(size, self.flow, payload);
         packet.round = transmit_info.round;
@@ -293,10 +316,10 @@ impl Endpoint {
     #[inline]
     fn recycled(&self, out: &mut Outbox<SimPayload>) -> SimPayload {
         match (&self.machine, out.spare()) {
-            (Machine::Sctp(_), Some(SimPayload::Sctp(used))) => SimPayload::Sctp(used),
-            (Machine::Tcp(_), Some(SimPayload::Tcp(used))) => SimPayload::Tcp(used),
-            (Machine::Sctp(_), _) => SimPayload::Sctp(Box::default()),
-            (Machine::Tcp(_), _) => SimPayload::Tcp(Box::default()),
+            (Machine::Sctp(_), Some(SimPayload::Sctp(used, _))) => SimPayload::Sctp(used, 0),
+            (Machine::Tcp(_), Some(SimPayload::Tcp(used, _))) => SimPayload::Tcp(used, 0),
+            (Machine::Sctp(_), _) => SimPayload::Sctp(Box::default(), 0),
+            (Machine::Tcp(_), _) => SimPayload::Tcp(Box::default(), 0),
         }
     }
 
@@ -398,7 +421,7 @@ impl Endpoint {
 #[inline]
 fn recycled_packet(out: &mut Outbox<SimPayload>) -> Box<SctpPacket> {
     match out.spare() {
-        Some(SimPayload::Sctp(used)) => used,
+        Some(SimPayload::Sctp(used, _)) => used,
         _ => Box::default(),
     }
 }
@@ -418,15 +441,15 @@ impl Host<SimPayload> for Endpoint {
         if now < self.record_until {
             self.record(now, path.0, &wire);
         }
-        if self.trace.0.is_some() {
-            self.trace_packet(now, path, Direction::In, size, &wire);
+        if self.recorders.0.is_some() {
+            self.record_packet(now, path, Direction::In, size, &mut wire);
         }
         match &mut wire {
-            SimPayload::Sctp(packet) => {
+            SimPayload::Sctp(packet, _) => {
                 packet.ce = ce;
                 self.machine.take_packet(now, path, packet);
             }
-            SimPayload::Tcp(segment) => self.machine.take_segment(now, path, segment),
+            SimPayload::Tcp(segment, _) => self.machine.take_segment(now, path, segment),
             SimPayload::Cross(_) => return,
         }
         if let Some(peak) = &mut self.peak {

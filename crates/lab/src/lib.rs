@@ -34,6 +34,7 @@ mod measure;
 mod network;
 mod notes;
 pub mod output;
+pub mod packet_log;
 pub mod packet_trace;
 pub mod predict;
 pub mod publish;
@@ -66,6 +67,7 @@ pub use result::{
 };
 pub use run::{run, run_traced, run_watched};
 pub use series::{
-    Distribution, Distributions, PathSeries, Sequence, SequencePath, Series, SeriesColumn, Values,
+    DelayHistogram, DelayHistograms, Distribution, Distributions, PathSeries, Sequence,
+    SequencePath, Series, SeriesColumn, Values,
 };
 pub use setup::{RunOptions, Transfer};

@@ -126,10 +126,11 @@ impl EngineSettings {
 /// Payload of a packet in the simulated network.
 #[derive(Clone, Debug)]
 pub enum SimPayload {
-    /// An SCTP packet of an association; boxed, because packets move at every hop.
-    Sctp(Box<Packet>),
-    /// A TCP segment of an association.
-    Tcp(Box<Segment>),
+    /// An SCTP packet of an association, boxed because packets move at every hop, and its number in the
+    /// [packet log](crate::packet_log), 0 without one.
+    Sctp(Box<Packet>, u32),
+    /// A TCP segment of an association, and its number.
+    Tcp(Box<Segment>, u32),
     /// A packet of cross traffic, with its tag.
     Cross(u64),
 }
@@ -142,7 +143,17 @@ impl CrossPayload for SimPayload {
     fn cross_tag(&self) -> Option<u64> {
         match self {
             Self::Cross(tag) => Some(*tag),
-            Self::Sctp(_) | Self::Tcp(_) => None,
+            Self::Sctp(..) | Self::Tcp(..) => None,
+        }
+    }
+}
+
+impl SimPayload {
+    /// The number of the packet in the packet log; 0 without one.
+    pub const fn log_number(&self) -> u32 {
+        match self {
+            Self::Sctp(_, number) | Self::Tcp(_, number) => *number,
+            Self::Cross(_) => 0,
         }
     }
 }

@@ -7,10 +7,11 @@ use ropewalk_scenario::Scenario;
 use crate::bound::flow_control_bound_bps;
 use crate::endpoint::Endpoint;
 use crate::machine::EngineSettings;
+use crate::packet_log::Packets;
 use crate::result::{
     AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
 };
-use crate::series::{Distribution, Distributions, PathSeries, Sequence, SequencePath, Series};
+use crate::series::{DelayHistogram, DelayHistograms, PathSeries, Sequence, SequencePath, Series};
 use crate::setup::Setup;
 
 const NANO: f64 = 1e-9;
@@ -22,10 +23,12 @@ pub struct Run {
     pub result: RunResult,
     /// Time series, if requested.
     pub series: Option<Series>,
-    /// How delays are distributed, if time series were requested.
-    pub distributions: Option<Distributions>,
+    /// The delays of all chunks.
+    pub delays: DelayHistograms,
     /// The first seconds, if requested.
     pub sequence: Option<Sequence>,
+    /// The packets of the chosen association, if requested.
+    pub packets: Option<Packets>,
     /// Decisions of the chosen association's sender, if the scenario records them.
     pub decisions: Vec<DecisionRecord>,
 }
@@ -150,14 +153,14 @@ impl Meter {
             setup.world.host_mut(transfer.receiver).machine.settle_measurements(ended);
         }
         let series = self.next.take().map(|_| std::mem::take(&mut self.series));
-        let distributions = series.as_ref().map(|_| Totals::of(setup).distributions());
+        let delays = Totals::of(setup).delays();
         let result = self.result(setup, scenario, ended);
         // At most one association records decisions.
         let mut decisions = Vec::new();
         for transfer in &setup.transfers {
             decisions.append(&mut setup.world.host_mut(transfer.sender).machine.take_records());
         }
-        Run { result, series, distributions, sequence: None, decisions }
+        Run { result, series, delays, sequence: None, packets: None, decisions }
     }
 
     fn result(&self, setup: &mut Setup, scenario: &Scenario, ended: Time) -> RunResult {
@@ -339,10 +342,10 @@ impl Totals {
         }
     }
 
-    fn distributions(&self) -> Distributions {
-        Distributions {
-            app_delay_s: Distribution::of_nanos(&self.app_delay),
-            blocking_time_s: Distribution::of_nanos(&self.blocking),
+    fn delays(self) -> DelayHistograms {
+        DelayHistograms {
+            app_delay: DelayHistogram::of_nanos(self.app_delay),
+            blocking_time: DelayHistogram::of_nanos(self.blocking),
         }
     }
 

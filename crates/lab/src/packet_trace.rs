@@ -132,11 +132,11 @@ impl PacketTrace {
         let put = |out: &mut Vec<u8>| {
             let mut bytes = Vec::new();
             let protocol = match payload {
-                SimPayload::Sctp(packet) => {
+                SimPayload::Sctp(packet, _) => {
                     wire::encode(packet, SCTP_PORTS, Checksum::Crc32c, &mut bytes);
                     Protocol::Sctp
                 }
-                SimPayload::Tcp(segment) => {
+                SimPayload::Tcp(segment, _) => {
                     let [source, destination] = in_order(TCP_PORTS, sender_is_source);
                     let ports = tcp::Ports { source, destination };
                     encoder.encode(segment, sender_is_source, ports, &mut bytes);
@@ -161,8 +161,8 @@ impl PacketTrace {
         let Some(file) = &mut self.qlog else { return Ok(()) };
         let place = self.paths[path.index()].place();
         match payload {
-            SimPayload::Sctp(packet) => file.packet(now, place, direction, size, packet),
-            SimPayload::Tcp(segment) => file.segment(now, place, direction, size, segment),
+            SimPayload::Sctp(packet, _) => file.packet(now, place, direction, size, packet),
+            SimPayload::Tcp(segment, _) => file.segment(now, place, direction, size, segment),
             SimPayload::Cross(_) => Ok(()),
         }
     }

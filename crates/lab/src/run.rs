@@ -11,6 +11,7 @@ use crate::error::RunError;
 use crate::machine::{EndReason, EngineSettings};
 use crate::measure::{Meter, Run, sequence_of};
 use crate::network::{add_cross, add_paths, add_routes, add_shared_links};
+use crate::packet_log::{self, PacketLog, Way};
 use crate::packet_trace::{PacketTrace, Vantage};
 use crate::setup::{self, RunOptions, Setup, Transfer};
 use crate::wifi::WifiNetwork;
@@ -84,10 +85,11 @@ fn execute(
     setup.scheduler_fault().map_or(Ok(()), Err)?;
     check_progress(&setup, scenario, ended)?;
     let mut run = meter.finish(&mut setup, scenario, ended);
-    let chosen =
-        setup.transfers.get(options.association as usize).filter(|_| options.sequence.is_some());
-    run.sequence =
-        chosen.map(|transfer| sequence_of(setup.world.host(transfer.receiver), scenario));
+    if let Some(chosen) = setup.transfers.get(options.association as usize).copied() {
+        let sequence = || sequence_of(setup.world.host(chosen.receiver), scenario);
+        run.sequence = options.sequence.map(|_| sequence());
+        run.packets = packet_log::collect(&mut setup, chosen, scenario);
+    }
     let engine = &mut run.result.engine;
     engine.cpu_s = watch.seconds();
     engine.packets_per_cpu_s = engine.packets as f64 / engine.cpu_s.max(1e-9);
@@ -127,6 +129,11 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
         end.wanted = scenario.transfer.bytes;
         if let Some(length) = options.sequence.filter(|_| chosen) {
             end.record_arrivals(Time::ZERO + length);
+        }
+        if let Some(length) = options.packets.filter(|_| chosen) {
+            let until = Time::ZERO.saturating_add(length);
+            world.host_mut(sender).begin_log(PacketLog::new(Way::Up, until));
+            world.host_mut(receiver).begin_log(PacketLog::new(Way::Down, until));
         }
         transfers.push(Transfer { sender, receiver, start });
     }

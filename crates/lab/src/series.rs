@@ -173,18 +173,68 @@ pub struct Distribution {
     pub shares: Vec<f64>,
 }
 
+/// The delays of all chunks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DelayHistograms {
+    /// Times from first transmission to in-order delivery.
+    pub app_delay: DelayHistogram,
+    /// Times from arrival to in-order delivery.
+    pub blocking_time: DelayHistogram,
+}
+
+impl DelayHistograms {
+    /// The distribution functions in a fixed number of steps, for reports.
+    pub fn distributions(&self) -> Distributions {
+        Distributions {
+            app_delay_s: self.app_delay.distribution(),
+            blocking_time_s: self.blocking_time.distribution(),
+        }
+    }
+}
+
+/// Delays of one kind, exact to 0.8 %.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DelayHistogram {
+    nanos: Histogram,
+}
+
+const NANO: f64 = 1e-9;
+
 /// Number of equal steps of a distribution function.
 const STEPS: u32 = 200;
 
-impl Distribution {
-    /// The distribution of a histogram in nanoseconds: steps of half a percent, and finer ones at the end.
-    pub(crate) fn of_nanos(histogram: &Histogram) -> Self {
+impl DelayHistogram {
+    /// Delays in nanoseconds.
+    pub(crate) const fn of_nanos(nanos: Histogram) -> Self {
+        Self { nanos }
+    }
+
+    /// The delay that a share of the chunks does not exceed, s. None if there is no chunk.
+    ///
+    /// # Panics
+    /// If `share` is not in `[0, 1]`.
+    pub fn quantile_s(&self, share: f64) -> Option<f64> {
+        (self.nanos.total_weight() > 0).then(|| self.at(share))
+    }
+
+    /// The empirical distribution function: each delay that occurred, and the share of the chunks up to it.
+    pub fn ecdf(&self) -> Distribution {
+        let total = self.nanos.total_weight() as f64;
+        let steps = self.nanos.cumulative();
+        let (values, shares) =
+            steps.map(|(delay, count)| (delay as f64 * NANO, count as f64 / total)).unzip();
+        Distribution { values, shares }
+    }
+
+    /// Steps of half a percent, and finer ones at the end.
+    fn distribution(&self) -> Distribution {
         let steps = (0..STEPS).map(|step| f64::from(step) / f64::from(STEPS));
         let shares: Vec<f64> = steps.chain([0.996, 0.997, 0.998, 0.999, 0.9995, 1.0]).collect();
-        let value = |share: &f64| match *share {
-            1.0 => histogram.max(),
-            share => histogram.quantile(share),
-        };
-        Self { values: shares.iter().map(|share| value(share) as f64 * 1e-9).collect(), shares }
+        Distribution { values: shares.iter().map(|share| self.at(*share)).collect(), shares }
+    }
+
+    fn at(&self, share: f64) -> f64 {
+        let nanos = if share < 1.0 { self.nanos.quantile(share) } else { self.nanos.max() };
+        nanos as f64 * NANO
     }
 }

@@ -19,11 +19,13 @@ pub struct RunOptions {
     pub series: bool,
     /// Length of the initial part whose arrivals are all recorded, for sequence-time plots.
     pub sequence: Option<Duration>,
+    /// Length of the initial part whose packets are all listed, with their arrivals.
+    pub packets: Option<Duration>,
     /// A scheduler instead of the scenario's.
     pub scheduler: Option<Scheduler>,
     /// The custom schedulers that the scenario may select by name.
     pub custom_schedulers: CustomSchedulers,
-    /// Index of the association whose arrivals are recorded, and its decisions if the scenario requests them;
+    /// Index of the association whose arrivals and packets are recorded, and its decisions if the scenario requests them;
     /// from 0. Recording all associations would exceed the memory.
     pub association: u32,
 }

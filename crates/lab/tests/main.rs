@@ -11,6 +11,7 @@ mod figures;
 mod losses_by_rounds;
 mod markov;
 mod pacing;
+mod packets;
 mod pinned;
 mod rates;
 mod ready;

@@ -113,6 +113,12 @@ impl<P: Clone> Network<P> {
         &mut self.channels[id.0 as usize].inner
     }
 
+    /// The packets on all links, in no particular order.
+    pub(crate) fn packets(&self) -> impl Iterator<Item = &Packet<P>> {
+        let on_channels = self.channels.iter().flat_map(|channel| channel.inner.packets());
+        self.links.iter().flat_map(|link| link.inner.packets()).chain(on_channels)
+    }
+
     /// Puts a packet on the first link of `route`.
     #[inline]
     pub(crate) fn send(&mut self, route: RouteId, mut packet: Packet<P>) -> Admission {

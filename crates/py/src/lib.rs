@@ -35,7 +35,10 @@ mod _ropewalk {
         packets_per_period, receive_buffer_min_bytes, receive_order,
     };
     #[pymodule_export]
-    use crate::net::{Association, Key, Listener, Message, Operation, net_connect, net_listen};
+    use crate::net::{
+        Association, Key, Listener, Message, Operation, net_connect, net_default_key,
+        net_find_peer, net_listen,
+    };
     #[pymodule_export]
     use crate::optimise::{allocate, heuristic, least_buffer};
     #[pymodule_export]

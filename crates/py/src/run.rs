@@ -4,10 +4,13 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use ropewalk_base::Duration;
 use ropewalk_lab::explain::{Question, explain_run};
-use ropewalk_lab::output::{SeriesOrigin, series_to_record_batch, write_atomically};
+use ropewalk_lab::output::{
+    SeriesOrigin, packets_to_record_batch, series_to_record_batch, write_atomically,
+};
 use ropewalk_lab::report::{Report, ReportKind, ReportRun};
-use ropewalk_lab::{self as lab, RunOptions, SequencePath};
+use ropewalk_lab::{self as lab, DelayHistogram, RunOptions, SequencePath};
 use ropewalk_scenario as file;
 
 use crate::error;
@@ -29,8 +32,42 @@ impl Run {
         Self { run, scenario }
     }
 
+    fn origin(&self) -> SeriesOrigin {
+        SeriesOrigin {
+            scenario_toml: self.scenario.to_toml(),
+            seed: self.run.result.seed.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    fn delays(&self, figure: &str) -> PyResult<&DelayHistogram> {
+        match figure {
+            "app_delay_s" => Ok(&self.run.delays.app_delay),
+            "blocking_time_s" => Ok(&self.run.delays.blocking_time),
+            other => Err(error::value(format!("{other} is not a distribution of delays"))),
+        }
+    }
+
     pub(crate) fn in_report(&self, label: String) -> ReportRun {
         ReportRun::new(label, &self.scenario, &self.run)
+    }
+}
+
+/// The packets to list: all or none, or those of an initial time.
+#[derive(FromPyObject)]
+pub(crate) enum ListedPackets {
+    All(bool),
+    Initial(String),
+}
+
+impl ListedPackets {
+    fn length(&self) -> PyResult<Option<Duration>> {
+        match self {
+            Self::All(all) => Ok(all.then_some(Duration::from_nanos(u64::MAX))),
+            Self::Initial(text) => ropewalk_scenario::parse_duration(text)
+                .map(Some)
+                .map_err(|error| error::value(format!("packets: {error}"))),
+        }
     }
 }
 
@@ -41,13 +78,16 @@ pub(crate) fn run(
     scenario: &Scenario,
     series: bool,
     sequence: Option<&str>,
+    packets: ListedPackets,
 ) -> PyResult<Run> {
+    let packets = packets.length()?;
     let sequence = sequence.map(ropewalk_scenario::parse_duration).transpose();
     let sequence = sequence.map_err(|text| error::value(format!("sequence: {text}")))?;
     let checked = scenario.checked();
     let custom_schedulers = scenario.custom_schedulers();
     let run = py.detach(|| {
-        let options = RunOptions { series, sequence, custom_schedulers, ..RunOptions::default() };
+        let options =
+            RunOptions { series, sequence, packets, custom_schedulers, ..RunOptions::default() };
         lab::run(checked, &options)
     });
     let run = run.map_err(|failed| {
@@ -72,13 +112,27 @@ impl Run {
     /// The time series, if they were recorded.
     fn series(&self) -> PyResult<Option<Table>> {
         let Some(series) = &self.run.series else { return Ok(None) };
-        let origin = SeriesOrigin {
-            scenario_toml: self.scenario.to_toml(),
-            seed: self.run.result.seed.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        };
-        let batch = series_to_record_batch(series, &origin).map_err(error::run)?;
+        let batch = series_to_record_batch(series, &self.origin()).map_err(error::run)?;
         Ok(Some(Table::new(batch)))
+    }
+
+    /// The packets, if they were listed.
+    fn packets(&self, py: Python<'_>) -> PyResult<Option<Table>> {
+        let Some(packets) = &self.run.packets else { return Ok(None) };
+        let batch = py.detach(|| packets_to_record_batch(packets, &self.origin()));
+        Ok(Some(Table::new(batch.map_err(error::run)?)))
+    }
+
+    /// The delay, s, that a share of the chunks does not exceed; `None` without chunks. `figure` is a key of the
+    /// result.
+    fn delay_quantile(&self, figure: &str, share: f64) -> PyResult<Option<f64>> {
+        Ok(self.delays(figure)?.quantile_s(share))
+    }
+
+    /// The delays that occurred, s, and the share of the chunks up to each.
+    fn delay_ecdf(&self, figure: &str) -> PyResult<(Vec<f64>, Vec<f64>)> {
+        let ecdf = self.delays(figure)?.ecdf();
+        Ok((ecdf.values, ecdf.shares))
     }
 
     /// The first arrivals: those of each path, then those released to the application.

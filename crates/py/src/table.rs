@@ -86,8 +86,8 @@ impl Table {
     /// Names with their types: `float64`, `uint64`, `bool` or `string`.
     fn types(&self) -> PyResult<Vec<(String, &'static str)>> {
         let schema = self.batch.schema();
-        let name = |field: &Arc<Field>| Ok((field.name().clone(), type_name(field.data_type())?));
-        schema.fields().iter().map(name).collect()
+        let columns = schema.fields().iter().zip(self.batch.columns());
+        columns.map(|(field, column)| Ok((field.name().clone(), type_name(column)?))).collect()
     }
 
     /// The metadata of the schema.
@@ -102,11 +102,17 @@ impl Table {
         Ok(dict)
     }
 
-    /// Writes a column of floats into `out`; missing values become NaN.
+    /// Writes a column of floats or counts into `out`; missing values become NaN.
     fn fill_floats(&self, py: Python<'_>, name: &str, out: PyBuffer<f64>) -> PyResult<()> {
-        let column = self.column(name)?.as_primitive_opt::<Float64Type>();
-        let column = column.ok_or_else(|| wrong_type(name, "floats"))?;
-        let values: Vec<f64> = column.iter().map(|value| value.unwrap_or(f64::NAN)).collect();
+        let column = self.column(name)?;
+        let known = |value: Option<f64>| value.unwrap_or(f64::NAN);
+        let values: Vec<f64> = match column.as_primitive_opt::<UInt64Type>() {
+            Some(counts) => counts.iter().map(|count| known(count.map(|n| n as f64))).collect(),
+            None => {
+                let floats = column.as_primitive_opt::<Float64Type>();
+                floats.ok_or_else(|| wrong_type(name, "floats"))?.iter().map(known).collect()
+            }
+        };
         out.copy_from_slice(py, &values)
     }
 
@@ -145,9 +151,11 @@ impl Table {
     }
 }
 
-fn type_name(data: &DataType) -> PyResult<&'static str> {
-    match data {
+fn type_name(column: &ArrayRef) -> PyResult<&'static str> {
+    match column.data_type() {
         DataType::Float64 => Ok("float64"),
+        // NumPy's integers have no value for what is unknown.
+        DataType::UInt64 if column.null_count() > 0 => Ok("float64"),
         DataType::UInt64 => Ok("uint64"),
         DataType::Boolean => Ok("bool"),
         DataType::Utf8 => Ok("string"),

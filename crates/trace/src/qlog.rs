@@ -198,25 +198,35 @@ impl<W: Write> Writer<W> {
 }
 
 fn chunk(chunk: &Chunk) -> Value {
-    let named = |name: &str| json!({ "type": name });
     match chunk {
         Chunk::Data(data) => data_chunk(data),
         Chunk::Sack(sack) => sack_chunk(sack),
-        Chunk::Init(_) => named("INIT"),
-        Chunk::InitAck(_) => named("INIT_ACK"),
-        Chunk::CookieEcho(_) => named("COOKIE_ECHO"),
-        Chunk::CookieAck => named("COOKIE_ACK"),
-        Chunk::Error(_) => named("ERROR"),
-        Chunk::Heartbeat(_) => named("HEARTBEAT"),
-        Chunk::HeartbeatAck(_) => named("HEARTBEAT_ACK"),
         Chunk::Shutdown(cumulative) => {
-            json!({ "type": "SHUTDOWN", "cumulative_tsn": cumulative.0 })
+            json!({ "type": chunk_name(chunk), "cumulative_tsn": cumulative.0 })
         }
-        Chunk::ShutdownAck => named("SHUTDOWN_ACK"),
-        Chunk::ShutdownComplete { .. } => named("SHUTDOWN_COMPLETE"),
-        Chunk::Abort { .. } => named("ABORT"),
         Chunk::Extension(extension) => extension_chunk(extension),
-        Chunk::Unknown(_) => named("UNKNOWN"),
+        _ => json!({ "type": chunk_name(chunk) }),
+    }
+}
+
+/// The name of a chunk's type.
+pub const fn chunk_name(chunk: &Chunk) -> &'static str {
+    match chunk {
+        Chunk::Data(_) => "DATA",
+        Chunk::Sack(_) => "SACK",
+        Chunk::Init(_) => "INIT",
+        Chunk::InitAck(_) => "INIT_ACK",
+        Chunk::CookieEcho(_) => "COOKIE_ECHO",
+        Chunk::CookieAck => "COOKIE_ACK",
+        Chunk::Error(_) => "ERROR",
+        Chunk::Heartbeat(_) => "HEARTBEAT",
+        Chunk::HeartbeatAck(_) => "HEARTBEAT_ACK",
+        Chunk::Shutdown(_) => "SHUTDOWN",
+        Chunk::ShutdownAck => "SHUTDOWN_ACK",
+        Chunk::ShutdownComplete { .. } => "SHUTDOWN_COMPLETE",
+        Chunk::Abort { .. } => "ABORT",
+        Chunk::Extension(extension) => extension_name(extension),
+        Chunk::Unknown(_) => "UNKNOWN",
     }
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from os import PathLike
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -23,6 +24,7 @@ def listen(
     *,
     key: KeyLike | None = None,
     allow: Texts | None = None,
+    peers: str | PathLike[str] | None = None,
     plain: bool = False,
     profile: str = "live",
     port: int | Iterable[int] | None = None,
@@ -41,10 +43,13 @@ def listen(
         port 0 is any free one (:attr:`Listener.addresses`).
     key
         Own secret key: a :class:`Key`, or the name of its file. Without one, a new one is created for
-        this listener alone.
+        this listener alone; if ``allow`` has a name, it is the default key of ``ropewalk pair``.
     allow
-        Public keys of the peers that are accepted; others get no answer. Without it, every peer that
+        The peers that are accepted: names of paired peers (``ropewalk pair``), with the date and the
+        pre-shared key of their entries, or public keys. Others get no answer. Without it, every peer that
         knows this listener's public key is accepted.
+    peers
+        The list in which names are looked up, instead of ``~/.config/ropewalk/peers.toml``.
     plain
         No encryption and no authentication: SCTP in UDP (RFC 6951), for other programs' stacks. Anyone
         on the way can then read and change the data.
@@ -69,17 +74,18 @@ def listen(
     BindError
         An address cannot be used.
     """
-    secret, allowed = options.listen_key(key, allow, plain)
+    secret, allowed = options.listen_key(key, allow, peers, plain)
     ports = options.listen_ports(port, plain)
     places = options.places("addresses", addresses)
     settings = options.socket_options(scheduler, congestion, receive_buffer, streams, mtu, profile)
-    return Listener(native.net_listen(places, secret, allowed, settings, ports))
+    return Listener(native.net_listen(places, secret, allowed, peers, settings, ports))
 
 
 def connect(
-    to: Texts,
+    to: Texts | None = None,
     *,
     peer: str | None = None,
+    peers: str | PathLike[str] | None = None,
     via: Texts | None = None,
     key: KeyLike | None = None,
     plain: bool = False,
@@ -98,15 +104,20 @@ def connect(
     Parameters
     ----------
     to
-        The peer's addresses, or names: a list, or one text with commas. Without a port, 9899.
+        The peer's addresses, or host names: a list, or one text with commas. Without a port, 9899. By
+        default the addresses at which ``peer`` was paired.
     peer
-        The peer's public key, which it proves.
+        The peer, by the name under which it was paired (``ropewalk pair``), or by its public key, which it
+        proves.
+    peers
+        The list in which the name is looked up, instead of ``~/.config/ropewalk/peers.toml``.
     via
         Own addresses, or names of network interfaces, one per path. Without it, the system chooses one
         address. Two of each make two paths, in their order.
     key
-        Own secret key: a :class:`Key`, or the name of its file. Without one, a new one is created, which
-        suffices if the peer admits everyone.
+        Own secret key: a :class:`Key`, or the name of its file. Without one, the
+        default key of ``ropewalk pair`` if ``peer`` is a name and the key exists. Otherwise a new one is
+        created, which suffices if the peer admits everyone.
     plain, profile, scheduler, congestion, receive_buffer, streams, mtu
         As for :func:`listen`.
     port
@@ -126,8 +137,8 @@ def connect(
     ConnectError
         The peer refused, or did not answer; a wrong key gets no answer.
     """
-    secret = options.connect_key(key, peer, plain)
     ports = options.connect_ports(port, local_port, plain)
+    to, secret = options.connect_peer(to, key, peer, peers, plain)
     remotes = [options.look_up(*target) for target in options.targets(to)]
     places = options.sources(via, remotes)
     settings = options.socket_options(scheduler, congestion, receive_buffer, streams, mtu, profile)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import Any
 
+from ropewalk import _ropewalk as native
 from ropewalk._ropewalk import Key
 from ropewalk.errors import OptionError
 from ropewalk.net._keys import generate_key, key_of
@@ -92,28 +93,51 @@ def listed(option: str, texts: Texts) -> list[str]:
 
 
 def listen_key(
-    key: KeyLike | None, allow: Texts | None, plain: bool
+    key: KeyLike | None, allow: Texts | None, peers: PathLike[str] | str | None, plain: bool
 ) -> tuple[Key | None, list[str] | None]:
-    """The own key, and the keys that are admitted."""
+    """The own key, and the names and keys that are admitted."""
     if plain:
         if key is not None or allow is not None:
             raise OptionError(f"plain=True excludes key and allow: {NOBODY}")
         return None, None
-    allowed = None if allow is None else listed("allow", allow)
-    return (generate_key() if key is None else key_of(key)), allowed
+    if allow is None:
+        return own_key(key, False), None
+    allowed = listed("allow", allow)
+    named = [native.net_find_peer("allow", text, peers)[2] for text in allowed]
+    return own_key(key, any(named)), allowed
 
 
-def connect_key(key: KeyLike | None, peer: str | None, plain: bool) -> tuple[Key, str] | None:
-    """The own key, and the peer's."""
+def connect_peer(
+    to: Texts | None,
+    key: KeyLike | None,
+    peer: str | None,
+    peers: PathLike[str] | str | None,
+    plain: bool,
+) -> tuple[Texts, tuple[Key, str] | None]:
+    """The peer's addresses; the own key and the peer's."""
     if plain:
         if key is not None or peer is not None:
             raise OptionError(f"plain=True excludes key and peer: {NOBODY}")
-        return None
+        if to is None:
+            raise OptionError("to is missing: give the peer's addresses")
+        return to, None
     if peer is None:
         raise OptionError(
-            "peer is missing: give the listener's public key, or plain=True on both sides"
+            "peer is missing: give the name of a paired peer, the listener's public key, "
+            "or plain=True on both sides"
         )
-    return (generate_key() if key is None else key_of(key)), peer
+    public, addresses, is_name = native.net_find_peer("peer", peer, peers)
+    if to is None and not addresses:
+        raise OptionError(f"to is missing: no address of {peer} is known")
+    return (addresses if to is None else to), (own_key(key, is_name), public)
+
+
+def own_key(key: KeyLike | None, named: bool) -> Key:
+    """The key that is given; for a peer that is given by name, the default key that it was paired with."""
+    if key is not None:
+        return key_of(key)
+    file = native.net_default_key() if named else None
+    return generate_key() if file is None else key_of(file)
 
 
 def split(option: str, text: str, port: int) -> tuple[str, int]:

@@ -24,6 +24,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from itertools import islice
+from os import PathLike
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -44,6 +45,7 @@ def listen(
     *,
     key: KeyLike | None = None,
     allow: Texts | None = None,
+    peers: str | PathLike[str] | None = None,
     plain: bool = False,
     profile: str = "live",
     port: int | Iterable[int] | None = None,
@@ -54,17 +56,18 @@ def listen(
     mtu: int = 1500,
 ) -> Listener:
     """Listen for associations of peers; as :func:`ropewalk.net.listen`. Does not block."""
-    secret, allowed = options.listen_key(key, allow, plain)
+    secret, allowed = options.listen_key(key, allow, peers, plain)
     ports = options.listen_ports(port, plain)
     places = options.places("addresses", addresses)
     settings = options.socket_options(scheduler, congestion, receive_buffer, streams, mtu, profile)
-    return Listener(native.net_listen(places, secret, allowed, settings, ports))
+    return Listener(native.net_listen(places, secret, allowed, peers, settings, ports))
 
 
 async def connect(
-    to: Texts,
+    to: Texts | None = None,
     *,
     peer: str | None = None,
+    peers: str | PathLike[str] | None = None,
     via: Texts | None = None,
     key: KeyLike | None = None,
     plain: bool = False,
@@ -79,8 +82,8 @@ async def connect(
     mtu: int = 1500,
 ) -> Association:
     """Open an association; as :func:`ropewalk.net.connect`."""
-    secret = options.connect_key(key, peer, plain)
     ports = options.connect_ports(port, local_port, plain)
+    to, secret = options.connect_peer(to, key, peer, peers, plain)
     remotes = [await look_up(*target) for target in options.targets(to)]
     places = options.sources(via, remotes)
     settings = options.socket_options(scheduler, congestion, receive_buffer, streams, mtu, profile)

@@ -23,6 +23,7 @@ mod error;
 mod file;
 mod known;
 mod list;
+mod named;
 mod policy;
 mod size;
 #[cfg(test)]
@@ -32,4 +33,5 @@ pub use self::error::AccessError;
 pub use self::file::{PEER_NAME_LIMIT, is_peer_name};
 pub use self::known::{Added, KnownPeers};
 pub use self::list::{AccessList, Changes, Refusal};
+pub use self::named::{FindPeerError, NamedPeer, default_key, peers_file};
 pub use self::policy::{FilePolicy, PeerPolicy};

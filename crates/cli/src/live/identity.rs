@@ -1,15 +1,13 @@
 //! This machine's identity: a given key, or the user's default key, which is created when first needed.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use ropewalk_apps::access::default_key;
 use ropewalk_runtime::seal::SecretKey;
 
 use crate::console::Console;
 use crate::failure::Failure;
-
-/// The user's default key, in the directory of the user's settings.
-const FILE: &str = "ropewalk/identity.key";
 
 /// Reads the given key, else the user's default key.
 ///
@@ -39,23 +37,6 @@ pub fn identity(given: Option<&Path>, console: Console) -> Result<SecretKey, Fai
     key.write_new_file(&path)?;
     console.note(format_args!("created your key, which is used by default: {}", path.display()));
     Ok(key)
-}
-
-/// The file of the user's default key, whether or not it exists; none without a directory for settings.
-pub fn default_key() -> Option<PathBuf> {
-    settings().map(|settings| settings.join(FILE))
-}
-
-/// Where this user keeps settings.
-pub fn settings() -> Option<PathBuf> {
-    let given = |name: &str| {
-        let value = std::env::var_os(name).filter(|value| !value.is_empty());
-        value.map(PathBuf::from).filter(|path| path.is_absolute())
-    };
-    if cfg!(windows) {
-        return given("APPDATA");
-    }
-    given("XDG_CONFIG_HOME").or_else(|| given("HOME").map(|home| home.join(".config")))
 }
 
 /// Creates a directory that only this user may enter.

@@ -164,7 +164,7 @@ fn series_keep_peaks_and_losses_and_leave_a_gap_where_a_path_has_failed() {
     };
     assert!(at(7.0).is_some(), "before the outage");
     assert_eq!(at(15.0), None, "the path has failed");
-    let delays = run.distributions.expect("series were requested").app_delay_s;
+    let delays = run.delays.distributions().app_delay_s;
     assert!(delays.values.is_sorted() && delays.shares.is_sorted());
     assert_eq!(delays.values.last(), Some(&run.result.app_delay_s.max));
     let median = delays.shares.iter().position(|share| *share == 0.5).expect("a step");

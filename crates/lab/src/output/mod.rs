@@ -4,6 +4,7 @@ mod atomic;
 mod batch;
 mod columns;
 mod csv;
+mod packets;
 
 use core::fmt;
 use std::ffi::OsStr;
@@ -21,6 +22,7 @@ use parquet::file::properties::WriterProperties;
 pub use atomic::write_atomically;
 pub use batch::{SeriesOrigin, series_to_record_batch};
 pub(crate) use columns::Columns;
+pub use packets::{PACKET_COLUMNS, PacketColumn, packets_to_record_batch};
 
 use crate::series::Series;
 

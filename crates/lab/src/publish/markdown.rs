@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::output::PACKET_COLUMNS;
 use crate::result::{Column, Figure, PathResult, RunResult, Show, Type, figures, swept};
 use crate::series::{PathSeries, Series, SeriesColumn};
 
@@ -41,6 +42,12 @@ pub fn reference() -> String {
              before it: `lte.srtt_s`.\n\n| column | unit | meaning |\n| --- | --- | --- |\n";
     Series::COLUMNS.iter().for_each(|column| page += &series_row("", column));
     PathSeries::COLUMNS.iter().for_each(|column| page += &series_row("<path>.", column));
+    page += "\n## Packets\n\nOne row per packet, in the order of sending: `run.packets` in \
+             [Python](../guides/python.md#packets).\n\n\
+             | column | unit | meaning |\n| --- | --- | --- |\n";
+    for column in PACKET_COLUMNS {
+        let _ = writeln!(page, "| `{}` | {} | {} |", column.name, column.unit, column.meaning);
+    }
     page
 }
 

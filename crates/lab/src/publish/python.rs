@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
+use crate::output::PACKET_COLUMNS;
 use crate::result::{
-    Figure, Group, PathResult, RunResult, Type, Unit, compared, figures, path_columns, swept,
+    Column, Figure, Group, PathResult, RunResult, Type, Unit, compared, figures, path_columns,
+    swept,
 };
 use crate::series::{PathSeries, Series};
 
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from ropewalk._delays import DelayDistribution
     from ropewalk._results import Paths
 
 
@@ -90,11 +93,16 @@ pub fn python() -> String {
     module += &table("PATH", "The figures of a path.", path_columns().into_iter());
     module += &table("COMPARED", "The figures of a comparison by column.", compared().iter());
     module += &names("SWEPT", "The columns of a sweep.", swept().iter().map(Figure::column));
+    let swept = swept();
+    let shown = swept.iter().filter(|figure| figure.show.sweep == Column::Shown);
+    module += &table("SWEPT_SHOWN", "The figures of a sweep that tables show.", shown);
     let series = Series::COLUMNS.iter().map(|column| column.name.to_owned());
     module += &names("SERIES", "The columns of a time series.", series);
     let path = PathSeries::COLUMNS.iter().map(|column| column.name.to_owned());
     module +=
         &names("PATH_SERIES", "The columns of a time series for each path, after its name.", path);
+    let packets = PACKET_COLUMNS.iter().map(|column| column.name.to_owned());
+    module += &names("PACKETS", "The columns of the table of packets.", packets);
     module
 }
 
@@ -124,6 +132,8 @@ fn attribute<R>(name: &str, figure: &Figure<R>, meaning: &str, default: &str) ->
         Type::NumberOrNull => "float | None",
         Type::Numbers => "list[float]",
         Type::Parts => "Paths",
+        // Adds the percentiles to the statistics.
+        Type::Part(part) if class_of(part) == DELAYS => "DelayDistribution",
         Type::Part(part) => class_of(part),
     };
     format!("    {name}: {kind}{default}\n    \"\"\"{}\"\"\"\n", docstring(meaning))
@@ -137,7 +147,11 @@ fn docstring(text: &str) -> String {
 fn table<'a, R: 'a>(name: &str, about: &str, own: impl Iterator<Item = &'a Figure<R>>) -> String {
     let mut text = format!("\n{name} = (\n");
     for figure in own {
-        let key = if name == "COMPARED" { figure.column() } else { figure.key.to_owned() };
+        let key = if matches!(name, "COMPARED" | "SWEPT_SHOWN") {
+            figure.column()
+        } else {
+            figure.key.to_owned()
+        };
         let cells = [
             key,
             figure.show.label.to_owned(),

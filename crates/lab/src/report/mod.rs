@@ -112,7 +112,7 @@ impl ReportRun {
             seed: run.result.seed.clone(),
             result: run.result.clone(),
             series: run.series.clone(),
-            distributions: run.distributions.clone(),
+            distributions: run.series.as_ref().map(|_| run.delays.distributions()),
             sequence: run.sequence.clone(),
             outages: outages(scenario),
             notes: result_notes(scenario, &run.result),

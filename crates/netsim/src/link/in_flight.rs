@@ -90,6 +90,16 @@ impl<P> InFlight<P> {
         popped
     }
 
+    /// All packets, in no particular order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &InFlightPacket<P>> {
+        let (queue, heap) = match &self.store {
+            Store::InOrder(queue) => (Some(queue), None),
+            Store::AnyOrder { heap, .. } => (None, Some(heap)),
+        };
+        let of_heap = heap.into_iter().flatten().map(|Reverse(keyed)| &keyed.in_flight_packet);
+        queue.into_iter().flatten().chain(of_heap)
+    }
+
     #[inline]
     pub(super) fn len(&self) -> usize {
         match &self.store {

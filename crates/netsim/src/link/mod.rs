@@ -243,6 +243,16 @@ impl<P: Clone> Link<P> {
         }
     }
 
+    /// The packets on this link that have not been dropped, in no particular order.
+    pub(crate) fn packets(&self) -> impl Iterator<Item = &Packet<P>> {
+        let queue = match &self.discipline {
+            Discipline::CoDel(queue) => Some(queue.iter()),
+            Discipline::DropTail(_) | Discipline::Red(_) => None,
+        };
+        let arriving = self.wire.in_flight.iter().filter(|on_wire| on_wire.fate == Fate::Delivered);
+        queue.into_iter().flatten().chain(arriving.map(|on_wire| &on_wire.packet))
+    }
+
     #[inline]
     fn note_queue(&mut self, packets: usize, bytes: u64) {
         let counters = &mut self.counters;

@@ -157,6 +157,11 @@ impl<P> Channel<P> {
         self.radios[radio as usize].stats(now)
     }
 
+    /// The packets of all stations, in no particular order.
+    pub(crate) fn packets(&self) -> impl Iterator<Item = &Packet<P>> {
+        self.stations.iter().flat_map(Station::packets)
+    }
+
     /// Counters of a station.
     pub fn station_stats(&self, station: u32) -> StationStats {
         self.stations[station as usize].stats

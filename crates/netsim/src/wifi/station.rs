@@ -61,6 +61,11 @@ pub(super) struct Station<P> {
 }
 
 impl<P> Station<P> {
+    /// The packets that wait or are being sent.
+    pub(super) fn packets(&self) -> impl Iterator<Item = &Packet<P>> {
+        self.current.iter().chain(&self.queue).map(|frame| &frame.packet)
+    }
+
     pub(super) fn new(config: StationConfig, cw_min: u32, seed: Seed) -> Self {
         Self {
             limit: config.queue,

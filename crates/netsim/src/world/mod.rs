@@ -148,6 +148,11 @@ impl<P: Clone, H: Host<P>> World<P, H> {
         self.handled
     }
 
+    /// The packets that are on the way: on a link and not dropped. In no particular order.
+    pub fn packets(&self) -> impl Iterator<Item = &Packet<P>> {
+        self.network.packets()
+    }
+
     /// Number of hosts.
     pub fn host_count(&self) -> usize {
         self.hosts.len()

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
+use ropewalk_apps::access::{self, NamedPeer, PeerPolicy};
 use ropewalk_runtime::seal::{PublicKey, SecretKey};
 
 use crate::error;
@@ -51,4 +52,37 @@ fn read(file: &Path) -> PyResult<SecretKey> {
 /// The option error for a key, with the name of the option.
 pub(super) fn public_key(option: &str, text: &str) -> PyResult<PublicKey> {
     text.parse().map_err(|error| error::option(format_args!("{option} = {text:?}: {error}")))
+}
+
+/// The entry of a peer that is given by its name in the list of peers, or by its public key.
+///
+/// # Errors
+/// The option error, with the name of the option.
+pub(super) fn peer(option: &str, text: &str, peers: Option<&Path>) -> PyResult<PeerPolicy> {
+    let named: NamedPeer = text
+        .parse()
+        .map_err(|error| error::option(format_args!("{option} = {text:?}: {error}")))?;
+    named.find(peers).map_err(|error| {
+        error::option(format_args!("{option} = {text:?}: {error}; {}", error.help()))
+    })
+}
+
+/// The public key and the addresses of a peer that is given by its name in the list of peers, or by its public key,
+/// and whether it was a name.
+#[pyfunction]
+pub(crate) fn net_find_peer(
+    option: &str,
+    text: &str,
+    peers: Option<PathBuf>,
+) -> PyResult<(String, Vec<String>, bool)> {
+    let found = peer(option, text, peers.as_deref())?;
+    let key = found.key.to_string();
+    let is_name = text != key;
+    Ok((key, found.addresses, is_name))
+}
+
+/// The file of the user's default key, if it exists.
+#[pyfunction]
+pub(crate) fn net_default_key() -> Option<PathBuf> {
+    access::default_key().filter(|file| file.exists())
 }

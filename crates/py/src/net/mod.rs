@@ -16,7 +16,7 @@ mod operation;
 mod stats;
 
 pub(crate) use association::Association;
-pub(crate) use key::Key;
+pub(crate) use key::{Key, net_default_key, net_find_peer};
 pub(crate) use listener::Listener;
 pub(crate) use message::Message;
 pub(crate) use open::{net_connect, net_listen};

@@ -1,8 +1,10 @@
 //! Opening endpoints.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use ropewalk_apps::access::AccessList;
 use ropewalk_runtime::endpoint::{
     BindAddress, CloseReason, ConnectError, Endpoint, OpenError, Options, Profile, SctpPorts,
     Target, Transport,
@@ -12,7 +14,7 @@ use ropewalk_scenario::parse_size;
 use tokio::time::timeout;
 
 use super::association::Association;
-use super::key::{Key, public_key};
+use super::key::{Key, peer, public_key};
 use super::listener::Listener;
 use super::net_runtime::NetRuntime;
 use super::operation::{Operation, Outcome, duration};
@@ -56,6 +58,7 @@ pub(crate) fn net_listen(
     places: Vec<Place>,
     key: Option<PyRef<'_, Key>>,
     allow: Option<Vec<String>>,
+    peers: Option<PathBuf>,
     settings: SocketOptions,
     ports: Vec<u16>,
 ) -> PyResult<Listener> {
@@ -64,13 +67,15 @@ pub(crate) fn net_listen(
     options.sctp_ports = ports;
     let public = key.as_ref().map(|key| key.secret.public().to_string());
     if let Some(key) = key {
-        let allowed = match allow {
-            None => Allowed::Anyone,
-            Some(keys) => Allowed::Keys(
-                keys.iter().map(|key| public_key("allow", key)).collect::<PyResult<_>>()?,
-            ),
+        let list = match allow {
+            None => AccessList::anyone(),
+            Some(texts) => {
+                let found = texts.iter().map(|text| peer("allow", text, peers.as_deref()));
+                let found = found.collect::<PyResult<Vec<_>>>()?;
+                AccessList::open(&found, None).map_err(error::option)?
+            }
         };
-        options = options.sealed(key.secret.clone(), allowed);
+        options = options.sealed(key.secret.clone(), list.allowed());
     }
     let net_runtime = NetRuntime::get()?;
     Ok(Listener::new(net_runtime, open(py, net_runtime, options)?, public))

@@ -88,6 +88,10 @@ impl<P> CoDelQueue<P> {
         self.waiting.push_back(Waiting { since: now, packet });
     }
 
+    pub(in crate::link) fn iter(&self) -> impl Iterator<Item = &Packet<P>> {
+        self.waiting.iter().map(|entry| &entry.packet)
+    }
+
     pub(in crate::link) fn packets(&self) -> usize {
         self.waiting.len()
     }
