@@ -12,7 +12,6 @@ use ropewalk_scenario::Scenario;
 use ropewalk_trace::qlog::chunk_name;
 
 use crate::machine::SimPayload;
-use crate::setup::{Setup, Transfer};
 
 /// Most packets that each end lists: about half a gigabyte.
 const LIMIT: usize = 5_000_000;
@@ -211,25 +210,23 @@ const fn position_of(number: u32) -> Option<(Way, usize)> {
     Some((way, (number / 2) as usize))
 }
 
-/// The packets of a transfer, if they were listed.
+/// The packets of an association, from the logs of its two ends. `on_the_way`: the numbers of those that the network
+/// still holds.
 pub(crate) fn collect(
-    setup: &mut Setup,
-    transfer: Transfer,
+    sender: &PacketLog,
+    receiver: &PacketLog,
+    on_the_way: &BTreeSet<u32>,
     scenario: &Scenario,
-) -> Option<Packets> {
-    let sender = setup.world.host_mut(transfer.sender).take_log()?;
-    let receiver = setup.world.host_mut(transfer.receiver).take_log()?;
-    let on_the_way: BTreeSet<u32> =
-        setup.world.packets().map(|packet| packet.payload.log_number()).collect();
-    let up = records(&sender, &receiver, &on_the_way);
-    let down = records(&receiver, &sender, &on_the_way);
+) -> Packets {
+    let up = records(sender, receiver, on_the_way);
+    let down = records(receiver, sender, on_the_way);
     let mut all: Vec<_> = up.chain(down).collect();
     all.sort_by_key(|record| record.sent);
-    Some(Packets {
+    Packets {
         paths: scenario.paths.iter().map(|path| path.name.clone()).collect(),
         records: all,
         cut: sender.cut.into_iter().chain(receiver.cut).min(),
-    })
+    }
 }
 
 fn records<'a>(

@@ -11,7 +11,7 @@ use crate::error::RunError;
 use crate::machine::{EndReason, EngineSettings};
 use crate::measure::{Meter, Run, sequence_of};
 use crate::network::{add_cross, add_paths, add_routes, add_shared_links};
-use crate::packet_log::{self, PacketLog, Way};
+use crate::packet_log::{self, PacketLog, Packets, Way};
 use crate::packet_trace::{PacketTrace, Vantage};
 use crate::setup::{self, RunOptions, Setup, Transfer};
 use crate::wifi::WifiNetwork;
@@ -88,13 +88,21 @@ fn execute(
     if let Some(chosen) = setup.transfers.get(options.association as usize).copied() {
         let sequence = || sequence_of(setup.world.host(chosen.receiver), scenario);
         run.sequence = options.sequence.map(|_| sequence());
-        run.packets = packet_log::collect(&mut setup, chosen, scenario);
+        run.packets = packets_of(&mut setup, chosen, scenario);
     }
     let engine = &mut run.result.engine;
     engine.cpu_s = watch.seconds();
     engine.packets_per_cpu_s = engine.packets as f64 / engine.cpu_s.max(1e-9);
     let trace = traced.and_then(|host| setup.world.host_mut(host).take_trace());
     Ok((run, trace))
+}
+
+/// The packets of a transfer, if they were listed.
+fn packets_of(setup: &mut Setup, transfer: Transfer, scenario: &Scenario) -> Option<Packets> {
+    let sender = setup.world.host_mut(transfer.sender).take_log()?;
+    let receiver = setup.world.host_mut(transfer.receiver).take_log()?;
+    let numbers = setup.world.packets().map(|packet| packet.payload.log_number());
+    Some(packet_log::collect(&sender, &receiver, &numbers.collect(), scenario))
 }
 
 pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup, RunError> {

@@ -458,7 +458,7 @@ impl PathCongestion for Bbr {
     }
 
     /// A mark of a queue (RFC 3168), at most one per window: as too much in flight while probing; otherwise the data
-    /// in flight falls to [`ECN_BETA`] of the window, and no lower than the bandwidth-delay product.
+    /// in flight falls to 0.85 of the window (RFC 8511), and no lower than the bandwidth-delay product.
     fn on_ecn(&mut self, now: Time) {
         let least = self.inflight(1.0);
         if self.probe_bw.is_bw_probe_sample {
