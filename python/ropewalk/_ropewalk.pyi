@@ -278,7 +278,7 @@ class CustomSchedulers:
 def scheduler_features() -> tuple[list[tuple[str, str]], list[tuple[str, str]], float]: ...
 
 _Place = tuple[str, str | None]
-_SocketOptions = tuple[str, str, int | str, int, int, str]
+_SocketOptions = tuple[str, str | None, int | str, int, int, str]
 
 @final
 class Operation:

@@ -29,7 +29,7 @@ def listen(
     profile: str = "live",
     port: int | Iterable[int] | None = None,
     scheduler: str = "lay",
-    congestion: str = "rfc9260",
+    congestion: str | None = None,
     receive_buffer: int | str = options.RECEIVE_BUFFER,
     streams: int = 1024,
     mtu: int = 1500,
@@ -59,7 +59,8 @@ def listen(
         With ``plain=True``, the SCTP port, or the SCTP ports, of the services; 9899 by default. The UDP port
         follows the address.
     scheduler, congestion
-        Scheduler and congestion control for the data that this end sends.
+        Scheduler and congestion control for the data that this end sends. None: the congestion control of
+        the profile, ``"bbr"`` with ``"live"``.
     receive_buffer
         Bytes, or a text with a unit. Paths that differ more need a larger one; it costs memory.
     streams
@@ -94,7 +95,7 @@ def connect(
     timeout: float = 10,
     profile: str = "live",
     scheduler: str = "lay",
-    congestion: str = "rfc9260",
+    congestion: str | None = None,
     receive_buffer: int | str = options.RECEIVE_BUFFER,
     streams: int = 1024,
     mtu: int = 1500,

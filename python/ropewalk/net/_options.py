@@ -28,12 +28,12 @@ Place = tuple[str, str | None]
 
 def socket_options(
     scheduler: str,
-    congestion: str,
+    congestion: str | None,
     receive_buffer: int | str,
     streams: int,
     mtu: int,
     profile: str,
-) -> tuple[str, str, int | str, int, int, str]:
+) -> tuple[str, str | None, int | str, int, int, str]:
     """Properties of associations; the two ends may differ in all of them."""
     if isinstance(receive_buffer, int) and receive_buffer < 0:
         raise OptionError(f"receive_buffer = {receive_buffer}: give bytes, or a text as '16 MiB'")
