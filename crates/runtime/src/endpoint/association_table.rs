@@ -4,7 +4,7 @@
 //! verification tag are found by the tag and the ports. UDP ports are not part of the identity, because translators
 //! change them (RFC 6951, 5.4).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 use ropewalk_engine::sctp::wire::Ports;
@@ -45,9 +45,14 @@ struct Identity {
     addresses: Vec<IpAddr>,
 }
 
+/// Most associations that are remembered after their shutdown.
+const SHUT_DOWN_LIMIT: usize = 64;
+
 /// All unsealed associations that have not ended.
 #[derive(Debug, Default)]
 pub struct AssociationTable {
+    /// Tags of the last associations that were shut down in order.
+    shut_down: VecDeque<(u32, PortPair)>,
     by_tag: BTreeMap<(u32, PortPair), AssociationKey>,
     by_address: BTreeMap<(PortPair, IpAddr), AssociationKey>,
     known: BTreeMap<AssociationKey, Identity>,
@@ -75,6 +80,22 @@ impl AssociationTable {
         }
         self.by_tag.insert((tag, ports), key);
         self.known.insert(key, Identity { ports, tag, addresses: own });
+    }
+
+    /// Removes an association that was shut down in order. Packets of it that are late are recognised.
+    pub fn remove_shut_down(&mut self, key: AssociationKey) {
+        if let Some(Identity { ports, tag, .. }) = self.known.get(&key) {
+            if self.shut_down.len() == SHUT_DOWN_LIMIT {
+                self.shut_down.pop_front();
+            }
+            self.shut_down.push_back((*tag, *ports));
+        }
+        self.remove(key);
+    }
+
+    /// Whether received packets with that tag and those ports belong to an association that was shut down.
+    pub fn was_shut_down(&self, tag: u32, ports: PortPair) -> bool {
+        self.shut_down.contains(&(tag, ports))
     }
 
     /// Removes an association: no packet finds it any more.
@@ -170,5 +191,21 @@ mod tests {
         table.remove(key(1));
         assert_eq!(table.by_tag(12, pair), None);
         assert!(table.known.is_empty() && table.by_address.is_empty());
+    }
+
+    #[test]
+    fn the_last_associations_that_were_shut_down_are_recognised_by_tag_and_ports() {
+        let mut table = AssociationTable::default();
+        let last = SHUT_DOWN_LIMIT as u32 + 1;
+        for number in 0..=last {
+            table.set(key(number), ports(1, 2), number, []);
+            match number == last {
+                true => table.remove(key(number)),
+                false => table.remove_shut_down(key(number)),
+            }
+        }
+        let found = [0, 1, last - 1, last].map(|tag| table.was_shut_down(tag, ports(1, 2)));
+        assert_eq!(found, [false, true, true, false]);
+        assert!(!table.was_shut_down(1, ports(1, 3)) && table.by_tag(1, ports(1, 2)).is_none());
     }
 }

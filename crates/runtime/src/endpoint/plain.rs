@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
-use ropewalk_engine::sctp::association::State;
+use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::wire::Ports;
 use ropewalk_engine::sctp::{Association as Machine, Chunk, Packet};
 
@@ -38,7 +38,9 @@ impl EndpointState {
                 Some(found) => self.take_packet(now, found, route, packet),
                 None => {
                     self.log_received(None, route, packet);
-                    self.take_out_of_the_blue(now, route, ports, packet);
+                    if !self.is_after_shutdown(PortPair::of_arrival(ports), packet) {
+                        self.take_out_of_the_blue(now, route, ports, packet);
+                    }
                 }
             },
             None => self.counters.unknown += 1,
@@ -121,11 +123,22 @@ impl EndpointState {
     /// The association, unless it has ended. Packets do not find an ended association, even if a handle still exists.
     pub(super) fn live_key(&mut self, key: AssociationKey) -> Option<AssociationKey> {
         let peer = self.known(key)?;
-        if matches!(peer.machine.state(), State::Ended(_)) {
-            self.associations.remove(key);
-            return None;
+        match peer.machine.state() {
+            State::Ended(CloseReason::Shutdown) => self.associations.remove_shut_down(key),
+            State::Ended(_) => self.associations.remove(key),
+            _ => return Some(key),
         }
-        Some(key)
+        None
+    }
+
+    /// Whether a packet is a late one of an association that was shut down. An ABORT in answer could overtake the
+    /// SHUTDOWN COMPLETE on another path, and the peer would take the association for lost. A SHUTDOWN ACK shows
+    /// that the SHUTDOWN COMPLETE was lost, and is answered.
+    fn is_after_shutdown(&self, pair: PortPair, packet: &Packet) -> bool {
+        let first = packet.chunks.first();
+        let opens =
+            matches!(first, Some(Chunk::Init(_) | Chunk::CookieEcho(_) | Chunk::ShutdownAck));
+        !opens && self.associations.was_shut_down(packet.tag, pair)
     }
 
     /// The path that a packet came on.

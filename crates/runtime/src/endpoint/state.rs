@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use ropewalk_base::{Seed, Time};
+use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::{Listener, Packet};
 use tokio::sync::Notify;
 
@@ -245,7 +246,10 @@ impl EndpointState {
         if let Some(session) = peer.session {
             self.by_session.remove(&session);
         } else {
-            self.associations.remove(key);
+            match peer.ended {
+                Some(CloseReason::Shutdown) => self.associations.remove_shut_down(key),
+                _ => self.associations.remove(key),
+            }
         }
         self.accepted.retain(|known| *known != key);
         self.release(peer);
