@@ -198,21 +198,11 @@ impl PacketTrace {
     }
 }
 
-/// The measurements of a path; none before the handshake has created it. A threshold of 0, or beyond all windows, has
-/// not been set yet.
+/// The measurements of a path; none before the handshake has created it.
 fn metrics(now: Time, machine: &Machine, number: usize) -> Option<Metrics> {
     let counters = machine.path_counters(number)?;
     let view = machine.path_view(now, PathId::from_index(number));
-    Some(Metrics {
-        smoothed_rtt: view.srtt,
-        latest_rtt: view.last_rtt,
-        rtt_variance: view.rttvar,
-        congestion_window: view.cwnd,
-        ssthresh: (1..u64::from(u32::MAX)).contains(&view.ssthresh).then_some(view.ssthresh),
-        bytes_in_flight: view.in_flight,
-        lost_packets: counters.lost,
-        retransmitted_packets: counters.retransmitted,
-    })
+    Some(Metrics::of(&view, &counters))
 }
 
 /// Addresses of a path, of the sender first if `sender_first`.

@@ -6,7 +6,9 @@
 use std::io::{self, Write};
 
 use ropewalk_base::{Duration, Serial32, Time};
+use ropewalk_engine::PathCounters;
 use ropewalk_engine::mptcp::{MpOption, Segment};
+use ropewalk_engine::scheduler::PathView;
 use ropewalk_engine::sctp::{
     Chunk, Data, DataFlags, ExtensionChunk, GapList, IData, NrSack, Packet, Sack,
 };
@@ -66,6 +68,22 @@ pub struct Metrics {
     pub lost_packets: u64,
     /// Retransmissions so far.
     pub retransmitted_packets: u64,
+}
+
+impl Metrics {
+    /// The measurements of a path. A threshold of 0, or beyond all windows, has not been set yet.
+    pub fn of(view: &PathView, counters: &PathCounters) -> Self {
+        Self {
+            smoothed_rtt: view.srtt,
+            latest_rtt: view.last_rtt,
+            rtt_variance: view.rttvar,
+            congestion_window: view.cwnd,
+            ssthresh: (1..u64::from(u32::MAX)).contains(&view.ssthresh).then_some(view.ssthresh),
+            bytes_in_flight: view.in_flight,
+            lost_packets: counters.lost,
+            retransmitted_packets: counters.retransmitted,
+        }
+    }
 }
 
 fn millis(nanos: u64) -> f64 {
