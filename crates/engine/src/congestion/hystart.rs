@@ -35,9 +35,35 @@ struct Css {
     rounds: u32,
 }
 
-/// State during the first slow start of a path.
+/// HyStart++ of a path: runs until its first slow start ends, if it is used at all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HyStart(Option<Rounds>);
+
+impl HyStart {
+    /// For a new path.
+    pub fn new(used: bool) -> Self {
+        Self(used.then(Rounds::default))
+    }
+
+    /// The first slow start has ended.
+    pub const fn stop(&mut self) {
+        self.0 = None;
+    }
+
+    /// Processes an acknowledgement in slow start (4.2).
+    pub fn on_ack(&mut self, sample: &AckSample) -> SlowStart {
+        let Some(rounds) = &mut self.0 else { return SlowStart::Grow(1) };
+        let meaning = rounds.on_ack(sample);
+        if meaning == SlowStart::Leave {
+            self.stop();
+        }
+        meaning
+    }
+}
+
+/// Round trips during the first slow start.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct HyStart {
+struct Rounds {
     /// The round ends when a packet is acknowledged that was sent after this many bytes were delivered
     /// (`windowEnd`).
     round_end: u64,
@@ -50,9 +76,8 @@ pub(super) struct HyStart {
     css: Option<Css>,
 }
 
-impl HyStart {
-    /// Processes an acknowledgement in slow start (4.2).
-    pub fn on_ack(&mut self, sample: &AckSample) -> SlowStart {
+impl Rounds {
+    fn on_ack(&mut self, sample: &AckSample) -> SlowStart {
         if sample.delivery.prior_delivered >= self.round_end && self.begin_round(sample) {
             return SlowStart::Leave;
         }
@@ -113,7 +138,7 @@ mod tests {
 
     #[test]
     fn slow_start_becomes_conservative_when_the_round_trip_grows_and_ends_five_rounds_later() {
-        let mut hystart = HyStart::default();
+        let mut hystart = HyStart::new(true);
         for number in 0..4 {
             assert_eq!(round(&mut hystart, number, 40), SlowStart::Grow(1));
         }
@@ -128,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_round_trip_that_falls_again_resumes_slow_start() {
-        let mut hystart = HyStart::default();
+        let mut hystart = HyStart::new(true);
         let rtts = [40, 40, 50, 60, 45, 45, 45];
         let found: Vec<_> =
             (0..7).map(|number| round(&mut hystart, number, rtts[number as usize])).collect();
@@ -139,7 +164,7 @@ mod tests {
     #[test]
     fn the_threshold_is_between_4_and_16_ms() {
         for (rtt, grown, divisor) in [(8, 11, 1), (8, 12, 4), (400, 415, 1), (400, 416, 4)] {
-            let mut hystart = HyStart::default();
+            let mut hystart = HyStart::new(true);
             for number in 0..3 {
                 round(&mut hystart, number, rtt);
             }

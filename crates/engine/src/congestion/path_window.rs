@@ -31,8 +31,7 @@ pub(super) struct PathWindow {
     before: Option<(f64, f64)>,
     /// Whether the timer expired and nothing was acknowledged since.
     silent: bool,
-    /// HyStart++, until the first slow start ends.
-    hystart: Option<HyStart>,
+    hystart: HyStart,
 }
 
 impl PathWindow {
@@ -46,7 +45,7 @@ impl PathWindow {
             srtt: None,
             before: None,
             silent: false,
-            hystart: options.variants.hystart.then(HyStart::default),
+            hystart: HyStart::new(options.variants.hystart),
         }
     }
 
@@ -78,11 +77,9 @@ impl PathWindow {
         if sample.in_recovery || !self.in_slow_start() {
             return 1;
         }
-        match self.hystart.as_mut().map(|hystart| hystart.on_ack(sample)) {
-            None => 1,
-            Some(SlowStart::Grow(divisor)) => divisor,
-            Some(SlowStart::Leave) => {
-                self.hystart = None;
+        match self.hystart.on_ack(sample) {
+            SlowStart::Grow(divisor) => divisor,
+            SlowStart::Leave => {
                 self.leave_slow_start();
                 1
             }
@@ -130,7 +127,7 @@ impl PathWindow {
     }
 
     fn save(&mut self) {
-        self.hystart = None;
+        self.hystart.stop();
         self.before = Some((self.cwnd, self.ssthresh));
         self.beyond_hole = 0;
     }

@@ -105,8 +105,7 @@ pub struct Rfc9260 {
     before_loss: Option<(u64, u64)>,
     /// Whether the window has decayed since data was last acknowledged.
     decays: bool,
-    /// HyStart++, until the first slow start ends.
-    hystart: Option<HyStart>,
+    hystart: HyStart,
 }
 
 impl Rfc9260 {
@@ -118,17 +117,15 @@ impl Rfc9260 {
             partial_bytes_acked: 0,
             before_loss: None,
             decays: false,
-            hystart: options.hystart.then(HyStart::default),
+            hystart: HyStart::new(options.hystart),
             options,
         }
     }
 
     fn slow_start(&mut self, sample: &AckSample, was_full: bool) {
-        let divisor = match self.hystart.as_mut().map(|hystart| hystart.on_ack(sample)) {
-            None => 1,
-            Some(SlowStart::Grow(divisor)) => divisor,
-            Some(SlowStart::Leave) => {
-                self.hystart = None;
+        let divisor = match self.hystart.on_ack(sample) {
+            SlowStart::Grow(divisor) => divisor,
+            SlowStart::Leave => {
                 self.ssthresh = self.cwnd;
                 1
             }
@@ -161,7 +158,7 @@ impl Rfc9260 {
 
     fn halve(&mut self) {
         self.before_loss = Some((self.cwnd, self.ssthresh));
-        self.hystart = None;
+        self.hystart.stop();
         let floor = self.options.min_ssthresh_chunks * self.options.pmdcs;
         let half = self.options.rounding.cut(self.window() / 2, self.options.pmdcs);
         self.ssthresh = half.max(floor);

@@ -4,7 +4,7 @@ use ropewalk_base::Time;
 
 use super::model::Bounds;
 use super::sent_log::PacketState;
-use super::state::{BbrState, RateSample};
+use super::state::{BbrState, RateSample, is_inflight_too_high};
 use super::{Bbr, LOSS_THRESH};
 
 /// What a spurious recovery restores (draft, 5.5.11).
@@ -54,19 +54,10 @@ impl Bbr {
         if !self.probe_bw.is_bw_probe_sample {
             return;
         }
-        let sample = RateSample {
-            delivery_rate: 0,
-            delivered: 0,
-            prior_delivered: 0,
-            newly_acked: 0,
-            tx_in_flight: packet.tx_in_flight,
-            lost: self.lost - packet.lost,
-            app_limited: packet.app_limited,
-            rtt: None,
-        };
-        if sample.is_inflight_too_high() {
-            let at_loss = inflight_at_loss(&sample, bytes);
-            self.handle_inflight_too_high(now, at_loss, sample.app_limited);
+        let (lost, tx_in_flight) = (self.lost - packet.lost, packet.tx_in_flight);
+        if is_inflight_too_high(lost, tx_in_flight) {
+            let at_loss = inflight_at_loss(lost, tx_in_flight, bytes);
+            self.handle_inflight_too_high(now, at_loss, packet.app_limited);
         }
     }
 
@@ -85,9 +76,9 @@ impl Bbr {
 }
 
 /// `InflightAtLoss()`: bytes in flight at which the loss rate exceeded the threshold.
-fn inflight_at_loss(sample: &RateSample, bytes: u64) -> u64 {
-    let inflight_prev = sample.tx_in_flight.saturating_sub(bytes) as f64;
-    let lost_prev = sample.lost.saturating_sub(bytes) as f64;
+fn inflight_at_loss(lost: u64, tx_in_flight: u64, bytes: u64) -> u64 {
+    let inflight_prev = tx_in_flight.saturating_sub(bytes) as f64;
+    let lost_prev = lost.saturating_sub(bytes) as f64;
     let lost_prefix = (LOSS_THRESH * inflight_prev - lost_prev) / (1.0 - LOSS_THRESH);
     (inflight_prev + lost_prefix).max(0.0) as u64
 }

@@ -58,6 +58,11 @@ impl BbrState {
     }
 }
 
+/// `IsInflightTooHigh()`, for bytes lost and bytes in flight.
+pub(super) fn is_inflight_too_high(lost: u64, tx_in_flight: u64) -> bool {
+    lost as f64 > tx_in_flight as f64 * LOSS_THRESH
+}
+
 /// `RS`: what one acknowledgement says (draft, 2.3).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateSample {
@@ -82,7 +87,7 @@ pub(super) struct RateSample {
 impl RateSample {
     /// `IsInflightTooHigh()`.
     pub fn is_inflight_too_high(&self) -> bool {
-        self.lost as f64 > self.tx_in_flight as f64 * LOSS_THRESH
+        is_inflight_too_high(self.lost, self.tx_in_flight)
     }
 }
 
