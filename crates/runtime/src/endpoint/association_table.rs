@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
+use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::wire::Ports;
 
 use super::state::AssociationKey;
@@ -82,9 +83,11 @@ impl AssociationTable {
         self.known.insert(key, Identity { ports, tag, addresses: own });
     }
 
-    /// Removes an association that was shut down in order. Packets of it that are late are recognised.
-    pub fn remove_shut_down(&mut self, key: AssociationKey) {
-        if let Some(Identity { ports, tag, .. }) = self.known.get(&key) {
+    /// Removes an association that has ended. Late packets are recognised if it was shut down in order.
+    pub fn remove_ended(&mut self, key: AssociationKey, reason: CloseReason) {
+        if reason == CloseReason::Shutdown
+            && let Some(Identity { ports, tag, .. }) = self.known.get(&key)
+        {
             if self.shut_down.len() == SHUT_DOWN_LIMIT {
                 self.shut_down.pop_front();
             }
@@ -200,8 +203,8 @@ mod tests {
         for number in 0..=last {
             table.set(key(number), ports(1, 2), number, []);
             match number == last {
-                true => table.remove(key(number)),
-                false => table.remove_shut_down(key(number)),
+                true => table.remove_ended(key(number), CloseReason::Unreachable),
+                false => table.remove_ended(key(number), CloseReason::Shutdown),
             }
         }
         let found = [0, 1, last - 1, last].map(|tag| table.was_shut_down(tag, ports(1, 2)));

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
-use ropewalk_engine::sctp::association::{CloseReason, State};
+use ropewalk_engine::sctp::association::State;
 use ropewalk_engine::sctp::wire::Ports;
 use ropewalk_engine::sctp::{Association as Machine, Chunk, Packet};
 
@@ -123,11 +123,8 @@ impl EndpointState {
     /// The association, unless it has ended. Packets do not find an ended association, even if a handle still exists.
     pub(super) fn live_key(&mut self, key: AssociationKey) -> Option<AssociationKey> {
         let peer = self.known(key)?;
-        match peer.machine.state() {
-            State::Ended(CloseReason::Shutdown) => self.associations.remove_shut_down(key),
-            State::Ended(_) => self.associations.remove(key),
-            _ => return Some(key),
-        }
+        let State::Ended(reason) = *peer.machine.state() else { return Some(key) };
+        self.associations.remove_ended(key, reason);
         None
     }
 

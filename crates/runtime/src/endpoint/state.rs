@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use ropewalk_base::{Seed, Time};
-use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::{Listener, Packet};
 use tokio::sync::Notify;
 
@@ -247,8 +246,8 @@ impl EndpointState {
             self.by_session.remove(&session);
         } else {
             match peer.ended {
-                Some(CloseReason::Shutdown) => self.associations.remove_shut_down(key),
-                _ => self.associations.remove(key),
+                Some(reason) => self.associations.remove_ended(key, reason),
+                None => self.associations.remove(key),
             }
         }
         self.accepted.retain(|known| *known != key);
