@@ -267,6 +267,16 @@ mod tests {
     }
 
     #[test]
+    fn the_preset_live_has_the_congestion_control_of_live_transport() {
+        let text = "[transfer]\npreset = 'live'\n[[path]]\nname = 'a'\n";
+        let scenario = file::Scenario::parse(text, "test.toml").expect("a valid scenario");
+        let (simulated, paths) = (config(&scenario), vec![PathConfig::default()]);
+        let live = Config::preset(sctp::Preset::Live, paths, 1 << 20);
+        assert_eq!(simulated.congestion, live.congestion);
+        assert_eq!(simulated.congestion_variants, live.congestion_variants);
+    }
+
+    #[test]
     fn tcps_algorithms_bring_tcps_values_and_the_file_has_the_last_word() {
         for (congestion, sctp, floor, counting) in [
             ("rfc9260", "", 4, 1),

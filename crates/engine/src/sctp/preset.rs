@@ -116,8 +116,8 @@ impl Preset {
         }
     }
 
-    /// A low-orbit link of 80 Mbit/s with 0.5 % of loss carries a fifth more with it than with the draft's 0.
-    pub const LIVE_VARIANTS: CongestionVariants =
+    /// With a tolerated loss of 2 %, low-orbit and lossy links carry more than with the draft's 0.
+    const LIVE_VARIANTS: CongestionVariants =
         CongestionVariants { tolerated_loss_permille: 20, ..CongestionVariants::STANDARD };
 
     /// Windows and timers are those of current TCP (RFC 6928; Linux). With those of RFC 9260, the start of a
