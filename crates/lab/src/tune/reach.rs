@@ -121,10 +121,11 @@ impl Search<'_> {
         let mut low = self.packet();
         let mut high = match model.filter(|trial| self.reaches(trial)) {
             Some(trial) => trial,
-            None => self.large()?,
+            None => self.any()?,
         };
-        if let Some(trial) = model.filter(|trial| !self.reaches(trial)) {
-            low = trial.receive_buffer_bytes.min(high.receive_buffer_bytes);
+        let fails = model.filter(|trial| !self.reaches(trial)).map(|t| t.receive_buffer_bytes);
+        if let Some(bytes) = fails.filter(|bytes| *bytes < high.receive_buffer_bytes) {
+            low = bytes;
         }
         while (low as f64) < STEP * high.receive_buffer_bytes as f64 {
             // The buffer spans powers of ten, so the geometric mean halves the interval.
@@ -146,12 +147,16 @@ impl Search<'_> {
         Some(high)
     }
 
-    /// A large buffer that reaches the target, if one does. The largest one is not always the best: it permits
-    /// long queues.
-    fn large(&mut self) -> Option<Trial> {
-        let largest = self.largest();
-        let target = self.target;
-        let mut each = [1, 4, 16].into_iter().map(|part| self.trial(largest / part));
+    /// The first buffer found that reaches the target. Goodput does not always grow with the buffer, because a
+    /// large one permits long queues. So buffers are tried in steps of a factor of four, from the largest one
+    /// down, and then those between them.
+    fn any(&mut self) -> Option<Trial> {
+        let (largest, packet, target) = (self.largest(), self.packet(), self.target);
+        let down = |first: u64| {
+            std::iter::successors(Some(first), |bytes| Some(bytes / 4))
+                .take_while(|bytes| *bytes >= packet)
+        };
+        let mut each = down(largest).chain(down(largest / 2)).map(|bytes| self.trial(bytes));
         each.find(|trial| trial.share.mean >= target)
     }
 
