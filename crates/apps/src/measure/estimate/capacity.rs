@@ -6,7 +6,7 @@
 //! arrivals by milliseconds, so the final value comes from an overload of more than a second.
 
 use super::Probe;
-use super::statistics::{deviation, mean, quantile};
+use super::statistics::{deviation, mean, median, quantile};
 
 /// Share of the largest queueing delays above which the queue certainly has packets.
 const BUSY_SHARE: f64 = 0.3;
@@ -19,6 +19,11 @@ const BIN_S: f64 = 0.35;
 const BIN_PACKETS: f64 = 30.0;
 /// Delivered share of the offered rate below which the link was overloaded.
 const OVERLOAD: f64 = 0.8;
+/// Least spacing of the arrivals, seconds, at which the gap that a lost packet leaves can be told from the millisecond
+/// by which hosts shift arrivals.
+const SPACING_S: f64 = 4e-3;
+/// How often the transmission time of a packet is computed again from the number of packets in each gap.
+const REFINEMENTS: usize = 3;
 /// Bytes of a delivery opportunity in a Mahimahi trace.
 const OPPORTUNITY_BYTES: f64 = 1504.0;
 
@@ -77,8 +82,25 @@ fn busy(probes: &[Probe], idle_delay_s: f64) -> Vec<(f64, f64, f64)> {
     all.split_off(from)
 }
 
+/// Share of the packets that were lost behind the queue of an overloaded link: each leaves a gap of its transmission
+/// time between the arrivals. Packets that the queue drops, or that are lost in front of it, leave none. None if the
+/// link is too fast to see single gaps.
+pub fn lost_behind_queue(probes: &[Probe], idle_delay_s: f64) -> Option<f64> {
+    let busy = busy(probes, idle_delay_s);
+    let spacing: Vec<f64> = busy.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    if spacing.len() < BATCHES || median(&spacing) < SPACING_S {
+        return None;
+    }
+    // A gap after a delayed arrival is as much too short as the one before it is too long, so such errors cancel.
+    let packets = |usual: f64| spacing.iter().map(|gap| (gap / usual).round()).sum::<f64>();
+    let whole: f64 = spacing.iter().sum();
+    let usual = (0..REFINEMENTS).fold(median(&spacing), |usual, _| whole / packets(usual).max(1.0));
+    let lost = (packets(usual) - spacing.len() as f64).max(0.0);
+    Some(lost / (lost + busy.len() as f64))
+}
+
 /// Capacity from probes that were sent faster than the link carries. `idle_delay_s` is the one-way delay of a probe
-/// of this size on the idle link. `loss` is the loss rate of the link itself: the lost share has used capacity.
+/// of this size on the idle link. `loss` is the loss rate behind the queue: the lost share has used capacity.
 /// None with fewer than twenty arrivals.
 pub fn of_overload(probes: &[Probe], idle_delay_s: f64, loss: f64) -> Option<Capacity> {
     let busy = busy(probes, idle_delay_s);
@@ -216,6 +238,27 @@ mod tests {
         let carried =
             times.len() as f64 * 1504.0 * 8.0 / (*times.last().expect("some") as f64 * 1e-3);
         assert!((6.5e6..8.5e6).contains(&carried), "{carried}");
+    }
+
+    proptest! {
+        #[test]
+        fn losses_behind_the_queue_leave_gaps_and_those_in_front_of_it_none(
+            mbps in 0.3f64..2.5, packets in 10usize..100, every in 5usize..60, late_ms in 0.0f64..1.5,
+        ) {
+            let mut probes = link(mbps * 1e6, packets, 2.0, 1200, 0.02, 0.0);
+            let idle = 0.02 + 12_000.0 / (mbps * 1e6);
+            for (i, probe) in probes.iter_mut().enumerate() {
+                probe.arrived_s = probe.arrived_s.map(|at| at + late_ms * 1e-3 * f64::from((i as u32).wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24));
+            }
+            let without = lost_behind_queue(&probes, idle).expect("slow enough");
+            prop_assert!(without < 0.005, "{without}");
+            let arrived = probes.iter_mut().filter(|probe| probe.arrived_s.is_some());
+            arrived.skip(every / 2).step_by(every).for_each(|probe| probe.arrived_s = None);
+            let lost = lost_behind_queue(&probes, idle).expect("slow enough");
+            prop_assert!((lost - 1.0 / every as f64).abs() < 0.02, "{lost} {every}");
+            let found = of_overload(&probes, idle, lost).expect("enough");
+            prop_assert!((found.rate_bps / (mbps * 1e6) - 1.0).abs() < 0.03, "{found:?}");
+        }
     }
 
     #[test]

@@ -468,9 +468,16 @@ impl<'a> Procedure<'a> {
             let probes = std::mem::take(&mut self.overloads[link][direction as usize]);
             let bytes = self.full_bytes(link);
             let estimate = self.found.links[link].of(direction);
-            let lost = estimate.loss.map_or(0.0, |loss| loss.rate).min(0.9);
             let Some(carried) = estimate.capacity else { continue };
             let idle = self.idle_delay_s(link, direction, bytes, carried.rate_bps);
+            // Few probes fit into a slow link, so that its loss rate is not known well. There, the overload itself
+            // shows what was lost behind the queue.
+            let seen = capacity::lost_behind_queue(&probes, idle);
+            let lost = estimate.loss.map_or(0.0, |loss| match seen {
+                Some(seen) => seen.clamp(0.0, loss.high),
+                None => loss.rate,
+            });
+            let lost = lost.min(0.9);
             let saturated = carried.saturated;
             let shared_s = self.shared_s[link][direction as usize];
             let varies = estimate.variation.is_some_and(|variation| variation > VARIATION);
