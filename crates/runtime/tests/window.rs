@@ -75,7 +75,7 @@ async fn no_more_of_the_peers_buffer_is_used_than_the_limit_says() {
 }
 
 #[tokio::test]
-async fn the_time_to_the_acknowledgement_is_measured_from_when_that_is_asked_for() {
+async fn the_time_to_the_delivery_is_measured_from_when_that_is_asked_for() {
     let mut pair = pair(Options::listening(&[loopback()])).await;
     assert_eq!(pair.near.delivery_delays(), None);
     pair.near.measure_delivery_delays();

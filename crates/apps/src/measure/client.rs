@@ -30,8 +30,7 @@ pub struct Measurement {
     pub delivery: Option<DeliveryDelay>,
 }
 
-/// Delays from the first transmission of bulk data to its delivery in order, seconds. The sender measures them to the
-/// cumulative acknowledgement, and subtracts half of the smallest delay for the way back of the acknowledgement.
+/// Delays from the first transmission of bulk data to its delivery in order, seconds, as the sender measures them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DeliveryDelay {
     /// Median.
@@ -47,8 +46,7 @@ impl DeliveryDelay {
         if delays.quantile(1.0) == 0 {
             return None;
         }
-        let back = delays.quantile(0.0) as f64 / 2.0;
-        let [p50_s, p99_s] = [0.5, 0.99].map(|q| (delays.quantile(q) as f64 - back) * 1e-9);
+        let [p50_s, p99_s] = [0.5, 0.99].map(|share| delays.quantile(share) as f64 * 1e-9);
         Some(Self { p50_s, p99_s })
     }
 }

@@ -388,7 +388,7 @@ impl Association {
         })?
     }
 
-    /// Measures from now on how long user data takes from its first transmission to its cumulative acknowledgement.
+    /// Measures from now on how long user data takes from its first transmission to its delivery in order.
     /// Starts again with each call.
     pub fn measure_delivery_delays(&self) {
         self.with(|peer, _| peer.machine.measure_delivery_delays());

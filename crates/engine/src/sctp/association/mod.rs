@@ -36,7 +36,7 @@ use super::config::Config;
 use super::packet::Packet;
 use super::randomness::{Generator, Randomness};
 use super::rx::{Message, Receiver};
-use super::tx::{Chunks, Path, Sender, TxConfig};
+use super::tx::{Chunks, DeliveryDelays, Path, Sender, TxConfig};
 use crate::congestion::{Congestion, CongestionControl};
 pub use crate::measurements::{PathCounters, SenderStats};
 use crate::multipath::SenderConfig;
@@ -393,15 +393,15 @@ impl Association {
         &self.sender.measurements.stats
     }
 
-    /// Measures from now on how long each chunk takes from its first transmission to its cumulative
-    /// acknowledgement. Starts again with each call.
+    /// Measures from now on how long each chunk takes from its first transmission to its delivery in order.
+    /// Starts again with each call.
     pub fn measure_delivery_delays(&mut self) {
-        self.sender.outstanding.delivery_delays = Some(Box::default());
+        self.sender.measure_delivery_delays();
     }
 
     /// These delays, nanoseconds. None unless they are measured.
     pub fn delivery_delays(&self) -> Option<&Histogram> {
-        self.sender.outstanding.delivery_delays.as_deref()
+        self.sender.outstanding.delivery_delays.as_deref().map(DeliveryDelays::nanos)
     }
 
     /// Counters of each path.

@@ -1,12 +1,12 @@
 //! What the association has to send: queued messages, chunks that are not acknowledged, and the peer's receive window.
 
-use ropewalk_base::{Histogram, PathId, Time};
+use ropewalk_base::{PathId, Time};
 
 use super::path::Path;
 use super::queue::SendQueue;
 use super::sack::AckScratch;
 use super::zero_window::WindowProbe;
-use super::{MissIndications, RecordState, Scoreboard, TxConfig};
+use super::{DeliveryDelays, MissIndications, RecordState, Scoreboard, TxConfig};
 use crate::deadline::CachedDeadline;
 use crate::multipath::{Oldest, Outstanding};
 use crate::scheduler::{DecisionKind, PathSet, View};
@@ -55,9 +55,8 @@ pub struct Chunks {
     /// State of the zero-window probe.
     pub window_probe: WindowProbe,
     pub config: TxConfig,
-    /// Time from the first transmission of each chunk to its cumulative acknowledgement, nanoseconds; none unless
-    /// it is measured.
-    pub delivery_delays: Option<Box<Histogram>>,
+    /// Delays of delivery; none unless they are measured.
+    pub delivery_delays: Option<Box<DeliveryDelays>>,
     /// The list of the last SACK, whose memory can be used again.
     pub spare_gaps: GapList,
     pub(super) scratch: AckScratch,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ropewalk_base::{Duration, PathId, Rate, Time};
 use smallvec::SmallVec;
 
-use super::{GapDiff, Path, RecordState, Sender};
+use super::{DeliveryDelays, GapDiff, Path, RecordState, Sender};
 use crate::congestion::{AckSample, CongestionControl};
 use crate::meter;
 use crate::recovery::{Flight, LossDetection};
@@ -151,6 +151,9 @@ impl Sender {
             self.paths.iter_mut().for_each(|path| path.tx.tail.on_duplicate());
         }
         self.take_cumulative(now, cumulative, &mut acks)?;
+        if let Some(delays) = &mut self.outstanding.delivery_delays {
+            delays.on_sack_end();
+        }
         let covered = self.take_gaps(now, cumulative, &mut sack.gaps, &mut acks)?;
         self.outstanding.spare_gaps = sack.gaps;
         self.take_window(cumulative > before, sack.window, covered);
@@ -182,7 +185,7 @@ impl Sender {
             let Some(popped) = self.outstanding.board.pop_cumulative() else { break };
             let tsn = popped.tsn;
             if let Some(delays) = &mut self.outstanding.delivery_delays {
-                delays.add(now.since(popped.first_sent).as_nanos());
+                delays.on_delivered(now, popped.first_sent);
             }
             match popped.state {
                 RecordState::Unsent => return Err(NeverSent),
@@ -466,11 +469,21 @@ impl Sender {
         }
     }
 
+    /// Measures delays of delivery from now on.
+    pub fn measure_delivery_delays(&mut self) {
+        let source = self.config.delay_source;
+        let paths = self.paths.iter().map(|path| path.as_ref().estimates(source));
+        self.outstanding.delivery_delays = Some(Box::new(DeliveryDelays::new(paths)));
+    }
+
     /// Samples the forward delay from a timestamp echo. It also shows that the path works when SACKs cannot,
     /// as on a path that carries only copies of chunks in flight elsewhere.
     pub fn on_delay_echo(&mut self, now: Time, echo: &DelayEcho) {
         let Some(path) = self.paths.get_mut(echo.path as usize) else { return };
         path.tx.forward.sample(echo.sent, echo.received);
+        if let Some(delays) = &mut self.outstanding.delivery_delays {
+            delays.on_arrival(now, echo.received);
+        }
         // The peer chooses the number, so it is limited to the past.
         let took = now.since(Time::from_nanos(echo.sent.min(now.as_nanos())));
         if now.since(path.tx.rtt.sampled_at()) >= UNTIMED && took < UNTIMED {
