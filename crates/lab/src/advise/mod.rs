@@ -159,7 +159,7 @@ pub struct Choice {
     pub congestion: String,
     /// Receive buffer, bytes.
     pub receive_buffer_bytes: u64,
-    /// Goodput, bit/s.
+    /// Goodput, at most the user data that the links carried, bit/s.
     pub goodput_bps: Estimate,
     /// 99th percentile of the delay between the applications, s; null if a run failed.
     pub app_delay_p99_s: Option<Estimate>,

@@ -2,32 +2,42 @@
 //!
 //! ```text
 //!   round   candidates                                          runs of each
-//!   1       all schedulers x congestion controls, two buffers   1 short
-//!   2       the best 40                                         3 short
-//!   3       the best 10 on other sets of links, links alone     3 short
-//!   4       the best 14 of all, and the scenario's own choice   3 full
-//!   5       the best 6, and the scenario's own choice           8 full
+//!   1       all schedulers x congestion controls, two buffers   2 short
+//!   2       the best 60                                         3 short
+//!   3       the best 16 on other sets of links, links alone     3 short
+//!   4       the best 16 of all, and the scenario's own choice   3 full
+//!   5       the best 8, and the scenario's own choice           8 full
 //!   6       the best 3 with other receive buffers               4 full
 //! ```
 //!
+//! Short simulations favour congestion controls that reach a high rate soon over those that reach a higher one later.
+//! Rounds 2 to 4 therefore also take the best two or three with each congestion control. Of candidates with the same
+//! figures, each round has one.
+//!
 //! All candidates of a round run with the same seeds, so that effects of the seed cancel in the differences
 //! (common random numbers). A candidate that is eliminated does not return.
+
+use std::ops::Range;
 
 use ropewalk_scenario::Scenario;
 
 use super::Candidate;
 use super::candidate::{congestions, schedulers, subsets};
-use super::trials::{Span, Trials};
+use super::trials::{Outcome, Span, Trials};
 use crate::predict::predict;
 
+/// Seeds of the first round.
+const FIRST_SEEDS: u64 = 2;
 /// Candidates that enter the second round.
-const SECOND_ROUND: usize = 40;
+const SECOND_ROUND: usize = 60;
 /// Candidates that are tried on other sets of links.
-const THIRD_ROUND: usize = 10;
+const THIRD_ROUND: usize = 16;
 /// Candidates that enter the full simulations.
-const FOURTH_ROUND: usize = 14;
+const FOURTH_ROUND: usize = 16;
+/// Candidates with each congestion control that enter the second, the third and the fourth round at least.
+const EACH: [usize; 3] = [3, 1, 2];
 /// Candidates that are compared with more seeds.
-const FINALISTS: usize = 6;
+const FINALISTS: usize = 8;
 /// Finalists that are tried with all receive buffers.
 const SIXTH_ROUND: usize = 3;
 /// Seeds of short simulations.
@@ -59,7 +69,7 @@ pub fn search(trials: &mut Trials<'_>, goal: super::Goal) -> Found {
     trials.stage(0.45);
     let pool = link_sets(trials, &scenario, pairs, ample);
     trials.stage(0.6);
-    let mut finalists: Vec<Candidate> = pool.into_iter().take(FOURTH_ROUND).collect();
+    let mut finalists = shortlist(trials, &pool, FOURTH_ROUND, EACH[2], 0..SHORT_SEEDS);
     let own = Candidate::of(&scenario, ample);
     if !finalists.contains(&own) {
         finalists.push(own.clone());
@@ -103,9 +113,9 @@ fn bundles(
         }
     }
     trials.stage(0.25);
-    trials.run(&pairs, 0..1, Span::Short);
-    trials.rank(&mut pairs, 0..1, Span::Short);
-    pairs.truncate(SECOND_ROUND);
+    trials.run(&pairs, 0..FIRST_SEEDS, Span::Short);
+    trials.rank(&mut pairs, 0..FIRST_SEEDS, Span::Short);
+    let mut pairs = shortlist(trials, &pairs, SECOND_ROUND, EACH[0], 0..FIRST_SEEDS);
     trials.stage(0.35);
     trials.run(&pairs, 0..SHORT_SEEDS, Span::Short);
     trials.rank(&mut pairs, 0..SHORT_SEEDS, Span::Short);
@@ -121,13 +131,14 @@ fn link_sets(
     ample: u64,
 ) -> Vec<Candidate> {
     let mut pool: Vec<Candidate> = Vec::new();
+    let best = shortlist(trials, &pairs, THIRD_ROUND, EACH[1], 0..SHORT_SEEDS);
     for set in subsets(scenario.paths.len()) {
         if let [_] = set[..] {
             let own = Candidate::of(scenario, ample);
             let with = |congestion| Candidate { congestion, ..own.clone() }.on(set.clone());
             pool.extend(congestions().into_iter().map(with));
         } else {
-            pool.extend(pairs.iter().take(THIRD_ROUND).map(|pair| pair.on(set.clone())));
+            pool.extend(best.iter().map(|pair| pair.on(set.clone())));
         }
     }
     pool.extend(pairs);
@@ -147,6 +158,33 @@ fn link_sets(
         }
     }
     pool
+}
+
+/// The first `best` of the ranked candidates, and at least the first `each` with each congestion control. Of
+/// candidates with the same figures, the one that changes least is taken.
+fn shortlist(
+    trials: &Trials<'_>,
+    ranked: &[Candidate],
+    best: usize,
+    each: usize,
+    seeds: Range<u64>,
+) -> Vec<Candidate> {
+    let effort = |candidate: &Candidate| candidate.effort(trials.scenario());
+    let mut taken: Vec<(Candidate, Vec<Outcome>)> = Vec::new();
+    for one in ranked {
+        let figures = trials.outcomes(one, seeds.clone(), Span::Short);
+        if let Some((same, _)) = taken.iter_mut().find(|(_, known)| *known == figures) {
+            if effort(one) < effort(same) {
+                *same = one.clone();
+            }
+            continue;
+        }
+        let alike = taken.iter().filter(|(other, _)| other.congestion == one.congestion).count();
+        if taken.len() < best || alike < each {
+            taken.push((one.clone(), figures));
+        }
+    }
+    taken.into_iter().map(|(candidate, _)| candidate).collect()
 }
 
 /// Moves the finalist with the fewest links and the fewest changes to the front, among those with nearly the best score.
