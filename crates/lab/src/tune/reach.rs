@@ -19,6 +19,8 @@ const STEP: f64 = 0.95;
 const LARGEST: f64 = 16.0;
 /// Number of larger buffers that are tried to find the upper end of the interval.
 const STEPS_UP: u32 = 4;
+/// How often the buffers around the best one are tried, if none of the others reaches the share.
+const REFINEMENTS: usize = 4;
 /// Number of buffers that a search simulates as a rule; only the progress report depends on it.
 const USUAL_TRIALS: f64 = 16.0;
 
@@ -149,15 +151,39 @@ impl Search<'_> {
 
     /// The first buffer found that reaches the target. Goodput does not always grow with the buffer, because a
     /// large one permits long queues. So buffers are tried in steps of a factor of four, from the largest one
-    /// down, and then those between them.
+    /// down, then those between them, and then those around the best one.
     fn any(&mut self) -> Option<Trial> {
-        let (largest, packet, target) = (self.largest(), self.packet(), self.target);
+        let (largest, packet) = (self.largest(), self.packet());
         let down = |first: u64| {
             std::iter::successors(Some(first), |bytes| Some(bytes / 4))
                 .take_while(|bytes| *bytes >= packet)
         };
-        let mut each = down(largest).chain(down(largest / 2)).map(|bytes| self.trial(bytes));
-        each.find(|trial| trial.share.mean >= target)
+        for bytes in down(largest).chain(down(largest / 2)) {
+            let trial = self.trial(bytes);
+            if self.reaches(&trial) {
+                return Some(trial);
+            }
+        }
+        (0..REFINEMENTS).find_map(|_| {
+            self.around_best().into_iter().find_map(|bytes| {
+                let trial = self.trial(bytes);
+                self.reaches(&trial).then_some(trial)
+            })
+        })
+    }
+
+    /// Geometric means of the best buffer so far and its neighbours.
+    fn around_best(&mut self) -> Vec<u64> {
+        self.trials.sort_by_key(|trial| trial.receive_buffer_bytes);
+        let share = |place: &usize| self.trials[*place].share.mean;
+        let best = (0..self.trials.len()).max_by(|a, b| share(a).total_cmp(&share(b)));
+        let Some(best) = best else { return Vec::new() };
+        let bytes = |place: usize| self.trials[place].receive_buffer_bytes as f64;
+        let neighbours = [best.checked_sub(1), Some(best + 1)].into_iter().flatten();
+        neighbours
+            .filter(|place| *place < self.trials.len())
+            .map(|place| rounded((bytes(place) * bytes(best)).sqrt()))
+            .collect()
     }
 
     /// The trial of 5 % less than `bytes`, if that holds a packet.
