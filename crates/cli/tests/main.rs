@@ -24,3 +24,4 @@ mod sweep;
 mod tournament;
 mod transfer;
 mod tune;
+mod validate;

@@ -49,6 +49,7 @@ pub mod sweep;
 mod tcp_config;
 pub mod tournament;
 pub mod tune;
+pub mod validate;
 mod wifi;
 
 /// The guide, included so that its examples are compiled and run.

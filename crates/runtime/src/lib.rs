@@ -9,4 +9,6 @@ pub mod clock;
 pub mod emulate;
 pub mod endpoint;
 pub mod interfaces;
+#[cfg(target_os = "linux")]
+pub mod kernel;
 pub mod seal;

@@ -38,6 +38,40 @@ pub const READY_SCENARIOS: &[ReadyScenario] = ready![
     "wifi-lte",
 ];
 
+/// The scenarios of `ropewalk validate`, in its order. [`crate::Scenario::load`] finds them by name, too.
+pub const VALIDATION_SCENARIOS: &[ReadyScenario] = ready![
+    "validation/1x20-2x200-45k",
+    "validation/1x20-2x200-128k",
+    "validation/1x20-2x200-1M",
+    "validation/10x20-10x200-45k",
+    "validation/10x20-10x200-128k",
+    "validation/10x20-10x200-1M",
+    "validation/50x20-10x100-45k",
+    "validation/50x20-10x100-128k",
+    "validation/50x20-10x100-1M",
+    "validation/10x20-10x20-45k",
+    "validation/10x20-10x20-128k",
+    "validation/10x20-10x20-1M",
+    "validation/1x50-1x100-64k",
+    "validation/5x10-5x30-256k",
+    "validation/20x40-5x80-4M",
+    "validation/100x10-20x40-4M",
+    "validation/200x20-50x60-4M",
+    "validation/50x5-50x5-128k",
+    "validation/2x600-10x50-4M",
+    "validation/20x600-5x60-1M",
+    "validation/30x30-10x60-loss01-4M",
+    "validation/30x30-10x60-loss1-4M",
+    "validation/20x40-20x40-loss2-1M",
+    "validation/10x100-40x20-loss05-1M",
+    "validation/20x20-20x20-queue025-4M",
+    "validation/20x20-20x20-queue4-4M",
+    "validation/100x50-10x200-queue2-4M",
+    "validation/10x20-10x60-5x150-256k",
+    "validation/50x10-20x40-10x100-4M",
+    "validation/20x40-10x80-twice-4M",
+];
+
 impl ReadyScenario {
     /// The text of a file that the scenario names.
     pub(crate) fn file(&self, name: &str) -> Option<&'static str> {
@@ -54,7 +88,8 @@ impl ReadyScenario {
 
 /// The ready scenario with this name.
 pub(crate) fn find(name: &str) -> Option<&'static ReadyScenario> {
-    READY_SCENARIOS.iter().find(|scenario| scenario.name == name)
+    let mut all = READY_SCENARIOS.iter().chain(VALIDATION_SCENARIOS);
+    all.find(|scenario| scenario.name == name)
 }
 
 /// What to do if there is neither a file nor a ready scenario of this name.

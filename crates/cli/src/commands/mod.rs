@@ -7,6 +7,8 @@ mod completions;
 mod doctor;
 mod emulate;
 mod explain;
+#[cfg(target_os = "linux")]
+mod kernel_peer;
 mod keygen;
 mod man;
 mod measure;
@@ -25,6 +27,7 @@ mod top;
 mod tournament;
 mod transfer;
 mod tune;
+mod validate;
 
 use clap::Subcommand;
 
@@ -51,6 +54,8 @@ pub enum Command {
     Tune(tune::TuneArgs),
     /// Reproduce the tables and figures of the papers
     Reproduce(reproduce::ReproduceArgs),
+    /// Compare the simulator with Linux TCP and Multipath TCP over emulated links
+    Validate(validate::ValidateArgs),
     /// Explain why the scheduler put a packet on its path
     Explain(explain::ExplainArgs),
     /// Create a key that identifies this machine to its peers
@@ -84,6 +89,10 @@ pub enum Command {
     /// Write the manual pages of all commands, for packages
     #[command(hide = true)]
     Man(man::ManArgs),
+    /// Be one end of a transfer over the kernel's TCP, for other commands
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    KernelPeer(kernel_peer::KernelPeerArgs),
 }
 
 /// Executes a command.
@@ -100,6 +109,7 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Advise(args) => advise::execute(&args, console),
         Command::Tune(args) => tune::execute(&args, console),
         Command::Reproduce(args) => reproduce::execute(&args, console),
+        Command::Validate(args) => validate::execute(&args, console),
         Command::Explain(args) => explain::execute(&args, console),
         Command::Keygen(args) => keygen::execute(&args, console),
         Command::Pair(args) => pair::execute(&args, console),
@@ -116,5 +126,7 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Schema(args) => schema::execute(&args),
         Command::Completions(args) => completions::execute(&args),
         Command::Man(args) => man::execute(&args),
+        #[cfg(target_os = "linux")]
+        Command::KernelPeer(args) => kernel_peer::execute(&args),
     }
 }

@@ -32,6 +32,8 @@ pub enum ReportKind {
     Tournament,
     /// A sweep over a grid.
     Sweep,
+    /// The simulator beside the kernel.
+    Validate,
 }
 
 /// The document of a report page, `ropewalk.report/1`.

@@ -1,0 +1,140 @@
+//! `ropewalk validate`: Linux TCP and Multipath TCP over emulated links, beside the simulator.
+
+#[cfg(target_os = "linux")]
+mod live;
+#[cfg(target_os = "linux")]
+mod show;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ropewalk_base::Duration;
+use ropewalk_lab::validate::KernelTransport;
+use ropewalk_scenario::{Override, Scenario, VALIDATION_SCENARIOS, parse_duration};
+
+use crate::args::FileArgs;
+use crate::console::{Console, layout};
+use crate::failure::Failure;
+use crate::format::{Format, FormatArgs};
+use crate::output;
+use crate::table::Table;
+
+/// Arguments of `validate`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Each transport of the kernel runs over the links of each scenario, emulated in namespaces, and the simulator \
+    runs the same with the preset linux-6. TCP uses the first path. Without SCENARIO, all scenarios of --list run, \
+    which takes half an hour on two cores. Needs Linux and root.\n\n\
+    Examples:\n  \
+    ropewalk validate --list\n  \
+    sudo ropewalk validate validation/10x20-10x20-1M --time 8s --warmup 3s\n  \
+    sudo ropewalk validate --transport mptcp --report mptcp.html\n  \
+    sudo ropewalk validate --markdown > validation.md"
+)]
+pub struct ValidateArgs {
+    /// Scenario files, or names of --list; all of them if none is given
+    scenarios: Vec<PathBuf>,
+    /// Transports of the kernel
+    #[arg(
+        long, value_name = "NAME", value_delimiter = ',', value_parser = str::parse::<KernelTransport>,
+        default_value = "tcp-reno,tcp-cubic,tcp-bbr,mptcp"
+    )]
+    transport: Vec<KernelTransport>,
+    /// Length of each transfer, its warm-up included [default: that of the scenario]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    time: Option<Duration>,
+    /// Initial time that all figures leave out [default: that of the scenario]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    warmup: Option<Duration>,
+    /// Runs of the kernel, and seeds of the simulator; the medians are compared
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    runs: u64,
+    /// Seed of the first run
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Transfers at the same time [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// List the scenarios, and run nothing
+    #[arg(long, conflicts_with_all = ["report", "scenarios"])]
+    list: bool,
+    /// Write a report with both over time, one file that opens in any browser
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+/// Compares the simulator with the kernel.
+///
+/// # Errors
+/// [`Failure`].
+pub fn execute(args: &ValidateArgs, console: Console) -> Result<(), Failure> {
+    if args.list {
+        return list(args.format.format());
+    }
+    let scenarios = args.scenarios()?;
+    run::execute(args, &scenarios, console)
+}
+
+fn list(format: Format) -> Result<(), Failure> {
+    let mut table = Table::new(&["scenario", "links"]);
+    for ready in VALIDATION_SCENARIOS {
+        table.row(vec![ready.name.to_owned(), ready.description()]);
+    }
+    match format {
+        Format::Json => {
+            let entry = |ready: &ropewalk_scenario::ReadyScenario| serde_json::json!({ "scenario": ready.name, "links": ready.description() });
+            output::print_json(&VALIDATION_SCENARIOS.iter().map(entry).collect::<Vec<_>>())
+        }
+        Format::Csv => output::print(&table.csv()),
+        Format::Markdown => output::print(&table.markdown()),
+        Format::Text => output::print(&table.text(layout())),
+    }
+}
+
+impl ValidateArgs {
+    /// The scenarios with their names, all checked.
+    fn scenarios(&self) -> Result<Vec<(String, Scenario)>, Failure> {
+        let mut files = self.scenarios.clone();
+        if files.is_empty() {
+            files = VALIDATION_SCENARIOS.iter().map(|ready| ready.name.into()).collect();
+        }
+        let times = [("transfer.duration", self.time), ("transfer.warmup", self.warmup)];
+        let changes: Vec<(&str, String)> = times
+            .into_iter()
+            .filter_map(|(key, time)| {
+                time.map(|time| (key, format!("{key}={}ns", time.as_nanos())))
+            })
+            .collect();
+        let overrides: Vec<Override<'_>> = changes
+            .iter()
+            .map(|(key, change)| Override {
+                option: if key.ends_with("warmup") { "--warmup" } else { "--time" },
+                change,
+            })
+            .collect();
+        let load = |file: PathBuf| {
+            let name = file.display().to_string();
+            let name = name.strip_prefix("validation/").unwrap_or(&name).to_owned();
+            let scenario = FileArgs::new(file, Vec::new(), None).load_with(&overrides)?;
+            Ok((name, scenario))
+        };
+        files.into_iter().map(load).collect()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod run {
+    use super::{Console, Failure, Scenario, ValidateArgs};
+
+    pub fn execute(_: &ValidateArgs, _: &[(String, Scenario)], _: Console) -> Result<(), Failure> {
+        Err(Failure::input(
+            "the kernel's transports need Linux",
+            "`ropewalk run` simulates them anywhere: --set transfer.preset=linux-6",
+        ))
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod run;

@@ -1,0 +1,9 @@
+//! Simulated transports beside those of the Linux kernel: what is compared, and how it is judged.
+
+mod cell;
+mod kernel;
+mod observed;
+
+pub use cell::{Cell, Judged, LIMITS, Limits, Summary, Verdict, summary};
+pub use kernel::{Flow, KernelTransport};
+pub use observed::{Observed, PathObserved, Trace, TracePath, median, simulate};

@@ -1,0 +1,117 @@
+//! The sending end of a bulk transfer.
+
+use std::io::{self, ErrorKind, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use socket2::Socket;
+
+use super::samples::{SocketSample, parse_sockets};
+use super::{PIECE, SAMPLE_INTERVAL, socket, unix_s};
+
+/// Longest wait for a receiver that does not listen yet.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Time after which a blocked write looks whether the time is over.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What to send.
+#[derive(Clone, Debug)]
+pub struct SenderPlan {
+    /// The receiver.
+    pub to: SocketAddr,
+    /// The congestion control of each connection, such as `cubic`.
+    pub congestion: Vec<String>,
+    /// Multipath TCP instead of TCP.
+    pub multipath: bool,
+    /// How long to send.
+    pub time: Duration,
+}
+
+/// The state of all TCP sockets of this namespace at one time. Each subflow of Multipath TCP is one.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct SocketSamples {
+    /// When, seconds since 1970.
+    pub at_s: f64,
+    /// The sockets.
+    pub sockets: Vec<SocketSample>,
+}
+
+/// What the sender has seen.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Sent {
+    /// When the first connection was begun, seconds since 1970.
+    pub began_s: f64,
+    /// Ten samples per second, as far as `ss` shows the sockets.
+    pub samples: Vec<SocketSamples>,
+}
+
+/// Sends as fast as the kernel takes, and samples the sockets.
+///
+/// # Errors
+/// A connection cannot be opened, or the kernel lacks a congestion control.
+pub fn send(plan: &SenderPlan) -> io::Result<Sent> {
+    let over = Arc::new(AtomicBool::new(false));
+    let began_s = unix_s();
+    let mut writers = Vec::new();
+    for congestion in &plan.congestion {
+        let socket = connect(plan, congestion)?;
+        socket.set_write_timeout(Some(LOOK))?;
+        let over = Arc::clone(&over);
+        writers.push(thread::spawn(move || write(socket.into(), &over)));
+    }
+    let end = Instant::now() + plan.time;
+    let (mut samples, mut next) = (Vec::new(), Instant::now());
+    while Instant::now() < end {
+        next += SAMPLE_INTERVAL;
+        thread::sleep(next.min(end).saturating_duration_since(Instant::now()));
+        let at_s = unix_s();
+        if let Some(sockets) = sockets() {
+            samples.push(SocketSamples { at_s, sockets });
+        }
+    }
+    over.store(true, Ordering::Relaxed);
+    for writer in writers {
+        let _ = writer.join();
+    }
+    Ok(Sent { began_s, samples })
+}
+
+/// Connects, once the receiver listens.
+fn connect(plan: &SenderPlan, congestion: &str) -> io::Result<Socket> {
+    let begun = Instant::now();
+    loop {
+        let socket = socket(plan.to, plan.multipath)?;
+        socket.set_tcp_congestion(congestion.as_bytes())?;
+        match socket.connect(&plan.to.into()) {
+            Ok(()) => return Ok(socket),
+            Err(error) if error.kind() != ErrorKind::ConnectionRefused => return Err(error),
+            Err(error) if begun.elapsed() > PATIENCE => return Err(error),
+            Err(_) => thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
+/// The established sockets of this namespace, as `ss` shows them.
+fn sockets() -> Option<Vec<SocketSample>> {
+    let words = ["-tinOH", "state", "established"];
+    let output = Command::new("ss").args(words).stderr(Stdio::null()).output().ok()?;
+    let found = parse_sockets(&String::from_utf8_lossy(&output.stdout));
+    (!found.is_empty()).then_some(found)
+}
+
+fn write(mut connection: TcpStream, over: &AtomicBool) {
+    let piece = vec![0; PIECE];
+    while !over.load(Ordering::Relaxed) {
+        match connection.write(&piece) {
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
