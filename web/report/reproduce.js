@@ -30,11 +30,31 @@
     return h("span", { class: `chip ${name}` }, h("span", { "aria-hidden": "true" }, sign), text || verdict);
   }
 
+  // The columns with values, and the words of the page: papers, or the kernel beside the simulator.
+  const PAPERS = {
+    columns: [["paper_value", "Paper"], ["model_value", "Model"], ["simulated_value", "Simulated"], ["peer_value", "Peer"]],
+    lead: "numbers and claims agree with what was printed",
+    caption: "printed, predicted and simulated",
+    search: "paper, item, case, quantity",
+    sections: "Papers",
+  };
+  const KERNEL = {
+    columns: [["peer_value", "Kernel"], ["simulated_value", "Simulated"]],
+    lead: "figures of the simulator agree with the kernel",
+    caption: "the kernel and the simulator",
+    search: "scenario, transport, quantity",
+    sections: "Scenarios",
+  };
+  let words = PAPERS;
+
+  function columns(withPeer) {
+    return words.columns.filter(([key]) => withPeer || key !== "peer_value");
+  }
+
   function line(row, withPeer) {
-    const values = [row.paper_value, row.model_value, row.simulated_value, ...(withPeer ? [row.peer_value] : [])];
-    const { unit, cells } = rw.format.row(values, row.unit);
-    const names = ["Paper", "Model", "Simulated", "Peer"];
-    return { unit, cells: cells.map((text, i) => h("td", { class: "num", role: "cell", "data-label": names[i] }, text)) };
+    const shown = columns(withPeer);
+    const { unit, cells } = rw.format.row(shown.map(([key]) => row[key]), row.unit);
+    return { unit, cells: cells.map((text, i) => h("td", { class: "num", role: "cell", "data-label": shown[i][1] }, text)) };
   }
 
   // "+4.7 to +5.3 %, 10 seeds".
@@ -63,9 +83,9 @@
     return [row.reason, spread(row), beside(row), readings].filter(Boolean);
   }
 
-  function reason(row, columns, id) {
+  function reason(row, width, id) {
     return h("tr", { class: "reason", id, hidden: true, role: "row" },
-      h("td", { colspan: columns, role: "cell" }, details(row).map((text) => h("p", null, text))));
+      h("td", { colspan: width, role: "cell" }, details(row).map((text) => h("p", null, text))));
   }
 
   function why(target, verdict) {
@@ -79,8 +99,8 @@
   }
 
   function lines(row, withPeer) {
-    const columns = withPeer ? 8 : 7;
-    const explained = details(row).length ? reason(row, columns, rw.dom.anchor(`reason ${row.paper} ${row.item}`)) : null;
+    const width = columns(withPeer).length + 4;
+    const explained = details(row).length ? reason(row, width, rw.dom.anchor(`reason ${row.paper} ${row.item}`)) : null;
     const { unit, cells } = line(row, withPeer);
     const main = h("tr", { role: "row", "data-verdict": verdictOf(row), "data-item": rw.format.words(row.item) },
       h("th", { scope: "row", role: "rowheader" }, rw.format.words(row.case)),
@@ -95,17 +115,17 @@
   function groups(rows, withPeer) {
     const items = [...new Set(rows.map((row) => row.item))];
     return items.map((item) => h("tbody", { role: "rowgroup" },
-      h("tr", { class: "item", role: "row" }, h("th", { scope: "rowgroup", role: "rowheader", colspan: withPeer ? 8 : 7 }, rw.format.words(item))),
+      h("tr", { class: "item", role: "row" }, h("th", { scope: "rowgroup", role: "rowheader", colspan: columns(withPeer).length + 4 }, rw.format.words(item))),
       rows.filter((row) => row.item === item).flatMap((row) => lines(row, withPeer))));
   }
 
   function table(paper, rows) {
     const withPeer = rows.some((row) => row.peer_value !== null && row.peer_value !== undefined);
-    const heads = [["Case"], ["Quantity"], ["Paper", "num"], ["Model", "num"], ["Simulated", "num"],
-      ...(withPeer ? [["Peer", "num"]] : []), ["Difference", "num"], ["Verdict"]];
+    const values = columns(withPeer).map(([, name]) => [name, "num"]);
+    const heads = [["Case"], ["Quantity"], ...values, ["Difference", "num"], ["Verdict"]];
     return rw.dom.scroller(paper,
       h("table", { class: "rows", role: "table" },
-        h("caption", null, `${paper}: printed, predicted and simulated`),
+        h("caption", null, `${paper}: ${words.caption}`),
         h("thead", { role: "rowgroup" }, h("tr", { role: "row" },
           heads.map(([text, kind]) => h("th", { scope: "col", role: "columnheader", class: kind }, text)))),
         groups(rows, withPeer)));
@@ -163,7 +183,7 @@
   function search() {
     return h("p", { class: "search" },
       h("label", null, "Filter ", h("input", {
-        type: "search", placeholder: "paper, item, case, quantity", oninput: (event) => {
+        type: "search", placeholder: words.search, oninput: (event) => {
           wanted.words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
           filter();
         },
@@ -183,7 +203,7 @@
     }
     const good = rows.filter((row) => classOf(verdictOf(row)).name === "good").length;
     return h("div", { class: "overview" },
-      h("p", { class: "lead" }, `${good} of ${rows.length} numbers and claims agree with what was printed.`),
+      h("p", { class: "lead" }, `${good} of ${rows.length} ${words.lead}.`),
       h("div", { class: "tallies", role: "group", "aria-label": "Verdicts; a click shows only the rows of one" }, [...buttons.values()]),
       search());
   }
@@ -195,11 +215,12 @@
       const unfold = () => { s.element.open = true; };
       return h("li", null, h("a", { href: `#${s.id}`, onclick: unfold }, s.paper), s.rows.length ? h("span", { class: "note" }, ` ${good} of ${s.rows.length}`) : null);
     });
-    return h("nav", { class: "contents", "aria-label": "Papers" }, h("ol", null, entries));
+    return h("nav", { class: "contents", "aria-label": words.sections }, h("ol", null, entries));
   }
 
   /** Draws the overview and one section per paper into `parent`. */
   function draw(parent, report) {
+    words = report.kind === "validate" ? KERNEL : PAPERS;
     const papers = [...new Set([...report.figures, ...report.rows].map((entry) => entry.paper))];
     const sections = papers.map((paper) => section(paper, report));
     if (report.rows.length) parent.append(overview(report.rows));

@@ -1,5 +1,6 @@
 //! `ropewalk bench`: throughput, and latency under load, over all paths at the same time.
 
+mod compare;
 mod document;
 
 use clap::{Args, Subcommand};
@@ -45,6 +46,8 @@ enum Side {
     Serve(Box<ServeArgs>),
     /// Measure against a server
     Run(Box<RunArgs>),
+    /// Compare Ropewalk with Linux TCP, Multipath TCP and other programs over emulated links
+    Compare(Box<compare::CompareArgs>),
 }
 
 /// Arguments of `bench serve`.
@@ -108,6 +111,7 @@ pub fn execute(args: &BenchArgs, console: Console) -> Result<(), Failure> {
     match &args.side {
         Side::Serve(args) => serve(args, console),
         Side::Run(args) => run(args, console),
+        Side::Compare(args) => compare::execute(args, console),
     }
 }
 

@@ -6,6 +6,8 @@ mod compare;
 mod completions;
 mod doctor;
 mod emulate;
+#[cfg(target_os = "linux")]
+mod emulated;
 mod explain;
 #[cfg(target_os = "linux")]
 mod kernel_peer;

@@ -1,8 +1,6 @@
 //! `ropewalk validate`: Linux TCP and Multipath TCP over emulated links, beside the simulator.
 
 #[cfg(target_os = "linux")]
-mod live;
-#[cfg(target_os = "linux")]
 mod show;
 
 use std::path::PathBuf;

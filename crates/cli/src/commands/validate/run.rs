@@ -11,7 +11,8 @@ use ropewalk_runtime::kernel;
 use ropewalk_scenario::Scenario;
 use serde_json::json;
 
-use super::{ValidateArgs, live, show};
+use super::{ValidateArgs, show};
+use crate::commands::emulated;
 use crate::console::{Console, layout};
 use crate::failure::Failure;
 use crate::files::{check_report, save_report};
@@ -62,7 +63,8 @@ pub fn execute(
 /// Checks all that the runs need before any of them starts.
 fn check(args: &ValidateArgs, scenarios: &[(String, Scenario)]) -> Result<(), Failure> {
     for (_, scenario) in scenarios {
-        check_live(&live::links(scenario)).map_err(|error| Failure::input(&error, error.hint))?;
+        check_live(&emulated::links(scenario))
+            .map_err(|error| Failure::input(&error, error.hint))?;
     }
     let known = kernel::congestion_controls();
     for transport in &args.transport {
@@ -84,7 +86,7 @@ fn check(args: &ValidateArgs, scenarios: &[(String, Scenario)]) -> Result<(), Fa
     if ss.is_err() {
         return Err(Failure::input("there is no program `ss`", "install iproute2"));
     }
-    scenarios.first().map_or(Ok(()), |(_, scenario)| live::check(scenario))
+    scenarios.first().map_or(Ok(()), |(_, scenario)| emulated::check(scenario))
 }
 
 fn run_all(args: &ValidateArgs, jobs: &[Job<'_>], console: Console) -> Result<Vec<Cell>, Failure> {
@@ -118,7 +120,8 @@ fn run(args: &ValidateArgs, (name, scenario, transport): &Job<'_>) -> Result<Cel
     let same = transport.simulated(scenario);
     let (mut kernel, mut latest) = (Vec::new(), 0.0_f64);
     for run in 0..args.runs {
-        let (seen, lateness_s) = live::run(scenario, transport.flow(), args.seed + run)?;
+        let (seen, lateness_s) =
+            emulated::kernel::run(scenario, transport.flow(), 0, args.seed + run)?;
         kernel.push(seen);
         latest = latest.max(lateness_s);
     }

@@ -94,7 +94,7 @@ fn rows(cell: &Cell) -> Vec<Value> {
             "unit": unit, "paper_value": null, "model_value": null, "simulated_value": judged.simulated,
             "peer_value": judged.kernel, "difference": judged.ratio.map(|ratio| ratio - 1.0),
             "verdict": if judged.within { "agrees" } else { "differs" }, "judged_by": null, "interval": null,
-            "seeds": cell.simulated.len(), "readings": [], "beside": null, "reason": null,
+            "seeds": (cell.simulated.len() > 1).then_some(cell.simulated.len()), "readings": [], "beside": null, "reason": null,
         })
     };
     let verdict = &cell.verdict;
@@ -108,7 +108,8 @@ fn figures(cell: &Cell) -> Vec<Value> {
     let (Some(kernel), Some(simulated)) = (cell.kernel.first(), cell.simulated.first()) else {
         return Vec::new();
     };
-    let both = [("kernel", kernel, "peer"), ("simulated", simulated, "simulated")];
+    // Series of the same name have the same colour; the kernel's are dotted.
+    let both = [(kernel, "peer"), (simulated, "simulated")];
     let figure = |id: &str, title: String, y_label: &str, series: Vec<Value>| {
         json!({
             "id": format!("{}-{}-{id}", cell.scenario, cell.transport), "paper": cell.scenario, "title": title,
@@ -116,18 +117,17 @@ fn figures(cell: &Cell) -> Vec<Value> {
             "series": series,
         })
     };
-    let curve = |name: String, source: &str, x: &[f64], y: Vec<Option<f64>>| json!({ "name": name, "source": source, "style": "line", "x": x, "y": y });
-    let goodput = both.map(|(name, seen, source)| {
+    let curve = |name: &str, source: &str, x: &[f64], y: Vec<Option<f64>>| json!({ "name": name, "source": source, "style": "line", "x": x, "y": y });
+    let goodput = both.map(|(seen, source)| {
         let y = seen.trace.goodput_bps.iter().map(|bps| Some(bps * 1e-6)).collect();
-        curve(name.to_owned(), source, &seen.trace.time_s, y)
+        curve("all paths", source, &seen.trace.time_s, y)
     });
     let per_path = |value: fn(&Trace, usize) -> Vec<Option<f64>>| {
-        let of = |(name, seen, source): (&str, &Observed, &'static str)| {
+        let of = |(seen, source): (&Observed, &'static str)| {
             let paths = seen.trace.paths.iter().enumerate();
-            let series = paths.map(|(at, path)| {
-                let name = format!("{name}, {}", path.name);
-                curve(name, source, &path.time_s, value(&seen.trace, at))
-            });
+            let used = paths.filter(|(_, path)| !path.time_s.is_empty());
+            let series = used
+                .map(|(at, path)| curve(&path.name, source, &path.time_s, value(&seen.trace, at)));
             series.collect::<Vec<_>>()
         };
         both.into_iter().flat_map(of).collect::<Vec<_>>()

@@ -1,0 +1,134 @@
+//! A transfer over the kernel's TCP or Multipath TCP.
+
+use ropewalk_lab::validate::{Flow, Observed, PathObserved, Trace, TracePath, median};
+use ropewalk_runtime::kernel::{Received, Sent, SocketSample, SocketSamples};
+use ropewalk_scenario::Scenario;
+
+use super::{Folder, Line, emulate, in_time, own, read};
+use crate::failure::Failure;
+
+/// Port of the receiver.
+const PORT: u16 = 5001;
+
+/// Runs the kernel's transport to the receiver's address on the path at place `path`, from 0. Returns also how late the
+/// emulator was, s.
+///
+/// # Errors
+/// The emulation failed, or was always late.
+pub fn run(
+    scenario: &Scenario,
+    flow: Flow,
+    path: usize,
+    seed: u64,
+) -> Result<(Observed, f64), Failure> {
+    in_time(seed, |seed| attempt(scenario, flow, path, seed))
+}
+
+fn attempt(
+    scenario: &Scenario,
+    flow: Flow,
+    path: usize,
+    seed: u64,
+) -> Result<(Observed, f64), Failure> {
+    let folder = Folder::new()?;
+    let (far, near) = (folder.file("far.json"), folder.file("near.json"));
+    let flows = scenario.world.associations as usize;
+    let seconds = scenario.transfer.duration.as_secs_f64();
+    let (own, time) = (own()?, format!("--time '{seconds} s'"));
+    let (mptcp, limits) = match flow.multipath {
+        true => ("--mptcp", "ip mptcp limits set subflow 8 add_addr_accepted 8 && "),
+        false => ("", ""),
+    };
+    let receive = format!(
+        "{limits}exec '{own}' kernel-peer receive --listen 0.0.0.0:{PORT} --flows {flows} --buffer {} {mptcp} {time} --out '{}'",
+        scenario.transfer.receive_buffer,
+        far.display()
+    );
+    let endpoints = if flow.multipath {
+        "for i in $(seq 2 $ROPEWALK_PATHS); do eval ip mptcp endpoint add \\$ROPEWALK_LOCAL_$i dev \\$ROPEWALK_DEVICE_$i subflow || exit 1; done && "
+    } else {
+        ""
+    };
+    let congestion = format!(" --congestion {}", flow.congestion).repeat(flows);
+    // The receiver ends a little later, and then writes what it has.
+    let send = format!(
+        "{limits}{endpoints}'{own}' kernel-peer send --to {{remote{}}}:{PORT}{congestion} {mptcp} {time} --out '{}' && sleep 0.5",
+        path + 1,
+        near.display()
+    );
+    let lateness_s = emulate(&folder, scenario, seed, Line { far: Some(&receive), near: &send })?;
+    let (sent, received): (Sent, Received) = (read(&near)?, read(&far)?);
+    let names: Vec<String> = scenario.paths.iter().map(|path| path.name.clone()).collect();
+    Ok((observed(&sent, &received, &names, scenario), lateness_s))
+}
+
+/// The name of the path whose device has the address: the third number of `10.77.N.1`.
+fn path_of<'a>(socket: &SocketSample, names: &'a [String]) -> Option<&'a String> {
+    let std::net::IpAddr::V4(own) = socket.local.ip() else { return None };
+    names.get((own.octets()[2] as usize).checked_sub(1)?)
+}
+
+fn observed(sent: &Sent, received: &Received, names: &[String], scenario: &Scenario) -> Observed {
+    let warm_s = sent.began_s + scenario.transfer.warmup.as_secs_f64();
+    let end_s = sent.began_s + scenario.transfer.duration.as_secs_f64();
+    let within = |at: f64| at >= warm_s && at <= end_s + 0.05;
+    let arrivals: Vec<(f64, u64)> =
+        received.samples.iter().map(|one| (one.at_s, one.bytes.iter().sum())).collect();
+    let measured: Vec<&(f64, u64)> = arrivals.iter().filter(|(at, _)| within(*at)).collect();
+    let goodput_bps = match (measured.first(), measured.last()) {
+        (Some(first), Some(last)) if last.0 > first.0 => {
+            (last.1 - first.1) as f64 * 8.0 / (last.0 - first.0)
+        }
+        _ => 0.0,
+    };
+    let later: Vec<_> = sent.samples.iter().filter(|sample| within(sample.at_s)).collect();
+    let grown = |count: fn(&SocketSample) -> u64, of: &dyn Fn(&SocketSample) -> bool| {
+        let sum = |sample: &&SocketSamples| -> u64 {
+            sample.sockets.iter().filter(|socket| of(socket)).map(count).sum()
+        };
+        let [first, last] = [later.first(), later.last()].map(|one| one.map_or(0, sum));
+        last.saturating_sub(first) as f64
+    };
+    let all = |_: &SocketSample| true;
+    let (bytes, again) = (grown(|s| s.bytes_sent, &all), grown(|s| s.bytes_retrans, &all));
+    let acked = grown(|s| s.bytes_acked, &all);
+    let path = |name: &String| {
+        let own = |socket: &SocketSample| path_of(socket, names) == Some(name);
+        let trips = later.iter().flat_map(|sample| sample.sockets.iter().filter(|s| own(s)));
+        PathObserved {
+            name: name.clone(),
+            share: grown(|s| s.bytes_acked, &own) / acked.max(1.0),
+            rtt_s: median(trips.filter_map(|socket| socket.srtt_s).collect()),
+        }
+    };
+    let windows = later.iter().flat_map(|sample| sample.sockets.iter().map(|s| s.snd_wnd));
+    Observed {
+        goodput_bps,
+        retransmitted: again / bytes.max(1.0),
+        paths: names.iter().map(path).collect(),
+        receive_window_bytes: windows.max(),
+        trace: trace(sent, &arrivals, names),
+    }
+}
+
+fn trace(sent: &Sent, arrivals: &[(f64, u64)], names: &[String]) -> Trace {
+    let rate = |pair: &[(f64, u64)]| {
+        (pair[1].1 - pair[0].1) as f64 * 8.0 / (pair[1].0 - pair[0].0).max(1e-3)
+    };
+    let path = |name: &String| {
+        let mut path = TracePath { name: name.clone(), ..TracePath::default() };
+        for sample in &sent.samples {
+            let own = sample.sockets.iter().find(|socket| path_of(socket, names) == Some(name));
+            let Some(own) = own else { continue };
+            path.time_s.push(sample.at_s - sent.began_s);
+            path.srtt_s.push(own.srtt_s);
+            path.cwnd_bytes.push((own.cwnd * own.mss) as f64);
+        }
+        path
+    };
+    Trace {
+        time_s: arrivals.iter().skip(1).map(|(at, _)| at - sent.began_s).collect(),
+        goodput_bps: arrivals.windows(2).map(rate).collect(),
+        paths: names.iter().map(path).collect(),
+    }
+}
