@@ -106,6 +106,13 @@ impl Payload {
     }
 }
 
+/// Memory that Linux takes for a packet of `bytes` bytes that came from a virtual device: an allocation of a power of
+/// two for the packet and a `struct skb_shared_info` (320), and a `struct sk_buff` (256). Drivers of network cards
+/// may take more.
+pub(crate) const fn packet_memory(bytes: u64) -> u64 {
+    256 + (bytes + 320).next_power_of_two()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +120,13 @@ mod tests {
     #[test]
     fn a_payload_is_no_longer_than_two_words() {
         assert!(size_of::<Payload>() <= 16, "{} B", size_of::<Payload>());
+    }
+
+    #[test]
+    fn a_full_packet_takes_a_part_of_its_memory_that_depends_on_its_size() {
+        // Measured: skmem of ss, for packets of 1500 B from a tun device with Linux 6.18.
+        assert_eq!(packet_memory(1500), 2304);
+        assert_eq!(packet_memory(9000), 16_640);
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Translates a scenario into the engine's configuration.
 
 use ropewalk_base::Duration;
-use ropewalk_engine::congestion::{CongestionFlavour, CongestionVariants, WindowRounding};
+use ropewalk_engine::congestion::{CongestionFlavour, CongestionVariants, Rules, WindowRounding};
 use ropewalk_engine::path::Pacing;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{
-    BlestOptions, BlockingMitigation, Capacity, DapsOptions, DelaySource, LayOptions, OtiasForm,
-    PlanOptions, Quota, RetransmissionPolicy, Scheduler, SchedulerOptions, StmsOptions,
-    UnknownScheduler, WeightSource, WhenBlocked, Windows,
+    BlestOptions, BlockingMitigation, Capacity, DapsOptions, DelaySource, LayOptions, LinuxOptions,
+    LinuxTurns, OtiasForm, PlanOptions, Quota, RetransmissionPolicy, Scheduler, SchedulerOptions,
+    StmsOptions, UnknownScheduler, WeightSource, WhenBlocked, Windows,
 };
 use ropewalk_engine::sctp::{self, Config, CwndUpdate, PathConfig, WindowCheck, WindowUnit};
 use ropewalk_engine::window::{
@@ -45,11 +45,10 @@ pub(crate) fn pacing(set: Option<bool>, preset: Option<Pacing>) -> Option<Pacing
 pub fn config(scenario: &file::Scenario) -> Config {
     let transfer = &scenario.transfer;
     let preset = match transfer.preset {
-        file::Preset::Rfc9260 | file::Preset::Rfc8684 | file::Preset::Chihani2011 => {
-            sctp::Preset::Rfc9260
-        }
         file::Preset::Live => sctp::Preset::Live,
         file::Preset::Paper2013 => sctp::Preset::Paper2013,
+        // The others are for TCP.
+        _ => sctp::Preset::Rfc9260,
     };
     let paths = scenario.paths.iter().map(|p| path(scenario, p)).collect();
     let mut config = Config::preset(preset, paths, transfer.receive_buffer);
@@ -67,7 +66,8 @@ pub fn config(scenario: &file::Scenario) -> Config {
     // Scenario and engine use the same names; a test checks that.
     let flavour = CongestionFlavour::Published;
     config.use_congestion(transfer.congestion.as_str(), flavour).expect("the engine knows it");
-    config.congestion_variants = congestion_variants(transfer);
+    config.congestion_variants = congestion_variants(transfer, config.congestion_variants);
+    config.prr = transfer.prr;
     apply_sctp(&mut config, &scenario.sctp);
     config
 }
@@ -108,12 +108,16 @@ pub fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {
     }
 }
 
-/// Variants of single algorithms of congestion control.
-pub fn congestion_variants(transfer: &file::Transfer) -> CongestionVariants {
+/// Variants of single algorithms of congestion control, beside those of the preset.
+pub fn congestion_variants(
+    transfer: &file::Transfer,
+    preset: CongestionVariants,
+) -> CongestionVariants {
     CongestionVariants {
         fast_convergence: transfer.fast_convergence,
         hystart: transfer.hystart,
         tolerated_loss_permille: (transfer.tolerated_loss * 1000.0).round() as u16,
+        ..preset
     }
 }
 
@@ -210,6 +214,9 @@ translations! {
     when_blocked: WhenBlocked => WhenBlocked { Nothing => Nothing, ResendOldest => ResendOldest }
     quota: Quota => Quota { Window => Window, Packet => Packet }
     weights: Weights => WeightSource { Configured => Configured, Measured => MeasuredRate }
+    /// Whose rules a part of congestion control follows.
+    pub rules: Rules => Rules { Rfc => Rfc, Linux => Linux }
+    linux_turns: LinuxTurns => LinuxTurns { Burst => Burst, Push => Push }
     otias_form: OtiasForm => OtiasForm { Ceil => Ceil, Floor => Floor, Real => Real }
 }
 
@@ -244,7 +251,7 @@ pub fn scheduler(options: &file::SchedulerOptions) -> Result<Scheduler, UnknownS
         },
         ecf_beta: options.ecf_beta,
         stms: StmsOptions { gain: options.stms_gain },
-        linux_burst: options.linux_burst,
+        linux: LinuxOptions { burst: options.linux_burst, turns: linux_turns(options.linux_turns) },
         lay: LayOptions {
             reorder_margin: options.reorder_margin,
             latency_budget: options.latency_budget,

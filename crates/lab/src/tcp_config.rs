@@ -1,6 +1,8 @@
 //! Translates a scenario into the engine's configuration of TCP and Multipath TCP.
 
-use ropewalk_engine::mptcp::{self, AckBurstLoss, Config, Preset, Reordering, SubflowAck};
+use ropewalk_engine::mptcp::{
+    self, AckBurstLoss, BufferSize, Config, Preset, ReceiveRules, Reordering, SubflowAck,
+};
 use ropewalk_engine::path::RtoFormula;
 use ropewalk_scenario as file;
 
@@ -13,6 +15,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     let multipath = transfer.protocol == file::Protocol::Mptcp;
     let preset = match transfer.preset {
         file::Preset::Chihani2011 => Preset::Chihani2011,
+        file::Preset::Linux6 => Preset::Linux6,
         _ => Preset::Rfc8684,
     };
     let mut config = Config::preset(preset, paths, transfer.receive_buffer);
@@ -22,7 +25,9 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.pacing = engine_config::pacing(transfer.pacing, config.pacing);
     // Scenario and engine use the same names; a test checks that.
     config.use_congestion(transfer.congestion.as_str()).expect("the engine knows it");
-    config.congestion_variants = engine_config::congestion_variants(transfer);
+    config.congestion_variants =
+        engine_config::congestion_variants(transfer, config.congestion_variants);
+    config.prr = transfer.prr;
     config.record_decisions = scenario.record.decisions;
     if let Some(quirks) = &mut config.quirks {
         let fixed = AckBurstLoss::Fixed(scenario.tcp.ack_burst_loss.unwrap_or(0.0));
@@ -34,6 +39,9 @@ pub fn config(scenario: &file::Scenario) -> Config {
     }
     config.delay_source = engine_config::delay_source(scenario.scheduler.forward_delay);
     apply(&mut config, &scenario.tcp);
+    if let Some(rules) = scenario.tcp.receive_rules {
+        receive_rules(&mut config, rules, transfer.receive_buffer);
+    }
     config.window_manager = engine_config::window_manager(scenario, config.segment_limit() as u64);
     config
 }
@@ -42,8 +50,16 @@ fn apply(config: &mut Config, tcp: &file::TcpOptions) {
     use engine_config::set;
     set(&mut config.ack_every, tcp.ack_every);
     set(&mut config.ack_delay, tcp.ack_delay);
+    set(&mut config.quick_acks, tcp.quick_acks);
     set(&mut config.subflow_ack, tcp.subflow_ack.map(subflow_ack));
     set(&mut config.rto_rule.formula, tcp.rto_formula.map(rto_formula));
+    config.fragment = tcp.fragment.or(config.fragment);
+    set(&mut config.nagle, tcp.nagle);
+    set(&mut config.whole_packets, tcp.whole_packets);
+    let variants = &mut config.congestion_variants;
+    set(&mut variants.window_use, tcp.window_use.map(engine_config::rules));
+    set(&mut variants.hystart_rules, tcp.hystart_rules.map(engine_config::rules));
+    set(&mut variants.cubic_rules, tcp.cubic_rules.map(engine_config::rules));
     set(&mut config.timestamps, tcp.timestamps);
     set(&mut config.sack, tcp.sack);
     set(&mut config.reordering, tcp.recovery.map(reordering));
@@ -62,6 +78,16 @@ fn apply(config: &mut Config, tcp: &file::TcpOptions) {
     config.initial_ssthresh = tcp.initial_ssthresh.or(config.initial_ssthresh);
 }
 
+/// The rules of the receive window, for a buffer of `asked` bytes.
+fn receive_rules(config: &mut Config, rules: file::ReceiveRules, asked: u64) {
+    (config.receive_buffer, config.receive_rules) = match rules {
+        file::ReceiveRules::Payload => (Some(asked), ReceiveRules::Payload),
+        file::ReceiveRules::Linux => {
+            (Some(2 * asked), ReceiveRules::Linux(BufferSize::Fixed(asked)))
+        }
+    };
+}
+
 /// Scenario and engine use the same names.
 fn reordering(name: file::Reordering) -> Reordering {
     Reordering::from_name(name.as_str()).expect("the engine knows it; a test checks that")
@@ -69,7 +95,7 @@ fn reordering(name: file::Reordering) -> Reordering {
 
 engine_config::translations! {
     subflow_ack: SubflowAck => SubflowAck { Independent => Independent, DataGated => DataGated }
-    rto_formula: RtoFormula => RtoFormula { Rfc6298 => Rfc6298, Ns3 => Ns3 }
+    rto_formula: RtoFormula => RtoFormula { Rfc6298 => Rfc6298, Linux => Linux, Ns3 => Ns3 }
     reinjection: Reinjection => mptcp::Reinjection {
         Never => Never, OnTimeout => OnTimeout, OnLoss => OnLoss,
     }

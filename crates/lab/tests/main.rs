@@ -8,6 +8,7 @@ mod custom_schedulers;
 mod determinism;
 mod ecn;
 mod figures;
+mod linux;
 mod losses_by_rounds;
 mod markov;
 mod pacing;

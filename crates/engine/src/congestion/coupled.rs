@@ -4,7 +4,7 @@
 use ropewalk_base::{PathId, Time};
 
 use super::path_window::{Growth, PathWindow};
-use super::{AckSample, CongestionControl, CongestionOptions};
+use super::{AckSample, CongestionControl, CongestionOptions, SentPacket};
 
 /// The windows of a connection as a coupling rule sees them, bytes.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +107,10 @@ impl<R: Coupling> CongestionControl for Coupled<R> {
     fn renew(&mut self, path: PathId, mut fresh: Self) {
         self.paths[path.index()] = fresh.paths.swap_remove(path.index());
         self.rule.renew(path.index());
+    }
+
+    fn on_sent(&mut self, path: PathId, _now: Time, packet: &SentPacket) {
+        self.paths[path.index()].on_sent(packet);
     }
 
     fn on_ack(&mut self, path: PathId, _now: Time, sample: &AckSample) {

@@ -3,8 +3,9 @@
 
 use ropewalk_base::{Duration, Time};
 
+use super::hystart_linux::LinuxHyStart;
 use super::path_window::{Growth, PathWindow};
-use super::{AckSample, CongestionOptions, PathCongestion};
+use super::{AckSample, CongestionOptions, PathCongestion, Rules, SentPacket};
 
 /// Constant C, which determines how fast the window grows, segments per second cubed (5.1).
 const C: f64 = 0.4;
@@ -12,6 +13,11 @@ const C: f64 = 0.4;
 const BETA: f64 = 0.7;
 /// Growth of Reno that corresponds to [`BETA`], segments per round trip (4.3, Figure 4's alpha).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+/// Linux, before the first loss: part of the window by which it grows at least in a round trip (`bictcp_update`).
+const FIRST_GROWTH: f64 = 0.05;
+/// Linux: time after the start of an epoch in which round trips are not measured, because they still contain the
+/// queue of the loss (`cubictcp_acked`).
+const UNMEASURED: Duration = Duration::from_secs(1);
 
 /// The curve since the last loss, segments and seconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,6 +48,11 @@ pub struct Cubic {
     before: Option<Curve>,
     acked_at: Time,
     fast_convergence: bool,
+    rules: Rules,
+    /// HyStart of Linux, if it is used.
+    hystart: Option<LinuxHyStart>,
+    /// Least round trip so far (`delay_min`), for the rules of Linux.
+    least: Option<Duration>,
 }
 
 impl Cubic {
@@ -53,6 +64,10 @@ impl Cubic {
             before: None,
             acked_at: Time::ZERO,
             fast_convergence: options.variants.fast_convergence,
+            rules: options.variants.cubic_rules,
+            hystart: (options.variants.hystart && options.variants.hystart_rules == Rules::Linux)
+                .then(LinuxHyStart::default),
+            least: None,
         }
     }
 
@@ -80,8 +95,9 @@ impl Cubic {
             }
             Epoch { start: now, k: cube_root((self.curve.w_max - at) / C), reno: at }
         });
+        let linux = self.rules == Rules::Linux;
         // RFC 9438, 4.3: once the Reno estimate reaches the window before the loss, it grows with alpha = 1.
-        let alpha = if epoch.reno >= self.curve.prior { 1.0 } else { ALPHA };
+        let alpha = if epoch.reno >= self.curve.prior && !linux { 1.0 } else { ALPHA };
         epoch.reno += alpha * acked / at;
         let (time, reno) = (now.since(epoch.start).as_secs_f64(), epoch.reno);
         let curve = |t: f64| C * (t - epoch.k).powi(3) + self.curve.w_max;
@@ -89,9 +105,15 @@ impl Cubic {
             (reno - at).max(0.0)
         } else {
             // RFC 9438, 4.2: the target is the curve one round trip from now, at most 1.5 times the window.
-            let target = curve(time + self.window.srtt_s().unwrap_or(0.0)).clamp(at, 1.5 * at);
+            let ahead = match self.rules {
+                Rules::Rfc => self.window.srtt_s(),
+                Rules::Linux => self.least.map(Duration::as_secs_f64),
+            };
+            let target = curve(time + ahead.unwrap_or(0.0)).clamp(at, 1.5 * at);
             (target - at) / at * acked
         };
+        let first = linux && self.curve.prior == 0.0;
+        let grown = if first { grown.max(FIRST_GROWTH * acked) } else { grown };
         self.window.grow(grown * self.window.unit());
     }
 
@@ -103,8 +125,32 @@ impl Cubic {
     }
 }
 
+impl Cubic {
+    /// Linux: measures the least round trip, and ends slow start by HyStart (`cubictcp_acked`).
+    fn measure(&mut self, now: Time, sample: &AckSample) {
+        let Some(rtt) = sample.rtt else { return };
+        if self.curve.epoch.is_some_and(|epoch| now.since(epoch.start) < UNMEASURED) {
+            return;
+        }
+        let least = self.least.map_or(rtt, |least| least.min(rtt));
+        self.least = Some(least);
+        let cwnd = self.segments();
+        if self.window.in_slow_start()
+            && let Some(hystart) = &mut self.hystart
+            && hystart.on_ack(now, sample, cwnd, least)
+        {
+            self.window.leave_slow_start();
+        }
+    }
+}
+
 impl PathCongestion for Cubic {
+    fn on_sent(&mut self, _now: Time, packet: &SentPacket) {
+        self.window.on_sent(packet);
+    }
+
     fn on_ack(&mut self, now: Time, sample: &AckSample) {
+        self.measure(now, sample);
         let passed = now.since(self.acked_at);
         self.acked_at = now;
         match self.window.on_ack(sample) {
@@ -123,6 +169,13 @@ impl PathCongestion for Cubic {
         self.remember();
         // RFC 9438, 4.8: the first stage after slow start begins at its own window, with K = 0.
         self.curve.w_max = 0.0;
+        if self.rules == Rules::Linux {
+            // bictcp_reset: the next epoch is like the first.
+            self.curve.prior = 0.0;
+            if let Some(hystart) = &mut self.hystart {
+                hystart.restart();
+            }
+        }
         self.window.time_out(self.window.cwnd() * BETA);
     }
 

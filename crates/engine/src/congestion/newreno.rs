@@ -4,7 +4,7 @@
 use ropewalk_base::Time;
 
 use super::path_window::{Growth, PathWindow};
-use super::{AckSample, CongestionOptions, PathCongestion};
+use super::{AckSample, CongestionOptions, PathCongestion, SentPacket};
 
 /// NewReno congestion control of one path.
 ///
@@ -25,6 +25,10 @@ impl NewReno {
 }
 
 impl PathCongestion for NewReno {
+    fn on_sent(&mut self, _now: Time, packet: &SentPacket) {
+        self.window.on_sent(packet);
+    }
+
     fn on_ack(&mut self, _now: Time, sample: &AckSample) {
         let Growth::Avoid(acked) = self.window.on_ack(sample) else { return };
         // RFC 3465, 2.1: grow by one segment per window of bytes acknowledged.

@@ -19,6 +19,16 @@ pub enum CongestionFlavour {
     },
 }
 
+/// Whose rules a part of an algorithm follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Rules {
+    /// Those of the RFC.
+    #[default]
+    Rfc,
+    /// Those of Linux 6.x.
+    Linux,
+}
+
 /// Variants of single algorithms, beside their standards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CongestionVariants {
@@ -29,6 +39,15 @@ pub struct CongestionVariants {
     /// Whether the first slow start of a path ends by HyStart++ (RFC 9406) when round trips grow: all algorithms but
     /// `wvegas`, which has its own rule, and `bbr`.
     pub hystart: bool,
+    /// `cubic`: HyStart++, or the HyStart of Linux, which has no conservative slow start and also ends slow start when
+    /// acknowledgements follow each other for half a round trip.
+    pub hystart_rules: Rules,
+    /// `cubic`: with the rules of Linux, the curve is ahead by the least round trip instead of the smoothed one, the
+    /// window grows by 5 % per round trip before the first loss, and the estimate of Reno never grows faster.
+    pub cubic_rules: Rules,
+    /// When a window counts as in use, so that it may grow: when it was full (RFC 7661), or as in Linux, which in slow
+    /// start also lets it grow to twice what was in flight.
+    pub window_use: Rules,
     /// `bbr`: the loss rate of a round, parts in a thousand, up to which losses do not lower the short-term bounds while
     /// no probe is under way. 0 as in the draft. Losses at random cost less with a larger value, and a flow yields
     /// less to others.
@@ -37,8 +56,23 @@ pub struct CongestionVariants {
 
 impl CongestionVariants {
     /// As in RFC 9438 and the draft of BBR, without HyStart++.
-    pub const STANDARD: Self =
-        Self { fast_convergence: true, hystart: false, tolerated_loss_permille: 0 };
+    pub const STANDARD: Self = Self {
+        fast_convergence: true,
+        hystart: false,
+        hystart_rules: Rules::Rfc,
+        cubic_rules: Rules::Rfc,
+        window_use: Rules::Rfc,
+        tolerated_loss_permille: 0,
+    };
+
+    /// As in Linux 6.x.
+    pub const LINUX: Self = Self {
+        hystart: true,
+        hystart_rules: Rules::Linux,
+        cubic_rules: Rules::Linux,
+        window_use: Rules::Linux,
+        ..Self::STANDARD
+    };
 }
 
 impl Default for CongestionVariants {

@@ -3,7 +3,8 @@
 use ropewalk_base::Duration;
 
 use super::hystart::{HyStart, SlowStart};
-use super::{AckSample, CongestionOptions, IdleDecay};
+use super::window_use::WindowUse;
+use super::{AckSample, CongestionOptions, IdleDecay, Rules, SentPacket};
 
 /// Largest window, bytes, so that sums stay exact.
 const LARGEST: f64 = CongestionOptions::UNLIMITED as f64;
@@ -32,6 +33,8 @@ pub(super) struct PathWindow {
     /// Whether the timer expired and nothing was acknowledged since.
     silent: bool,
     hystart: HyStart,
+    /// What was in flight, if the rules of Linux decide whether the window is in use.
+    usage: Option<WindowUse>,
 }
 
 impl PathWindow {
@@ -45,7 +48,19 @@ impl PathWindow {
             srtt: None,
             before: None,
             silent: false,
-            hystart: HyStart::new(options.variants.hystart),
+            hystart: HyStart::new(
+                options.variants.hystart && options.variants.hystart_rules == Rules::Rfc,
+            ),
+            usage: (options.variants.window_use == Rules::Linux).then(WindowUse::default),
+        }
+    }
+
+    /// Processes a packet that is sent.
+    #[inline]
+    pub(super) fn on_sent(&mut self, packet: &SentPacket) {
+        let (cwnd, unit) = (self.cwnd, self.unit());
+        if let Some(usage) = &mut self.usage {
+            usage.on_sent(packet, cwnd, unit);
         }
     }
 
@@ -54,6 +69,9 @@ impl PathWindow {
     pub(super) fn on_ack(&mut self, sample: &AckSample) -> Growth {
         self.srtt = sample.srtt.or(self.srtt);
         self.silent = false;
+        if let Some(usage) = &mut self.usage {
+            usage.on_ack(sample.delivery.oldest);
+        }
         self.beyond_hole += sample.acked_bytes;
         let divisor = self.slow_start_divisor(sample);
         if !sample.advanced {
@@ -89,6 +107,9 @@ impl PathWindow {
     /// Whether the window was in full use: without space for another whole segment.
     #[inline]
     pub(super) fn was_full(&self, sample: &AckSample) -> bool {
+        if let Some(usage) = &self.usage {
+            return usage.permits_growth(self.cwnd, self.in_slow_start());
+        }
         let used = (sample.in_flight_before + self.options.unit) as f64;
         !self.options.growth_when_full_only || used > self.cwnd
     }

@@ -4,7 +4,7 @@ use ropewalk_base::{Duration, PathId, Time};
 
 use super::path_window::{Growth, PathWindow};
 use super::round::Round;
-use super::{AckSample, CongestionControl, CongestionOptions};
+use super::{AckSample, CongestionControl, CongestionOptions, SentPacket};
 
 /// Packets that all paths together keep in queues of the network.
 const TOTAL_ALPHA: f64 = 10.0;
@@ -131,6 +131,10 @@ impl CongestionControl for WVegas {
     fn renew(&mut self, path: PathId, mut fresh: Self) {
         self.paths[path.index()] = fresh.paths.swap_remove(path.index());
         self.delays[path.index()] = fresh.delays.swap_remove(path.index());
+    }
+
+    fn on_sent(&mut self, path: PathId, _now: Time, packet: &SentPacket) {
+        self.paths[path.index()].on_sent(packet);
     }
 
     fn on_ack(&mut self, path: PathId, _now: Time, sample: &AckSample) {

@@ -9,6 +9,7 @@ use crate::congestion::{
     Congestion, CongestionFlavour, CongestionOptions, CongestionVariants, UnknownCongestion,
 };
 use crate::mptcp::reordering::{Reordering, SpuriousDetector};
+pub use crate::mptcp::rx::BufferSize;
 pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, Pacing, RtoLimits, RtoRule};
 use crate::scheduler::{BlockingMitigation, DelaySource};
@@ -23,6 +24,18 @@ pub enum SubflowAck {
     /// Only data that is also in order at data level (Chihani and Collange, 2011). A difference in delay
     /// alone then causes duplicate acknowledgements on the faster subflow.
     DataGated,
+}
+
+/// How the receive window follows from the receive buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ReceiveRules {
+    /// The buffer less the data that has not been read. Data out of order lies within the window, and the
+    /// window is announced on all subflows when a gap is filled.
+    #[default]
+    Payload,
+    /// The rules of Linux: memory of packets is charged, and each subflow announces its own window. See
+    /// `rx/linux_window.rs`.
+    Linux(BufferSize),
 }
 
 /// When data that one subflow has sent is given to another one as well (RFC 8684, 3.3.6). Its own subflow
@@ -49,6 +62,8 @@ pub struct Config {
     pub multipath: bool,
     /// Receive buffer, bytes; none: unbounded, and no flow control.
     pub receive_buffer: Option<u64>,
+    /// How the receive window follows from the buffer.
+    pub receive_rules: ReceiveRules,
     /// Most data that waits unsent or unacknowledged, bytes.
     pub send_buffer: u64,
     /// What a subflow's acknowledgement covers.
@@ -61,6 +76,9 @@ pub struct Config {
     pub ack_every: u32,
     /// Longest delay of an acknowledgement (40 ms; at most 500 ms).
     pub ack_delay: Duration,
+    /// Acknowledgements that are not delayed at the beginning of a subflow, and after a pause of the peer (0; Linux:
+    /// 16). They let the peer's window grow faster.
+    pub quick_acks: u32,
     /// The timestamps option: 12 B a segment; forward delays need it.
     pub timestamps: bool,
     /// Selective acknowledgements (RFC 2018). Without them, recovery from several losses in a window takes a
@@ -92,6 +110,17 @@ pub struct Config {
     pub congestion_flavour: CongestionFlavour,
     /// Variants of single algorithms of congestion control.
     pub congestion_variants: CongestionVariants,
+    /// Whether a loss reduces the window in proportion to what is delivered (RFC 6937bis), instead of at once.
+    pub prr: bool,
+    /// Multipath TCP: data that a subflow gets as a whole, bytes; none: a segment. A segment that ends such a fragment, or
+    /// the receive window, may be short. Linux: 32 704, the data of a page fragment of 32 KiB.
+    pub fragment: Option<u64>,
+    /// Nagle's algorithm in Minshall's variant: a short segment behind which no data waits is not sent while an earlier
+    /// short segment is unacknowledged.
+    pub nagle: bool,
+    /// Whether only whole packets of a congestion window may be in flight, as in Linux, which counts windows in packets.
+    /// Otherwise the last packet may exceed the window.
+    pub whole_packets: bool,
     /// Pacing; none: data is sent as acknowledgements open the window.
     pub pacing: Option<Pacing>,
     /// Initial window, bytes; none: that of RFC 6928.

@@ -11,7 +11,7 @@ pub mod session;
 mod subflow;
 
 pub use chihani::{AckBurstLoss, Quirks};
-pub use config::{Config, Reinjection, SubflowAck};
+pub use config::{BufferSize, Config, ReceiveRules, Reinjection, SubflowAck};
 pub use preset::Preset;
 pub use reordering::Reordering;
 pub use segment::{MpOption, Sacks, Segment, Stamps};

@@ -3,7 +3,7 @@
 use ropewalk_base::Duration;
 
 use super::chihani::Quirks;
-use super::config::{Config, PathConfig, Reinjection, SubflowAck};
+use super::config::{BufferSize, Config, PathConfig, ReceiveRules, Reinjection, SubflowAck};
 use super::reordering::Reordering;
 use crate::congestion::{CongestionFlavour, CongestionVariants};
 use crate::path::{FailureLimits, RtoFormula, RtoLimits, RtoRule};
@@ -18,6 +18,9 @@ pub enum Preset {
     /// and a timeout of at least 200 ms. The minimum timeout is below that of RFC 6298, as in Linux.
     #[default]
     Rfc8684,
+    /// TCP and Multipath TCP as Linux 6.x does them; each rule names its place in the kernel. See
+    /// `docs/decisions/linux.md`.
+    Linux6,
     /// The quirks of a public ns-3 model of Multipath TCP (Chihani and Collange, 2011), to repeat
     /// measurements made with it: acknowledgements wait for data level, and there is no flow control,
     /// reinjection or failover. See `docs/decisions/chihani2011.md`.
@@ -28,7 +31,30 @@ impl Preset {
     pub(super) fn config(self, paths: Vec<PathConfig>, receive_buffer: u64) -> Config {
         match self {
             Self::Rfc8684 => Self::rfc8684(paths, receive_buffer),
+            Self::Linux6 => Self::linux6(paths, receive_buffer),
             Self::Chihani2011 => Self::chihani2011(paths, receive_buffer),
+        }
+    }
+
+    fn linux6(paths: Vec<PathConfig>, receive_buffer: u64) -> Config {
+        let usual = Self::rfc8684(paths, receive_buffer);
+        Config {
+            // The kernel refuses data beyond the window itself; the window never exceeds the memory.
+            receive_buffer: Some(2 * receive_buffer),
+            receive_rules: ReceiveRules::Linux(BufferSize::Fixed(receive_buffer)),
+            // tcp_wmem: the largest send buffer of a subflow.
+            send_buffer: 4 << 20,
+            quick_acks: 16,
+            congestion: "cubic",
+            congestion_variants: CongestionVariants::LINUX,
+            prr: true,
+            // mptcp_sendmsg: a page fragment of 32 KiB less its header.
+            fragment: Some(32_704),
+            nagle: true,
+            whole_packets: true,
+            rto_rule: RtoRule { formula: RtoFormula::Linux, ..RtoRule::default() },
+            guard: false,
+            ..usual
         }
     }
 
@@ -72,11 +98,13 @@ impl Preset {
             lower_header: 20,
             multipath: true,
             receive_buffer: Some(receive_buffer),
+            receive_rules: ReceiveRules::Payload,
             send_buffer: receive_buffer.saturating_mul(4).max(1 << 16),
             subflow_ack: SubflowAck::Independent,
             quirks: None,
             ack_every: 2,
             ack_delay: Duration::from_millis(40),
+            quick_acks: 0,
             timestamps: true,
             sack: true,
             reordering: Reordering::RackTlp,
@@ -95,6 +123,10 @@ impl Preset {
             congestion: "newreno",
             congestion_flavour: CongestionFlavour::Published,
             congestion_variants: CongestionVariants::STANDARD,
+            prr: false,
+            fragment: None,
+            nagle: false,
+            whole_packets: false,
             pacing: None,
             initial_window: None,
             initial_ssthresh: None,

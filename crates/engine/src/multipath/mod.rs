@@ -13,6 +13,7 @@
 
 mod outstanding;
 mod path;
+mod reduction;
 mod sender;
 mod unblock;
 mod view;

@@ -8,7 +8,7 @@ use crate::path::{
     DeliveryRate, Estimates, ForwardDelay, LossEstimate, Pacer, PathConfig, PathState, PathStatus,
     RttEstimator,
 };
-use crate::recovery::{Flight, Flights, Rack, RoundTrips, TailProbe};
+use crate::recovery::{Flight, Flights, Prr, Rack, RoundTrips, TailProbe};
 use crate::scheduler::DelaySource;
 
 /// The sending side of one path.
@@ -32,6 +32,8 @@ pub(crate) struct TxPath {
     pub limited: bool,
     /// Bytes of this path's data that the peer has received but not acknowledged cumulatively.
     pub held: u64,
+    /// Bytes sent on this path, or given to it, that its cumulative acknowledgement does not cover. TCP only.
+    pub unacknowledged: u64,
     /// Highest transmission number acknowledged so far, plus one.
     pub acked_to: u64,
     /// Rounds of the sender on this path: one per window of data acknowledged, and one per timeout.
@@ -44,6 +46,8 @@ pub(crate) struct TxPath {
     pub counters: PathCounters,
     /// Recovery lasts until this transmission (SCTP) or sequence number (TCP) has been acknowledged or given up.
     pub recovery_exit: Option<u64>,
+    /// The reduction of the window during the current recovery, if it is proportional.
+    pub prr: Option<Prr>,
     /// Bytes that duplicate acknowledgements show to have left the network (RFC 6582, 3.2).
     pub inflation: u64,
     pub loss: LossEstimate,
@@ -62,11 +66,13 @@ impl TxPath {
         Self {
             flights: Flights::default(),
             held: 0,
+            unacknowledged: 0,
             rate: DeliveryRate::default(),
             acked_to: 0,
             round: 0,
             round_ends: 0,
             recovery_exit: None,
+            prr: None,
             last_sent_at: Time::ZERO,
             inflation: 0,
             loss: LossEstimate::default(),
@@ -96,6 +102,24 @@ impl TxPath {
     #[inline]
     pub fn burst_room(&self, now: Time, full: u64) -> u64 {
         (self.burst_left as u64 * full).min(self.pacer.room(now))
+    }
+
+    /// Records that `bytes` bytes are sent.
+    #[inline]
+    pub fn on_bytes_sent(&mut self, bytes: u64) {
+        self.pacer.on_sent(bytes);
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(bytes);
+        }
+    }
+
+    /// The congestion window `window`, or in recovery what the reduction permits.
+    #[inline]
+    pub const fn in_reduction(&self, window: u64) -> u64 {
+        match (&self.prr, self.recovery_exit) {
+            (Some(prr), Some(_)) => prr.window(),
+            _ => window,
+        }
     }
 
     /// `window`, or the data in flight if no more may be sent.

@@ -24,6 +24,10 @@ pub(crate) struct SenderConfig {
     pub pacing: Option<Pacing>,
     /// Longest delay of the peer's acknowledgements.
     pub ack_delay: Duration,
+    /// Whether windows are reduced in proportion to what is delivered (RFC 6937bis).
+    pub prr: bool,
+    /// Whether only whole packets of a window may be in flight. Otherwise the last one may exceed it.
+    pub whole_packets: bool,
     /// Whether each decision is recorded.
     pub record_decisions: bool,
 }
@@ -46,6 +50,8 @@ pub(crate) struct Sender<O: Outstanding> {
     pub sendable_left: u64,
     /// Losses, failures and returns so far. A scheduler's plan is valid for one epoch.
     pub epoch: u64,
+    /// Positions of the unassigned queue that end a piece of data which a path gets as a whole.
+    pub fragment_ends: Vec<u64>,
     /// Further copies requested by the scheduler: path and unit.
     pub copies: Vec<(PathId, u64)>,
     /// The paths as the scheduler sees them.
@@ -89,6 +95,7 @@ impl<O: Outstanding> Sender<O> {
             outstanding,
             paths,
             views: Vec::new(),
+            fragment_ends: Vec::new(),
             copies: Vec::new(),
             scheduler,
             congestion,
@@ -134,7 +141,7 @@ impl<O: Outstanding> Sender<O> {
     pub fn assign(&mut self, now: Time) -> Option<Assignment> {
         let occasion = DecisionKind::NewData;
         let seen = self.seen(now, occasion);
-        let view = View { paths: &self.views, ..seen };
+        let view = View { paths: &self.views, fragment_ends: &self.fragment_ends, ..seen };
         let mut decision = self.scheduler.decide(&view);
         if self.scheduler.is_thinking() || !self.scheduler.may(&view, &decision) {
             return None;
@@ -207,6 +214,7 @@ impl<O: Outstanding> Sender<O> {
         let path = self.paths[id.index()].as_ref();
         if let Some(view) = self.views.get_mut(id.index()) {
             view.in_flight = path.in_flight();
+            view.unacknowledged = path.unacknowledged.max(view.in_flight);
             view.burst_room = path.burst_room(now, full);
             if path.one_packet {
                 view.window = view.window.min(view.in_flight);

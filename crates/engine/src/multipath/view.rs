@@ -72,11 +72,12 @@ impl<O: Outstanding> Sender<O> {
         view.queueing = estimates.queueing().saturating_sub(drained);
         view.rtt_age = now.since(path.rtt.sampled_at());
         view.forward_delay = estimates.forward_delay(clock_offset, drained);
-        view.cwnd = self.congestion.window(view.id);
+        view.cwnd = self.congestion_window(view.id);
         view.ssthresh = self.congestion.ssthresh(view.id);
         let most = self.manager.in_flight_most(view.id, &budget, self.paths.len(), path.held);
         view.window = path.within_one_packet(view.cwnd.min(most));
         view.in_flight = path.in_flight();
+        view.unacknowledged = path.unacknowledged.max(view.in_flight);
         view.delivered = path.rate.delivered();
         view.burst_room = path.burst_room(now, budget.chunk);
         view.rate = path.rate.rate().or(path.config.rate_hint);

@@ -39,19 +39,23 @@ pub enum RtoFormula {
     /// makes RTTVAR = R. Expiries double this value, and the minimum applies to the product: on a short path
     /// the first doublings have no effect.
     Ns3,
+    /// Linux: SRTT + 4 RTTVAR, where 4 RTTVAR is not below the minimum (`tcp_rtt_estimator` in
+    /// net/ipv4/tcp_input.c): longer than with RFC 6298 by the round trip.
+    Linux,
 }
 
 impl RtoFormula {
     fn first_deviation(self, rtt: Duration) -> Duration {
         match self {
-            Self::Rfc6298 => rtt / 2,
+            Self::Rfc6298 | Self::Linux => rtt / 2,
             Self::Ns3 => rtt,
         }
     }
 
     /// The timeout before the limits apply.
-    fn timeout(self, srtt: Duration, rttvar: Duration) -> Duration {
+    fn timeout(self, srtt: Duration, rttvar: Duration, least: Duration) -> Duration {
         match self {
+            Self::Linux => srtt + (rttvar * 4).max(least),
             Self::Ns3 if rttvar < srtt / 4 => srtt * 2,
             Self::Rfc6298 | Self::Ns3 => srtt + rttvar * 4,
         }
@@ -124,7 +128,7 @@ impl RttEstimator {
 
     fn set_timeout(&mut self, srtt: Duration, rttvar: Duration) {
         self.doubled = 1;
-        let timeout = self.rule.formula.timeout(srtt, rttvar);
+        let timeout = self.rule.formula.timeout(srtt, rttvar, self.limits.min);
         self.calm = timeout.max(self.limits.min).min(self.limits.max);
         self.rto = self.calm;
     }
@@ -136,7 +140,7 @@ impl RttEstimator {
         self.calm = match self.smoothed {
             None => limits.initial,
             Some((srtt, rttvar)) => {
-                self.rule.formula.timeout(srtt, rttvar).max(limits.min).min(limits.max)
+                self.rule.formula.timeout(srtt, rttvar, limits.min).max(limits.min).min(limits.max)
             }
         };
         self.rto = if calm { self.calm } else { self.rto.max(self.calm).min(limits.max) };
@@ -154,14 +158,14 @@ impl RttEstimator {
     /// without a sample may have taken longer than the timeout that it ran into (Karn and Partridge, 1987).
     pub fn back_off(&mut self) {
         self.rto = match self.rule.formula {
-            RtoFormula::Rfc6298 => {
+            RtoFormula::Rfc6298 | RtoFormula::Linux => {
                 let most = self.calm.saturating_mul(self.rule.most_doubled).min(self.limits.max);
                 self.rto.saturating_mul(2).min(most)
             }
             RtoFormula::Ns3 => {
                 self.doubled = (self.doubled * 2).min(self.rule.most_doubled);
                 let unlimited = self.smoothed.map_or(self.limits.initial, |(srtt, rttvar)| {
-                    self.rule.formula.timeout(srtt, rttvar)
+                    self.rule.formula.timeout(srtt, rttvar, self.limits.min)
                 });
                 let product = unlimited.saturating_mul(self.doubled);
                 product.max(self.limits.min).min(self.limits.max)

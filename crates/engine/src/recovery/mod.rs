@@ -1,10 +1,12 @@
 //! Recovery code shared by SCTP and TCP: transmissions in flight on each path, and loss detection by time.
 
 mod flight;
+mod prr;
 mod rack;
 mod tail_probe;
 
 pub use flight::{Flight, Flights};
+pub use prr::{Progress as PrrProgress, Prr};
 pub use rack::{Rack, RoundTrips};
 pub use tail_probe::TailProbe;
 

@@ -51,6 +51,7 @@ pub(super) fn path_view(id: u8) -> PathView {
         ssthresh: 5 * CHUNK,
         window: 10 * CHUNK,
         in_flight: 0,
+        unacknowledged: 0,
         delivered: 0,
         burst_room: u64::MAX,
         rate: None,
@@ -76,6 +77,7 @@ pub(super) fn view(paths: &[PathView]) -> View<'_> {
         closing: false,
         chunk_bytes: CHUNK,
         epoch: 0,
+        fragment_ends: &[],
         paths,
     }
 }

@@ -5,18 +5,53 @@ use ropewalk_base::{Duration, PathId};
 use super::common::{active, known_round_trip};
 use super::path_queues::Queues;
 use super::{Decision, PathView, Reason, Schedule, SentReport, View};
+use crate::payload::packet_memory;
 
 /// Bytes of a burst, which stays on one path. The kernel's value, a segment below 64 KiB.
-pub(super) const BURST: u64 = 65_428;
+const BURST: u64 = 65_428;
 /// Most windows of data that a path queues, including data in flight: the kernel's limit for the send buffer
 /// of a subflow.
 const QUEUE_WINDOWS: u64 = 2;
+/// Memory of a buffer that holds data of the send queue, beside the data, bytes (`struct sk_buff` with a clone,
+/// and the headers). One such buffer usually holds the two segments for which an acknowledgement makes room.
+const SEND_BUFFER_HEAD: u64 = 832;
+/// Segments in the smallest window for which the send buffer of a subflow has space (`TCP_INIT_CWND`).
+const LEAST_WINDOW: u64 = 10;
+
+/// When the scheduler chooses a path again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LinuxTurns {
+    /// After a burst, or when the path is full. Data that waits for a window is reassigned after a loss.
+    #[default]
+    Burst,
+    /// Also each time that acknowledgements have opened the receive window, as Linux 6.x does
+    /// (`__mptcp_subflow_push_pending` in net/mptcp/protocol.c). Fragments of 32 kB stay together, and data that
+    /// was given to a subflow stays there.
+    Push,
+}
+
+/// Options of `linux`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinuxOptions {
+    /// Bytes that stay together on one path. Default 65 428, the kernel's value.
+    pub burst: u64,
+    /// When a path is chosen again.
+    pub turns: LinuxTurns,
+}
+
+impl Default for LinuxOptions {
+    fn default() -> Self {
+        Self { burst: BURST, turns: LinuxTurns::Burst }
+    }
+}
 
 /// State of one path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
     /// Average pacing rate, bytes per nanosecond; 0 before the first burst.
     average: f64,
+    /// Most memory that the send buffer of the subflow has had so far, bytes (`sk_sndbuf`).
+    memory: u64,
 }
 
 /// Takes the path with the least bytes in the path over its average pacing rate. The path then gets a burst
@@ -29,7 +64,7 @@ struct Pace {
 /// bytes of the burst, and the old average by the bytes in the path.
 #[derive(Clone, Debug)]
 pub struct Linux {
-    burst: u64,
+    options: LinuxOptions,
     queues: Queues,
     /// By path identifier.
     paces: Vec<Pace>,
@@ -38,32 +73,17 @@ pub struct Linux {
 }
 
 impl Linux {
-    /// With bursts of `burst` bytes. A burst contains at least one chunk.
-    pub fn new(burst: u64) -> Self {
-        Self { burst, queues: Queues::without_standbys(), paces: Vec::new(), current: None }
+    /// A burst contains at least one chunk.
+    pub fn new(options: LinuxOptions) -> Self {
+        let queues = match options.turns {
+            LinuxTurns::Burst => Queues::without_standbys(),
+            LinuxTurns::Push => Queues::without_standbys().keeping_after_loss(),
+        };
+        Self { options, queues, paces: Vec::new(), current: None }
     }
-}
 
-impl Default for Linux {
-    fn default() -> Self {
-        Self::new(BURST)
-    }
-}
-
-/// Bytes per nanosecond at which the kernel would pace.
-fn pacing_rate(view: &View<'_>, path: &PathView) -> f64 {
-    let factor = if path.cwnd < path.ssthresh / 2 { 2.0 } else { 1.2 };
-    let round_trip = known_round_trip(view, path).max(Duration::from_nanos(1));
-    factor * path.cwnd.max(1) as f64 / round_trip.as_nanos() as f64
-}
-
-impl Schedule for Linux {
-    fn decide(&mut self, view: &View<'_>) -> Decision {
-        let Self { burst, queues, paces, current } = self;
-        let highest = view.paths.last().map_or(0, |p| p.id.index() + 1);
-        if paces.len() < highest {
-            paces.resize(highest, Pace::default());
-        }
+    fn decide_by_bursts(&mut self, view: &View<'_>) -> Decision {
+        let Self { options, queues, paces, current, .. } = self;
         queues.decide(view, Reason::ShortestQueue, |queues, view| {
             let chunk = view.chunk_bytes.max(1);
             let room =
@@ -75,24 +95,124 @@ impl Schedule for Linux {
                     return Some(path);
                 }
             }
-            let linger = |p: &PathView| {
-                let average = paces[p.id.index()].average;
-                let rate = if average > 0.0 { average } else { pacing_rate(view, p) };
-                queues.load(view, p).0 as f64 / rate
-            };
+            let linger = |p: &PathView| queues.load(view, p).0 as f64 / paces.rate(view, p);
             let best = queues.least(view, linger).filter(|p| room(p))?;
-            let (held, bytes) = (queues.load(view, best).0 as f64, (*burst).max(chunk) as f64);
-            let average = &mut paces[best.id.index()].average;
-            let now = pacing_rate(view, best);
-            *average =
-                if *average > 0.0 { (*average * held + now * bytes) / (held + bytes) } else { now };
-            *current = Some((best.id, burst.saturating_sub(chunk)));
+            let (held, bytes) = (queues.load(view, best).0, options.burst.max(chunk));
+            paces.on_burst(view, best, held, bytes);
+            *current = Some((best.id, options.burst.saturating_sub(chunk)));
             Some(best.id)
         })
     }
 
+    fn decide_by_pushes(&mut self, view: &View<'_>) -> Decision {
+        let Self { options, queues, paces, .. } = self;
+        for path in view.paths {
+            paces.allow(view, path);
+        }
+        // A push places all that the window permits. The next one begins with another choice.
+        let mut current: Option<(PathId, u64)> = None;
+        let mut within_fragment = false;
+        let mut window = view.takeable().saturating_mul(view.chunk_bytes);
+        queues.decide(view, Reason::ShortestQueue, |queues, view| {
+            let chunk = view.chunk_bytes.max(1);
+            let memory = |p: &PathView| memory_of(view, p, queues.queued(p.id));
+            let room = |p: &PathView| memory(p) < paces[p.id.index()].memory;
+            let linger = |p: &PathView| memory(p) as f64 / paces.rate(view, p);
+            let left = match current {
+                Some((path, left)) if within_fragment => Some((path, left)),
+                Some((path, left)) if left > 0 && active(view).any(|p| p.id == path && room(p)) => {
+                    Some((path, left))
+                }
+                _ => None,
+            };
+            let (path, left) = match left {
+                Some(going) => going,
+                None => {
+                    let best = queues.least(view, linger).filter(|p| room(p))?;
+                    let burst = options.burst.min(window).max(chunk);
+                    let held = memory(best);
+                    paces.on_burst(view, best, held, burst);
+                    (best.id, burst)
+                }
+            };
+            let ends = view.fragment_ends;
+            within_fragment = !ends.is_empty() && ends.binary_search(&queues.total()).is_err();
+            window = window.saturating_sub(chunk);
+            current = Some((path, left.saturating_sub(chunk)));
+            Some(path)
+        })
+    }
+}
+
+impl Default for Linux {
+    fn default() -> Self {
+        Self::new(LinuxOptions::default())
+    }
+}
+
+/// Memory that the kernel charges to the send buffer of a subflow: `queued` chunks, and all that is not
+/// acknowledged.
+const fn memory_of(view: &View<'_>, path: &PathView, queued: u64) -> u64 {
+    let bytes = path.unacknowledged + queued * view.chunk_bytes;
+    bytes + bytes.div_ceil(2 * view.chunk_bytes) * SEND_BUFFER_HEAD
+}
+
+/// Bytes per nanosecond at which the kernel would pace.
+fn pacing_rate(view: &View<'_>, path: &PathView) -> f64 {
+    let factor = if path.cwnd < path.ssthresh / 2 { 2.0 } else { 1.2 };
+    let round_trip = known_round_trip(view, path).max(Duration::from_nanos(1));
+    factor * path.cwnd.max(1) as f64 / round_trip.as_nanos() as f64
+}
+
+/// What is remembered of the paths.
+trait Paces {
+    fn rate(&self, view: &View<'_>, path: &PathView) -> f64;
+    fn on_burst(&mut self, view: &View<'_>, path: &PathView, held: u64, bytes: u64);
+    fn allow(&mut self, view: &View<'_>, path: &PathView);
+}
+
+impl Paces for [Pace] {
+    /// The average pacing rate of a path.
+    fn rate(&self, view: &View<'_>, path: &PathView) -> f64 {
+        let average = self[path.id.index()].average;
+        if average > 0.0 { average } else { pacing_rate(view, path) }
+    }
+
+    /// Records a burst of `bytes` bytes on a path that holds `held` bytes.
+    fn on_burst(&mut self, view: &View<'_>, path: &PathView, held: u64, bytes: u64) {
+        let average = &mut self[path.id.index()].average;
+        let now = pacing_rate(view, path);
+        let (held, bytes) = (held as f64, bytes as f64);
+        *average =
+            if *average > 0.0 { (*average * held + now * bytes) / (held + bytes) } else { now };
+    }
+
+    /// Enlarges the send buffer of a path to twice its window (`tcp_sndbuf_expand`); it never shrinks.
+    fn allow(&mut self, view: &View<'_>, path: &PathView) {
+        let segments = (path.cwnd / view.chunk_bytes.max(1)).max(LEAST_WINDOW);
+        let memory = &mut self[path.id.index()].memory;
+        *memory = (*memory).max(QUEUE_WINDOWS * segments * packet_memory(path.mtu as u64));
+    }
+}
+
+impl Schedule for Linux {
+    fn decide(&mut self, view: &View<'_>) -> Decision {
+        let highest = view.paths.last().map_or(0, |p| p.id.index() + 1);
+        if self.paces.len() < highest {
+            self.paces.resize(highest, Pace::default());
+        }
+        match self.options.turns {
+            LinuxTurns::Burst => self.decide_by_bursts(view),
+            LinuxTurns::Push => self.decide_by_pushes(view),
+        }
+    }
+
     fn on_sent(&mut self, sent: &SentReport) {
         self.queues.on_sent(sent);
+    }
+
+    fn has_more_for(&self, path: PathId) -> bool {
+        self.queues.queued(path) > 1
     }
 }
 
@@ -118,7 +238,15 @@ mod tests {
     fn a_burst_stays_together_and_the_shortest_queue_gets_the_next() {
         for (burst, expected) in [(1, [0, 1, 0, 1, 0, 1]), (3000, [0, 0, 0, 1, 1, 1])] {
             let mut paths = [path_view(0), path_view(1)];
-            assert_eq!(order(&mut Linux::new(burst), &mut paths, 6), expected, "{burst}");
+            assert_eq!(
+                order(
+                    &mut Linux::new(LinuxOptions { burst, ..LinuxOptions::default() }),
+                    &mut paths,
+                    6
+                ),
+                expected,
+                "{burst}"
+            );
         }
     }
 
@@ -128,7 +256,14 @@ mod tests {
         // A window per 20 ms against one per 40 ms: two chunks on the first take as long as one on the
         // second.
         paths[1].srtt = Some(Duration::from_millis(40));
-        assert_eq!(order(&mut Linux::new(1), &mut paths, 9), [0, 1, 0, 1, 0, 0, 1, 0, 0]);
+        assert_eq!(
+            order(
+                &mut Linux::new(LinuxOptions { burst: 1, ..LinuxOptions::default() }),
+                &mut paths,
+                9
+            ),
+            [0, 1, 0, 1, 0, 0, 1, 0, 0]
+        );
     }
 
     #[test]
@@ -136,7 +271,7 @@ mod tests {
         let mut paths = [path_view(0), path_view(1)];
         paths[1].srtt = Some(Duration::from_secs(10));
         paths[1].in_flight = CHUNK;
-        let mut linux = Linux::new(1);
+        let mut linux = Linux::new(LinuxOptions { burst: 1, ..LinuxOptions::default() });
         assert_eq!(order(&mut linux, &mut paths, 20), [0; 10]);
         assert_eq!(linux.queues.queued(PathId(0)), 10);
     }

@@ -51,7 +51,7 @@ pub use decision::{Action, Decision, PathSet, Reason};
 pub use delay_plan::{Capacity, PlanOptions, Windows};
 pub use ecf::Ecf;
 pub use lay::{Lay, LayOptions};
-pub use linux::Linux;
+pub use linux::{Linux, LinuxOptions, LinuxTurns};
 pub use min_rtt::MinRtt;
 pub use ods::Ods;
 pub use opportunistic::{BlockingMitigation, resend_on};
@@ -101,6 +101,11 @@ pub trait Schedule {
     /// Whether the scheduler shares the receive window among the paths itself. The guard then only checks
     /// what the bundle delivers.
     fn shares_window(&self) -> bool {
+        false
+    }
+
+    /// Whether more data waits for `path` behind the chunk that the last decision sends there.
+    fn has_more_for(&self, _path: PathId) -> bool {
         false
     }
 

@@ -41,6 +41,8 @@ pub(super) struct Queues {
     chosen: Option<Chosen>,
     /// Whether paths that cost more than the cheapest usable one are not used.
     spare_standbys: bool,
+    /// Whether chunks stay on their lists after a loss.
+    keep_after_loss: bool,
 }
 
 impl Queues {
@@ -49,10 +51,20 @@ impl Queues {
         Self { spare_standbys: true, ..Self::default() }
     }
 
+    /// Chunks also stay on their lists after a loss, as data in the send queue of a subflow does.
+    pub fn keeping_after_loss(self) -> Self {
+        Self { keep_after_loss: true, ..self }
+    }
+
     /// The paths that can be used.
     fn members<'a>(&self, view: &'a View<'_>) -> impl Iterator<Item = &'a PathView> + use<'a> {
         let cost = if self.spare_standbys { least_cost(view) } else { None };
         view.paths.iter().filter(move |p| counts(p) && cost.is_none_or(|cost| p.cost == cost))
+    }
+
+    /// Chunks queued on all paths: the position of the next one to be queued.
+    pub const fn total(&self) -> u64 {
+        self.total
     }
 
     /// Chunks queued on a path.
@@ -136,9 +148,10 @@ impl Queues {
 
     fn begin(&mut self, view: &View<'_>) {
         let members = self.members(view).fold(PathSet::EMPTY, |set, p| set.with(p.id));
-        if self.made_for != Some((members, view.epoch)) {
+        let epoch = if self.keep_after_loss { 0 } else { view.epoch };
+        if self.made_for != Some((members, epoch)) {
             self.clear();
-            self.made_for = Some((members, view.epoch));
+            self.made_for = Some((members, epoch));
         }
     }
 

@@ -4,11 +4,13 @@
 
 use core::fmt;
 
+use ropewalk_base::PathId;
+
 use super::{
     Backup, Bas, Blest, BlestOptions, CustomScheduler, Daps, DapsLcm, DapsOptions, Decision, Ecf,
-    Lay, LayOptions, Linux, MinRtt, Ods, Otias, OtiasForm, Quota, ReceptionIndex, Redundant,
-    RoundRobin, Schedule, SentReport, Stms, StmsOptions, Sttf, View, WeightSource, Weighted, ecf,
-    linux,
+    Lay, LayOptions, Linux, LinuxOptions, MinRtt, Ods, Otias, OtiasForm, Quota, ReceptionIndex,
+    Redundant, RoundRobin, Schedule, SentReport, Stms, StmsOptions, Sttf, View, WeightSource,
+    Weighted, ecf,
 };
 use crate::nearest_name;
 
@@ -86,6 +88,14 @@ macro_rules! schedulers {
                 }
             }
 
+            #[inline]
+            fn has_more_for(&self, path: PathId) -> bool {
+                match self {
+                    $(Self::$scheduler(scheduler) => scheduler.has_more_for(path),)+
+                    Self::Custom(custom) => custom.has_more_for(path),
+                }
+            }
+
             #[cfg(test)]
             fn claims(&self) -> super::conformance::Claims {
                 match self {
@@ -131,7 +141,7 @@ schedulers! {
     /// Slide together: slow paths send a tuned gap ahead, Shi et al. (2018).
     Stms = "stms", |options| Stms::new(options.stms);
     /// Shortest queue in time, Linux MPTCP since 5.x.
-    Linux = "linux", |options| Linux::new(options.linux_burst);
+    Linux = "linux", |options| Linux::new(options.linux);
 }
 
 /// Declares the options: description, name, type and default value.
@@ -171,8 +181,8 @@ options! {
     ecf_beta: f64 = ecf::BETA;
     /// `stms`.
     stms: StmsOptions = StmsOptions::default();
-    /// `linux`: bytes that stay together on one path. Default 65 428, the kernel's value.
-    linux_burst: u64 = linux::BURST;
+    /// `linux`.
+    linux: LinuxOptions = LinuxOptions::default();
     /// `lay`.
     lay: LayOptions = LayOptions::default();
 }

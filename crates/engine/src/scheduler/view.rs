@@ -51,6 +51,9 @@ pub struct PathView {
     pub window: u64,
     /// Sent and not yet acknowledged, nor given up as lost, bytes.
     pub in_flight: u64,
+    /// Sent and not yet acknowledged cumulatively, bytes: beside what is in flight, what was lost or reported by
+    /// selective acknowledgements. SCTP has no such acknowledgement per path, so there it is what is in flight.
+    pub unacknowledged: u64,
     /// Bytes that the path has delivered since it was created, as reported by acknowledgements.
     pub delivered: u64,
     /// Bytes that may still be sent in this burst (Max.Burst, pacing); 0 closes the path.
@@ -88,6 +91,7 @@ impl PathView {
             ssthresh: 0,
             window: 0,
             in_flight: 0,
+            unacknowledged: 0,
             delivered: 0,
             burst_room: 0,
             rate: None,
@@ -166,6 +170,9 @@ pub struct View<'a> {
     pub chunk_bytes: u64,
     /// Counts losses, failures and all other events that invalidate an old plan.
     pub epoch: u64,
+    /// Positions of the unassigned queue, ascending, whose chunk is the last of a piece of data that the protocol hands
+    /// to a path as a whole. Empty where there are no such pieces.
+    pub fragment_ends: &'a [u64],
     /// The paths, in the order of their identifiers.
     pub paths: &'a [PathView],
 }

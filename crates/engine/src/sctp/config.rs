@@ -182,6 +182,9 @@ pub struct Config {
     pub fast_retransmit_threshold: u32,
     /// Max.Burst: most packets sent in response to one event (4); 0: no limit.
     pub max_burst: u32,
+    /// Whether a loss reduces the window in proportion to what is delivered (RFC 6937bis), instead of at once, on paths
+    /// that have a recovery of their own.
+    pub prr: bool,
     /// Pacing; none: data is sent as acknowledgements open the window.
     pub pacing: Option<Pacing>,
     /// RTO.Initial, RTO.Min and RTO.Max.

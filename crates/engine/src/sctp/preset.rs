@@ -13,6 +13,13 @@ use crate::recovery::LossDetection;
 use crate::scheduler::{BlockingMitigation, DelaySource, RetransmissionPolicy};
 use crate::window::WindowManager;
 
+/// The timeout's limits (RFC 9260, 16).
+const RTO: RtoLimits = RtoLimits {
+    initial: Duration::from_secs(1),
+    min: Duration::from_secs(1),
+    max: Duration::from_secs(60),
+};
+
 /// A named set of options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Preset {
@@ -83,12 +90,9 @@ impl Preset {
             recovery: LossDetection::RackTlp,
             fast_retransmit_threshold: 3,
             max_burst: 4,
+            prr: false,
             pacing: None,
-            rto: RtoLimits {
-                initial: Duration::from_secs(1),
-                min: Duration::from_secs(1),
-                max: Duration::from_secs(60),
-            },
+            rto: RTO,
             failure: FailureLimits { potentially_failed: 0, path_max_retrans: 5 },
             association_max_retrans: 10,
             max_retrans_per_path: false,

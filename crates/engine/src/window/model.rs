@@ -228,6 +228,7 @@ impl<'a> Bundle<'a> {
             ssthresh: window,
             window,
             in_flight: lane.out.len() as u64 * CHUNK,
+            unacknowledged: 0,
             delivered: 0,
             burst_room: if self.case.paced && queueing > link.service { 0 } else { u64::MAX },
             rate: Some(Rate::from_bps(8 * CHUNK * 1000 / link.service)),

@@ -52,6 +52,7 @@ mod tests {
             ssthresh: 9000,
             window: 9000,
             in_flight: 0,
+            unacknowledged: 0,
             delivered: 0,
             burst_room: 9000,
             rate: None,

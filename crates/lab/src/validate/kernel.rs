@@ -56,7 +56,7 @@ impl KernelTransport {
     pub fn simulated(self, scenario: &Scenario) -> Scenario {
         let mut simulated = scenario.clone();
         let transfer = &mut simulated.transfer;
-        transfer.preset = Preset::Rfc8684;
+        transfer.preset = Preset::Linux6;
         transfer.congestion = match self {
             Self::TcpReno => Congestion::NewReno,
             Self::TcpCubic | Self::Mptcp => Congestion::Cubic,

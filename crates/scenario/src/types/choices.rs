@@ -78,6 +78,7 @@ choices! {
         Live = "live", "Behaviour of `ropewalk send`, `recv` and the other live commands: pacing, an initial window of ten packets, timeouts from 250 ms on, and headers for UDP and the seal.";
         Paper2013 = "paper-2013", "The rules under which the papers of 2013 and 2014 were simulated.";
         Rfc8684 = "rfc8684", "TCP and Multipath TCP: RFC 8684, over the TCP of current stacks.";
+        Linux6 = "linux-6", "TCP and Multipath TCP as the Linux kernel 6.x does them, with its scheduler.";
         Chihani2011 = "chihani2011", "TCP and Multipath TCP: the behaviour of a public ns-3 model (Chihani and Collange, 2011), to reproduce measurements made with it.";
     }
 }
@@ -85,7 +86,7 @@ choices! {
 impl Preset {
     /// Whether it is one for TCP.
     pub const fn is_tcp(self) -> bool {
-        matches!(self, Self::Rfc8684 | Self::Chihani2011)
+        matches!(self, Self::Rfc8684 | Self::Linux6 | Self::Chihani2011)
     }
 }
 
@@ -280,7 +281,32 @@ choices! {
     /// How the retransmission timeout follows from the smoothed round trip and its deviation.
     RtoFormula {
         Rfc6298 = "rfc6298", "SRTT + 4 RTTVAR, at least `rto_min`, then doubled by each expiry (RFC 6298).";
+        Linux = "linux", "As RFC 6298, but 4 RTTVAR is not below `rto_min`, so the timeout is longer by SRTT (Linux).";
         Ns3 = "ns-3", "Releases of ns-3 up to 3.13: 2 SRTT while RTTVAR is below SRTT / 4; doubled first, then at least `rto_min`.";
+    }
+}
+
+choices! {
+    /// How the receive window follows from the receive buffer.
+    ReceiveRules {
+        Payload = "payload", "The buffer less the data that has not been read.";
+        Linux = "linux", "As Linux computes it: the buffer is twice `receive_buffer`, holds whole packets with their bookkeeping, and data out of order takes space. Each subflow announces its own window.";
+    }
+}
+
+choices! {
+    /// Whose rules a part of congestion control follows.
+    Rules {
+        Rfc = "rfc", "Those of the RFC.";
+        Linux = "linux", "Those of Linux 6.x.";
+    }
+}
+
+choices! {
+    /// When the scheduler `linux` chooses a path again.
+    LinuxTurns {
+        Burst = "burst", "After a burst, or when the path is full.";
+        Push = "push", "Also each time that acknowledgements have opened the receive window (Linux 6.x).";
     }
 }
 

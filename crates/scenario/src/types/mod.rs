@@ -23,10 +23,10 @@ mod world;
 
 pub(crate) use builder::{build, directory_of};
 pub use choices::{
-    Congestion, CwndUpdate, End, ForwardDelay, OtiasForm, Preamble, Preset, Protocol, Quota,
-    Recovery, Reinjection, Reordering, Retransmission, RtoFormula, SackCount, ScheduleCapacity,
-    ScheduleWindows, SchedulerName, Side, SubflowAck, Weights, WhenBlocked, WindowCheck,
-    WindowManager, WindowRounding, WindowUnit,
+    Congestion, CwndUpdate, End, ForwardDelay, LinuxTurns, OtiasForm, Preamble, Preset, Protocol,
+    Quota, ReceiveRules, Recovery, Reinjection, Reordering, Retransmission, RtoFormula, Rules,
+    SackCount, ScheduleCapacity, ScheduleWindows, SchedulerName, Side, SubflowAck, Weights,
+    WhenBlocked, WindowCheck, WindowManager, WindowRounding, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use jitter::{Jitter, JitterShape, Reorder};

@@ -6,8 +6,8 @@ use ropewalk_base::Duration;
 
 use super::builder::Builder;
 use super::{
-    ForwardDelay, OtiasForm, Preset, Quota, Scenario, ScheduleCapacity, ScheduleWindows,
-    SchedulerName, Weights, WhenBlocked,
+    ForwardDelay, LinuxTurns, OtiasForm, Preset, Quota, Scenario, ScheduleCapacity,
+    ScheduleWindows, SchedulerName, Weights, WhenBlocked,
 };
 use crate::check::Checked;
 use crate::error::ProblemKind;
@@ -91,6 +91,10 @@ table! {
         /// `linux`: data that a path gets before the next choice; at least a packet. The default is the
         /// kernel's.
         linux_burst: u64 = size(1, LARGEST_WINDOW).is("65428 B").example("\"65428 B\"");
+        /// `linux`: when a path is chosen again.
+        linux_turns: LinuxTurns => linux_turns = names::<LinuxTurns>()
+            .derived("push under the preset `linux-6`, otherwise burst")
+            .example("\"push\"");
         /// `lay`: behind faster paths that often lose packets, the share of the way by which a chunk is
         /// taken nearer to the head of the queue than where it would be due. 0 has the shortest median
         /// delay, 1 the shortest 99th percentile.
@@ -137,6 +141,11 @@ fn scheduler_name(builder: &mut Builder<'_>, table: &Checked, _: &str) -> Schedu
     table.opt("name").unwrap_or(builder.scheduler)
 }
 
+fn linux_turns(builder: &mut Builder<'_>, table: &Checked, key: &str) -> LinuxTurns {
+    let kernel = builder.preset == Preset::Linux6;
+    table.opt(key).unwrap_or(if kernel { LinuxTurns::Push } else { LinuxTurns::Burst })
+}
+
 /// With one path, the default of 2 is not an error; it means "all".
 fn copies(builder: &mut Builder<'_>, table: &Checked, key: &str) -> u32 {
     table.get::<u32>(key).min(builder.path_count)
@@ -177,16 +186,25 @@ impl Builder<'_> {
             self.wrong(table, at, ProblemKind::Conflict, message, "make it at most as large");
         }
         let mut options = SchedulerOptions::read(self, table);
-        if self.preset == Preset::Chihani2011 {
-            strict_round_robin(transfer, table, &mut options);
+        match self.preset {
+            Preset::Chihani2011 => strict_round_robin(transfer, table, &mut options),
+            Preset::Linux6 if !names_scheduler(transfer, table) => {
+                options.name = SchedulerName::Linux;
+            }
+            _ => {}
         }
         options
     }
 }
 
+/// Whether the file names a scheduler.
+fn names_scheduler(transfer: &Checked, table: &Checked) -> bool {
+    transfer.place("scheduler").is_some() || table.place("name").is_some()
+}
+
 /// This preset has one scheduler: a segment for each open subflow in turn.
 fn strict_round_robin(transfer: &Checked, table: &Checked, options: &mut SchedulerOptions) {
-    if transfer.place("scheduler").is_none() && table.place("name").is_none() {
+    if !names_scheduler(transfer, table) {
         options.name = SchedulerName::RoundRobin;
     }
     if table.place("quota").is_none() {

@@ -4,7 +4,9 @@ use ropewalk_base::Duration;
 
 use super::builder::Builder;
 use super::sctp::{PRESET, TIMEOUT};
-use super::{InitialWindow, Preset, Reinjection, Reordering, RtoFormula, SubflowAck};
+use super::{
+    InitialWindow, Preset, ReceiveRules, Reinjection, Reordering, RtoFormula, Rules, SubflowAck,
+};
 use crate::check::Checked;
 use crate::choice::Choice;
 use crate::error::ProblemKind;
@@ -23,6 +25,12 @@ table! {
         ack_every: Option<u32> = Kind::Packets { min: 1, max: 1_000 }.derived(PRESET).example("1");
         /// Longest delay of an acknowledgement; RFC 9293 allows 500 ms at most.
         ack_delay: Option<Duration> = time(0, 500 * NS_PER_MS).derived(PRESET).example("\"40 ms\"");
+        /// Acknowledgements that are not delayed at the beginning of a subflow and after a pause of a
+        /// retransmission timeout, so that the peer's window grows faster.
+        quick_acks: Option<u32> = Kind::Integer { min: 0, max: 1_000 }.derived(PRESET).example("16");
+        /// How the receive window follows from `transfer.receive_buffer`.
+        receive_rules: Option<ReceiveRules> =
+            names::<ReceiveRules>().derived(PRESET).example("\"linux\"");
         /// What a subflow's acknowledgement covers.
         subflow_ack: Option<SubflowAck> =
             names::<SubflowAck>().derived(PRESET).example("\"independent\"");
@@ -50,6 +58,27 @@ table! {
         /// loss.
         initial_ssthresh: Option<u64> =
             size(1, LARGEST_WINDOW).derived(PRESET).example("\"65535 B\"");
+        /// When a congestion window counts as in use, so that it may grow. `rfc`: when it was full (RFC 7661).
+        /// `linux`: in slow start also up to twice the data in flight, so that a path which the
+        /// receive window limits has a larger window than it uses. `wvegas` and `bbr` have rules of their own.
+        window_use: Option<Rules> = names::<Rules>().derived(PRESET).example("\"linux\"");
+        /// Multipath TCP: data that a subflow gets as a whole, at least a segment. A segment at the end of
+        /// such a fragment or of the receive window may be short.
+        fragment: Option<u64> =
+            size(1, LARGEST_WINDOW).derived("32704 B under the preset `linux-6`, otherwise a segment").example("\"32704 B\"");
+        /// Whether a short segment behind which no data waits is held back while an earlier short segment is
+        /// unacknowledged (Nagle's algorithm, Minshall's variant). Only Multipath TCP with `fragment` sends
+        /// such segments in a bulk transfer.
+        nagle: Option<bool> = Kind::Bool.derived(PRESET).example("true");
+        /// Whether only whole packets of a congestion window may be in flight, as in Linux. Otherwise the last packet may
+        /// exceed the window, which matters to windows of a few packets.
+        whole_packets: Option<bool> = Kind::Bool.derived(PRESET).example("true");
+        /// `cubic` with `transfer.hystart`: HyStart++ (`rfc`), or the HyStart of Linux, which ends slow start without
+        /// a conservative phase, also when acknowledgements follow each other for half a round trip.
+        hystart_rules: Option<Rules> = names::<Rules>().derived(PRESET).example("\"linux\"");
+        /// `cubic`: RFC 9438, or the rules of Linux: 5 % of growth per round trip before the first loss, and an
+        /// estimate of Reno that always grows by 0.53 segments per round trip.
+        cubic_rules: Option<Rules> = names::<Rules>().derived(PRESET).example("\"linux\"");
         /// Retransmission timeout before the first sample.
         rto_initial: Option<Duration> = TIMEOUT.derived(PRESET).example("\"1 s\"");
         /// Least retransmission timeout; at most `rto_max`.

@@ -64,7 +64,7 @@ table! {
         /// more of the shared window than it needs to be full, gets data that it would deliver too late, or
         /// is used if its losses cost the others more than it carries.
         guard: bool => guard = Kind::Bool
-            .derived("true; false under the presets `paper-2013` and `chihani2011`")
+            .derived("true; false under the presets `paper-2013`, `chihani2011` and `linux-6`")
             .example("true");
         /// How congestion windows grow and shrink. Where paths share a bottleneck, uncoupled
         /// algorithms take a flow's share for each path; coupled ones take one for all. Under SCTP, all
@@ -72,7 +72,7 @@ table! {
         /// sets them.
         congestion: Congestion => congestion =
             names::<Congestion>()
-                .derived("rfc9260 for SCTP, bbr for it under the preset `live`, newreno for TCP")
+                .derived("rfc9260 for SCTP, bbr for it under the preset `live`, newreno for TCP, cubic for it under `linux-6`")
                 .example("\"lia\"");
         /// `cubic`: whether a flow whose loss comes at a smaller window than the previous one releases
         /// capacity to others (RFC 9438, Section 4.7). With random losses this costs a single flow some
@@ -80,7 +80,12 @@ table! {
         fast_convergence: bool = Kind::Bool.is("true").example("false");
         /// Whether the first slow start of a path ends when round trips grow (HyStart++, RFC 9406), before
         /// the queue overflows. `wvegas` and `bbr` have rules of their own.
-        hystart: bool = Kind::Bool.is("false").example("true");
+        hystart: bool => hystart =
+            Kind::Bool.derived("true under the preset `linux-6`, otherwise false").example("true");
+        /// Whether a loss reduces the window in proportion to what is delivered in recovery (PRR, RFC 6937bis),
+        /// instead of at once. Sending then continues evenly during recovery. `bbr` has a rule of its own.
+        prr: bool => prr =
+            Kind::Bool.derived("true under the preset `linux-6`, otherwise false").example("true");
         /// `bbr`: the loss rate of a round up to which losses do not lower its estimates while it does not
         /// probe for bandwidth, in steps of 0.001. The draft tolerates none. With a larger value, losses
         /// at random cost less, and a flow yields less to others.
@@ -182,7 +187,8 @@ fn guard(builder: &mut Builder<'_>, table: &Checked, key: &str) -> bool {
     table.opt(key).unwrap_or(match builder.preset {
         Preset::Rfc9260 | Preset::Live | Preset::Rfc8684 => true,
         // The model of 2011 has no flow control.
-        Preset::Chihani2011 | Preset::Paper2013 => false,
+        // Linux has no such guard either.
+        Preset::Chihani2011 | Preset::Paper2013 | Preset::Linux6 => false,
     })
 }
 
@@ -190,8 +196,17 @@ fn congestion(builder: &mut Builder<'_>, table: &Checked, key: &str) -> Congesti
     table.opt(key).unwrap_or(match builder.preset {
         Preset::Live => Congestion::Bbr,
         Preset::Rfc9260 | Preset::Paper2013 => Congestion::Rfc9260,
+        Preset::Linux6 => Congestion::Cubic,
         Preset::Rfc8684 | Preset::Chihani2011 => Congestion::NewReno,
     })
+}
+
+fn hystart(builder: &mut Builder<'_>, table: &Checked, key: &str) -> bool {
+    table.opt(key).unwrap_or(builder.preset == Preset::Linux6)
+}
+
+fn prr(builder: &mut Builder<'_>, table: &Checked, key: &str) -> bool {
+    table.opt(key).unwrap_or(builder.preset == Preset::Linux6)
 }
 
 fn tolerated_loss(builder: &mut Builder<'_>, table: &Checked, key: &str) -> f64 {

@@ -62,6 +62,12 @@ impl ByteBuffer {
         self.held_bytes
     }
 
+    /// Bytes that wait here: held out of order, or not read yet.
+    #[inline]
+    pub const fn waiting(&self) -> u64 {
+        self.held_bytes + self.ready_bytes
+    }
+
     /// The receive window to offer, counted from [`Self::next`]. Out-of-order data lies within the window;
     /// only data that the application has not read reduces it.
     #[inline]

@@ -190,10 +190,13 @@ impl Session {
         if returned {
             self.on_path_returned(now, path);
         }
+        let losses = self.sender.paths[path.index()].tx.losses;
         self.sender.congestion.on_ack(path, now, &sample);
         self.sender.manage_windows(now, path);
         if self.model.is_none() {
             self.find_losses(now, path, ackd, in_recovery);
+            let delivered = sample.acked_bytes;
+            self.sender.reduce_in_proportion(path, delivered, ackd.advanced, losses);
         }
     }
 
@@ -271,6 +274,8 @@ impl DataSender {
             SubflowAckd { in_flight_before: subflow.tx.in_flight(), ..SubflowAckd::default() };
         while let Some(piece) = subflow.sent.pop_acked(segment.ack) {
             ackd.advanced = true;
+            let bytes = piece.payload.len() as u64;
+            subflow.tx.unacknowledged = subflow.tx.unacknowledged.saturating_sub(bytes);
             take_piece(now, subflow, board, path, &piece, &mut ackd);
         }
         if !segment.sacks.is_empty() {

@@ -125,6 +125,23 @@ impl DataBoard {
         number
     }
 
+    /// Adds `more` to the last unit, which is still a gap. Returns false if it is none.
+    pub fn extend_last(&mut self, more: &Payload) -> bool {
+        let Some(last) = self.units.back_mut().filter(|unit| unit.state == MappingState::Hole)
+        else {
+            return false;
+        };
+        last.payload = Payload::concat(&[last.payload.clone(), more.clone()]);
+        self.next += more.len() as u64;
+        true
+    }
+
+    /// Bytes of the last unit, if it is still a gap.
+    pub fn last_gap(&self) -> Option<u32> {
+        let last = self.units.back()?;
+        (last.state == MappingState::Hole).then(|| last.payload.len())
+    }
+
     /// Numbers a unit that is given to a subflow at once.
     #[inline]
     pub fn push(&mut self, payload: Payload) -> u64 {

@@ -177,6 +177,9 @@ impl Session {
         subflow.tx.state.on_confirmed();
         subflow.tx.last_sent_at = now;
         self.sender.epoch += 1;
+        if let Some(linux) = &mut self.receiver.linux {
+            linux.on_open(path);
+        }
         if self.state == State::Established {
             self.push_event(Event::Joined(path));
             return;

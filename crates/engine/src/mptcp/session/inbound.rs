@@ -5,7 +5,7 @@ use ropewalk_base::{PathId, Time};
 use super::super::config::SubflowAck;
 use super::super::segment::Segment;
 use super::super::subflow::Phase;
-use super::super::subflow::receiver::AckRule;
+use super::super::subflow::receiver::{AckRule, Position};
 use super::{Event, Session, State};
 use crate::payload::Payload;
 use crate::receive::Arrival;
@@ -48,6 +48,9 @@ impl Session {
         self.on_acks(now, path, segment);
         if !segment.payload.is_empty() {
             self.on_data(now, path, segment);
+            if self.receiver.linux.is_some() {
+                self.acknowledge_unread(now, path);
+            }
         }
         if segment.data_fin {
             self.on_data_fin(path, segment.dsn);
@@ -61,7 +64,10 @@ impl Session {
         let dsn =
             if self.handshake.multipath { segment.dsn } else { segment.seq.saturating_sub(1) };
         let before = self.receiver.buffer.next();
-        let arrival = self.receiver.buffer.insert(now, dsn, payload, segment.first_sent);
+        let arrival = match &self.receiver.linux {
+            Some(linux) if linux.refuses(dsn + length as u64) => Arrival::Refused,
+            _ => self.receiver.buffer.insert(now, dsn, payload, segment.first_sent),
+        };
         if self.model.is_some() {
             self.on_model_data(now, path, segment, dsn, length);
             return;
@@ -69,6 +75,8 @@ impl Session {
         let rule = AckRule {
             every: self.config.ack_every,
             delay: self.config.ack_delay,
+            quick: self.config.quick_acks,
+            pause: self.sender.paths[path.index()].tx.rtt.rto(),
             ranges: self.notes_limit(128, self.sender.paths.len()),
         };
         let received = &mut self.sender.paths[path.index()].received;
@@ -82,7 +90,11 @@ impl Session {
         if self.config.subflow_ack == SubflowAck::DataGated {
             self.on_gated_data(now, path, (segment.seq, dsn, length), rule);
         } else {
-            received.on_data(now, segment.seq, length, stamp, rule);
+            let position = received.on_data(now, segment.seq, length, stamp, rule);
+            if let Some(linux) = &mut self.receiver.linux {
+                let echo = segment.stamps.map_or(0, |stamps| stamps.echo);
+                linux.on_segment(now, path, length, position == Position::Next, echo);
+            }
         }
         let received = &mut self.sender.paths[path.index()].received;
         if let Some(order) = segment.order {
@@ -92,7 +104,8 @@ impl Session {
         if released > 0 {
             self.push_readable();
         }
-        if released > length as u64 && self.handshake.multipath {
+        let announces = self.handshake.multipath && self.receiver.linux.is_none();
+        if released > length as u64 && announces {
             self.on_hole_filled();
         }
     }
@@ -158,7 +171,7 @@ impl Session {
     }
 
     /// A segment without data that acknowledges what arrived on `path`.
-    pub(super) fn plain_ack(&self, now: Time, path: PathId) -> Segment {
+    pub(super) fn plain_ack(&mut self, now: Time, path: PathId) -> Segment {
         let mut segment = Segment::default();
         self.fill_ack(now, path, &mut segment);
         segment
@@ -166,19 +179,22 @@ impl Session {
 
     /// Sets acknowledgement, window and timestamps of a segment on `path`.
     #[inline]
-    pub(super) fn fill_ack(&self, now: Time, path: PathId, segment: &mut Segment) {
+    pub(super) fn fill_ack(&mut self, now: Time, path: PathId, segment: &mut Segment) {
+        segment.window = self.offered_window(path);
         let subflow = &self.sender.paths[path.index()];
         segment.acks = true;
         segment.seq = subflow.sent.next_seq();
         segment.ack = subflow.received.next();
-        segment.window = self.offered_window();
         segment.data_ack = self.handshake.multipath.then_some(self.data_ack());
         segment.stamps = self.stamps(now, path);
     }
 
     /// The window as its field can express it (RFC 7323, 2.3): the shift is the least with which 16 bits can
     /// hold the whole buffer.
-    fn offered_window(&self) -> u64 {
+    fn offered_window(&mut self, path: PathId) -> u64 {
+        if self.receiver.linux.is_some() {
+            return self.linux_window(path);
+        }
         let whole = self.config.receive_buffer.unwrap_or(u64::MAX / 4);
         let shift = (64 - (whole >> 16).leading_zeros()).min(14);
         self.receiver.buffer.window() >> shift << shift

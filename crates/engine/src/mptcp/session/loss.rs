@@ -119,7 +119,7 @@ impl DataSender {
         }
         subflow.by_timer = false;
         subflow.undo.on_reduction(now);
-        self.congestion.on_loss(path, now);
+        self.reduce_window(now, path);
     }
 
     /// Gives up one transmission.

@@ -9,6 +9,7 @@ mod board;
 mod close;
 mod connect;
 mod inbound;
+mod linux_receiver;
 mod loss;
 mod measure;
 mod model;
@@ -23,6 +24,7 @@ use std::collections::VecDeque;
 
 use ropewalk_base::{PathId, Rng, Seed, Time};
 
+use self::linux_receiver::LinuxReceiver;
 use self::outstanding::{Mappings, TxConfig};
 use super::chihani::{DataReorderBuffer, Model};
 use super::config::Config;
@@ -134,6 +136,8 @@ type DataSender = Sender<Mappings>;
 #[derive(Clone, Debug)]
 struct Receiver {
     buffer: ByteBuffer,
+    /// The windows of Linux, if its rules are configured.
+    linux: Option<Box<LinuxReceiver>>,
     /// Out-of-order data, if acknowledgements wait for data level.
     reorder_buffer: DataReorderBuffer,
 }
@@ -183,6 +187,8 @@ impl Session {
             mitigation: config.mitigation,
             pacing: config.pacing,
             ack_delay: config.ack_delay,
+            prr: config.prr,
+            whole_packets: config.whole_packets,
             record_decisions: config.record_decisions,
         };
         // Without flow control there is no window limit, and no window to guard.
@@ -204,6 +210,7 @@ impl Session {
             ),
             receiver: Receiver {
                 buffer: ByteBuffer::new(config.receive_buffer.unwrap_or(unbounded)),
+                linux: LinuxReceiver::of(&config),
                 reorder_buffer: DataReorderBuffer::default(),
             },
             handshake: Handshake {
@@ -276,6 +283,10 @@ impl Session {
     pub fn read(&mut self) -> Option<Payload> {
         let closed = self.receiver.buffer.window() < self.sender.outstanding.segment_limit as u64;
         let payload = self.receiver.buffer.read()?;
+        if self.receiver.linux.is_some() {
+            self.on_linux_read(payload.len() as u64);
+            return Some(payload);
+        }
         if closed && self.receiver.buffer.window() >= self.sender.outstanding.segment_limit as u64 {
             // RFC 9293, 3.8.6.2.2: announce a window that has opened by a segment.
             self.sender.paths.iter_mut().for_each(|subflow| subflow.received.make_due());

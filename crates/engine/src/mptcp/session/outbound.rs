@@ -60,6 +60,12 @@ impl Session {
     fn next_ack(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         let due = |subflow: &super::Subflow| subflow.is_open() && subflow.received.is_due();
         let path = PathId::from_index(self.sender.paths.iter().position(due)?);
+        self.acknowledge_now(now, path, segment);
+        Some(self.transmit_info(path))
+    }
+
+    /// Writes an acknowledgement of what arrived on `path`.
+    pub(super) fn acknowledge_now(&mut self, now: Time, path: PathId, segment: &mut Segment) {
         segment.clear();
         self.fill_ack(now, path, segment);
         let numbered = self.config.numbers();
@@ -71,7 +77,6 @@ impl Session {
             (segment.order, segment.disordered) = (Some(order), disordered);
         }
         segment.duplicate = received.on_acknowledged(segment.ack, room, &mut segment.sacks);
-        Some(self.transmit_info(path))
     }
 
     fn next_data(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
@@ -126,7 +131,7 @@ impl Session {
             if subflow.probe.is_none() && subflow.sent.lost().is_empty() || !subflow.is_open() {
                 continue;
             }
-            let cwnd = self.sender.congestion.window(path);
+            let cwnd = self.sender.congestion_window(path);
             let subflow = &mut self.sender.paths[path.index()];
             if let Some(piece) = subflow.probe.take()
                 && subflow.sent.get(piece).is_some()
@@ -162,12 +167,19 @@ impl Session {
     /// New data, as the scheduler decides.
     fn next_new(&mut self, now: Time, segment: &mut Segment) -> Option<TransmitInfo> {
         let sender = &mut self.sender;
-        let Assignment::Send { path, position, decision } = sender.assign(now)? else {
-            let (path, unit) = sender.unblock(now)?;
-            return Some(self.send_unit(now, path, unit, segment));
+        let (path, position, decision, unit, bytes) = loop {
+            let Assignment::Send { path, position, decision } = sender.assign(now)? else {
+                let (path, unit) = sender.unblock(now)?;
+                return Some(self.send_unit(now, path, unit, segment));
+            };
+            let unit = sender.outstanding.unit_at(position)?;
+            let bytes = sender.outstanding.board.get(unit)?.payload.len();
+            if !self.config.nagle || !sender.holds_back(path, bytes) {
+                break (path, position, decision, unit, bytes as u64);
+            }
+            // Closed until the next input.
+            sender.views[path.index()].burst_room = 0;
         };
-        let unit = sender.outstanding.unit_at(position)?;
-        let bytes = sender.outstanding.board.get(unit)?.payload.len() as u64;
         sender.on_assigned(now, (path, position, &decision), (unit, bytes));
         sender.sendable_left = sender.sendable_left.saturating_sub(1);
         Some(self.send_unit(now, path, unit, segment))
@@ -187,8 +199,13 @@ impl Session {
         self.sender.outstanding.board.on_assigned_to(now, unit, path, piece);
         if let Some(record) = self.sender.outstanding.board.get(unit) {
             let (dsn, payload) = (record.dsn, record.payload.clone());
+            subflow.tx.unacknowledged += payload.len() as u64;
             subflow.tx.counters.retransmitted += u64::from(record.given > 1);
+            let short = payload.len() < self.sender.outstanding.segment_limit;
             subflow.sent.push(unit, dsn, payload, record.first_sent, number);
+            if short {
+                subflow.short_end = subflow.sent.next_seq();
+            }
         }
         self.transmit_segment(now, path, piece, false, segment)
     }
@@ -235,7 +252,7 @@ impl Session {
             segment.order = Some(subflow.tx.flights.next_number());
         }
         let bytes = segment.payload.len();
-        subflow.tx.pacer.on_sent(bytes as u64);
+        subflow.tx.on_bytes_sent(bytes as u64);
         let end = segment.dsn + bytes as u64;
         if end > self.sender.outstanding.edge {
             self.sender.outstanding.window_probe = Some((path, piece, end));

@@ -22,18 +22,21 @@ pub(super) struct TxConfig {
     pub reordering: Reordering,
     pub reinjection: Reinjection,
     pub probe_interval: Duration,
+    /// Data that a subflow gets as a whole, bytes.
+    pub fragment: Option<u64>,
     /// Whether the session follows the model of Chihani and Collange.
     pub modelled: bool,
 }
 
 impl TxConfig {
-    pub const fn of(config: &Config) -> Self {
+    pub fn of(config: &Config) -> Self {
         Self {
             sack: config.sack,
             duplicate_threshold: config.duplicate_threshold,
             reordering: config.reordering,
             reinjection: config.reinjection,
             probe_interval: config.probe_interval,
+            fragment: config.fragment.filter(|_| config.multipath),
             modelled: config.quirks.is_some(),
         }
     }
@@ -98,6 +101,33 @@ impl Mappings {
         Some(self.board.push(payload))
     }
 
+    /// Divides all data within the receive window into units, if subflows get it in fragments. No unit spans two
+    /// fragments, and the last unit fills the window. Puts the positions of the units that end a fragment into `ends`.
+    pub fn divide_into_fragments(&mut self, ends: &mut Vec<u64>) {
+        let Some(fragment) = self.config.fragment else { return };
+        let limit = self.segment_limit as u64;
+        loop {
+            let next = self.board.next();
+            let room = self.edge.saturating_sub(next).min(fragment - next % fragment);
+            let short = self.board.last_gap().map_or(0, u64::from);
+            // A short unit at the end of the last window is filled first, if it does not end a fragment.
+            let fills = 0 < short && short < limit && !next.is_multiple_of(fragment);
+            let most = if fills { room.min(limit - short) } else { room.min(limit) };
+            if most == 0 || self.queue.is_empty() {
+                break;
+            }
+            let payload = self.queue.take(most as u32);
+            if !fills || !self.board.extend_last(&payload) {
+                self.board.pass_over(payload);
+            }
+        }
+        ends.clear();
+        let ends_fragment =
+            |unit| self.board.get(unit).is_some_and(|unit| unit.end().is_multiple_of(fragment));
+        let units = self.board.holes().ranges().flatten().zip(0..);
+        ends.extend(units.filter(|(unit, _)| ends_fragment(*unit)).map(|(_, position)| position));
+    }
+
     #[inline]
     fn next_payload(&mut self) -> Option<Payload> {
         (!self.queue.is_empty()).then(|| self.queue.take(self.segment_limit))
@@ -132,6 +162,7 @@ impl Outstanding for Mappings {
             closing: self.closing,
             chunk_bytes: limit,
             epoch,
+            fragment_ends: &[],
             paths: &[],
         }
     }

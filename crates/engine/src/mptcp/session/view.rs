@@ -6,10 +6,24 @@ use super::super::subflow::Subflow;
 use super::DataSender;
 use crate::multipath::fallback_path;
 use crate::path::PathStatus;
+use crate::scheduler::Schedule;
 
 impl DataSender {
+    /// Nagle's algorithm as Minshall modified it (RFC 9293, 3.7.4; `tcp_nagle_check` in net/ipv4/tcp_output.c): a segment
+    /// of `bytes` bytes behind which no data waits for the subflow is not sent while an earlier short segment is
+    /// unacknowledged.
+    pub(super) fn holds_back(&self, path: PathId, bytes: u32) -> bool {
+        let subflow = &self.paths[path.index()];
+        bytes < self.outstanding.segment_limit
+            && subflow.short_end > subflow.sent.una()
+            && !self.scheduler.has_more_for(path)
+    }
+
     /// Updates the views of all subflows, before anything is sent in response to an input.
     pub(super) fn refresh_views(&mut self, now: Time) {
+        let mut ends = core::mem::take(&mut self.fragment_ends);
+        self.outstanding.divide_into_fragments(&mut ends);
+        self.fragment_ends = ends;
         let open = self.paths.iter().enumerate().filter(|(_, subflow)| subflow.is_open());
         let fallback = fallback_path(open.map(|(i, subflow)| (PathId::from_index(i), &subflow.tx)));
         let is_usable = |id: PathId, subflow: &Subflow| {

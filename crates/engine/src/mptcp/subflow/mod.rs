@@ -57,6 +57,8 @@ pub(super) struct Subflow {
     pub timer: Option<Time>,
     /// Consecutive duplicate acknowledgements, if selective ones are not used.
     pub duplicates: u32,
+    /// End of the last segment that was shorter than a full one (`snd_sml`).
+    pub short_end: u64,
     /// Piece to be sent once more as a tail loss probe.
     pub probe: Option<u64>,
 }
@@ -88,6 +90,7 @@ impl Subflow {
             by_timer: false,
             timer: None,
             duplicates: 0,
+            short_end: 0,
             probe: None,
         }
     }

@@ -14,6 +14,10 @@ pub struct AckRule {
     pub every: u32,
     /// or after this time.
     pub delay: Duration,
+    /// Number of acknowledgements that are not delayed after a pause of at least `pause`, or at the beginning.
+    pub quick: u32,
+    /// The pause.
+    pub pause: Duration,
     /// Most out-of-order ranges that are tracked; a segment that would add another one is not acknowledged.
     pub ranges: usize,
 }
@@ -40,6 +44,10 @@ pub struct Receiver {
     unacknowledged: u32,
     acknowledged: u64,
     due_now: bool,
+    /// Acknowledgements that are still not delayed.
+    quick: u32,
+    /// When the last segment arrived.
+    heard_at: Option<Time>,
     deadline: Option<Time>,
     echo: u64,
     /// Highest number of a received transmission, plus one (TCP-DOOR).
@@ -68,6 +76,17 @@ impl Receiver {
         self.due_now
     }
 
+    /// Whether data has arrived that no acknowledgement covers.
+    #[inline]
+    pub const fn is_scheduled(&self) -> bool {
+        self.due_now || self.deadline.is_some()
+    }
+
+    /// Bytes received beyond missing data.
+    pub fn early_bytes(&self) -> u64 {
+        self.early.len()
+    }
+
     /// The latest time for the next acknowledgement.
     #[inline]
     pub const fn deadline(&self) -> Option<Time> {
@@ -91,6 +110,10 @@ impl Receiver {
         rule: AckRule,
     ) -> Position {
         let end = seq + len as u64;
+        if self.heard_at.is_none_or(|at| now.since(at) > rule.pause) {
+            self.quick = self.quick.max(rule.quick);
+        }
+        self.heard_at = Some(now);
         if let Some(stamp) = stamp.filter(|_| seq <= self.acknowledged.max(1)) {
             self.echo = stamp;
         }
@@ -162,7 +185,7 @@ impl Receiver {
 
     fn count(&mut self, now: Time, rule: AckRule) {
         self.unacknowledged += 1;
-        if self.unacknowledged >= rule.every {
+        if self.unacknowledged >= rule.every || self.quick > 0 {
             self.due_now = true;
         } else if self.deadline.is_none() {
             self.deadline = Some(now + rule.delay);
@@ -203,6 +226,7 @@ impl Receiver {
     /// first of them reports a duplicate.
     pub fn on_acknowledged(&mut self, ack: u64, room: usize, blocks: &mut Sacks) -> bool {
         self.due_now = false;
+        self.quick = self.quick.saturating_sub(1);
         self.deadline = None;
         self.unacknowledged = 0;
         self.acknowledged = ack;
@@ -236,7 +260,13 @@ impl Receiver {
 mod tests {
     use super::*;
 
-    const RULE: AckRule = AckRule { every: 2, delay: Duration::from_millis(40), ranges: 100 };
+    const RULE: AckRule = AckRule {
+        every: 2,
+        delay: Duration::from_millis(40),
+        quick: 0,
+        pause: Duration::MAX,
+        ranges: 100,
+    };
 
     fn receiver() -> Receiver {
         let mut receiver = Receiver::default();

@@ -1,8 +1,8 @@
 //! Tests that every registered scheduler runs by name.
 
 use super::super::{
-    Capacity, Daps, DapsOptions, OtiasForm, PlanOptions, Schedule, Scheduler, SchedulerOptions,
-    StmsOptions, Windows,
+    Capacity, Daps, DapsOptions, LinuxOptions, OtiasForm, PlanOptions, Schedule, Scheduler,
+    SchedulerOptions, StmsOptions, Windows,
 };
 use super::*;
 
@@ -50,7 +50,13 @@ fn everyone() -> Vec<(String, Scheduler)> {
         ("otias", SchedulerOptions { otias_form: OtiasForm::Real, ..usual }),
         ("stms", SchedulerOptions { stms: StmsOptions { gain: 0.0 }, ..usual }),
         ("stms", SchedulerOptions { stms: StmsOptions { gain: 1.0 }, ..usual }),
-        ("linux", SchedulerOptions { linux_burst: 1, ..usual }),
+        (
+            "linux",
+            SchedulerOptions {
+                linux: LinuxOptions { burst: 1, ..LinuxOptions::default() },
+                ..usual
+            },
+        ),
         ("ecf", SchedulerOptions { ecf_beta: 0.0, ..usual }),
     ] {
         let made = Scheduler::from_name(name, &options).expect("a registered name");
@@ -261,7 +267,7 @@ impl<S: Schedule, F: FnMut(&View<'_>, &mut Vec<PathView>) -> View<'static>> Sche
 }
 
 fn without_paths(view: &View<'_>) -> View<'static> {
-    View { paths: &[], ..*view }
+    View { paths: &[], fragment_ends: &[], ..*view }
 }
 
 #[test]

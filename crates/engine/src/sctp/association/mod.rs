@@ -205,6 +205,9 @@ impl Association {
             mitigation: config.mitigation,
             pacing: config.pacing,
             ack_delay: Duration::ZERO,
+            prr: config.prr,
+            // RFC 9260, 6.1 B: the last packet may exceed the window.
+            whole_packets: false,
             record_decisions: config.record_decisions,
         };
         let limit = config.first_chunk_limit();

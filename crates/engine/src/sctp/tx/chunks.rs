@@ -224,6 +224,7 @@ impl Outstanding for Chunks {
             closing: self.closing,
             chunk_bytes: full,
             epoch,
+            fragment_ends: &[],
             paths: &[],
         }
     }

@@ -154,7 +154,7 @@ impl Sender {
             return;
         }
         path.tx.recovery_exit = Some(path.tx.flights.next_number());
-        self.congestion.on_loss(id, now);
+        self.reduce_window(now, id);
     }
 
     /// Counts miss indications in TSN order over all paths, up to the highest newly acknowledged TSN (RFC
@@ -232,7 +232,7 @@ impl Sender {
         path.tx.loss.note_loss();
         path.tx.fast_credit = true;
         path.tx.counters.fast_retransmits += 1;
-        self.congestion.on_loss(id, now);
+        self.reduce_window(now, id);
     }
 
     /// Marks one transmission as lost. Returns its bytes.

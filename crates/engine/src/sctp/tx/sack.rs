@@ -433,6 +433,7 @@ impl Sender {
                 ecn.on_arrival();
             }
         }
+        let losses = self.paths[id.index()].tx.losses;
         self.congestion.on_ack(id, now, &sample);
         self.manage_windows(now, id);
         if self.outstanding.config.recovery == LossDetection::RackTlp {
@@ -446,6 +447,7 @@ impl Sender {
             let twice = if several { ack.lowest } else { 0 };
             self.count_split_misses(now, id, newest, twice);
         }
+        self.reduce_in_proportion(id, sample.acked_bytes, advanced, losses);
     }
 
     /// Time-based loss detection (RFC 8985), after an acknowledgement.

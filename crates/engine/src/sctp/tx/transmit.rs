@@ -118,7 +118,7 @@ impl Sender {
         if state.t3.is_none() {
             state.t3 = Some(now + state.tx.rtt.rto());
         }
-        state.tx.pacer.on_sent(sent as u64);
+        state.tx.on_bytes_sent(sent as u64);
         let ect = state.ecn.as_ref().is_some_and(|ecn| ecn.is_on());
         let transmit_info =
             TransmitInfo { path, round: state.tx.round, size: PacketSize::Usual, ect };
