@@ -1,4 +1,4 @@
-//! `ropewalk validate`: the kernel's transports over emulated links, for real where the machine permits it.
+//! `ropewalk validate` and `bench compare`: transports over emulated links, for real where the machine permits it.
 
 use std::fs;
 
@@ -63,4 +63,37 @@ fn the_kernel_and_the_simulator_carry_the_same_over_the_same_links() {
     }
     let page = fs::read_to_string(dir.file("both.html")).expect("a report");
     assert!(page.contains("mptcp: smoothed RTT"));
+}
+
+#[test]
+fn all_transports_that_are_there_run_over_the_same_links() {
+    if !can_emulate() {
+        return;
+    }
+    let dir = TestDir::new("bench-compare");
+    fs::write(dir.file("two.toml"), LINKS).expect("a scenario");
+    let words = ["bench", "compare", "--emulate", "two.toml", "--time", "3 s", "--warmup", "1 s"];
+    let done = dir.ropewalk(&[&words[..], &["--report", "all.html", "--json"]].concat());
+    if done.status() != 0 {
+        assert!(done.stderr().contains("emulator was late"), "{}", done.stderr());
+        eprintln!("skipped: {}", done.stderr());
+        return;
+    }
+    let document = done.json("ropewalk.bench-compare/1");
+    let rows = document["rows"].as_array().expect("rows");
+    assert!(rows.len() >= 4, "{document}");
+    for row in rows {
+        let several = row["paths"].as_array().expect("paths").len() == 2;
+        let rate = if several { 12e6 } else { 8e6 };
+        let goodput = row["goodput_bps"].as_f64().expect("bit/s");
+        assert!((0.3..1.0).contains(&(goodput / rate)), "{row}");
+        let simulated = row["simulated_bps"].as_f64();
+        assert_eq!(
+            simulated.is_some(),
+            row["transport"].as_str().expect("a name").starts_with("Ropewalk")
+        );
+    }
+    assert!(
+        fs::read_to_string(dir.file("all.html")).expect("a report").contains("Goodput, median")
+    );
 }
