@@ -34,7 +34,7 @@ pub struct Judged {
     pub within: bool,
 }
 
-/// Whether a figure agrees.
+/// The figures of a cell and whether they agree.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq)]
 pub struct Verdict {
     /// Goodput, bit/s.

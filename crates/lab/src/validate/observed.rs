@@ -8,7 +8,7 @@ use crate::measure::Run;
 use crate::run::run;
 use crate::setup::RunOptions;
 
-/// Bytes of user data in flight per packet are not known to all; the series of windows counts bytes.
+/// The figures of one run.
 #[derive(Clone, Debug, Default, Serialize, PartialEq)]
 pub struct Observed {
     /// User data that arrived in order per second after the warm-up, all flows together, bit/s.
