@@ -61,7 +61,8 @@ fn window_on_the_wire(scenario: &Scenario) -> f64 {
             config.receive_capacity() as f64 * packet / config.chunk_limit() as f64
         }
         EngineSettings::Tcp(config) => {
-            scenario.transfer.receive_buffer as f64 * packet / config.segment_limit() as f64
+            let window = config.window_limit().unwrap_or(scenario.transfer.receive_buffer);
+            window as f64 * packet / config.segment_limit() as f64
         }
     }
 }

@@ -42,6 +42,12 @@ pub fn config(scenario: &file::Scenario) -> Config {
     if let Some(rules) = scenario.tcp.receive_rules {
         receive_rules(&mut config, rules, transfer.receive_buffer);
     }
+    if let Some(most) = scenario.tcp.receive_buffer_max {
+        let first = transfer.receive_buffer;
+        let most = most.max(first);
+        config.receive_buffer = Some(most);
+        config.receive_rules = ReceiveRules::Linux(BufferSize::Growing { first, most });
+    }
     config.window_manager = engine_config::window_manager(scenario, config.segment_limit() as u64);
     config
 }

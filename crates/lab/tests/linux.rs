@@ -55,6 +55,45 @@ fn the_receive_rules_of_linux_make_a_bundle_with_a_small_buffer_slower_than_its_
     assert!((8.0e6..11.0e6).contains(&linux), "{linux}");
 }
 
+/// Goodput of Linux 6.18 in Mbit/s for TCP on one path with a queue of one BDP: rate in Mbit/s, round trip in ms, and
+/// `SO_RCVBUF`.
+const KERNEL: &[(u32, u32, &str, f64)] = &[
+    (10, 20, "45 kB", 9.34),
+    (10, 20, "1 MiB", 9.65),
+    (10, 200, "45 kB", 2.11),
+    (10, 200, "1 MiB", 9.30),
+    (50, 20, "45 kB", 20.52),
+    (50, 20, "1 MiB", 48.27),
+    (2, 200, "45 kB", 1.93),
+    (2, 200, "1 MiB", 1.93),
+];
+
+#[test]
+fn tcp_on_one_path_is_within_five_percent_of_the_kernel() {
+    for (rate, rtt, buffer, kernel) in KERNEL {
+        let sets = [
+            "transfer.protocol=tcp".to_owned(),
+            "transfer.duration=15 s".to_owned(),
+            "transfer.warmup=5 s".to_owned(),
+            format!("transfer.receive_buffer={buffer}"),
+            format!("path.a.rate={rate} Mbit/s"),
+            format!("path.a.rtt={rtt} ms"),
+        ];
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let ratio = goodput(&sets) / 1e6 / kernel;
+        assert!((ratio - 1.0).abs() < 0.05, "{rate} Mbit/s, {rtt} ms, {buffer}: {ratio}");
+    }
+}
+
+#[test]
+fn a_growing_buffer_fills_a_path_that_a_fixed_one_does_not() {
+    let path = ["transfer.protocol=tcp", "transfer.receive_buffer=128 KiB", "path.a.rtt=200 ms"];
+    let grows: Vec<_> = path.iter().copied().chain(["tcp.receive_buffer_max=32 MiB"]).collect();
+    let (fixed, growing) = (goodput(&path), goodput(&grows));
+    // The window of the fixed buffer is 163 840 B.
+    assert!(fixed < 6.6e6 && growing > 9.0e6, "{fixed} and {growing}");
+}
+
 #[test]
 fn a_large_buffer_hides_the_rules() {
     let linux = goodput(&["transfer.receive_buffer=1 MiB"]);

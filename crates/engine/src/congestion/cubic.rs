@@ -47,6 +47,7 @@ pub struct Cubic {
     curve: Curve,
     before: Option<Curve>,
     acked_at: Time,
+    sent_at: Time,
     fast_convergence: bool,
     rules: Rules,
     /// HyStart of Linux, if it is used.
@@ -63,6 +64,7 @@ impl Cubic {
             curve: Curve::default(),
             before: None,
             acked_at: Time::ZERO,
+            sent_at: Time::ZERO,
             fast_convergence: options.variants.fast_convergence,
             rules: options.variants.cubic_rules,
             hystart: (options.variants.hystart && options.variants.hystart_rules == Rules::Linux)
@@ -145,7 +147,12 @@ impl Cubic {
 }
 
 impl PathCongestion for Cubic {
-    fn on_sent(&mut self, _now: Time, packet: &SentPacket) {
+    fn on_sent(&mut self, now: Time, packet: &SentPacket) {
+        if self.rules == Rules::Linux && packet.in_flight_before == 0 {
+            // cubictcp_cwnd_event: only time in which nothing was in flight does not count.
+            self.hold(now.since(self.sent_at));
+        }
+        self.sent_at = now;
         self.window.on_sent(packet);
     }
 
@@ -155,7 +162,9 @@ impl PathCongestion for Cubic {
         self.acked_at = now;
         match self.window.on_ack(sample) {
             Growth::Avoid(acked) => self.avoid(now, acked),
-            Growth::None if !self.window.was_full(sample) => self.hold(passed),
+            Growth::None if self.rules == Rules::Rfc && !self.window.was_full(sample) => {
+                self.hold(passed);
+            }
             Growth::None => {}
         }
     }
@@ -354,6 +363,18 @@ mod tests {
         drive(&mut path, Time::ZERO, Duration::from_millis(5), 10);
         let grown = path.window() as f64 / UNIT as f64 - 28.0;
         assert!((grown / (10.0 * ALPHA) - 1.0).abs() < 0.05, "{grown}");
+    }
+
+    #[test]
+    fn before_the_first_loss_linux_grows_by_a_twentieth_per_round_trip() {
+        let rtt = Duration::from_millis(20);
+        let mut grown = [Rules::Rfc, Rules::Linux].map(|rules| {
+            let mut path = Cubic { rules, ..path(100) };
+            drive(&mut path, Time::ZERO, rtt, 1);
+            path.window() as f64 / UNIT as f64 - 100.0
+        });
+        grown.iter_mut().for_each(|segments| *segments = (*segments * 10.0).round() / 10.0);
+        assert_eq!(grown, [1.0, 5.0]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::congestion::{
     Congestion, CongestionFlavour, CongestionOptions, CongestionVariants, UnknownCongestion,
 };
 use crate::mptcp::reordering::{Reordering, SpuriousDetector};
+use crate::mptcp::rx;
 pub use crate::mptcp::rx::BufferSize;
 pub use crate::path::PathConfig;
 use crate::path::{FailureLimits, Pacing, RtoLimits, RtoRule};
@@ -175,6 +176,13 @@ impl Config {
         };
         let made = Congestion::from_name(self.congestion, &options, self.paths.len());
         made.expect("names are checked where they are set")
+    }
+
+    /// The largest window that the receive buffer gives, bytes; none: unbounded.
+    pub fn window_limit(&self) -> Option<u64> {
+        let ReceiveRules::Linux(size) = self.receive_rules else { return self.receive_buffer };
+        let packet = self.paths.iter().map(|path| path.mtu).min().unwrap_or(1500);
+        Some(rx::window_limit(size, self.segment_limit(), packet))
     }
 
     /// Largest payload of a segment that fits into a packet on every path, bytes.

@@ -8,8 +8,8 @@ use crate::measurements::{Measurements, PathCounters, SenderStats};
 use crate::path::Pacing;
 use crate::record::DecisionRecord;
 use crate::scheduler::{
-    Action, BlockingMitigation, Decision, DecisionKind, DelaySource, PathSet, PathView, Reason,
-    Schedule, Scheduler, SentReport, View,
+    Action, BlockingMitigation, Decision, DecisionKind, DelaySource, FragmentEnd, PathSet,
+    PathView, Reason, Schedule, Scheduler, SentReport, View,
 };
 use crate::window::{Guard, ManageWindows, ManagedPath, Penalty, WindowManager};
 
@@ -50,8 +50,8 @@ pub(crate) struct Sender<O: Outstanding> {
     pub sendable_left: u64,
     /// Losses, failures and returns so far. A scheduler's plan is valid for one epoch.
     pub epoch: u64,
-    /// Positions of the unassigned queue that end a piece of data which a path gets as a whole.
-    pub fragment_ends: Vec<u64>,
+    /// Units of the unassigned queue that end a piece of data which a path gets as a whole.
+    pub fragment_ends: Vec<FragmentEnd>,
     /// Further copies requested by the scheduler: path and unit.
     pub copies: Vec<(PathId, u64)>,
     /// The paths as the scheduler sees them.

@@ -334,4 +334,21 @@ mod tests {
         rtt.set_limits(RtoLimits { max: Duration::from_secs(4), ..wide });
         assert_eq!(rtt.rto(), Duration::from_secs(4));
     }
+
+    #[test]
+    fn the_minimum_of_linux_applies_to_the_deviation_alone() {
+        let limits = RtoLimits {
+            initial: Duration::from_secs(1),
+            min: Duration::from_millis(200),
+            max: Duration::from_secs(60),
+        };
+        for (formula, rto) in [(RtoFormula::Rfc6298, 200), (RtoFormula::Linux, 220)] {
+            let rule = RtoRule { formula, ..RtoRule::default() };
+            let mut estimator = RttEstimator::with_rule(limits, rule);
+            for _ in 0..100 {
+                estimator.sample(Time::ZERO, Duration::from_millis(20));
+            }
+            assert_eq!(estimator.rto(), Duration::from_millis(rto), "{formula:?}");
+        }
+    }
 }

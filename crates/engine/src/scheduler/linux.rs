@@ -4,7 +4,7 @@ use ropewalk_base::{Duration, PathId};
 
 use super::common::{active, known_round_trip};
 use super::path_queues::Queues;
-use super::{Decision, PathView, Reason, Schedule, SentReport, View};
+use super::{Behind, Decision, PathView, Reason, Schedule, SentReport, View};
 use crate::payload::packet_memory;
 
 /// Bytes of a burst, which stays on one path. The kernel's value, a segment below 64 KiB.
@@ -112,7 +112,8 @@ impl Linux {
         // A push places all that the window permits. The next one begins with another choice.
         let mut current: Option<(PathId, u64)> = None;
         let mut within_fragment = false;
-        let mut window = view.takeable().saturating_mul(view.chunk_bytes);
+        let placed = queues.total();
+        let mut window = view.takeable().saturating_sub(placed).saturating_mul(view.chunk_bytes);
         queues.decide(view, Reason::ShortestQueue, |queues, view| {
             let chunk = view.chunk_bytes.max(1);
             let memory = |p: &PathView| memory_of(view, p, queues.queued(p.id));
@@ -135,10 +136,12 @@ impl Linux {
                     (best.id, burst)
                 }
             };
-            let ends = view.fragment_ends;
-            within_fragment = !ends.is_empty() && ends.binary_search(&queues.total()).is_err();
-            window = window.saturating_sub(chunk);
-            current = Some((path, left.saturating_sub(chunk)));
+            let end = view.fragment_ends.binary_search_by_key(&queues.total(), |end| end.position);
+            let end = end.ok().map(|at| view.fragment_ends[at]);
+            within_fragment = !view.fragment_ends.is_empty() && end.is_none();
+            let bytes = end.map_or(chunk, |end| end.bytes);
+            window = window.saturating_sub(bytes);
+            current = Some((path, left.saturating_sub(bytes)));
             Some(path)
         })
     }
@@ -211,15 +214,15 @@ impl Schedule for Linux {
         self.queues.on_sent(sent);
     }
 
-    fn has_more_for(&self, path: PathId) -> bool {
-        self.queues.queued(path) > 1
+    fn behind(&self, path: PathId) -> Behind {
+        self.queues.behind(path)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Action;
     use super::super::conformance::{CHUNK, path_view, view};
+    use super::super::{Action, FragmentEnd};
     use super::*;
 
     /// The paths of the next chunks; each chunk is in flight afterwards.
@@ -274,6 +277,56 @@ mod tests {
         let mut linux = Linux::new(LinuxOptions { burst: 1, ..LinuxOptions::default() });
         assert_eq!(order(&mut linux, &mut paths, 20), [0; 10]);
         assert_eq!(linux.queues.queued(PathId(0)), 10);
+    }
+
+    /// By pushes, in bursts of `burst` bytes; the path of the first chunk is 0.
+    fn by_pushes(burst: u64) -> Linux {
+        Linux::new(LinuxOptions { burst, turns: LinuxTurns::Push })
+    }
+
+    #[test]
+    fn each_opening_of_the_window_is_a_new_choice() {
+        let mut paths = [path_view(0), path_view(1)];
+        paths.iter_mut().for_each(|path| path.unacknowledged = path.in_flight);
+        let mut linux = by_pushes(1 << 20);
+        let mut taken = Vec::new();
+        // Two chunks at a time, while nothing is acknowledged.
+        for _ in 0..4 {
+            for left in [2, 1] {
+                let view = View { sendable: left, ..view(&paths) };
+                let Action::Send { path, position } = linux.decide(&view).action else { break };
+                linux.on_sent(&SentReport { path, position, sequence: 0, bytes: CHUNK });
+                paths[path.index()].unacknowledged += CHUNK;
+                taken.push(path.0);
+            }
+        }
+        assert_eq!(taken, [0, 0, 1, 1, 0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn a_fragment_stays_on_its_path_and_a_burst_ends_with_it() {
+        let paths = [path_view(0), path_view(1)];
+        let ends = [3, 7].map(|position| FragmentEnd { position, bytes: CHUNK });
+        let mut linux = by_pushes(CHUNK);
+        let mut taken = Vec::new();
+        for left in (1..=8).rev() {
+            let sent = 8 - left;
+            let ends: Vec<_> = ends
+                .iter()
+                .filter_map(|end| {
+                    let position = end.position.checked_sub(sent)?;
+                    Some(FragmentEnd { position, ..*end })
+                })
+                .collect();
+            let view = View { sendable: left, fragment_ends: &ends, ..view(&paths) };
+            let Action::Send { path, position } = linux.decide(&view).action else { break };
+            if left == 8 {
+                assert_eq!(linux.behind(PathId(0)), Behind::Next);
+            }
+            linux.on_sent(&SentReport { path, position, sequence: 0, bytes: CHUNK });
+            taken.push(path.0);
+        }
+        assert_eq!(taken, [0, 0, 0, 0, 1, 1, 1, 1]);
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub use retransmission::RetransmissionPolicy;
 pub use round_robin::{Quota, RoundRobin};
 pub use stms::{Stms, StmsOptions};
 pub use sttf::Sttf;
-pub use view::{DecisionKind, PathView, View};
+pub use view::{DecisionKind, FragmentEnd, PathView, View};
 pub use weighted::{WeightSource, Weighted};
 
 use ropewalk_base::PathId;
@@ -79,6 +79,17 @@ pub struct SentReport {
     pub sequence: u64,
     /// Size in bytes.
     pub bytes: u64,
+}
+
+/// What a scheduler keeps for a path behind a chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Behind {
+    /// No chunk.
+    Nothing,
+    /// A chunk, but other paths carry data between the two.
+    Later,
+    /// The chunk that follows in the queue.
+    Next,
 }
 
 /// The interface of a scheduler.
@@ -104,9 +115,9 @@ pub trait Schedule {
         false
     }
 
-    /// Whether more data waits for `path` behind the chunk that the last decision sends there.
-    fn has_more_for(&self, _path: PathId) -> bool {
-        false
+    /// What waits for `path` behind the chunk that the last decision sends there.
+    fn behind(&self, _path: PathId) -> Behind {
+        Behind::Nothing
     }
 
     /// What the conformance tests expect beyond the rules for every scheduler.

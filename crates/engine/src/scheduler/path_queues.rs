@@ -17,7 +17,7 @@ use ropewalk_base::{Duration, PathId};
 
 use super::common::{belongs_to_others, counts, least_cost};
 use super::daps::oldest_first;
-use super::{Decision, PathSet, PathView, Reason, SentReport, View};
+use super::{Behind, Decision, PathSet, PathView, Reason, SentReport, View};
 
 /// A decision whose transmission has not been reported yet.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +65,16 @@ impl Queues {
     /// Chunks queued on all paths: the position of the next one to be queued.
     pub const fn total(&self) -> u64 {
         self.total
+    }
+
+    /// What is queued on a path behind its first chunk.
+    pub fn behind(&self, path: PathId) -> Behind {
+        let Some(lane) = self.lanes.get(path.index()) else { return Behind::Nothing };
+        match (lane.front(), lane.get(1)) {
+            (Some(first), Some(second)) if *second == first + 1 => Behind::Next,
+            (Some(_), Some(_)) => Behind::Later,
+            _ => Behind::Nothing,
+        }
     }
 
     /// Chunks queued on a path.

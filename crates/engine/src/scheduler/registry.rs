@@ -7,10 +7,10 @@ use core::fmt;
 use ropewalk_base::PathId;
 
 use super::{
-    Backup, Bas, Blest, BlestOptions, CustomScheduler, Daps, DapsLcm, DapsOptions, Decision, Ecf,
-    Lay, LayOptions, Linux, LinuxOptions, MinRtt, Ods, Otias, OtiasForm, Quota, ReceptionIndex,
-    Redundant, RoundRobin, Schedule, SentReport, Stms, StmsOptions, Sttf, View, WeightSource,
-    Weighted, ecf,
+    Backup, Bas, Behind, Blest, BlestOptions, CustomScheduler, Daps, DapsLcm, DapsOptions,
+    Decision, Ecf, Lay, LayOptions, Linux, LinuxOptions, MinRtt, Ods, Otias, OtiasForm, Quota,
+    ReceptionIndex, Redundant, RoundRobin, Schedule, SentReport, Stms, StmsOptions, Sttf, View,
+    WeightSource, Weighted, ecf,
 };
 use crate::nearest_name;
 
@@ -89,10 +89,10 @@ macro_rules! schedulers {
             }
 
             #[inline]
-            fn has_more_for(&self, path: PathId) -> bool {
+            fn behind(&self, path: PathId) -> Behind {
                 match self {
-                    $(Self::$scheduler(scheduler) => scheduler.has_more_for(path),)+
-                    Self::Custom(custom) => custom.has_more_for(path),
+                    $(Self::$scheduler(scheduler) => scheduler.behind(path),)+
+                    Self::Custom(custom) => custom.behind(path),
                 }
             }
 

@@ -139,6 +139,15 @@ impl PathView {
     }
 }
 
+/// The last chunk of a piece of data that a path gets as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FragmentEnd {
+    /// Its position in the unassigned queue.
+    pub position: u64,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
 /// All input of a scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
@@ -170,9 +179,9 @@ pub struct View<'a> {
     pub chunk_bytes: u64,
     /// Counts losses, failures and all other events that invalidate an old plan.
     pub epoch: u64,
-    /// Positions of the unassigned queue, ascending, whose chunk is the last of a piece of data that the protocol hands
-    /// to a path as a whole. Empty where there are no such pieces.
-    pub fragment_ends: &'a [u64],
+    /// Chunks of the unassigned queue, in its order, that end a piece of data which the protocol hands to a path as a whole.
+    /// Empty where there are no such pieces.
+    pub fragment_ends: &'a [FragmentEnd],
     /// The paths, in the order of their identifiers.
     pub paths: &'a [PathView],
 }

@@ -31,6 +31,12 @@ table! {
         /// How the receive window follows from `transfer.receive_buffer`.
         receive_rules: Option<ReceiveRules> =
             names::<ReceiveRules>().derived(PRESET).example("\"linux\"");
+        /// With `receive_rules = "linux"`: the buffer grows with the data that arrives in a round trip, up to this
+        /// many bytes of memory, about 1.6 times the window. It begins with `transfer.receive_buffer` bytes of
+        /// memory. Linux: from 128 KiB to 32 MiB, 6 MiB before 6.16.
+        receive_buffer_max: Option<u64> = size(1, LARGEST_WINDOW)
+            .derived("the buffer does not grow")
+            .example("\"32 MiB\"");
         /// What a subflow's acknowledgement covers.
         subflow_ack: Option<SubflowAck> =
             names::<SubflowAck>().derived(PRESET).example("\"independent\"");
@@ -107,6 +113,7 @@ impl Builder<'_> {
         self.ascending::<Duration>(table, "rto_initial", "rto_max");
         self.ascending::<Duration>(table, "rto_min", "rto_max");
         self.recovery_needs(table);
+        self.growth_needs(table, preset);
         self.model_knows(table, preset);
         TcpOptions::read(self, table)
     }
@@ -120,6 +127,19 @@ impl Builder<'_> {
                 let help = format!("leave out `{needs} = false`, or take \"rack-tlp\"");
                 self.wrong(table, needs, ProblemKind::Conflict, message, help);
             }
+        }
+    }
+
+    /// Checks that a buffer grows only where rules for that exist.
+    fn growth_needs(&mut self, table: &Checked, preset: Preset) {
+        let key = "receive_buffer_max";
+        let usual =
+            if preset == Preset::Linux6 { ReceiveRules::Linux } else { ReceiveRules::Payload };
+        let rules = table.opt("receive_rules").unwrap_or(usual);
+        if table.place(key).is_some() && rules != ReceiveRules::Linux {
+            let message = format!("`tcp.{key}` needs `tcp.receive_rules` = \"linux\"");
+            let help = "set that, or take the preset \"linux-6\"";
+            self.wrong(table, key, ProblemKind::Conflict, message, help);
         }
     }
 

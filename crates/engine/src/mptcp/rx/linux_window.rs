@@ -48,6 +48,20 @@ pub enum BufferSize {
     },
 }
 
+/// The window of an empty buffer, bytes, when all segments are full: `full` bytes in packets of `packet` bytes.
+pub fn window_limit(size: BufferSize, full: u32, packet: u32) -> u64 {
+    let memory = match size {
+        BufferSize::Fixed(asked) => 2 * asked,
+        BufferSize::Growing { most, .. } => most,
+    };
+    scaled(memory, payload_ratio(full as u64, packet_memory(packet as u64)))
+}
+
+/// The part of `memory` bytes that `bytes` bytes of payload take, of 256.
+fn payload_ratio(bytes: u64, memory: u64) -> u64 {
+    (bytes * 256 / memory).clamp(1, 255)
+}
+
 /// The window of one subflow.
 #[derive(Clone, Copy, Debug)]
 struct SubflowWindow {
@@ -160,10 +174,11 @@ impl LinuxWindow {
         scaled(self.buffer.saturating_sub(self.memory(waiting)), self.ratio)
     }
 
-    /// Records a segment of `bytes` bytes that arrived on a subflow. `in_order`: it was the next one there.
-    pub fn on_segment(&mut self, subflow: usize, bytes: u64, in_order: bool) {
+    /// Records a segment of `bytes` bytes that arrived on a subflow. `in_order`: it was the next one there. Returns
+    /// whether the limit of the window grew, which is announced at once.
+    pub fn on_segment(&mut self, subflow: usize, bytes: u64, in_order: bool) -> bool {
         if !in_order {
-            return;
+            return false;
         }
         let (buffer, memory) = (self.buffer, packet_memory(self.packet - self.full + bytes));
         let advertised = self.full;
@@ -171,7 +186,7 @@ impl LinuxWindow {
         if bytes > window.segment {
             // tcp_measure_rcv_mss.
             window.segment = bytes;
-            let ratio = (bytes * 256 / memory).clamp(1, 255);
+            let ratio = payload_ratio(bytes, memory);
             if ratio != window.ratio {
                 window.ratio = ratio;
                 window.clamp = scaled(buffer, ratio);
@@ -179,14 +194,16 @@ impl LinuxWindow {
             }
         }
         if bytes < GROWTH_LEAST {
-            return;
+            return false;
         }
         // tcp_grow_window.
         let most = window.clamp.min(scaled(buffer.saturating_sub(memory), window.ratio));
         let room = most.saturating_sub(window.threshold);
-        if scaled(memory, window.ratio) <= bytes {
+        let grows = room > 0 && scaled(memory, window.ratio) <= bytes;
+        if grows {
             window.threshold += room.min((2 * advertised).max(2 * bytes));
         }
+        grows
     }
 
     /// The window of an acknowledgement that is sent on a subflow now, bytes.
@@ -338,6 +355,12 @@ mod tests {
         let mut windows = warm();
         assert_eq!(windows.subflows[0].threshold, 54_124);
         assert_eq!(windows.offer(0, at(20, 40, 1)), 38 * FULL);
+    }
+
+    #[test]
+    fn the_limit_of_the_window_is_the_share_of_payload_in_the_memory() {
+        // rcv_ssthresh of Linux 6.18 for SO_RCVBUF = 45 kB with Multipath TCP.
+        assert_eq!(window_limit(BufferSize::Fixed(45_000), FULL as u32, 1500), 55_546);
     }
 
     #[test]

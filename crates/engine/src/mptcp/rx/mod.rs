@@ -5,4 +5,4 @@ mod linux_window;
 mod out_of_order;
 
 pub use bytes::ByteBuffer;
-pub use linux_window::{BufferSize, LinuxWindow, Progress};
+pub use linux_window::{BufferSize, LinuxWindow, Progress, window_limit};

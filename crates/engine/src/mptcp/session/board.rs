@@ -125,21 +125,25 @@ impl DataBoard {
         number
     }
 
-    /// Adds `more` to the last unit, which is still a gap. Returns false if it is none.
-    pub fn extend_last(&mut self, more: &Payload) -> bool {
-        let Some(last) = self.units.back_mut().filter(|unit| unit.state == MappingState::Hole)
-        else {
-            return false;
+    /// Fills `unit` up to `limit` bytes with the beginning of the next unit, if both are gaps and the next one has more
+    /// than that.
+    pub fn fill_from_next(&mut self, unit: u64, limit: u32) {
+        let Some(at) = unit.checked_sub(self.first).map(|at| at as usize) else { return };
+        let (Some(short), Some(next)) = (self.units.get(at), self.units.get(at + 1)) else {
+            return;
         };
-        last.payload = Payload::concat(&[last.payload.clone(), more.clone()]);
-        self.next += more.len() as u64;
-        true
-    }
-
-    /// Bytes of the last unit, if it is still a gap.
-    pub fn last_gap(&self) -> Option<u32> {
-        let last = self.units.back()?;
-        (last.state == MappingState::Hole).then(|| last.payload.len())
+        let missing = limit.saturating_sub(short.payload.len());
+        let gaps = short.state == MappingState::Hole && next.state == MappingState::Hole;
+        if missing == 0 || !gaps || next.payload.len() <= missing {
+            return;
+        }
+        let moved = next.payload.slice(0, missing);
+        let rest = next.payload.slice(missing, next.payload.len() - missing);
+        let short = &mut self.units[at];
+        short.payload = Payload::concat(&[short.payload.clone(), moved]);
+        let next = &mut self.units[at + 1];
+        next.dsn += missing as u64;
+        next.payload = rest;
     }
 
     /// Numbers a unit that is given to a subflow at once.
@@ -236,6 +240,22 @@ mod tests {
         assert!(board.pop_acked(99).is_none());
         assert_eq!(board.pop_acked(100).map(|unit| unit.dsn), Some(0));
         assert_eq!((board.una(), board.span()), (100, 300));
+    }
+
+    #[test]
+    fn a_short_gap_is_filled_from_the_next_one_unless_that_would_be_empty() {
+        let mut board = DataBoard::default();
+        for length in [60, 100, 30] {
+            board.pass_over(Payload::Length(length));
+        }
+        board.fill_from_next(0, 100);
+        board.fill_from_next(1, 100);
+        let units: Vec<_> =
+            (0..3).filter_map(|unit| board.get(unit)).map(|u| (u.dsn, u.payload.len())).collect();
+        assert_eq!(units, [(0, 100), (100, 60), (160, 30)]);
+        board.on_assigned_to(Time::ZERO, 2, PathId(0), 0);
+        board.fill_from_next(1, 70);
+        assert_eq!(board.get(1).map(|unit| unit.payload.len()), Some(60), "the next one is sent");
     }
 
     #[test]

@@ -93,7 +93,12 @@ impl Session {
             let position = received.on_data(now, segment.seq, length, stamp, rule);
             if let Some(linux) = &mut self.receiver.linux {
                 let echo = segment.stamps.map_or(0, |stamps| stamps.echo);
-                linux.on_segment(now, path, length, position == Position::Next, echo);
+                let in_order = position == Position::Next;
+                if linux.on_segment(now, path, length, in_order, echo) && self.config.quick_acks > 0
+                {
+                    // tcp_grow_window: a growing window ends the delay of acknowledgements.
+                    received.make_due();
+                }
             }
         }
         let received = &mut self.sender.paths[path.index()].received;

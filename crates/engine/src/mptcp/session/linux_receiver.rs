@@ -36,10 +36,18 @@ impl LinuxReceiver {
         end > self.windows.edge()
     }
 
-    /// Records a segment of `bytes` bytes. `echo`: our clock when we sent what it acknowledges; 0 if unknown.
-    pub fn on_segment(&mut self, now: Time, path: PathId, bytes: u32, in_order: bool, echo: u64) {
+    /// Records a segment of `bytes` bytes. `echo`: our clock when we sent what it acknowledges; 0 if unknown. Returns
+    /// whether an acknowledgement is to announce a larger window.
+    pub fn on_segment(
+        &mut self,
+        now: Time,
+        path: PathId,
+        bytes: u32,
+        in_order: bool,
+        echo: u64,
+    ) -> bool {
         self.now = now;
-        self.windows.on_segment(path.index(), bytes as u64, in_order);
+        let grows = self.windows.on_segment(path.index(), bytes as u64, in_order);
         let (smoothed, last) = &mut self.round_trips[path.index()];
         if echo > *last {
             // tcp_rcv_rtt_measure_ts: the weight of a sample is an eighth.
@@ -47,6 +55,7 @@ impl LinuxReceiver {
             let sample = Duration::from_nanos(now.as_nanos().saturating_sub(echo));
             *smoothed = Some(smoothed.map_or(sample, |before| (before * 7 + sample) / 8));
         }
+        grows
     }
 }
 

@@ -173,7 +173,7 @@ impl Session {
                 return Some(self.send_unit(now, path, unit, segment));
             };
             let unit = sender.outstanding.unit_at(position)?;
-            let bytes = sender.outstanding.board.get(unit)?.payload.len();
+            let bytes = sender.fill_segment(path, unit)?;
             if !self.config.nagle || !sender.holds_back(path, bytes) {
                 break (path, position, decision, unit, bytes as u64);
             }

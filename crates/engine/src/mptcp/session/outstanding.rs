@@ -11,7 +11,7 @@ use super::board::{DataBoard, MappingState};
 use super::queue::ByteQueue;
 use crate::multipath::{Oldest, Outstanding};
 use crate::payload::Payload;
-use crate::scheduler::{DecisionKind, View};
+use crate::scheduler::{DecisionKind, FragmentEnd, View};
 use crate::window::Budget;
 
 /// The part of a session's configuration that its sender needs.
@@ -102,30 +102,28 @@ impl Mappings {
     }
 
     /// Divides all data within the receive window into units, if subflows get it in fragments. No unit spans two
-    /// fragments, and the last unit fills the window. Puts the positions of the units that end a fragment into `ends`.
-    pub fn divide_into_fragments(&mut self, ends: &mut Vec<u64>) {
+    /// fragments, and the last unit fills the window. Puts the units that end a fragment into `ends`.
+    pub fn divide_into_fragments(&mut self, ends: &mut Vec<FragmentEnd>) {
         let Some(fragment) = self.config.fragment else { return };
         let limit = self.segment_limit as u64;
         loop {
             let next = self.board.next();
             let room = self.edge.saturating_sub(next).min(fragment - next % fragment);
-            let short = self.board.last_gap().map_or(0, u64::from);
-            // A short unit at the end of the last window is filled first, if it does not end a fragment.
-            let fills = 0 < short && short < limit && !next.is_multiple_of(fragment);
-            let most = if fills { room.min(limit - short) } else { room.min(limit) };
+            let most = room.min(limit);
             if most == 0 || self.queue.is_empty() {
                 break;
             }
             let payload = self.queue.take(most as u32);
-            if !fills || !self.board.extend_last(&payload) {
-                self.board.pass_over(payload);
-            }
+            self.board.pass_over(payload);
         }
         ends.clear();
-        let ends_fragment =
-            |unit| self.board.get(unit).is_some_and(|unit| unit.end().is_multiple_of(fragment));
-        let units = self.board.holes().ranges().flatten().zip(0..);
-        ends.extend(units.filter(|(unit, _)| ends_fragment(*unit)).map(|(_, position)| position));
+        for (unit, position) in self.board.holes().ranges().flatten().zip(0..) {
+            if let Some(unit) = self.board.get(unit)
+                && unit.end().is_multiple_of(fragment)
+            {
+                ends.push(FragmentEnd { position, bytes: unit.payload.len() as u64 });
+            }
+        }
     }
 
     #[inline]

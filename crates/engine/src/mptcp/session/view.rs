@@ -6,9 +6,20 @@ use super::super::subflow::Subflow;
 use super::DataSender;
 use crate::multipath::fallback_path;
 use crate::path::PathStatus;
-use crate::scheduler::Schedule;
+use crate::scheduler::{Behind, Schedule};
 
 impl DataSender {
+    /// Fills a short segment with the data that follows it, if that goes to the same subflow. Returns its bytes.
+    pub(super) fn fill_segment(&mut self, path: PathId, unit: u64) -> Option<u32> {
+        let (board, limit) = (&mut self.outstanding.board, self.outstanding.segment_limit);
+        let follows = self.outstanding.config.fragment.is_some()
+            && self.scheduler.behind(path) == Behind::Next;
+        if follows {
+            board.fill_from_next(unit, limit);
+        }
+        Some(board.get(unit)?.payload.len())
+    }
+
     /// Nagle's algorithm as Minshall modified it (RFC 9293, 3.7.4; `tcp_nagle_check` in net/ipv4/tcp_output.c): a segment
     /// of `bytes` bytes behind which no data waits for the subflow is not sent while an earlier short segment is
     /// unacknowledged.
@@ -16,7 +27,7 @@ impl DataSender {
         let subflow = &self.paths[path.index()];
         bytes < self.outstanding.segment_limit
             && subflow.short_end > subflow.sent.una()
-            && !self.scheduler.has_more_for(path)
+            && self.scheduler.behind(path) == Behind::Nothing
     }
 
     /// Updates the views of all subflows, before anything is sent in response to an input.

@@ -296,6 +296,21 @@ mod tests {
     }
 
     #[test]
+    fn the_first_acknowledgements_and_those_after_a_pause_are_not_delayed() {
+        let rule = AckRule { quick: 2, pause: Duration::from_millis(300), ..RULE };
+        let mut receiver = receiver();
+        let mut due = Vec::new();
+        for (number, millis) in [(0, 0), (1, 1), (2, 2), (3, 3), (4, 304), (5, 305)] {
+            receiver.on_data(Time::from_millis(millis), 1 + number * 100, 100, None, rule);
+            due.push(receiver.is_due());
+            if receiver.is_due() {
+                blocks(&mut receiver);
+            }
+        }
+        assert_eq!(due, [true, true, false, true, true, true]);
+    }
+
+    #[test]
     fn behind_a_gate_what_is_early_at_data_level_is_reported_and_not_acknowledged() {
         let mut receiver = receiver();
         let gated = |receiver: &mut Receiver, seq, in_turn| {
