@@ -47,7 +47,7 @@ pub(crate) struct TxPath {
     /// Recovery lasts until this transmission (SCTP) or sequence number (TCP) has been acknowledged or given up.
     pub recovery_exit: Option<u64>,
     /// The reduction of the window during the current recovery, if it is proportional.
-    pub prr: Option<Prr>,
+    pub prr: Option<Box<Prr>>,
     /// Bytes that duplicate acknowledgements show to have left the network (RFC 6582, 3.2).
     pub inflation: u64,
     pub loss: LossEstimate,
@@ -115,7 +115,7 @@ impl TxPath {
 
     /// The congestion window `window`, or in recovery what the reduction permits.
     #[inline]
-    pub const fn in_reduction(&self, window: u64) -> u64 {
+    pub fn in_reduction(&self, window: u64) -> u64 {
         match (&self.prr, self.recovery_exit) {
             (Some(prr), Some(_)) => prr.window(),
             _ => window,

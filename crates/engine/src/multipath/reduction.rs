@@ -15,7 +15,7 @@ impl<O: Outstanding> Sender<O> {
         if self.config.prr && self.congestion.pace(id).is_none() {
             let (target, unit) = (self.congestion.window(id), self.outstanding.budget().chunk);
             let path = self.paths[id.index()].as_mut();
-            path.prr = Some(Prr::new(before, target, unit, path.in_flight()));
+            path.prr = Some(Box::new(Prr::new(before, target, unit, path.in_flight())));
         }
     }
 
