@@ -68,6 +68,7 @@ fn no_table_has_a_key_twice_and_exclusions_name_real_keys() {
 
 /// What the example of a key needs beside it, as the key, the lines beside it, and the lines of `[transfer]`.
 const COMPANIONS: &[(&str, &str, &str)] = &[
+    ("receive_buffer_max", "", "protocol = 'tcp'\npreset = 'linux-6'"),
     ("delay_up", "delay_down = '1 ms'", ""),
     ("delay_down", "delay_up = '1 ms'", ""),
     ("window_manager", "", "[[path]]\nwindow_limit = 9\n"),
