@@ -105,13 +105,16 @@ impl ValidateArgs {
                 time.map(|time| (key, format!("{key}={}ns", time.as_nanos())))
             })
             .collect();
-        let overrides: Vec<Override<'_>> = changes
+        let mut overrides: Vec<Override<'_>> = changes
             .iter()
             .map(|(key, change)| Override {
                 option: if key.ends_with("warmup") { "--warmup" } else { "--time" },
                 change,
             })
             .collect();
+        // All that the preset determines follows from it, also where a scenario names another one.
+        let preset = ["transfer.protocol=mptcp", "transfer.preset=linux-6"];
+        overrides.extend(preset.map(|change| Override { option: "--set", change }));
         let load = |file: PathBuf| {
             let name = file.display().to_string();
             let name = name.strip_prefix("validation/").unwrap_or(&name).to_owned();
