@@ -11,12 +11,11 @@ tried again.
 
 import argparse
 import json
-import subprocess
 import tempfile
 from pathlib import Path
 
 from measure import draw
-from run import LATEST_S, TRIES, keys, lateness
+from run import LATEST_S, TRIES, emulate, keys
 
 GOODPUT, DELAY = 0.05, 0.2
 """Largest relative errors."""
@@ -27,7 +26,7 @@ def advise(binary: Path, text: str, seed: int, time: str) -> tuple[list[dict], f
     with tempfile.TemporaryDirectory() as folder:
         room = Path(folder)
         near, far = keys(binary, room)
-        scenario, stats, out = room / "links.toml", room / "stats.json", room / "advice.json"
+        scenario, out = room / "links.toml", room / "advice.json"
         seconds = time.split()[0]
         span = f'duration = "{seconds} s"\nwarmup = "{min(float(seconds) / 4, 5)} s"\n'
         scenario.write_text(f'[transfer]\npreset = "live"\n{span}{text}', encoding="utf-8")
@@ -35,12 +34,8 @@ def advise(binary: Path, text: str, seed: int, time: str) -> tuple[list[dict], f
         serve += f" --key {room}/far.key --allow {near}"
         line = f"exec {binary.resolve()} advise {scenario} --live --live-time '{time}' --to {{remote1}},{{remote2}}"
         line += f" --from {{local1}},{{local2}} --key {room}/near.key --peer {far} --json --quiet > {out}"
-        words = [binary, "emulate", scenario, "--quiet", "--seed", str(seed), "--stats", stats]
-        words += ["--far", serve, "--", "sh", "-c", line]
-        done = subprocess.run(words, timeout=600, capture_output=True, text=True, check=False)
-        if done.returncode != 0 or not out.exists():
-            raise SystemExit(f"status {done.returncode}\n{done.stderr}\n{text}")
-        return json.loads(out.read_text(encoding="utf-8")), lateness(stats)
+        document, late = emulate(binary, scenario, seed, (serve, line), out, 600)
+        return json.loads(document), late
 
 
 def cells(row: dict) -> tuple[float, float]:

@@ -16,7 +16,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from run import LATEST_S, TRIES, keys, lateness
+from run import LATEST_S, TRIES, emulate, keys
 
 CAPACITY = 0.05
 """Largest relative error of a capacity."""
@@ -134,24 +134,20 @@ def measure(binary: Path, bundle: Bundle, seed: int, time: str) -> tuple[dict, f
     with tempfile.TemporaryDirectory() as folder:
         room = Path(folder)
         near, far = keys(binary, room)
-        scenario, stats, out = room / "links.toml", room / "stats.json", room / "measured.json"
+        scenario, out = room / "links.toml", room / "measured.json"
         scenario.write_text(bundle.scenario, encoding="utf-8")
         serve = f"exec {binary.resolve()} bench serve --once --listen {{local1}} --listen {{local2}}"
         serve += f" --key {room}/far.key --allow {near}"
         line = f"exec {binary.resolve()} measure --to {{remote1}},{{remote2}} --from {{local1}},{{local2}}"
         line += f" --key {room}/near.key --peer {far} --time '{time}' --json > {out}"
-        words = [binary, "emulate", scenario, "--quiet", "--seed", str(seed), "--stats", stats]
-        words += ["--far", serve, "--", "sh", "-c", line]
-        done = subprocess.run(words, timeout=300, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise SystemExit(f"status {done.returncode}\n{done.stderr}\n{bundle.scenario}")
-        found = json.loads(out.read_text(encoding="utf-8"))
+        text, late = emulate(binary, scenario, seed, (serve, line), out, 300)
+        found = json.loads(text)
         # What was written can be simulated.
         again = room / "again.toml"
         again.write_text(found["scenario"], encoding="utf-8")
         if 'trace' not in found["scenario"]:
             subprocess.run([binary, "predict", again], check=True, capture_output=True)
-        return found, lateness(stats)
+        return found, late
 
 
 def errors(bundle: Bundle, found: dict) -> dict[str, float]:

@@ -164,22 +164,27 @@ def lateness(stats: Path) -> float:
     return max(figures[f"{kind}_lateness_s"]["max"] for kind in ("delivery", "waking"))
 
 
+def emulate(binary: Path, scenario: Path, seed: int, lines: tuple[str, str], out: Path, limit: float) -> tuple[str, float]:
+    """Runs a line at the receiver and one at the sender, which write `out`; its text, and how late the emulator was in seconds."""
+    stats = out.parent / "stats.json"
+    words = [binary, "emulate", scenario, "--quiet", "--seed", str(seed), "--stats", stats]
+    words += ["--far", lines[0], "--", "sh", "-c", lines[1]]
+    done = subprocess.run(words, timeout=limit, capture_output=True, text=True, check=False)
+    if done.returncode != 0 or not out.exists():
+        raise SystemExit(f"{lines[1]}: status {done.returncode}\n{done.stderr}\n{scenario.read_text(encoding='utf-8')}")
+    return out.read_text(encoding="utf-8"), lateness(stats)
+
+
 def run(binary: Path, case: Case, transport: Transport, seed: int) -> tuple[dict, float]:
     """What was measured, and how late the emulator was, in seconds."""
     with tempfile.TemporaryDirectory() as room:
-        stats, out = Path(room) / "stats.json", Path(room) / "goodput.json"
+        out = Path(room) / "goodput.json"
         keys(binary, Path(room))
-        words = [binary, "emulate", case.file, "--quiet", "--seed", str(seed), "--stats", stats]
-        lines = [transport.receive(case, out), transport.send(case, out)]
-        lines = [line.replace("{binary}", str(binary.resolve())).replace("{usrsctp}", str(peers.USRSCTP)) for line in lines]
-        words += ["--far", lines[0], "--", "sh", "-c", lines[1]]
-        limit = case.seconds + 30
-        done = subprocess.run(words, timeout=limit, capture_output=True, text=True, check=False)
-        if done.returncode != 0 or not out.exists():
-            raise SystemExit(f"{case.name}, {transport.name}: status {done.returncode}\n{done.stderr}")
-        text = out.read_text(encoding="utf-8")
+        lines = (transport.receive(case, out), transport.send(case, out))
+        far, near = (line.replace("{binary}", str(binary.resolve())).replace("{usrsctp}", str(peers.USRSCTP)) for line in lines)
+        text, late = emulate(binary, case.file, seed, (far, near), out, case.seconds + 30)
         found = json.loads(text[text.index("{") :])
-        return found.get("received", found), lateness(stats)
+        return found.get("received", found), late
 
 
 def median(binary: Path, case: Case, transport: Transport, runs: int) -> str:
