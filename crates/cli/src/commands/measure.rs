@@ -251,7 +251,7 @@ fn table(found: &LinkMeasurement, names: &[String]) -> Table {
     let mut table = Table::empty();
     table.name("link", "link");
     table.name("direction", "direction");
-    for (shown, key) in [
+    table.columns(&[
         ("rate", "rate_bps"),
         ("saturated", "saturated"),
         ("base RTT", "base_rtt_s"),
@@ -260,9 +260,7 @@ fn table(found: &LinkMeasurement, names: &[String]) -> Table {
         ("loss", "loss"),
         ("loss, low", "loss_low"),
         ("loss, high", "loss_high"),
-    ] {
-        table.column(shown, key);
-    }
+    ]);
     let said = |known: Option<bool>| known.map_or(Cell::Unknown, |yes| yes.to_string().into());
     for (link, name) in found.links.iter().zip(names) {
         for direction in [Direction::Up, Direction::Down] {

@@ -160,13 +160,7 @@ fn run(items: &[Item], console: Console) -> Result<Reproduction, Failure> {
 fn write_report(path: &Path, done: &Reproduction, console: Console) -> Result<(), Failure> {
     let title = "Papers reproduced".to_owned();
     let mut report = Report::new(title, ReportKind::Reproduce, VERSION.to_owned(), command_line());
-    let cannot = |error: &dyn core::fmt::Display| {
-        Failure::Run(format!("--report {} cannot be written: {error}", path.display()))
-    };
-    let rows = done.rows.iter().map(serde_json::to_value).collect::<Result<_, _>>();
-    report.rows = rows.map_err(|e| cannot(&e))?;
-    let figures = done.figures.iter().map(serde_json::to_value).collect::<Result<_, _>>();
-    report.figures = figures.map_err(|e| cannot(&e))?;
+    report.add(&done.rows, &done.figures);
     save_report(path, &report, console)
 }
 

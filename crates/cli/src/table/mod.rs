@@ -49,6 +49,11 @@ impl Table {
         self.headings.push(Heading { shown: shown.to_owned(), key: key.to_owned() });
     }
 
+    /// Adds columns: what is shown, and the name in CSV.
+    pub fn columns(&mut self, columns: &[(&str, &str)]) {
+        columns.iter().for_each(|(shown, key)| self.column(shown, key));
+    }
+
     /// Adds a row. It has as many cells as there are headings.
     pub fn row<C: Into<Cell>>(&mut self, cells: Vec<C>) {
         assert_eq!(cells.len(), self.headings.len(), "a cell for each heading");

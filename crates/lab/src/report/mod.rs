@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::compare::{Compared, Comparison};
 use crate::measure::Run;
 use crate::notes::result_notes;
+use crate::reproduce::{Figure, Row};
 use crate::result::{RunResult, compared};
 use crate::series::{Distributions, Sequence, Series};
 
@@ -168,6 +169,13 @@ impl Report {
         let summaries = comparison.summary.iter().map(serde_json::to_value);
         self.summary = summaries.filter_map(Result::ok).collect();
         self.repeats = runs.iter().filter_map(repeat).collect();
+    }
+
+    /// Adds rows with verdicts, and figures.
+    pub fn add(&mut self, rows: &[Row], figures: &[Figure]) {
+        // Cannot fail: the values are only numbers and text.
+        self.rows.extend(rows.iter().map(serde_json::to_value).filter_map(Result::ok));
+        self.figures.extend(figures.iter().map(serde_json::to_value).filter_map(Result::ok));
     }
 
     /// Renders the complete page.

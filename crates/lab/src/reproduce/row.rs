@@ -267,6 +267,23 @@ pub struct Figure {
     pub series: Vec<FigureSeries>,
 }
 
+impl Figure {
+    /// A figure without series and with linear axes. `paper`: section of the report; `id` is unique in it.
+    pub fn empty(paper: &str, id: &str, title: &str, (x_label, y_label): (&str, &str)) -> Self {
+        Self {
+            id: format!("{paper}-{id}"),
+            paper: paper.to_owned(),
+            title: title.to_owned(),
+            note: None,
+            x_label: x_label.to_owned(),
+            y_label: y_label.to_owned(),
+            x_scale: "linear".to_owned(),
+            y_scale: "linear".to_owned(),
+            series: Vec::new(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -31,6 +31,12 @@ fn socket(address: SocketAddr, multipath: bool) -> io::Result<Socket> {
     Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol))
 }
 
+/// Whether a read or a write only waited, and is to be tried again.
+fn has_waited(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
+}
+
 /// Seconds since 1970: both ends run on the same machine.
 fn unix_s() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())

@@ -11,7 +11,7 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce};
 use serde::{Deserialize, Serialize};
 
-use super::{PIECE, SAMPLE_INTERVAL, socket, unix_s};
+use super::{PIECE, SAMPLE_INTERVAL, has_waited, socket, unix_s};
 
 /// Longest wait for the sender's connections.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -108,8 +108,7 @@ fn read(mut connection: TcpStream, counter: &AtomicU64, over: &AtomicBool) {
             Ok(bytes) => {
                 counter.fetch_add(bytes as u64, Ordering::Relaxed);
             }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if has_waited(&error) => {}
             Err(_) => return,
         }
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use socket2::Socket;
 
 use super::samples::{SocketSample, parse_sockets};
-use super::{PIECE, SAMPLE_INTERVAL, socket, unix_s};
+use super::{PIECE, SAMPLE_INTERVAL, has_waited, socket, unix_s};
 
 /// Longest wait for a receiver that does not listen yet.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -109,8 +109,7 @@ fn write(mut connection: TcpStream, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         match connection.write(&piece) {
             Ok(_) => {}
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if has_waited(&error) => {}
             Err(_) => return,
         }
     }

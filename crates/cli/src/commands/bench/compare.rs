@@ -60,6 +60,7 @@ pub use run::execute;
 mod run {
     use ropewalk_lab::live::check_live;
     use ropewalk_lab::report::{Report, ReportKind};
+    use ropewalk_lab::reproduce::{Figure, FigureSeries, Origin, Style, Value};
     use ropewalk_lab::result::Unit;
     use ropewalk_lab::validate::{Flow, Observed, median, simulate};
     use ropewalk_runtime::kernel as linux;
@@ -258,16 +259,14 @@ mod run {
         let mut table = Table::empty();
         table.name("transport", "transport");
         table.name("paths", "paths");
-        for (shown, key) in [
+        table.columns(&[
             ("goodput", "goodput_bps"),
             ("least", "least_bps"),
             ("most", "most_bps"),
             ("simulated", "simulated_bps"),
             ("RTT", "rtt_s"),
             ("retransmitted", "retransmitted"),
-        ] {
-            table.column(shown, key);
-        }
+        ]);
         for row in rows {
             table.row(vec![
                 Cell::from(row.transport.as_str()),
@@ -289,36 +288,27 @@ mod run {
         let title = format!("Transports over {scenario}");
         let mut report =
             Report::new(title, ReportKind::Validate, VERSION.to_owned(), command_line());
-        let names: Vec<&str> = rows.iter().map(|row| row.transport.as_str()).collect();
-        let bars = |name: &str, source: &str, y: Vec<Option<f64>>| json!({ "name": name, "source": source, "style": "bars", "x": names, "y": y });
-        let figure = |id: &str, title: &str, y_label: &str, series: Vec<serde_json::Value>| {
-            json!({
-                "id": id, "paper": scenario, "title": title, "note": null, "x_label": "", "y_label": y_label,
-                "x_scale": "linear", "y_scale": "linear", "series": series,
-            })
+        let bars = |name: &str, source: Origin, value: &dyn Fn(&Row) -> Option<f64>| FigureSeries {
+            name: name.to_owned(),
+            source,
+            style: Style::Bars,
+            x: rows.iter().map(|row| Value::Text(row.transport.clone())).collect(),
+            y: rows.iter().map(value).collect(),
         };
-        let of = |figure: &dyn Fn(&Row) -> Option<f64>| rows.iter().map(figure).collect::<Vec<_>>();
-        report.figures = vec![
-            figure(
-                "goodput",
-                "Goodput, median",
-                "Mbit/s",
-                vec![
-                    bars("measured", "peer", of(&|row| Some(row.goodput_bps * 1e-6))),
-                    bars(
-                        "simulated",
-                        "simulated",
-                        of(&|row| row.simulated_bps.map(|bps| bps * 1e-6)),
-                    ),
-                ],
-            ),
-            figure(
-                "rtt",
-                "Round trip of the busiest path",
-                "ms",
-                vec![bars("measured", "peer", of(&|row| row.rtt_s.map(|s| s * 1e3)))],
-            ),
+        let figure = |id: &str, title: &str, y_label: &str, series: Vec<FigureSeries>| Figure {
+            series,
+            ..Figure::empty(&scenario, id, title, ("", y_label))
+        };
+        let goodput = vec![
+            bars("measured", Origin::Peer, &|row| Some(row.goodput_bps * 1e-6)),
+            bars("simulated", Origin::Simulated, &|row| row.simulated_bps.map(|bps| bps * 1e-6)),
         ];
+        let trips = vec![bars("measured", Origin::Peer, &|row| row.rtt_s.map(|s| s * 1e3))];
+        let figures = [
+            figure("goodput", "Goodput, median", "Mbit/s", goodput),
+            figure("rtt", "Round trip of the busiest path", "ms", trips),
+        ];
+        report.add(&[], &figures);
         report
     }
 }

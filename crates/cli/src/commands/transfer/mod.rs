@@ -171,16 +171,14 @@ impl Record {
         let mut table = Table::empty();
         table.name("link", "link");
         table.name("peer", "remote");
-        for (shown, key) in [
+        table.columns(&[
             ("data", "bytes"),
             ("time", "seconds"),
             ("rate", "throughput_bps"),
             ("share", "share"),
             ("RTT", "srtt_s"),
             ("retransmitted", "retransmits"),
-        ] {
-            table.column(shown, key);
-        }
+        ]);
         let total = paths.iter().map(|path| path.bytes).sum::<u64>().max(1) as f64;
         let resent = |stretch: &Stretch| {
             Cell::known(stretch.retransmits.map(|count| count as f64), Unit::Count)

@@ -1,9 +1,9 @@
 //! The tables and the report of `validate`.
 
 use ropewalk_lab::report::{Report, ReportKind};
+use ropewalk_lab::reproduce::{Figure, FigureSeries, Origin, Row, Seeds, Style, Value, Verdict};
 use ropewalk_lab::result::Unit;
-use ropewalk_lab::validate::{Cell, Judged, LIMITS, Observed, Summary, Trace};
-use serde_json::{Value, json};
+use ropewalk_lab::validate::{Cell, Judged, LIMITS, Observed, Summary, TracePath};
 
 use crate::args::command_line;
 use crate::files::VERSION;
@@ -15,7 +15,7 @@ pub fn table(cells: &[Cell]) -> Table {
     let mut table = Table::empty();
     table.name("scenario", "scenario");
     table.name("transport", "transport");
-    for (shown, key) in [
+    table.columns(&[
         ("kernel", "kernel_goodput_bps"),
         ("simulated", "simulated_goodput_bps"),
         ("of it", "goodput_ratio"),
@@ -25,9 +25,7 @@ pub fn table(cells: &[Cell]) -> Table {
         ("resent, kernel", "kernel_retransmitted"),
         ("simulated", "simulated_retransmitted"),
         ("off", "off"),
-    ] {
-        table.column(shown, key);
-    }
+    ]);
     for cell in cells {
         let (goodput, rtt) = (&cell.verdict.goodput_bps, cell.verdict.rtt_s);
         let resent = &cell.verdict.retransmitted;
@@ -81,21 +79,25 @@ pub fn report(cells: &[Cell], summary: &str) -> Report {
     let title = format!("Simulator and Linux, {}", summary.split(':').next().unwrap_or("kernel"));
     let mut report = Report::new(title, ReportKind::Validate, VERSION.to_owned(), command_line());
     for cell in cells {
-        report.rows.extend(rows(cell));
-        report.figures.extend(figures(cell));
+        report.add(&rows(cell), &figures(cell));
     }
     report
 }
 
-fn rows(cell: &Cell) -> Vec<Value> {
-    let row = |quantity: &str, unit: &str, judged: &Judged| {
-        json!({
-            "paper": cell.scenario, "item": cell.transport, "case": cell.transport, "quantity": quantity,
-            "unit": unit, "paper_value": null, "model_value": null, "simulated_value": judged.simulated,
-            "peer_value": judged.kernel, "difference": judged.ratio.map(|ratio| ratio - 1.0),
-            "verdict": if judged.within { "agrees" } else { "differs" }, "judged_by": null, "interval": null,
-            "seeds": (cell.simulated.len() > 1).then_some(cell.simulated.len()), "readings": [], "beside": null, "reason": null,
-        })
+fn rows(cell: &Cell) -> Vec<Row> {
+    let runs = cell.simulated.len() as u32;
+    let row = |quantity: &str, unit: &str, judged: &Judged| Row {
+        paper: cell.scenario.clone(),
+        item: cell.transport.to_owned(),
+        case: cell.transport.to_owned(),
+        quantity: quantity.to_owned(),
+        unit: unit.to_owned(),
+        simulated_value: Some(judged.simulated.into()),
+        peer_value: Some(judged.kernel.into()),
+        difference: judged.ratio.map(|ratio| ratio - 1.0),
+        seeds: (runs > 1).then_some(Seeds::Drawn(runs)),
+        verdict: if judged.within { Verdict::Agrees } else { Verdict::Differs },
+        ..Row::default()
     };
     let verdict = &cell.verdict;
     let mut rows = vec![row("goodput", "bit/s", &verdict.goodput_bps)];
@@ -104,42 +106,44 @@ fn rows(cell: &Cell) -> Vec<Value> {
     rows
 }
 
-fn figures(cell: &Cell) -> Vec<Value> {
+fn figures(cell: &Cell) -> Vec<Figure> {
     let (Some(kernel), Some(simulated)) = (cell.kernel.first(), cell.simulated.first()) else {
         return Vec::new();
     };
     // Series of the same name have the same colour; the kernel's are dotted.
-    let both = [(kernel, "peer"), (simulated, "simulated")];
-    let figure = |id: &str, title: String, y_label: &str, series: Vec<Value>| {
-        json!({
-            "id": format!("{}-{}-{id}", cell.scenario, cell.transport), "paper": cell.scenario, "title": title,
-            "note": null, "x_label": "time, s", "y_label": y_label, "x_scale": "linear", "y_scale": "linear",
-            "series": series,
-        })
-    };
-    let curve = |name: &str, source: &str, x: &[f64], y: Vec<Option<f64>>| json!({ "name": name, "source": source, "style": "line", "x": x, "y": y });
-    let goodput = both.map(|(seen, source)| {
-        let y = seen.trace.goodput_bps.iter().map(|bps| Some(bps * 1e-6)).collect();
-        curve("all paths", source, &seen.trace.time_s, y)
-    });
-    let per_path = |value: fn(&Trace, usize) -> Vec<Option<f64>>| {
-        let of = |(seen, source): (&Observed, &'static str)| {
-            let paths = seen.trace.paths.iter().enumerate();
-            let used = paths.filter(|(_, path)| !path.time_s.is_empty());
-            let series = used
-                .map(|(at, path)| curve(&path.name, source, &path.time_s, value(&seen.trace, at)));
-            series.collect::<Vec<_>>()
-        };
-        both.into_iter().flat_map(of).collect::<Vec<_>>()
-    };
-    let windows =
-        per_path(|trace, at| trace.paths[at].cwnd_bytes.iter().map(|b| Some(b * 1e-3)).collect());
-    let trips =
-        per_path(|trace, at| trace.paths[at].srtt_s.iter().map(|s| s.map(|s| s * 1e3)).collect());
+    let both = [(kernel, Origin::Peer), (simulated, Origin::Simulated)];
     let of = cell.transport;
+    let figure = |id: &str, title: &str, y_label: &str, series: Vec<FigureSeries>| {
+        let (id, title) = (format!("{of}-{id}"), format!("{of}: {title}"));
+        Figure { series, ..Figure::empty(&cell.scenario, &id, &title, ("time, s", y_label)) }
+    };
+    let goodput = both.map(|(seen, source)| {
+        let mbps = seen.trace.goodput_bps.iter().map(|bps| Some(bps * 1e-6));
+        curve("all paths", source, &seen.trace.time_s, mbps)
+    });
+    let per_path = |values: fn(&TracePath) -> Vec<Option<f64>>| {
+        let of = |(seen, source): (&Observed, Origin)| -> Vec<FigureSeries> {
+            let used = seen.trace.paths.iter().filter(|path| !path.time_s.is_empty());
+            used.map(|path| curve(&path.name, source, &path.time_s, values(path))).collect()
+        };
+        both.into_iter().flat_map(of).collect()
+    };
+    let windows = per_path(|path| path.cwnd_bytes.iter().map(|b| Some(b * 1e-3)).collect());
+    let trips = per_path(|path| path.srtt_s.iter().map(|s| s.map(|s| s * 1e3)).collect());
     vec![
-        figure("goodput", format!("{of}: goodput"), "Mbit/s", goodput.to_vec()),
-        figure("cwnd", format!("{of}: congestion window"), "kB", windows),
-        figure("rtt", format!("{of}: smoothed RTT"), "ms", trips),
+        figure("goodput", "goodput", "Mbit/s", goodput.to_vec()),
+        figure("cwnd", "congestion window", "kB", windows),
+        figure("rtt", "smoothed RTT", "ms", trips),
     ]
+}
+
+fn curve(
+    name: &str,
+    source: Origin,
+    x: &[f64],
+    y: impl IntoIterator<Item = Option<f64>>,
+) -> FigureSeries {
+    let x = x.iter().map(|x| Value::Number(*x)).collect();
+    let y = y.into_iter().collect();
+    FigureSeries { name: name.to_owned(), source, style: Style::Line, x, y }
 }

@@ -3,7 +3,7 @@
 use super::super::alheid::PAPER;
 use super::super::alheid::cell::{Cell, Preset, Printed, SEEDS, mean, printed};
 use super::super::row::{Figure, Origin};
-use super::{FigureSources, bars, empty_figure};
+use super::{FigureSources, bars};
 
 /// A quantity: id, heading, axis label, name in statements, number of the axis's units per unit, and printed
 /// values.
@@ -43,7 +43,7 @@ fn figure(
         each.collect::<Result<Vec<f64>, String>>()
     };
     let title = format!("Scenario {scenario}: {heading}");
-    let mut figure = empty_figure(PAPER, &format!("{scenario}-{id}"), &title, ("", unit));
+    let mut figure = Figure::empty(PAPER, &format!("{scenario}-{id}"), &title, ("", unit));
     if let Some(paper) = paper {
         let values = printed(scenario)?.iter().map(paper).collect();
         figure.series.push(bars("paper", Origin::Paper, &names, values));

@@ -4,7 +4,7 @@ use super::super::peers;
 use super::super::plan::RunKey;
 use super::super::quantity;
 use super::super::row::{Figure, FigureSeries, Origin};
-use super::{FigureSources, VARIANTS, bars, empty_figure, line, simulated};
+use super::{FigureSources, VARIANTS, bars, line, simulated};
 
 const PAPER: &str = "kuhn2014";
 const CASES: [&str; 6] =
@@ -56,7 +56,7 @@ fn both(
 ) -> Result<Figure, String> {
     let cases: Vec<String> = CASES.iter().filter(|c| chosen(c)).map(|c| c.to_string()).collect();
     let files: Vec<String> = cases.iter().map(|case| file(case)).collect();
-    let mut figure = empty_figure(PAPER, id, title, (CASE_LABEL, y_label));
+    let mut figure = Figure::empty(PAPER, id, title, (CASE_LABEL, y_label));
     for (variant, name) in VARIANTS {
         let y = simulated(sources.runs, (PAPER, variant), &files, (quantity, factor))?;
         figure.series.push(bars(name, Origin::Simulated, &cases, y));
@@ -91,7 +91,7 @@ fn least_buffer(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     let models = files.iter().map(model).collect::<Result<Vec<f64>, String>>()?;
     let label = ("slow Mbit/s - slow RTT ms", "Least buffer (kB)");
     let mut figure =
-        empty_figure(PAPER, "receive-buffer-min", "Least receive buffer that never blocks", label);
+        Figure::empty(PAPER, "receive-buffer-min", "Least receive buffer that never blocks", label);
     figure.series.push(bars("printed", Origin::Paper, &cases, printed));
     figure.series.push(bars("closed form", Origin::Model, &cases, models));
     Ok(vec![figure])
@@ -137,7 +137,7 @@ fn occupancy_keys(item: &str) -> Vec<RunKey> {
 fn over_time(sources: FigureSources<'_>, item: &str) -> Result<Figure, String> {
     let title = format!("Occupancy over time, {}", shown(item).trim_end_matches(".toml"));
     let label = ("Time (s)", "Held out of order (kB)");
-    let mut figure = empty_figure(PAPER, &format!("{item}-time"), &title, label);
+    let mut figure = Figure::empty(PAPER, &format!("{item}-time"), &title, label);
     for (key, name) in occupancy_keys(item).iter().zip(["round robin", "DAPS as published"]) {
         let series = sources.runs.get(key)?.series.as_ref().ok_or("a run without its series")?;
         let held = series.receive_buffer_bytes.iter().map(|b| *b as f64 * 1e-3);

@@ -51,21 +51,6 @@ pub fn figures(item: Item, sources: FigureSources<'_>) -> Result<Vec<Figure>, St
     }
 }
 
-/// An empty frame.
-fn empty_figure(paper: &str, id: &str, title: &str, (x_label, y_label): (&str, &str)) -> Figure {
-    Figure {
-        id: format!("{paper}-{id}"),
-        paper: paper.to_owned(),
-        title: title.to_owned(),
-        note: None,
-        x_label: x_label.to_owned(),
-        y_label: y_label.to_owned(),
-        x_scale: "linear".to_owned(),
-        y_scale: "linear".to_owned(),
-        series: Vec::new(),
-    }
-}
-
 /// A series with a bar for each category.
 fn bars(name: &str, source: Origin, categories: &[String], y: Vec<f64>) -> FigureSeries {
     let x = categories.iter().cloned().map(Value::Text).collect();

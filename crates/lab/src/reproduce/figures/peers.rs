@@ -2,7 +2,7 @@
 
 use super::super::peers::{PeerCase, cases};
 use super::super::row::{Figure, Origin};
-use super::{FigureSources, bars, empty_figure};
+use super::{FigureSources, bars};
 
 /// Goodput and waiting times of one run each, for both rules of acknowledgement.
 pub fn figures(item: &str, sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
@@ -32,7 +32,7 @@ pub fn figures(item: &str, sources: FigureSources<'_>) -> Result<Vec<Figure>, St
                     _ => result.blocking_time_s.max,
                 })
             };
-            let mut figure = empty_figure("ns2", &id(what), &heading(title), ("", label));
+            let mut figure = Figure::empty("ns2", &id(what), &heading(title), ("", label));
             let ours = chosen.iter().map(|case| of_run(case));
             let ours = ours.collect::<Result<Vec<f64>, String>>()?;
             let scaled = |values: Vec<f64>| values.into_iter().map(|v| v * factor).collect();

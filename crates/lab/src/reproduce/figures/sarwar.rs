@@ -6,7 +6,7 @@ use ropewalk_models::slot::{Plan, SlotTrace};
 use super::super::plan::RunKey;
 use super::super::row::{Figure, Origin};
 use super::super::slot::{self, Reading};
-use super::{FigureSources, dots, empty_figure, line};
+use super::{FigureSources, dots, line};
 use crate::slot::SlotSetup;
 
 const PAPER: &str = "sarwar2013";
@@ -29,7 +29,7 @@ pub fn packets(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
         let run = sources.runs.get(key)?;
         let sequence = run.sequence.as_ref().ok_or("a run without its first seconds")?;
         let title = format!("{title}, packet by packet");
-        let mut figure = empty_figure(PAPER, id, &title, ("Time (s)", "Packet"));
+        let mut figure = Figure::empty(PAPER, id, &title, ("Time (s)", "Packet"));
         for path in &sequence.paths {
             let points = path.time_s.iter().copied().zip(path.seq.iter().map(|n| *n as f64));
             figure.series.push(dots(&format!("arrived, {}", path.name), Origin::Simulated, points));
@@ -45,7 +45,7 @@ pub fn packets(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
 
 fn per_second(sources: FigureSources<'_>) -> Result<Figure, String> {
     let title = "Figure 2: throughput per second, round robin";
-    let mut figure = empty_figure(PAPER, "figure-2", title, ("Time (s)", "Mbit/s"));
+    let mut figure = Figure::empty(PAPER, "figure-2", title, ("Time (s)", "Mbit/s"));
     let key = &packet_keys()[0];
     let series = sources.runs.get(key)?.series.as_ref().ok_or("a run without its series")?;
     let rate = |name: &str, bps: &[f64]| {
@@ -72,11 +72,11 @@ pub fn slot(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
         ("delay-aware", slot::run(setup, "delay-aware", Plan::perfect())?),
     ];
     let label = ("Time (s)", "Delivered in order (packets)");
-    let mut curve = empty_figure(PAPER, "figure-5", "Figure 5: delivered in order", label);
+    let mut curve = Figure::empty(PAPER, "figure-5", "Figure 5: delivered in order", label);
     let label = ("Time (s)", "Goodput (Mbit/s)");
-    let mut rate = empty_figure(PAPER, "figure-5-rate", "Figure 5: goodput per second", label);
+    let mut rate = Figure::empty(PAPER, "figure-5-rate", "Figure 5: goodput per second", label);
     let label = ("Time (s)", "Packets");
-    let mut held = empty_figure(PAPER, "figure-6", "Figure 6: buffer and flight", label);
+    let mut held = Figure::empty(PAPER, "figure-6", "Figure 6: buffer and flight", label);
     for (name, trace) in &traces {
         curve.series.push(line(name, Origin::Model, cumulative(setup, trace)));
         rate.series.push(line(name, Origin::Model, goodput(setup, trace)));
@@ -109,7 +109,7 @@ pub fn errors(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     let errors = sources.expected.and_then(|expected| expected.slot_errors.as_ref());
     let errors = errors.ok_or("the paper has no wrong delays")?;
     let label = ("Error of the believed delay (%)", "Goodput (Mbit/s)");
-    let mut figure = empty_figure(PAPER, "figure-7", "Figure 7: goodput with wrong delays", label);
+    let mut figure = Figure::empty(PAPER, "figure-7", "Figure 7: goodput with wrong delays", label);
     let robin = slot::run(setup, "round-robin", Plan::perfect())?;
     let mbps = setup.figures(&robin).goodput_bps * 1e-6;
     let percent = || errors.values.iter().map(|e| e * 100.0);
@@ -121,7 +121,7 @@ pub fn errors(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     let label = ("Time (s)", "Delivered in order (packets)");
     let reading = Reading::stated(errors);
     let title = format!("Figure 8: delivered in order, error on {reading}");
-    let mut curves = empty_figure(PAPER, "figure-8", &title, label);
+    let mut curves = Figure::empty(PAPER, "figure-8", &title, label);
     curves.series.push(line("round robin", Origin::Model, cumulative(setup, &robin)));
     for error in [0.0, 0.5, 1.0] {
         let trace = slot::run(setup, "delay-aware", reading.plan(error))?;

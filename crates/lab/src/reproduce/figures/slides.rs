@@ -6,7 +6,7 @@ use super::super::peers;
 use super::super::plan::RunKey;
 use super::super::quantity;
 use super::super::row::{Figure, Origin};
-use super::{FigureSources, VARIANTS, bars, empty_figure, simulated};
+use super::{FigureSources, VARIANTS, bars, simulated};
 
 const PAPER: &str = "slides2013";
 
@@ -36,7 +36,7 @@ pub fn blocking(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     };
     let models = files.iter().map(model).collect::<Result<Vec<f64>, String>>()?;
     let label = ("fast Mbit/s - slow Mbit/s - slow RTT ms", "Longest wait (ms)");
-    let mut figure = empty_figure(PAPER, "tmaxblock", "Maximum blocking time", label);
+    let mut figure = Figure::empty(PAPER, "tmaxblock", "Maximum blocking time", label);
     let paper = printed.iter().filter_map(|e| e.paper_value).map(|s| s * 1e3).collect();
     figure.series.push(bars("printed model", Origin::Paper, &cases, paper));
     figure.series.push(bars("closed form", Origin::Model, &cases, models));
@@ -65,7 +65,7 @@ pub fn cases(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     ];
     let mut figures = Vec::new();
     for (id, title, quantity, factor, y_label) in kinds {
-        let mut figure = empty_figure(PAPER, id, title, ("", y_label));
+        let mut figure = Figure::empty(PAPER, id, title, ("", y_label));
         for (variant, name) in VARIANTS {
             let y = simulated(sources.runs, (PAPER, variant), &files, (quantity, factor))?;
             figure.series.push(bars(name, Origin::Simulated, &names, y));

@@ -5,7 +5,7 @@ use super::super::wallace::gain::{self, LOSSES, SEEDS as GAIN_SEEDS};
 use super::super::wallace::heuristic::{RATES_MBPS, STEPS, measured_ms, search_results};
 use super::super::wallace::sweep::{Model, Point, SEEDS as SWEEP_SEEDS, Sweep, sweep};
 use super::super::wallace::{PAPER, peer_points};
-use super::{FigureSources, dots, empty_figure, line};
+use super::{FigureSources, dots, line};
 use crate::compare::estimate;
 
 /// The figures of each item.
@@ -34,7 +34,7 @@ pub fn figures(item: &str, sources: FigureSources<'_>) -> Result<Vec<Figure>, St
 
 fn models(item: &str, sweep: &Sweep, sources: FigureSources<'_>) -> Result<Figure, String> {
     let mut figure =
-        empty_figure(PAPER, item, sweep.title, (sweep.x_label, "On the wire (Mbit/s)"));
+        Figure::empty(PAPER, item, sweep.title, (sweep.x_label, "On the wire (Mbit/s)"));
     figure.x_scale = sweep.x_scale.to_owned();
     for (model, name) in [(Model::Markov, "Markov"), (Model::Renewal, "renewal")] {
         let says = |(x, point): (f64, Point)| Ok((x, point.model_bps(model)? * 1e-6));
@@ -62,7 +62,7 @@ fn models(item: &str, sweep: &Sweep, sources: FigureSources<'_>) -> Result<Figur
 
 fn gains(item: &str, title: &str, sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     let label = ("Probability of loss on path 1", "Gain over dynamic (%)");
-    let mut figure = empty_figure(PAPER, item, title, label);
+    let mut figure = Figure::empty(PAPER, item, title, label);
     figure.x_scale = "log".to_owned();
     let mut widest = 0.0_f64;
     for curve in gain::curves(item) {
@@ -90,7 +90,7 @@ fn steps(
     value: impl Fn(f64, u32) -> Result<f64, String>,
     y_label: &str,
 ) -> Result<Figure, String> {
-    let mut figure = empty_figure(PAPER, item, title, ("Rate of path 1 (Mbit/s)", y_label));
+    let mut figure = Figure::empty(PAPER, item, title, ("Rate of path 1 (Mbit/s)", y_label));
     for step in STEPS {
         let one = |rate: f64| Ok((rate, value(rate, step)?));
         let points = RATES_MBPS.into_iter().map(one).collect::<Result<Vec<_>, String>>()?;
