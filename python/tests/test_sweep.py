@@ -164,7 +164,7 @@ def test_only_a_total_failure_is_raised(scenario: rw.Scenario) -> None:
 LONG = """
 import sys
 import ropewalk as rw
-vary = {"path.lte.rtt": "50ms..400ms/200"}
+vary = {"path.lte.rtt": "50ms..400ms/5000"}
 rw.sweep(sys.argv[1], vary=vary, out=sys.argv[2], set={"transfer.duration": "300 s"})
 """
 
