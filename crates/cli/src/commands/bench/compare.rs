@@ -203,7 +203,7 @@ mod run {
                     ropewalk::run(scenario, None, options, seed)?
                 }
                 Contender::Kernel(flow) => {
-                    kernel::run(scenario, flow, if flow.multipath { 0 } else { path }, seed)?
+                    kernel::run(scenario, flow, if flow.multipath { 0 } else { path }, seed, None)?
                 }
                 Contender::Other(program) => program.run(scenario, path, seed)?,
             };

@@ -73,7 +73,7 @@ impl OtherProgram {
         place: usize,
         seed: u64,
     ) -> Result<(Observed, f64), Failure> {
-        let folder = Folder::new()?;
+        let folder = Folder::new(None)?;
         let (out, certificate) = (folder.file("out.json"), folder.file("certificate"));
         let (out_name, certificate) = (out.display(), certificate.display());
         let transfer = &scenario.transfer;
