@@ -30,9 +30,6 @@ struct Counted {
 }
 
 impl OtherProgram {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Iperf3, Self::Quinn, Self::Usrsctp];
-
     /// The program.
     pub const fn command(self) -> &'static str {
         match self {
