@@ -2,7 +2,7 @@
 (function (rw) {
   "use strict";
   const { h } = rw.dom;
-  const KINDS = { run: "Run", compare: "Comparison", reproduce: "Reproduction", tune: "Window limits", tournament: "Tournament", sweep: "Sweep" };
+  const KINDS = { run: "Run", compare: "Comparison", reproduce: "Reproduction", tune: "Window limits", tournament: "Tournament", sweep: "Sweep", validate: "Validation" };
 
   function themeButton() {
     const button = h("button", { type: "button", onclick: rw.theme.toggle });
@@ -65,7 +65,11 @@
     let folded = [];
     window.addEventListener("beforeprint", () => {
       folded = [...document.querySelectorAll("details:not([open])")];
-      for (const details of folded) details.open = true;
+      for (const details of folded) {
+        details.open = true;
+        // The event of the browser comes only after the page is printed.
+        details.dispatchEvent(new Event("toggle"));
+      }
     });
     window.addEventListener("afterprint", () => {
       for (const details of folded) details.open = false;

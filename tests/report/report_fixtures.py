@@ -342,4 +342,35 @@ def tournament_report() -> dict:
     return report
 
 
-ALL = {"run": run_report, "repeated": repeated_report, "compare": compare_report, "seeds": seeds_report, "sweep": sweep_report, "reproduce": reproduce_report, "tune": tune_report, "tournament": tournament_report}
+def curve(name: str, source: str, values: list[float]) -> dict:
+    """One line of a figure over time."""
+    return {"name": name, "source": source, "style": "line", "x": [0.1 * i for i in range(len(values))], "y": values}
+
+
+def validate_report(scenarios: int = 2) -> dict:
+    """Two transports of the kernel over some scenarios: rows with verdicts, and both over time."""
+    report = head("validate", "Simulator and Linux, kernel 6.18", "ropewalk validate --report out.html")
+    for number in range(scenarios):
+        scenario = f"10x20-10x200-{number}"
+        for transport in ("tcp-cubic", "mptcp"):
+            paths = ("path1", "path2")[: 1 + (transport == "mptcp")]
+            shape = [9 * saw(0.1 * i, 4.0) for i in range(100)]
+            both = (("peer", 1.0), ("simulated", 0.95))
+            figure = {"paper": scenario, "note": None, "x_label": "time, s", "x_scale": "linear", "y_scale": "linear"}
+            report["figures"] += [
+                {**figure, "id": f"{scenario}-{transport}-goodput", "title": f"{transport}: goodput", "y_label": "Mbit/s",
+                 "series": [curve("all paths", source, [factor * v for v in shape]) for source, factor in both]},
+                {**figure, "id": f"{scenario}-{transport}-cwnd", "title": f"{transport}: congestion window", "y_label": "kB",
+                 "series": [curve(path, source, [30 * (i + 1) * factor * v for v in shape]) for source, factor in both for i, path in enumerate(paths)]},
+            ]
+            for quantity, unit, values, verdict in (
+                ("goodput", "bit/s", (None, None, 8.6e6, 8.9e6), "agrees"),
+                ("median RTT", "s", (None, None, 0.041, 0.030), "differs"),
+                ("retransmitted", "ratio", (None, None, 0.0011, 0.0102), "differs"),
+            ):
+                judged = row(scenario, transport, transport, quantity, unit, values, verdict, None)
+                report["rows"].append({**judged, "difference": values[2] / values[3] - 1})
+    return report
+
+
+ALL = {"run": run_report, "repeated": repeated_report, "compare": compare_report, "seeds": seeds_report, "sweep": sweep_report, "reproduce": reproduce_report, "tune": tune_report, "tournament": tournament_report, "validate": validate_report}

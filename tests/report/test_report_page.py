@@ -60,6 +60,11 @@ def shoot(browser: Browser, name: str) -> None:
         browser.screenshot(Path(folder) / f"{name}.png")
 
 
+def unfold(browser: Browser) -> None:
+    """Unfolds all sections; their charts are drawn only then."""
+    browser.evaluate("document.querySelectorAll('details.paper').forEach((d) => { d.open = true; d.dispatchEvent(new Event('toggle')); })")
+
+
 def status(browser: Browser) -> dict:
     return json.loads(browser.evaluate("document.getElementById('ropewalk-status').textContent"))
 
@@ -100,6 +105,7 @@ def test_vendored_files_are_the_released_ones():
 def test_a_page_draws_without_errors_and_fits_its_window(browser, pages, page, screen, scheme):
     width, height = SCREENS[screen]
     browser.open(pages[page], width, height, scheme)
+    unfold(browser)
     shoot(browser, f"{Path(page).stem}-{screen}-{scheme}")
     seen = status(browser)
     assert seen["errors"] == []
@@ -117,6 +123,7 @@ def test_a_page_draws_without_errors_and_fits_its_window(browser, pages, page, s
 @pytest.mark.parametrize("page", PAGES)
 def test_every_chart_has_words_and_every_table_a_caption(browser, pages, page):
     browser.open(pages[page], 1280, 900, "light")
+    unfold(browser)
     labels = browser.evaluate("[...document.querySelectorAll('.plot')].map((p) => p.getAttribute('aria-label'))")
     assert labels
     assert all(re.search(r"points from .+ to .+, mean ", label) for label in labels), labels
@@ -315,6 +322,30 @@ def test_many_rows_are_folded_by_paper_and_a_text_finds_them(browser, tmp_path):
     assert browser.evaluate("[...document.querySelectorAll('.verdict')].find((v) => v.checkVisibility()).textContent").startswith("✓agrees, model")
     browser.evaluate("s.value = ''; s.dispatchEvent(new Event('input'))")
     assert browser.evaluate(shown) == 0
+
+
+@needs_browser
+def test_the_kernel_stands_beside_the_simulator_and_charts_are_drawn_when_a_section_is_unfolded(browser, pages, tmp_path):
+    browser.open(pages["validate"], 1280, 900, "light")
+    heads = browser.evaluate("[...document.querySelector('table.rows').tHead.rows[0].cells].map((c) => c.textContent)")
+    assert heads == ["Case", "Quantity", "Kernel", "Simulated", "Difference", "Verdict"]
+    assert browser.evaluate("document.querySelector('.kind').textContent") == "Validation"
+    assert "4 of 12 figures of the simulator agree with the kernel" in browser.evaluate("document.querySelector('.lead').textContent")
+    assert status(browser)["charts"] == 8
+    page = tmp_path / "all.html"
+    page.write_text(fill(fixtures.validate_report(30)), encoding="utf-8")
+    browser.open(page, 1280, 900, "light")
+    assert status(browser)["charts"] == 0
+    browser.evaluate("document.querySelectorAll('.contents a')[7].click()")
+    until = time.monotonic() + 10
+    while status(browser)["charts"] < 4 and time.monotonic() < until:
+        time.sleep(0.02)
+    assert status(browser)["charts"] == 4
+    # A filter hides charts, and draws none for the sections that it unfolds.
+    browser.evaluate("document.querySelectorAll('.tally')[1].click()")
+    visible = "[...document.querySelectorAll('.plot')].filter((p) => p.checkVisibility()).length"
+    assert browser.evaluate(visible) == 0
+    assert (status(browser)["charts"], status(browser)["errors"]) == (4, [])
 
 
 @needs_browser

@@ -145,6 +145,20 @@
   // What is shown: the rows of one verdict, or of all, that contain every word of a text.
   const wanted = { verdict: null, words: [] };
 
+  // The charts of a folded section are drawn when it is unfolded: hundreds of them take seconds.
+  function drawCharts(s) {
+    if (!s.figures.length) return;
+    const place = h("div", null);
+    s.element.append(place);
+    const once = () => {
+      // A filter unfolds sections, and hides their charts.
+      const filtered = wanted.verdict !== null || wanted.words.length > 0;
+      if (s.element.open && !filtered && !place.firstChild) rw.figures.draw(place, s.figures);
+    };
+    s.element.addEventListener("toggle", once);
+    once();
+  }
+
   function hide(row) {
     const text = `${row.closest("details").querySelector("h2").textContent} ${row.dataset.item} ${row.textContent}`.toLowerCase();
     row.hidden = (wanted.verdict !== null && row.dataset.verdict !== wanted.verdict) || !wanted.words.every((word) => text.includes(word));
@@ -228,7 +242,7 @@
     if (nav) parent.append(nav);
     for (const s of sections) {
       parent.append(s.element);
-      if (s.figures.length) rw.figures.draw(s.element, s.figures);
+      drawCharts(s);
       if (s.rows.length) s.element.append(table(s.paper, s.rows));
     }
   }

@@ -1,6 +1,10 @@
 //! `ropewalk validate`: Linux TCP and Multipath TCP over emulated links, beside the simulator.
 
 #[cfg(target_os = "linux")]
+mod report;
+#[cfg(target_os = "linux")]
+mod room;
+#[cfg(target_os = "linux")]
 mod show;
 
 use std::path::PathBuf;
@@ -21,12 +25,12 @@ use crate::table::Table;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Each transport of the kernel runs over the links of each scenario, emulated in namespaces, and the simulator \
-    runs the same with the preset linux-6. TCP uses the first path. Without SCENARIO, all scenarios of --list run, \
+    runs the same with the preset linux-6. TCP uses the first path, or that of --path. Without SCENARIO, all scenarios of --list run, \
     which takes half an hour on two cores. Needs Linux and root.\n\n\
     Examples:\n  \
     ropewalk validate --list\n  \
     sudo ropewalk validate validation/10x20-10x20-1M --time 8s --warmup 3s\n  \
-    sudo ropewalk validate --transport mptcp --report mptcp.html\n  \
+    sudo ropewalk validate --transport mptcp --runs 3 --report mptcp.html\n  \
     sudo ropewalk validate --markdown > validation.md"
 )]
 pub struct ValidateArgs {
@@ -38,6 +42,9 @@ pub struct ValidateArgs {
         default_value = "tcp-reno,tcp-cubic,tcp-bbr,mptcp"
     )]
     transport: Vec<KernelTransport>,
+    /// Path of TCP [default: the first one]
+    #[arg(long, value_name = "NAME")]
+    path: Option<String>,
     /// Length of each transfer, its warm-up included [default: that of the scenario]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
@@ -50,15 +57,18 @@ pub struct ValidateArgs {
     /// Seed of the first run
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Transfers at the same time [default: one per core]
+    /// Transfers at the same time, if the rates of their links permit it [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// List the scenarios, and run nothing
-    #[arg(long, conflicts_with_all = ["report", "scenarios"])]
+    #[arg(long, conflicts_with_all = ["report", "out", "scenarios"])]
     list: bool,
     /// Write a report with both over time, one file that opens in any browser
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
+    /// Keep the samples of the kernel's sockets, the links and the simulated scenario of each run in this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     #[command(flatten)]
     format: FormatArgs,
 }
@@ -92,6 +102,17 @@ fn list(format: Format) -> Result<(), Failure> {
 }
 
 impl ValidateArgs {
+    /// The place of the path of TCP.
+    fn path(&self, name: &str, scenario: &Scenario) -> Result<usize, Failure> {
+        let Some(wanted) = &self.path else { return Ok(0) };
+        let found = scenario.paths.iter().position(|path| path.name == *wanted);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = scenario.paths.iter().map(|path| path.name.as_str()).collect();
+            let message = format!("--path {wanted}: scenario {name} has no such path");
+            Failure::input(message, format!("its paths are {}", names.join(", ")))
+        })
+    }
+
     /// The scenarios with their names, all checked.
     fn scenarios(&self) -> Result<Vec<(String, Scenario)>, Failure> {
         let mut files = self.scenarios.clone();

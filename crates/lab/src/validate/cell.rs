@@ -45,6 +45,35 @@ pub struct Verdict {
     pub retransmitted: Judged,
 }
 
+/// A figure of both, medians of the runs; null if unknown.
+#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
+pub struct Both {
+    /// The kernel's.
+    pub kernel: Option<f64>,
+    /// The simulator's.
+    pub simulated: Option<f64>,
+}
+
+/// A path in the kernel and in the simulator.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct ComparedPath {
+    /// Name.
+    pub name: String,
+    /// Its part of the acknowledged data.
+    pub share: Both,
+    /// Median of the smoothed round trip after the warm-up, s.
+    pub rtt_s: Both,
+}
+
+/// Least and most goodput of the runs, bit/s.
+#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
+pub struct Ranges {
+    /// The kernel's.
+    pub kernel: [f64; 2],
+    /// The simulator's.
+    pub simulated: [f64; 2],
+}
+
 /// A transport over the links of a scenario.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Cell {
@@ -60,6 +89,12 @@ pub struct Cell {
     pub lateness_s: f64,
     /// The verdicts.
     pub verdict: Verdict,
+    /// Each path that the kernel used.
+    pub paths: Vec<ComparedPath>,
+    /// Largest receive window that the sender knew, bytes.
+    pub receive_window_bytes: Both,
+    /// Ranges of goodput over the runs.
+    pub goodput_range_bps: Ranges,
 }
 
 /// Numbers of cells.
@@ -99,15 +134,46 @@ impl Cell {
                 factor(kernel.unwrap_or(0.0), simulated.unwrap_or(0.0))
             },
         };
-        let transport = transport.as_str();
-        Self { scenario, transport, kernel, simulated, lateness_s, verdict }
+        let both = |figure: &dyn Fn(&Observed) -> Option<f64>| Both {
+            kernel: middle(&kernel, figure),
+            simulated: middle(&simulated, figure),
+        };
+        let window = |one: &Observed| one.receive_window_bytes.map(|bytes| bytes as f64);
+        let path = |name: &String| ComparedPath {
+            name: name.clone(),
+            share: both(&|one| Some(one.path(name)?.share)),
+            rtt_s: both(&|one| one.path(name)?.rtt_s),
+        };
+        let used = kernel.iter().flat_map(|one| &one.paths).filter(|path| path.rtt_s.is_some());
+        let mut names: Vec<&String> = Vec::new();
+        for path in used {
+            if !names.contains(&&path.name) {
+                names.push(&path.name);
+            }
+        }
+        Self {
+            scenario,
+            transport: transport.as_str(),
+            lateness_s,
+            verdict,
+            paths: names.into_iter().map(path).collect(),
+            receive_window_bytes: both(&window),
+            goodput_range_bps: Ranges { kernel: range(&kernel), simulated: range(&simulated) },
+            kernel,
+            simulated,
+        }
     }
+}
+
+fn range(runs: &[Observed]) -> [f64; 2] {
+    let each = || runs.iter().map(|one| one.goodput_bps);
+    [each().fold(f64::INFINITY, f64::min), each().fold(0.0, f64::max)]
 }
 
 /// The round trip of the path that carries most in the kernel's first run.
 fn rtt(kernel: &[Observed], simulated: &[Observed]) -> Option<Judged> {
     let name = kernel.first()?.busiest()?.name.clone();
-    let of = |one: &Observed| one.paths.iter().find(|path| path.name == name)?.rtt_s;
+    let of = |one: &Observed| one.path(&name)?.rtt_s;
     let (kernel, simulated) = (middle(kernel, of)?, middle(simulated, of)?);
     Some(relative(kernel, simulated, LIMITS.rtt))
 }
@@ -173,6 +239,20 @@ mod tests {
         let far = judged(kernel, vec![seen(11.1e6, 0.016, &[0.116])]);
         assert!(!far.goodput_bps.within && !far.retransmitted.within, "{far:?}");
         assert!(!far.rtt_s.expect("measured").within);
+    }
+
+    #[test]
+    fn paths_and_ranges_are_those_of_the_runs() {
+        let kernel = vec![seen(2e6, 0.0, &[0.1, 0.2]), seen(4e6, 0.0, &[0.3, 0.2])];
+        let simulated = vec![seen(3e6, 0.0, &[0.5])];
+        let cell = Cell::judge("a".to_owned(), KernelTransport::Mptcp, kernel, simulated, 0.0);
+        let range = cell.goodput_range_bps;
+        assert_eq!((range.kernel, range.simulated), ([2e6, 4e6], [3e6, 3e6]));
+        let names: Vec<&str> = cell.paths.iter().map(|path| path.name.as_str()).collect();
+        assert_eq!(names, ["path0", "path1"]);
+        assert_eq!(cell.paths[0].rtt_s, Both { kernel: Some(0.2), simulated: Some(0.5) });
+        assert_eq!(cell.paths[1].rtt_s, Both { kernel: Some(0.2), simulated: None });
+        assert_eq!(cell.paths[1].share.kernel, Some(1.0 / 3.0));
     }
 
     #[test]

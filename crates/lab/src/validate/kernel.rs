@@ -3,16 +3,16 @@
 use core::fmt;
 use core::str::FromStr;
 
-use ropewalk_scenario::{Congestion, Preset, Protocol, Scenario, SchedulerName, Target};
+use ropewalk_scenario::{Scenario, Target, Transfer};
 
 /// A transport of the Linux kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KernelTransport {
-    /// TCP over the first path with NewReno.
+    /// TCP over one path with NewReno.
     TcpReno,
-    /// TCP over the first path with CUBIC.
+    /// TCP over one path with CUBIC.
     TcpCubic,
-    /// TCP over the first path with BBR, of which the kernel has version 1.
+    /// TCP over one path with BBR, of which the kernel has version 1.
     TcpBbr,
     /// Multipath TCP over all paths, with CUBIC and the kernel's scheduler.
     Mptcp,
@@ -51,28 +51,55 @@ impl KernelTransport {
         Flow { multipath: matches!(self, Self::Mptcp), congestion }
     }
 
-    /// The scenario that simulates this transport on the same links. All other settings are those of the preset
-    /// `linux-6`, whatever the scenario has.
-    pub fn simulated(self, scenario: &Scenario) -> Scenario {
+    /// The scenario that simulates this transport on the same links, TCP over the path at place `path`, from 0. All other
+    /// settings but the receive buffer are those of the preset `linux-6`, whatever the scenario has.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn simulated(self, scenario: &Scenario, path: usize) -> Scenario {
+        let preset = self.preset();
         let mut simulated = scenario.clone();
-        let transfer = &mut simulated.transfer;
-        transfer.preset = Preset::Linux6;
-        transfer.congestion = match self {
-            Self::TcpReno => Congestion::NewReno,
-            Self::TcpCubic | Self::Mptcp => Congestion::Cubic,
-            Self::TcpBbr => Congestion::Bbr,
+        (simulated.scheduler, simulated.tcp) = (preset.scheduler, preset.tcp);
+        simulated.tcp.receive_buffer_max = scenario.tcp.receive_buffer_max;
+        let links = &scenario.transfer;
+        simulated.transfer = Transfer {
+            duration: links.duration,
+            warmup: links.warmup,
+            seed: links.seed,
+            receive_buffer: links.receive_buffer,
+            packet: links.packet,
+            ..preset.transfer
         };
-        (transfer.guard, transfer.hystart) = (false, true);
-        simulated.scheduler.name = SchedulerName::Linux;
-        simulated.scheduler.custom = None;
-        if self == Self::Mptcp {
-            simulated.transfer.protocol = Protocol::Mptcp;
-        } else {
-            simulated.transfer.protocol = Protocol::Tcp;
-            simulated.paths.truncate(1);
-            simulated.cross.retain(|cross| !matches!(cross.on, Target::Path(path) if path > 0));
+        if self != Self::Mptcp {
+            simulated.paths = vec![scenario.paths[path].clone()];
+            simulated.cross.retain(|cross| !matches!(cross.on, Target::Path(on) if on != path));
+            for cross in &mut simulated.cross {
+                if let Target::Path(on) = &mut cross.on {
+                    *on = 0;
+                }
+            }
         }
         simulated
+    }
+
+    /// The settings that simulate it. They are read from a text, because the preset is a set of defaults.
+    fn preset(self) -> Scenario {
+        let congestion = match self {
+            Self::TcpReno => "newreno",
+            Self::TcpCubic | Self::Mptcp => "cubic",
+            Self::TcpBbr => "bbr",
+        };
+        let (protocol, paths): (&str, &[&str]) = match self {
+            Self::Mptcp => ("mptcp", &["a", "b"]),
+            _ => ("tcp", &["a"]),
+        };
+        let mut text = format!(
+            "[transfer]\nprotocol = '{protocol}'\npreset = 'linux-6'\ncongestion = '{congestion}'\n"
+        );
+        for name in paths {
+            text += &format!("[[path]]\nname = '{name}'\nrate = '1 Mbit/s'\nrtt = '10 ms'\n");
+        }
+        Scenario::parse(&text, "linux-6").expect("a valid scenario; a test parses each")
     }
 }
 
@@ -89,5 +116,70 @@ impl FromStr for KernelTransport {
         let found = Self::ALL.into_iter().find(|transport| transport.as_str() == text);
         let names = Self::ALL.map(Self::as_str).join(", ");
         found.ok_or_else(|| format!("`{text}` is no transport of the kernel: give one of {names}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_scenario::{Preset, Protocol, SchedulerName};
+
+    use super::*;
+
+    const LINKS: &str = "[transfer]\nscheduler = 'daps'\n\
+        [[path]]\nname = 'a'\nrate = '1 Mbit/s'\nrtt = '20 ms'\n\
+        [[path]]\nname = 'b'\nrate = '2 Mbit/s'\nrtt = '40 ms'\n\
+        [[cross]]\nkind = 'cbr'\non = 'a'\nrate = '100 kbit/s'\n[[cross]]\nkind = 'cbr'\non = 'b'\nrate = '200 kbit/s'\n";
+
+    #[test]
+    fn tcp_is_simulated_over_its_own_path_with_the_traffic_there() {
+        let scenario = Scenario::parse(LINKS, "a.toml").unwrap_or_else(|e| panic!("{e}"));
+        for (path, name) in ["a", "b"].into_iter().enumerate() {
+            let same = KernelTransport::TcpBbr.simulated(&scenario, path);
+            assert_eq!(same.transfer.protocol, Protocol::Tcp);
+            assert_eq!((same.paths.len(), same.paths[0].name.as_str()), (1, name));
+            assert_eq!((same.cross.len(), same.cross[0].on), (1, Target::Path(0)));
+            assert_eq!(same.cross[0].kind, scenario.cross[path].kind);
+        }
+    }
+
+    #[test]
+    fn multipath_tcp_is_simulated_over_all_paths_with_the_scheduler_of_linux() {
+        let scenario = Scenario::parse(LINKS, "a.toml").unwrap_or_else(|e| panic!("{e}"));
+        let same = KernelTransport::Mptcp.simulated(&scenario, 0);
+        assert_eq!((same.paths.len(), same.cross.len()), (2, 2));
+        assert_eq!(same.scheduler.name, SchedulerName::Linux);
+        assert_eq!(same.transfer.preset, Preset::Linux6);
+    }
+
+    /// The preset decides about keys that the scenario has set differently, or that have other defaults without it.
+    #[test]
+    fn all_settings_but_the_links_are_those_of_the_preset() {
+        for transport in KernelTransport::ALL {
+            let [plain, preset] = ["rfc8684", "linux-6"].map(|preset| {
+                let text = format!(
+                    "[transfer]\nprotocol = 'mptcp'\npreset = '{preset}'\nreceive_buffer = '45 kB'\n\
+                    [tcp]\nreceive_rules = 'linux'\nreceive_buffer_max = '2 MiB'\n\
+                    [[path]]\nname = 'a'\nrate = '1 Mbit/s'\nrtt = '20 ms'\n\
+                    [[path]]\nname = 'b'\nrate = '2 Mbit/s'\nrtt = '40 ms'\n"
+                );
+                let scenario = Scenario::parse(&text, "a.toml").unwrap_or_else(|e| panic!("{e}"));
+                transport.simulated(&scenario, 0)
+            });
+            assert_eq!(plain, preset, "{transport}");
+            assert_eq!(plain.transfer.receive_buffer, 45_000);
+            assert_eq!(plain.tcp.receive_buffer_max, Some(2 << 20));
+            assert!(plain.transfer.prr && plain.transfer.hystart && !plain.transfer.guard);
+            // What is written for `--out` can be read again.
+            let again = Scenario::parse(&plain.to_toml(), "again.toml");
+            assert_eq!(again.unwrap_or_else(|e| panic!("{e}")).transfer, plain.transfer);
+        }
+    }
+
+    #[test]
+    fn every_transport_has_a_name() {
+        for transport in KernelTransport::ALL {
+            assert_eq!(transport.as_str().parse(), Ok(transport));
+        }
+        assert!("tcp-vegas".parse::<KernelTransport>().is_err());
     }
 }

@@ -4,6 +4,8 @@ mod cell;
 mod kernel;
 mod observed;
 
-pub use cell::{Cell, Judged, LIMITS, Limits, Summary, Verdict, summary};
+pub use cell::{
+    Both, Cell, ComparedPath, Judged, LIMITS, Limits, Ranges, Summary, Verdict, summary,
+};
 pub use kernel::{Flow, KernelTransport};
-pub use observed::{Observed, PathObserved, Trace, TracePath, median, simulate};
+pub use observed::{Observed, PathObserved, Trace, TracePath, TraceWindow, median, simulate};

@@ -44,6 +44,17 @@ pub struct Trace {
     pub goodput_bps: Vec<f64>,
     /// Each path.
     pub paths: Vec<TracePath>,
+    /// Receive window that the sender knows.
+    pub window: TraceWindow,
+}
+
+/// The receive window over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TraceWindow {
+    /// When, s since the first SYN.
+    pub time_s: Vec<f64>,
+    /// Receive window, bytes.
+    pub bytes: Vec<f64>,
 }
 
 /// Time series of one path.
@@ -63,6 +74,11 @@ impl Observed {
     /// The round trip of the path that carries most, s.
     pub fn rtt_s(&self) -> Option<f64> {
         self.busiest()?.rtt_s
+    }
+
+    /// The path of this name.
+    pub fn path(&self, name: &str) -> Option<&PathObserved> {
+        self.paths.iter().find(|path| path.name == name)
     }
 
     /// The path that carries most.
@@ -110,6 +126,10 @@ fn trace(series: &crate::series::Series) -> Trace {
         time_s: series.time_s.clone(),
         goodput_bps: series.goodput_bps.clone(),
         paths: series.paths.iter().map(path).collect(),
+        window: TraceWindow {
+            time_s: series.time_s.clone(),
+            bytes: series.receive_window_bytes.iter().map(|bytes| *bytes as f64).collect(),
+        },
     }
 }
 
@@ -155,5 +175,6 @@ mod tests {
         assert_eq!(seen.busiest().expect("two").name, "a");
         assert!(seen.rtt_s().is_some_and(|rtt| rtt > 0.019), "{seen:?}");
         assert_eq!(seen.trace.time_s.len(), 40);
+        assert_eq!(seen.trace.window.bytes.len(), 40);
     }
 }

@@ -11,8 +11,8 @@ mod samples;
 mod sender;
 
 pub use receiver::{ArrivalSample, Received, ReceiverPlan, receive};
-pub use samples::{SocketSample, parse_sockets};
-pub use sender::{SenderPlan, Sent, SocketSamples, send};
+pub use samples::{SocketSample, SocketSamples, parse_sockets};
+pub use sender::{SenderPlan, Sent, send};
 
 use std::io;
 use std::net::SocketAddr;
@@ -91,5 +91,9 @@ mod tests {
         let own: Vec<_> =
             samples.sockets.iter().filter(|socket| socket.remote == address).collect();
         assert!(own.iter().all(|socket| socket.srtt_s.is_some() && socket.cwnd > 0), "{own:?}");
+        let other = received.sockets.last().expect("the receiver has `ss`, too");
+        let other = other.sockets.iter().find(|socket| socket.local == address);
+        // The kernel reserves twice of SO_RCVBUF (socket(7)).
+        assert_eq!(other.map(|socket| socket.receive_buffer), Some(131_072));
     }
 }

@@ -11,6 +11,7 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce};
 use serde::{Deserialize, Serialize};
 
+use super::samples::SocketSamples;
 use super::{PIECE, SAMPLE_INTERVAL, has_waited, socket, unix_s};
 
 /// Longest wait for the sender's connections.
@@ -48,6 +49,8 @@ pub struct ArrivalSample {
 pub struct Received {
     /// Ten samples per second.
     pub samples: Vec<ArrivalSample>,
+    /// The state of the sockets at the same times, as far as `ss` shows them.
+    pub sockets: Vec<SocketSamples>,
 }
 
 /// Receives, and samples what arrives.
@@ -86,18 +89,20 @@ pub fn receive(plan: &ReceiverPlan) -> io::Result<Received> {
         let (counter, over) = (Arc::clone(counter), Arc::clone(&over));
         readers.push(thread::spawn(move || read(connection.into(), &counter, &over)));
     }
-    let mut samples = Vec::new();
-    let end = Instant::now() + plan.time;
+    let (mut samples, mut sockets) = (Vec::new(), Vec::new());
+    let (end, mut next) = (Instant::now() + plan.time, Instant::now());
     while Instant::now() < end {
-        thread::sleep(SAMPLE_INTERVAL.min(end.saturating_duration_since(Instant::now())));
+        next += SAMPLE_INTERVAL;
+        thread::sleep(next.min(end).saturating_duration_since(Instant::now()));
         let bytes = counters.iter().map(|counter| counter.load(Ordering::Relaxed)).collect();
         samples.push(ArrivalSample { at_s: unix_s(), bytes });
+        sockets.extend(SocketSamples::now());
     }
     over.store(true, Ordering::Relaxed);
     for reader in readers {
         let _ = reader.join();
     }
-    Ok(Received { samples })
+    Ok(Received { samples, sockets })
 }
 
 fn read(mut connection: TcpStream, counter: &AtomicU64, over: &AtomicBool) {

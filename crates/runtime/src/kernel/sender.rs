@@ -2,7 +2,6 @@
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use socket2::Socket;
 
-use super::samples::{SocketSample, parse_sockets};
+use super::samples::SocketSamples;
 use super::{PIECE, SAMPLE_INTERVAL, has_waited, socket, unix_s};
 
 /// Longest wait for a receiver that does not listen yet.
@@ -30,15 +29,6 @@ pub struct SenderPlan {
     pub multipath: bool,
     /// How long to send.
     pub time: Duration,
-}
-
-/// The state of all TCP sockets of this namespace at one time. Each subflow of Multipath TCP is one.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-pub struct SocketSamples {
-    /// When, seconds since 1970.
-    pub at_s: f64,
-    /// The sockets.
-    pub sockets: Vec<SocketSample>,
 }
 
 /// What the sender has seen.
@@ -69,10 +59,7 @@ pub fn send(plan: &SenderPlan) -> io::Result<Sent> {
     while Instant::now() < end {
         next += SAMPLE_INTERVAL;
         thread::sleep(next.min(end).saturating_duration_since(Instant::now()));
-        let at_s = unix_s();
-        if let Some(sockets) = sockets() {
-            samples.push(SocketSamples { at_s, sockets });
-        }
+        samples.extend(SocketSamples::now());
     }
     over.store(true, Ordering::Relaxed);
     for writer in writers {
@@ -94,14 +81,6 @@ fn connect(plan: &SenderPlan, congestion: &str) -> io::Result<Socket> {
             Err(_) => thread::sleep(Duration::from_millis(10)),
         }
     }
-}
-
-/// The established sockets of this namespace, as `ss` shows them.
-fn sockets() -> Option<Vec<SocketSample>> {
-    let words = ["-tinOH", "state", "established"];
-    let output = Command::new("ss").args(words).stderr(Stdio::null()).output().ok()?;
-    let found = parse_sockets(&String::from_utf8_lossy(&output.stdout));
-    (!found.is_empty()).then_some(found)
 }
 
 fn write(mut connection: TcpStream, over: &AtomicBool) {

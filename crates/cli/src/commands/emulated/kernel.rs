@@ -1,6 +1,8 @@
 //! A transfer over the kernel's TCP or Multipath TCP.
 
-use ropewalk_lab::validate::{Flow, Observed, PathObserved, Trace, TracePath, median};
+use std::path::Path;
+
+use ropewalk_lab::validate::{Flow, Observed, PathObserved, Trace, TracePath, TraceWindow, median};
 use ropewalk_runtime::kernel::{Received, Sent, SocketSample, SocketSamples};
 use ropewalk_scenario::Scenario;
 
@@ -11,7 +13,7 @@ use crate::failure::Failure;
 const PORT: u16 = 5001;
 
 /// Runs the kernel's transport to the receiver's address on the path at place `path`, from 0. Returns also how late the
-/// emulator was, s.
+/// emulator was, s. The samples remain in the folder `kept`, if there is one.
 ///
 /// # Errors
 /// The emulation failed, or was always late.
@@ -20,8 +22,22 @@ pub fn run(
     flow: Flow,
     path: usize,
     seed: u64,
+    kept: Option<&Path>,
 ) -> Result<(Observed, f64), Failure> {
-    in_time(seed, |seed| attempt(scenario, flow, path, seed))
+    in_time(seed, |seed| attempt(scenario, flow, path, seed, kept))
+}
+
+/// What the receiver's shell does first, and the option for the receive buffer. The kernel tunes a buffer between the
+/// limits of `net.ipv4.tcp_rmem`, which each namespace has for itself.
+fn buffer(scenario: &Scenario) -> (String, String) {
+    let first = scenario.transfer.receive_buffer;
+    match scenario.tcp.receive_buffer_max {
+        None => (String::new(), format!("--buffer {first}")),
+        Some(most) => {
+            let limits = format!("4096 {first} {}", most.max(first));
+            (format!("echo '{limits}' > /proc/sys/net/ipv4/tcp_rmem && "), String::new())
+        }
+    }
 }
 
 fn attempt(
@@ -29,9 +45,10 @@ fn attempt(
     flow: Flow,
     path: usize,
     seed: u64,
+    kept: Option<&Path>,
 ) -> Result<(Observed, f64), Failure> {
-    let folder = Folder::new()?;
-    let (far, near) = (folder.file("far.json"), folder.file("near.json"));
+    let folder = Folder::new(kept)?;
+    let (far, near) = (folder.file("receiver.json"), folder.file("sender.json"));
     let flows = scenario.world.associations as usize;
     let seconds = scenario.transfer.duration.as_secs_f64();
     let (own, time) = (own()?, format!("--time '{seconds} s'"));
@@ -39,9 +56,9 @@ fn attempt(
         true => ("--mptcp", "ip mptcp limits set subflow 8 add_addr_accepted 8 && "),
         false => ("", ""),
     };
+    let (tune, buffer) = buffer(scenario);
     let receive = format!(
-        "{limits}exec '{own}' kernel-peer receive --listen 0.0.0.0:{PORT} --flows {flows} --buffer {} {mptcp} {time} --out '{}'",
-        scenario.transfer.receive_buffer,
+        "{tune}{limits}exec '{own}' kernel-peer receive --listen 0.0.0.0:{PORT} --flows {flows} {buffer} {mptcp} {time} --out '{}'",
         far.display()
     );
     let endpoints = if flow.multipath {
@@ -126,9 +143,39 @@ fn trace(sent: &Sent, arrivals: &[(f64, u64)], names: &[String]) -> Trace {
         }
         path
     };
+    let window =
+        |sample: &SocketSamples| sample.sockets.iter().map(|s| s.snd_wnd as f64).reduce(f64::max);
     Trace {
+        window: TraceWindow {
+            time_s: sent.samples.iter().map(|sample| sample.at_s - sent.began_s).collect(),
+            bytes: sent.samples.iter().filter_map(window).collect(),
+        },
         time_s: arrivals.iter().skip(1).map(|(at, _)| at - sent.began_s).collect(),
         goodput_bps: arrivals.windows(2).map(rate).collect(),
         paths: names.iter().map(path).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_set_by_the_program_or_tuned_by_the_kernel() {
+        let path = "[[path]]\nname = 'a'\nrate = '1 Mbit/s'\nrtt = '20 ms'\n";
+        let head =
+            "[transfer]\nprotocol = 'mptcp'\npreset = 'linux-6'\nreceive_buffer = '128 KiB'\n";
+        for (tcp, expected) in [
+            ("", ("", "--buffer 131072")),
+            (
+                "[tcp]\nreceive_buffer_max = '32 MiB'\n",
+                ("echo '4096 131072 33554432' > /proc/sys/net/ipv4/tcp_rmem && ", ""),
+            ),
+        ] {
+            let text = format!("{head}{tcp}{path}");
+            let scenario = Scenario::parse(&text, "a.toml").unwrap_or_else(|e| panic!("{e}"));
+            let (tune, option) = buffer(&scenario);
+            assert_eq!((tune.as_str(), option.as_str()), expected);
+        }
     }
 }

@@ -19,27 +19,39 @@ const LATENESS_S: f64 = 0.020;
 /// Most attempts.
 const ATTEMPTS: u64 = 4;
 
-/// A folder that is removed in the end.
-struct Folder(PathBuf);
+/// The folder of a transfer's files.
+struct Folder {
+    path: PathBuf,
+    /// Whether the files remain.
+    is_kept: bool,
+}
 
 impl Folder {
-    fn new() -> Result<Self, Failure> {
+    /// A new folder that is removed in the end, or this one, which remains.
+    fn new(kept: Option<&Path>) -> Result<Self, Failure> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("ropewalk-emulated-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).map_err(|error| broken(&error))?;
-        Ok(Self(path))
+        let path = kept.map_or_else(
+            || {
+                let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+                let name = format!("ropewalk-emulated-{}-{number}", std::process::id());
+                std::env::temp_dir().join(name)
+            },
+            Path::to_owned,
+        );
+        fs::create_dir_all(&path).map_err(|error| broken(&error))?;
+        Ok(Self { path, is_kept: kept.is_some() })
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.path.join(name)
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        if !self.is_kept {
+            let _ = fs::remove_dir_all(&self.path);
+        }
     }
 }
 
@@ -64,7 +76,7 @@ pub fn links(scenario: &Scenario) -> Scenario {
 /// # Errors
 /// The reason why they cannot, with a hint.
 pub fn check(scenario: &Scenario) -> Result<(), Failure> {
-    emulate(&Folder::new()?, scenario, 1, Line { far: None, near: "true" }).map(|_| ())
+    emulate(&Folder::new(None)?, scenario, 1, Line { far: None, near: "true" }).map(|_| ())
 }
 
 /// This program, for a shell.
@@ -99,7 +111,7 @@ fn emulate(
     seed: u64,
     line: Line<'_>,
 ) -> Result<f64, Failure> {
-    let (file, stats) = (folder.file("links.toml"), folder.file("stats.json"));
+    let (file, stats) = (folder.file("links.toml"), folder.file("emulator.json"));
     fs::write(&file, links(scenario).to_toml()).map_err(|error| broken(&error))?;
     let mut process = Command::new(own()?);
     process.arg("emulate").arg(&file).args(["--quiet", "--seed", &seed.to_string(), "--stats"]);

@@ -30,9 +30,6 @@ struct Counted {
 }
 
 impl OtherProgram {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Iperf3, Self::Quinn, Self::Usrsctp];
-
     /// The program.
     pub const fn command(self) -> &'static str {
         match self {
@@ -73,7 +70,7 @@ impl OtherProgram {
         place: usize,
         seed: u64,
     ) -> Result<(Observed, f64), Failure> {
-        let folder = Folder::new()?;
+        let folder = Folder::new(None)?;
         let (out, certificate) = (folder.file("out.json"), folder.file("certificate"));
         let (out_name, certificate) = (out.display(), certificate.display());
         let transfer = &scenario.transfer;

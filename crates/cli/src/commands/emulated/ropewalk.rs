@@ -46,7 +46,7 @@ fn attempt(
     options: &str,
     seed: u64,
 ) -> Result<(Observed, f64), Failure> {
-    let folder = Folder::new()?;
+    let folder = Folder::new(None)?;
     let (own, out) = (own()?, folder.file("bench.json"));
     let places: Vec<usize> =
         path.map_or_else(|| (1..=scenario.paths.len()).collect(), |path| vec![path + 1]);

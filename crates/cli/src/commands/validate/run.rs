@@ -1,5 +1,7 @@
 //! Runs the cells, several at the same time.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,12 +13,13 @@ use ropewalk_runtime::kernel;
 use ropewalk_scenario::Scenario;
 use serde_json::json;
 
-use super::{ValidateArgs, show};
+use super::room::{Room, rate_bps};
+use super::{ValidateArgs, report, show};
 use crate::commands::emulated;
-use crate::console::{Console, layout};
+use crate::console::Console;
 use crate::failure::Failure;
-use crate::files::{check_report, save_report};
-use crate::format::{Captioned, Format, print_tables};
+use crate::files::{check_report, failed, save_report};
+use crate::format::{Format, print_tables};
 use crate::output;
 use crate::progress::{Progress, with_bar};
 
@@ -32,37 +35,52 @@ pub fn execute(
     scenarios: &[(String, Scenario)],
     console: Console,
 ) -> Result<(), Failure> {
-    if let Some(path) = &args.report {
-        check_report(path)?;
-    }
+    args.report.as_deref().map_or(Ok(()), check_report)?;
     check(args, scenarios)?;
+    args.out.as_deref().map_or(Ok(()), make_folder)?;
     let jobs: Vec<Job<'_>> = scenarios
         .iter()
         .flat_map(|(name, scenario)| {
             args.transport.iter().map(move |transport| (name.as_str(), scenario, *transport))
         })
         .collect();
-    let cells = run_all(args, &jobs, console)?;
-    let counted = summary(&cells);
+    let (cells, failures) = run_all(args, &jobs, console);
+    if !cells.is_empty() {
+        print(args, &cells, console)?;
+    }
+    if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
+}
+
+/// Prints the comparisons, and writes the report.
+fn print(args: &ValidateArgs, cells: &[Cell], console: Console) -> Result<(), Failure> {
+    let counted = summary(cells);
     let line = show::summary(counted, &kernel::release());
     if let Some(path) = &args.report {
-        save_report(path, &show::report(&cells, &line), console)?;
+        save_report(path, &report::report(cells, &line), console)?;
     }
-    let table = show::table(&cells);
     match args.format.format() {
         Format::Json => output::print_json(&json!({
             "schema": "ropewalk.validate/1", "kernel": kernel::release(), "summary": counted, "cells": cells,
         })),
-        Format::Text => output::print(&format!("{}\n{line}", table.text(layout()))),
-        format => {
-            print_tables(format, &table, || vec![Captioned::new(line.trim_end(), table.clone())])
+        Format::Text => {
+            let tables = show::tables(cells, &line).into_iter().map(|one| one.text());
+            output::print(&tables.collect::<Vec<_>>().join("\n"))
         }
+        format => print_tables(format, &show::flat(cells), || show::tables(cells, &line)),
     }
+}
+
+fn make_folder(path: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(path).map_err(|error| {
+        let message = format!("--out {}: {error}", path.display());
+        Failure::input(message, "give the name of a folder, which may exist")
+    })
 }
 
 /// Checks all that the runs need before any of them starts.
 fn check(args: &ValidateArgs, scenarios: &[(String, Scenario)]) -> Result<(), Failure> {
-    for (_, scenario) in scenarios {
+    for (name, scenario) in scenarios {
+        args.path(name, scenario)?;
         check_live(&emulated::links(scenario))
             .map_err(|error| Failure::input(&error, error.hint))?;
     }
@@ -89,9 +107,11 @@ fn check(args: &ValidateArgs, scenarios: &[(String, Scenario)]) -> Result<(), Fa
     scenarios.first().map_or(Ok(()), |(_, scenario)| emulated::check(scenario))
 }
 
-fn run_all(args: &ValidateArgs, jobs: &[Job<'_>], console: Console) -> Result<Vec<Cell>, Failure> {
+/// Runs all comparisons. Returns those that succeeded, and why the others failed.
+fn run_all(args: &ValidateArgs, jobs: &[Job<'_>], console: Console) -> (Vec<Cell>, Vec<String>) {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let workers = args.jobs.map_or(cores, usize::from).min(jobs.len().max(1));
+    let room = Room::new(cores);
     let (next, progress) = (AtomicUsize::new(0), Progress::steps(jobs.len() as u64));
     let done: Mutex<Vec<Option<Result<Cell, Failure>>>> = Mutex::new(vec![None; jobs.len()]);
     with_bar(console, "validating", &progress, || {
@@ -99,7 +119,7 @@ fn run_all(args: &ValidateArgs, jobs: &[Job<'_>], console: Console) -> Result<Ve
             for _ in 0..workers {
                 scope.spawn(|| {
                     while let Some((at, job)) = take(&next, jobs) {
-                        let cell = run(args, job);
+                        let cell = run(args, job, &room);
                         done.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(cell);
                         progress.step();
                     }
@@ -108,7 +128,17 @@ fn run_all(args: &ValidateArgs, jobs: &[Job<'_>], console: Console) -> Result<Ve
         });
     });
     let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.into_iter().flatten().collect()
+    let (mut cells, mut failures) = (Vec::new(), Vec::new());
+    for (outcome, (name, _, transport)) in done.into_iter().zip(jobs) {
+        match outcome {
+            Some(Ok(cell)) => cells.push(cell),
+            Some(Err(Failure::Input(text) | Failure::Run(text))) => {
+                failures.push(format!("{name}, {transport}: {text}"));
+            }
+            Some(Err(Failure::Status(_))) | None => {}
+        }
+    }
+    (cells, failures)
 }
 
 fn take<'a, 'b>(next: &AtomicUsize, jobs: &'a [Job<'b>]) -> Option<(usize, &'a Job<'b>)> {
@@ -116,16 +146,55 @@ fn take<'a, 'b>(next: &AtomicUsize, jobs: &'a [Job<'b>]) -> Option<(usize, &'a J
     jobs.get(at).map(|job| (at, job))
 }
 
-fn run(args: &ValidateArgs, (name, scenario, transport): &Job<'_>) -> Result<Cell, Failure> {
-    let same = transport.simulated(scenario);
-    let (mut kernel, mut latest) = (Vec::new(), 0.0_f64);
-    for run in 0..args.runs {
-        let (seen, lateness_s) =
-            emulated::kernel::run(scenario, transport.flow(), 0, args.seed + run)?;
+fn run(
+    args: &ValidateArgs,
+    (name, scenario, transport): &Job<'_>,
+    room: &Room,
+) -> Result<Cell, Failure> {
+    let flow = transport.flow();
+    let path = if flow.multipath { 0 } else { args.path(name, scenario)? };
+    let places = if flow.multipath { (0..scenario.paths.len()).collect() } else { vec![path] };
+    let rate_bps = rate_bps(scenario, &places);
+    let same = transport.simulated(scenario, path);
+    let (mut kernel, mut simulated): (Vec<Observed>, Vec<Observed>) = (Vec::new(), Vec::new());
+    let mut latest = 0.0_f64;
+    for seed in args.seed..args.seed + args.runs {
+        let folder = args.out.as_ref().map(|out| folder(out, name, *transport, seed));
+        let (seen, lateness_s) = room.with(rate_bps, || {
+            emulated::kernel::run(scenario, flow, path, seed, folder.as_deref())
+        })?;
         kernel.push(seen);
         latest = latest.max(lateness_s);
+        simulated.push(simulate(&same, seed)?);
+        if let Some(folder) = folder {
+            let mut same = same.clone();
+            same.transfer.seed = seed;
+            let file = folder.join("simulated.toml");
+            fs::write(&file, same.to_toml()).map_err(|error| failed("--out", &file, error))?;
+        }
     }
-    let simulated: Result<Vec<Observed>, _> =
-        (0..args.runs).map(|run| simulate(&same, args.seed + run)).collect();
-    Ok(Cell::judge((*name).to_owned(), *transport, kernel, simulated?, latest))
+    Ok(Cell::judge((*name).to_owned(), *transport, kernel, simulated, latest))
+}
+
+/// The folder of one run: `DIR/10x20-10x20-1M/mptcp-1`.
+fn folder(out: &Path, scenario: &str, transport: KernelTransport, seed: u64) -> PathBuf {
+    let stem = scenario.strip_suffix(".toml").unwrap_or(scenario);
+    out.join(stem.trim_matches(['.', '/']).replace('/', "-")).join(format!("{transport}-{seed}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_has_a_folder_of_its_own_below_that_of_the_option() {
+        for (scenario, expected) in [
+            ("10x20-10x20-1M", "out/10x20-10x20-1M/mptcp-7"),
+            ("../mine/links.toml", "out/mine-links/mptcp-7"),
+            ("/links.toml", "out/links/mptcp-7"),
+        ] {
+            let found = folder(Path::new("out"), scenario, KernelTransport::Mptcp, 7);
+            assert_eq!(found, Path::new(expected));
+        }
+    }
 }

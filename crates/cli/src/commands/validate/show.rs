@@ -1,47 +1,123 @@
-//! The tables and the report of `validate`.
+//! The tables of `validate`.
 
-use ropewalk_lab::report::{Report, ReportKind};
-use ropewalk_lab::reproduce::{Figure, FigureSeries, Origin, Row, Seeds, Style, Value, Verdict};
 use ropewalk_lab::result::Unit;
-use ropewalk_lab::validate::{Cell, Judged, LIMITS, Observed, Summary, TracePath};
+use ropewalk_lab::validate::{Cell, LIMITS, Summary};
 
-use crate::args::command_line;
-use crate::files::VERSION;
+use crate::format::Captioned;
 use crate::printer::percent;
 use crate::table::{Cell as Shown, Table};
 
-/// All cells, one row each.
-pub fn table(cells: &[Cell]) -> Table {
+/// The verdicts of all cells, and the paths of Multipath TCP.
+pub fn tables(cells: &[Cell], summary: &str) -> Vec<Captioned> {
+    let mut tables = vec![Captioned::new(summary.trim_end(), verdicts(cells, false))];
+    if cells.iter().any(|cell| cell.paths.len() > 1) {
+        tables.push(Captioned::new("Paths of Multipath TCP", paths(cells)));
+    }
+    tables
+}
+
+/// All cells, one row each, in one table for programs.
+pub fn flat(cells: &[Cell]) -> Table {
+    verdicts(cells, true)
+}
+
+/// All cells, one row each. `with_all`: also ranges of single runs, and the share of the kernel's busiest path.
+fn verdicts(cells: &[Cell], with_all: bool) -> Table {
+    let with_range = with_all || cells.iter().any(|cell| cell.kernel.len() > 1);
     let mut table = Table::empty();
     table.name("scenario", "scenario");
     table.name("transport", "transport");
-    table.columns(&[
-        ("kernel", "kernel_goodput_bps"),
-        ("simulated", "simulated_goodput_bps"),
-        ("of it", "goodput_ratio"),
-        ("RTT, kernel", "kernel_rtt_s"),
-        ("simulated", "simulated_rtt_s"),
-        ("of it", "rtt_ratio"),
-        ("resent, kernel", "kernel_retransmitted"),
-        ("simulated", "simulated_retransmitted"),
-        ("off", "off"),
-    ]);
+    let columns = [
+        ("goodput, kernel", "kernel_goodput_bps", true),
+        ("least", "kernel_least_bps", with_range),
+        ("most", "kernel_most_bps", with_range),
+        ("goodput, simulated", "simulated_goodput_bps", true),
+        ("least", "simulated_least_bps", with_range),
+        ("most", "simulated_most_bps", with_range),
+        ("ratio", "goodput_ratio", true),
+        ("RTT, kernel", "kernel_rtt_s", true),
+        ("RTT, simulated", "simulated_rtt_s", true),
+        ("ratio", "rtt_ratio", true),
+        ("resent, kernel", "kernel_retransmitted", true),
+        ("resent, simulated", "simulated_retransmitted", true),
+        ("window, kernel", "kernel_window_bytes", true),
+        ("window, simulated", "simulated_window_bytes", true),
+        ("busiest path", "busiest_path", with_all),
+        ("its share, kernel", "kernel_share", with_all),
+        ("its share, simulated", "simulated_share", with_all),
+        ("lateness", "lateness_s", with_all),
+        ("off", "off", true),
+    ];
+    for (shown, key, _) in columns.iter().filter(|(.., is_shown)| *is_shown) {
+        table.column(shown, key);
+    }
     for cell in cells {
-        let (goodput, rtt) = (&cell.verdict.goodput_bps, cell.verdict.rtt_s);
-        let resent = &cell.verdict.retransmitted;
-        table.row(vec![
-            Shown::from(cell.scenario.as_str()),
-            Shown::from(cell.transport),
-            Shown::of(goodput.kernel, Unit::BitsPerSecond),
-            Shown::of(goodput.simulated, Unit::BitsPerSecond),
-            Shown::known(goodput.ratio, Unit::Ratio),
-            Shown::known(rtt.map(|rtt| rtt.kernel), Unit::Seconds),
-            Shown::known(rtt.map(|rtt| rtt.simulated), Unit::Seconds),
-            Shown::known(rtt.and_then(|rtt| rtt.ratio), Unit::Ratio),
-            Shown::of(resent.kernel, Unit::Ratio),
-            Shown::of(resent.simulated, Unit::Ratio),
-            Shown::from(off(cell).join(", ")),
-        ]);
+        let values =
+            columns.iter().zip(values(cell, with_all)).filter(|((.., is_shown), _)| *is_shown);
+        let names = [cell.scenario.as_str(), cell.transport].map(Shown::from);
+        table.row(names.into_iter().chain(values.map(|(_, value)| value)).collect());
+    }
+    table
+}
+
+/// The values of the columns of [`verdicts`]. `for_programs`: in base units.
+fn values(cell: &Cell, for_programs: bool) -> [Shown; 19] {
+    use Unit::{BitsPerSecond, Bytes, Ratio, Seconds};
+    let (goodput, rtt) = (&cell.verdict.goodput_bps, cell.verdict.rtt_s);
+    let (resent, window) = (&cell.verdict.retransmitted, cell.receive_window_bytes);
+    let range = cell.goodput_range_bps;
+    // The limit below which retransmissions count as none needs two decimals.
+    let part = |part: f64| match for_programs {
+        true => Shown::of(part, Ratio),
+        false => Shown::from(format!("{:.2} %", part * 1e2)),
+    };
+    let share = |path: &&ropewalk_lab::validate::ComparedPath| path.share.kernel.unwrap_or(0.0);
+    let busiest = cell.paths.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
+    [
+        Shown::of(goodput.kernel, BitsPerSecond),
+        Shown::of(range.kernel[0], BitsPerSecond),
+        Shown::of(range.kernel[1], BitsPerSecond),
+        Shown::of(goodput.simulated, BitsPerSecond),
+        Shown::of(range.simulated[0], BitsPerSecond),
+        Shown::of(range.simulated[1], BitsPerSecond),
+        Shown::known(goodput.ratio, Ratio),
+        Shown::known(rtt.map(|rtt| rtt.kernel), Seconds),
+        Shown::known(rtt.map(|rtt| rtt.simulated), Seconds),
+        Shown::known(rtt.and_then(|rtt| rtt.ratio), Ratio),
+        part(resent.kernel),
+        part(resent.simulated),
+        Shown::known(window.kernel, Bytes),
+        Shown::known(window.simulated, Bytes),
+        busiest.map_or(Shown::Unknown, |path| path.name.as_str().into()),
+        Shown::known(busiest.and_then(|path| path.share.kernel), Ratio),
+        Shown::known(busiest.and_then(|path| path.share.simulated), Ratio),
+        Shown::of(cell.lateness_s, Seconds),
+        Shown::from(off(cell).join(", ")),
+    ]
+}
+
+/// Each path of the cells with several paths.
+fn paths(cells: &[Cell]) -> Table {
+    let mut table = Table::empty();
+    table.name("scenario", "scenario");
+    table.name("path", "path");
+    table.columns(&[
+        ("share, kernel", "kernel_share"),
+        ("share, simulated", "simulated_share"),
+        ("RTT, kernel", "kernel_rtt_s"),
+        ("RTT, simulated", "simulated_rtt_s"),
+    ]);
+    for cell in cells.iter().filter(|cell| cell.paths.len() > 1) {
+        for path in &cell.paths {
+            table.row(vec![
+                Shown::from(cell.scenario.as_str()),
+                Shown::from(path.name.as_str()),
+                Shown::known(path.share.kernel, Unit::Ratio),
+                Shown::known(path.share.simulated, Unit::Ratio),
+                Shown::known(path.rtt_s.kernel, Unit::Seconds),
+                Shown::known(path.rtt_s.simulated, Unit::Seconds),
+            ]);
+        }
     }
     table
 }
@@ -72,78 +148,4 @@ pub fn summary(summary: Summary, kernel: &str) -> String {
         LIMITS.retransmitted,
         part(retransmitted, cells),
     )
-}
-
-/// The report: a section for each scenario, with rows and the time series of both.
-pub fn report(cells: &[Cell], summary: &str) -> Report {
-    let title = format!("Simulator and Linux, {}", summary.split(':').next().unwrap_or("kernel"));
-    let mut report = Report::new(title, ReportKind::Validate, VERSION.to_owned(), command_line());
-    for cell in cells {
-        report.add(&rows(cell), &figures(cell));
-    }
-    report
-}
-
-fn rows(cell: &Cell) -> Vec<Row> {
-    let runs = cell.simulated.len() as u32;
-    let row = |quantity: &str, unit: &str, judged: &Judged| Row {
-        paper: cell.scenario.clone(),
-        item: cell.transport.to_owned(),
-        case: cell.transport.to_owned(),
-        quantity: quantity.to_owned(),
-        unit: unit.to_owned(),
-        simulated_value: Some(judged.simulated.into()),
-        peer_value: Some(judged.kernel.into()),
-        difference: judged.ratio.map(|ratio| ratio - 1.0),
-        seeds: (runs > 1).then_some(Seeds::Drawn(runs)),
-        verdict: if judged.within { Verdict::Agrees } else { Verdict::Differs },
-        ..Row::default()
-    };
-    let verdict = &cell.verdict;
-    let mut rows = vec![row("goodput", "bit/s", &verdict.goodput_bps)];
-    rows.extend(verdict.rtt_s.as_ref().map(|rtt| row("median RTT", "s", rtt)));
-    rows.push(row("retransmitted", "ratio", &verdict.retransmitted));
-    rows
-}
-
-fn figures(cell: &Cell) -> Vec<Figure> {
-    let (Some(kernel), Some(simulated)) = (cell.kernel.first(), cell.simulated.first()) else {
-        return Vec::new();
-    };
-    // Series of the same name have the same colour; the kernel's are dotted.
-    let both = [(kernel, Origin::Peer), (simulated, Origin::Simulated)];
-    let of = cell.transport;
-    let figure = |id: &str, title: &str, y_label: &str, series: Vec<FigureSeries>| {
-        let (id, title) = (format!("{of}-{id}"), format!("{of}: {title}"));
-        Figure { series, ..Figure::empty(&cell.scenario, &id, &title, ("time, s", y_label)) }
-    };
-    let goodput = both.map(|(seen, source)| {
-        let mbps = seen.trace.goodput_bps.iter().map(|bps| Some(bps * 1e-6));
-        curve("all paths", source, &seen.trace.time_s, mbps)
-    });
-    let per_path = |values: fn(&TracePath) -> Vec<Option<f64>>| {
-        let of = |(seen, source): (&Observed, Origin)| -> Vec<FigureSeries> {
-            let used = seen.trace.paths.iter().filter(|path| !path.time_s.is_empty());
-            used.map(|path| curve(&path.name, source, &path.time_s, values(path))).collect()
-        };
-        both.into_iter().flat_map(of).collect()
-    };
-    let windows = per_path(|path| path.cwnd_bytes.iter().map(|b| Some(b * 1e-3)).collect());
-    let trips = per_path(|path| path.srtt_s.iter().map(|s| s.map(|s| s * 1e3)).collect());
-    vec![
-        figure("goodput", "goodput", "Mbit/s", goodput.to_vec()),
-        figure("cwnd", "congestion window", "kB", windows),
-        figure("rtt", "smoothed RTT", "ms", trips),
-    ]
-}
-
-fn curve(
-    name: &str,
-    source: Origin,
-    x: &[f64],
-    y: impl IntoIterator<Item = Option<f64>>,
-) -> FigureSeries {
-    let x = x.iter().map(|x| Value::Number(*x)).collect();
-    let y = y.into_iter().collect();
-    FigureSeries { name: name.to_owned(), source, style: Style::Line, x, y }
 }

@@ -33,7 +33,12 @@ impl LinuxReceiver {
 
     /// Whether data that ends at `end` lies beyond all windows announced so far (`mptcp_data_queue_ofo`).
     pub const fn refuses(&self, end: u64) -> bool {
-        end > self.windows.edge()
+        end > self.edge()
+    }
+
+    /// The right edge of all windows announced so far, as a data sequence number (exclusive).
+    pub const fn edge(&self) -> u64 {
+        self.windows.edge()
     }
 
     /// Records a segment of `bytes` bytes. `echo`: our clock when we sent what it acknowledges; 0 if unknown. Returns

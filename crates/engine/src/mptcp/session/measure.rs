@@ -14,9 +14,15 @@ impl Session {
         &self.receiver.buffer.stats
     }
 
-    /// Bytes held out of order now, and the window advertised now.
-    pub const fn receive_occupancy(&self) -> (u64, u64) {
-        (self.receiver.buffer.held_bytes(), self.receiver.buffer.window())
+    /// Bytes held out of order now, and the window advertised now. With the rules of Linux, the window is what remains
+    /// up to the right edge that was announced last.
+    pub fn receive_occupancy(&self) -> (u64, u64) {
+        let buffer = &self.receiver.buffer;
+        let window = match &self.receiver.linux {
+            Some(linux) => linux.edge().saturating_sub(buffer.next()),
+            None => buffer.window(),
+        };
+        (buffer.held_bytes(), window)
     }
 
     /// Measurements of the sending side.
