@@ -32,6 +32,8 @@ class Choice:
     """Goodput, bit/s."""
     app_delay_p99_s: dict[str, float] | None
     """99th percentile of the delay between the applications, s; None if a run failed."""
+    app_delay_p99_range_s: list[float] | None
+    """The least and the most of these percentiles among the runs, s."""
     ratio: dict[str, float]
     """Figure of the goal divided by that of the advice, seed by seed."""
 

@@ -94,7 +94,17 @@ fn a_live_run_shows_what_was_measured_beside_what_was_predicted() {
         "exec {own} bench serve --listen {{local1}} --listen {{local2}} --key far.key --allow {near}"
     );
     let words = ["emulate", "links.toml", "--far", &far_line, "--", own, "advise", "links.toml"];
-    let live = ["--seeds", "2", "--live", "--live-time", "2 s", "--to", "{remote1},{remote2}"];
+    let live = [
+        "--seeds",
+        "2",
+        "--live",
+        "--live-time",
+        "1 s",
+        "--live-runs",
+        "2",
+        "--to",
+        "{remote1},{remote2}",
+    ];
     let keys = ["--from", "{local1},{local2}", "--key", "near.key", "--peer", &far, "--json"];
     let done = dir.ropewalk(&[&words[..], &live, &keys].concat()).good();
     let document = done.json("ropewalk.advise/1");
@@ -106,6 +116,10 @@ fn a_live_run_shows_what_was_measured_beside_what_was_predicted() {
         let measured = row["measured"]["goodput_bps"].as_f64().expect("bit/s");
         // The links carry 7 Mbit/s. A busy machine makes the emulator late.
         assert!(measured > 0.2e6 && measured < 8e6, "{row}");
+        assert_eq!(row["measured"]["runs"].as_array().expect("runs").len(), 2);
+        let range = row["predicted"]["app_delay_p99_range_s"].clone();
+        assert_eq!(range, choice["app_delay_p99_range_s"]);
+        assert!(range[0].as_f64().expect("s") <= range[1].as_f64().expect("s"), "{row}");
         // Half of the shorter round trip at least.
         let delay = row["measured"]["app_delay_p99_s"].as_f64().expect("s");
         assert!(delay > 0.008, "{row}");

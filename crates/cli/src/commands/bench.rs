@@ -269,6 +269,14 @@ fn text(measured: &Measurement, plan: MeasurementPlan) -> String {
             time(p99)
         ));
     }
+    if let Some(delay) = measured.delivery {
+        text.push_str(&format!(
+            "from first transmission to delivery{}: {} median, {} p99\n",
+            if plan.in_order { " in order" } else { "" },
+            time(delay.p50_s),
+            time(delay.p99_s)
+        ));
+    }
     text + &paths(measured).map_or_else(String::new, |table| table.text(width()))
 }
 

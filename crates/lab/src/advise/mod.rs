@@ -163,6 +163,8 @@ pub struct Choice {
     pub goodput_bps: Estimate,
     /// 99th percentile of the delay between the applications, s; null if a run failed.
     pub app_delay_p99_s: Option<Estimate>,
+    /// The least and the most of these percentiles among the runs, s: where a single real run may lie.
+    pub app_delay_p99_range_s: Option<[f64; 2]>,
     /// Figure of the goal divided by that of the advice, seed by seed.
     pub ratio: Estimate,
 }
@@ -296,6 +298,7 @@ impl<'a, 'b> Report<'a, 'b> {
             congestion: of.congestion.to_string(),
             receive_buffer_bytes: of.receive_buffer,
             goodput_bps: mean(outcomes.iter().map(|one| one.goodput_bps)),
+            app_delay_p99_range_s: delays.as_deref().map(range),
             app_delay_p99_s: delays.map(|all| mean(all.into_iter())),
             ratio: self.ratio(of, &self.best),
         }
@@ -345,6 +348,12 @@ fn toggled(set: &[usize], path: usize) -> Vec<usize> {
         other.sort_unstable();
     }
     other
+}
+
+/// The least and the most.
+fn range(values: &[f64]) -> [f64; 2] {
+    let fold = |first: f64, choose: fn(f64, f64) -> f64| values.iter().copied().fold(first, choose);
+    [fold(f64::INFINITY, f64::min), fold(f64::NEG_INFINITY, f64::max)]
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Estimate {

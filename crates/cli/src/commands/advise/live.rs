@@ -38,6 +38,9 @@ pub struct LiveArgs {
     /// How long each of them runs
     #[arg(long, value_name = "TIME", default_value = "20 s", value_parser = parse_duration, requires = "live")]
     live_time: Duration,
+    /// How often each of them runs, in turn; the table then has means
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100), requires = "live")]
+    live_runs: u32,
     #[command(flatten)]
     reach: ReachArgs,
 }
@@ -47,7 +50,7 @@ pub struct LiveArgs {
 pub struct LiveRow {
     /// `advice` or `rival`.
     choice: &'static str,
-    /// Measured time, s.
+    /// Measured time of a run, s; a mean over the runs.
     seconds: f64,
     predicted: Predicted,
     measured: Measured,
@@ -59,13 +62,37 @@ pub struct LiveRow {
 struct Predicted {
     goodput_bps: Estimate,
     app_delay_p99_s: Option<Estimate>,
+    /// The least and the most among the simulated runs.
+    app_delay_p99_range_s: Option<[f64; 2]>,
 }
 
 #[derive(Debug, Serialize)]
 struct Measured {
+    /// Mean over the runs.
+    goodput_bps: f64,
+    /// Mean over the runs; null if nothing was acknowledged in one of them.
+    app_delay_p99_s: Option<f64>,
+    runs: Vec<LiveRun>,
+}
+
+#[derive(Debug, Serialize)]
+struct LiveRun {
+    seconds: f64,
     goodput_bps: f64,
     /// Null if nothing was acknowledged.
     app_delay_p99_s: Option<f64>,
+}
+
+impl Measured {
+    fn new(runs: Vec<LiveRun>) -> Self {
+        let count = runs.len() as f64;
+        let delays: Option<Vec<f64>> = runs.iter().map(|run| run.app_delay_p99_s).collect();
+        Self {
+            goodput_bps: runs.iter().map(|run| run.goodput_bps).sum::<f64>() / count,
+            app_delay_p99_s: delays.map(|all| all.iter().sum::<f64>() / count),
+            runs,
+        }
+    }
 }
 
 /// The live comparison, after its options were checked.
@@ -176,31 +203,40 @@ fn remote_of(remotes: &[SocketAddr], place: usize) -> Option<SocketAddr> {
 }
 
 impl LivePlan<'_> {
-    /// Runs the advice and its rival, one after the other.
+    /// Runs the advice and its rival in turn.
     ///
     /// # Errors
     /// [`Failure::Run`].
     pub fn run(&self, advice: &Advice, console: Console) -> Result<Vec<LiveRow>, Failure> {
         let choices = [("advice", Some(&advice.advice)), ("rival", advice.rival.as_ref())];
-        let mut rows = Vec::new();
-        for (name, choice) in choices {
-            let Some(choice) = choice else { continue };
-            console.note(format_args!(
-                "running the {name} over {} for {}",
-                choice.paths.join(" + "),
-                self.args.live_time
-            ));
-            rows.push(self.run_choice(name, choice, console)?);
+        let choices = || choices.into_iter().filter_map(|(name, choice)| Some((name, choice?)));
+        let mut runs: Vec<Vec<LiveRun>> = choices().map(|_| Vec::new()).collect();
+        for count in 1..=self.args.live_runs {
+            for ((name, choice), own) in choices().zip(&mut runs) {
+                let of = match self.args.live_runs {
+                    1 => String::new(),
+                    all => format!(" ({count} of {all})"),
+                };
+                console.note(format_args!(
+                    "running the {name} over {} for {}{of}",
+                    choice.paths.join(" + "),
+                    self.args.live_time
+                ));
+                own.push(self.run_choice(name, choice, console)?);
+            }
         }
-        Ok(rows)
+        Ok(choices()
+            .zip(runs)
+            .map(|((name, choice), own)| LiveRow::new(name, choice, own))
+            .collect())
     }
 
     fn run_choice(
         &self,
-        name: &'static str,
+        name: &str,
         choice: &Choice,
         console: Console,
-    ) -> Result<LiveRow, Failure> {
+    ) -> Result<LiveRun, Failure> {
         let transport = Transport {
             scheduler: choice.scheduler.clone(),
             congestion: Some(choice.congestion.clone()),
@@ -240,28 +276,39 @@ impl LivePlan<'_> {
             Ok::<_, Failure>(measured)
         })?;
         let figures = measured.figures;
-        let goodput_bps = figures.bytes as f64 * 8.0 / figures.seconds.max(1e-9);
-        Ok(LiveRow {
-            choice: name,
+        Ok(LiveRun {
             seconds: figures.seconds,
+            goodput_bps: figures.bytes as f64 * 8.0 / figures.seconds.max(1e-9),
+            app_delay_p99_s: measured.delivery.map(|delay| delay.p99_s),
+        })
+    }
+}
+
+impl LiveRow {
+    fn new(name: &'static str, choice: &Choice, runs: Vec<LiveRun>) -> Self {
+        let seconds = runs.iter().map(|run| run.seconds).sum::<f64>() / runs.len() as f64;
+        let measured = Measured::new(runs);
+        Self {
+            choice: name,
+            seconds,
             predicted: Predicted {
                 goodput_bps: choice.goodput_bps,
                 app_delay_p99_s: choice.app_delay_p99_s,
+                app_delay_p99_range_s: choice.app_delay_p99_range_s,
             },
-            measured: Measured {
-                goodput_bps,
-                app_delay_p99_s: measured.delivery.map(|delay| delay.p99_s),
-            },
-            goodput_ratio: goodput_bps / choice.goodput_bps.mean.max(1.0),
-        })
+            goodput_ratio: measured.goodput_bps / choice.goodput_bps.mean.max(1.0),
+            measured,
+        }
     }
 }
 
 /// The rows as a table.
 pub fn table(rows: &[LiveRow]) -> Table {
-    let headings = ["live", "goodput", "predicted", "of it", "delay p99", "predicted"];
+    let headings =
+        ["live", "goodput", "predicted", "of it", "delay p99", "predicted", "least", "most"];
     let mut table = Table::new(&headings);
     for row in rows {
+        let range = row.predicted.app_delay_p99_range_s;
         table.row(vec![
             Cell::from(if row.choice == "advice" { "use" } else { row.choice }),
             Cell::known(Some(row.measured.goodput_bps), Unit::BitsPerSecond),
@@ -269,6 +316,8 @@ pub fn table(rows: &[LiveRow]) -> Table {
             Cell::known(Some(row.goodput_ratio), Unit::Ratio),
             Cell::known(row.measured.app_delay_p99_s, Unit::Seconds),
             Cell::mean(row.predicted.app_delay_p99_s, Unit::Seconds),
+            Cell::known(range.map(|[least, _]| least), Unit::Seconds),
+            Cell::known(range.map(|[_, most]| most), Unit::Seconds),
         ]);
     }
     table

@@ -24,6 +24,9 @@ pub struct Document {
     /// Longest time in which nothing was delivered, seconds.
     longest_gap_s: f64,
     receive_buffer: Buffer,
+    /// From the first transmission of bulk data to its delivery in order; known to the sender only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    app_delay_s: Option<AppDelay>,
     #[serde(skip_serializing_if = "Option::is_none")]
     latency_s: Option<Latency>,
     paths: Vec<Path>,
@@ -38,6 +41,12 @@ struct Buffer {
     /// Time in which the receive window alone blocked a path; known to the sender only.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocked_s: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct AppDelay {
+    p50: f64,
+    p99: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -90,6 +99,9 @@ impl Document {
                 max_bytes: figures.max_out_of_order_bytes,
                 blocked_s: sender.map(|stats| stats.sender.blocked.as_secs_f64()),
             },
+            app_delay_s: measured
+                .delivery
+                .map(|delay| AppDelay { p50: delay.p50_s, p99: delay.p99_s }),
             latency_s: latency.map(|[p50, p99]| Latency { p50, p99, samples }),
             paths: measured.stats.iter().flat_map(paths).collect(),
             cpu_s: Cpu {
