@@ -1,16 +1,21 @@
-//! `ropewalk explain`: why the scheduler put a packet on its path.
+//! `ropewalk explain`: why the scheduler put a packet on its path, or what limits the goodput.
+
+use std::thread::available_parallelism;
 
 use clap::Args;
 use ropewalk_base::Time;
-use ropewalk_lab::explain::{Explanation, Question, ReasonCount, explain};
+use ropewalk_lab::compare::Estimate;
+use ropewalk_lab::explain::{Explanation, Question, ReasonCount, explain, limits};
+use ropewalk_lab::result::Unit;
 use ropewalk_scenario::{Scenario, duration_text, parse_duration};
 
 use crate::args::ScenarioArgs;
-use crate::console::{Console, width, wrapped};
+use crate::console::{Console, layout, width, wrapped};
 use crate::failure::Failure;
 use crate::output;
 use crate::printer::{count, time};
 use crate::progress::{Progress, with_bar};
+use crate::table::{Cell, Table};
 
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
@@ -18,6 +23,7 @@ use crate::progress::{Progress, with_bar};
     ropewalk explain scenarios/wifi-lte.toml --first 5\n  \
     ropewalk explain scenarios/wifi-lte.toml --chunk 300\n  \
     ropewalk explain scenarios/wifi-lte.toml --first 0 --summary\n  \
+    ropewalk explain scenarios/wifi-lte.toml --limits\n  \
     ropewalk explain scenarios/wifi-lte.toml --at 2500ms --path lte --json")]
 pub struct ExplainArgs {
     #[command(flatten)]
@@ -43,7 +49,14 @@ pub struct ExplainArgs {
     /// Also how often each reason was given in the whole run
     #[arg(long)]
     summary: bool,
-    /// Print the decisions as one JSON document
+    /// Instead of decisions, what limits the goodput: the scenario is simulated again with one thing changed at a
+    /// time
+    #[arg(long, conflicts_with_all = ["chunk", "at", "path", "all", "summary"])]
+    limits: bool,
+    /// With --limits, the number of runs of each change, with consecutive seeds
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000), requires = "limits")]
+    seeds: u64,
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
 }
@@ -54,6 +67,9 @@ pub struct ExplainArgs {
 /// [`Failure`].
 pub fn execute(args: &ExplainArgs, console: Console) -> Result<(), Failure> {
     let scenario = args.scenario.load()?;
+    if args.limits {
+        return explain_limits(args, &scenario, console);
+    }
     let question = question(args, &scenario)?;
     let label = format!("simulating {}", args.scenario.title());
     let progress = Progress::share();
@@ -67,6 +83,41 @@ pub fn execute(args: &ExplainArgs, console: Console) -> Result<(), Failure> {
     text += &answer(&explanation);
     if args.summary {
         text += &summary(&explanation.summary);
+    }
+    output::print(&text)
+}
+
+fn explain_limits(
+    args: &ExplainArgs,
+    scenario: &Scenario,
+    console: Console,
+) -> Result<(), Failure> {
+    let title = args.scenario.title();
+    let progress = Progress::share();
+    let threads = available_parallelism().map_or(1, usize::from);
+    let work = || limits(scenario, args.seeds, threads, &|share| progress.on_progress(share));
+    let found = with_bar(console, &format!("simulating {title} with changes"), &progress, work)?;
+    if args.json {
+        return output::print_json(&found);
+    }
+    let mut table = Table::new(&["change", "goodput", "of the scenario's"]);
+    let row = |table: &mut Table, change: &str, goodput: Estimate, ratio: Option<Estimate>| {
+        let cells = [
+            Cell::from(change),
+            Cell::mean(Some(goodput), Unit::BitsPerSecond),
+            Cell::mean(ratio, Unit::Ratio),
+        ];
+        table.row::<Cell>(cells.into());
+    };
+    row(&mut table, "(none)", found.goodput_bps, None);
+    for one in &found.changes {
+        row(&mut table, &one.change, one.goodput_bps, Some(one.ratio));
+    }
+    let mut text = format!("{title}: {}, {}\n\n", found.protocol, found.scheduler);
+    text += &table.text(layout());
+    text.push('\n');
+    for sentence in &found.conclusions {
+        text += &wrapped("", sentence, width());
     }
     output::print(&text)
 }

@@ -58,7 +58,7 @@ pub enum Command {
     Reproduce(reproduce::ReproduceArgs),
     /// Compare the simulator with Linux TCP and Multipath TCP over emulated links
     Validate(validate::ValidateArgs),
-    /// Explain why the scheduler put a packet on its path
+    /// Explain why the scheduler put a packet on its path, or what limits the goodput
     Explain(explain::ExplainArgs),
     /// Create a key that identifies this machine to its peers
     Keygen(keygen::KeygenArgs),

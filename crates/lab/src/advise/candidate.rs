@@ -76,7 +76,7 @@ impl Candidate {
 }
 
 /// The scenario with these paths only, and without cross traffic on the others.
-fn on_paths(scenario: &Scenario, paths: &[usize]) -> Scenario {
+pub fn on_paths(scenario: &Scenario, paths: &[usize]) -> Scenario {
     let mut chosen = scenario.clone();
     chosen.paths = paths.iter().map(|path| scenario.paths[*path].clone()).collect();
     chosen.cross.retain_mut(|cross| match cross.on {

@@ -23,8 +23,9 @@ pub use exhaustive::{Exhaustive, exhaustive};
 pub use sensitivity::{Case, Quantity};
 pub use write::written;
 
-use crate::compare::{Estimate, estimate};
+use crate::compare::{Estimate, mean};
 use candidate::Candidate;
+pub use candidate::on_paths;
 use search::search;
 use trials::{Outcome, Span, Trials};
 
@@ -354,11 +355,6 @@ fn toggled(set: &[usize], path: usize) -> Vec<usize> {
 fn range(values: &[f64]) -> [f64; 2] {
     let fold = |first: f64, choose: fn(f64, f64) -> f64| values.iter().copied().fold(first, choose);
     [fold(f64::INFINITY, f64::min), fold(f64::NEG_INFINITY, f64::max)]
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> Estimate {
-    let values: Vec<f64> = values.collect();
-    estimate(&values).unwrap_or(Estimate { mean: 0.0, half_width: None })
 }
 
 #[cfg(test)]

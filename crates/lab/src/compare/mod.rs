@@ -17,7 +17,7 @@ pub use paired::{Change, Paired, paired};
 pub use parallel::map_in_parallel;
 pub use repeated::{Repeated, RepeatedPath};
 pub use single::BestPath;
-pub use statistics::{Estimate, estimate};
+pub use statistics::{Estimate, estimate, mean};
 pub(crate) use statistics::{mean_and_deviation, student_quantile};
 
 use crate::custom_schedulers::CustomSchedulers;

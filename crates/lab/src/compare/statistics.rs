@@ -11,6 +11,12 @@ pub struct Estimate {
     pub half_width: Option<f64>,
 }
 
+/// The same as [`estimate`]; 0 without values.
+pub fn mean(values: impl Iterator<Item = f64>) -> Estimate {
+    let values: Vec<f64> = values.collect();
+    estimate(&values).unwrap_or(Estimate { mean: 0.0, half_width: None })
+}
+
 /// Mean and 95 % confidence interval of independent values, by Student's t distribution
 /// (Student, Biometrika 6(1), 1908); none without values.
 pub fn estimate(values: &[f64]) -> Option<Estimate> {

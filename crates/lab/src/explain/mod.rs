@@ -1,6 +1,9 @@
 //! Explains the decisions of a scheduler: why each packet took its path.
 
+mod limits;
 mod sentences;
+
+pub use limits::{ChangedRun, Limits, limits};
 
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::record::{DecisionRecord, PathSnapshot};

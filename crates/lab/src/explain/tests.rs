@@ -86,3 +86,51 @@ fn only_the_association_that_was_asked_about_keeps_its_decisions() {
         assert_eq!(chunks.iter().collect::<BTreeSet<_>>().len(), chunks.len(), "{chunks:?}");
     }
 }
+
+fn changed(limits: &Limits, change: &str) -> f64 {
+    let found = limits.changes.iter().find(|one| one.change == change);
+    found.unwrap_or_else(|| panic!("{change}: {limits:?}")).ratio.mean
+}
+
+#[test]
+fn a_small_receive_buffer_is_found_as_the_limit() {
+    let found = limits(&scenario("min-rtt"), 1, 2, &|_| ()).expect("runs");
+    assert!(changed(&found, "4 times the receive buffer") > 1.5, "{found:?}");
+    assert!(found.conclusions[0].contains("limit"), "{found:?}");
+    assert!(found.changes.is_sorted_by(|a, b| a.ratio.mean >= b.ratio.mean));
+}
+
+#[test]
+fn a_path_that_costs_goodput_is_named() {
+    let text = "[transfer]\nduration = '5 s'\nscheduler = 'round-robin'\nguard = false\nreceive_buffer = '45 kB'\n\
+                [[path]]\nname = 'wifi'\nrate = '20 Mbit/s'\nrtt = '20 ms'\n\
+                [[path]]\nname = 'lte'\nrate = '1 Mbit/s'\nrtt = '300 ms'\n";
+    let scenario = Scenario::parse(text, "test.toml").expect("a sound scenario");
+    let found = limits(&scenario, 1, 2, &|_| ()).expect("runs");
+    assert!(changed(&found, "wifi only") > 2.0, "{found:?}");
+    assert!(found.conclusions.iter().any(|one| one.contains("wifi alone")), "{found:?}");
+}
+
+#[test]
+fn a_path_that_is_full_limits_itself() {
+    let text = "[transfer]\nduration = '3 s'\ncongestion = 'bbr'\n[[path]]\nrate = '1 Mbit/s'\nrtt = '20 ms'\n";
+    let scenario = Scenario::parse(text, "test.toml").expect("a sound scenario");
+    let found = limits(&scenario, 1, 1, &|_| ()).expect("runs");
+    assert_eq!(found.conclusions, ["no change of these gives more goodput: the paths limit"]);
+}
+
+#[test]
+fn the_rules_of_linux_are_changed_where_they_apply() {
+    let of = |preset: &str| {
+        let text = format!(
+            "[transfer]\nprotocol = 'mptcp'\npreset = '{preset}'\nduration = '2 s'\nreceive_buffer = '45 kB'\n\
+             [[path]]\nrate = '10 Mbit/s'\nrtt = '20 ms'\n[[path]]\nrate = '10 Mbit/s'\nrtt = '20 ms'\n"
+        );
+        let scenario = Scenario::parse(&text, "test.toml").expect("a sound scenario");
+        limits(&scenario, 1, 2, &|_| ()).expect("runs")
+    };
+    let linux = of("linux-6");
+    assert!(changed(&linux, "only payload charged to the receive buffer") > 1.1, "{linux:?}");
+    assert!(linux.conclusions.iter().any(|one| one.contains("Linux charges")), "{linux:?}");
+    assert!(!of("rfc8684").changes.iter().any(|one| one.change == "no Nagle algorithm"));
+}
