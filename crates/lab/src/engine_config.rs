@@ -34,10 +34,17 @@ macro_rules! translations {
 pub(crate) use translations;
 
 /// Pacing as the scenario sets it, otherwise that of the preset.
-pub(crate) fn pacing(set: Option<bool>, preset: Option<Pacing>) -> Option<Pacing> {
+pub(crate) fn pacing(set: Option<file::Pacing>, preset: Option<Pacing>) -> Option<Pacing> {
     match set {
         None => preset,
-        Some(wanted) => wanted.then(|| preset.unwrap_or_default()),
+        Some(file::Pacing::Off) => None,
+        Some(file::Pacing::On(None)) => Some(preset.unwrap_or_default()),
+        Some(file::Pacing::On(Some(options))) => Some(Pacing {
+            gain: options.gain,
+            gain_in_slow_start: options.gain_in_slow_start,
+            burst_packets: u64::from(options.burst),
+            burst_time: options.burst_time,
+        }),
     }
 }
 
@@ -281,6 +288,15 @@ mod tests {
         let live = Config::preset(sctp::Preset::Live, paths, 1 << 20);
         assert_eq!(simulated.congestion, live.congestion);
         assert_eq!(simulated.congestion_variants, live.congestion_variants);
+    }
+
+    #[test]
+    fn options_of_pacing_default_to_those_of_the_engine() {
+        for (set, expected) in [("true", true), ("{}", true), ("false", false)] {
+            let text = format!("[transfer]\npacing = {set}\n[[path]]\nname = 'a'\n");
+            let scenario = file::Scenario::parse(&text, "test.toml").expect("a valid scenario");
+            assert_eq!(config(&scenario).pacing, expected.then(Pacing::default), "{set}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub(super) fn fits(kind: &Kind, node: &Node) -> bool {
         (Raw::Integer(_) | Raw::Float(_), kind) => {
             matches!(kind, Kind::Quantity { .. } | Kind::Number { .. } | Kind::Integer { .. })
         }
+        (Raw::Bool(_), kind) => matches!(kind, Kind::Bool),
         (Raw::Table(_), kind) => matches!(kind, Kind::Table(_) | Kind::Tagged(_)),
         _ => false,
     }

@@ -3,6 +3,7 @@
 use ropewalk_base::{Duration, Rate};
 
 use super::builder::Builder;
+use super::pacing::{PACING, Pacing};
 use super::setting::Setting;
 use super::{Congestion, Preset, Protocol, Scenario, SchedulerName, WindowManager};
 use crate::check::{Checked, Value};
@@ -92,10 +93,11 @@ table! {
         tolerated_loss: f64 => tolerated_loss = Kind::Number { min: 0.0, max: 0.1 }
             .derived("0.02 under the preset `live`, otherwise 0")
             .example("0.02");
-        /// Whether a window is spread over a round trip instead of being sent at once. `bbr`
+        /// Whether a window is spread over a round trip instead of being sent at once, and how. `bbr`
         /// always paces, at its own rate.
-        pacing: Option<bool> =
-            Kind::Bool.derived("true under the preset `live`, otherwise false").example("true");
+        pacing: Option<Pacing> = PACING
+            .derived("true under the preset `live`, otherwise false")
+            .example("{ gain = 1.2, burst = \"2 packets\" }");
         /// How the receive buffer is shared between congestion windows. `ropewalk tune` finds the
         /// limits for `static`.
         window_manager: WindowManager = names::<WindowManager>().is("none").example("\"static\"");
