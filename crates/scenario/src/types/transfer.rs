@@ -88,7 +88,8 @@ table! {
         prr: bool => prr =
             Kind::Bool.derived("true under the preset `linux-6`, otherwise false").example("true");
         /// `bbr`: the loss rate of a round up to which losses do not lower its estimates while it does not
-        /// probe for bandwidth, in steps of 0.001. The draft tolerates none. With a larger value, losses
+        /// probe for bandwidth, in steps of 0.001. On a path without a queue, losses that chance explains at this rate
+        /// do not count either, also while it probes. The draft tolerates none. With a larger value, losses
         /// at random cost less, and a flow yields less to others.
         tolerated_loss: f64 => tolerated_loss = Kind::Number { min: 0.0, max: 0.1 }
             .derived("0.02 under the preset `live`, otherwise 0")

@@ -1,11 +1,19 @@
 //! The response to losses, and its undo (draft-ietf-ccwg-bbr, 5.5.10, 5.5.11 and 5.6.4.4).
 
-use ropewalk_base::Time;
+use ropewalk_base::{Duration, Time};
 
+use super::Bbr;
 use super::model::Bounds;
 use super::sent_log::PacketState;
-use super::state::{BbrState, RateSample, is_inflight_too_high};
-use super::{Bbr, LOSS_THRESH};
+use super::state::{BbrState, RateSample};
+
+/// `BBR.LossThresh`: largest tolerated loss rate while probing for bandwidth.
+const LOSS_THRESH: f64 = 0.02;
+/// Standard deviations that losses may exceed their mean by chance, in 95 of 100 cases.
+const CHANCE: f64 = 1.645;
+/// A round trip of so many least ones shows a queue that is not ours: a probe sends at 1.25 times the rate, and its own
+/// queue makes the round trip at most so many times longer.
+const QUEUE_RTT: f64 = 1.3;
 
 /// What a spurious recovery restores (draft, 5.5.11).
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +34,60 @@ pub(super) enum Recovery {
     },
 }
 
+/// How many losses tell about the load of the path.
+///
+/// The draft counts every loss of a round, and while it probes those beyond 2 %. With a tolerated rate, losses on a path
+/// without a queue count if they are more than a path that loses packets independently at this rate explains: one of 40
+/// packets is 2.5 %, and at a rate of 2 % every second round loses so many.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LossLimit {
+    /// The tolerated rate; 0 for the draft.
+    pub rate: f64,
+    /// Bytes of a packet.
+    pub unit: u64,
+    /// Whether the last round trip shows a queue, so that losses may come from its overflow.
+    pub has_queue: bool,
+}
+
+impl LossLimit {
+    /// The most bytes, of those that were sent in a round, that are lost without telling about the load.
+    pub fn of_round(self, bytes: u64) -> f64 {
+        self.most(self.rate, bytes)
+    }
+
+    /// `IsInflightTooHigh()`, for bytes lost and bytes in flight.
+    pub fn is_inflight_too_high(self, lost: u64, tx_in_flight: u64) -> bool {
+        lost as f64 > self.most(LOSS_THRESH.max(self.rate), tx_in_flight)
+    }
+
+    fn most(self, rate: f64, bytes: u64) -> f64 {
+        let (bytes, unit) = (bytes as f64, self.unit as f64);
+        // Variance of a binomial distribution, in packets.
+        let variance = if self.rate > 0.0 && !self.has_queue {
+            bytes / unit * rate * (1.0 - rate)
+        } else {
+            0.0
+        };
+        rate * bytes + CHANCE * variance.sqrt() * unit
+    }
+}
+
 impl Bbr {
+    /// The limit on losses that tell nothing.
+    pub(super) fn loss_limit(&self) -> LossLimit {
+        let rate = f64::from(self.options.variants.tolerated_loss_permille) * 1e-3;
+        let queue = |least: Duration| {
+            self.last_rtt.is_some_and(|last| last.as_secs_f64() > least.as_secs_f64() * QUEUE_RTT)
+        };
+        let has_queue = self.model.min_rtt.is_some_and(queue);
+        LossLimit { rate, unit: self.options.unit, has_queue }
+    }
+
+    /// `IsInflightTooHigh()`.
+    pub(super) fn is_inflight_too_high(&self, sample: &RateSample) -> bool {
+        self.loss_limit().is_inflight_too_high(sample.lost, sample.tx_in_flight)
+    }
+
     /// `SaveCwnd()`.
     pub(super) fn save_cwnd(&mut self) {
         let usual = self.recovery == Recovery::None && self.state != BbrState::ProbeRtt;
@@ -55,7 +116,7 @@ impl Bbr {
             return;
         }
         let (lost, tx_in_flight) = (self.lost - packet.lost, packet.tx_in_flight);
-        if is_inflight_too_high(lost, tx_in_flight) {
+        if self.loss_limit().is_inflight_too_high(lost, tx_in_flight) {
             let at_loss = inflight_at_loss(lost, tx_in_flight, bytes);
             self.handle_inflight_too_high(now, at_loss, packet.app_limited);
         }
@@ -81,4 +142,37 @@ fn inflight_at_loss(lost: u64, tx_in_flight: u64, bytes: u64) -> u64 {
     let lost_prev = lost.saturating_sub(bytes) as f64;
     let lost_prefix = (LOSS_THRESH * inflight_prev - lost_prev) / (1.0 - LOSS_THRESH);
     (inflight_prev + lost_prefix).max(0.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIT: u64 = 1500;
+
+    fn most_packets(rate: f64, has_queue: bool, packets: u64) -> [f64; 2] {
+        let limit = LossLimit { rate, unit: UNIT, has_queue };
+        let lost = |counts: &dyn Fn(u64) -> bool| (0..packets).find(|n| counts(n * UNIT));
+        let probe = lost(&|bytes| limit.is_inflight_too_high(bytes, packets * UNIT));
+        let round = lost(&|bytes| bytes as f64 > limit.of_round(packets * UNIT));
+        [round, probe].map(|first| first.expect("a number of losses that counts") as f64 - 1.0)
+    }
+
+    #[test]
+    fn without_a_tolerated_rate_the_limits_are_those_of_the_draft() {
+        for has_queue in [false, true] {
+            assert_eq!(most_packets(0.0, has_queue, 40), [0.0, 0.0]);
+            assert_eq!(most_packets(0.0, has_queue, 1000), [0.0, 20.0]);
+        }
+    }
+
+    #[test]
+    fn losses_count_if_a_path_with_the_tolerated_rate_seldom_has_so_many() {
+        for (packets, most) in [(40, 2.0), (120, 4.0), (1000, 27.0)] {
+            assert_eq!(most_packets(0.02, false, packets), [most; 2], "{packets}");
+        }
+        for (packets, most) in [(40, 0.0), (120, 2.0), (1000, 20.0)] {
+            assert_eq!(most_packets(0.02, true, packets), [most; 2], "{packets} with a queue");
+        }
+    }
 }

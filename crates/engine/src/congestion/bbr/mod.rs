@@ -29,8 +29,6 @@ use self::state::{FullBw, RateSample, Rounds};
 use super::{AckSample, CongestionOptions, LostPacket, PathCongestion, SentPacket};
 use crate::path::Pace;
 
-/// `BBR.LossThresh`: largest tolerated loss rate while probing for bandwidth.
-const LOSS_THRESH: f64 = 0.02;
 /// `BBR.Beta`: what a round with losses leaves of the short-term bounds.
 const BETA: f64 = 0.7;
 /// Multiple of the bandwidth-delay product whose data in flight fills a path.
@@ -94,6 +92,8 @@ pub struct Bbr {
     /// Losses in this round that do not follow on one another, and the number of the last lost packet.
     separate_losses: u32,
     last_lost: Option<u64>,
+    /// The last round trip that was measured.
+    last_rtt: Option<Duration>,
 }
 
 impl Bbr {
@@ -128,6 +128,7 @@ impl Bbr {
             cwnd_limited: [false; 2],
             separate_losses: 0,
             last_lost: None,
+            last_rtt: None,
         };
         bbr.init_pacing_rate(None);
         bbr
@@ -220,6 +221,7 @@ impl Bbr {
     fn update_model_and_state(&mut self, now: Time, sample: &RateSample) {
         self.latest.update(sample, self.delivered);
         self.update_round(sample);
+        self.last_rtt = sample.rtt.or(self.last_rtt);
         self.model.update_max_bw(sample);
         self.update_congestion_signals(sample);
         self.model.update_ack_aggregation(
@@ -251,9 +253,8 @@ impl Bbr {
             return;
         }
         let lost = self.lost - std::mem::replace(&mut self.latest.lost_before_round, self.lost);
-        let tolerated =
-            u64::from(self.options.variants.tolerated_loss_permille) * (lost + sample.delivered);
-        let counts = self.latest.is_loss_in_round && lost * 1000 >= tolerated;
+        let tolerated = self.loss_limit().of_round(lost + sample.delivered);
+        let counts = self.latest.is_loss_in_round && lost as f64 >= tolerated;
         if counts && !self.state.is_probing() {
             self.model.lower_bounds(&self.latest, self.cwnd);
         }
@@ -281,7 +282,7 @@ impl Bbr {
         self.latest.loss_round_start
             && self.recovery == Recovery::Fast
             && self.separate_losses >= STARTUP_FULL_LOSS_COUNT
-            && sample.is_inflight_too_high()
+            && self.is_inflight_too_high(sample)
     }
 
     /// `CheckDrainDone()`.
@@ -475,6 +476,7 @@ impl PathCongestion for Bbr {
         if self.full_bw.reached && now.since(self.acked_at) < MIN_RTT_FILTER_LEN {
             self.recovery = Recovery::None;
             self.latest.reset();
+            self.probe_rtt.forget();
             self.start_probe_bw_refill();
         } else {
             let rng = self.rng.clone();

@@ -215,7 +215,7 @@ impl Bbr {
                 return true;
             }
         }
-        if sample.is_inflight_too_high() || self.model.bounds.inflight_longterm == INFINITY {
+        if self.is_inflight_too_high(sample) || self.model.bounds.inflight_longterm == INFINITY {
             return false;
         }
         let longterm = &mut self.model.bounds.inflight_longterm;

@@ -16,8 +16,8 @@ const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
 /// When the minimum round trip is measured (draft, 2.15).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProbeRtt {
-    /// `BBR.min_rtt_stamp`.
-    min_rtt_stamp: Time,
+    /// `BBR.min_rtt_stamp`; none if any sample replaces the least round trip.
+    min_rtt_stamp: Option<Time>,
     /// `BBR.probe_rtt_min_delay`; none before the first sample.
     min_delay: Option<Duration>,
     /// `BBR.probe_rtt_min_stamp`.
@@ -28,6 +28,13 @@ pub(super) struct ProbeRtt {
     done_stamp: Option<Time>,
     /// `BBR.probe_rtt_round_done`.
     round_done: bool,
+}
+
+impl ProbeRtt {
+    /// Lets the next sample replace the least round trip: a handover may have made the path longer.
+    pub const fn forget(&mut self) {
+        (self.min_delay, self.min_rtt_stamp) = (None, None);
+    }
 }
 
 impl Bbr {
@@ -42,10 +49,10 @@ impl Bbr {
             probe.min_stamp = now;
         }
         let Some(delay) = probe.min_delay else { return };
-        let expired = now > probe.min_rtt_stamp + MIN_RTT_FILTER_LEN;
+        let expired = probe.min_rtt_stamp.is_none_or(|stamp| now > stamp + MIN_RTT_FILTER_LEN);
         if expired || self.model.min_rtt.is_none_or(|least| delay < least) {
             self.model.min_rtt = Some(delay);
-            probe.min_rtt_stamp = probe.min_stamp;
+            probe.min_rtt_stamp = Some(probe.min_stamp);
         }
     }
 

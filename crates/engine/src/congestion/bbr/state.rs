@@ -2,8 +2,6 @@
 
 use ropewalk_base::Duration;
 
-use super::LOSS_THRESH;
-
 /// State of the state machine (draft, 5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BbrState {
@@ -58,11 +56,6 @@ impl BbrState {
     }
 }
 
-/// `IsInflightTooHigh()`, for bytes lost and bytes in flight.
-pub(super) fn is_inflight_too_high(lost: u64, tx_in_flight: u64) -> bool {
-    lost as f64 > tx_in_flight as f64 * LOSS_THRESH
-}
-
 /// `RS`: what one acknowledgement says (draft, 2.3).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateSample {
@@ -82,13 +75,6 @@ pub(super) struct RateSample {
     pub app_limited: bool,
     /// `RS.rtt`.
     pub rtt: Option<Duration>,
-}
-
-impl RateSample {
-    /// `IsInflightTooHigh()`.
-    pub fn is_inflight_too_high(&self) -> bool {
-        is_inflight_too_high(self.lost, self.tx_in_flight)
-    }
 }
 
 /// Packet-timed round trips (draft, 5.5.1).

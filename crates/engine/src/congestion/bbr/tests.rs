@@ -370,6 +370,20 @@ fn a_path_that_returns_within_seconds_keeps_its_estimates() {
 }
 
 #[test]
+fn a_path_that_returns_longer_has_its_new_round_trip_at_once() {
+    let mut path = Path::new(20, 50, 2.0);
+    path.run_until(seconds(4));
+    path.rtt = Duration::from_millis(70);
+    path.flights.clear();
+    path.in_flight = 0;
+    let now = path.now;
+    path.bbr.on_return(now);
+    path.run_until(Time::from_millis(4_500));
+    let least = path.bbr.min_rtt().unwrap();
+    assert!(least >= Duration::from_millis(70), "{least:?}");
+}
+
+#[test]
 fn startup_waits_for_a_round_trip_while_only_retransmissions_are_acknowledged() {
     let mut path = Path::new(20, 50, 2.0);
     path.karn = true;
