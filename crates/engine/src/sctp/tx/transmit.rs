@@ -87,6 +87,7 @@ impl Sender {
             Next::Recorded { tsn, .. } => tsn,
             // Sending in pieces requires a record.
             Next::Fresh { .. } => {
+                self.outstanding.note_limit();
                 self.outstanding.board.assign(|chunk| self.outstanding.queue.next_chunk(chunk))
             }
         };
@@ -170,6 +171,7 @@ impl Sender {
         if self.outstanding.queue.is_empty() {
             return None;
         }
+        self.outstanding.note_limit();
         let tsn = self.outstanding.board.next_tsn();
         let number = self.paths[path.index()].tx.flights.next_number();
         let cut = |chunk: &mut Data| self.outstanding.queue.next_chunk(chunk);

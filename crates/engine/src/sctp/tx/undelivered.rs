@@ -2,7 +2,7 @@
 
 use ropewalk_base::{Serial16, StreamId};
 
-use super::scoreboard::Record;
+use super::record::Record;
 use super::{Chunks, RecordState};
 use crate::payload::Payload;
 use crate::sctp::chunk::{Data, DataFlags};
@@ -57,7 +57,11 @@ impl<'a, R: Iterator<Item = &'a Record>, Q: Iterator<Item = Rest>> Iterator for 
     type Item = Undelivered;
 
     fn next(&mut self) -> Option<Undelivered> {
-        let Some(first) = self.records.next() else { return self.queue.next().map(of_rest) };
+        // An abandoned message is not delivered on purpose. It has no rest in the queue.
+        let is_kept = |record: &&Record| !matches!(record.state, RecordState::Abandoned { .. });
+        let Some(first) = self.records.find(is_kept) else {
+            return self.queue.next().map(of_rest);
+        };
         let Data { stream, ssn, ppid, flags, .. } = first.data;
         let mut message = Undelivered {
             stream,

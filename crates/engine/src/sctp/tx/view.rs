@@ -73,6 +73,13 @@ impl Sender {
         room.min(least.max(windows).saturating_sub(unsent))
     }
 
+    /// Data that waits for a path, bytes; an estimate for lost chunks.
+    pub fn waiting_bytes(&self) -> u64 {
+        let chunks = &self.outstanding;
+        let again = chunks.board.lost().len() + chunks.board.holes().len();
+        chunks.queue.bytes() + again * chunks.full_chunk()
+    }
+
     fn all_confirmed(&self) -> bool {
         self.paths.iter().all(|p| p.tx.state.status() != PathStatus::Unconfirmed)
     }
