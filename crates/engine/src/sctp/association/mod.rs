@@ -348,7 +348,8 @@ impl Association {
 
     /// Whether everything passed to [`Association::send`] has been acknowledged.
     pub fn is_flushed(&self) -> bool {
-        self.sender.outstanding.queue.is_empty() && self.sender.outstanding.board.is_empty()
+        let chunks = &self.sender.outstanding;
+        chunks.queue.is_empty() && chunks.board.is_empty() && !chunks.has_messages_beside_queue()
     }
 
     /// Takes the next received message.

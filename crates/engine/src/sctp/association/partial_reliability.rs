@@ -8,7 +8,7 @@ use crate::payload::Payload;
 use crate::sctp::chunk::Chunk;
 use crate::sctp::extension_chunk::{ExtensionChunk, ForwardTsn};
 use crate::sctp::extensions::Extensions;
-use crate::sctp::extensions::partial_reliability::{Delivery, Room};
+use crate::sctp::extensions::partial_reliability::{Delivery, Room, Submitted};
 use crate::sctp::packet::Packet;
 
 impl Association {
@@ -29,9 +29,9 @@ impl Association {
             return self.send_with_ppid(stream, ppid, payload, !delivery.ordered);
         }
         self.may_queue(stream, &payload)?;
-        let limit = delivery.limit(now);
-        self.sender.outstanding.queue.push(stream, ppid, payload, !delivery.ordered, 0, limit);
-        self.sender.note_queued(limit);
+        let (unordered, limit) = (!delivery.ordered, delivery.limit(now));
+        let message = Submitted { stream, ppid, payload, unordered, limit };
+        self.sender.submit(message, delivery.urgency);
         self.sender.refill_bursts();
         Ok(())
     }

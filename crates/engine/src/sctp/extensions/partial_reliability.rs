@@ -12,7 +12,12 @@
 
 use std::collections::VecDeque;
 
-use ropewalk_base::{Duration, Time};
+use ropewalk_base::{Duration, Serial32, StreamId, Time};
+
+use crate::payload::Payload;
+
+/// Most second copies whose duplicates are expected. The duplicates of older ones count as spurious retransmissions.
+const COPIED_LIMIT: usize = 256;
 
 /// How soon a message is to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -122,6 +127,16 @@ impl Limit {
         Self { expires: Time::FAR_FUTURE, retransmissions: u8::MAX, twice: false };
 }
 
+/// A message as submitted.
+#[derive(Clone, Debug)]
+pub(crate) struct Submitted {
+    pub stream: StreamId,
+    pub ppid: u32,
+    pub payload: Payload,
+    pub unordered: bool,
+    pub limit: Limit,
+}
+
 /// Limits of a chunk that has a TSN.
 #[derive(Clone, Copy, Debug)]
 struct Limited {
@@ -147,6 +162,16 @@ pub(crate) struct ForwardTimer {
 pub(crate) struct Limits {
     /// Chunks with a TSN, lowest first.
     sent: VecDeque<Limited>,
+    /// Messages that are sent before the queue; each is unordered and fits into a packet.
+    pub interactive: VecDeque<Submitted>,
+    /// Messages that are sent when the queue is empty.
+    pub background: VecDeque<Submitted>,
+    /// User data of these, bytes.
+    pub waiting_bytes: u64,
+    /// TSNs in flight of which a second copy is wanted.
+    pub second_copies: VecDeque<u64>,
+    /// The last TSNs that were sent twice on purpose.
+    copied: VecDeque<u64>,
     /// No queued message expires earlier.
     pub queued_expiry: Time,
     /// Advanced.Peer.Ack.Point (RFC 3758, 3.5 A1).
@@ -163,6 +188,11 @@ impl Limits {
     pub fn new(cumulative: u64) -> Self {
         Self {
             sent: VecDeque::new(),
+            interactive: VecDeque::new(),
+            background: VecDeque::new(),
+            waiting_bytes: 0,
+            second_copies: VecDeque::new(),
+            copied: VecDeque::new(),
             queued_expiry: Time::FAR_FUTURE,
             advanced: cumulative,
             passed: cumulative,
@@ -176,6 +206,74 @@ impl Limits {
         if limit != Limit::NONE {
             self.sent.push_back(Limited { tsn, limit, given_up: false });
         }
+    }
+
+    /// Whether messages or copies wait to be sent.
+    pub fn has_work(&self) -> bool {
+        !self.interactive.is_empty() || !self.background.is_empty() || !self.second_copies.is_empty()
+    }
+
+    pub fn push_interactive(&mut self, message: Submitted) {
+        self.waiting_bytes += u64::from(message.payload.len());
+        self.interactive.push_back(message);
+    }
+
+    pub fn push_background(&mut self, message: Submitted) {
+        self.waiting_bytes += u64::from(message.payload.len());
+        self.background.push_back(message);
+    }
+
+    pub fn take_interactive(&mut self) -> Option<Submitted> {
+        let message = self.interactive.pop_front()?;
+        self.waiting_bytes -= u64::from(message.payload.len());
+        Some(message)
+    }
+
+    pub fn take_background(&mut self) -> Option<Submitted> {
+        let message = self.background.pop_front()?;
+        self.waiting_bytes -= u64::from(message.payload.len());
+        Some(message)
+    }
+
+    /// Drops the messages outside of the queue whose lifetime is over. Returns their number, and when the next of the
+    /// others expires.
+    pub fn drop_expired(&mut self, now: Time) -> (u64, Time) {
+        let mut next = Time::FAR_FUTURE;
+        let mut bytes = 0;
+        let count = self.interactive.len() + self.background.len();
+        let mut stays = |message: &Submitted| {
+            let stays = message.limit.expires > now;
+            if stays {
+                next = next.min(message.limit.expires);
+                bytes += u64::from(message.payload.len());
+            }
+            stays
+        };
+        self.interactive.retain(&mut stays);
+        self.background.retain(&mut stays);
+        self.waiting_bytes = bytes;
+        ((count - self.interactive.len() - self.background.len()) as u64, next)
+    }
+
+    /// Notes that the first of the second copies leaves.
+    pub fn on_copied(&mut self, tsn: u64) {
+        self.second_copies.pop_front();
+        if self.copied.len() == COPIED_LIMIT {
+            self.copied.pop_front();
+        }
+        self.copied.push_back(tsn);
+    }
+
+    /// Whether a duplicate that the peer reports is a second copy.
+    pub fn take_copied(&mut self, tsn: Serial32) -> bool {
+        let found = self.copied.iter().position(|copied| Serial32::wrap(*copied) == tsn);
+        found.is_some_and(|at| self.copied.remove(at).is_some())
+    }
+
+    /// Stops all timers.
+    pub fn stop(&mut self) {
+        (self.queued_expiry, self.next_expiry) = (Time::FAR_FUTURE, Time::FAR_FUTURE);
+        self.forward.due = None;
     }
 
     fn position(&self, tsn: u64) -> Option<usize> {

@@ -215,13 +215,6 @@ fn listed(streams: &BTreeMap<u16, Serial16>) -> Vec<(StreamId, Serial16)> {
 }
 
 impl Sender {
-    /// Queues a message with limits.
-    pub fn note_queued(&mut self, limit: Limit) {
-        let limits = self.outstanding.limits_mut();
-        limits.queued_expiry = limits.queued_expiry.min(limit.expires);
-        self.outstanding.deadline.invalidate();
-    }
-
     /// Whether anything has to be done about messages with limits before data is chosen.
     #[inline]
     pub fn has_limits(&self) -> bool {
@@ -232,6 +225,7 @@ impl Sender {
     #[cold]
     pub fn settle_limits(&mut self, now: Time) {
         self.drop_expired(now);
+        self.outstanding.admit_background();
         while let Some(lost) = self.outstanding.board.lost().first()
             && self.outstanding.is_over(now, lost)
         {
@@ -253,8 +247,10 @@ impl Sender {
             self.measurements.stats.abandoned += 1;
         }
         let (dropped, next) = self.outstanding.queue.drop_expired(now);
-        self.measurements.stats.abandoned += dropped;
-        self.outstanding.limits_mut().queued_expiry = next;
+        let limits = self.outstanding.limits_mut();
+        let (beside, soonest) = limits.drop_expired(now);
+        limits.queued_expiry = next.min(soonest);
+        self.measurements.stats.abandoned += dropped + beside;
         self.outstanding.deadline.invalidate();
         self.epoch += u64::from(dropped > 0);
     }
@@ -287,7 +283,8 @@ impl Sender {
     #[inline]
     pub fn limits_deadline(&self) -> Option<Time> {
         let limits = self.outstanding.limits.as_ref()?;
-        let queued = !self.outstanding.queue.is_empty();
+        let beside = self.outstanding.has_messages_beside_queue();
+        let queued = beside || !self.outstanding.queue.is_empty();
         let expiry = queued.then_some(limits.queued_expiry);
         [expiry, Some(limits.next_expiry), limits.forward.due].into_iter().flatten().min()
     }

@@ -35,7 +35,9 @@ impl Sender {
     #[inline]
     pub fn has_no_data(&self) -> bool {
         let idle = self.outstanding.is_idle();
-        idle && self.outstanding.board.lost().is_empty() && self.copies.is_empty()
+        idle && self.outstanding.board.lost().is_empty()
+            && self.copies.is_empty()
+            && !self.outstanding.has_urgent_work()
     }
 
     /// Chooses the next chunk; none if nothing may be sent now.
@@ -71,7 +73,8 @@ impl Sender {
             if let Some(next) = self.next_copy(now) {
                 return Some(next);
             }
-            if idle && self.outstanding.board.lost().is_empty() {
+            let urgent = self.outstanding.has_urgent_work();
+            if idle && !urgent && self.outstanding.board.lost().is_empty() {
                 self.measurements.set_blocked(now, false);
                 return None;
             }
@@ -79,6 +82,13 @@ impl Sender {
         if self.views_need_update() {
             self.refresh_views(now);
         }
+        if self.outstanding.has_urgent_work()
+            && let Some(next) = self.next_urgent(now)
+        {
+            return Some(next);
+        }
+        // An interactive message may have been queued.
+        let idle = idle && self.outstanding.is_idle();
         // While a custom scheduler is still deciding, lost data has been handled already.
         let looked = self.outstanding.board.lost().is_empty() || self.scheduler.is_thinking();
         let mut next = if looked { None } else { self.next_lost(now, rng) };

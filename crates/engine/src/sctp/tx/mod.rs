@@ -27,6 +27,7 @@ mod scoreboard;
 mod timers;
 mod transmit;
 mod undelivered;
+mod urgent;
 mod view;
 mod zero_window;
 

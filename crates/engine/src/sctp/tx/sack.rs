@@ -146,7 +146,8 @@ impl Sender {
         self.outstanding.last_sack_at = now;
         let mut acks = PathAcks::new();
         self.begin_acks(&mut acks);
-        self.outstanding.scratch.duplicates = !sack.duplicates.is_empty();
+        self.outstanding.scratch.duplicates =
+            !sack.duplicates.is_empty() && self.outstanding.are_spurious(&sack.duplicates);
         if self.outstanding.scratch.duplicates {
             self.paths.iter_mut().for_each(|path| path.tx.tail.on_duplicate());
         }

@@ -66,7 +66,9 @@ impl Sender {
     pub fn stop(&mut self) {
         (0..self.paths.len()).for_each(|i| self.stop_path(PathId::from_index(i)));
         self.wait_until = None;
-        self.outstanding.limits = None;
+        if let Some(limits) = &mut self.outstanding.limits {
+            limits.stop();
+        }
         self.outstanding.window_probe = WindowProbe::Idle;
     }
 }

@@ -71,6 +71,9 @@ impl Sender {
                 room -= self.transmit_fresh(now, path, chunks).unwrap_or_default();
             }
         }
+        if self.outstanding.has_urgent_work() {
+            self.bundle_interactive(now, path, &mut room, chunks);
+        }
         self.bundle(now, path, &mut room, chunks);
         self.after_packet(now, next, self.packet_room(path) - room)
     }
@@ -198,6 +201,7 @@ impl Sender {
         let state = &mut self.paths[path.index()];
         if !again {
             self.sendable_left = self.sendable_left.saturating_sub(1);
+            self.outstanding.want_copy(tsn);
         }
         let snapshot = state.tx.rate.on_sent(now, state.tx.flights.is_empty(), state.tx.limited);
         let in_flight_before = state.tx.flights.bytes();

@@ -6,6 +6,7 @@ use super::record::Record;
 use super::{Chunks, RecordState};
 use crate::payload::Payload;
 use crate::sctp::chunk::{Data, DataFlags};
+use crate::sctp::extensions::partial_reliability::Submitted;
 
 /// A message whose end the peer has not acknowledged, or the rest of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,9 +112,18 @@ fn of_rest(rest: Rest) -> Undelivered {
     }
 }
 
+fn rest_of(message: &Submitted) -> Rest {
+    let Submitted { stream, ppid, unordered, ref payload, .. } = *message;
+    let payload = payload.clone();
+    Rest { stream, ssn: Serial16(0), ppid, unordered, payload, whole: true }
+}
+
 impl Chunks {
     /// Messages whose end the peer has not acknowledged, oldest first.
     pub fn undelivered(&self) -> impl Iterator<Item = Undelivered> {
-        Messages { records: self.board.records(), queue: self.queue.rests() }
+        let limits = self.limits.iter();
+        let beside = limits.flat_map(|limits| limits.interactive.iter().chain(&limits.background));
+        let queue = self.queue.rests().chain(beside.map(rest_of));
+        Messages { records: self.board.records(), queue }
     }
 }

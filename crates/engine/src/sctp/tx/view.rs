@@ -65,7 +65,7 @@ impl Sender {
     /// than the whole buffer can be sent.
     pub fn buffer_room(&self) -> u64 {
         let chunks = &self.outstanding;
-        let unsent = chunks.queue.bytes();
+        let unsent = chunks.queue.bytes() + chunks.bytes_beside_queue();
         let room = chunks.config.send_buffer.saturating_sub(unsent + chunks.board.extent());
         let Some(least) = chunks.config.unsent_limit else { return room };
         let window = |i| self.congestion.window(PathId::from_index(i));
@@ -77,7 +77,7 @@ impl Sender {
     pub fn waiting_bytes(&self) -> u64 {
         let chunks = &self.outstanding;
         let again = chunks.board.lost().len() + chunks.board.holes().len();
-        chunks.queue.bytes() + again * chunks.full_chunk()
+        chunks.queue.bytes() + chunks.bytes_beside_queue() + again * chunks.full_chunk()
     }
 
     fn all_confirmed(&self) -> bool {
