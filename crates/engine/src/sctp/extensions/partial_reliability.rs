@@ -210,7 +210,9 @@ impl Limits {
 
     /// Whether messages or copies wait to be sent.
     pub fn has_work(&self) -> bool {
-        !self.interactive.is_empty() || !self.background.is_empty() || !self.second_copies.is_empty()
+        !self.interactive.is_empty()
+            || !self.background.is_empty()
+            || !self.second_copies.is_empty()
     }
 
     pub fn push_interactive(&mut self, message: Submitted) {

@@ -28,9 +28,9 @@ impl Chunks {
 
     /// Whether messages wait outside of the queue.
     pub fn has_messages_beside_queue(&self) -> bool {
-        self.limits.as_ref().is_some_and(|limits| {
-            !limits.interactive.is_empty() || !limits.background.is_empty()
-        })
+        self.limits
+            .as_ref()
+            .is_some_and(|limits| !limits.interactive.is_empty() || !limits.background.is_empty())
     }
 
     /// Moves a message into the queue.
@@ -83,7 +83,8 @@ impl Chunks {
     /// copies.
     pub fn are_spurious(&mut self, duplicates: &[Serial32]) -> bool {
         let Some(limits) = &mut self.limits else { return !duplicates.is_empty() };
-        duplicates.iter().fold(false, |any, tsn| !limits.take_copied(*tsn) || any)
+        // All of them, so that each copy explains one duplicate only.
+        duplicates.iter().filter(|tsn| !limits.take_copied(**tsn)).count() > 0
     }
 }
 
@@ -140,7 +141,8 @@ impl Sender {
                 RecordState::InFlight { path, .. } => Some(path),
                 _ => None,
             });
-            let (limit, _) = self.outstanding.limits.as_ref()?.get(tsn).unwrap_or((Limit::NONE, false));
+            let (limit, _) =
+                self.outstanding.limits.as_ref()?.get(tsn).unwrap_or((Limit::NONE, false));
             let choice = first
                 .filter(|_| !self.outstanding.is_used_up(now, tsn))
                 .and_then(|first| self.earliest_arrival(now, Some(first)))
