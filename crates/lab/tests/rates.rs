@@ -1,4 +1,4 @@
-//! Congestion control by rates (`bbr`) and the end of slow start (HyStart++), under both protocols.
+//! Congestion control by rates (`bbr`, `bbr-v1`) and the end of slow start (HyStart++), under both protocols.
 
 use ropewalk_lab::{RunOptions, RunResult, run};
 use ropewalk_scenario::Scenario;
@@ -25,6 +25,19 @@ fn bbr_fills_a_path_and_leaves_its_queue_nearly_empty() {
         assert!(bbr.goodput_bps > 0.92 * cubic.goodput_bps, "{protocol}: {}", bbr.goodput_bps);
         assert!(delay < 0.024 && filled > 0.05, "{protocol}: {delay} {filled}");
         assert_eq!(bbr.paths[0].lost_packets, 0, "{protocol}");
+    }
+}
+
+#[test]
+fn version_1_of_bbr_fills_a_path_keeps_a_short_queue_and_ignores_random_losses() {
+    for protocol in ["cmt-sctp", "tcp"] {
+        let of = |path: &str| over_one_path(protocol, "congestion = 'bbr-v1'", path);
+        let (alone, lossy) = (of("queue = '4 BDP'"), of("queue = '1 BDP'\nloss = 0.01"));
+        let [rate, rate_lossy] = [&alone, &lossy].map(|result| result.goodput_bps / 1e6);
+        let delay = alone.app_delay_s.p50;
+        println!("{protocol}: {rate:.1} Mbit/s, {delay} s; {rate_lossy:.1} with losses");
+        assert!(rate > 44.0 && rate_lossy > 43.0, "{protocol}: {rate} {rate_lossy}");
+        assert!(delay < 0.04 && alone.paths[0].lost_packets == 0, "{protocol}: {delay}");
     }
 }
 

@@ -71,10 +71,10 @@ fn all(paths: usize) -> Vec<(String, Congestion)> {
     all.into_iter().map(make).collect()
 }
 
-/// Those whose window follows losses. The window of `bbr` follows delivery rates.
+/// Those whose window follows losses. The windows of `bbr` and `bbr-v1` follow delivery rates.
 fn loss_based(paths: usize) -> Vec<(String, Congestion)> {
     let mut all = all(paths);
-    all.retain(|(_, control)| !matches!(control, Congestion::Bbr(_)));
+    all.retain(|(_, control)| !matches!(control, Congestion::Bbr(_) | Congestion::BbrV1(_)));
     all
 }
 

@@ -3,6 +3,9 @@
 
 mod balia;
 mod bbr;
+mod bbr_v1;
+#[cfg(test)]
+mod bottleneck;
 mod chihani;
 #[cfg(test)]
 mod conformance;
@@ -25,6 +28,7 @@ mod wvegas;
 
 pub use balia::Balia;
 pub use bbr::{Bbr, BbrState};
+pub use bbr_v1::{BbrV1, BbrV1State};
 pub use chihani::{Chihani2011, ChihaniCoupling};
 pub use coupled::{Coupled, Coupling, Windows};
 pub use cubic::Cubic;
@@ -97,6 +101,8 @@ pub struct SentPacket {
     pub in_flight_before: u64,
     /// Whether the application or the receive window, not the path, is the limit.
     pub app_limited: bool,
+    /// Whether the application alone is the limit: it had no more data.
+    pub out_of_data: bool,
 }
 
 /// A data packet that counts as lost.

@@ -37,7 +37,7 @@ pub struct CongestionVariants {
     /// to come sooner.
     pub fast_convergence: bool,
     /// Whether the first slow start of a path ends by HyStart++ (RFC 9406) when round trips grow: all algorithms but
-    /// `wvegas`, which has its own rule, and `bbr`.
+    /// `wvegas`, `bbr` and `bbr-v1`, which have rules of their own.
     pub hystart: bool,
     /// `cubic`: HyStart++, or the HyStart of Linux, which has no conservative slow start and also ends slow start when
     /// acknowledgements follow each other for half a round trip.
@@ -110,7 +110,7 @@ pub struct CongestionOptions {
     pub variants: CongestionVariants,
     /// The rules to follow.
     pub flavour: CongestionFlavour,
-    /// Seed of the connection's random waits between probes (`bbr`).
+    /// Seed of the connection's random waits between probes (`bbr`) and first phases (`bbr-v1`).
     pub seed: Seed,
 }
 

@@ -7,9 +7,9 @@ use core::fmt;
 use ropewalk_base::{PathId, Time};
 
 use super::{
-    AckSample, Balia, Bbr, Chihani2011, ChihaniCoupling, CongestionControl, CongestionFlavour,
-    CongestionOptions, Coupled, Cubic, FullyCoupled, Lia, LostPacket, NewReno, Olia, Rfc9260,
-    SentPacket, Uncoupled, WVegas,
+    AckSample, Balia, Bbr, BbrV1, Chihani2011, ChihaniCoupling, CongestionControl,
+    CongestionFlavour, CongestionOptions, Coupled, Cubic, FullyCoupled, Lia, LostPacket, NewReno,
+    Olia, Rfc9260, SentPacket, Uncoupled, WVegas,
 };
 use crate::nearest_name;
 use crate::path::Pace;
@@ -197,6 +197,9 @@ algorithms! {
         |options, paths| Uncoupled::new(vec![Cubic::new(options); paths]);
     /// BBR version 3, independent per path.
     Bbr(Uncoupled<Bbr>) = "bbr", |options, paths| Uncoupled::new(Bbr::for_paths(options, paths));
+    /// BBR version 1 as Linux has it, independent per path.
+    BbrV1(Uncoupled<BbrV1>) = "bbr-v1",
+        |options, paths| Uncoupled::new(BbrV1::for_paths(options, paths));
 }
 
 impl Congestion {

@@ -46,7 +46,13 @@ mod tests {
     use super::*;
 
     fn send(usage: &mut WindowUse, number: u64, in_flight_before: u64) {
-        let packet = SentPacket { number, bytes: 1000, in_flight_before, app_limited: false };
+        let packet = SentPacket {
+            number,
+            bytes: 1000,
+            in_flight_before,
+            app_limited: false,
+            out_of_data: false,
+        };
         usage.on_sent(&packet, 10_000.0, 1000.0);
     }
 

@@ -30,6 +30,8 @@ pub(crate) struct TxPath {
     pub fast_credit: bool,
     /// The last drain left space in the congestion window: the data or the receive window was the limit.
     pub limited: bool,
+    /// The data was the limit.
+    pub out_of_data: bool,
     /// Bytes of this path's data that the peer has received but not acknowledged cumulatively.
     pub held: u64,
     /// Bytes sent on this path, or given to it, that its cumulative acknowledgement does not cover. TCP only.
@@ -81,6 +83,7 @@ impl TxPath {
             one_packet: false,
             fast_credit: false,
             limited: false,
+            out_of_data: false,
             tail: TailProbe::default(),
             rack: Rack::default(),
             rtt,

@@ -232,6 +232,7 @@ impl<O: Outstanding> Sender<O> {
             let has_room = view.usable && view.in_flight < view.window;
             let held_back = has_room && path.pacer.is_on() && view.burst_room == 0;
             path.limited = has_room && !held_back;
+            path.out_of_data = path.limited && idle;
             open |= has_room;
             if held_back
                 && !closed

@@ -87,7 +87,7 @@ impl KernelTransport {
         let congestion = match self {
             Self::TcpReno => "newreno",
             Self::TcpCubic | Self::Mptcp => "cubic",
-            Self::TcpBbr => "bbr",
+            Self::TcpBbr => "bbr-v1",
         };
         let (protocol, paths): (&str, &[&str]) = match self {
             Self::Mptcp => ("mptcp", &["a", "b"]),

@@ -222,6 +222,7 @@ choices! {
         WVegas = "wvegas", "Weighted Vegas: coupled by queueing delay instead of loss (Cao et al., 2012).";
         Cubic = "cubic", "CUBIC, each path independently (RFC 9438).";
         Bbr = "bbr", "BBR version 3, each path independently: follows measured rates, and paces (draft-ietf-ccwg-bbr).";
+        BbrV1 = "bbr-v1", "BBR version 1 as the Linux kernel has it, each path independently.";
     }
 }
 

@@ -66,7 +66,8 @@ table! {
             size(1, LARGEST_WINDOW).derived(PRESET).example("\"65535 B\"");
         /// When a congestion window counts as in use, so that it may grow. `rfc`: when it was full (RFC 7661).
         /// `linux`: in slow start also up to twice the data in flight, so that a path which the
-        /// receive window limits has a larger window than it uses. `wvegas` and `bbr` have rules of their own.
+        /// receive window limits has a larger window than it uses. `wvegas`, `bbr` and `bbr-v1`
+        /// have rules of their own.
         window_use: Option<Rules> = names::<Rules>().derived(PRESET).example("\"linux\"");
         /// Multipath TCP: data that a subflow gets as a whole, at least a segment. A segment at the end of
         /// such a fragment or of the receive window may be short.

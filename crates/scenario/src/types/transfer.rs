@@ -80,11 +80,11 @@ table! {
         /// throughput.
         fast_convergence: bool = Kind::Bool.is("true").example("false");
         /// Whether the first slow start of a path ends when round trips grow (HyStart++, RFC 9406), before
-        /// the queue overflows. `wvegas` and `bbr` have rules of their own.
+        /// the queue overflows. `wvegas`, `bbr` and `bbr-v1` have rules of their own.
         hystart: bool => hystart =
             Kind::Bool.derived("true under the preset `linux-6`, otherwise false").example("true");
         /// Whether a loss reduces the window in proportion to what is delivered in recovery (PRR, RFC 6937bis),
-        /// instead of at once. Sending then continues evenly during recovery. `bbr` has a rule of its own.
+        /// instead of at once. Sending then continues evenly during recovery. `bbr` and `bbr-v1` have rules of their own.
         prr: bool => prr =
             Kind::Bool.derived("true under the preset `linux-6`, otherwise false").example("true");
         /// `bbr`: the loss rate of a round up to which losses do not lower its estimates while it does not
@@ -95,7 +95,7 @@ table! {
             .derived("0.02 under the preset `live`, otherwise 0")
             .example("0.02");
         /// Whether a window is spread over a round trip instead of being sent at once, and how. `bbr`
-        /// always paces, at its own rate.
+        /// and `bbr-v1` always pace, at their own rates.
         pacing: Option<Pacing> = PACING
             .derived("true under the preset `live`, otherwise false")
             .example("{ gain = 1.2, burst = \"2 packets\" }");

@@ -8,14 +8,14 @@
 //! Startup waits for a round trip, which retransmissions do not give.
 
 mod loss;
-mod model;
+pub(super) mod model;
 mod probe_bw;
 mod probe_rtt;
-mod sent_log;
-mod state;
+pub(super) mod sent_log;
+pub(super) mod state;
 #[cfg(test)]
 mod tests;
-mod windowed_max;
+pub(super) mod windowed_max;
 
 use ropewalk_base::{Duration, Rate, Rng, Time};
 
@@ -190,7 +190,7 @@ impl Bbr {
         }
     }
 
-    /// `GenerateRateSample()`. A sample over less than a round trip is not reliable (draft, 4.1.2.3).
+    /// `GenerateRateSample()`.
     fn rate_sample(&mut self, sample: &AckSample) -> RateSample {
         let delivery = &sample.delivery;
         let packet =
@@ -199,22 +199,7 @@ impl Bbr {
                 lost: self.lost,
                 app_limited: sample.app_limited,
             });
-        let delivered = delivery.delivered - delivery.prior_delivered;
-        let reliable = |rate: &u64| {
-            let interval = delivered as f64 * 8e9 / *rate as f64;
-            self.model.min_rtt.is_none_or(|least| interval >= least.as_nanos() as f64 * 0.99)
-        };
-        let measured = delivery.rate.map(Rate::as_bps).filter(reliable);
-        RateSample {
-            delivery_rate: measured.unwrap_or(0),
-            delivered,
-            prior_delivered: delivery.prior_delivered,
-            newly_acked: sample.acked_bytes,
-            tx_in_flight: packet.tx_in_flight,
-            lost: self.lost - packet.lost,
-            app_limited: packet.app_limited,
-            rtt: sample.rtt,
-        }
+        RateSample::new(sample, packet, self.lost, self.model.min_rtt)
     }
 
     /// `UpdateModelAndState()`.

@@ -183,7 +183,7 @@ impl Model {
 }
 
 /// Bytes at `bw` bits per second in `time`.
-fn product(bw: u64, time: Duration) -> u64 {
+pub(in super::super) fn product(bw: u64, time: Duration) -> u64 {
     let bytes = bw as u128 * time.as_nanos() as u128 / 8_000_000_000;
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }

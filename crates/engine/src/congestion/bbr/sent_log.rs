@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// State when a packet was sent (draft-ietf-ccwg-bbr, 4.1.2.1.2: `P`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PacketState {
+pub(in super::super) struct PacketState {
     /// `P.tx_in_flight`: bytes in flight, including the packet.
     pub tx_in_flight: u64,
     /// `P.lost`: bytes lost on the path so far.
@@ -15,7 +15,7 @@ pub(super) struct PacketState {
 
 /// The packets in flight, by their number.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SentLog {
+pub(in super::super) struct SentLog {
     packets: VecDeque<PacketState>,
     first: u64,
 }

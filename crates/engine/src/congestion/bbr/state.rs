@@ -1,6 +1,9 @@
 //! The state machine, the rounds, and what one acknowledgement says (draft-ietf-ccwg-bbr, 2 and 5.1).
 
-use ropewalk_base::Duration;
+use ropewalk_base::{Duration, Rate};
+
+use super::sent_log::PacketState;
+use crate::congestion::AckSample;
 
 /// State of the state machine (draft, 5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +61,7 @@ impl BbrState {
 
 /// `RS`: what one acknowledgement says (draft, 2.3).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RateSample {
+pub(in super::super) struct RateSample {
     /// `RS.delivery_rate`, bits per second; 0 without a reliable sample.
     pub delivery_rate: u64,
     /// `RS.delivered`, bytes.
@@ -77,9 +80,33 @@ pub(super) struct RateSample {
     pub rtt: Option<Duration>,
 }
 
+impl RateSample {
+    /// `GenerateRateSample()`. A sample over less than the least round trip is not reliable (draft, 4.1.2.3). `packet`:
+    /// the state when the newest acknowledged packet was sent. `lost`: bytes lost so far.
+    pub fn new(ack: &AckSample, packet: PacketState, lost: u64, min_rtt: Option<Duration>) -> Self {
+        let delivery = &ack.delivery;
+        let delivered = delivery.delivered - delivery.prior_delivered;
+        let reliable = |rate: &u64| {
+            let interval = delivered as f64 * 8e9 / *rate as f64;
+            min_rtt.is_none_or(|least| interval >= least.as_nanos() as f64 * 0.99)
+        };
+        let measured = delivery.rate.map(Rate::as_bps).filter(reliable);
+        Self {
+            delivery_rate: measured.unwrap_or(0),
+            delivered,
+            prior_delivered: delivery.prior_delivered,
+            newly_acked: ack.acked_bytes,
+            tx_in_flight: packet.tx_in_flight,
+            lost: lost - packet.lost,
+            app_limited: packet.app_limited,
+            rtt: ack.rtt,
+        }
+    }
+}
+
 /// Packet-timed round trips (draft, 5.5.1).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rounds {
+pub(in super::super) struct Rounds {
     /// `BBR.round_count`.
     pub count: u64,
     /// `BBR.round_start`: whether this acknowledgement begins a round.

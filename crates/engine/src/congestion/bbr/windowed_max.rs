@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// A maximum over a sliding window of rounds. Holds only values that can still become the maximum, at most one
 /// for each round.
 #[derive(Clone, Debug, Default)]
-pub(super) struct WindowedMax {
+pub(in super::super) struct WindowedMax {
     /// Rounds and values: the rounds increase, the values decrease.
     samples: VecDeque<(u64, u64)>,
 }

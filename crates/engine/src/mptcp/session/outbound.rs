@@ -261,7 +261,13 @@ impl Session {
         let snapshot = subflow.tx.rate.on_sent(now, idle, subflow.tx.limited);
         let (in_flight_before, app_limited) = (subflow.tx.flights.bytes(), subflow.tx.limited);
         let number = subflow.tx.flights.push(Flight::new(piece, bytes, now, snapshot, again));
-        let packet = SentPacket { number, bytes: bytes.into(), in_flight_before, app_limited };
+        let packet = SentPacket {
+            number,
+            bytes: bytes.into(),
+            in_flight_before,
+            app_limited,
+            out_of_data: subflow.tx.out_of_data,
+        };
         self.sender.congestion.on_sent(path, now, &packet);
         let subflow = &mut self.sender.paths[path.index()];
         subflow.tx.counters.sent_packets += 1;

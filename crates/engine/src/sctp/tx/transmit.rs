@@ -207,7 +207,13 @@ impl Sender {
         let in_flight_before = state.tx.flights.bytes();
         let number = state.tx.flights.push(Flight::new(tsn, bytes, now, snapshot, again));
         let app_limited = state.tx.limited;
-        let packet = SentPacket { number, bytes: bytes.into(), in_flight_before, app_limited };
+        let packet = SentPacket {
+            number,
+            bytes: bytes.into(),
+            in_flight_before,
+            app_limited,
+            out_of_data: state.tx.out_of_data,
+        };
         self.congestion.on_sent(path, now, &packet);
         let state = &mut self.paths[path.index()];
         state.tx.counters.sent_chunks += 1;
