@@ -2,6 +2,7 @@
 //!
 //! This crate depends on no other crate of the workspace, and all of them depend on it.
 
+pub mod ecn;
 pub mod histogram;
 pub mod ids;
 pub mod peer_text;
@@ -12,6 +13,7 @@ pub mod serial;
 pub mod time;
 pub mod units;
 
+pub use ecn::Ecn;
 pub use histogram::Histogram;
 pub use ids::{PathId, StreamId};
 pub use peer_text::PeerText;

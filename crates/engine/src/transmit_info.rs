@@ -1,6 +1,6 @@
 //! How a packet is to be sent.
 
-use ropewalk_base::PathId;
+use ropewalk_base::{Ecn, PathId};
 
 /// Size of a packet relative to the MTU of its path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -24,6 +24,6 @@ pub struct TransmitInfo {
     pub round: u64,
     /// Size class of the packet.
     pub size: PacketSize,
-    /// Whether the network may mark it instead of dropping it (ECT(0), RFC 3168).
-    pub ect: bool,
+    /// ECN field of its IP header.
+    pub ecn: Ecn,
 }

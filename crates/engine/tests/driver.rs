@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use ropewalk_base::{Duration, PathId, Seed, StreamId, Time};
+use ropewalk_base::{Duration, Ecn, PathId, Seed, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{DelaySource, PathView, Quota, Scheduler, SchedulerOptions};
@@ -50,7 +50,7 @@ pub struct Sent {
     pub path: usize,
     pub packet: Packet,
     pub size: PacketSize,
-    pub ect: bool,
+    pub ecn: Ecn,
     pub fate: Fate,
 }
 
@@ -326,11 +326,11 @@ impl Pair {
         if let Some(rule) = rules::broken(self.now, &self.ends[from], &transmit) {
             panic!("at {}, end {from}: {rule}: {transmit:?}", self.now);
         }
-        let Transmit { packet, size, ect, .. } = transmit;
+        let Transmit { packet, size, ecn, .. } = transmit;
         let path = transmit.path.index();
         self.check_span(from, &packet);
         let mut carried = through_the_codec(&packet);
-        let mut sent = Sent { at: self.now, from, path, packet, size, ect, fate: Fate::Arrive };
+        let mut sent = Sent { at: self.now, from, path, packet, size, ecn, fate: Fate::Arrive };
         sent.fate = (self.script)(&sent);
         let due = self.now + self.delays[path];
         if !self.through_bytes {

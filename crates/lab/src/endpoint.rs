@@ -308,7 +308,7 @@ impl Endpoint {
         }
         let mut packet = Packet::new(size, self.flow, payload);
         packet.round = transmit_info.round;
-        packet.ect = transmit_info.ect;
+        packet.ecn = transmit_info.ecn;
         out.send(self.routes[transmit_info.path.index()], packet);
     }
 
@@ -436,7 +436,7 @@ impl Host<SimPayload> for Endpoint {
         out: &mut Outbox<SimPayload>,
     ) {
         let path = PathId(port.0 as u8);
-        let (ce, size) = (packet.ce, packet.size);
+        let (ce, size) = (packet.ecn.is_marked(), packet.size);
         let mut wire = packet.payload;
         if now < self.record_until {
             self.record(now, path.0, &wire);

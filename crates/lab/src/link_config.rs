@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ropewalk_base::{Duration, Rate, Time};
-use ropewalk_netsim::link::{CoDel, Jitter, Outage, Outages, Red, Reordering, Span};
+use ropewalk_netsim::link::{CoDel, DualPi2, Jitter, Outage, Outages, Red, Reordering, Span};
 use ropewalk_netsim::{LinkConfig, LossModel, QueueModel, RateModel, Schedule};
 use ropewalk_scenario as file;
 
@@ -92,6 +92,23 @@ fn queue_model(queue: &file::Queue, rate: Rate, packet: u32) -> QueueModel {
         file::Discipline::CoDel { target, interval, ecn } => {
             QueueModel::CoDel(CoDel { target, interval, mtu: packet, ecn, limit: most })
         }
+        file::Discipline::DualPi2 {
+            target,
+            longest_rtt,
+            coupling,
+            ramp_from,
+            ramp,
+            classic_weight,
+        } => QueueModel::DualPi2(DualPi2 {
+            target,
+            longest_rtt,
+            coupling,
+            ramp_from,
+            ramp,
+            classic_weight,
+            mtu: packet,
+            limit: most,
+        }),
     }
 }
 

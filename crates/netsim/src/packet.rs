@@ -1,5 +1,7 @@
 //! Packets: a size, the marks that a network may read, and an opaque payload.
 
+use ropewalk_base::Ecn;
+
 /// A packet. The network reads the header fields and does not interpret the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Packet<P> {
@@ -9,10 +11,8 @@ pub struct Packet<P> {
     pub flow: u32,
     /// Opaque tag of the sender's round, for correlated loss.
     pub round: u64,
-    /// ECN-capable transport: a queue may mark the packet where it would drop it (RFC 3168).
-    pub ect: bool,
-    /// Congestion experienced: set by a queue (RFC 3168).
-    pub ce: bool,
+    /// The ECN field, which a queue reads and may set to CE.
+    pub ecn: Ecn,
     /// Current step of the packet's route, for the world. Stored here because the header has unused space.
     pub(crate) step: u32,
     /// Contents for the hosts.
@@ -22,6 +22,6 @@ pub struct Packet<P> {
 impl<P> Packet<P> {
     /// A packet of `size` bytes of flow `flow`, in round 0, not capable of ECN.
     pub const fn new(size: u32, flow: u32, payload: P) -> Self {
-        Self { size, flow, round: 0, ect: false, ce: false, step: 0, payload }
+        Self { size, flow, round: 0, ecn: Ecn::NotEct, step: 0, payload }
     }
 }

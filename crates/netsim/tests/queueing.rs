@@ -3,7 +3,7 @@
 use crate::common::{TestWorld, at, mbit, ms, world};
 use ropewalk_base::{Duration, Rate, Time};
 use ropewalk_netsim::cross::{Feedback, Greedy, Pattern};
-use ropewalk_netsim::link::{CoDel, Limit, Red};
+use ropewalk_netsim::link::{CoDel, DualPi2, Limit, Red};
 use ropewalk_netsim::{
     CrossConfig, CrossStats, DropCause, LinkConfig, LinkId, LinkStats, QueueModel,
 };
@@ -98,6 +98,19 @@ fn red_and_codel_keep_greedy_sources_queues_short_and_the_link_busy() {
     assert!(controlled.queue_mean_packets < 12.0, "CoDel: {}", controlled.queue_mean_packets);
     assert!(controlled.dropped.by(DropCause::Early) > 0);
     assert!(controlled.utilisation() > 0.9, "CoDel: {}", controlled.utilisation());
+}
+
+#[test]
+fn the_controller_of_dualpi2_keeps_the_delay_of_greedy_sources_at_its_target() {
+    for (target, low, high, busy) in [(ms(15), 8.0, 17.0, 0.9), (ms(5), 2.0, 8.0, 0.85)] {
+        let settings = DualPi2 { target, ..DualPi2::default() };
+        let stats = greedy_bottleneck(QueueModel::DualPi2(settings), 4);
+        // 15 ms are 12.5 packets.
+        let mean = stats.queue_mean_packets;
+        assert!((low..high).contains(&mean), "{target}: {mean} packets");
+        assert!(stats.dropped.by(DropCause::Early) > 0 && stats.dropped.by(DropCause::Full) == 0);
+        assert!(stats.utilisation() > busy, "{target}: {}", stats.utilisation());
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Explicit congestion notification (RFC 3168; RFC 4960, Appendix A).
 
-use ropewalk_base::Serial32;
+use ropewalk_base::{Ecn, Serial32};
 use ropewalk_engine::sctp::{Chunk, Config, ExtensionChunk, Extensions, Negotiation, Packet};
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, config, ms};
@@ -62,7 +62,8 @@ fn only_packets_with_data_may_be_marked_and_only_where_both_ends_agree() {
             assert_eq!(pair.ends[end].agreed_extensions().has(Extensions::ECN), agreed);
         }
         for sent in &pair.log {
-            assert_eq!(sent.ect, agreed && sent.data().next().is_some(), "{sent:?}");
+            let capable = agreed && sent.data().next().is_some();
+            assert_eq!(sent.ecn, if capable { Ecn::Ect0 } else { Ecn::NotEct }, "{sent:?}");
         }
     }
 }
@@ -76,7 +77,7 @@ fn marks_reduce_the_window_of_their_path_once_per_window_and_nothing_is_sent_aga
     // All of one window, and nothing after it.
     let until = pair.now + ms(40);
     pair.script(move |sent| {
-        let marked = sent.ect && sent.path == 1 && sent.at < until;
+        let marked = sent.ecn.may_be_marked() && sent.path == 1 && sent.at < until;
         if marked { Fate::Marked } else { Fate::Arrive }
     });
     bulk(&mut pair, 120);
@@ -91,7 +92,9 @@ fn marks_reduce_the_window_of_their_path_once_per_window_and_nothing_is_sent_aga
     bulk(&mut pair, 100);
     assert_eq!((echoes(&pair), answers(&pair)), (0, 0));
     // Marks of every window are one reduction each.
-    pair.script(|sent| if sent.ect && sent.path == 0 { Fate::Marked } else { Fate::Arrive });
+    pair.script(|sent| {
+        if sent.ecn.may_be_marked() && sent.path == 0 { Fate::Marked } else { Fate::Arrive }
+    });
     bulk(&mut pair, 400);
     let [first, second] = reductions(&pair)[..] else { panic!("two paths") };
     assert!((5..=11).contains(&first) && second == 1, "{first} and {second} in ten round trips");
@@ -105,7 +108,7 @@ fn an_echo_is_repeated_until_its_answer_arrives() {
     let mut marks = 1;
     let mut lost = 3;
     pair.script(move |sent| {
-        if sent.ect && marks > 0 {
+        if sent.ecn.may_be_marked() && marks > 0 {
             marks -= 1;
             return Fate::Marked;
         }
@@ -128,15 +131,17 @@ fn an_echo_is_repeated_until_its_answer_arrives() {
 #[test]
 fn a_path_that_drops_what_may_be_marked_is_sent_nothing_of_that_kind() {
     let mut pair = Pair::up(&ecn(2), &[20, 20]);
-    pair.script(|sent| if sent.ect && sent.path == 1 { Fate::Drop } else { Fate::Arrive });
+    pair.script(
+        |sent| if sent.ecn.may_be_marked() && sent.path == 1 { Fate::Drop } else { Fate::Arrive },
+    );
     for _ in 0..100 {
         bulk(&mut pair, 100);
     }
     pair.log.clear();
     bulk(&mut pair, 500);
     let data = |path| pair.log.iter().filter(move |s| s.path == path && s.data().next().is_some());
-    assert!(data(1).count() > 20 && data(1).all(|sent| !sent.ect));
-    assert!(data(0).count() > 20 && data(0).all(|sent| sent.ect));
+    assert!(data(1).count() > 20 && data(1).all(|sent| !sent.ecn.may_be_marked()));
+    assert!(data(0).count() > 20 && data(0).all(|sent| sent.ecn.may_be_marked()));
     pair.run_for(ms(5_000));
     assert!(pair.ends[LEFT].is_flushed());
 }

@@ -123,6 +123,10 @@ impl LinkConfig {
                 Some((name, value)) => Err(ConfigError::Red { name, value }),
                 None => Ok(()),
             },
+            QueueModel::DualPi2(settings) => match settings.misfit() {
+                Some((name, value)) => Err(ConfigError::DualPi2 { name, value }),
+                None => Ok(()),
+            },
             QueueModel::CoDel(codel) if codel.interval.is_zero() => Err(ConfigError::CoDelInterval),
             QueueModel::CoDel(_) | QueueModel::DropTail(_) => Ok(()),
         }
@@ -157,6 +161,13 @@ pub enum ConfigError {
     },
     /// The interval of CoDel is zero, which would drop everything.
     CoDelInterval,
+    /// A parameter of DualPI2 is out of range.
+    DualPi2 {
+        /// Name of the parameter.
+        name: &'static str,
+        /// Value of the parameter.
+        value: f64,
+    },
 }
 
 impl fmt::Display for ConfigError {
@@ -175,6 +186,11 @@ impl fmt::Display for ConfigError {
                 f,
                 "RED's {name} is {value}; 0 <= min_threshold < max_threshold, probability and weight \
                  lie within 0 and 1, packet_time is above 0"
+            ),
+            Self::DualPi2 { name, value } => write!(
+                f,
+                "DualPI2's {name} is {value}; target is above 0, longest_rtt above 3 ns, coupling lies within 0 and \
+                 1000, classic_weight from 0 to below 1"
             ),
             Self::CoDelInterval => write!(f, "CoDel's interval is 0; 100 ms is usual"),
         }

@@ -2,7 +2,7 @@
 //!
 //! A queue that decides on arrival (drop-tail, RED) lets the link compute transmission and arrival times
 //! immediately; the arrival is then the only event per packet. A queue that decides just before transmission
-//! (CoDel) costs a second event.
+//! (CoDel, DualPI2) costs a second event.
 
 mod config;
 mod in_flight;
@@ -14,20 +14,20 @@ mod shaper;
 mod stats;
 mod wire;
 
-use ropewalk_base::{Seed, Time};
+use ropewalk_base::{Ecn, Seed, Time};
 
 pub use config::{ConfigError, LinkConfig, LossPlace, Reordering};
 pub use jitter::Jitter;
 pub use loss::{Bernoulli, GilbertElliott, LossError, LossModel, LossTrace, Markov, Round};
 pub use outage::{Outage, Outages, Span};
-pub use queue::{CoDel, Limit, QueueModel, Red};
+pub use queue::{CoDel, DualPi2, Limit, QueueModel, Red};
 pub use shaper::RateModel;
 pub use stats::{DropCause, Drops, LinkStats};
 
 use crate::packet::Packet;
 use in_flight::Fate;
 use queue::backlog::Backlog;
-use queue::codel::CoDelQueue;
+use queue::managed::ManagedQueue;
 use queue::red::{RedQueue, Verdict};
 use shaper::Shaper;
 use wire::Wire;
@@ -61,7 +61,7 @@ pub struct Link<P> {
 enum Discipline<P> {
     DropTail(Limit),
     Red(Box<RedQueue>),
-    CoDel(Box<CoDelQueue<P>>),
+    Managed(Box<ManagedQueue<P>>),
 }
 
 /// `repr` keeps the order of the fields: the last few are rarely used.
@@ -91,7 +91,11 @@ impl<P: Clone> Link<P> {
             QueueModel::Red(red) => {
                 Discipline::Red(Box::new(RedQueue::new(red, seed.child("red").rng())))
             }
-            QueueModel::CoDel(codel) => Discipline::CoDel(Box::new(CoDelQueue::new(codel))),
+            QueueModel::CoDel(codel) => Discipline::Managed(Box::new(ManagedQueue::codel(codel))),
+            QueueModel::DualPi2(settings) => {
+                let rng = seed.child("dualpi2").rng();
+                Discipline::Managed(Box::new(ManagedQueue::dualpi2(settings, rng)))
+            }
         };
         Ok(Self {
             shaper: Shaper::new(&config.rate, config.outages.holds()),
@@ -130,7 +134,7 @@ impl<P: Clone> Link<P> {
     pub(crate) fn next_event(&self) -> Time {
         let next = self.wire.in_flight.next();
         match &self.discipline {
-            Discipline::CoDel(queue) => next.min(dequeue_time(queue, &self.shaper)),
+            Discipline::Managed(queue) => next.min(dequeue_time(queue, &self.shaper)),
             Discipline::DropTail(_) | Discipline::Red(_) => next,
         }
     }
@@ -146,7 +150,7 @@ impl<P: Clone> Link<P> {
     /// arrived by `now`.
     #[inline]
     pub fn take(&mut self, now: Time) -> Option<Packet<P>> {
-        if let Discipline::CoDel(_) = &self.discipline {
+        if let Discipline::Managed(_) = &self.discipline {
             self.dequeue_due(now);
         }
         while let Some(in_flight_packet) = self.wire.in_flight.pop(now) {
@@ -177,15 +181,15 @@ impl<P: Clone> Link<P> {
             }
             Discipline::Red(red) => {
                 let idle_since = self.backlog.idle_since(now);
-                red.judge(now, idle_since, &self.backlog, size, packet.ect)
+                red.judge(now, idle_since, &self.backlog, size, packet.ecn.may_be_marked())
             }
-            Discipline::CoDel(_) => return self.enqueue_codel(now, packet),
+            Discipline::Managed(_) => return self.enqueue_managed(now, packet),
         };
         match verdict {
             Verdict::Admit => self.transmit(now, packet),
             Verdict::Mark => {
                 self.counters.marked += 1;
-                self.transmit(now, Packet { ce: true, ..packet });
+                self.transmit(now, Packet { ecn: Ecn::Ce, ..packet });
             }
             Verdict::Full => return Admission::Dropped(DropCause::Full),
             Verdict::Early => return Admission::Dropped(DropCause::Early),
@@ -206,10 +210,10 @@ impl<P: Clone> Link<P> {
     }
 
     #[inline(never)]
-    fn enqueue_codel(&mut self, now: Time, packet: Packet<P>) -> Admission {
+    fn enqueue_managed(&mut self, now: Time, packet: Packet<P>) -> Admission {
         self.dequeue_due(now);
-        let Discipline::CoDel(queue) = &mut self.discipline else {
-            unreachable!("asked for CoDel")
+        let Discipline::Managed(queue) = &mut self.discipline else {
+            unreachable!("asked for a managed queue")
         };
         let idle = queue.packets() == 0 && self.shaper.next_start(now) <= now;
         if !idle && !queue.has_room(packet.size) {
@@ -217,7 +221,7 @@ impl<P: Clone> Link<P> {
         }
         queue.push(now, packet);
         self.dequeue_due(now);
-        if let Discipline::CoDel(queue) = &self.discipline {
+        if let Discipline::Managed(queue) = &self.discipline {
             let (packets, bytes) = (queue.packets(), queue.bytes());
             self.note_queue(packets, bytes);
         }
@@ -227,7 +231,7 @@ impl<P: Clone> Link<P> {
     /// Takes packets out of the managed queue while the transmitter is free at `now`.
     #[inline(never)]
     fn dequeue_due(&mut self, now: Time) {
-        while let Discipline::CoDel(queue) = &mut self.discipline {
+        while let Discipline::Managed(queue) = &mut self.discipline {
             let at = dequeue_time(queue, &self.shaper);
             if at > now {
                 return;
@@ -246,7 +250,7 @@ impl<P: Clone> Link<P> {
     /// The packets on this link that have not been dropped, in no particular order.
     pub(crate) fn packets(&self) -> impl Iterator<Item = &Packet<P>> {
         let queue = match &self.discipline {
-            Discipline::CoDel(queue) => Some(queue.iter()),
+            Discipline::Managed(queue) => Some(queue.iter()),
             Discipline::DropTail(_) | Discipline::Red(_) => None,
         };
         let arriving = self.wire.in_flight.iter().filter(|on_wire| on_wire.fate == Fate::Delivered);
@@ -265,7 +269,9 @@ impl<P: Clone> Link<P> {
         let c = &self.counters;
         let snapshot = self.backlog.snapshot(now);
         let (held, held_bytes, waited) = match &self.discipline {
-            Discipline::CoDel(queue) => (queue.packets() as u64, queue.bytes(), queue.waited(now)),
+            Discipline::Managed(queue) => {
+                (queue.packets() as u64, queue.bytes(), queue.waited(now))
+            }
             Discipline::DropTail(_) | Discipline::Red(_) => (0, 0, (0, 0)),
         };
         let elapsed = (now.as_nanos() as f64).max(1.0);
@@ -303,7 +309,7 @@ impl<P: Clone> Link<P> {
 
     fn held(&self) -> usize {
         let queued = match &self.discipline {
-            Discipline::CoDel(queue) => queue.packets(),
+            Discipline::Managed(queue) => queue.packets(),
             Discipline::DropTail(_) | Discipline::Red(_) => 0,
         };
         queued + self.wire.in_flight.len()
@@ -311,6 +317,6 @@ impl<P: Clone> Link<P> {
 }
 
 /// Earliest transmission time of the head of a managed queue; [`Time::FAR_FUTURE`] without one.
-fn dequeue_time<P>(queue: &CoDelQueue<P>, shaper: &Shaper) -> Time {
+fn dequeue_time<P>(queue: &ManagedQueue<P>, shaper: &Shaper) -> Time {
     queue.head_since().map_or(Time::FAR_FUTURE, |since| shaper.next_start(since))
 }

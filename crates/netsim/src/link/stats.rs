@@ -9,7 +9,7 @@ use ropewalk_base::Duration;
 pub enum DropCause {
     /// The queue was full.
     Full,
-    /// Queue management (RED, CoDel) dropped the packet.
+    /// Queue management (RED, CoDel, DualPI2) dropped the packet.
     Early,
     /// The loss model dropped the packet.
     Loss,

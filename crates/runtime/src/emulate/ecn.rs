@@ -1,15 +1,17 @@
 //! The ECN field of the IP header, which a queue may read and set (RFC 3168, 5).
 
+use ropewalk_base::Ecn;
+
 /// Congestion experienced. Any other value except 0 may be changed to it.
 const CE: u8 = 3;
 
-/// Whether the packet's sender supports ECN.
-pub(super) fn may_be_marked(packet: &[u8]) -> bool {
+/// The field; [`Ecn::NotEct`] if this is no IP packet.
+pub(super) fn field(packet: &[u8]) -> Ecn {
     match packet {
-        [version, tos, ..] if version >> 4 == 4 => tos & CE != 0,
+        [version, tos, ..] if version >> 4 == 4 => Ecn::from_bits(*tos),
         // The traffic class starts in the middle of the first byte.
-        [version, class, ..] if version >> 4 == 6 => class >> 4 & CE != 0,
-        _ => false,
+        [version, class, ..] if version >> 4 == 6 => Ecn::from_bits(class >> 4),
+        _ => Ecn::NotEct,
     }
 }
 
@@ -63,7 +65,7 @@ mod tests {
         for number in 0..=u16::MAX {
             for tos in [0, 1, 2, 3, 0xb8 | 2] {
                 let mut packet = header(tos, number);
-                assert_eq!(may_be_marked(&packet), tos & 3 != 0);
+                assert_eq!(field(&packet), Ecn::from_bits(tos));
                 mark(&mut packet);
                 assert_eq!((packet[1], sum(&packet)), (tos | 3, 0xffff), "{number}");
                 assert_eq!(packet[2..10], header(tos, number)[2..10]);
@@ -74,9 +76,9 @@ mod tests {
     #[test]
     fn an_ipv6_header_keeps_its_class_and_flow() {
         let mut packet = vec![0x6b, 0x8a, 0xbc, 0xde, 0, 0, 17, 64];
-        assert!(!may_be_marked(&packet));
+        assert_eq!(field(&packet), Ecn::NotEct);
         packet[1] |= 0x20;
-        assert!(may_be_marked(&packet));
+        assert_eq!(field(&packet), Ecn::Ect0);
         mark(&mut packet);
         assert_eq!(packet, [0x6b, 0xba, 0xbc, 0xde, 0, 0, 17, 64]);
     }
@@ -88,6 +90,6 @@ mod tests {
             mark(&mut packet);
             assert_eq!(packet.len(), bytes.len());
         }
-        assert!(!may_be_marked(&[]) && !may_be_marked(&[0x25, 2]));
+        assert_eq!([&[][..], &[0x25, 2]].map(field), [Ecn::NotEct; 2]);
     }
 }

@@ -41,7 +41,7 @@ pub struct End {
 impl Host<Frame> for End {
     fn receive(&mut self, now: Time, port: Port, packet: Packet<Frame>, _: &mut Outbox<'_, Frame>) {
         if let Frame::Packet(mut bytes) = packet.payload {
-            if packet.ce {
+            if packet.ecn.is_marked() {
                 ecn::mark(&mut bytes);
             }
             self.arrived.push_back((now, port, bytes));
@@ -231,9 +231,9 @@ impl Links {
         // A device never provides packets longer than its MTU.
         let size = bytes.len() as u32;
         // The counters of the first link show whether it admits the packet.
-        let ect = ecn::may_be_marked(&bytes);
+        let field = ecn::field(&bytes);
         let mut packet = Packet::new(size, 0, Frame::Packet(bytes));
-        packet.ect = ect;
+        packet.ecn = field;
         let _ = self.world.inject(route, packet);
     }
 

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use ropewalk_base::Ecn;
+
 /// Most bytes in one call: the largest IPv4 datagram, less headers.
 const BYTES_LIMIT: usize = 65_000;
 
@@ -16,8 +18,8 @@ pub struct Batch {
     bytes: Vec<u8>,
     /// Whether the network may fragment the datagram.
     may_be_fragmented: bool,
-    /// Whether the network may mark the datagrams (ECN).
-    ect: bool,
+    /// ECN field of the datagrams.
+    ecn: Ecn,
 }
 
 impl Batch {
@@ -30,7 +32,7 @@ impl Batch {
             count: 0,
             bytes: Vec::new(),
             may_be_fragmented: false,
-            ect: false,
+            ecn: Ecn::NotEct,
         }
     }
 
@@ -59,18 +61,18 @@ impl Batch {
         &self.bytes
     }
 
-    /// Sets whether the network may mark the datagrams (ECT(0), RFC 3168).
+    /// Sets the ECN field of the datagrams.
     ///
     /// # Panics
-    /// If the batch contains datagrams with another setting.
-    pub fn set_ect(&mut self, ect: bool) {
-        assert!(self.is_empty() || self.ect == ect, "one call, one code point");
-        self.ect = ect;
+    /// If the batch contains datagrams with another codepoint.
+    pub fn set_ecn(&mut self, ecn: Ecn) {
+        assert!(self.is_empty() || self.ecn == ecn, "one call, one codepoint");
+        self.ecn = ecn;
     }
 
-    /// Whether the network may mark the datagrams.
-    pub const fn ect(&self) -> bool {
-        self.ect
+    /// ECN field of the datagrams.
+    pub const fn ecn(&self) -> Ecn {
+        self.ecn
     }
 
     /// Allows fragmentation by the network: the datagram is longer than its path carries and cannot be made smaller.
@@ -117,7 +119,7 @@ impl Batch {
     pub fn split(&mut self, from: usize) -> Self {
         let longer = self.bytes.split_off(from);
         let before = self.take();
-        self.ect = before.ect;
+        self.ecn = before.ecn;
         self.segment = longer.len();
         self.count = 1;
         self.bytes = longer;

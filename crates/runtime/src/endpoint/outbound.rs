@@ -84,10 +84,10 @@ impl EndpointState {
             }
             let (tx_batch, socket) = (&mut tx_batches[index], &mut sockets[route.socket]);
             let alone = transmit.size != PacketSize::Usual;
-            if alone || tx_batch.ect() != transmit.ect {
+            if alone || tx_batch.ecn() != transmit.ecn {
                 failures.record(index, send(socket, tx_batch));
             }
-            tx_batch.set_ect(transmit.ect);
+            tx_batch.set_ecn(transmit.ecn);
             let fit = tx_batch.push(|out| {
                 // An error means that the session's keys are used up: nothing is sent until they change.
                 let _ = peer.encapsulation.write(transmit.path, packet, out);

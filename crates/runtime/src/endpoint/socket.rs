@@ -254,7 +254,7 @@ impl Socket {
             let (now, later) = rest.split_at(most.min(rest.len()));
             let transmit = Transmit {
                 destination: batch.destination(),
-                ecn: batch.ect().then_some(EcnCodepoint::Ect0),
+                ecn: EcnCodepoint::from_bits(batch.ecn() as u8),
                 contents: now,
                 segment_size: (now.len() > batch.segment()).then_some(batch.segment()),
                 src_ip: batch.source(),

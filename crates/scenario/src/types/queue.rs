@@ -62,6 +62,24 @@ variants! {
             /// full (RFC 3168); those of SCTP with `sctp.ecn`.
             ecn: bool = ECN;
         },
+        /// Two coupled queues for L4S (RFC 9332): packets with ECT(1) or CE get short delays and early marks, all others
+        /// a PI controller that marks or drops. Senders with and without L4S get similar shares.
+        DualPi2 = "dualpi2" {
+            /// Delay that is aimed at in the queue of all other packets; not below the serialisation time of a packet.
+            target: Duration = time(NS_PER_MS, 10 * NS_PER_S).is("15 ms").example("\"15 ms\"");
+            /// Longest round trip of the flows on the link. A larger value makes the controller slower.
+            longest_rtt: Duration =
+                time(NS_PER_MS, 100 * NS_PER_S).is("100 ms").example("\"100 ms\"");
+            /// Coupling factor: the marking probability of L4S packets is this number times the square root of the
+            /// probability of the others. A larger value gives flows with L4S less of the link.
+            coupling: f64 = Kind::Number { min: 0.0, max: 1000.0 }.is("2.0").example("2.0");
+            /// Delay of L4S packets above which they are marked.
+            ramp_from: Duration = time(0, 10 * NS_PER_S).is("800 us").example("\"800 us\"");
+            /// Width of the range of delays above `ramp_from` in which the marking probability rises from 0 to 1; 0 for a step.
+            ramp: Duration = time(0, 10 * NS_PER_S).is("400 us").example("\"0 s\"");
+            /// Share of the link that all other packets get at least while L4S packets wait.
+            classic_weight: f64 = Kind::Number { min: 0.0, max: 0.99 }.is("0.0625").example("0.0625");
+        },
     }
 }
 

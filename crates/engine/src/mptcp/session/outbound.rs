@@ -1,7 +1,7 @@
 //! Outgoing segments in order of priority: setup, acknowledgements, retransmissions of subflows, reinjected
 //! data, new data.
 
-use ropewalk_base::{PathId, Time};
+use ropewalk_base::{Ecn, PathId, Time};
 
 use super::super::segment::{Segment, Stamps};
 use super::board::MappingState;
@@ -43,7 +43,7 @@ impl Session {
     #[inline]
     fn transmit_info(&self, path: PathId) -> TransmitInfo {
         let round = self.sender.paths[path.index()].tx.round;
-        TransmitInfo { path, round, size: PacketSize::Usual, ect: false }
+        TransmitInfo { path, round, size: PacketSize::Usual, ecn: Ecn::NotEct }
     }
 
     #[inline]

@@ -23,7 +23,7 @@ mod transmit;
 
 use std::collections::VecDeque;
 
-use ropewalk_base::{Duration, Histogram, PathId, Rng, Serial16, Serial32, StreamId, Time};
+use ropewalk_base::{Duration, Ecn, Histogram, PathId, Rng, Serial16, Serial32, StreamId, Time};
 
 pub use primitives::{ParameterError, Parameters};
 pub use state::{CloseReason, State};
@@ -61,8 +61,8 @@ pub struct Transmit {
     pub round: u64,
     /// How the network layer may treat the packet's size.
     pub size: PacketSize,
-    /// Whether the network may mark the packet (ECT(0), RFC 3168).
-    pub ect: bool,
+    /// ECN field of its IP header.
+    pub ecn: Ecn,
 }
 
 /// An event for the user. Each packet with data causes one, so the discriminant is a byte of its own.

@@ -21,8 +21,8 @@ impl Association {
             return None;
         }
         let mut packet = Packet::default();
-        let TransmitInfo { path, round, size, ect } = self.poll_transmit_into(now, &mut packet)?;
-        Some(Transmit { path, packet, round, size, ect })
+        let TransmitInfo { path, round, size, ecn } = self.poll_transmit_into(now, &mut packet)?;
+        Some(Transmit { path, packet, round, size, ecn })
     }
 
     /// As [`Association::poll_transmit`], but writes the packet into `packet`, whose content is replaced. A

@@ -5,7 +5,7 @@
 //! until the sender confirms it (CWR). The sender reduces the window of the path that carried that TSN, once
 //! per window. This is the sender's part.
 
-use ropewalk_base::{Duration, PathId, Serial32, Time};
+use ropewalk_base::{Duration, Ecn as Codepoint, PathId, Serial32, Time};
 
 use super::{RecordState, Sender};
 use crate::congestion::CongestionControl;
@@ -43,9 +43,9 @@ impl Ecn {
         Self { trial: Trial::Open(0), reduced_to: 0, answered: None }
     }
 
-    /// Whether packets with data are sent as ECT.
-    pub fn is_on(&self) -> bool {
-        self.trial != Trial::Failed
+    /// The ECN field of packets with data.
+    pub fn codepoint(&self) -> Codepoint {
+        if self.trial == Trial::Failed { Codepoint::NotEct } else { Codepoint::Ect0 }
     }
 
     /// An ECT packet was delivered.

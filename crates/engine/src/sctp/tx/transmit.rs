@@ -1,6 +1,6 @@
 //! Fills packets with DATA: copies each chunk into the packet and records it as in flight.
 
-use ropewalk_base::{PathId, Time};
+use ropewalk_base::{Ecn, PathId, Time};
 
 use crate::congestion::{CongestionControl, SentPacket};
 use smallvec::SmallVec;
@@ -106,7 +106,7 @@ impl Sender {
         if tx.flights.is_empty() {
             tx.begin_round();
         }
-        TransmitInfo { path, round: tx.round, size: PacketSize::Usual, ect: false }
+        TransmitInfo { path, round: tx.round, size: PacketSize::Usual, ecn: Ecn::NotEct }
     }
 
     /// Records a packet with `sent` bytes of chunks as sent.
@@ -123,9 +123,9 @@ impl Sender {
             state.t3 = Some(now + state.tx.rtt.rto());
         }
         state.tx.on_bytes_sent(sent as u64);
-        let ect = state.ecn.as_ref().is_some_and(|ecn| ecn.is_on());
+        let ecn = state.ecn.as_ref().map_or(Ecn::NotEct, |ecn| ecn.codepoint());
         let transmit_info =
-            TransmitInfo { path, round: state.tx.round, size: PacketSize::Usual, ect };
+            TransmitInfo { path, round: state.tx.round, size: PacketSize::Usual, ecn };
         self.outstanding.bursts_spent = true;
         self.outstanding.deadline.invalidate();
         self.on_packet_sent(now, path, full);

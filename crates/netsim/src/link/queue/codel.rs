@@ -1,10 +1,9 @@
 //! CoDel, controlled delay (RFC 8289, sections 4 and 5).
 
-use std::collections::VecDeque;
-
-use ropewalk_base::{Duration, Time};
+use ropewalk_base::{Duration, Ecn, Time};
 
 use super::Limit;
+use super::fifo::{Dequeued, Fifo};
 use crate::packet::Packet;
 
 /// Parameters of CoDel.
@@ -34,28 +33,10 @@ impl Default for CoDel {
     }
 }
 
-/// A packet with the time at which it joined the queue.
-#[derive(Clone, Debug)]
-struct Waiting<P> {
-    since: Time,
-    packet: Packet<P>,
-}
-
-/// Result of a dequeue: at most one packet to send, and the packets dropped before it.
-#[derive(Debug)]
-pub(in crate::link) struct Dequeued<P> {
-    pub(in crate::link) packet: Option<Packet<P>>,
-    pub(in crate::link) dropped: u64,
-    pub(in crate::link) marked: bool,
-}
-
 #[derive(Clone, Debug)]
 pub(in crate::link) struct CoDelQueue<P> {
     codel: CoDel,
-    waiting: VecDeque<Waiting<P>>,
-    bytes: u64,
-    /// Packet- and byte-nanoseconds of waiting of packets that have left.
-    waited: (u128, u128),
+    fifo: Fifo<P>,
     /// End of the interval after which drops begin, if the delay stays above the target until then.
     first_above: Option<Time>,
     dropping: bool,
@@ -68,9 +49,7 @@ impl<P> CoDelQueue<P> {
     pub(in crate::link) fn new(codel: CoDel) -> Self {
         Self {
             codel,
-            waiting: VecDeque::new(),
-            bytes: 0,
-            waited: (0, 0),
+            fifo: Fifo::new(),
             first_above: None,
             dropping: false,
             drop_next: Time::ZERO,
@@ -79,42 +58,36 @@ impl<P> CoDelQueue<P> {
         }
     }
 
-    pub(in crate::link) fn has_room(&self, size: u32) -> bool {
-        self.codel.limit.admits(self.waiting.len(), self.bytes, size)
+    pub(super) fn has_room(&self, size: u32) -> bool {
+        self.codel.limit.admits(self.packets(), self.bytes(), size)
     }
 
-    pub(in crate::link) fn push(&mut self, now: Time, packet: Packet<P>) {
-        self.bytes += u64::from(packet.size);
-        self.waiting.push_back(Waiting { since: now, packet });
+    pub(super) fn push(&mut self, now: Time, packet: Packet<P>) {
+        self.fifo.push(now, packet);
     }
 
-    pub(in crate::link) fn iter(&self) -> impl Iterator<Item = &Packet<P>> {
-        self.waiting.iter().map(|entry| &entry.packet)
+    pub(super) const fn fifo(&self) -> &Fifo<P> {
+        &self.fifo
     }
 
-    pub(in crate::link) fn packets(&self) -> usize {
-        self.waiting.len()
+    pub(super) fn packets(&self) -> usize {
+        self.fifo.packets()
     }
 
-    pub(in crate::link) fn bytes(&self) -> u64 {
-        self.bytes
+    pub(super) const fn bytes(&self) -> u64 {
+        self.fifo.bytes()
     }
 
-    /// The time at which the head joined the queue.
-    pub(in crate::link) fn head_since(&self) -> Option<Time> {
-        self.waiting.front().map(|head| head.since)
+    pub(super) fn head_since(&self) -> Option<Time> {
+        self.fifo.head_since()
     }
 
-    /// Packet- and byte-nanoseconds of waiting until `now`.
-    pub(in crate::link) fn waited(&self, now: Time) -> (u128, u128) {
-        self.waiting.iter().fold(self.waited, |sum, entry| {
-            let wait = u128::from(now.since(entry.since).as_nanos());
-            (sum.0 + wait, sum.1 + wait * u128::from(entry.packet.size))
-        })
+    pub(super) fn waited(&self, now: Time) -> (u128, u128) {
+        self.fifo.waited(now)
     }
 
     /// The next packet to send at `now`: the RFC's `deque`, section 5.5.
-    pub(in crate::link) fn pop(&mut self, now: Time) -> Dequeued<P> {
+    pub(super) fn pop(&mut self, now: Time) -> Dequeued<P> {
         let (packet, may_drop) = self.take(now);
         let mut out = Dequeued { packet, dropped: 0, marked: false };
         if self.dropping {
@@ -154,8 +127,8 @@ impl<P> CoDelQueue<P> {
     /// Marks the packet instead of dropping it, if permitted; returns whether it did.
     fn mark(&self, out: &mut Dequeued<P>) -> bool {
         match &mut out.packet {
-            Some(packet) if self.codel.ecn && packet.ect => {
-                packet.ce = true;
+            Some(packet) if self.codel.ecn && packet.ecn.may_be_marked() => {
+                packet.ecn = Ecn::Ce;
                 out.marked = true;
                 true
             }
@@ -165,16 +138,11 @@ impl<P> CoDelQueue<P> {
 
     /// The head, and whether the delay has been above the target for an interval: the RFC's `dodequeue`.
     fn take(&mut self, now: Time) -> (Option<Packet<P>>, bool) {
-        let Some(Waiting { since, packet }) = self.waiting.pop_front() else {
+        let Some((packet, sojourn)) = self.fifo.pop(now) else {
             self.first_above = None;
             return (None, false);
         };
-        self.bytes -= u64::from(packet.size);
-        let sojourn = now.since(since);
-        let wait = u128::from(sojourn.as_nanos());
-        self.waited.0 += wait;
-        self.waited.1 += wait * u128::from(packet.size);
-        if sojourn < self.codel.target || self.bytes <= u64::from(self.codel.mtu) {
+        if sojourn < self.codel.target || self.bytes() <= u64::from(self.codel.mtu) {
             self.first_above = None;
             return (Some(packet), false);
         }

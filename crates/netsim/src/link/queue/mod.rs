@@ -1,12 +1,16 @@
 //! Queue management.
 
 pub(super) mod backlog;
-pub(super) mod codel;
+mod codel;
 pub(super) mod drop_tail;
+mod dualpi2;
+mod fifo;
+pub(super) mod managed;
 pub(super) mod red;
 
 pub use codel::CoDel;
 pub use drop_tail::Limit;
+pub use dualpi2::DualPi2;
 pub use red::Red;
 
 /// Queue management of a link.
@@ -18,6 +22,8 @@ pub enum QueueModel {
     Red(Red),
     /// Controlled delay.
     CoDel(CoDel),
+    /// Two coupled queues, one of them for low-latency traffic.
+    DualPi2(DualPi2),
 }
 
 impl Default for QueueModel {
