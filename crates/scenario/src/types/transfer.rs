@@ -4,7 +4,7 @@ use ropewalk_base::{Duration, Rate};
 
 use super::builder::Builder;
 use super::setting::Setting;
-use super::{Congestion, Preset, Protocol, Scenario, SchedulerName, WindowManager};
+use super::{Congestion, Coupling, Preset, Protocol, Scenario, SchedulerName, WindowManager};
 use crate::check::{Checked, Value};
 use crate::choice::Choice;
 use crate::error::ProblemKind;
@@ -92,6 +92,10 @@ table! {
         tolerated_loss: f64 => tolerated_loss = Kind::Number { min: 0.0, max: 0.1 }
             .derived("0.02 under the preset `live`, otherwise 0")
             .example("0.02");
+        /// `rfc9260`, `newreno`, `cubic` and `bbr`: which paths act together as one flow, so that they take one
+        /// flow's share of a bottleneck that they share. The other algorithms couple all paths in any case.
+        /// `detected` needs `scheduler.forward_delay = "timestamp"`, and takes 10 s or more to notice.
+        coupling: Coupling = names::<Coupling>().is("none").example("\"detected\"");
         /// Whether a window is spread over a round trip instead of being sent at once. `bbr`
         /// always paces, at its own rate.
         pacing: Option<bool> =
