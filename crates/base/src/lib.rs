@@ -1,4 +1,4 @@
-//! Base types: time, units, identifiers, serial numbers, the seed tree, range sets.
+//! Base types: time, units, identifiers, serial numbers, the seed tree, range sets, statistics of pairs.
 //!
 //! This crate depends on no other crate of the workspace, and all of them depend on it.
 
@@ -10,6 +10,7 @@ pub mod range_set;
 pub mod rng;
 pub mod seed;
 pub mod serial;
+pub mod statistics;
 pub mod time;
 pub mod units;
 
@@ -21,5 +22,6 @@ pub use range_set::RangeSet;
 pub use rng::Rng;
 pub use seed::Seed;
 pub use serial::{Serial16, Serial32};
+pub use statistics::PairMoments;
 pub use time::{Duration, Time};
 pub use units::{Rate, RateClock, Serialisation};

@@ -185,3 +185,92 @@ fn two_bbr_flows_share_a_link_and_one_beside_cubic_leaves_it_half_of_its_share()
         }
     }
 }
+
+/// Connections over a link of 50 Mbit/s with a drop-tail queue.
+#[derive(Clone, Copy)]
+struct Bundle<'a> {
+    /// Settings of the bundle.
+    transfer: &'a str,
+    /// The round trips of its paths, ms.
+    rtts: &'a [u64],
+    /// Congestion control of the flow beside it.
+    other: &'a str,
+    /// The queue in multiples of the BDP of 50 ms.
+    queue_bdp: f64,
+}
+
+impl Bundle<'_> {
+    /// The rate of the bundle beside the other flow, as a part of a fair share of two flows.
+    fn share(&self, seed: u64) -> f64 {
+        let packets = (50e6 * 0.05 / 8.0 / 1500.0 * self.queue_bdp) as u64;
+        let links = format!(
+            "[[link]]\nname = 'shared'\nrate = '50 Mbit/s'\ndelay = '5 ms'\nqueue = '{packets} packets'\n"
+        );
+        let protocol = if self.rtts.len() > 1 { "cmt-sctp" } else { "sctp" };
+        let mut text = format!(
+            "[transfer]\nprotocol = '{protocol}'\nguard = false\nscheduler = 'min-rtt'\n\
+             receive_buffer = '16 MB'\n{}\n{links}",
+            self.transfer
+        );
+        for (i, rtt) in self.rtts.iter().enumerate() {
+            text += &format!(
+                "[[path]]\nname = 'path{i}'\nrate = '1 Gbit/s'\nrtt = '{rtt} ms'\nvia = ['shared']\n"
+            );
+        }
+        let bundle = Scenario::parse(&text, "bundle.toml").expect("a valid scenario");
+        let pair = [bundle, connection(&links, self.other, &["shared"])];
+        let rates = rates(&pair, Duration::from_secs(60), Duration::from_secs(120), seed);
+        let of = |i: usize| rates[i].iter().sum::<f64>();
+        2.0 * of(0) / (of(0) + of(1))
+    }
+}
+
+#[test]
+fn paths_found_to_share_a_bottleneck_take_what_one_flow_takes_beside_another() {
+    for (transfer, other, single, uncoupled) in [
+        ("congestion = 'bbr'\ntolerated_loss = 0.02", "cubic", 1.31, 1.70),
+        ("congestion = 'cubic'", "cubic", 0.95, 1.44),
+    ] {
+        let bundle = Bundle { transfer, rtts: &[40, 40], other, queue_bdp: 0.5 };
+        let alone = Bundle { rtts: &[40], ..bundle }.share(1);
+        let apart = bundle.share(1);
+        let coupled = format!("{transfer}\ncoupling = 'detected'");
+        let together = Bundle { transfer: &coupled, ..bundle }.share(1);
+        println!("{transfer}: alone {alone:.2}, two paths {apart:.2}, coupled {together:.2}");
+        assert!((alone / single - 1.0).abs() < 0.15, "{transfer}: {alone}");
+        assert!((apart / uncoupled - 1.0).abs() < 0.15, "{transfer}: {apart}");
+        assert!((0.75..1.3).contains(&(together / alone)), "{transfer}: {together} of {alone}");
+        assert!(together < 0.95 * apart, "{transfer}: {together} of {apart}");
+    }
+}
+
+/// Writes the table of docs/decisions/coupling.md.
+#[test]
+#[ignore = "simulates for half an hour"]
+fn coupled_bundles_take_half_to_one_and_a_half_of_the_share_of_one_flow() {
+    let controls = std::env::var("CONTROLS").unwrap_or_else(|_| "bbr cubic newreno rfc9260".into());
+    for control in controls.split(' ') {
+        let plain = format!("congestion = '{control}'\ntolerated_loss = 0.02");
+        let coupled = format!("{plain}\ncoupling = 'detected'");
+        for other in ["cubic", "bbr"] {
+            for queue_bdp in [0.5, 1.0, 2.0, 4.0] {
+                let mean = |transfer: &str, rtts: &[u64]| {
+                    let bundle = Bundle { transfer, rtts, other, queue_bdp };
+                    (1..=3).map(|seed| bundle.share(seed)).sum::<f64>() / 3.0
+                };
+                let single = [40, 80].map(|rtt| mean(&plain, &[rtt]));
+                let mut row = format!("| `{control}` | `{other}` | {queue_bdp} |");
+                single.iter().for_each(|share| row += &format!(" {share:.2} |"));
+                for rtts in [[40, 40], [40, 80]] {
+                    let [apart, together] = [&plain, &coupled].map(|text| mean(text, &rtts));
+                    row += &format!(" {apart:.2} | {together:.2} |");
+                    let best = if rtts[1] == 40 { single[0] } else { single[0].max(single[1]) };
+                    let least = if rtts[1] == 40 { single[0] } else { single[0].min(single[1]) };
+                    let fits = (0.5 * least..1.5 * best).contains(&together);
+                    row += if fits { "" } else { " missed |" };
+                }
+                println!("{row}");
+            }
+        }
+    }
+}

@@ -1,7 +1,9 @@
 //! Translates a scenario into the engine's configuration.
 
 use ropewalk_base::Duration;
-use ropewalk_engine::congestion::{CongestionFlavour, CongestionVariants, Rules, WindowRounding};
+use ropewalk_engine::congestion::{
+    BottleneckCoupling, CongestionFlavour, CongestionVariants, Rules, WindowRounding,
+};
 use ropewalk_engine::path::Pacing;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{
@@ -124,6 +126,7 @@ pub fn congestion_variants(
         fast_convergence: transfer.fast_convergence,
         hystart: transfer.hystart,
         tolerated_loss_permille: (transfer.tolerated_loss * 1000.0).round() as u16,
+        coupling: coupling(transfer.coupling),
         ..preset
     }
 }
@@ -221,6 +224,7 @@ translations! {
     when_blocked: WhenBlocked => WhenBlocked { Nothing => Nothing, ResendOldest => ResendOldest }
     quota: Quota => Quota { Window => Window, Packet => Packet }
     weights: Weights => WeightSource { Configured => Configured, Measured => MeasuredRate }
+    coupling: Coupling => BottleneckCoupling { None => None, Detected => Detected, All => All }
     /// Whose rules a part of congestion control follows.
     pub rules: Rules => Rules { Rfc => Rfc, Linux => Linux }
     linux_turns: LinuxTurns => LinuxTurns { Burst => Burst, Push => Push }

@@ -3,6 +3,7 @@
 
 use ropewalk_base::{PathId, Seed, StreamId, Time};
 use ropewalk_engine::mptcp::{self, Segment, Session};
+use ropewalk_engine::path::SharedBottlenecks;
 use ropewalk_engine::receive::ReceiveStats;
 use ropewalk_engine::record::DecisionRecord;
 use ropewalk_engine::scheduler::{PathView, Scheduler};
@@ -292,6 +293,11 @@ impl Machine {
     #[inline]
     pub const fn scheduler(&self) -> &Scheduler {
         either!(self, engine => engine.scheduler())
+    }
+
+    /// What the sender found about paths that share a bottleneck.
+    pub fn shared_bottlenecks(&self) -> Option<&SharedBottlenecks> {
+        either!(self, engine => engine.shared_bottlenecks())
     }
 
     /// Counters of a path.

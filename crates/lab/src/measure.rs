@@ -1,6 +1,7 @@
 //! Collects the results of a run from the endpoints and links.
 
 use ropewalk_base::{Duration, Histogram, PathId, Time};
+use ropewalk_engine::path::SharedBottlenecks;
 use ropewalk_engine::record::DecisionRecord;
 use ropewalk_scenario::Scenario;
 
@@ -31,6 +32,9 @@ pub struct Run {
     pub packets: Option<Packets>,
     /// Decisions of the chosen association's sender, if the scenario records them.
     pub decisions: Vec<DecisionRecord>,
+    /// What the sender of the chosen association found about paths that share a bottleneck, at the end. None unless
+    /// `transfer.coupling` is `detected`.
+    pub bottlenecks: Option<SharedBottlenecks>,
 }
 
 /// Measures one run.
@@ -160,7 +164,7 @@ impl Meter {
         for transfer in &setup.transfers {
             decisions.append(&mut setup.world.host_mut(transfer.sender).machine.take_records());
         }
-        Run { result, series, delays, sequence: None, packets: None, decisions }
+        Run { result, series, delays, sequence: None, packets: None, decisions, bottlenecks: None }
     }
 
     fn result(&self, setup: &mut Setup, scenario: &Scenario, ended: Time) -> RunResult {

@@ -89,6 +89,7 @@ fn execute(
         let sequence = || sequence_of(setup.world.host(chosen.receiver), scenario);
         run.sequence = options.sequence.map(|_| sequence());
         run.packets = packets_of(&mut setup, chosen, scenario);
+        run.bottlenecks = setup.world.host(chosen.sender).machine.shared_bottlenecks().cloned();
     }
     let engine = &mut run.result.engine;
     engine.cpu_s = watch.seconds();

@@ -2,6 +2,7 @@
 //! compiling most of these files.
 
 mod adaptive;
+mod bottleneck;
 mod chihani2011;
 mod contested;
 mod custom_schedulers;

@@ -34,6 +34,8 @@ struct Curve {
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: Time,
+    /// [`C`], or this path's share of it.
+    c: f64,
     /// Time at which the curve returns to `w_max`, seconds after the start (Figure 2).
     k: f64,
     /// Window of a Reno flow that began at the same time.
@@ -49,6 +51,8 @@ pub struct Cubic {
     acked_at: Time,
     sent_at: Time,
     fast_convergence: bool,
+    /// Part of the growth of one flow that this path has.
+    share: f64,
     rules: Rules,
     /// HyStart of Linux, if it is used.
     hystart: Option<LinuxHyStart>,
@@ -66,6 +70,7 @@ impl Cubic {
             acked_at: Time::ZERO,
             sent_at: Time::ZERO,
             fast_convergence: options.variants.fast_convergence,
+            share: 1.0,
             rules: options.variants.cubic_rules,
             hystart: (options.variants.hystart && options.variants.hystart_rules == Rules::Linux)
                 .then(LinuxHyStart::default),
@@ -95,14 +100,15 @@ impl Cubic {
                 // current window.
                 self.curve.w_max = at;
             }
-            Epoch { start: now, k: cube_root((self.curve.w_max - at) / C), reno: at }
+            let c = C * self.share;
+            Epoch { start: now, c, k: cube_root((self.curve.w_max - at) / c), reno: at }
         });
         let linux = self.rules == Rules::Linux;
         // RFC 9438, 4.3: once the Reno estimate reaches the window before the loss, it grows with alpha = 1.
         let alpha = if epoch.reno >= self.curve.prior && !linux { 1.0 } else { ALPHA };
-        epoch.reno += alpha * acked / at;
+        epoch.reno += alpha * self.share * acked / at;
         let (time, reno) = (now.since(epoch.start).as_secs_f64(), epoch.reno);
-        let curve = |t: f64| C * (t - epoch.k).powi(3) + self.curve.w_max;
+        let curve = |t: f64| epoch.c * (t - epoch.k).powi(3) + self.curve.w_max;
         let grown = if curve(time) < reno {
             (reno - at).max(0.0)
         } else {
@@ -226,6 +232,10 @@ impl PathCongestion for Cubic {
             }
         }
         self.window.set_unit(unit);
+    }
+
+    fn set_flow_share(&mut self, share: f64) {
+        self.share = share;
     }
 
     fn window(&self) -> u64 {

@@ -11,6 +11,7 @@ mod chihani;
 mod conformance;
 mod coupled;
 mod cubic;
+mod flow_group;
 mod fully_coupled;
 mod hystart;
 mod hystart_linux;
@@ -32,11 +33,14 @@ pub use bbr_v1::{BbrV1, BbrV1State};
 pub use chihani::{Chihani2011, ChihaniCoupling};
 pub use coupled::{Coupled, Coupling, Windows};
 pub use cubic::Cubic;
+pub use flow_group::Signals;
 pub use fully_coupled::FullyCoupled;
 pub use lia::Lia;
 pub use newreno::NewReno;
 pub use olia::Olia;
-pub use options::{CongestionFlavour, CongestionOptions, CongestionVariants, Rules};
+pub use options::{
+    BottleneckCoupling, CongestionFlavour, CongestionOptions, CongestionVariants, Rules,
+};
 pub use registry::{Congestion, UnknownCongestion};
 pub use rfc9260::{IdleDecay, Rfc9260, Rfc9260Options, WindowRounding, initial_window};
 pub use uncoupled::Uncoupled;
@@ -155,6 +159,53 @@ pub trait PathCongestion {
     fn pace(&self) -> Option<Pace> {
         None
     }
+
+    /// Sets the part of the growth of one flow that this path has: below 1 if other paths share its bottleneck, and act
+    /// as one flow together with it.
+    fn set_flow_share(&mut self, _share: f64) {}
+    /// What the other paths of the bottleneck must take part in, since the last call. Algorithms that follow losses alone
+    /// have nothing: [`Uncoupled`] passes their reductions on.
+    fn take_signals(&mut self) -> Signals {
+        Signals::default()
+    }
+    /// Takes part in what another path of the bottleneck does.
+    fn join(&mut self, _now: Time, _signals: Signals) {}
+    /// Whether a reduction by one path of a bottleneck is one by all of them, through [`on_loss`](Self::on_loss).
+    fn reduces_by_loss(&self) -> bool {
+        true
+    }
+    /// What the algorithm does to the queue of the path.
+    fn disturbance(&self) -> Disturbance {
+        if self.window() < self.ssthresh() { Disturbance::InStep } else { Disturbance::None }
+    }
+}
+
+/// What congestion control does to the queue of a path, beyond sending at the rate of the path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Disturbance {
+    /// Nothing.
+    #[default]
+    None,
+    /// It sends faster than the path delivers, to find more bandwidth, or has just done so. The queue that this makes
+    /// goes by itself.
+    Probe,
+    /// The same, and other paths do so at the same time.
+    ProbeInStep,
+    /// Something else that other paths may do at the same time: it starts, it lets the queue drain to measure the round
+    /// trip, or it has reduced the window together with theirs.
+    InStep,
+}
+
+impl Disturbance {
+    /// Whether the queue is that of a probe.
+    pub const fn is_probe(self) -> bool {
+        matches!(self, Self::Probe | Self::ProbeInStep)
+    }
+
+    /// Whether several paths may do so at the same time, so that their queues vary together in any case.
+    pub const fn is_in_step(self) -> bool {
+        matches!(self, Self::ProbeInStep | Self::InStep)
+    }
 }
 
 /// The interface of an algorithm for a connection.
@@ -203,5 +254,12 @@ pub trait CongestionControl {
     /// The rate and the burst at which to send, if the algorithm paces.
     fn pace(&self, _path: PathId) -> Option<Pace> {
         None
+    }
+    /// Takes the groups of paths that share a bottleneck: for each path, the least path of its group. An algorithm that
+    /// controls each path alone then lets a group act as one flow.
+    fn set_bottlenecks(&mut self, _groups: &[PathId]) {}
+    /// What the algorithm does to the queue of the path.
+    fn disturbance(&self, _path: PathId) -> Disturbance {
+        Disturbance::None
     }
 }

@@ -15,12 +15,14 @@ pub struct NewReno {
     window: PathWindow,
     /// Bytes acknowledged towards the next segment of growth.
     credit: f64,
+    /// Part of the growth of one flow that this path has.
+    share: f64,
 }
 
 impl NewReno {
     /// Congestion control for a new path.
     pub fn new(options: CongestionOptions) -> Self {
-        Self { window: PathWindow::new(options), credit: 0.0 }
+        Self { window: PathWindow::new(options), credit: 0.0, share: 1.0 }
     }
 }
 
@@ -35,7 +37,7 @@ impl PathCongestion for NewReno {
         self.credit += acked;
         if self.credit >= self.window.cwnd() {
             self.credit -= self.window.cwnd();
-            self.window.grow(self.window.unit());
+            self.window.grow(self.window.unit() * self.share);
         }
     }
 
@@ -71,6 +73,10 @@ impl PathCongestion for NewReno {
 
     fn set_unit(&mut self, unit: u64) {
         self.window.set_unit(unit);
+    }
+
+    fn set_flow_share(&mut self, share: f64) {
+        self.share = share;
     }
 
     fn window(&self) -> u64 {

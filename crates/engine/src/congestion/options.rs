@@ -29,6 +29,19 @@ pub enum Rules {
     Linux,
 }
 
+/// Which paths an algorithm that controls each path alone treats as one flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum BottleneckCoupling {
+    /// None: each path is a flow of its own.
+    #[default]
+    None,
+    /// Those that are found to share a bottleneck, by the forward delays of their packets
+    /// ([`SharedBottlenecks`](crate::path::SharedBottlenecks)).
+    Detected,
+    /// All.
+    All,
+}
+
 /// Variants of single algorithms, beside their standards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CongestionVariants {
@@ -52,6 +65,8 @@ pub struct CongestionVariants {
     /// no probe is under way. 0 as in the draft. Losses at random cost less with a larger value, and a flow yields
     /// less to others.
     pub tolerated_loss_permille: u16,
+    /// `rfc9260`, `newreno`, `cubic` and `bbr`: which paths act together as one flow.
+    pub coupling: BottleneckCoupling,
 }
 
 impl CongestionVariants {
@@ -63,6 +78,7 @@ impl CongestionVariants {
         cubic_rules: Rules::Rfc,
         window_use: Rules::Rfc,
         tolerated_loss_permille: 0,
+        coupling: BottleneckCoupling::None,
     };
 
     /// As in Linux 6.x.

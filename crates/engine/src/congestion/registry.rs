@@ -8,8 +8,8 @@ use ropewalk_base::{PathId, Time};
 
 use super::{
     AckSample, Balia, Bbr, BbrV1, Chihani2011, ChihaniCoupling, CongestionControl,
-    CongestionFlavour, CongestionOptions, Coupled, Cubic, FullyCoupled, Lia, LostPacket, NewReno,
-    Olia, Rfc9260, SentPacket, Uncoupled, WVegas,
+    CongestionFlavour, CongestionOptions, Coupled, Cubic, Disturbance, FullyCoupled, Lia,
+    LostPacket, NewReno, Olia, Rfc9260, SentPacket, Uncoupled, WVegas,
 };
 use crate::nearest_name;
 use crate::path::Pace;
@@ -126,6 +126,19 @@ macro_rules! dispatch {
                     $(Self::$algorithm(own) => own.pace(path),)+
                 }
             }
+
+            fn set_bottlenecks(&mut self, groups: &[PathId]) {
+                match self {
+                    $(Self::$algorithm(own) => own.set_bottlenecks(groups),)+
+                }
+            }
+
+            #[inline]
+            fn disturbance(&self, path: PathId) -> Disturbance {
+                match self {
+                    $(Self::$algorithm(own) => own.disturbance(path),)+
+                }
+            }
         }
     };
 }
@@ -175,12 +188,12 @@ macro_rules! algorithms {
 }
 
 algorithms! {
-    /// SCTP's algorithm, independent per path.
+    /// SCTP's algorithm per path.
     Rfc9260(Uncoupled<Rfc9260>) = "rfc9260",
-        |options, paths| Uncoupled::new(vec![Rfc9260::new(options.into()); paths]);
-    /// TCP's algorithm, independent per path.
+        |options, paths| Uncoupled::new(options, vec![Rfc9260::new(options.into()); paths]);
+    /// TCP's algorithm per path.
     NewReno(Uncoupled<NewReno>) = "newreno",
-        |options, paths| Uncoupled::new(vec![NewReno::new(options); paths]);
+        |options, paths| Uncoupled::new(options, vec![NewReno::new(options); paths]);
     /// Linked increases.
     Lia(Coupled<Lia>) = "lia", |options, paths| Coupled::new(options, paths, Lia);
     /// Fully coupled: all paths act as one.
@@ -192,14 +205,15 @@ algorithms! {
     Balia(Coupled<Balia>) = "balia", |options, paths| Coupled::new(options, paths, Balia);
     /// Weighted Vegas.
     WVegas(WVegas) = "wvegas", WVegas::new;
-    /// CUBIC, independent per path.
+    /// CUBIC per path.
     Cubic(Uncoupled<Cubic>) = "cubic",
-        |options, paths| Uncoupled::new(vec![Cubic::new(options); paths]);
-    /// BBR version 3, independent per path.
-    Bbr(Uncoupled<Bbr>) = "bbr", |options, paths| Uncoupled::new(Bbr::for_paths(options, paths));
+        |options, paths| Uncoupled::new(options, vec![Cubic::new(options); paths]);
+    /// BBR version 3 per path.
+    Bbr(Uncoupled<Bbr>) = "bbr",
+        |options, paths| Uncoupled::new(options, Bbr::for_paths(options, paths));
     /// BBR version 1 as Linux has it, independent per path.
     BbrV1(Uncoupled<BbrV1>) = "bbr-v1",
-        |options, paths| Uncoupled::new(BbrV1::for_paths(options, paths));
+        |options, paths| Uncoupled::new(options, BbrV1::for_paths(options, paths));
 }
 
 impl Congestion {

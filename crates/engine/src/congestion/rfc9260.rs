@@ -106,6 +106,8 @@ pub struct Rfc9260 {
     /// Whether the window has decayed since data was last acknowledged.
     decays: bool,
     hystart: HyStart,
+    /// Part of the growth of one flow that this path has.
+    share: f64,
 }
 
 impl Rfc9260 {
@@ -118,6 +120,7 @@ impl Rfc9260 {
             before_loss: None,
             decays: false,
             hystart: HyStart::new(options.hystart),
+            share: 1.0,
             options,
         }
     }
@@ -148,7 +151,7 @@ impl Rfc9260 {
             if was_full {
                 self.partial_bytes_acked -= window;
                 if !sample.in_recovery {
-                    self.cwnd += self.options.pmdcs;
+                    self.cwnd += (self.options.pmdcs as f64 * self.share) as u64;
                 }
             } else if self.options.partial_bytes_capped {
                 self.partial_bytes_acked = window;
@@ -240,6 +243,10 @@ impl PathCongestion for Rfc9260 {
 
     fn set_unit(&mut self, unit: u64) {
         self.options.pmdcs = unit;
+    }
+
+    fn set_flow_share(&mut self, share: f64) {
+        self.share = share;
     }
 
     fn window(&self) -> u64 {

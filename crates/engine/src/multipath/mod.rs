@@ -11,6 +11,7 @@
 //! data to retransmit belong to the protocol: SCTP chunks can move between paths, segments of a subflow
 //! cannot.
 
+mod bottleneck;
 mod outstanding;
 mod path;
 mod reduction;

@@ -2,10 +2,11 @@
 
 use ropewalk_base::{Duration, PathId, Time};
 
+use super::bottleneck::detector;
 use super::{Outstanding, TxPath};
-use crate::congestion::{Congestion, CongestionControl};
+use crate::congestion::{BottleneckCoupling, Congestion, CongestionControl};
 use crate::measurements::{Measurements, PathCounters, SenderStats};
-use crate::path::Pacing;
+use crate::path::{Pacing, SharedBottlenecks};
 use crate::record::DecisionRecord;
 use crate::scheduler::{
     Action, BlockingMitigation, Decision, DecisionKind, DelaySource, FragmentEnd, PathSet,
@@ -30,6 +31,8 @@ pub(crate) struct SenderConfig {
     pub whole_packets: bool,
     /// Whether each decision is recorded.
     pub record_decisions: bool,
+    /// Which paths congestion control treats as one flow.
+    pub coupling: BottleneckCoupling,
 }
 
 /// The sending side of a connection: its data, its paths, and what assigns the data to the paths (scheduler,
@@ -64,6 +67,10 @@ pub(crate) struct Sender<O: Outstanding> {
     pub config: SenderConfig,
     pub(super) penalty: Penalty,
     pub(super) manager: WindowManager,
+    /// When the application or the receive window last held all paths back.
+    pub(super) held_back_at: Option<Time>,
+    /// Detects paths that share a bottleneck, if congestion control needs to know.
+    pub bottlenecks: Option<Box<SharedBottlenecks>>,
     /// Scratch space of the window manager.
     pub(super) managed: Vec<ManagedPath>,
 }
@@ -92,6 +99,8 @@ impl<O: Outstanding> Sender<O> {
             views_are_current: false,
             wait_until: None,
             sendable_left: 0,
+            held_back_at: None,
+            bottlenecks: detector(config.coupling, paths.len()),
             outstanding,
             paths,
             views: Vec::new(),
@@ -133,6 +142,7 @@ impl<O: Outstanding> Sender<O> {
         self.copies.clear();
         self.discard_views();
         self.penalty = Penalty::default();
+        self.bottlenecks = detector(self.config.coupling, self.paths.len());
         self.epoch += 1;
     }
 
@@ -241,6 +251,9 @@ impl<O: Outstanding> Sender<O> {
             {
                 self.wait_until = Some(earlier(self.wait_until, at));
             }
+        }
+        if idle || closed && open {
+            self.held_back_at = Some(now);
         }
         self.measurements.set_blocked(now, closed && open);
     }

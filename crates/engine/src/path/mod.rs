@@ -1,5 +1,6 @@
-//! One path: its state, round trip, forward delay, delivery rate.
+//! One path: its state, round trip, forward delay, delivery rate; and which paths share a bottleneck.
 
+mod bottleneck;
 mod config;
 mod estimates;
 mod forward;
@@ -11,6 +12,7 @@ mod rate;
 mod rtt;
 mod state;
 
+pub use bottleneck::{SharedBottlenecks, Sharing};
 pub use config::PathConfig;
 pub use estimates::{DelaySource, Estimates, clock_offset};
 pub use forward::ForwardDelay;

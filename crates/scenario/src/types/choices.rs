@@ -227,6 +227,15 @@ choices! {
 }
 
 choices! {
+    /// Which paths a congestion control that is not coupled by itself treats as one flow.
+    Coupling {
+        None = "none", "None: each path takes a flow's share of a bottleneck.";
+        Detected = "detected", "Paths whose forward delays show that they share a bottleneck.";
+        All = "all", "All paths.";
+    }
+}
+
+choices! {
     /// How the receive buffer is divided among congestion windows.
     WindowManager {
         None = "none", "None: the path that fills the buffer first gets it.";

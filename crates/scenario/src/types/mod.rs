@@ -24,9 +24,9 @@ mod world;
 
 pub(crate) use builder::{build, directory_of};
 pub use choices::{
-    Congestion, CwndUpdate, End, ForwardDelay, LinuxTurns, OtiasForm, Preamble, Preset, Protocol,
-    Quota, ReceiveRules, Recovery, Reinjection, Reordering, Retransmission, RtoFormula, Rules,
-    SackCount, ScheduleCapacity, ScheduleWindows, SchedulerName, Side, SubflowAck, Weights,
+    Congestion, Coupling, CwndUpdate, End, ForwardDelay, LinuxTurns, OtiasForm, Preamble, Preset,
+    Protocol, Quota, ReceiveRules, Recovery, Reinjection, Reordering, Retransmission, RtoFormula,
+    Rules, SackCount, ScheduleCapacity, ScheduleWindows, SchedulerName, Side, SubflowAck, Weights,
     WhenBlocked, WindowCheck, WindowManager, WindowRounding, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};

@@ -5,7 +5,7 @@ use ropewalk_base::{Duration, Rate};
 use super::builder::Builder;
 use super::pacing::{PACING, Pacing};
 use super::setting::Setting;
-use super::{Congestion, Preset, Protocol, Scenario, SchedulerName, WindowManager};
+use super::{Congestion, Coupling, Preset, Protocol, Scenario, SchedulerName, WindowManager};
 use crate::check::{Checked, Value};
 use crate::choice::Choice;
 use crate::error::ProblemKind;
@@ -94,6 +94,10 @@ table! {
         tolerated_loss: f64 => tolerated_loss = Kind::Number { min: 0.0, max: 0.1 }
             .derived("0.02 under the preset `live`, otherwise 0")
             .example("0.02");
+        /// `rfc9260`, `newreno`, `cubic` and `bbr`: which paths act together as one flow, so that they take one
+        /// flow's share of a bottleneck that they share. The other algorithms couple all paths in any case.
+        /// `detected` needs `scheduler.forward_delay = "timestamp"`, and takes 10 s or more to notice.
+        coupling: Coupling = names::<Coupling>().is("none").example("\"detected\"");
         /// Whether a window is spread over a round trip instead of being sent at once, and how. `bbr`
         /// and `bbr-v1` always pace, at their own rates.
         pacing: Option<Pacing> = PACING

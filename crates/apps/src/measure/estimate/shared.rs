@@ -6,8 +6,10 @@
 //! overload's does, and how well the two are correlated (Rubenstein, Kurose and Towsley, "Detecting Shared Congestion
 //! of Flows via End-to-End Measurement", IEEE/ACM ToN 10(3), 2002).
 
+use ropewalk_base::PairMoments;
+
 use super::Probe;
-use super::statistics::{mean, median, quantile};
+use super::statistics::{median, quantile};
 
 /// Share of the overload's queueing delay that the other link's probes must have.
 const RISE_MIN: f64 = 0.35;
@@ -63,7 +65,7 @@ pub fn compare(overload: &[Probe], watch: &[Probe]) -> Option<Sharing> {
         return None;
     }
     let rise = (median(&filled) - median(&idle)) / depth;
-    let correlation = correlation(&pairs);
+    let correlation = pairs.iter().copied().collect::<PairMoments>().correlation();
     let during: Vec<f64> =
         pairs.iter().filter(|(own, _)| *own > 0.0).map(|(_, delay)| *delay).collect();
     let delay_s = (quantile(&during, 0.95) - median(&idle)).max(0.0);
@@ -79,16 +81,6 @@ pub fn compare(overload: &[Probe], watch: &[Probe]) -> Option<Sharing> {
 fn at(loaded: &[(f64, f64)], time: f64) -> f64 {
     let after = loaded.partition_point(|(sent, _)| *sent <= time);
     loaded[after.saturating_sub(1)].1
-}
-
-fn correlation(pairs: &[(f64, f64)]) -> f64 {
-    let (x, y): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-    let (mx, my) = (mean(&x), mean(&y));
-    let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
-        pairs.iter().map(|(x, y)| of(x - mx, y - my)).sum()
-    };
-    let scale = (sum(&|x, _| x * x) * sum(&|_, y| y * y)).sqrt();
-    if scale > 0.0 { sum(&|x, y| x * y) / scale } else { 0.0 }
 }
 
 #[cfg(test)]

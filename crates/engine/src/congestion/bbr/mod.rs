@@ -7,6 +7,7 @@
 //! application; `limit` reduces the window for the window managers; and
 //! Startup waits for a round trip, which retransmissions do not give.
 
+mod group;
 mod loss;
 pub(super) mod model;
 mod probe_bw;
@@ -19,6 +20,7 @@ pub(super) mod windowed_max;
 
 use ropewalk_base::{Duration, Rate, Rng, Time};
 
+use self::group::Group;
 use self::loss::{Recovery, Undo};
 use self::model::{Bounds, Latest, Model};
 use self::probe_bw::ProbeBw;
@@ -26,7 +28,9 @@ use self::probe_rtt::{MIN_RTT_FILTER_LEN, ProbeRtt};
 use self::sent_log::{PacketState, SentLog};
 pub use self::state::BbrState;
 use self::state::{FullBw, RateSample, Rounds};
-use super::{AckSample, CongestionOptions, LostPacket, PathCongestion, SentPacket};
+use super::{
+    AckSample, CongestionOptions, Disturbance, LostPacket, PathCongestion, SentPacket, Signals,
+};
 use crate::path::Pace;
 
 /// `BBR.Beta`: what a round with losses leaves of the short-term bounds.
@@ -94,6 +98,7 @@ pub struct Bbr {
     last_lost: Option<u64>,
     /// The last round trip that was measured.
     last_rtt: Option<Duration>,
+    group: Group,
 }
 
 impl Bbr {
@@ -129,6 +134,7 @@ impl Bbr {
             separate_losses: 0,
             last_lost: None,
             last_rtt: None,
+            group: Group::default(),
         };
         bbr.init_pacing_rate(None);
         bbr
@@ -239,9 +245,11 @@ impl Bbr {
         }
         let lost = self.lost - std::mem::replace(&mut self.latest.lost_before_round, self.lost);
         let tolerated = self.loss_limit().of_round(lost + sample.delivered);
-        let counts = self.latest.is_loss_in_round && lost as f64 >= tolerated;
-        if counts && !self.state.is_probing() {
+        let own = self.latest.is_loss_in_round && lost as f64 >= tolerated;
+        let shared = std::mem::take(&mut self.group.has_lost);
+        if (own || shared) && !self.state.is_probing() {
             self.model.lower_bounds(&self.latest, self.cwnd);
+            self.group.signals.loss |= own;
         }
         self.latest.is_loss_in_round = false;
     }
@@ -466,7 +474,8 @@ impl PathCongestion for Bbr {
         } else {
             let rng = self.rng.clone();
             let fresh = Self::new(self.options);
-            *self = Self { rng, delivered: self.delivered, lost: self.lost, ..fresh };
+            let (delivered, lost, group) = (self.delivered, self.lost, self.group);
+            *self = Self { rng, delivered, lost, group, ..fresh };
             self.start_round();
         }
         self.cwnd = self.options.unit;
@@ -493,5 +502,34 @@ impl PathCongestion for Bbr {
 
     fn pace(&self) -> Option<Pace> {
         Some(Pace { rate: Rate::from_bps(self.pacing_rate), burst: self.send_quantum })
+    }
+
+    fn set_flow_share(&mut self, share: f64) {
+        let has_others = share < 1.0;
+        if has_others != self.group.has_others {
+            self.group = Group { has_others, ..Group::default() };
+        }
+    }
+
+    fn take_signals(&mut self) -> Signals {
+        std::mem::take(&mut self.group.signals)
+    }
+
+    fn join(&mut self, now: Time, signals: Signals) {
+        self.take_part(now, signals);
+    }
+
+    fn reduces_by_loss(&self) -> bool {
+        false
+    }
+
+    fn disturbance(&self) -> Disturbance {
+        match self.state {
+            BbrState::Startup | BbrState::Drain | BbrState::ProbeRtt => Disturbance::InStep,
+            BbrState::ProbeBwCruise => Disturbance::None,
+            _ if self.group.in_step => Disturbance::ProbeInStep,
+            BbrState::ProbeBwRefill => Disturbance::None,
+            BbrState::ProbeBwUp | BbrState::ProbeBwDown => Disturbance::Probe,
+        }
     }
 }

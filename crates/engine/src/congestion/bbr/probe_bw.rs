@@ -118,6 +118,7 @@ impl Bbr {
         }
         match self.state {
             BbrState::ProbeBwDown | BbrState::ProbeBwCruise if self.is_time_to_probe_bw(now) => {
+                self.lead_probe();
                 self.start_probe_bw_refill();
             }
             BbrState::ProbeBwDown if self.is_time_to_cruise() => self.start_probe_bw_cruise(),
@@ -235,6 +236,7 @@ impl Bbr {
     ) {
         self.probe_bw.prev_too_high = true;
         self.probe_bw.is_bw_probe_sample = false;
+        self.group.signals.too_high = true;
         if !app_limited {
             let least = (self.target_inflight() as f64 * BETA) as u64;
             self.model.bounds.inflight_longterm = tx_in_flight.max(least);

@@ -59,11 +59,8 @@ impl Bbr {
     /// `CheckProbeRTT()`.
     pub(super) fn check_probe_rtt(&mut self, now: Time, sample: &RateSample) {
         if self.state != BbrState::ProbeRtt && self.probe_rtt.expired && !self.idle_restart {
-            self.save_cwnd();
-            self.state = BbrState::ProbeRtt;
-            self.probe_rtt.done_stamp = None;
-            self.probe_bw.ack_phase = AckPhase::ProbeStopping;
-            self.start_round();
+            self.start_probe_rtt();
+            self.group.signals.drain = true;
         }
         if self.state == BbrState::ProbeRtt {
             self.handle_probe_rtt(now);
@@ -71,6 +68,15 @@ impl Bbr {
         if sample.delivered > 0 {
             self.idle_restart = false;
         }
+    }
+
+    /// `EnterProbeRTT()`.
+    pub(super) fn start_probe_rtt(&mut self) {
+        self.save_cwnd();
+        self.state = BbrState::ProbeRtt;
+        self.probe_rtt.done_stamp = None;
+        self.probe_bw.ack_phase = AckPhase::ProbeStopping;
+        self.start_round();
     }
 
     /// `ProbeRTTCwnd()`.

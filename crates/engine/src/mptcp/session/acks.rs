@@ -3,7 +3,7 @@
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
 use super::super::reordering::Reordering;
-use super::super::segment::{Segment, Stamps};
+use super::super::segment::Segment;
 use super::super::subflow::Subflow;
 use super::super::subflow::sent::{SegmentState, SentQueue, SentSegment};
 use super::board::{DataBoard, MappingState};
@@ -73,8 +73,13 @@ impl Session {
         self.take_data_ack(segment);
         let several = covers_several(&self.sender.paths[path.index()], segment);
         let ackd = self.sender.take_subflow_ack(now, path, segment);
-        if let Some(stamps) = segment.stamps.filter(|_| several) {
-            take_stamps(&mut self.sender.paths[path.index()], stamps, &ackd);
+        // Forward delay: the peer's clock when it sent the acknowledgement, minus our clock when the newest
+        // acknowledged segment was sent. The echo cannot be used: it belongs to the earliest segment (RFC 7323,
+        // 4.3), which may have waited for the next one.
+        if let Some(stamps) = segment.stamps.filter(|stamps| several && stamps.echo != 0)
+            && let Some(left_at) = ackd.newest_left_at()
+        {
+            self.sender.sample_forward_delay(now, path, left_at.as_nanos(), stamps.value);
         }
         self.on_duplicate_report(path, segment);
         self.reconsider(now, path, segment, &ackd);
@@ -249,15 +254,6 @@ fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) -> Option<Rate>
 fn covers_several(subflow: &Subflow, segment: &Segment) -> bool {
     let covers_first = |(_, piece): (u64, &SentSegment)| piece.end() < segment.ack;
     subflow.sent.front().is_some_and(covers_first) || !segment.sacks.is_empty()
-}
-
-/// Forward delay: the peer's clock when it sent the acknowledgement, minus our clock when the newest
-/// acknowledged segment was sent. The echo cannot be used: it belongs to the earliest segment (RFC 7323,
-/// 4.3), which may have waited for the next one.
-fn take_stamps(subflow: &mut Subflow, stamps: Stamps, ackd: &SubflowAckd) {
-    if let Some(left_at) = ackd.newest_left_at().filter(|_| stamps.echo != 0) {
-        subflow.tx.forward.sample(left_at.as_nanos(), stamps.value);
-    }
 }
 
 impl DataSender {

@@ -32,7 +32,7 @@ use super::segment::Segment;
 use super::subflow::Subflow;
 use crate::mptcp::rx::ByteBuffer;
 use crate::multipath::{Sender, SenderConfig};
-use crate::path::PathStatus;
+use crate::path::{PathStatus, SharedBottlenecks};
 use crate::payload::Payload;
 use crate::scheduler::Scheduler;
 
@@ -190,6 +190,7 @@ impl Session {
             prr: config.prr,
             whole_packets: config.whole_packets,
             record_decisions: config.record_decisions,
+            coupling: config.congestion_variants.coupling,
         };
         // Without flow control there is no window limit, and no window to guard.
         let edge = if config.quirks.is_some() { unbounded } else { 0 };
@@ -297,6 +298,12 @@ impl Session {
     /// The next notification for the user.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.control.events.pop_front()
+    }
+
+    /// What was found about paths that share a bottleneck, if congestion control uses it
+    /// ([`BottleneckCoupling::Detected`](crate::congestion::BottleneckCoupling::Detected)).
+    pub fn shared_bottlenecks(&self) -> Option<&SharedBottlenecks> {
+        self.sender.bottlenecks.as_deref()
     }
 
     /// The scheduler.

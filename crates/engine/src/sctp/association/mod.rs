@@ -42,7 +42,7 @@ use super::tx::{Chunks, DeliveryDelays, Path, Sender, TxConfig};
 use crate::congestion::{Congestion, CongestionControl};
 pub use crate::measurements::{PathCounters, SenderStats};
 use crate::multipath::SenderConfig;
-use crate::path::PathStatus;
+use crate::path::{PathStatus, SharedBottlenecks};
 use crate::payload::Payload;
 use crate::receive::ReceiveStats;
 use crate::record::DecisionRecord;
@@ -211,6 +211,7 @@ impl Association {
             // RFC 9260, 6.1 B: the last packet may exceed the window.
             whole_packets: false,
             record_decisions: config.record_decisions,
+            coupling: config.congestion_variants.coupling,
         };
         let limit = config.first_chunk_limit();
         let chunks = Chunks::new(handshake.local_tsn, config.streams, limit, TxConfig::of(&config));
@@ -376,6 +377,12 @@ impl Association {
     /// Takes the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.control.events.pop_front()
+    }
+
+    /// What was found about paths that share a bottleneck, if congestion control uses it
+    /// ([`BottleneckCoupling::Detected`](crate::congestion::BottleneckCoupling::Detected)).
+    pub fn shared_bottlenecks(&self) -> Option<&SharedBottlenecks> {
+        self.sender.bottlenecks.as_deref()
     }
 
     /// The scheduler.

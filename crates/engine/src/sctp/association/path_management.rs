@@ -99,6 +99,7 @@ impl Association {
         self.sender.paths.push(Path::new(&path, &self.config));
         let fresh = self.fresh_congestion(self.sender.outstanding.peer_rwnd);
         self.sender.congestion.grow(fresh);
+        self.sender.extend_bottlenecks();
         self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit));
         self.sender.paths[id.index()].learned = true;
         self.sender.paths[id.index()].ecn = self.handshake.new_ecn();
@@ -149,6 +150,7 @@ impl Association {
     fn renew_congestion(&mut self, path: PathId) {
         let fresh = self.fresh_congestion(self.sender.outstanding.peer_rwnd);
         self.sender.congestion.renew(path, fresh);
+        self.sender.forget_bottleneck(path);
         self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit));
         self.sender.discard_views();
     }

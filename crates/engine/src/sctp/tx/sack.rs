@@ -493,13 +493,17 @@ impl Sender {
     /// Samples the forward delay from a timestamp echo. It also shows that the path works when SACKs cannot,
     /// as on a path that carries only copies of chunks in flight elsewhere.
     pub fn on_delay_echo(&mut self, now: Time, echo: &DelayEcho) {
-        let Some(path) = self.paths.get_mut(echo.path as usize) else { return };
-        path.tx.forward.sample(echo.sent, echo.received);
+        let id = PathId(echo.path);
+        if id.index() >= self.paths.len() {
+            return;
+        }
+        self.sample_forward_delay(now, id, echo.sent, echo.received);
         if let Some(delays) = &mut self.outstanding.delivery_delays {
             delays.on_arrival(now, echo.received);
         }
         // The peer chooses the number, so it is limited to the past.
         let took = now.since(Time::from_nanos(echo.sent.min(now.as_nanos())));
+        let path = &mut self.paths[id.index()];
         if now.since(path.tx.rtt.sampled_at()) >= UNTIMED && took < UNTIMED {
             path.tx.rtt.sample(now, took);
             // The tail loss probe depends on the RTT.
