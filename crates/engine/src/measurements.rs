@@ -34,6 +34,8 @@ pub struct SenderStats {
     pub sacks: u64,
     /// Chunks sent again on another path to open a blocked window.
     pub unblocked: u64,
+    /// Messages given up at the end of their lifetime or of their retransmissions (RFC 3758).
+    pub abandoned: u64,
     /// Windows halved because the data of their path kept the receive window closed.
     pub penalised: u64,
 }

@@ -13,8 +13,8 @@ use ropewalk_engine::sctp::Message;
 use ropewalk_engine::sctp::association::{CloseReason, PacketSize, PathCounters, State};
 use ropewalk_engine::sctp::wire::{Checksum, Ports, decode, encode};
 use ropewalk_engine::sctp::{
-    Association, Chunk, Config, Data, Event, Extensions, Negotiation, Packet, PathConfig, Preset,
-    Sack, Transmit,
+    Association, Chunk, Config, Data, Delivery, Event, ExtensionChunk, Extensions, Negotiation,
+    Packet, PathConfig, Preset, Sack, Transmit,
 };
 
 use crate::ledger::Ledger;
@@ -90,6 +90,7 @@ pub fn name(chunk: &Chunk) -> &'static str {
         Chunk::ShutdownAck => "SHUTDOWN ACK",
         Chunk::ShutdownComplete { .. } => "SHUTDOWN COMPLETE",
         Chunk::Abort { .. } => "ABORT",
+        Chunk::Extension(one) if matches!(**one, ExtensionChunk::ForwardTsn(_)) => "FORWARD-TSN",
         Chunk::Extension(_) => "of an extension",
         Chunk::Unknown(_) => "unknown",
     }
@@ -395,6 +396,13 @@ impl Pair {
 
     pub fn send_on(&mut self, from: usize, stream: u16, payload: Payload, unordered: bool) {
         self.queue(from, stream, payload, unordered);
+        self.drain(from);
+    }
+
+    /// Queues a message that is delivered as `delivery` says and drains.
+    pub fn send_message(&mut self, from: usize, payload: Payload, delivery: Delivery) {
+        let sent = self.ends[from].send_message(self.now, StreamId(0), 0, payload, delivery);
+        sent.expect("room");
         self.drain(from);
     }
 

@@ -336,7 +336,7 @@ impl Config {
     /// The extensions that may be used with a peer that lists `theirs`.
     pub(super) const fn agreed(&self, theirs: Extensions) -> Extensions {
         match self.negotiation {
-            Negotiation::Assumed => Extensions::OURS.and(self.own_ecn()),
+            Negotiation::Assumed => Extensions::OFFERED.and(self.own_ecn()),
             Negotiation::Listed(ours) => ours.and(self.own_ecn()).common(theirs),
         }
     }

@@ -88,6 +88,11 @@ pub struct ForwardTsn {
     pub streams: Vec<(StreamId, Serial16)>,
 }
 
+impl ForwardTsn {
+    /// Bytes of a chunk without streams.
+    pub const LEAST_LEN: u32 = 8;
+}
+
 /// I-FORWARD-TSN: abandoned interleaved messages (RFC 8260, 2.3.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IForwardTsn {

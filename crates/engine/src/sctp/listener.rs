@@ -13,6 +13,7 @@ use super::cause::ErrorCause;
 use super::chunk::Chunk;
 use super::config::Config;
 use super::cookie::{CookieContent, CookieKey};
+use super::extensions::Extensions;
 use super::init::{Init, InitOptions};
 use super::packet::Packet;
 use super::randomness::{Generator, Randomness};
@@ -193,6 +194,7 @@ impl Listener {
             preserve_millis: 0,
             options: InitOptions {
                 extensions: config.listed_extensions(),
+                forward_tsn: config.listed_extensions().has(Extensions::FORWARD_TSN),
                 ecn: config.lists_ecn(),
                 reported: peer.options.unknown_padded(),
                 ..InitOptions::default()

@@ -6,8 +6,8 @@ use ropewalk_base::{PathId, Seed, Serial16, Serial32, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::{
-    AbortCause, Association, Chunk, Data, DataFlags, ErrorCause, ExtensionChunk, ForwardTsn, Init,
-    Packet,
+    AbortCause, Association, Chunk, Config, Data, DataFlags, ErrorCause, ExtensionChunk,
+    Extensions, ForwardTsn, Init, Negotiation, Packet,
 };
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, config, in_turn, ms, name};
@@ -18,7 +18,9 @@ fn tag_of(pair: &Pair, end: usize) -> u32 {
 
 /// What the right end answers to a packet of these chunks, by name, with the causes of its ERRORs.
 fn answers(chunks: Vec<Chunk>) -> (Vec<&'static str>, Vec<ErrorCause>) {
-    let mut pair = Pair::up(&config(1, 1 << 16), &[10]);
+    let none = Negotiation::Listed(Extensions::NONE);
+    let settings = Config { negotiation: none, ..config(1, 1 << 16) };
+    let mut pair = Pair::up(&settings, &[10]);
     let tag = tag_of(&pair, RIGHT);
     pair.script(|_| Fate::Drop);
     pair.inject(RIGHT, 0, Packet { tag, chunks: chunks.into(), ..Packet::default() });

@@ -15,6 +15,7 @@ mod live;
 mod loss;
 mod mitigation;
 mod mtu;
+mod partial_reliability;
 mod primitives;
 mod profiles;
 mod rack;

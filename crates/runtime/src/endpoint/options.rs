@@ -228,7 +228,7 @@ impl Transport {
         if let Encryption::Plain { addresses, .. } = encryption {
             // The extensions of the peer are not known before the handshake.
             config.addresses = Some(addresses.clone());
-            config.negotiation = Negotiation::Listed(Extensions::OURS);
+            config.negotiation = Negotiation::Listed(Extensions::OFFERED);
         } else {
             // Paths are identified by their numbers, whatever their addresses.
             config.addresses = Some(Vec::new());

@@ -148,6 +148,7 @@ impl Association {
             preserve_millis: self.handshake.preserve_millis,
             options: InitOptions {
                 extensions: self.config.listed_extensions(),
+                forward_tsn: self.config.listed_extensions().has(Extensions::FORWARD_TSN),
                 ecn: self.config.lists_ecn(),
                 ..InitOptions::default()
             },

@@ -9,6 +9,7 @@ mod control;
 mod data;
 mod handshake;
 mod heartbeat;
+mod partial_reliability;
 mod path_management;
 mod peer;
 mod primitives;
@@ -33,6 +34,7 @@ use self::control::ControlQueue;
 use self::handshake::Handshake;
 use self::heartbeat::Heartbeats;
 use super::config::Config;
+use super::extensions::partial_reliability::Limit;
 use super::packet::Packet;
 use super::randomness::{Generator, Randomness};
 use super::rx::{Message, Receiver};
@@ -269,12 +271,8 @@ impl Association {
         payload: Payload,
         unordered: bool,
     ) -> Result<(), SendError> {
-        self.may_send(stream, &payload)?;
-        if self.send_room() == 0 {
-            self.sender.outstanding.was_full = true;
-            return Err(SendError::Full);
-        }
-        self.sender.outstanding.queue.push(stream, ppid, payload, unordered, 0);
+        self.may_queue(stream, &payload)?;
+        self.sender.outstanding.queue.push(stream, ppid, payload, unordered, 0, Limit::NONE);
         // RFC 9260, 6.1 D: Max.Burst limits each opportunity to send, and a call of `send` is one.
         self.sender.refill_bursts();
         Ok(())
@@ -298,7 +296,7 @@ impl Association {
             return Ok(0);
         }
         let count = room.div_ceil(u64::from(payload.len())).min(u64::from(most)) as u32;
-        self.sender.outstanding.queue.push(stream, 0, payload, unordered, count - 1);
+        self.sender.outstanding.queue.push(stream, 0, payload, unordered, count - 1, Limit::NONE);
         self.sender.refill_bursts();
         Ok(count)
     }
@@ -314,6 +312,17 @@ impl Association {
         }
         if !self.state.takes_data() {
             return Err(SendError::Closing);
+        }
+        Ok(())
+    }
+
+    /// Checks everything including the room in the send buffer.
+    #[inline]
+    fn may_queue(&mut self, stream: StreamId, payload: &Payload) -> Result<(), SendError> {
+        self.may_send(stream, payload)?;
+        if self.send_room() == 0 {
+            self.sender.outstanding.was_full = true;
+            return Err(SendError::Full);
         }
         Ok(())
     }
@@ -339,7 +348,8 @@ impl Association {
 
     /// Whether everything passed to [`Association::send`] has been acknowledged.
     pub fn is_flushed(&self) -> bool {
-        self.sender.outstanding.queue.is_empty() && self.sender.outstanding.board.is_empty()
+        let chunks = &self.sender.outstanding;
+        chunks.queue.is_empty() && chunks.board.is_empty() && !chunks.has_messages_beside_queue()
     }
 
     /// Takes the next received message.

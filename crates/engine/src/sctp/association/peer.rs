@@ -73,6 +73,7 @@ impl super::Association {
         self.sender.outstanding.config = TxConfig {
             stamps: self.config.delay_source == DelaySource::Timestamp && peer.takes_stamps,
             pieces: peer.agreed.has(Extensions::DATA_FRAGMENT),
+            abandons: peer.agreed.has(Extensions::FORWARD_TSN),
             ..TxConfig::of(&self.config)
         };
         self.sender.outstanding.bursts_spent = true;

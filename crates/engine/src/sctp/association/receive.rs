@@ -233,6 +233,9 @@ impl Association {
         let ecn = self.sender.paths[path.index()].ecn.is_some();
         match &**extension {
             ExtensionChunk::DataFragment(piece) => self.on_fragment(now, piece, summary, reports),
+            ExtensionChunk::ForwardTsn(forward) if self.abandons_messages() => {
+                self.on_forward_tsn(now, path, forward);
+            }
             ExtensionChunk::Ecne(tsn) if ecn => self.on_ecne(now, path, *tsn),
             ExtensionChunk::Cwr(tsn) if ecn => self.on_cwr(*tsn),
             ExtensionChunk::Heartbeat { answer, parameters } => {

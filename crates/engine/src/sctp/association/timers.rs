@@ -34,6 +34,7 @@ impl Association {
         }
         self.receiver.on_timer(now);
         self.sender.on_window_timer(now);
+        self.sender.drop_expired(now);
         for i in 0..self.sender.paths.len() {
             self.on_path_timers(now, PathId::from_index(i));
         }

@@ -12,7 +12,7 @@ use crate::sctp::tx::{Next, Path};
 impl Association {
     /// The next packet to send; none if nothing may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
-        if self.is_silent() {
+        if self.is_silent() && !self.sender.has_limits() {
             // The most frequent case: return before a packet is allocated.
             if self.state.sends_data() {
                 self.sender.measurements.set_blocked(now, false);
@@ -75,8 +75,11 @@ impl Association {
 
     #[inline]
     fn next_data(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
-        let next = self.sender.choose(now, &mut self.random.rng)?;
-        Some(self.data_packet(now, next, packet))
+        let next = self.sender.choose(now, &mut self.random.rng);
+        if self.sender.has_limits() && self.sender.is_forward_tsn_due(now) && next.is_none() {
+            return self.forward_tsn_packet(now, packet);
+        }
+        Some(self.data_packet(now, next?, packet))
     }
 
     /// Builds a packet that begins with the chosen chunk. A SACK that is owed comes before it, and further
@@ -93,7 +96,10 @@ impl Association {
         if stamp > 0 {
             packet.stamp = Some(DelayStamp { sent: now.as_nanos() });
         }
-        let room = whole - stamp;
+        let mut room = whole - stamp;
+        if self.sender.has_limits() {
+            room -= self.bundle_forward_tsn(now, path, room - first, packet);
+        }
         let room = room - self.bundle_sack(path, first, room, packet);
         self.sender.fill(now, next, room, packet)
     }

@@ -5,6 +5,7 @@ mod charge;
 mod partial;
 mod ready;
 mod runs;
+mod skip;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,8 @@ pub struct ReceiveBuffer {
     /// Whether any fragment of a message has arrived. Neighbouring chunks must then be checked for
     /// consistency, and there may be parts to deliver.
     fragmented: bool,
+    /// Highest TSN that the sender has abandoned; 0: none.
+    skipped_to: u64,
     /// The message that is being delivered in parts; its next TSN is the base of `slots`.
     begun: Option<PartialDelivery>,
     /// Highest TSN received in sequence, and those received beyond it.
@@ -84,6 +87,7 @@ impl ReceiveBuffer {
             largest: 0,
             reserved: 0,
             fragmented: false,
+            skipped_to: 0,
             stats: ReceiveStats::default(),
         }
     }
@@ -138,6 +142,11 @@ impl ReceiveBuffer {
     /// SSN of the next message of a stream.
     pub(crate) fn next_on(&self, stream: StreamId) -> Serial16 {
         self.streams.next_of(stream)
+    }
+
+    /// Number of messages that can be read.
+    pub fn ready_count(&self) -> usize {
+        self.ready.len()
     }
 
     /// Bytes of messages that can be read.

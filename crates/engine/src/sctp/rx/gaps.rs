@@ -123,6 +123,24 @@ impl Gaps {
         }
     }
 
+    /// Moves the cumulative TSN to `tsn`, which is beyond it, and past the block that it lies in or that follows
+    /// directly.
+    pub fn skip_to(&mut self, tsn: u64) {
+        let mut cumulative = tsn;
+        while let Some(first) = self.words.get(self.head) {
+            let (start, end) = self.distances(*first);
+            if self.origin + u64::from(start) > cumulative + 1 {
+                break;
+            }
+            cumulative = cumulative.max(self.origin + u64::from(end));
+            self.head += 1;
+            meter::count(1);
+        }
+        self.origin = cumulative;
+        self.words.drain(..self.head);
+        self.head = 0;
+    }
+
     /// Removes all blocks.
     pub fn clear(&mut self) {
         self.words.clear();
@@ -158,6 +176,11 @@ mod tests {
                 if tsn == cumulative + 1 {
                     gaps.advance();
                     cumulative = plain.range_of(tsn + 1).map_or(tsn, |r| r.end - 1);
+                    plain.remove_below(cumulative + 1);
+                } else if rng.chance(0.03) {
+                    gaps.skip_to(tsn);
+                    plain.insert(tsn);
+                    cumulative = plain.range_of(tsn).map_or(tsn, |r| r.end - 1);
                     plain.remove_below(cumulative + 1);
                 } else if rng.chance(0.1) {
                     gaps.drop_last();

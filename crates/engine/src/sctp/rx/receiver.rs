@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use ropewalk_base::{Duration, PathId, Serial32, StreamId, Time};
+use ropewalk_base::{Duration, PathId, Serial16, Serial32, StreamId, Time};
 use smallvec::SmallVec;
 
 use super::partial_chunks::PartialChunks;
@@ -11,7 +11,7 @@ use super::{MarkEchoes, ReceiveBuffer};
 use crate::receive::Arrival;
 use crate::sctp::chunk::{Data, DataFlags, DelayEcho, DelayStamp, Sack};
 use crate::sctp::config::{Config, SackOptions};
-use crate::sctp::extension_chunk::DataFragment;
+use crate::sctp::extension_chunk::{DataFragment, ForwardTsn};
 use crate::sctp::gaps::{GapList, blocks_within};
 
 /// Upper limit of SACK.Delay (RFC 9260, 6.2: MUST NOT be more than 500 ms).
@@ -247,6 +247,28 @@ impl Receiver {
         let payload = pieces.take(tsn, piece, self.buffer.free(), self.buffer.capacity());
         self.buffer.reserve(pieces.bytes());
         Some(Data { payload: payload?, ..piece.part.clone() })
+    }
+
+    /// Processes a FORWARD-TSN from `path` (RFC 3758, 3.6). Returns whether messages have become readable.
+    #[cold]
+    pub fn on_forward_tsn(&mut self, now: Time, path: PathId, forward: &ForwardTsn) -> bool {
+        let readable = self.buffer.ready_count();
+        let tsn = forward.cumulative.unwrap_near(self.buffer.cumulative());
+        let exists = |(stream, _): &&(StreamId, Serial16)| stream.0 < self.streams;
+        let streams: Vec<_> = forward.streams.iter().filter(exists).copied().collect();
+        self.path = path;
+        if !self.buffer.skip_to(now, tsn, &streams) {
+            // The last SACK was probably lost.
+            self.due_now = true;
+        } else if self.deadline.is_none() {
+            // RFC 3758, 3.6: a FORWARD-TSN is acknowledged by the rules of DATA.
+            self.deadline = Some(now + self.options.delay);
+        }
+        if let Some(pieces) = &mut self.pieces {
+            pieces.forget_up_to(self.buffer.cumulative());
+            self.buffer.reserve(pieces.bytes());
+        }
+        self.buffer.ready_count() > readable
     }
 
     /// Drops all received data, including messages that could be read.

@@ -133,6 +133,25 @@ impl Waiting {
         }
     }
 
+    /// Removes and returns the messages from `next` to `ahead` of it, in their order.
+    fn skip(&mut self, next: Serial16, ahead: usize) -> Vec<Tsns> {
+        let slots = self.slots.drain(..self.slots.len().min(ahead + 1));
+        let mut all: Vec<Tsns> = slots.filter(|tsns| *tsns != NOTHING).collect();
+        self.near -= all.len();
+        let (first, last) = (next.0, next.plus(ahead as u16).0);
+        let far: Vec<u16> = if first <= last {
+            self.far.range(first..=last).map(|(ssn, _)| *ssn).collect()
+        } else {
+            self.far.range(first..).chain(self.far.range(..=last)).map(|(ssn, _)| *ssn).collect()
+        };
+        meter::count(all.len() + far.len());
+        all.extend(far.iter().filter_map(|ssn| self.far.remove(ssn)));
+        if self.near == 0 {
+            self.slots.clear();
+        }
+        all
+    }
+
     /// Removes the message `next`, which is delivered.
     #[inline(always)]
     fn pop(&mut self, next: Serial16) {
@@ -276,6 +295,24 @@ impl InStreams {
         }
     }
 
+    /// Moves past `ssn`, unless it was passed before. Returns the complete messages up to it, which need not wait
+    /// any longer.
+    pub fn skip(&mut self, stream: StreamId, ssn: Serial16) -> Vec<RangeInclusive<u64>> {
+        let (at, next) = (stream.0 as usize, self.next_of(stream));
+        let Ok(ahead) = usize::try_from(ssn.distance_from(next)) else { return Vec::new() };
+        let mut skipped = Vec::new();
+        if at == 0 {
+            skipped = self.first.skip(next, ahead);
+        } else {
+            self.change(stream, |waiting| skipped = waiting.skip(next, ahead));
+        }
+        if self.next.len() <= at {
+            self.next.resize(at + 1, Serial16(0));
+        }
+        self.next[at] = ssn.plus(1);
+        skipped.into_iter().map(|(first, last)| first..=last).collect()
+    }
+
     /// Takes the next message if it is complete.
     #[inline(always)]
     pub fn take_next(&mut self, stream: StreamId) -> Option<RangeInclusive<u64>> {
@@ -310,6 +347,17 @@ mod tests {
                 } else {
                     let fresh = model.insert((stream, ssn), tsn).is_none();
                     assert_eq!(streams.keep(id, Serial16(ssn), tsn..=tsn), fresh, "case {case}");
+                }
+                if rng.chance(0.05) {
+                    let ssn = at.wrapping_add(rng.below(reach) as u16);
+                    let skipped = streams.skip(id, Serial16(ssn));
+                    let skipped: Vec<u64> = skipped.iter().map(|tsns| *tsns.start()).collect();
+                    let passed = (0..=ssn.wrapping_sub(*at)).map(|ahead| at.wrapping_add(ahead));
+                    let known: Vec<u64> =
+                        passed.filter_map(|ssn| model.remove(&(stream, ssn))).collect();
+                    assert_eq!(skipped, known, "case {case}");
+                    assert!(streams.skip(id, Serial16(ssn)).is_empty(), "it is past");
+                    *at = ssn.wrapping_add(1);
                 }
                 let there = model.get(&(stream, *at)).copied();
                 assert_eq!(streams.is_next(id, Serial16(*at)), there.is_none());

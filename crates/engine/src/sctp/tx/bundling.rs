@@ -47,6 +47,9 @@ impl Sender {
             && self.outstanding.board.lost().is_empty()
         {
             let Some(next) = self.outstanding.queue.next_bytes() else { return };
+            if self.outstanding.is_front_over(now) {
+                return;
+            }
             let cut = next > *room;
             if cut
                 && (!self.may_fill(*room)
@@ -95,6 +98,7 @@ impl Sender {
         if self.outstanding.queue.is_empty() {
             return None;
         }
+        self.outstanding.note_limit();
         Some(
             self.outstanding
                 .board

@@ -2,6 +2,7 @@
 
 use ropewalk_base::{PathId, Rng, Time};
 
+use super::abandon::Repair;
 use super::{RecordState, Sender};
 use crate::congestion::CongestionControl;
 use crate::multipath::{Assignment, Outstanding, nothing_in_flight};
@@ -34,27 +35,46 @@ impl Sender {
     #[inline]
     pub fn has_no_data(&self) -> bool {
         let idle = self.outstanding.is_idle();
-        idle && self.outstanding.board.lost().is_empty() && self.copies.is_empty()
+        idle && self.outstanding.board.lost().is_empty()
+            && self.copies.is_empty()
+            && !self.outstanding.has_urgent_work()
     }
 
     /// Chooses the next chunk; none if nothing may be sent now.
     #[inline]
     pub fn choose(&mut self, now: Time, rng: &mut Rng) -> Option<Next> {
+        if self.has_limits() {
+            self.settle_limits(now);
+        }
         if self.has_no_data() {
+            if self.has_limits() {
+                self.note_idle(now);
+            }
             self.measurements.set_blocked(now, false);
             return None;
         }
         self.choose_data(now, rng)
     }
 
+    /// Records which paths have room left while there is no data. An application that queues messages only as
+    /// the paths can take them is otherwise not seen to limit them.
+    #[cold]
+    fn note_idle(&mut self, now: Time) {
+        if self.views_need_update() {
+            self.refresh_views(now);
+        }
+        self.finish_drain(now, true);
+    }
+
     #[inline(never)]
     fn choose_data(&mut self, now: Time, rng: &mut Rng) -> Option<Next> {
         let idle = self.outstanding.is_idle();
         if !self.copies.is_empty() {
-            if let Some(next) = self.next_copy() {
+            if let Some(next) = self.next_copy(now) {
                 return Some(next);
             }
-            if idle && self.outstanding.board.lost().is_empty() {
+            let urgent = self.outstanding.has_urgent_work();
+            if idle && !urgent && self.outstanding.board.lost().is_empty() {
                 self.measurements.set_blocked(now, false);
                 return None;
             }
@@ -62,6 +82,13 @@ impl Sender {
         if self.views_need_update() {
             self.refresh_views(now);
         }
+        if self.outstanding.has_urgent_work()
+            && let Some(next) = self.next_urgent(now)
+        {
+            return Some(next);
+        }
+        // An interactive message may have been queued.
+        let idle = idle && self.outstanding.is_idle();
         // While a custom scheduler is still deciding, lost data has been handled already.
         let looked = self.outstanding.board.lost().is_empty() || self.scheduler.is_thinking();
         let mut next = if looked { None } else { self.next_lost(now, rng) };
@@ -76,18 +103,28 @@ impl Sender {
 
     /// One more copy of a chunk that is in flight.
     #[cold]
-    fn next_copy(&mut self) -> Option<Next> {
+    fn next_copy(&mut self, now: Time) -> Option<Next> {
         let (path, tsn) = self.copies.pop()?;
         // The chunk may have been acknowledged, or lost and retransmitted, in the meantime.
         let record = self.outstanding.board.get(tsn)?;
         let flies = matches!(record.state, RecordState::InFlight { .. });
-        flies.then_some(Next::Recorded { path, tsn, again: false })
+        let sent = flies && !self.outstanding.is_used_up(now, tsn);
+        sent.then_some(Next::Recorded { path, tsn, again: false })
     }
 
     /// The oldest lost chunk, on the path that the retransmission policy chooses.
     #[cold]
     fn next_lost(&mut self, now: Time, rng: &mut Rng) -> Option<Next> {
-        let lost = self.outstanding.board.lost().first()?;
+        let mut lost = self.outstanding.board.lost().first()?;
+        while self.has_limits() {
+            match self.repair(now, lost, nothing_in_flight(&self.paths)) {
+                Repair::AsUsual => break,
+                Repair::On(path) => return Some(Next::Recorded { path, tsn: lost, again: true }),
+                Repair::Wait => return None,
+                Repair::Abandon => self.abandon(lost),
+            }
+            lost = self.outstanding.board.lost().first()?;
+        }
         let RecordState::Lost { on, by_timer } = self.outstanding.board.record(lost).state else {
             return None;
         };
@@ -164,9 +201,15 @@ impl Sender {
         }
         let Assignment::Send { path, position, decision } = self.assign(now)? else {
             let (path, tsn) = self.unblock(now)?;
-            return Some(Next::Recorded { path, tsn, again: false });
+            let sent = !self.outstanding.is_over(now, tsn);
+            return sent.then_some(Next::Recorded { path, tsn, again: false });
         };
         let (tsn, bytes) = self.outstanding.chunk_at(position)?;
+        if tsn < self.outstanding.board.next_tsn() && self.outstanding.is_over(now, tsn) {
+            self.abandon(tsn);
+            self.sendable_left = self.sendable();
+            return if self.outstanding.is_idle() { None } else { self.next_new(now) };
+        }
         self.on_assigned(now, (path, position, &decision), (tsn, bytes));
         if tsn < self.outstanding.board.next_tsn() {
             return Some(Next::Recorded { path, tsn, again: false });

@@ -12,6 +12,7 @@ use crate::multipath::{Oldest, Outstanding};
 use crate::scheduler::{DecisionKind, PathSet, View};
 use crate::sctp::chunk::Data;
 use crate::sctp::config::WindowCheck;
+use crate::sctp::extensions::partial_reliability::Limits;
 use crate::sctp::gaps::GapList;
 use crate::window::Budget;
 
@@ -57,6 +58,8 @@ pub struct Chunks {
     pub config: TxConfig,
     /// Delays of delivery; none unless they are measured.
     pub delivery_delays: Option<Box<DeliveryDelays>>,
+    /// What is kept about messages that are not plain; none before the first of them.
+    pub limits: Option<Box<Limits>>,
     /// The list of the last SACK, whose memory can be used again.
     pub spare_gaps: GapList,
     pub(super) scratch: AckScratch,
@@ -116,6 +119,7 @@ impl Chunks {
             spare_gaps: GapList::default(),
             config,
             delivery_delays: None,
+            limits: None,
         }
     }
 
@@ -134,6 +138,7 @@ impl Chunks {
         self.offered_gaps = 0;
         self.was_full = false;
         self.recovery_exit = None;
+        self.limits = None;
     }
 
     /// Whether a TSN has been assigned.
@@ -184,6 +189,7 @@ impl Chunks {
             if self.queue.is_empty() {
                 return None;
             }
+            self.note_limit();
             self.board.pass_over(|chunk| self.queue.next_chunk(chunk));
         }
         Some((self.board.next_tsn(), self.queue.next_bytes()? as u64))

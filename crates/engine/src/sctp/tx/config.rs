@@ -33,6 +33,8 @@ pub struct TxConfig {
     pub stamps: bool,
     /// Whether a chunk that is too long for a path is sent in pieces.
     pub pieces: bool,
+    /// Whether the peer understands FORWARD-TSN, so that chunks with a TSN may be abandoned.
+    pub abandons: bool,
 }
 
 impl TxConfig {
@@ -55,6 +57,7 @@ impl TxConfig {
             reserved: config.reserved(),
             stamps: false,
             pieces: false,
+            abandons: false,
         }
     }
 

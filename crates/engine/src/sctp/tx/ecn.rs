@@ -78,7 +78,7 @@ impl Sender {
             Some(RecordState::Unsent) => return false,
             Some(RecordState::InFlight { path, .. }) => Some(path),
             Some(RecordState::Acked { by }) => Some(by),
-            Some(RecordState::Lost { on, .. }) => Some(on),
+            Some(RecordState::Lost { on, .. } | RecordState::Abandoned { on }) => Some(on),
             None => None,
         };
         if let Some(on) = on {

@@ -235,6 +235,24 @@ impl Sender {
         self.reduce_window(now, id);
     }
 
+    /// The peer has moved past a transmission in flight because it was told to. A round trip has passed since the
+    /// end of its lifetime, so it counts as lost (RFC 3758, 3.5 F5).
+    #[cold]
+    pub fn on_skipped(&mut self, now: Time, id: PathId, number: u64) {
+        let path = &mut self.paths[id.index()];
+        let Some(flight) = path.tx.flights.end(number) else { return };
+        path.tx.counters.lost += 1;
+        path.tx.losses += 1;
+        path.restart_t3(now);
+        let packet = LostPacket { number, bytes: flight.bytes.into() };
+        self.congestion.on_lost(id, now, &packet);
+        if !self.recovers(id) {
+            let path = &mut self.paths[id.index()];
+            path.tx.recovery_exit = Some(path.tx.flights.next_number());
+            self.begin_recovery(now, id);
+        }
+    }
+
     /// Marks one transmission as lost. Returns its bytes.
     fn mark_lost(&mut self, now: Time, id: PathId, number: u64, by_timer: bool) -> u32 {
         let path = &mut self.paths[id.index()];

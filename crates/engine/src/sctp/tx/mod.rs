@@ -8,6 +8,7 @@
 //!               timers --------+  loss.rs               lost, to be sent again
 //! ```
 
+mod abandon;
 mod bundling;
 mod choose;
 mod chunks;
@@ -20,11 +21,13 @@ mod miss_indications;
 mod path;
 mod path_mtu;
 mod queue;
+mod record;
 mod sack;
 mod scoreboard;
 mod timers;
 mod transmit;
 mod undelivered;
+mod urgent;
 mod view;
 mod zero_window;
 
@@ -37,8 +40,9 @@ pub use gap_diff::GapDiff;
 pub use loss::T3Expiry;
 pub use miss_indications::MissIndications;
 pub use path::Path;
+pub use record::{RecordState, SentRecord};
 pub use sack::NeverSent;
-pub use scoreboard::{RecordState, Scoreboard, SentRecord};
+pub use scoreboard::Scoreboard;
 pub use undelivered::Undelivered;
 
 /// The sender of an association.

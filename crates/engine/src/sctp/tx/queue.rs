@@ -1,12 +1,16 @@
 //! Queue of messages to send, and their fragmentation into chunks (RFC 9260, 6.9).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use ropewalk_base::{Serial16, StreamId};
+use ropewalk_base::{Duration, Serial16, StreamId, Time};
 
 use super::undelivered::Rest;
 use crate::payload::Payload;
 use crate::sctp::chunk::{Data, DataFlags};
+use crate::sctp::extensions::partial_reliability::Limit;
+
+/// Time after which a message that has begun to leave is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug)]
 struct Waiting {
@@ -14,6 +18,10 @@ struct Waiting {
     ssn: Serial16,
     ppid: u32,
     unordered: bool,
+    /// The limits of [`Limit`], flat, because this takes less space.
+    twice: bool,
+    retransmissions: u8,
+    expires: Time,
     payload: Payload,
     /// Bytes of the message that have been cut into chunks.
     taken: u32,
@@ -33,7 +41,13 @@ impl Waiting {
         let labels = self.stream == other.stream
             && self.ppid == other.ppid
             && self.unordered == other.unordered;
-        same && labels && self.more < u32::MAX - other.more
+        same && labels && self.limit() == other.limit() && self.more < u32::MAX - other.more
+    }
+
+    #[inline]
+    const fn limit(&self) -> Limit {
+        let Self { expires, retransmissions, twice, .. } = *self;
+        Limit { expires, retransmissions, twice }
     }
 }
 
@@ -50,6 +64,8 @@ pub struct SendQueue {
     waiting: u64,
     chunk_payload: u32,
     messages: VecDeque<Waiting>,
+    /// Whether no message expires before an earlier one.
+    in_order_of_expiry: bool,
     next_ssn: Vec<Serial16>,
 }
 
@@ -57,6 +73,7 @@ impl SendQueue {
     pub fn new(streams: u16, chunk_limit: u32) -> Self {
         Self {
             messages: VecDeque::new(),
+            in_order_of_expiry: true,
             next_ssn: vec![Serial16(0); streams as usize],
             bytes: 0,
             chunks: 0,
@@ -124,6 +141,7 @@ impl SendQueue {
         payload: Payload,
         unordered: bool,
         more: u32,
+        limit: Limit,
     ) {
         let count = u64::from(more) + 1;
         let next = &mut self.next_ssn[stream.0 as usize];
@@ -141,7 +159,24 @@ impl SendQueue {
         if !unordered || pieces > 1 {
             self.waiting += count * pieces;
         }
-        let waiting = Waiting { stream, ssn, ppid, unordered, payload, taken: 0, more };
+        let Limit { expires, retransmissions, twice } = limit;
+        let waiting = Waiting {
+            stream,
+            ssn,
+            ppid,
+            unordered,
+            twice,
+            retransmissions,
+            expires,
+            payload,
+            taken: 0,
+            more,
+        };
+        let last = self.messages.back();
+        self.in_order_of_expiry = match last {
+            Some(last) => self.in_order_of_expiry && last.expires <= expires,
+            None => true,
+        };
         match self.messages.back_mut() {
             Some(last) if last.is_like(&waiting) => last.more += more + 1,
             _ => self.messages.push_back(waiting),
@@ -159,6 +194,92 @@ impl SendQueue {
                 Rest { stream, ssn, ppid, unordered, payload, whole: taken == 0 }
             })
         })
+    }
+
+    /// The limits of the next chunk's message; none if the queue is empty.
+    pub fn front_limit(&self) -> Option<Limit> {
+        self.messages.front().map(Waiting::limit)
+    }
+
+    /// Whether the next chunk continues a message.
+    pub fn is_within_message(&self) -> bool {
+        self.messages.front().is_some_and(|message| message.taken > 0)
+    }
+
+    /// Drops the messages whose lifetime is over and of which no part has a TSN (RFC 3758, 4.1, TR3). Later
+    /// messages of their streams get the SSNs of the dropped ones, so the peer does not wait for these.
+    /// Returns the number of dropped messages, and when the next of those that stay expires.
+    pub fn drop_expired(&mut self, now: Time) -> (u64, Time) {
+        let is_over = |message: &Waiting| message.expires <= now && message.taken == 0;
+        let mut dropped = 0;
+        while self.messages.front().is_some_and(|m| is_over(m) && m.unordered)
+            && let Some(message) = self.messages.pop_front()
+        {
+            let count = u64::from(message.more) + 1;
+            dropped += count;
+            self.discount(&message, message.payload.len(), count);
+        }
+        match self.messages.front() {
+            None => (dropped, Time::FAR_FUTURE),
+            Some(first) if self.in_order_of_expiry && first.expires > now => {
+                (dropped, first.expires)
+            }
+            Some(_) => self.drop_expired_anywhere(now, dropped),
+        }
+    }
+
+    #[cold]
+    fn drop_expired_anywhere(&mut self, now: Time, mut dropped: u64) -> (u64, Time) {
+        let mut next = Time::FAR_FUTURE;
+        let mut missing = BTreeMap::<u16, u16>::new();
+        for mut message in std::mem::take(&mut self.messages) {
+            if message.expires > now || message.taken > 0 {
+                // Of a run, the first message may have begun to leave; the others expire after it is gone.
+                let least = if message.taken > 0 { now + LOOK_AGAIN } else { now };
+                next = next.min(message.expires.max(least));
+                let before = missing.get(&message.stream.0).copied().unwrap_or(0);
+                message.ssn = message.ssn.plus(before.wrapping_neg());
+                self.messages.push_back(message);
+                continue;
+            }
+            let count = u64::from(message.more) + 1;
+            dropped += count;
+            self.discount(&message, message.payload.len(), count);
+            if !message.unordered {
+                let missing = missing.entry(message.stream.0).or_default();
+                *missing = missing.wrapping_add(count as u16);
+            }
+        }
+        for (stream, missing) in missing {
+            let next = &mut self.next_ssn[stream as usize];
+            *next = next.plus(missing.wrapping_neg());
+        }
+        (dropped, next)
+    }
+
+    /// Drops the rest of the message of which a part has a TSN.
+    pub fn drop_rest(&mut self) {
+        let Some(mut message) = self.messages.pop_front() else { return };
+        let left = message.payload.len() - message.taken;
+        let pieces = u64::from(left.div_ceil(self.chunk_payload));
+        self.bytes -= u64::from(left);
+        self.chunks -= pieces;
+        self.waiting -= pieces;
+        if let Some(more) = message.more.checked_sub(1) {
+            let ssn = if message.unordered { message.ssn } else { message.ssn.plus(1) };
+            (message.more, message.ssn, message.taken) = (more, ssn, 0);
+            self.messages.push_front(message);
+        }
+    }
+
+    /// Subtracts `count` messages of `bytes` bytes from the sums.
+    fn discount(&mut self, message: &Waiting, bytes: u32, count: u64) {
+        let pieces = u64::from(bytes.div_ceil(self.chunk_payload));
+        self.bytes -= count * u64::from(bytes);
+        self.chunks -= count * pieces;
+        if !message.unordered || pieces > 1 {
+            self.waiting -= count * pieces;
+        }
     }
 
     /// Size of the next chunk on the wire, bytes.
@@ -261,7 +382,9 @@ mod tests {
             let size = 1 + step * 389 % 4_001;
             let run = step % 3 + 1;
             for _ in 0..run {
-                queue.push(StreamId(0), 0, Payload::Length(size), step % 2 == 0, step % 4);
+                let (unordered, more) = (step % 2 == 0, step % 4);
+                let limit = Limit { expires: Time::from_millis(step.into()), ..Limit::NONE };
+                queue.push(StreamId(0), 0, Payload::Length(size), unordered, more, limit);
             }
             match step % 7 {
                 0 => queue.cut_for([616, 1_216, 1_436, 8_936][step as usize / 7 % 4]),
@@ -271,6 +394,12 @@ mod tests {
                         let mut chunk = Data::BLANK;
                         queue.next_chunk_within(next - 8 - step % 100, &mut chunk);
                     }
+                }
+                3 if queue.is_within_message() => queue.drop_rest(),
+                3 => {
+                    let now = Time::from_millis(step.saturating_sub(400).into());
+                    let (_, next) = queue.drop_expired(now);
+                    assert!(next > now);
                 }
                 _ => drop(next_of(&mut queue)),
             }

@@ -146,7 +146,8 @@ impl Sender {
         self.outstanding.last_sack_at = now;
         let mut acks = PathAcks::new();
         self.begin_acks(&mut acks);
-        self.outstanding.scratch.duplicates = !sack.duplicates.is_empty();
+        self.outstanding.scratch.duplicates =
+            !sack.duplicates.is_empty() && self.outstanding.are_spurious(&sack.duplicates);
         if self.outstanding.scratch.duplicates {
             self.paths.iter_mut().for_each(|path| path.tx.tail.on_duplicate());
         }
@@ -184,11 +185,16 @@ impl Sender {
         while self.outstanding.board.cumulative() < cumulative {
             let Some(popped) = self.outstanding.board.pop_cumulative() else { break };
             let tsn = popped.tsn;
-            if let Some(delays) = &mut self.outstanding.delivery_delays {
+            if let Some(delays) = &mut self.outstanding.delivery_delays
+                && !matches!(popped.state, RecordState::Abandoned { .. })
+            {
                 delays.on_delivered(now, popped.first_sent);
             }
             match popped.state {
                 RecordState::Unsent => return Err(NeverSent),
+                RecordState::InFlight { path, number } if self.outstanding.was_skipped(tsn) => {
+                    self.on_skipped(now, path, number);
+                }
                 RecordState::InFlight { path, number } => {
                     let sure = self.outstanding.board.is_only_on(tsn, path);
                     let ack = &mut acks[path.index()];
@@ -200,9 +206,12 @@ impl Sender {
                 RecordState::Acked { by } => {
                     self.paths[by.index()].tx.held -= popped.bytes as u64;
                 }
+                // The FORWARD-TSN has arrived. Whether the chunk did is unknown.
+                RecordState::Abandoned { .. } => {}
             }
             self.end_copies(now, tsn, acks);
         }
+        self.outstanding.follow_cumulative();
         Ok(())
     }
 
@@ -244,7 +253,7 @@ impl Sender {
                 let sure = self.outstanding.board.is_only_on(tsn, path);
                 self.end_flight(now, path, number, payload, sure, &mut acks[path.index()]);
             }
-            RecordState::Lost { on, .. } => {
+            RecordState::Lost { on, .. } | RecordState::Abandoned { on } => {
                 self.paths[on.index()].tx.held += bytes;
                 self.on_late_arrival(on, payload);
             }
@@ -341,6 +350,9 @@ impl Sender {
     #[cold]
     fn on_reneged(&mut self) {
         self.outstanding.board.on_reneged(PathId(0));
+        if let Some(limits) = &mut self.outstanding.limits {
+            limits.passed = limits.advanced;
+        }
         self.paths.iter_mut().for_each(|p| p.tx.held = 0);
         self.outstanding.scratch.memory.clear();
     }

@@ -4,88 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use ropewalk_base::{PathId, RangeSet, Serial32, Time};
 
+use super::record::{Popped, Record, RecordState, SentRecord};
 use crate::meter;
+use crate::payload::Payload;
 use crate::sctp::Data;
-
-/// State of a chunk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RecordState {
-    /// Has a TSN and was not sent: a scheduler passed over it. It is a hole before later data.
-    Unsent,
-    /// In flight.
-    InFlight {
-        /// The path.
-        path: PathId,
-        /// Transmission number on that path.
-        number: u64,
-    },
-    /// Lost, to be retransmitted.
-    Lost {
-        /// The path on which it was lost.
-        on: PathId,
-        /// Whether a timeout marked it as lost.
-        by_timer: bool,
-    },
-    /// Reported by a gap block.
-    Acked {
-        /// The path of the acknowledged transmission.
-        by: PathId,
-    },
-}
-
-/// Record of one chunk.
-#[derive(Clone, Debug)]
-pub struct Record {
-    /// The chunk as it is sent.
-    pub data: Data,
-    /// Size on the wire, bytes.
-    pub bytes: u32,
-    /// Number of transmissions.
-    pub transmissions: u32,
-    /// State of the chunk.
-    pub state: RecordState,
-    /// Bytes of all chunks from the start of the association to the end of this one.
-    end: u64,
-}
-
-/// A record that the cumulative TSN has passed.
-#[derive(Clone, Copy, Debug)]
-pub struct Popped {
-    /// The TSN.
-    pub tsn: u64,
-    /// Size on the wire, bytes.
-    pub bytes: u32,
-    /// User data, bytes.
-    pub payload: u32,
-    /// When it was first sent.
-    pub first_sent: Time,
-    /// Previous state.
-    pub state: RecordState,
-}
-
-impl Record {
-    /// Initial value, filled in place: see [`Data::BLANK`].
-    const BLANK: Self =
-        Self { data: Data::BLANK, bytes: 0, transmissions: 0, state: RecordState::Unsent, end: 0 };
-
-    /// The chunk's bytes if it is an unordered unfragmented message, else 0. Such a chunk is delivered as it
-    /// arrives and occupies the peer's buffer only in transit.
-    #[inline]
-    fn passing_bytes(&self) -> u64 {
-        if self.data.is_unordered_unfragmented() { self.bytes as u64 } else { 0 }
-    }
-}
-
-/// What is known of a chunk when it is sent.
-#[derive(Clone, Copy, Debug)]
-pub struct SentRecord {
-    /// Size on the wire, bytes.
-    pub bytes: u32,
-    /// Whether this is a retransmission.
-    pub again: bool,
-    /// Previous state.
-    pub before: RecordState,
-}
 
 /// Records of all TSNs that are assigned and not acknowledged cumulatively.
 ///
@@ -110,6 +32,10 @@ pub struct Scoreboard {
     unordered_holes: u64,
     /// Number of the other holes.
     waiting_holes: u64,
+    /// Bytes of the abandoned chunks, which will not occupy the peer's buffer.
+    abandoned_bytes: u64,
+    /// Bytes of the abandoned chunks that the cumulative TSN has passed.
+    forgotten_bytes: u64,
     /// Further transmissions of chunks that are in flight in several copies.
     copies: BTreeMap<u64, Vec<(PathId, u64)>>,
 }
@@ -133,6 +59,8 @@ impl Scoreboard {
             delivered_bytes: 0,
             unordered_holes: 0,
             waiting_holes: 0,
+            abandoned_bytes: 0,
+            forgotten_bytes: 0,
             copies: BTreeMap::new(),
         }
     }
@@ -188,7 +116,7 @@ impl Scoreboard {
     /// that have been delivered to the peer's user or will be regardless of holes before them.
     #[inline]
     pub fn span(&self) -> u64 {
-        self.extent() - self.delivered_bytes - self.unordered_holes
+        self.extent() - self.delivered_bytes - self.unordered_holes - self.abandoned_bytes
     }
 
     /// Bytes of the holes that occupy the peer's buffer only in transit.
@@ -200,7 +128,7 @@ impl Scoreboard {
     /// Bytes of all chunks known to be delivered to the peer's user since the association began.
     #[inline]
     pub const fn user_bytes(&self) -> u64 {
-        self.base_offset + self.delivered_bytes
+        self.base_offset + self.delivered_bytes - self.forgotten_bytes
     }
 
     /// Whether all holes are unordered unfragmented messages, so that no later chunk has to wait for them.
@@ -293,6 +221,26 @@ impl Scoreboard {
         (&record.data, record.bytes)
     }
 
+    /// Abandons a chunk that is lost or was never sent (RFC 3758, 3.5 A2). Returns whether it was in such a state.
+    pub fn abandon(&mut self, tsn: u64) -> bool {
+        let record = self.record_mut(tsn);
+        let (bytes, passing) = (u64::from(record.bytes), record.passing_bytes());
+        let on = match record.state {
+            RecordState::Lost { on, .. } => on,
+            RecordState::Unsent => PathId(0),
+            _ => return false,
+        };
+        let before = std::mem::replace(&mut record.state, RecordState::Abandoned { on });
+        record.data.payload = Payload::Length(record.data.payload.len());
+        match before {
+            RecordState::Unsent if self.holes.remove(tsn) => self.uncount_hole(passing),
+            RecordState::Lost { .. } => _ = self.lost.remove(tsn),
+            _ => {}
+        }
+        self.abandoned_bytes += bytes;
+        true
+    }
+
     // Inlined by force together with `cut`, so that the record is written in place.
     #[inline(always)]
     fn push(
@@ -353,8 +301,8 @@ impl Scoreboard {
             RecordState::InFlight { path, number } => {
                 self.copies.entry(tsn).or_default().push((path, number));
             }
-            RecordState::Acked { .. } => {
-                debug_assert!(false, "an acknowledged chunk was sent again")
+            RecordState::Acked { .. } | RecordState::Abandoned { .. } => {
+                debug_assert!(false, "a chunk was sent that is done with")
             }
         }
     }
@@ -425,6 +373,10 @@ impl Scoreboard {
                 self.holes.remove_below(tsn + 1);
                 self.uncount_hole(passing);
             }
+            RecordState::Abandoned { .. } => {
+                self.abandoned_bytes -= bytes as u64;
+                self.forgotten_bytes += bytes as u64;
+            }
             RecordState::InFlight { .. } => {}
         }
         Some(Popped { tsn, bytes, payload, first_sent, state })
@@ -437,7 +389,7 @@ impl Scoreboard {
         let before = record.state;
         let by = match before {
             RecordState::InFlight { path, .. } => path,
-            RecordState::Lost { on, .. } => on,
+            RecordState::Lost { on, .. } | RecordState::Abandoned { on } => on,
             RecordState::Acked { by } => by,
             RecordState::Unsent => return before,
         };
@@ -447,8 +399,10 @@ impl Scoreboard {
             self.acked_bytes += bytes;
             self.delivered_bytes += passing;
         }
-        if matches!(before, RecordState::Lost { .. }) {
-            self.lost.remove(tsn);
+        match before {
+            RecordState::Lost { .. } => _ = self.lost.remove(tsn),
+            RecordState::Abandoned { .. } => self.abandoned_bytes -= bytes,
+            _ => {}
         }
         before
     }
@@ -498,7 +452,6 @@ mod tests {
     use ropewalk_base::{Serial16, Serial32, StreamId};
 
     use super::*;
-    use crate::payload::Payload;
     use crate::sctp::DataFlags;
 
     fn message(unordered: bool) -> Data {

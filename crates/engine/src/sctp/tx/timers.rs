@@ -16,6 +16,7 @@ impl Sender {
         let mut next = self.outstanding.window_probe.deadline().unwrap_or(Time::FAR_FUTURE);
         // Without a branch per timer, because it is called after every input.
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
+        consider(self.limits_deadline());
         for path in &self.paths {
             consider(path.t3);
             consider(self.loss_deadline(path));
@@ -65,6 +66,9 @@ impl Sender {
     pub fn stop(&mut self) {
         (0..self.paths.len()).for_each(|i| self.stop_path(PathId::from_index(i)));
         self.wait_until = None;
+        if let Some(limits) = &mut self.outstanding.limits {
+            limits.stop();
+        }
         self.outstanding.window_probe = WindowProbe::Idle;
     }
 }

@@ -71,6 +71,9 @@ impl Sender {
                 room -= self.transmit_fresh(now, path, chunks).unwrap_or_default();
             }
         }
+        if self.outstanding.has_urgent_work() {
+            self.bundle_interactive(now, path, &mut room, chunks);
+        }
         self.bundle(now, path, &mut room, chunks);
         self.after_packet(now, next, self.packet_room(path) - room)
     }
@@ -87,6 +90,7 @@ impl Sender {
             Next::Recorded { tsn, .. } => tsn,
             // Sending in pieces requires a record.
             Next::Fresh { .. } => {
+                self.outstanding.note_limit();
                 self.outstanding.board.assign(|chunk| self.outstanding.queue.next_chunk(chunk))
             }
         };
@@ -170,6 +174,7 @@ impl Sender {
         if self.outstanding.queue.is_empty() {
             return None;
         }
+        self.outstanding.note_limit();
         let tsn = self.outstanding.board.next_tsn();
         let number = self.paths[path.index()].tx.flights.next_number();
         let cut = |chunk: &mut Data| self.outstanding.queue.next_chunk(chunk);
@@ -196,6 +201,7 @@ impl Sender {
         let state = &mut self.paths[path.index()];
         if !again {
             self.sendable_left = self.sendable_left.saturating_sub(1);
+            self.outstanding.want_copy(tsn);
         }
         let snapshot = state.tx.rate.on_sent(now, state.tx.flights.is_empty(), state.tx.limited);
         let in_flight_before = state.tx.flights.bytes();

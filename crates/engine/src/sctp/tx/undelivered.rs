@@ -2,10 +2,11 @@
 
 use ropewalk_base::{Serial16, StreamId};
 
-use super::scoreboard::Record;
+use super::record::Record;
 use super::{Chunks, RecordState};
 use crate::payload::Payload;
 use crate::sctp::chunk::{Data, DataFlags};
+use crate::sctp::extensions::partial_reliability::Submitted;
 
 /// A message whose end the peer has not acknowledged, or the rest of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +58,11 @@ impl<'a, R: Iterator<Item = &'a Record>, Q: Iterator<Item = Rest>> Iterator for 
     type Item = Undelivered;
 
     fn next(&mut self) -> Option<Undelivered> {
-        let Some(first) = self.records.next() else { return self.queue.next().map(of_rest) };
+        // An abandoned message is not delivered on purpose. It has no rest in the queue.
+        let is_kept = |record: &&Record| !matches!(record.state, RecordState::Abandoned { .. });
+        let Some(first) = self.records.find(is_kept) else {
+            return self.queue.next().map(of_rest);
+        };
         let Data { stream, ssn, ppid, flags, .. } = first.data;
         let mut message = Undelivered {
             stream,
@@ -107,9 +112,18 @@ fn of_rest(rest: Rest) -> Undelivered {
     }
 }
 
+fn rest_of(message: &Submitted) -> Rest {
+    let Submitted { stream, ppid, unordered, ref payload, .. } = *message;
+    let payload = payload.clone();
+    Rest { stream, ssn: Serial16(0), ppid, unordered, payload, whole: true }
+}
+
 impl Chunks {
     /// Messages whose end the peer has not acknowledged, oldest first.
     pub fn undelivered(&self) -> impl Iterator<Item = Undelivered> {
-        Messages { records: self.board.records(), queue: self.queue.rests() }
+        let limits = self.limits.iter();
+        let beside = limits.flat_map(|limits| limits.interactive.iter().chain(&limits.background));
+        let queue = self.queue.rests().chain(beside.map(rest_of));
+        Messages { records: self.board.records(), queue }
     }
 }

@@ -65,12 +65,19 @@ impl Sender {
     /// than the whole buffer can be sent.
     pub fn buffer_room(&self) -> u64 {
         let chunks = &self.outstanding;
-        let unsent = chunks.queue.bytes();
+        let unsent = chunks.queue.bytes() + chunks.bytes_beside_queue();
         let room = chunks.config.send_buffer.saturating_sub(unsent + chunks.board.extent());
         let Some(least) = chunks.config.unsent_limit else { return room };
         let window = |i| self.congestion.window(PathId::from_index(i));
         let windows = (0..self.paths.len()).map(window).sum::<u64>();
         room.min(least.max(windows).saturating_sub(unsent))
+    }
+
+    /// Data that waits for a path, bytes; an estimate for lost chunks.
+    pub fn waiting_bytes(&self) -> u64 {
+        let chunks = &self.outstanding;
+        let again = chunks.board.lost().len() + chunks.board.holes().len();
+        chunks.queue.bytes() + chunks.bytes_beside_queue() + again * chunks.full_chunk()
     }
 
     fn all_confirmed(&self) -> bool {

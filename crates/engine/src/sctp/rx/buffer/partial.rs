@@ -3,7 +3,8 @@
 
 use ropewalk_base::{Serial16, StreamId, Time};
 
-use super::{Part, ReceiveBuffer};
+use super::{Message, Part, ReceiveBuffer};
+use crate::payload::Payload;
 use crate::sctp::{Data, DataFlags};
 
 /// A message whose beginning has been delivered.
@@ -63,6 +64,19 @@ impl ReceiveBuffer {
         if let Some(begun) = self.begun.take_if(|_| ends).filter(|b| !b.unordered) {
             self.streams.advance(begun.stream);
             self.release_waiting(now, begun.stream);
+        }
+    }
+
+    /// Ends the partially delivered message with an empty part if the sender has abandoned its rest, which begins at
+    /// the base (RFC 3758, 3.6).
+    pub(super) fn cut_part_off(&mut self, skipped_to: u64) {
+        let base = self.slots.base();
+        let Some(begun) = self.begun.take_if(|_| base <= skipped_to) else { return };
+        let PartialDelivery { stream, unordered, .. } = begun;
+        let (payload, part) = (Payload::Length(0), Part::Last);
+        self.ready.push(Message { stream, ppid: 0, payload, part, unordered, charge: 0 });
+        if !unordered {
+            self.streams.advance(stream);
         }
     }
 }

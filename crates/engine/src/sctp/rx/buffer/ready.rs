@@ -17,7 +17,7 @@ pub enum Part {
     First,
     /// The continuation of the previous part.
     Middle,
-    /// The end of the message.
+    /// The end of the message. It is empty if the sender has abandoned the rest of the message (RFC 3758).
     Last,
 }
 

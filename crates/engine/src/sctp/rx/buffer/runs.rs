@@ -29,11 +29,12 @@ impl ReceiveBuffer {
 
     #[inline]
     fn fits_before(&self, tsn: u64, data: &Data) -> bool {
-        let begins = data.flags.has(DataFlags::BEGIN);
+        // The fragments before it may have been abandoned.
+        let begins = data.flags.has(DataFlags::BEGIN) || tsn == self.skipped_to + 1;
         if tsn == self.slots.base() {
             // Everything before it has been delivered.
             return match &self.begun {
-                Some(begun) => !begins && begun.goes_on_with(data),
+                Some(begun) => !data.flags.has(DataFlags::BEGIN) && begun.goes_on_with(data),
                 None => begins,
             };
         }

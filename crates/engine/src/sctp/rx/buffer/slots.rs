@@ -233,6 +233,26 @@ impl Slots {
         }
     }
 
+    /// The TSNs of the chunks that wait up to `tsn`, in ascending order.
+    pub fn held_up_to(&self, tsn: u64) -> Vec<u64> {
+        let slots = self.near.iter().zip(self.base..=tsn);
+        let near = slots.filter(|(slot, _)| matches!(slot, Slot::Held(_))).map(|(_, at)| at);
+        near.chain(self.far.range(..=tsn).map(|(at, _)| *at)).collect()
+    }
+
+    /// Marks all missing TSNs up to `tsn`, which is received now, as released.
+    pub fn skip_to(&mut self, tsn: u64) {
+        for (slot, _) in self.near.iter_mut().zip(self.base..=tsn) {
+            meter::count(1);
+            if matches!(slot, Slot::Missing) {
+                *slot = Slot::Released;
+            }
+        }
+        if tsn >= self.base + self.near.len() as u64 {
+            self.released_far = self.released_far.max(tsn);
+        }
+    }
+
     /// Takes a chunk to deliver it.
     pub fn take(&mut self, tsn: u64) -> Option<Held> {
         let at = self.index(tsn);

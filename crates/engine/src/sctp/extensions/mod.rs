@@ -1,5 +1,7 @@
 //! Extensions of RFC 9260, by the chunk types that an endpoint lists (RFC 5061, 4.2.7).
 
+pub mod partial_reliability;
+
 use super::wire::kind;
 
 /// A set of extensions, each identified by a chunk type.
@@ -62,6 +64,8 @@ impl Extensions {
 
     /// Explicit congestion notification, announced by a parameter of its own (RFC 4960, Appendix A).
     pub const ECN: Self = Self(1 << 15);
+    /// What this implementation offers to a peer on a real path.
+    pub const OFFERED: Self = Self::OURS.and(Self::FORWARD_TSN);
     /// All extensions defined by this project.
     pub const OURS: Self = Self::DELAY.and(Self::DATA_FRAGMENT).and(Self::CMT);
 

@@ -1,0 +1,130 @@
+//! Partial reliability (RFC 3758; RFC 7496): messages with limits, and FORWARD-TSN in both directions.
+
+use ropewalk_base::{PathId, StreamId, Time};
+
+use super::{Association, Event, SendError, TransmitInfo};
+use crate::path::PathStatus;
+use crate::payload::Payload;
+use crate::sctp::chunk::Chunk;
+use crate::sctp::extension_chunk::{ExtensionChunk, ForwardTsn};
+use crate::sctp::extensions::Extensions;
+use crate::sctp::extensions::partial_reliability::{Delivery, Room, Submitted};
+use crate::sctp::packet::Packet;
+
+impl Association {
+    /// Queues a message that is delivered as `delivery` says. `ppid`: payload protocol identifier (RFC 9260, 3.3.1; 0:
+    /// not specified).
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing is queued then.
+    pub fn send_message(
+        &mut self,
+        now: Time,
+        stream: StreamId,
+        ppid: u32,
+        payload: Payload,
+        delivery: Delivery,
+    ) -> Result<(), SendError> {
+        if delivery.is_plain() {
+            return self.send_with_ppid(stream, ppid, payload, !delivery.ordered);
+        }
+        self.may_queue(stream, &payload)?;
+        let (unordered, limit) = (!delivery.ordered, delivery.limit(now));
+        let message = Submitted { stream, ppid, payload, unordered, limit };
+        self.sender.submit(message, delivery.urgency);
+        self.sender.refill_bursts();
+        Ok(())
+    }
+
+    /// How much the paths can take now, beyond what is queued. A caller that keeps its messages until there is
+    /// room can still reorder or drop them, and a message that it passes on leaves at once or nearly so. Ask
+    /// again after each input.
+    pub fn room(&self, now: Time) -> Room {
+        if !self.state.sends_data() {
+            return Room::default();
+        }
+        let full = self.sender.outstanding.full_chunk();
+        let mut room = Room::default();
+        for index in 0..self.sender.paths.len() {
+            let id = PathId::from_index(index);
+            let view = self.sender.path_view(now, id);
+            let tx = &self.sender.paths[index].tx;
+            if !view.usable || self.sender.paths[index].mtu_unknown || view.room() == 0 {
+                continue;
+            }
+            if view.burst_room > 0 {
+                // The last packet may exceed the window (RFC 9260, 6.1 B), and what pacing permits.
+                room.bytes += view.room().min(view.burst_room).max(full);
+            } else if let Some(at) = tx.pacer.ready_at(full) {
+                room.again_at = Some(room.again_at.map_or(at, |known| known.min(at)));
+            }
+        }
+        let chunks = &self.sender.outstanding;
+        let window = chunks.peer_rwnd.saturating_sub(chunks.board.span());
+        let queued = self.sender.waiting_bytes();
+        room.bytes = room.bytes.min(window).saturating_sub(queued);
+        if room.bytes > 0 {
+            room.again_at = None;
+        }
+        room
+    }
+
+    /// Whether messages with a lifetime are given up once their sending has begun: the peer understands
+    /// FORWARD-TSN (RFC 3758, 4.2).
+    pub const fn abandons_messages(&self) -> bool {
+        self.handshake.peer.agreed.has(Extensions::FORWARD_TSN)
+    }
+
+    /// Sends the FORWARD-TSN that is due in a packet of its own.
+    #[cold]
+    pub(super) fn forward_tsn_packet(
+        &mut self,
+        now: Time,
+        packet: &mut Packet,
+    ) -> Option<TransmitInfo> {
+        let path = self.sender.forward_path();
+        let room = self.sender.packet_room(path);
+        let forward = self.sender.take_forward_tsn(now, path, room);
+        packet.begin(self.handshake.peer_tag);
+        packet.chunks.push(chunk_of(forward));
+        Some(self.sender.after_control_packet(path))
+    }
+
+    /// Adds a FORWARD-TSN before the DATA of a packet on `path` if one is wanted and fits into `room` bytes (RFC
+    /// 3758, 3.5 F2). Returns the bytes added.
+    #[cold]
+    pub(super) fn bundle_forward_tsn(
+        &mut self,
+        now: Time,
+        path: PathId,
+        room: u32,
+        packet: &mut Packet,
+    ) -> u32 {
+        let confirmed = self.path_status(path) == PathStatus::Active;
+        if !confirmed || room < ForwardTsn::LEAST_LEN || !self.sender.wants_forward_tsn() {
+            return 0;
+        }
+        let chunk = chunk_of(self.sender.take_forward_tsn(now, path, room));
+        let taken = chunk.wire_len();
+        packet.chunks.push(chunk);
+        taken
+    }
+
+    /// Processes a FORWARD-TSN (RFC 3758, 3.6). A point beyond the reach of gap ack blocks cannot be honest, and
+    /// is treated like one that is out of date.
+    #[cold]
+    pub(super) fn on_forward_tsn(&mut self, now: Time, path: PathId, forward: &ForwardTsn) {
+        if !self.state.receives_data() {
+            return;
+        }
+        if self.receiver.on_forward_tsn(now, path, forward)
+            && self.control.events.back() != Some(&Event::Readable)
+        {
+            self.push_event(Event::Readable);
+        }
+    }
+}
+
+fn chunk_of(forward: ForwardTsn) -> Chunk {
+    Chunk::Extension(Box::new(ExtensionChunk::ForwardTsn(forward)))
+}

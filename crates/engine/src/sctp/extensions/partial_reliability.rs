@@ -1,0 +1,313 @@
+//! Partial reliability (RFC 3758; RFC 7496, policies "timed" and "limited retransmissions"): how a message is to be
+//! delivered, and what the sender keeps about messages that need not be delivered.
+//!
+//! ```text
+//!   cumulative TSN       Advanced.Peer.Ack.Point
+//!        |                      |
+//!   -----+======================+------+-----------> TSN
+//!         abandoned, or received  open
+//! ```
+//!
+//! An association that sends only plain messages allocates nothing of this.
+
+use std::collections::VecDeque;
+
+use ropewalk_base::{Duration, Serial32, StreamId, Time};
+
+use crate::payload::Payload;
+
+/// Most second copies whose duplicates are expected. The duplicates of older ones count as spurious retransmissions.
+const COPIED_LIMIT: usize = 256;
+
+/// How soon a message is to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Urgency {
+    /// Before all queued messages, on the path on which it arrives first. The message must be unordered and
+    /// fit into one packet; otherwise it is sent as [`Urgency::Bulk`].
+    Interactive,
+    /// In the order of submission, on the path that the scheduler chooses.
+    #[default]
+    Bulk,
+    /// When no other message is queued.
+    Background,
+}
+
+/// On how many paths a message is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Copies {
+    /// On one path.
+    #[default]
+    One,
+    /// On the chosen path and on the open one of the others on which it arrives first. The peer delivers what
+    /// comes first and drops the other. Costs twice the bytes.
+    Two,
+}
+
+/// How a message is to be delivered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Delivery {
+    /// Time after which the message is not sent any more; none: it is sent until it is acknowledged. A
+    /// message that was sent before the end of its lifetime may arrive one forward delay after it. Towards a
+    /// peer without FORWARD-TSN, a message whose sending has begun is delivered reliably (RFC 3758, 4.1).
+    pub lifetime: Option<Duration>,
+    /// Most retransmissions (RFC 7496, 3.1); none: as many as the lifetime permits. Not in effect towards a
+    /// peer without FORWARD-TSN.
+    pub retransmissions: Option<u8>,
+    /// Whether the message is delivered in the order of its stream. An ordered message waits for earlier ones
+    /// at the peer until these have arrived or are abandoned.
+    pub ordered: bool,
+    /// How soon it is sent.
+    pub urgency: Urgency,
+    /// On how many paths it is sent.
+    pub copies: Copies,
+}
+
+impl Delivery {
+    /// In order, and until it is acknowledged.
+    pub const RELIABLE: Self = Self {
+        lifetime: None,
+        retransmissions: None,
+        ordered: true,
+        urgency: Urgency::Bulk,
+        copies: Copies::One,
+    };
+
+    /// A datagram: unordered, given up after `lifetime`, and sent again at most once.
+    pub const fn datagram(lifetime: Duration) -> Self {
+        Self {
+            lifetime: Some(lifetime),
+            retransmissions: Some(1),
+            ordered: false,
+            urgency: Urgency::Bulk,
+            copies: Copies::One,
+        }
+    }
+
+    /// Whether the sender has to keep anything about such a message.
+    pub(crate) fn is_plain(&self) -> bool {
+        Self { ordered: true, ..*self } == Self::RELIABLE
+    }
+
+    /// The limits of such a message that is submitted at `now`.
+    pub(crate) fn limit(&self, now: Time) -> Limit {
+        Limit {
+            expires: self
+                .lifetime
+                .map_or(Time::FAR_FUTURE, |lifetime| now.saturating_add(lifetime)),
+            retransmissions: self.retransmissions.unwrap_or(u8::MAX),
+            twice: self.copies == Copies::Two,
+        }
+    }
+}
+
+/// How much the paths can take now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Room {
+    /// Bytes of chunks that the paths can take now, beyond what the association has queued. The last packet
+    /// may exceed it.
+    pub bytes: u64,
+    /// When a path that is paced can take more; none: after an acknowledgement, or there is room now.
+    pub again_at: Option<Time>,
+}
+
+/// When a message is given up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Limit {
+    /// End of the lifetime; [`Time::FAR_FUTURE`]: none.
+    pub expires: Time,
+    /// Most retransmissions; [`u8::MAX`]: any number.
+    pub retransmissions: u8,
+    /// Whether a second copy is sent on another path.
+    pub twice: bool,
+}
+
+impl Limit {
+    /// A message that is sent until it is acknowledged.
+    pub const NONE: Self =
+        Self { expires: Time::FAR_FUTURE, retransmissions: u8::MAX, twice: false };
+}
+
+/// A message as submitted.
+#[derive(Clone, Debug)]
+pub(crate) struct Submitted {
+    pub stream: StreamId,
+    pub ppid: u32,
+    pub payload: Payload,
+    pub unordered: bool,
+    pub limit: Limit,
+}
+
+/// Limits of a chunk that has a TSN.
+#[derive(Clone, Copy, Debug)]
+struct Limited {
+    tsn: u64,
+    limit: Limit,
+    /// A part of its message was abandoned, so the peer will never complete it.
+    given_up: bool,
+}
+
+/// When FORWARD-TSN is sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ForwardTimer {
+    /// The highest point that the peer was told.
+    pub told: u64,
+    /// When the chunk is sent at the latest; none: the peer need not be told.
+    pub due: Option<Time>,
+    /// Number of times that the same point was sent.
+    pub repeats: u32,
+}
+
+/// What the sender keeps about messages that are not plain.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    /// Chunks with a TSN, lowest first.
+    sent: VecDeque<Limited>,
+    /// Messages that are sent before the queue; each is unordered and fits into a packet.
+    pub interactive: VecDeque<Submitted>,
+    /// Messages that are sent when the queue is empty.
+    pub background: VecDeque<Submitted>,
+    /// User data of these, bytes.
+    pub waiting_bytes: u64,
+    /// TSNs in flight of which a second copy is wanted.
+    pub second_copies: VecDeque<u64>,
+    /// The last TSNs that were sent twice on purpose.
+    copied: VecDeque<u64>,
+    /// No queued message expires earlier.
+    pub queued_expiry: Time,
+    /// Advanced.Peer.Ack.Point (RFC 3758, 3.5 A1).
+    pub advanced: u64,
+    /// Up to here, all chunks are abandoned or have been reported as received.
+    pub passed: u64,
+    /// When the chunk after that expires, if a message may wait for it at the peer.
+    pub next_expiry: Time,
+    pub forward: ForwardTimer,
+}
+
+impl Limits {
+    /// Nothing has been limited up to `cumulative`.
+    pub fn new(cumulative: u64) -> Self {
+        Self {
+            sent: VecDeque::new(),
+            interactive: VecDeque::new(),
+            background: VecDeque::new(),
+            waiting_bytes: 0,
+            second_copies: VecDeque::new(),
+            copied: VecDeque::new(),
+            queued_expiry: Time::FAR_FUTURE,
+            advanced: cumulative,
+            passed: cumulative,
+            next_expiry: Time::FAR_FUTURE,
+            forward: ForwardTimer { told: cumulative, ..ForwardTimer::default() },
+        }
+    }
+
+    /// Notes that a chunk with these limits gets `tsn`, the highest so far.
+    pub fn note(&mut self, tsn: u64, limit: Limit) {
+        if limit != Limit::NONE {
+            self.sent.push_back(Limited { tsn, limit, given_up: false });
+        }
+    }
+
+    /// Whether messages or copies wait to be sent.
+    pub fn has_work(&self) -> bool {
+        !self.interactive.is_empty() || !self.background.is_empty() || !self.second_copies.is_empty()
+    }
+
+    pub fn push_interactive(&mut self, message: Submitted) {
+        self.waiting_bytes += u64::from(message.payload.len());
+        self.interactive.push_back(message);
+    }
+
+    pub fn push_background(&mut self, message: Submitted) {
+        self.waiting_bytes += u64::from(message.payload.len());
+        self.background.push_back(message);
+    }
+
+    pub fn take_interactive(&mut self) -> Option<Submitted> {
+        let message = self.interactive.pop_front()?;
+        self.waiting_bytes -= u64::from(message.payload.len());
+        Some(message)
+    }
+
+    pub fn take_background(&mut self) -> Option<Submitted> {
+        let message = self.background.pop_front()?;
+        self.waiting_bytes -= u64::from(message.payload.len());
+        Some(message)
+    }
+
+    /// Drops the messages outside of the queue whose lifetime is over. Returns their number, and when the next of the
+    /// others expires.
+    pub fn drop_expired(&mut self, now: Time) -> (u64, Time) {
+        let mut next = Time::FAR_FUTURE;
+        let mut bytes = 0;
+        let count = self.interactive.len() + self.background.len();
+        let mut stays = |message: &Submitted| {
+            let stays = message.limit.expires > now;
+            if stays {
+                next = next.min(message.limit.expires);
+                bytes += u64::from(message.payload.len());
+            }
+            stays
+        };
+        self.interactive.retain(&mut stays);
+        self.background.retain(&mut stays);
+        self.waiting_bytes = bytes;
+        ((count - self.interactive.len() - self.background.len()) as u64, next)
+    }
+
+    /// Notes that the first of the second copies leaves.
+    pub fn on_copied(&mut self, tsn: u64) {
+        self.second_copies.pop_front();
+        if self.copied.len() == COPIED_LIMIT {
+            self.copied.pop_front();
+        }
+        self.copied.push_back(tsn);
+    }
+
+    /// Whether a duplicate that the peer reports is a second copy.
+    pub fn take_copied(&mut self, tsn: Serial32) -> bool {
+        let found = self.copied.iter().position(|copied| Serial32::wrap(*copied) == tsn);
+        found.is_some_and(|at| self.copied.remove(at).is_some())
+    }
+
+    /// Stops all timers.
+    pub fn stop(&mut self) {
+        (self.queued_expiry, self.next_expiry) = (Time::FAR_FUTURE, Time::FAR_FUTURE);
+        self.forward.due = None;
+    }
+
+    fn position(&self, tsn: u64) -> Option<usize> {
+        self.sent.binary_search_by_key(&tsn, |one| one.tsn).ok()
+    }
+
+    /// The limits of `tsn`, and whether its message was given up; none: it is a plain one.
+    pub fn get(&self, tsn: u64) -> Option<(Limit, bool)> {
+        let one = &self.sent[self.position(tsn)?];
+        Some((one.limit, one.given_up))
+    }
+
+    /// Notes that the message of `tsn` was given up.
+    pub fn give_up(&mut self, tsn: u64) {
+        if let Some(at) = self.position(tsn) {
+            self.sent[at].given_up = true;
+        }
+    }
+
+    /// Whether the peer was told to move past `tsn`, so that an acknowledgement of it does not show that it arrived.
+    pub fn was_skipped(&self, tsn: u64) -> bool {
+        tsn <= self.forward.told && self.get(tsn).is_some_and(|(_, given_up)| given_up)
+    }
+
+    /// RFC 3758, 3.5 C1: the peer has acknowledged everything up to `cumulative`.
+    pub fn on_cumulative(&mut self, cumulative: u64) {
+        while self.sent.front().is_some_and(|one| one.tsn <= cumulative) {
+            self.sent.pop_front();
+        }
+        self.advanced = self.advanced.max(cumulative);
+        self.passed = self.passed.max(cumulative);
+        if self.advanced == cumulative {
+            let told = self.forward.told.max(cumulative);
+            self.forward = ForwardTimer { told, due: None, repeats: 0 };
+        }
+    }
+}

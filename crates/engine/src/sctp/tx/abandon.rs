@@ -1,0 +1,384 @@
+//! Abandons messages whose limits are reached (RFC 3758, 3.5 and 4.1), and tells the peer to move on.
+
+use std::collections::BTreeMap;
+
+use ropewalk_base::{Duration, PathId, Serial16, Serial32, StreamId, Time};
+
+use super::{Chunks, RecordState, Sender};
+use crate::meter;
+use crate::path::PathStatus;
+use crate::scheduler::PathView;
+use crate::sctp::chunk::DataFlags;
+use crate::sctp::extension_chunk::ForwardTsn;
+use crate::sctp::extensions::partial_reliability::{Limit, Limits};
+
+/// Delay of a FORWARD-TSN for which no message waits at the peer, so that it may go with a DATA chunk (RFC 3758, 3.5
+/// F2) and cover more of them. F3 permits 200 ms.
+const FORWARD_DELAY: Duration = Duration::from_millis(10);
+
+/// A step of the Advanced.Peer.Ack.Point.
+#[derive(Clone, Copy, Debug, Default)]
+struct Advance {
+    moved: bool,
+    /// Messages may wait at the peer for the new point.
+    frees: bool,
+    /// Messages that were given up for it.
+    abandoned: u64,
+}
+
+/// What is to be done with a lost chunk.
+pub enum Repair {
+    /// Nothing limits its retransmission.
+    AsUsual,
+    /// Send it again on this path.
+    On(PathId),
+    /// Wait until a path opens.
+    Wait,
+    /// Abandon it.
+    Abandon,
+}
+
+impl Chunks {
+    /// The limits of messages, which are allocated by the first message that has any.
+    pub fn limits_mut(&mut self) -> &mut Limits {
+        let cumulative = self.board.cumulative();
+        self.limits.get_or_insert_with(|| Box::new(Limits::new(cumulative)))
+    }
+
+    /// Keeps the limits of the next chunk of the queue, which gets the next TSN.
+    #[inline]
+    pub fn note_limit(&mut self) {
+        if self.limits.is_some() {
+            self.note_front_limit();
+        }
+    }
+
+    #[cold]
+    fn note_front_limit(&mut self) {
+        let tsn = self.board.next_tsn();
+        if let (Some(limits), Some(limit)) = (&mut self.limits, self.queue.front_limit()) {
+            limits.note(tsn, limit);
+        }
+        self.deadline.invalidate();
+    }
+
+    /// Whether the peer was told to move past `tsn`.
+    #[inline]
+    pub fn was_skipped(&self, tsn: u64) -> bool {
+        self.limits.as_ref().is_some_and(|limits| limits.was_skipped(tsn))
+    }
+
+    /// RFC 3758, 3.5 C1.
+    #[inline]
+    pub fn follow_cumulative(&mut self) {
+        if let Some(limits) = &mut self.limits {
+            limits.on_cumulative(self.board.cumulative());
+        }
+    }
+
+    /// Whether `tsn` must not be sent any more (RFC 3758, 4.1, TR4).
+    #[inline]
+    pub fn is_over(&self, now: Time, tsn: u64) -> bool {
+        self.config.abandons
+            && self
+                .limits
+                .as_ref()
+                .and_then(|limits| limits.get(tsn))
+                .is_some_and(|(limit, given_up)| given_up || limit.expires <= now)
+    }
+
+    /// Whether `tsn` must not be sent once more: its lifetime or the number of its retransmissions is used up.
+    pub fn is_used_up(&self, now: Time, tsn: u64) -> bool {
+        let limit = self.limits.as_ref().filter(|_| self.config.abandons);
+        let Some((limit, given_up)) = limit.and_then(|limits| limits.get(tsn)) else {
+            return false;
+        };
+        let most = u32::from(limit.retransmissions) + u32::from(limit.twice);
+        let limited = limit.retransmissions < u8::MAX;
+        let sent = self.board.get(tsn).map_or(0, |record| record.transmissions);
+        given_up || limit.expires <= now || limited && sent > most
+    }
+
+    /// Whether the next chunk of the queue must not be sent any more.
+    #[inline]
+    pub fn is_front_over(&self, now: Time) -> bool {
+        self.limits.is_some() && self.queue.front_limit().is_some_and(|limit| limit.expires <= now)
+    }
+
+    /// First and last TSN of the message of `tsn`, as far as there are records, and whether its end is among them.
+    fn message_of(&self, tsn: u64) -> (u64, u64, bool) {
+        let has = |tsn: u64, flag| self.board.get(tsn).is_none_or(|r| r.data.flags.has(flag));
+        let (mut first, mut last) = (tsn, tsn);
+        while !has(first, DataFlags::BEGIN) && self.board.get(first - 1).is_some() {
+            first -= 1;
+            meter::count(1);
+        }
+        while !has(last, DataFlags::END) && self.board.get(last + 1).is_some() {
+            last += 1;
+            meter::count(1);
+        }
+        (first, last, has(last, DataFlags::END))
+    }
+
+    /// Abandons the message of `tsn`. RFC 3758, 3.5 A3: all fragments of a message are abandoned together. A
+    /// fragment in flight follows once it is acknowledged or lost.
+    pub fn abandon_message(&mut self, tsn: u64) {
+        let (first, mut last, ends) = self.message_of(tsn);
+        if !ends && self.queue.is_within_message() {
+            last = self.end_message();
+        }
+        let Some(limits) = &mut self.limits else { return };
+        for one in first..=last {
+            limits.give_up(one);
+            self.board.abandon(one);
+        }
+    }
+
+    /// Assigns a TSN to the next fragment of the message of which a part has been sent, and drops the rest. The peer can
+    /// discard what it has of a message only if a TSN of the message is abandoned.
+    fn end_message(&mut self) -> u64 {
+        self.note_limit();
+        let last = self.board.assign(|chunk| self.queue.next_chunk(chunk));
+        if self.queue.is_within_message() {
+            self.queue.drop_rest();
+        }
+        last
+    }
+
+    /// Abandons the message of which a part has been sent and the rest is queued.
+    fn abandon_front(&mut self) {
+        let last = self.end_message();
+        self.abandon_message(last);
+    }
+
+    /// RFC 3758, 3.5 C2: advances the Advanced.Peer.Ack.Point over chunks of messages that are given up, and over
+    /// chunks that were reported as received and that the peer need not keep: a peer that reneges on them loses
+    /// only what may be lost.
+    fn advance(&mut self, now: Time) -> Advance {
+        let mut advance = Advance::default();
+        while let Some(limits) = &mut self.limits {
+            let tsn = limits.passed + 1;
+            limits.next_expiry = Time::FAR_FUTURE;
+            let Some((limit, given_up)) = limits.get(tsn) else { break };
+            let Some(record) = self.board.get(tsn) else { break };
+            let passes = record.data.is_unordered_unfragmented();
+            let ordered = !record.data.flags.has(DataFlags::UNORDERED);
+            meter::count(1);
+            match record.state {
+                _ if given_up => limits.advanced = tsn,
+                RecordState::Acked { .. } if passes => {}
+                // RFC 3758, 4.1, TR5: what others may wait for is given up when its lifetime ends, even in flight.
+                RecordState::InFlight { .. } | RecordState::Unsent | RecordState::Lost { .. }
+                    if !passes && self.config.abandons =>
+                {
+                    if limit.expires > now {
+                        limits.next_expiry = limit.expires;
+                        break;
+                    }
+                    limits.advanced = tsn;
+                    self.abandon_message(tsn);
+                    advance.abandoned += 1;
+                }
+                _ => break,
+            }
+            let Some(limits) = &mut self.limits else { break };
+            limits.passed = tsn;
+            advance.moved |= limits.advanced == tsn;
+            advance.frees |= limits.advanced == tsn && ordered;
+        }
+        advance
+    }
+
+    /// The abandoned ordered messages up to `point`: the last one of each stream (RFC 3758, 3.5 C4), as long as
+    /// there are no more than `most` streams. Also returns the point up to which they are complete.
+    fn skipped(&self, point: u64, most: usize) -> (u64, Vec<(StreamId, Serial16)>) {
+        let mut streams = BTreeMap::<u16, Serial16>::new();
+        for tsn in self.board.cumulative() + 1..=point {
+            let Some(record) = self.board.get(tsn) else { break };
+            let limit = self.limits.as_ref().and_then(|limits| limits.get(tsn));
+            let given_up = limit.is_some_and(|(_, given_up)| given_up);
+            if !given_up || record.data.flags.has(DataFlags::UNORDERED) {
+                continue;
+            }
+            let (stream, ssn) = (record.data.stream, record.data.ssn);
+            if streams.len() == most && !streams.contains_key(&stream.0) {
+                return (tsn - 1, listed(&streams));
+            }
+            streams.insert(stream.0, ssn);
+        }
+        (point, listed(&streams))
+    }
+}
+
+fn listed(streams: &BTreeMap<u16, Serial16>) -> Vec<(StreamId, Serial16)> {
+    streams.iter().map(|(stream, ssn)| (StreamId(*stream), *ssn)).collect()
+}
+
+impl Sender {
+    /// Whether anything has to be done about messages with limits before data is chosen.
+    #[inline]
+    pub fn has_limits(&self) -> bool {
+        self.outstanding.limits.is_some()
+    }
+
+    /// Drops or abandons the messages whose lifetime is over.
+    #[cold]
+    pub fn settle_limits(&mut self, now: Time) {
+        self.drop_expired(now);
+        self.outstanding.admit_background();
+        while let Some(lost) = self.outstanding.board.lost().first()
+            && self.outstanding.is_over(now, lost)
+        {
+            self.abandon(lost);
+        }
+        self.advance_peer(now);
+    }
+
+    /// Drops the queued messages whose lifetime is over (RFC 3758, 4.1, TR3). The rest of a message of which a
+    /// part was sent is abandoned with that part.
+    pub fn drop_expired(&mut self, now: Time) {
+        let Some(limits) = &self.outstanding.limits else { return };
+        if now < limits.queued_expiry {
+            return;
+        }
+        let chunks = &mut self.outstanding;
+        if chunks.is_front_over(now) && chunks.queue.is_within_message() && chunks.config.abandons {
+            self.outstanding.abandon_front();
+            self.measurements.stats.abandoned += 1;
+        }
+        let (dropped, next) = self.outstanding.queue.drop_expired(now);
+        let limits = self.outstanding.limits_mut();
+        let (beside, soonest) = limits.drop_expired(now);
+        limits.queued_expiry = next.min(soonest);
+        self.measurements.stats.abandoned += dropped + beside;
+        self.outstanding.deadline.invalidate();
+        self.epoch += u64::from(dropped > 0);
+    }
+
+    /// Abandons the message of `tsn`.
+    #[cold]
+    pub fn abandon(&mut self, tsn: u64) {
+        self.outstanding.abandon_message(tsn);
+        self.measurements.stats.abandoned += 1;
+        self.epoch += 1;
+    }
+
+    /// Advances the Advanced.Peer.Ack.Point. If it moves, the peer has to be told.
+    fn advance_peer(&mut self, now: Time) {
+        let Advance { moved, frees, abandoned } = self.outstanding.advance(now);
+        self.measurements.stats.abandoned += abandoned;
+        self.outstanding.deadline.invalidate();
+        if !moved {
+            return;
+        }
+        let limits = self.outstanding.limits_mut();
+        let at = if frees { now } else { now + FORWARD_DELAY };
+        let waits = limits.forward.due.filter(|_| limits.forward.repeats == 0);
+        limits.forward.due = Some(waits.map_or(at, |due| due.min(at)));
+        limits.forward.repeats = 0;
+        self.outstanding.deadline.invalidate();
+    }
+
+    /// The time at which [`Sender::settle_limits`] or the FORWARD-TSN is due.
+    #[inline]
+    pub fn limits_deadline(&self) -> Option<Time> {
+        let limits = self.outstanding.limits.as_ref()?;
+        let beside = self.outstanding.has_messages_beside_queue();
+        let queued = beside || !self.outstanding.queue.is_empty();
+        let expiry = queued.then_some(limits.queued_expiry);
+        [expiry, Some(limits.next_expiry), limits.forward.due].into_iter().flatten().min()
+    }
+
+    /// Whether a FORWARD-TSN may be sent beside DATA now.
+    pub fn wants_forward_tsn(&self) -> bool {
+        self.outstanding.limits.as_ref().is_some_and(|limits| {
+            limits.forward.due.is_some() && limits.forward.told < limits.advanced
+        })
+    }
+
+    /// Whether a FORWARD-TSN must be sent now.
+    pub fn is_forward_tsn_due(&self, now: Time) -> bool {
+        let due = self.outstanding.limits.as_ref().and_then(|limits| limits.forward.due);
+        due.is_some_and(|due| due <= now)
+    }
+
+    /// The FORWARD-TSN to send now, of at most `room` bytes. It is repeated until the peer has followed it
+    /// (RFC 3758, 3.5 C5).
+    pub fn take_forward_tsn(&mut self, now: Time, path: PathId, room: u32) -> ForwardTsn {
+        let rto = self.paths[path.index()].tx.rtt.rto();
+        let most = room.saturating_sub(ForwardTsn::LEAST_LEN) / 4;
+        let wanted = self.outstanding.limits_mut().advanced;
+        let (point, streams) = self.outstanding.skipped(wanted, most as usize);
+        let most = self.outstanding.config.rto_max;
+        let forward = &mut self.outstanding.limits_mut().forward;
+        let interval = rto.saturating_mul(1 << forward.repeats.min(16)).min(most);
+        (forward.told, forward.due) = (point, Some(now + interval));
+        forward.repeats += 1;
+        self.outstanding.deadline.invalidate();
+        ForwardTsn { cumulative: Serial32::wrap(point), streams }
+    }
+
+    /// The path for a FORWARD-TSN: the active one with the shortest round trip, and the others in turn when it is
+    /// repeated.
+    pub fn forward_path(&self) -> PathId {
+        let repeats = self.outstanding.limits.as_ref().map_or(0, |limits| limits.forward.repeats);
+        let active = |i: &usize| self.paths[*i].tx.state.status() == PathStatus::Active;
+        let mut paths: Vec<usize> = (0..self.paths.len()).filter(active).collect();
+        paths.sort_by_key(|i| self.paths[*i].known_trip());
+        match paths.len() {
+            0 => self.best_path(),
+            count => PathId::from_index(paths[repeats as usize % count]),
+        }
+    }
+
+    /// When a chunk that is sent as soon as possible on this path arrives, and whether it can be sent now.
+    fn arrival_on(&self, now: Time, view: &PathView) -> (Time, bool) {
+        let tx = &self.paths[view.id.index()].tx;
+        let trip = view.srtt.unwrap_or(Duration::ZERO);
+        let delay = view.forward_delay.unwrap_or(trip / 2);
+        if view.is_open() {
+            return (now + delay, true);
+        }
+        let full = self.outstanding.full_chunk();
+        let at = match tx.pacer.ready_at(full) {
+            Some(at) if view.in_flight < view.window => at.max(now),
+            // The next acknowledgement opens the window by about one chunk.
+            _ => match view.rate {
+                Some(rate) if rate.as_bps() > 0 => now + rate.time_for(full),
+                _ => now + trip / 2,
+            },
+        };
+        (at + delay, false)
+    }
+
+    /// The usable path on which a chunk that is sent as soon as possible arrives first, when that is, and
+    /// whether it can be sent there now.
+    pub fn earliest_arrival(&self, now: Time, but: Option<PathId>) -> Option<(PathId, Time, bool)> {
+        let usable = self.views.iter().filter(|view| view.usable && Some(view.id) != but);
+        let arrivals = usable.map(|view| {
+            let (at, open) = self.arrival_on(now, view);
+            (view.id, at, open)
+        });
+        arrivals.min_by_key(|(id, at, open)| (*at, !open, id.0))
+    }
+
+    /// What is to be done with the lost chunk `tsn`. A limited one is sent again on the path on which it arrives
+    /// first, if it arrives within its lifetime.
+    pub fn repair(&self, now: Time, tsn: u64, anywhere: bool) -> Repair {
+        let limits = self.outstanding.limits.as_ref().filter(|_| self.outstanding.config.abandons);
+        let Some((limit, _)) = limits.and_then(|limits| limits.get(tsn)) else {
+            return Repair::AsUsual;
+        };
+        if self.outstanding.is_used_up(now, tsn) {
+            return Repair::Abandon;
+        }
+        if (Limit { twice: false, ..limit }) == Limit::NONE {
+            return Repair::AsUsual;
+        }
+        match self.earliest_arrival(now, None) {
+            Some((_, at, _)) if at > limit.expires => Repair::Abandon,
+            Some((path, _, open)) if open || anywhere => Repair::On(path),
+            _ => Repair::Wait,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Messages that do not wait for their turn, messages that wait for all others, and second copies.
+
+use ropewalk_base::{PathId, Serial16, Serial32, Time};
+use smallvec::SmallVec;
+
+use super::{Chunks, Next, RecordState, Sender};
+use crate::multipath::Outstanding;
+use crate::sctp::chunk::{Chunk, Data, DataFlags};
+use crate::sctp::extensions::partial_reliability::{Limit, Submitted, Urgency};
+
+impl Chunks {
+    /// Whether a message can be sent at once: it is delivered without waiting for others, and no fragment must
+    /// follow it.
+    pub fn may_overtake(&self, message: &Submitted) -> bool {
+        message.unordered && Data::wire_len_of(message.payload.len()) <= self.chunk_limit
+    }
+
+    /// Whether messages or copies wait outside of the queue.
+    #[inline]
+    pub fn has_urgent_work(&self) -> bool {
+        self.limits.as_ref().is_some_and(|limits| limits.has_work())
+    }
+
+    /// User data of the messages outside of the queue, bytes.
+    pub fn bytes_beside_queue(&self) -> u64 {
+        self.limits.as_ref().map_or(0, |limits| limits.waiting_bytes)
+    }
+
+    /// Whether messages wait outside of the queue.
+    pub fn has_messages_beside_queue(&self) -> bool {
+        self.limits.as_ref().is_some_and(|limits| {
+            !limits.interactive.is_empty() || !limits.background.is_empty()
+        })
+    }
+
+    /// Moves a message into the queue.
+    fn enqueue(&mut self, message: Submitted) {
+        let Submitted { stream, ppid, payload, unordered, limit } = message;
+        self.queue.push(stream, ppid, payload, unordered, 0, limit);
+    }
+
+    /// Lets a background message into the queue if nothing else waits.
+    pub fn admit_background(&mut self) {
+        if self.is_idle()
+            && let Some(message) = self.limits.as_mut().and_then(|limits| limits.take_background())
+        {
+            self.enqueue(message);
+        }
+    }
+
+    /// Size of the next interactive message as a chunk, if it may get a TSN now.
+    fn interactive_bytes(&self) -> Option<u32> {
+        let message = self.limits.as_ref()?.interactive.front()?;
+        // RFC 9260, 6.9: the fragments of a message have consecutive TSNs.
+        let free = !self.queue.is_within_message() && self.board.tsns_left() > 0;
+        free.then(|| Data::wire_len_of(message.payload.len()))
+    }
+
+    /// Assigns the next TSN to the next interactive message.
+    fn assign_interactive(&mut self) -> Option<u64> {
+        let message = self.limits.as_mut()?.take_interactive()?;
+        let limit = message.limit;
+        let tsn = self.board.assign(|chunk| {
+            (chunk.stream, chunk.ssn, chunk.ppid) = (message.stream, Serial16(0), message.ppid);
+            chunk.flags = DataFlags::WHOLE.and(DataFlags::UNORDERED);
+            chunk.payload = message.payload;
+        });
+        self.limits_mut().note(tsn, limit);
+        Some(tsn)
+    }
+
+    /// A chunk was sent for the first time: its second copy is wanted if its message says so.
+    #[inline]
+    pub fn want_copy(&mut self, tsn: u64) {
+        if let Some(limits) = &mut self.limits
+            && limits.get(tsn).is_some_and(|(limit, _)| limit.twice)
+        {
+            limits.second_copies.push_back(tsn);
+        }
+    }
+
+    /// Whether the duplicate TSNs of a SACK show that a retransmission was spurious: they are not all second
+    /// copies.
+    pub fn are_spurious(&mut self, duplicates: &[Serial32]) -> bool {
+        let Some(limits) = &mut self.limits else { return !duplicates.is_empty() };
+        duplicates.iter().fold(false, |any, tsn| !limits.take_copied(*tsn) || any)
+    }
+}
+
+impl Sender {
+    /// Queues a message with limits.
+    pub fn submit(&mut self, message: Submitted, urgency: Urgency) {
+        let limit = message.limit;
+        match urgency {
+            Urgency::Interactive if self.outstanding.may_overtake(&message) => {
+                self.outstanding.limits_mut().push_interactive(message);
+            }
+            Urgency::Background => self.outstanding.limits_mut().push_background(message),
+            Urgency::Interactive | Urgency::Bulk => self.outstanding.enqueue(message),
+        }
+        if limit != Limit::NONE {
+            let limits = self.outstanding.limits_mut();
+            limits.queued_expiry = limits.queued_expiry.min(limit.expires);
+        }
+        self.outstanding.deadline.invalidate();
+    }
+
+    /// The next interactive message or second copy. RFC 9260, 6.1 C, has lost chunks sent first; a message that the user
+    /// marks as interactive is sent before them, because they may take the rest of its lifetime.
+    #[cold]
+    pub fn next_urgent(&mut self, now: Time) -> Option<Next> {
+        self.next_interactive(now).or_else(|| self.next_second_copy(now))
+    }
+
+    /// The next interactive message, on the path on which it arrives first. It waits for that path if it arrives
+    /// sooner by it than by one that is open.
+    fn next_interactive(&mut self, now: Time) -> Option<Next> {
+        let bytes = self.outstanding.interactive_bytes()?;
+        if self.outstanding.board.span() + u64::from(bytes) > self.outstanding.peer_rwnd {
+            // The queue is what probes a closed window.
+            let message = self.outstanding.limits.as_mut()?.take_interactive()?;
+            self.outstanding.enqueue(message);
+            return None;
+        }
+        let (path, _, open) = self.earliest_arrival(now, None)?;
+        if !open {
+            self.wait_for_path(now, path);
+            return None;
+        }
+        let tsn = self.outstanding.assign_interactive()?;
+        Some(Next::Recorded { path, tsn, again: false })
+    }
+
+    /// A second copy that is wanted, on the path on which it arrives first beside that of the first copy.
+    fn next_second_copy(&mut self, now: Time) -> Option<Next> {
+        loop {
+            let tsn = *self.outstanding.limits.as_ref()?.second_copies.front()?;
+            let record = self.outstanding.board.get(tsn);
+            let first = record.and_then(|record| match record.state {
+                RecordState::InFlight { path, .. } => Some(path),
+                _ => None,
+            });
+            let (limit, _) = self.outstanding.limits.as_ref()?.get(tsn).unwrap_or((Limit::NONE, false));
+            let choice = first
+                .filter(|_| !self.outstanding.is_used_up(now, tsn))
+                .and_then(|first| self.earliest_arrival(now, Some(first)))
+                .filter(|(_, at, _)| *at <= limit.expires);
+            match choice {
+                Some((path, _, false)) => {
+                    self.wait_for_path(now, path);
+                    return None;
+                }
+                Some((path, _, true)) => {
+                    self.outstanding.limits.as_mut()?.on_copied(tsn);
+                    return Some(Next::Recorded { path, tsn, again: false });
+                }
+                None => _ = self.outstanding.limits.as_mut()?.second_copies.pop_front(),
+            }
+        }
+    }
+
+    /// Asks again when pacing permits a packet on this path. If its window is full, an acknowledgement comes first.
+    fn wait_for_path(&mut self, now: Time, path: PathId) {
+        let full = self.outstanding.full_chunk();
+        if let Some(at) = self.paths[path.index()].tx.pacer.ready_at(full)
+            && at > now
+        {
+            self.wait_until = Some(self.wait_until.map_or(at, |known| known.min(at)));
+        }
+    }
+
+    /// Adds interactive messages that fit into a packet on `path`.
+    #[cold]
+    pub fn bundle_interactive(
+        &mut self,
+        now: Time,
+        path: PathId,
+        room: &mut u32,
+        chunks: &mut SmallVec<[Chunk; 1]>,
+    ) {
+        while let Some(bytes) = self.outstanding.interactive_bytes().filter(|bytes| bytes <= room) {
+            let view = self.views.get(path.index());
+            let open = view.is_some_and(|view| view.usable && view.room() > 0);
+            let span = self.outstanding.board.span() + u64::from(bytes);
+            if !open || span > self.outstanding.peer_rwnd {
+                return;
+            }
+            let Some(tsn) = self.outstanding.assign_interactive() else { return };
+            *room -= self.transmit_chunk(now, path, tsn, chunks).bytes;
+        }
+    }
+}
