@@ -1,4 +1,4 @@
-//! Applications on the sockets: file transfer, proxies, measurements; access control and pairing for them.
+//! Applications on the sockets: file transfer, proxies, tunnels, measurements; access control and pairing for them.
 //!
 //! A library, which neither prints nor parses arguments. The command and the Python package use it.
 
@@ -9,3 +9,5 @@ pub mod mux;
 pub mod observe;
 pub mod pair;
 pub mod proxy;
+#[cfg(target_os = "linux")]
+pub mod tunnel;

@@ -20,6 +20,8 @@ use crate::failure::Failure;
 
 /// The option's name, as an argument and in a file.
 const OPTION: &str = "config";
+/// The argument of the tunnel's commands that names a file in its place.
+const TUNNEL: &str = "tunnel";
 /// Similarity from which a name is suggested (Jaro, as clap compares names).
 const SIMILAR: f64 = 0.7;
 
@@ -100,7 +102,8 @@ fn named<'a>(
     while let Some((name, inner)) = matches.subcommand() {
         (command, matches) = (command.find_subcommand(name)?, inner);
     }
-    let path = matches.try_get_one::<PathBuf>(OPTION).ok().flatten()?;
+    let file = |id| matches.try_get_one::<PathBuf>(id).ok().flatten();
+    let path = file(OPTION).or_else(|| file(TUNNEL))?;
     Some((path.clone(), (command, matches)))
 }
 

@@ -54,8 +54,10 @@ fn the_help_of_each_command_shows_an_example_and_it_works() {
         assert!(!examples.is_empty(), "{command} --help has no example: {}", help.stdout());
         for example in examples {
             assert!(example.starts_with(&command), "{command}: {example}");
-            // These need a peer: transfer.rs, bench.rs, measure.rs, keygen.rs and proxy.rs run them against each other.
-            if ["send", "recv", "bench", "measure", "pair", "proxy"].contains(&command.as_str()) {
+            // These need a peer: transfer.rs, bench.rs, measure.rs, keygen.rs, proxy.rs and tunnel.rs run them against each other.
+            if ["send", "recv", "bench", "measure", "pair", "proxy", "tunnel"]
+                .contains(&command.as_str())
+            {
                 continue;
             }
             // doctor.rs runs this against a receiver.

@@ -24,4 +24,5 @@ mod sweep;
 mod tournament;
 mod transfer;
 mod tune;
+mod tunnel;
 mod validate;

@@ -12,3 +12,5 @@ pub mod interfaces;
 #[cfg(target_os = "linux")]
 pub mod kernel;
 pub mod seal;
+#[cfg(target_os = "linux")]
+pub mod system;

@@ -1,6 +1,7 @@
 //! The parser of `peers.toml`.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 use std::time::SystemTime;
@@ -12,7 +13,7 @@ use toml::value::Datetime;
 
 use super::date::{DATE_HELP, expiry};
 use super::error::{Problem, line_of};
-use super::policy::{FilePolicy, PeerPolicy};
+use super::policy::{FilePolicy, PeerPolicy, TunnelPolicy};
 use super::size::{SIZE_HELP, parse_size};
 use crate::proxy::exit::ExitPolicy;
 use crate::proxy::exit::Rule;
@@ -26,7 +27,7 @@ const ADDRESSES_HELP: &str = "give at most 16 addresses at which the peer's serv
 const NAME_HELP: &str = "give letters, digits and - _ . @ +, at most 64 characters";
 const KEY_HELP: &str = "give the public key that `ropewalk keygen FILE` or `ropewalk recv` prints";
 const FILE_HELP: &str = "an entry is [[peer]] with name, key and, optionally, addresses, psk_file, expires, [peer.files] \
-     (directory, quota, max_file, overwrite) and [peer.exit] (targets, connections)";
+     (directory, quota, max_file, overwrite), [peer.exit] (targets, connections) and [peer.tunnel] (addresses)";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,6 +48,8 @@ struct RawPeer {
     files: RawFiles,
     #[serde(default)]
     exit: RawExit,
+    #[serde(default)]
+    tunnel: RawTunnel,
 }
 
 #[derive(Default, Deserialize)]
@@ -56,6 +59,12 @@ struct RawFiles {
     quota: Option<Spanned<String>>,
     max_file: Option<Spanned<String>>,
     overwrite: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTunnel {
+    addresses: Option<Spanned<Vec<Spanned<String>>>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -108,6 +117,7 @@ fn entry(raw: &RawPeer, base: &Path) -> Result<PeerPolicy, Problem> {
     peer.expires = raw.expires.as_ref().map(expires).transpose()?;
     peer.files = files(&raw.files)?;
     peer.exit = exit(&raw.exit)?;
+    peer.tunnel = tunnel(&raw.tunnel)?;
     Ok(peer)
 }
 
@@ -188,6 +198,18 @@ fn exit(raw: &RawExit) -> Result<ExitPolicy, Problem> {
     let targets = raw.targets.as_ref().map(targets).transpose()?.unwrap_or_default();
     let max_connections = raw.connections.as_ref().map(connections).transpose()?;
     Ok(ExitPolicy { targets, max_connections })
+}
+
+fn tunnel(raw: &RawTunnel) -> Result<TunnelPolicy, Problem> {
+    let address = |text: &Spanned<String>| {
+        text.get_ref().parse::<IpAddr>().map_err(|_| {
+            let message = format!("{:?} is not an address", text.get_ref());
+            let help = "give addresses of the hub's networks, such as 10.88.0.9 and fd88::9";
+            Problem::new(text.span().start, message, help)
+        })
+    };
+    let all = raw.addresses.iter().flat_map(Spanned::get_ref);
+    Ok(TunnelPolicy { addresses: all.map(address).collect::<Result<_, _>>()? })
 }
 
 fn targets(raw: &Spanned<Vec<Spanned<String>>>) -> Result<Vec<Rule>, Problem> {

@@ -14,6 +14,9 @@
 //!
 //! [peer.exit]
 //! targets = ["*.example.org:443", "192.0.2.0/24:22"]
+//!
+//! [peer.tunnel]
+//! addresses = ["10.88.0.9", "fd88::9"]
 //! ```
 //!
 //! An entry only restricts its peer further than the command's options. It never permits what they refuse.
@@ -34,4 +37,4 @@ pub use self::file::{PEER_NAME_LIMIT, is_peer_name};
 pub use self::known::{Added, KnownPeers};
 pub use self::list::{AccessList, Changes, Refusal};
 pub use self::named::{FindPeerError, NamedPeer, default_key, peers_file};
-pub use self::policy::{FilePolicy, PeerPolicy};
+pub use self::policy::{FilePolicy, PeerPolicy, TunnelPolicy};

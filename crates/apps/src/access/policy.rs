@@ -1,5 +1,6 @@
 //! Permissions of one peer.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -30,6 +31,15 @@ pub struct PeerPolicy {
     pub files: FilePolicy,
     /// Permissions for connecting through an exit.
     pub exit: ExitPolicy,
+    /// Permissions in a tunnel.
+    pub tunnel: TunnelPolicy,
+}
+
+/// Permissions of a client of a tunnel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TunnelPolicy {
+    /// Its addresses in the tunnel, at most one of each network of the hub. Empty: the hub chooses.
+    pub addresses: Vec<IpAddr>,
 }
 
 /// Permissions for sending files.
@@ -57,6 +67,7 @@ impl PeerPolicy {
             expires: None,
             files: FilePolicy::default(),
             exit: ExitPolicy::default(),
+            tunnel: TunnelPolicy::default(),
         }
     }
 

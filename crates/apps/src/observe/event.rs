@@ -126,11 +126,23 @@ pub enum Event {
         /// Which one.
         limit: String,
     },
+    /// A tunnel has its addresses and carries packets.
+    TunnelUp {
+        /// Name of its TUN device.
+        device: String,
+        /// Its addresses.
+        addresses: String,
+    },
+    /// What an earlier run of the tunnel had left changed on the machine is undone.
+    TunnelUndone {
+        /// Number of changes.
+        changes: usize,
+    },
 }
 
 impl Event {
     /// Names of all events, in the order of their numbers.
-    pub const NAMES: [&'static str; 20] = [
+    pub const NAMES: [&'static str; 22] = [
         "listening",
         "confinement",
         "problem",
@@ -151,6 +163,8 @@ impl Event {
         "target refused",
         "limit reached",
         "options changed",
+        "tunnel up",
+        "tunnel changes undone",
     ];
 
     const fn index(&self) -> usize {
@@ -175,6 +189,8 @@ impl Event {
             Self::TargetRefused { .. } => 17,
             Self::LimitReached { .. } => 18,
             Self::OptionsChanged(_) => 19,
+            Self::TunnelUp { .. } => 20,
+            Self::TunnelUndone { .. } => 21,
         }
     }
 
@@ -228,6 +244,8 @@ impl Event {
             | Self::LimitReached { limit: text }
             | Self::LinkUp { link: text, .. }
             | Self::LinkDown { link: text, .. } => text.clone(),
+            Self::TunnelUp { device, addresses } => format!("{device} has {addresses}"),
+            Self::TunnelUndone { changes } => changes.to_string(),
             Self::FileStarted { name, .. }
             | Self::FileFinished { name, .. }
             | Self::FileRefused { name, .. } => name.to_string(),

@@ -13,7 +13,7 @@ use ropewalk_runtime::endpoint::{DELAY_BOUNDS_NS, DelayCounts};
 
 use super::event::Event;
 use super::ledger::{Ledger, LinkTotals, PeerTotals, Track};
-use super::status::Transfer;
+use super::status::{Transfer, TunnelFigures};
 
 /// What metrics are made of.
 #[derive(Debug, Default)]
@@ -24,6 +24,8 @@ pub struct Figures {
     pub events: [u64; Event::NAMES.len()],
     /// Progress of a file transfer.
     pub transfer: Option<Transfer>,
+    /// State of a tunnel.
+    pub tunnel: Option<TunnelFigures>,
     /// Version of Ropewalk.
     pub version: &'static str,
 }
@@ -78,7 +80,8 @@ impl Collector for Shared {
         })?;
         let help = "Received datagrams that belonged to no association";
         out.counter("unknown_datagrams", help, None, |m| count_of(m, ledger.unknown_datagrams))?;
-        transfer(&mut out, figures.transfer)
+        transfer(&mut out, figures.transfer)?;
+        figures.tunnel.as_ref().map_or(Ok(()), |figures| tunnel(&mut out, figures))
     }
 }
 
@@ -285,6 +288,33 @@ fn current(out: &mut Out<'_, '_>, ledger: &Ledger) -> fmt::Result {
         })?;
     }
     Ok(())
+}
+
+/// The inner packets of a tunnel.
+fn tunnel(out: &mut Out<'_, '_>, tunnel: &TunnelFigures) -> fmt::Result {
+    out.gauge("tunnel_clients", "Clients that are connected; of a client 1 or 0", None, |m| {
+        m.encode_gauge(&tunnel.clients)
+    })?;
+    let by_direction = [("sent", tunnel.sent_packets), ("received", tunnel.received_packets)];
+    out.counter("tunnel_packets", "Inner packets that were carried", None, |m| {
+        by_direction.into_iter().try_for_each(|(direction, count)| {
+            count_of(&mut m.encode_family(&[("direction", direction)])?, count)
+        })
+    })?;
+    let by_direction = [("sent", tunnel.sent_bytes), ("received", tunnel.received_bytes)];
+    let bytes = Some(Unit::Bytes);
+    out.counter("tunnel_data", "Bytes of these packets, IP headers included", bytes, |m| {
+        by_direction.into_iter().try_for_each(|(direction, count)| {
+            count_of(&mut m.encode_family(&[("direction", direction)])?, count)
+        })
+    })?;
+    let help = "Inner packets that were not carried or not delivered, by reason";
+    out.counter("tunnel_refused_packets", help, None, |m| {
+        tunnel.refused.iter().try_for_each(|refused| {
+            let labels = [("reason", refused.reason.as_str())];
+            count_of(&mut m.encode_family(&labels)?, refused.packets)
+        })
+    })
 }
 
 fn transfer(out: &mut Out<'_, '_>, transfer: Option<Transfer>) -> fmt::Result {

@@ -28,5 +28,6 @@ pub use self::monitor::{
     BindError, Monitor, Observation, Reporter, Settings, Sink, Sources, WebSettings,
 };
 pub use self::status::{
-    AssociationStatus, EventStatus, LinkStatus, SCHEMA, Status, Transfer, state_word,
+    AssociationStatus, EventStatus, LinkStatus, Refused, SCHEMA, Status, Transfer, TunnelFigures,
+    state_word,
 };

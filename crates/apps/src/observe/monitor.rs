@@ -23,7 +23,7 @@ use super::history::History;
 use super::http::{self, Pages};
 use super::ledger::Ledger;
 use super::metrics::Figures;
-use super::status::{EventStatus, SCHEMA, Status, Transfer};
+use super::status::{EventStatus, SCHEMA, Status, Transfer, TunnelFigures};
 
 /// Interval at which endpoints publish snapshots.
 const SNAPSHOT_INTERVAL: ropewalk_base::Duration = ropewalk_base::Duration::from_millis(250);
@@ -102,11 +102,13 @@ pub struct Sources {
     pub name: NameOf,
     /// Progress of a file transfer.
     pub transfer: Box<dyn Fn() -> Option<Transfer> + Send>,
+    /// State of a tunnel.
+    pub tunnel: Box<dyn Fn() -> Option<TunnelFigures> + Send>,
 }
 
 impl Default for Sources {
     fn default() -> Self {
-        Self { name: Box::new(|_| None), transfer: Box::new(|| None) }
+        Self { name: Box::new(|_| None), transfer: Box::new(|| None), tunnel: Box::new(|| None) }
     }
 }
 
@@ -389,6 +391,7 @@ impl State {
         let mut figures = lock(&self.published.figures);
         figures.ledger.sample();
         figures.transfer = (self.sources.transfer)();
+        figures.tunnel = (self.sources.tunnel)();
         let status = self.status(&figures);
         self.sink.tick(&status, &figures.ledger);
         drop(figures);
@@ -431,6 +434,7 @@ impl State {
             time_s: unix_time().as_secs_f64(),
             uptime_s: self.clock.now().as_secs_f64(),
             transfer: figures.transfer,
+            tunnel: figures.tunnel.clone(),
             associations: figures.ledger.association_statuses(),
             links: figures.ledger.link_statuses(),
             events: self.events.iter().cloned().collect(),

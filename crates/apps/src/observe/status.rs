@@ -27,12 +27,45 @@ pub struct Status {
     /// Progress of a file transfer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub transfer: Option<Transfer>,
+    /// State of a tunnel.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tunnel: Option<TunnelFigures>,
     /// Open associations.
     pub associations: Vec<AssociationStatus>,
     /// Paths of the open associations.
     pub links: Vec<LinkStatus>,
     /// The latest events, oldest first.
     pub events: Vec<EventStatus>,
+}
+
+/// The state of a tunnel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TunnelFigures {
+    /// Name of the TUN device.
+    pub interface: String,
+    /// Own addresses in the tunnel.
+    pub addresses: Vec<String>,
+    /// Connected clients of a hub; of a client, 1 while it is connected to its hub.
+    pub clients: u64,
+    /// Inner packets that were given to the paths.
+    pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Inner packets of the peer that were delivered.
+    pub received_packets: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+    /// Inner packets that were not carried or not delivered, by reason.
+    pub refused: Vec<Refused>,
+}
+
+/// Inner packets that were not carried or not delivered for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// The reason, such as `foreign source`.
+    pub reason: String,
+    /// How many packets.
+    pub packets: u64,
 }
 
 /// Progress of a file transfer.

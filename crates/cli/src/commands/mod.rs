@@ -29,6 +29,8 @@ mod top;
 mod tournament;
 mod transfer;
 mod tune;
+#[cfg(target_os = "linux")]
+mod tunnel;
 mod validate;
 
 use clap::Subcommand;
@@ -84,6 +86,9 @@ pub enum Command {
     New(new::NewArgs),
     /// Carry programs' connections over all paths: SOCKS 5, HTTP, ports
     Proxy(Box<proxy::ProxyArgs>),
+    /// Carry all IP traffic of this machine over all links at once, to a hub
+    #[cfg(target_os = "linux")]
+    Tunnel(tunnel::TunnelArgs),
     /// Print the JSON Schema of the scenario file
     Schema(schema::SchemaArgs),
     /// Print a script that completes the command line in a shell
@@ -125,6 +130,8 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Top(args) => top::execute(&args),
         Command::New(args) => new::execute(&args, console),
         Command::Proxy(args) => proxy::execute(&args, console),
+        #[cfg(target_os = "linux")]
+        Command::Tunnel(args) => tunnel::execute(&args, console),
         Command::Schema(args) => schema::execute(&args),
         Command::Completions(args) => completions::execute(&args),
         Command::Man(args) => man::execute(&args),

@@ -1,7 +1,7 @@
 //! `ropewalk status`: what the running commands of this machine do.
 
 use clap::Args;
-use ropewalk_apps::observe::{LinkStatus, Status, clock};
+use ropewalk_apps::observe::{LinkStatus, Status, TunnelFigures, clock};
 use serde::Serialize;
 
 use super::transfer::counted;
@@ -18,7 +18,7 @@ const EVENTS: usize = 5;
 /// Arguments of `status`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Shows each running send, recv, bench and proxy of this user; for root, also those of services. `ropewalk top`\n\
+    after_help = "Shows each running send, recv, bench, proxy and tunnel of this user; for root, also those of services. `ropewalk top`\n\
     shows the same and keeps it up to date.\n\n\
     Examples:\n  \
     ropewalk status\n  \
@@ -42,12 +42,19 @@ struct Document {
 /// # Errors
 /// [`Failure`].
 pub fn execute(args: &StatusArgs) -> Result<(), Failure> {
-    let commands = running()?;
-    if args.json {
+    print(running()?, args.json, "no send, recv, bench, proxy or tunnel is running\n")
+}
+
+/// Prints the status of these commands; `none` if there is none.
+///
+/// # Errors
+/// Stdout cannot be written.
+pub fn print(commands: Vec<Status>, json: bool, none: &str) -> Result<(), Failure> {
+    if json {
         return output::print_json(&Document { schema: "ropewalk.running/1", commands });
     }
     if commands.is_empty() {
-        return output::print("no send, recv, bench or proxy is running\n");
+        return output::print(none);
     }
     let texts: Vec<String> = commands.iter().map(text).collect();
     output::print(&printable(&texts.join("\n")))
@@ -72,6 +79,7 @@ fn text(status: &Status) -> String {
             size(transfer.bytes as f64),
         ));
     }
+    text.extend(status.tunnel.as_ref().map(tunnel));
     if !status.links.is_empty() {
         text.push_str(&links(&status.links));
     }
@@ -79,6 +87,27 @@ fn text(status: &Status) -> String {
     for event in events {
         let peer = if event.peer.is_empty() { String::new() } else { format!("{}: ", event.peer) };
         text.push_str(&format!("{} {peer}{}\n", clock(event.time_s), event.text));
+    }
+    text
+}
+
+fn tunnel(tunnel: &TunnelFigures) -> String {
+    let addresses = match tunnel.addresses.join(" and ") {
+        none if none.is_empty() => "no address yet".to_owned(),
+        some => some,
+    };
+    let mut text = format!(
+        "{}: {addresses}; sent {} packets, {}; received {} packets, {}\n",
+        tunnel.interface,
+        tunnel.sent_packets,
+        size(tunnel.sent_bytes as f64),
+        tunnel.received_packets,
+        size(tunnel.received_bytes as f64),
+    );
+    let refused = tunnel.refused.iter().filter(|refused| refused.packets > 0);
+    let refused: Vec<String> = refused.map(|it| format!("{} {}", it.packets, it.reason)).collect();
+    if !refused.is_empty() {
+        text.push_str(&format!("packets not carried: {}\n", refused.join(", ")));
     }
     text
 }

@@ -280,6 +280,8 @@ pub struct Options {
     /// Whether interfaces that appear while the endpoint runs add paths to the associations that it opens. For sealed
     /// endpoints: an unsealed peer does not learn of new paths.
     pub automatic: bool,
+    /// Names of interfaces that are never used automatically, such as the device of a tunnel over this endpoint.
+    pub avoided_interfaces: Vec<String>,
     /// Whether associations of peers are accepted.
     pub listen: bool,
     /// Without sealing, the SCTP ports on which associations are accepted (only 9899), one for each service. The
@@ -328,11 +330,19 @@ impl Options {
         self
     }
 
+    /// Never uses these interfaces automatically.
+    #[must_use]
+    pub fn avoiding(mut self, interfaces: &[String]) -> Self {
+        self.avoided_interfaces = interfaces.to_vec();
+        self
+    }
+
     /// Uses one socket for each interface that may reach these addresses, and adds paths for interfaces that appear
     /// later. Does nothing if a peer is on this machine.
     #[must_use]
     pub fn automatic(mut self, remotes: &[SocketAddr]) -> Self {
-        let all = interfaces::list().unwrap_or_default();
+        let mut all = interfaces::list().unwrap_or_default();
+        all.retain(|seen| !self.avoided_interfaces.contains(&seen.name));
         if self.sealing.is_some() && local_interfaces::leave_this_machine(remotes, &all) {
             self.locals = local_interfaces::automatic(remotes, &all);
             self.automatic = true;
@@ -352,6 +362,7 @@ impl Options {
             sealing: None,
             locals,
             automatic: false,
+            avoided_interfaces: Vec::new(),
             listen: false,
             sctp_ports: vec![PORT],
             connect_ports: SctpPorts::default(),

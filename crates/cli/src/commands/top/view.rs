@@ -194,6 +194,7 @@ mod tests {
             time_s: 50_590.0,
             uptime_s: 12.0,
             transfer: Some(Transfer { files: 2, files_done: 1, bytes: 4_000, placed_bytes: 1_000 }),
+            tunnel: None,
             associations: Vec::new(),
             links: vec![link("wlan0", "active", 45e6, 1.0), link("wwan0", "down", 0.0, 0.0)],
             events: vec![

@@ -1,0 +1,356 @@
+//! The hub's table of inner addresses: which client has which, and which packets it may send.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use ropewalk_runtime::seal::PublicKey;
+
+/// The networks of a tunnel, from which clients get addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    networks: Vec<IpNet>,
+}
+
+/// A text is no network for a tunnel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PoolError {
+    /// Two networks are of one family.
+    Family(IpNet, IpNet),
+    /// There is no room for the hub and a client.
+    TooSmall(IpNet),
+    /// There is no network.
+    Empty,
+}
+
+impl fmt::Display for PoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Family(first, second) => {
+                write!(f, "{first} and {second} are of one family: give one of IPv4, one of IPv6")
+            }
+            Self::TooSmall(network) => write!(f, "{network} has no address for a client"),
+            Self::Empty => f.write_str("the tunnel has no network"),
+        }
+    }
+}
+
+impl std::error::Error for PoolError {}
+
+impl Pool {
+    /// A pool of at most one IPv4 and one IPv6 network. The hub has the first address of each.
+    ///
+    /// # Errors
+    /// [`PoolError`].
+    pub fn new(networks: &[IpNet]) -> Result<Self, PoolError> {
+        let networks: Vec<IpNet> = networks.iter().map(IpNet::trunc).collect();
+        if let [first, second, ..] = networks[..]
+            && first.addr().is_ipv4() == second.addr().is_ipv4()
+        {
+            return Err(PoolError::Family(first, second));
+        }
+        let room = |network: &IpNet| network.max_prefix_len() - network.prefix_len() >= 2;
+        if let Some(small) = networks.iter().find(|network| !room(network)) {
+            return Err(PoolError::TooSmall(*small));
+        }
+        if networks.is_empty() {
+            return Err(PoolError::Empty);
+        }
+        if let [first, _, third, ..] = networks[..] {
+            return Err(PoolError::Family(first, third));
+        }
+        Ok(Self { networks })
+    }
+
+    /// The networks.
+    pub fn networks(&self) -> &[IpNet] {
+        &self.networks
+    }
+
+    /// The hub's addresses, with the prefix of their network.
+    pub fn hub(&self) -> Vec<IpNet> {
+        let first = |network: &IpNet| {
+            IpNet::new(at(network, 1), network.prefix_len()).expect("the prefix of a network")
+        };
+        self.networks.iter().map(first).collect()
+    }
+
+    /// Whether the address is the hub's.
+    pub fn is_hub(&self, address: IpAddr) -> bool {
+        self.networks.iter().any(|network| at(network, 1) == address)
+    }
+
+    /// Whether the address is in the tunnel.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.networks.iter().any(|network| network.contains(&address))
+    }
+
+    /// Whether a client can have the address.
+    fn is_assignable(&self, address: IpAddr) -> bool {
+        let inside = |network: &IpNet| {
+            let end = network.broadcast() == address && address.is_ipv4();
+            network.contains(&address) && network.network() != address && !end
+        };
+        self.networks.iter().any(inside) && !self.is_hub(address)
+    }
+
+    /// The prefix of the network of an address.
+    fn with_prefix(&self, address: IpAddr) -> Option<IpNet> {
+        let network = self.networks.iter().find(|network| network.contains(&address))?;
+        IpNet::new(address, network.prefix_len()).ok()
+    }
+}
+
+/// The address of this number in a network.
+fn at(network: &IpNet, number: u128) -> IpAddr {
+    match network.network() {
+        IpAddr::V4(ip) => IpAddr::from((u32::from(ip) + number as u32).to_be_bytes()),
+        IpAddr::V6(ip) => IpAddr::from((u128::from(ip) + number).to_be_bytes()),
+    }
+}
+
+/// Why a client gets no address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AddressError {
+    /// All addresses of this network are taken.
+    Full(IpNet),
+    /// The configured address is taken by another client, or no client can have it.
+    Unusable(IpAddr),
+}
+
+impl fmt::Display for AddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full(network) => write!(f, "all addresses of {network} are taken"),
+            Self::Unusable(address) => write!(f, "no client can have the address {address}"),
+        }
+    }
+}
+
+impl std::error::Error for AddressError {}
+
+/// Which key has which addresses, whether or not its client is connected. A key keeps its addresses.
+#[derive(Clone, Debug)]
+pub struct Leases {
+    pool: Pool,
+    by_key: BTreeMap<PublicKey, Vec<IpAddr>>,
+    taken: BTreeSet<IpAddr>,
+}
+
+impl Leases {
+    /// No key has an address yet.
+    pub const fn new(pool: Pool) -> Self {
+        Self { pool, by_key: BTreeMap::new(), taken: BTreeSet::new() }
+    }
+
+    /// Reads what [`Leases::text`] has written. Lines that do not fit the pool any more are left out.
+    pub fn read(pool: Pool, text: &str) -> Self {
+        let mut leases = Self::new(pool);
+        for line in text.lines() {
+            let mut words = line.split_whitespace();
+            let Some(key) = words.next().and_then(|word| word.parse().ok()) else { continue };
+            let addresses: Vec<IpAddr> = words.filter_map(|word| word.parse().ok()).collect();
+            leases.take(key, &addresses);
+        }
+        leases
+    }
+
+    /// One line for each key: the key and its addresses.
+    pub fn text(&self) -> String {
+        let line = |(key, addresses): (&PublicKey, &Vec<IpAddr>)| {
+            let words: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+            format!("{key} {}\n", words.join(" "))
+        };
+        self.by_key.iter().map(line).collect()
+    }
+
+    /// The networks.
+    pub const fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    fn take(&mut self, key: PublicKey, addresses: &[IpAddr]) {
+        for address in addresses {
+            if self.pool.is_assignable(*address) && self.taken.insert(*address) {
+                self.by_key.entry(key).or_default().push(*address);
+            }
+        }
+    }
+
+    /// The addresses of a key: one of each network. A new key gets the configured addresses in `wanted`, else free
+    /// ones.
+    ///
+    /// # Errors
+    /// [`AddressError`]; in that case nothing changes.
+    pub fn assign(
+        &mut self,
+        key: PublicKey,
+        wanted: &[IpAddr],
+    ) -> Result<Vec<IpNet>, AddressError> {
+        let own = self.by_key.get(&key).cloned().unwrap_or_default();
+        let mut assigned = Vec::new();
+        for network in self.pool.networks.clone() {
+            let configured = wanted.iter().copied().find(|it| network.contains(it));
+            let kept = own.iter().copied().find(|it| network.contains(it));
+            let address = match configured {
+                Some(address) if !self.pool.is_assignable(address) => {
+                    return Err(AddressError::Unusable(address));
+                }
+                Some(address) if !own.contains(&address) && self.taken.contains(&address) => {
+                    return Err(AddressError::Unusable(address));
+                }
+                Some(address) => address,
+                None => match kept.or_else(|| self.free(&network)) {
+                    Some(address) => address,
+                    None => return Err(AddressError::Full(network)),
+                },
+            };
+            assigned.push(address);
+        }
+        own.iter().for_each(|address| {
+            self.taken.remove(address);
+        });
+        self.by_key.remove(&key);
+        self.take(key, &assigned);
+        Ok(assigned.into_iter().filter_map(|address| self.pool.with_prefix(address)).collect())
+    }
+
+    /// The first free address of a network.
+    fn free(&self, network: &IpNet) -> Option<IpAddr> {
+        let bits = u32::from(network.max_prefix_len() - network.prefix_len());
+        let last = 1_u128.checked_shl(bits).map_or(u128::MAX, |size| size - 1);
+        let taken = self.taken.range(network.network()..=network.broadcast());
+        // Addresses are taken in order: the search looks at each taken one at most once.
+        let mut number = 2;
+        for address in taken {
+            if at(network, number) != *address && at(network, number) < *address {
+                break;
+            }
+            number += u128::from(at(network, number) == *address);
+        }
+        let address = (number <= last).then(|| at(network, number))?;
+        self.pool.is_assignable(address).then_some(address)
+    }
+}
+
+/// The connected clients by their addresses.
+#[derive(Clone, Debug)]
+pub struct Connected<C> {
+    by_address: BTreeMap<IpAddr, C>,
+}
+
+impl<C> Default for Connected<C> {
+    fn default() -> Self {
+        Self { by_address: BTreeMap::new() }
+    }
+}
+
+impl<C: PartialEq + Clone> Connected<C> {
+    /// A client connects. One with the same addresses is replaced: it has come back by another association.
+    pub fn insert(&mut self, addresses: &[IpNet], client: &C) {
+        for address in addresses {
+            self.by_address.insert(address.addr(), client.clone());
+        }
+    }
+
+    /// A client has ended. Addresses that a newer association has taken over stay.
+    pub fn remove(&mut self, client: &C) {
+        self.by_address.retain(|_, other| other != client);
+    }
+
+    /// The client with this address.
+    pub fn find(&self, address: IpAddr) -> Option<&C> {
+        self.by_address.get(&address)
+    }
+
+    /// Number of clients.
+    pub fn count(&self) -> usize {
+        // Each client has one address of each family that the tunnel has.
+        let ipv4 = self.by_address.keys().filter(|address| address.is_ipv4()).count();
+        ipv4.max(self.by_address.len() - ipv4)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ropewalk_runtime::seal::SecretKey;
+
+    use super::*;
+
+    fn pool(networks: &[&str]) -> Result<Pool, PoolError> {
+        let networks: Vec<IpNet> = networks.iter().map(|it| it.parse().expect("one")).collect();
+        Pool::new(&networks)
+    }
+
+    fn key() -> PublicKey {
+        SecretKey::generate().expect("random numbers").public()
+    }
+
+    fn shown(addresses: &[IpNet]) -> Vec<String> {
+        addresses.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn each_key_gets_its_own_addresses_and_keeps_them() {
+        let mut leases = Leases::new(pool(&["10.88.0.0/29", "fd88::/64"]).expect("a pool"));
+        let keys: Vec<PublicKey> = (0..5).map(|_| key()).collect();
+        for (number, key) in (2..).zip(&keys) {
+            let addresses = leases.assign(*key, &[]).expect("room");
+            let expected = [format!("10.88.0.{number}/29"), format!("fd88::{number}/64")];
+            assert_eq!(shown(&addresses), expected);
+        }
+        assert!(matches!(leases.assign(key(), &[]), Err(AddressError::Full(_))));
+        let again = Leases::read(leases.pool().clone(), &leases.text()).assign(keys[3], &[]);
+        assert_eq!(shown(&again.expect("its own")), ["10.88.0.5/29", "fd88::5/64"]);
+    }
+
+    #[test]
+    fn a_configured_address_is_given_unless_another_key_has_it() {
+        let mut leases = Leases::new(pool(&["10.88.0.0/24"]).expect("a pool"));
+        let (first, second) = (key(), key());
+        let wanted = [IpAddr::from([10, 88, 0, 9])];
+        leases.assign(first, &[]).expect("room");
+        assert_eq!(shown(&leases.assign(first, &wanted).expect("it is free")), ["10.88.0.9/24"]);
+        assert_eq!(leases.assign(second, &wanted), Err(AddressError::Unusable(wanted[0])));
+        for last in [0, 1, 255] {
+            let wanted = [IpAddr::from([10, 88, 0, last])];
+            assert_eq!(leases.assign(second, &wanted), Err(AddressError::Unusable(wanted[0])));
+        }
+        assert_eq!(shown(&leases.assign(second, &[]).expect("room")), ["10.88.0.2/24"]);
+    }
+
+    #[test]
+    fn a_file_that_was_changed_gives_no_address_twice() {
+        let (first, second) = (key(), key());
+        let text = format!("{first} 10.88.0.2\n{second} 10.88.0.2 10.9.9.9\nnonsense\n{second}\n");
+        let mut leases = Leases::read(pool(&["10.88.0.0/24"]).expect("a pool"), &text);
+        assert_eq!(shown(&leases.assign(first, &[]).expect("its own")), ["10.88.0.2/24"]);
+        assert_eq!(shown(&leases.assign(second, &[]).expect("room")), ["10.88.0.3/24"]);
+    }
+
+    #[test]
+    fn networks_without_room_or_of_one_family_are_refused() {
+        for (networks, expected) in [
+            (&["10.0.0.0/31"][..], "no address for a client"),
+            (&["10.0.0.0/24", "10.1.0.0/24"], "of one family"),
+            (&["10.0.0.0/24", "fd00::/64", "fd01::/64"], "of one family"),
+            (&[], "no network"),
+        ] {
+            let error = pool(networks).expect_err("it is refused").to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_client_that_came_back_keeps_its_addresses_when_its_old_association_ends() {
+        let addresses = ["10.88.0.2/24".parse().expect("one")];
+        let mut connected = Connected::default();
+        connected.insert(&addresses, &1);
+        connected.insert(&addresses, &2);
+        connected.remove(&1);
+        assert_eq!(connected.find([10, 88, 0, 2].into()), Some(&2));
+        connected.remove(&2);
+        assert_eq!(connected.find([10, 88, 0, 2].into()), None);
+    }
+}

@@ -1,0 +1,156 @@
+//! What the ends of a tunnel tell each other before and beside packets: JSON documents on a stream of their own.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+/// The stream of packets, which are unordered.
+pub const PACKET_STREAM: u16 = 0;
+/// The stream of these documents.
+pub const CONTROL_STREAM: u16 = 1;
+/// Payload protocol identifiers of packets and of these documents.
+pub const PACKET_PPID: u32 = 0x5257_5450;
+/// See [`PACKET_PPID`].
+pub const CONTROL_PPID: u32 = 0x5257_5443;
+/// Version of these documents. The ends must agree.
+pub const VERSION: u32 = 1;
+/// Largest document, bytes.
+const LARGEST: usize = 4096;
+/// Most addresses, networks and name servers in a document.
+const MOST_ENTRIES: usize = 16;
+
+/// A document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Control {
+    /// The client asks for its addresses.
+    Hello {
+        /// [`VERSION`] of the client.
+        version: u32,
+    },
+    /// The hub tells the client its addresses.
+    Welcome(Welcome),
+    /// The hub does not serve this client.
+    Refused {
+        /// Why, in words.
+        reason: String,
+    },
+}
+
+/// What a client gets from its hub.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Welcome {
+    /// The client's addresses in the tunnel, with the prefix of the tunnel's network.
+    pub addresses: Vec<IpNet>,
+    /// The hub's own addresses in the tunnel.
+    pub hub: Vec<IpAddr>,
+    /// Name servers that the hub recommends.
+    pub dns: Vec<IpAddr>,
+}
+
+/// A document that cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControlError {
+    /// It is longer than any document.
+    TooLong(usize),
+    /// It is not one of these documents.
+    Unknown,
+    /// It has more entries than allowed, or an address that no tunnel has.
+    Content,
+}
+
+impl fmt::Display for ControlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong(length) => write!(f, "a control message of {length} B"),
+            Self::Unknown => f.write_str("a control message of another version"),
+            Self::Content => f.write_str("a control message with addresses that cannot be used"),
+        }
+    }
+}
+
+impl std::error::Error for ControlError {}
+
+impl Control {
+    /// The document as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Reads a document of the peer.
+    ///
+    /// # Errors
+    /// [`ControlError`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, ControlError> {
+        if bytes.len() > LARGEST {
+            return Err(ControlError::TooLong(bytes.len()));
+        }
+        let control: Self = serde_json::from_slice(bytes).map_err(|_| ControlError::Unknown)?;
+        match &control {
+            Self::Welcome(welcome) if !welcome.is_usable() => Err(ControlError::Content),
+            _ => Ok(control),
+        }
+    }
+}
+
+impl Welcome {
+    fn is_usable(&self) -> bool {
+        let counts = [self.addresses.len(), self.hub.len(), self.dns.len()];
+        let host = |ip: &IpAddr| !(ip.is_loopback() || ip.is_multicast() || ip.is_unspecified());
+        let addresses = self.addresses.iter().all(|it| host(&it.addr()) && it.prefix_len() > 0);
+        counts.iter().all(|count| *count <= MOST_ENTRIES)
+            && !self.addresses.is_empty()
+            && addresses
+            && self.hub.iter().chain(&self.dns).all(host)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn welcome() -> Welcome {
+        Welcome {
+            addresses: vec!["10.88.0.2/24".parse().expect("a network")],
+            hub: vec![[10, 88, 0, 1].into()],
+            dns: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn documents_come_back_as_they_were_sent() {
+        for document in [
+            Control::Hello { version: VERSION },
+            Control::Welcome(welcome()),
+            Control::Refused { reason: "no free address".to_owned() },
+        ] {
+            assert_eq!(Control::decode(&document.encode()), Ok(document));
+        }
+    }
+
+    #[test]
+    fn hostile_documents_are_refused() {
+        let changed = |change: fn(&mut Welcome)| {
+            let mut welcome = welcome();
+            change(&mut welcome);
+            Control::Welcome(welcome).encode()
+        };
+        for (bytes, error) in [
+            (vec![b' '; LARGEST + 1], ControlError::TooLong(LARGEST + 1)),
+            (b"{}".to_vec(), ControlError::Unknown),
+            (b"{\"hello\":{\"version\":1,\"more\":2}}".to_vec(), ControlError::Unknown),
+            (changed(|it| it.addresses.clear()), ControlError::Content),
+            (changed(|it| it.hub = vec![[127, 0, 0, 1].into()]), ControlError::Content),
+            (changed(|it| it.dns = vec![[9, 9, 9, 9].into(); 17]), ControlError::Content),
+            (
+                changed(|it| it.addresses = vec!["10.0.0.1/0".parse().expect("one")]),
+                ControlError::Content,
+            ),
+        ] {
+            assert_eq!(Control::decode(&bytes), Err(error));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What a tunnel has carried, dropped and refused.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::packet::Malformed;
+use crate::observe::{Refused, TunnelFigures};
+
+/// Why an inner packet was not carried or not delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is malformed.
+    Malformed(Malformed),
+    /// Its source is not an address of the client that sent it.
+    ForeignSource,
+    /// Nobody in the tunnel has its destination.
+    NoSuchDestination,
+    /// It goes to another client, which the hub does not permit.
+    ClientToClient,
+    /// It does not fit into the tunnel; its sender was told.
+    TooBig,
+    /// The queue was full.
+    QueueFull,
+    /// The device did not take it.
+    Device,
+}
+
+impl Refusal {
+    /// Names of all reasons, in the order of their numbers.
+    pub const NAMES: [&'static str; 12] = [
+        "version",
+        "header",
+        "length",
+        "source",
+        "destination",
+        "ttl",
+        "foreign source",
+        "no such destination",
+        "client to client",
+        "too big",
+        "queue full",
+        "device",
+    ];
+
+    fn index(self) -> usize {
+        match self {
+            Self::Malformed(malformed) => {
+                Self::NAMES.iter().position(|name| *name == malformed.name()).unwrap_or(0)
+            }
+            Self::ForeignSource => 6,
+            Self::NoSuchDestination => 7,
+            Self::ClientToClient => 8,
+            Self::TooBig => 9,
+            Self::QueueFull => 10,
+            Self::Device => 11,
+        }
+    }
+}
+
+impl From<Malformed> for Refusal {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
+    }
+}
+
+/// Counters that several tasks share.
+#[derive(Debug, Default)]
+pub struct Counters {
+    sent: [AtomicU64; 2],
+    received: [AtomicU64; 2],
+    refused: [AtomicU64; Refusal::NAMES.len()],
+    clients: AtomicU64,
+}
+
+impl Counters {
+    /// A packet of `bytes` was given to the paths.
+    pub fn on_sent(&self, bytes: usize) {
+        add(&self.sent, bytes);
+    }
+
+    /// A packet of `bytes` from the peer was delivered.
+    pub fn on_received(&self, bytes: usize) {
+        add(&self.received, bytes);
+    }
+
+    /// A packet was not carried or not delivered.
+    pub fn on_refused(&self, why: Refusal) {
+        self.refused[why.index()].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Number of connected clients of a hub; of a client, 1 while it is connected.
+    pub fn set_clients(&self, count: usize) {
+        self.clients.store(count as u64, Ordering::Relaxed);
+    }
+
+    /// The figures now.
+    pub fn figures(&self) -> TunnelFigures {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counted = |(name, counter): (&&str, &AtomicU64)| (read(counter), (*name).to_owned());
+        let refused = Refusal::NAMES.iter().zip(&self.refused).map(counted);
+        TunnelFigures {
+            interface: String::new(),
+            addresses: Vec::new(),
+            clients: read(&self.clients),
+            sent_packets: read(&self.sent[0]),
+            sent_bytes: read(&self.sent[1]),
+            received_packets: read(&self.received[0]),
+            received_bytes: read(&self.received[1]),
+            refused: refused.map(|(packets, reason)| Refused { reason, packets }).collect(),
+        }
+    }
+}
+
+fn add(counters: &[AtomicU64; 2], bytes: usize) {
+    counters[0].fetch_add(1, Ordering::Relaxed);
+    counters[1].fetch_add(bytes as u64, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_is_counted_under_its_own_name() {
+        let counters = Counters::default();
+        let malformed = [
+            Malformed::Version,
+            Malformed::Header,
+            Malformed::Length,
+            Malformed::Source,
+            Malformed::Destination,
+            Malformed::TimeToLive,
+        ];
+        malformed.into_iter().for_each(|why| counters.on_refused(why.into()));
+        for why in [
+            Refusal::ForeignSource,
+            Refusal::NoSuchDestination,
+            Refusal::ClientToClient,
+            Refusal::TooBig,
+            Refusal::QueueFull,
+            Refusal::Device,
+        ] {
+            counters.on_refused(why);
+        }
+        assert!(counters.figures().refused.iter().all(|refused| refused.packets == 1));
+    }
+}

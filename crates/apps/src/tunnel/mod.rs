@@ -1,0 +1,27 @@
+//! The tunnel: IP packets of a machine or a network over all its links at once, between a client and a hub.
+//!
+//! ```text
+//!   programs                                                       Internet
+//!      |                                                              |
+//!   TUN device                                                    TUN device
+//!      |                                                              |
+//!   checks, class, queue  --- messages over all links, sealed ---  checks, addresses
+//! ```
+//!
+//! Each inner packet is one unordered message. The hub assigns each client its inner addresses by the client's key, and
+//! refuses packets from other addresses.
+
+pub mod addresses;
+pub mod class;
+pub mod client;
+pub mod control;
+pub mod counters;
+mod error;
+pub mod hub;
+pub mod journal;
+mod lane;
+pub mod machine;
+pub mod packet;
+pub mod path_mtu;
+
+pub use self::error::TunnelError;

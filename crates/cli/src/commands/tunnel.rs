@@ -1,0 +1,163 @@
+//! `ropewalk tunnel`: all IP traffic of a machine over all its links.
+
+mod client;
+mod hub;
+mod new;
+mod status;
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use ropewalk_apps::tunnel::TunnelError;
+use ropewalk_runtime::endpoint::Transport;
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::live::{Interrupt, ObserveArgs, TransportArgs};
+
+/// Directory of the files that `tunnel up NAME` and `tunnel serve NAME` read.
+const CONFIGURATIONS: &str = "/etc/ropewalk/tunnel";
+/// Longest name of a network interface (IFNAMSIZ less the terminating zero).
+const INTERFACE_LENGTH: usize = 15;
+/// Streams of an association: packets and control messages.
+const STREAMS: u16 = 2;
+/// Limit of unsent data in an association, bytes. Packets that wait here cannot be overtaken.
+const UNSENT: u64 = 64 << 10;
+
+/// Arguments of `tunnel`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A tunnel carries IP packets between a client and a hub, a machine with a public address, over all links \
+    of both at once, sealed. The client sends all its traffic through the tunnel, or only that to some networks. \
+    It needs Linux, and root or CAP_NET_ADMIN.\n\n\
+    Examples:\n  \
+    ropewalk tunnel new hub --hub --allow PUBKEY                         (at the hub; writes /etc/ropewalk/tunnel/hub.toml)\n  \
+    ropewalk tunnel serve hub\n  \
+    ropewalk tunnel new home --to 192.0.2.7 --peer PUBKEY                (at the client)\n  \
+    ropewalk tunnel up home\n  \
+    ropewalk tunnel status"
+)]
+pub struct TunnelArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Write the configuration of a tunnel
+    New(new::NewArgs),
+    /// Connect to a hub, and send traffic through it
+    Up(Box<client::UpArgs>),
+    /// Serve clients: the hub
+    Serve(Box<hub::ServeArgs>),
+    /// Show the running tunnels
+    Status(status::StatusArgs),
+}
+
+/// What both ends need.
+#[derive(Clone, Debug, Args)]
+struct CommonArgs {
+    /// Name of a tunnel, whose options are in /etc/ropewalk/tunnel/NAME.toml, or the path of such a file
+    #[arg(value_name = "NAME|FILE", value_parser = configuration)]
+    tunnel: Option<PathBuf>,
+    /// Name of the TUN device [default: rw-NAME]
+    #[arg(long, value_name = "NAME", value_parser = interface)]
+    device: Option<String>,
+    /// Own secret key file, instead of your default key, which is created when first needed
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Directory of the journal of changes on this machine
+    #[arg(long, value_name = "DIR", default_value = "/run/ropewalk/tunnel")]
+    run_directory: PathBuf,
+    #[command(flatten)]
+    transport: TransportArgs,
+    #[command(flatten)]
+    observe: ObserveArgs,
+}
+
+impl CommonArgs {
+    /// The file of the options.
+    fn file(&self) -> Option<&Path> {
+        self.transport.config().or(self.tunnel.as_deref())
+    }
+
+    /// The name of the tunnel.
+    fn name(&self) -> String {
+        let stem = self.file().and_then(Path::file_stem);
+        stem.map_or_else(|| "tunnel".to_owned(), |stem| stem.to_string_lossy().into_owned())
+    }
+
+    /// The name of the TUN device.
+    fn device(&self) -> String {
+        let given = || format!("rw-{}", self.name());
+        self.device.clone().unwrap_or_else(given).chars().take(INTERFACE_LENGTH).collect()
+    }
+
+    /// The transport: the tunnel's defaults with the changes that the options make.
+    fn transport(&self) -> Result<Transport, Failure> {
+        let given = self.transport.transport()?;
+        Ok(Transport { streams: STREAMS, unsent_limit: Some(UNSENT), ..given })
+    }
+}
+
+/// The file of a tunnel by its name or path.
+fn configuration(text: &str) -> Result<PathBuf, String> {
+    if text.contains('/') || text.ends_with(".toml") {
+        return Ok(PathBuf::from(text));
+    }
+    if !ropewalk_apps::access::is_peer_name(text) {
+        return Err("a name has letters, digits and - _ . @ +, at most 64 characters".to_owned());
+    }
+    Ok(Path::new(CONFIGURATIONS).join(format!("{text}.toml")))
+}
+
+fn interface(text: &str) -> Result<String, String> {
+    let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let length = (1..=INTERFACE_LENGTH).contains(&text.len());
+    if length && text.chars().all(good) && !text.starts_with('.') {
+        return Ok(text.to_owned());
+    }
+    Err("a device has at most 15 letters, digits and - _ .".to_owned())
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure`].
+pub fn execute(args: &TunnelArgs, console: Console) -> Result<(), Failure> {
+    match &args.action {
+        Action::New(args) => new::execute(args, console),
+        Action::Up(args) => run(client::run(args, console)),
+        Action::Serve(args) => run(hub::run(args, console)),
+        Action::Status(args) => status::execute(args),
+    }
+}
+
+/// Runs an end until it is interrupted or fails.
+fn run(end: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| Failure::Run(format!("cannot start threads: {error}")))?;
+    runtime.block_on(async {
+        // Installed before the end reports that it is ready: a signal may follow immediately.
+        let mut interrupt = Interrupt::install();
+        let result = tokio::select! {
+            result = end => result,
+            () = interrupt.wait() => Ok(()),
+        };
+        // Leave time to send the packet that tells the peer about the end.
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        result
+    })
+}
+
+/// The failure for a tunnel that could not start.
+fn failed(error: TunnelError) -> Failure {
+    match (error.help(), error) {
+        (_, TunnelError::Open(error)) => crate::live::refused(error),
+        (Some(help), error) => Failure::input(error, help),
+        (None, error) => Failure::Run(error.to_string()),
+    }
+}

@@ -1,0 +1,136 @@
+//! `ropewalk tunnel up`: the client.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use ipnet::IpNet;
+use ropewalk_apps::observe::{Event, EventRecord, Ledger, Sink, Sources, Status};
+use ropewalk_apps::tunnel::client::{ClientSettings, TunnelClient};
+use ropewalk_apps::tunnel::machine;
+use ropewalk_runtime::endpoint::{Options, Target};
+use ropewalk_runtime::seal::{Allowed, PresharedKey};
+
+use super::{CommonArgs, failed};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::live::{Flow, Outputs, PeerArg, identity, locals, remotes, start};
+
+/// Arguments of `tunnel up`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "All traffic goes through the tunnel, unless --route names networks. When the command ends, everything is \
+    as it was before; after a crash, the next start undoes what was left.\n\n\
+    Examples:\n  \
+    ropewalk tunnel up home\n  \
+    ropewalk tunnel up --to 192.0.2.7 --peer PUBKEY --route 10.20.0.0/16\n  \
+    ropewalk tunnel up home --kill-switch --direct 192.168.1.0/24"
+)]
+pub struct UpArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Addresses of the hub, one per path; with --peer NAME, the addresses at which it was paired by default
+    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',')]
+    to: Vec<String>,
+    /// Own address or network interface, one per path; all interfaces that are up by default
+    #[arg(long, value_name = "ADDR|INTERFACE", value_delimiter = ',')]
+    from: Vec<String>,
+    /// The hub, by the name under which it was paired (`ropewalk pair`), or by the public key that it prints
+    #[arg(long, value_name = "NAME|PUBKEY", value_parser = str::parse::<PeerArg>)]
+    peer: Option<PeerArg>,
+    /// Pre-shared key, if the hub requires one (`ropewalk keygen --psk FILE` makes it)
+    #[arg(long, value_name = "FILE")]
+    psk_file: Option<PathBuf>,
+    /// Networks that are reached through the tunnel; everything by default
+    #[arg(long, value_name = "NETWORK", value_delimiter = ',', value_parser = network)]
+    route: Vec<IpNet>,
+    /// Let nothing leave this machine outside of the tunnel, even while it is not connected
+    #[arg(long)]
+    kill_switch: bool,
+    /// Networks that --kill-switch lets through, such as the local one
+    #[arg(long, value_name = "NETWORK", value_delimiter = ',', value_parser = network)]
+    direct: Vec<IpNet>,
+    /// Name servers while the tunnel is up; those that the hub recommends by default
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    dns: Vec<IpAddr>,
+    /// Leave the name servers as they are
+    #[arg(long, conflicts_with = "dns")]
+    no_dns: bool,
+    /// The file that names the name servers
+    #[arg(long, value_name = "FILE", default_value = "/etc/resolv.conf")]
+    dns_file: PathBuf,
+}
+
+/// A network, or a single address.
+pub fn network(text: &str) -> Result<IpNet, String> {
+    let single = text.parse().map(machine::single);
+    let found = text.parse::<IpNet>().map(|network| network.trunc()).or(single);
+    found.map_err(|_| "give a network such as 10.20.0.0/16 or fd20::/48, or an address".to_owned())
+}
+
+/// Connects and carries packets until the client is interrupted.
+pub async fn run(args: &UpArgs, console: Console) -> Result<(), Failure> {
+    let mut settings = settings(args, console)?;
+    let observation = args.common.observe.bind("tunnel up", console)?;
+    settings.options.observer = Some(observation.observer());
+    let outputs = Outputs::default().with(ShownEvents(console));
+    let outputs = args.common.observe.stream(outputs, "tunnel up", Flow::Both, false)?;
+    let client = TunnelClient::prepare(settings, observation.reporter()).map_err(failed)?;
+    let figures = client.figures();
+    let tunnel = Box::new(move || Some(figures.read()));
+    let _monitor = start(observation, Sources { tunnel, ..Sources::default() }, outputs)?;
+    client.run().await.map_err(failed)
+}
+
+fn settings(args: &UpArgs, console: Console) -> Result<ClientSettings, Failure> {
+    let common = &args.common;
+    let hub = args.peer.as_ref().ok_or_else(|| {
+        let help =
+            "give the public key that `ropewalk tunnel serve` prints, or the name of a paired hub";
+        Failure::input("--peer is missing", help)
+    })?;
+    let hub = hub.find("--peer")?;
+    let addresses = remotes(&args.to, Some(&hub))?;
+    let secret = identity(common.key.as_deref(), console)?;
+    console
+        .note(format_args!("public key of this end, for the hub's --allow: {}", secret.public()));
+    let psk = args.psk_file.as_deref().map(PresharedKey::read_file).transpose()?;
+    let sealed = Options::connecting(&[]).sealed(secret, Allowed::Keys([hub.key].into()));
+    let mut options = sealed.with_psk(psk);
+    options.locals = locals(&args.from, &addresses);
+    options.transport = common.transport()?;
+    options.capture = common.transport.capture(true, console)?;
+    if args.from.is_empty() {
+        options = options.avoiding(&[common.device()]).automatic(&addresses);
+    }
+    let everything = args.route.is_empty();
+    Ok(ClientSettings {
+        name: common.name(),
+        device: common.device(),
+        options,
+        target: Target { addresses, key: Some(hub.key) },
+        networks: if everything { machine::everything() } else { args.route.clone() },
+        direct: args.direct.clone(),
+        kill_switch: args.kill_switch,
+        dns: (!args.dns.is_empty()).then(|| args.dns.clone()),
+        // A tunnel to some networks leaves name resolution alone, unless name servers are given.
+        dns_file: (!args.no_dns && (everything || !args.dns.is_empty()))
+            .then(|| args.dns_file.clone()),
+        run_directory: common.run_directory.clone(),
+    })
+}
+
+/// Shows a person what happens to the tunnel and its links.
+struct ShownEvents(Console);
+
+impl Sink for ShownEvents {
+    fn event(&mut self, record: &EventRecord) {
+        if !matches!(record.event, Event::AssociationOpened) {
+            self.0.note(record.line(false));
+        }
+    }
+
+    fn tick(&mut self, _: &Status, _: &Ledger) {}
+
+    fn end(&mut self, _: &Status, _: &Ledger) {}
+}

@@ -1,0 +1,129 @@
+//! `ropewalk tunnel serve`: the hub.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use ipnet::IpNet;
+use ropewalk_apps::observe::{Event, PeerIdentity, Sources};
+use ropewalk_apps::tunnel::addresses::Pool;
+use ropewalk_apps::tunnel::hub::{AddressesOf, HubSettings, TunnelHub};
+use ropewalk_runtime::endpoint::{Endpoint, Options};
+
+use super::client::network;
+use super::{CommonArgs, failed};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::live::{
+    AccessArgs, Flow, LimitArgs, Log, LogArgs, LogLevel, Outputs, identity, listed, listen,
+    reachable, refused, start,
+};
+
+/// Arguments of `tunnel serve`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Each client gets addresses of --network and keeps them. A client may send only from its own addresses. \
+    Clients reach the Internet, but neither private networks nor each other, unless options permit it.\n\n\
+    Examples:\n  \
+    ropewalk tunnel serve hub\n  \
+    ropewalk tunnel serve --allow PUBKEY --network 10.99.0.0/24\n  \
+    ropewalk tunnel serve hub --client-to-client --allow-private"
+)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Address of this machine, one per path; all addresses by default
+    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', default_value = "0.0.0.0")]
+    listen: Vec<String>,
+    #[command(flatten)]
+    access: AccessArgs,
+    /// Networks of the tunnel, at most one of IPv4 and one of IPv6; the hub has the first address of each
+    #[arg(long, value_name = "NETWORK", value_delimiter = ',', default_value = "10.88.0.0/16,fd88::/64", value_parser = network)]
+    network: Vec<IpNet>,
+    /// Do not translate the addresses of clients: the network routes them to this hub
+    #[arg(long)]
+    routed: bool,
+    /// Let clients reach private and link-local networks of the hub
+    #[arg(long)]
+    allow_private: bool,
+    /// Let clients reach each other
+    #[arg(long)]
+    client_to_client: bool,
+    /// Name servers that clients are told
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', default_value = "9.9.9.9,2620:fe::fe")]
+    dns: Vec<IpAddr>,
+    /// Directory of the addresses that clients have
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/ropewalk/tunnel")]
+    state_directory: PathBuf,
+    #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+/// Serves until the hub is interrupted.
+pub async fn run(args: &ServeArgs, console: Console) -> Result<(), Failure> {
+    if args.access.is_anyone() {
+        let help = "name the clients: --allow PUBKEY for each, or --allow-file peers.toml";
+        return Err(Failure::input("a hub without --allow would be open to everyone", help));
+    }
+    let (console, _log) = args.log.start(console, LogLevel::Info);
+    let common = &args.common;
+    let secret = identity(common.key.as_deref(), console)?;
+    let public = secret.public();
+    let at: Result<Vec<_>, _> = args.listen.iter().map(|text| listen(text)).collect();
+    let access = args.access.open()?;
+    let mut options = access.seal(Options::listening(&at?), secret);
+    options.limits = args.limits.limits()?;
+    options.transport = common.transport()?;
+    options.capture = common.transport.capture(false, console)?;
+    let settings = settings(args)?;
+    let observation = common.observe.bind("tunnel serve", console)?;
+    options.observer = Some(observation.observer());
+    let endpoint = Endpoint::open(options).map_err(refused)?;
+    // Before the device exists, whose addresses are of no use to a client.
+    let to = listed(&reachable(endpoint.locals()));
+    let list = access.list().clone();
+    let addresses_of: AddressesOf = {
+        let list = list.clone();
+        Arc::new(move |key| {
+            list.policy(key).map(|peer| peer.tunnel.addresses.clone()).unwrap_or_default()
+        })
+    };
+    let reporter = observation.reporter();
+    access.watch(&endpoint, reporter.clone(), console, |_| {});
+    let hub = TunnelHub::prepare(settings, addresses_of, reporter.clone()).map_err(failed)?;
+    let figures = hub.figures();
+    let sources = Sources {
+        name: Box::new(move |key| list.listed_name(key)),
+        tunnel: Box::new(move || Some(figures.read())),
+        ..Sources::default()
+    };
+    let outputs = Outputs::default().with(Log::default());
+    let outputs = common.observe.stream(outputs, "tunnel serve", Flow::Both, false)?;
+    let _monitor = start(observation, sources, outputs)?;
+    let at: Vec<_> = endpoint.locals().iter().map(ToString::to_string).collect();
+    reporter.report(
+        PeerIdentity::default(),
+        Event::Listening { addresses: at.join(" and "), key: Some(public) },
+    );
+    console.note(format_args!("at the client:\n  ropewalk tunnel up --to {to} --peer {public}"));
+    hub.run(&endpoint).await.map_err(failed)
+}
+
+fn settings(args: &ServeArgs) -> Result<HubSettings, Failure> {
+    let common = &args.common;
+    let pool = Pool::new(&args.network).map_err(|error| failed(error.into()))?;
+    Ok(HubSettings {
+        name: common.name(),
+        device: common.device(),
+        pool,
+        nat: !args.routed,
+        allow_private: args.allow_private,
+        client_to_client: args.client_to_client,
+        dns: args.dns.clone(),
+        lease_file: args.state_directory.join(format!("{}.leases", common.name())),
+        run_directory: common.run_directory.clone(),
+    })
+}

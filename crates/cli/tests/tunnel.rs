@@ -1,0 +1,391 @@
+//! Tunnels between network namespaces: a client with two links to a hub, and a host behind the hub.
+//!
+//! ```text
+//!   client  === l1, l2 ===  hub  --- out ---  host
+//! ```
+//!
+//! Needs Linux and root; otherwise says so and passes.
+#![cfg(target_os = "linux")]
+#![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::support::{TestDir, can_emulate, noise};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
+/// Nothing here takes this long, unless it is broken.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at something that is awaited.
+const POLL: Duration = Duration::from_millis(50);
+/// How long an answer may take before the question is asked again.
+const ANSWER: Duration = Duration::from_millis(300);
+/// The port of the echo servers.
+const ECHO: u16 = 7777;
+/// Addresses of the hub on the two links, of the hub towards the host, and of the host.
+const HUB: [&str; 2] = ["198.51.100.2", "203.0.113.2"];
+const HOST: &str = "192.0.2.2";
+/// Addresses in the tunnel.
+const INNER_HUB: &str = "10.88.0.1";
+const INNER_HUB_V6: &str = "fd88::1";
+
+/// The namespaces, which end with this value.
+struct Hosts {
+    prefix: String,
+    dir: TestDir,
+}
+
+impl Hosts {
+    /// Creates the topology; `None`, with a note, if the system does not permit it.
+    fn new(name: &str) -> Option<Self> {
+        if !can_emulate() {
+            return None;
+        }
+        let dir = TestDir::new(&format!("tunnel-{name}"));
+        let hosts = Self { prefix: format!("rt{}{name}", std::process::id()), dir };
+        let made = ["c", "h", "i"].map(|host| ip(&["netns", "add", &hosts.name(host)]));
+        if made.contains(&false) {
+            eprintln!("skipped: no network namespaces");
+            return None;
+        }
+        ["c", "h", "i"].iter().for_each(|host| hosts.ip(host, &["link", "set", "lo", "up"]));
+        hosts.join(["c", "l1", "198.51.100.1/30"], ["h", "l1", "198.51.100.2/30"]);
+        hosts.join(["c", "l2", "203.0.113.1/30"], ["h", "l2", "203.0.113.2/30"]);
+        hosts.join(["h", "out", "192.0.2.1/24"], ["i", "e0", "192.0.2.2/24"]);
+        for (way, metric) in HUB.iter().zip(["100", "200"]) {
+            hosts.ip("c", &["route", "add", "default", "via", way, "metric", metric]);
+        }
+        fs::write(hosts.dir.file("resolv.conf"), "nameserver 192.0.2.53\n").expect("written");
+        Some(hosts)
+    }
+
+    fn name(&self, host: &str) -> String {
+        format!("{}{host}", self.prefix)
+    }
+
+    fn ip(&self, host: &str, words: &[&str]) {
+        assert!(ip(&[&["-n", &self.name(host)], words].concat()), "ip -n {host} {words:?}");
+    }
+
+    /// Joins two hosts by a link, each end given as host, device and address.
+    fn join(&self, near: [&str; 3], far: [&str; 3]) {
+        let there = self.name(far[0]);
+        let pair = ["link", "add", near[1], "type", "veth", "peer", far[1], "netns", &there];
+        self.ip(near[0], &pair);
+        for [host, device, address] in [near, far] {
+            self.ip(host, &["address", "add", address, "dev", device]);
+            self.ip(host, &["link", "set", device, "up"]);
+        }
+    }
+
+    /// Calls `what` in the namespace of a host.
+    fn inside<T: Send>(&self, host: &str, what: impl FnOnce() -> T + Send) -> T {
+        let namespace = File::open(format!("/run/netns/{}", self.name(host))).expect("it exists");
+        thread::scope(|scope| {
+            let work = move || {
+                setns(namespace, CloneFlags::CLONE_NEWNET).expect("root may");
+                what()
+            };
+            scope.spawn(work).join().expect("no panic")
+        })
+    }
+
+    /// Starts `ropewalk tunnel` with these words on a host.
+    fn start(&self, host: &str, words: &[&str]) -> Tunnel {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name(host), BINARY, "tunnel"]).args(words);
+        command.args(["--run-directory", &format!("run-{host}")]);
+        command
+            .current_dir(self.dir.file("."))
+            .env("ROPEWALK_RUNTIME_DIR", self.dir.file("status"));
+        let log = File::create(self.dir.file(&format!("{host}.log"))).expect("a file");
+        command.stdout(Stdio::null()).stderr(log);
+        Tunnel {
+            child: command.spawn().expect("a program"),
+            log: self.dir.file(&format!("{host}.log")),
+        }
+    }
+
+    /// Starts a hub that admits these clients.
+    fn serve(&self, allow: &[&str], more: &[&str]) -> Tunnel {
+        let allow = allow.join(",");
+        let words = ["serve", "--key", "hub.key", "--allow", &allow, "--state-directory", "state"];
+        self.start("h", &[&words[..], more].concat())
+    }
+
+    /// Starts a client of the hub with this key.
+    fn connect(&self, hub: &str, more: &[&str]) -> Tunnel {
+        let to = HUB.join(",");
+        let words = ["up", "--key", "client.key", "--peer", hub, "--to", &to];
+        let dns = ["--dns-file", "resolv.conf"];
+        self.start("c", &[&words[..], &dns, more].concat())
+    }
+
+    /// Whether an echo server on a host answers the client within [`ANSWER`].
+    fn answers(&self, from: &str, to: &str) -> bool {
+        let to = SocketAddr::new(to.parse().expect("an address"), ECHO);
+        self.inside(from, || ask(to).is_some())
+    }
+
+    /// Waits until the echo server answers.
+    fn wait_for_answer(&self, to: &str, tunnels: &[&Tunnel]) {
+        let start = Instant::now();
+        while !self.answers("c", to) {
+            let logs: Vec<String> = tunnels.iter().map(|tunnel| tunnel.said()).collect();
+            assert!(start.elapsed() < PATIENCE, "no answer from {to}:\n{}", logs.join("\n"));
+            thread::sleep(POLL);
+        }
+    }
+
+    /// The status of the tunnel of this command.
+    fn status(&self, command: &str) -> Value {
+        let mut run = Command::new(BINARY);
+        run.args(["tunnel", "status", "--json"]);
+        let output = run.env("ROPEWALK_RUNTIME_DIR", self.dir.file("status")).output();
+        let document: Value =
+            serde_json::from_slice(&output.expect("the command").stdout).expect("JSON");
+        let all = document["commands"].as_array().expect("a list").clone();
+        all.into_iter().find(|it| it["command"] == command).unwrap_or_default()
+    }
+
+    /// Packets that a tunnel has refused for this reason.
+    fn refused(&self, command: &str, reason: &str) -> u64 {
+        let status = self.status(command);
+        let all = status["tunnel"]["refused"].as_array().cloned().unwrap_or_default();
+        let found = all.iter().find(|refused| refused["reason"] == reason);
+        found.and_then(|refused| refused["packets"].as_u64()).unwrap_or(0)
+    }
+
+    /// The links of a tunnel.
+    fn links(&self, command: &str) -> Vec<String> {
+        let all = self.status(command)["links"].as_array().cloned().unwrap_or_default();
+        all.iter().filter_map(|link| link["link"].as_str().map(str::to_owned)).collect()
+    }
+
+    fn wait_for(&self, what: &str, mut is_so: impl FnMut() -> bool) {
+        let start = Instant::now();
+        while !is_so() {
+            assert!(start.elapsed() < PATIENCE, "not {what}");
+            thread::sleep(POLL);
+        }
+    }
+
+    /// The routes of the client.
+    fn routes(&self) -> String {
+        let name = self.name("c");
+        let shown = Command::new("ip").args(["-n", &name, "route"]).output().expect("ip");
+        String::from_utf8_lossy(&shown.stdout).into_owned()
+    }
+
+    fn name_servers(&self) -> String {
+        fs::read_to_string(self.dir.file("resolv.conf")).expect("a file")
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for host in ["c", "h", "i"] {
+            ip(&["netns", "del", &self.name(host)]);
+        }
+    }
+}
+
+fn ip(words: &[&str]) -> bool {
+    Command::new("ip").args(words).status().is_ok_and(|status| status.success())
+}
+
+/// The source address that an echo server saw, if it answers in time.
+fn ask(to: SocketAddr) -> Option<IpAddr> {
+    let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let socket = UdpSocket::bind(any).ok()?;
+    socket.set_read_timeout(Some(ANSWER)).ok()?;
+    socket.send_to(b"who am I?", to).ok()?;
+    let mut answer = [0; 64];
+    let (size, _) = socket.recv_from(&mut answer).ok()?;
+    String::from_utf8_lossy(&answer[..size]).parse().ok()
+}
+
+/// Tells each peer its address, until the test ends.
+fn echo(hosts: &Hosts, host: &str) {
+    for any in ["0.0.0.0", "::"] {
+        let address = SocketAddr::new(any.parse().expect("an address"), ECHO);
+        let socket = hosts.inside(host, || {
+            let domain =
+                if address.is_ipv4() { socket2::Domain::IPV4 } else { socket2::Domain::IPV6 };
+            let socket =
+                socket2::Socket::new(domain, socket2::Type::DGRAM, None).expect("a socket");
+            if address.is_ipv6() {
+                socket.set_only_v6(true).expect("an option");
+            }
+            socket.bind(&address.into()).expect("a free port");
+            UdpSocket::from(socket)
+        });
+        thread::spawn(move || {
+            let mut question = [0; 64];
+            while let Ok((_, from)) = socket.recv_from(&mut question) {
+                let _ = socket.send_to(from.ip().to_string().as_bytes(), from);
+            }
+        });
+    }
+}
+
+/// A running `ropewalk tunnel`.
+struct Tunnel {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Tunnel {
+    fn said(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Ends it with a signal, and waits until it has ended.
+    fn end(mut self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).expect("it runs");
+        self.child.wait().expect("a child");
+    }
+}
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_client_reaches_the_internet_through_the_hub_and_everything_is_undone() {
+    let Some(hosts) = Hosts::new("a") else { return };
+    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
+    ["h", "i"].iter().for_each(|host| echo(&hosts, host));
+    let routes = hosts.routes();
+    assert!(!hosts.answers("c", HOST), "the hub forwards nothing yet");
+    let serve = hosts.serve(&[&client], &[]);
+    let up = hosts.connect(&hub, &[]);
+    for to in [HOST, INNER_HUB, INNER_HUB_V6] {
+        hosts.wait_for_answer(to, &[&serve, &up]);
+    }
+    let seen = || hosts.inside("c", || ask(SocketAddr::new(HOST.parse().expect("one"), ECHO)));
+    hosts.wait_for("translated", || seen() == Some([192, 0, 2, 1].into()));
+    assert!(hosts.name_servers().contains("9.9.9.9"), "{}", hosts.name_servers());
+    // The status is published once a second.
+    hosts.wait_for("both links", || hosts.links("tunnel up").len() == 2);
+    let links = hosts.links("tunnel up");
+    assert!(links.iter().all(|link| ["l1", "l2"].contains(&link.as_str())), "{links:?}");
+    carry_much(&hosts);
+    up.end(Signal::SIGTERM);
+    assert_eq!(hosts.routes(), routes);
+    assert_eq!(hosts.name_servers(), "nameserver 192.0.2.53\n");
+    serve.end(Signal::SIGTERM);
+    let forwards = hosts.inside("h", || fs::read_to_string("/proc/sys/net/ipv4/ip_forward"));
+    assert_eq!(forwards.expect("a value").trim(), "0");
+}
+
+/// Sends some megabytes by TCP through the tunnel, which must arrive unchanged.
+fn carry_much(hosts: &Hosts) {
+    let bytes = noise(4_000_000);
+    let listener = hosts.inside("i", || TcpListener::bind((HOST, ECHO)).expect("a free port"));
+    let receiver = thread::spawn(move || {
+        let mut received = Vec::new();
+        listener.accept().expect("a connection").0.read_to_end(&mut received).expect("data");
+        received
+    });
+    hosts.inside("c", || {
+        let mut stream = TcpStream::connect((HOST, ECHO)).expect("a connection");
+        stream.write_all(&bytes).expect("sent");
+    });
+    assert!(receiver.join().expect("no panic") == bytes, "other bytes arrived");
+}
+
+#[test]
+fn the_kill_switch_outlives_a_kill_and_the_next_start_undoes_what_was_left() {
+    let Some(hosts) = Hosts::new("k") else { return };
+    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
+    ["h", "i"].iter().for_each(|host| echo(&hosts, host));
+    let serve = hosts.serve(&[&client], &[]);
+    let outside = HUB[1];
+    hosts.wait_for("answered outside of the tunnel", || hosts.answers("c", outside));
+    let up = hosts.connect(&hub, &["--kill-switch"]);
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    assert!(!hosts.answers("c", outside), "nothing leaves outside of the tunnel");
+    up.end(Signal::SIGKILL);
+    assert!(!hosts.answers("c", outside), "not even after a kill");
+    assert!(hosts.name_servers().contains("9.9.9.9"), "nobody has restored the name servers");
+    let up = hosts.connect(&hub, &[]);
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    assert!(up.said().contains("tunnel changes undone"), "{}", up.said());
+    hosts.wait_for("free of the kill switch", || hosts.answers("c", outside));
+    up.end(Signal::SIGINT);
+    assert_eq!(hosts.name_servers(), "nameserver 192.0.2.53\n");
+}
+
+#[test]
+fn a_client_may_send_only_from_its_own_addresses_and_not_to_private_networks() {
+    let Some(hosts) = Hosts::new("f") else { return };
+    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
+    ["h", "i"].iter().for_each(|host| echo(&hosts, host));
+    hosts.ip("i", &["address", "add", "10.1.2.3/24", "dev", "e0"]);
+    hosts.ip("h", &["route", "add", "10.1.2.0/24", "dev", "out"]);
+    let serve = hosts.serve(&[&client], &[]);
+    let up = hosts.connect(&hub, &[]);
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    assert!(!hosts.answers("c", "10.1.2.3"), "a private network behind the hub");
+    assert_eq!(hosts.refused("tunnel serve", "foreign source"), 0);
+    hosts.ip("c", &["address", "add", "10.88.7.7/32", "dev", "rw-tunnel"]);
+    hosts.inside("c", || {
+        let socket = UdpSocket::bind("10.88.7.7:0").expect("an own address");
+        socket.send_to(b"from another client", (HOST, ECHO)).expect("sent");
+    });
+    let counted = || hosts.refused("tunnel serve", "foreign source") == 1;
+    hosts.wait_for("counted", counted);
+}
+
+#[test]
+fn a_wrong_configuration_gives_one_message_with_its_line_and_changes_nothing() {
+    let Some(hosts) = Hosts::new("w") else { return };
+    let routes = hosts.routes();
+    let hub = hosts.dir.key("hub.key");
+    for (text, expected) in [
+        ("rout = [\"10.0.0.0/8\"]\n", "did you mean `route`?"),
+        ("route = [\"10.0.0.0/40\"]\n", "10.20.0.0/16"),
+        ("kill_switch = 3\n", "true or false"),
+        ("device = \"a-name-that-is-too-long\"\n", "at most 15 letters"),
+    ] {
+        fs::write(hosts.dir.file("w.toml"), format!("peer = \"{hub}\"\n{text}")).expect("written");
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &hosts.name("c"), BINARY, "tunnel", "up", "./w.toml"]);
+        let output = command.current_dir(hosts.dir.file(".")).output().expect("the command");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(expected) && said.contains("w.toml:2"), "{said}");
+        assert_eq!(said.matches("error").count(), 1, "{said}");
+    }
+    assert_eq!(hosts.routes(), routes);
+}
+
+#[test]
+fn a_new_configuration_is_one_that_the_command_takes() {
+    let dir = TestDir::new("tunnel-new");
+    let key = dir.key("hub.key");
+    dir.ropewalk(&["tunnel", "new", "./home.toml", "--to", "192.0.2.7", "--peer", &key]).good();
+    dir.ropewalk(&["tunnel", "new", "./hub.toml", "--hub", "--allow", &key]).good();
+    let refused = dir.ropewalk(&["tunnel", "new", "./hub.toml", "--hub"]);
+    assert_eq!(refused.status(), 2);
+    for (command, file) in [("up", "./home.toml"), ("serve", "./hub.toml")] {
+        // The first thing after all options are read is the key, which is missing.
+        let run = dir.ropewalk(&["tunnel", command, file, "--key", "no.key"]);
+        assert_eq!(run.status(), 2);
+        assert!(run.stderr().contains("no.key"), "{}", run.stderr());
+    }
+}

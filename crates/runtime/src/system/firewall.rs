@@ -1,0 +1,318 @@
+//! Packet filter and address translation by nftables, one table for each purpose.
+//!
+//! A table belongs to one tunnel, so that removing it undoes everything, and no other rules are touched.
+
+use std::io;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use netlink_packet_core::{DefaultNla, NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE};
+use netlink_packet_netfilter::nftables::{
+    Bitwise, ChainAttribute, ChainMessage, Cmp, DataAttribute, ExpressionAttribute, Expressions,
+    Hook as HookAttribute, Immediate, InetHookNumber, ListAttribute, Meta, MetaKey,
+    NfTablesMessage, Operator, Payload, Register, RuleAttribute, RuleMessage, TableAttribute,
+    TableMessage, Verdict, VerdictAttribute,
+};
+use netlink_packet_netfilter::none::ControlMessage;
+use netlink_packet_netfilter::{NetfilterHeader, NetfilterMessage, NetfilterProtoFamily};
+use netlink_sys::protocols::NETLINK_NETFILTER;
+
+use super::netlink::{Request, send};
+
+/// `NFNL_SUBSYS_NFTABLES` of linux/netfilter/nfnetlink.h: the subsystem that a batch is for.
+const NFTABLES: u16 = 10;
+/// Length of an interface's name in a comparison, bytes (IFNAMSIZ).
+const NAME_LENGTH: usize = 16;
+/// Protocol numbers of IP (IANA).
+const UDP: u8 = 17;
+const ICMPV6: u8 = 58;
+/// Types of neighbour discovery: router solicitation to neighbour advertisement (RFC 4861, 4).
+const DISCOVERY_TYPES: std::ops::RangeInclusive<u8> = 133..=136;
+/// `NF_DROP` and `NF_ACCEPT` of linux/netfilter.h.
+const NF_DROP: u32 = 0;
+const NF_ACCEPT: u32 = 1;
+/// `nft_payload_bases` of linux/netfilter/nf_tables.h.
+const NETWORK_HEADER: u32 = 1;
+const TRANSPORT_HEADER: u32 = 2;
+
+/// A table of the family `inet`, which sees IPv4 and IPv6.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Its name.
+    pub name: String,
+    /// Its chains.
+    pub chains: Vec<Chain>,
+}
+
+/// A chain and the place where packets pass it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// The place.
+    pub hook: Hook,
+    /// Whether packets that match no rule are dropped. If not, they are accepted.
+    pub drops: bool,
+    /// Its rules, in order.
+    pub rules: Vec<Rule>,
+}
+
+/// Where packets pass a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// Filter of packets that this machine sends.
+    Output,
+    /// Filter of packets that this machine forwards.
+    Forward,
+    /// Address translation of packets that leave.
+    SourceNat,
+}
+
+/// A rule: what happens to packets that match all of its conditions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The conditions.
+    pub matches: Vec<Match>,
+    /// What happens.
+    pub action: Action,
+}
+
+/// A condition of a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// The packet came in by this interface.
+    From(String),
+    /// The packet leaves by this interface.
+    By(String),
+    /// The packet leaves by another interface than this one.
+    NotBy(String),
+    /// Its source is in this network.
+    Source(IpNet),
+    /// Its destination is in this network.
+    Destination(IpNet),
+    /// It is UDP from this port.
+    UdpSource(u16),
+    /// It is UDP to this port.
+    UdpDestination(u16),
+    /// It is neighbour discovery of IPv6.
+    NeighbourDiscovery,
+}
+
+/// What happens to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It passes.
+    Accept,
+    /// It is dropped.
+    Drop,
+    /// It is dropped, and its sender learns that this is prohibited.
+    Reject,
+    /// Its source address becomes that of the interface that it leaves by.
+    Masquerade,
+}
+
+/// Installs a table. One of the same name is replaced. Either all of it is installed, or nothing.
+///
+/// # Errors
+/// As the system says.
+pub fn install(table: &Table) -> io::Result<()> {
+    let mut batch = Vec::new();
+    // Adding the table first lets the removal succeed.
+    batch.push(request(NfTablesMessage::NewTable(named(&table.name)), NLM_F_CREATE));
+    batch.push(request(NfTablesMessage::DeleteTable(named(&table.name)), 0));
+    batch.push(request(NfTablesMessage::NewTable(named(&table.name)), NLM_F_CREATE));
+    for chain in &table.chains {
+        batch.push(request(NfTablesMessage::NewChain(chain_of(table, chain)), NLM_F_CREATE));
+        for rule in &chain.rules {
+            let message = NfTablesMessage::NewRule(RuleMessage {
+                attributes: vec![
+                    RuleAttribute::Table(table.name.clone()),
+                    RuleAttribute::Chain(chain.hook.name().to_owned()),
+                    RuleAttribute::Expressions(rule.expressions()),
+                ],
+            });
+            batch.push(request(message, NLM_F_CREATE | NLM_F_APPEND));
+        }
+    }
+    commit(batch)
+}
+
+/// Removes a table. Does nothing if there is none.
+///
+/// # Errors
+/// As the system says.
+pub fn remove(name: &str) -> io::Result<()> {
+    let removed = commit(vec![request(NfTablesMessage::DeleteTable(named(name)), 0)]);
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn commit(requests: Vec<Request<NetfilterMessage>>) -> io::Result<()> {
+    let control = |message| {
+        let header = NetfilterHeader::new(NetfilterProtoFamily::Unspec, 0, NFTABLES);
+        Request { message: NetfilterMessage::new(header, message), flags: 0 }
+    };
+    let mut batch = vec![control(ControlMessage::BatchBegin)];
+    batch.extend(requests);
+    batch.push(control(ControlMessage::BatchEnd));
+    send(NETLINK_NETFILTER, batch)
+}
+
+fn request(message: NfTablesMessage, flags: u16) -> Request<NetfilterMessage> {
+    let header = NetfilterHeader::new(NetfilterProtoFamily::Inet, 0, 0);
+    Request { message: NetfilterMessage::new(header, message), flags: flags | NLM_F_ACK }
+}
+
+fn named(name: &str) -> TableMessage {
+    TableMessage { attributes: vec![TableAttribute::Name(name.to_owned())] }
+}
+
+fn chain_of(table: &Table, chain: &Chain) -> ChainMessage {
+    let (place, kind, priority) = match chain.hook {
+        Hook::Output => (InetHookNumber::LocalOut, "filter", 0),
+        Hook::Forward => (InetHookNumber::Forward, "filter", 0),
+        // NF_IP_PRI_NAT_SRC
+        Hook::SourceNat => (InetHookNumber::PostRouting, "nat", 100),
+    };
+    let hook = vec![HookAttribute::Number(place.into()), HookAttribute::Priority(priority)];
+    ChainMessage {
+        attributes: vec![
+            ChainAttribute::Table(table.name.clone()),
+            ChainAttribute::Name(chain.hook.name().to_owned()),
+            ChainAttribute::Hook(hook),
+            ChainAttribute::Policy(if chain.drops { NF_DROP } else { NF_ACCEPT }),
+            ChainAttribute::Type(kind.to_owned()),
+        ],
+    }
+}
+
+impl Hook {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Output => "output",
+            Self::Forward => "forward",
+            Self::SourceNat => "source-nat",
+        }
+    }
+}
+
+impl Rule {
+    /// A rule that applies `action` to packets that match all of `matches`.
+    pub fn new(matches: impl Into<Vec<Match>>, action: Action) -> Self {
+        Self { matches: matches.into(), action }
+    }
+
+    fn expressions(&self) -> Vec<ListAttribute<ExpressionAttribute>> {
+        let mut all = Vec::new();
+        self.matches.iter().for_each(|one| one.append(&mut all));
+        all.push(match self.action {
+            Action::Accept => verdict(NF_ACCEPT),
+            Action::Drop => verdict(NF_DROP),
+            Action::Reject => reject(),
+            Action::Masquerade => other("masq", Vec::new()),
+        });
+        all.into_iter().map(Into::into).collect()
+    }
+}
+
+impl Match {
+    fn append(&self, all: &mut Vec<Expressions>) {
+        match self {
+            Self::From(name) => meta(all, MetaKey::Iifname, Operator::Equal, padded(name)),
+            Self::By(name) => meta(all, MetaKey::Oifname, Operator::Equal, padded(name)),
+            Self::NotBy(name) => meta(all, MetaKey::Oifname, Operator::NotEqual, padded(name)),
+            Self::Source(network) => address(all, network, [12, 8]),
+            Self::Destination(network) => address(all, network, [16, 24]),
+            Self::UdpSource(port) => udp(all, 0, *port),
+            Self::UdpDestination(port) => udp(all, 2, *port),
+            Self::NeighbourDiscovery => {
+                meta(all, MetaKey::L4Proto, Operator::Equal, vec![ICMPV6]);
+                all.push(load(TRANSPORT_HEADER, 0, 1));
+                all.push(compare(Operator::GreatherThanEqual, vec![*DISCOVERY_TYPES.start()]));
+                all.push(compare(Operator::LessThanEqual, vec![*DISCOVERY_TYPES.end()]));
+            }
+        }
+    }
+}
+
+/// Compares an address with a network. `offsets`: place of the address in the header of IPv4 and of IPv6.
+fn address(all: &mut Vec<Expressions>, network: &IpNet, offsets: [u32; 2]) {
+    let (family, offset, octets, mask) = match (network.network(), network.netmask()) {
+        (IpAddr::V4(ip), IpAddr::V4(mask)) => {
+            (NetfilterProtoFamily::IPv4, offsets[0], ip.octets().to_vec(), mask.octets().to_vec())
+        }
+        (ip, mask) => {
+            let octets = |ip: IpAddr| match ip {
+                IpAddr::V4(ip) => ip.to_ipv6_mapped().octets().to_vec(),
+                IpAddr::V6(ip) => ip.octets().to_vec(),
+            };
+            (NetfilterProtoFamily::IPv6, offsets[1], octets(ip), octets(mask))
+        }
+    };
+    meta(all, MetaKey::Nfproto, Operator::Equal, vec![family.into()]);
+    let length = octets.len() as u32;
+    all.push(load(NETWORK_HEADER, offset, length));
+    all.push(Expressions::Bitwise(vec![
+        Bitwise::SourceRegister(Register::Reg1),
+        Bitwise::DestinationRegister(Register::Reg1),
+        Bitwise::Length(length),
+        Bitwise::Mask(DataAttribute::Value(mask)),
+        Bitwise::Xor(DataAttribute::Value(vec![0; length as usize])),
+    ]));
+    all.push(compare(Operator::Equal, octets));
+}
+
+fn udp(all: &mut Vec<Expressions>, offset: u32, port: u16) {
+    meta(all, MetaKey::L4Proto, Operator::Equal, vec![UDP]);
+    all.push(load(TRANSPORT_HEADER, offset, 2));
+    all.push(compare(Operator::Equal, port.to_be_bytes().to_vec()));
+}
+
+fn meta(all: &mut Vec<Expressions>, key: MetaKey, operator: Operator, value: Vec<u8>) {
+    all.push(Expressions::Meta(vec![Meta::DestinationRegister(Register::Reg1), Meta::Key(key)]));
+    all.push(compare(operator, value));
+}
+
+fn load(base: u32, offset: u32, length: u32) -> Expressions {
+    Expressions::Payload(vec![
+        Payload::DestinationRegister(Register::Reg1),
+        Payload::Base(base),
+        Payload::Offset(offset),
+        Payload::Len(length),
+    ])
+}
+
+fn compare(operator: Operator, value: Vec<u8>) -> Expressions {
+    Expressions::Cmp(vec![
+        Cmp::SourceRegister(Register::Reg1),
+        Cmp::Op(operator),
+        Cmp::Data(DataAttribute::Value(value)),
+    ])
+}
+
+fn verdict(code: u32) -> Expressions {
+    let code = VerdictAttribute::Code(Verdict::Other(code));
+    Expressions::Immediate(vec![
+        Immediate::DestinationRegister(Register::Verdict),
+        Immediate::Data(DataAttribute::Verdict(vec![code])),
+    ])
+}
+
+/// Answers with ICMP or ICMPv6 "administratively prohibited".
+fn reject() -> Expressions {
+    // NFTA_REJECT_TYPE: NFT_REJECT_ICMPX_UNREACH; NFTA_REJECT_ICMP_CODE: NFT_REJECT_ICMPX_ADMIN_PROHIBITED.
+    let kind = DefaultNla::new(1, 2_u32.to_be_bytes().to_vec());
+    other("reject", vec![kind, DefaultNla::new(2, vec![3])])
+}
+
+fn other(name: &str, attributes: Vec<DefaultNla>) -> Expressions {
+    Expressions::Other { expression_type: name.to_owned(), attributes }
+}
+
+/// An interface's name as the kernel compares it.
+fn padded(name: &str) -> Vec<u8> {
+    let mut bytes = name.as_bytes().to_vec();
+    bytes.truncate(NAME_LENGTH - 1);
+    bytes.resize(NAME_LENGTH, 0);
+    bytes
+}

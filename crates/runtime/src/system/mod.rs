@@ -1,0 +1,11 @@
+//! What a tunnel needs of Linux: a TUN device, addresses and routes, and packet filter rules.
+//!
+//! Everything is changed by netlink messages, and applies to the network namespace of the calling thread. Nothing is
+//! remembered here: the caller records what it changes, and undoes it.
+
+pub mod firewall;
+mod netlink;
+pub mod routes;
+mod tun;
+
+pub use tun::{TunDevice, TunError, TunReader, TunWriter};
