@@ -45,7 +45,7 @@ fn the_scenarios_are_listed_and_cover_the_ranges() {
     let dir = TestDir::new("validate-list");
     let list = dir.ropewalk(&["validate", "--list", "--json"]).good();
     let list: Vec<Value> = serde_json::from_str(list.stdout()).expect("a list");
-    assert_eq!(list.len(), 30);
+    assert_eq!(list.len(), 30 + 5);
     for entry in &list {
         let name = entry["scenario"].as_str().expect("a name");
         dir.ropewalk(&["predict", name, "--json"]).good();

@@ -113,6 +113,7 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
     let air = WifiNetwork::new(&mut world, scenario);
     let mut links = Vec::with_capacity(scenario.world.associations as usize);
     let plan = EngineSettings::of(scenario);
+    let others = setup::others(scenario);
     let scheduler = setup::scheduler(scenario, options)?;
     let chunk = plan.payload();
     let mut transfers = Vec::with_capacity(scenario.world.associations as usize);
@@ -120,7 +121,7 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
         let start = Time::ZERO + scenario.world.stagger * number as u64;
         let seed = seed.child("association").child(&number.to_string());
         let chosen = number == options.association;
-        let mut plan = plan.clone();
+        let mut plan = if number == 0 { plan.clone() } else { others.clone() };
         plan.keep_decisions(chosen);
         let out = plan.initiator(&scheduler, seed.child("sender"), start);
         let back = plan.listener(&scheduler, seed.child("receiver"));

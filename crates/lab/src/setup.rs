@@ -9,7 +9,7 @@ use crate::custom_schedulers::{self, CustomSchedulers};
 use crate::endpoint::Endpoint;
 use crate::engine_config;
 use crate::error::RunError;
-use crate::machine::SimPayload;
+use crate::machine::{EngineSettings, SimPayload};
 use crate::network::PathLinks;
 
 /// Data to record in addition to the result.
@@ -63,6 +63,16 @@ impl Setup {
             Some(RunError::CustomScheduler { name: scheduler.name().to_owned(), text })
         })
     }
+}
+
+/// The settings of all associations but the first.
+pub(crate) fn others(scenario: &Scenario) -> EngineSettings {
+    let Some(congestion) = scenario.world.other_congestion else {
+        return EngineSettings::of(scenario);
+    };
+    let mut changed = scenario.clone();
+    changed.transfer.congestion = congestion;
+    EngineSettings::of(&changed)
 }
 
 /// The scheduler of a run: from the options, otherwise by its name in the scenario.

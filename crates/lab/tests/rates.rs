@@ -41,6 +41,28 @@ fn version_1_of_bbr_fills_a_path_keeps_a_short_queue_and_ignores_random_losses()
     }
 }
 
+/// Two flows on a shared link: the first one with one algorithm, the other one with another.
+fn beside_each_other(first: &str, other: &str) -> [f64; 2] {
+    let text = format!(
+        "[transfer]\nprotocol = 'tcp'\nduration = '20 s'\nwarmup = '5 s'\nreceive_buffer = '4 MB'\n\
+         congestion = '{first}'\n[world]\nassociations = 2\nother_congestion = '{other}'\n\
+         [[link]]\nname = 'shared'\nrate = '20 Mbit/s'\nqueue = '40 packets'\n\
+         [[path]]\nname = 'a'\nrate = '1 Gbit/s'\nrtt = '40 ms'\nvia = ['shared']\n"
+    );
+    let scenario = Scenario::parse(&text, "pair.toml").unwrap_or_else(|e| panic!("{e}"));
+    let result = run(&scenario, &RunOptions::default()).unwrap_or_else(|e| panic!("{e}")).result;
+    let rates = result.association_goodput_bps;
+    [rates[0], rates[1]]
+}
+
+#[test]
+fn the_other_associations_have_the_congestion_control_that_the_scenario_gives_them() {
+    // With less than a bandwidth-delay product of queue, version 1 of BBR takes nearly all from CUBIC.
+    let [[bbr, cubic], [first, other]] =
+        [beside_each_other("bbr-v1", "cubic"), beside_each_other("cubic", "bbr-v1")];
+    assert!(bbr > 2.0 * cubic && other > 2.0 * first, "{bbr} {cubic}, {first} {other}");
+}
+
 #[test]
 fn bbr_uses_a_path_with_random_losses_that_others_leave_idle() {
     for protocol in ["sctp", "tcp"] {

@@ -72,6 +72,15 @@ pub const VALIDATION_SCENARIOS: &[ReadyScenario] = ready![
     "validation/20x40-10x80-twice-4M",
 ];
 
+/// Scenarios of `ropewalk validate` for BBR, alone and beside CUBIC. [`crate::Scenario::load`] finds them by name, too.
+pub const BBR_SCENARIOS: &[ReadyScenario] = ready![
+    "validation/bbr-10x20-queue1",
+    "validation/bbr-50x40-queue2",
+    "validation/bbr-cubic-20x40-queue1",
+    "validation/bbr-cubic-50x20-queue2",
+    "validation/bbr-cubic-10x80-queue4",
+];
+
 impl ReadyScenario {
     /// The text of a file that the scenario names.
     pub(crate) fn file(&self, name: &str) -> Option<&'static str> {
@@ -88,7 +97,7 @@ impl ReadyScenario {
 
 /// The ready scenario with this name.
 pub(crate) fn find(name: &str) -> Option<&'static ReadyScenario> {
-    let mut all = READY_SCENARIOS.iter().chain(VALIDATION_SCENARIOS);
+    let mut all = READY_SCENARIOS.iter().chain(VALIDATION_SCENARIOS).chain(BBR_SCENARIOS);
     all.find(|scenario| scenario.name == name)
 }
 

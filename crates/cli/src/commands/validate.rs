@@ -12,7 +12,9 @@ use std::path::PathBuf;
 use clap::Args;
 use ropewalk_base::Duration;
 use ropewalk_lab::validate::KernelTransport;
-use ropewalk_scenario::{Override, Scenario, VALIDATION_SCENARIOS, parse_duration};
+use ropewalk_scenario::{
+    BBR_SCENARIOS, Override, ReadyScenario, Scenario, VALIDATION_SCENARIOS, parse_duration,
+};
 
 use crate::args::FileArgs;
 use crate::console::{Console, layout};
@@ -25,16 +27,17 @@ use crate::table::Table;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Each transport of the kernel runs over the links of each scenario, emulated in namespaces, and the simulator \
-    runs the same with the preset linux-6. TCP uses the first path, or that of --path. Without SCENARIO, all scenarios of --list run, \
-    which takes half an hour on two cores. Needs Linux and root.\n\n\
+    runs the same with the preset linux-6. TCP uses the first path, or that of --path. Without SCENARIO, all scenarios of --list run \
+    but those of BBR, which takes half an hour on two cores. Needs Linux and root.\n\n\
     Examples:\n  \
     ropewalk validate --list\n  \
     sudo ropewalk validate validation/10x20-10x20-1M --time 8s --warmup 3s\n  \
     sudo ropewalk validate --transport mptcp --runs 3 --report mptcp.html\n  \
+    sudo ropewalk validate validation/bbr-cubic-20x40-queue1 --transport tcp-bbr\n  \
     sudo ropewalk validate --markdown > validation.md"
 )]
 pub struct ValidateArgs {
-    /// Scenario files, or names of --list; all of them if none is given
+    /// Scenario files, or names of --list; all but those of BBR if none is given
     scenarios: Vec<PathBuf>,
     /// Transports of the kernel
     #[arg(
@@ -85,15 +88,19 @@ pub fn execute(args: &ValidateArgs, console: Console) -> Result<(), Failure> {
     run::execute(args, &scenarios, console)
 }
 
+fn listed() -> impl Iterator<Item = &'static ReadyScenario> {
+    VALIDATION_SCENARIOS.iter().chain(BBR_SCENARIOS)
+}
+
 fn list(format: Format) -> Result<(), Failure> {
     let mut table = Table::new(&["scenario", "links"]);
-    for ready in VALIDATION_SCENARIOS {
+    for ready in listed() {
         table.row(vec![ready.name.to_owned(), ready.description()]);
     }
     match format {
         Format::Json => {
-            let entry = |ready: &ropewalk_scenario::ReadyScenario| serde_json::json!({ "scenario": ready.name, "links": ready.description() });
-            output::print_json(&VALIDATION_SCENARIOS.iter().map(entry).collect::<Vec<_>>())
+            let entry = |ready: &ReadyScenario| serde_json::json!({ "scenario": ready.name, "links": ready.description() });
+            output::print_json(&listed().map(entry).collect::<Vec<_>>())
         }
         Format::Csv => output::print(&table.csv()),
         Format::Markdown => output::print(&table.markdown()),

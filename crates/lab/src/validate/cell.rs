@@ -1,5 +1,6 @@
 //! One comparison, and its verdicts.
 
+use ropewalk_scenario::Path;
 use serde::Serialize;
 
 use super::{KernelTransport, Observed};
@@ -11,6 +12,10 @@ pub struct Limits {
     pub goodput: f64,
     /// Relative difference of the median round trip of the busiest path.
     pub rtt: f64,
+    /// Relative difference of its queueing delay.
+    pub queueing: f64,
+    /// Difference of queueing delays that counts as none, s.
+    pub negligible_s: f64,
     /// Factor between the retransmitted parts.
     pub retransmitted: f64,
     /// Retransmitted part up to which it counts as none.
@@ -18,8 +23,14 @@ pub struct Limits {
 }
 
 /// The limits of [`Cell::judge`].
-pub const LIMITS: Limits =
-    Limits { goodput: 0.10, rtt: 0.15, retransmitted: 1.5, negligible: 1e-3 };
+pub const LIMITS: Limits = Limits {
+    goodput: 0.10,
+    rtt: 0.15,
+    queueing: 0.25,
+    negligible_s: 1e-3,
+    retransmitted: 1.5,
+    negligible: 1e-3,
+};
 
 /// A figure of both, and whether they agree.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq)]
@@ -41,6 +52,8 @@ pub struct Verdict {
     pub goodput_bps: Judged,
     /// Median round trip of the kernel's busiest path, s; null without samples.
     pub rtt_s: Option<Judged>,
+    /// Median queueing delay of that path, s: the round trip less the propagation delays; null without samples.
+    pub queueing_s: Option<Judged>,
     /// Retransmitted part of the data sent.
     pub retransmitted: Judged,
 }
@@ -108,26 +121,32 @@ pub struct Summary {
     pub rtt: usize,
     /// Cells with samples of the round trip.
     pub rtt_cells: usize,
+    /// Cells whose queueing delay agrees.
+    pub queueing: usize,
     /// Cells whose retransmissions agree.
     pub retransmitted: usize,
 }
 
 impl Cell {
-    /// Compares the runs of the kernel with those of the simulator. Neither may be empty.
+    /// Compares the runs of the kernel with those of the simulator. Neither may be empty. `paths`: those of the
+    /// scenario.
     pub fn judge(
         scenario: String,
+        paths: &[Path],
         transport: KernelTransport,
         kernel: Vec<Observed>,
         simulated: Vec<Observed>,
         lateness_s: f64,
     ) -> Self {
+        let rtt = rtt(&kernel, &simulated);
         let verdict = Verdict {
             goodput_bps: {
                 let [kernel, simulated] =
                     [&kernel, &simulated].map(|runs| middle(runs, |one| Some(one.goodput_bps)));
                 relative(kernel.unwrap_or(0.0), simulated.unwrap_or(0.0), LIMITS.goodput)
             },
-            rtt_s: rtt(&kernel, &simulated),
+            rtt_s: rtt.map(|(_, rtt)| rtt),
+            queueing_s: rtt.and_then(|(name, rtt)| queueing(paths, name, &rtt)),
             retransmitted: {
                 let [kernel, simulated] =
                     [&kernel, &simulated].map(|runs| middle(runs, |one| Some(one.retransmitted)));
@@ -170,12 +189,22 @@ fn range(runs: &[Observed]) -> [f64; 2] {
     [each().fold(f64::INFINITY, f64::min), each().fold(0.0, f64::max)]
 }
 
-/// The round trip of the path that carries most in the kernel's first run.
-fn rtt(kernel: &[Observed], simulated: &[Observed]) -> Option<Judged> {
-    let name = kernel.first()?.busiest()?.name.clone();
-    let of = |one: &Observed| one.path(&name)?.rtt_s;
+/// The path that carries most in the kernel's first run, and its round trip.
+fn rtt<'a>(kernel: &'a [Observed], simulated: &[Observed]) -> Option<(&'a str, Judged)> {
+    let name = kernel.first()?.busiest()?.name.as_str();
+    let of = |one: &Observed| one.path(name)?.rtt_s;
     let (kernel, simulated) = (middle(kernel, of)?, middle(simulated, of)?);
-    Some(relative(kernel, simulated, LIMITS.rtt))
+    Some((name, relative(kernel, simulated, LIMITS.rtt)))
+}
+
+/// The queueing delay of the path of this name, from its round trip.
+fn queueing(paths: &[Path], name: &str, rtt: &Judged) -> Option<Judged> {
+    let path = paths.iter().find(|path| path.name == name)?;
+    let least_s = (path.up.delay + path.down.delay).as_secs_f64();
+    let [kernel, simulated] = [rtt.kernel, rtt.simulated].map(|rtt| (rtt - least_s).max(0.0));
+    let mut judged = relative(kernel, simulated, LIMITS.queueing);
+    judged.within |= (kernel - simulated).abs() <= LIMITS.negligible_s;
+    Some(judged)
 }
 
 fn middle(runs: &[Observed], figure: impl Fn(&Observed) -> Option<f64>) -> Option<f64> {
@@ -206,6 +235,7 @@ pub fn summary(cells: &[Cell]) -> Summary {
         goodput: count(&|cell| cell.verdict.goodput_bps.within),
         rtt: count(&|cell| cell.verdict.rtt_s.is_some_and(|rtt| rtt.within)),
         rtt_cells: count(&|cell| cell.verdict.rtt_s.is_some()),
+        queueing: count(&|cell| cell.verdict.queueing_s.is_some_and(|delay| delay.within)),
         retransmitted: count(&|cell| cell.verdict.retransmitted.within),
     }
 }
@@ -225,8 +255,29 @@ mod tests {
         Observed { goodput_bps, retransmitted, paths, ..Observed::default() }
     }
 
+    /// A path of 20 ms.
+    fn paths() -> Vec<Path> {
+        let text = "[[path]]\nname = 'path0'\nrate = '1 Mbit/s'\nrtt = '20 ms'\n";
+        let parsed = ropewalk_scenario::Scenario::parse(text, "a.toml");
+        parsed.unwrap_or_else(|e| panic!("{e}")).paths
+    }
+
+    #[test]
+    fn queueing_delay_is_the_round_trip_less_the_propagation_delays() {
+        for (kernel, simulated, within) in
+            [(0.060, 0.051, true), (0.060, 0.049, false), (0.0210, 0.0205, true)]
+        {
+            let verdict =
+                judged(vec![seen(1e6, 0.0, &[kernel])], vec![seen(1e6, 0.0, &[simulated])]);
+            let queueing = verdict.queueing_s.expect("the path is known");
+            assert!((queueing.kernel - (kernel - 0.020)).abs() < 1e-9);
+            assert_eq!(queueing.within, within, "{kernel} {simulated}");
+        }
+    }
+
     fn judged(kernel: Vec<Observed>, simulated: Vec<Observed>) -> Verdict {
-        Cell::judge("a".to_owned(), KernelTransport::Mptcp, kernel, simulated, 0.0).verdict
+        Cell::judge("a".to_owned(), &paths(), KernelTransport::Mptcp, kernel, simulated, 0.0)
+            .verdict
     }
 
     #[test]
@@ -245,7 +296,8 @@ mod tests {
     fn paths_and_ranges_are_those_of_the_runs() {
         let kernel = vec![seen(2e6, 0.0, &[0.1, 0.2]), seen(4e6, 0.0, &[0.3, 0.2])];
         let simulated = vec![seen(3e6, 0.0, &[0.5])];
-        let cell = Cell::judge("a".to_owned(), KernelTransport::Mptcp, kernel, simulated, 0.0);
+        let cell =
+            Cell::judge("a".to_owned(), &paths(), KernelTransport::Mptcp, kernel, simulated, 0.0);
         let range = cell.goodput_range_bps;
         assert_eq!((range.kernel, range.simulated), ([2e6, 4e6], [3e6, 3e6]));
         let names: Vec<&str> = cell.paths.iter().map(|path| path.name.as_str()).collect();

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use ropewalk_scenario::{Scenario, Target, Transfer};
+use ropewalk_scenario::{Congestion, Scenario, Target, Transfer};
 
 /// A transport of the Linux kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,6 +16,16 @@ pub enum KernelTransport {
     TcpBbr,
     /// Multipath TCP over all paths, with CUBIC and the kernel's scheduler.
     Mptcp,
+}
+
+/// The kernel's name of the congestion control that simulates it; none if the kernel has no such one.
+pub const fn kernel_congestion(simulated: Congestion) -> Option<&'static str> {
+    match simulated {
+        Congestion::NewReno => Some("reno"),
+        Congestion::Cubic => Some("cubic"),
+        Congestion::BbrV1 => Some("bbr"),
+        _ => None,
+    }
 }
 
 /// How the kernel's sockets are opened for a transport.

@@ -7,5 +7,5 @@ mod observed;
 pub use cell::{
     Both, Cell, ComparedPath, Judged, LIMITS, Limits, Ranges, Summary, Verdict, summary,
 };
-pub use kernel::{Flow, KernelTransport};
+pub use kernel::{Flow, KernelTransport, kernel_congestion};
 pub use observed::{Observed, PathObserved, Trace, TracePath, TraceWindow, median, simulate};

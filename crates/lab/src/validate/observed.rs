@@ -11,7 +11,8 @@ use crate::setup::RunOptions;
 /// The figures of one run.
 #[derive(Clone, Debug, Default, Serialize, PartialEq)]
 pub struct Observed {
-    /// User data that arrived in order per second after the warm-up, all flows together, bit/s.
+    /// User data that arrived in order per second after the warm-up, bit/s: all flows together, or the first one if the
+    /// others have another congestion control (`world.other_congestion`).
     pub goodput_bps: f64,
     /// Retransmitted data as a part of the data sent.
     pub retransmitted: f64,
@@ -86,9 +87,10 @@ impl Observed {
         self.paths.iter().max_by(|a, b| a.share.total_cmp(&b.share))
     }
 
-    /// What a simulated run shows.
-    pub fn of_run(run: &Run) -> Self {
+    /// What a simulated run shows. `first`: its goodput is that of the first flow.
+    pub fn of_run(run: &Run, first: bool) -> Self {
         let result = &run.result;
+        let first_bps = result.association_goodput_bps.first().filter(|_| first);
         let sent: u64 = result.paths.iter().map(|path| path.sent_packets).sum();
         let again: u64 = result.paths.iter().map(|path| path.retransmitted_packets).sum();
         let delivered: u64 = result.paths.iter().map(|path| path.delivered_bytes).sum();
@@ -106,7 +108,7 @@ impl Observed {
             rtt_s: rtt_s(&path.name),
         });
         Self {
-            goodput_bps: result.goodput_bps,
+            goodput_bps: first_bps.copied().unwrap_or(result.goodput_bps),
             retransmitted: again as f64 / sent.max(1) as f64,
             paths: paths.collect(),
             receive_window_bytes: series.and_then(|s| s.receive_window_bytes.iter().max().copied()),
@@ -151,7 +153,8 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Observed, RunError> {
     let mut scenario = scenario.clone();
     scenario.transfer.seed = seed;
     let options = RunOptions { series: true, ..RunOptions::default() };
-    run(&scenario, &options).map(|run| Observed::of_run(&run))
+    let first = scenario.world.other_congestion.is_some();
+    run(&scenario, &options).map(|run| Observed::of_run(&run, first))
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use ropewalk_base::Duration;
 
-use crate::keys::{Kind, LONGEST_DELAY, NS_PER_MS, time};
+use super::Congestion;
+use crate::keys::{Kind, LONGEST_DELAY, NS_PER_MS, names, time};
 
 table! {
     /// How many transfers run side by side.
@@ -13,6 +14,9 @@ table! {
         associations: u32 = Kind::Integer { min: 1, max: 1_000_000 }.is("1").example("1000");
         /// Time between the starts of two associations.
         stagger: Duration = time(0, LONGEST_DELAY).is("0 s").example("\"10 ms\"");
+        /// Congestion control of all associations but the first: algorithms compete on shared links.
+        other_congestion: Option<Congestion> =
+            names::<Congestion>().derived("`transfer.congestion`").example("\"cubic\"");
     }
 }
 

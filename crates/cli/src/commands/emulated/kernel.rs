@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use ropewalk_lab::validate::{Flow, Observed, PathObserved, Trace, TracePath, TraceWindow, median};
+use ropewalk_lab::validate::{
+    Flow, Observed, PathObserved, Trace, TracePath, TraceWindow, kernel_congestion, median,
+};
 use ropewalk_runtime::kernel::{Received, Sent, SocketSample, SocketSamples};
 use ropewalk_scenario::Scenario;
 
@@ -66,7 +68,12 @@ fn attempt(
     } else {
         ""
     };
-    let congestion = format!(" --congestion {}", flow.congestion).repeat(flows);
+    let others = scenario.world.other_congestion.and_then(kernel_congestion);
+    let each = (0..flows).map(|flow_number| match (flow_number, others) {
+        (1.., Some(other)) => format!(" --congestion {other}"),
+        _ => format!(" --congestion {}", flow.congestion),
+    });
+    let congestion: String = each.collect();
     // The receiver ends a little later, and then writes what it has.
     let send = format!(
         "{limits}{endpoints}'{own}' kernel-peer send --to {{remote{}}}:{PORT}{congestion} {mptcp} {time} --out '{}' && sleep 0.5",
@@ -89,8 +96,11 @@ fn observed(sent: &Sent, received: &Received, names: &[String], scenario: &Scena
     let warm_s = sent.began_s + scenario.transfer.warmup.as_secs_f64();
     let end_s = sent.began_s + scenario.transfer.duration.as_secs_f64();
     let within = |at: f64| at >= warm_s && at <= end_s + 0.05;
+    // The first flow alone, if the others have another congestion control.
+    let counted = if scenario.world.other_congestion.is_some() { 1 } else { usize::MAX };
+    let arrived = |bytes: &[u64]| bytes.iter().take(counted).sum();
     let arrivals: Vec<(f64, u64)> =
-        received.samples.iter().map(|one| (one.at_s, one.bytes.iter().sum())).collect();
+        received.samples.iter().map(|one| (one.at_s, arrived(&one.bytes))).collect();
     let measured: Vec<&(f64, u64)> = arrivals.iter().filter(|(at, _)| within(*at)).collect();
     let goodput_bps = match (measured.first(), measured.last()) {
         (Some(first), Some(last)) if last.0 > first.0 => {

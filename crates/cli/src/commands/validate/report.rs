@@ -35,6 +35,7 @@ fn rows(cell: &Cell) -> Vec<Row> {
     let verdict = &cell.verdict;
     let mut rows = vec![row("goodput", "bit/s", &verdict.goodput_bps)];
     rows.extend(verdict.rtt_s.as_ref().map(|rtt| row("median RTT", "s", rtt)));
+    rows.extend(verdict.queueing_s.as_ref().map(|delay| row("median queueing delay", "s", delay)));
     rows.push(row("retransmitted", "ratio", &verdict.retransmitted));
     rows
 }

@@ -8,7 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use ropewalk_lab::live::check_live;
-use ropewalk_lab::validate::{Cell, KernelTransport, Observed, simulate, summary};
+use ropewalk_lab::validate::{
+    Cell, KernelTransport, Observed, kernel_congestion, simulate, summary,
+};
 use ropewalk_runtime::kernel;
 use ropewalk_scenario::Scenario;
 use serde_json::json;
@@ -85,6 +87,15 @@ fn check(args: &ValidateArgs, scenarios: &[(String, Scenario)]) -> Result<(), Fa
             .map_err(|error| Failure::input(&error, error.hint))?;
     }
     let known = kernel::congestion_controls();
+    for (name, scenario) in scenarios {
+        let Some(other) = scenario.world.other_congestion else { continue };
+        if !kernel_congestion(other).is_some_and(|name| known.iter().any(|one| one == name)) {
+            let message = format!(
+                "scenario {name}: world.other_congestion = \"{other}\": this kernel has no such congestion control"
+            );
+            return Err(Failure::input(message, "give newreno, cubic or bbr-v1"));
+        }
+    }
     for transport in &args.transport {
         let flow = transport.flow();
         if flow.multipath && !kernel::has_mptcp() {
@@ -173,7 +184,8 @@ fn run(
             fs::write(&file, same.to_toml()).map_err(|error| failed("--out", &file, error))?;
         }
     }
-    Ok(Cell::judge((*name).to_owned(), *transport, kernel, simulated, latest))
+    let paths = &scenario.paths;
+    Ok(Cell::judge((*name).to_owned(), paths, *transport, kernel, simulated, latest))
 }
 
 /// The folder of one run: `DIR/10x20-10x20-1M/mptcp-1`.

@@ -38,6 +38,8 @@ fn verdicts(cells: &[Cell], with_all: bool) -> Table {
         ("RTT, kernel", "kernel_rtt_s", true),
         ("RTT, simulated", "simulated_rtt_s", true),
         ("ratio", "rtt_ratio", true),
+        ("queueing, kernel", "kernel_queueing_s", true),
+        ("queueing, simulated", "simulated_queueing_s", true),
         ("resent, kernel", "kernel_retransmitted", true),
         ("resent, simulated", "simulated_retransmitted", true),
         ("window, kernel", "kernel_window_bytes", true),
@@ -61,9 +63,10 @@ fn verdicts(cells: &[Cell], with_all: bool) -> Table {
 }
 
 /// The values of the columns of [`verdicts`]. `for_programs`: in base units.
-fn values(cell: &Cell, for_programs: bool) -> [Shown; 19] {
+fn values(cell: &Cell, for_programs: bool) -> [Shown; 21] {
     use Unit::{BitsPerSecond, Bytes, Ratio, Seconds};
     let (goodput, rtt) = (&cell.verdict.goodput_bps, cell.verdict.rtt_s);
+    let queueing = cell.verdict.queueing_s;
     let (resent, window) = (&cell.verdict.retransmitted, cell.receive_window_bytes);
     let range = cell.goodput_range_bps;
     // The limit below which retransmissions count as none needs two decimals.
@@ -84,6 +87,8 @@ fn values(cell: &Cell, for_programs: bool) -> [Shown; 19] {
         Shown::known(rtt.map(|rtt| rtt.kernel), Seconds),
         Shown::known(rtt.map(|rtt| rtt.simulated), Seconds),
         Shown::known(rtt.and_then(|rtt| rtt.ratio), Ratio),
+        Shown::known(queueing.map(|delay| delay.kernel), Seconds),
+        Shown::known(queueing.map(|delay| delay.simulated), Seconds),
         part(resent.kernel),
         part(resent.simulated),
         Shown::known(window.kernel, Bytes),
@@ -129,6 +134,7 @@ fn off(cell: &Cell) -> Vec<&'static str> {
     let all = [
         ("goodput", verdict.goodput_bps.within),
         ("RTT", rtt),
+        ("queueing", verdict.queueing_s.is_none_or(|delay| delay.within)),
         ("resent", verdict.retransmitted.within),
     ];
     all.into_iter().filter(|(_, within)| !within).map(|(name, _)| name).collect()
@@ -137,14 +143,16 @@ fn off(cell: &Cell) -> Vec<&'static str> {
 /// How many cells agree.
 pub fn summary(summary: Summary, kernel: &str) -> String {
     let part = |count: usize, of: usize| percent(count as f64 / of.max(1) as f64);
-    let Summary { cells, goodput, rtt, rtt_cells, retransmitted } = summary;
+    let Summary { cells, goodput, rtt, rtt_cells, queueing, retransmitted } = summary;
     format!(
         "kernel {kernel}: goodput within {} in {goodput} of {cells} ({}), RTT within {} in {rtt} of {rtt_cells} ({}), \
-         retransmissions within a factor of {} in {retransmitted} of {cells} ({})\n",
+         queueing delay within {} in {queueing} of {rtt_cells} ({}), retransmissions within a factor of {} in {retransmitted} of {cells} ({})\n",
         percent(LIMITS.goodput),
         part(goodput, cells),
         percent(LIMITS.rtt),
         part(rtt, rtt_cells),
+        percent(LIMITS.queueing),
+        part(queueing, rtt_cells),
         LIMITS.retransmitted,
         part(retransmitted, cells),
     )
