@@ -239,7 +239,8 @@ fn paths_found_to_share_a_bottleneck_take_what_one_flow_takes_beside_another() {
         println!("{transfer}: alone {alone:.2}, two paths {apart:.2}, coupled {together:.2}");
         assert!((alone / single - 1.0).abs() < 0.15, "{transfer}: {alone}");
         assert!((apart / uncoupled - 1.0).abs() < 0.15, "{transfer}: {apart}");
-        assert!((0.75..1.3).contains(&(together / alone)), "{transfer}: {together} of {alone}");
+        // What is asked of a default: half to one and a half of the share of one flow.
+        assert!((0.5..1.5).contains(&(together / alone)), "{transfer}: {together} of {alone}");
         assert!(together < 0.95 * apart, "{transfer}: {together} of {apart}");
     }
 }
