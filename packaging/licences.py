@@ -81,7 +81,7 @@ def needed(node: dict) -> list[str]:
 
 
 def texts_of(package: dict) -> list[str]:
-    """The licence files of a crate; the standard text if it has none and its licence permits that."""
+    """The licence files of a crate; the standard text if it has none and its licence is a usual one."""
     directory = Path(package["manifest_path"]).parent
     files = sorted(path for path in directory.iterdir() if LICENCE_FILE.match(path.name))
     texts = [path.read_text(errors="replace").strip() for path in files if path.is_file()]
@@ -89,6 +89,9 @@ def texts_of(package: dict) -> list[str]:
         return texts
     if "Apache-2.0" in (package["license"] or ""):
         return [(ROOT / "LICENSE-APACHE").read_text().strip()]
+    if "MIT" in (package["license"] or "") and package["authors"]:
+        holders = f"Copyright (c) {', '.join(package['authors'])}"
+        return [re.sub(r"^Copyright .*$", holders, (ROOT / "LICENSE-MIT").read_text().strip(), flags=re.MULTILINE)]
     raise SystemExit(f"{package['name']} {package['version']} has no licence file")
 
 
