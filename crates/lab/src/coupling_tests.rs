@@ -236,42 +236,10 @@ fn paths_found_to_share_a_bottleneck_take_what_one_flow_takes_beside_another() {
         let apart = bundle.share(1);
         let coupled = format!("{transfer}\ncoupling = 'detected'");
         let together = Bundle { transfer: &coupled, ..bundle }.share(1);
-        println!("{transfer}: alone {alone:.2}, two paths {apart:.2}, coupled {together:.2}");
         assert!((alone / single - 1.0).abs() < 0.15, "{transfer}: {alone}");
         assert!((apart / uncoupled - 1.0).abs() < 0.15, "{transfer}: {apart}");
         // What is asked of a default: half to one and a half of the share of one flow.
         assert!((0.5..1.5).contains(&(together / alone)), "{transfer}: {together} of {alone}");
         assert!(together < 0.95 * apart, "{transfer}: {together} of {apart}");
-    }
-}
-
-/// Writes the table of docs/decisions/coupling.md.
-#[test]
-#[ignore = "simulates for half an hour"]
-fn coupled_bundles_take_half_to_one_and_a_half_of_the_share_of_one_flow() {
-    let controls = std::env::var("CONTROLS").unwrap_or_else(|_| "bbr cubic newreno rfc9260".into());
-    for control in controls.split(' ') {
-        let plain = format!("congestion = '{control}'\ntolerated_loss = 0.02");
-        let coupled = format!("{plain}\ncoupling = 'detected'");
-        for other in ["cubic", "bbr"] {
-            for queue_bdp in [0.5, 1.0, 2.0, 4.0] {
-                let mean = |transfer: &str, rtts: &[u64]| {
-                    let bundle = Bundle { transfer, rtts, other, queue_bdp };
-                    (1..=3).map(|seed| bundle.share(seed)).sum::<f64>() / 3.0
-                };
-                let single = [40, 80].map(|rtt| mean(&plain, &[rtt]));
-                let mut row = format!("| `{control}` | `{other}` | {queue_bdp} |");
-                single.iter().for_each(|share| row += &format!(" {share:.2} |"));
-                for rtts in [[40, 40], [40, 80]] {
-                    let [apart, together] = [&plain, &coupled].map(|text| mean(text, &rtts));
-                    row += &format!(" {apart:.2} | {together:.2} |");
-                    let best = if rtts[1] == 40 { single[0] } else { single[0].max(single[1]) };
-                    let least = if rtts[1] == 40 { single[0] } else { single[0].min(single[1]) };
-                    let fits = (0.5 * least..1.5 * best).contains(&together);
-                    row += if fits { "" } else { " missed |" };
-                }
-                println!("{row}");
-            }
-        }
     }
 }
