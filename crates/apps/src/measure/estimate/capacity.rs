@@ -22,6 +22,8 @@ const OVERLOAD: f64 = 0.8;
 /// Least spacing of the arrivals, seconds, at which the gap that a lost packet leaves can be told from the millisecond
 /// by which hosts shift arrivals.
 const SPACING_S: f64 = 4e-3;
+/// Least dispersion of a train, seconds: receivers may stamp all packets that they read at once with one time.
+const LEAST_DISPERSION_S: f64 = 1e-3;
 /// How often the transmission time of a packet is computed again from the number of packets in each gap.
 const REFINEMENTS: usize = 3;
 /// Bytes of a delivery opportunity in a Mahimahi trace.
@@ -52,18 +54,25 @@ fn arrivals(probes: &[Probe]) -> Vec<(f64, f64, f64)> {
     found
 }
 
-/// Bits per second between the first and the last of these arrivals.
-fn rate(arrivals: &[(f64, f64, f64)]) -> Option<f64> {
+/// Bits and seconds between the first and the last of these arrivals.
+fn carried(arrivals: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
     let (first, rest) = arrivals.split_first()?;
-    let seconds = rest.last()?.0 - first.0;
     let bytes: f64 = rest.iter().map(|(_, bytes, _)| bytes).sum();
-    (seconds > 0.0).then(|| bytes * 8.0 / seconds)
+    Some((bytes * 8.0, rest.last()?.0 - first.0))
 }
 
-/// Rate of a train that was sent back to back, bit/s. None with fewer than three arrivals.
+/// Bits per second between the first and the last of these arrivals.
+fn rate(arrivals: &[(f64, f64, f64)]) -> Option<f64> {
+    let (bits, seconds) = carried(arrivals)?;
+    (seconds > 0.0).then(|| bits / seconds)
+}
+
+/// Rate of a train that was sent back to back, bit/s. None with fewer than three arrivals. Arrivals within a
+/// millisecond count as spread over it.
 pub fn of_train(probes: &[Probe]) -> Option<f64> {
     let arrivals = arrivals(probes);
-    (arrivals.len() >= 3).then(|| rate(&arrivals)).flatten()
+    let (bits, seconds) = carried(&arrivals)?;
+    (arrivals.len() >= 3).then(|| bits / seconds.max(LEAST_DISPERSION_S))
 }
 
 /// Seconds between the first and the last arrival.
@@ -101,9 +110,14 @@ pub fn lost_behind_queue(probes: &[Probe], idle_delay_s: f64) -> Option<f64> {
 
 /// Capacity from probes that were sent faster than the link carries. `idle_delay_s` is the one-way delay of a probe
 /// of this size on the idle link. `loss` is the loss rate behind the queue: the lost share has used capacity.
-/// None with fewer than twenty arrivals.
+/// Where the queue had packets for fewer than twenty arrivals, all arrivals give a lower bound. None with fewer than
+/// twenty arrivals, or if all have one time.
 pub fn of_overload(probes: &[Probe], idle_delay_s: f64, loss: f64) -> Option<Capacity> {
-    let busy = busy(probes, idle_delay_s);
+    let mut busy = busy(probes, idle_delay_s);
+    let filled = busy.len() >= 2 * BATCHES;
+    if !filled {
+        busy = arrivals(probes);
+    }
     if busy.len() < 2 * BATCHES {
         return None;
     }
@@ -115,7 +129,7 @@ pub fn of_overload(probes: &[Probe], idle_delay_s: f64, loss: f64) -> Option<Cap
         .collect();
     let half = STUDENT_99 * deviation(&each) / (each.len() as f64).sqrt();
     let offered = offered(probes)?;
-    let saturated = carried < OVERLOAD * offered;
+    let saturated = filled && carried < OVERLOAD * offered;
     // Without an overload, the queue may have been full for a moment only, and arrivals may come in groups.
     let most = if saturated { f64::INFINITY } else { offered };
     Some(Capacity {
@@ -198,6 +212,21 @@ mod tests {
         }
 
         #[test]
+        fn a_late_group_of_arrivals_leaves_a_lower_bound(
+            mbps in 0.5f64..50.0, late in 1usize..20, late_ms in 1.0f64..20.0, jitter_us in 0.0f64..100.0,
+        ) {
+            let mut probes = link(mbps * 1e6, 50, 0.5, 300, 0.02, 0.0);
+            let first = probes.len() - late;
+            for (i, probe) in probes.iter_mut().enumerate() {
+                let more = if i < first { jitter_us * 1e-6 * (i % 7) as f64 } else { late_ms * 1e-3 };
+                probe.arrived_s = probe.arrived_s.map(|at| at + more);
+            }
+            let found = of_overload(&probes, 0.02 + 12_000.0 / (mbps * 1e6), 0.0).expect("arrivals");
+            prop_assert!(!found.saturated && found.rate_bps <= 0.51 * mbps * 1e6, "{found:?}");
+            prop_assert!(found.rate_bps > 0.3 * mbps * 1e6, "{found:?}");
+        }
+
+        #[test]
         fn any_times_give_finite_estimates(
             times in prop::collection::vec((0.0f64..10.0, prop::option::of(0.0f64..10.0)), 0..100),
         ) {
@@ -272,5 +301,8 @@ mod tests {
             .collect();
         assert!((of_train(&probes).expect("enough") - 8e6).abs() < 1.0);
         assert_eq!(of_train(&probes[..2]), None);
+        let at_once: Vec<_> =
+            probes.iter().map(|probe| Probe { arrived_s: Some(5.0), ..*probe }).collect();
+        assert!((of_train(&at_once).expect("enough") - 312e6).abs() < 1.0);
     }
 }
