@@ -10,7 +10,7 @@ use ropewalk_engine::Payload;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{DelaySource, PathView, Quota, Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::Message;
-use ropewalk_engine::sctp::association::{CloseReason, PacketSize, PathCounters, State};
+use ropewalk_engine::sctp::association::{CloseReason, PacketSize, PathCounters, SendError, State};
 use ropewalk_engine::sctp::wire::{Checksum, Ports, decode, encode};
 use ropewalk_engine::sctp::{
     Association, Chunk, Config, Data, Delivery, Event, ExtensionChunk, Extensions, Negotiation,
@@ -136,6 +136,8 @@ pub struct Pair {
     pub events: [Vec<(Time, Event)>; 2],
     /// What the users have read.
     pub read: [Vec<Message>; 2],
+    /// When they read it.
+    pub read_at: [Vec<Time>; 2],
     /// Whether the users read.
     pub reads: [bool; 2],
     /// What arrives is what was decoded, and not what was sent.
@@ -144,6 +146,8 @@ pub struct Pair {
     agenda: BTreeMap<(Time, u64), Happening>,
     made: u64,
     books: [Ledger; 2],
+    /// The books do not know of chunks that an end has abandoned, which occupy no room any more.
+    abandons: [bool; 2],
 }
 
 thread_local! {
@@ -237,12 +241,14 @@ impl Pair {
             log: Vec::new(),
             events: [Vec::new(), Vec::new()],
             read: [Vec::new(), Vec::new()],
+            read_at: [Vec::new(), Vec::new()],
             reads: [true, true],
             through_bytes: false,
             script: Box::new(|_| Fate::Arrive),
             agenda: BTreeMap::new(),
             made: 0,
             books,
+            abandons: [false, false],
         }
     }
 
@@ -294,6 +300,7 @@ impl Pair {
         }
         self.log.clear();
         self.read = [Vec::new(), Vec::new()];
+        self.read_at = [Vec::new(), Vec::new()];
     }
 
     fn put(&mut self, at: Time, happening: Happening) {
@@ -312,6 +319,7 @@ impl Pair {
         if self.reads[end] {
             while let Some(message) = self.ends[end].read(self.now) {
                 self.read[end].push(message);
+                self.read_at[end].push(self.now);
             }
         }
         while let Some(transmit) = self.ends[end].poll_transmit(self.now) {
@@ -401,9 +409,22 @@ impl Pair {
 
     /// Queues a message that is delivered as `delivery` says and drains.
     pub fn send_message(&mut self, from: usize, payload: Payload, delivery: Delivery) {
-        let sent = self.ends[from].send_message(self.now, StreamId(0), 0, payload, delivery);
-        sent.expect("room");
+        self.try_send(from, 0, payload, delivery).expect("room");
+    }
+
+    /// As [`Pair::send_message`], if there is room in the send buffer.
+    pub fn try_send(
+        &mut self,
+        from: usize,
+        stream: u16,
+        payload: Payload,
+        delivery: Delivery,
+    ) -> Result<(), SendError> {
+        self.abandons[from] |= delivery.lifetime.is_some() || delivery.retransmissions.is_some();
+        let now = self.now;
+        let sent = self.ends[from].send_message(now, StreamId(stream), 0, payload, delivery);
         self.drain(from);
+        sent
     }
 
     /// Queues a message without letting it leave yet.
@@ -454,7 +475,7 @@ impl Pair {
     /// No chunk beyond the cumulative acknowledgement and the buffer offered ever leaves, but one
     /// that is alone: the zero-window probe.
     fn check_span(&mut self, from: usize, packet: &Packet) {
-        if let Some(beyond) = self.books[from].sent(packet) {
+        if let Some(beyond) = self.books[from].sent(packet).filter(|_| !self.abandons[from]) {
             let flying: u64 = (0..self.delays.len()).map(|p| self.view(from, p).in_flight).sum();
             assert!(flying == beyond.bytes, "at {}: {beyond:?}, {flying} B in flight", self.now);
         }

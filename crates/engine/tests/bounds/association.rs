@@ -20,6 +20,7 @@ pub const HEARTBEAT: u8 = 4;
 pub const ERROR: u8 = 9;
 pub const ECNE: u8 = 12;
 pub const CWR: u8 = 13;
+const FORWARD_TSN: u8 = 0xc0;
 
 /// Flags of DATA.
 pub const UNORDERED: u8 = 4;
@@ -41,6 +42,16 @@ pub enum Op {
     PartialChunks { ahead: u32, total: u16, offset: u16, step: u16, size: u16, count: u16 },
     /// A SACK with so many blocks.
     Sack { ahead: u32, first: u16, step: u16, blocks: u16 },
+    /// FORWARD-TSNs, each with so many streams listed.
+    Forward {
+        ahead: u32,
+        step: u32,
+        stream_step: u16,
+        ssn: u16,
+        ssn_step: u16,
+        listed: u16,
+        count: u16,
+    },
     /// So many chunks of a type with a body of so many bytes.
     Chunks { kind: u8, size: u16, count: u16 },
     /// The user reads so many messages.
@@ -207,6 +218,7 @@ impl Victim {
                 }
                 self.flush(&mut out, 0);
             }
+            Op::Forward { .. } => self.forward(op),
             Op::Sack { ahead, first, step, blocks } => self.sack(*ahead, *first, *step, *blocks),
             Op::Chunks { kind, size, count } => {
                 let mut out = Vec::new();
@@ -277,6 +289,26 @@ impl Victim {
             let mut body = self.header(0, stream, 0);
             body.resize(body.len() + usize::from(size).max(1), 7);
             chunk(&mut out, DATA, WHOLE, &body);
+            self.flush(&mut out, 0);
+        }
+    }
+
+    fn forward(&mut self, op: &Op) {
+        let Op::Forward { ahead, step, stream_step, ssn, ssn_step, listed, count } = op else {
+            return;
+        };
+        let begin = self.next;
+        for i in 0..u32::from(*count) {
+            let mut body =
+                begin.plus(ahead.wrapping_add(step.wrapping_mul(i))).0.to_be_bytes().to_vec();
+            for at in 0..*listed {
+                let stream = stream_step.wrapping_mul(at) % self.config.streams;
+                let next = self.end().expected(StreamId(stream)).1.0;
+                let ssn = next.wrapping_add(*ssn).wrapping_add(ssn_step.wrapping_mul(at));
+                body.extend([stream.to_be_bytes(), ssn.to_be_bytes()].concat());
+            }
+            let mut out = Vec::new();
+            chunk(&mut out, FORWARD_TSN, 0, &body);
             self.flush(&mut out, 0);
         }
     }

@@ -70,6 +70,31 @@ fn heartbeats() -> Vec<Op> {
     vec![Op::Chunks { kind: HEARTBEAT, size: 4, count: 7000 }]
 }
 
+/// Messages and fragments that wait for numbers which are then skipped, one after the other and all at once.
+fn all_skipped() -> Vec<Op> {
+    let skip = |ahead, listed, count| Op::Forward {
+        ahead,
+        step: 3,
+        stream_step: 1,
+        ssn: 1,
+        ssn_step: 1,
+        listed,
+        count,
+    };
+    let scattered = Op::Data(Burst { ahead: 2, step: 2, ssn: 3, ssn_step: 30, count: 900, ..ONE });
+    let on_all_streams = Op::Data(Burst { ahead: 1, stream_step: 1, count: 1000, ..ONE });
+    let beginnings = Op::Data(Burst { flags: BEGIN, ahead: 1, step: 2, count: 900, ..ONE });
+    vec![
+        scattered,
+        skip(0, 0, 600),
+        on_all_streams,
+        skip(0, 900, 3),
+        beginnings,
+        skip(0, 2, 600),
+        skip(65_000, 14_000, 3),
+    ]
+}
+
 const BUFFER: u64 = 1 << 18;
 
 #[test]
@@ -172,6 +197,7 @@ fn known_others() -> Known {
                 Op::Chunks { kind: CWR, size: 4, count: 7000 },
             ],
         ),
+        ("all numbers skipped", all_skipped()),
         ("errors", vec![Op::Chunks { kind: ERROR, size: 60, count: 900 }]),
         ("unknown chunks", vec![Op::Chunks { kind: 0xfe, size: 60, count: 900 }]),
     ]
@@ -216,6 +242,25 @@ fn any_burst() -> impl Strategy<Value = Burst> {
     )
 }
 
+fn any_forward() -> impl Strategy<Value = Op> {
+    let ahead = prop_oneof![0..4u32, 0..300u32, 0..70_000u32];
+    let step = prop_oneof![Just(1u32), Just(2), 1..50u32, Just(u32::MAX)];
+    let ssn = prop_oneof![Just(0u16), 0..40u16, 0..32_768u16];
+    let ssn_step = prop_oneof![Just(0u16), Just(1), 0..50u16];
+    let listed = prop_oneof![Just(0u16), 0..20u16, 0..14_000u16];
+    (ahead, step, 0..2u16, ssn, ssn_step, listed, 1..50u16).prop_map(
+        |(ahead, step, stream_step, ssn, ssn_step, listed, count)| Op::Forward {
+            ahead,
+            step,
+            stream_step,
+            ssn,
+            ssn_step,
+            listed,
+            count,
+        },
+    )
+}
+
 fn any_op() -> impl Strategy<Value = Op> {
     let kinds = prop_oneof![Just(HEARTBEAT), Just(ERROR), Just(ECNE), Just(CWR), any::<u8>()];
     prop_oneof![
@@ -231,6 +276,7 @@ fn any_op() -> impl Strategy<Value = Op> {
             .prop_map(|(ahead, first, step, blocks)| Op::Sack { ahead, first, step, blocks }),
         1 => (kinds, 0..60u16, 1..800u16)
             .prop_map(|(kind, size, count)| Op::Chunks { kind, size, count }),
+        2 => any_forward(),
         2 => (0..3000u16).prop_map(Op::Read),
         1 => (1..40u16, 500..1400u16).prop_map(|(count, size)| Op::Send { count, size }),
         1 => (0..2000u16).prop_map(Op::Wait),

@@ -13,4 +13,5 @@ mod heartbeat;
 mod init;
 mod kit;
 mod multipath;
+mod partial_reliability;
 mod sack;

@@ -26,5 +26,6 @@ mod sack;
 mod shutdown;
 mod standard;
 mod undelivered;
+mod urgency;
 mod window;
 mod windows;

@@ -5,6 +5,7 @@
 //! printed in its least form, and belongs into `kept.rs`.
 
 mod case;
+mod datagrams;
 mod end;
 mod kept;
 mod play;

@@ -315,6 +315,9 @@ impl ReceiveBuffer {
         self.slots.keep(tsn, Held { data, arrived: now, run: tsn }, &self.gaps);
         // A whole message is a run of its own.
         let (first, last) = if whole { (tsn, tsn) } else { self.join(tsn) };
+        if !whole && first == self.skipped_to + 1 && self.drop_orphans(first, last) {
+            return true;
+        }
         if first == self.slots.base() && self.begun.is_some() {
             self.continue_part(now, last);
             return true;

@@ -62,6 +62,11 @@ impl Chunks {
         self.deadline.invalidate();
     }
 
+    /// Whether `tsn` has limits.
+    pub fn is_limited(&self, tsn: u64) -> bool {
+        self.limits.as_ref().is_some_and(|limits| limits.get(tsn).is_some())
+    }
+
     /// Whether the peer was told to move past `tsn`.
     #[inline]
     pub fn was_skipped(&self, tsn: u64) -> bool {
@@ -138,7 +143,11 @@ impl Chunks {
     /// discard what it has of a message only if a TSN of the message is abandoned.
     fn end_message(&mut self) -> u64 {
         self.note_limit();
-        let last = self.board.assign(|chunk| self.queue.next_chunk(chunk));
+        let last = self.board.assign(|chunk| {
+            self.queue.next_chunk(chunk);
+            // It is never sent, and ends the message here.
+            chunk.flags = chunk.flags.and(DataFlags::END);
+        });
         if self.queue.is_within_message() {
             self.queue.drop_rest();
         }
@@ -331,30 +340,34 @@ impl Sender {
         }
     }
 
-    /// When a chunk that is sent as soon as possible on this path arrives, and whether it can be sent now.
+    /// When a chunk that is sent as soon as possible on this path arrives, and whether it can be sent now. A path
+    /// whose oldest transmission should have been acknowledged may have failed, and counts as later by as much as
+    /// that is overdue.
     fn arrival_on(&self, now: Time, view: &PathView) -> (Time, bool) {
         let tx = &self.paths[view.id.index()].tx;
         let trip = view.srtt.unwrap_or(Duration::ZERO);
-        let delay = view.forward_delay.unwrap_or(trip / 2);
+        let oldest = tx.flights.oldest().map(|(_, flight)| flight.sent_at + trip);
+        let overdue = oldest.map_or(Duration::ZERO, |due| now.since(due + view.rttvar * 4));
+        let delay = view.forward_delay.unwrap_or(trip / 2) + overdue;
         if view.is_open() {
             return (now + delay, true);
         }
         let full = self.outstanding.full_chunk();
-        let at = match tx.pacer.ready_at(full) {
-            Some(at) if view.in_flight < view.window => at.max(now),
-            // The next acknowledgement opens the window by about one chunk.
-            _ => match view.rate {
-                Some(rate) if rate.as_bps() > 0 => now + rate.time_for(full),
-                _ => now + trip / 2,
-            },
+        let opens = match tx.pacer.ready_at(full) {
+            Some(at) if view.room() > 0 => at,
+            // The next acknowledgement opens the window.
+            _ => oldest.unwrap_or(now),
         };
-        (at + delay, false)
+        (opens.max(now) + delay, false)
     }
 
     /// The usable path on which a chunk that is sent as soon as possible arrives first, when that is, and
     /// whether it can be sent there now.
     pub fn earliest_arrival(&self, now: Time, but: Option<PathId>) -> Option<(PathId, Time, bool)> {
+        // A path that is full opens by an acknowledgement; one with a window of 0 and nothing in flight does not.
+        let opens = |view: &&PathView| view.is_open() || view.in_flight > 0 || view.room() > 0;
         let usable = self.views.iter().filter(|view| view.usable && Some(view.id) != but);
+        let usable = usable.filter(opens);
         let arrivals = usable.map(|view| {
             let (at, open) = self.arrival_on(now, view);
             (view.id, at, open)

@@ -23,7 +23,8 @@ impl Sender {
             let record = self.outstanding.board.record(tsn);
             let same = matches!(record.state, RecordState::Lost { on: other, .. } if other == on);
             let open = self.paths[path.index()].tx.flights.bytes() < self.congestion.window(path);
-            if !same || !open || record.bytes > *room {
+            let used_up = self.outstanding.is_used_up(now, tsn);
+            if !same || !open || used_up || record.bytes > *room {
                 return;
             }
             *room -= record.bytes;

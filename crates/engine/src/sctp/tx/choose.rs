@@ -154,12 +154,16 @@ impl Sender {
     /// A never-sent chunk before `lost`, if there are more gaps than a SACK can report. Chunks behind the
     /// last reported gap are not acknowledged although they have arrived. They time out again and again, and
     /// their retransmissions would leave no window for the chunks that fill the gaps.
+    /// A hole that may be abandoned is left to [`Sender::next_new`], which checks its lifetime.
     fn hole_before(&mut self, lost: u64) -> Option<u64> {
         let room = self.peer_sack_room().saturating_sub(DelayEcho::WIRE_LEN);
         if self.outstanding.board.acked().range_count() < blocks_within(room) {
             return None;
         }
         let hole = self.outstanding.board.holes().first().filter(|hole| *hole < lost)?;
+        if self.outstanding.is_limited(hole) {
+            return None;
+        }
         // Queue positions have changed: schedulers have to recount.
         self.epoch += 1;
         Some(hole)

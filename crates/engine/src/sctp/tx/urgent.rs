@@ -83,8 +83,8 @@ impl Chunks {
     /// copies.
     pub fn are_spurious(&mut self, duplicates: &[Serial32]) -> bool {
         let Some(limits) = &mut self.limits else { return !duplicates.is_empty() };
-        // All of them, so that each copy explains one duplicate only.
-        duplicates.iter().filter(|tsn| !limits.take_copied(**tsn)).count() > 0
+        let copies = duplicates.iter().filter(|tsn| limits.take_copied(**tsn)).count();
+        copies < duplicates.len()
     }
 }
 

@@ -15,7 +15,7 @@ impl ReceiveBuffer {
             return false;
         }
         self.gaps.skip_to(tsn);
-        self.skipped_to = tsn;
+        self.skipped_to = self.gaps.cumulative();
         self.cut_part_off(tsn);
         self.discard_incomplete();
         self.slots.skip_to(tsn);
@@ -47,12 +47,28 @@ impl ReceiveBuffer {
             if begins && (ends || last >= cumulative) {
                 continue;
             }
-            for one in first..=last {
-                meter::count(1);
-                let dropped = self.slots.take(one);
-                self.held_bytes -= dropped.map_or(0, |held| charge_of(&held.data));
-            }
+            self.drop_run(first, last);
         }
+    }
+
+    fn drop_run(&mut self, first: u64, last: u64) {
+        for one in first..=last {
+            meter::count(1);
+            let dropped = self.slots.take(one);
+            self.held_bytes -= dropped.map_or(0, |held| charge_of(&held.data));
+        }
+    }
+
+    /// Drops fragments that follow skipped ones and do not begin a message: their message was abandoned. Returns
+    /// whether they were such.
+    #[cold]
+    pub(super) fn drop_orphans(&mut self, first: u64, last: u64) -> bool {
+        let begins = self.slots.held(first).is_none_or(|d| d.flags.has(DataFlags::BEGIN));
+        if !begins {
+            self.drop_run(first, last);
+            self.skipped_to = last;
+        }
+        !begins
     }
 
     /// Delivers the messages of a stream up to `ssn` that are complete, and goes on after them.

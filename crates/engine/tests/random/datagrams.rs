@@ -1,0 +1,192 @@
+//! Messages with limits over random networks: an unordered message is delivered at most once and never later than a
+//! forward delay after its lifetime, an ordered one in its place, and nothing of it stays behind.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use ropewalk_base::{Duration, Seed, Time};
+use ropewalk_engine::Payload;
+use ropewalk_engine::sctp::{Config, Copies, Delivery, Part, Urgency};
+
+use super::from_environment;
+use crate::driver::{Fate, LEFT, Pair, RIGHT, config, in_turn, ms, scheduler};
+
+#[derive(Clone, Debug)]
+struct Case {
+    delays: Vec<u64>,
+    /// Share of packets lost, delayed and doubled.
+    loss: f64,
+    late: f64,
+    twice: f64,
+    /// Longest additional delay, ms.
+    jitter: u64,
+    lay: bool,
+    buffer: u64,
+    seed: u64,
+    messages: Vec<Message>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    /// After the one before, ms.
+    after: u64,
+    size: u32,
+    stream: u16,
+    delivery: Delivery,
+}
+
+fn any_delivery() -> impl Strategy<Value = Delivery> {
+    let lifetime = prop_oneof![1 => Just(None), 6 => (1..400u64).prop_map(|at| Some(ms(at)))];
+    let retransmissions = prop_oneof![Just(None), (0..3u8).prop_map(Some)];
+    let urgency =
+        prop_oneof![Just(Urgency::Interactive), Just(Urgency::Bulk), Just(Urgency::Background)];
+    let copies = prop_oneof![3 => Just(Copies::One), 1 => Just(Copies::Two)];
+    (lifetime, retransmissions, prop::bool::weighted(0.2), urgency, copies).prop_map(
+        |(lifetime, retransmissions, ordered, urgency, copies)| Delivery {
+            lifetime,
+            retransmissions,
+            ordered,
+            urgency,
+            copies,
+        },
+    )
+}
+
+fn any_message() -> impl Strategy<Value = Message> {
+    let after = prop_oneof![3 => Just(0), 2 => 0..5u64, 1 => 0..100u64];
+    let size = prop_oneof![3 => 8..300u32, 3 => 1000..1452u32, 1 => 1453..9000u32];
+    (after, size, 0..3u16, any_delivery()).prop_map(|(after, size, stream, delivery)| Message {
+        after,
+        size,
+        stream,
+        delivery,
+    })
+}
+
+fn any_case() -> impl Strategy<Value = Case> {
+    let network = (vec(1..120u64, 1..4), 0.0..0.3, 0.0..0.2, 0.0..0.1, 0..200u64);
+    let knobs = (any::<bool>(), prop_oneof![Just(1u64 << 14), Just(1 << 18)], any::<u64>());
+    (network, knobs, vec(any_message(), 1..120)).prop_map(
+        |((delays, loss, late, twice, jitter), (lay, buffer, seed), messages)| Case {
+            delays,
+            loss,
+            late,
+            twice,
+            jitter,
+            lay,
+            buffer,
+            seed,
+            messages,
+        },
+    )
+}
+
+fn pair_of(case: &Case) -> Pair {
+    let settings = Config { streams: 3, ..config(case.delays.len(), case.buffer) };
+    let one = || if case.lay { scheduler("lay") } else { in_turn() };
+    let mut pair = Pair::with(&settings, &settings, &case.delays, [one(), one()]);
+    pair.connect();
+    let mut rng = Seed::root(case.seed).child("network").rng();
+    let (loss, late, twice, jitter) = (case.loss, case.late, case.twice, case.jitter);
+    pair.script(move |_| match () {
+        () if rng.chance(loss) => Fate::Drop,
+        () if rng.chance(late) => Fate::Late(ms(rng.below(jitter + 1))),
+        () if rng.chance(twice) => Fate::Twice,
+        () => Fate::Arrive,
+    });
+    pair
+}
+
+/// What was sent, by number.
+type Sent = BTreeMap<u32, (Time, Message)>;
+
+fn send_all(pair: &mut Pair, case: &Case) -> Sent {
+    let mut sent = Sent::new();
+    for (number, message) in (0u32..).zip(&case.messages) {
+        pair.run_for(ms(message.after));
+        let mut bytes = vec![0; message.size as usize];
+        bytes[..4].copy_from_slice(&number.to_be_bytes());
+        let payload = Payload::from(Bytes::from(bytes));
+        if pair.try_send(LEFT, message.stream, payload, message.delivery).is_ok() {
+            sent.insert(number, (pair.now, *message));
+        }
+    }
+    sent
+}
+
+fn check(pair: &Pair, case: &Case, sent: &Sent) -> Result<(), TestCaseError> {
+    let slowest = case.delays.iter().max().copied().unwrap_or(0) + case.jitter;
+    let mut seen = BTreeMap::<u32, Time>::new();
+    let mut last = [None; 3];
+    let mut parts = Vec::new();
+    for (message, at) in pair.read[RIGHT].iter().zip(&pair.read_at[RIGHT]) {
+        let piece = message.payload.clone().into_bytes().to_vec();
+        let cut_off = message.part == Part::Last && piece.is_empty();
+        // Whole messages may come between the parts of another one.
+        let bytes = match message.part {
+            Part::Whole => piece,
+            Part::First | Part::Middle => {
+                parts.extend(piece);
+                continue;
+            }
+            Part::Last => [std::mem::take(&mut parts), piece].concat(),
+        };
+        if cut_off {
+            continue;
+        }
+        prop_assert!(bytes.len() >= 8, "a part of a message");
+        let number = u32::from_be_bytes(*bytes.first_chunk().expect("8 bytes"));
+        let (begun, of) = sent.get(&number).expect("it was sent");
+        prop_assert_eq!(bytes.len(), of.size as usize);
+        prop_assert!(seen.insert(number, *at).is_none(), "message {} twice", number);
+        if let (Some(lifetime), false) = (of.delivery.lifetime, of.delivery.ordered) {
+            let latest = *begun + lifetime + ms(slowest);
+            let whole = of.size <= 1452;
+            prop_assert!(!whole || *at <= latest, "{} read at {}, {:?}", number, at, of);
+        }
+        if of.delivery.ordered && of.delivery.urgency != Urgency::Background {
+            let before = last[usize::from(of.stream)].replace(number);
+            prop_assert!(before < Some(number), "{:?} before {}", before, number);
+        }
+    }
+    for (number, (_, message)) in sent {
+        let reliable =
+            message.delivery.lifetime.is_none() && message.delivery.retransmissions.is_none();
+        prop_assert!(!reliable || seen.contains_key(number), "{} is missing", number);
+    }
+    Ok(())
+}
+
+fn play(case: &Case) -> Result<(), TestCaseError> {
+    let mut pair = pair_of(case);
+    let size = |pair: &Pair| pair.ends.iter().map(|end| format!("{end:?}").len()).sum::<usize>();
+    let before = size(&pair);
+    let sent = send_all(&mut pair, case);
+    pair.run_for(Duration::from_secs(2));
+    pair.heal();
+    pair.run_for(Duration::from_secs(300));
+    prop_assert!(pair.ends[LEFT].is_flushed(), "{:?}", pair.ends[LEFT].state());
+    prop_assert_eq!(pair.ends[RIGHT].receive_occupancy().0, 0);
+    check(&pair, case, &sent)?;
+    let after = size(&pair);
+    prop_assert!(after < before + 12_000, "{} characters became {}", before, after);
+    Ok(())
+}
+
+/// Cases drawn where the environment says nothing.
+const CASES: u32 = 300;
+
+#[test]
+fn a_message_with_limits_arrives_at_most_once_and_in_time_and_leaves_nothing() {
+    let cases = from_environment("ROPEWALK_DATAGRAM_CASES", CASES);
+    let seed = from_environment("ROPEWALK_SEED", 1);
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let mut bytes = [0; 32];
+    bytes[..4].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let played = TestRunner::new_with_rng(config, rng).run(&any_case(), |case| play(&case));
+    assert!(played.is_ok(), "ROPEWALK_SEED={seed}: {}", played.unwrap_err());
+}
