@@ -20,6 +20,8 @@ fn wrong_input_is_refused_before_anything_runs() {
         (&["--time", "1 s", "--warmup", "2 s"], &["is not shorter than"]),
         (&["--runs", "0"], &["--runs"]),
         (&["two.toml", "--path", "wlan"], &["--path wlan", "its paths are dsl, lte"]),
+        (&["--recorded", "none.json"], &["--recorded none.json"]),
+        (&["--recorded", "two.toml"], &["`ropewalk validate --json`"]),
         (&["--report", "no/such/folder.html"], &["no/such/folder.html"]),
     ] {
         // Without root, the machine is refused first.
@@ -130,6 +132,14 @@ fn the_kernel_and_the_simulator_carry_the_same_over_the_same_links() {
     }
     let page = fs::read_to_string(dir.file("both.html")).expect("a report");
     assert!(page.contains("mptcp: smoothed RTT"));
+    // Its runs of the kernel can be compared once more.
+    fs::write(dir.file("both.json"), done.stdout()).expect("written");
+    let words = ["validate", "two.toml", "--recorded", "both.json"];
+    let times = ["--time", "4 s", "--warmup", "2 s"];
+    let transports = ["--transport", "tcp-cubic,mptcp", "--json"];
+    let again = dir.ropewalk(&[&words[..], &times, &transports].concat());
+    assert_eq!(again.json("ropewalk.validate/1"), document);
+    dir.ropewalk(&words).refused(&["give --time 4s --warmup 2s"]);
 }
 
 /// The samples of a run are there, and its scenario can be simulated again.

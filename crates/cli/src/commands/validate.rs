@@ -34,7 +34,8 @@ use crate::table::Table;
     sudo ropewalk validate validation/10x20-10x20-1M --time 8s --warmup 3s\n  \
     sudo ropewalk validate --transport mptcp --runs 3 --report mptcp.html\n  \
     sudo ropewalk validate validation/bbr-cubic-20x40-queue1 --transport tcp-bbr\n  \
-    sudo ropewalk validate --markdown > validation.md"
+    sudo ropewalk validate --json > linux.json\n  \
+    ropewalk validate --recorded linux.json --markdown > validation.md"
 )]
 pub struct ValidateArgs {
     /// Scenario files, or names of --list; all but those of BBR if none is given
@@ -57,6 +58,9 @@ pub struct ValidateArgs {
     /// Runs of the kernel, and seeds of the simulator; the medians are compared
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
+    /// Take the runs of the kernel from this file, which an earlier run wrote with --json, and run only the simulator
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["runs", "out", "report", "jobs"])]
+    recorded: Option<PathBuf>,
     /// Seed of the first run
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,

@@ -1,7 +1,7 @@
 //! What a run shows, of the kernel or simulated.
 
 use ropewalk_scenario::Scenario;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::RunError;
 use crate::measure::Run;
@@ -9,7 +9,7 @@ use crate::run::run;
 use crate::setup::RunOptions;
 
 /// The figures of one run.
-#[derive(Clone, Debug, Default, Serialize, PartialEq)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct Observed {
     /// User data that arrived in order per second after the warm-up, bit/s: all flows together, or the first one if the
     /// others have another congestion control (`world.other_congestion`).
@@ -26,7 +26,7 @@ pub struct Observed {
 }
 
 /// One path.
-#[derive(Clone, Debug, Serialize, PartialEq)]
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct PathObserved {
     /// Name.
     pub name: String,

@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use ropewalk_base::Duration;
 use ropewalk_lab::live::check_live;
 use ropewalk_lab::validate::{
-    Cell, KernelTransport, Observed, kernel_congestion, simulate, summary,
+    Cell, Changes, KernelTransport, Observed, Recorded, RecordedCell, SCHEMA, kernel_congestion,
+    simulate, summary,
 };
 use ropewalk_runtime::kernel;
 use ropewalk_scenario::Scenario;
@@ -38,7 +40,10 @@ pub fn execute(
     console: Console,
 ) -> Result<(), Failure> {
     args.report.as_deref().map_or(Ok(()), check_report)?;
-    check(args, scenarios)?;
+    let recorded = args.recorded.as_deref().map(|path| read_recorded(path, args)).transpose()?;
+    if recorded.is_none() {
+        check(args, scenarios)?;
+    }
     args.out.as_deref().map_or(Ok(()), make_folder)?;
     let jobs: Vec<Job<'_>> = scenarios
         .iter()
@@ -46,23 +51,30 @@ pub fn execute(
             args.transport.iter().map(move |transport| (name.as_str(), scenario, *transport))
         })
         .collect();
-    let (cells, failures) = run_all(args, &jobs, console);
+    let (cells, failures) = run_all(args, &jobs, recorded.as_ref(), console);
     if !cells.is_empty() {
-        print(args, &cells, console)?;
+        let release = recorded.map_or_else(kernel::release, |recorded| recorded.kernel);
+        print(args, &cells, &release, console)?;
     }
     if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
 }
 
 /// Prints the comparisons, and writes the report.
-fn print(args: &ValidateArgs, cells: &[Cell], console: Console) -> Result<(), Failure> {
+fn print(
+    args: &ValidateArgs,
+    cells: &[Cell],
+    release: &str,
+    console: Console,
+) -> Result<(), Failure> {
     let counted = summary(cells);
-    let line = show::summary(counted, &kernel::release());
+    let line = show::summary(counted, release);
     if let Some(path) = &args.report {
         save_report(path, &report::report(cells, &line), console)?;
     }
     match args.format.format() {
         Format::Json => output::print_json(&json!({
-            "schema": "ropewalk.validate/1", "kernel": kernel::release(), "summary": counted, "cells": cells,
+            "schema": SCHEMA, "kernel": release, "options": changes(args), "summary": counted,
+            "cells": cells,
         })),
         Format::Text => {
             let tables = show::tables(cells, &line).into_iter().map(|one| one.text());
@@ -77,6 +89,37 @@ fn make_folder(path: &Path) -> Result<(), Failure> {
         let message = format!("--out {}: {error}", path.display());
         Failure::input(message, "give the name of a folder, which may exist")
     })
+}
+
+fn changes(args: &ValidateArgs) -> Changes {
+    Changes {
+        time_s: args.time.map(Duration::as_secs_f64),
+        warmup_s: args.warmup.map(Duration::as_secs_f64),
+        path: args.path.clone(),
+    }
+}
+
+/// Reads the file of `--recorded`.
+fn read_recorded(path: &Path, args: &ValidateArgs) -> Result<Recorded, Failure> {
+    let text = fs::read_to_string(path).map_err(|error| error.to_string());
+    let found = text.and_then(|text| Recorded::parse(&text)).map_err(|error| {
+        let message = format!("--recorded {}: {error}", path.display());
+        Failure::input(message, "give a file that `ropewalk validate --json` has written")
+    })?;
+    if found.options != changes(args) {
+        let Changes { time_s, warmup_s, path: tcp } = &found.options;
+        let time = |name: &str, value: &Option<f64>| value.map(|s| format!("--{name} {s}s"));
+        let given = [time("time", time_s), time("warmup", warmup_s)].into_iter().flatten();
+        let given: Vec<_> =
+            given.chain(tcp.as_ref().map(|name| format!("--path {name}"))).collect();
+        let given = if given.is_empty() { "none of them".to_owned() } else { given.join(" ") };
+        let message = format!(
+            "--recorded {}: its runs had other options of --time, --warmup and --path",
+            path.display()
+        );
+        return Err(Failure::input(message, format!("give {given}")));
+    }
+    Ok(found)
 }
 
 /// Checks all that the runs need before any of them starts.
@@ -119,7 +162,12 @@ fn check(args: &ValidateArgs, scenarios: &[(String, Scenario)]) -> Result<(), Fa
 }
 
 /// Runs all comparisons. Returns those that succeeded, and why the others failed.
-fn run_all(args: &ValidateArgs, jobs: &[Job<'_>], console: Console) -> (Vec<Cell>, Vec<String>) {
+fn run_all(
+    args: &ValidateArgs,
+    jobs: &[Job<'_>],
+    recorded: Option<&Recorded>,
+    console: Console,
+) -> (Vec<Cell>, Vec<String>) {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let workers = args.jobs.map_or(cores, usize::from).min(jobs.len().max(1));
     let room = Room::new(cores);
@@ -130,7 +178,10 @@ fn run_all(args: &ValidateArgs, jobs: &[Job<'_>], console: Console) -> (Vec<Cell
             for _ in 0..workers {
                 scope.spawn(|| {
                     while let Some((at, job)) = take(&next, jobs) {
-                        let cell = run(args, job, &room);
+                        let cell = match recorded {
+                            Some(recorded) => compare_recorded(args, job, recorded),
+                            None => run(args, job, &room),
+                        };
                         done.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(cell);
                         progress.step();
                     }
@@ -186,6 +237,23 @@ fn run(
     }
     let paths = &scenario.paths;
     Ok(Cell::judge((*name).to_owned(), paths, *transport, kernel, simulated, latest))
+}
+
+/// Simulates as many seeds as there are runs of the kernel.
+fn compare_recorded(
+    args: &ValidateArgs,
+    (name, scenario, transport): &Job<'_>,
+    recorded: &Recorded,
+) -> Result<Cell, Failure> {
+    let Some(RecordedCell { kernel, lateness_s, .. }) = recorded.cell(name, *transport) else {
+        return Err(Failure::Run("not in the file of --recorded".to_owned()));
+    };
+    let path = if transport.flow().multipath { 0 } else { args.path(name, scenario)? };
+    let same = transport.simulated(scenario, path);
+    let seeds = args.seed..args.seed + kernel.len() as u64;
+    let simulated = seeds.map(|seed| simulate(&same, seed)).collect::<Result<Vec<_>, _>>()?;
+    let (kernel, paths) = (kernel.clone(), &scenario.paths);
+    Ok(Cell::judge((*name).to_owned(), paths, *transport, kernel, simulated, *lateness_s))
 }
 
 /// The folder of one run: `DIR/10x20-10x20-1M/mptcp-1`.
