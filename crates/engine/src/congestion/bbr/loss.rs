@@ -75,7 +75,7 @@ impl LossLimit {
 impl Bbr {
     /// The limit on losses that tell nothing.
     pub(super) fn loss_limit(&self) -> LossLimit {
-        let rate = f64::from(self.options.variants.tolerated_loss_permille) * 1e-3;
+        let rate = f64::from(self.options.tolerated_loss_permille) * 1e-3;
         let queue = |least: Duration| {
             self.last_rtt.is_some_and(|last| last.as_secs_f64() > least.as_secs_f64() * QUEUE_RTT)
         };

@@ -55,7 +55,7 @@ const INFINITY: u64 = u64::MAX;
 /// BBR congestion control of one path.
 #[derive(Clone, Debug)]
 pub struct Bbr {
-    options: CongestionOptions,
+    options: PathOptions,
     rng: Rng,
     /// `C.cwnd`, bytes.
     cwnd: u64,
@@ -101,14 +101,44 @@ pub struct Bbr {
     group: Group,
 }
 
+/// The options that a path needs. Each path has its own, so they are few.
+#[derive(Clone, Copy, Debug)]
+struct PathOptions {
+    /// Bytes of a packet.
+    unit: u64,
+    /// Initial window, bytes; none: that of RFC 6928.
+    initial_window: Option<u32>,
+    tolerated_loss_permille: u16,
+}
+
+impl PathOptions {
+    fn of(options: &CongestionOptions) -> Self {
+        let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+        Self {
+            unit: options.unit,
+            initial_window: options.initial_window.map(bytes),
+            tolerated_loss_permille: options.variants.tolerated_loss_permille,
+        }
+    }
+
+    fn initial_window(&self) -> u64 {
+        let initial_window = self.initial_window.map(u64::from);
+        CongestionOptions { initial_window, ..CongestionOptions::tcp(self.unit) }
+            .tcp_initial_window()
+    }
+}
+
 impl Bbr {
     /// Congestion control for a new path. Its random waits come from `options.seed`.
     pub fn new(options: CongestionOptions) -> Self {
-        let cwnd = options.tcp_initial_window();
+        Self::with(PathOptions::of(&options), options.seed.rng())
+    }
+
+    fn with(options: PathOptions, rng: Rng) -> Self {
         let mut bbr = Self {
             options,
-            rng: options.seed.rng(),
-            cwnd,
+            rng,
+            cwnd: options.initial_window(),
             prior_cwnd: 0,
             pacing_rate: 0,
             send_quantum: 2 * options.unit,
@@ -166,7 +196,7 @@ impl Bbr {
     /// `InitPacingRate()`.
     fn init_pacing_rate(&mut self, srtt: Option<Duration>) {
         let trip = srtt.unwrap_or(Duration::from_millis(1)).max(Duration::from_nanos(1));
-        let nominal = self.options.tcp_initial_window() as f64 * 8e9 / trip.as_nanos() as f64;
+        let nominal = self.options.initial_window() as f64 * 8e9 / trip.as_nanos() as f64;
         self.pacing_rate = (BbrState::Startup.pacing_gain() * nominal) as u64;
     }
 
@@ -291,7 +321,7 @@ impl Bbr {
     /// `BDPMultiple()`.
     fn bdp_multiple(&self, gain: f64) -> u64 {
         if self.model.min_rtt.is_none() {
-            return self.options.tcp_initial_window();
+            return self.options.initial_window();
         }
         (gain * self.model.bdp() as f64) as u64
     }
@@ -329,7 +359,7 @@ impl Bbr {
         if self.full_bw.reached {
             self.cwnd = grown.min(max_inflight);
         } else if self.cwnd < max_inflight
-            || self.delivered < self.options.tcp_initial_window()
+            || self.delivered < self.options.initial_window()
             || self.model.min_rtt.is_none()
         {
             self.cwnd = grown;
@@ -472,10 +502,9 @@ impl PathCongestion for Bbr {
             self.probe_rtt.forget();
             self.start_probe_bw_refill();
         } else {
-            let rng = self.rng.clone();
-            let fresh = Self::new(self.options);
+            let fresh = Self::with(self.options, self.rng.clone());
             let (delivered, lost, group) = (self.delivered, self.lost, self.group);
-            *self = Self { rng, delivered, lost, group, ..fresh };
+            *self = Self { delivered, lost, group, ..fresh };
             self.start_round();
         }
         self.cwnd = self.options.unit;

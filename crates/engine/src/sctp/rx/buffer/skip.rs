@@ -14,11 +14,12 @@ impl ReceiveBuffer {
         if tsn <= self.cumulative() || tsn - self.cumulative() > super::REACH {
             return false;
         }
+        let before = self.cumulative();
         self.gaps.skip_to(tsn);
         self.skipped_to = self.gaps.cumulative();
         self.cut_part_off(tsn);
-        self.discard_incomplete();
-        self.slots.skip_to(tsn);
+        self.discard_incomplete(before);
+        self.slots.skip_to(before + 1, tsn);
         for (stream, ssn) in streams {
             self.skip_ssns(now, *stream, *ssn);
         }
@@ -28,14 +29,16 @@ impl ReceiveBuffer {
         true
     }
 
-    /// Drops the fragments of messages of which a TSN up to the cumulative one is missing.
-    fn discard_incomplete(&mut self) {
+    /// Drops the fragments of messages of which a TSN up to the cumulative one is missing. `before`: the cumulative TSN
+    /// before it moved. The message that ends there may have gone on behind it; those before that one are complete.
+    fn discard_incomplete(&mut self, before: u64) {
         if !self.fragmented {
             return;
         }
         let cumulative = self.gaps.cumulative();
+        let from = self.slots.other_end(before).map_or(before + 1, |first| first.min(before));
         let mut next = 0;
-        for first in self.slots.held_up_to(cumulative) {
+        for first in self.slots.held_within(from, cumulative) {
             // A run begins with the first chunk that is held after the previous run.
             if first < next {
                 continue;

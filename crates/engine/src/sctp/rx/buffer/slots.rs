@@ -233,16 +233,22 @@ impl Slots {
         }
     }
 
-    /// The TSNs of the chunks that wait up to `tsn`, in ascending order.
-    pub fn held_up_to(&self, tsn: u64) -> Vec<u64> {
-        let slots = self.near.iter().zip(self.base..=tsn);
-        let near = slots.filter(|(slot, _)| matches!(slot, Slot::Held(_))).map(|(_, at)| at);
-        near.chain(self.far.range(..=tsn).map(|(at, _)| *at)).collect()
+    /// The TSNs of the chunks that wait from `from` to `tsn`, in ascending order.
+    pub fn held_within(&self, from: u64, tsn: u64) -> Vec<u64> {
+        let from = from.max(self.base);
+        let slots = self.near.iter().skip((from - self.base) as usize).zip(from..=tsn);
+        let near = slots
+            .inspect(|_| meter::count(1))
+            .filter_map(|(slot, at)| matches!(slot, Slot::Held(_)).then_some(at));
+        let far = (from <= tsn).then(|| self.far.range(from..=tsn)).into_iter().flatten();
+        near.chain(far.map(|(at, _)| *at)).collect()
     }
 
-    /// Marks all missing TSNs up to `tsn`, which is received now, as released.
-    pub fn skip_to(&mut self, tsn: u64) {
-        for (slot, _) in self.near.iter_mut().zip(self.base..=tsn) {
+    /// Marks all missing TSNs from `from` to `tsn`, which are received now, as released.
+    pub fn skip_to(&mut self, from: u64, tsn: u64) {
+        let from = from.max(self.base);
+        let slots = self.near.iter_mut().skip((from - self.base) as usize);
+        for (slot, _) in slots.zip(from..=tsn) {
             meter::count(1);
             if matches!(slot, Slot::Missing) {
                 *slot = Slot::Released;
