@@ -47,6 +47,12 @@ impl Path {
         self.position
     }
 
+    /// Whether congestion control probes for more bandwidth, or has just done so.
+    #[getter]
+    fn probing(&self) -> bool {
+        self.view.probing
+    }
+
     #[getter]
     fn earliest_position(&self) -> u64 {
         self.view.earliest_position

@@ -84,6 +84,7 @@ impl<O: Outstanding> Sender<O> {
         view.rate_confidence = path.rate.confidence();
         view.loss = path.loss.aged(path.idle(now));
         view.earliest_position = 0;
+        view.probing = self.congestion.disturbance(view.id).is_probe();
     }
 
     /// Offset of the peer's clock, if timestamps were measured.

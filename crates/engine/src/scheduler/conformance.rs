@@ -59,6 +59,7 @@ pub(super) fn path_view(id: u8) -> PathView {
         loss: 0.0,
         mtu: 1500,
         earliest_position: 0,
+        probing: false,
     }
 }
 

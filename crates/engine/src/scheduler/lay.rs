@@ -302,7 +302,8 @@ impl PathEstimate {
         let own_queue = (path.in_flight as i64 as f64 / seen - pipe_time).max(0.0);
         let unqueued = (nanos(forward) - queueing).max(0.0);
         // Measured delays lag behind what has been sent since. If the queue is our own, its length is known.
-        let others = queueing > own_queue + OTHERS * round_trip;
+        // A probe for bandwidth fills the queue for a while, so that measured delays rise above what is in flight now.
+        let others = !path.probing && queueing > own_queue + OTHERS * round_trip;
         let mut arrival = unqueued + own_queue;
         if others {
             arrival = arrival.max(nanos(forward));
@@ -501,6 +502,24 @@ mod tests {
             panic!("something may be sent");
         };
         assert_eq!(path, PathId(1));
+    }
+
+    #[test]
+    fn a_delay_that_rises_by_a_probe_for_bandwidth_is_not_that_of_the_path() {
+        let mut paths = unequal();
+        paths[0].in_flight = paths[0].window / 2;
+        // If the queue stayed, the other path would deliver sooner, and take the head.
+        paths[0].forward_delay = millis(70);
+        paths[0].queueing = Duration::from_millis(60);
+        paths[0].srtt = millis(80);
+        for probing in [false, true] {
+            paths[0].probing = probing;
+            let decided = Lay::default().decide(&view(&paths)).action;
+            let Action::Send { path: PathId(1), position } = decided else {
+                panic!("the other path may send: {decided:?}");
+            };
+            assert_eq!(position > 0, probing, "position {position}, probing: {probing}");
+        }
     }
 
     #[test]

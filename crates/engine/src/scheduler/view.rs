@@ -70,6 +70,9 @@ pub struct PathView {
     /// The first position of the unassigned queue that the receive-window guard permits on this path. Faster
     /// paths deliver everything before it sooner. 0 with the guard off.
     pub earliest_position: u64,
+    /// Whether congestion control sends faster than the path delivers, to find more bandwidth, or has just done so
+    /// (`ProbeBW_UP` and `ProbeBW_DOWN` of `bbr`). The queue that this makes goes by itself within a few round trips.
+    pub probing: bool,
 }
 
 impl PathView {
@@ -99,6 +102,7 @@ impl PathView {
             loss: 0.0,
             mtu: config.mtu,
             earliest_position: 0,
+            probing: false,
         }
     }
 

@@ -236,6 +236,7 @@ impl<'a> Bundle<'a> {
             loss: 0.0,
             mtu: 1500,
             earliest_position: 0,
+            probing: false,
         }
     }
 

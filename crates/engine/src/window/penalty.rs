@@ -60,6 +60,7 @@ mod tests {
             loss: 0.0,
             mtu: 1500,
             earliest_position: 0,
+            probing: false,
         }
     }
 

@@ -92,7 +92,9 @@ impl Queue {
             Phase::Ours => {
                 let over = round_trip.saturating_mul(ROUND_TRIPS);
                 let part = nanos(now.since(self.looked)) / nanos(over).max(1.0);
-                self.mean += (queueing - self.mean) * part.min(1.0);
+                // The queue of a probe for bandwidth is our own, and goes by itself.
+                let counted = if path.probing { queueing.min(self.mean) } else { queueing };
+                self.mean += (counted - self.mean) * part.min(1.0);
                 let between = round_trip.saturating_mul(ROUND_TRIPS_BETWEEN);
                 let seldom = between.max(SELDOM).saturating_mul(1 << self.ours);
                 if self.mean > long && now.since(self.asked) >= seldom {
