@@ -4,7 +4,7 @@ use ropewalk_base::Duration;
 
 use super::hystart::{HyStart, SlowStart};
 use super::window_use::WindowUse;
-use super::{AckSample, CongestionOptions, IdleDecay, Rules, SentPacket};
+use super::{AckSample, CongestionOptions, IdleDecay, Rules, SentPacket, WindowRounding};
 
 /// Largest window, bytes, so that sums stay exact.
 const LARGEST: f64 = CongestionOptions::UNLIMITED as f64;
@@ -144,7 +144,11 @@ impl PathWindow {
     }
 
     fn at_least(&self, bytes: f64, units: u64) -> f64 {
-        bytes.max(units.max(1) as f64 * self.unit()).min(LARGEST)
+        let whole = match self.options.rounding {
+            WindowRounding::Bytes => bytes,
+            WindowRounding::Packets => (bytes / self.unit()).floor() * self.unit(),
+        };
+        whole.max(units.max(1) as f64 * self.unit()).min(LARGEST)
     }
 
     fn save(&mut self) {

@@ -13,7 +13,7 @@ pub enum WindowRounding {
     #[default]
     Bytes,
     /// Whole units: windows and halves are rounded down, as throughput models count (Wallace and Shami, 2014,
-    /// Eq 14).
+    /// Eq 14), and as Linux does (`tcp_reno_ssthresh`).
     Packets,
 }
 

@@ -7,6 +7,7 @@ use super::preset::Preset;
 use super::segment;
 use crate::congestion::{
     Congestion, CongestionFlavour, CongestionOptions, CongestionVariants, UnknownCongestion,
+    WindowRounding,
 };
 use crate::mptcp::reordering::{Reordering, SpuriousDetector};
 use crate::mptcp::rx;
@@ -119,7 +120,7 @@ pub struct Config {
     /// Nagle's algorithm in Minshall's variant: a short segment behind which no data waits is not sent while an earlier
     /// short segment is unacknowledged.
     pub nagle: bool,
-    /// Whether only whole packets of a congestion window may be in flight, as in Linux, which counts windows in packets.
+    /// Whether thresholds are rounded down to whole packets, and only whole packets of a congestion window may be in flight, as in Linux, which counts windows in packets.
     /// Otherwise the last packet may exceed the window.
     pub whole_packets: bool,
     /// Pacing; none: data is sent as acknowledgements open the window.
@@ -166,7 +167,10 @@ impl Config {
     /// # Panics
     /// If [`Config::congestion`] was set to a name that does not exist.
     pub(super) fn start_congestion(&self, seed: Seed) -> Congestion {
+        let rounding =
+            if self.whole_packets { WindowRounding::Packets } else { WindowRounding::Bytes };
         let options = CongestionOptions {
+            rounding,
             initial_window: self.initial_window,
             initial_ssthresh: self.initial_ssthresh.unwrap_or(CongestionOptions::UNLIMITED),
             flavour: self.congestion_flavour,

@@ -77,8 +77,8 @@ table! {
         /// unacknowledged (Nagle's algorithm, Minshall's variant). Only Multipath TCP with `fragment` sends
         /// such segments in a bulk transfer.
         nagle: Option<bool> = Kind::Bool.derived(PRESET).example("true");
-        /// Whether only whole packets of a congestion window may be in flight, as in Linux. Otherwise the last packet may
-        /// exceed the window, which matters to windows of a few packets.
+        /// Whether only whole packets of a congestion window may be in flight, and windows are reduced to whole packets, as
+        /// in Linux. Otherwise the last packet may exceed the window, which matters to windows of a few packets.
         whole_packets: Option<bool> = Kind::Bool.derived(PRESET).example("true");
         /// `cubic` with `transfer.hystart`: HyStart++ (`rfc`), or the HyStart of Linux, which ends slow start without
         /// a conservative phase, also when acknowledgements follow each other for half a round trip.
