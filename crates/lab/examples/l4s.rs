@@ -8,7 +8,7 @@
 //! for each of its flows, to list the packets of that flow.
 
 use ropewalk_base::Time;
-use ropewalk_lab::compare::estimate;
+use ropewalk_lab::compare::{estimate, map_in_parallel};
 use ropewalk_lab::packet_log::{PacketRecord, Packets, Way};
 use ropewalk_lab::{Run, RunOptions, run};
 use ropewalk_scenario::Scenario;
@@ -42,6 +42,8 @@ struct Flow {
 fn main() {
     let word = std::env::args().nth(1);
     let seeds: u64 = word.map_or(5, |word| word.parse().expect("a number of seeds"));
+    let seeds: Vec<u64> = (1..=seeds).collect();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     for (title, make) in [
         ("one path", one_path as fn(&str, &[&str], u64) -> String),
         ("two paths, `lay`", two_paths),
@@ -53,8 +55,9 @@ fn main() {
             );
             println!("| --- | --- | ---: | ---: | ---: | ---: | ---: |");
             for mix in MIXES {
-                let runs: Vec<Vec<Flow>> =
-                    (1..=seeds).map(|seed| flows(&make(queue, mix, seed), mix.len())).collect();
+                let runs = map_in_parallel(&seeds, threads, |seed| {
+                    flows(&make(queue, mix, *seed), mix.len())
+                });
                 for (number, flow) in mix.iter().enumerate() {
                     row(mix, flow, &runs.iter().map(|run| run[number]).collect::<Vec<_>>());
                 }

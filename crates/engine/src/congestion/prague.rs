@@ -1,4 +1,4 @@
-//! Prague, a scalable congestion control for L4S (RFC 9331; draft-briscoe-iccrg-prague-congestion-control).
+//! Prague, a scalable congestion control for L4S (RFC 9331; draft-briscoe-iccrg-prague-congestion-control-04).
 //!
 //! The window shrinks in proportion to the share of marked data, instead of by half for each round trip with a mark. The
 //! queue can therefore mark often and early: a flow gets about two marks per round trip whatever its rate. A loss, or a
@@ -13,7 +13,7 @@ use crate::path::Pace;
 
 /// Gain of the moving average of the share of marked data.
 const GAIN: f64 = 1.0 / 16.0;
-/// Least round trip that the reduced RTT dependence assumes. Paths with shorter ones grow as if they had this one.
+/// Least round trip that the reduced RTT dependence assumes (draft, 2.4.4). Paths with shorter ones grow as if they had this one.
 const VIRTUAL_RTT: Duration = Duration::from_millis(25);
 /// Rounds in congestion avoidance after which RTT dependence is reduced. Before that, short flows converge faster.
 const ROUNDS_BEFORE_VIRTUAL: u32 = 500;
@@ -87,7 +87,7 @@ impl Prague {
         self.update_at = now + self.interval();
     }
 
-    /// Reduces the window by half the share of marked data, once per interval.
+    /// Reduces the window by half the share of marked data, once per interval (draft, 2.4.2).
     fn on_marks(&mut self, now: Time) {
         if now < self.reduced_until {
             return;
