@@ -10,14 +10,23 @@ use serde_json::Value;
 /// Suspensions of the machine up to this length do not overflow a queue of as many round trips.
 const LATEST_S: f64 = 0.1;
 
-/// Sends for ten seconds over links whose queues mark packets or do not. Returns how many packets with data were lost,
-/// and how late the emulator was, in seconds. Packets without data are not marked, so that a queue may drop some.
-fn lost(marks: bool, sealed: bool) -> (u64, f64) {
-    let dir = TestDir::new(&format!("marks-{marks}-{sealed}"));
+/// What was seen of a transfer of ten seconds over two links.
+struct Seen {
+    /// Packets with data that were lost. Packets without data are not marked, so that a queue may drop some.
+    lost: u64,
+    /// Packets that the queues of the links towards the receiver marked.
+    marked: u64,
+    /// How late the emulator was, seconds.
+    late_s: f64,
+}
+
+/// Sends for ten seconds over links with this queue, with these options of the sender.
+fn transfer(name: &str, queue: &str, sealed: bool, options: &str) -> Seen {
+    let dir = TestDir::new(&format!("marks-{name}-{sealed}"));
     let link = |name: &str, rate: u32| {
         format!(
             "[[path]]\nname = '{name}'\nrate = '{rate} Mbit/s'\nrtt = '20 ms'\n\
-             queue = {{ discipline = 'codel', limit = '300 packets', ecn = {marks} }}\n"
+             queue = {{ limit = '300 packets', {queue} }}\n"
         )
     };
     fs::write(dir.file("s.toml"), link("a", 8) + &link("b", 4)).expect("a file");
@@ -32,7 +41,7 @@ fn lost(marks: bool, sealed: bool) -> (u64, f64) {
     let far =
         format!("exec {own} bench serve --once --listen {{local1}} --listen {{local2}} {far}");
     let near = format!(
-        "{own} bench run --to {{remote1}},{{remote2}} --from {{local1}},{{local2}} {near} \
+        "{own} bench run --to {{remote1}},{{remote2}} --from {{local1}},{{local2}} {near} {options} \
          --warmup 0s --time 10s --json > out.json"
     );
     let words =
@@ -42,11 +51,17 @@ fn lost(marks: bool, sealed: bool) -> (u64, f64) {
         let text = fs::read_to_string(dir.file(name)).expect("the figures");
         serde_json::from_str(&text).expect("JSON")
     };
-    let found = read("out.json");
-    eprintln!("marks {marks}, sealed {sealed}: {found}");
-    let paths = found["paths"].as_array().expect("a list");
-    let lost = paths.iter().map(|path| path["lost_packets"].as_u64().expect("a number")).sum();
-    (lost, lateness(&read("stats.json")))
+    let (found, stats) = (read("out.json"), read("stats.json"));
+    eprintln!("{name}, sealed {sealed}: {found}\n{stats}");
+    let number = |value: &Value| value.as_u64().expect("a number");
+    let sum = |document: &Value, figure: &dyn Fn(&Value) -> u64| -> u64 {
+        document["paths"].as_array().expect("a list").iter().map(figure).sum()
+    };
+    Seen {
+        lost: sum(&found, &|path| number(&path["lost_packets"])),
+        marked: sum(&stats, &|path| number(&path["up"]["marked"])),
+        late_s: lateness(&stats),
+    }
 }
 
 // A sender that did not slow down would fill the queues, which then drop packets that they marked before. The
@@ -58,14 +73,49 @@ fn where_queues_mark_a_live_sender_slows_down_before_they_drop() {
         return;
     }
     for sealed in [true, false] {
-        let ((without, late), (with, _)) = (lost(false, sealed), lost(true, sealed));
-        if without <= 10 && late > LATEST_S {
+        let codel = |marks: bool| {
+            let queue = format!("discipline = 'codel', ecn = {marks}");
+            transfer(if marks { "codel-marks" } else { "codel" }, &queue, sealed, "")
+        };
+        let (without, with) = (codel(false), codel(true));
+        if without.lost <= 10 && without.late_s > LATEST_S {
             eprintln!(
-                "skipped: this machine stands still for {late} s at a time, and fills no queue"
+                "skipped: this machine stands still for {} s at a time, and fills no queue",
+                without.late_s
             );
             continue;
         }
-        assert!(without > 10, "{without} lost: no queue has built up");
-        assert!(with * 2 < without, "{with} lost with marks, {without} without");
+        assert!(
+            without.lost > 10 && without.marked == 0,
+            "{}: no queue has built up",
+            without.lost
+        );
+        let (with, marked) = (with.lost, with.marked);
+        assert!(with * 2 < without.lost && marked > 0, "{with} lost with {marked} marks");
     }
+}
+
+// A dual queue tells by the codepoint whether a sender is scalable: ECT(1) is marked after a millisecond, ECT(0) by a
+// controller that aims at 15 ms. Prague keeps sending while it is marked, and loses nothing.
+#[test]
+fn a_live_prague_sender_is_marked_often_by_a_dual_queue_and_loses_next_to_nothing() {
+    if !can_emulate() {
+        return;
+    }
+    let dual = |congestion: &str| {
+        let options = format!("--congestion {congestion}");
+        transfer(&format!("dual-{congestion}"), "discipline = 'dualpi2'", true, &options)
+    };
+    let (prague, cubic) = (dual("prague"), dual("cubic"));
+    let found = format!(
+        "{} and {} marks, {} packets of prague lost",
+        prague.marked, cubic.marked, prague.lost
+    );
+    let holds = prague.marked > 100 && prague.marked > 2 * cubic.marked && prague.lost <= 20;
+    let late_s = prague.late_s.max(cubic.late_s);
+    if !holds && late_s > LATEST_S {
+        eprintln!("skipped: this machine stands still for {late_s} s at a time: {found}");
+        return;
+    }
+    assert!(holds, "{found}");
 }

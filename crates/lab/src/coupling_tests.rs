@@ -203,8 +203,13 @@ impl Bundle<'_> {
     /// The rate of the bundle beside the other flow, as a part of a fair share of two flows.
     fn share(&self, seed: u64) -> f64 {
         let packets = (50e6 * 0.05 / 8.0 / 1500.0 * self.queue_bdp) as u64;
+        self.share_over(&format!("'{packets} packets'"), seed)
+    }
+
+    /// The same over a queue of another discipline.
+    fn share_over(&self, queue: &str, seed: u64) -> f64 {
         let links = format!(
-            "[[link]]\nname = 'shared'\nrate = '50 Mbit/s'\ndelay = '5 ms'\nqueue = '{packets} packets'\n"
+            "[[link]]\nname = 'shared'\nrate = '50 Mbit/s'\ndelay = '5 ms'\nqueue = {queue}\n"
         );
         let protocol = if self.rtts.len() > 1 { "cmt-sctp" } else { "sctp" };
         let mut text = format!(
@@ -242,4 +247,17 @@ fn paths_found_to_share_a_bottleneck_take_what_one_flow_takes_beside_another() {
         assert!((0.5..1.5).contains(&(together / alone)), "{transfer}: {together} of {alone}");
         assert!(together < 0.95 * apart, "{transfer}: {together} of {apart}");
     }
+}
+
+#[test]
+fn paths_that_act_as_one_flow_take_what_one_prague_flow_takes_of_a_dual_queue() {
+    let queue = "{ discipline = 'dualpi2', limit = '1000 packets' }";
+    let share = |rtts: &[u64], coupling: &str| {
+        let transfer = format!("congestion = 'prague'\ncoupling = '{coupling}'");
+        Bundle { transfer: &transfer, rtts, other: "prague", queue_bdp: 1.0 }.share_over(queue, 1)
+    };
+    let (alone, apart) = (share(&[40], "none"), share(&[40, 40], "none"));
+    let together = share(&[40, 40], "all");
+    assert!((0.9..1.1).contains(&alone) && apart > 1.25, "{alone}, {apart} apart");
+    assert!((0.9..1.25).contains(&together), "{together} together, {apart} apart");
 }

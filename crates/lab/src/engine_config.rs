@@ -169,6 +169,7 @@ fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
     set(&mut config.byte_counting_limit, sctp.byte_counting_limit.map(u64::from));
     set(&mut config.growth_when_full_only, sctp.cwnd_growth_when_full_only);
     set(&mut config.ecn, sctp.ecn);
+    set(&mut config.accurate_ecn, sctp.accurate_ecn);
     set(&mut config.max_burst, sctp.max_burst);
     set(&mut config.rto.initial, sctp.rto_initial);
     set(&mut config.rto.min, sctp.rto_min);

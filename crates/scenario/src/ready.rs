@@ -28,6 +28,7 @@ pub const READY_SCENARIOS: &[ReadyScenario] = ready![
     "big",
     "handover-outage",
     "kuhn-2-200-45",
+    "l4s",
     "lossy-wifi",
     "lte-satellite",
     "sarwar",

@@ -432,6 +432,24 @@ fn up_to_ten_problems_are_told_in_the_order_of_the_file() {
 }
 
 #[test]
+fn prague_is_refused_where_the_protocol_cannot_count_marks() {
+    for (text, message) in [
+        (
+            "[transfer]\nprotocol = \"mptcp\"\ncongestion = \"prague\"\n[[path]]\n",
+            "`transfer.congestion` = \"prague\" needs accurate ECN, which \"mptcp\" does not have here",
+        ),
+        (
+            "[transfer]\nprotocol = \"tcp\"\n[world]\nother_congestion = \"prague\"\n[[path]]\n",
+            "`world.other_congestion` = \"prague\" needs accurate ECN, which \"tcp\" does not have here",
+        ),
+    ] {
+        let error = refused(text);
+        assert_eq!(error.first().kind, Conflict);
+        assert!(error.to_string().contains(message), "{error}");
+    }
+}
+
+#[test]
 fn too_many_paths_are_refused_at_the_first_that_is_too_many() {
     let error = refused(&"[[path]]\n".repeat(65));
     assert_eq!((error.first().line, error.first().kind), (65, OutOfRange));

@@ -278,6 +278,7 @@ const fn extension_name(extension: &ExtensionChunk) -> &'static str {
         ExtensionChunk::Pad(_) => "PAD",
         ExtensionChunk::Ecne(_) => "ECNE",
         ExtensionChunk::Cwr(_) => "CWR",
+        ExtensionChunk::MarkCount(_) => "MARK_COUNT",
         ExtensionChunk::Heartbeat { answer: false, .. } => "HEARTBEAT",
         ExtensionChunk::Heartbeat { answer: true, .. } => "HEARTBEAT_ACK",
         ExtensionChunk::DataFragment(_) => "DATA_FRAGMENT",

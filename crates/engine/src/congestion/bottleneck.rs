@@ -193,6 +193,7 @@ impl<C: PathCongestion, S: Copy + PartialEq> Path<C, S> {
                 rate,
                 in_flight: self.in_flight,
             },
+            marked_bytes: 0,
         };
         self.control.on_ack(self.now, &sample);
         self.lose(&lost);

@@ -20,6 +20,7 @@ mod newreno;
 mod olia;
 mod options;
 mod path_window;
+mod prague;
 mod registry;
 mod rfc9260;
 mod round;
@@ -41,6 +42,7 @@ pub use olia::Olia;
 pub use options::{
     BottleneckCoupling, CongestionFlavour, CongestionOptions, CongestionVariants, Rules,
 };
+pub use prague::Prague;
 pub use registry::{Congestion, UnknownCongestion};
 pub use rfc9260::{IdleDecay, Rfc9260, Rfc9260Options, WindowRounding, initial_window};
 pub use uncoupled::Uncoupled;
@@ -74,6 +76,8 @@ pub struct AckSample {
     pub app_limited: bool,
     /// What it says about the delivery rate.
     pub delivery: Delivery,
+    /// Bytes that arrived marked since the last acknowledgement; 0 if the peer does not count them.
+    pub marked_bytes: u64,
 }
 
 /// Delivery of data on one path, as an acknowledgement shows it (draft-ietf-ccwg-bbr, 4.1). A packet is a
@@ -120,6 +124,8 @@ pub struct LostPacket {
 
 /// The interface of a single-path algorithm; [`Uncoupled`] extends it to a connection.
 pub trait PathCongestion {
+    /// Whether the algorithm responds to the share of marked data, and so expects the marks of L4S (RFC 9331, 4.3).
+    const SCALABLE: bool = false;
     /// Processes a packet that is sent.
     fn on_sent(&mut self, _now: Time, _packet: &SentPacket) {}
     /// Processes an acknowledgement.
@@ -247,6 +253,10 @@ pub trait CongestionControl {
     }
     /// Sets the chunk size in bytes, the unit of every rule. Windows stay as they are.
     fn set_unit(&mut self, unit: u64);
+    /// Whether the algorithm responds to the share of marked data ([`PathCongestion::SCALABLE`]).
+    fn is_scalable(&self) -> bool {
+        false
+    }
     /// The window, bytes.
     fn window(&self, path: PathId) -> u64;
     /// The slow-start threshold, bytes.

@@ -65,7 +65,7 @@ pub struct CongestionVariants {
     /// no probe is under way. 0 as in the draft. Losses at random cost less with a larger value, and a flow yields
     /// less to others.
     pub tolerated_loss_permille: u16,
-    /// `rfc9260`, `newreno`, `cubic` and `bbr`: which paths act together as one flow.
+    /// `rfc9260`, `newreno`, `cubic`, `bbr` and `prague`: which paths act together as one flow.
     pub coupling: BottleneckCoupling,
 }
 

@@ -132,6 +132,14 @@ impl PathWindow {
         self.cwnd = self.ssthresh;
     }
 
+    /// Reduces the window for marks to `to` bytes, at least to `floor_units`. Not undone: marks are never spurious.
+    pub(super) fn reduce(&mut self, to: f64, floor_units: u64) {
+        self.hystart.stop();
+        self.before = None;
+        self.cwnd = self.cwnd.min(self.at_least(to, floor_units));
+        self.ssthresh = self.cwnd;
+    }
+
     /// Handles a timeout: one unit, and slow start up to `threshold`. RFC 5681, 3.1: if the same data times
     /// out again, the threshold stays.
     pub(super) fn time_out(&mut self, threshold: f64) {
@@ -223,6 +231,12 @@ impl PathWindow {
     /// The floor of the threshold, units.
     pub(super) const fn floor_units(&self) -> u64 {
         self.options.min_ssthresh_units
+    }
+
+    /// Smoothed round trip; none before a sample.
+    #[inline]
+    pub(super) const fn srtt(&self) -> Option<Duration> {
+        self.srtt
     }
 
     /// Smoothed round trip, seconds; none before a sample.

@@ -9,7 +9,7 @@ use ropewalk_base::{PathId, Time};
 use super::{
     AckSample, Balia, Bbr, BbrV1, Chihani2011, ChihaniCoupling, CongestionControl,
     CongestionFlavour, CongestionOptions, Coupled, Cubic, Disturbance, FullyCoupled, Lia,
-    LostPacket, NewReno, Olia, Rfc9260, SentPacket, Uncoupled, WVegas,
+    LostPacket, NewReno, Olia, Prague, Rfc9260, SentPacket, Uncoupled, WVegas,
 };
 use crate::nearest_name;
 use crate::path::Pace;
@@ -103,6 +103,13 @@ macro_rules! dispatch {
             fn set_unit(&mut self, unit: u64) {
                 match self {
                     $(Self::$algorithm(own) => own.set_unit(unit),)+
+                }
+            }
+
+            #[inline]
+            fn is_scalable(&self) -> bool {
+                match self {
+                    $(Self::$algorithm(own) => own.is_scalable(),)+
                 }
             }
 
@@ -214,6 +221,9 @@ algorithms! {
     /// BBR version 1 as Linux has it, independent per path.
     BbrV1(Uncoupled<BbrV1>) = "bbr-v1",
         |options, paths| Uncoupled::new(options, BbrV1::for_paths(options, paths));
+    /// Prague per path.
+    Prague(Uncoupled<Prague>) = "prague",
+        |options, paths| Uncoupled::new(options, vec![Prague::new(options); paths]);
 }
 
 impl Congestion {

@@ -128,6 +128,9 @@ impl<C: PathCongestion> CongestionControl for Uncoupled<C> {
     fn set_unit(&mut self, unit: u64) {
         self.paths.iter_mut().for_each(|path| path.set_unit(unit));
     }
+    fn is_scalable(&self) -> bool {
+        C::SCALABLE
+    }
     fn window(&self, path: PathId) -> u64 {
         self.paths[path.index()].window()
     }

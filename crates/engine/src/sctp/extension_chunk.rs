@@ -34,6 +34,8 @@ pub enum ExtensionChunk {
     Ecne(Serial32),
     /// CWR: the TSN up to which the window has been reduced.
     Cwr(Serial32),
+    /// MARK COUNT, an extension of this project: what a path has delivered marked.
+    MarkCount(MarkCount),
     /// HEARTBEAT or HEARTBEAT ACK with more than the one parameter that RFC 9260 defines. Not an extension,
     /// but as rare.
     Heartbeat {
@@ -44,6 +46,17 @@ pub enum ExtensionChunk {
     },
     /// DATA FRAGMENT, an extension of this project: a part of a DATA chunk that exceeds the packets of its path.
     DataFragment(DataFragment),
+}
+
+/// Marked data of one path (accurate ECN). The total never falls, so that a lost SACK loses no information.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkCount {
+    /// The path on which the data arrived, as in [`DelayEcho`](super::chunk::DelayEcho).
+    pub path: u8,
+    /// Lowest TSN of the last marked packet.
+    pub tsn: Serial32,
+    /// Bytes of DATA chunks in all marked packets, with chunk headers and padding, modulo 2^32.
+    pub bytes: u32,
 }
 
 /// SACK that distinguishes gap ack blocks on which the receiver will not renege
@@ -176,6 +189,7 @@ impl ExtensionChunk {
             Self::Auth(auth) => 4 + (auth.code.len() as u32).next_multiple_of(4),
             Self::Pad(bytes) => (*bytes as u32).next_multiple_of(4),
             Self::Ecne(_) | Self::Cwr(_) => 4,
+            Self::MarkCount(_) => 8,
             Self::Heartbeat { parameters, .. } => (parameters.len() as u32).next_multiple_of(4),
             Self::DataFragment(piece) => {
                 DataFragment::HEADER - 4 + piece.part.payload.len().next_multiple_of(4)

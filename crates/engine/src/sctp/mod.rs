@@ -26,8 +26,8 @@ pub use config::{
 };
 pub use cookie::{CookieContent, CookieKey, ForgedCookie};
 pub use extension_chunk::{
-    Auth, DataFragment, ExtensionChunk, ForwardTsn, IData, IForwardTsn, NrSack, RawParameter,
-    Skipped,
+    Auth, DataFragment, ExtensionChunk, ForwardTsn, IData, IForwardTsn, MarkCount, NrSack,
+    RawParameter, Skipped,
 };
 pub use extensions::Extensions;
 pub use extensions::partial_reliability::{Copies, Delivery, Room, Urgency};

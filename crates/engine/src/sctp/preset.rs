@@ -61,6 +61,7 @@ impl Preset {
             negotiation: Negotiation::Assumed,
             mtu_discovery: None,
             ecn: false,
+            accurate_ecn: false,
             lower_header: 20,
             receive_buffer,
             window_unit: WindowUnit::Bytes,
@@ -131,6 +132,7 @@ impl Preset {
         Config {
             mtu_discovery: Some(Self::live_mtu(largest)),
             ecn: true,
+            accurate_ecn: true,
             lower_header: Self::LIVE_LOWER_HEADER,
             sack: SackOptions { delay: Duration::from_millis(40), ..rfc.sack },
             max_burst: 0,

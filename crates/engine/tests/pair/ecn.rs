@@ -1,7 +1,10 @@
 //! Explicit congestion notification (RFC 3168; RFC 4960, Appendix A).
 
 use ropewalk_base::{Ecn, Serial32};
-use ropewalk_engine::sctp::{Chunk, Config, ExtensionChunk, Extensions, Negotiation, Packet};
+use ropewalk_engine::congestion::CongestionFlavour;
+use ropewalk_engine::sctp::{
+    Chunk, Config, ExtensionChunk, Extensions, MarkCount, Negotiation, Packet,
+};
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, config, ms};
 
@@ -167,4 +170,111 @@ fn echoes_of_what_was_never_sent_or_is_long_acknowledged_reduce_nothing() {
     assert_eq!((reductions(&pair), pair.view(LEFT, 0).cwnd), (vec![0], window));
     assert_eq!(pair.closed(LEFT), None);
     assert!(answers(&pair) <= 20 * 2 * wild.len(), "no more than one for each echo");
+}
+
+/// Accurate ECN with this congestion control.
+fn counted(paths: usize, congestion: &str) -> Config {
+    let mut settings = Config { accurate_ecn: true, ..ecn(paths) };
+    settings.use_congestion(congestion, CongestionFlavour::Published).expect("a registered name");
+    settings
+}
+
+fn counts(pair: &Pair) -> Vec<MarkCount> {
+    let count = |one: &ExtensionChunk| match one {
+        ExtensionChunk::MarkCount(count) => Some(*count),
+        _ => None,
+    };
+    pair.log.iter().flat_map(|sent| rare(sent).filter_map(count).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn a_scalable_sender_uses_ect_1_only_where_the_peer_counts_marks() {
+    let listed = |name: &str, accurate_ecn: bool| Config {
+        negotiation: Negotiation::Listed(Extensions::NONE),
+        accurate_ecn,
+        ..counted(1, name)
+    };
+    for (left, right, data) in [
+        (listed("prague", true), listed("cubic", true), Ecn::Ect1),
+        (listed("prague", true), listed("cubic", false), Ecn::Ect0),
+        (listed("prague", false), listed("cubic", true), Ecn::Ect0),
+        (listed("cubic", true), listed("prague", true), Ecn::Ect0),
+    ] {
+        let schedulers = [crate::driver::in_turn(), crate::driver::in_turn()];
+        let mut pair = Pair::with(&left, &right, &[10], schedulers);
+        pair.through_bytes = true;
+        pair.connect();
+        pair.log.clear();
+        bulk(&mut pair, 100);
+        let with_data = pair.log.iter().filter(|sent| sent.data().next().is_some());
+        assert!(with_data.clone().count() > 10 && with_data.clone().all(|sent| sent.ecn == data));
+    }
+}
+
+#[test]
+fn every_marked_byte_is_counted_once_although_sacks_are_lost() {
+    let mut pair = Pair::up(&counted(2, "prague"), &[20, 20]);
+    pair.through_bytes = true;
+    let (mut number, mut lost) = (0u32, 0u32);
+    pair.script(move |sent| {
+        number += 1;
+        let marked = sent.ecn == Ecn::Ect1 && sent.path == 1 && number.is_multiple_of(5);
+        let is_sack = sent.data().next().is_none();
+        lost += u32::from(is_sack);
+        match (marked, is_sack && lost.is_multiple_of(3)) {
+            (true, _) => Fate::Marked,
+            (_, true) => Fate::Drop,
+            _ => Fate::Arrive,
+        }
+    });
+    bulk(&mut pair, 600);
+    let marked: u32 = pair
+        .log
+        .iter()
+        .filter(|sent| sent.fate == Fate::Marked)
+        .flat_map(|sent| sent.packet.chunks.iter().filter(|one| matches!(one, Chunk::Data(_))))
+        .map(Chunk::wire_len)
+        .sum();
+    pair.run_for(ms(500));
+    let all = counts(&pair);
+    assert!(marked > 10_000 && all.iter().all(|count| count.path == 1), "{marked}");
+    assert!(all.is_sorted_by_key(|count| count.bytes));
+    assert_eq!(all.last().map(|count| count.bytes), Some(marked));
+    assert_eq!((echoes(&pair), answers(&pair)), (0, 0), "no echo, no confirmation");
+}
+
+#[test]
+fn other_congestion_controls_take_counted_marks_as_one_mark_per_round_trip() {
+    let mut pair = Pair::up(&counted(2, "cubic"), &[20, 20]);
+    bulk(&mut pair, 200);
+    pair.script(|sent| match sent.ecn == Ecn::Ect0 && sent.path == 0 {
+        true => Fate::Marked,
+        false => Fate::Arrive,
+    });
+    bulk(&mut pair, 400);
+    let [first, second] = reductions(&pair)[..] else { panic!("two paths") };
+    assert!((5..=11).contains(&first) && second == 0, "{first} and {second} in ten round trips");
+    assert_eq!((echoes(&pair), answers(&pair)), (0, 0));
+}
+
+#[test]
+fn counts_that_make_no_sense_change_no_window() {
+    let mut pair = Pair::up(&counted(1, "cubic"), &[20]);
+    bulk(&mut pair, 200);
+    pair.run_for(ms(500));
+    let (tag, window) = (pair.ends[LEFT].tags().0, pair.view(LEFT, 0).cwnd);
+    let next = pair.ends[RIGHT].peer_initial_tsn().expect("known").plus(120);
+    // Another path; a TSN that was never sent; a total that fell.
+    for (path, tsn, bytes) in [
+        (1, next.plus(u32::MAX), 1),
+        (255, next.plus(u32::MAX), 1),
+        (0, next, 5),
+        (0, next.plus(1 << 30), 5),
+        (0, next.plus(u32::MAX), u32::MAX),
+    ] {
+        let count = ExtensionChunk::MarkCount(MarkCount { path, tsn, bytes });
+        pair.inject(LEFT, 0, Packet::of(tag, Chunk::Extension(Box::new(count))));
+    }
+    assert_eq!((reductions(&pair), pair.view(LEFT, 0).cwnd), (vec![0], window));
+    assert_eq!(pair.closed(LEFT), None);
 }

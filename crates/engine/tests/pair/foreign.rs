@@ -7,7 +7,7 @@ use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::{
     AbortCause, Association, Chunk, Config, Data, DataFlags, ErrorCause, ExtensionChunk,
-    Extensions, ForwardTsn, Init, Negotiation, Packet,
+    Extensions, ForwardTsn, Init, MarkCount, Negotiation, Packet,
 };
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, config, in_turn, ms, name};
@@ -46,6 +46,11 @@ pub fn chunks_that_were_not_agreed_on_are_skipped_or_reported_as_their_highest_b
         (unknown(0xff), true, true),
         (rare(ExtensionChunk::Ecne(Serial32(1))), false, false),
         (rare(ExtensionChunk::Pad(30)), false, true),
+        (
+            rare(ExtensionChunk::MarkCount(MarkCount { path: 0, tsn: Serial32(1), bytes: 1 })),
+            false,
+            true,
+        ),
         (rare(ExtensionChunk::ReConfig(Vec::new())), false, true),
         (rare(ExtensionChunk::ForwardTsn(forward)), true, true),
         (rare(ExtensionChunk::Asconf(Serial32(1), Vec::new())), true, true),

@@ -93,8 +93,7 @@ impl<P: Clone> Link<P> {
             }
             QueueModel::CoDel(codel) => Discipline::Managed(Box::new(ManagedQueue::codel(codel))),
             QueueModel::DualPi2(settings) => {
-                let rng = seed.child("dualpi2").rng();
-                Discipline::Managed(Box::new(ManagedQueue::dualpi2(settings, rng)))
+                Discipline::Managed(Box::new(ManagedQueue::dualpi2(settings)))
             }
         };
         Ok(Self {

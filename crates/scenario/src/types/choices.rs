@@ -223,6 +223,7 @@ choices! {
         Cubic = "cubic", "CUBIC, each path independently (RFC 9438).";
         Bbr = "bbr", "BBR version 3, each path independently: follows measured rates, and paces (draft-ietf-ccwg-bbr).";
         BbrV1 = "bbr-v1", "BBR version 1 as the Linux kernel has it, each path independently.";
+        Prague = "prague", "Prague, each path independently: follows the share of marked data, paces, and sends ECT(1) for L4S queues; SCTP only (draft-briscoe-iccrg-prague-congestion-control).";
     }
 }
 

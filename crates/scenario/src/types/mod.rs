@@ -118,7 +118,7 @@ impl Scenario {
         Self {
             sctp: builder.sctp(root.table("sctp")),
             tcp: builder.tcp(root.table("tcp"), transfer.preset),
-            world: World::read(builder, root.table("world")),
+            world: builder.world(root.table("world"), &transfer),
             record: Record::read(builder, root.table("record")),
             transfer,
             scheduler,

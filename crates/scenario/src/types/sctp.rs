@@ -62,9 +62,14 @@ table! {
             Kind::Packets { min: 1, max: MANY_PACKETS }.derived(PRESET).example("\"1 packet\"");
         /// The window grows only when it was fully used (RFC 9260 Section 7.2.1).
         cwnd_growth_when_full_only: Option<bool> = Kind::Bool.derived(PRESET).example("true");
-        /// Queues with `ecn = true` mark packets, and each mark reduces the window once per round
+        /// Queues with `ecn = true` and `dualpi2` mark packets, and each mark reduces the window once per round
         /// trip (RFC 4960 Appendix A).
-        ecn: Option<bool> = Kind::Bool.derived(PRESET).example("true");
+        ecn: Option<bool> =
+            Kind::Bool.derived("the preset's; true with `prague`").example("true");
+        /// With `ecn`: the receiver counts marked bytes instead of echoing marks. `prague` needs it; without it,
+        /// `prague` sends ECT(0) and halves its window for a mark. An extension of Ropewalk.
+        accurate_ecn: Option<bool> =
+            Kind::Bool.derived("the preset's; true with `prague`").example("true");
         /// Most packets sent in response to one event (RFC 9260 Section 6.1: 4); 0 for no limit.
         max_burst: Option<u32> =
             Kind::Packets { min: 0, max: MANY_PACKETS }.derived(PRESET).example("4");

@@ -5,6 +5,7 @@ use ropewalk_base::{Duration, Rate};
 use super::builder::Builder;
 use super::pacing::{PACING, Pacing};
 use super::setting::Setting;
+use super::world::unusable;
 use super::{Congestion, Coupling, Preset, Protocol, Scenario, SchedulerName, WindowManager};
 use crate::check::{Checked, Value};
 use crate::choice::Choice;
@@ -94,12 +95,12 @@ table! {
         tolerated_loss: f64 => tolerated_loss = Kind::Number { min: 0.0, max: 0.1 }
             .derived("0.02 under the preset `live`, otherwise 0")
             .example("0.02");
-        /// `rfc9260`, `newreno`, `cubic` and `bbr`: which paths act together as one flow, so that they take one
+        /// `rfc9260`, `newreno`, `cubic`, `bbr` and `prague`: which paths act together as one flow, so that they take one
         /// flow's share of a bottleneck that they share. The other algorithms couple all paths in any case.
         /// `detected` needs `scheduler.forward_delay = "timestamp"`, and takes 10 s or more to notice.
         coupling: Coupling = names::<Coupling>().is("none").example("\"detected\"");
-        /// Whether a window is spread over a round trip instead of being sent at once, and how. `bbr`
-        /// and `bbr-v1` always pace, at their own rates.
+        /// Whether a window is spread over a round trip instead of being sent at once, and how. `bbr`,
+        /// `bbr-v1` and `prague` always pace, at their own rates.
         pacing: Option<Pacing> = PACING
             .derived("true under the preset `live`, otherwise false")
             .example("{ gain = 1.2, burst = \"2 packets\" }");
@@ -161,14 +162,9 @@ impl Setting for Application {
 impl Builder<'_> {
     pub(crate) fn transfer(&mut self, table: &Checked) -> Transfer {
         let transfer = Transfer::read(self, table);
-        let preset = transfer.preset;
-        let known = [Congestion::NewReno, Congestion::Lia, Congestion::FullyCoupled];
-        if preset == Preset::Chihani2011 && !known.contains(&transfer.congestion) {
-            let message = format!(
-                "`transfer.congestion` = {} is not in the model `{preset}`",
-                self.excerpt(table, "congestion")
-            );
-            let help = "it knows \"newreno\", \"lia\" and \"fully-coupled\"";
+        if let Some((why, help)) = unusable(transfer.congestion, &transfer) {
+            let shown = self.excerpt(table, "congestion");
+            let message = format!("`transfer.congestion` = {shown} {why}");
             self.wrong(table, "congestion", ProblemKind::Conflict, message, help);
         }
         if transfer.warmup >= transfer.duration {

@@ -56,6 +56,8 @@ struct DirectionFigures {
     throughput_bps: f64,
     /// Packets dropped on the path's own link, by cause; packets of cross traffic are included.
     dropped: BTreeMap<&'static str, u64>,
+    /// Packets that the queue of that link has marked (ECN).
+    marked: u64,
     duplicated: u64,
     queue_max_bytes: u64,
     queue_mean_bytes: f64,
@@ -153,6 +155,7 @@ fn direction(traffic: &Traffic, elapsed: Duration) -> DirectionFigures {
         delivered_bytes: traffic.delivered_bytes,
         throughput_bps: throughput(traffic, elapsed),
         dropped: drops(traffic),
+        marked: traffic.wire.marked,
         duplicated: traffic.wire.duplicated,
         queue_max_bytes: traffic.wire.queue_max_bytes,
         queue_mean_bytes: traffic.wire.queue_mean_bytes,

@@ -191,6 +191,8 @@ impl Session {
             delivery: ackd.newest.as_ref().map_or_else(Delivery::default, |(number, flight)| {
                 subflow.tx.delivery((*number, flight), true, rate)
             }),
+            // No AccECN (RFC 9768).
+            marked_bytes: 0,
         };
         if returned {
             self.on_path_returned(now, path);

@@ -98,9 +98,14 @@ impl Handshake {
         Some((self.accepted_by.as_ref()?.open(cookie)?, Some(path)))
     }
 
+    /// Whether both ends count marked data.
+    const fn counts_marks(&self) -> bool {
+        self.peer.agreed.has(Extensions::ECN.and(Extensions::MARK_COUNT))
+    }
+
     /// ECN state of a new path; none if not negotiated.
     pub fn new_ecn(&self) -> Option<Box<Ecn>> {
-        self.peer.agreed.has(Extensions::ECN).then(|| Box::new(Ecn::new()))
+        self.peer.agreed.has(Extensions::ECN).then(|| Box::new(Ecn::new(self.counts_marks())))
     }
 }
 
@@ -306,8 +311,9 @@ impl Association {
     /// Enables or disables ECN on all paths, as negotiated.
     fn settle_ecn(&mut self) {
         let fresh = self.handshake.new_ecn();
-        self.receiver.marks =
-            fresh.as_ref().map(|_| Box::new(MarkEchoes::new(self.sender.paths.len())));
+        let counting = self.handshake.counts_marks();
+        let paths = self.sender.paths.len();
+        self.receiver.marks = fresh.as_ref().map(|_| Box::new(MarkEchoes::new(paths, counting)));
         self.sender.paths.iter_mut().for_each(|path| path.ecn.clone_from(&fresh));
     }
 

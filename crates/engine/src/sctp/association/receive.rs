@@ -238,6 +238,7 @@ impl Association {
             }
             ExtensionChunk::Ecne(tsn) if ecn => self.on_ecne(now, path, *tsn),
             ExtensionChunk::Cwr(tsn) if ecn => self.on_cwr(*tsn),
+            ExtensionChunk::MarkCount(count) if ecn => self.sender.on_mark_count(now, *count),
             ExtensionChunk::Heartbeat { answer, parameters } => {
                 self.sender.outstanding.deadline.invalidate();
                 self.on_long_heartbeat(now, path, *answer, parameters);

@@ -201,14 +201,15 @@ impl Association {
 
     #[cold]
     fn bundle_owed_sack(&mut self, path: PathId, room: u32, packet: &mut Packet) -> u32 {
-        // ECNE chunks go with a SACK in a packet without DATA.
-        let marked = self.receiver.marks.as_ref().is_some_and(|marks| marks.any());
-        if marked || self.receiver.has_waiting() || self.sack_destination() != path {
+        let marks = self.receiver.marks.as_ref();
+        let alone = marks.is_some_and(|marks| !marks.may_join_data());
+        let reports = marks.map_or(0, |marks| marks.wire_len());
+        if alone || self.receiver.has_waiting() || self.sack_destination() != path {
             return 0;
         }
         let echo = if self.handshake.peer.takes_stamps { DelayEcho::WIRE_LEN } else { 0 };
         let needed = self.receiver.sack_len() + echo;
-        if needed > room {
+        if needed + reports > room {
             return 0;
         }
         let sack = self.receiver.take_sack(
@@ -217,6 +218,9 @@ impl Association {
             packet.take_spare(),
         );
         packet.chunks.push(Chunk::Sack(sack));
+        if let Some(marks) = &self.receiver.marks {
+            marks.add_to(packet);
+        }
         packet.echo = self.receiver.take_echo();
         let taken = packet.wire_len() - Packet::HEADER;
         taken - packet.stamp.map_or(0, |_| DelayStamp::WIRE_LEN)

@@ -9,7 +9,7 @@ use super::wire::kind;
 pub struct Extensions(u16);
 
 /// Each extension with the chunk type that identifies it.
-const TYPES: [(Extensions, u8); 14] = [
+const TYPES: [(Extensions, u8); 15] = [
     (Extensions::AUTH, kind::AUTH),
     (Extensions::NR_SACK, kind::NR_SACK),
     (Extensions::I_DATA, kind::I_DATA),
@@ -21,6 +21,7 @@ const TYPES: [(Extensions, u8); 14] = [
     (Extensions::DELAY_ECHO, kind::DELAY_ECHO),
     (Extensions::DATA_FRAGMENT, kind::DATA_FRAGMENT),
     (Extensions::CMT, kind::CMT),
+    (Extensions::MARK_COUNT, kind::MARK_COUNT),
     (Extensions::FORWARD_TSN, kind::FORWARD_TSN),
     (Extensions::ASCONF, kind::ASCONF),
     (Extensions::I_FORWARD_TSN, kind::I_FORWARD_TSN),
@@ -59,6 +60,9 @@ impl Extensions {
     /// gaps, and counts packets in the flags of SACKs (DAC). Only announced: no chunk has this type. Defined
     /// by this project.
     pub const CMT: Self = Self(1 << 13);
+    /// Accurate ECN: SACKs come with the number of bytes that arrived marked, instead of an echo that is repeated until
+    /// it is confirmed. Defined by this project; it needs [`Self::ECN`].
+    pub const MARK_COUNT: Self = Self(1 << 14);
     /// Timestamps in both directions.
     pub const DELAY: Self = Self::DELAY_STAMP.and(Self::DELAY_ECHO);
 
@@ -73,6 +77,12 @@ impl Extensions {
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// The set without those of `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 
     /// Intersection of both sets.

@@ -9,6 +9,7 @@ use ropewalk_base::{Duration, Ecn as Codepoint, PathId, Serial32, Time};
 
 use super::{RecordState, Sender};
 use crate::congestion::CongestionControl;
+use crate::sctp::extension_chunk::MarkCount;
 
 /// Consecutive timeouts after which ECN is disabled on a path that has never delivered an ECT packet: a
 /// middlebox drops such packets.
@@ -33,19 +34,79 @@ pub struct Ecn {
     trial: Trial,
     /// First TSN sent after the last reduction. Marks of earlier TSNs cause no further one.
     reduced_to: u64,
-    /// The last ECNE that was answered, and when.
-    answered: Option<(Serial32, Time)>,
+    feedback: Feedback,
+}
+
+/// How the peer reports marks.
+#[derive(Clone, Copy, Debug)]
+enum Feedback {
+    /// By ECNE, of which none was answered.
+    Echoes,
+    /// By ECNE: the last one that was answered, and when.
+    Answered { tsn: Serial32, at: Time },
+    /// By MARK COUNT, because accurate ECN was agreed: the peer's total of marked bytes, modulo 2^32, and those that
+    /// congestion control has not been told of.
+    Counts { total: u32, untold: u64 },
+}
+
+impl Feedback {
+    /// Whether to answer an ECNE; notes it, if so. An ECNE is answered once per round trip. A peer that counts marks needs
+    /// no answer.
+    fn answers(&mut self, now: Time, echo: Serial32, srtt: Duration) -> bool {
+        let answers = match *self {
+            Self::Echoes => true,
+            Self::Answered { tsn, at } => tsn != echo || now.since(at) >= srtt,
+            Self::Counts { .. } => false,
+        };
+        if answers {
+            *self = Self::Answered { tsn: echo, at: now };
+        }
+        answers
+    }
+
+    /// Processes the peer's total; returns the bytes that it adds. A smaller total is from an older packet.
+    fn advance(&mut self, to: u32) -> u32 {
+        let Self::Counts { total, untold } = self else { return 0 };
+        let more = to.wrapping_sub(*total);
+        if more > u32::MAX / 2 {
+            return 0;
+        }
+        *total = to;
+        *untold += u64::from(more);
+        more
+    }
+
+    /// Marked bytes since the last call.
+    const fn take_untold(&mut self) -> u64 {
+        match self {
+            Self::Counts { untold, .. } => std::mem::replace(untold, 0),
+            Self::Echoes | Self::Answered { .. } => 0,
+        }
+    }
 }
 
 impl Ecn {
-    /// ECN of a path that has not been used.
-    pub const fn new() -> Self {
-        Self { trial: Trial::Open(0), reduced_to: 0, answered: None }
+    /// ECN of a path that has not been used. `accurate`: the peer counts marked bytes.
+    pub fn new(accurate: bool) -> Self {
+        let feedback = match accurate {
+            true => Feedback::Counts { total: 0, untold: 0 },
+            false => Feedback::Echoes,
+        };
+        Self { trial: Trial::Open(0), reduced_to: 0, feedback }
     }
 
-    /// The ECN field of packets with data.
-    pub fn codepoint(&self) -> Codepoint {
-        if self.trial == Trial::Failed { Codepoint::NotEct } else { Codepoint::Ect0 }
+    /// The ECN field of packets with data. RFC 9331, 4.2: a sender without accurate feedback MUST NOT send ECT(1).
+    pub fn codepoint(&self, scalable: bool) -> Codepoint {
+        match self.trial {
+            Trial::Failed => Codepoint::NotEct,
+            _ if scalable && matches!(self.feedback, Feedback::Counts { .. }) => Codepoint::Ect1,
+            _ => Codepoint::Ect0,
+        }
+    }
+
+    /// Marked bytes since the last call.
+    pub const fn take_marked_bytes(&mut self) -> u64 {
+        self.feedback.take_untold()
     }
 
     /// An ECT packet was delivered.
@@ -85,13 +146,25 @@ impl Sender {
             self.reduce_for_mark(now, on, tsn);
         }
         let srtt = self.paths[from.index()].tx.rtt.srtt().unwrap_or(AGAIN);
-        let Some(ecn) = &mut self.paths[from.index()].ecn else { return false };
-        let fresh = |(tsn, at): (Serial32, Time)| tsn != wire_tsn || now.since(at) >= srtt;
-        let confirms = ecn.answered.is_none_or(fresh);
-        if confirms {
-            ecn.answered = Some((wire_tsn, now));
+        let ecn = self.paths[from.index()].ecn.as_mut();
+        ecn.is_some_and(|ecn| ecn.feedback.answers(now, wire_tsn, srtt))
+    }
+
+    /// Processes the peer's count of marked bytes of one path. Scalable congestion control learns of them with the next
+    /// acknowledgement; for any other they are one mark.
+    #[cold]
+    pub fn on_mark_count(&mut self, now: Time, count: MarkCount) {
+        let (tsn, next) = (
+            count.tsn.unwrap_near(self.outstanding.board.cumulative()),
+            self.outstanding.board.next_tsn(),
+        );
+        let Some(path) = self.paths.get_mut(count.path as usize) else { return };
+        let Some(ecn) = path.ecn.as_mut() else { return };
+        if tsn >= next || ecn.feedback.advance(count.bytes) == 0 || self.congestion.is_scalable() {
+            return;
         }
-        confirms
+        ecn.take_marked_bytes();
+        self.reduce_for_mark(now, PathId(count.path), tsn);
     }
 
     /// Reduces the window of a path once per window of data. A loss in the same window has reduced it

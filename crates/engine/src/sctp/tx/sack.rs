@@ -433,6 +433,7 @@ impl Sender {
             least_rtt: path.tx.rtt.base(),
             app_limited: flight.snapshot.is_limited(),
             delivery: path.tx.delivery((ack.newest_end - 1, flight), ack.newest_sure, rate),
+            marked_bytes: path.ecn.as_mut().map_or(0, |ecn| ecn.take_marked_bytes()),
         };
         if returned {
             self.on_path_returned(now, id);
@@ -441,9 +442,7 @@ impl Sender {
             let reports = &mut self.outstanding.reports;
             reports.heard = reports.heard.with(id);
             self.confirm_mtu(now, id, flight.bytes);
-            if let Some(ecn) = &mut self.paths[id.index()].ecn {
-                ecn.on_arrival();
-            }
+            self.paths[id.index()].ecn.iter_mut().for_each(|ecn| ecn.on_arrival());
         }
         let losses = self.paths[id.index()].tx.losses;
         self.congestion.on_ack(id, now, &sample);

@@ -123,7 +123,10 @@ impl Sender {
             state.t3 = Some(now + state.tx.rtt.rto());
         }
         state.tx.on_bytes_sent(sent as u64);
-        let ecn = state.ecn.as_ref().map_or(Ecn::NotEct, |ecn| ecn.codepoint());
+        let ecn = match &state.ecn {
+            Some(ecn) => ecn.codepoint(self.congestion.is_scalable()),
+            None => Ecn::NotEct,
+        };
         let transmit_info =
             TransmitInfo { path, round: state.tx.round, size: PacketSize::Usual, ecn };
         self.outstanding.bursts_spent = true;

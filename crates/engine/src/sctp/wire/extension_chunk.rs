@@ -5,7 +5,7 @@ use ropewalk_base::Serial32;
 use super::{
     Frame, RawChunk, data_fragment, extensions, forward, interleaved, kind, nr_sack, parameter,
 };
-use crate::sctp::extension_chunk::{Auth, ExtensionChunk};
+use crate::sctp::extension_chunk::{Auth, ExtensionChunk, MarkCount};
 
 pub(super) fn put(rare: &ExtensionChunk, out: &mut Vec<u8>) {
     match rare {
@@ -28,6 +28,12 @@ pub(super) fn put(rare: &ExtensionChunk, out: &mut Vec<u8>) {
         }
         ExtensionChunk::Ecne(tsn) => put_tsn(kind::ECNE, *tsn, out),
         ExtensionChunk::Cwr(tsn) => put_tsn(kind::CWR, *tsn, out),
+        ExtensionChunk::MarkCount(count) => {
+            let frame = Frame::begin(kind::MARK_COUNT, count.path, out);
+            out.extend_from_slice(&count.tsn.0.to_be_bytes());
+            out.extend_from_slice(&count.bytes.to_be_bytes());
+            frame.end(out);
+        }
         ExtensionChunk::Heartbeat { answer, parameters } => {
             let kind = if *answer { kind::HEARTBEAT_ACK } else { kind::HEARTBEAT };
             let frame = Frame::begin(kind, 0, out);
@@ -68,6 +74,7 @@ pub(super) const fn is_known(kind: u8) -> bool {
             | kind::ECNE
             | kind::CWR
             | kind::DATA_FRAGMENT
+            | kind::MARK_COUNT
     )
 }
 
@@ -96,6 +103,14 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<ExtensionChunk> {
         kind::PAD => ExtensionChunk::Pad(raw.body().len() as u16),
         kind::ECNE => ExtensionChunk::Ecne(tsn()?),
         kind::CWR => ExtensionChunk::Cwr(tsn()?),
+        kind::MARK_COUNT => {
+            let [a, b, c, d, e, f, g, h] = *raw.body().first_chunk::<8>()?;
+            ExtensionChunk::MarkCount(MarkCount {
+                path: raw.flags,
+                tsn: Serial32(u32::from_be_bytes([a, b, c, d])),
+                bytes: u32::from_be_bytes([e, f, g, h]),
+            })
+        }
         kind::DATA_FRAGMENT => ExtensionChunk::DataFragment(data_fragment::read(raw)?),
         _ => return None,
     })

@@ -25,7 +25,7 @@ pub const PAD: u8 = 0x84;
 pub const FORWARD_TSN: u8 = 0xc0;
 pub const ASCONF: u8 = 0xc1;
 pub const I_FORWARD_TSN: u8 = 0xc2;
-/// The sender's timestamp. Defined by this project, like the next three. RFC 9260, 3.2: receivers skip
+/// The sender's timestamp. Defined by this project, like the next four. RFC 9260, 3.2: receivers skip
 /// unknown types with the highest bits 10 without a report.
 pub const DELAY_STAMP: u8 = 0xb0;
 /// Both timestamps.
@@ -34,6 +34,8 @@ pub const DELAY_ECHO: u8 = 0xb1;
 pub const DATA_FRAGMENT: u8 = 0xb2;
 /// Announces concurrent multipath transfer in the list of extensions; never sent as a chunk.
 pub const CMT: u8 = 0xb3;
+/// Number of bytes that arrived marked.
+pub const MARK_COUNT: u8 = 0xb4;
 
 /// The T bit of ABORT and SHUTDOWN COMPLETE.
 pub const REFLECTED: u8 = 1;

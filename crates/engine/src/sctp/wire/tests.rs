@@ -9,7 +9,7 @@ use crate::payload::Payload;
 use crate::sctp::{
     Auth, Data, DataFlags, DataFragment, DelayEcho, DelayStamp, ErrorCause, ExtensionChunk,
     Extensions, Families, ForwardTsn, GapBlock, GapList, HeartbeatInfo, IData, IForwardTsn, Init,
-    InitOptions, NrSack, RawParameter, Sack, Skipped,
+    InitOptions, MarkCount, NrSack, RawParameter, Sack, Skipped,
 };
 
 const PORTS: Ports = Ports { source: 5001, destination: 9899 };
@@ -242,6 +242,9 @@ fn rare() -> impl Strategy<Value = Chunk> {
         (0u16..99).prop_map(ExtensionChunk::Pad),
         serial().prop_map(ExtensionChunk::Ecne),
         serial().prop_map(ExtensionChunk::Cwr),
+        (any::<u8>(), serial(), any::<u32>()).prop_map(|(path, tsn, bytes)| {
+            ExtensionChunk::MarkCount(MarkCount { path, tsn, bytes })
+        }),
         piece(),
     ];
     rare.prop_map(|rare| Chunk::Extension(Box::new(rare)))

@@ -1,6 +1,6 @@
 //! Queues that decide just before a transmission: CoDel and DualPI2.
 
-use ropewalk_base::{Rng, Time};
+use ropewalk_base::Time;
 
 use super::codel::{CoDel, CoDelQueue};
 use super::dualpi2::{DualPi2, DualPi2Queue};
@@ -28,8 +28,8 @@ impl<P> ManagedQueue<P> {
         Self::CoDel(CoDelQueue::new(codel))
     }
 
-    pub(in crate::link) fn dualpi2(settings: DualPi2, rng: Rng) -> Self {
-        Self::DualPi2(DualPi2Queue::new(settings, rng))
+    pub(in crate::link) fn dualpi2(settings: DualPi2) -> Self {
+        Self::DualPi2(DualPi2Queue::new(settings))
     }
 
     pub(in crate::link) fn has_room(&self, size: u32) -> bool {
