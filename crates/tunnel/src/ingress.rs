@@ -44,6 +44,17 @@ impl Lists {
     fn is_empty(&self) -> bool {
         self.new.is_empty() && self.old.is_empty()
     }
+
+    /// The next flow, and whether it is a new one.
+    fn front(&self) -> Option<(u16, bool)> {
+        let new = self.new.front().map(|slot| (*slot, true));
+        new.or_else(|| self.old.front().map(|slot| (*slot, false)))
+    }
+
+    fn pop_front(&mut self, is_new: bool) {
+        let list = if is_new { &mut self.new } else { &mut self.old };
+        list.pop_front();
+    }
 }
 
 /// All queues.
@@ -131,6 +142,14 @@ impl<P> Ingress<P> {
         }
     }
 
+    /// The next interactive packet.
+    pub fn pop_interactive(&mut self, now: Time, counters: &mut Counters) -> Option<Taken<P>> {
+        let codel = self.codel;
+        let taken = self.pop_class(now, Class::Interactive, &codel, counters)?;
+        self.charge(Class::Interactive, taken.bytes);
+        Some(taken)
+    }
+
     /// The class to serve: the lowest that has been passed over for long enough, otherwise the highest.
     fn next_class(&self) -> Option<Class> {
         let waiting = |class: &Class| !self.lists[*class as usize].is_empty();
@@ -159,21 +178,19 @@ impl<P> Ingress<P> {
         bulk: &CodelConfig,
         counters: &mut Counters,
     ) -> Option<Taken<P>> {
-        let lists = &mut self.lists[class as usize];
-        while !lists.is_empty() {
-            let is_new = !lists.new.is_empty();
-            let list = if is_new { &mut lists.new } else { &mut lists.old };
-            let slot = *list.front()?;
+        while let Some((slot, is_new)) = self.lists[class as usize].front() {
             let flow = self.flows.get(slot);
             if flow.class != class {
                 // The flow has got another class since it was listed.
-                list.pop_front();
-                self.lists[flow.class as usize].new.push_back(slot);
-                return None;
+                let class_now = flow.class;
+                self.lists[class as usize].pop_front(is_new);
+                self.lists[class_now as usize].new.push_back(slot);
+                continue;
             }
+            let lists = &mut self.lists[class as usize];
             if flow.deficit <= 0 {
                 flow.deficit += QUANTUM;
-                list.pop_front();
+                lists.pop_front(is_new);
                 lists.old.push_back(slot);
                 continue;
             }
@@ -184,7 +201,7 @@ impl<P> Ingress<P> {
             let counted = counters.class_mut(class);
             counted.dropped_by_delay += out.dropped.0;
             let Some(packet) = out.packet else {
-                list.pop_front();
+                lists.pop_front(is_new);
                 if is_new {
                     lists.old.push_back(slot);
                 } else {

@@ -10,7 +10,7 @@
 //!
 //! One [`Tunnel`] is one end and does both. It reads no clock and opens no socket. **One input, then drain, then
 //! ask for the deadline**: after [`Tunnel::enqueue`], [`Tunnel::on_message`] or a time that has passed, call
-//! [`Tunnel::next`] while the association has room, [`Tunnel::deliver`] until it returns nothing, then
+//! [`Tunnel::next`] until it returns nothing, [`Tunnel::deliver`] until it returns nothing, then
 //! [`Tunnel::deadline`]. [`Tunnel::set_paths`] passes on what the association has measured.
 //!
 //! ```
@@ -30,8 +30,8 @@
 //!         payload: name,
 //!     });
 //! }
-//! let first = client.next(Time::ZERO, 3000).expect("room for it");
-//! let second = client.next(Time::ZERO, 1600).expect("room for it");
+//! let first = client.next(Time::ZERO, 0).expect("room for it");
+//! let second = client.next(Time::ZERO, 1400).expect("room for it");
 //! // The second arrives sooner, on the quicker path, and waits for the first.
 //! hub.on_message(Time::from_millis(20), second.header, second.bytes, second.payload);
 //! assert_eq!(hub.deliver(Time::from_millis(20)), None);

@@ -1,6 +1,6 @@
 //! What the measured paths mean for queues, copies and waits.
 
-use ropewalk_base::Duration;
+use ropewalk_base::{Duration, Rate};
 
 use crate::config::{CodelConfig, Config};
 
@@ -15,6 +15,8 @@ pub struct PathState {
     pub deviation: Duration,
     /// Smoothed round trip.
     pub round_trip: Duration,
+    /// The rate that the path can have; zero if unknown.
+    pub rate: Rate,
     /// Share of the packets that the path loses.
     pub loss: f64,
     /// Time by which an acknowledgement is overdue; zero if none is.
@@ -22,13 +24,14 @@ pub struct PathState {
 }
 
 impl PathState {
-    /// A path without losses whose one-way delay is `forward` in both directions.
+    /// A path of unknown rate and without losses, whose one-way delay is `forward` in both directions.
     pub const fn new(forward: Duration) -> Self {
         Self {
             usable: true,
             forward,
             deviation: Duration::ZERO,
             round_trip: Duration::from_nanos(2 * forward.as_nanos()),
+            rate: Rate::ZERO,
             loss: 0.0,
             overdue: Duration::ZERO,
         }
@@ -45,6 +48,11 @@ const GRAIN: Duration = Duration::from_millis(10);
 /// leaves a path idle after each reduction unless the queue held 0.43 of a round trip (RFC 9438, 4.6).
 const BULK_TARGET: f64 = 0.3;
 
+/// Bytes that the association may have queued in any case, so that no path waits for the next input: two full packets.
+const SLACK: u64 = 3000;
+/// Margin for the difference between this estimate of the delays and the scheduler's.
+const LOOKAHEAD_GAIN: f64 = 1.25;
+
 /// Decisions that follow from the state of all paths.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Outlook {
@@ -56,13 +64,16 @@ pub(crate) struct Outlook {
     pub doubtful: bool,
     /// CoDel for flows that are not interactive.
     pub bulk_codel: CodelConfig,
+    /// Bytes that the association's queue needs.
+    pub lookahead: u64,
 }
 
 impl Outlook {
     /// Without measurements.
     pub const fn unknown(config: &Config) -> Self {
         let hold = config.latency_budget;
-        Self { hold, lifetime: hold, doubtful: false, bulk_codel: config.codel }
+        let bulk_codel = config.codel;
+        Self { hold, lifetime: hold, doubtful: false, bulk_codel, lookahead: SLACK }
     }
 
     /// From the measurements of the paths.
@@ -85,8 +96,25 @@ impl Outlook {
         };
         // The message waits for its path, which takes no longer than the paths' delays differ, and then is repaired.
         let lifetime = hold + spread;
-        Self { hold, lifetime, doubtful, bulk_codel }
+        let lookahead = lookahead(usable, quickest.forward + config.latency_budget) + SLACK;
+        Self { hold, lifetime, doubtful, bulk_codel, lookahead }
     }
+}
+
+/// Bytes that quicker paths deliver until the slowest one delivers what it is given now. The slowest path takes the data
+/// behind these bytes, so that data arrives in order; a shorter queue leaves the path idle. Paths that deliver after `limit`
+/// do not count.
+fn lookahead<'a, I: Iterator<Item = &'a PathState>>(
+    usable: impl Fn() -> I,
+    limit: Duration,
+) -> u64 {
+    let before = |due: Duration| -> u64 {
+        usable().map(|other| other.rate.bytes_in(due.saturating_sub(other.forward))).sum()
+    };
+    let due =
+        usable().filter(|path| path.forward <= limit).map(|path| path.forward + path.deviation);
+    let most = due.map(before).max().unwrap_or(0);
+    (most as f64 * LOOKAHEAD_GAIN) as u64
 }
 
 #[cfg(test)]
@@ -109,6 +137,25 @@ mod tests {
         ] {
             let paths: Vec<_> = delays.iter().map(|delay| PathState::new(ms(*delay))).collect();
             assert_eq!(Outlook::of(&config, &paths).hold, ms(hold), "{delays:?}");
+        }
+    }
+
+    #[test]
+    fn the_queue_reaches_as_far_as_quicker_paths_deliver_sooner() {
+        let config = Config::default();
+        let path = |ms_forward, mbps: u64| PathState {
+            rate: Rate::from_bps(mbps * 1_000_000),
+            ..PathState::new(ms(ms_forward))
+        };
+        for (paths, bytes) in [
+            (vec![path(10, 10)], 0),
+            (vec![path(10, 10), path(10, 50)], 0),
+            // 10 Mbit/s for 90 ms, and a quarter more.
+            (vec![path(10, 10), path(100, 10)], 140_625),
+            (vec![path(10, 10), path(10, 10), path(100, 5)], 281_250),
+            (vec![path(10, 10), path(311, 10)], 0),
+        ] {
+            assert_eq!(Outlook::of(&config, &paths).lookahead, bytes + SLACK, "{paths:?}");
         }
     }
 

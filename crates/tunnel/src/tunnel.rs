@@ -94,6 +94,9 @@ pub struct Outgoing<P> {
     pub payload: P,
 }
 
+/// Bytes of interactive packets that the association may queue beside the others.
+const INTERACTIVE_ROOM: u64 = 16_000;
+
 /// One end of a tunnel: queues of the packets that enter it, and order of those that leave it. `P` is a packet.
 #[derive(Clone, Debug)]
 pub struct Tunnel<P> {
@@ -134,14 +137,20 @@ impl<P> Tunnel<P> {
         self.ingress.push(now, inner, &mut self.counters);
     }
 
-    /// The next packet to send. `room`: bytes that the association can pass to its paths now. A packet is returned if
-    /// there is any room, and may exceed it.
-    pub fn next(&mut self, now: Time, room: u64) -> Option<Outgoing<P>> {
-        if room == 0 {
+    /// The next packet to send. `waiting`: bytes that the association has queued and not yet assigned to a path. Bulk
+    /// packets follow while its queue is shorter than [`Self::lookahead`]; interactive packets overtake that queue, and
+    /// so follow while it is shorter than this and 16 kB.
+    pub fn next(&mut self, now: Time, waiting: u64) -> Option<Outgoing<P>> {
+        let all = waiting < self.outlook.lookahead;
+        if !all && waiting >= self.outlook.lookahead + INTERACTIVE_ROOM {
             return None;
         }
         let bulk = self.outlook.bulk_codel;
-        let taken = self.ingress.pop(now, &bulk, &mut self.counters)?;
+        let taken = if all {
+            self.ingress.pop(now, &bulk, &mut self.counters)
+        } else {
+            self.ingress.pop_interactive(now, &mut self.counters)
+        }?;
         let size = (taken.class, taken.bytes);
         let redundancy = self.config.redundancy;
         let twice = self.copies.decide(now, redundancy, size, self.outlook.doubtful);
@@ -175,6 +184,17 @@ impl<P> Tunnel<P> {
     /// When [`Self::deliver`] is to be called although no message has arrived.
     pub fn deadline(&self) -> Option<Time> {
         self.receiver.deadline()
+    }
+
+    /// Bytes that the association's queue needs, so that the scheduler can put each packet on the path on which it arrives
+    /// in order: what quicker paths deliver before a packet that is sent now on the slowest one arrives.
+    pub const fn lookahead(&self) -> u64 {
+        self.outlook.lookahead
+    }
+
+    /// How long a received packet waits for an earlier one of its flow, at most.
+    pub const fn hold(&self) -> Duration {
+        self.outlook.hold
     }
 
     /// Inner bytes that wait to be sent.

@@ -49,7 +49,7 @@ fn send(config: Config, steps: &[Step]) -> Vec<Arrival> {
         *number += 1;
         let (flow, class, order) = (step.flow, step.class, step.order);
         client.enqueue(now, Inner { flow, class, order, ecn: Ecn::NotEct, bytes: 500, payload });
-        let out = client.next(now, 1500).expect("one packet is queued");
+        let out = client.next(now, 0).expect("one packet is queued");
         assert_eq!(out.payload, payload);
         let copies = if step.twice { 2 } else { 1 };
         for copy in 0..if step.lost { 0 } else { copies } {

@@ -21,7 +21,7 @@ fn shares(flows: &[(Class, u32)]) -> Vec<u64> {
             }
         }
         now += Duration::from_millis(1);
-        let out = tunnel.next(now, 1500).expect("there is a backlog");
+        let out = tunnel.next(now, 0).expect("there is a backlog");
         if round >= 200 {
             sent[out.payload.0 as usize] += u64::from(out.bytes);
         }
@@ -58,14 +58,17 @@ fn a_sparse_flow_does_not_wait_behind_a_bulk_flow() {
         }
         if round >= 100 && round % 20 == 0 {
             tunnel.enqueue(now, inner(2, Class::Bulk, 100, round));
-            let out = tunnel.next(now, 1500).expect("there is a backlog");
+            let out = tunnel.next(now, 0).expect("there is a backlog");
             assert_eq!((out.payload.0, out.class), (2, Class::Interactive));
         }
-        tunnel.next(now, 1500).expect("there is a backlog");
+        tunnel.next(now, 0).expect("there is a backlog");
     }
     let counters = *tunnel.counters();
     assert!(counters.class(Class::Bulk).dropped_by_delay > 0, "{counters:?}");
-    assert_eq!(tunnel.next(now, 0), None, "no room");
+    let queue = tunnel.lookahead();
+    assert_eq!(tunnel.next(now, queue), None, "the association has enough");
+    tunnel.enqueue(now, inner(3, Class::Interactive, 100, 0));
+    assert!(tunnel.next(now, queue).is_some(), "this one overtakes");
 }
 
 #[test]
@@ -80,7 +83,7 @@ fn the_longest_queue_pays_for_a_lack_of_memory() {
         assert!(tunnel.queued_bytes() <= 100_000);
     }
     let mut first = Vec::new();
-    while let Some(out) = tunnel.next(now, 1500) {
+    while let Some(out) = tunnel.next(now, 0) {
         if out.payload.0 == 1 {
             first.push(out.payload.1);
         }
