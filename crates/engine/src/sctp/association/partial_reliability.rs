@@ -69,6 +69,11 @@ impl Association {
         room
     }
 
+    /// Bytes that wait for a path: new data, and an estimate for lost chunks.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.sender.waiting_bytes()
+    }
+
     /// Whether messages with a lifetime are given up once their sending has begun: the peer understands
     /// FORWARD-TSN (RFC 3758, 4.2).
     pub const fn abandons_messages(&self) -> bool {
