@@ -26,10 +26,6 @@ pub(crate) use results::flow_results;
 const SEND_BUFFER: u64 = 8 << 20;
 /// Longest time between two looks at the paths.
 const PATHS_EVERY: Duration = Duration::from_millis(5);
-/// An acknowledgement may be delayed this much.
-const ACK_DELAY: Duration = Duration::from_millis(40);
-/// Deviations of the round trip after which an acknowledgement is overdue.
-const DEVIATIONS: u64 = 4;
 
 /// Changes the configuration of an association to that of a tunnel.
 pub(crate) fn apply_to_carrier(config: &mut Config) {
@@ -196,9 +192,6 @@ fn delivery<P>(out: &Outgoing<P>) -> Delivery {
 fn path_state(now: Time, association: &Association, path: usize) -> Option<PathState> {
     let view = association.path_view(now, PathId::from_index(path));
     let round_trip = view.srtt?;
-    let owed = round_trip + view.rttvar * DEVIATIONS + ACK_DELAY;
-    let overdue =
-        if view.in_flight > 0 { view.rtt_age.saturating_sub(owed) } else { Duration::ZERO };
     Some(PathState {
         usable: view.usable,
         forward: view.forward_delay.unwrap_or(round_trip / 2),
@@ -206,6 +199,6 @@ fn path_state(now: Time, association: &Association, path: usize) -> Option<PathS
         round_trip,
         rate: Rate::from_bps((view.potential_rate() * 8e9) as u64),
         loss: view.loss,
-        overdue,
+        overdue: view.overdue(),
     })
 }
