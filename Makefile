@@ -15,7 +15,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo fast bench bench-live bench-python tournament validation fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command dist container test-dist test-packages bench-install docs semver venv clean-venv
+.PHONY: help demo fast bench bench-live bench-tunnel bench-python tournament validation fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command dist container test-dist test-packages bench-install docs semver venv clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -57,6 +57,10 @@ bench-live: ## the engine on sockets, compared with other stacks, over emulated 
 	$(PYTHON) benches/live/robust.py file --binary $(TARGET)/release/ropewalk
 	$(PYTHON) benches/live/fairness.py --binary $(TARGET)/release/ropewalk
 	$(CARGO) run --release -p ropewalk-runtime --example many -- idle 1000
+
+bench-tunnel: ## the tunnel beside Linux TCP, Multipath TCP and wireguard-go over emulated links (root; RUNS=1: 12 min)
+	$(CARGO) build --release -p ropewalk-cli
+	$(PYTHON) benches/live/tunnel.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
 
 bench-python: python ## measures the speed of schedulers in Python and of environments
 	$(PY) benches/python_schedulers.py

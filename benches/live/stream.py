@@ -3,7 +3,7 @@
     stream.py recv --buffer BYTES --seconds S --warmup W --out FILE [--mptcp] [--port P]
     stream.py send --to ADDRESS --seconds S [--congestion NAME] [--mptcp] [--port P]
 
-The receiver takes one connection, and writes {"goodput_bps": ..., "bytes": ..., "seconds": ...} of what it
+The receiver takes one connection, and writes {"goodput_bps": ..., "bytes": ..., "seconds": ..., "longest_pause_s": ...} of what it
 read after the warm-up. `--buffer` is what SO_RCVBUFFORCE is told: the kernel takes twice as much for its own
 overhead, and offers a window of about as many bytes as were asked for (socket(7)).
 """
@@ -33,7 +33,7 @@ def receive(arguments: argparse.Namespace) -> None:
     listener.listen(1)
     connection, _ = listener.accept()
     start = time.monotonic()
-    measured, room = 0, bytearray(PIECE)
+    measured, pause, room = 0, 0.0, bytearray(PIECE)
     now = start
     while now < start + arguments.seconds:
         connection.settimeout(start + arguments.seconds - now)
@@ -43,11 +43,12 @@ def receive(arguments: argparse.Namespace) -> None:
             break
         if length == 0:
             break
-        now = time.monotonic()
+        before, now = now, time.monotonic()
         if now >= start + arguments.warmup:
             measured += length
+            pause = max(pause, now - before)
     seconds = arguments.seconds - arguments.warmup
-    figures = {"goodput_bps": measured * 8 / seconds, "bytes": measured, "seconds": seconds}
+    figures = {"goodput_bps": measured * 8 / seconds, "bytes": measured, "seconds": seconds, "longest_pause_s": pause}
     Path(arguments.out).write_text(json.dumps(figures), encoding="utf-8")
 
 

@@ -17,7 +17,14 @@ from ropewalk import models, net
 from ropewalk._advise import Advice, AdvisedLink, AdviseCase, Choice, advise
 from ropewalk._compare import ComparedRun, Comparison, compare
 from ropewalk._delays import DelayDistribution, Ecdf
-from ropewalk._figures import Delays, EngineFigures, OutOfOrder, PathResult, ReceiveBuffer
+from ropewalk._figures import (
+    Delays,
+    EngineFigures,
+    FlowResult,
+    OutOfOrder,
+    PathResult,
+    ReceiveBuffer,
+)
 from ropewalk._measure import MeasuredDirection, MeasuredLink, Measurement, measure
 from ropewalk._predict import (
     PathPrediction,
@@ -60,6 +67,7 @@ __all__ = [
     "Delays",
     "Ecdf",
     "EngineFigures",
+    "FlowResult",
     "MeasuredDirection",
     "MeasuredLink",
     "Measurement",

@@ -110,6 +110,32 @@ class PathResult:
     """Congestion window at the end, bytes."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowResult:
+    """One flow through a tunnel, over the part of the measured interval in which it is active."""
+
+    name: str
+    """Name in the scenario."""
+    kind: str
+    """Its kind."""
+    goodput_bps: float
+    """User data delivered, in both directions, bit/s; of datagrams, whole IP packets."""
+    delay_p50_s: float | None
+    """Median delay, s: of packets with data from one end of the tunnel to the other, for ``ping`` and ``dns`` until the reply; None if nothing arrived."""
+    delay_p99_s: float | None
+    """99th percentile of the delay, s."""
+    delay_max_s: float | None
+    """Longest delay, s."""
+    lost: float | None
+    """Share of the packets with data that did not arrive: dropped by the tunnel's queue, lost by a link, or given up. For ``ping`` and ``dns``, share of the requests without a reply; None if nothing was sent."""
+    out_of_order: float
+    """Share of the packets with data that arrived after a later one."""
+    longest_gap_s: float | None
+    """Longest time between two arrivals, s."""
+    mos: float | None
+    """Mean opinion score of a call by the E-model, 1 to 4.5; None for other kinds."""
+
+
 class Figures:
     """The figures of a run, over the measured interval, which begins after the warm-up."""
 
@@ -139,6 +165,8 @@ class Figures:
     """Time of the first arrival of data, s since the start; None if none arrived."""
     paths: Paths
     """Each path, summed over all associations."""
+    flows: list[FlowResult]
+    """Each flow through the tunnel; empty or 0 if there is none. Otherwise the goodput of the run is the user data of all."""
     receive_buffer: ReceiveBuffer
     """Occupancy of the receive buffer by out-of-order data, weighted by time."""
     blocking_time_s: DelayDistribution
@@ -203,6 +231,18 @@ PATH = (
     Figure("undone_reductions", "Undone reductions", "undone", "{} undone reductions", "count", "Run"),
 )
 """The figures of a path."""
+
+FLOW = (
+    Figure("goodput_bps", "Goodput", "goodput", "{} goodput", "bit/s", "Run"),
+    Figure("delay_p50_s", "Delay, median", "delay p50", "{} delay, median", "s", "Run"),
+    Figure("delay_p99_s", "Delay, p99", "delay p99", "{} delay, p99", "s", "Run"),
+    Figure("delay_max_s", "Delay, max", "delay max", "{} delay, max", "s", "Run"),
+    Figure("lost", "Lost", "lost", "{} lost", "0 to 1", "Run"),
+    Figure("out_of_order", "Out of order", "disordered", "{} out of order", "0 to 1", "Run"),
+    Figure("longest_gap_s", "Longest gap", "gap max", "{} longest gap", "s", "Run"),
+    Figure("mos", "MOS", "MOS", "{} mos", "1 to 5", "Run"),
+)
+"""The figures of a flow."""
 
 COMPARED = (
     Figure("goodput_bps", "Goodput", "goodput", "{}", "bit/s", "Goodput"),

@@ -47,6 +47,8 @@ def quantity(value: float | None, unit: str) -> str:
     """A figure in its unit, as ``ropewalk._figures`` names it."""
     if unit == "0 to 1":
         return percent(value)
+    if unit == "1 to 5":
+        return "–" if value is None else f"{value:.2f}"
     if unit == "count":
         return "–" if value is None else f"{value:.10g}"
     return si(value, unit)

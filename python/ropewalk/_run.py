@@ -16,6 +16,7 @@ from ropewalk._delays import DelayDistribution
 from ropewalk._figures import (
     EngineFigures,
     Figures,
+    FlowResult,
     OutOfOrder,
     PathResult,
     ReceiveBuffer,
@@ -92,6 +93,7 @@ class Run(Figures, Document):
         document = json.loads(self._json)
         document["seed"] = int(document["seed"])
         document["paths"] = Paths(record(PathResult, path) for path in document["paths"])
+        document["flows"] = [record(FlowResult, flow) for flow in document.get("flows", [])]
         document["receive_buffer"] = record(ReceiveBuffer, document["receive_buffer"])
         for key in ("blocking_time_s", "app_delay_s"):
             document[key] = DelayDistribution(document[key], key, finished)
@@ -195,10 +197,21 @@ class Run(Figures, Document):
             (path.name, *(_html.quantity(getattr(path, f.key), f.unit) for f in _figures.PATH))
             for path in self.paths
         ]
+        flows = [
+            (
+                flow.name,
+                flow.kind,
+                *(_html.quantity(getattr(flow, f.key), f.unit) for f in _figures.FLOW),
+            )
+            for flow in self.flows
+        ]
         headings = ("path", *(figure.heading for figure in _figures.PATH))
         heading = f"{self._title}: {self.protocol}, {self.scheduler}, seed {self.seed}"
         pairs = _html.pairs((name.lower(), ", ".join(parts)) for name, parts in facts.items())
         page = _html.heading(heading) + pairs + _html.grid(headings, rows)
+        if flows:
+            headings = ("flow", "kind", *(figure.heading for figure in _figures.FLOW))
+            page += _html.grid(headings, flows)
         if self.series is None:
             return page
         return page + _html.picture("plot of the run", lambda plot: plot.run(self, plot.unshown))

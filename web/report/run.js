@@ -187,8 +187,8 @@
       grid.append(cell);
       return rw.chart.create(cell, spec);
     });
-    const paths = rw.tables.paths(run.result);
-    if (paths) parent.append(paths);
+    const tables = [rw.tables.paths(run.result), rw.tables.flows(run.result)];
+    parent.append(...tables.filter((table) => table !== null));
     parent.append(rw.tables.detail(run.result));
     const file = scenario(run);
     if (file) parent.append(file);

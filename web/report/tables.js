@@ -1,4 +1,4 @@
-// Tables of results: one run in detail, its paths, all runs side by side.
+// Tables of results: one run in detail, its paths and flows, all runs side by side.
 (function (rw) {
   "use strict";
   const { h } = rw.dom;
@@ -44,20 +44,25 @@
     });
   }
 
-  /** The paths of one run. */
-  function paths(result) {
-    const list = (result && result.paths) || [];
-    if (!list.length) return null;
-    const columns = grid(list, rw.metrics.paths, true).filter((c) => c.values.some((v) => v !== null));
-    return rw.dom.scroller("Paths",
+  // The parts of one run, one in each line.
+  function parts(list, metrics, title, name) {
+    if (!list || !list.length) return null;
+    const columns = grid(list, metrics, true).filter((c) => c.values.some((v) => v !== null));
+    return rw.dom.scroller(title,
       h("table", { class: "wide" },
-        h("caption", null, "Paths"),
+        h("caption", null, title),
         h("thead", null, h("tr", null,
-          h("th", { scope: "col" }, "Path"),
+          h("th", { scope: "col" }, name),
           columns.map((c) => h("th", { scope: "col", class: "num", title: c.metric.means || null }, heading(c.metric, c.unit))))),
-        h("tbody", null, list.map((path, i) => h("tr", null,
-          h("th", { scope: "row" }, path.name), columns.map((c) => c.cells[i]))))));
+        h("tbody", null, list.map((part, i) => h("tr", null,
+          h("th", { scope: "row" }, part.name), columns.map((c) => c.cells[i]))))));
   }
+
+  /** The paths of one run. */
+  const paths = (result) => parts(result && result.paths, rw.metrics.paths, "Paths", "Path");
+
+  /** The flows of one run through a tunnel. */
+  const flows = (result) => parts(result && result.flows, rw.metrics.flows, "Flows", "Flow");
 
   // Sorting by a click on a column's head: best first, the other way round on the second click.
   function sortBy(body, lines, columns, column, heads) {
@@ -91,5 +96,5 @@
         body));
   }
 
-  rw.tables = { detail, paths, comparison };
+  rw.tables = { detail, paths, flows, comparison };
 })((window.Ropewalk = window.Ropewalk || {}));

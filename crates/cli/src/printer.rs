@@ -62,6 +62,7 @@ pub fn quantity(value: f64, unit: Unit) -> String {
         Unit::Bytes => size(value),
         Unit::Seconds => time(value),
         Unit::Ratio => percent(value),
+        Unit::Score => format!("{value:.2}"),
         // The mean of several runs may be a fraction.
         Unit::Count if value.fract() != 0.0 && value < 1e3 => format!("{value:.1}"),
         Unit::Count | Unit::Text | Unit::WholeNumber => count(value.round() as u64),

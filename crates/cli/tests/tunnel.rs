@@ -1,7 +1,8 @@
-//! Tunnels between network namespaces: a client with two links to a hub, and a host behind the hub.
+//! Tunnels between network namespaces: a client with two links to a hub, another client, and a host behind the hub.
 //!
 //! ```text
 //!   client  === l1, l2 ===  hub  --- out ---  host
+//!   other   ------ l3 ------'
 //! ```
 //!
 //! Needs Linux and root; otherwise says so and passes.
@@ -30,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(50);
 /// How long an answer may take before the question is asked again.
 const ANSWER: Duration = Duration::from_millis(300);
+/// The client, the other client, the hub and the host.
+const HOSTS: [&str; 4] = ["c", "d", "h", "i"];
 /// The port of the echo servers.
 const ECHO: u16 = 7777;
 /// Addresses of the hub on the two links, of the hub towards the host, and of the host.
@@ -53,14 +56,15 @@ impl Hosts {
         }
         let dir = TestDir::new(&format!("tunnel-{name}"));
         let hosts = Self { prefix: format!("rt{}{name}", std::process::id()), dir };
-        let made = ["c", "h", "i"].map(|host| ip(&["netns", "add", &hosts.name(host)]));
+        let made = HOSTS.map(|host| ip(&["netns", "add", &hosts.name(host)]));
         if made.contains(&false) {
             eprintln!("skipped: no network namespaces");
             return None;
         }
-        ["c", "h", "i"].iter().for_each(|host| hosts.ip(host, &["link", "set", "lo", "up"]));
+        HOSTS.iter().for_each(|host| hosts.ip(host, &["link", "set", "lo", "up"]));
         hosts.join(["c", "l1", "198.51.100.1/30"], ["h", "l1", "198.51.100.2/30"]);
         hosts.join(["c", "l2", "203.0.113.1/30"], ["h", "l2", "203.0.113.2/30"]);
+        hosts.join(["d", "l3", "100.100.0.1/30"], ["h", "l3", "100.100.0.2/30"]);
         hosts.join(["h", "out", "192.0.2.1/24"], ["i", "e0", "192.0.2.2/24"]);
         for (way, metric) in HUB.iter().zip(["100", "200"]) {
             hosts.ip("c", &["route", "add", "default", "via", way, "metric", metric]);
@@ -131,6 +135,12 @@ impl Hosts {
         self.start("c", &[&words[..], &dns, more].concat())
     }
 
+    /// Starts the other client, whose key is admitted as well.
+    fn connect_other(&self, hub: &str) -> Tunnel {
+        let words = ["up", "--key", "other.key", "--peer", hub, "--to", "100.100.0.2", "--no-dns"];
+        self.start("d", &words)
+    }
+
     /// Whether an echo server on a host answers the client within [`ANSWER`].
     fn answers(&self, from: &str, to: &str) -> bool {
         let to = SocketAddr::new(to.parse().expect("an address"), ECHO);
@@ -139,8 +149,13 @@ impl Hosts {
 
     /// Waits until the echo server answers.
     fn wait_for_answer(&self, to: &str, tunnels: &[&Tunnel]) {
+        self.wait_for_answer_to("c", to, tunnels);
+    }
+
+    /// Waits until the echo server answers a host.
+    fn wait_for_answer_to(&self, from: &str, to: &str, tunnels: &[&Tunnel]) {
         let start = Instant::now();
-        while !self.answers("c", to) {
+        while !self.answers(from, to) {
             let logs: Vec<String> = tunnels.iter().map(|tunnel| tunnel.said()).collect();
             assert!(start.elapsed() < PATIENCE, "no answer from {to}:\n{}", logs.join("\n"));
             thread::sleep(POLL);
@@ -158,6 +173,21 @@ impl Hosts {
         all.into_iter().find(|it| it["command"] == command).unwrap_or_default()
     }
 
+    /// The value of a metric of the client.
+    fn metric(&self, name: &str) -> f64 {
+        let page = self.inside("c", || {
+            let mut stream = TcpStream::connect("127.0.0.1:9464").expect("it listens");
+            let request =
+                "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9464\r\nConnection: close\r\n\r\n";
+            stream.write_all(request.as_bytes()).expect("sent");
+            let mut page = String::new();
+            stream.read_to_string(&mut page).expect("text");
+            page
+        });
+        let line = page.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|value| value.trim().parse().ok()).unwrap_or(0.0)
+    }
+
     /// Packets that a tunnel has refused for this reason.
     fn refused(&self, command: &str, reason: &str) -> u64 {
         let status = self.status(command);
@@ -170,6 +200,13 @@ impl Hosts {
     fn links(&self, command: &str) -> Vec<String> {
         let all = self.status(command)["links"].as_array().cloned().unwrap_or_default();
         all.iter().filter_map(|link| link["link"].as_str().map(str::to_owned)).collect()
+    }
+
+    /// The links of a tunnel that carry data.
+    fn links_up(&self, command: &str) -> Vec<String> {
+        let all = self.status(command)["links"].as_array().cloned().unwrap_or_default();
+        let active = all.iter().filter(|link| link["state"] == "active");
+        active.filter_map(|link| link["link"].as_str().map(str::to_owned)).collect()
     }
 
     fn wait_for(&self, what: &str, mut is_so: impl FnMut() -> bool) {
@@ -194,7 +231,7 @@ impl Hosts {
 
 impl Drop for Hosts {
     fn drop(&mut self) {
-        for host in ["c", "h", "i"] {
+        for host in HOSTS {
             ip(&["netns", "del", &self.name(host)]);
         }
     }
@@ -272,7 +309,7 @@ fn a_client_reaches_the_internet_through_the_hub_and_everything_is_undone() {
     let routes = hosts.routes();
     assert!(!hosts.answers("c", HOST), "the hub forwards nothing yet");
     let serve = hosts.serve(&[&client], &[]);
-    let up = hosts.connect(&hub, &[]);
+    let up = hosts.connect(&hub, &["--metrics", "9464"]);
     for to in [HOST, INNER_HUB, INNER_HUB_V6] {
         hosts.wait_for_answer(to, &[&serve, &up]);
     }
@@ -284,6 +321,10 @@ fn a_client_reaches_the_internet_through_the_hub_and_everything_is_undone() {
     let links = hosts.links("tunnel up");
     assert!(links.iter().all(|link| ["l1", "l2"].contains(&link.as_str())), "{links:?}");
     carry_much(&hosts);
+    // The figures are a second old at most.
+    let carried = || hosts.metric("ropewalk_tunnel_data_bytes_total{direction=\"sent\"}") > 4e6;
+    hosts.wait_for("counted", carried);
+    assert!(hosts.metric("ropewalk_tunnel_clients") > 0.0);
     up.end(Signal::SIGTERM);
     assert_eq!(hosts.routes(), routes);
     assert_eq!(hosts.name_servers(), "nameserver 192.0.2.53\n");
@@ -349,6 +390,47 @@ fn a_client_may_send_only_from_its_own_addresses_and_not_to_private_networks() {
     });
     let counted = || hosts.refused("tunnel serve", "foreign source") == 1;
     hosts.wait_for("counted", counted);
+}
+
+#[test]
+fn clients_come_back_to_a_restarted_hub_and_reach_each_other_only_if_it_permits_that() {
+    let Some(hosts) = Hosts::new("r") else { return };
+    let keys = ["client.key", "other.key", "hub.key"].map(|name| hosts.dir.key(name));
+    let [client, other, hub] = &keys;
+    ["d", "i"].iter().for_each(|host| echo(&hosts, host));
+    let serve = hosts.serve(&[client, other], &["--client-to-client"]);
+    let up = hosts.connect(hub, &[]);
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    let down = hosts.connect_other(hub);
+    hosts.wait_for_answer_to("d", HOST, &[&serve, &down]);
+    // Each client got the next free address.
+    hosts.wait_for_answer("10.88.0.3", &[&serve, &up, &down]);
+    serve.end(Signal::SIGKILL);
+    let serve = hosts.serve(&[client, other], &[]);
+    for from in ["c", "d"] {
+        hosts.wait_for_answer_to(from, HOST, &[&serve, &up, &down]);
+    }
+    assert!(!hosts.answers("c", "10.88.0.3"), "the hub does not permit it any more");
+    let refused = || hosts.refused("tunnel serve", "client to client") > 0;
+    hosts.wait_for("counted", refused);
+}
+
+#[test]
+fn a_tunnel_goes_on_over_the_link_that_is_left_and_uses_one_that_comes_back() {
+    let Some(hosts) = Hosts::new("l") else { return };
+    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
+    echo(&hosts, "i");
+    let serve = hosts.serve(&[&client], &[]);
+    let up = hosts.connect(&hub, &[]);
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    for (link, way, other) in [("l1", HUB[0], "l2"), ("l2", HUB[1], "l1")] {
+        hosts.wait_for("two links", || hosts.links_up("tunnel up").len() == 2);
+        hosts.ip("c", &["link", "set", link, "down"]);
+        hosts.wait_for_answer(HOST, &[&serve, &up]);
+        hosts.wait_for("one link", || hosts.links_up("tunnel up") == [other]);
+        hosts.ip("c", &["link", "set", link, "up"]);
+        hosts.ip("c", &["route", "add", "default", "via", way, "metric", "300"]);
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
 use crate::machine::{EndReason, EngineEvent, EngineSettings, Machine, SimPayload};
 use crate::packet_log::PacketLog;
 use crate::packet_trace::{Direction, PacketTrace};
+use crate::tunnel::TunnelEnd;
 
 /// The application of an endpoint.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub enum Application {
     },
     /// Only receives.
     Sink,
+    /// Sends and receives the packets of a tunnel.
+    Tunnel(Box<TunnelEnd>),
 }
 
 /// The arrival of a DATA chunk, for sequence-time plots.
@@ -330,12 +333,43 @@ impl Endpoint {
             Application::Steady { next, left, .. } if *left != Some(0) => {
                 Some(engine.map_or(*next, |at| at.min(*next)))
             }
+            Application::Tunnel(end) => engine.into_iter().chain(end.deadline()).min(),
             _ => engine,
         }
     }
 
+    /// The tunnel, if the application is one.
+    pub const fn tunnel(&self) -> Option<&TunnelEnd> {
+        match &self.application {
+            Application::Tunnel(end) => Some(end),
+            _ => None,
+        }
+    }
+
+    /// Restarts all measurements.
+    pub fn reset_measurements(&mut self, now: Time) {
+        self.machine.reset_measurements(now);
+        if let Application::Tunnel(end) = &mut self.application {
+            end.reset_measurements(now);
+        }
+    }
+
+    #[cold]
+    fn exchange(&mut self, now: Time) {
+        let Application::Tunnel(end) = &mut self.application else { return };
+        let Machine::Sctp(association) = &mut self.machine else { return };
+        let delivered = end.exchange(now, association, self.connected.is_some());
+        if delivered > 0 {
+            self.first_data.get_or_insert(now);
+        }
+        self.read_bytes += delivered;
+    }
+
     #[inline]
     fn read(&mut self, now: Time) {
+        if matches!(self.application, Application::Tunnel(_)) {
+            return self.exchange(now);
+        }
         while let Some(bytes) = self.machine.read(now) {
             self.read_bytes += bytes as u64;
             self.first_data.get_or_insert(now);
@@ -358,7 +392,7 @@ impl Endpoint {
     #[inline]
     fn write(&mut self, now: Time) {
         match &self.application {
-            Application::Sink => {}
+            Application::Sink | Application::Tunnel(_) => {}
             Application::Bulk { message, left } => self.write_bulk(*message, *left),
             Application::Steady { .. } => self.write_due(now),
         }

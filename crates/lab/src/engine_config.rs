@@ -18,6 +18,7 @@ use ropewalk_engine::window::{
 use ropewalk_scenario as file;
 
 use crate::advisor::ModelAdvisor;
+use crate::tunnel;
 use crate::wifi::{alone, rate_up};
 
 /// Translates enums of the scenario into those of the engine, one line each.
@@ -78,6 +79,9 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.congestion_variants = congestion_variants(transfer, config.congestion_variants);
     config.prr = transfer.prr;
     apply_sctp(&mut config, &scenario.sctp);
+    if !scenario.flows.is_empty() {
+        tunnel::apply_to_carrier(&mut config);
+    }
     config
 }
 

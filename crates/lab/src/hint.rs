@@ -52,6 +52,7 @@ pub fn buffer_hint(scenario: &Scenario, result: &RunResult, threads: usize) -> O
     let transfer = &scenario.transfer;
     if transfer.protocol.is_single_path()
         || transfer.application != Application::Bulk
+        || !scenario.flows.is_empty()
         || scenario.world.associations > 1
         || scenario.scheduler.custom.is_some()
     {

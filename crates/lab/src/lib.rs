@@ -49,6 +49,7 @@ pub mod sweep;
 mod tcp_config;
 pub mod tournament;
 pub mod tune;
+mod tunnel;
 pub mod validate;
 mod wifi;
 
@@ -64,7 +65,8 @@ pub use loss::LossKind;
 pub use measure::Run;
 pub use notes::result_notes;
 pub use result::{
-    AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
+    AppDelay, BlockingTime, EngineFigures, FlowResult, OutOfOrder, PathResult, ReceiveBufferResult,
+    RunResult,
 };
 pub use run::{run, run_traced, run_watched};
 pub use series::{

@@ -10,10 +10,12 @@ use crate::endpoint::Endpoint;
 use crate::machine::EngineSettings;
 use crate::packet_log::Packets;
 use crate::result::{
-    AppDelay, BlockingTime, EngineFigures, OutOfOrder, PathResult, ReceiveBufferResult, RunResult,
+    AppDelay, BlockingTime, EngineFigures, FlowResult, OutOfOrder, PathResult, ReceiveBufferResult,
+    RunResult,
 };
 use crate::series::{DelayHistogram, DelayHistograms, PathSeries, Sequence, SequencePath, Series};
 use crate::setup::Setup;
+use crate::tunnel::flow_results;
 
 const NANO: f64 = 1e-9;
 
@@ -35,6 +37,17 @@ pub struct Run {
     /// What the sender of the chosen association found about paths that share a bottleneck, at the end. None unless
     /// `transfer.coupling` is `detected`.
     pub bottlenecks: Option<SharedBottlenecks>,
+}
+
+/// The flows through a tunnel, and the user data that they have delivered; none without a tunnel.
+fn flows(
+    setup: &Setup,
+    scenario: &Scenario,
+    interval: (Time, Time),
+) -> Option<(Vec<FlowResult>, u64)> {
+    let transfer = setup.transfers.first()?;
+    let [one, other] = [transfer.sender, transfer.receiver].map(|host| setup.world.host(host));
+    Some(flow_results(scenario, (one.tunnel()?, other.tunnel()?), interval))
 }
 
 /// Measures one run.
@@ -97,11 +110,11 @@ impl Meter {
         self.last.paths.fill(0);
         self.last.lost.fill(0);
         for (i, transfer) in setup.transfers.iter().enumerate() {
-            setup.world.host_mut(transfer.sender).machine.reset_measurements(now);
+            setup.world.host_mut(transfer.sender).reset_measurements(now);
             let receiver = setup.world.host_mut(transfer.receiver);
             self.read_before[i] = receiver.read_bytes;
             self.packets_before += receiver.machine.receive_stats().delivered_chunks;
-            receiver.machine.reset_measurements(now);
+            receiver.reset_measurements(now);
         }
     }
 
@@ -175,7 +188,11 @@ impl Meter {
                 (setup.world.host(t.receiver).read_bytes - before) as f64 * 8.0 / seconds
             })
             .collect();
-        let goodput = per_association.iter().sum();
+        // Through a tunnel, data goes in both directions.
+        let (flows, goodput) = match flows(setup, scenario, (self.from, ended)) {
+            None => (Vec::new(), per_association.iter().sum()),
+            Some((flows, bytes)) => (flows, bytes as f64 * 8.0 / seconds),
+        };
         let on_wire =
             scenario.transfer.packet as f64 / EngineSettings::of(scenario).payload() as f64;
         let bound = flow_control_bound_bps(scenario);
@@ -197,6 +214,7 @@ impl Meter {
             completion_s: completion,
             first_arrival_s: first_arrival,
             paths: self.paths(setup, scenario, ended, seconds),
+            flows,
             receive_buffer: totals.receive_buffer(),
             blocking_time_s: totals.blocking_time(),
             app_delay_s: totals.app_delay(),

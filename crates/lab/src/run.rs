@@ -14,6 +14,7 @@ use crate::network::{add_cross, add_paths, add_routes, add_shared_links};
 use crate::packet_log::{self, PacketLog, Packets, Way};
 use crate::packet_trace::{PacketTrace, Vantage};
 use crate::setup::{self, RunOptions, Setup, Transfer};
+use crate::tunnel;
 use crate::wifi::WifiNetwork;
 
 /// Runs a scenario.
@@ -125,10 +126,10 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
         plan.keep_decisions(chosen);
         let out = plan.initiator(&scheduler, seed.child("sender"), start);
         let back = plan.listener(&scheduler, seed.child("receiver"));
-        let application = application(scenario, chunk, start);
+        let [application, at_receiver] = applications(scenario, chunk, start, seed);
         let unordered = scenario.transfer.unordered;
         let sender = world.add_host(Endpoint::new(out, &plan, application, number, unordered));
-        let sink = Endpoint::new(back, &plan, Application::Sink, number, unordered);
+        let sink = Endpoint::new(back, &plan, at_receiver, number, unordered);
         let receiver = world.add_host(sink);
         let paths = add_paths(&mut world, scenario, &shared, &air, number)?;
         let (there, back) = add_routes(&mut world, &paths, sender, receiver);
@@ -153,6 +154,14 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
     }
     let custom_scheduler = matches!(scheduler, Scheduler::Custom(_));
     Ok(Setup { world, transfers, links, custom_scheduler })
+}
+
+/// The applications at the sender and at the receiver.
+fn applications(scenario: &Scenario, chunk: u32, start: Time, seed: Seed) -> [Application; 2] {
+    if scenario.flows.is_empty() {
+        return [application(scenario, chunk, start), Application::Sink];
+    }
+    tunnel::tunnel_ends(scenario, chunk, seed).map(|end| Application::Tunnel(Box::new(end)))
 }
 
 fn application(scenario: &Scenario, chunk: u32, start: Time) -> Application {
@@ -248,7 +257,8 @@ impl<'a> ProgressReporter<'a> {
 fn check_progress(setup: &Setup, scenario: &Scenario, ended: Time) -> Result<(), RunError> {
     let Some(first) = setup.transfers.first() else { return Ok(()) };
     let (sender, receiver) = (setup.world.host(first.sender), setup.world.host(first.receiver));
-    let delivered = receiver.read_bytes;
+    // The sender reads only what comes back through a tunnel.
+    let delivered = receiver.read_bytes + sender.read_bytes;
     if let Some((at, reason)) = sender.closed {
         return Err(RunError::Stuck { at, delivered, diagnosis: why_closed(reason).to_owned() });
     }

@@ -23,6 +23,7 @@ mod reproduce;
 mod response;
 mod robust;
 mod stuck;
+mod tunnel;
 mod useless_path;
 mod wifi;
 mod window_check;

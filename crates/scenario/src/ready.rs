@@ -34,6 +34,7 @@ pub const READY_SCENARIOS: &[ReadyScenario] = ready![
     "sarwar",
     "thousand",
     "trace-driven" with "traces/drive.mahi",
+    "tunnel-call",
     "two-dsl",
     "two-wifi",
     "wifi-lte",

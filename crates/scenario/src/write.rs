@@ -25,6 +25,10 @@ impl Scenario {
         for station in &self.stations {
             section(&mut out, "[[station]]", station.toml(self));
         }
+        if !self.flows.is_empty() {
+            section(&mut out, "[tunnel]", self.tunnel.entries(self));
+        }
+        self.flows.iter().for_each(|flow| section(&mut out, "[[flow]]", flow.toml(self)));
         section(&mut out, "[world]", self.world.entries(self));
         section(&mut out, "[record]", self.record.entries(self));
         out

@@ -372,7 +372,68 @@ const WIFI: &[Wrong] = &[
     ("[[path]]\n[[station]]\nload = \"fast\"\n", 3, WrongType, "does not begin with a number"),
 ];
 
-const TABLES: [(&str, &[Wrong]); 7] = [
+const TUNNEL: &[Wrong] = &[
+    ("[tunnel]\nredundancy = \"off\"\n[[path]]\n", 1, Conflict, "the file has no [[flow]]"),
+    ("[[path]]\n[tunnel]\nredundancy = \"on\"\n", 3, UnknownName, "`off`, `auto` or `always`"),
+    (
+        "[[path]]\n[tunnel]\nlatency_budget = \"10 s\"\n",
+        3,
+        OutOfRange,
+        "nearest valid value is \"5 s\"",
+    ),
+    ("[[path]]\n[[flow]]\nname = \"a\"\n", 2, Missing, "has no `kind`"),
+    ("[[path]]\n[[flow]]\nkind = \"call\"\n", 2, Missing, "has no `name`"),
+    (
+        "[[path]]\n[[flow]]\nname = \"a\"\nkind = \"video\"\n",
+        4,
+        UnknownName,
+        "`tcp`, `quic`, `call`, `game`, `dns`, `ping` or `udp`",
+    ),
+    (
+        "[[path]]\n[[flow]]\nname = \"a\"\nkind = \"call\"\nrate = \"1 Mbit/s\"\n",
+        5,
+        UnknownKey,
+        "no key `rate`",
+    ),
+    (
+        "[[path]]\n[[flow]]\nname = \"a\"\nkind = \"call\"\n[[flow]]\nname = \"a\"\nkind = \"game\"\n",
+        6,
+        Duplicate,
+        "\"a\" is taken already",
+    ),
+    (
+        "[[path]]\n[[flow]]\nname = \"a\"\nkind = \"tcp\"\nstart = \"2 s\"\nstop = \"1 s\"\n",
+        6,
+        Conflict,
+        "not later than its start",
+    ),
+    (
+        "[transfer]\nprotocol = \"mptcp\"\n[[path]]\n[[flow]]\nname = \"a\"\nkind = \"tcp\"\n",
+        2,
+        Conflict,
+        "needs SCTP",
+    ),
+    (
+        "[transfer]\npreset = \"rfc9260\"\n[[path]]\n[[flow]]\nname = \"a\"\nkind = \"tcp\"\n",
+        2,
+        Conflict,
+        "take \"live\", or leave it out",
+    ),
+    (
+        "[transfer]\nbytes = \"1 MB\"\n[[path]]\n[[flow]]\nname = \"a\"\nkind = \"tcp\"\n",
+        2,
+        Conflict,
+        "has no effect beside [[flow]]",
+    ),
+    (
+        "[[path]]\n[[flow]]\nname = \"a\"\nkind = \"tcp\"\n[world]\nassociations = 2\n",
+        6,
+        Conflict,
+        "a tunnel is one association",
+    ),
+];
+
+const TABLES: [(&str, &[Wrong]); 8] = [
     ("keys_and_types", KEYS_AND_TYPES),
     ("recovery", RECOVERY),
     ("units", UNITS),
@@ -380,6 +441,7 @@ const TABLES: [(&str, &[Wrong]); 7] = [
     ("limits", LIMITS),
     ("together", TOGETHER),
     ("wifi", WIFI),
+    ("tunnel", TUNNEL),
 ];
 
 fn refused(text: &str) -> ScenarioError {

@@ -15,17 +15,18 @@ struct CrateRule {
 }
 
 /// The whole architecture, lowest crates first. A crate that is not listed here must not exist.
-const CRATES: [CrateRule; 11] = [
+const CRATES: [CrateRule; 12] = [
     CrateRule { name: "base", below: &[], in_tests: &[] },
     // The engine's pair tests run over simulated links.
     CrateRule { name: "engine", below: &["base"], in_tests: &["netsim"] },
     CrateRule { name: "trace", below: &["engine", "base"], in_tests: &[] },
+    CrateRule { name: "tunnel", below: &["base"], in_tests: &[] },
     CrateRule { name: "netsim", below: &["base"], in_tests: &[] },
     CrateRule { name: "models", below: &["base"], in_tests: &[] },
     CrateRule { name: "scenario", below: &["base"], in_tests: &[] },
     CrateRule {
         name: "lab",
-        below: &["engine", "trace", "netsim", "models", "scenario", "base"],
+        below: &["engine", "trace", "tunnel", "netsim", "models", "scenario", "base"],
         in_tests: &[],
     },
     // The emulator runs netsim's links in real time; a test compares a live run with a simulated one.
@@ -34,7 +35,7 @@ const CRATES: [CrateRule; 11] = [
         below: &["engine", "trace", "netsim", "base"],
         in_tests: &["lab", "scenario"],
     },
-    CrateRule { name: "apps", below: &["runtime", "base"], in_tests: &[] },
+    CrateRule { name: "apps", below: &["runtime", "tunnel", "base"], in_tests: &[] },
     CrateRule {
         name: "cli",
         below: &["apps", "lab", "runtime", "scenario", "models", "base"],
@@ -48,7 +49,7 @@ const CRATES: [CrateRule; 11] = [
 ];
 
 /// Crates that take time, randomness and bytes as arguments.
-const PURE: [&str; 4] = ["base", "engine", "netsim", "models"];
+const PURE: [&str; 5] = ["base", "engine", "tunnel", "netsim", "models"];
 
 /// External crates that provide a clock, a socket, a log or a global generator; the pure crates must not use
 /// them.

@@ -308,6 +308,15 @@ fn tunnel(out: &mut Out<'_, '_>, tunnel: &TunnelFigures) -> fmt::Result {
             count_of(&mut m.encode_family(&[("direction", direction)])?, count)
         })
     })?;
+    let plain = [
+        ("tunnel_marked_packets", "Packets that were marked (ECN)", tunnel.marked_packets),
+        ("tunnel_copied_packets", "Packets that were sent on two paths", tunnel.copied_packets),
+        ("tunnel_duplicate_packets", "Packets that had arrived before", tunnel.duplicate_packets),
+        ("tunnel_late_packets", "Packets delivered after later ones", tunnel.late_packets),
+    ];
+    for (name, help, count) in plain {
+        out.counter(name, help, None, |m| count_of(m, count))?;
+    }
     let help = "Inner packets that were not carried or not delivered, by reason";
     out.counter("tunnel_refused_packets", help, None, |m| {
         tunnel.refused.iter().try_for_each(|refused| {

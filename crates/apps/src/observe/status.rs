@@ -55,6 +55,14 @@ pub struct TunnelFigures {
     pub received_packets: u64,
     /// Their bytes.
     pub received_bytes: u64,
+    /// Inner packets that were marked because their queue was long (ECN).
+    pub marked_packets: u64,
+    /// Inner packets that were sent on two paths.
+    pub copied_packets: u64,
+    /// Inner packets that had arrived before.
+    pub duplicate_packets: u64,
+    /// Inner packets that were delivered after later ones of their flow.
+    pub late_packets: u64,
     /// Inner packets that were not carried or not delivered, by reason.
     pub refused: Vec<Refused>,
 }

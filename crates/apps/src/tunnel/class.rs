@@ -5,31 +5,16 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use ipnet::IpNet;
+use ropewalk_tunnel::Class;
 
 use super::packet::{Headers, Transport};
 
-/// How urgent a packet is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
-    /// Calls, games, names, handshakes: delay matters.
-    Interactive,
-    /// Downloads and everything that is not classified otherwise: throughput matters.
-    Bulk,
-    /// Backups and the like: it may wait for all others.
-    Background,
-}
-
-impl Class {
-    /// All classes, the most urgent one first.
-    pub const ALL: [Self; 3] = [Self::Interactive, Self::Bulk, Self::Background];
-
-    /// Its name in rules and metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Interactive => "interactive",
-            Self::Bulk => "bulk",
-            Self::Background => "background",
-        }
+/// The name of a class in rules and metrics.
+pub const fn class_name(class: Class) -> &'static str {
+    match class {
+        Class::Interactive => "interactive",
+        Class::Bulk => "bulk",
+        Class::Background => "background",
     }
 }
 
@@ -90,7 +75,7 @@ impl FromStr for ClassRule {
         let wrong = |what: String| Err(ClassRuleError(what));
         let mut words: Vec<&str> = text.split_whitespace().collect();
         let class =
-            words.pop().and_then(|word| Class::ALL.into_iter().find(|it| it.name() == word));
+            words.pop().and_then(|word| Class::ALL.into_iter().find(|it| class_name(*it) == word));
         let Some(class) = class else {
             return wrong(format!("`{text}` does not end with interactive, bulk or background"));
         };

@@ -16,7 +16,7 @@ use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, VERSION, Welcome};
 use super::counters::{Counters, Refusal};
 use super::error::TunnelError;
 use super::journal::Journal;
-use super::lane::{Lane, LaneInlet, PacketSink};
+use super::lane::{Lane, LaneInlet, LaneSettings, PacketSink};
 use super::machine;
 use super::packet::Headers;
 use super::path_mtu::{clamp_mss, too_big};
@@ -49,6 +49,8 @@ pub struct ClientSettings {
     pub dns: Option<Vec<IpAddr>>,
     /// The file that names the name servers; none: name servers stay as they are.
     pub dns_file: Option<PathBuf>,
+    /// How packets are carried.
+    pub lane: LaneSettings,
     /// Directory of the journal.
     pub run_directory: PathBuf,
 }
@@ -170,7 +172,8 @@ impl TunnelClient {
                 return Ok(false);
             }
         };
-        let (mut lane, inlet) = Lane::new(association, self.shared.counters.clone());
+        let (mut lane, inlet) =
+            Lane::new(association, self.settings.lane.clone(), self.shared.counters.clone());
         self.set_up(&welcome, inlet.mtu())?;
         let previous = {
             let mut state = self.shared.lock();
@@ -189,7 +192,20 @@ impl TunnelClient {
             writer: self.device.writer(),
             counters: self.shared.counters.clone(),
         };
-        lane.run(&mut sink).await;
+        let association = lane.association();
+        let (journal, peers) = (&mut self.journal, &self.settings.target.addresses);
+        // A link that has come back has lost its exceptions.
+        let keep_exceptions = async {
+            while association.next_path_event().await.is_some() {
+                machine::except_peers(journal, peers)?;
+            }
+            Ok::<(), TunnelError>(())
+        };
+        tokio::select! {
+            () = lane.run(&mut sink) => {}
+            result = keep_exceptions => result?,
+        }
+        drop(association);
         self.shared.lock().inlet = None;
         self.shared.counters.set_clients(0);
         Ok(true)
@@ -212,9 +228,9 @@ impl TunnelClient {
         if !before.is_empty() {
             return Ok(());
         }
-        let ipv6 = welcome.addresses.iter().any(|address| address.addr().is_ipv6());
         let failed = TunnelError::system(format!("routing into {name}"));
-        machine::route_into_tunnel(index, &self.settings.networks, ipv6).map_err(failed)?;
+        let own = &welcome.addresses;
+        machine::route_into_tunnel(index, &self.settings.networks, own).map_err(failed)?;
         let servers = self.settings.dns.as_ref().unwrap_or(&welcome.dns);
         if let Some(file) = self.settings.dns_file.as_ref().filter(|_| !servers.is_empty()) {
             machine::set_name_servers(&mut self.journal, file, &self.settings.name, servers)?;
@@ -342,6 +358,6 @@ pub(super) fn admit(
         return too_big(&packet, mtu, *from);
     }
     clamp(&mut packet, mtu);
-    inlet.push(packet);
+    inlet.push(headers, packet);
     None
 }

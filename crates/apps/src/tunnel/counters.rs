@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ropewalk_tunnel::ClassCounters;
+
 use super::packet::Malformed;
 use crate::observe::{Refused, TunnelFigures};
 
@@ -22,11 +24,15 @@ pub enum Refusal {
     QueueFull,
     /// The device did not take it.
     Device,
+    /// The queue of its flow had delayed packets for too long (CoDel).
+    QueueDelay,
+    /// The queues of all flows together were full.
+    QueueLength,
 }
 
 impl Refusal {
     /// Names of all reasons, in the order of their numbers.
-    pub const NAMES: [&'static str; 12] = [
+    pub const NAMES: [&'static str; 14] = [
         "version",
         "header",
         "length",
@@ -39,6 +45,8 @@ impl Refusal {
         "too big",
         "queue full",
         "device",
+        "queue delay",
+        "queue length",
     ];
 
     fn index(self) -> usize {
@@ -52,6 +60,8 @@ impl Refusal {
             Self::TooBig => 9,
             Self::QueueFull => 10,
             Self::Device => 11,
+            Self::QueueDelay => 12,
+            Self::QueueLength => 13,
         }
     }
 }
@@ -68,6 +78,10 @@ pub struct Counters {
     sent: [AtomicU64; 2],
     received: [AtomicU64; 2],
     refused: [AtomicU64; Refusal::NAMES.len()],
+    marked: AtomicU64,
+    copied: AtomicU64,
+    duplicates: AtomicU64,
+    late: AtomicU64,
     clients: AtomicU64,
 }
 
@@ -85,6 +99,21 @@ impl Counters {
     /// A packet was not carried or not delivered.
     pub fn on_refused(&self, why: Refusal) {
         self.refused[why.index()].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Adds what a lane has counted between two times.
+    pub(super) fn add_lane(&self, before: &LaneTotals, now: &LaneTotals) {
+        let add = |counter: &AtomicU64, before: u64, now: u64| {
+            counter.fetch_add(now.saturating_sub(before), Ordering::Relaxed);
+        };
+        let delay = &self.refused[Refusal::QueueDelay.index()];
+        add(delay, before.dropped_by_delay, now.dropped_by_delay);
+        let length = &self.refused[Refusal::QueueLength.index()];
+        add(length, before.dropped_by_limit, now.dropped_by_limit);
+        add(&self.marked, before.marked, now.marked);
+        add(&self.copied, before.copied, now.copied);
+        add(&self.duplicates, before.duplicates, now.duplicates);
+        add(&self.late, before.late, now.late);
     }
 
     /// Number of connected clients of a hub; of a client, 1 while it is connected.
@@ -105,7 +134,36 @@ impl Counters {
             sent_bytes: read(&self.sent[1]),
             received_packets: read(&self.received[0]),
             received_bytes: read(&self.received[1]),
+            marked_packets: read(&self.marked),
+            copied_packets: read(&self.copied),
+            duplicate_packets: read(&self.duplicates),
+            late_packets: read(&self.late),
             refused: refused.map(|(packets, reason)| Refused { reason, packets }).collect(),
+        }
+    }
+}
+
+/// What a lane counts in its queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LaneTotals {
+    dropped_by_delay: u64,
+    dropped_by_limit: u64,
+    marked: u64,
+    copied: u64,
+    duplicates: u64,
+    late: u64,
+}
+
+impl LaneTotals {
+    pub(super) fn of(counters: &ropewalk_tunnel::Counters) -> Self {
+        let sum = |of: fn(&ClassCounters) -> u64| counters.classes.iter().map(of).sum();
+        Self {
+            dropped_by_delay: sum(|class| class.dropped_by_delay),
+            dropped_by_limit: sum(|class| class.dropped_by_limit),
+            marked: sum(|class| class.marked),
+            copied: sum(|class| class.copied),
+            duplicates: counters.receive.duplicates,
+            late: counters.receive.late,
         }
     }
 }
@@ -138,6 +196,8 @@ mod tests {
             Refusal::TooBig,
             Refusal::QueueFull,
             Refusal::Device,
+            Refusal::QueueDelay,
+            Refusal::QueueLength,
         ] {
             counters.on_refused(why);
         }

@@ -20,7 +20,7 @@ use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, VERSION, Welcome};
 use super::counters::{Counters, Refusal};
 use super::error::TunnelError;
 use super::journal::Journal;
-use super::lane::{Lane, LaneInlet, PacketSink};
+use super::lane::{Lane, LaneInlet, LaneSettings, PacketSink};
 use super::machine;
 use super::packet::{Headers, decrement_ttl};
 use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
@@ -48,6 +48,8 @@ pub struct HubSettings {
     pub client_to_client: bool,
     /// Name servers that clients are told.
     pub dns: Vec<IpAddr>,
+    /// How packets are carried.
+    pub lane: LaneSettings,
     /// File of the addresses that clients have.
     pub lease_file: PathBuf,
     /// Directory of the journal.
@@ -190,7 +192,8 @@ async fn serve_client(association: Association, shared: Arc<Shared>, reporter: R
             return;
         }
     };
-    let (mut lane, inlet) = Lane::new(association, shared.counters.clone());
+    let (mut lane, inlet) =
+        Lane::new(association, shared.settings.lane.clone(), shared.counters.clone());
     shared.change_connected(|connected| connected.insert(&addresses, &inlet));
     let own: Vec<IpAddr> = addresses.iter().map(IpNet::addr).collect();
     lane.run(&mut ClientSink { shared: &shared, own: &own, inlet: &inlet }).await;

@@ -1,22 +1,49 @@
 //! A lane: the packets of one association in both directions, the same at the client and at the hub.
+//!
+//! The lane is the driver of [`ropewalk_tunnel::Tunnel`]: it gives it packets, messages and the time, and carries what
+//! comes out as messages of the association or to the device. Packets wait in the tunnel, where they have a queue per
+//! flow, until the association needs them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use bytes::Bytes;
-use ropewalk_runtime::endpoint::{Association, Received};
+use bytes::{Bytes, BytesMut};
+use ropewalk_base::{Duration, Rate, Time};
+use ropewalk_runtime::endpoint::{
+    Association, Copies, Delivery, PathEstimate, Received, SendError, Urgency,
+};
+use ropewalk_tunnel::{Class, Config, Ecn, Header, Inner, Order, Outgoing, PathState, Tunnel};
 use tokio::sync::mpsc;
 
+use super::class::{ClassRule, classify};
 use super::control::{PACKET_PPID, PACKET_STREAM};
-use super::counters::{Counters, Refusal};
+use super::counters::{Counters, LaneTotals, Refusal};
+use super::packet::{Headers, Transport, mark_congestion};
 use super::path_mtu::LEAST_MTU;
 
-/// Packets that wait for the paths.
-const QUEUE: usize = 256;
-/// Packets that are taken from the queue at once.
+/// Packets that wait between the device and the tunnel's own queues.
+const INLET: usize = 1024;
+/// Packets that are taken from the inlet at once.
 const BATCH: usize = 64;
 /// Largest MTU of a tunnel, bytes.
 const MOST_MTU: u32 = 9000;
+/// How often the tunnel learns of the state of the paths.
+const PATHS_INTERVAL: Duration = Duration::from_millis(10);
+/// Pause after the send buffer was full. The peer's receive window was closed for longer than the queues last.
+const FULL_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
+/// Flows that carry nothing for so long are forgotten.
+const IDLE_FLOW: Duration = Duration::from_secs(30);
+
+/// What decides how packets are carried.
+#[derive(Clone, Debug, Default)]
+pub struct LaneSettings {
+    /// Options of the queues.
+    pub config: Config,
+    /// Rules that name classes.
+    pub rules: Arc<[ClassRule]>,
+    /// Makes the numbers of flows unpredictable.
+    pub seed: u64,
+}
 
 /// Takes packets that have arrived. They are not checked yet.
 pub trait PacketSink: Send {
@@ -27,7 +54,7 @@ pub trait PacketSink: Send {
 /// Gives packets to a lane.
 #[derive(Clone, Debug)]
 pub struct LaneInlet {
-    packets: mpsc::Sender<Bytes>,
+    packets: mpsc::Sender<(Headers, Bytes)>,
     mtu: Arc<AtomicU32>,
     counters: Arc<Counters>,
 }
@@ -39,9 +66,9 @@ impl PartialEq for LaneInlet {
 }
 
 impl LaneInlet {
-    /// Queues a packet that has been checked. It is dropped if the queue is full.
-    pub fn push(&self, packet: Bytes) {
-        if self.packets.try_send(packet).is_err() {
+    /// Queues a packet with its headers. It is dropped if the lane does not keep up.
+    pub fn push(&self, headers: Headers, packet: Bytes) {
+        if self.packets.try_send((headers, packet)).is_err() {
             self.counters.on_refused(Refusal::QueueFull);
         }
     }
@@ -55,60 +82,217 @@ impl LaneInlet {
 /// The packets of one association.
 #[derive(Debug)]
 pub struct Lane {
-    association: Association,
-    packets: mpsc::Receiver<Bytes>,
+    association: Arc<Association>,
+    settings: LaneSettings,
+    tunnel: Tunnel<Bytes>,
+    packets: mpsc::Receiver<(Headers, Bytes)>,
     mtu: Arc<AtomicU32>,
     counters: Arc<Counters>,
+    /// What was counted when the counters were last passed on.
+    counted: LaneTotals,
+    /// When the tunnel learned of the paths.
+    paths_at: Option<Time>,
 }
 
 impl Lane {
     /// A lane over an association, and its inlet.
-    pub fn new(association: Association, counters: Arc<Counters>) -> (Self, LaneInlet) {
-        let (sender, packets) = mpsc::channel(QUEUE);
+    pub fn new(
+        association: Association,
+        settings: LaneSettings,
+        counters: Arc<Counters>,
+    ) -> (Self, LaneInlet) {
+        let (sender, packets) = mpsc::channel(INLET);
         let mtu = Arc::new(AtomicU32::new(mtu_of(&association)));
         let inlet = LaneInlet { packets: sender, mtu: mtu.clone(), counters: counters.clone() };
-        (Self { association, packets, mtu, counters }, inlet)
+        let tunnel = Tunnel::new(settings.config);
+        let (counted, paths_at) = (LaneTotals::default(), None);
+        let association = Arc::new(association);
+        let lane =
+            Self { association, settings, tunnel, packets, mtu, counters, counted, paths_at };
+        (lane, inlet)
+    }
+
+    /// The association.
+    pub fn association(&self) -> Arc<Association> {
+        self.association.clone()
     }
 
     /// Carries packets until the association ends.
     pub async fn run(&mut self, sink: &mut impl PacketSink) {
-        let Self { association, packets, mtu, counters } = self;
-        let association = &*association;
-        let up = async {
-            let mut batch = Vec::with_capacity(BATCH);
-            while packets.recv_many(&mut batch, BATCH).await > 0 {
-                mtu.store(mtu_of(association), Ordering::Relaxed);
-                batch.iter().for_each(|packet| counters.on_sent(packet.len()));
-                let mut messages = batch.drain(..).map(|packet| (PACKET_PPID, packet));
-                if association.send_all_unordered(PACKET_STREAM, &mut messages).await.is_err() {
-                    return;
+        let mut queued = Vec::with_capacity(BATCH);
+        let mut arrived = Vec::new();
+        loop {
+            self.learn_paths();
+            let Ok(full) = self.send() else { break };
+            self.deliver(sink).await;
+            let waits = self.tunnel.queued_bytes() > 0;
+            let room = async {
+                if full {
+                    tokio::time::sleep(FULL_PAUSE).await;
+                } else {
+                    self.association.waits_below(self.tunnel.lookahead()).await;
                 }
-            }
-        };
-        let down = async {
-            let mut arrived = Vec::new();
-            loop {
-                association.receive_all(&mut arrived).await;
-                if arrived.is_empty() {
-                    return;
+            };
+            let due = self.due();
+            let timer = async {
+                match due {
+                    Some(at) => tokio::time::sleep_until(self.association.instant(at)).await,
+                    None => std::future::pending().await,
                 }
-                sink.deliver(arrived.drain(..).filter_map(packet).collect()).await;
+            };
+            tokio::select! {
+                count = self.packets.recv_many(&mut queued, BATCH) => {
+                    if count == 0 {
+                        break;
+                    }
+                    self.enqueue(&mut queued);
+                }
+                () = self.association.receive_all(&mut arrived) => {
+                    if arrived.is_empty() {
+                        break;
+                    }
+                    self.take(&mut arrived);
+                }
+                () = room, if waits => {}
+                () = timer => self.forget_idle_flows(),
             }
-        };
-        tokio::select! {
-            () = up => {}
-            () = down => {}
         }
+        self.pass_counters_on();
+    }
+
+    /// Tells the tunnel the state of the paths, if that is due.
+    fn learn_paths(&mut self) {
+        let now = self.association.now();
+        if self.paths_at.is_some_and(|at| now.since(at) < PATHS_INTERVAL) {
+            return;
+        }
+        self.paths_at = Some(now);
+        let estimates = self.association.path_estimates();
+        let paths: Vec<PathState> = estimates.iter().map(path_state).collect();
+        self.tunnel.set_paths(&paths);
+        self.mtu.store(mtu_of(&self.association), Ordering::Relaxed);
+        self.pass_counters_on();
+    }
+
+    /// When something is due although no packet comes. An idle lane has no timer.
+    fn due(&self) -> Option<Time> {
+        let idle = || match self.tunnel.flow_counts() {
+            (0, 0) => None,
+            _ => Some(self.association.now() + IDLE_FLOW),
+        };
+        self.tunnel.deadline().or_else(idle)
+    }
+
+    /// Gives the memory of flows back that have ended.
+    fn forget_idle_flows(&mut self) {
+        if self.tunnel.deadline().is_none() {
+            let now = self.association.now();
+            self.tunnel.release_idle(now, IDLE_FLOW);
+        }
+    }
+
+    fn enqueue(&mut self, queued: &mut Vec<(Headers, Bytes)>) {
+        let now = self.association.now();
+        let LaneSettings { rules, seed, .. } = &self.settings;
+        for (headers, packet) in queued.drain(..) {
+            let restored = matches!(headers.transport, Transport::Tcp { .. });
+            self.tunnel.enqueue(
+                now,
+                Inner {
+                    flow: headers.flow(*seed),
+                    class: classify(&headers, rules),
+                    order: if restored { Order::Restored } else { Order::AsArrived },
+                    ecn: ecn_of(headers.ecn),
+                    bytes: packet.len() as u32,
+                    payload: packet,
+                },
+            );
+        }
+    }
+
+    /// Gives queued packets to the association while it has less to send than the tunnel wants. Returns whether its send
+    /// buffer was full.
+    fn send(&mut self) -> Result<bool, SendError> {
+        let Self { association, tunnel, counters, .. } = self;
+        if tunnel.queued_bytes() == 0 {
+            return Ok(false);
+        }
+        association.send_datagrams(PACKET_STREAM, PACKET_PPID, &mut |now, waiting| {
+            let outgoing = tunnel.next(now, waiting)?;
+            counters.on_sent(outgoing.payload.len());
+            Some(message(outgoing))
+        })
+    }
+
+    fn take(&mut self, arrived: &mut Vec<Received>) {
+        let now = self.association.now();
+        for mut message in arrived.drain(..) {
+            let is_packet = message.stream == PACKET_STREAM && message.ppid == PACKET_PPID;
+            let Some(header) = message.bytes.first_chunk().copied().filter(|_| is_packet) else {
+                continue;
+            };
+            let packet = message.bytes.split_off(Header::LEN);
+            self.tunnel.on_message(now, Header::decode(header), packet.len() as u32, packet);
+        }
+    }
+
+    async fn deliver(&mut self, sink: &mut impl PacketSink) {
+        let now = self.association.now();
+        let packets: Vec<Bytes> = std::iter::from_fn(|| self.tunnel.deliver(now)).collect();
+        if !packets.is_empty() {
+            sink.deliver(packets).await;
+        }
+    }
+
+    /// Adds what was counted since the last call to the counters of the whole tunnel.
+    fn pass_counters_on(&mut self) {
+        let total = LaneTotals::of(self.tunnel.counters());
+        self.counters.add_lane(&self.counted, &total);
+        self.counted = total;
     }
 }
 
-/// The packet in a message. None for other messages.
-fn packet(message: Received) -> Option<Bytes> {
-    (message.stream == PACKET_STREAM && message.ppid == PACKET_PPID).then_some(message.bytes)
+/// The message of a packet, and how it is delivered.
+fn message(outgoing: Outgoing<Bytes>) -> (Bytes, Delivery) {
+    let mut bytes = BytesMut::with_capacity(Header::LEN + outgoing.payload.len());
+    bytes.extend_from_slice(&outgoing.header.encode());
+    bytes.extend_from_slice(&outgoing.payload);
+    if outgoing.ecn == Ecn::Ce {
+        mark_congestion(&mut bytes[Header::LEN..]);
+    }
+    let urgency = match outgoing.class {
+        Class::Interactive => Urgency::Interactive,
+        Class::Bulk => Urgency::Bulk,
+        Class::Background => Urgency::Background,
+    };
+    let copies = if outgoing.twice { Copies::Two } else { Copies::One };
+    let delivery = Delivery { urgency, copies, ..Delivery::datagram(outgoing.lifetime) };
+    (bytes.freeze(), delivery)
+}
+
+const fn ecn_of(field: u8) -> Ecn {
+    match field & 3 {
+        0 => Ecn::NotEct,
+        1 => Ecn::Ect1,
+        2 => Ecn::Ect0,
+        _ => Ecn::Ce,
+    }
+}
+
+fn path_state(estimate: &PathEstimate) -> PathState {
+    PathState {
+        usable: estimate.usable,
+        forward: Duration::from_secs_f64(estimate.forward_s),
+        deviation: Duration::from_secs_f64(estimate.deviation_s),
+        round_trip: Duration::from_secs_f64(estimate.round_trip_s),
+        rate: Rate::from_bps(estimate.rate_bps as u64),
+        loss: estimate.loss,
+        overdue: Duration::from_secs_f64(estimate.overdue_s),
+    }
 }
 
 /// The MTU of a tunnel over this association.
 fn mtu_of(association: &Association) -> u32 {
     let size = u32::try_from(association.message_size()).unwrap_or(u32::MAX);
-    size.clamp(LEAST_MTU, MOST_MTU)
+    size.saturating_sub(Header::LEN as u32).clamp(LEAST_MTU, MOST_MTU)
 }

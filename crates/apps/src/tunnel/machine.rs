@@ -67,12 +67,16 @@ pub fn except_peers(journal: &mut Journal, peers: &[SocketAddr]) -> Result<(), J
     Ok(())
 }
 
-/// Sends these networks into the tunnel.
+/// Sends these networks into the tunnel whose device has the addresses `own`.
 ///
 /// # Errors
 /// A route exists already, or as the system says.
-pub fn route_into_tunnel(interface: u32, networks: &[IpNet], ipv6: bool) -> io::Result<()> {
-    for to in networks.iter().filter(|network| ipv6 || network.addr().is_ipv4()) {
+pub fn route_into_tunnel(interface: u32, networks: &[IpNet], own: &[IpNet]) -> io::Result<()> {
+    let ipv6 = own.iter().any(|address| address.addr().is_ipv6());
+    // The tunnel's own networks have their routes with the addresses.
+    let is_own = |network: &IpNet| own.iter().any(|address| address.trunc() == *network);
+    let wanted = |network: &&IpNet| (ipv6 || network.addr().is_ipv4()) && !is_own(network);
+    for to in networks.iter().filter(wanted) {
         let route = Route { to: *to, gateway: None, interface, metric: None };
         if !routes::add_route(&route)? {
             let message = format!("there is a route to {to} already: another tunnel may have it");

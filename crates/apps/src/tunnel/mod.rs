@@ -25,3 +25,13 @@ pub mod packet;
 pub mod path_mtu;
 
 pub use self::error::TunnelError;
+pub use self::lane::LaneSettings;
+pub use ropewalk_tunnel::{Config, Redundancy};
+
+/// A seed for [`LaneSettings`].
+///
+/// # Errors
+/// The system provides no random numbers.
+pub fn random_seed() -> std::io::Result<u64> {
+    getrandom::u64().map_err(std::io::Error::other)
+}

@@ -10,6 +10,8 @@ use etherparse::{IpSlice, TcpSlice, UdpSlice, ip_number};
 /// Fields of the IPv4 header: bytes from its start (RFC 791, 3.1).
 const TTL: usize = 8;
 const IPV4_CHECKSUM: usize = 10;
+/// The ECN field of a packet that was marked.
+const CONGESTION_EXPERIENCED: u8 = 3;
 /// Hop limit in the IPv6 header (RFC 8200, 3).
 const HOP_LIMIT: usize = 7;
 
@@ -188,6 +190,19 @@ pub fn decrement_ttl(packet: &mut [u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
+/// Marks a checked packet: congestion experienced (RFC 3168, 5).
+pub fn mark_congestion(packet: &mut [u8]) {
+    let before = u16::from_be_bytes([packet[0], packet[1]]);
+    if packet[0] >> 4 == 4 {
+        packet[1] |= CONGESTION_EXPERIENCED;
+        let after = u16::from_be_bytes([packet[0], packet[1]]);
+        update_checksum(packet, IPV4_CHECKSUM, before, after);
+    } else {
+        // The traffic class starts in the middle of the first byte.
+        packet[1] |= CONGESTION_EXPERIENCED << 4;
+    }
+}
+
 /// Updates the checksum at `at` after a 16-bit word changed (RFC 1624, equation 3).
 pub fn update_checksum(packet: &mut [u8], at: usize, before: u16, after: u16) {
     let old = u16::from_be_bytes([packet[at], packet[at + 1]]);
@@ -267,6 +282,21 @@ mod tests {
         let header = Ipv4HeaderSlice::from_slice(&packet).expect("a header");
         assert_eq!(header.header_checksum(), header.to_header().calc_header_checksum());
         assert_eq!(decrement_ttl(&mut packet), Err(Malformed::TimeToLive));
+    }
+
+    #[test]
+    fn a_mark_changes_the_ecn_field_and_keeps_the_checksum_right() {
+        let mut packet = udp(64);
+        mark_congestion(&mut packet);
+        let header = Ipv4HeaderSlice::from_slice(&packet).expect("a header");
+        assert_eq!(header.header_checksum(), header.to_header().calc_header_checksum());
+        assert_eq!(Headers::read(&packet).expect("sound").ecn, 3);
+        let mut packet = Vec::new();
+        let builder = PacketBuilder::ipv6([0xFD; 16], [0x20; 16], 9).udp(1, 2);
+        builder.write(&mut packet, &[]).expect("it fits");
+        mark_congestion(&mut packet);
+        let read = Headers::read(&packet).expect("sound");
+        assert_eq!((read.ecn, read.dscp), (3, 0));
     }
 
     proptest::proptest! {

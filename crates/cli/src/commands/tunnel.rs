@@ -8,9 +8,12 @@ mod status;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
-use ropewalk_apps::tunnel::TunnelError;
+use clap::{Args, Subcommand, ValueEnum};
+use ropewalk_apps::tunnel::class::ClassRule;
+use ropewalk_apps::tunnel::{Config, LaneSettings, Redundancy, TunnelError};
+use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::Transport;
+use ropewalk_scenario::parse_duration;
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -71,6 +74,15 @@ struct CommonArgs {
     /// Directory of the journal of changes on this machine
     #[arg(long, value_name = "DIR", default_value = "/run/ropewalk/tunnel")]
     run_directory: PathBuf,
+    /// When packets of calls, names and handshakes are sent on two paths
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    redundancy: RedundancyArg,
+    /// Longest time that a packet waits for an earlier one of its flow at the far end
+    #[arg(long, value_name = "TIME", default_value = "300 ms", value_parser = parse_duration)]
+    latency_budget: Duration,
+    /// Class of packets, such as `udp 5060-5080 interactive`; the first rule that matches applies; may be repeated
+    #[arg(long, value_name = "RULE", value_parser = str::parse::<ClassRule>)]
+    rule: Vec<ClassRule>,
     #[command(flatten)]
     transport: TransportArgs,
     #[command(flatten)]
@@ -95,11 +107,38 @@ impl CommonArgs {
         self.device.clone().unwrap_or_else(given).chars().take(INTERFACE_LENGTH).collect()
     }
 
+    /// How packets are carried.
+    fn lane(&self) -> Result<LaneSettings, Failure> {
+        let redundancy = match self.redundancy {
+            RedundancyArg::Off => Redundancy::Off,
+            RedundancyArg::Auto => Redundancy::Auto,
+            RedundancyArg::Always => Redundancy::Always,
+        };
+        let latency_budget = self.latency_budget;
+        let config = Config { redundancy, latency_budget, ..Config::default() };
+        let seed = ropewalk_apps::tunnel::random_seed().map_err(|error| {
+            Failure::Run(format!("the system provides no random numbers: {error}"))
+        })?;
+        Ok(LaneSettings { config, rules: self.rule.clone().into(), seed })
+    }
+
     /// The transport: the tunnel's defaults with the changes that the options make.
     fn transport(&self) -> Result<Transport, Failure> {
         let given = self.transport.transport()?;
         Ok(Transport { streams: STREAMS, unsent_limit: Some(UNSENT), ..given })
     }
+}
+
+/// When interactive packets are sent on two paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum RedundancyArg {
+    /// Never
+    Off,
+    /// While the quickest path loses packets or owes an acknowledgement
+    #[default]
+    Auto,
+    /// Always; costs twice the bytes of these packets
+    Always,
 }
 
 /// The file of a tunnel by its name or path.

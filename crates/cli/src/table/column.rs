@@ -29,7 +29,7 @@ const fn units(unit: Unit) -> &'static [(f64, &'static str)] {
         Unit::Bytes => &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
         Unit::Seconds => &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")],
         Unit::Ratio => &[(0.01, "%")],
-        Unit::Count | Unit::Text | Unit::WholeNumber => &[(1.0, "")],
+        Unit::Score | Unit::Count | Unit::Text | Unit::WholeNumber => &[(1.0, "")],
     }
 }
 
@@ -98,6 +98,7 @@ impl Scale {
         let decimals = match unit {
             _ if exact || sizes.is_empty() => 0,
             Unit::Ratio | Unit::Count | Unit::Text | Unit::WholeNumber => 1,
+            Unit::Score => 2,
             _ => (DIGITS - 1 - before).clamp(0, 6) as usize,
         };
         Self { factor, symbol, decimals, grouped: exact }

@@ -5,6 +5,10 @@ use ropewalk_base::{Duration, PathId, Rate, Time};
 use super::{Decision, Reason};
 use crate::path::{DelaySource, PathConfig};
 
+/// Mean deviations of the round trip, and the longest delay of an acknowledgement, after which one is overdue.
+const DEVIATIONS: u64 = 4;
+const ACK_DELAY: Duration = Duration::from_millis(40);
+
 /// What kind of data the decision is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecisionKind {
@@ -134,6 +138,13 @@ impl PathView {
         let seen = rate.as_bps() as i64 as f64 / 8e9;
         // Queueing shows that the measured rate is all that the path can deliver.
         if self.queueing > srtt / 9 { seen } else { seen.max(by_window) }
+    }
+
+    /// Time for which an acknowledgement is overdue, beyond the round trip, four deviations and a delayed
+    /// acknowledgement; zero if none is.
+    pub fn overdue(&self) -> Duration {
+        let Some(srtt) = self.srtt.filter(|_| self.in_flight > 0) else { return Duration::ZERO };
+        self.rtt_age.saturating_sub(srtt + self.rttvar * DEVIATIONS + ACK_DELAY)
     }
 
     /// Free bytes of the window.

@@ -30,7 +30,7 @@ pub use extension_chunk::{
     RawParameter, Skipped,
 };
 pub use extensions::Extensions;
-pub use extensions::partial_reliability::{Copies, Delivery, Room, Urgency};
+pub use extensions::partial_reliability::{Copies, Delivery, Urgency};
 pub use gaps::{GapBlock, GapList};
 pub use init::{Families, Init, InitOptions};
 pub use listener::{Accepted, Answer, Listener};

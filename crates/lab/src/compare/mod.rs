@@ -15,7 +15,7 @@ use serde::Serialize;
 
 pub use paired::{Change, Paired, paired};
 pub use parallel::map_in_parallel;
-pub use repeated::{Repeated, RepeatedPath};
+pub use repeated::{Repeated, RepeatedPart};
 pub use single::BestPath;
 pub use statistics::{Estimate, estimate, mean};
 pub(crate) use statistics::{mean_and_deviation, student_quantile};
@@ -203,6 +203,9 @@ pub struct Summary {
     /// Goodput divided by that of the best path alone, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<Estimate>,
+    /// Each flow through a tunnel.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<RepeatedPart>,
 }
 
 impl ComparedRun {
@@ -244,6 +247,7 @@ impl Summary {
             label: label.to_owned(),
             runs: runs.len(),
             figures: Row::new(&compared(), |figure| each(&|_, result| (figure.of)(result))),
+            flows: repeated::flows(&runs.iter().map(|(_, result)| *result).collect::<Vec<_>>()),
             gain: each(&|c, r| Some(r.goodput_bps / c.best_path.as_ref()?.goodput_bps)),
         }
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Compared, ComparedRun, Estimate, estimate};
-use crate::result::{Figure, PathResult, Row, RunResult, Unit, figures, path_columns};
+use crate::result::{Figure, Row, RunResult, Unit, figures, flow_columns, path_columns};
 
 /// Several runs of one scenario, `ropewalk.runs/1`.
 #[derive(Clone, Debug, Serialize)]
@@ -18,17 +18,20 @@ pub struct Repeated {
     /// Mean of every figure with its 95 % confidence interval; null if a run lacks it.
     pub figures: Row<Option<Estimate>>,
     /// The same for each path.
-    pub paths: Vec<RepeatedPath>,
+    pub paths: Vec<RepeatedPart>,
+    /// The same for each flow through a tunnel.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<RepeatedPart>,
     /// All runs by ascending seed.
     pub runs: Vec<ComparedRun>,
 }
 
-/// One path over all seeds.
-#[derive(Clone, Debug, Serialize)]
-pub struct RepeatedPath {
+/// One path or flow over all seeds.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct RepeatedPart {
     /// Name in the scenario.
     pub name: String,
-    /// Mean of every figure of the path with its interval; null if a run lacks it.
+    /// Mean of every figure of the part with its interval; null if a run lacks it.
     #[serde(flatten)]
     pub figures: Row<Option<Estimate>>,
 }
@@ -52,23 +55,42 @@ impl Repeated {
             let reason = runs.iter().find_map(|run| run.outcome.as_ref().err());
             return Err(reason.map_or_else(String::new, ToString::to_string));
         };
-        let paths = first.paths.iter().enumerate().map(|(number, path)| {
-            let own: Vec<&PathResult> =
-                results.iter().map(|result| &result.paths[number]).collect();
-            let columns: Vec<Figure<PathResult>> = path_columns().into_iter().copied().collect();
-            let figures = Row::new(&columns, |figure| over(&own, figure));
-            RepeatedPath { name: path.name.clone(), figures }
-        });
+        let path_names = first.paths.iter().map(|path| path.name.as_str());
+        let paths = parts(&results, path_names, &path_columns(), |result| &result.paths);
         Ok(Self {
             schema: "ropewalk.runs/1",
             protocol: first.protocol.clone(),
             scheduler: first.scheduler.clone(),
             succeeded: results.len(),
             figures: Row::new(&Self::figures(), |figure| over(&results, figure)),
-            paths: paths.collect(),
+            paths,
+            flows: flows(&results),
             runs: runs.iter().map(ComparedRun::of).collect(),
         })
     }
+}
+
+/// The flows of these runs of one scenario.
+pub(super) fn flows(results: &[&RunResult]) -> Vec<RepeatedPart> {
+    let Some(first) = results.first() else { return Vec::new() };
+    let names = first.flows.iter().map(|flow| flow.name.as_str());
+    parts(results, names, &flow_columns(), |result| &result.flows)
+}
+
+/// The parts of these runs that have these names, in their order.
+fn parts<'a, R>(
+    results: &[&'a RunResult],
+    names: impl Iterator<Item = &'a str>,
+    columns: &[&Figure<R>],
+    of: fn(&RunResult) -> &Vec<R>,
+) -> Vec<RepeatedPart> {
+    let columns: Vec<Figure<R>> = columns.iter().map(|figure| **figure).collect();
+    let part = |(number, name): (usize, &str)| {
+        let own: Vec<&R> = results.iter().map(|result| &of(result)[number]).collect();
+        let figures = Row::new(&columns, |figure| over(&own, figure));
+        RepeatedPart { name: name.to_owned(), figures }
+    };
+    names.enumerate().map(part).collect()
 }
 
 /// Mean of a figure over all runs; none if one lacks it.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use crate::result::{Column, Figure, Group, RunResult, figures, path_columns};
+use crate::result::{Column, Figure, Group, RunResult, figures, flow_columns, path_columns};
 
 /// The text of the script.
 pub fn javascript() -> String {
@@ -15,6 +15,7 @@ pub fn javascript() -> String {
     let _ = writeln!(script, "    groups: {},", json!(groups));
     script += &list("run", figures().iter().map(of_run));
     script += &list("path", path_columns().into_iter().map(|figure| of(figure, figure.key)));
+    script += &list("flow", flow_columns().into_iter().map(|figure| of(figure, figure.key)));
     script + "  };\n})((window.Ropewalk = window.Ropewalk || {}));\n"
 }
 

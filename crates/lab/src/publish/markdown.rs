@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use crate::output::PACKET_COLUMNS;
-use crate::result::{Column, Figure, PathResult, RunResult, Show, Type, figures, swept};
+use crate::result::{
+    Column, Figure, FlowResult, PathResult, RunResult, Show, Type, figures, swept,
+};
 use crate::series::{PathSeries, Series, SeriesColumn};
 
 const INTRODUCTION: &str = "\
@@ -28,6 +30,9 @@ pub fn reference() -> String {
     page += "\n## A path\n\nEach element of `paths`, summed over all associations.\n\n\
              | key | type | unit | meaning |\n| --- | --- | --- | --- |\n";
     PathResult::FIGURES.iter().for_each(|figure| page += &document_row(figure));
+    page += "\n## A flow\n\nEach element of `flows`, of a scenario with a tunnel.\n\n\
+             | key | type | unit | meaning |\n| --- | --- | --- | --- |\n";
+    FlowResult::FIGURES.iter().for_each(|figure| page += &document_row(figure));
     page += "\n## Tables of several runs\n\nThe columns of `compare`, `sweep` and `tournament`: means over the runs. \
              The last three columns of this table say where a figure occurs: *shown* on the terminal and in documents \
              and files, or *stored* in documents and files only.\n\n\
@@ -62,7 +67,7 @@ fn document_row<R>(figure: &Figure<R>) -> String {
         Type::Number => "number",
         Type::NumberOrNull => "number or null",
         Type::Numbers => "list of numbers",
-        Type::Parts => "list",
+        Type::Parts(_) => "list",
         Type::Part(_) => "object",
     };
     let unit = if figure.is_value() { figure.show.unit.symbol() } else { "" };

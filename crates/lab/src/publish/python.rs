@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::output::PACKET_COLUMNS;
 use crate::result::{
-    Column, Figure, Group, PathResult, RunResult, Type, Unit, compared, figures, path_columns,
-    swept,
+    Column, Figure, FlowResult, Group, PathResult, RunResult, Type, Unit, compared, figures,
+    flow_columns, path_columns, swept,
 };
 use crate::series::{PathSeries, Series};
 
@@ -83,6 +83,12 @@ pub fn python() -> String {
         PathResult::FIGURES.iter(),
         |figure| figure.meaning().to_owned(),
     );
+    module += &dataclass(
+        "FlowResult",
+        "One flow through a tunnel, over the part of the measured interval in which it is active.",
+        FlowResult::FIGURES.iter(),
+        |figure| figure.meaning().to_owned(),
+    );
     module += "\n\nclass Figures:\n    \"\"\"The figures of a run, over the measured interval, which begins after the warm-up.\"\"\"\n\n";
     for figure in RunResult::FIGURES.iter().filter(|figure| !figure.key.contains('.')) {
         module += &attribute(figure.key, figure, figure.meaning(), "");
@@ -91,6 +97,7 @@ pub fn python() -> String {
     let run = run.iter().filter(|figure| figure.in_document && figure.show.group != Group::Run);
     module += &table("RUN", "The figures of a run by group.", run);
     module += &table("PATH", "The figures of a path.", path_columns().into_iter());
+    module += &table("FLOW", "The figures of a flow.", flow_columns().into_iter());
     module += &table("COMPARED", "The figures of a comparison by column.", compared().iter());
     module += &names("SWEPT", "The columns of a sweep.", swept().iter().map(Figure::column));
     let swept = swept();
@@ -131,7 +138,7 @@ fn attribute<R>(name: &str, figure: &Figure<R>, meaning: &str, default: &str) ->
         Type::Number => "float",
         Type::NumberOrNull => "float | None",
         Type::Numbers => "list[float]",
-        Type::Parts => "Paths",
+        Type::Parts(list) => list,
         // Adds the percentiles to the statistics.
         Type::Part(part) if class_of(part) == DELAYS => "DelayDistribution",
         Type::Part(part) => class_of(part),

@@ -17,6 +17,8 @@ pub enum Unit {
     Seconds,
     /// A fraction, 1 for the whole.
     Ratio,
+    /// A mean opinion score.
+    Score,
 }
 
 impl Unit {
@@ -30,6 +32,7 @@ impl Unit {
             Self::Bytes => "B",
             Self::Seconds => "s",
             Self::Ratio => "0 to 1",
+            Self::Score => "1 to 5",
         }
     }
 
@@ -42,6 +45,7 @@ impl Unit {
             Self::Bytes => "bytes",
             Self::Seconds => "time",
             Self::Ratio => "ratio",
+            Self::Score => "score",
         }
     }
 }
@@ -89,6 +93,8 @@ pub enum Group {
     Delivery,
     /// Each path.
     Paths,
+    /// Each flow.
+    Flows,
     /// Each association.
     Associations,
     /// Speed of the simulation.
@@ -97,7 +103,7 @@ pub enum Group {
 
 impl Group {
     /// All groups in their order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Run,
         Self::Goodput,
         Self::ReceiveBuffer,
@@ -107,6 +113,7 @@ impl Group {
         Self::Retransmissions,
         Self::Delivery,
         Self::Paths,
+        Self::Flows,
         Self::Associations,
         Self::Engine,
     ];
@@ -123,6 +130,7 @@ impl Group {
             Self::Retransmissions => "Retransmissions",
             Self::Delivery => "Delivered",
             Self::Paths => "Paths",
+            Self::Flows => "Flows",
             Self::Associations => "Associations",
             Self::Engine => "Engine",
         }
@@ -255,8 +263,8 @@ pub enum Type {
     NumberOrNull,
     /// A list of numbers.
     Numbers,
-    /// A list of parts, each with figures of its own.
-    Parts,
+    /// A list of parts, each with figures of its own; the name of its type in Python.
+    Parts(&'static str),
     /// A part with figures of its own; the name of its type.
     Part(&'static str),
 }
@@ -349,7 +357,7 @@ impl<R> Figure<R> {
 
     /// Whether it is a value, and no part with figures of its own.
     pub const fn is_value(&self) -> bool {
-        !matches!(self.kind, Type::Part(_) | Type::Parts)
+        !matches!(self.kind, Type::Part(_) | Type::Parts(_))
     }
 
     /// Name in narrow tables.

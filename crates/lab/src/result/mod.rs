@@ -14,7 +14,7 @@ use declare::results;
 use figure::Column::{Shown, Stored};
 use figure::Value;
 pub use figure::{Better, Column, Figure, Group, Show, Type, Unit};
-pub use table::{Row, column, compared, figures, path_columns, ranked, swept};
+pub use table::{Row, column, compared, figures, flow_columns, path_columns, ranked, swept};
 
 /// A figure in bit/s.
 const fn rate(label: &'static str) -> Show {
@@ -78,6 +78,9 @@ results! {
         first_arrival_s: Option<f64> = seconds("First arrival").of(Group::Delivery).phrase("first arrival after {}");
         /// Each path, summed over all associations.
         paths: Vec<PathResult> = text("Paths").of(Group::Paths);
+        /// Each flow through the tunnel; left out if there is none. Otherwise the goodput of the run is the user data of all.
+        #[omit = "Vec::is_empty"]
+        flows: Vec<FlowResult> = text("Flows").of(Group::Flows);
         /// Occupancy of the receive buffer by out-of-order data, weighted by time.
         receive_buffer: ReceiveBufferResult {
             /// Highest occupancy of the receive buffer, bytes.
@@ -181,6 +184,34 @@ results! {
     }
 }
 
+results! {
+    /// One flow through a tunnel, over the part of the measured interval in which it is active.
+    struct FlowResult {
+        /// Name in the scenario.
+        name: String = text("Flow");
+        /// Its kind.
+        kind: String = text("Kind");
+        /// User data delivered, in both directions, bit/s; of datagrams, whole IP packets.
+        goodput_bps: f64 = rate("Goodput");
+        /// Median delay, s: of packets with data from one end of the tunnel to the other, for `ping` and `dns` until the
+        /// reply; null if nothing arrived.
+        delay_p50_s: Option<f64> = seconds("Delay, median").heading("delay p50");
+        /// 99th percentile of the delay, s.
+        delay_p99_s: Option<f64> = seconds("Delay, p99").heading("delay p99");
+        /// Longest delay, s.
+        delay_max_s: Option<f64> = seconds("Delay, max").heading("delay max");
+        /// Share of the packets with data that did not arrive: dropped by the tunnel's queue, lost by a link, or given up.
+        /// For `ping` and `dns`, share of the requests without a reply; null if nothing was sent.
+        lost: Option<f64> = ratio("Lost");
+        /// Share of the packets with data that arrived after a later one.
+        out_of_order: f64 = ratio("Out of order").heading("disordered");
+        /// Longest time between two arrivals, s.
+        longest_gap_s: Option<f64> = seconds("Longest gap").heading("gap max");
+        /// Mean opinion score of a call by the E-model, 1 to 4.5; null for other kinds.
+        mos: Option<f64> = Show::new(Unit::Score, "MOS").heading("MOS");
+    }
+}
+
 /// Leaves out counters that are zero in most results.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
 const fn is_zero(count: &u64) -> bool {
@@ -188,5 +219,9 @@ const fn is_zero(count: &u64) -> bool {
 }
 
 impl Value for Vec<PathResult> {
-    const TYPE: Type = Type::Parts;
+    const TYPE: Type = Type::Parts("Paths");
+}
+
+impl Value for Vec<FlowResult> {
+    const TYPE: Type = Type::Parts("list[FlowResult]");
 }

@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 
 use super::figure::Column::{Shown, Stored};
 use super::figure::{Column, Figure, Group, Show, Type, Unit};
-use super::{PathResult, RunResult};
+use super::{FlowResult, PathResult, RunResult};
 
 /// Figures that are computed from those of the document.
 const COMPUTED: [Figure<RunResult>; 4] = [
@@ -115,6 +115,11 @@ pub fn path_columns() -> Vec<&'static Figure<PathResult>> {
         PathResult::FIGURES.iter().filter(|figure| figure.show.unit != Unit::Text).collect();
     all.sort_by_key(|figure| figure.show.unit == Unit::Count);
     all
+}
+
+/// The figures of a flow.
+pub fn flow_columns() -> Vec<&'static Figure<FlowResult>> {
+    FlowResult::FIGURES.iter().filter(|figure| figure.show.unit != Unit::Text).collect()
 }
 
 /// Values of figures, by the names of their columns. It serialises as one key per figure.

@@ -14,6 +14,7 @@ mod batch;
 mod binding;
 mod challenge;
 mod connect;
+mod datagrams;
 mod df_bit;
 mod driver;
 mod encapsulation;
@@ -56,6 +57,7 @@ pub use self::association::{Association, Received, SendError};
 pub use self::association_control::Undelivered;
 pub use self::binding::BindingResponse;
 pub use self::connect::{ConnectError, SctpPorts, Target};
+pub use self::datagrams::PathEstimate;
 pub use self::handshake::Silence;
 pub use self::incoming::{Decision, IncomingFilter, IncomingInfo, LimitReport, OnLimit};
 pub use self::limits::{Limit, LimitCounters, Limits};
@@ -72,10 +74,10 @@ pub use self::state::Counters;
 pub use self::stats::{LocalAddress, PathStats, Stats};
 pub use ropewalk_engine::path::PathStatus;
 pub use ropewalk_engine::path::{FailureLimits, RtoLimits};
-pub use ropewalk_engine::sctp::Part;
 pub use ropewalk_engine::sctp::association::{
     CloseReason, ParameterError, Parameters, PathCounters, SenderStats,
 };
+pub use ropewalk_engine::sctp::{Copies, Delivery, Part, Urgency};
 
 use self::driver::Driver;
 use self::local_interfaces::BoundInterface;

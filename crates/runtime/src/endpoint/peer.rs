@@ -80,6 +80,8 @@ pub struct Signals {
     readers: AtomicUsize,
     /// The send buffer has room, or the association has ended.
     pub writable: Notify,
+    /// Few enough bytes wait for a path, or the association has ended. Only signalled if [`Peer::awaited_below`] is set.
+    pub drained: Notify,
     /// Everything sent has been acknowledged, or the association has ended. Only signalled if [`Peer::flushing`] is
     /// set.
     pub flushed: Notify,
@@ -105,6 +107,7 @@ impl Signals {
     fn all(&self) {
         self.readable.notify_waiters();
         self.writable.notify_waiters();
+        self.drained.notify_waiters();
         self.flushed.notify_waiters();
         self.changed.notify_waiters();
     }
@@ -164,6 +167,8 @@ pub struct Peer {
     pub abandoned: bool,
     /// Whether a task waits until everything has been acknowledged.
     pub flushing: bool,
+    /// The application waits until fewer bytes than this wait for a path.
+    pub awaited_below: Option<u64>,
     /// Why it ended.
     pub ended: Option<CloseReason>,
     /// Events of paths, oldest first.
@@ -219,6 +224,7 @@ impl Peer {
             incoming,
             abandoned: false,
             flushing: false,
+            awaited_below: None,
             ended: None,
             path_events: VecDeque::new(),
             traffic: Vec::new(),
@@ -336,6 +342,10 @@ impl Peer {
                     self.signals.all();
                 }
             }
+        }
+        if self.awaited_below.is_some_and(|bytes| self.machine.waiting_bytes() < bytes) {
+            self.awaited_below = None;
+            self.signals.drained.notify_waiters();
         }
         if self.flushing && self.machine.is_flushed() {
             self.flushing = false;

@@ -30,6 +30,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) scheduler: SchedulerName,
     /// `scheduler.delay_error`.
     pub(crate) delay_error: f64,
+    /// Whether a tunnel is what sends.
+    pub(crate) has_tunnel: bool,
     pub(crate) path_count: u32,
     pub(crate) path_names: Vec<String>,
     pub(crate) link_names: Vec<String>,
@@ -84,6 +86,7 @@ pub(crate) fn build(
         preset: Preset::Rfc9260,
         scheduler: transfer.get("scheduler"),
         delay_error: root.table("scheduler").get("delay_error"),
+        has_tunnel: !root.list("flow").is_empty(),
         path_count: u32::try_from(root.list("path").len()).expect("at most 64"),
         path_names: Vec::new(),
         link_names: Vec::new(),

@@ -357,3 +357,12 @@ choices! {
         Receiver = "receiver", "The receiver: data comes down from the access point.";
     }
 }
+
+choices! {
+    /// When interactive packets of a tunnel are sent on two paths.
+    Redundancy {
+        Off = "off", "Never.";
+        Auto = "auto", "While the quickest path loses packets or owes an acknowledgement, up to 64 kB/s and a tenth of all bytes.";
+        Always = "always", "Each one, at twice the bytes.";
+    }
+}

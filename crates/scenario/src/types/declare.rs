@@ -209,7 +209,7 @@ macro_rules! variants {
             }
 
             /// The name in the file; empty for a variant without one.
-            pub(crate) const fn name(&self) -> &'static str {
+            pub const fn name(&self) -> &'static str {
                 match self {
                     $(Self::$else => "",)?
                     $(variants!(@pattern $variant $({ $($key)* })?) => $text,)+

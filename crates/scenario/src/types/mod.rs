@@ -19,15 +19,16 @@ mod steps;
 mod tcp;
 mod trace;
 mod transfer;
+mod tunnel;
 mod wifi;
 mod world;
 
 pub(crate) use builder::{build, directory_of};
 pub use choices::{
     Congestion, Coupling, CwndUpdate, End, ForwardDelay, LinuxTurns, OtiasForm, Preamble, Preset,
-    Protocol, Quota, ReceiveRules, Recovery, Reinjection, Reordering, Retransmission, RtoFormula,
-    Rules, SackCount, ScheduleCapacity, ScheduleWindows, SchedulerName, Side, SubflowAck, Weights,
-    WhenBlocked, WindowCheck, WindowManager, WindowRounding, WindowUnit,
+    Protocol, Quota, ReceiveRules, Recovery, Redundancy, Reinjection, Reordering, Retransmission,
+    RtoFormula, Rules, SackCount, ScheduleCapacity, ScheduleWindows, SchedulerName, Side,
+    SubflowAck, Weights, WhenBlocked, WindowCheck, WindowManager, WindowRounding, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use jitter::{Jitter, JitterShape, Reorder};
@@ -42,6 +43,7 @@ pub use tcp::TcpOptions;
 pub use trace::Trace;
 pub(crate) use trace::numbered_lines;
 pub use transfer::{Application, Steady, Transfer};
+pub use tunnel::{Flow, FlowKind, Tunnel};
 pub use wifi::{Radio, Station, Wifi, WifiStandard};
 pub use world::{Record, World};
 
@@ -68,6 +70,10 @@ pub struct Scenario {
     pub cross: Vec<Cross>,
     /// `[[station]]`: background 802.11 stations.
     pub stations: Vec<Station>,
+    /// `[tunnel]`: how the flows are carried.
+    pub tunnel: Tunnel,
+    /// `[[flow]]`: what is sent through the tunnel. With flows, nothing else is sent.
+    pub flows: Vec<Flow>,
     /// `[world]`: number and start times of parallel transfers.
     pub world: World,
     /// `[record]`: data recorded during the run.
@@ -80,6 +86,7 @@ pub(crate) const ROOT: Table = Table::new("The file", "", SECTIONS);
 const SCHEDULER: Table = Table::new("[scheduler]", SchedulerOptions::ABOUT, SchedulerOptions::KEYS);
 const SCTP: Table = Table::new("[sctp]", SctpOptions::ABOUT, SctpOptions::KEYS);
 const TCP: Table = Table::new("[tcp]", TcpOptions::ABOUT, TcpOptions::KEYS);
+const TUNNEL: Table = Table::new("[tunnel]", Tunnel::ABOUT, Tunnel::KEYS);
 const WORLD: Table = Table::new("[world]", World::ABOUT, World::KEYS);
 const RECORD: Table = Table::new("[record]", Record::ABOUT, Record::KEYS);
 
@@ -92,6 +99,8 @@ const SECTIONS: &[Key] = &[
     list(&Kind::Table(&link::LINK), 0, 256).empty().named("link", link::LINK.doc),
     list(&Kind::Tagged(&cross::CROSS), 0, 256).empty().named("cross", Cross::ABOUT),
     list(&Kind::Tagged(&wifi::STATION), 0, 256).empty().named("station", Station::ABOUT),
+    table("tunnel", &TUNNEL),
+    list(&Kind::Tagged(&tunnel::FLOW), 0, 256).empty().named("flow", Flow::ABOUT),
     table("world", &WORLD),
     table("record", &RECORD),
 ];
@@ -116,6 +125,8 @@ impl Scenario {
         let stations = tables(root, "station");
         let stations = stations.into_iter().map(|t| Station::checked(builder, t)).collect();
         Self {
+            tunnel: Tunnel::read(builder, root.table("tunnel")),
+            flows: builder.flows(root, &transfer),
             sctp: builder.sctp(root.table("sctp")),
             tcp: builder.tcp(root.table("tcp"), transfer.preset),
             world: builder.world(root.table("world"), &transfer),

@@ -96,7 +96,8 @@ fn file(section: &Key, lines: &str, transfer: &str) -> String {
         "link" if lines.starts_with("name") => format!("[[path]]\n[[link]]\n{lines}\n"),
         "link" => format!("[[path]]\nvia = ['link1']\n[[link]]\n{lines}\n"),
         "transfer" => format!("[transfer]\n{transfer}\n{lines}\n[[path]]\n{limit}{path}{link}"),
-        "cross" | "station" => format!("[[path]]\n{link}[[{}]]\n{lines}\n", section.name),
+        "cross" | "station" | "flow" => format!("[[path]]\n{link}[[{}]]\n{lines}\n", section.name),
+        "tunnel" => format!("[[path]]\n[tunnel]\n{lines}\n[[flow]]\nname = 'a'\nkind = 'ping'\n"),
         name => format!("[transfer]\n{transfer}\n[{name}]\n{lines}\n[[path]]\n{limit}{path}{link}"),
     }
 }

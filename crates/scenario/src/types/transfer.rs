@@ -18,6 +18,9 @@ use crate::toml_text::{inline, quoted};
 
 /// Default duration of a run without a number of bytes.
 const DURATION: Duration = Duration::from_secs(60);
+/// Default receive buffer without a tunnel, and with one.
+const RECEIVE_BUFFER: u64 = 128 << 10;
+const TUNNEL_BUFFER: u64 = 8 << 20;
 /// Default time limit of a transfer with a number of bytes.
 const LIMIT_OF_BYTES: Duration = Duration::from_secs(3600);
 
@@ -55,18 +58,19 @@ table! {
         seed: u64 = Kind::Integer { min: 0, max: i64::MAX as u64 }.is("1").example("7");
         /// Shared by all paths, at least one packet. Below the sum of the rates times the longest round
         /// trip, the slow path limits a scheduler that ignores delay.
-        receive_buffer: u64 => receive_buffer = WINDOW.is("128 KiB").example("\"45 kB\"");
+        receive_buffer: u64 => receive_buffer =
+            WINDOW.derived("128 KiB; 8 MiB with `[[flow]]`").example("\"45 kB\"");
         /// A full packet on the wire, IP and transport headers included.
         packet: u32 = PACKET.is("1500 B").example("\"1500 B\"");
         /// Source of all values that `[sctp]` or `[tcp]` does not set.
         preset: Preset => preset = names::<Preset>()
-            .derived("rfc9260 for SCTP, rfc8684 for TCP")
+            .derived("rfc9260 for SCTP, `live` for it with `[[flow]]`, rfc8684 for TCP")
             .example("\"paper-2013\"");
         /// The receive-window guard, which keeps a bundle from falling below its best path: no path gets
         /// more of the shared window than it needs to be full, gets data that it would deliver too late, or
         /// is used if its losses cost the others more than it carries.
         guard: bool => guard = Kind::Bool
-            .derived("true; false under the presets `paper-2013`, `chihani2011` and `linux-6`")
+            .derived("true; false under the presets `paper-2013`, `chihani2011` and `linux-6`, and with `[[flow]]`")
             .example("true");
         /// How congestion windows grow and shrink. Where paths share a bottleneck, uncoupled
         /// algorithms take a flow's share for each path; coupled ones take one for all. Under SCTP, all
@@ -185,9 +189,11 @@ fn duration(_: &mut Builder<'_>, table: &Checked, key: &str) -> Duration {
     table.opt(key).unwrap_or(fallback)
 }
 
-/// The guard is an addition of Ropewalk; presets of papers disable it.
+/// The guard is an addition of Ropewalk; presets of papers disable it. The unordered messages of a tunnel do not fill the
+/// receive buffer, and a path that the guard rests for a trial carries no call in the meantime.
 fn guard(builder: &mut Builder<'_>, table: &Checked, key: &str) -> bool {
     table.opt(key).unwrap_or(match builder.preset {
+        _ if builder.has_tunnel => false,
         Preset::Rfc9260 | Preset::Live | Preset::Rfc8684 => true,
         // The model of 2011 has no flow control.
         // Linux has no such guard either.
@@ -221,7 +227,10 @@ fn receive_buffer(builder: &mut Builder<'_>, table: &Checked, _: &str) -> u64 {
     let packet = u64::from(builder.packet);
     let bytes = match table.value("receive_buffer") {
         Some(Value::Packets(n)) => n * packet,
-        _ => table.get("receive_buffer"),
+        Some(_) => table.get("receive_buffer"),
+        // Packets of a tunnel do not wait in it. It has to hold what is in flight on the slowest path.
+        None if builder.has_tunnel => TUNNEL_BUFFER,
+        None => RECEIVE_BUFFER,
     };
     let largest = u64::from(u32::MAX);
     if bytes < packet || bytes > largest {
@@ -240,7 +249,11 @@ fn receive_buffer(builder: &mut Builder<'_>, table: &Checked, _: &str) -> u64 {
 /// The preset; its default depends on the protocol.
 fn preset(builder: &mut Builder<'_>, table: &Checked, key: &str) -> Preset {
     let protocol: Protocol = table.get("protocol");
-    let fallback = if protocol.is_tcp() { Preset::Rfc8684 } else { Preset::Rfc9260 };
+    let fallback = match (protocol.is_tcp(), builder.has_tunnel) {
+        (true, _) => Preset::Rfc8684,
+        (false, true) => Preset::Live,
+        (false, false) => Preset::Rfc9260,
+    };
     builder.preset = table.opt(key).unwrap_or(fallback);
     let preset = builder.preset;
     if preset.is_tcp() != protocol.is_tcp() {

@@ -114,10 +114,10 @@ pub fn execute(args: &CompareArgs, console: Console) -> Result<(), Failure> {
     match args.format.format() {
         Format::Json => output::print_json(&comparison)?,
         Format::Csv => output::print(&table().csv())?,
-        Format::Markdown => print_markdown(&show::tables(&comparison, table()))?,
+        Format::Markdown => print_markdown(&show::tables(&comparison, &variants, table()))?,
         Format::Text => {
             let heading = show::heading(&title, &runs, args.seeds);
-            output::print(&show::text(heading, table(), &comparison, &runs))?;
+            output::print(&show::text(heading, table(), &comparison, (&variants, &runs)))?;
         }
     }
     let failed = comparison.runs.iter().filter(|run| run.error.is_some());

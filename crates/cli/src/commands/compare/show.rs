@@ -2,7 +2,7 @@
 
 use ropewalk_lab::RunResult;
 use ropewalk_lab::compare::{Change, Compared, Comparison, Summary};
-use ropewalk_lab::result::{Better, Column, Figure, Group, Unit, compared};
+use ropewalk_lab::result::{Better, Column, Figure, Group, Unit, compared, flow_columns};
 use ropewalk_scenario::duration_text;
 
 use super::variants::Variants;
@@ -128,15 +128,53 @@ pub fn table(comparison: &Comparison, variants: &Variants, order: Order) -> Tabl
     table
 }
 
+/// The flows of each variant side by side; none without a tunnel.
+fn flow_table(comparison: &Comparison, variants: &Variants) -> Option<Table> {
+    let columns = flow_columns();
+    let mut table = Table::empty();
+    table.name("flow", "flow");
+    for name in &variants.columns {
+        table.name(name, name);
+    }
+    for figure in &columns {
+        table.column(&figure.heading(), &figure.column());
+    }
+    let flows = comparison.summary.iter().flat_map(|one| one.flows.iter().map(|flow| &flow.name));
+    let mut names: Vec<&str> = Vec::new();
+    for name in flows {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    for name in &names {
+        for (variant, labels) in variants.all.iter().zip(&variants.names) {
+            let summary = comparison.summary.iter().find(|one| one.label == variant.label)?;
+            let Some(flow) = summary.flows.iter().find(|flow| flow.name == *name) else { continue };
+            let cells = columns
+                .iter()
+                .map(|figure| Cell::mean(*flow.figures.get(&figure.column()), figure.show.unit));
+            let labels = labels.iter().cloned().map(Cell::from);
+            table.row([Cell::from(*name)].into_iter().chain(labels).chain(cells).collect());
+        }
+    }
+    (!names.is_empty()).then_some(table)
+}
+
 /// All tables with their captions.
-pub fn tables(comparison: &Comparison, table: Table) -> Vec<Captioned> {
-    let paired = paired_table(comparison).map(|table| Captioned::new("", table));
-    [Captioned::new("", table)].into_iter().chain(paired).collect()
+pub fn tables(comparison: &Comparison, variants: &Variants, table: Table) -> Vec<Captioned> {
+    let flows = flow_table(comparison, variants);
+    let more = flows.into_iter().chain(paired_table(comparison));
+    [table].into_iter().chain(more).map(|table| Captioned::new("", table)).collect()
 }
 
 /// The whole output.
-pub fn text(heading: String, table: Table, comparison: &Comparison, runs: &[Compared]) -> String {
-    let tables = tables(comparison, table);
+pub fn text(
+    heading: String,
+    table: Table,
+    comparison: &Comparison,
+    (variants, runs): (&Variants, &[Compared]),
+) -> String {
+    let tables = tables(comparison, variants, table);
     let tables = tables.iter().map(Captioned::text);
     let parts = [heading].into_iter().chain(tables).chain([legend(comparison, runs)]);
     parts.collect::<Vec<_>>().join("\n")

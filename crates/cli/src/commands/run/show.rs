@@ -1,8 +1,8 @@
 //! The output of `run`.
 
 use ropewalk_lab::compare::{Estimate, Repeated};
-use ropewalk_lab::result::{Figure, Group, Unit, figures, path_columns};
-use ropewalk_lab::{PathResult, RunResult};
+use ropewalk_lab::result::{Figure, Group, Unit, figures, flow_columns, path_columns};
+use ropewalk_lab::{FlowResult, PathResult, RunResult};
 
 use crate::console::{layout, width, wrapped};
 use crate::format::Captioned;
@@ -40,6 +40,25 @@ impl Results<'_> {
         }
     }
 
+    /// A figure of the flow number `flow`.
+    fn flow(&self, flow: usize, figure: &Figure<FlowResult>) -> Option<Estimate> {
+        match self {
+            Self::One(result) => (figure.of)(&result.flows[flow]).map(exact),
+            Self::Many(repeated) => *repeated.flows[flow].figures.get(&figure.column()),
+        }
+    }
+
+    /// The flows through a tunnel, as the first run has them.
+    fn flow_list(&self) -> &[FlowResult] {
+        match self {
+            Self::One(result) => &result.flows,
+            Self::Many(repeated) => {
+                let first = repeated.runs.iter().find_map(|run| run.result.as_ref());
+                first.map_or(&[], |result| &result.flows)
+            }
+        }
+    }
+
     fn path_names(&self) -> Vec<&str> {
         match self {
             Self::One(result) => result.paths.iter().map(|path| path.name.as_str()).collect(),
@@ -47,29 +66,42 @@ impl Results<'_> {
         }
     }
 
-    /// Every figure of the run and of each path in a row of its own.
+    /// Every figure of the run, of each path and of each flow in a row of its own. Without flows there is no column for
+    /// their names.
     pub fn tidy(&self) -> Table {
+        let flows = self.flow_list();
         let mut table = Table::empty();
+        if !flows.is_empty() {
+            table.name("flow", "flow");
+        }
         table.name("path", "path");
         table.name("figure", "figure");
         table.column("unit", "unit");
         table.column("value", "value");
-        let mut row = |path: &str, name: String, unit: Unit, value: Option<Estimate>| {
-            let cells = [path.into(), name.into(), unit.symbol().into(), Cell::mean(value, unit)];
-            table.row::<Cell>(cells.into());
+        let mut row = |part: [&str; 2], name: String, unit: Unit, value: Option<Estimate>| {
+            let parts = part.into_iter().skip(usize::from(flows.is_empty())).map(Cell::from);
+            let own = [name.into(), unit.symbol().into(), Cell::mean(value, unit)];
+            table.row::<Cell>(parts.chain(own).collect());
         };
         for figure in figures().iter().filter(|figure| is_number(figure.show.unit)) {
-            row("", figure.column(), figure.show.unit, self.figure(figure));
+            row([""; 2], figure.column(), figure.show.unit, self.figure(figure));
         }
         for (number, name) in self.path_names().into_iter().enumerate() {
             for figure in path_columns() {
-                row(name, figure.column(), figure.show.unit, self.path(number, figure));
+                let value = self.path(number, figure);
+                row(["", name], figure.column(), figure.show.unit, value);
+            }
+        }
+        for (number, flow) in flows.iter().enumerate() {
+            for figure in flow_columns() {
+                let value = self.flow(number, figure);
+                row([&flow.name, ""], figure.column(), figure.show.unit, value);
             }
         }
         table
     }
 
-    /// The figures of the run, and those of its paths.
+    /// The figures of the run, those of its paths, and those of its flows.
     pub fn tables(&self) -> Vec<Captioned> {
         let mut table = Table::new(&["figure", "value"]);
         let own = figures();
@@ -84,7 +116,27 @@ impl Results<'_> {
                 ]);
             }
         }
-        vec![Captioned::new("", table), Captioned::new("", self.paths())]
+        let flows = self.flows().map(|flows| Captioned::new("", flows));
+        let tables = [Captioned::new("", table), Captioned::new("", self.paths())];
+        tables.into_iter().chain(flows).collect()
+    }
+
+    /// The figures of the flows; none without a tunnel.
+    fn flows(&self) -> Option<Table> {
+        let flows = self.flow_list();
+        let mut table = Table::new(&["flow", "kind"]);
+        let columns = flow_columns();
+        for figure in &columns {
+            table.column(&figure.heading(), &figure.column());
+        }
+        for (number, flow) in flows.iter().enumerate() {
+            let names = [flow.name.as_str(), &flow.kind].map(Cell::from);
+            let cells = columns
+                .iter()
+                .map(|figure| Cell::mean(self.flow(number, figure), figure.show.unit));
+            table.row(names.into_iter().chain(cells).collect());
+        }
+        (!flows.is_empty()).then_some(table)
     }
 
     fn paths(&self) -> Table {
@@ -135,6 +187,7 @@ pub fn text(title: &str, results: &Results<'_>, first: &RunResult, notes: &[Stri
         time(first.warmup_s),
     );
     let mut parts = vec![heading, lines(results, first), results.paths().text(layout())];
+    parts.extend(results.flows().map(|flows| flows.text(layout())));
     let interval = matches!(results, Results::Many(_))
         .then(|| "±  half of a 95 % confidence interval of the mean\n".to_owned());
     let notes = notes.iter().map(|note| wrapped("note: ", note, width()));

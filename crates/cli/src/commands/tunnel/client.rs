@@ -116,6 +116,7 @@ fn settings(args: &UpArgs, console: Console) -> Result<ClientSettings, Failure> 
         // A tunnel to some networks leaves name resolution alone, unless name servers are given.
         dns_file: (!args.no_dns && (everything || !args.dns.is_empty()))
             .then(|| args.dns_file.clone()),
+        lane: common.lane()?,
         run_directory: common.run_directory.clone(),
     })
 }

@@ -123,6 +123,7 @@ fn settings(args: &ServeArgs) -> Result<HubSettings, Failure> {
         allow_private: args.allow_private,
         client_to_client: args.client_to_client,
         dns: args.dns.clone(),
+        lane: common.lane()?,
         lease_file: args.state_directory.join(format!("{}.leases", common.name())),
         run_directory: common.run_directory.clone(),
     })

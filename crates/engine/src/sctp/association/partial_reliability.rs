@@ -8,7 +8,7 @@ use crate::payload::Payload;
 use crate::sctp::chunk::Chunk;
 use crate::sctp::extension_chunk::{ExtensionChunk, ForwardTsn};
 use crate::sctp::extensions::Extensions;
-use crate::sctp::extensions::partial_reliability::{Delivery, Room, Submitted};
+use crate::sctp::extensions::partial_reliability::{Delivery, Submitted};
 use crate::sctp::packet::Packet;
 
 impl Association {
@@ -36,37 +36,9 @@ impl Association {
         Ok(())
     }
 
-    /// How much the paths can take now, beyond what is queued. A caller that keeps its messages until there is
-    /// room can still reorder or drop them, and a message that it passes on leaves at once or nearly so. Ask
-    /// again after each input.
-    pub fn room(&self, now: Time) -> Room {
-        if !self.state.sends_data() {
-            return Room::default();
-        }
-        let full = self.sender.outstanding.full_chunk();
-        let mut room = Room::default();
-        for index in 0..self.sender.paths.len() {
-            let id = PathId::from_index(index);
-            let view = self.sender.path_view(now, id);
-            let tx = &self.sender.paths[index].tx;
-            if !view.usable || self.sender.paths[index].mtu_unknown || view.room() == 0 {
-                continue;
-            }
-            if view.burst_room > 0 {
-                // The last packet may exceed the window (RFC 9260, 6.1 B), and what pacing permits.
-                room.bytes += view.room().min(view.burst_room).max(full);
-            } else if let Some(at) = tx.pacer.ready_at(full) {
-                room.again_at = Some(room.again_at.map_or(at, |known| known.min(at)));
-            }
-        }
-        let chunks = &self.sender.outstanding;
-        let window = chunks.peer_rwnd.saturating_sub(chunks.board.span());
-        let queued = self.sender.waiting_bytes();
-        room.bytes = room.bytes.min(window).saturating_sub(queued);
-        if room.bytes > 0 {
-            room.again_at = None;
-        }
-        room
+    /// Bytes that wait for a path: new data, and an estimate for lost chunks.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.sender.waiting_bytes()
     }
 
     /// Whether messages with a lifetime are given up once their sending has begun: the peer understands

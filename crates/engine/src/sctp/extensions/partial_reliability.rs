@@ -100,16 +100,6 @@ impl Delivery {
     }
 }
 
-/// How much the paths can take now.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Room {
-    /// Bytes of chunks that the paths can take now, beyond what the association has queued. The last packet
-    /// may exceed it.
-    pub bytes: u64,
-    /// When a path that is paced can take more; none: after an acknowledgement, or there is room now.
-    pub again_at: Option<Time>,
-}
-
 /// When a message is given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Limit {

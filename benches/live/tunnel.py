@@ -1,0 +1,152 @@
+"""One TCP connection and a ping through a tunnel over emulated links, beside what the kernel and WireGuard do.
+
+    sudo python3 benches/live/tunnel.py --binary target/release/ropewalk [--runs 3] [--case NAME] [--contender NAME]
+
+A case is a scenario in tunnel/. Contenders: the tunnel over both links; Linux TCP on each link alone; Linux Multipath TCP; and
+TCP through wireguard-go on the first link, if that is installed. Figures: goodput after the warm-up, the longest pause of the
+receiver, and the ping beside it in milliseconds, 50th and 99th percentile. A run in which the emulator was late by more
+than 20 ms does not count and is tried again.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from run import HERE, LATEST_S, STREAM, TRIES, emulate, keys, wanted
+
+CASES = sorted((HERE / "tunnel").glob("*.toml"))
+PORT = 5201
+BUFFER = 4_000_000
+INNER_HUB = "10.88.0.1"
+PING_S = 0.1
+"""Interval of the pings, seconds."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """What runs at the hub before the receiver, what runs at the client before the sender, and where the sender connects to."""
+
+    name: str
+    far: Callable[[Path], str]
+    near: Callable[[Path], str]
+    to: str
+    options: str = ""
+
+
+def tunnel_far(room: Path) -> str:
+    state = f"--run-directory {room}/far --state-directory {room}/far"
+    return f"{{binary}} tunnel serve --key {room}/far.key --allow $(cat {room}/near.pub) {state} 2>{room}/far.log & "
+
+
+def tunnel_near(room: Path) -> str:
+    links = "--to {remote1},{remote2} --from {local1},{local2}"
+    keep = f"--no-dns --route 10.99.0.0/16 --run-directory {room}/near"
+    line = f"{{binary}} tunnel up --key {room}/near.key --peer $(cat {room}/far.pub) {links} {keep} 2>{room}/near.log & "
+    return line + "up=$!; trap 'kill $up' EXIT; "
+
+
+def wireguard(room: Path, side: str) -> str:
+    own, far = (1, "far") if side == "near" else (2, "near")
+    endpoint = "endpoint {remote1}:51820" if side == "near" else ""
+    return (
+        f"wireguard-go wg0 && wg set wg0 listen-port 51820 private-key {room}/{side}.wg peer $(cat {room}/{far}.wgpub) "
+        f"{endpoint} allowed-ips 10.66.0.0/24 && ip address add 10.66.0.{own}/24 dev wg0 && ip link set wg0 mtu 1420 up; "
+    )
+
+
+MPTCP_LIMITS = "ip mptcp limits set subflow 8 add_addr_accepted 8; "
+MPTCP_ENDPOINT = "ip mptcp endpoint add {local2} dev {device2} subflow; "
+CONTENDERS = [
+    Contender("tunnel", tunnel_far, tunnel_near, INNER_HUB),
+    Contender("TCP on link 1", lambda _: "", lambda _: "", "{remote1}"),
+    Contender("TCP on link 2", lambda _: "", lambda _: "", "{remote2}"),
+    Contender("Linux MPTCP", lambda _: MPTCP_LIMITS, lambda _: MPTCP_LIMITS + MPTCP_ENDPOINT, "{remote1}", "--mptcp"),
+    Contender("wireguard-go on link 1", lambda room: wireguard(room, "far"), lambda room: wireguard(room, "near"), "10.66.0.2"),
+]
+
+
+def wireguard_keys(room: Path) -> str:
+    """Commands that make the keys of both ends."""
+    return "; ".join(f"wg genkey > {room}/{side}.wg; wg pubkey < {room}/{side}.wg > {room}/{side}.wgpub" for side in ("near", "far"))
+
+
+def pings(text: str) -> list[float]:
+    """Round trips in milliseconds; those of lost pings are infinite."""
+    sent = int(text.split(" packets transmitted")[0].split()[-1])
+    found = [float(line.split("time=")[1].split()[0]) for line in text.splitlines() if "time=" in line]
+    return sorted(found + [float("inf")] * (sent - len(found)))
+
+
+def run(arguments: argparse.Namespace, case: Path, contender: Contender, seed: int) -> tuple[dict, float]:
+    """Goodput, longest pause and pings of one run, and how late the emulator was, in seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        room = Path(folder)
+        out = room / "goodput.json"
+        keys(arguments.binary, room)
+        if contender.name.startswith("wireguard"):
+            subprocess.run(["sh", "-c", wireguard_keys(room)], check=True)
+        times = f"--seconds {arguments.seconds} --warmup {arguments.warmup}"
+        far = f"{contender.far(room)} exec {STREAM} recv --port {PORT} --buffer {BUFFER} {times} --out {out} {contender.options}"
+        count = round(arguments.seconds / PING_S)
+        wait = f"for i in $(seq 100); do ping -c 1 -W 1 {contender.to} > /dev/null && break; sleep 0.1; done; "
+        send = f"{STREAM} send --port {PORT} --to {contender.to} --seconds {arguments.seconds} --congestion {arguments.congestion} {contender.options}"
+        ping = f"ping -i {PING_S} -c {count} {contender.to} > {room}/ping & ping=$!; "
+        near = f"{contender.near(room)} {wait} {ping} {send}; wait $ping; true"
+        lines = tuple(line.replace("{binary}", str(arguments.binary.resolve())) for line in (far, near))
+        text, late = emulate(arguments.binary, case, seed, lines, out, arguments.seconds + 60)
+        figures = json.loads(text)
+        figures["ping_ms"] = pings((room / "ping").read_text(encoding="utf-8"))
+        return figures, late
+
+
+def cell(arguments: argparse.Namespace, case: Path, contender: Contender) -> str:
+    found = []
+    for seed in range(1, arguments.runs + 1):
+        for _ in range(TRIES):
+            figures, late = run(arguments, case, contender, seed)
+            if late <= LATEST_S:
+                found.append(figures)
+                break
+    if not found:
+        return "always late"
+    goodput = statistics.median(figures["goodput_bps"] for figures in found) / 1e6
+    pause = max(figures["longest_pause_s"] for figures in found)
+    all_pings = sorted(ping for figures in found for ping in figures["ping_ms"])
+    p50, p99 = (all_pings[min(int(len(all_pings) * share), len(all_pings) - 1)] for share in (0.5, 0.99))
+    return f"{goodput:.2f} ({pause:.2f} s; {p50:.0f}, {p99:.0f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", type=Path, required=True)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--warmup", type=float, default=5.0)
+    parser.add_argument("--congestion", default="cubic", help="congestion control of the inner connection")
+    parser.add_argument("--case", action="append", help="part of a file's name; all, if none is given")
+    parser.add_argument("--contender", action="append", help="part of a name; all, if none is given")
+    arguments = parser.parse_args()
+    contenders = [one for one in CONTENDERS if wanted(one.name, arguments.contender)]
+    if not (shutil.which("wireguard-go") and shutil.which("wg")):
+        print("wireguard-go is not installed; left out\n")
+        contenders = [one for one in contenders if not one.name.startswith("wireguard")]
+    print("Goodput in Mbit/s (longest pause; ping p50, p99 in ms).\n")
+    print("| case |", " | ".join(one.name for one in contenders), "|")
+    print("| --- |", " | ".join("---" for _ in contenders), "|")
+    for case in CASES:
+        if not wanted(case.stem, arguments.case):
+            continue
+        print(f"| {case.stem} |", end="", flush=True)
+        for contender in contenders:
+            print(f" {cell(arguments, case, contender)} |", end="", flush=True)
+        print(flush=True)
+
+
+if __name__ == "__main__":
+    main()

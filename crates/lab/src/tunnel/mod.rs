@@ -1,0 +1,204 @@
+//! A tunnel over an association, and the flows through it.
+//!
+//! Each endpoint of the association has one [`TunnelEnd`]: the tunnel's core ([`ropewalk_tunnel`]), and one end of each
+//! flow. The association carries one unordered message for each inner packet.
+
+mod flow;
+mod inner_packet;
+mod meter;
+mod quality;
+mod results;
+mod stream;
+
+use ropewalk_base::{Duration, PathId, Rate, Seed, StreamId, Time};
+use ropewalk_engine::Payload;
+use ropewalk_engine::sctp::{Association, Config, Copies, Delivery, Urgency};
+use ropewalk_scenario::{self as file, Scenario};
+use ropewalk_tunnel::{
+    Class, Config as CoreConfig, Ecn, Header, Inner, Outgoing, PathState, Redundancy, Tunnel,
+};
+
+use flow::{FlowEnd, Sized};
+use inner_packet::InnerPacket;
+pub(crate) use results::flow_results;
+
+/// The least send buffer. The tunnel's core limits what the association queues.
+const SEND_BUFFER: u64 = 8 << 20;
+/// Longest time between two looks at the paths.
+const PATHS_EVERY: Duration = Duration::from_millis(5);
+
+/// Changes the configuration of an association to that of a tunnel.
+pub(crate) fn apply_to_carrier(config: &mut Config) {
+    config.send_buffer = config.send_buffer.max(SEND_BUFFER);
+}
+
+/// The tunnel at one end of an association.
+#[derive(Clone, Debug)]
+pub struct TunnelEnd {
+    core: Tunnel<Sized>,
+    flows: Vec<FlowEnd>,
+    paths_at: Option<Time>,
+    /// Inner packets that have not entered the tunnel yet.
+    entering: Vec<Sized>,
+    states: Vec<PathState>,
+}
+
+/// The tunnel's ends at the sender and at the receiver of a scenario. `payload`: largest message.
+pub(crate) fn tunnel_ends(scenario: &Scenario, payload: u32, seed: Seed) -> [TunnelEnd; 2] {
+    let config = CoreConfig {
+        redundancy: match scenario.tunnel.redundancy {
+            file::Redundancy::Off => Redundancy::Off,
+            file::Redundancy::Auto => Redundancy::Auto,
+            file::Redundancy::Always => Redundancy::Always,
+        },
+        latency_budget: scenario.tunnel.latency_budget,
+        ..CoreConfig::default()
+    };
+    let mtu = payload - Header::LEN as u32;
+    let end = Time::ZERO + scenario.transfer.duration;
+    let new = || TunnelEnd {
+        core: Tunnel::new(config),
+        flows: Vec::new(),
+        paths_at: None,
+        entering: Vec::new(),
+        states: Vec::new(),
+    };
+    let mut both = [new(), new()];
+    for (index, flow) in scenario.flows.iter().enumerate() {
+        let seed = seed.child("flow").child(&flow.name);
+        let ends = flow::ends(index, flow, (mtu, end), seed);
+        for (side, end) in both.iter_mut().zip(ends) {
+            side.flows.push(end);
+        }
+    }
+    both
+}
+
+impl TunnelEnd {
+    /// Moves all that can move: messages out of the association, inner packets to their flows, what these send into
+    /// the tunnel, and from there into the association. Returns the inner bytes that have left the tunnel.
+    pub(crate) fn exchange(
+        &mut self,
+        now: Time,
+        association: &mut Association,
+        connected: bool,
+    ) -> u64 {
+        while let Some(message) = association.read(now) {
+            self.on_message(now, message.payload);
+        }
+        let delivered = self.deliver(now);
+        for flow in &mut self.flows {
+            if flow.deadline().is_some_and(|at| at <= now) {
+                flow.act(now, &mut self.entering);
+            }
+        }
+        self.enter(now);
+        if connected {
+            self.look_at_paths(now, association);
+            self.send(now, association);
+        }
+        delivered
+    }
+
+    fn on_message(&mut self, now: Time, payload: Payload) {
+        let message = payload.into_bytes();
+        let Some(header) = message.first_chunk::<{ Header::LEN }>() else { return };
+        let header = Header::decode(*header);
+        let over = message.get(Header::LEN).and_then(|flow| self.flows.get(usize::from(*flow)));
+        let over = over.map_or(0, FlowEnd::over);
+        let Some(packet) = InnerPacket::decode(&message, over) else { return };
+        let bytes = (message.len() - Header::LEN) as u32;
+        self.core.on_message(now, header, bytes, Sized { packet, bytes });
+    }
+
+    fn deliver(&mut self, now: Time) -> u64 {
+        let mut delivered = 0;
+        while let Some(sized) = self.core.deliver(now) {
+            delivered += u64::from(sized.bytes);
+            if let Some(flow) = self.flows.get_mut(usize::from(sized.packet.flow)) {
+                flow.receive(now, sized, &mut self.entering);
+            }
+        }
+        delivered
+    }
+
+    fn enter(&mut self, now: Time) {
+        for sized in self.entering.drain(..) {
+            let flow = &self.flows[usize::from(sized.packet.flow)];
+            self.core.enqueue(
+                now,
+                Inner {
+                    flow: u64::from(sized.packet.flow),
+                    class: flow.class,
+                    order: flow.order,
+                    ecn: Ecn::NotEct,
+                    bytes: sized.bytes,
+                    payload: sized,
+                },
+            );
+        }
+    }
+
+    fn look_at_paths(&mut self, now: Time, association: &Association) {
+        if self.paths_at.is_some_and(|at| now.since(at) < PATHS_EVERY) {
+            return;
+        }
+        self.paths_at = Some(now);
+        self.states.clear();
+        let count = association.path_counters().len();
+        self.states.extend((0..count).filter_map(|path| path_state(now, association, path)));
+        self.core.set_paths(&self.states);
+    }
+
+    fn send(&mut self, now: Time, association: &mut Association) {
+        while let Some(out) = self.core.next(now, association.waiting_bytes()) {
+            let delivery = delivery(&out);
+            let mut bytes = out.payload.packet.encode(out.bytes);
+            bytes[..Header::LEN].copy_from_slice(&out.header.encode());
+            let payload = Payload::from(bytes::Bytes::from(bytes));
+            // A message that the association does not take is lost, as on any full queue.
+            if association.send_message(now, StreamId(0), 0, payload, delivery).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// When [`Self::exchange`] is to be called.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        let flows = self.flows.iter().filter_map(FlowEnd::deadline);
+        flows.chain(self.core.deadline()).min()
+    }
+
+    /// Restarts all measurements.
+    pub(crate) fn reset_measurements(&mut self, now: Time) {
+        self.flows.iter_mut().for_each(|flow| flow.meter.reset(now));
+    }
+}
+
+/// How a message is delivered.
+fn delivery<P>(out: &Outgoing<P>) -> Delivery {
+    Delivery {
+        urgency: match out.class {
+            Class::Interactive => Urgency::Interactive,
+            Class::Bulk => Urgency::Bulk,
+            Class::Background => Urgency::Background,
+        },
+        copies: if out.twice { Copies::Two } else { Copies::One },
+        ..Delivery::datagram(out.lifetime)
+    }
+}
+
+/// What the association knows of a path; none before it was measured.
+fn path_state(now: Time, association: &Association, path: usize) -> Option<PathState> {
+    let view = association.path_view(now, PathId::from_index(path));
+    let round_trip = view.srtt?;
+    Some(PathState {
+        usable: view.usable,
+        forward: view.forward_delay.unwrap_or(round_trip / 2),
+        deviation: view.rttvar,
+        round_trip,
+        rate: Rate::from_bps((view.potential_rate() * 8e9) as u64),
+        loss: view.loss,
+        overdue: view.overdue(),
+    })
+}

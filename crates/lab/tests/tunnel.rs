@@ -1,0 +1,111 @@
+//! Flows through a simulated tunnel.
+
+use ropewalk_lab::{FlowResult, RunOptions, RunResult, run};
+use ropewalk_scenario::Scenario;
+
+/// Two paths of the same rate in Mbit/s, their round trips in ms, and more lines of the second one.
+fn paths(rate: u32, [one, two]: [u32; 2], more: &str) -> String {
+    format!(
+        "[transfer]\nduration = '12 s'\nwarmup = '4 s'\n\
+         [[path]]\nname = 'one'\nrate = '{rate} Mbit/s'\nrtt = '{one} ms'\n\
+         [[path]]\nname = 'two'\nrate = '{rate} Mbit/s'\nrtt = '{two} ms'\n{more}\n"
+    )
+}
+
+/// A flow; `more`: further keys.
+fn flow(name: &str, kind: &str, more: &str) -> String {
+    format!("[[flow]]\nname = '{name}'\nkind = '{kind}'\n{more}\n")
+}
+
+fn result(text: &str) -> RunResult {
+    let scenario = Scenario::parse(text, "tunnel.toml").unwrap_or_else(|e| panic!("{text}\n{e}"));
+    run(&scenario, &RunOptions::default()).unwrap_or_else(|e| panic!("{text}\n{e}")).result
+}
+
+fn of<'a>(result: &'a RunResult, name: &str) -> &'a FlowResult {
+    result.flows.iter().find(|flow| flow.name == name).expect("the flow has a result")
+}
+
+#[test]
+fn a_download_uses_both_paths_and_leaves_the_delay_of_a_call_and_a_ping_as_it_is() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/tunnel-call.toml");
+    let changes = ["transfer.duration=16 s", "transfer.warmup=6 s"].map(str::to_owned);
+    let scenario = Scenario::load_with(file, &changes).unwrap_or_else(|e| panic!("{e}"));
+    let result = run(&scenario, &RunOptions::default()).unwrap_or_else(|e| panic!("{e}")).result;
+    let [download, call] = ["download", "call"].map(|name| of(&result, name));
+    // What one TCP connection gets of the quicker path alone, headers of the tunnel and of TCP deducted.
+    assert!(download.goodput_bps > 46.5e6, "{download:?}");
+    assert!(call.mos.expect("a call has a score") > 4.2, "{call:?}");
+    assert!(call.lost.expect("it sends") < 0.001, "{call:?}");
+    for (name, idle) in [("call", 0.01), ("game", 0.01), ("ping", 0.02)] {
+        let flow = of(&result, name);
+        let delay = flow.delay_p99_s.expect("packets arrive");
+        assert!((idle..1.5 * idle + 0.02).contains(&delay), "{flow:?}");
+    }
+    let sum: f64 = result.flows.iter().map(|flow| flow.goodput_bps).sum();
+    assert!((sum / result.goodput_bps - 1.0).abs() < 1e-9, "{sum} {}", result.goodput_bps);
+}
+
+#[test]
+fn tcp_arrives_in_order_over_paths_of_unequal_delay_and_quic_as_it_comes() {
+    let base = paths(10, [20, 120], "");
+    let tcp = result(&(base.clone() + &flow("a", "tcp", "")));
+    let quic = result(&(base + &flow("a", "quic", "")));
+    let [tcp, quic] = [&tcp, &quic].map(|result| of(result, "a").clone());
+    assert!(tcp.out_of_order < 0.005 && tcp.goodput_bps > 12e6, "{tcp:?}");
+    assert!(quic.out_of_order > 0.05, "{quic:?}");
+}
+
+#[test]
+fn copies_save_a_call_from_the_losses_of_the_path_on_which_it_arrives_first() {
+    let lossy = "loss = 0.05\nduplicate = 0.01";
+    let with = |redundancy: &str| {
+        let text = paths(10, [60, 20], lossy) + &flow("call", "call", "");
+        let result = result(&format!("{text}[tunnel]\nredundancy = '{redundancy}'\n"));
+        of(&result, "call").clone()
+    };
+    let [off, auto, always] = ["off", "auto", "always"].map(with);
+    let lost = |flow: &FlowResult| flow.lost.expect("a call sends");
+    assert!(lost(&auto) < 0.002 && lost(&always) < 0.002, "{auto:?} {always:?}");
+    let [off_score, auto_score] = [&off, &auto].map(|flow| flow.mos.expect("a score"));
+    assert!(auto_score > 4.3 && auto_score >= off_score, "{off:?} {auto:?}");
+    // Without copies a lost packet is sent again, after a round trip.
+    let late = |flow: &FlowResult| flow.delay_p99_s.expect("packets arrive");
+    assert!(late(&off) > late(&auto) + 0.01, "{off:?} {auto:?}");
+}
+
+#[test]
+fn requests_and_datagrams_are_counted_in_the_time_in_which_their_flow_is_active() {
+    let udp =
+        "rate = '2 Mbit/s'\npacket = '500 B'\ndirection = 'down'\nstart = '6 s'\nstop = '8 s'";
+    let text = paths(10, [20, 30], "")
+        + &flow("dns", "dns", "every = '50 ms'")
+        + &flow("video", "udp", udp)
+        + &flow("sorted", "udp", "rate = '12 Mbit/s'\nordered = true");
+    let result = result(&text);
+    let [dns, video, sorted] = ["dns", "video", "sorted"].map(|name| of(&result, name));
+    assert!((video.goodput_bps / 2e6 - 1.0).abs() < 0.02, "{video:?}");
+    for flow in [dns, video, sorted] {
+        assert_eq!((flow.lost, flow.mos), (Some(0.0), None), "{flow:?}");
+    }
+    let [reply, one_way] = [dns, video].map(|flow| flow.delay_p50_s.expect("packets arrive"));
+    assert!((0.02..0.04).contains(&reply) && (0.01..0.03).contains(&one_way), "{dns:?} {video:?}");
+    assert_eq!(sorted.out_of_order, 0.0, "{sorted:?}");
+}
+
+#[test]
+fn a_tunnel_of_which_only_the_other_direction_carries_data_is_not_stuck() {
+    let text = paths(10, [20, 30], "") + &flow("video", "udp", "direction = 'down'");
+    assert!(of(&result(&text), "video").goodput_bps > 0.9e6);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_result_and_another_seed_another() {
+    let text = paths(5, [20, 60], "loss = 0.01") + &flow("a", "tcp", "congestion = 'bbr'");
+    let with = |seed: u32| {
+        let result = result(&text.replace("[transfer]", &format!("[transfer]\nseed = {seed}")));
+        serde_json::to_string(&result.flows).expect("results are JSON")
+    };
+    assert_eq!(with(3), with(3));
+    assert_ne!(with(3), with(4));
+}

@@ -1,0 +1,110 @@
+//! Messages that are worth little when they are late: the application keeps them until a path can take them.
+
+use bytes::Bytes;
+use ropewalk_base::{Duration, PathId, StreamId, Time};
+use ropewalk_engine::Payload;
+use ropewalk_engine::path::PathStatus;
+use ropewalk_engine::sctp::Delivery;
+use ropewalk_engine::sctp::association::SendError as Refusal;
+
+use super::association::{Association, SendError};
+use super::peer::Peer;
+
+/// Estimates of a path, as the scheduler sees them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathEstimate {
+    /// Whether the path carries data.
+    pub usable: bool,
+    /// One-way delay to the peer with queues, seconds; only differences between the paths of an association matter.
+    /// Before it is measured, half of the round trip.
+    pub forward_s: f64,
+    /// Mean deviation of the round trip, seconds.
+    pub deviation_s: f64,
+    /// Smoothed round trip, seconds.
+    pub round_trip_s: f64,
+    /// The rate that the path can have, bit/s; 0 if unknown.
+    pub rate_bps: f64,
+    /// Share of the packets that is lost.
+    pub loss: f64,
+    /// Time for which the path owes an acknowledgement that is overdue, seconds.
+    pub overdue_s: f64,
+}
+
+impl Association {
+    /// Queues messages. `next` gets the bytes that wait for a path, and returns the next message, or nothing if enough
+    /// wait. Returns whether the send buffer was full: the last message is lost then.
+    ///
+    /// # Errors
+    /// [`SendError`]. The message that was refused is lost.
+    pub fn send_datagrams(
+        &self,
+        stream: u16,
+        ppid: u32,
+        next: &mut dyn FnMut(Time, u64) -> Option<(Bytes, Delivery)>,
+    ) -> Result<bool, SendError> {
+        let sent = self.with(|peer, now| {
+            if let Some(reason) = peer.ended {
+                return Err(SendError::Closed(Some(reason)));
+            }
+            while let Some((bytes, delivery)) = next(now, peer.machine.waiting_bytes()) {
+                let (stream, payload) = (StreamId(stream), Payload::from(bytes));
+                match peer.machine.send_message(now, stream, ppid, payload, delivery) {
+                    Ok(()) => {}
+                    Err(Refusal::Full) => return Ok(true),
+                    Err(Refusal::Closing) => return Err(SendError::Closed(None)),
+                    Err(misuse) => return Err(SendError::Misuse(misuse)),
+                }
+            }
+            Ok(false)
+        });
+        sent.unwrap_or(Err(SendError::Closed(None)))
+    }
+
+    /// Waits until fewer than `bytes` wait for a path, or the association has ended.
+    pub async fn waits_below(&self, bytes: u64) {
+        let drained = self.signals().drained.notified();
+        tokio::pin!(drained);
+        drained.as_mut().enable();
+        let is_below = self.with(|peer, _| {
+            let is_below = peer.ended.is_some() || peer.machine.waiting_bytes() < bytes;
+            peer.awaited_below = (!is_below).then_some(bytes);
+            is_below
+        });
+        if is_below == Some(false) {
+            drained.await;
+        }
+    }
+
+    /// The time of the endpoint's clock.
+    pub fn now(&self) -> Time {
+        self.with_endpoint(|endpoint| endpoint.clock.now())
+    }
+
+    /// When a time of the endpoint's clock is, for tokio.
+    pub fn instant(&self, at: Time) -> tokio::time::Instant {
+        self.with_endpoint(|endpoint| endpoint.clock.instant(at)).into()
+    }
+
+    /// Estimates of all paths; empty once the association is gone.
+    pub fn path_estimates(&self) -> Vec<PathEstimate> {
+        self.inspect(|peer, now| {
+            let ids = (0..peer.machine.path_count()).map(PathId::from_index);
+            ids.map(|id| estimate(peer, now, id)).collect()
+        })
+        .unwrap_or_default()
+    }
+}
+
+fn estimate(peer: &Peer, now: Time, id: PathId) -> PathEstimate {
+    let view = peer.machine.path_view(now, id);
+    let round_trip_s = view.srtt.unwrap_or_default().as_secs_f64();
+    PathEstimate {
+        usable: peer.machine.path_status(id) == PathStatus::Active,
+        forward_s: view.forward_delay.map_or(round_trip_s / 2.0, Duration::as_secs_f64),
+        deviation_s: view.rttvar.as_secs_f64(),
+        round_trip_s,
+        rate_bps: view.potential_rate() * 8e9,
+        loss: view.loss,
+        overdue_s: view.overdue().as_secs_f64(),
+    }
+}

@@ -1,0 +1,258 @@
+//! The order of one flow at the receiving side.
+//!
+//! ```text
+//!     missing (late)      expected         held
+//!   ----x----x-------------|-----x====x==x====-----> sequence number
+//!     delivered                 first gap
+//! ```
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ropewalk_base::{Duration, RangeSet, Time};
+
+/// Most ranges of missing sequence numbers that are remembered, so that late packets are told from duplicates.
+const MISSING_MAX: usize = 64;
+/// The first packet that arrives of a flow may be this far behind the first that was sent.
+const FIRST_REACH: u64 = 64;
+
+/// A packet that waits for earlier ones.
+#[derive(Clone, Debug)]
+struct Held<P> {
+    since: Time,
+    bytes: u32,
+    payload: P,
+}
+
+/// What became of a packet that arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fate {
+    /// It was delivered, perhaps with packets that waited for it.
+    Delivered,
+    /// It was delivered after later ones.
+    Late,
+    /// It waits.
+    Held,
+    /// It had arrived before.
+    Duplicate,
+}
+
+/// The state of one flow.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowOrder<P> {
+    pub generation: u8,
+    /// When the last packet arrived.
+    pub used: Time,
+    /// When the wait for the first gap ends, if there is one.
+    pub deadline: Option<Time>,
+    /// All below was delivered or given up.
+    expected: u64,
+    /// What was given up below `expected`.
+    missing: RangeSet,
+    held: BTreeMap<u64, Held<P>>,
+    /// Packets that wait, or have waited, in the order of arrival.
+    arrivals: VecDeque<(Time, u64)>,
+    held_bytes: u64,
+}
+
+impl<P> FlowOrder<P> {
+    /// A flow of which the first packet to arrive has number `first`.
+    pub fn new(generation: u8, first: u64) -> Self {
+        Self {
+            generation,
+            used: Time::ZERO,
+            deadline: None,
+            expected: if first < FIRST_REACH { 0 } else { first },
+            missing: RangeSet::new(),
+            held: BTreeMap::new(),
+            arrivals: VecDeque::new(),
+            held_bytes: 0,
+        }
+    }
+
+    /// The number near which the next one is expected.
+    pub fn near(&self) -> u64 {
+        self.held.last_key_value().map_or(self.expected, |(highest, _)| *highest)
+    }
+
+    /// Bytes that wait.
+    pub const fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    /// Takes a packet; `out` receives what can be delivered. `hold`: how long it may wait; none: not at all.
+    pub fn on_packet(
+        &mut self,
+        now: Time,
+        (sequence, bytes, payload): (u64, u32, P),
+        hold: Option<Duration>,
+        out: &mut impl FnMut(Time, P),
+    ) -> Fate {
+        self.used = now;
+        if sequence < self.expected {
+            if !self.missing.remove(sequence) {
+                return Fate::Duplicate;
+            }
+            out(now, payload);
+            return Fate::Late;
+        }
+        if self.held.contains_key(&sequence) {
+            return Fate::Duplicate;
+        }
+        if sequence > self.expected
+            && let Some(hold) = hold
+        {
+            self.held.insert(sequence, Held { since: now, bytes, payload });
+            self.arrivals.push_back((now, sequence));
+            self.held_bytes += charge(bytes);
+            self.deadline.get_or_insert(now + hold);
+            return Fate::Held;
+        }
+        self.skip_to(sequence, out);
+        out(now, payload);
+        self.expected = sequence + 1;
+        self.release_run(hold, out);
+        Fate::Delivered
+    }
+
+    /// Gives up all gaps below `sequence`, and delivers what waits there.
+    fn skip_to(&mut self, sequence: u64, out: &mut impl FnMut(Time, P)) {
+        while let Some(first) = self.held.first_entry().filter(|first| *first.key() < sequence) {
+            let (number, held) = first.remove_entry();
+            self.missing.insert_range(self.expected..number);
+            self.expected = number + 1;
+            self.hand_over(held, out);
+        }
+        self.missing.insert_range(self.expected..sequence.max(self.expected));
+        while self.missing.range_count() > MISSING_MAX {
+            let oldest = self.missing.first_range().map_or(0, |range| range.end);
+            self.missing.remove_below(oldest);
+        }
+    }
+
+    fn hand_over(&mut self, held: Held<P>, out: &mut impl FnMut(Time, P)) {
+        self.held_bytes -= charge(held.bytes);
+        out(held.since, held.payload);
+    }
+
+    /// Delivers what follows without a gap, and sets the deadline of the next gap.
+    fn release_run(&mut self, hold: Option<Duration>, out: &mut impl FnMut(Time, P)) {
+        while let Some(held) = self.held.remove(&self.expected) {
+            self.expected += 1;
+            self.hand_over(held, out);
+        }
+        // The gap is known since the first of those that wait arrived.
+        while self.arrivals.front().is_some_and(|(_, number)| *number < self.expected) {
+            self.arrivals.pop_front();
+        }
+        let hold = hold.unwrap_or_default();
+        self.deadline = self.arrivals.front().map(|(since, _)| *since + hold);
+    }
+
+    /// Gives up the first gap. Returns whether there was one.
+    pub fn give_up(&mut self, hold: Duration, out: &mut impl FnMut(Time, P)) -> bool {
+        let Some(first) = self.held.first_key_value().map(|(number, _)| *number) else {
+            self.deadline = None;
+            return false;
+        };
+        self.skip_to(first, out);
+        self.expected = first;
+        self.release_run(Some(hold), out);
+        true
+    }
+
+    /// Delivers all that waits.
+    pub fn flush(&mut self, out: &mut impl FnMut(Time, P)) {
+        while let Some((number, held)) = self.held.pop_first() {
+            self.expected = number + 1;
+            self.hand_over(held, out);
+        }
+        self.arrivals.clear();
+        self.deadline = None;
+    }
+}
+
+/// What a waiting packet takes of the memory limit: its bytes, and an estimate of the bookkeeping.
+fn charge(bytes: u32) -> u64 {
+    u64::from(bytes) + 128
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOLD: Duration = Duration::from_millis(50);
+
+    /// Lets packets arrive, one each millisecond; returns what is delivered after each, and each fate.
+    fn arrive(hold: Option<Duration>, numbers: &[u64]) -> (Vec<Vec<u64>>, Vec<Fate>) {
+        let mut flow = FlowOrder::new(0, numbers[0]);
+        let mut delivered = Vec::new();
+        let mut fates = Vec::new();
+        for (ms, number) in numbers.iter().enumerate() {
+            let mut out = Vec::new();
+            let packet = (*number, 100, *number);
+            let now = Time::from_millis(ms as u64);
+            fates.push(flow.on_packet(now, packet, hold, &mut |_, p| out.push(p)));
+            delivered.push(out);
+        }
+        (delivered, fates)
+    }
+
+    #[test]
+    fn packets_are_delivered_in_order_and_once() {
+        let (delivered, fates) = arrive(Some(HOLD), &[0, 2, 3, 2, 1, 1, 4]);
+        let expected: [&[u64]; 7] = [&[0], &[], &[], &[], &[1, 2, 3], &[], &[4]];
+        assert_eq!(delivered, expected);
+        use Fate::{Delivered, Duplicate, Held};
+        assert_eq!(fates, [Delivered, Held, Held, Duplicate, Delivered, Duplicate, Delivered]);
+    }
+
+    #[test]
+    fn without_a_hold_packets_are_delivered_as_they_arrive_and_once() {
+        let (delivered, fates) = arrive(None, &[0, 2, 3, 2, 1, 1, 4]);
+        let expected: [&[u64]; 7] = [&[0], &[2], &[3], &[], &[1], &[], &[4]];
+        assert_eq!(delivered, expected);
+        use Fate::{Delivered, Duplicate, Late};
+        assert_eq!(fates, [Delivered, Delivered, Delivered, Duplicate, Late, Duplicate, Delivered]);
+    }
+
+    #[test]
+    fn a_gap_is_given_up_after_the_hold_and_what_comes_later_is_still_delivered() {
+        let mut flow = FlowOrder::new(0, 0);
+        let mut out = Vec::new();
+        for (ms, number) in [(0, 0), (1, 2), (2, 5)] {
+            let packet = (number, 100, number);
+            flow.on_packet(Time::from_millis(ms), packet, Some(HOLD), &mut |_, p| out.push(p));
+        }
+        assert_eq!((flow.deadline, &out[..]), (Some(Time::from_millis(51)), &[0][..]));
+        assert!(flow.give_up(HOLD, &mut |_, p| out.push(p)));
+        assert_eq!((flow.deadline, &out[..]), (Some(Time::from_millis(52)), &[0, 2][..]));
+        assert!(flow.give_up(HOLD, &mut |_, p| out.push(p)));
+        assert_eq!((flow.deadline, flow.held_bytes(), &out[..]), (None, 0, &[0, 2, 5][..]));
+        for (number, fate) in [(1, Fate::Late), (1, Fate::Duplicate), (4, Fate::Late)] {
+            let packet = (number, 100, number);
+            let found = flow.on_packet(Time::from_secs(1), packet, Some(HOLD), &mut |_, _| {});
+            assert_eq!(found, fate, "{number}");
+        }
+    }
+
+    #[test]
+    fn the_first_packet_to_arrive_need_not_be_the_first_that_was_sent() {
+        let (delivered, _) = arrive(Some(HOLD), &[1, 0]);
+        assert_eq!(delivered, [vec![], vec![0, 1]]);
+        let (delivered, _) = arrive(Some(HOLD), &[5000, 5001]);
+        assert_eq!(delivered, [vec![5000], vec![5001]], "the flow was known before");
+    }
+
+    #[test]
+    fn what_is_missing_is_remembered_within_a_limit() {
+        let numbers: Vec<u64> = (0..1000).map(|n| 2 * n).collect();
+        let mut flow = FlowOrder::new(0, 0);
+        for number in numbers {
+            flow.on_packet(Time::ZERO, (number, 100, ()), None, &mut |_, ()| {});
+        }
+        assert_eq!(flow.missing.range_count(), MISSING_MAX);
+        for (number, fate) in [(1, Fate::Duplicate), (1997, Fate::Late)] {
+            assert_eq!(flow.on_packet(Time::ZERO, (number, 100, ()), None, &mut |_, ()| {}), fate);
+        }
+    }
+}

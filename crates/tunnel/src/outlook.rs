@@ -1,0 +1,181 @@
+//! What the measured paths mean for queues, copies and waits.
+
+use ropewalk_base::{Duration, Rate};
+
+use crate::config::{CodelConfig, Config};
+
+/// What an association has measured of one path.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PathState {
+    /// Whether the path carries data now.
+    pub usable: bool,
+    /// One-way delay to the peer, queues included. Only differences between paths matter.
+    pub forward: Duration,
+    /// Mean deviation of the delay.
+    pub deviation: Duration,
+    /// Smoothed round trip.
+    pub round_trip: Duration,
+    /// The rate that the path can have; zero if unknown.
+    pub rate: Rate,
+    /// Share of the packets that the path loses.
+    pub loss: f64,
+    /// Time by which an acknowledgement is overdue; zero if none is.
+    pub overdue: Duration,
+}
+
+impl PathState {
+    /// A path of unknown rate and without losses, whose one-way delay is `forward` in both directions.
+    pub const fn new(forward: Duration) -> Self {
+        Self {
+            usable: true,
+            forward,
+            deviation: Duration::ZERO,
+            round_trip: Duration::from_nanos(2 * forward.as_nanos()),
+            rate: Rate::ZERO,
+            loss: 0.0,
+            overdue: Duration::ZERO,
+        }
+    }
+}
+
+/// Loss rate above which interactive packets are copied: a lost packet of a call is heard.
+const COPY_LOSS: f64 = 2e-3;
+/// Deviations by which a delay may exceed its mean.
+const DEVIATIONS: u64 = 4;
+/// Allowance for delayed acknowledgements and the grain of timers.
+const GRAIN: Duration = Duration::from_millis(10);
+/// Share of the slowest round trip that the queue of a bulk flow may take. CUBIC reduces its window to 0.7, so that it
+/// leaves a path idle after each reduction unless the queue held 0.43 of a round trip (RFC 9438, 4.6).
+const BULK_TARGET: f64 = 0.3;
+
+/// Bytes that the association may have queued in any case, so that no path waits for the next input: two full packets.
+const SLACK: u64 = 3000;
+/// Margin for the difference between this estimate of the delays and the scheduler's.
+const LOOKAHEAD_GAIN: f64 = 1.25;
+
+/// Decisions that follow from the state of all paths.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Outlook {
+    /// How long a received packet waits for an earlier one of its flow.
+    pub hold: Duration,
+    /// How long a message is worth sending.
+    pub lifetime: Duration,
+    /// Whether an interactive packet is worth a copy.
+    pub doubtful: bool,
+    /// CoDel for flows that are not interactive.
+    pub bulk_codel: CodelConfig,
+    /// Bytes that the association's queue needs.
+    pub lookahead: u64,
+}
+
+impl Outlook {
+    /// Without measurements.
+    pub const fn unknown(config: &Config) -> Self {
+        let hold = config.latency_budget;
+        let bulk_codel = config.codel;
+        Self { hold, lifetime: hold, doubtful: false, bulk_codel, lookahead: SLACK }
+    }
+
+    /// From the measurements of the paths.
+    pub fn of(config: &Config, paths: &[PathState]) -> Self {
+        let usable = || paths.iter().filter(|path| path.usable);
+        let Some(quickest) = usable().min_by_key(|path| path.forward) else {
+            return Self { doubtful: true, ..Self::unknown(config) };
+        };
+        let latest = usable().map(|path| path.forward + path.deviation * DEVIATIONS).max();
+        let spread = latest.unwrap_or_default().saturating_sub(quickest.forward);
+        let round_trip = usable().map(|path| path.round_trip).max().unwrap_or_default();
+        // A loss is found one round trip and a quarter after it was sent (RFC 8985, 6.2), or by a tail loss probe.
+        let repair = round_trip + round_trip / 2 + GRAIN;
+        let hold = (spread + repair).min(config.latency_budget);
+        let doubtful = quickest.loss > COPY_LOSS || !quickest.overdue.is_zero();
+        let CodelConfig { target, interval } = config.codel;
+        let bulk_codel = CodelConfig {
+            target: target.max(round_trip.mul_f64(BULK_TARGET)),
+            interval: interval.max(round_trip * 2),
+        };
+        // The message waits for its path, which takes no longer than the paths' delays differ, and then is repaired.
+        let lifetime = hold + spread;
+        let lookahead = lookahead(usable, quickest.forward + config.latency_budget) + SLACK;
+        Self { hold, lifetime, doubtful, bulk_codel, lookahead }
+    }
+}
+
+/// Bytes that quicker paths deliver until the slowest one delivers what it is given now. The slowest path takes the data
+/// behind these bytes, so that data arrives in order; a shorter queue leaves the path idle. Paths that deliver after `limit`
+/// do not count.
+fn lookahead<'a, I: Iterator<Item = &'a PathState>>(
+    usable: impl Fn() -> I,
+    limit: Duration,
+) -> u64 {
+    let before = |due: Duration| -> u64 {
+        usable().map(|other| other.rate.bytes_in(due.saturating_sub(other.forward))).sum()
+    };
+    let due =
+        usable().filter(|path| path.forward <= limit).map(|path| path.forward + path.deviation);
+    let most = due.map(before).max().unwrap_or(0);
+    (most as f64 * LOOKAHEAD_GAIN) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_gap_is_waited_for_as_long_as_the_slow_path_and_a_repair_take_and_no_longer_than_the_budget()
+     {
+        let config = Config::default();
+        for (delays, hold) in [
+            (&[10][..], 30 + 10),
+            (&[10, 10], 30 + 10),
+            (&[10, 50], 40 + 150 + 10),
+            (&[10, 100], 300),
+        ] {
+            let paths: Vec<_> = delays.iter().map(|delay| PathState::new(ms(*delay))).collect();
+            assert_eq!(Outlook::of(&config, &paths).hold, ms(hold), "{delays:?}");
+        }
+    }
+
+    #[test]
+    fn the_queue_reaches_as_far_as_quicker_paths_deliver_sooner() {
+        let config = Config::default();
+        let path = |ms_forward, mbps: u64| PathState {
+            rate: Rate::from_bps(mbps * 1_000_000),
+            ..PathState::new(ms(ms_forward))
+        };
+        for (paths, bytes) in [
+            (vec![path(10, 10)], 0),
+            (vec![path(10, 10), path(10, 50)], 0),
+            // 10 Mbit/s for 90 ms, and a quarter more.
+            (vec![path(10, 10), path(100, 10)], 140_625),
+            (vec![path(10, 10), path(10, 10), path(100, 5)], 281_250),
+            (vec![path(10, 10), path(311, 10)], 0),
+        ] {
+            assert_eq!(Outlook::of(&config, &paths).lookahead, bytes + SLACK, "{paths:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_doubtful_if_it_loses_or_owes_and_is_the_quickest() {
+        let good = PathState::new(ms(30));
+        let lossy = PathState { loss: 0.02, ..PathState::new(ms(10)) };
+        let late = PathState { overdue: ms(1), ..PathState::new(ms(10)) };
+        let slow = PathState { loss: 0.02, ..PathState::new(ms(40)) };
+        let gone = PathState { usable: false, ..lossy };
+        let config = Config::default();
+        for (paths, doubtful) in [
+            (&[good][..], false),
+            (&[good, lossy], true),
+            (&[good, late], true),
+            (&[good, slow], false),
+            (&[good, gone], false),
+            (&[gone], true),
+        ] {
+            assert_eq!(Outlook::of(&config, paths).doubtful, doubtful, "{paths:?}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! One end of a tunnel.
+
+use ropewalk_base::{Duration, Time};
+
+use crate::config::Config;
+use crate::copies::CopyBudget;
+use crate::counters::Counters;
+use crate::header::Header;
+use crate::ingress::Ingress;
+use crate::outlook::{Outlook, PathState};
+use crate::receiver::Receiver;
+
+/// How urgent an inner packet is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Class {
+    /// A call, a game, DNS, ping, the beginning of a connection: sent first, on the path on which it arrives first.
+    Interactive,
+    /// Everything else. A bulk flow that sends little is treated as interactive.
+    #[default]
+    Bulk,
+    /// Backups and the like: sent while nothing else waits, or 1500 bytes for each 24 kB of others.
+    Background,
+}
+
+impl Class {
+    /// All classes, the most urgent first.
+    pub const ALL: [Self; 3] = [Self::Interactive, Self::Bulk, Self::Background];
+}
+
+/// Whether the far end restores the order of a flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Order {
+    /// Packets wait for earlier ones of the flow, for a limited time. For TCP, which takes reordering for loss.
+    #[default]
+    Restored,
+    /// Packets are delivered as they arrive. For calls, games and most other UDP.
+    AsArrived,
+}
+
+/// The ECN field of the inner IP header (RFC 3168, 5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotEct,
+    /// ECT(1).
+    Ect1,
+    /// ECT(0).
+    Ect0,
+    /// Congestion experienced.
+    Ce,
+}
+
+impl Ecn {
+    /// Whether a mark can replace a drop.
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Self::NotEct)
+    }
+}
+
+/// An inner packet that enters the tunnel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Inner<P> {
+    /// Identifies the flow: a hash of addresses, protocol and ports under a secret key.
+    pub flow: u64,
+    /// Its urgency.
+    pub class: Class,
+    /// Whether its order is restored.
+    pub order: Order,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Length of the IP packet, bytes.
+    pub bytes: u32,
+    /// The packet.
+    pub payload: P,
+}
+
+/// An inner packet that is to be sent as a message: unordered, and given up after its lifetime.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outgoing<P> {
+    /// Goes before the packet.
+    pub header: Header,
+    /// Urgency of the message.
+    pub class: Class,
+    /// Whether it is sent on two paths.
+    pub twice: bool,
+    /// How long it is worth sending.
+    pub lifetime: Duration,
+    /// The ECN field that the inner packet must have; CE if the queue has marked it.
+    pub ecn: Ecn,
+    /// Length of the IP packet, bytes.
+    pub bytes: u32,
+    /// The packet.
+    pub payload: P,
+}
+
+/// Bytes of interactive packets that the association may queue beside the others.
+const INTERACTIVE_ROOM: u64 = 16_000;
+
+/// One end of a tunnel: queues of the packets that enter it, and order of those that leave it. `P` is a packet.
+#[derive(Clone, Debug)]
+pub struct Tunnel<P> {
+    config: Config,
+    ingress: Ingress<P>,
+    receiver: Receiver<P>,
+    outlook: Outlook,
+    copies: CopyBudget,
+    counters: Counters,
+}
+
+impl<P> Tunnel<P> {
+    /// An end without flows.
+    pub fn new(config: Config) -> Self {
+        Self {
+            ingress: Ingress::new(&config),
+            receiver: Receiver::new(config.held_bytes),
+            outlook: Outlook::unknown(&config),
+            copies: CopyBudget::new(),
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// The options.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Passes on the state of all paths. To be called when estimates change; once in 10 ms is often enough. Before the
+    /// first call a packet waits for the whole latency budget.
+    pub fn set_paths(&mut self, paths: &[PathState]) {
+        self.outlook = Outlook::of(&self.config, paths);
+    }
+
+    /// Queues an inner packet.
+    pub fn enqueue(&mut self, now: Time, inner: Inner<P>) {
+        self.ingress.push(now, inner, &mut self.counters);
+    }
+
+    /// The next packet to send. `waiting`: bytes that the association has queued and not yet assigned to a path. Bulk
+    /// packets follow while its queue is shorter than [`Self::lookahead`]; interactive packets overtake that queue, and
+    /// so follow while it is shorter than this and 16 kB.
+    pub fn next(&mut self, now: Time, waiting: u64) -> Option<Outgoing<P>> {
+        let all = waiting < self.outlook.lookahead;
+        if !all && waiting >= self.outlook.lookahead + INTERACTIVE_ROOM {
+            return None;
+        }
+        let bulk = self.outlook.bulk_codel;
+        let taken = if all {
+            self.ingress.pop(now, &bulk, &mut self.counters)
+        } else {
+            self.ingress.pop_interactive(now, &mut self.counters)
+        }?;
+        let size = (taken.class, taken.bytes);
+        let redundancy = self.config.redundancy;
+        let twice = self.copies.decide(now, redundancy, size, self.outlook.doubtful);
+        let counted = self.counters.class_mut(taken.class);
+        counted.sent += 1;
+        counted.sent_bytes += u64::from(taken.bytes);
+        counted.copied += u64::from(twice);
+        Some(Outgoing {
+            header: taken.header,
+            class: taken.class,
+            twice,
+            lifetime: self.outlook.lifetime,
+            ecn: taken.ecn,
+            bytes: taken.bytes,
+            payload: taken.payload,
+        })
+    }
+
+    /// Takes a message that has arrived: its header and the inner packet of `bytes` bytes.
+    pub fn on_message(&mut self, now: Time, header: Header, bytes: u32, payload: P) {
+        let hold = self.outlook.hold;
+        self.receiver.on_packet(now, (header, bytes, payload), hold, &mut self.counters.receive);
+    }
+
+    /// The next inner packet that leaves the tunnel.
+    pub fn deliver(&mut self, now: Time) -> Option<P> {
+        self.receiver.expire(now, self.outlook.hold, &mut self.counters.receive);
+        self.receiver.pop()
+    }
+
+    /// When [`Self::deliver`] is to be called although no message has arrived.
+    pub fn deadline(&self) -> Option<Time> {
+        self.receiver.deadline()
+    }
+
+    /// Bytes that the association's queue needs, so that the scheduler can put each packet on the path on which it arrives
+    /// in order: what quicker paths deliver before a packet that is sent now on the slowest one arrives.
+    pub const fn lookahead(&self) -> u64 {
+        self.outlook.lookahead
+    }
+
+    /// How long a received packet waits for an earlier one of its flow, at most.
+    pub const fn hold(&self) -> Duration {
+        self.outlook.hold
+    }
+
+    /// Inner bytes that wait to be sent.
+    pub const fn queued_bytes(&self) -> u64 {
+        self.ingress.bytes()
+    }
+
+    /// Number of known flows: sent, received.
+    pub fn flow_counts(&self) -> (usize, usize) {
+        (self.ingress.flow_count(), self.receiver.flow_count())
+    }
+
+    /// Forgets the flows that were idle for `idle`, to save memory. An association that carries nothing needs no timer
+    /// for this: one call when it has become idle is enough.
+    pub fn release_idle(&mut self, now: Time, idle: Duration) {
+        let since = now.saturating_sub(idle);
+        self.ingress.release(since);
+        self.receiver.release(since);
+    }
+
+    /// What was counted so far.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of the tunnel's core.
+
+mod properties;
+mod queues;

@@ -1,0 +1,160 @@
+//! Random packets over a random network: order, no duplicates, bounded waits, bounded memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use ropewalk_base::{Duration, Time};
+use ropewalk_tunnel::{Class, Config, Ecn, Header, Inner, Order, PathState, Redundancy, Tunnel};
+
+/// One packet: its flow, its class, the time to the next, its delay, and what happens to it.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    flow: u64,
+    class: Class,
+    order: Order,
+    gap_us: u64,
+    delay_ms: u64,
+    lost: bool,
+    twice: bool,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let class = prop_oneof![Just(Class::Interactive), Just(Class::Bulk), Just(Class::Background)];
+    (0..6u64, class, 0..3000u64, 0..80u64, 0..20u8, 0..10u8).prop_map(
+        |(flow, class, gap_us, delay_ms, loss, copy)| Step {
+            flow,
+            class,
+            order: if flow < 4 { Order::Restored } else { Order::AsArrived },
+            gap_us,
+            delay_ms,
+            lost: loss == 0,
+            twice: copy == 0,
+        },
+    )
+}
+
+/// A message on its way: when it arrives, a tie-breaker, its bytes and its packet.
+type Arrival = (Time, usize, [u8; 4], (u64, u64));
+
+/// Sends all packets, and returns those that are on their way.
+fn send(config: Config, steps: &[Step]) -> Vec<Arrival> {
+    let mut client = Tunnel::new(config);
+    let mut now = Time::from_millis(1);
+    let mut counts = BTreeMap::new();
+    let mut arrivals = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        now += Duration::from_micros(step.gap_us);
+        let number: &mut u64 = counts.entry(step.flow).or_default();
+        let payload = (step.flow, *number);
+        *number += 1;
+        let (flow, class, order) = (step.flow, step.class, step.order);
+        client.enqueue(now, Inner { flow, class, order, ecn: Ecn::NotEct, bytes: 500, payload });
+        let out = client.next(now, 0).expect("one packet is queued");
+        assert_eq!(out.payload, payload);
+        let copies = if step.twice { 2 } else { 1 };
+        for copy in 0..if step.lost { 0 } else { copies } {
+            let at = now + Duration::from_millis(step.delay_ms + 7 * copy);
+            arrivals.push((at, index, out.header.encode(), payload));
+        }
+    }
+    arrivals.sort_by_key(|(at, index, ..)| (*at, *index));
+    arrivals
+}
+
+/// Delivers what is ready at `now`.
+fn drain(hub: &mut Tunnel<(u64, u64)>, now: Time, delivered: &mut Vec<(Time, (u64, u64))>) {
+    while let Some(packet) = hub.deliver(now) {
+        delivered.push((now, packet));
+    }
+}
+
+/// Lets them arrive, and all waits end; returns what is delivered, with the time.
+fn receive(hub: &mut Tunnel<(u64, u64)>, arrivals: &[Arrival]) -> Vec<(Time, (u64, u64))> {
+    let mut delivered = Vec::new();
+    for (at, _, header, packet) in arrivals {
+        while let Some(deadline) = hub.deadline().filter(|deadline| deadline < at) {
+            drain(hub, deadline, &mut delivered);
+        }
+        hub.on_message(*at, Header::decode(*header), 500, *packet);
+        drain(hub, *at, &mut delivered);
+    }
+    while let Some(deadline) = hub.deadline() {
+        drain(hub, deadline, &mut delivered);
+    }
+    delivered
+}
+
+proptest! {
+    #[test]
+    fn what_arrives_is_delivered_once_and_waits_no_longer_than_permitted(
+        steps in prop::collection::vec(step(), 1..300),
+        slow_ms in 10u64..200,
+    ) {
+        let config = Config { redundancy: Redundancy::Off, ..Config::default() };
+        let arrivals = send(config, &steps);
+        let mut hub = Tunnel::new(config);
+        let paths = [10, slow_ms].map(|ms| PathState::new(Duration::from_millis(ms)));
+        hub.set_paths(&paths);
+        let delivered = receive(&mut hub, &arrivals);
+        let unique: BTreeSet<_> = delivered.iter().map(|(_, packet)| *packet).collect();
+        let arrived: BTreeSet<_> = arrivals.iter().map(|(.., packet)| *packet).collect();
+        prop_assert_eq!(unique.len(), delivered.len(), "something came twice");
+        prop_assert_eq!(&unique, &arrived);
+        let mut first = BTreeMap::new();
+        for (at, _, _, packet) in &arrivals {
+            first.entry(*packet).or_insert(*at);
+        }
+        for (at, packet) in &delivered {
+            let waited = at.since(first[packet]);
+            prop_assert!(waited <= config.latency_budget, "{packet:?} waited for {waited}");
+            prop_assert!(packet.0 < 4 || waited.is_zero(), "the order of flow {} is free", packet.0);
+        }
+        let counted = hub.counters().receive;
+        prop_assert_eq!(counted.delivered, unique.len() as u64);
+        prop_assert_eq!(counted.arrived, arrivals.len() as u64);
+        prop_assert_eq!(counted.duplicates, counted.arrived - counted.delivered);
+    }
+
+    #[test]
+    fn with_a_sufficient_wait_an_ordered_flow_is_in_order(
+        steps in prop::collection::vec(step(), 1..300),
+    ) {
+        // No packet takes longer than 80 ms, so that a wait of 100 ms finds every one that is not lost.
+        let config = Config { latency_budget: Duration::from_millis(100), ..Config::default() };
+        let mut hub = Tunnel::new(config);
+        let delivered = receive(&mut hub, &send(config, &steps));
+        let mut last = BTreeMap::new();
+        for (_, (flow, number)) in delivered.iter().filter(|(_, packet)| packet.0 < 4) {
+            let before = last.insert(*flow, *number);
+            prop_assert!(before.is_none_or(|before| before < *number), "flow {flow}: {number}");
+        }
+    }
+
+    #[test]
+    fn headers_and_sizes_from_an_attacker_cost_bounded_memory(
+        headers in prop::collection::vec((any::<[u8; 4]>(), 0u32..70_000), 1..400),
+    ) {
+        let config = Config { held_bytes: 200_000, ..Config::default() };
+        let mut hub = Tunnel::new(config);
+        let mut delivered = 0;
+        for (index, (header, bytes)) in headers.iter().enumerate() {
+            let now = Time::from_millis(index as u64);
+            hub.on_message(now, Header::decode(*header), *bytes, ());
+            while hub.deliver(now).is_some() {
+                delivered += 1;
+            }
+            let counted = hub.counters().receive;
+            prop_assert!(counted.held_bytes_max <= config.held_bytes + 70_200);
+            prop_assert!(hub.flow_counts().1 <= usize::from(Config::FLOWS_MAX));
+        }
+        while let Some(at) = hub.deadline() {
+            while hub.deliver(at).is_some() {
+                delivered += 1;
+            }
+        }
+        let counted = hub.counters().receive;
+        prop_assert_eq!(delivered + counted.duplicates, headers.len() as u64);
+        hub.release_idle(Time::from_secs(100), Duration::from_secs(1));
+        prop_assert_eq!(hub.flow_counts().1, 0);
+    }
+}

@@ -1,0 +1,92 @@
+//! How flows and classes share the room of the association.
+
+use ropewalk_base::{Duration, Time};
+use ropewalk_tunnel::{Class, Config, Ecn, Inner, Order, Tunnel};
+
+fn inner(flow: u64, class: Class, bytes: u32, number: u64) -> Inner<(u64, u64)> {
+    let payload = (flow, number);
+    Inner { flow, class, order: Order::Restored, ecn: Ecn::NotEct, bytes, payload }
+}
+
+/// Sends 1000 packets with a backlog of these flows; returns the bytes of each.
+fn shares(flows: &[(Class, u32)]) -> Vec<u64> {
+    let mut tunnel = Tunnel::new(Config::default());
+    let mut sent = vec![0; flows.len()];
+    // The first packets of a flow are interactive, until it is known to send much.
+    let mut now = Time::from_secs(1);
+    for round in 0..1200 {
+        for (flow, (class, bytes)) in flows.iter().enumerate() {
+            for number in 0..8 {
+                tunnel.enqueue(now, inner(flow as u64, *class, *bytes, round * 8 + number));
+            }
+        }
+        now += Duration::from_millis(1);
+        let out = tunnel.next(now, 0).expect("there is a backlog");
+        if round >= 200 {
+            sent[out.payload.0 as usize] += u64::from(out.bytes);
+        }
+    }
+    sent
+}
+
+#[test]
+fn flows_of_one_class_share_by_bytes() {
+    let sent = shares(&[(Class::Bulk, 1400), (Class::Bulk, 400), (Class::Bulk, 1400)]);
+    let (least, most) = (sent.iter().min().unwrap(), sent.iter().max().unwrap());
+    assert!(most - least < most / 20, "{sent:?}");
+}
+
+#[test]
+fn a_lower_class_is_served_rarely_but_not_never() {
+    let sent =
+        shares(&[(Class::Interactive, 1400), (Class::Bulk, 1400), (Class::Background, 1400)]);
+    let whole = sent.iter().sum::<u64>() as f64;
+    let share = |class: usize| sent[class] as f64 / whole;
+    assert!((0.75..0.95).contains(&share(0)), "{sent:?}");
+    assert!((0.05..0.20).contains(&share(1)), "{sent:?}");
+    assert!((0.01..0.10).contains(&share(2)), "{sent:?}");
+}
+
+#[test]
+fn a_sparse_flow_does_not_wait_behind_a_bulk_flow() {
+    let mut tunnel = Tunnel::new(Config::default());
+    let mut now = Time::from_secs(1);
+    for round in 0..500 {
+        now = Time::from_millis(1000 + round);
+        for number in 0..2 {
+            tunnel.enqueue(now, inner(1, Class::Bulk, 1400, 2 * round + number));
+        }
+        if round >= 100 && round % 20 == 0 {
+            tunnel.enqueue(now, inner(2, Class::Bulk, 100, round));
+            let out = tunnel.next(now, 0).expect("there is a backlog");
+            assert_eq!((out.payload.0, out.class), (2, Class::Interactive));
+        }
+        tunnel.next(now, 0).expect("there is a backlog");
+    }
+    let counters = *tunnel.counters();
+    assert!(counters.class(Class::Bulk).dropped_by_delay > 0, "{counters:?}");
+    let queue = tunnel.lookahead();
+    assert_eq!(tunnel.next(now, queue), None, "the association has enough");
+    tunnel.enqueue(now, inner(3, Class::Interactive, 100, 0));
+    assert!(tunnel.next(now, queue).is_some(), "this one overtakes");
+}
+
+#[test]
+fn the_longest_queue_pays_for_a_lack_of_memory() {
+    let mut tunnel = Tunnel::new(Config { queue_bytes: 100_000, ..Config::default() });
+    let now = Time::from_secs(1);
+    for number in 0..10 {
+        tunnel.enqueue(now, inner(1, Class::Bulk, 1000, number));
+    }
+    for number in 0..1000 {
+        tunnel.enqueue(now, inner(2, Class::Bulk, 1000, number));
+        assert!(tunnel.queued_bytes() <= 100_000);
+    }
+    let mut first = Vec::new();
+    while let Some(out) = tunnel.next(now, 0) {
+        if out.payload.0 == 1 {
+            first.push(out.payload.1);
+        }
+    }
+    assert_eq!(first, (0..10).collect::<Vec<_>>());
+}
