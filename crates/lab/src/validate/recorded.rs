@@ -77,7 +77,8 @@ mod tests {
             serde_json::json!({ "schema": schema, "kernel": "6.18", "options": Changes::default(), "cells": [cell(kernel)] })
                 .to_string()
         };
-        let found = Recorded::parse(&text(SCHEMA, &[seen.clone()])).expect("a document");
+        let found =
+            Recorded::parse(&text(SCHEMA, std::slice::from_ref(&seen))).expect("a document");
         let cell = found.cell("a", KernelTransport::Mptcp).expect("recorded");
         assert_eq!((cell.kernel.as_slice(), cell.lateness_s), ([seen.clone()].as_slice(), 0.002));
         assert_eq!(found.cell("a", KernelTransport::TcpReno), None);
