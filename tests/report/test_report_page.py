@@ -120,6 +120,16 @@ def test_a_page_draws_without_errors_and_fits_its_window(browser, pages, page, s
 
 
 @needs_browser
+def test_the_flows_of_a_run_have_a_table_with_their_score(browser, pages):
+    browser.open(pages["run"], 1280, 900, "light")
+    rows = """[...document.querySelectorAll('table')].filter((t) => t.caption.textContent === 'Flows')
+      .flatMap((t) => [...t.tBodies[0].rows].map((r) => [...r.cells].map((c) => c.textContent)))"""
+    download, call = browser.evaluate(rows)
+    assert (download[0], call[0]) == ("download", "call")
+    assert call[-1].startswith("4.38") and not any(cell.startswith("4.38") for cell in download)
+
+
+@needs_browser
 @pytest.mark.parametrize("page", PAGES)
 def test_every_chart_has_words_and_every_table_a_caption(browser, pages, page):
     browser.open(pages[page], 1280, 900, "light")

@@ -7,8 +7,8 @@ use ropewalk_base::Duration;
 pub enum Redundancy {
     /// Never.
     Off,
-    /// While the quickest path loses packets, or owes an acknowledgement; within a limit of a tenth of all bytes and 64
-    /// kB/s.
+    /// While the quickest path loses packets and the next one delivers a copy sooner than a repair would arrive, or while
+    /// the quickest path owes an acknowledgement; within a limit of a tenth of all bytes and 64 kB/s.
     #[default]
     Auto,
     /// Each one. Costs twice the bytes of all interactive packets.

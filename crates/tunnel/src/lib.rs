@@ -55,5 +55,5 @@ mod tunnel;
 pub use config::{CodelConfig, Config, Redundancy};
 pub use counters::{ClassCounters, Counters, ReceiveCounters};
 pub use header::Header;
-pub use outlook::PathState;
+pub use outlook::{PathState, REPAIRS};
 pub use tunnel::{Class, Ecn, Inner, Order, Outgoing, Tunnel};

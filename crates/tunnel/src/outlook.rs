@@ -46,12 +46,20 @@ const DEVIATIONS: u64 = 4;
 const GRAIN: Duration = Duration::from_millis(10);
 /// Share of the slowest round trip that the queue of a bulk flow may take. CUBIC reduces its window to 0.7, so that it
 /// leaves a path idle after each reduction unless the queue held 0.43 of a round trip (RFC 9438, 4.6).
-const BULK_TARGET: f64 = 0.3;
+const BULK_TARGET: f64 = 0.5;
+/// Round trips for which the queue of a bulk flow may exceed that, as it does whenever its window grows.
+const BULK_INTERVAL: u64 = 4;
+/// Most times that a lost packet is sent again. Its lifetime usually ends sooner.
+pub const REPAIRS: u8 = 3;
 
 /// Bytes that the association may have queued in any case, so that no path waits for the next input: two full packets.
 const SLACK: u64 = 3000;
 /// Margin for the difference between this estimate of the delays and the scheduler's.
 const LOOKAHEAD_GAIN: f64 = 1.25;
+
+/// Longest wait for a repair. Linux's TCP takes a packet for lost 200 ms after its round trip, and then sends the next one
+/// behind the same gap: a longer wait costs it several timeouts and nearly all of its window.
+const REPAIR_WAIT: Duration = Duration::from_millis(150);
 
 /// Decisions that follow from the state of all paths.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -85,20 +93,33 @@ impl Outlook {
         let latest = usable().map(|path| path.forward + path.deviation * DEVIATIONS).max();
         let spread = latest.unwrap_or_default().saturating_sub(quickest.forward);
         let round_trip = usable().map(|path| path.round_trip).max().unwrap_or_default();
-        // A loss is found one round trip and a quarter after it was sent (RFC 8985, 6.2), or by a tail loss probe.
-        let repair = round_trip + round_trip / 2 + GRAIN;
-        let hold = (spread + repair).min(config.latency_budget);
-        let doubtful = quickest.loss > COPY_LOSS || !quickest.overdue.is_zero();
+        // A loss is found one round trip and a quarter after the packet was sent (RFC 8985, 6.2). A packet that is lost
+        // twice arrives three round trips late at most. TCP reduces its window for each packet that is given up.
+        let repair = round_trip * 3 + GRAIN;
+        let hold = (spread + repair).min(spread.max(REPAIR_WAIT)).min(config.latency_budget);
+        let doubtful = !quickest.overdue.is_zero()
+            || quickest.loss > COPY_LOSS && second_beats_repair(usable(), quickest);
         let CodelConfig { target, interval } = config.codel;
         let bulk_codel = CodelConfig {
             target: target.max(round_trip.mul_f64(BULK_TARGET)),
-            interval: interval.max(round_trip * 2),
+            interval: interval.max(round_trip * BULK_INTERVAL),
         };
         // The message waits for its path, which takes no longer than the paths' delays differ, and then is repaired.
         let lifetime = hold + spread;
         let lookahead = lookahead(usable, quickest.forward + config.latency_budget) + SLACK;
         Self { hold, lifetime, doubtful, bulk_codel, lookahead }
     }
+}
+
+/// Whether a copy on the second quickest path arrives before a lost packet would, sent again on the quickest one. The loss
+/// is found a round trip and a quarter after it was sent (RFC 8985, 6.2).
+fn second_beats_repair<'a>(
+    usable: impl Iterator<Item = &'a PathState>,
+    quickest: &PathState,
+) -> bool {
+    let others = usable.filter(|path| !std::ptr::eq(*path, quickest));
+    let second = others.map(|path| path.forward).min();
+    second.is_some_and(|second| second < quickest.forward + quickest.round_trip * 5 / 4)
 }
 
 /// Bytes that quicker paths deliver until the slowest one delivers what it is given now. The slowest path takes the data
@@ -126,14 +147,16 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_waited_for_as_long_as_the_slow_path_and_a_repair_take_and_no_longer_than_the_budget()
+    fn a_gap_is_waited_for_as_long_as_the_slow_path_and_two_repairs_take_and_no_longer_than_the_budget()
      {
         let config = Config::default();
         for (delays, hold) in [
-            (&[10][..], 30 + 10),
-            (&[10, 10], 30 + 10),
-            (&[10, 50], 40 + 150 + 10),
-            (&[10, 100], 300),
+            (&[10][..], 60 + 10),
+            (&[10, 10], 60 + 10),
+            (&[10, 20], 10 + 120 + 10),
+            (&[10, 50], 150),
+            (&[10, 200], 190),
+            (&[10, 400], 300),
         ] {
             let paths: Vec<_> = delays.iter().map(|delay| PathState::new(ms(*delay))).collect();
             assert_eq!(Outlook::of(&config, &paths).hold, ms(hold), "{delays:?}");
@@ -160,17 +183,22 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_doubtful_if_it_loses_or_owes_and_is_the_quickest() {
+    fn the_quickest_path_is_doubtful_if_it_owes_or_if_it_loses_and_another_is_quicker_than_a_repair()
+     {
         let good = PathState::new(ms(30));
         let lossy = PathState { loss: 0.02, ..PathState::new(ms(10)) };
         let late = PathState { overdue: ms(1), ..PathState::new(ms(10)) };
         let slow = PathState { loss: 0.02, ..PathState::new(ms(40)) };
+        let far = PathState::new(ms(40));
         let gone = PathState { usable: false, ..lossy };
         let config = Config::default();
         for (paths, doubtful) in [
             (&[good][..], false),
             (&[good, lossy], true),
+            (&[lossy], false),
+            (&[far, lossy], false),
             (&[good, late], true),
+            (&[far, late], true),
             (&[good, slow], false),
             (&[good, gone], false),
             (&[gone], true),

@@ -12,7 +12,9 @@ use ropewalk_base::{Duration, Rate, Time};
 use ropewalk_runtime::endpoint::{
     Association, Copies, Delivery, PathEstimate, Received, SendError, Urgency,
 };
-use ropewalk_tunnel::{Class, Config, Ecn, Header, Inner, Order, Outgoing, PathState, Tunnel};
+use ropewalk_tunnel::{
+    Class, Config, Ecn, Header, Inner, Order, Outgoing, PathState, REPAIRS, Tunnel,
+};
 use tokio::sync::mpsc;
 
 use super::class::{ClassRule, classify};
@@ -266,7 +268,9 @@ fn message(outgoing: Outgoing<Bytes>) -> (Bytes, Delivery) {
         Class::Background => Urgency::Background,
     };
     let copies = if outgoing.twice { Copies::Two } else { Copies::One };
-    let delivery = Delivery { urgency, copies, ..Delivery::datagram(outgoing.lifetime) };
+    let retransmissions = Some(REPAIRS);
+    let delivery =
+        Delivery { urgency, copies, retransmissions, ..Delivery::datagram(outgoing.lifetime) };
     (bytes.freeze(), delivery)
 }
 

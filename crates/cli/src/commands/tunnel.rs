@@ -25,8 +25,6 @@ const CONFIGURATIONS: &str = "/etc/ropewalk/tunnel";
 const INTERFACE_LENGTH: usize = 15;
 /// Streams of an association: packets and control messages.
 const STREAMS: u16 = 2;
-/// Limit of unsent data in an association, bytes. Packets that wait here cannot be overtaken.
-const UNSENT: u64 = 64 << 10;
 
 /// Arguments of `tunnel`.
 #[derive(Debug, Args)]
@@ -125,7 +123,7 @@ impl CommonArgs {
     /// The transport: the tunnel's defaults with the changes that the options make.
     fn transport(&self) -> Result<Transport, Failure> {
         let given = self.transport.transport()?;
-        Ok(Transport { streams: STREAMS, unsent_limit: Some(UNSENT), ..given })
+        Ok(Transport { streams: STREAMS, guard: false, ..given })
     }
 }
 

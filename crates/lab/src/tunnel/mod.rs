@@ -15,7 +15,8 @@ use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::{Association, Config, Copies, Delivery, Urgency};
 use ropewalk_scenario::{self as file, Scenario};
 use ropewalk_tunnel::{
-    Class, Config as CoreConfig, Ecn, Header, Inner, Outgoing, PathState, Redundancy, Tunnel,
+    Class, Config as CoreConfig, Ecn, Header, Inner, Outgoing, PathState, REPAIRS, Redundancy,
+    Tunnel,
 };
 
 use flow::{FlowEnd, Sized};
@@ -184,6 +185,7 @@ fn delivery<P>(out: &Outgoing<P>) -> Delivery {
             Class::Background => Urgency::Background,
         },
         copies: if out.twice { Copies::Two } else { Copies::One },
+        retransmissions: Some(REPAIRS),
         ..Delivery::datagram(out.lifetime)
     }
 }

@@ -117,6 +117,9 @@ pub struct Transport {
     pub mtu: u32,
     /// Whether the path MTU is probed. If not, every path is assumed to carry 1500 B, or `mtu` if that is less.
     pub discover_mtu: bool,
+    /// Whether the receive-window guard is on (on; always off with the profile `rfc9260`). For data that never fills the
+    /// peer's buffer, because it is read as it arrives, its trials of single paths only cost time.
+    pub guard: bool,
     /// Whether congestion marks of the network (ECN) are used, if the peer supports them (on; always off with the
     /// profile `rfc9260`).
     pub ecn: bool,
@@ -135,6 +138,7 @@ impl Default for Transport {
             streams: 1024,
             mtu: 9000,
             discover_mtu: true,
+            guard: true,
             ecn: true,
         }
     }
@@ -236,6 +240,7 @@ impl Transport {
         // Another path may be added at any time.
         config.cmt.concurrent = true;
         config.streams = self.streams;
+        config.guard &= self.guard;
         config.unsent_limit = self.unsent_limit;
         config.peer_buffer_limit = self.peer_buffer_limit;
         if let Some(bytes) = self.send_buffer {

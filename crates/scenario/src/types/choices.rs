@@ -362,7 +362,7 @@ choices! {
     /// When interactive packets of a tunnel are sent on two paths.
     Redundancy {
         Off = "off", "Never.";
-        Auto = "auto", "While the quickest path loses packets or owes an acknowledgement, up to 64 kB/s and a tenth of all bytes.";
+        Auto = "auto", "While the quickest path loses packets and a copy arrives sooner than a repair, or while that path owes an acknowledgement; up to 64 kB/s and a tenth of all bytes.";
         Always = "always", "Each one, at twice the bytes.";
     }
 }
