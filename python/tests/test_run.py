@@ -31,8 +31,8 @@ def test_the_attributes_are_the_document(run: rw.Run) -> None:
 
 
 def test_the_documented_attributes_are_the_keys_of_the_document(run: rw.Run) -> None:
-    # Left out of the document unless there are several associations.
-    documented = Figures.__annotations__.keys() - {"association_goodput_bps"}
+    # Left out of the document unless there are several associations, or a tunnel.
+    documented = Figures.__annotations__.keys() - {"association_goodput_bps", "flows"}
     assert documented == run.to_dict().keys()
     parts = {
         "receive_buffer": rw.ReceiveBuffer,
@@ -148,3 +148,14 @@ def test_a_notebook_shows_figures_and_paths_and_escapes_names(scenario: rw.Scena
 def test_options_are_keywords(scenario: rw.Scenario) -> None:
     with pytest.raises(TypeError):
         rw.run(scenario, "daps")  # type: ignore[misc]
+
+
+def test_flows_through_a_tunnel_have_results_of_their_own() -> None:
+    short = {"transfer.duration": "4 s", "transfer.warmup": "2 s"}
+    tunnel = rw.run("tunnel-call", set=short)
+    assert [flow.kind for flow in tunnel.flows] == ["tcp", "call", "game", "ping"]
+    assert rw.FlowResult.__annotations__.keys() == tunnel.to_dict()["flows"][0].keys()
+    assert tunnel.flows[1].mos is not None and tunnel.flows[0].mos is None
+    assert "<th>MOS</th>" in tunnel._repr_html_()
+    plain = rw.run("two-dsl", set=short)
+    assert plain.flows == [] and "<th>MOS</th>" not in plain._repr_html_()
