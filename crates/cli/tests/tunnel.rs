@@ -423,13 +423,13 @@ fn a_tunnel_goes_on_over_the_link_that_is_left_and_uses_one_that_comes_back() {
     let serve = hosts.serve(&[&client], &[]);
     let up = hosts.connect(&hub, &[]);
     hosts.wait_for_answer(HOST, &[&serve, &up]);
-    for (link, way, other) in [("l1", HUB[0], "l2"), ("l2", HUB[1], "l1")] {
+    for (link, way, other, metric) in [("l1", HUB[0], "l2", "300"), ("l2", HUB[1], "l1", "400")] {
         hosts.wait_for("two links", || hosts.links_up("tunnel up").len() == 2);
         hosts.ip("c", &["link", "set", link, "down"]);
         hosts.wait_for_answer(HOST, &[&serve, &up]);
         hosts.wait_for("one link", || hosts.links_up("tunnel up") == [other]);
         hosts.ip("c", &["link", "set", link, "up"]);
-        hosts.ip("c", &["route", "add", "default", "via", way, "metric", "300"]);
+        hosts.ip("c", &["route", "add", "default", "via", way, "metric", metric]);
     }
 }
 
