@@ -54,9 +54,11 @@ def tunnel_near(room: Path) -> str:
 def wireguard(room: Path, side: str) -> str:
     own, far = (1, "far") if side == "near" else (2, "near")
     endpoint = "endpoint {remote1}:51820" if side == "near" else ""
+    # Both namespaces have one /var/run, where wireguard-go puts a socket with the name of the device.
+    device = f"wg-{side}"
     return (
-        f"wireguard-go wg0 && wg set wg0 listen-port 51820 private-key {room}/{side}.wg peer $(cat {room}/{far}.wgpub) "
-        f"{endpoint} allowed-ips 10.66.0.0/24 && ip address add 10.66.0.{own}/24 dev wg0 && ip link set wg0 mtu 1420 up; "
+        f"wireguard-go {device} && wg set {device} listen-port 51820 private-key {room}/{side}.wg peer $(cat {room}/{far}.wgpub) "
+        f"{endpoint} allowed-ips 10.66.0.0/24 && ip address add 10.66.0.{own}/24 dev {device} && ip link set {device} mtu 1420 up; "
     )
 
 

@@ -58,8 +58,8 @@ fn the_scenarios_are_listed_and_cover_the_ranges() {
 #[test]
 fn the_simulator_agrees_with_the_recorded_kernel_in_as_many_cells_as_the_docs_say() {
     let dir = TestDir::new("validate-recorded");
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let record = docs.join("reference/linux-6.18.json").display().to_string();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let record = root.join("scenarios/validation/linux-6.18.json").display().to_string();
     let done = dir.ropewalk(&["validate", "--recorded", &record, "--json"]).good();
     let document: Value = serde_json::from_str(done.stdout()).expect("a document");
     let count = |figure: &str| document["summary"][figure].as_u64().expect("a count");
@@ -67,7 +67,7 @@ fn the_simulator_agrees_with_the_recorded_kernel_in_as_many_cells_as_the_docs_sa
         |figure: &str| format!("**{} ({:.0} %)**", count(figure), count(figure) as f64 / 1.2);
     let [goodput, rtt, again] = ["goodput", "rtt", "retransmitted"].map(share);
     let row = format!("| **all** | 120 | {goodput} | {rtt} | {again} |");
-    let page = fs::read_to_string(docs.join("validation.md")).expect("a page");
+    let page = fs::read_to_string(root.join("docs/validation.md")).expect("a page");
     assert!(count("cells") == 120 && page.contains(&row), "{row}");
 }
 
