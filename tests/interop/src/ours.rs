@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use ropewalk_runtime::endpoint::{
-    Association, Endpoint, Options, PORT, Part, Received, SctpPorts, Target,
+    Association, Endpoint, Options, PORT, Part, PathStatus, Received, SctpPorts, Target,
 };
 
 use crate::hosts::{Hosts, Side};
@@ -48,6 +48,20 @@ pub async fn connect(hosts: &Hosts, links: usize) -> (Endpoint, Association) {
     let endpoint = Endpoint::open(hosts.options(links)).expect("an endpoint");
     let association = endpoint.connect(&hosts.target(links)).await.expect("an association");
     (endpoint, association)
+}
+
+/// Waits until all paths are confirmed. A short transfer may be over before, on a busy machine.
+///
+/// # Panics
+/// If they are not within ten seconds.
+pub async fn all_paths(association: &Association) {
+    for _ in 0..1000 {
+        if association.paths().iter().all(|status| *status == PathStatus::Active) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{:?}", association.paths());
 }
 
 /// As [`connect`], between these SCTP ports.

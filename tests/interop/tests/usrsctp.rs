@@ -2,7 +2,7 @@
 
 use ropewalk_interop::hosts::{Hosts, Side};
 use ropewalk_interop::or_skip;
-use ropewalk_interop::ours::{connect, echo, listen, receive, send};
+use ropewalk_interop::ours::{all_paths, connect, echo, listen, receive, send};
 use ropewalk_interop::peer::{Peer, usrsctp};
 use ropewalk_runtime::endpoint::CloseReason;
 
@@ -36,6 +36,7 @@ fn we_send_and_they_receive_and_we_shut_down() {
         let peer = Peer::start(&hosts, Side::Theirs, program, &words);
         hosts.live(async || {
             let (_endpoint, association) = connect(&hosts, links).await;
+            all_paths(&association).await;
             send(&association, total, length, streams).await;
             association.shutdown().await.unwrap_or_else(|e| panic!("{case}: {e}"));
         });
