@@ -3,7 +3,6 @@
 mod client;
 mod exit;
 
-use std::future::Future;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -12,7 +11,7 @@ use ropewalk_runtime::endpoint::Transport;
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::{Interrupt, ObserveArgs, TransportArgs};
+use crate::live::{ObserveArgs, TransportArgs, run_until_interrupted};
 
 /// Arguments of `proxy`.
 #[derive(Debug, Args)]
@@ -70,31 +69,10 @@ impl CommonArgs {
 /// # Errors
 /// [`Failure`].
 pub fn execute(args: &ProxyArgs, console: Console) -> Result<(), Failure> {
-    match &args.end {
-        Some(End::Exit(args)) => {
-            let exit = exit::prepare(args, console)?;
-            run(exit.run())
-        }
-        None => run(client::run(&args.client, console)),
-    }
-}
-
-/// Runs an end until it is interrupted or fails.
-fn run(end: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     // Each connection is an open file at both ends, and the usual limit of 1024 is soon reached.
     ropewalk_apps::proxy::raise_file_limit();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| Failure::Run(format!("cannot start threads: {error}")))?;
-    runtime.block_on(async {
-        // Installed before the end reports that it listens: a signal may follow immediately.
-        let mut interrupt = Interrupt::install();
-        let result = tokio::select! {
-            result = end => result,
-            () = interrupt.wait() => Ok(()),
-        };
-        // Leave time to send the packet that tells the peer about the end.
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        result
-    })
+    match &args.end {
+        Some(End::Exit(args)) => run_until_interrupted(exit::prepare(args, console)?.run()),
+        None => run_until_interrupted(client::run(&args.client, console)),
+    }
 }

@@ -5,7 +5,6 @@ mod hub;
 mod new;
 mod status;
 
-use std::future::Future;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -17,7 +16,7 @@ use ropewalk_scenario::parse_duration;
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::{Interrupt, ObserveArgs, TransportArgs};
+use crate::live::{ObserveArgs, TransportArgs, run_until_interrupted};
 
 /// Directory of the files that `tunnel up NAME` and `tunnel serve NAME` read.
 const CONFIGURATIONS: &str = "/etc/ropewalk/tunnel";
@@ -166,28 +165,10 @@ fn interface(text: &str) -> Result<String, String> {
 pub fn execute(args: &TunnelArgs, console: Console) -> Result<(), Failure> {
     match &args.action {
         Action::New(args) => new::execute(args, console),
-        Action::Up(args) => run(client::run(args, console)),
-        Action::Serve(args) => run(hub::run(args, console)),
+        Action::Up(args) => run_until_interrupted(client::run(args, console)),
+        Action::Serve(args) => run_until_interrupted(hub::run(args, console)),
         Action::Status(args) => status::execute(args),
     }
-}
-
-/// Runs an end until it is interrupted or fails.
-fn run(end: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| Failure::Run(format!("cannot start threads: {error}")))?;
-    runtime.block_on(async {
-        // Installed before the end reports that it is ready: a signal may follow immediately.
-        let mut interrupt = Interrupt::install();
-        let result = tokio::select! {
-            result = end => result,
-            () = interrupt.wait() => Ok(()),
-        };
-        // Leave time to send the packet that tells the peer about the end.
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        result
-    })
 }
 
 /// The failure for a tunnel that could not start.

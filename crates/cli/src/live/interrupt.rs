@@ -1,5 +1,35 @@
 //! Signals: Ctrl-C, and SIGTERM from a service manager, end a command. SIGHUP lets it read its files again.
 
+use std::future::Future;
+use std::time::Duration;
+
+use crate::failure::Failure;
+
+/// Time for the packet that tells the peer about the end.
+const FAREWELL: Duration = Duration::from_millis(50);
+
+/// Runs one end of an association, with all threads, until it is interrupted or fails.
+///
+/// # Errors
+/// [`Failure`] of the end, or if there are no threads.
+pub fn run_until_interrupted(
+    end: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| Failure::Run(format!("cannot start threads: {error}")))?;
+    runtime.block_on(async {
+        // Installed before the end reports that it is ready: a signal may follow immediately.
+        let mut interrupt = Interrupt::install();
+        let result = tokio::select! {
+            result = end => result,
+            () = interrupt.wait() => Ok(()),
+        };
+        tokio::time::sleep(FAREWELL).await;
+        result
+    })
+}
+
 /// Handlers of these signals. From [`Interrupt::install`] on, a signal does not end the process by itself.
 pub struct Interrupt {
     #[cfg(unix)]
