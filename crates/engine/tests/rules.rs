@@ -86,7 +86,7 @@ fn window(now: Time, end: &Association, transmit: &Transmit) -> Option<&'static 
 /// 6.10: no packet is longer than its path carries, but for what cannot be cut any more (6.9) and what finds out
 /// how much that is.
 fn size(end: &Association, transmit: &Transmit) -> Option<&'static str> {
-    let bytes = transmit.packet.wire_len() + end.config().lower_header;
+    let bytes = transmit.packet.wire_len_in(end.config().packet_form) + end.config().lower_header;
     let fits = bytes <= end.path_mtu(transmit.path);
     let may = fits || transmit.size != PacketSize::Usual;
     (!may).then_some("6.10: a packet fits its path")

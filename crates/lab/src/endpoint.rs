@@ -3,7 +3,7 @@
 use ropewalk_base::{Duration, PathId, StreamId, Time};
 use ropewalk_engine::TransmitInfo;
 use ropewalk_engine::mptcp::Segment;
-use ropewalk_engine::sctp::Packet as SctpPacket;
+use ropewalk_engine::sctp::{Packet as SctpPacket, PacketForm};
 use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
 
 use crate::machine::{EndReason, EngineEvent, EngineSettings, Machine, SimPayload};
@@ -74,6 +74,7 @@ pub struct Endpoint {
     /// User data of a full packet, bytes.
     full: u64,
     lower_header: u32,
+    packet_form: PacketForm,
     flow: u32,
     streams: u16,
     next_stream: u16,
@@ -127,6 +128,7 @@ impl Endpoint {
             next_stream: 0,
             unordered,
             lower_header,
+            packet_form: plan.packet_form(),
             full: plan.payload() as u64,
             flow,
             deadline: Some(Time::ZERO),
@@ -272,7 +274,7 @@ impl Endpoint {
         while let Some(transmit_info) = self.machine.poll_packet(now, &mut recycled) {
             let next = recycled_packet(out);
             let sctp = std::mem::replace(&mut recycled, next);
-            let size = sctp.wire_len() + self.lower_header;
+            let size = sctp.wire_len_in(self.packet_form) + self.lower_header;
             self.transmit(now, transmit_info, size, SimPayload::Sctp(sctp, 0), out);
         }
         out.give_back(SimPayload::Sctp(recycled, 0));

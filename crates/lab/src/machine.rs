@@ -8,7 +8,7 @@ use ropewalk_engine::receive::ReceiveStats;
 use ropewalk_engine::record::DecisionRecord;
 use ropewalk_engine::scheduler::{PathView, Scheduler};
 use ropewalk_engine::sctp::association::CloseReason;
-use ropewalk_engine::sctp::{self, AbortCause, Association, Chunk, Packet};
+use ropewalk_engine::sctp::{self, AbortCause, Association, Chunk, Packet, PacketForm};
 use ropewalk_engine::{PathCounters, Payload, SenderStats, TransmitInfo};
 use ropewalk_netsim::cross::CrossPayload;
 use ropewalk_scenario::Scenario;
@@ -67,6 +67,22 @@ impl EngineSettings {
         match self {
             Self::Sctp(config) => config.chunk_limit() - sctp::Data::HEADER,
             Self::Tcp(config) => config.segment_limit(),
+        }
+    }
+
+    /// User data of the largest datagram that fits into one packet, bytes.
+    pub fn datagram(&self) -> u32 {
+        match self {
+            Self::Sctp(config) => config.datagram_limit(),
+            Self::Tcp(config) => config.segment_limit(),
+        }
+    }
+
+    /// How packets of SCTP are laid out on the wire.
+    pub const fn packet_form(&self) -> PacketForm {
+        match self {
+            Self::Sctp(config) => config.packet_form,
+            Self::Tcp(_) => PacketForm::Standard,
         }
     }
 

@@ -116,7 +116,7 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
     let plan = EngineSettings::of(scenario);
     let others = setup::others(scenario);
     let scheduler = setup::scheduler(scenario, options)?;
-    let chunk = plan.payload();
+    let (chunk, datagram) = (plan.payload(), plan.datagram());
     let mut transfers = Vec::with_capacity(scenario.world.associations as usize);
     for number in 0..scenario.world.associations {
         let start = Time::ZERO + scenario.world.stagger * number as u64;
@@ -126,7 +126,7 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
         plan.keep_decisions(chosen);
         let out = plan.initiator(&scheduler, seed.child("sender"), start);
         let back = plan.listener(&scheduler, seed.child("receiver"));
-        let [application, at_receiver] = applications(scenario, chunk, start, seed);
+        let [application, at_receiver] = applications(scenario, [chunk, datagram], start, seed);
         let unordered = scenario.transfer.unordered;
         let sender = world.add_host(Endpoint::new(out, &plan, application, number, unordered));
         let sink = Endpoint::new(back, &plan, at_receiver, number, unordered);
@@ -156,12 +156,17 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
     Ok(Setup { world, transfers, links, custom_scheduler })
 }
 
-/// The applications at the sender and at the receiver.
-fn applications(scenario: &Scenario, chunk: u32, start: Time, seed: Seed) -> [Application; 2] {
+/// The applications at the sender and at the receiver. `chunk` and `datagram`: most user data of a packet, bytes.
+fn applications(
+    scenario: &Scenario,
+    [chunk, datagram]: [u32; 2],
+    start: Time,
+    seed: Seed,
+) -> [Application; 2] {
     if scenario.flows.is_empty() {
         return [application(scenario, chunk, start), Application::Sink];
     }
-    tunnel::tunnel_ends(scenario, chunk, seed).map(|end| Application::Tunnel(Box::new(end)))
+    tunnel::tunnel_ends(scenario, datagram, seed).map(|end| Application::Tunnel(Box::new(end)))
 }
 
 fn application(scenario: &Scenario, chunk: u32, start: Time) -> Application {

@@ -6,16 +6,17 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-/// The stream of packets, which are unordered.
+/// The stream of packets, which are unordered. On this stream and without a payload protocol identifier, their headers
+/// are shortest.
 pub const PACKET_STREAM: u16 = 0;
 /// The stream of these documents.
 pub const CONTROL_STREAM: u16 = 1;
-/// Payload protocol identifiers of packets and of these documents.
-pub const PACKET_PPID: u32 = 0x5257_5450;
-/// See [`PACKET_PPID`].
+/// Payload protocol identifier of packets: none.
+pub const PACKET_PPID: u32 = 0;
+/// Payload protocol identifier of these documents.
 pub const CONTROL_PPID: u32 = 0x5257_5443;
 /// Version of these documents. The ends must agree.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Largest document, bytes.
 const LARGEST: usize = 4096;
 /// Most addresses, networks and name servers in a document.

@@ -297,6 +297,6 @@ fn path_state(estimate: &PathEstimate) -> PathState {
 
 /// The MTU of a tunnel over this association.
 fn mtu_of(association: &Association) -> u32 {
-    let size = u32::try_from(association.message_size()).unwrap_or(u32::MAX);
+    let size = u32::try_from(association.datagram_size()).unwrap_or(u32::MAX);
     size.saturating_sub(Header::LEN as u32).clamp(LEAST_MTU, MOST_MTU)
 }

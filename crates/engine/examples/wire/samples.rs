@@ -7,10 +7,10 @@ use ropewalk_base::{Duration, PathId, Seed, Serial16, Serial32, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::scheduler::{DelaySource, Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::{
-    Answer, Association, Auth, Chunk, Config, Data, DataFlags, DelayEcho, DelayStamp, ErrorCause,
-    ExtensionChunk, Extensions, Families, ForwardTsn, GapBlock, GapList, IData, IForwardTsn, Init,
-    InitOptions, Listener, Negotiation, NrSack, Packet, PathConfig, Preset, RawParameter, Sack,
-    Skipped,
+    Answer, Association, Auth, Chunk, Config, Data, DataFlags, DelayEcho, DelayStamp, Echoed,
+    ErrorCause, ExtensionChunk, Extensions, Families, ForwardTsn, GapBlock, GapList, IData,
+    IForwardTsn, Init, InitOptions, Listener, Negotiation, NrSack, Packet, PathConfig, Preset,
+    RawParameter, Sack, Skipped,
 };
 
 /// What each is, and the packet.
@@ -21,7 +21,7 @@ pub fn all() -> Vec<(String, Packet)> {
     }
     let mut stamped = Packet::of(7, data().remove(0).1);
     stamped.stamp = Some(DelayStamp { sent: 0x1122_3344_5566_7788 });
-    stamped.echo = Some(DelayEcho { path: 3, sent: 1, received: u64::MAX });
+    stamped.echo = Some(DelayEcho { path: 3, of: Echoed::Time(1), received: u64::MAX });
     all.push(("delay".to_owned(), stamped));
     all.extend(association().into_iter().map(|packet| ("association".to_owned(), packet)));
     all

@@ -78,6 +78,10 @@ pub struct Data {
 impl Data {
     /// Header of a DATA chunk, bytes.
     pub const HEADER: u32 = 16;
+    /// Bytes before the user data of a datagram in the compact form: the last three of the TSN.
+    pub const COMPACT_HEADER: u32 = 3;
+    /// In the compact form, length of the chunks before a datagram, bytes.
+    pub(crate) const CHUNKS_LENGTH: u32 = 2;
 
     /// Initial value, filled in place. Moving a struct whose fields have just been written stalls until all
     /// these writes have reached the cache.
@@ -114,6 +118,20 @@ impl Data {
     #[inline]
     pub const fn is_unordered_unfragmented(&self) -> bool {
         self.flags.has(DataFlags::WHOLE.and(DataFlags::UNORDERED))
+    }
+
+    /// Whether this is a datagram: an unordered unfragmented message on stream 0 without a payload protocol identifier.
+    /// RFC 9260, 3.3.1: the SSN of an unordered chunk is ignored.
+    #[inline]
+    pub const fn is_datagram(&self) -> bool {
+        self.is_unordered_unfragmented() && Self::is_datagram_stream(self.stream, self.ppid)
+    }
+
+    /// Whether unordered messages on this stream with this payload protocol identifier are datagrams if they fit into
+    /// one chunk.
+    #[inline]
+    pub(crate) const fn is_datagram_stream(stream: StreamId, ppid: u32) -> bool {
+        stream.0 == 0 && ppid == 0
     }
 }
 
@@ -192,6 +210,17 @@ impl DelayStamp {
 impl DelayEcho {
     /// Bytes of the chunk.
     pub const WIRE_LEN: u32 = CHUNK_HEADER + 20;
+    /// Bytes in the compact form: path, TSN, and the receiver's clock in microseconds.
+    pub(crate) const COMPACT_LEN: u32 = 1 + 4 + 6;
+}
+
+/// The packet that a [`DelayEcho`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Echoed {
+    /// The one with this [`DelayStamp`].
+    Time(u64),
+    /// The one whose first DATA chunk had this TSN. The sender knows when it sent it on this path.
+    Tsn(Serial32),
 }
 
 /// Timestamps beside a SACK (Sarwar et al., 2013, `T_r` and `T_e`) of an acknowledged packet.
@@ -199,8 +228,8 @@ impl DelayEcho {
 pub struct DelayEcho {
     /// The path on which the packet with DATA arrived.
     pub path: u8,
-    /// Sender's clock when the packet was sent, nanoseconds.
-    pub sent: u64,
+    /// The packet.
+    pub of: Echoed,
     /// Receiver's clock when the packet arrived, nanoseconds.
     pub received: u64,
 }

@@ -7,7 +7,9 @@ use ropewalk_base::{Duration, PathId, Seed};
 use super::chunk::DelayStamp;
 use super::extensions::Extensions;
 use super::init::Init;
+use super::packet::{Packet, PacketForm};
 use super::preset::Preset;
+use super::tx::TxConfig;
 use crate::congestion::{
     Congestion, CongestionControl, CongestionFlavour, CongestionOptions, CongestionVariants,
     IdleDecay, UnknownCongestion, WindowRounding, initial_window,
@@ -155,6 +157,8 @@ pub struct Config {
     pub accurate_ecn: bool,
     /// Headers below SCTP, bytes: 20 for IPv4.
     pub lower_header: u32,
+    /// How packets are laid out on the wire. Both ends must agree.
+    pub packet_form: PacketForm,
     /// Receive buffer, bytes.
     pub receive_buffer: u64,
     /// Unit of the receive window.
@@ -363,15 +367,21 @@ impl Config {
 
     /// Largest DATA chunk that fits into a packet on every path, bytes with its header.
     pub fn chunk_limit(&self) -> u32 {
-        self.chunk_within(self.paths.iter().map(|p| p.mtu).min().unwrap_or(1500))
+        self.chunk_within(self.least_mtu())
     }
 
-    /// Largest DATA chunk before the path MTU of any path is confirmed, bytes with its header.
-    pub(super) fn first_chunk_limit(&self) -> u32 {
-        match &self.mtu_discovery {
-            None => self.chunk_limit(),
-            Some(range) => self.chunk_within(range.base),
-        }
+    /// Most user data of a datagram that fits into a packet on every path, bytes.
+    pub fn datagram_limit(&self) -> u32 {
+        TxConfig::of(self).chunk_sizes(self.least_mtu()).datagram
+    }
+
+    fn least_mtu(&self) -> u32 {
+        self.paths.iter().map(|p| p.mtu).min().unwrap_or(1500)
+    }
+
+    /// Size of packets before the path MTU of any path is confirmed, bytes.
+    pub(super) fn first_mtu(&self) -> u32 {
+        self.mtu_discovery.as_ref().map_or_else(|| self.least_mtu(), |range| range.base)
     }
 
     /// Largest DATA chunk in a packet of `mtu` bytes.
@@ -384,10 +394,31 @@ impl Config {
         self.lower_header + super::Packet::HEADER
     }
 
+    /// Length of a packet on the wire, headers below SCTP included, bytes.
+    #[inline]
+    pub fn packet_len(&self, packet: &Packet) -> u32 {
+        packet.wire_len_in(self.packet_form) + self.lower_header
+    }
+
+    /// Bytes of a packet with DATA before its first chunk.
+    pub(super) const fn data_headers(&self) -> u32 {
+        match self.packet_form {
+            PacketForm::Standard => self.headers(),
+            PacketForm::Compact => self.lower_header,
+        }
+    }
+
     /// Bytes of a packet that no DATA chunk may use.
     pub(super) const fn reserved(&self) -> u32 {
-        let stamped = matches!(self.delay_source, DelaySource::Timestamp);
-        self.headers() + if stamped { DelayStamp::WIRE_LEN } else { 0 }
+        self.data_headers() + if self.uses_stamps() { DelayStamp::WIRE_LEN } else { 0 }
+    }
+
+    /// Whether packets with DATA carry timestamps if the peer supports them.
+    pub(super) const fn uses_stamps(&self) -> bool {
+        matches!(
+            (self.delay_source, self.packet_form),
+            (DelaySource::Timestamp, PacketForm::Standard)
+        )
     }
 
     /// Capacity of the receive buffer in the configured unit, bytes of chunks.

@@ -28,7 +28,8 @@ pub enum ExtensionChunk {
     AsconfAck(Serial32, Vec<RawParameter>),
     /// AUTH.
     Auth(Auth),
-    /// PAD: number of padding bytes after its header (RFC 4820, 3).
+    /// PAD: number of padding bytes after its header (RFC 4820, 3). A multiple of 4 unless no chunk follows, because the
+    /// chunk itself is not padded.
     Pad(u16),
     /// ECNE: the lowest TSN in the marked packet (RFC 4960, Appendix A).
     Ecne(Serial32),
@@ -187,7 +188,7 @@ impl ExtensionChunk {
             Self::ReConfig(parameters) => list(parameters),
             Self::Asconf(_, parameters) | Self::AsconfAck(_, parameters) => 4 + list(parameters),
             Self::Auth(auth) => 4 + (auth.code.len() as u32).next_multiple_of(4),
-            Self::Pad(bytes) => (*bytes as u32).next_multiple_of(4),
+            Self::Pad(bytes) => u32::from(*bytes),
             Self::Ecne(_) | Self::Cwr(_) => 4,
             Self::MarkCount(_) => 8,
             Self::Heartbeat { parameters, .. } => (parameters.len() as u32).next_multiple_of(4),

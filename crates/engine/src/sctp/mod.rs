@@ -20,7 +20,7 @@ pub mod wire;
 
 pub use association::{Association, Event, Transmit, TransmitInfo};
 pub use cause::{AbortCause, ErrorCause};
-pub use chunk::{Chunk, Data, DataFlags, DelayEcho, DelayStamp, HeartbeatInfo, Sack};
+pub use chunk::{Chunk, Data, DataFlags, DelayEcho, DelayStamp, Echoed, HeartbeatInfo, Sack};
 pub use config::{
     CmtOptions, Config, CwndUpdate, Negotiation, PathConfig, SackOptions, WindowCheck, WindowUnit,
 };
@@ -34,7 +34,7 @@ pub use extensions::partial_reliability::{Copies, Delivery, Urgency};
 pub use gaps::{GapBlock, GapList};
 pub use init::{Families, Init, InitOptions};
 pub use listener::{Accepted, Answer, Listener};
-pub use packet::Packet;
+pub use packet::{Packet, PacketForm};
 pub use preset::Preset;
 pub use randomness::{Randomness, Secret};
 pub use rx::{Message, Part};

@@ -2,8 +2,20 @@
 
 use smallvec::SmallVec;
 
-use super::chunk::{Chunk, DelayEcho, DelayStamp};
+use super::chunk::{Chunk, Data, DelayEcho, DelayStamp, Echoed};
 use super::gaps::GapList;
+
+/// How packets are laid out on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PacketForm {
+    /// As in RFC 9260: every packet has the common header, and every DATA chunk a header of 16 bytes.
+    #[default]
+    Standard,
+    /// Packets with DATA or SACK have no common header, and a datagram ([`Data::is_datagram`]) at the end of a packet
+    /// has 3 bytes before its user data. Timestamps are replaced by the sender's record of its packets. For associations
+    /// whose packets a lower layer authenticates and assigns to the association.
+    Compact,
+}
 
 /// A packet of typed chunks. A packet with one chunk needs no allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,5 +93,44 @@ impl Packet {
         let stamp = if self.stamp.is_some() { DelayStamp::WIRE_LEN } else { 0 };
         let echo = if self.echo.is_some() { DelayEcho::WIRE_LEN } else { 0 };
         Self::HEADER + stamp + echo + self.chunks.iter().map(Chunk::wire_len).sum::<u32>()
+    }
+
+    /// Length of the SCTP packet in this form without lower headers, bytes.
+    #[inline]
+    pub fn wire_len_in(&self, form: PacketForm) -> u32 {
+        if form == PacketForm::Compact && self.has_compact_form() {
+            self.compact_len()
+        } else {
+            self.wire_len()
+        }
+    }
+
+    /// Whether the compact form exists for this packet. It needs none of the fields of the common header: packets that
+    /// set up, restart or abort an association have it in full.
+    #[inline]
+    pub(crate) fn has_compact_form(&self) -> bool {
+        let echo = !matches!(self.echo, Some(DelayEcho { of: Echoed::Time(_), .. }));
+        let first = matches!(
+            self.chunks.first(),
+            Some(Chunk::Data(_) | Chunk::Sack(_) | Chunk::Extension(_))
+        );
+        echo && self.stamp.is_none() && first
+    }
+
+    /// The datagram at the end of the packet and the chunks before it, or all chunks.
+    #[inline]
+    pub(crate) fn split_datagram(&self) -> (&[Chunk], Option<&Data>) {
+        match self.chunks.split_last() {
+            Some((Chunk::Data(data), before)) if data.is_datagram() => (before, Some(data)),
+            _ => (&self.chunks, None),
+        }
+    }
+
+    fn compact_len(&self) -> u32 {
+        let (chunks, datagram) = self.split_datagram();
+        let echo = if self.echo.is_some() { DelayEcho::COMPACT_LEN } else { 0 };
+        let length = if datagram.is_some() && !chunks.is_empty() { Data::CHUNKS_LENGTH } else { 0 };
+        let datagram = datagram.map_or(0, |data| Data::COMPACT_HEADER + data.payload.len());
+        echo + length + chunks.iter().map(Chunk::wire_len).sum::<u32>() + datagram
     }
 }

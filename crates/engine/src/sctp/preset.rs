@@ -11,6 +11,7 @@ use crate::congestion::{
 use crate::path::{FailureLimits, MtuRange, Pacing, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{BlockingMitigation, DelaySource, RetransmissionPolicy};
+use crate::sctp::packet::PacketForm;
 use crate::window::WindowManager;
 
 /// The timeout's limits (RFC 9260, 16).
@@ -41,7 +42,7 @@ pub enum Preset {
 
 impl Preset {
     /// Headers of IPv4, UDP and sealing, bytes.
-    pub const LIVE_LOWER_HEADER: u32 = 20 + 8 + 26;
+    pub const LIVE_LOWER_HEADER: u32 = 20 + 8 + 25;
 
     pub(super) fn config(self, paths: Vec<PathConfig>, receive_buffer: u64) -> Config {
         let rfc = Self::rfc9260(paths, receive_buffer);
@@ -63,6 +64,7 @@ impl Preset {
             ecn: false,
             accurate_ecn: false,
             lower_header: 20,
+            packet_form: PacketForm::Standard,
             receive_buffer,
             window_unit: WindowUnit::Bytes,
             window_check: WindowCheck::Span,
@@ -134,6 +136,7 @@ impl Preset {
             ecn: true,
             accurate_ecn: true,
             lower_header: Self::LIVE_LOWER_HEADER,
+            packet_form: PacketForm::Compact,
             sack: SackOptions { delay: Duration::from_millis(40), ..rfc.sack },
             max_burst: 0,
             pacing: Some(Pacing::default()),
@@ -155,6 +158,7 @@ impl Preset {
         Config {
             mtu_discovery: plain.mtu_discovery,
             lower_header: plain.lower_header,
+            packet_form: plain.packet_form,
             delay_source: plain.delay_source,
             cmt: CmtOptions {
                 concurrent,

@@ -4,8 +4,8 @@ use ropewalk_base::{Duration, Serial16, Serial32, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::{
-    AbortCause, Chunk, Data, DataFlags, DelayEcho, DelayStamp, ErrorCause, GapBlock, GapList,
-    HeartbeatInfo, Packet, Sack,
+    AbortCause, Chunk, Data, DataFlags, DelayEcho, DelayStamp, Echoed, ErrorCause, GapBlock,
+    GapList, HeartbeatInfo, Packet, Sack,
 };
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, config, ms};
@@ -73,7 +73,7 @@ pub fn a_wrong_tag_makes_every_chunk_a_nothing() {
                 let sent = pair.log.len();
                 let mut packet = Packet::of(tag, chunk.clone());
                 packet.stamp = Some(DelayStamp { sent: 1 });
-                packet.echo = Some(DelayEcho { path: 0, sent: 1, received: 2 });
+                packet.echo = Some(DelayEcho { path: 0, of: Echoed::Time(1), received: 2 });
                 pair.inject(end, 0, packet);
                 assert_eq!(format!("{:?}", pair.ends[end]), before, "{chunk:?} under tag {tag}");
                 assert_eq!(pair.log.len(), sent, "an answer to {chunk:?} under tag {tag}");
@@ -206,7 +206,7 @@ fn timestamps_from_a_broken_clock_do_no_harm() {
         (255, 0, 0),
     ] {
         let mut packet = Packet::of(tag, Chunk::CookieAck);
-        packet.echo = Some(DelayEcho { path, sent, received });
+        packet.echo = Some(DelayEcho { path, of: Echoed::Time(sent), received });
         pair.inject(LEFT, 0, packet);
         pair.send(LEFT, 20_000);
         pair.run_for(ms(1000));

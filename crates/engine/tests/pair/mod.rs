@@ -2,6 +2,7 @@
 
 mod addresses;
 mod cmt;
+mod compact;
 mod cookies;
 mod data;
 mod ecn;

@@ -2,7 +2,7 @@
 
 use ropewalk_base::PathId;
 use ropewalk_engine::recovery::LossDetection;
-use ropewalk_engine::sctp::{Chunk, Config, DataFlags, DelayEcho, Packet};
+use ropewalk_engine::sctp::{Chunk, Config, DataFlags, DelayEcho, Echoed, Packet};
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, Sent, as_published, config, ms};
 
@@ -139,7 +139,7 @@ fn a_round_trip_from_the_receivers_timestamps_moves_the_tail_probe() {
     let mut packet =
         Packet::of(pair.ends[LEFT].tags().0, Chunk::Unknown(vec![0xb1, 0, 0, 4].into()));
     let sent = now.as_nanos() - ms(900).as_nanos();
-    packet.echo = Some(DelayEcho { path: 0, sent, received: now.as_nanos() });
+    packet.echo = Some(DelayEcho { path: 0, of: Echoed::Time(sent), received: now.as_nanos() });
     pair.ends[LEFT].handle_datagram(now, PathId(0), packet);
     let after = pair.ends[LEFT].next_deadline().expect("a timer");
     assert!(after > before, "{before:?} and {after:?}");

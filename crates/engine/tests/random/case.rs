@@ -5,7 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use ropewalk_engine::scheduler::{DelaySource, RetransmissionPolicy, Scheduler};
-use ropewalk_engine::sctp::Preset;
+use ropewalk_engine::sctp::{PacketForm, Preset};
 
 /// How packets are lost until the network heals.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,6 +46,7 @@ pub struct Knobs {
     pub resends: bool,
     pub retransmission: RetransmissionPolicy,
     pub delay_source: DelaySource,
+    pub packet_form: PacketForm,
     pub guard: bool,
     pub concurrent: bool,
     pub split: bool,
@@ -149,13 +150,14 @@ prop_compose! {
         resends in any::<bool>(),
         retransmission in policy(),
         delay_source in delay_source(),
+        packet_form in prop_oneof![Just(PacketForm::Standard), Just(PacketForm::Compact)],
         guard in any::<bool>(),
         concurrent in prop_oneof![4 => Just(true), 1 => Just(false)],
         split in prop_oneof![4 => Just(true), 1 => Just(false)],
     ) -> Knobs {
         Knobs {
-            preset, scheduler, copies, resends, retransmission, delay_source, guard, concurrent,
-            split, delayed_ack: true, hold: false, sack_every: 2, sack_delay: 200,
+            preset, scheduler, copies, resends, retransmission, delay_source, packet_form, guard,
+            concurrent, split, delayed_ack: true, hold: false, sack_every: 2, sack_delay: 200,
             sacks_per_path: false, max_burst: 4, potentially_failed: 0, path_max_retrans: 5,
             buffer: 65_536, streams: 1,
         }

@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use ropewalk_base::{Duration, Seed, Time};
 use ropewalk_engine::Payload;
-use ropewalk_engine::sctp::{Config, Copies, Delivery, Part, Urgency};
+use ropewalk_engine::scheduler::DelaySource;
+use ropewalk_engine::sctp::{Config, Copies, Delivery, PacketForm, Part, Urgency};
 
 use super::from_environment;
 use crate::driver::{Fate, LEFT, Pair, RIGHT, config, in_turn, ms, scheduler};
@@ -24,6 +25,7 @@ struct Case {
     /// Longest additional delay, ms.
     jitter: u64,
     lay: bool,
+    compact: bool,
     buffer: u64,
     seed: u64,
     messages: Vec<Message>,
@@ -68,15 +70,16 @@ fn any_message() -> impl Strategy<Value = Message> {
 
 fn any_case() -> impl Strategy<Value = Case> {
     let network = (vec(1..120u64, 1..4), 0.0..0.3, 0.0..0.2, 0.0..0.1, 0..200u64);
-    let knobs = (any::<bool>(), prop_oneof![Just(1u64 << 14), Just(1 << 18)], any::<u64>());
+    let knobs = (any::<[bool; 2]>(), prop_oneof![Just(1u64 << 14), Just(1 << 18)], any::<u64>());
     (network, knobs, vec(any_message(), 1..120)).prop_map(
-        |((delays, loss, late, twice, jitter), (lay, buffer, seed), messages)| Case {
+        |((delays, loss, late, twice, jitter), ([lay, compact], buffer, seed), messages)| Case {
             delays,
             loss,
             late,
             twice,
             jitter,
             lay,
+            compact,
             buffer,
             seed,
             messages,
@@ -86,6 +89,14 @@ fn any_case() -> impl Strategy<Value = Case> {
 
 fn pair_of(case: &Case) -> Pair {
     let settings = Config { streams: 3, ..config(case.delays.len(), case.buffer) };
+    let settings = match case.compact {
+        true => Config {
+            packet_form: PacketForm::Compact,
+            delay_source: DelaySource::Timestamp,
+            ..settings
+        },
+        false => settings,
+    };
     let one = || if case.lay { scheduler("lay") } else { in_turn() };
     let mut pair = Pair::with(&settings, &settings, &case.delays, [one(), one()]);
     pair.connect();

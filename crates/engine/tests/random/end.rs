@@ -240,7 +240,7 @@ impl End {
                 self.blame(now, || format!("{rule}: {transmit:?}"));
             }
             self.witness(now, &transmit.packet, transmit.path);
-            let size = transmit.packet.wire_len() + self.lower_header;
+            let size = self.size_of(&transmit.packet);
             let mut packet = Packet::new(size, 0, transmit.packet);
             packet.round = transmit.round;
             out.send(self.routes[transmit.path.index()], packet);
@@ -257,6 +257,11 @@ impl End {
         }
     }
 
+    /// Size of an IP packet, bytes.
+    fn size_of(&self, packet: &SctpPacket) -> u32 {
+        packet.wire_len_in(self.association.config().packet_form) + self.lower_header
+    }
+
     /// Bytes in flight on all paths.
     pub fn in_flight(&self, now: Time) -> u64 {
         let paths = (0..self.routes.len()).map(PathId::from_index);
@@ -266,7 +271,7 @@ impl End {
     /// Every packet that leaves.
     fn witness(&mut self, now: Time, packet: &SctpPacket, path: PathId) {
         let mtu = self.association.config().paths[path.index()].mtu;
-        let size = packet.wire_len() + self.lower_header;
+        let size = self.size_of(packet);
         if size > mtu {
             self.blame(now, || format!("a packet of {size} B on a path of {mtu} B: {packet:?}"));
         }

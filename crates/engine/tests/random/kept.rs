@@ -1,7 +1,7 @@
 //! Cases that failed once, in their least form, and what was wrong.
 
 use ropewalk_engine::scheduler::{DelaySource, RetransmissionPolicy};
-use ropewalk_engine::sctp::Preset;
+use ropewalk_engine::sctp::{PacketForm, Preset};
 
 use super::case::{Case, Knobs, Load, Loss, PathCase};
 use super::play::play;
@@ -31,6 +31,7 @@ fn case(seed: u64, paths: Vec<PathCase>, buffer: u64, bytes: (u64, u64), message
         resends: false,
         retransmission: RetransmissionPolicy::Same,
         delay_source: DelaySource::HalfRtt,
+        packet_form: PacketForm::Standard,
         guard: false,
         concurrent: true,
         split: true,

@@ -61,6 +61,7 @@ fn config(case: &Case) -> Config {
     config.cmt.hold_data_until_confirmed = knobs.hold;
     config.retransmission = knobs.retransmission;
     config.delay_source = knobs.delay_source;
+    config.packet_form = knobs.packet_form;
     config.guard = knobs.guard;
     config.sack.every_packets = knobs.sack_every;
     config.sack.delay = Duration::from_millis(knobs.sack_delay);

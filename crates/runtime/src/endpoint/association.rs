@@ -366,6 +366,12 @@ impl Association {
         self.inspect(|peer, _| peer.machine.largest_payload() as usize).unwrap_or(1)
     }
 
+    /// Size in bytes of the largest datagram that fits into one packet: of an unordered message on stream 0 with the
+    /// payload protocol identifier 0, which has a shorter header if the association is sealed.
+    pub fn datagram_size(&self) -> usize {
+        self.inspect(|peer, _| peer.machine.largest_datagram() as usize).unwrap_or(1)
+    }
+
     /// Status of each path.
     pub fn paths(&self) -> Vec<PathStatus> {
         let all = |peer: &Peer| {

@@ -2,7 +2,7 @@
 
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::sctp::Packet;
-use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
+use ropewalk_engine::sctp::wire::{self, Checksum, Ports, compact};
 
 use super::handshake::HandshakeInProgress;
 use crate::seal::{OVERHEAD, SealError, Session};
@@ -18,7 +18,7 @@ pub enum Encapsulation {
 }
 
 /// SCTP ports inside a seal. Each session carries one association, so the ports need not differ.
-const SEALED_PORTS: Ports = Ports { source: super::PORT, destination: super::PORT };
+pub(super) const SEALED_PORTS: Ports = Ports { source: super::PORT, destination: super::PORT };
 
 impl std::fmt::Debug for Encapsulation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -63,8 +63,10 @@ impl Encapsulation {
             // The association starts once there is a session.
             Self::HandshakeInProgress(_) => {}
             Self::Sealed(session) => {
-                session.seal(path.0, out, |out| {
-                    wire::encode(packet, SEALED_PORTS, Checksum::None, out);
+                let form = compact::form_of(packet);
+                session.seal_form(path.0, form, out, |out| match form {
+                    compact::STANDARD => wire::encode(packet, SEALED_PORTS, Checksum::None, out),
+                    _ => compact::encode(packet, out),
                 })?;
             }
         }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::sctp::Packet;
-use ropewalk_engine::sctp::wire::{self, Checksum};
+use ropewalk_engine::sctp::wire::{self, Checksum, compact};
 
 use super::binding::is_binding;
 use super::encapsulation::Encapsulation;
@@ -17,10 +17,11 @@ use super::socket::{ReceivedDatagrams, RecvBatch};
 use super::state::{AssociationKey, EndpointState};
 use crate::seal;
 
-/// An opened datagram: its association, its path, and the place of its packet.
+/// An opened datagram: its association, its path, and the form and place of its packet.
 pub(super) struct Opened {
     pub key: AssociationKey,
     pub path: PathId,
+    pub form: u8,
     pub body: Range<usize>,
 }
 
@@ -84,30 +85,61 @@ impl EndpointState {
         }
         let bytes = bytes.freeze();
         for one in opened {
-            if is_probe(&bytes[one.body.clone()]) {
-                if let Some(peer) = self.peer(one.key) {
-                    peer.on_probe(now, one.path, &bytes[one.body]);
-                }
-                self.mark_ready(one.key);
+            if one.form == compact::STANDARD && self.take_other_content(now, route, &one, &bytes) {
                 continue;
             }
-            if is_binding(&bytes[one.body.clone()]) {
-                self.on_binding(one.key, one.path, route, &bytes[one.body]);
+            let (key, path) = (one.key, one.path);
+            if !self.decode_sealed(route, one, &bytes, packet) {
                 continue;
             }
-            self.capture_received(route, &bytes[one.body.clone()]);
-            let body = bytes.slice(one.body);
-            let decoded = wire::decode_within(&body, bytes.len(), Checksum::None, packet);
             packet.ce = row.ce;
-            if decoded.is_ok() {
-                self.log_received(Some(one.key), route, packet);
-            }
-            if let (Ok(_), Some(peer)) = (decoded, self.peer(one.key)) {
-                peer.take_heartbeat_answers(now, one.path, packet);
-                peer.machine.handle_in_place(now, one.path, packet);
-                self.mark_ready(one.key);
+            self.log_received(Some(key), route, packet);
+            if let Some(peer) = self.peer(key) {
+                peer.take_heartbeat_answers(now, path, packet);
+                peer.machine.handle_in_place(now, path, packet);
+                self.mark_ready(key);
             }
         }
+    }
+
+    /// Handles the content of an opened datagram that is no packet. Returns whether it is none.
+    fn take_other_content(&mut self, now: Time, route: Route, one: &Opened, bytes: &Bytes) -> bool {
+        let body = &bytes[one.body.clone()];
+        if is_probe(body) {
+            if let Some(peer) = self.peer(one.key) {
+                peer.on_probe(now, one.path, body);
+            }
+            self.mark_ready(one.key);
+            return true;
+        }
+        if is_binding(body) {
+            self.on_binding(one.key, one.path, route, body);
+            return true;
+        }
+        false
+    }
+
+    /// Decodes the packet in an opened datagram into `packet`, and captures it. Returns whether it is one.
+    fn decode_sealed(
+        &mut self,
+        route: Route,
+        one: Opened,
+        bytes: &Bytes,
+        packet: &mut Packet,
+    ) -> bool {
+        if one.form == compact::STANDARD {
+            self.capture_received(route, &bytes[one.body.clone()]);
+            let body = bytes.slice(one.body);
+            return wire::decode_within(&body, bytes.len(), Checksum::None, packet).is_ok();
+        }
+        let Some(peer) = self.peer(one.key) else { return false };
+        let context = peer.machine.compact_context();
+        let body = bytes.slice(one.body);
+        let decoded = compact::decode(one.form, &body, bytes.len(), context, packet);
+        if decoded.is_ok() {
+            self.capture_decoded(route, packet);
+        }
+        decoded.is_ok()
     }
 
     /// The route that a row came by, which is also the route of its answers. A socket that is bound to no address
@@ -154,7 +186,7 @@ impl EndpointState {
                 let opened = session.open(now, datagram).ok()?;
                 let path =
                     peer.on_authenticated_route(now, opened.path, route, fresh, datagram.len())?;
-                Some(Opened { key, path, body: opened.body })
+                Some(Opened { key, path, form: opened.form, body: opened.body })
             }
         }
     }

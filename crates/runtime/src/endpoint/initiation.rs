@@ -47,7 +47,8 @@ impl EndpointState {
         id: u32,
         datagram: &mut [u8],
     ) -> Option<Opened> {
-        let Confirmed { half, path, body } = self.responder.as_mut()?.confirm(now, id, datagram)?;
+        let Confirmed { half, path, form, body } =
+            self.responder.as_mut()?.confirm(now, id, datagram)?;
         if half.refused {
             self.refuse_sealed(half, path, &datagram[body]);
             return None;
@@ -79,7 +80,7 @@ impl EndpointState {
         )?;
         peer.admitted = Some(self.counts.admit(Some(key), ip));
         let key = self.insert(peer);
-        Some(Opened { key, path, body })
+        Some(Opened { key, path, form, body })
     }
 
     /// Answers the INIT in the session's first datagram with an ABORT and drops the session.

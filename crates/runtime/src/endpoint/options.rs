@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use ropewalk_engine::congestion::{CongestionFlavour, UnknownCongestion};
 use ropewalk_engine::path::MtuRange;
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions, UnknownScheduler};
-use ropewalk_engine::sctp::{Config, Extensions, Negotiation, PathConfig, Preset};
+use ropewalk_engine::sctp::{Config, Extensions, Negotiation, PacketForm, PathConfig, Preset};
 
 use super::connect::SctpPorts;
 use super::incoming::{IncomingFilter, OnLimit};
@@ -198,6 +198,14 @@ impl Encryption {
         self.ip_header() + UDP_HEADER + seal
     }
 
+    /// How packets are laid out: a session authenticates its packets and belongs to one association.
+    const fn packet_form(&self) -> PacketForm {
+        match self {
+            Self::Plain { .. } => PacketForm::Standard,
+            Self::Sealed { .. } => PacketForm::Compact,
+        }
+    }
+
     /// Range of packet sizes for path MTU discovery. An association over IPv4 may get paths over IPv6, which has a
     /// longer header: packets of the base size fit on these as well.
     fn mtus(&self, most: u32) -> MtuRange {
@@ -226,6 +234,7 @@ impl Transport {
         let paths = remotes.iter().map(|remote| self.path(*remote)).collect();
         let mut config = Config::preset(self.profile.preset(), paths, self.receive_buffer);
         config.lower_header = encryption.header();
+        config.packet_form = encryption.packet_form();
         // RFC 9260 reserves the chunks for ECN but does not define their use.
         config.ecn = self.ecn && self.profile == Profile::Live;
         config.mtu_discovery = self.discover_mtu.then(|| encryption.mtus(self.mtu));

@@ -61,12 +61,12 @@ impl EndpointState {
         self.send_handshake(peer);
         self.send_challenges(now, peer);
         let Self { packet, tx_batches, sockets, counters, capture, links, .. } = self;
-        let header = peer.machine.config().lower_header;
         let (mut sent, mut failures) = (0, SendFailures::default());
         while sent < PACKETS_PER_TURN
             && let Some(transmit) = peer.machine.poll_transmit_into(now, packet)
         {
             sent += 1;
+            let length = peer.machine.config().packet_len(packet);
             let index = transmit.path.index();
             // The path's route is unknown (yet): the packet is lost, as on a failed path.
             let Some(route) = peer.routes.get(index).copied().flatten() else { continue };
@@ -78,7 +78,7 @@ impl EndpointState {
             if let Some(capture) = capture {
                 let port = sockets[route.socket].local().port();
                 let near = LocalEnd { link: &links[route.socket], port };
-                let sent = (&*packet, packet.wire_len() + header);
+                let sent = (&*packet, length);
                 let ports = peer.encapsulation.ports();
                 capture.on_sent((route, near), ports, sent, Some(&mut peer.logged));
             }
@@ -93,7 +93,7 @@ impl EndpointState {
                 let _ = peer.encapsulation.write(transmit.path, packet, out);
             });
             counters.sent += (fit != Fit::Nothing) as u64;
-            peer.traffic_of(index).on_sent(u64::from(packet.wire_len() + header));
+            peer.traffic_of(index).on_sent(u64::from(length));
             if transmit.size == PacketSize::TooLong {
                 tx_batch.allow_fragmentation();
             }

@@ -8,6 +8,7 @@ use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
 use ropewalk_engine::sctp::{Association as Machine, Packet};
 use ropewalk_trace::qlog::{Metrics, Place};
 
+use super::encapsulation::SEALED_PORTS;
 use super::local_interfaces::{self, BoundInterface};
 use super::peer::{Peer, Route};
 use super::state::{AssociationKey, EndpointState};
@@ -91,6 +92,17 @@ impl PacketCapture {
             let (interface, local) = self.captured(route, local_end);
             self.capture.packet(interface, Direction::In, (route.remote.ip(), local), packet);
             self.used = true;
+        }
+    }
+
+    /// Writes a received packet that came in the compact form to the capture file, in the standard form.
+    fn on_decoded(&mut self, route: Route, local_end: LocalEnd<'_>, packet: &Packet) {
+        if self.capture.has_pcapng() {
+            let mut bytes = std::mem::take(&mut self.bytes);
+            bytes.clear();
+            wire::encode(packet, SEALED_PORTS, Checksum::None, &mut bytes);
+            self.on_received(route, local_end, &bytes);
+            self.bytes = bytes;
         }
     }
 
@@ -213,6 +225,13 @@ impl EndpointState {
         });
     }
 
+    /// Writes a received packet that came in the compact form to the capture file, if there is one.
+    pub(super) fn capture_decoded(&mut self, route: Route, packet: &Packet) {
+        self.with_capture(|state, capture| {
+            capture.on_decoded(route, state.local_end_of(route), packet);
+        });
+    }
+
     /// Writes a received packet to the qlog, if there is one. `key` is none if it belongs to no association.
     pub(super) fn log_received(
         &mut self,
@@ -222,11 +241,12 @@ impl EndpointState {
     ) {
         self.with_capture(|state, capture| {
             let mut peer = key.and_then(|key| state.take_out(key));
-            let header = match &peer {
-                Some(peer) => peer.machine.config().lower_header,
-                None => super::path_validation::lower_headers(&route.remote) as u32,
+            let length = match &peer {
+                Some(peer) => peer.machine.config().packet_len(packet),
+                None => {
+                    packet.wire_len() + super::path_validation::lower_headers(&route.remote) as u32
+                }
             };
-            let length = packet.wire_len() + header;
             let association = peer.as_mut().map(|peer| &mut peer.logged);
             let ends = (route, state.local_end_of(route));
             capture.log(ends, Direction::In, (packet, length), association);

@@ -184,7 +184,7 @@ impl HandshakeResponder {
         let opened = self.sessions.get_mut(&id)?.session.open(now, datagram).ok()?;
         let half = self.sessions.remove(&id)?;
         self.order.retain(|known| *known != id);
-        Some(Confirmed { half, path: opened.path, body: opened.body })
+        Some(Confirmed { half, path: opened.path, form: opened.form, body: opened.body })
     }
 }
 
@@ -194,6 +194,8 @@ pub struct Confirmed {
     pub half: Box<HalfOpen>,
     /// The path of its first datagram.
     pub path: u8,
+    /// The form of the datagram's content.
+    pub form: u8,
     /// Byte range of the datagram's content.
     pub body: std::ops::Range<usize>,
 }

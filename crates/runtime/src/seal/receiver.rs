@@ -46,6 +46,8 @@ pub(super) struct Receiver {
 /// Properties of an opened datagram.
 pub(super) struct Accepted {
     pub(super) path: u8,
+    /// The form of the content.
+    pub(super) form: u8,
     /// Whether it is the first datagram of the next epoch.
     pub(super) new_epoch: bool,
 }
@@ -105,7 +107,7 @@ impl Receiver {
             self.turn();
         }
         self.opened_in_epoch += 1;
-        Ok(Accepted { path: header.path, new_epoch })
+        Ok(Accepted { path: header.path, form: header.form, new_epoch })
     }
 
     /// The replay window of a path, created if necessary.

@@ -4,7 +4,7 @@ use core::fmt;
 use core::ops::Range;
 
 use super::ratchet::{DatagramKey, Ratchet};
-use super::wire::{HEADER_LEN, Header, epoch_bits};
+use super::wire::{COUNTER_BITS, HEADER_LEN, Header, epoch_bits};
 
 /// Most datagrams that one key may seal: the limit for AES-GCM in RFC 9001, section 6.6.
 pub(super) const KEY_LIMIT: u64 = 1 << 23;
@@ -51,11 +51,12 @@ impl Sender {
         self.sealed_in_epoch = 0;
     }
 
-    /// Appends a sealed datagram with the content that `write` appends. Returns its byte range.
+    /// Appends a sealed datagram with the content that `write` appends, which has this form. Returns its byte range.
     #[inline]
     pub(super) fn seal(
         &mut self,
         path: u8,
+        form: u8,
         out: &mut Vec<u8>,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Range<usize>, SealError> {
@@ -69,9 +70,10 @@ impl Sender {
         self.sealed_in_epoch += 1;
         let header = Header {
             epoch: epoch_bits(self.epoch),
+            form,
             path,
             session: self.peer_session,
-            counter: counter as u32,
+            counter: counter as u32 & ((1 << COUNTER_BITS) - 1),
         };
         let header = header.to_bytes();
         let start = out.len();

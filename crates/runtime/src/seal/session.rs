@@ -41,6 +41,8 @@ impl Default for Limits {
 pub struct Opened {
     /// The path on which the peer sent it, according to the peer.
     pub path: u8,
+    /// The form of its content: see [`Session::seal_form`].
+    pub form: u8,
     /// Byte range of its content in the buffer that was opened.
     pub body: Range<usize>,
 }
@@ -147,7 +149,23 @@ impl Session {
         out: &mut Vec<u8>,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Range<usize>, SealError> {
-        let sealed = self.sender.seal(path, out, write)?;
+        self.seal_form(path, 0, out, write)
+    }
+
+    /// As [`Self::seal`], for content of the form `form`, at most 31, which the peer gets with the content. Observers
+    /// see it, and cannot change it.
+    ///
+    /// # Errors
+    /// [`SealError`]. In that case nothing is appended.
+    #[inline]
+    pub fn seal_form(
+        &mut self,
+        path: u8,
+        form: u8,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Range<usize>, SealError> {
+        let sealed = self.sender.seal(path, form, out, write)?;
         self.counters.sealed += 1;
         Ok(sealed)
     }
@@ -165,7 +183,11 @@ impl Session {
             self.follow_peer_epoch(now);
         }
         self.rekey_if_due(now);
-        Ok(Opened { path: accepted.path, body: HEADER_LEN..datagram.len() - TAG_LEN })
+        Ok(Opened {
+            path: accepted.path,
+            form: accepted.form,
+            body: HEADER_LEN..datagram.len() - TAG_LEN,
+        })
     }
 
     /// Changes keys and erases old ones when it is time.

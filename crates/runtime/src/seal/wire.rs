@@ -1,7 +1,7 @@
 //! Layout of the datagrams. All numbers are big-endian.
 //!
 //! ```text
-//! sealed   kind 0x80 | epoch mod 4 (1)  path (1)     session (4)  counter (4)   ciphertext  tag (16)
+//! sealed   kind 0x80 | form | epoch (1)  path (1)    session (4)  counter (3)   ciphertext  tag (16)
 //! first    kind 0x01 or 0x05 (1)        version (1)  session (4)  token (24)    Noise       MAC (16)
 //! reply    kind 0x02 (1)                version (1)  session (4)                Noise       MAC (16)
 //! retry    kind 0x03 (1)                version (1)  session (4)  token (24)                MAC (16)
@@ -11,9 +11,12 @@
 //! `session` is the receiver's number; in the first datagram it is the sender's. A first datagram of kind 0x05 mixes
 //! a pre-shared key into the handshake (Noise IKpsk2), one of kind 0x01 does not (IK). The kinds, versions, sessions
 //! and MACs in these rows stay the same in all future versions, so that versions can be distinguished.
+//!
+//! The first byte of a sealed datagram has the kind in its first bit, the form of the content in the next five, and the
+//! last two bits of the epoch. The form is for the layer above.
 
 /// The version of handshake and datagrams.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Bytes that sealing adds to a datagram.
 pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
 /// Minimum size of the first datagram, bytes. It is padded, so that no answer is larger than it.
@@ -24,7 +27,7 @@ pub const FIRST_MAX: usize = 1200;
 pub const PAYLOAD_MAX: usize = FIRST_MAX - FIRST_LEAST;
 
 /// Header of a sealed datagram.
-pub(super) const HEADER_LEN: usize = 10;
+pub(super) const HEADER_LEN: usize = 9;
 /// Tag of either AEAD.
 pub(super) const TAG_LEN: usize = 16;
 /// Kind, version and session: the beginning of every handshake datagram.
@@ -60,6 +63,12 @@ const _: () = assert!(FIRST_LEAST <= FIRST_MIN && FIRST_MIN < FIRST_MAX);
 const SEALED: u8 = 0x80;
 /// The bits of the epoch that a sealed datagram contains.
 const EPOCH_MASK: u8 = 0x03;
+/// Number of these bits.
+const EPOCH_BITS: u32 = 2;
+/// Largest form of a content.
+const FORM_MAX: u8 = 0x1f;
+/// The bits of a counter that a sealed datagram contains.
+pub(super) const COUNTER_BITS: u32 = 24;
 
 /// Kinds of handshake datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +99,7 @@ impl Kind {
 /// unknown formats. The number is not authenticated.
 #[inline]
 pub fn session_id(datagram: &[u8]) -> Option<u32> {
-    let sealed = datagram.first()? & !EPOCH_MASK == SEALED && datagram.len() >= OVERHEAD;
+    let sealed = datagram.first()? & SEALED != 0 && datagram.len() >= OVERHEAD;
     let answer = matches!(Kind::of(datagram), Some(kind) if !kind.is_first());
     if sealed || answer { Some(u32::from_be_bytes(bytes_at(datagram, 2)?)) } else { None }
 }
@@ -118,9 +127,11 @@ pub(super) fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N
 pub(super) struct Header {
     /// The epoch's last two bits.
     pub(super) epoch: u8,
+    /// The form of the content, at most 31.
+    pub(super) form: u8,
     pub(super) path: u8,
     pub(super) session: u32,
-    /// The last 32 bits of the counter.
+    /// The last 24 bits of the counter.
     pub(super) counter: u32,
 }
 
@@ -128,10 +139,11 @@ impl Header {
     #[inline]
     pub(super) fn to_bytes(self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
-        bytes[0] = SEALED | self.epoch;
+        debug_assert!(self.form <= FORM_MAX, "form {}", self.form);
+        bytes[0] = SEALED | (self.form & FORM_MAX) << EPOCH_BITS | self.epoch;
         bytes[1] = self.path;
         bytes[2..6].copy_from_slice(&self.session.to_be_bytes());
-        bytes[6..].copy_from_slice(&self.counter.to_be_bytes());
+        bytes[6..].copy_from_slice(&self.counter.to_be_bytes()[1..]);
         bytes
     }
 
@@ -139,14 +151,15 @@ impl Header {
     #[inline]
     pub(super) fn parse(datagram: &[u8]) -> Option<Self> {
         let header: [u8; HEADER_LEN] = bytes_at(datagram, 0)?;
-        if datagram.len() < OVERHEAD || header[0] & !EPOCH_MASK != SEALED {
+        if datagram.len() < OVERHEAD || header[0] & SEALED == 0 {
             return None;
         }
         Some(Self {
             epoch: header[0] & EPOCH_MASK,
+            form: header[0] >> EPOCH_BITS & FORM_MAX,
             path: header[1],
             session: u32::from_be_bytes(bytes_at(&header, 2)?),
-            counter: u32::from_be_bytes(bytes_at(&header, 6)?),
+            counter: u32::from_be_bytes([0, header[6], header[7], header[8]]),
         })
     }
 }
@@ -163,7 +176,13 @@ mod tests {
 
     #[test]
     fn a_header_survives_its_bytes() {
-        let header = Header { epoch: 3, path: 255, session: 0xdead_beef, counter: u32::MAX - 1 };
+        let header = Header {
+            epoch: 3,
+            form: FORM_MAX - 1,
+            path: 255,
+            session: 0xdead_beef,
+            counter: (1 << COUNTER_BITS) - 2,
+        };
         let mut datagram = header.to_bytes().to_vec();
         assert_eq!(Header::parse(&datagram), None, "nothing is sealed in it");
         datagram.extend([0; TAG_LEN]);
@@ -176,9 +195,9 @@ mod tests {
         let of_kind = |kind| prefix(kind, 7).to_vec();
         for (datagram, session) in [
             (vec![], None),
-            (vec![0x80; 25], None),
-            (vec![0x80; 26], Some(0x8080_8080)),
-            (vec![0x84; 26], None),
+            (vec![0x80; OVERHEAD - 1], None),
+            (vec![0x80; OVERHEAD], Some(0x8080_8080)),
+            (vec![0xff; OVERHEAD], Some(u32::MAX)),
             (of_kind(Kind::First), None),
             (of_kind(Kind::FirstWithPsk), None),
             (of_kind(Kind::Reply), Some(7)),

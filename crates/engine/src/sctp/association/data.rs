@@ -4,8 +4,9 @@ use ropewalk_base::{PathId, StreamId, Time};
 
 use super::{Association, Event, State};
 use crate::sctp::cause::ErrorCause;
-use crate::sctp::chunk::{Chunk, Data, DelayStamp};
+use crate::sctp::chunk::{Chunk, Data, DelayStamp, Echoed};
 use crate::sctp::extension_chunk::DataFragment;
+use crate::sctp::packet::PacketForm;
 use crate::sctp::rx::{DataOutcome, DataSummary};
 
 /// Number of ERROR chunks that one packet has caused.
@@ -43,6 +44,7 @@ impl Association {
         if !summary.any && self.receiver.must_keep_sack() {
             self.queue_sack();
         }
+        summary.first.get_or_insert(data.tsn);
         match self.receiver.on_data(now, data, summary) {
             DataOutcome::Processed => {}
             DataOutcome::InvalidStream(stream) => self.report_stream(stream, reports),
@@ -84,6 +86,16 @@ impl Association {
         }
     }
 
+    /// How a packet with DATA is named to its sender.
+    #[inline]
+    fn echoed(&self, stamp: Option<DelayStamp>, summary: DataSummary) -> Option<Echoed> {
+        match (stamp, self.config.packet_form) {
+            (Some(stamp), _) => Some(Echoed::Time(stamp.sent)),
+            (None, PacketForm::Compact) => summary.first.map(Echoed::Tsn),
+            (None, PacketForm::Standard) => None,
+        }
+    }
+
     /// Completes the processing of a packet.
     #[inline]
     pub(super) fn after_data(
@@ -96,8 +108,10 @@ impl Association {
         if !summary.any {
             return;
         }
-        if let Some(stamp) = stamp.filter(|_| self.handshake.peer.takes_stamps) {
-            self.receiver.on_stamp(now, path, stamp);
+        if self.handshake.peer.takes_stamps
+            && let Some(echoed) = self.echoed(stamp, summary)
+        {
+            self.receiver.on_echoed(now, path, echoed);
         }
         // RFC 9260, 9.2: in SHUTDOWN-SENT every packet with DATA is acknowledged at once.
         let shutting = matches!(self.state, State::ShutdownSent { .. });

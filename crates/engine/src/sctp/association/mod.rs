@@ -213,8 +213,12 @@ impl Association {
             record_decisions: config.record_decisions,
             coupling: config.congestion_variants.coupling,
         };
-        let limit = config.first_chunk_limit();
-        let chunks = Chunks::new(handshake.local_tsn, config.streams, limit, TxConfig::of(&config));
+        let chunks = Chunks::new(
+            handshake.local_tsn,
+            config.streams,
+            config.first_mtu(),
+            TxConfig::of(&config),
+        );
         let paths = config.paths.iter().map(|p| Path::new(p, &config)).collect();
         let (congestion, manager) = (
             config.start_congestion(0, handshake.congestion_seed()),

@@ -1,11 +1,11 @@
 //! Path management for drivers of real sockets: paths that are added during an association, and changes that
 //! no packet reports.
 
-use ropewalk_base::{PathId, Time};
+use ropewalk_base::{PathId, Serial32, Time};
 
-use super::super::chunk::Data;
 use super::super::config::PathConfig;
-use super::super::tx::Path;
+use super::super::tx::{ChunkSizes, Path};
+use super::super::wire::compact;
 use super::{Association, CloseReason, State};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
@@ -25,13 +25,30 @@ impl Association {
     /// Length of the largest message that fits into one packet, bytes. Before the first path MTU is
     /// confirmed, the estimate assumes an MTU of 1500 bytes, which nearly all paths turn out to carry.
     pub fn largest_payload(&self) -> u32 {
-        let chunk = match &self.config.mtu_discovery {
+        self.chunk_sizes().payload
+    }
+
+    /// Length of the largest datagram that fits into one packet, bytes: an unordered message on stream 0 without a
+    /// payload protocol identifier. As [`Association::largest_payload`] otherwise.
+    pub fn largest_datagram(&self) -> u32 {
+        self.chunk_sizes().datagram
+    }
+
+    fn chunk_sizes(&self) -> ChunkSizes {
+        let outstanding = &self.sender.outstanding;
+        match &self.config.mtu_discovery {
             Some(range) if !self.sender.any_mtu_confirmed() => {
-                self.config.chunk_within(range.most.min(1500))
+                outstanding.config.chunk_sizes(range.most.min(1500))
             }
-            _ => self.sender.outstanding.chunk_limit,
-        };
-        chunk - Data::HEADER
+            _ => outstanding.queue.sizes(),
+        }
+    }
+
+    /// What is needed to decode packets of the peer in the compact form.
+    #[inline]
+    pub fn compact_context(&self) -> compact::Context {
+        let near = Serial32::wrap(self.receiver.buffer.cumulative());
+        compact::Context { tag: self.handshake.local_tag, near }
     }
 
     /// Number of paths.

@@ -10,6 +10,7 @@ use super::super::init::Init;
 use super::super::tx::TxConfig;
 use super::State;
 use crate::scheduler::DelaySource;
+use crate::sctp::packet::PacketForm;
 use crate::window::Guard;
 
 /// The peer of an association.
@@ -71,7 +72,10 @@ impl super::Association {
     pub(super) fn apply_config(&mut self) {
         let peer = &self.handshake.peer;
         self.sender.outstanding.config = TxConfig {
-            stamps: self.config.delay_source == DelaySource::Timestamp && peer.takes_stamps,
+            stamps: self.config.uses_stamps() && peer.takes_stamps,
+            records_times: self.config.delay_source == DelaySource::Timestamp
+                && self.config.packet_form == PacketForm::Compact
+                && peer.takes_stamps,
             pieces: peer.agreed.has(Extensions::DATA_FRAGMENT),
             abandons: peer.agreed.has(Extensions::FORWARD_TSN),
             ..TxConfig::of(&self.config)

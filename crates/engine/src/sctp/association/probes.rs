@@ -8,6 +8,7 @@ use super::{Association, State};
 use crate::path::PathStatus;
 use crate::sctp::chunk::{Chunk, HeartbeatInfo};
 use crate::sctp::extension_chunk::ExtensionChunk;
+use crate::sctp::packet::PacketForm;
 use crate::sctp::wire;
 
 impl Association {
@@ -102,7 +103,11 @@ impl Association {
             let nonce = self.random.nonce();
             let info = HeartbeatInfo { nonce, sent: now, probe: Some(size) };
             let heartbeat = Chunk::Heartbeat(info.to_bytes());
-            let room = (size - self.config.headers()) / 4 * 4;
+            let room = match self.config.packet_form {
+                PacketForm::Standard => (size - self.config.headers()) / 4 * 4,
+                // Datagrams are not padded: their packets have the very size that was probed.
+                PacketForm::Compact => size - self.config.headers(),
+            };
             let padding = room - heartbeat.wire_len() - 4;
             let pad = Chunk::Extension(Box::new(ExtensionChunk::Pad(padding as u16)));
             for chunk in [heartbeat, pad] {

@@ -88,9 +88,13 @@ impl Association {
     fn data_packet(&mut self, now: Time, next: Next, packet: &mut Packet) -> TransmitInfo {
         let (path, first, stamp) =
             (next.path(), self.sender.size_of(next), self.sender.stamp_len());
-        let whole = self.sender.packet_room(path);
+        let whole = self.sender.data_room(path);
         if first + stamp > whole {
-            return self.send_too_long(now, next, packet);
+            return if self.sender.size_alone(next) + stamp <= whole {
+                self.send_alone(now, next, packet)
+            } else {
+                self.send_too_long(now, next, packet)
+            };
         }
         packet.begin(self.handshake.peer_tag);
         if stamp > 0 {
@@ -101,7 +105,20 @@ impl Association {
             room -= self.bundle_forward_tsn(now, path, room - first, packet);
         }
         let room = room - self.bundle_sack(path, first, room, packet);
-        self.sender.fill(now, next, room, packet)
+        let was_idle = self.sender.is_path_idle(path);
+        let transmit_info = self.sender.fill(now, next, room, packet);
+        self.sender.record_time(now, path, was_idle, packet);
+        transmit_info
+    }
+
+    /// Sends a datagram that fits into a packet of its path only because nothing else is in it.
+    #[inline]
+    fn send_alone(&mut self, now: Time, next: Next, packet: &mut Packet) -> TransmitInfo {
+        packet.begin(self.handshake.peer_tag);
+        let (path, was_idle) = (next.path(), self.sender.is_path_idle(next.path()));
+        let transmit_info = self.sender.fill(now, next, self.sender.size_of(next), packet);
+        self.sender.record_time(now, path, was_idle, packet);
+        transmit_info
     }
 
     /// Sends a chunk that exceeds the packets of its path: in pieces if the peer supports them, else whole, for

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::partial_chunks::PartialChunks;
 use super::{MarkEchoes, ReceiveBuffer};
 use crate::receive::Arrival;
-use crate::sctp::chunk::{Data, DataFlags, DelayEcho, DelayStamp, Sack};
+use crate::sctp::chunk::{Data, DataFlags, DelayEcho, Echoed, Sack};
 use crate::sctp::config::{Config, SackOptions};
 use crate::sctp::extension_chunk::{DataFragment, ForwardTsn};
 use crate::sctp::gaps::{GapList, blocks_within};
@@ -277,11 +277,10 @@ impl Receiver {
         self.pieces = None;
     }
 
-    /// Stores the timestamp of a packet from `path`, to be echoed.
+    /// Stores which packet with DATA arrived from `path`, to be echoed.
     #[inline]
-    pub fn on_stamp(&mut self, now: Time, path: PathId, DelayStamp { sent }: DelayStamp) {
-        self.echoes[path.index()] =
-            Some(DelayEcho { path: path.0, sent, received: now.as_nanos() });
+    pub fn on_echoed(&mut self, now: Time, path: PathId, of: Echoed) {
+        self.echoes[path.index()] = Some(DelayEcho { path: path.0, of, received: now.as_nanos() });
     }
 
     /// User data that was stored since the association began, by the path on which it arrived, bytes.
@@ -444,6 +443,8 @@ impl Receiver {
 pub struct DataSummary {
     /// A SACK is required.
     pub any: bool,
+    /// TSN of the first chunk.
+    pub first: Option<Serial32>,
     /// It must be sent at once.
     pub urgent: bool,
     /// User data that was stored, bytes.

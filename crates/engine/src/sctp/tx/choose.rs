@@ -144,7 +144,9 @@ impl Sender {
         let choice =
             if credit || idle { policy.choose(&view, rng) } else { policy.choose_open(&view, rng) };
         let path = self.alternate_path(on, by_timer).or(choice)?;
-        let path = self.path_for_size(path, self.outstanding.board.record(tsn).bytes);
+        let bytes = self.outstanding.board.record(tsn).bytes;
+        let alone = self.outstanding.config.bytes_alone(bytes, self.outstanding.datagram_len(tsn));
+        let path = self.path_for_size(path, alone);
         self.paths[on.index()].tx.fast_credit = false;
         let decision = Decision::send(path, 0, Reason::RetransmissionPolicy);
         self.record(now, decision, Some(tsn));
@@ -188,11 +190,11 @@ impl Sender {
     /// `path`, or if `bytes` exceed its packets, another open path that carries them whole, if there is one.
     fn path_for_size(&self, path: PathId, bytes: u32) -> PathId {
         let bytes = bytes + self.stamp_len();
-        if bytes <= self.packet_room(path) {
+        if bytes <= self.data_room(path) {
             return path;
         }
         let open = self.views.iter().filter(|view| view.usable && view.in_flight < view.window);
-        let wide = open.filter(|view| bytes <= self.packet_room(view.id));
+        let wide = open.filter(|view| bytes <= self.data_room(view.id));
         wide.min_by_key(|view| view.forward_delay).map_or(path, |view| view.id)
     }
 

@@ -94,15 +94,15 @@ const fn unwrapped(initial_tsn: u32) -> u64 {
 }
 
 impl Chunks {
-    /// Creates an empty queue and scoreboard; the first chunk gets `initial_tsn`.
-    pub fn new(initial_tsn: u32, streams: u16, chunk_limit: u32, config: TxConfig) -> Self {
+    /// Creates an empty queue and scoreboard for packets of `mtu` bytes; the first chunk gets `initial_tsn`.
+    pub fn new(initial_tsn: u32, streams: u16, mtu: u32, config: TxConfig) -> Self {
         let first = unwrapped(initial_tsn);
         Self {
             board: Scoreboard::new(first),
-            queue: SendQueue::new(streams, chunk_limit),
+            queue: SendQueue::new(streams, config.chunk_sizes(mtu)),
             peer_rwnd: 0,
             window_probe: WindowProbe::Idle,
-            chunk_limit,
+            chunk_limit: config.chunk_within(mtu),
             closing: false,
             first,
             bursts_spent: true,
@@ -132,7 +132,7 @@ impl Chunks {
     /// Restarts with another first TSN. All queued and outstanding data is dropped.
     pub fn restart(&mut self, initial_tsn: u32, streams: u16) {
         self.begin_at(initial_tsn);
-        self.queue = SendQueue::new(streams, self.chunk_limit);
+        self.queue = SendQueue::new(streams, self.queue.sizes());
         self.window_probe = WindowProbe::Idle;
         self.scratch = AckScratch::new();
         self.offered_gaps = 0;
@@ -146,11 +146,16 @@ impl Chunks {
         self.board.next_tsn() > self.first
     }
 
-    /// Size of a full chunk, bytes.
+    /// Size of the largest chunk, bytes: that of a datagram, if it may be longer than others.
     #[inline]
     pub const fn full_chunk(&self) -> u64 {
-        let payload = self.chunk_limit - Data::HEADER;
-        Data::wire_len_of(payload) as u64
+        Data::wire_len_of(self.queue.sizes().datagram) as u64
+    }
+
+    /// Length of the user data of the chunk with this TSN if it is a datagram, bytes.
+    pub fn datagram_len(&self, tsn: u64) -> Option<u32> {
+        let data = &self.board.record(tsn).data;
+        data.is_datagram().then(|| data.payload.len())
     }
 
     /// Whether all unsent data consists of unordered unfragmented messages. Each of them is delivered when it

@@ -2,11 +2,14 @@
 
 use ropewalk_base::Duration;
 
+use super::queue::ChunkSizes;
 use crate::congestion::IdleDecay;
 use crate::path::MtuRange;
 use crate::recovery::LossDetection;
 use crate::scheduler::RetransmissionPolicy;
+use crate::sctp::chunk::Data;
 use crate::sctp::config::{CmtOptions, Config, WindowCheck};
+use crate::sctp::packet::PacketForm;
 
 /// The part of an association's configuration that its sender needs. It changes when the peer's abilities
 /// become known, and when the user changes parameters.
@@ -27,10 +30,16 @@ pub struct TxConfig {
     pub mtu_discovery: Option<MtuRange>,
     /// Bytes of a packet before its first chunk, headers of lower layers included.
     pub headers: u32,
-    /// Bytes of a packet that no chunk may use: headers, and a timestamp if one is configured.
+    /// Bytes of a packet with DATA before its first chunk, headers of lower layers included.
+    pub data_headers: u32,
+    /// Bytes of a packet that no DATA chunk may use: headers, and a timestamp if one is configured.
     pub reserved: u32,
+    /// How packets are laid out on the wire.
+    pub form: PacketForm,
     /// Whether packets with DATA carry a timestamp.
     pub stamps: bool,
+    /// Whether the times of packets with DATA are recorded, since the peer echoes their TSNs.
+    pub records_times: bool,
     /// Whether a chunk that is too long for a path is sent in pieces.
     pub pieces: bool,
     /// Whether the peer understands FORWARD-TSN, so that chunks with a TSN may be abandoned.
@@ -54,8 +63,11 @@ impl TxConfig {
             peer_buffer_limit: config.peer_buffer_limit,
             mtu_discovery: config.mtu_discovery,
             headers: config.headers(),
+            data_headers: config.data_headers(),
             reserved: config.reserved(),
+            form: config.packet_form,
             stamps: false,
+            records_times: false,
             pieces: false,
             abandons: false,
         }
@@ -79,5 +91,34 @@ impl TxConfig {
     /// Largest DATA chunk in a packet of `mtu` bytes.
     pub const fn chunk_within(&self, mtu: u32) -> u32 {
         (mtu - self.reserved) / 4 * 4
+    }
+
+    /// The largest chunks in packets of `mtu` bytes.
+    pub const fn chunk_sizes(&self, mtu: u32) -> ChunkSizes {
+        let payload = self.chunk_within(mtu) - Data::HEADER;
+        let datagram = match self.form {
+            PacketForm::Standard => payload,
+            PacketForm::Compact => mtu - self.data_headers - Data::COMPACT_HEADER,
+        };
+        ChunkSizes { payload, datagram }
+    }
+
+    /// Bytes that a packet needs for a chunk of DATA and nothing else, without headers. `chunk` is its length with the
+    /// header of RFC 9260, and `datagram` the length of its user data if it is a datagram.
+    #[inline]
+    pub const fn bytes_alone(&self, chunk: u32, datagram: Option<u32>) -> u32 {
+        match (self.form, datagram) {
+            (PacketForm::Compact, Some(payload)) => Data::COMPACT_HEADER + payload,
+            _ => chunk,
+        }
+    }
+
+    /// The size of a packet whose only chunk is one of DATA of `chunk` bytes, headers included; 0: a HEARTBEAT. In the
+    /// compact form it is a lower bound, because the size of a datagram depends on its padding.
+    pub const fn packet_size(&self, chunk: u32) -> u32 {
+        match self.form {
+            PacketForm::Standard => self.headers + chunk,
+            PacketForm::Compact => self.data_headers + chunk.saturating_sub(Data::HEADER),
+        }
     }
 }

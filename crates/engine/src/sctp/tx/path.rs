@@ -3,6 +3,7 @@
 use ropewalk_base::{Duration, Time};
 
 use super::ecn::Ecn;
+use super::send_times::SendTimes;
 use crate::multipath::TxPath;
 use crate::path::{MtuSearch, PathState, RttEstimator};
 use crate::sctp::config::{Config, PathConfig};
@@ -27,6 +28,8 @@ pub struct Path {
     pub mtu_unknown: bool,
     /// The path was added during or after the handshake: the user did not name its address.
     pub learned: bool,
+    /// When packets with DATA were sent; none before the first one, and if the peer does not echo TSNs.
+    pub times: Option<Box<SendTimes>>,
     /// The sending side, common to all protocols.
     pub tx: TxPath,
     /// Counting by TSN: the lowest TSN in flight here when T3 was started.
@@ -69,6 +72,7 @@ impl Path {
             mtu: config.mtu_discovery.map(|range| Box::new(MtuSearch::new(range))),
             mtu_unknown: false,
             learned: false,
+            times: None,
         }
     }
 

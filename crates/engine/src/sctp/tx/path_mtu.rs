@@ -101,9 +101,9 @@ impl Sender {
 
     /// Chunks of up to `largest` bytes were lost on `id`: the path MTU may have become smaller.
     pub(super) fn on_suspected_black_hole(&mut self, now: Time, id: PathId, largest: u32) {
-        let below = self.outstanding.config.headers;
+        let size = self.outstanding.config.packet_size(largest);
         let Some(search) = &mut self.paths[id.index()].mtu else { return };
-        if largest + below > search.fallback_size() {
+        if size > search.fallback_size() {
             search.on_lost(now);
         }
     }
@@ -112,9 +112,9 @@ impl Sender {
     #[inline]
     pub fn confirm_mtu(&mut self, now: Time, id: PathId, chunk: u32) {
         if self.outstanding.config.discovers_mtu() {
-            let below = self.outstanding.config.headers;
+            let size = self.outstanding.config.packet_size(chunk);
             let Some(search) = &mut self.paths[id.index()].mtu else { return };
-            if search.on_through(now, chunk + below) {
+            if search.on_through(now, size) {
                 self.apply_mtu_results();
                 self.outstanding.reports.mtu = self.outstanding.reports.mtu.with(id);
             }
@@ -147,7 +147,7 @@ impl Sender {
         let smallest = self.paths.iter().filter(carries).map(|path| path.tx.config.mtu).min();
         self.discard_views();
         if let Some(mtu) = smallest {
-            self.cut_for(self.outstanding.config.chunk_within(mtu));
+            self.cut_for(mtu);
         }
     }
 
@@ -156,21 +156,29 @@ impl Sender {
         self.paths.iter().any(|path| path.mtu.as_ref().is_some_and(|search| search.is_confirmed()))
     }
 
-    fn cut_for(&mut self, chunk_limit: u32) {
-        if chunk_limit == self.outstanding.chunk_limit {
+    fn cut_for(&mut self, mtu: u32) {
+        let sizes = self.outstanding.config.chunk_sizes(mtu);
+        if sizes == self.outstanding.queue.sizes() {
             return;
         }
+        let chunk_limit = self.outstanding.config.chunk_within(mtu);
         self.outstanding.chunk_limit = chunk_limit;
-        self.outstanding.queue.cut_for(chunk_limit);
+        self.outstanding.queue.cut_for(sizes);
         self.congestion.set_unit(u64::from(chunk_limit));
         // Positions in the queue refer to other chunks now.
         self.epoch += 1;
     }
 
-    /// Room for chunks in a packet on `path`, bytes.
+    /// Room for chunks in a packet on `path` without DATA, bytes.
     #[inline]
     pub fn packet_room(&self, path: PathId) -> u32 {
         self.paths[path.index()].tx.config.mtu - self.outstanding.config.headers
+    }
+
+    /// Room for chunks in a packet on `path` with DATA, bytes.
+    #[inline]
+    pub fn data_room(&self, path: PathId) -> u32 {
+        self.paths[path.index()].tx.config.mtu - self.outstanding.config.data_headers
     }
 
     /// Room that the peer has for a SACK, bytes: at least the base MTU. Its own path MTU estimates are

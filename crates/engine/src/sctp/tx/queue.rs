@@ -51,6 +51,35 @@ impl Waiting {
     }
 }
 
+/// The largest chunks that fit into a packet of every path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkSizes {
+    /// Most user data of a chunk of any message, bytes.
+    pub payload: u32,
+    /// Most user data of a datagram, bytes; at least `payload`.
+    pub datagram: u32,
+}
+
+impl ChunkSizes {
+    /// Most user data of the next chunk of a message of which `left` bytes are not sent yet, bytes.
+    #[inline]
+    fn most(self, message: &Waiting, left: u32) -> u32 {
+        let is_datagram = message.unordered
+            && left <= self.datagram
+            && left == message.payload.len()
+            && Data::is_datagram_stream(message.stream, message.ppid);
+        if is_datagram { self.datagram } else { self.payload }
+    }
+
+    /// Number of chunks for the last `left` bytes of a message.
+    #[inline]
+    fn pieces(self, message: &Waiting, left: u32) -> u64 {
+        // Without a division in the usual case.
+        let most = self.most(message, left);
+        if left != 0 && left <= most { 1 } else { left.div_ceil(most) as u64 }
+    }
+}
+
 /// Messages in the order of submission. Each stream numbers its own.
 ///
 /// `repr(C)` keeps the order of the fields: first those that every input accesses.
@@ -62,7 +91,7 @@ pub struct SendQueue {
     /// Number of chunks that are delivered only after earlier ones: all but those of unordered unfragmented
     /// messages.
     waiting: u64,
-    chunk_payload: u32,
+    sizes: ChunkSizes,
     messages: VecDeque<Waiting>,
     /// Whether no message expires before an earlier one.
     in_order_of_expiry: bool,
@@ -70,7 +99,7 @@ pub struct SendQueue {
 }
 
 impl SendQueue {
-    pub fn new(streams: u16, chunk_limit: u32) -> Self {
+    pub fn new(streams: u16, sizes: ChunkSizes) -> Self {
         Self {
             messages: VecDeque::new(),
             in_order_of_expiry: true,
@@ -78,7 +107,7 @@ impl SendQueue {
             bytes: 0,
             chunks: 0,
             waiting: 0,
-            chunk_payload: chunk_limit - Data::HEADER,
+            sizes,
         }
     }
 
@@ -94,18 +123,23 @@ impl SendQueue {
         self.chunks
     }
 
-    /// Sets the largest chunk from now on, bytes.
-    pub fn cut_for(&mut self, chunk_limit: u32) {
-        self.chunk_payload = chunk_limit - Data::HEADER;
-        let most = u64::from(self.chunk_payload);
-        let pieces = |bytes: u32| u64::from(bytes).div_ceil(most);
+    /// The largest chunks.
+    #[inline]
+    pub const fn sizes(&self) -> ChunkSizes {
+        self.sizes
+    }
+
+    /// Sets the largest chunks from now on.
+    pub fn cut_for(&mut self, sizes: ChunkSizes) {
+        self.sizes = sizes;
         (self.chunks, self.waiting) = (0, 0);
         for message in &self.messages {
             let len = message.payload.len();
-            let rest = pieces(len - message.taken);
-            let chunks = rest + u64::from(message.more) * pieces(len);
+            let whole = sizes.pieces(message, len);
+            let rest = sizes.pieces(message, len - message.taken);
+            let chunks = rest + u64::from(message.more) * whole;
             self.chunks += chunks;
-            if !message.unordered || pieces(len) > 1 {
+            if !message.unordered || whole > 1 {
                 self.waiting += chunks;
             } else if message.taken > 0 {
                 self.waiting += rest;
@@ -116,7 +150,8 @@ impl SendQueue {
     /// Whether the next chunk is an unordered unfragmented message.
     pub fn next_is_unordered_unfragmented(&self) -> bool {
         self.messages.front().is_some_and(|message| {
-            let whole = message.taken == 0 && message.payload.len() <= self.chunk_payload;
+            let len = message.payload.len();
+            let whole = message.taken == 0 && len <= self.sizes.most(message, len);
             whole && message.unordered
         })
     }
@@ -150,15 +185,6 @@ impl SendQueue {
             *next = ssn.plus(count as u16);
         }
         self.bytes += count * payload.len() as u64;
-        let pieces = if payload.len() <= self.chunk_payload {
-            1
-        } else {
-            payload.len().div_ceil(self.chunk_payload) as u64
-        };
-        self.chunks += count * pieces;
-        if !unordered || pieces > 1 {
-            self.waiting += count * pieces;
-        }
         let Limit { expires, retransmissions, twice } = limit;
         let waiting = Waiting {
             stream,
@@ -172,6 +198,11 @@ impl SendQueue {
             taken: 0,
             more,
         };
+        let pieces = self.sizes.pieces(&waiting, waiting.payload.len()).max(1);
+        self.chunks += count * pieces;
+        if !unordered || pieces > 1 {
+            self.waiting += count * pieces;
+        }
         let last = self.messages.back();
         self.in_order_of_expiry = match last {
             Some(last) => self.in_order_of_expiry && last.expires <= expires,
@@ -261,7 +292,7 @@ impl SendQueue {
     pub fn drop_rest(&mut self) {
         let Some(mut message) = self.messages.pop_front() else { return };
         let left = message.payload.len() - message.taken;
-        let pieces = u64::from(left.div_ceil(self.chunk_payload));
+        let pieces = self.sizes.pieces(&message, left);
         self.bytes -= u64::from(left);
         self.chunks -= pieces;
         self.waiting -= pieces;
@@ -274,7 +305,7 @@ impl SendQueue {
 
     /// Subtracts `count` messages of `bytes` bytes from the sums.
     fn discount(&mut self, message: &Waiting, bytes: u32, count: u64) {
-        let pieces = u64::from(bytes.div_ceil(self.chunk_payload));
+        let pieces = self.sizes.pieces(message, bytes);
         self.bytes -= count * u64::from(bytes);
         self.chunks -= count * pieces;
         if !message.unordered || pieces > 1 {
@@ -287,7 +318,14 @@ impl SendQueue {
     pub fn next_bytes(&self) -> Option<u32> {
         let message = self.messages.front()?;
         let left = message.payload.len() - message.taken;
-        Some(Data::wire_len_of(left.min(self.chunk_payload)))
+        Some(Data::wire_len_of(left.min(self.sizes.most(message, left))))
+    }
+
+    /// Length of the next chunk's user data if it is a datagram, bytes.
+    pub fn next_datagram(&self) -> Option<u32> {
+        let message = self.messages.front()?;
+        let stream = Data::is_datagram_stream(message.stream, message.ppid);
+        (stream && self.next_is_unordered_unfragmented()).then(|| message.payload.len())
     }
 
     /// Cuts the next chunk to fill `room` bytes, less than its full size. Must not be used if
@@ -298,10 +336,10 @@ impl SendQueue {
         let left = message.payload.len() - message.taken;
         let size = (room - Data::HEADER) / 4 * 4;
         // As many chunks as before, or one more.
-        let more =
-            (left - size).div_ceil(self.chunk_payload) + 1 - left.div_ceil(self.chunk_payload);
-        self.chunks += u64::from(more);
-        self.waiting += u64::from(more);
+        let pieces = |bytes| self.sizes.pieces(message, bytes);
+        let more = pieces(left - size) + 1 - pieces(left);
+        self.chunks += more;
+        self.waiting += more;
         self.cut(size, chunk);
     }
 
@@ -309,7 +347,9 @@ impl SendQueue {
     /// sending.
     #[inline(always)]
     pub fn next_chunk(&mut self, chunk: &mut Data) {
-        self.cut(self.chunk_payload, chunk);
+        let Some(message) = self.messages.front() else { return };
+        let most = self.sizes.most(message, message.payload.len() - message.taken);
+        self.cut(most, chunk);
     }
 
     /// Cuts the next chunk, of at most `most` bytes of user data.
@@ -359,6 +399,11 @@ impl SendQueue {
 mod tests {
     use super::*;
 
+    const fn sizes(chunk: u32) -> ChunkSizes {
+        let payload = chunk - Data::HEADER;
+        ChunkSizes { payload, datagram: payload + 13 }
+    }
+
     fn next_of(queue: &mut SendQueue) -> Option<Data> {
         let mut chunk = Data::BLANK;
         let there = !queue.is_empty();
@@ -377,17 +422,18 @@ mod tests {
 
     #[test]
     fn what_is_counted_is_what_comes_out_however_long_chunks_become_meanwhile() {
-        let mut queue = SendQueue::new(1, 1_216);
+        let mut queue = SendQueue::new(1, sizes(1_216));
         for step in 0..3_000_u32 {
             let size = 1 + step * 389 % 4_001;
             let run = step % 3 + 1;
             for _ in 0..run {
                 let (unordered, more) = (step % 2 == 0, step % 4);
                 let limit = Limit { expires: Time::from_millis(step.into()), ..Limit::NONE };
-                queue.push(StreamId(0), 0, Payload::Length(size), unordered, more, limit);
+                let ppid = step / 2 % 2;
+                queue.push(StreamId(0), ppid, Payload::Length(size), unordered, more, limit);
             }
             match step % 7 {
-                0 => queue.cut_for([616, 1_216, 1_436, 8_936][step as usize / 7 % 4]),
+                0 => queue.cut_for(sizes([616, 1_216, 1_436, 8_936][step as usize / 7 % 4])),
                 1 | 2 => {
                     let next = queue.next_bytes().expect("there is something");
                     if next > 160 && !queue.next_is_unordered_unfragmented() {

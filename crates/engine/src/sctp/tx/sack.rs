@@ -9,7 +9,7 @@ use super::{DeliveryDelays, GapDiff, Path, RecordState, Sender};
 use crate::congestion::{AckSample, CongestionControl};
 use crate::meter;
 use crate::recovery::{Flight, LossDetection};
-use crate::sctp::chunk::{DelayEcho, Sack};
+use crate::sctp::chunk::{DelayEcho, Echoed, Sack};
 use crate::sctp::config::CwndUpdate;
 use crate::sctp::gaps::GapList;
 use crate::window::explained_queueing;
@@ -496,12 +496,19 @@ impl Sender {
         if id.index() >= self.paths.len() {
             return;
         }
-        self.sample_forward_delay(now, id, echo.sent, echo.received);
+        let sent = match echo.of {
+            // The peer chooses the number, so it is limited to the past.
+            Echoed::Time(sent) => Time::from_nanos(sent.min(now.as_nanos())),
+            Echoed::Tsn(tsn) => match self.take_time(id, tsn) {
+                Some(sent) => sent,
+                None => return,
+            },
+        };
+        self.sample_forward_delay(now, id, sent.as_nanos(), echo.received);
         if let Some(delays) = &mut self.outstanding.delivery_delays {
             delays.on_arrival(now, echo.received);
         }
-        // The peer chooses the number, so it is limited to the past.
-        let took = now.since(Time::from_nanos(echo.sent.min(now.as_nanos())));
+        let took = now.since(sent);
         let path = &mut self.paths[id.index()];
         if now.since(path.tx.rtt.sampled_at()) >= UNTIMED && took < UNTIMED {
             path.tx.rtt.sample(now, took);

@@ -48,6 +48,15 @@ impl Sender {
         }
     }
 
+    /// Bytes that a packet needs for the chunk and nothing else, without headers.
+    pub fn size_alone(&self, next: Next) -> u32 {
+        let datagram = match next {
+            Next::Recorded { tsn, .. } => self.outstanding.datagram_len(tsn),
+            Next::Fresh { .. } => self.outstanding.queue.next_datagram(),
+        };
+        self.outstanding.config.bytes_alone(self.size_of(next), datagram)
+    }
+
     /// Adds the chunk and further ones that fit to a packet with `room` left for chunks.
     #[inline]
     pub fn fill(
@@ -75,7 +84,7 @@ impl Sender {
             self.bundle_interactive(now, path, &mut room, chunks);
         }
         self.bundle(now, path, &mut room, chunks);
-        self.after_packet(now, next, self.packet_room(path) - room)
+        self.after_packet(now, next, self.data_room(path).saturating_sub(room))
     }
 
     /// Takes a chunk that exceeds the packets of its path, and records it as sent.

@@ -3,6 +3,7 @@
 use ropewalk_base::{PathId, Serial16, Serial32, Time};
 use smallvec::SmallVec;
 
+use super::queue::ChunkSizes;
 use super::{Chunks, Next, RecordState, Sender};
 use crate::multipath::Outstanding;
 use crate::sctp::chunk::{Chunk, Data, DataFlags};
@@ -12,7 +13,12 @@ impl Chunks {
     /// Whether a message can be sent at once: it is delivered without waiting for others, and no fragment must
     /// follow it.
     pub fn may_overtake(&self, message: &Submitted) -> bool {
-        message.unordered && Data::wire_len_of(message.payload.len()) <= self.chunk_limit
+        let ChunkSizes { payload, datagram } = self.queue.sizes();
+        let most = match Data::is_datagram_stream(message.stream, message.ppid) {
+            true => datagram,
+            false => payload,
+        };
+        message.unordered && message.payload.len() <= most
     }
 
     /// Whether messages or copies wait outside of the queue.

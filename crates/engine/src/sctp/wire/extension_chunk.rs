@@ -3,7 +3,8 @@
 use ropewalk_base::Serial32;
 
 use super::{
-    Frame, RawChunk, data_fragment, extensions, forward, interleaved, kind, nr_sack, parameter,
+    CHUNK_HEADER, Frame, RawChunk, data_fragment, extensions, forward, interleaved, kind, nr_sack,
+    parameter,
 };
 use crate::sctp::extension_chunk::{Auth, ExtensionChunk, MarkCount};
 
@@ -22,9 +23,9 @@ pub(super) fn put(rare: &ExtensionChunk, out: &mut Vec<u8>) {
         }
         ExtensionChunk::Auth(auth) => put_auth(auth, out),
         ExtensionChunk::Pad(bytes) => {
-            let frame = Frame::begin(kind::PAD, 0, out);
+            let [high, low] = (*bytes + CHUNK_HEADER as u16).to_be_bytes();
+            out.extend_from_slice(&[kind::PAD, 0, high, low]);
             out.resize(out.len() + *bytes as usize, 0);
-            frame.end(out);
         }
         ExtensionChunk::Ecne(tsn) => put_tsn(kind::ECNE, *tsn, out),
         ExtensionChunk::Cwr(tsn) => put_tsn(kind::CWR, *tsn, out),

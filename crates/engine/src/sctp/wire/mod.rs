@@ -4,6 +4,7 @@
 //! means and whether it was negotiated. User data that fills most of its datagram is not copied on receipt.
 
 mod causes;
+pub mod compact;
 mod control;
 mod data;
 mod data_fragment;
@@ -19,6 +20,8 @@ mod parameter;
 mod sack;
 #[cfg(test)]
 mod tests;
+
+use core::ops::Range;
 
 use bytes::Bytes;
 
@@ -229,7 +232,7 @@ pub fn decode_within(
         return Err(DecodeError::Port);
     }
     packet.begin(u32::from_be_bytes([header[4], header[5], header[6], header[7]]));
-    read_chunks(bytes, allocated, packet)?;
+    read_chunks(bytes, HEADER..bytes.len(), allocated, packet)?;
     Ok(ports)
 }
 
@@ -241,9 +244,15 @@ fn is_intact(bytes: &[u8], header: &[u8; HEADER]) -> bool {
     sum.to_le_bytes() == header[CHECKSUM_AT..]
 }
 
-fn read_chunks(bytes: &Bytes, allocated: usize, packet: &mut Packet) -> Result<(), DecodeError> {
-    let mut at = HEADER;
-    while let Some(head) = bytes.get(at..at + CHUNK_HEADER) {
+/// Reads the chunks in `place`.
+fn read_chunks(
+    bytes: &Bytes,
+    place: Range<usize>,
+    allocated: usize,
+    packet: &mut Packet,
+) -> Result<(), DecodeError> {
+    let mut at = place.start;
+    while let Some(head) = bytes.get(..place.end).and_then(|part| part.get(at..at + CHUNK_HEADER)) {
         let raw = RawChunk {
             kind: head[0],
             flags: head[1],
@@ -252,13 +261,13 @@ fn read_chunks(bytes: &Bytes, allocated: usize, packet: &mut Packet) -> Result<(
             start: at,
             end: at + u16::from_be_bytes([head[2], head[3]]) as usize,
         };
-        if raw.end < at + CHUNK_HEADER || raw.end > bytes.len() {
-            let nothing = at == HEADER;
+        if raw.end < at + CHUNK_HEADER || raw.end > place.end {
+            let nothing = at == place.start;
             return if nothing { Err(DecodeError::Length { kind: raw.kind }) } else { Ok(()) };
         }
         let read = read_chunk(&raw, packet);
         match read.ok_or(DecodeError::Malformed { kind: raw.kind, at })? {
-            Next::GoOn => at = raw.end.next_multiple_of(4),
+            Next::GoOn => at = place.start + (raw.end - place.start).next_multiple_of(4),
             Next::Stop => return Ok(()),
         }
     }

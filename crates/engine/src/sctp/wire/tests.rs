@@ -7,7 +7,7 @@ use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 use super::*;
 use crate::payload::Payload;
 use crate::sctp::{
-    Auth, Data, DataFlags, DataFragment, DelayEcho, DelayStamp, ErrorCause, ExtensionChunk,
+    Auth, Data, DataFlags, DataFragment, DelayEcho, DelayStamp, Echoed, ErrorCause, ExtensionChunk,
     Extensions, Families, ForwardTsn, GapBlock, GapList, HeartbeatInfo, IData, IForwardTsn, Init,
     InitOptions, MarkCount, NrSack, RawParameter, Sack, Skipped,
 };
@@ -239,7 +239,7 @@ fn rare() -> impl Strategy<Value = Chunk> {
         (serial(), parameters()).prop_map(|(serial, list)| ExtensionChunk::Asconf(serial, list)),
         (serial(), parameters()).prop_map(|(serial, list)| ExtensionChunk::AsconfAck(serial, list)),
         auth,
-        (0u16..99).prop_map(ExtensionChunk::Pad),
+        (0u16..25).prop_map(|words| ExtensionChunk::Pad(4 * words)),
         serial().prop_map(ExtensionChunk::Ecne),
         serial().prop_map(ExtensionChunk::Cwr),
         (any::<u8>(), serial(), any::<u32>()).prop_map(|(path, tsn, bytes)| {
@@ -280,7 +280,11 @@ prop_compose! {
             tag,
             ce: false,
             stamp: stamp.map(|sent| DelayStamp { sent }),
-            echo: echo.map(|(path, sent, received)| DelayEcho { path, sent, received }),
+            echo: echo.map(|(path, sent, received)| DelayEcho {
+                path,
+                of: Echoed::Time(sent),
+                received,
+            }),
             chunks: chunks.into(),
             ..Packet::default()
         }

@@ -7,6 +7,7 @@ use ropewalk_base::{Duration, Time};
 use super::*;
 use crate::seal::initiator::HandshakeError;
 use crate::seal::mac::MacKey;
+use crate::seal::wire::VERSION;
 
 const NOW: Time = Time::from_secs(1000);
 /// As in the documentation of the format.
@@ -26,7 +27,7 @@ fn forge(pair: &Pair, first: &[u8], kind: u8, version: u8, body: &[u8]) -> Vec<u
 
 fn forged_retry(pair: &Pair, first: &[u8], number: u32) -> Vec<u8> {
     let token: Vec<u8> = number.to_be_bytes().into_iter().cycle().take(24).collect();
-    forge(pair, first, RETRY, 1, &token)
+    forge(pair, first, RETRY, VERSION, &token)
 }
 
 fn resent_datagram(finish: Result<Finish, HandshakeError>) -> Vec<u8> {
@@ -86,8 +87,8 @@ fn forged_versions_end_nothing_and_show_what_can_be_true_only() {
     let many = [9; 1000];
     for (versions, error) in [
         (&[][..], HandshakeError::Forged),
-        (&[2, 1], HandshakeError::Forged),
-        (&[2, 3], HandshakeError::OtherVersion(vec![2, 3])),
+        (&[3, VERSION], HandshakeError::Forged),
+        (&[1, 3], HandshakeError::OtherVersion(vec![1, 3])),
         (&many, HandshakeError::OtherVersion(vec![9; 8])),
     ] {
         let forged = forge(&pair, &first, VERSIONS, 7, versions);
@@ -255,7 +256,7 @@ impl World {
             }
             Step::Forged { to, kind, body } => {
                 let at = self.sent.len().saturating_sub(1 + to);
-                let forged = forge(&self.pair, &self.sent[at].1, kind, 1, &body);
+                let forged = forge(&self.pair, &self.sent[at].1, kind, VERSION, &body);
                 (self.deliver(&forged), false)
             }
             Step::Again => {

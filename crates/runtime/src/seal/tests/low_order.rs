@@ -9,6 +9,7 @@ use snow::{Builder, Error};
 use super::*;
 use crate::seal::keys::KeyError;
 use crate::seal::mac::MacKey;
+use crate::seal::wire::VERSION;
 
 const NOW: Time = Time::from_secs(1000);
 const PATTERN: &str = "Noise_IK_25519_ChaChaPoly_SHA256";
@@ -120,7 +121,7 @@ fn an_initiator_without_a_secret_gets_no_session_from_one_who_takes_anyone() {
     {
         let client = secret();
         let mut pair = Pair::with(client.clone(), Allowed::Anyone);
-        let mut first = vec![1, 1];
+        let mut first = vec![1, VERSION];
         first.extend(CLIENT.to_be_bytes());
         let prefix = first.clone();
         let builder =
