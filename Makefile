@@ -15,7 +15,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo fast bench bench-live bench-tunnel bench-python tournament validation fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-python test-docs test-report fmt fmt-check lint python command dist container test-dist test-packages bench-install docs semver venv clean-venv
+.PHONY: help demo demo-tunnel fast bench bench-live bench-tunnel bench-python tournament validation fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-python test-docs test-report test-tunnel fmt fmt-check lint python command dist container test-dist test-packages bench-install docs semver venv clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -27,6 +27,10 @@ demo: ## reproduces the papers' tables and figures into out/reproduce.html
 	$(TARGET)/demo/ropewalk reproduce --all --report out/reproduce.html
 	@echo
 	@echo "Done. Open $(CURDIR)/out/reproduce.html in a browser."
+
+demo-tunnel: ## pages, a call and a download through a tunnel over two emulated links, one of which is pulled (root)
+	$(CARGO) build --profile demo -p ropewalk-cli
+	$(PYTHON) tests/tunnel/whole_machine.py --binary $(TARGET)/demo/ropewalk
 
 fast: ## the fastest build of the command, optimised by a profile of training runs (needs llvm-tools)
 	$(PYTHON) benches/pgo.py
@@ -61,6 +65,7 @@ bench-live: ## the engine on sockets, compared with other stacks, over emulated 
 bench-tunnel: ## the tunnel beside Linux TCP, Multipath TCP and wireguard-go over emulated links (root; RUNS=1: 12 min)
 	$(CARGO) build --release -p ropewalk-cli
 	$(PYTHON) benches/live/tunnel.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
+	$(PYTHON) benches/live/tunnel_cpu.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
 
 bench-python: python ## measures the speed of schedulers in Python and of environments
 	$(PY) benches/python_schedulers.py
@@ -98,7 +103,7 @@ attacks: command ## measures the effect of attacks on a running Ropewalk (ATTACK
 
 # Some of the others wait for a browser or run on one core: two at a time, each with its output in one piece.
 test: test-rust ## everything below
-	$(MAKE) --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-wire test-python test-docs test-report test-packages
+	$(MAKE) --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-wire test-python test-docs test-report test-packages test-tunnel
 
 test-fast: ## what differs from main: the tests of its crates without those that simulate for minutes
 	$(PYTHON) tests/fast.py
@@ -135,6 +140,9 @@ test-report: command $(VENV)/.ready
 else
 	@echo "test-report: no tests/report, nothing to try"
 endif
+
+test-tunnel: command $(VENV)/.ready ## all traffic of a machine through a tunnel over two links (root)
+	ROPEWALK=$(TARGET)/$(PROFILE_DIR)/ropewalk $(PYTEST) -rs tests/tunnel
 
 test-packages: command $(VENV)/.ready ## the contents of the tarball and of the Debian package
 ifneq ($(shell command -v dpkg-deb),)
