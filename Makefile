@@ -15,7 +15,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-tunnel fast bench bench-live bench-tunnel bench-python tournament validation fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-python test-docs test-report test-tunnel fmt fmt-check lint python command dist container test-dist test-packages bench-install docs semver venv clean-venv
+.PHONY: help demo demo-tunnel fast bench bench-live bench-tunnel bench-hub bench-python tournament validation fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-python test-docs test-report test-tunnel fmt fmt-check lint python command dist container test-dist test-packages bench-install docs semver venv clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -66,6 +66,12 @@ bench-tunnel: ## the tunnel beside Linux TCP, Multipath TCP and wireguard-go ove
 	$(CARGO) build --release -p ropewalk-cli
 	$(PYTHON) benches/live/tunnel.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
 	$(PYTHON) benches/live/tunnel_cpu.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
+
+# Clients of the hub that are busy or idle, and idle ones alone.
+bench-hub: ## a hub with 1000 clients, 100 of them busy, and one with 5000 idle clients (root; 2 min)
+	$(CARGO) build --release -p ropewalk-cli -p ropewalk-load
+	$(TARGET)/release/ropewalk-hub-load --binary $(TARGET)/release/ropewalk --clients 1000 --busy 100
+	$(TARGET)/release/ropewalk-hub-load --binary $(TARGET)/release/ropewalk --clients 5000 --busy 0
 
 bench-python: python ## measures the speed of schedulers in Python and of environments
 	$(PY) benches/python_schedulers.py

@@ -25,4 +25,6 @@ mod tournament;
 mod transfer;
 mod tune;
 mod tunnel;
+mod tunnel_hub;
+mod tunnel_load;
 mod validate;

@@ -13,8 +13,8 @@ use toml::value::Datetime;
 
 use super::date::{DATE_HELP, expiry};
 use super::error::{Problem, line_of};
-use super::policy::{FilePolicy, PeerPolicy, TunnelPolicy};
-use super::size::{SIZE_HELP, parse_size};
+use super::policy::{ClientLimits, FilePolicy, PeerPolicy, TunnelPolicy};
+use super::size::{SIZE_HELP, parse_monthly, parse_rate, parse_size};
 use crate::proxy::exit::ExitPolicy;
 use crate::proxy::exit::Rule;
 
@@ -27,7 +27,8 @@ const ADDRESSES_HELP: &str = "give at most 16 addresses at which the peer's serv
 const NAME_HELP: &str = "give letters, digits and - _ . @ +, at most 64 characters";
 const KEY_HELP: &str = "give the public key that `ropewalk keygen FILE` or `ropewalk recv` prints";
 const FILE_HELP: &str = "an entry is [[peer]] with name, key and, optionally, addresses, psk_file, expires, [peer.files] \
-     (directory, quota, max_file, overwrite), [peer.exit] (targets, connections) and [peer.tunnel] (addresses)";
+     (directory, quota, max_file, overwrite), [peer.exit] (targets, connections) and [peer.tunnel] \
+     (addresses, rate, quota)";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,6 +66,8 @@ struct RawFiles {
 #[serde(deny_unknown_fields)]
 struct RawTunnel {
     addresses: Option<Spanned<Vec<Spanned<String>>>>,
+    rate: Option<Spanned<String>>,
+    quota: Option<Spanned<String>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -209,7 +212,21 @@ fn tunnel(raw: &RawTunnel) -> Result<TunnelPolicy, Problem> {
         })
     };
     let all = raw.addresses.iter().flat_map(Spanned::get_ref);
-    Ok(TunnelPolicy { addresses: all.map(address).collect::<Result<_, _>>()? })
+    let rate = raw.rate.as_ref().map(|raw| limit(raw, "a rate", parse_rate));
+    let quota = raw.quota.as_ref().map(|raw| limit(raw, "a volume", parse_monthly));
+    let limits = ClientLimits { rate_bps: rate.transpose()?, quota_bytes: quota.transpose()? };
+    Ok(TunnelPolicy { addresses: all.map(address).collect::<Result<_, _>>()?, limits })
+}
+
+fn limit(
+    raw: &Spanned<String>,
+    what: &str,
+    parse: impl Fn(&str) -> Result<u64, String>,
+) -> Result<u64, Problem> {
+    parse(raw.get_ref()).map_err(|help| {
+        let message = format!("{:?} is not {what}", raw.get_ref());
+        Problem::new(raw.span().start, message, help)
+    })
 }
 
 fn targets(raw: &Spanned<Vec<Spanned<String>>>) -> Result<Vec<Rule>, Problem> {

@@ -17,6 +17,8 @@
 //!
 //! [peer.tunnel]
 //! addresses = ["10.88.0.9", "fd88::9"]
+//! rate      = "20 Mbit/s"
+//! quota     = "20 GB/month"
 //! ```
 //!
 //! An entry only restricts its peer further than the command's options. It never permits what they refuse.
@@ -32,9 +34,11 @@ mod size;
 #[cfg(test)]
 mod tests;
 
+pub use self::date::civil_from_days;
 pub use self::error::AccessError;
 pub use self::file::{PEER_NAME_LIMIT, is_peer_name};
 pub use self::known::{Added, KnownPeers};
 pub use self::list::{AccessList, Changes, Refusal};
 pub use self::named::{FindPeerError, NamedPeer, default_key, peers_file};
-pub use self::policy::{FilePolicy, PeerPolicy, TunnelPolicy};
+pub use self::policy::{ClientLimits, FilePolicy, PeerPolicy, TunnelPolicy};
+pub use self::size::{parse_monthly, parse_rate};

@@ -40,6 +40,27 @@ pub struct PeerPolicy {
 pub struct TunnelPolicy {
     /// Its addresses in the tunnel, at most one of each network of the hub. Empty: the hub chooses.
     pub addresses: Vec<IpAddr>,
+    /// What it may carry. The hub's options apply to what is not limited here.
+    pub limits: ClientLimits,
+}
+
+/// Limits of one client of a tunnel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientLimits {
+    /// Most bits per second of inner packets in each direction. None: no limit.
+    pub rate_bps: Option<u64>,
+    /// Most bytes of inner packets in a calendar month (UTC), both directions together. None: no limit.
+    pub quota_bytes: Option<u64>,
+}
+
+impl ClientLimits {
+    /// These limits, and those of `other` where there are none.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            rate_bps: self.rate_bps.or(other.rate_bps),
+            quota_bytes: self.quota_bytes.or(other.quota_bytes),
+        }
+    }
 }
 
 /// Permissions for sending files.

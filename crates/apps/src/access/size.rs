@@ -1,4 +1,4 @@
-//! Sizes with a unit: `20 GB`.
+//! Sizes, rates and volumes with a unit: `20 GB`, `20 Mbit/s`, `20 GB/month`.
 
 /// Help text for a size.
 pub(super) const SIZE_HELP: &str =
@@ -16,12 +16,43 @@ const UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
 ];
 
+/// Help text for a rate.
+pub(super) const RATE_HELP: &str = "give a number with a unit: bit/s, kbit/s, Mbit/s or Gbit/s";
+/// Help text for a volume.
+pub(super) const VOLUME_HELP: &str = "give a size and its period, such as 20 GB/month";
+
+const RATE_UNITS: [(&str, u64); 4] =
+    [("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)];
+
+/// Parses a rate of at least 1 bit/s. Returns bit/s.
+///
+/// # Errors
+/// Help for the user.
+pub fn parse_rate(text: &str) -> Result<u64, String> {
+    quantity(text, &RATE_UNITS).ok_or_else(|| RATE_HELP.to_owned())
+}
+
+/// Parses a volume in a calendar month. Returns bytes.
+///
+/// # Errors
+/// Help for the user.
+pub fn parse_monthly(text: &str) -> Result<u64, String> {
+    let size = text.trim().strip_suffix("month").map(str::trim_end);
+    let size = size.and_then(|text| text.strip_suffix('/'));
+    size.and_then(parse_size).ok_or_else(|| VOLUME_HELP.to_owned())
+}
+
 /// Parses a size of at least one byte. Returns bytes.
 pub(super) fn parse_size(text: &str) -> Option<u64> {
+    quantity(text, &UNITS)
+}
+
+/// A number, perhaps with a decimal fraction, times its unit.
+fn quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(end);
-    let factor = UNITS.iter().find(|(name, _)| *name == unit.trim_start())?.1;
+    let factor = units.iter().find(|(name, _)| *name == unit.trim_start())?.1;
     let bytes = match number.split_once('.') {
         None => number.parse::<u64>().ok()?.checked_mul(factor)?,
         Some((whole, fraction)) => {
@@ -67,6 +98,29 @@ mod tests {
             ("99999999999999 TB", None),
         ] {
             assert_eq!(parse_size(text), bytes, "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_and_volumes_need_their_units() {
+        for (text, rate) in [
+            ("20 Mbit/s", Some(20_000_000)),
+            ("1.5kbit/s", Some(1500)),
+            ("1 bit/s", Some(1)),
+            ("0 bit/s", None),
+            ("20 MB/s", None),
+            ("20", None),
+        ] {
+            assert_eq!(parse_rate(text).ok(), rate, "{text}");
+        }
+        for (text, bytes) in [
+            ("20 GB/month", Some(20_000_000_000)),
+            ("1.5 KiB / month", Some(1536)),
+            ("20 GB", None),
+            ("20 GB/day", None),
+            ("/month", None),
+        ] {
+            assert_eq!(parse_monthly(text).ok(), bytes, "{text}");
         }
     }
 }

@@ -30,6 +30,7 @@ fn every_key_of_an_entry_is_read() {
          addresses = [\"192.0.2.7\", \"[2001:db8::1]:9000\"]\n\
          [peer.files]\ndirectory = \"team/anna\"\nquota = \"20 GB\"\nmax_file = \"1 GiB\"\noverwrite = false\n\
          [peer.exit]\ntargets = [\"*.example.org:443\", \"192.0.2.0/24:22\"]\nconnections = 16\n\
+         [peer.tunnel]\naddresses = [\"10.88.0.9\"]\nrate = \"20 Mbit/s\"\nquota = \"20 GB/month\"\n\
          [[peer]]\nname = \"ben\"\nkey = \"{BEN}\"\nexpires = 2027-01-31T00:00:00Z\n"
     );
     let list = list(&text).expect("a list");
@@ -47,6 +48,9 @@ fn every_key_of_an_entry_is_read() {
     let targets =
         ["*.example.org:443", "192.0.2.0/24:22"].map(|text| text.parse().expect("a rule"));
     assert_eq!(anna.exit, ExitPolicy { targets: targets.into(), max_connections: Some(16) });
+    let limits = ClientLimits { rate_bps: Some(20_000_000), quota_bytes: Some(20_000_000_000) };
+    let addresses = vec![[10, 88, 0, 9].into()];
+    assert_eq!(anna.tunnel, TunnelPolicy { addresses, limits });
     let mut ben = PeerPolicy::unrestricted("ben", key(BEN));
     ben.expires = Some(at(1_801_353_600));
     assert_eq!(*list.policy(&key(BEN)).expect("an entry"), ben);
@@ -73,6 +77,8 @@ fn an_error_names_its_line_its_value_and_what_is_valid() {
         ("[peer.exit]\ntargets = [\"*.a:1\",\n \"10.0.0.0/33\"]\n", 6, &["`10.0.0.0/33`"]),
         ("[peer.exit]\ntargets = []\n", 5, &["empty"]),
         ("[peer.exit]\nconnections = 0\n", 5, &["0 is not a number"]),
+        ("[peer.tunnel]\nrate = \"20 MB\"\n", 5, &["\"20 MB\" is not a rate", "Mbit/s"]),
+        ("[peer.tunnel]\nquota = \"20 GB\"\n", 5, &["\"20 GB\" is not a volume", "20 GB/month"]),
         ("expires = \"2027-02-30\"\n", 4, &["\"2027-02-30\"", "2027-01-31"]),
         ("expires = \"tomorrow\"\n", 4, &["\"tomorrow\""]),
         ("expires = 7\n", 4, &["7 is not a date"]),

@@ -4,6 +4,7 @@
 //! what a path's counters have grown by since the fold before.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use ropewalk_base::{Duration, Time};
@@ -231,7 +232,11 @@ impl Ledger {
     /// Samples the paths, which determines their rates and losses. Called once a second, however often snapshots are
     /// folded.
     pub fn sample(&mut self) {
-        for track in self.paths.values_mut() {
+        self.sample_paths(..);
+    }
+
+    fn sample_paths(&mut self, which: impl RangeBounds<PathKey>) {
+        for (_, track) in self.paths.range_mut(which) {
             let totals = self.links.entry((track.peer.clone(), track.link.clone())).or_default();
             track.sample(totals);
         }
@@ -242,9 +247,14 @@ impl Ledger {
         let key = key_of(last);
         let label = self.bounded(label);
         self.add(&label, last);
-        self.sample();
+        // Only its own paths: many associations may end at the same time.
+        let own = (key.0, key.1, 0)..=(key.0, key.1, usize::MAX);
+        self.sample_paths(own.clone());
         self.associations.remove(&key);
-        self.paths.retain(|(endpoint, association, _), _| (*endpoint, *association) != key);
+        let paths: Vec<PathKey> = self.paths.range(own).map(|(path, _)| *path).collect();
+        for path in paths {
+            self.paths.remove(&path);
+        }
         self.closed.insert(key);
     }
 

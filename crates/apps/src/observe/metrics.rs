@@ -317,6 +317,21 @@ fn tunnel(out: &mut Out<'_, '_>, tunnel: &TunnelFigures) -> fmt::Result {
     for (name, help, count) in plain {
         out.counter(name, help, None, |m| count_of(m, count))?;
     }
+    let help =
+        "Inner packets of a client in this month; of clients that have used most of their volume";
+    let bytes = Some(Unit::Bytes);
+    out.gauge("tunnel_volume_used", help, bytes.clone(), |m| {
+        tunnel.volumes.iter().try_for_each(|volume| {
+            let labels = [("client", volume.client.as_str())];
+            m.encode_family(&labels)?.encode_gauge(&volume.used_bytes)
+        })
+    })?;
+    out.gauge("tunnel_volume_quota", "The most that this client may carry", bytes, |m| {
+        tunnel.volumes.iter().try_for_each(|volume| {
+            let labels = [("client", volume.client.as_str())];
+            m.encode_family(&labels)?.encode_gauge(&volume.quota_bytes)
+        })
+    })?;
     let help = "Inner packets that were not carried or not delivered, by reason";
     out.counter("tunnel_refused_packets", help, None, |m| {
         tunnel.refused.iter().try_for_each(|refused| {

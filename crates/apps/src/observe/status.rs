@@ -65,6 +65,20 @@ pub struct TunnelFigures {
     pub late_packets: u64,
     /// Inner packets that were not carried or not delivered, by reason.
     pub refused: Vec<Refused>,
+    /// Volumes of a hub's clients: those that have used the largest part of theirs.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub volumes: Vec<ClientVolume>,
+}
+
+/// What a client of a hub has carried in this month.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientVolume {
+    /// The client: its public key, or the name that the operator has given it.
+    pub client: String,
+    /// Bytes of inner packets, in both directions.
+    pub used_bytes: u64,
+    /// The most that it may carry.
+    pub quota_bytes: u64,
 }
 
 /// Inner packets that were not carried or not delivered for one reason.

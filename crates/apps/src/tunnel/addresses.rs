@@ -102,6 +102,18 @@ impl Pool {
     }
 }
 
+/// Number of the first address in a network that a client can have. The hub has the one before.
+const FIRST_CLIENT: u128 = 2;
+
+/// The number of an address in a network.
+fn number_of(network: &IpNet, address: IpAddr) -> u128 {
+    let bits = |address: IpAddr| match address {
+        IpAddr::V4(ip) => u128::from(u32::from(ip)),
+        IpAddr::V6(ip) => u128::from(ip),
+    };
+    bits(address) - bits(network.network())
+}
+
 /// The address of this number in a network.
 fn at(network: &IpNet, number: u128) -> IpAddr {
     match network.network() {
@@ -136,33 +148,41 @@ pub struct Leases {
     pool: Pool,
     by_key: BTreeMap<PublicKey, Vec<IpAddr>>,
     taken: BTreeSet<IpAddr>,
+    /// For each network, a number below which no address is free. A search begins here.
+    first_free: Vec<u128>,
 }
 
 impl Leases {
     /// No key has an address yet.
-    pub const fn new(pool: Pool) -> Self {
-        Self { pool, by_key: BTreeMap::new(), taken: BTreeSet::new() }
+    pub fn new(pool: Pool) -> Self {
+        let first_free = vec![FIRST_CLIENT; pool.networks.len()];
+        Self { pool, by_key: BTreeMap::new(), taken: BTreeSet::new(), first_free }
     }
 
-    /// Reads what [`Leases::text`] has written. Lines that do not fit the pool any more are left out.
+    /// Reads lines of [`Leases::line`]. The last line of a key applies. A line without an end was cut off, and addresses
+    /// that do not fit the pool any more are left out.
     pub fn read(pool: Pool, text: &str) -> Self {
         let mut leases = Self::new(pool);
-        for line in text.lines() {
+        for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
             let mut words = line.split_whitespace();
             let Some(key) = words.next().and_then(|word| word.parse().ok()) else { continue };
             let addresses: Vec<IpAddr> = words.filter_map(|word| word.parse().ok()).collect();
+            leases.release(&key);
             leases.take(key, &addresses);
         }
         leases
     }
 
-    /// One line for each key: the key and its addresses.
+    /// The line of a key in a file: the key and its addresses.
+    pub fn line(&self, key: &PublicKey) -> String {
+        let addresses = self.by_key.get(key).into_iter().flatten();
+        let words: Vec<String> = addresses.map(ToString::to_string).collect();
+        format!("{key} {}\n", words.join(" "))
+    }
+
+    /// The lines of all keys.
     pub fn text(&self) -> String {
-        let line = |(key, addresses): (&PublicKey, &Vec<IpAddr>)| {
-            let words: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-            format!("{key} {}\n", words.join(" "))
-        };
-        self.by_key.iter().map(line).collect()
+        self.by_key.keys().map(|key| self.line(key)).collect()
     }
 
     /// The networks.
@@ -178,8 +198,20 @@ impl Leases {
         }
     }
 
-    /// The addresses of a key: one of each network. A new key gets the configured addresses in `wanted`, else free
-    /// ones.
+    /// Takes its addresses from a key.
+    fn release(&mut self, key: &PublicKey) {
+        for address in self.by_key.remove(key).unwrap_or_default() {
+            self.taken.remove(&address);
+            for (network, first) in self.pool.networks.iter().zip(&mut self.first_free) {
+                if network.contains(&address) {
+                    *first = number_of(network, address).min(*first);
+                }
+            }
+        }
+    }
+
+    /// The addresses of a key: one of each network, and whether they are others than before. A new key gets the
+    /// configured addresses in `wanted`, else free ones.
     ///
     /// # Errors
     /// [`AddressError`]; in that case nothing changes.
@@ -187,10 +219,10 @@ impl Leases {
         &mut self,
         key: PublicKey,
         wanted: &[IpAddr],
-    ) -> Result<Vec<IpNet>, AddressError> {
+    ) -> Result<(Vec<IpNet>, bool), AddressError> {
         let own = self.by_key.get(&key).cloned().unwrap_or_default();
         let mut assigned = Vec::new();
-        for network in self.pool.networks.clone() {
+        for (index, network) in self.pool.networks.clone().into_iter().enumerate() {
             let configured = wanted.iter().copied().find(|it| network.contains(it));
             let kept = own.iter().copied().find(|it| network.contains(it));
             let address = match configured {
@@ -201,34 +233,38 @@ impl Leases {
                     return Err(AddressError::Unusable(address));
                 }
                 Some(address) => address,
-                None => match kept.or_else(|| self.free(&network)) {
+                None => match kept.or_else(|| self.free(index, &network)) {
                     Some(address) => address,
                     None => return Err(AddressError::Full(network)),
                 },
             };
             assigned.push(address);
         }
-        own.iter().for_each(|address| {
-            self.taken.remove(address);
-        });
-        self.by_key.remove(&key);
-        self.take(key, &assigned);
-        Ok(assigned.into_iter().filter_map(|address| self.pool.with_prefix(address)).collect())
+        let is_new = own != assigned;
+        if is_new {
+            self.release(&key);
+            self.take(key, &assigned);
+        }
+        let with_prefix = assigned.into_iter().filter_map(|address| self.pool.with_prefix(address));
+        Ok((with_prefix.collect(), is_new))
     }
 
-    /// The first free address of a network.
-    fn free(&self, network: &IpNet) -> Option<IpAddr> {
+    /// The first free address of the network with this index. The search begins where the last one ended.
+    fn free(&mut self, index: usize, network: &IpNet) -> Option<IpAddr> {
         let bits = u32::from(network.max_prefix_len() - network.prefix_len());
         let last = 1_u128.checked_shl(bits).map_or(u128::MAX, |size| size - 1);
-        let taken = self.taken.range(network.network()..=network.broadcast());
-        // Addresses are taken in order: the search looks at each taken one at most once.
-        let mut number = 2;
-        for address in taken {
-            if at(network, number) != *address && at(network, number) < *address {
+        let mut number = self.first_free[index];
+        if number > last {
+            return None;
+        }
+        let mut taken = self.taken.range(at(network, number)..=network.broadcast());
+        while taken.next() == Some(&at(network, number)) {
+            number += 1;
+            if number > last {
                 break;
             }
-            number += u128::from(at(network, number) == *address);
         }
+        self.first_free[index] = number;
         let address = (number <= last).then(|| at(network, number))?;
         self.pool.is_assignable(address).then_some(address)
     }
@@ -238,25 +274,38 @@ impl Leases {
 #[derive(Clone, Debug)]
 pub struct Connected<C> {
     by_address: BTreeMap<IpAddr, C>,
+    /// Addresses of IPv4 and of IPv6. A client has one of each family that the tunnel has.
+    counts: [usize; 2],
 }
 
 impl<C> Default for Connected<C> {
     fn default() -> Self {
-        Self { by_address: BTreeMap::new() }
+        Self { by_address: BTreeMap::new(), counts: [0; 2] }
     }
 }
 
 impl<C: PartialEq + Clone> Connected<C> {
-    /// A client connects. One with the same addresses is replaced: it has come back by another association.
-    pub fn insert(&mut self, addresses: &[IpNet], client: &C) {
-        for address in addresses {
-            self.by_address.insert(address.addr(), client.clone());
+    /// A client connects. Returns those that had its addresses: it has come back by another association.
+    pub fn insert(&mut self, addresses: &[IpNet], client: &C) -> Vec<C> {
+        let mut replaced = Vec::new();
+        for address in addresses.iter().map(IpNet::addr) {
+            match self.by_address.insert(address, client.clone()) {
+                Some(other) if !replaced.contains(&other) => replaced.push(other),
+                Some(_) => {}
+                None => self.counts[usize::from(address.is_ipv6())] += 1,
+            }
         }
+        replaced
     }
 
-    /// A client has ended. Addresses that a newer association has taken over stay.
-    pub fn remove(&mut self, client: &C) {
-        self.by_address.retain(|_, other| other != client);
+    /// A client with these addresses has ended. Addresses that a newer association has taken over stay.
+    pub fn remove(&mut self, addresses: &[IpNet], client: &C) {
+        for address in addresses.iter().map(IpNet::addr) {
+            if self.by_address.get(&address) == Some(client) {
+                self.by_address.remove(&address);
+                self.counts[usize::from(address.is_ipv6())] -= 1;
+            }
+        }
     }
 
     /// The client with this address.
@@ -266,9 +315,7 @@ impl<C: PartialEq + Clone> Connected<C> {
 
     /// Number of clients.
     pub fn count(&self) -> usize {
-        // Each client has one address of each family that the tunnel has.
-        let ipv4 = self.by_address.keys().filter(|address| address.is_ipv4()).count();
-        ipv4.max(self.by_address.len() - ipv4)
+        self.counts[0].max(self.counts[1])
     }
 }
 
@@ -296,13 +343,18 @@ mod tests {
         let mut leases = Leases::new(pool(&["10.88.0.0/29", "fd88::/64"]).expect("a pool"));
         let keys: Vec<PublicKey> = (0..5).map(|_| key()).collect();
         for (number, key) in (2..).zip(&keys) {
-            let addresses = leases.assign(*key, &[]).expect("room");
+            let (addresses, is_new) = leases.assign(*key, &[]).expect("room");
+            assert!(is_new);
             let expected = [format!("10.88.0.{number}/29"), format!("fd88::{number}/64")];
             assert_eq!(shown(&addresses), expected);
         }
         assert!(matches!(leases.assign(key(), &[]), Err(AddressError::Full(_))));
         let again = Leases::read(leases.pool().clone(), &leases.text()).assign(keys[3], &[]);
-        assert_eq!(shown(&again.expect("its own")), ["10.88.0.5/29", "fd88::5/64"]);
+        let (addresses, is_new) = again.expect("its own");
+        assert_eq!(
+            (shown(&addresses), is_new),
+            (vec!["10.88.0.5/29".to_owned(), "fd88::5/64".to_owned()], false)
+        );
     }
 
     #[test]
@@ -311,22 +363,59 @@ mod tests {
         let (first, second) = (key(), key());
         let wanted = [IpAddr::from([10, 88, 0, 9])];
         leases.assign(first, &[]).expect("room");
-        assert_eq!(shown(&leases.assign(first, &wanted).expect("it is free")), ["10.88.0.9/24"]);
+        assert_eq!(shown(&leases.assign(first, &wanted).expect("it is free").0), ["10.88.0.9/24"]);
         assert_eq!(leases.assign(second, &wanted), Err(AddressError::Unusable(wanted[0])));
         for last in [0, 1, 255] {
             let wanted = [IpAddr::from([10, 88, 0, last])];
             assert_eq!(leases.assign(second, &wanted), Err(AddressError::Unusable(wanted[0])));
         }
-        assert_eq!(shown(&leases.assign(second, &[]).expect("room")), ["10.88.0.2/24"]);
+        assert_eq!(shown(&leases.assign(second, &[]).expect("room").0), ["10.88.0.2/24"]);
     }
 
     #[test]
-    fn a_file_that_was_changed_gives_no_address_twice() {
+    fn a_file_that_was_changed_gives_no_address_twice_and_a_line_that_was_cut_off_none() {
         let (first, second) = (key(), key());
-        let text = format!("{first} 10.88.0.2\n{second} 10.88.0.2 10.9.9.9\nnonsense\n{second}\n");
+        let text = format!(
+            "{second} 10.88.0.7\n{first} 10.88.0.2\n{second} 10.88.0.2 10.9.9.9\nnonsense\n{first} 10.88.0.2\n{second} 10.88.0.33"
+        );
         let mut leases = Leases::read(pool(&["10.88.0.0/24"]).expect("a pool"), &text);
-        assert_eq!(shown(&leases.assign(first, &[]).expect("its own")), ["10.88.0.2/24"]);
-        assert_eq!(shown(&leases.assign(second, &[]).expect("room")), ["10.88.0.3/24"]);
+        assert_eq!(shown(&leases.assign(first, &[]).expect("its own").0), ["10.88.0.2/24"]);
+        assert_eq!(shown(&leases.assign(second, &[]).expect("room").0), ["10.88.0.3/24"]);
+    }
+
+    proptest::proptest! {
+        /// Whatever is asked for, in whatever order: no address is given twice, a key keeps its own, and the lines that
+        /// were appended are as good as the table.
+        #[test]
+        fn addresses_are_unique_and_the_appended_lines_say_the_same(
+            asked in proptest::collection::vec((0_usize..12, proptest::option::of(0_u8..16)), 1..60)
+        ) {
+            let keys: Vec<PublicKey> = (0..12).map(|_| key()).collect();
+            let mut leases = Leases::new(pool(&["10.88.0.0/28"]).expect("a pool"));
+            let mut appended = String::new();
+            for (index, wanted) in asked {
+                let wanted: Vec<IpAddr> = wanted.map(|last| [10, 88, 0, last].into()).into_iter().collect();
+                let before = leases.by_key.get(&keys[index]).cloned();
+                match leases.assign(keys[index], &wanted) {
+                    Ok((given, is_new)) => {
+                        proptest::prop_assert!(wanted.is_empty() || given[0].addr() == wanted[0]);
+                        let kept = before.is_some_and(|before| before == [given[0].addr()]);
+                        proptest::prop_assert_eq!(is_new, !kept);
+                        if is_new {
+                            appended += &leases.line(&keys[index]);
+                        }
+                    }
+                    Err(AddressError::Full(_)) => proptest::prop_assert_eq!(leases.taken.len(), 13),
+                    Err(AddressError::Unusable(_)) => proptest::prop_assert!(!wanted.is_empty()),
+                }
+                let all: Vec<IpAddr> = leases.by_key.values().flatten().copied().collect();
+                let unique: BTreeSet<IpAddr> = all.iter().copied().collect();
+                proptest::prop_assert_eq!(all.len(), unique.len());
+                proptest::prop_assert_eq!(&unique, &leases.taken);
+            }
+            let read = Leases::read(leases.pool().clone(), &appended);
+            proptest::prop_assert_eq!(read.text(), leases.text());
+        }
     }
 
     #[test]
@@ -346,11 +435,11 @@ mod tests {
     fn a_client_that_came_back_keeps_its_addresses_when_its_old_association_ends() {
         let addresses = ["10.88.0.2/24".parse().expect("one")];
         let mut connected = Connected::default();
-        connected.insert(&addresses, &1);
-        connected.insert(&addresses, &2);
-        connected.remove(&1);
-        assert_eq!(connected.find([10, 88, 0, 2].into()), Some(&2));
-        connected.remove(&2);
-        assert_eq!(connected.find([10, 88, 0, 2].into()), None);
+        assert!(connected.insert(&addresses, &1).is_empty());
+        assert_eq!(connected.insert(&addresses, &2), [1]);
+        connected.remove(&addresses, &1);
+        assert_eq!((connected.find([10, 88, 0, 2].into()), connected.count()), (Some(&2), 1));
+        connected.remove(&addresses, &2);
+        assert_eq!((connected.find([10, 88, 0, 2].into()), connected.count()), (None, 0));
     }
 }

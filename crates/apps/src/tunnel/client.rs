@@ -1,7 +1,7 @@
 //! The client's end of a tunnel.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::error::TunnelError;
 use super::journal::Journal;
 use super::lane::{Lane, LaneInlet, LaneSettings, PacketSink};
 use super::machine;
-use super::packet::Headers;
+use super::packet::{Headers, Transport};
 use super::path_mtu::{clamp_mss, too_big};
 use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 
@@ -138,6 +138,7 @@ impl TunnelClient {
     /// The machine could not be set up, or the device is gone.
     pub async fn run(mut self) -> Result<(), TunnelError> {
         let (device, shared) = (self.device.clone(), self.shared.clone());
+        let peers = self.settings.target.addresses.clone();
         let mut wait = SHORTEST_WAIT;
         let connected = async {
             loop {
@@ -150,7 +151,7 @@ impl TunnelClient {
         };
         tokio::select! {
             result = connected => result,
-            result = read_device(device, shared) => {
+            result = read_device(device, shared, peers) => {
                 result.map_err(TunnelError::system("the TUN device has ended"))
             }
         }
@@ -245,7 +246,7 @@ impl TunnelClient {
 }
 
 /// Asks the hub for addresses. Returns the association and the answer, or what went wrong.
-async fn greet(association: Association) -> Result<(Association, Welcome), String> {
+pub async fn greet(association: Association) -> Result<(Association, Welcome), String> {
     let hello = Control::Hello { version: VERSION }.encode();
     let sent = association.send(CONTROL_STREAM, CONTROL_PPID, hello.into()).await;
     sent.map_err(|error| error.to_string())?;
@@ -310,8 +311,17 @@ pub(super) fn clamp(packet: &mut Bytes, mtu: u32) {
 }
 
 /// Reads packets of the device and gives them to the lane. Ends when the device is gone.
-async fn read_device(device: TunDevice, shared: Arc<Shared>) -> io::Result<()> {
+async fn read_device(
+    device: TunDevice,
+    shared: Arc<Shared>,
+    peers: Vec<SocketAddr>,
+) -> io::Result<()> {
     let (mut reader, mut writer) = (device.reader(), device.writer());
+    let is_loop = |headers: &Headers| {
+        let to = (headers.destination, headers.ports.1);
+        let is_udp = matches!(headers.transport, Transport::Udp { .. });
+        is_udp && peers.iter().any(|peer| (peer.ip().to_canonical(), peer.port()) == to)
+    };
     let (mut batch, mut device_mtu) = (Vec::new(), 0);
     loop {
         reader.read(&mut batch).await?;
@@ -329,7 +339,13 @@ async fn read_device(device: TunDevice, shared: Arc<Shared>) -> io::Result<()> {
         }
         let mut answers = Vec::new();
         for packet in batch.drain(..) {
-            answers.extend(admit(packet, mtu, &own, &inlet, &shared.counters));
+            match Headers::read(&packet) {
+                Ok(headers) if is_loop(&headers) => shared.counters.on_refused(Refusal::Loop),
+                Ok(headers) => {
+                    answers.extend(admit(packet, headers, &own, &inlet, &shared.counters));
+                }
+                Err(why) => shared.counters.on_refused(why.into()),
+            }
         }
         if !answers.is_empty() {
             writer.write(answers.iter().map(Vec::as_slice)).await?;
@@ -340,18 +356,12 @@ async fn read_device(device: TunDevice, shared: Arc<Shared>) -> io::Result<()> {
 /// Gives a packet to the lane if it may be carried. Returns the answer to one that is too big.
 pub(super) fn admit(
     mut packet: Bytes,
-    mtu: u32,
+    headers: Headers,
     own: &[IpAddr],
     inlet: &LaneInlet,
     counters: &Counters,
 ) -> Option<Vec<u8>> {
-    let headers = match Headers::read(&packet) {
-        Ok(headers) => headers,
-        Err(why) => {
-            counters.on_refused(why.into());
-            return None;
-        }
-    };
+    let mtu = inlet.mtu();
     if packet.len() > mtu as usize && !headers.may_fragment {
         counters.on_refused(Refusal::TooBig);
         let from = own.iter().find(|own| own.is_ipv4() == headers.source.is_ipv4())?;

@@ -17,6 +17,8 @@ pub const PACKET_PPID: u32 = 0;
 pub const CONTROL_PPID: u32 = 0x5257_5443;
 /// Version of these documents. The ends must agree.
 pub const VERSION: u32 = 2;
+/// Why a hub aborts an association whose client has opened another one.
+pub const TAKEN_OVER: &str = "another association of this key has taken over its addresses";
 /// Largest document, bytes.
 const LARGEST: usize = 4096;
 /// Most addresses, networks and name servers in a document.

@@ -28,11 +28,19 @@ pub enum Refusal {
     QueueDelay,
     /// The queues of all flows together were full.
     QueueLength,
+    /// The client has sent or received more than its rate permits.
+    Rate,
+    /// The client's volume of this month is used up.
+    Quota,
+    /// It is a packet of the tunnel's own association, which the tunnel must not carry in itself.
+    Loop,
+    /// It is no packet but a message that a tunnel does not have at this time.
+    Message,
 }
 
 impl Refusal {
     /// Names of all reasons, in the order of their numbers.
-    pub const NAMES: [&'static str; 14] = [
+    pub const NAMES: [&'static str; 18] = [
         "version",
         "header",
         "length",
@@ -47,6 +55,10 @@ impl Refusal {
         "device",
         "queue delay",
         "queue length",
+        "client rate",
+        "client quota",
+        "loop",
+        "message",
     ];
 
     fn index(self) -> usize {
@@ -62,6 +74,10 @@ impl Refusal {
             Self::Device => 11,
             Self::QueueDelay => 12,
             Self::QueueLength => 13,
+            Self::Rate => 14,
+            Self::Quota => 15,
+            Self::Loop => 16,
+            Self::Message => 17,
         }
     }
 }
@@ -139,6 +155,7 @@ impl Counters {
             duplicate_packets: read(&self.duplicates),
             late_packets: read(&self.late),
             refused: refused.map(|(packets, reason)| Refused { reason, packets }).collect(),
+            volumes: Vec::new(),
         }
     }
 }
@@ -198,6 +215,10 @@ mod tests {
             Refusal::Device,
             Refusal::QueueDelay,
             Refusal::QueueLength,
+            Refusal::Rate,
+            Refusal::Quota,
+            Refusal::Loop,
+            Refusal::Message,
         ] {
             counters.on_refused(why);
         }

@@ -1,32 +1,40 @@
 //! The hub: the end of a tunnel that has a public address and serves many clients.
 
-use std::fs;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use ipnet::IpNet;
+use ropewalk_base::Time;
 use ropewalk_runtime::endpoint::{Association, Endpoint};
 use ropewalk_runtime::seal::PublicKey;
 use ropewalk_runtime::system::{TunDevice, TunWriter, routes};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::addresses::{Connected, Leases, Pool};
 use super::client::{admit, clamp};
-use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, VERSION, Welcome};
+use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION, Welcome};
 use super::counters::{Counters, Refusal};
 use super::error::TunnelError;
 use super::journal::Journal;
 use super::lane::{Lane, LaneInlet, LaneSettings, PacketSink};
 use super::machine;
-use super::packet::{Headers, decrement_ttl};
+use super::meters::Meters;
+use super::packet::{Headers, Transport, decrement_ttl};
+use super::path_mtu::prohibited;
+use super::quota::{Direction, Excess, Meter, Month};
+use super::store::LeaseFile;
+use crate::access::TunnelPolicy;
 use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 
 /// How long a client may take to ask for its addresses.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often the volumes of clients are stored. A crash loses what was carried since.
+const STORE_INTERVAL: Duration = Duration::from_secs(10);
 /// MTU of the hub's device, bytes. Packets that are too big for a client are answered for this client.
 const DEVICE_MTU: u32 = 1500;
 
@@ -52,12 +60,28 @@ pub struct HubSettings {
     pub lane: LaneSettings,
     /// File of the addresses that clients have.
     pub lease_file: PathBuf,
+    /// File of what clients have carried.
+    pub volume_file: PathBuf,
+    /// Addresses and ports of the hub's endpoint. The tunnel does not carry packets to them.
+    pub endpoint: Vec<SocketAddr>,
     /// Directory of the journal.
     pub run_directory: PathBuf,
 }
 
-/// Finds the addresses that the operator has configured for a client.
-pub type AddressesOf = Arc<dyn Fn(&PublicKey) -> Vec<IpAddr> + Send + Sync>;
+impl HubSettings {
+    /// Whether a client's packet goes to the hub's own endpoint.
+    fn is_own_endpoint(&self, headers: &Headers) -> bool {
+        let is_udp = matches!(headers.transport, Transport::Udp { .. });
+        let port = |one: &&SocketAddr| one.port() == headers.ports.1;
+        let here = |one: &SocketAddr| {
+            one.ip().to_canonical() == headers.destination || self.pool.is_hub(headers.destination)
+        };
+        is_udp && self.endpoint.iter().filter(port).any(here)
+    }
+}
+
+/// Finds what the operator has configured for a client.
+pub type PolicyOf = Arc<dyn Fn(&PublicKey) -> TunnelPolicy + Send + Sync>;
 
 /// A hub whose machine is set up.
 pub struct TunnelHub {
@@ -73,10 +97,27 @@ struct Shared {
     settings: HubSettings,
     hub: Vec<IpAddr>,
     leases: Mutex<Leases>,
-    connected: RwLock<Connected<LaneInlet>>,
-    addresses_of: AddressesOf,
+    lease_file: LeaseFile,
+    connected: RwLock<Connected<Client>>,
+    policy_of: PolicyOf,
+    meters: Meters,
     counters: Arc<Counters>,
     writer: tokio::sync::Mutex<TunWriter>,
+}
+
+/// A connected client.
+#[derive(Clone, Debug)]
+struct Client {
+    inlet: LaneInlet,
+    meter: Arc<Meter>,
+    /// Told when another association of the client has taken its addresses over.
+    replaced: Arc<Notify>,
+}
+
+impl PartialEq for Client {
+    fn eq(&self, other: &Self) -> bool {
+        self.inlet == other.inlet
+    }
 }
 
 /// Reads the figures of a running hub.
@@ -86,9 +127,15 @@ pub struct HubFigures(Arc<Shared>);
 impl HubFigures {
     /// The figures now.
     pub fn read(&self) -> TunnelFigures {
-        let Shared { settings, counters, .. } = &*self.0;
+        let Shared { settings, counters, meters, .. } = &*self.0;
         let addresses = settings.pool.hub().iter().map(ToString::to_string).collect();
-        TunnelFigures { interface: settings.device.clone(), addresses, ..counters.figures() }
+        let interface = settings.device.clone();
+        TunnelFigures { interface, addresses, volumes: meters.figures(), ..counters.figures() }
+    }
+
+    /// Applies the limits that the operator has configured now.
+    pub fn refresh_limits(&self) {
+        self.0.meters.refresh(&*self.0.policy_of);
     }
 }
 
@@ -103,14 +150,15 @@ impl TunnelHub {
     /// Outside a tokio runtime.
     pub fn prepare(
         settings: HubSettings,
-        addresses_of: AddressesOf,
+        policy_of: PolicyOf,
         reporter: Reporter,
     ) -> Result<Self, TunnelError> {
         let (mut journal, left) = Journal::open(&settings.run_directory, &settings.name)?;
         if left > 0 {
             reporter.report(PeerIdentity::default(), Event::TunnelUndone { changes: left });
         }
-        let leases = read_leases(&settings)?;
+        let (lease_file, leases) = LeaseFile::open(&settings.lease_file, settings.pool.clone())?;
+        let meters = Meters::open(&settings.volume_file)?;
         let device = TunDevice::create(&settings.device)?;
         let failed = |what: &str| TunnelError::system(format!("{what} {}", device.name()));
         routes::start_interface(device.index(), DEVICE_MTU).map_err(failed("starting"))?;
@@ -129,8 +177,10 @@ impl TunnelHub {
             settings,
             hub,
             leases: Mutex::new(leases),
+            lease_file,
             connected: RwLock::default(),
-            addresses_of,
+            policy_of,
+            meters,
             counters: Arc::default(),
             writer,
         });
@@ -158,6 +208,7 @@ impl TunnelHub {
         };
         tokio::select! {
             () = serve => Ok(()),
+            () = store_volumes(&shared, &reporter) => Ok(()),
             result = read_device(&device, &shared) => {
                 result.map_err(TunnelError::system("the TUN device has ended"))
             }
@@ -165,17 +216,23 @@ impl TunnelHub {
     }
 }
 
-fn read_leases(settings: &HubSettings) -> Result<Leases, TunnelError> {
-    let file = &settings.lease_file;
-    match fs::read_to_string(file) {
-        Ok(text) => Ok(Leases::read(settings.pool.clone(), &text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let directory = file.parent().unwrap_or(file);
-            let failed = TunnelError::system(format!("creating {}", directory.display()));
-            fs::create_dir_all(directory).map_err(failed)?;
-            Ok(Leases::new(settings.pool.clone()))
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // The hub ends: nobody is left to hear of a problem.
+        let _ = self.meters.store();
+    }
+}
+
+/// Stores what clients have carried, from time to time.
+async fn store_volumes(shared: &Arc<Shared>, reporter: &Reporter) {
+    loop {
+        tokio::time::sleep(STORE_INTERVAL).await;
+        let one = shared.clone();
+        let stored = tokio::task::spawn_blocking(move || one.meters.store()).await;
+        if let Ok(Err(problem)) = stored {
+            let problem = format!("volumes of clients are not stored: {problem}");
+            reporter.report(PeerIdentity::default(), Event::Problem(problem));
         }
-        Err(error) => Err(TunnelError::System(format!("reading {}", file.display()), error)),
     }
 }
 
@@ -183,7 +240,8 @@ fn read_leases(settings: &HubSettings) -> Result<Leases, TunnelError> {
 async fn serve_client(association: Association, shared: Arc<Shared>, reporter: Reporter) {
     let Some(key) = association.peer_key() else { return association.abort() };
     let identity = PeerIdentity { key: Some(key), ..PeerIdentity::default() };
-    let addresses = match shared.greet(&association, key).await {
+    let policy = (shared.policy_of)(&key);
+    let addresses = match shared.greet(&association, key, &policy.addresses).await {
         Ok(addresses) => addresses,
         Err(reason) => {
             reporter.report(identity, Event::AssociationRefused { reason });
@@ -194,28 +252,42 @@ async fn serve_client(association: Association, shared: Arc<Shared>, reporter: R
     };
     let (mut lane, inlet) =
         Lane::new(association, shared.settings.lane.clone(), shared.counters.clone());
-    shared.change_connected(|connected| connected.insert(&addresses, &inlet));
+    let meter = shared.meters.of(key, policy.limits);
+    let client = Client { inlet, meter, replaced: Arc::default() };
+    for other in shared.change_connected(|connected| connected.insert(&addresses, &client)) {
+        other.replaced.notify_one();
+    }
     let own: Vec<IpAddr> = addresses.iter().map(IpNet::addr).collect();
-    lane.run(&mut ClientSink { shared: &shared, own: &own, inlet: &inlet }).await;
-    shared.change_connected(|connected| connected.remove(&inlet));
+    let association = lane.association();
+    let mut sink = ClientSink { shared: &shared, own: &own, client: &client };
+    tokio::select! {
+        () = lane.run(&mut sink) => {}
+        () = client.replaced.notified() => association.abort_because(TAKEN_OVER),
+    }
+    shared.change_connected(|connected| connected.remove(&addresses, &client));
 }
 
 /// Takes the packets of one client.
 struct ClientSink<'a> {
     shared: &'a Shared,
     own: &'a [IpAddr],
-    inlet: &'a LaneInlet,
+    client: &'a Client,
 }
 
 impl PacketSink for ClientSink<'_> {
     async fn deliver(&mut self, packets: Vec<Bytes>) {
-        self.shared.deliver(packets, self.own, self.inlet.mtu()).await;
+        self.shared.deliver(packets, self.own, self.client).await;
     }
 }
 
 impl Shared {
     /// Waits until the client asks for its addresses, and answers. Returns the addresses, or why there are none.
-    async fn greet(&self, association: &Association, key: PublicKey) -> Result<Vec<IpNet>, String> {
+    async fn greet(
+        &self,
+        association: &Association,
+        key: PublicKey,
+        configured: &[IpAddr],
+    ) -> Result<Vec<IpNet>, String> {
         let first = tokio::time::timeout(HELLO_TIMEOUT, association.receive()).await;
         let first = first.map_err(|_| "it did not ask for its addresses".to_owned())?;
         let first = first.ok_or_else(|| "it ended the association".to_owned())?;
@@ -223,7 +295,7 @@ impl Shared {
             _ if first.stream != CONTROL_STREAM || first.ppid != CONTROL_PPID => {
                 Err("it is no client of a tunnel".to_owned())
             }
-            Ok(Control::Hello { version: VERSION }) => self.assign(key),
+            Ok(Control::Hello { version: VERSION }) => self.assign(key, configured),
             Ok(Control::Hello { version }) => {
                 Err(format!("it has version {version} of the tunnel, the hub has {VERSION}"))
             }
@@ -242,42 +314,37 @@ impl Shared {
         assigned
     }
 
-    fn assign(&self, key: PublicKey) -> Result<Vec<IpNet>, String> {
-        let wanted = (self.addresses_of)(&key);
+    fn assign(&self, key: PublicKey, configured: &[IpAddr]) -> Result<Vec<IpNet>, String> {
         let mut leases = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = leases.text();
-        let assigned = leases.assign(key, &wanted).map_err(|error| error.to_string())?;
-        let text = leases.text();
-        if text != before {
-            let file = &self.settings.lease_file;
-            fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        let assigned = leases.assign(key, configured).map_err(|error| error.to_string())?;
+        let (addresses, is_new) = assigned;
+        if is_new {
+            self.lease_file.append(&leases.line(&key))?;
         }
-        Ok(assigned)
+        Ok(addresses)
     }
 
-    fn change_connected(&self, change: impl FnOnce(&mut Connected<LaneInlet>)) {
+    fn change_connected<T>(&self, change: impl FnOnce(&mut Connected<Client>) -> T) -> T {
         let mut connected = self.connected.write().unwrap_or_else(PoisonError::into_inner);
-        change(&mut connected);
+        let result = change(&mut connected);
         self.counters.set_clients(connected.count());
-    }
-
-    fn find(&self, address: IpAddr) -> Option<LaneInlet> {
-        let connected = self.connected.read().unwrap_or_else(PoisonError::into_inner);
-        connected.find(address).cloned()
+        result
     }
 
     /// Checks packets of a client with the addresses `own`, and passes them on.
-    async fn deliver(&self, mut packets: Vec<Bytes>, own: &[IpAddr], mtu: u32) {
+    async fn deliver(&self, mut packets: Vec<Bytes>, own: &[IpAddr], client: &Client) {
+        let (mtu, at) = (client.inlet.mtu(), self.meters.now());
         packets.retain_mut(|packet| match self.direct(packet, own) {
-            Ok(None) => {
+            Ok(other) => {
+                if !self.admit(&client.meter, at, Direction::Up, packet, &client.inlet) {
+                    return false;
+                }
                 self.counters.on_received(packet.len());
-                clamp(packet, mtu);
-                true
-            }
-            Ok(Some(other)) => {
-                self.counters.on_received(packet.len());
-                self.forward(std::mem::take(packet), &other);
-                false
+                match other {
+                    None => clamp(packet, mtu),
+                    Some(other) => self.forward(std::mem::take(packet), &other, at),
+                }
+                !packet.is_empty()
             }
             Err(why) => {
                 self.counters.on_refused(why);
@@ -293,13 +360,61 @@ impl Shared {
         }
     }
 
+    /// Whether a packet is within the limits of its client. If the volume is used up, `source`, by which the packet has
+    /// come, is told from time to time.
+    fn admit(
+        &self,
+        meter: &Meter,
+        at: (Time, Month),
+        direction: Direction,
+        packet: &[u8],
+        source: &LaneInlet,
+    ) -> bool {
+        match self.within_limits(meter, at, direction, packet) {
+            Ok(()) => true,
+            Err(answer) => {
+                if let Some(answer) = answer
+                    && let Ok(headers) = Headers::read(&answer)
+                {
+                    source.push(headers, answer.into());
+                }
+                false
+            }
+        }
+    }
+
+    /// Counts a packet of a client, if its limits permit.
+    ///
+    /// # Errors
+    /// They do not. With the answer to the sender, if one is due.
+    fn within_limits(
+        &self,
+        meter: &Meter,
+        at: (Time, Month),
+        direction: Direction,
+        packet: &[u8],
+    ) -> Result<(), Option<Vec<u8>>> {
+        let (why, answer) = match meter.admit(at, direction, packet.len()) {
+            Ok(()) => return Ok(()),
+            Err(Excess::Rate) => (Refusal::Rate, false),
+            Err(Excess::Quota { answer }) => (Refusal::Quota, answer),
+        };
+        self.counters.on_refused(why);
+        let ipv4 = packet.first().is_some_and(|byte| byte >> 4 == 4);
+        let from = self.hub.iter().find(|hub| hub.is_ipv4() == ipv4).filter(|_| answer);
+        Err(from.and_then(|from| prohibited(packet, *from)))
+    }
+
     /// Where a packet of a client goes: to another client, or to the device (none).
-    fn direct(&self, packet: &[u8], own: &[IpAddr]) -> Result<Option<LaneInlet>, Refusal> {
+    fn direct(&self, packet: &[u8], own: &[IpAddr]) -> Result<Option<Client>, Refusal> {
         let headers = Headers::read(packet)?;
         if !own.contains(&headers.source) {
             return Err(Refusal::ForeignSource);
         }
         let to = headers.destination;
+        if self.settings.is_own_endpoint(&headers) {
+            return Err(Refusal::Loop);
+        }
         if to.is_multicast() {
             return Err(Refusal::NoSuchDestination);
         }
@@ -309,17 +424,51 @@ impl Shared {
         if !self.settings.client_to_client {
             return Err(Refusal::ClientToClient);
         }
-        self.find(to).map(Some).ok_or(Refusal::NoSuchDestination)
+        let connected = self.connected.read().unwrap_or_else(PoisonError::into_inner);
+        connected.find(to).cloned().map(Some).ok_or(Refusal::NoSuchDestination)
     }
 
     /// Forwards a packet to another client, as a router does.
-    fn forward(&self, packet: Bytes, to: &LaneInlet) {
+    fn forward(&self, packet: Bytes, to: &Client, at: (Time, Month)) {
         let mut packet = BytesMut::from(packet);
-        match decrement_ttl(&mut packet) {
-            Ok(()) => {
-                let _ = admit(packet.freeze(), to.mtu(), &self.hub, to, &self.counters);
+        let headers = match decrement_ttl(&mut packet).and_then(|()| Headers::read(&packet)) {
+            Ok(headers) => headers,
+            Err(why) => return self.counters.on_refused(why.into()),
+        };
+        if self.within_limits(&to.meter, at, Direction::Down, &packet).is_ok() {
+            let _ = admit(packet.freeze(), headers, &self.hub, &to.inlet, &self.counters);
+        }
+    }
+
+    /// Gives packets of the device to the clients that have their destinations. Adds answers for the senders.
+    fn distribute(&self, packets: &mut Vec<Bytes>, answers: &mut Vec<Vec<u8>>) {
+        let at = self.meters.now();
+        // Once for all packets: clients that come and go wait for a batch at most.
+        let connected = self.connected.read().unwrap_or_else(PoisonError::into_inner);
+        for packet in packets.drain(..) {
+            let headers = match Headers::read(&packet) {
+                Ok(headers) => headers,
+                Err(why) => {
+                    self.counters.on_refused(why.into());
+                    continue;
+                }
+            };
+            let Some(client) = connected.find(headers.destination) else {
+                self.counters.on_refused(Refusal::NoSuchDestination);
+                continue;
+            };
+            match self.within_limits(&client.meter, at, Direction::Down, &packet) {
+                Ok(()) => {
+                    answers.extend(admit(
+                        packet,
+                        headers,
+                        &self.hub,
+                        &client.inlet,
+                        &self.counters,
+                    ));
+                }
+                Err(answer) => answers.extend(answer),
             }
-            Err(why) => self.counters.on_refused(why.into()),
         }
     }
 }
@@ -327,25 +476,14 @@ impl Shared {
 /// Reads packets of the device and gives each to the client that has its destination.
 async fn read_device(device: &TunDevice, shared: &Shared) -> io::Result<()> {
     let mut reader = device.reader();
-    let mut batch = Vec::new();
+    let (mut batch, mut answers) = (Vec::new(), Vec::new());
     loop {
         reader.read(&mut batch).await?;
-        let mut answers = Vec::new();
-        for packet in batch.drain(..) {
-            match Headers::read(&packet) {
-                Ok(headers) => match shared.find(headers.destination) {
-                    Some(inlet) => {
-                        let (mtu, hub) = (inlet.mtu(), &shared.hub);
-                        answers.extend(admit(packet, mtu, hub, &inlet, &shared.counters));
-                    }
-                    None => shared.counters.on_refused(Refusal::NoSuchDestination),
-                },
-                Err(why) => shared.counters.on_refused(why.into()),
-            }
-        }
+        shared.distribute(&mut batch, &mut answers);
         if !answers.is_empty() {
             let mut writer = shared.writer.lock().await;
             writer.write(answers.iter().map(Vec::as_slice)).await?;
+            answers.clear();
         }
     }
 }

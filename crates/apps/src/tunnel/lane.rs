@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bytes::{Bytes, BytesMut};
 use ropewalk_base::{Duration, Rate, Time};
 use ropewalk_runtime::endpoint::{
-    Association, Copies, Delivery, PathEstimate, Received, SendError, Urgency,
+    Association, Copies, Delivery, Part, PathEstimate, Received, SendError, Urgency,
 };
 use ropewalk_tunnel::{
     Class, Config, Ecn, Header, Inner, Order, Outgoing, PathState, REPAIRS, Tunnel,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::class::{ClassRule, classify};
 use super::control::{PACKET_PPID, PACKET_STREAM};
@@ -29,10 +29,14 @@ const INLET: usize = 1024;
 const BATCH: usize = 64;
 /// Largest MTU of a tunnel, bytes.
 const MOST_MTU: u32 = 9000;
+/// Largest IP packet, bytes. A message may be longer than the MTU that was just found.
+const LARGEST_PACKET: usize = 65_535;
 /// How often the tunnel learns of the state of the paths.
 const PATHS_INTERVAL: Duration = Duration::from_millis(10);
 /// Pause after the send buffer was full. The peer's receive window was closed for longer than the queues last.
 const FULL_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
+/// Messages that a tunnel does not have after which the association is ended. Each costs its sender as much as a packet.
+const MISPLACED_MAX: u32 = 64;
 /// Flows that carry nothing for so long are forgotten.
 const IDLE_FLOW: Duration = Duration::from_secs(30);
 
@@ -94,6 +98,10 @@ pub struct Lane {
     counted: LaneTotals,
     /// When the tunnel learned of the paths.
     paths_at: Option<Time>,
+    /// Messages of the peer that a tunnel does not have.
+    misplaced: u32,
+    /// Told whenever packets were given to the association.
+    sent: Arc<Notify>,
 }
 
 impl Lane {
@@ -109,9 +117,24 @@ impl Lane {
         let tunnel = Tunnel::new(settings.config);
         let (counted, paths_at) = (LaneTotals::default(), None);
         let association = Arc::new(association);
-        let lane =
-            Self { association, settings, tunnel, packets, mtu, counters, counted, paths_at };
+        let lane = Self {
+            association,
+            settings,
+            tunnel,
+            packets,
+            mtu,
+            counters,
+            counted,
+            paths_at,
+            misplaced: 0,
+            sent: Arc::default(),
+        };
         (lane, inlet)
+    }
+
+    /// Notified whenever packets were given to the association.
+    pub fn sent(&self) -> Arc<Notify> {
+        self.sent.clone()
     }
 
     /// The association.
@@ -121,7 +144,7 @@ impl Lane {
 
     /// Carries packets until the association ends.
     pub async fn run(&mut self, sink: &mut impl PacketSink) {
-        let mut queued = Vec::with_capacity(BATCH);
+        let mut queued = Vec::new();
         let mut arrived = Vec::new();
         loop {
             self.learn_paths();
@@ -154,6 +177,10 @@ impl Lane {
                         break;
                     }
                     self.take(&mut arrived);
+                    if self.misplaced > MISPLACED_MAX {
+                        self.association.abort_because("messages that a tunnel does not have");
+                        break;
+                    }
                 }
                 () = room, if waits => {}
                 () = timer => self.forget_idle_flows(),
@@ -215,10 +242,11 @@ impl Lane {
     /// Gives queued packets to the association while it has less to send than the tunnel wants. Returns whether its send
     /// buffer was full.
     fn send(&mut self) -> Result<bool, SendError> {
-        let Self { association, tunnel, counters, .. } = self;
+        let Self { association, tunnel, counters, sent, .. } = self;
         if tunnel.queued_bytes() == 0 {
             return Ok(false);
         }
+        sent.notify_one();
         association.send_datagrams(PACKET_STREAM, PACKET_PPID, &mut |now, waiting| {
             let outgoing = tunnel.next(now, waiting)?;
             counters.on_sent(outgoing.payload.len());
@@ -229,8 +257,13 @@ impl Lane {
     fn take(&mut self, arrived: &mut Vec<Received>) {
         let now = self.association.now();
         for mut message in arrived.drain(..) {
-            let is_packet = message.stream == PACKET_STREAM && message.ppid == PACKET_PPID;
+            let is_packet = message.stream == PACKET_STREAM
+                && message.ppid == PACKET_PPID
+                && message.part == Part::Whole
+                && message.bytes.len() <= Header::LEN + LARGEST_PACKET;
             let Some(header) = message.bytes.first_chunk().copied().filter(|_| is_packet) else {
+                self.misplaced += 1;
+                self.counters.on_refused(Refusal::Message);
                 continue;
             };
             let packet = message.bytes.split_off(Header::LEN);

@@ -19,10 +19,13 @@ pub mod counters;
 mod error;
 pub mod hub;
 pub mod journal;
-mod lane;
+pub mod lane;
 pub mod machine;
+mod meters;
 pub mod packet;
 pub mod path_mtu;
+pub mod quota;
+mod store;
 
 pub use self::error::TunnelError;
 pub use self::lane::LaneSettings;

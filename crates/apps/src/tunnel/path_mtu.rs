@@ -1,8 +1,9 @@
-//! Inner packets and the MTU of the tunnel: answers to packets that are too big, and the MSS of TCP connections.
+//! Answers to inner packets that are not carried, and the MSS of TCP connections.
 
 use std::net::IpAddr;
 
 use etherparse::icmpv4::DestUnreachableHeader;
+use etherparse::icmpv6::DestUnreachableCode;
 use etherparse::{
     Icmpv4Type, Icmpv6Type, IpSlice, PacketBuilder, TcpOptionElement, TcpSlice, ip_number,
 };
@@ -30,6 +31,24 @@ const MSS_KIND: u8 = 2;
 /// The answer to a packet that does not fit into the tunnel (RFC 1191, 4; RFC 4443, 3.2), from the tunnel's own
 /// address `from`. None for packets that must not be answered, and if `from` is of the other family.
 pub fn too_big(packet: &[u8], mtu: u32, from: IpAddr) -> Option<Vec<u8>> {
+    let next_hop_mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
+    let cause = DestUnreachableHeader::FragmentationNeeded { next_hop_mtu };
+    error_about(packet, from, cause, Icmpv6Type::PacketTooBig { mtu })
+}
+
+/// The answer to a packet that the hub's operator does not permit: communication administratively prohibited (RFC 1812,
+/// 5.2.7.1; RFC 4443, 3.1). None as with [`too_big`].
+pub fn prohibited(packet: &[u8], from: IpAddr) -> Option<Vec<u8>> {
+    let cause = Icmpv6Type::DestinationUnreachable(DestUnreachableCode::Prohibited);
+    error_about(packet, from, DestUnreachableHeader::FilterProhibited, cause)
+}
+
+fn error_about(
+    packet: &[u8],
+    from: IpAddr,
+    ipv4: DestUnreachableHeader,
+    ipv6: Icmpv6Type,
+) -> Option<Vec<u8>> {
     let ip = IpSlice::from_slice(packet).ok()?;
     // RFC 1812, 4.3.2.7: no error about an error, or to a destination that is not a single host.
     if is_icmp_error(&ip) || ip.destination_addr().is_multicast() {
@@ -39,17 +58,15 @@ pub fn too_big(packet: &[u8], mtu: u32, from: IpAddr) -> Option<Vec<u8>> {
     match (from, ip.source_addr()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
             let quoted = &packet[..packet.len().min(ERROR_LENGTH_IPV4 - ERROR_HEADERS_IPV4)];
-            let next_hop_mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
-            let cause = DestUnreachableHeader::FragmentationNeeded { next_hop_mtu };
             PacketBuilder::ipv4(from.octets(), to.octets(), ERROR_TTL)
-                .icmpv4(Icmpv4Type::DestinationUnreachable(cause))
+                .icmpv4(Icmpv4Type::DestinationUnreachable(ipv4))
                 .write(&mut answer, quoted)
                 .ok()?;
         }
         (IpAddr::V6(from), IpAddr::V6(to)) => {
             let quoted = &packet[..packet.len().min(ERROR_LENGTH_IPV6 - ERROR_HEADERS_IPV6)];
             PacketBuilder::ipv6(from.octets(), to.octets(), ERROR_TTL)
-                .icmpv6(Icmpv6Type::PacketTooBig { mtu })
+                .icmpv6(ipv6)
                 .write(&mut answer, quoted)
                 .ok()?;
         }
@@ -170,11 +187,29 @@ mod tests {
         assert_eq!(too_big(&packet, 1280, [10, 0, 0, 1].into()), None, "multicast");
     }
 
+    #[test]
+    fn a_packet_that_is_not_permitted_is_answered_with_the_reason() {
+        let packet = syn(&[], b"");
+        let answer = prohibited(&packet, [10, 0, 0, 1].into()).expect("an answer");
+        let sliced = SlicedPacket::from_ip(&answer).expect("a sound packet");
+        let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else { panic!("not ICMP") };
+        assert_eq!((icmp.type_u8(), icmp.code_u8()), (3, 13));
+        let mut packet = Vec::new();
+        let builder = PacketBuilder::ipv6([0xFD; 16], [0x20; 16], 64).udp(80, 81);
+        builder.write(&mut packet, b"data").expect("it fits");
+        let answer = prohibited(&packet, [0xFC; 16].into()).expect("an answer");
+        let sliced = SlicedPacket::from_ip(&answer).expect("a sound packet");
+        let Some(TransportSlice::Icmpv6(icmp)) = sliced.transport else { panic!("not ICMPv6") };
+        assert_eq!((icmp.type_u8(), icmp.code_u8()), (1, 1));
+        assert_eq!(prohibited(&answer, [0xFC; 16].into()), None, "an error about an error");
+    }
+
     proptest::proptest! {
         #[test]
         fn no_bytes_make_them_panic(mut bytes in proptest::collection::vec(0_u8.., 0..90)) {
             bytes.insert(0, 0x45);
             let _ = too_big(&bytes, 1280, [10, 0, 0, 1].into());
+            let _ = prohibited(&bytes, [10, 0, 0, 1].into());
             clamp_mss(&mut bytes, 600);
         }
 

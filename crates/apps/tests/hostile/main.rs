@@ -4,6 +4,8 @@
 
 mod files;
 mod mux;
+#[cfg(target_os = "linux")]
+mod tunnel;
 
 use std::alloc::System;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -109,6 +109,14 @@ fn tunnel(tunnel: &TunnelFigures) -> String {
     if !refused.is_empty() {
         text.push_str(&format!("packets not carried: {}\n", refused.join(", ")));
     }
+    if !tunnel.volumes.is_empty() {
+        let mut table = Table::new(&["client", "this month", "of"]);
+        for volume in &tunnel.volumes {
+            let (used, quota) = (volume.used_bytes as f64, volume.quota_bytes as f64);
+            table.row(vec![volume.client.clone(), size(used), size(quota)]);
+        }
+        text.push_str(&table.text(width()));
+    }
     text
 }
 

@@ -30,6 +30,7 @@ pub use links::{
     Arrival, End, Frame, Links, LiveTraffic, PathRoutes, PathTraffic, Side, Traffic,
     TrafficSnapshot,
 };
+pub use namespace::Namespace;
 pub use ropewalk_netsim::DropCause;
 pub use session::{Outcome, Programs, run};
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use clap::Args;
 use ipnet::IpNet;
+use ropewalk_apps::access::{ClientLimits, TunnelPolicy, parse_monthly, parse_rate};
 use ropewalk_apps::observe::{Event, PeerIdentity, Sources};
 use ropewalk_apps::tunnel::addresses::Pool;
-use ropewalk_apps::tunnel::hub::{AddressesOf, HubSettings, TunnelHub};
+use ropewalk_apps::tunnel::hub::{HubSettings, PolicyOf, TunnelHub};
 use ropewalk_runtime::endpoint::{Endpoint, Options};
 
 use super::client::network;
@@ -50,10 +51,16 @@ pub struct ServeArgs {
     /// Let clients reach each other
     #[arg(long)]
     client_to_client: bool,
+    /// Most bits per second of a client in each direction, unless its entry in --allow-file has a rate
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    rate: Option<u64>,
+    /// Most bytes of a client in a calendar month, both directions, such as `20 GB/month`, unless its entry in --allow-file has a quota
+    #[arg(long, value_name = "SIZE/month", value_parser = parse_monthly)]
+    quota: Option<u64>,
     /// Name servers that clients are told
     #[arg(long, value_name = "ADDR", value_delimiter = ',', default_value = "9.9.9.9,2620:fe::fe")]
     dns: Vec<IpAddr>,
-    /// Directory of the addresses that clients have
+    /// Directory of the addresses that clients have, and of what they have carried
     #[arg(long, value_name = "DIR", default_value = "/var/lib/ropewalk/tunnel")]
     state_directory: PathBuf,
     #[command(flatten)]
@@ -78,26 +85,41 @@ pub async fn run(args: &ServeArgs, console: Console) -> Result<(), Failure> {
     options.limits = args.limits.limits()?;
     options.transport = common.transport()?;
     options.capture = common.transport.capture(false, console)?;
-    let settings = settings(args)?;
+    let mut settings = settings(args)?;
     let observation = common.observe.bind("tunnel serve", console)?;
     options.observer = Some(observation.observer());
     let endpoint = Endpoint::open(options).map_err(refused)?;
     // Before the device exists, whose addresses are of no use to a client.
-    let to = listed(&reachable(endpoint.locals()));
+    let reachable = reachable(endpoint.locals());
+    settings.endpoint = reachable.iter().map(|(address, _)| *address).collect();
+    let to = listed(&reachable);
     let list = access.list().clone();
-    let addresses_of: AddressesOf = {
+    let defaults = ClientLimits { rate_bps: args.rate, quota_bytes: args.quota };
+    let policy_of: PolicyOf = {
         let list = list.clone();
         Arc::new(move |key| {
-            list.policy(key).map(|peer| peer.tunnel.addresses.clone()).unwrap_or_default()
+            let policy = list.policy(key).map(|peer| peer.tunnel.clone()).unwrap_or_default();
+            TunnelPolicy { limits: policy.limits.or(defaults), ..policy }
         })
     };
     let reporter = observation.reporter();
-    access.watch(&endpoint, reporter.clone(), console, |_| {});
-    let hub = TunnelHub::prepare(settings, addresses_of, reporter.clone()).map_err(failed)?;
+    let hub = TunnelHub::prepare(settings, policy_of, reporter.clone()).map_err(failed)?;
+    let limits = hub.figures();
+    access.watch(&endpoint, reporter.clone(), console, move |_| limits.refresh_limits());
     let figures = hub.figures();
+    let names = list.clone();
+    let tunnel = move || {
+        let mut figures = figures.read();
+        for volume in &mut figures.volumes {
+            if let Ok(key) = volume.client.parse() {
+                volume.client = names.name(&key);
+            }
+        }
+        Some(figures)
+    };
     let sources = Sources {
         name: Box::new(move |key| list.listed_name(key)),
-        tunnel: Box::new(move || Some(figures.read())),
+        tunnel: Box::new(tunnel),
         ..Sources::default()
     };
     let outputs = Outputs::default().with(Log::default());
@@ -125,6 +147,8 @@ fn settings(args: &ServeArgs) -> Result<HubSettings, Failure> {
         dns: args.dns.clone(),
         lane: common.lane()?,
         lease_file: args.state_directory.join(format!("{}.leases", common.name())),
+        volume_file: args.state_directory.join(format!("{}.volumes", common.name())),
+        endpoint: Vec::new(),
         run_directory: common.run_directory.clone(),
     })
 }

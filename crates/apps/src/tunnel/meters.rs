@@ -1,0 +1,104 @@
+//! The meters of all clients of a hub, and their file.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ropewalk_base::Time;
+use ropewalk_runtime::clock::{Clock, unix_time};
+use ropewalk_runtime::seal::PublicKey;
+
+use super::error::TunnelError;
+use super::quota::{Meter, Month, Volume};
+use super::store::VolumeFile;
+use crate::access::{ClientLimits, TunnelPolicy};
+use crate::observe::ClientVolume;
+
+/// Most clients whose volumes the status names: those that have used the largest part of theirs.
+const SHOWN: usize = 16;
+
+/// One meter for each key that has been connected or is in the file.
+#[derive(Debug)]
+pub(super) struct Meters {
+    clock: Clock,
+    file: VolumeFile,
+    by_key: Mutex<BTreeMap<PublicKey, Arc<Meter>>>,
+}
+
+impl Meters {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn open(file: &Path) -> Result<Self, TunnelError> {
+        let clock = Clock::start();
+        let (file, volumes) = VolumeFile::open(file)?;
+        let meter = |(key, volume): (PublicKey, Volume)| {
+            (key, Arc::new(Meter::new(ClientLimits::default(), volume, clock.now())))
+        };
+        let by_key = Mutex::new(volumes.into_iter().map(meter).collect());
+        Ok(Self { clock, file, by_key })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PublicKey, Arc<Meter>>> {
+        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time for [`Meter::admit`].
+    pub(super) fn now(&self) -> (Time, Month) {
+        (self.clock.now(), Month::of_unix(unix_time().as_secs()))
+    }
+
+    /// The meter of a client, which has these limits from now on.
+    pub(super) fn of(&self, key: PublicKey, limits: ClientLimits) -> Arc<Meter> {
+        let now = self.clock.now();
+        let fresh = || Arc::new(Meter::new(limits, Volume::default(), now));
+        let meter = self.lock().entry(key).or_insert_with(fresh).clone();
+        meter.set_limits(limits, now);
+        meter
+    }
+
+    /// Applies the limits that are configured now.
+    pub(super) fn refresh(&self, policy_of: &(dyn Fn(&PublicKey) -> TunnelPolicy + Send + Sync)) {
+        let now = self.clock.now();
+        for (key, meter) in &*self.lock() {
+            meter.set_limits(policy_of(key).limits, now);
+        }
+    }
+
+    /// Stores the volumes, if one has changed. Those of earlier months are left out.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub(super) fn store(&self) -> io::Result<()> {
+        let (_, month) = self.now();
+        let mut changed = false;
+        let volumes: Vec<(PublicKey, Volume)> = {
+            let all = self.lock();
+            let read = all.iter().map(|(key, meter)| {
+                changed |= meter.take_changed();
+                (*key, meter.read().1)
+            });
+            read.filter(|(_, volume)| volume.month >= month && volume.bytes > 0).collect()
+        };
+        if changed { self.file.write(&volumes) } else { Ok(()) }
+    }
+
+    /// The clients that have used most of their volumes.
+    pub(super) fn figures(&self) -> Vec<ClientVolume> {
+        let (_, month) = self.now();
+        let mut used: Vec<ClientVolume> = Vec::new();
+        for (key, meter) in &*self.lock() {
+            let (limits, volume) = meter.read();
+            let used_bytes = if volume.month >= month { volume.bytes } else { 0 };
+            if let Some(quota_bytes) = limits.quota_bytes {
+                used.push(ClientVolume { client: key.to_string(), used_bytes, quota_bytes });
+            }
+        }
+        let part = |one: &ClientVolume| one.used_bytes as f64 / one.quota_bytes.max(1) as f64;
+        used.sort_by(|a, b| part(b).total_cmp(&part(a)));
+        used.truncate(SHOWN);
+        used
+    }
+}
