@@ -192,6 +192,12 @@ impl<P> Tunnel<P> {
         self.outlook.lookahead
     }
 
+    /// The association's queue is to be refilled when it is shorter than this. Less than [`Self::lookahead`], so that several
+    /// packets are given to the association at once.
+    pub const fn refill_below(&self) -> u64 {
+        self.outlook.lookahead - self.outlook.slack / 2
+    }
+
     /// How long a received packet waits for an earlier one of its flow, at most.
     pub const fn hold(&self) -> Duration {
         self.outlook.hold

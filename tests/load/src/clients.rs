@@ -196,7 +196,7 @@ async fn read_device(device: TunDevice, inlets: BTreeMap<IpAddr, LaneInlet>) {
             if let Ok(headers) = Headers::read(&packet)
                 && let Some(inlet) = inlets.get(&headers.source)
             {
-                inlet.push(headers, packet);
+                inlet.push(vec![(headers, packet)]);
             }
         }
     }

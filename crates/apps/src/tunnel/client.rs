@@ -16,7 +16,7 @@ use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, VERSION, Welcome};
 use super::counters::{Counters, Refusal};
 use super::error::TunnelError;
 use super::journal::Journal;
-use super::lane::{Lane, LaneInlet, LaneSettings, PacketSink};
+use super::lane::{Lane, LaneInlet, LaneSettings, PacketBatch, PacketSink};
 use super::machine;
 use super::packet::{Headers, Transport};
 use super::path_mtu::{clamp_mss, too_big};
@@ -290,21 +290,25 @@ impl HubSink {
     fn accept(&self, packet: &mut Bytes) -> bool {
         let checked = Headers::read(packet).map_err(Refusal::from).and_then(|headers| {
             let is_own = self.own.contains(&headers.destination);
-            if is_own { Ok(()) } else { Err(Refusal::NoSuchDestination) }
+            if is_own { Ok(headers) } else { Err(Refusal::NoSuchDestination) }
         });
-        match checked {
-            Ok(()) => {
+        match &checked {
+            Ok(headers) => {
                 self.counters.on_received(packet.len());
-                clamp(packet, self.inlet.mtu());
+                clamp(packet, headers, self.inlet.mtu());
             }
-            Err(why) => self.counters.on_refused(why),
+            Err(why) => self.counters.on_refused(*why),
         }
         checked.is_ok()
     }
 }
 
-/// Clamps the MSS of a packet in place.
-pub(super) fn clamp(packet: &mut Bytes, mtu: u32) {
+/// Clamps the MSS of a packet that opens a TCP connection. Other packets are not touched, because a packet that shares its
+/// memory with others is copied.
+pub(super) fn clamp(packet: &mut Bytes, headers: &Headers, mtu: u32) {
+    if !matches!(headers.transport, Transport::Tcp { is_control: true }) {
+        return;
+    }
     let mut changed = BytesMut::from(std::mem::take(packet));
     clamp_mss(&mut changed, mtu);
     *packet = changed.freeze();
@@ -337,37 +341,56 @@ async fn read_device(
         if mtu != device_mtu && routes::start_interface(device.index(), mtu).is_ok() {
             device_mtu = mtu;
         }
-        let mut answers = Vec::new();
+        let (mut answers, mut admitted) = (Vec::new(), PacketBatch::with_capacity(batch.len()));
         for packet in batch.drain(..) {
-            match Headers::read(&packet) {
-                Ok(headers) if is_loop(&headers) => shared.counters.on_refused(Refusal::Loop),
-                Ok(headers) => {
-                    answers.extend(admit(packet, headers, &own, &inlet, &shared.counters));
+            let headers = match Headers::read(&packet).map_err(Refusal::from) {
+                Ok(headers) if is_loop(&headers) => Err(Refusal::Loop),
+                other => other,
+            };
+            let headers = match headers {
+                Ok(headers) => headers,
+                Err(why) => {
+                    shared.counters.on_refused(why);
+                    continue;
                 }
-                Err(why) => shared.counters.on_refused(why.into()),
+            };
+            match admit(packet, headers, mtu, &own, &shared.counters) {
+                Admission::Taken(packet) => admitted.push(packet),
+                Admission::Answered(answer) => answers.push(answer),
+                Admission::Refused => {}
             }
         }
+        inlet.push(admitted);
         if !answers.is_empty() {
             writer.write(answers.iter().map(Vec::as_slice)).await?;
         }
     }
 }
 
-/// Gives a packet to the lane if it may be carried. Returns the answer to one that is too big.
+/// What becomes of a packet of the device.
+pub(super) enum Admission {
+    /// It is carried.
+    Taken((Headers, Bytes)),
+    /// It is too big; the answer to its source.
+    Answered(Vec<u8>),
+    /// It is refused, and counted.
+    Refused,
+}
+
+/// Decides whether a packet is carried.
 pub(super) fn admit(
     mut packet: Bytes,
     headers: Headers,
+    mtu: u32,
     own: &[IpAddr],
-    inlet: &LaneInlet,
     counters: &Counters,
-) -> Option<Vec<u8>> {
-    let mtu = inlet.mtu();
+) -> Admission {
     if packet.len() > mtu as usize && !headers.may_fragment {
         counters.on_refused(Refusal::TooBig);
-        let from = own.iter().find(|own| own.is_ipv4() == headers.source.is_ipv4())?;
-        return too_big(&packet, mtu, *from);
+        let from = own.iter().find(|own| own.is_ipv4() == headers.source.is_ipv4());
+        let answer = from.and_then(|from| too_big(&packet, mtu, *from));
+        return answer.map_or(Admission::Refused, Admission::Answered);
     }
-    clamp(&mut packet, mtu);
-    inlet.push(headers, packet);
-    None
+    clamp(&mut packet, &headers, mtu);
+    Admission::Taken((headers, packet))
 }

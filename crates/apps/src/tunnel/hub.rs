@@ -16,12 +16,12 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::addresses::{Connected, Leases, Pool};
-use super::client::{admit, clamp};
+use super::client::{Admission, admit, clamp};
 use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION, Welcome};
 use super::counters::{Counters, Refusal};
 use super::error::TunnelError;
 use super::journal::Journal;
-use super::lane::{Lane, LaneInlet, LaneSettings, PacketSink};
+use super::lane::{Lane, LaneInlet, LaneSettings, PacketBatch, PacketSink};
 use super::machine;
 use super::meters::Meters;
 use super::packet::{Headers, Transport, decrement_ttl};
@@ -335,13 +335,13 @@ impl Shared {
     async fn deliver(&self, mut packets: Vec<Bytes>, own: &[IpAddr], client: &Client) {
         let (mtu, at) = (client.inlet.mtu(), self.meters.now());
         packets.retain_mut(|packet| match self.direct(packet, own) {
-            Ok(other) => {
+            Ok((headers, other)) => {
                 if !self.admit(&client.meter, at, Direction::Up, packet, &client.inlet) {
                     return false;
                 }
                 self.counters.on_received(packet.len());
                 match other {
-                    None => clamp(packet, mtu),
+                    None => clamp(packet, &headers, mtu),
                     Some(other) => self.forward(std::mem::take(packet), &other, at),
                 }
                 !packet.is_empty()
@@ -376,7 +376,7 @@ impl Shared {
                 if let Some(answer) = answer
                     && let Ok(headers) = Headers::read(&answer)
                 {
-                    source.push(headers, answer.into());
+                    source.push(vec![(headers, answer.into())]);
                 }
                 false
             }
@@ -406,7 +406,7 @@ impl Shared {
     }
 
     /// Where a packet of a client goes: to another client, or to the device (none).
-    fn direct(&self, packet: &[u8], own: &[IpAddr]) -> Result<Option<Client>, Refusal> {
+    fn direct(&self, packet: &[u8], own: &[IpAddr]) -> Result<(Headers, Option<Client>), Refusal> {
         let headers = Headers::read(packet)?;
         if !own.contains(&headers.source) {
             return Err(Refusal::ForeignSource);
@@ -419,13 +419,14 @@ impl Shared {
             return Err(Refusal::NoSuchDestination);
         }
         if !self.settings.pool.contains(to) || self.hub.contains(&to) {
-            return Ok(None);
+            return Ok((headers, None));
         }
         if !self.settings.client_to_client {
             return Err(Refusal::ClientToClient);
         }
         let connected = self.connected.read().unwrap_or_else(PoisonError::into_inner);
-        connected.find(to).cloned().map(Some).ok_or(Refusal::NoSuchDestination)
+        let other = connected.find(to).cloned().ok_or(Refusal::NoSuchDestination)?;
+        Ok((headers, Some(other)))
     }
 
     /// Forwards a packet to another client, as a router does.
@@ -436,7 +437,11 @@ impl Shared {
             Err(why) => return self.counters.on_refused(why.into()),
         };
         if self.within_limits(&to.meter, at, Direction::Down, &packet).is_ok() {
-            let _ = admit(packet.freeze(), headers, &self.hub, &to.inlet, &self.counters);
+            let mtu = to.inlet.mtu();
+            let admission = admit(packet.freeze(), headers, mtu, &self.hub, &self.counters);
+            if let Admission::Taken(packet) = admission {
+                to.inlet.push(vec![packet]);
+            }
         }
     }
 
@@ -445,6 +450,8 @@ impl Shared {
         let at = self.meters.now();
         // Once for all packets: clients that come and go wait for a batch at most.
         let connected = self.connected.read().unwrap_or_else(PoisonError::into_inner);
+        // Successive packets for one client are passed on together.
+        let mut run: Option<(&Client, PacketBatch)> = None;
         for packet in packets.drain(..) {
             let headers = match Headers::read(&packet) {
                 Ok(headers) => headers,
@@ -457,18 +464,25 @@ impl Shared {
                 self.counters.on_refused(Refusal::NoSuchDestination);
                 continue;
             };
-            match self.within_limits(&client.meter, at, Direction::Down, &packet) {
-                Ok(()) => {
-                    answers.extend(admit(
-                        packet,
-                        headers,
-                        &self.hub,
-                        &client.inlet,
-                        &self.counters,
-                    ));
-                }
-                Err(answer) => answers.extend(answer),
+            if let Err(answer) = self.within_limits(&client.meter, at, Direction::Down, &packet) {
+                answers.extend(answer);
+                continue;
             }
+            match admit(packet, headers, client.inlet.mtu(), &self.hub, &self.counters) {
+                Admission::Taken(packet) => match &mut run {
+                    Some((same, batch)) if std::ptr::eq(*same, client) => batch.push(packet),
+                    _ => {
+                        if let Some((before, batch)) = run.replace((client, vec![packet])) {
+                            before.inlet.push(batch);
+                        }
+                    }
+                },
+                Admission::Answered(answer) => answers.push(answer),
+                Admission::Refused => {}
+            }
+        }
+        if let Some((client, batch)) = run {
+            client.inlet.push(batch);
         }
     }
 }

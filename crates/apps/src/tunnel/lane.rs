@@ -5,10 +5,11 @@
 //! flow, until the association needs them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use ropewalk_base::{Duration, Rate, Time};
+use ropewalk_runtime::clock::Clock;
 use ropewalk_runtime::endpoint::{
     Association, Copies, Delivery, Part, PathEstimate, Received, SendError, Urgency,
 };
@@ -25,8 +26,6 @@ use super::path_mtu::LEAST_MTU;
 
 /// Packets that wait between the device and the tunnel's own queues.
 const INLET: usize = 1024;
-/// Packets that are taken from the inlet at once.
-const BATCH: usize = 64;
 /// Largest MTU of a tunnel, bytes.
 const MOST_MTU: u32 = 9000;
 /// Largest IP packet, bytes. A message may be longer than the MTU that was just found.
@@ -57,10 +56,15 @@ pub trait PacketSink: Send {
     fn deliver(&mut self, packets: Vec<Bytes>) -> impl Future<Output = ()> + Send;
 }
 
+/// Packets with their headers.
+pub type PacketBatch = Vec<(Headers, Bytes)>;
+
 /// Gives packets to a lane.
 #[derive(Clone, Debug)]
 pub struct LaneInlet {
-    packets: mpsc::Sender<(Headers, Bytes)>,
+    packets: mpsc::Sender<PacketBatch>,
+    /// Number of packets in the channel.
+    waiting: Arc<AtomicUsize>,
     mtu: Arc<AtomicU32>,
     counters: Arc<Counters>,
 }
@@ -72,10 +76,16 @@ impl PartialEq for LaneInlet {
 }
 
 impl LaneInlet {
-    /// Queues a packet with its headers. It is dropped if the lane does not keep up.
-    pub fn push(&self, headers: Headers, packet: Bytes) {
-        if self.packets.try_send((headers, packet)).is_err() {
-            self.counters.on_refused(Refusal::QueueFull);
+    /// Queues packets with their headers. They are dropped if the lane does not keep up.
+    pub fn push(&self, packets: PacketBatch) {
+        let count = packets.len();
+        if count == 0 {
+            return;
+        }
+        let before = self.waiting.fetch_add(count, Ordering::Relaxed);
+        if before + count > INLET || self.packets.try_send(packets).is_err() {
+            self.waiting.fetch_sub(count, Ordering::Relaxed);
+            (0..count).for_each(|_| self.counters.on_refused(Refusal::QueueFull));
         }
     }
 
@@ -89,9 +99,11 @@ impl LaneInlet {
 #[derive(Debug)]
 pub struct Lane {
     association: Arc<Association>,
+    clock: Clock,
     settings: LaneSettings,
     tunnel: Tunnel<Bytes>,
-    packets: mpsc::Receiver<(Headers, Bytes)>,
+    packets: mpsc::Receiver<PacketBatch>,
+    waiting: Arc<AtomicUsize>,
     mtu: Arc<AtomicU32>,
     counters: Arc<Counters>,
     /// What was counted when the counters were last passed on.
@@ -113,15 +125,22 @@ impl Lane {
     ) -> (Self, LaneInlet) {
         let (sender, packets) = mpsc::channel(INLET);
         let mtu = Arc::new(AtomicU32::new(mtu_of(&association)));
-        let inlet = LaneInlet { packets: sender, mtu: mtu.clone(), counters: counters.clone() };
+        let inlet = LaneInlet {
+            packets: sender,
+            waiting: Arc::default(),
+            mtu: mtu.clone(),
+            counters: counters.clone(),
+        };
         let tunnel = Tunnel::new(settings.config);
         let (counted, paths_at) = (LaneTotals::default(), None);
-        let association = Arc::new(association);
+        let (clock, association) = (association.clock(), Arc::new(association));
         let lane = Self {
             association,
+            clock,
             settings,
             tunnel,
             packets,
+            waiting: inlet.waiting.clone(),
             mtu,
             counters,
             counted,
@@ -144,7 +163,6 @@ impl Lane {
 
     /// Carries packets until the association ends.
     pub async fn run(&mut self, sink: &mut impl PacketSink) {
-        let mut queued = Vec::new();
         let mut arrived = Vec::new();
         loop {
             self.learn_paths();
@@ -155,22 +173,21 @@ impl Lane {
                 if full {
                     tokio::time::sleep(FULL_PAUSE).await;
                 } else {
-                    self.association.waits_below(self.tunnel.lookahead()).await;
+                    self.association.waits_below(self.tunnel.refill_below()).await;
                 }
             };
             let due = self.due();
             let timer = async {
                 match due {
-                    Some(at) => tokio::time::sleep_until(self.association.instant(at)).await,
+                    Some(at) => tokio::time::sleep_until(self.clock.instant(at).into()).await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
-                count = self.packets.recv_many(&mut queued, BATCH) => {
-                    if count == 0 {
-                        break;
-                    }
-                    self.enqueue(&mut queued);
+                queued = self.packets.recv() => {
+                    let Some(queued) = queued else { break };
+                    self.waiting.fetch_sub(queued.len(), Ordering::Relaxed);
+                    self.enqueue(queued);
                 }
                 () = self.association.receive_all(&mut arrived) => {
                     if arrived.is_empty() {
@@ -191,7 +208,7 @@ impl Lane {
 
     /// Tells the tunnel the state of the paths, if that is due.
     fn learn_paths(&mut self) {
-        let now = self.association.now();
+        let now = self.clock.now();
         if self.paths_at.is_some_and(|at| now.since(at) < PATHS_INTERVAL) {
             return;
         }
@@ -207,7 +224,7 @@ impl Lane {
     fn due(&self) -> Option<Time> {
         let idle = || match self.tunnel.flow_counts() {
             (0, 0) => None,
-            _ => Some(self.association.now() + IDLE_FLOW),
+            _ => Some(self.clock.now() + IDLE_FLOW),
         };
         self.tunnel.deadline().or_else(idle)
     }
@@ -215,15 +232,15 @@ impl Lane {
     /// Gives the memory of flows back that have ended.
     fn forget_idle_flows(&mut self) {
         if self.tunnel.deadline().is_none() {
-            let now = self.association.now();
+            let now = self.clock.now();
             self.tunnel.release_idle(now, IDLE_FLOW);
         }
     }
 
-    fn enqueue(&mut self, queued: &mut Vec<(Headers, Bytes)>) {
-        let now = self.association.now();
+    fn enqueue(&mut self, queued: PacketBatch) {
+        let now = self.clock.now();
         let LaneSettings { rules, seed, .. } = &self.settings;
-        for (headers, packet) in queued.drain(..) {
+        for (headers, packet) in queued {
             let restored = matches!(headers.transport, Transport::Tcp { .. });
             self.tunnel.enqueue(
                 now,
@@ -255,7 +272,7 @@ impl Lane {
     }
 
     fn take(&mut self, arrived: &mut Vec<Received>) {
-        let now = self.association.now();
+        let now = self.clock.now();
         for mut message in arrived.drain(..) {
             let is_packet = message.stream == PACKET_STREAM
                 && message.ppid == PACKET_PPID
@@ -272,7 +289,7 @@ impl Lane {
     }
 
     async fn deliver(&mut self, sink: &mut impl PacketSink) {
-        let now = self.association.now();
+        let now = self.clock.now();
         let packets: Vec<Bytes> = std::iter::from_fn(|| self.tunnel.deliver(now)).collect();
         if !packets.is_empty() {
             sink.deliver(packets).await;

@@ -391,7 +391,7 @@ impl Config {
 
     /// Bytes of a packet before its first chunk.
     pub(super) const fn headers(&self) -> u32 {
-        self.lower_header + super::Packet::HEADER
+        self.lower_header + Packet::HEADER
     }
 
     /// Length of a packet on the wire, headers below SCTP included, bytes.

@@ -83,6 +83,22 @@ impl Association {
         Some(result)
     }
 
+    /// As [`Association::with`], but wakes the driver only if `work` returns true with its result: otherwise the peer has
+    /// nothing new to send.
+    pub(super) fn with_if_needed<T>(
+        &self,
+        work: impl FnOnce(&mut Peer, ropewalk_base::Time) -> (T, bool),
+    ) -> Option<T> {
+        let mut core = self.shared.lock();
+        let now = core.clock.now();
+        let (result, needed) = work(core.peer(self.key)?, now);
+        if needed {
+            core.mark_ready(self.key);
+            core.wake();
+        }
+        Some(result)
+    }
+
     /// Calls `work` on the endpoint's state and the peer under the lock. None if the association is gone.
     pub(super) fn with_state<T>(
         &self,
@@ -219,11 +235,12 @@ impl Association {
             tokio::pin!(readable);
             readable.as_mut().enable();
             let before = into.len();
-            let ended = self.with(|peer, now| {
+            let ended = self.with_if_needed(|peer, now| {
                 while let Some(message) = peer.machine.read(now) {
                     into.push(received(message));
                 }
-                peer.ended.is_some()
+                // What was read makes room in the receive buffer, which the peer may have to learn.
+                (peer.ended.is_some(), into.len() > before)
             });
             if into.len() > before || ended != Some(false) {
                 return;

@@ -65,24 +65,14 @@ impl Association {
         let drained = self.signals().drained.notified();
         tokio::pin!(drained);
         drained.as_mut().enable();
-        let is_below = self.with(|peer, _| {
+        let is_below = self.with_if_needed(|peer, _| {
             let is_below = peer.ended.is_some() || peer.machine.waiting_bytes() < bytes;
             peer.awaited_below = (!is_below).then_some(bytes);
-            is_below
+            (is_below, false)
         });
         if is_below == Some(false) {
             drained.await;
         }
-    }
-
-    /// The time of the endpoint's clock.
-    pub fn now(&self) -> Time {
-        self.with_endpoint(|endpoint| endpoint.clock.now())
-    }
-
-    /// When a time of the endpoint's clock is, for tokio.
-    pub fn instant(&self, at: Time) -> tokio::time::Instant {
-        self.with_endpoint(|endpoint| endpoint.clock.instant(at)).into()
     }
 
     /// Estimates of all paths; empty once the association is gone.

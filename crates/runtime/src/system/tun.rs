@@ -4,8 +4,10 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
-use tun_rs::{AsyncDevice, DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, Layer, VIRTIO_NET_HDR_LEN};
+use bytes::Bytes;
+use tun_rs::{
+    AsyncDevice, DeviceBuilder, ExpandBuffer, GROTable, IDEAL_BATCH_SIZE, Layer, VIRTIO_NET_HDR_LEN,
+};
 
 use super::routes;
 
@@ -17,8 +19,10 @@ const KERNEL_QUEUE: u32 = 256;
 const LARGEST_READ: usize = VIRTIO_NET_HDR_LEN + 65_535;
 /// Largest packet after segmentation, bytes: more than the MTU of any tunnel.
 const LARGEST_SEGMENT: usize = 9216;
-/// Room for a packet and some that are joined to it, bytes.
-const JOINED_CAPACITY: usize = 2048;
+/// Largest packet that packets are joined to, with the room that joining asks for, bytes.
+const JOINED_CAPACITY: usize = 65_535 + 2 * VIRTIO_NET_HDR_LEN;
+/// Most buffers whose memory is kept for the next write.
+const KEPT_BUFFERS: usize = 64;
 
 /// Why there is no TUN device.
 #[derive(Debug)]
@@ -173,11 +177,42 @@ impl TunReader {
     }
 }
 
+/// A packet, and those that are joined to it. Memory is allocated as they are: nearly all buffers have one packet only.
+#[derive(Default)]
+struct JoinedPacket(Vec<u8>);
+
+impl AsRef<[u8]> for JoinedPacket {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl AsMut<[u8]> for JoinedPacket {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+impl ExpandBuffer for JoinedPacket {
+    fn buf_capacity(&self) -> usize {
+        JOINED_CAPACITY
+    }
+
+    fn buf_resize(&mut self, new_len: usize, value: u8) {
+        self.0.resize(new_len, value);
+    }
+
+    fn buf_extend_from_slice(&mut self, src: &[u8]) {
+        self.0.extend_from_slice(src);
+    }
+}
+
 /// Writes packets to a device.
 pub struct TunWriter {
     device: TunDevice,
     table: GROTable,
-    packets: Vec<BytesMut>,
+    /// Those of the last write; their memory is used again.
+    packets: Vec<JoinedPacket>,
 }
 
 impl fmt::Debug for TunWriter {
@@ -193,15 +228,21 @@ impl TunWriter {
     /// # Errors
     /// The device is gone.
     pub async fn write<'a>(&mut self, packets: impl Iterator<Item = &'a [u8]>) -> io::Result<bool> {
-        self.packets.clear();
-        self.packets.extend(packets.map(|packet| {
-            let mut with_header = BytesMut::with_capacity(JOINED_CAPACITY);
-            with_header.resize(VIRTIO_NET_HDR_LEN, 0);
-            with_header.extend_from_slice(packet);
-            with_header
-        }));
-        let Self { device, table, packets } = self;
-        match device.device.send_multiple(table, packets, VIRTIO_NET_HDR_LEN).await {
+        let Self { device, table, packets: buffers } = self;
+        buffers.truncate(KEPT_BUFFERS);
+        let mut count = 0;
+        for packet in packets {
+            if count == buffers.len() {
+                buffers.push(JoinedPacket::default());
+            }
+            let buffer = &mut buffers[count].0;
+            buffer.clear();
+            buffer.resize(VIRTIO_NET_HDR_LEN, 0);
+            buffer.extend_from_slice(packet);
+            count += 1;
+        }
+        let joined = &mut buffers[..count];
+        match device.device.send_multiple(table, joined, VIRTIO_NET_HDR_LEN).await {
             Ok(_) => Ok(true),
             Err(error) if error.raw_os_error() == Some(nix::libc::EBADFD) => Err(error),
             Err(_) => Ok(false),
