@@ -67,11 +67,12 @@ bench-tunnel: ## the tunnel beside Linux TCP, Multipath TCP and wireguard-go ove
 	$(PYTHON) benches/live/tunnel.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
 	$(PYTHON) benches/live/tunnel_cpu.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
 
-# Clients of the hub that are busy or idle, and idle ones alone.
-bench-hub: ## a hub with 1000 clients, 100 of them busy, and one with 5000 idle clients (root; 2 min)
+# The last one kills hubs, and measures how long a client is without one.
+bench-hub: ## a hub with 1000 clients, 100 of them busy, and one with 5000 idle clients (root; 5 min)
 	$(CARGO) build --release -p ropewalk-cli -p ropewalk-load
 	$(TARGET)/release/ropewalk-hub-load --binary $(TARGET)/release/ropewalk --clients 1000 --busy 100
 	$(TARGET)/release/ropewalk-hub-load --binary $(TARGET)/release/ropewalk --clients 5000 --busy 0
+	$(PYTHON) benches/live/hubs.py --binary $(TARGET)/release/ropewalk
 
 bench-python: python ## measures the speed of schedulers in Python and of environments
 	$(PY) benches/python_schedulers.py

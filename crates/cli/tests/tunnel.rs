@@ -106,18 +106,19 @@ impl Hosts {
 
     /// Starts `ropewalk tunnel` with these words on a host.
     fn start(&self, host: &str, words: &[&str]) -> Tunnel {
+        self.start_as(host, &format!("{host}.log"), words)
+    }
+
+    fn start_as(&self, host: &str, log: &str, words: &[&str]) -> Tunnel {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name(host), BINARY, "tunnel"]).args(words);
         command.args(["--run-directory", &format!("run-{host}")]);
         command
             .current_dir(self.dir.file("."))
             .env("ROPEWALK_RUNTIME_DIR", self.dir.file("status"));
-        let log = File::create(self.dir.file(&format!("{host}.log"))).expect("a file");
-        command.stdout(Stdio::null()).stderr(log);
-        Tunnel {
-            child: command.spawn().expect("a program"),
-            log: self.dir.file(&format!("{host}.log")),
-        }
+        let log = self.dir.file(log);
+        command.stdout(Stdio::null()).stderr(File::create(&log).expect("a file"));
+        Tunnel { child: command.spawn().expect("a program"), log }
     }
 
     /// Starts a hub that admits these clients.
@@ -221,6 +222,13 @@ impl Hosts {
     fn routes(&self) -> String {
         let name = self.name("c");
         let shown = Command::new("ip").args(["-n", &name, "route"]).output().expect("ip");
+        String::from_utf8_lossy(&shown.stdout).into_owned()
+    }
+
+    /// The addresses of the client in the tunnel.
+    fn inner_addresses(&self) -> String {
+        let words = ["-n", &self.name("c"), "-brief", "address", "show", "dev", "rw-tunnel"];
+        let shown = Command::new("ip").args(words).output().expect("ip");
         String::from_utf8_lossy(&shown.stdout).into_owned()
     }
 
@@ -413,6 +421,43 @@ fn clients_come_back_to_a_restarted_hub_and_reach_each_other_only_if_it_permits_
     assert!(!hosts.answers("c", "10.88.0.3"), "the hub does not permit it any more");
     let refused = || hosts.refused("tunnel serve", "client to client") > 0;
     hosts.wait_for("counted", refused);
+}
+
+#[test]
+fn a_client_moves_to_its_next_hub_and_back_and_nothing_leaves_outside_of_the_tunnel() {
+    let Some(hosts) = Hosts::new("n") else { return };
+    let keys = ["client.key", "hub.key", "two.key"].map(|name| hosts.dir.key(name));
+    let [client, hub, two] = &keys;
+    ["h", "i"].iter().for_each(|host| echo(&hosts, host));
+    let serve = hosts.serve(&[client], &[]);
+    fs::write(hosts.dir.file("two.toml"), "network = [\"10.89.0.0/16\"]\n").expect("written");
+    let at = ["--listen", "0.0.0.0:9900", "--key", "two.key", "--dns", "192.0.2.54"];
+    let who = ["serve", "./two.toml", "--allow", client, "--state-directory", "two"];
+    let second = hosts.start_as("h", "two.log", &[&who[..], &at].concat());
+    let backup = HUB.map(|address| format!("{address}:9900")).join(",") + "=" + two;
+    let up = hosts.connect(hub, &["--kill-switch", "--backup-hub", &backup]);
+    hosts.wait_for_answer(HOST, &[&serve, &second, &up]);
+    assert!(hosts.inner_addresses().contains("10.88.0.2"), "{}", hosts.inner_addresses());
+    let outside = HUB[1];
+    for _ in 0..2 {
+        assert!(!hosts.answers("c", outside), "nothing leaves outside of the tunnel");
+    }
+    serve.end(Signal::SIGKILL);
+    let moved = || {
+        assert!(!hosts.answers("c", outside), "nothing leaves outside of the tunnel");
+        hosts.answers("c", HOST) && hosts.inner_addresses().contains("10.89.0.2")
+    };
+    hosts.wait_for("by the second hub", moved);
+    assert!(!hosts.inner_addresses().contains("10.88."), "{}", hosts.inner_addresses());
+    assert!(hosts.name_servers().contains("192.0.2.54"), "{}", hosts.name_servers());
+    let serve = hosts.serve(&[client], &[]);
+    let back = || hosts.answers("c", HOST) && hosts.inner_addresses().contains("10.88.0.2");
+    hosts.wait_for("back at the first hub", back);
+    assert!(hosts.name_servers().contains("9.9.9.9"), "{}", hosts.name_servers());
+    assert!(!hosts.answers("c", outside), "nothing leaves outside of the tunnel");
+    up.end(Signal::SIGTERM);
+    assert_eq!(hosts.name_servers(), "nameserver 192.0.2.53\n");
+    drop((serve, second));
 }
 
 #[test]

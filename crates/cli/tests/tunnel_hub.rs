@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
 use ropewalk_apps::tunnel::control::{
     CONTROL_PPID, CONTROL_STREAM, Control, PACKET_PPID, PACKET_STREAM, TAKEN_OVER, VERSION,
@@ -25,6 +26,8 @@ const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
 /// Nothing here takes this long, unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(2);
+/// Bytes of the packets that are echoed.
+const ECHO_LENGTH: usize = 128;
 /// Ports of the server: one that answers, and one that only counts.
 const ECHO: u16 = 7;
 const COUNT: u16 = 9;
@@ -119,10 +122,20 @@ fn udp(from: IpAddr, to: Ipv4Addr, port: u16, bytes: usize) -> Vec<u8> {
     packet
 }
 
-/// Whether the echo server answers a client.
-async fn echoes(client: &Client) -> bool {
+/// Asks the echo server once. Returns what comes.
+async fn ask(client: &Client) -> Option<Bytes> {
     client.send([udp(client.address, SERVER_ADDRESS, ECHO, 100)]).await.expect("sent");
-    client.receive(ANSWER).await.is_some_and(|packet| packet.len() == 128)
+    client.receive(ANSWER).await
+}
+
+/// Whether the echo server answers a client. A machine with much other work may lose a packet.
+async fn echoes(client: &Client) -> bool {
+    for _ in 0..5 {
+        if ask(client).await.is_some_and(|packet| packet.len() == ECHO_LENGTH) {
+            return true;
+        }
+    }
+    false
 }
 
 #[test]
@@ -131,12 +144,17 @@ fn a_client_that_has_used_its_volume_up_is_told_and_a_restart_gives_it_no_other(
     let quota = 20_000;
     test.clients(async |hub| {
         let client = connect(hub, 0).await;
-        let mut answers = 0;
-        while echoes(&client).await {
-            answers += 1;
-            assert!(answers * 2 * 128 < quota, "{answers} answers");
+        let (mut answers, mut lost) = (0, 0);
+        let each = 2 * ECHO_LENGTH as u64;
+        loop {
+            match ask(&client).await {
+                Some(packet) if packet.len() == ECHO_LENGTH => answers += 1,
+                Some(_) => break,
+                None => lost += 1,
+            }
+            assert!(answers * each < quota && lost < 20, "{answers} answers, {lost} lost");
         }
-        assert!(answers * 2 * 128 > quota - 3 * 128, "{answers} answers");
+        assert!((answers + lost + 2) * each > quota, "{answers} answers, {lost} lost");
         // The first packet beyond the volume was answered at once, and another one is after a second.
         tokio::time::sleep(Duration::from_millis(1100)).await;
         client.send([udp(client.address, SERVER_ADDRESS, ECHO, 100)]).await?;

@@ -9,12 +9,13 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use ipnet::IpNet;
 use ropewalk_base::PeerText;
-use ropewalk_runtime::endpoint::{Association, Endpoint, Options, Target};
+use ropewalk_runtime::endpoint::Association;
 use ropewalk_runtime::system::{TunDevice, TunWriter, routes};
 
-use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, VERSION, Welcome};
+use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION, Welcome};
 use super::counters::{Counters, Refusal};
 use super::error::TunnelError;
+use super::hubs::{Attempts, Fresh, HubList, NoAssociation};
 use super::journal::Journal;
 use super::lane::{Lane, LaneInlet, LaneSettings, PacketBatch, PacketSink};
 use super::machine;
@@ -24,9 +25,6 @@ use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 
 /// How long the hub may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Waits between attempts to connect.
-const SHORTEST_WAIT: Duration = Duration::from_millis(200);
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// How a client is set up.
 #[derive(Clone, Debug)]
@@ -35,10 +33,8 @@ pub struct ClientSettings {
     pub name: String,
     /// Name of the TUN device.
     pub device: String,
-    /// Options of its endpoint.
-    pub options: Options,
-    /// The hub.
-    pub target: Target,
+    /// The hubs, the preferred one first.
+    pub hubs: HubList,
     /// The networks that are reached through the tunnel.
     pub networks: Vec<IpNet>,
     /// Networks that are reached outside of the tunnel in spite of the kill switch.
@@ -63,6 +59,8 @@ pub struct TunnelClient {
     journal: Journal,
     reporter: Reporter,
     shared: Arc<Shared>,
+    /// The hub that was last reported as in use.
+    reported: Option<usize>,
 }
 
 /// What the tasks of a client share.
@@ -115,15 +113,15 @@ impl TunnelClient {
             reporter.report(PeerIdentity::default(), Event::TunnelUndone { changes: left });
         }
         let device = TunDevice::create(&settings.device)?;
-        let peers = &settings.target.addresses;
         if settings.kill_switch {
             let table = format!("ropewalk-{}", settings.name);
-            let rules = machine::kill_switch(&table, device.name(), peers, &settings.direct);
+            let peers = settings.hubs.addresses();
+            let rules = machine::kill_switch(&table, device.name(), &peers, &settings.direct);
             journal.install(&rules)?;
         }
         let shared =
             Arc::new(Shared { counters: Arc::default(), state: Mutex::new(State::default()) });
-        Ok(Self { settings, device, journal, reporter, shared })
+        Ok(Self { settings, device, journal, reporter, shared, reported: None })
     }
 
     /// For status and metrics.
@@ -131,21 +129,34 @@ impl TunnelClient {
         ClientFigures { shared: self.shared.clone(), device: self.device.name().to_owned() }
     }
 
-    /// Connects to the hub, and again whenever the association ends. Everything is undone when the returned future is
+    /// Connects to a hub, and again whenever the association ends. Everything is undone when the returned future is
     /// dropped.
     ///
     /// # Errors
     /// The machine could not be set up, or the device is gone.
     pub async fn run(mut self) -> Result<(), TunnelError> {
         let (device, shared) = (self.device.clone(), self.shared.clone());
-        let peers = self.settings.target.addresses.clone();
-        let mut wait = SHORTEST_WAIT;
+        let peers = self.settings.hubs.addresses();
         let connected = async {
+            let mut attempts = Attempts::new(self.settings.hubs.hubs.len());
+            let mut next = None;
             loop {
-                match self.connect().await? {
-                    true => wait = SHORTEST_WAIT,
-                    false => wait = (wait * 2).min(LONGEST_WAIT),
-                }
+                let fresh = match next.take() {
+                    Some(fresh) => Some(fresh),
+                    None => self.open(attempts.index()).await?,
+                };
+                let ended = match fresh {
+                    Some(fresh) => self.carry(fresh, &mut attempts).await?,
+                    None => Ended::Refused,
+                };
+                let wait = match ended {
+                    Ended::Refused => attempts.on_failed(),
+                    Ended::Closed { taken_over } => attempts.on_ended(taken_over),
+                    Ended::Replaced(fresh) => {
+                        next = Some(fresh);
+                        continue;
+                    }
+                };
                 tokio::time::sleep(wait).await;
             }
         };
@@ -157,59 +168,88 @@ impl TunnelClient {
         }
     }
 
-    /// Connects once, and carries packets until the association ends. Returns whether the hub had accepted it.
-    async fn connect(&mut self) -> Result<bool, TunnelError> {
-        let ClientSettings { options, target, .. } = &self.settings;
-        machine::except_peers(&mut self.journal, &target.addresses)?;
-        let endpoint = Endpoint::open(options.clone())?;
-        let greeted = match endpoint.connect(target).await {
-            Ok(association) => greet(association).await,
-            Err(error) => Err(error.to_string()),
-        };
-        let (association, welcome) = match greeted {
+    /// Opens an association with a hub.
+    async fn open(&mut self, index: usize) -> Result<Option<Fresh>, TunnelError> {
+        let hubs = &self.settings.hubs;
+        machine::except_peers(&mut self.journal, &hubs.addresses())?;
+        match hubs.open(index).await {
+            Ok(fresh) => Ok(Some(fresh)),
+            Err(NoAssociation::Local(error)) => Err(error.into()),
+            Err(problem) => {
+                let problem = format!("no connection to the hub: {problem}");
+                self.report(index, Event::Problem(problem));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Asks for addresses, and carries packets until the association ends or is replaced.
+    async fn carry(&mut self, fresh: Fresh, attempts: &mut Attempts) -> Result<Ended, TunnelError> {
+        let Fresh { index, endpoint: _endpoint, association } = fresh;
+        let (association, welcome) = match greet(association).await {
             Ok(greeted) => greeted,
             Err(problem) => {
-                self.report(Event::Problem(format!("no connection to the hub: {problem}")));
-                return Ok(false);
+                let problem = format!("no connection to the hub: {problem}");
+                self.report(index, Event::Problem(problem));
+                return Ok(Ended::Refused);
             }
         };
+        attempts.on_accepted(index);
         let (mut lane, inlet) =
             Lane::new(association, self.settings.lane.clone(), self.shared.counters.clone());
         self.set_up(&welcome, inlet.mtu())?;
-        let previous = {
-            let mut state = self.shared.lock();
-            state.inlet = Some(inlet.clone());
-            std::mem::replace(&mut state.addresses, welcome.addresses.clone())
-        };
-        self.shared.counters.set_clients(1);
-        if previous != welcome.addresses {
-            let addresses: Vec<_> = welcome.addresses.iter().map(ToString::to_string).collect();
-            let device = self.device.name().to_owned();
-            self.report(Event::TunnelUp { device, addresses: addresses.join(" and ") });
-        }
+        self.begin(index, &welcome, &inlet);
         let mut sink = HubSink {
             own: welcome.addresses.iter().map(IpNet::addr).collect(),
             inlet,
             writer: self.device.writer(),
             counters: self.shared.counters.clone(),
         };
-        let association = lane.association();
-        let (journal, peers) = (&mut self.journal, &self.settings.target.addresses);
+        let (association, sent) = (lane.association(), lane.sent());
+        let (journal, hubs) = (&mut self.journal, &self.settings.hubs);
+        let peers = hubs.addresses();
         // A link that has come back has lost its exceptions.
         let keep_exceptions = async {
             while association.next_path_event().await.is_some() {
-                machine::except_peers(journal, peers)?;
+                machine::except_peers(journal, &peers)?;
             }
             Ok::<(), TunnelError>(())
         };
-        tokio::select! {
-            () = lane.run(&mut sink) => {}
-            result = keep_exceptions => result?,
-        }
-        drop(association);
+        let replaced = tokio::select! {
+            () = lane.run(&mut sink) => None,
+            result = keep_exceptions => result.map(|()| None)?,
+            fresh = hubs.replacement(index, &association, &sent) => Some(fresh),
+            fresh = hubs.preferred(index) => Some(fresh),
+        };
         self.shared.lock().inlet = None;
         self.shared.counters.set_clients(0);
-        Ok(true)
+        if let Some(fresh) = replaced {
+            // Its hub may be alive, and has nothing to wait for.
+            association.abort();
+            return Ok(Ended::Replaced(fresh));
+        }
+        let reason = association.abort_reason();
+        let taken_over = reason.is_some_and(|reason| reason.to_string() == TAKEN_OVER);
+        if taken_over {
+            self.report(index, Event::Problem(format!("the hub: {TAKEN_OVER}")));
+        }
+        Ok(Ended::Closed { taken_over })
+    }
+
+    /// Lets packets of the device go to the hub, and reports it unless nothing has changed.
+    fn begin(&mut self, index: usize, welcome: &Welcome, inlet: &LaneInlet) {
+        let previous = {
+            let mut state = self.shared.lock();
+            state.inlet = Some(inlet.clone());
+            std::mem::replace(&mut state.addresses, welcome.addresses.clone())
+        };
+        self.shared.counters.set_clients(1);
+        if previous != welcome.addresses || self.reported != Some(index) {
+            let addresses: Vec<_> = welcome.addresses.iter().map(ToString::to_string).collect();
+            let device = self.device.name().to_owned();
+            self.report(index, Event::TunnelUp { device, addresses: addresses.join(" and ") });
+            self.reported = Some(index);
+        }
     }
 
     /// Sets the addresses, routes and name servers that the hub's answer asks for, unless they are set.
@@ -219,19 +259,19 @@ impl TunnelClient {
         let name = self.device.name().to_owned();
         routes::start_interface(index, mtu)
             .map_err(TunnelError::system(format!("starting {name}")))?;
-        for old in before.iter().filter(|old| !welcome.addresses.contains(old)) {
-            let _ = routes::remove_address(index, *old);
-        }
-        for address in &welcome.addresses {
+        for address in welcome.addresses.iter().filter(|address| !before.contains(address)) {
             let failed = TunnelError::system(format!("giving {name} the address {address}"));
             routes::add_address(index, *address).map_err(failed)?;
         }
-        if !before.is_empty() {
-            return Ok(());
+        // New ones come first: the system removes the routes of an interface with its last address.
+        for old in before.iter().filter(|old| !welcome.addresses.contains(old)) {
+            let _ = routes::remove_address(index, *old);
         }
-        let failed = TunnelError::system(format!("routing into {name}"));
-        let own = &welcome.addresses;
-        machine::route_into_tunnel(index, &self.settings.networks, own).map_err(failed)?;
+        if before.is_empty() {
+            let failed = TunnelError::system(format!("routing into {name}"));
+            let own = &welcome.addresses;
+            machine::route_into_tunnel(index, &self.settings.networks, own).map_err(failed)?;
+        }
         let servers = self.settings.dns.as_ref().unwrap_or(&welcome.dns);
         if let Some(file) = self.settings.dns_file.as_ref().filter(|_| !servers.is_empty()) {
             machine::set_name_servers(&mut self.journal, file, &self.settings.name, servers)?;
@@ -239,10 +279,25 @@ impl TunnelClient {
         Ok(())
     }
 
-    fn report(&self, event: Event) {
-        let peer = PeerIdentity { key: self.settings.target.key, ..PeerIdentity::default() };
+    /// Reports an event that concerns the hub with this number.
+    fn report(&self, index: usize, event: Event) {
+        let key = self.settings.hubs.hubs[index].target.key;
+        let peer = PeerIdentity { key, ..PeerIdentity::default() };
         self.reporter.report(peer, event);
     }
+}
+
+/// Why an association carries no more packets.
+enum Ended {
+    /// The hub did not accept it.
+    Refused,
+    /// It has ended.
+    Closed {
+        /// Another association with the same key has taken its addresses over.
+        taken_over: bool,
+    },
+    /// A hub has accepted another one.
+    Replaced(Fresh),
 }
 
 /// Asks the hub for addresses. Returns the association and the answer, or what went wrong.

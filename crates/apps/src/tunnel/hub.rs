@@ -243,7 +243,8 @@ async fn serve_client(association: Association, shared: Arc<Shared>, reporter: R
     let policy = (shared.policy_of)(&key);
     let addresses = match shared.greet(&association, key, &policy.addresses).await {
         Ok(addresses) => addresses,
-        Err(reason) => {
+        Err(None) => return,
+        Err(Some(reason)) => {
             reporter.report(identity, Event::AssociationRefused { reason });
             // Lets the answer arrive first.
             let _ = tokio::time::timeout(HELLO_TIMEOUT, association.shutdown()).await;
@@ -281,16 +282,17 @@ impl PacketSink for ClientSink<'_> {
 }
 
 impl Shared {
-    /// Waits until the client asks for its addresses, and answers. Returns the addresses, or why there are none.
+    /// Waits until the client asks for its addresses, and answers. Returns the addresses, or why there are none; nothing
+    /// if the client has ended the association: it wanted to know whether the hub is well.
     async fn greet(
         &self,
         association: &Association,
         key: PublicKey,
         configured: &[IpAddr],
-    ) -> Result<Vec<IpNet>, String> {
+    ) -> Result<Vec<IpNet>, Option<String>> {
         let first = tokio::time::timeout(HELLO_TIMEOUT, association.receive()).await;
-        let first = first.map_err(|_| "it did not ask for its addresses".to_owned())?;
-        let first = first.ok_or_else(|| "it ended the association".to_owned())?;
+        let first = first.map_err(|_| Some("it did not ask for its addresses".to_owned()))?;
+        let first = first.ok_or(None)?;
         let assigned = match Control::decode(&first.bytes) {
             _ if first.stream != CONTROL_STREAM || first.ppid != CONTROL_PPID => {
                 Err("it is no client of a tunnel".to_owned())
@@ -310,8 +312,8 @@ impl Shared {
             Err(reason) => Control::Refused { reason: reason.clone() },
         };
         let sent = association.send(CONTROL_STREAM, CONTROL_PPID, answer.encode().into()).await;
-        sent.map_err(|error| error.to_string())?;
-        assigned
+        sent.map_err(|error| Some(error.to_string()))?;
+        assigned.map_err(Some)
     }
 
     fn assign(&self, key: PublicKey, configured: &[IpAddr]) -> Result<Vec<IpNet>, String> {

@@ -205,7 +205,29 @@ impl Journal {
         };
         let change = Change::File { file: file.to_owned(), before, after: text.to_owned() };
         self.write(&change)?;
-        put(file, text).map_err(|error| JournalError::Change(change, error))
+        put(file, text).map_err(|error| JournalError::Change(change, error))?;
+        self.join_replacements(file);
+        Ok(())
+    }
+
+    /// Of a file that was replaced twice, only what was there at first and what is there now is needed, unless somebody
+    /// else has changed it in between.
+    fn join_replacements(&mut self, file: &Path) {
+        let of = |change: &Change| matches!(change, Change::File { file: one, .. } if one == file);
+        let all = self.changes.iter().enumerate();
+        let places: Vec<usize> = all.filter(|(_, one)| of(one)).map(|(place, _)| place).collect();
+        let [.., first, last] = places[..] else { return };
+        let Change::File { before: Before::Text(between), after: now, .. } = &self.changes[last]
+        else {
+            return;
+        };
+        let (between, now) = (between.clone(), now.clone());
+        match &mut self.changes[first] {
+            Change::File { after, .. } if *after == between => *after = now,
+            _ => return,
+        }
+        self.changes.remove(last);
+        let _ = self.rewrite();
     }
 
     /// Undoes all changes, the latest first. What others have changed meanwhile stays as it is.
@@ -373,6 +395,33 @@ mod tests {
         let (mut journal, _) = place.open();
         journal.replace(&file, "own").expect("replaced");
         fs::write(&file, "theirs").expect("written");
+        drop(journal);
+        assert_eq!(fs::read_to_string(&file).expect("a file"), "theirs");
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_many_times_takes_one_line_and_gets_its_first_text_back() {
+        let place = Place::new("often");
+        let file = place.0.join("resolv.conf");
+        for killed in [false, true] {
+            fs::write(&file, "before").expect("written");
+            let (mut journal, _) = place.open();
+            for text in ["one", "two", "one", "three"] {
+                journal.replace(&file, text).expect("replaced");
+                assert_eq!(journal.changes.len(), 1);
+            }
+            if killed {
+                kill(journal);
+                assert_eq!(place.open().1, 1);
+            } else {
+                drop(journal);
+            }
+            assert_eq!(fs::read_to_string(&file).expect("a file"), "before");
+        }
+        let (mut journal, _) = place.open();
+        journal.replace(&file, "one").expect("replaced");
+        fs::write(&file, "theirs").expect("written");
+        journal.replace(&file, "two").expect("replaced");
         drop(journal);
         assert_eq!(fs::read_to_string(&file).expect("a file"), "theirs");
     }

@@ -170,7 +170,7 @@ pub fn forward(journal: &mut Journal, pool: &[IpNet]) -> Result<(), JournalError
     journal.set(&interfaces.join("all/forwarding"), "1")
 }
 
-/// Sets the name servers.
+/// Sets the name servers, unless this tunnel has set the same ones.
 ///
 /// # Errors
 /// Another tunnel has set them, or as the system says.
@@ -182,10 +182,15 @@ pub fn set_name_servers(
 ) -> Result<(), JournalError> {
     let mark = "# written by ropewalk tunnel ";
     let now = std::fs::read_to_string(file).unwrap_or_default();
-    if let Some(other) = now.lines().next().and_then(|line| line.strip_prefix(mark)) {
+    let lines: String = servers.iter().map(|server| format!("nameserver {server}\n")).collect();
+    let text = format!("{mark}{tunnel}\n{lines}");
+    if now == text {
+        return Ok(());
+    }
+    let owner = now.lines().next().and_then(|line| line.strip_prefix(mark));
+    if let Some(other) = owner.filter(|owner| *owner != tunnel) {
         let message = format!("the tunnel {other} has set the name servers");
         return Err(JournalError::Io(file.to_owned(), io::Error::other(message)));
     }
-    let lines: String = servers.iter().map(|server| format!("nameserver {server}\n")).collect();
-    journal.replace(file, &format!("{mark}{tunnel}\n{lines}"))
+    journal.replace(file, &text)
 }

@@ -18,6 +18,7 @@ pub mod control;
 pub mod counters;
 mod error;
 pub mod hub;
+pub mod hubs;
 pub mod journal;
 pub mod lane;
 pub mod machine;

@@ -107,6 +107,9 @@ impl TunDevice {
         for (key, value) in [("addr_gen_mode", "1"), ("accept_ra", "0")] {
             let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/{key}"), value);
         }
+        // An address outlives the removal of another one in the same network.
+        let key = format!("/proc/sys/net/ipv4/conf/{name}/promote_secondaries");
+        let _ = std::fs::write(key, "1");
         Ok(Self { device: Arc::new(device), index, name: name.into() })
     }
 

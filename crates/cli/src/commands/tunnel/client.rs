@@ -1,15 +1,19 @@
 //! `ropewalk tunnel up`: the client.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args;
 use ipnet::IpNet;
+use ropewalk_apps::access::PeerPolicy;
 use ropewalk_apps::observe::{Event, EventRecord, Ledger, Sink, Sources, Status};
 use ropewalk_apps::tunnel::client::{ClientSettings, TunnelClient};
+use ropewalk_apps::tunnel::hubs::{Hub, HubList};
 use ropewalk_apps::tunnel::machine;
-use ropewalk_runtime::endpoint::{Options, Target};
+use ropewalk_base::Duration;
+use ropewalk_runtime::endpoint::{Observer, Options, Target};
 use ropewalk_runtime::seal::{Allowed, PresharedKey};
+use ropewalk_scenario::parse_duration;
 
 use super::{CommonArgs, failed};
 use crate::console::Console;
@@ -24,7 +28,8 @@ use crate::live::{Flow, Outputs, PeerArg, identity, locals, remotes, start};
     Examples:\n  \
     ropewalk tunnel up home\n  \
     ropewalk tunnel up --to 192.0.2.7 --peer PUBKEY --route 10.20.0.0/16\n  \
-    ropewalk tunnel up home --kill-switch --direct 192.168.1.0/24"
+    ropewalk tunnel up home --kill-switch --direct 192.168.1.0/24\n  \
+    ropewalk tunnel up home --backup-hub 198.51.100.9=PUBKEY"
 )]
 pub struct UpArgs {
     #[command(flatten)]
@@ -38,6 +43,12 @@ pub struct UpArgs {
     /// The hub, by the name under which it was paired (`ropewalk pair`), or by the public key that it prints
     #[arg(long, value_name = "NAME|PUBKEY", value_parser = str::parse::<PeerArg>)]
     peer: Option<PeerArg>,
+    /// Another hub, used while those before it do not answer: its addresses and its name or public key, or a paired name alone; may be repeated
+    #[arg(long, value_name = "[ADDR,ADDR=]NAME|PUBKEY", value_parser = str::parse::<BackupHub>)]
+    backup_hub: Vec<BackupHub>,
+    /// How long a hub may be silent before others are asked
+    #[arg(long, value_name = "TIME", default_value = "2 s", value_parser = parse_duration)]
+    failover: Duration,
     /// Pre-shared key, if the hub requires one (`ropewalk keygen --psk FILE` makes it)
     #[arg(long, value_name = "FILE")]
     psk_file: Option<PathBuf>,
@@ -61,6 +72,29 @@ pub struct UpArgs {
     dns_file: PathBuf,
 }
 
+/// A hub beside the first one.
+#[derive(Clone, Debug)]
+struct BackupHub {
+    /// Its addresses; empty: those at which it was paired.
+    to: Vec<String>,
+    peer: PeerArg,
+}
+
+impl std::str::FromStr for BackupHub {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // A public key ends with this character, too.
+        let parts = text.split_once('=').filter(|(_, peer)| !peer.is_empty());
+        let (to, peer) = parts.unwrap_or(("", text));
+        let peer = peer.trim().parse().map_err(|error| {
+            format!("{error}: give a name, or addresses and a public key: 192.0.2.9=PUBKEY")
+        })?;
+        let addresses = to.split(',').map(|one| one.trim().to_owned());
+        Ok(Self { to: addresses.filter(|one| !one.is_empty()).collect(), peer })
+    }
+}
+
 /// A network, or a single address.
 pub fn network(text: &str) -> Result<IpNet, String> {
     let single = text.parse().map(machine::single);
@@ -70,9 +104,8 @@ pub fn network(text: &str) -> Result<IpNet, String> {
 
 /// Connects and carries packets until the client is interrupted.
 pub async fn run(args: &UpArgs, console: Console) -> Result<(), Failure> {
-    let mut settings = settings(args, console)?;
     let observation = args.common.observe.bind("tunnel up", console)?;
-    settings.options.observer = Some(observation.observer());
+    let settings = settings(args, &observation.observer(), console)?;
     let outputs = Outputs::default().with(ShownEvents(console));
     let outputs = args.common.observe.stream(outputs, "tunnel up", Flow::Both, false)?;
     let client = TunnelClient::prepare(settings, observation.reporter()).map_err(failed)?;
@@ -82,7 +115,11 @@ pub async fn run(args: &UpArgs, console: Console) -> Result<(), Failure> {
     client.run().await.map_err(failed)
 }
 
-fn settings(args: &UpArgs, console: Console) -> Result<ClientSettings, Failure> {
+fn settings(
+    args: &UpArgs,
+    observer: &Observer,
+    console: Console,
+) -> Result<ClientSettings, Failure> {
     let common = &args.common;
     let hub = args.peer.as_ref().ok_or_else(|| {
         let help =
@@ -95,20 +132,33 @@ fn settings(args: &UpArgs, console: Console) -> Result<ClientSettings, Failure> 
     console
         .note(format_args!("public key of this end, for the hub's --allow: {}", secret.public()));
     let psk = args.psk_file.as_deref().map(PresharedKey::read_file).transpose()?;
-    let sealed = Options::connecting(&[]).sealed(secret, Allowed::Keys([hub.key].into()));
-    let mut options = sealed.with_psk(psk);
-    options.locals = locals(&args.from, &addresses);
-    options.transport = common.transport()?;
-    options.capture = common.transport.capture(true, console)?;
-    if args.from.is_empty() {
-        options = options.avoiding(&[common.device()]).automatic(&addresses);
+    let mut peers = vec![(addresses, hub)];
+    for backup in &args.backup_hub {
+        let hub = backup.peer.find("--backup-hub")?;
+        peers.push((remotes(&backup.to, Some(&hub))?, hub));
     }
+    let transport = common.transport()?;
+    let capture = common.transport.capture(true, console)?;
+    let hub = |(addresses, hub): (Vec<SocketAddr>, PeerPolicy)| {
+        let sealed =
+            Options::connecting(&[]).sealed(secret.clone(), Allowed::Keys([hub.key].into()));
+        let mut options = sealed.with_psk(psk.clone());
+        options.locals = locals(&args.from, &addresses);
+        options.transport = transport.clone();
+        options.capture = capture.clone();
+        options.observer = Some(observer.clone());
+        if args.from.is_empty() {
+            options = options.avoiding(&[common.device()]).automatic(&addresses);
+        }
+        Hub { options, target: Target { addresses, key: Some(hub.key) } }
+    };
+    let failover = std::time::Duration::from_nanos(args.failover.as_nanos());
+    let hubs = HubList { hubs: peers.into_iter().map(hub).collect(), failover };
     let everything = args.route.is_empty();
     Ok(ClientSettings {
         name: common.name(),
         device: common.device(),
-        options,
-        target: Target { addresses, key: Some(hub.key) },
+        hubs,
         networks: if everything { machine::everything() } else { args.route.clone() },
         direct: args.direct.clone(),
         kill_switch: args.kill_switch,

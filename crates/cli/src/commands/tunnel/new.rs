@@ -62,6 +62,7 @@ fn client(args: &NewArgs) -> String {
         "# A tunnel to a hub: `ropewalk tunnel up NAME`. The keys are the options of this command.\n\n\
          # Addresses of the hub, one per path. A paired hub needs none.\n{to}\n\n\
          # The hub, by the name under which it was paired, or by its public key.\n{peer}\n\n\
+         # Hubs that are used while those before them do not answer.\n# backup_hub = [\"198.51.100.9=PUBKEY\"]\n\n\
          # Interfaces or addresses to send from; all interfaces by default.\n# from = [\"wlan0\", \"wwan0\"]\n\n\
          # Networks that are reached through the tunnel; everything by default.\n# route = [\"10.20.0.0/16\"]\n\n\
          # Let nothing leave this machine outside of the tunnel, except to these networks.\n\
@@ -84,6 +85,7 @@ fn hub(args: &NewArgs) -> String {
          # Networks of the tunnel.\nnetwork = [\"10.88.0.0/16\", \"fd88::/64\"]\n\n\
          # Without translation of addresses: the network routes the tunnel's networks to this hub.\n# routed = true\n\n\
          # What clients may reach besides the Internet.\n# client_to_client = true\n# allow_private = true\n\n\
+         # What each client may carry: in each direction, and in a calendar month.\n# rate = \"20 Mbit/s\"\n# quota = \"20 GB/month\"\n\n\
          # Name servers that clients are told.\n# dns = [\"9.9.9.9\"]\n"
     )
 }

@@ -1,0 +1,279 @@
+//! The ordered list of a client's hubs: which one it uses, and when it moves.
+//!
+//! ```text
+//!   silent for a moment     ask the hub for a new association: it may have been restarted
+//!   silent for `failover`   ask all hubs in their order
+//!   one has answered        move there; until then the old association stays, and goes on if its hub answers again
+//! ```
+//!
+//! While a client uses another hub than the first, it asks those before it from time to time, and moves back to one that
+//! has answered several times in a row.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ropewalk_runtime::endpoint::{Association, ConnectError, Endpoint, OpenError, Options, Target};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Interval of looks at an association while something is unacknowledged. An idle client needs none.
+const LOOK: Duration = Duration::from_millis(100);
+/// A hub is silent if it has sent nothing for this time, and twice the round trip, after a packet was sent to it.
+const SILENT: Duration = Duration::from_millis(300);
+/// Twice the round trip before it is measured.
+const UNMEASURED: Duration = Duration::from_millis(600);
+/// How long a hub may take to open an association while there are others to ask.
+const ANSWER: Duration = Duration::from_secs(2);
+/// Interval at which the hubs before the one in use are asked, and how often in a row they must answer.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
+const CHECKS: u32 = 3;
+/// Waits between attempts to connect.
+const SHORTEST_WAIT: Duration = Duration::from_millis(200);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// A hub, and how to reach it.
+#[derive(Clone, Debug)]
+pub struct Hub {
+    /// Options of the endpoint.
+    pub options: Options,
+    /// Its addresses and its key.
+    pub target: Target,
+}
+
+/// The hubs of a client, the preferred one first.
+#[derive(Clone, Debug)]
+pub struct HubList {
+    /// At least one.
+    pub hubs: Vec<Hub>,
+    /// How long a hub may be silent before others are asked.
+    pub failover: Duration,
+}
+
+/// An association that a hub has just accepted. The client has not asked for addresses yet.
+#[derive(Debug)]
+pub struct Fresh {
+    /// Number of the hub in the list.
+    pub index: usize,
+    /// The endpoint of the association.
+    pub endpoint: Endpoint,
+    /// The association.
+    pub association: Association,
+}
+
+/// Why there is no association with a hub.
+#[derive(Debug)]
+pub enum NoAssociation {
+    /// This machine cannot open the sockets.
+    Local(OpenError),
+    /// The hub refused, or did not answer for as long as an association waits.
+    Hub(ConnectError),
+    /// The hub did not answer soon enough, and there are others to ask.
+    Timeout,
+}
+
+impl fmt::Display for NoAssociation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(error) => error.fmt(f),
+            Self::Hub(error) => error.fmt(f),
+            Self::Timeout => f.write_str("it does not answer"),
+        }
+    }
+}
+
+impl std::error::Error for NoAssociation {}
+
+impl HubList {
+    /// The addresses of all hubs.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.hubs.iter().flat_map(|hub| &hub.target.addresses).copied().collect()
+    }
+
+    /// Opens an association with a hub. A hub that does not answer is waited for for a limited time if there are others.
+    ///
+    /// # Errors
+    /// [`NoAssociation`].
+    pub async fn open(&self, index: usize) -> Result<Fresh, NoAssociation> {
+        let Hub { options, target } = &self.hubs[index];
+        let endpoint = Endpoint::open(options.clone()).map_err(NoAssociation::Local)?;
+        let connected = endpoint.connect(target);
+        let association = if self.hubs.len() > 1 {
+            timeout(ANSWER, connected).await.map_err(|_| NoAssociation::Timeout)?
+        } else {
+            connected.await
+        };
+        let association = association.map_err(NoAssociation::Hub)?;
+        Ok(Fresh { index, endpoint, association })
+    }
+
+    /// Waits until the hub in use has become silent and a hub has accepted a new association. `sent` is notified whenever
+    /// something was sent.
+    pub async fn replacement(
+        &self,
+        index: usize,
+        association: &Association,
+        sent: &Notify,
+    ) -> Fresh {
+        loop {
+            let mut watch = silent(association, sent).await;
+            tokio::select! {
+                fresh = self.ask(index) => return fresh,
+                () = watch.answered(association) => {}
+            }
+        }
+    }
+
+    /// Asks the hub with this number, then the others in their order and this one again, until one has accepted.
+    async fn ask(&self, index: usize) -> Fresh {
+        if let Ok(Ok(fresh)) = timeout(self.failover, self.open(index)).await {
+            return fresh;
+        }
+        let others = (0..self.hubs.len()).filter(|other| *other != index);
+        let order: Vec<usize> = others.chain([index]).collect();
+        loop {
+            for index in &order {
+                if let Ok(fresh) = self.open(*index).await {
+                    return fresh;
+                }
+            }
+            sleep(SHORTEST_WAIT).await;
+        }
+    }
+
+    /// Waits until a hub before the one in use has answered several times in a row.
+    pub async fn preferred(&self, index: usize) -> Fresh {
+        let mut answers = vec![0; index];
+        if answers.is_empty() {
+            return std::future::pending().await;
+        }
+        loop {
+            sleep(CHECK_INTERVAL).await;
+            for (index, answers) in answers.iter_mut().enumerate() {
+                match self.open(index).await {
+                    Ok(fresh) if *answers + 1 >= CHECKS => return fresh,
+                    // Without a request for addresses: the hub sees an association that ends at once.
+                    Ok(_) => *answers += 1,
+                    Err(_) => *answers = 0,
+                }
+            }
+        }
+    }
+}
+
+/// What has arrived from a hub, at the latest look.
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    received_packets: u64,
+    at: Instant,
+}
+
+impl Watch {
+    fn of(association: &Association) -> (Self, Duration) {
+        let stats = association.stats();
+        let paths = stats.iter().flat_map(|stats| &stats.paths);
+        let received_packets = paths.clone().map(|path| path.traffic.received_packets).sum();
+        let longest = paths.filter_map(|path| path.srtt_s).reduce(f64::max);
+        let round_trips = longest.map_or(UNMEASURED, |srtt| Duration::from_secs_f64(2.0 * srtt));
+        (Self { received_packets, at: Instant::now() }, SILENT + round_trips)
+    }
+
+    /// Waits until something arrives.
+    async fn answered(&mut self, association: &Association) {
+        while Self::of(association).0.received_packets == self.received_packets {
+            sleep(LOOK).await;
+        }
+    }
+}
+
+/// Waits until the peer owes an acknowledgement, and has sent nothing for too long.
+async fn silent(association: &Association, sent: &Notify) -> Watch {
+    loop {
+        sent.notified().await;
+        let (mut last, mut limit) = Watch::of(association);
+        // Until everything is acknowledged.
+        while timeout(LOOK, association.flushed()).await.is_err() {
+            let (now, longest) = Watch::of(association);
+            if now.received_packets != last.received_packets {
+                (last, limit) = (now, longest);
+            } else if now.at - last.at >= limit {
+                return last;
+            }
+        }
+    }
+}
+
+/// Which hub is tried next, and after what pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempts {
+    hubs: usize,
+    index: usize,
+    /// Hubs that have failed since one has accepted.
+    failed: usize,
+    wait: Duration,
+}
+
+impl Attempts {
+    /// The first hub of so many.
+    pub const fn new(hubs: usize) -> Self {
+        Self { hubs, index: 0, failed: 0, wait: SHORTEST_WAIT }
+    }
+
+    /// The hub to try.
+    pub const fn index(&self) -> usize {
+        self.index
+    }
+
+    /// A hub has accepted.
+    pub const fn on_accepted(&mut self, index: usize) {
+        (self.index, self.failed, self.wait) = (index, 0, SHORTEST_WAIT);
+    }
+
+    /// The hub did not answer, or refused: the next one is tried. Returns the pause before that; none until all have
+    /// failed.
+    pub fn on_failed(&mut self) -> Duration {
+        self.index = (self.index + 1) % self.hubs;
+        self.failed += 1;
+        if !self.failed.is_multiple_of(self.hubs) {
+            return Duration::ZERO;
+        }
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        self.wait
+    }
+
+    /// The association has ended after the hub had accepted it. Returns the pause before the same hub is tried again: a
+    /// long one if another machine with the same key has taken over.
+    pub const fn on_ended(&self, taken_over: bool) -> Duration {
+        if taken_over { LONGEST_WAIT } else { SHORTEST_WAIT }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hubs_are_tried_in_their_order_and_a_pause_follows_when_all_have_failed() {
+        let mut attempts = Attempts::new(3);
+        let mut tried = Vec::new();
+        let pauses: Vec<u64> = (0..7)
+            .map(|_| {
+                tried.push(attempts.index());
+                attempts.on_failed().as_millis() as u64
+            })
+            .collect();
+        assert_eq!(tried, [0, 1, 2, 0, 1, 2, 0]);
+        assert_eq!(pauses, [0, 0, 400, 0, 0, 800, 0]);
+        attempts.on_accepted(1);
+        assert_eq!((attempts.index(), attempts.on_ended(false)), (1, SHORTEST_WAIT));
+        assert_eq!(attempts.on_ended(true), LONGEST_WAIT);
+    }
+
+    #[test]
+    fn a_single_hub_is_tried_with_longer_and_longer_pauses() {
+        let mut attempts = Attempts::new(1);
+        let pauses: Vec<u64> = (0..7).map(|_| attempts.on_failed().as_millis() as u64).collect();
+        assert_eq!(pauses, [400, 800, 1600, 3200, 5000, 5000, 5000]);
+        assert_eq!(attempts.index(), 0);
+    }
+}
