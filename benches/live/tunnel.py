@@ -4,7 +4,8 @@
 
 A case is a scenario in tunnel/. Contenders: the tunnel over both links; Linux TCP on each link alone; Linux Multipath TCP; and
 TCP through wireguard-go on the first link, if that is installed. Figures: goodput after the warm-up, the longest pause of the
-receiver, and the ping beside it in milliseconds, 50th and 99th percentile. A run in which the emulator was late by more
+receiver, the ping beside it in milliseconds, 50th and 99th percentile, and for tunnels the CPU seconds per GB of their
+processes at both ends. A run in which the emulator was late by more
 than 20 ms does not count and is tried again.
 """
 
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from process_times import ProcessTimes, is_tunnel, is_wireguard
 from run import HERE, LATEST_S, STREAM, TRIES, emulate, keys, wanted
 
 CASES = sorted((HERE / "tunnel").glob("*.toml"))
@@ -37,6 +39,8 @@ class Contender:
     near: Callable[[Path], str]
     to: str
     options: str = ""
+    process: Callable[[list[str]], bool] | None = None
+    """Whether the words of a command line are those of its processes; none for the kernel's transports."""
 
 
 def tunnel_far(room: Path) -> str:
@@ -65,11 +69,17 @@ def wireguard(room: Path, side: str) -> str:
 MPTCP_LIMITS = "ip mptcp limits set subflow 8 add_addr_accepted 8; "
 MPTCP_ENDPOINT = "ip mptcp endpoint add {local2} dev {device2} subflow; "
 CONTENDERS = [
-    Contender("tunnel", tunnel_far, tunnel_near, INNER_HUB),
+    Contender("tunnel", tunnel_far, tunnel_near, INNER_HUB, process=is_tunnel),
     Contender("TCP on link 1", lambda _: "", lambda _: "", "{remote1}"),
     Contender("TCP on link 2", lambda _: "", lambda _: "", "{remote2}"),
     Contender("Linux MPTCP", lambda _: MPTCP_LIMITS, lambda _: MPTCP_LIMITS + MPTCP_ENDPOINT, "{remote1}", "--mptcp"),
-    Contender("wireguard-go on link 1", lambda room: wireguard(room, "far"), lambda room: wireguard(room, "near"), "10.66.0.2"),
+    Contender(
+        "wireguard-go on link 1",
+        lambda room: wireguard(room, "far"),
+        lambda room: wireguard(room, "near"),
+        "10.66.0.2",
+        process=is_wireguard,
+    ),
 ]
 
 
@@ -101,8 +111,12 @@ def run(arguments: argparse.Namespace, case: Path, contender: Contender, seed: i
         ping = f"ping -i {PING_S} -c {count} {contender.to} > {room}/ping & ping=$!; "
         near = f"{contender.near(room)} {wait} {ping} {send}; wait $ping; true"
         lines = tuple(line.replace("{binary}", str(arguments.binary.resolve())) for line in (far, near))
-        text, late = emulate(arguments.binary, case, seed, lines, out, arguments.seconds + 60)
+        with ProcessTimes(contender.process or (lambda _: False)) as used:
+            text, late = emulate(arguments.binary, case, seed, lines, out, arguments.seconds + 60)
         figures = json.loads(text)
+        # The CPU time is that of the whole run; the goodput, that of the part that counts.
+        carried = figures["goodput_bps"] / 8 * arguments.seconds
+        figures["cpu_s_per_gb"] = used.seconds / (carried / 1e9) if contender.process else None
         figures["ping_ms"] = pings((room / "ping").read_text(encoding="utf-8"))
         return figures, late
 
@@ -121,7 +135,9 @@ def cell(arguments: argparse.Namespace, case: Path, contender: Contender) -> str
     pause = max(figures["longest_pause_s"] for figures in found)
     all_pings = sorted(ping for figures in found for ping in figures["ping_ms"])
     p50, p99 = (all_pings[min(int(len(all_pings) * share), len(all_pings) - 1)] for share in (0.5, 0.99))
-    return f"{goodput:.2f} ({pause:.2f} s; {p50:.0f}, {p99:.0f})"
+    costs = [figures["cpu_s_per_gb"] for figures in found if figures["cpu_s_per_gb"] is not None]
+    cost = f"; {statistics.median(costs):.0f} s/GB" if costs else ""
+    return f"{goodput:.2f} ({pause:.2f} s; {p50:.0f}, {p99:.0f}{cost})"
 
 
 def main() -> None:
@@ -138,7 +154,7 @@ def main() -> None:
     if not (shutil.which("wireguard-go") and shutil.which("wg")):
         print("wireguard-go is not installed; left out\n")
         contenders = [one for one in contenders if not one.name.startswith("wireguard")]
-    print("Goodput in Mbit/s (longest pause; ping p50, p99 in ms).\n")
+    print("Goodput in Mbit/s (longest pause; ping p50, p99 in ms; CPU seconds per GB).\n")
     print("| case |", " | ".join(one.name for one in contenders), "|")
     print("| --- |", " | ".join("---" for _ in contenders), "|")
     for case in CASES:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cpu import FAR, FROM, NEAR, TO, set_up, tear_down
-from process_times import ProcessTimes
+from process_times import ProcessTimes, is_tunnel, is_wireguard
 from run import STREAM, keys, wanted
 from tunnel import BUFFER, INNER_HUB, PORT, wireguard, wireguard_keys
 
@@ -29,13 +29,13 @@ WARMUP_S = 1.0
 
 @dataclass(frozen=True)
 class Contender:
-    """Lines for a shell, the address of the far end in the tunnel, and a part of the command lines of its processes."""
+    """Lines for a shell, the address of the far end in the tunnel, and whether the words of a command line are those of its processes."""
 
     name: str
     far: Callable[[Path], str]
     near: Callable[[Path], str]
     to: str
-    mark: str
+    process: Callable[[list[str]], bool]
 
 
 def tunnel_far(room: Path) -> str:
@@ -56,13 +56,13 @@ def wireguard_line(room: Path, side: str) -> str:
 
 
 CONTENDERS = [
-    Contender("Ropewalk", tunnel_far, tunnel_near, INNER_HUB, " tunnel "),
+    Contender("Ropewalk", tunnel_far, tunnel_near, INNER_HUB, is_tunnel),
     Contender(
         "wireguard-go",
         lambda room: wireguard_line(room, "far"),
         lambda room: wireguard_line(room, "near"),
         "10.66.0.2",
-        "wireguard-go -f",
+        is_wireguard,
     ),
 ]
 
@@ -80,7 +80,7 @@ def run(binary: Path, contender: Contender, seconds: float) -> tuple[float, floa
         wait = f"for i in $(seq 100); do ping -c 1 -W 1 {contender.to} > /dev/null && break; sleep 0.1; done; "
         send = f"{STREAM} send --port {PORT} --to {contender.to} --seconds {seconds + WARMUP_S} --congestion cubic"
         near = f"{end}{contender.near(room)} {wait} {send}"
-        with ProcessTimes(contender.mark) as used:
+        with ProcessTimes(contender.process) as used:
             ends = []
             for space, line in ((FAR, far), (NEAR, near)):
                 line = line.replace("{binary}", str(binary))
