@@ -11,7 +11,7 @@ use ropewalk_runtime::endpoint::Transport;
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::{ObserveArgs, TransportArgs, run_until_interrupted};
+use crate::live::{ObserveArgs, Threads, TransportArgs, run_until_interrupted};
 
 /// Arguments of `proxy`.
 #[derive(Debug, Args)]
@@ -72,7 +72,9 @@ pub fn execute(args: &ProxyArgs, console: Console) -> Result<(), Failure> {
     // Each connection is an open file at both ends, and the usual limit of 1024 is soon reached.
     ropewalk_apps::proxy::raise_file_limit();
     match &args.end {
-        Some(End::Exit(args)) => run_until_interrupted(exit::prepare(args, console)?.run()),
-        None => run_until_interrupted(client::run(&args.client, console)),
+        Some(End::Exit(args)) => {
+            run_until_interrupted(Threads::PerCore, exit::prepare(args, console)?.run())
+        }
+        None => run_until_interrupted(Threads::PerCore, client::run(&args.client, console)),
     }
 }

@@ -16,7 +16,7 @@ use ropewalk_scenario::parse_duration;
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::{ObserveArgs, TransportArgs, run_until_interrupted};
+use crate::live::{ObserveArgs, Threads, TransportArgs, run_until_interrupted};
 
 /// Directory of the files that `tunnel up NAME` and `tunnel serve NAME` read.
 const CONFIGURATIONS: &str = "/etc/ropewalk/tunnel";
@@ -165,8 +165,8 @@ fn interface(text: &str) -> Result<String, String> {
 pub fn execute(args: &TunnelArgs, console: Console) -> Result<(), Failure> {
     match &args.action {
         Action::New(args) => new::execute(args, console),
-        Action::Up(args) => run_until_interrupted(client::run(args, console)),
-        Action::Serve(args) => run_until_interrupted(hub::run(args, console)),
+        Action::Up(args) => run_until_interrupted(Threads::One, client::run(args, console)),
+        Action::Serve(args) => run_until_interrupted(Threads::PerCore, hub::run(args, console)),
         Action::Status(args) => status::execute(args),
     }
 }

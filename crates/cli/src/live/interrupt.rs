@@ -8,14 +8,29 @@ use crate::failure::Failure;
 /// Time for the packet that tells the peer about the end.
 const FAREWELL: Duration = Duration::from_millis(50);
 
-/// Runs one end of an association, with all threads, until it is interrupted or fails.
+/// The threads of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// One. For one association: its tasks pass on each packet, and handing packets from thread to thread costs more than a
+    /// second core is worth.
+    One,
+    /// One per core. For many associations.
+    PerCore,
+}
+
+/// Runs one end of associations until it is interrupted or fails.
 ///
 /// # Errors
 /// [`Failure`] of the end, or if there are no threads.
 pub fn run_until_interrupted(
+    threads: Threads,
     end: impl Future<Output = Result<(), Failure>>,
 ) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let mut builder = match threads {
+        Threads::One => tokio::runtime::Builder::new_current_thread(),
+        Threads::PerCore => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = builder.enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::Run(format!("cannot start threads: {error}")))?;
     runtime.block_on(async {

@@ -17,7 +17,7 @@ pub use access::{Access, AccessArgs};
 pub use addresses::{listed, listen, locals, reachable, remotes as resolved};
 pub use confine::{ConfineArgs, Files};
 pub use identity::{identity, private_directory};
-pub use interrupt::{Interrupt, run_until_interrupted};
+pub use interrupt::{Interrupt, Threads, run_until_interrupted};
 pub use limits::LimitArgs;
 pub use log::{Log, LogArgs, LogControl, LogLevel};
 pub use observe::{Notes, ObserveArgs, Outputs, Watched, running, start, watch};
