@@ -38,3 +38,4 @@ pub use self::known::{Added, KnownPeers};
 pub use self::list::{AccessList, Changes, Refusal};
 pub use self::named::{FindPeerError, NamedPeer, default_key, peers_file};
 pub use self::policy::{FilePolicy, PeerPolicy, TunnelPolicy};
+pub(crate) use self::size::parse_size;

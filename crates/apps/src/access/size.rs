@@ -17,7 +17,7 @@ const UNITS: [(&str, u64); 9] = [
 ];
 
 /// Parses a size of at least one byte. Returns bytes.
-pub(super) fn parse_size(text: &str) -> Option<u64> {
+pub(crate) fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(end);

@@ -14,6 +14,9 @@ pub const CONTROL_STREAM: u16 = 1;
 pub const PACKET_PPID: u32 = 0x5257_5450;
 /// See [`PACKET_PPID`].
 pub const CONTROL_PPID: u32 = 0x5257_5443;
+/// Payload protocol identifier of the message with the uses of paths ([`ropewalk_tunnel::encode_uses`]), on the stream of
+/// the documents. An end that does not know it drops it, and uses all paths.
+pub const USES_PPID: u32 = 0x5257_544c;
 /// Version of these documents. The ends must agree.
 pub const VERSION: u32 = 1;
 /// Largest document, bytes.

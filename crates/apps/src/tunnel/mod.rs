@@ -20,12 +20,14 @@ mod error;
 pub mod hub;
 pub mod journal;
 mod lane;
+mod links;
 pub mod machine;
 pub mod packet;
 pub mod path_mtu;
 
 pub use self::error::TunnelError;
 pub use self::lane::LaneSettings;
+pub use self::links::{LinkLedger, LinkSpec};
 pub use ropewalk_tunnel::{Config, Redundancy};
 
 /// A seed for [`LaneSettings`].

@@ -47,7 +47,7 @@ impl Waiting {
     #[inline]
     const fn limit(&self) -> Limit {
         let Self { expires, retransmissions, twice, .. } = *self;
-        Limit { expires, retransmissions, twice }
+        Limit { expires, retransmissions, twice, urgent: false }
     }
 }
 
@@ -159,7 +159,7 @@ impl SendQueue {
         if !unordered || pieces > 1 {
             self.waiting += count * pieces;
         }
-        let Limit { expires, retransmissions, twice } = limit;
+        let Limit { expires, retransmissions, twice, .. } = limit;
         let waiting = Waiting {
             stream,
             ssn,
