@@ -100,6 +100,8 @@ class PathResult:
     """Window reductions that ``tcp.recovery`` found spurious and undid; empty or 0 if zero."""
     delivered_bytes: int
     """User data acknowledged on this path, bytes."""
+    carried_bytes: int = 0
+    """What the link has carried for a tunnel since the run began, in both directions and with all headers, bytes; left out unless a path has a ``cap``."""
     throughput_bps: float
     """User data acknowledged per second, bit/s."""
     utilisation: float
@@ -220,6 +222,7 @@ RUN = (
 
 PATH = (
     Figure("delivered_bytes", "Delivered", "delivered", "{} delivered", "B", "Run"),
+    Figure("carried_bytes", "Carried", "carried", "{} carried", "B", "Run"),
     Figure("throughput_bps", "Throughput", "throughput", "{} throughput", "bit/s", "Run"),
     Figure("utilisation", "Utilisation", "used", "{} utilisation", "0 to 1", "Run"),
     Figure("srtt_s", "Smoothed RTT", "RTT", "{} smoothed rtt", "s", "Run"),

@@ -46,6 +46,7 @@
     ],
     path: [
       {"better":"","kind":"bytes","label":"Delivered","means":"User data acknowledged on this path, bytes.","path":"delivered_bytes"},
+      {"better":"","kind":"bytes","label":"Carried","means":"What the link has carried for a tunnel since the run began, in both directions and with all headers, bytes; left out unless a path has a cap.","path":"carried_bytes"},
       {"better":"","kind":"rate","label":"Throughput","means":"User data acknowledged per second, bit/s.","path":"throughput_bps"},
       {"better":"","kind":"ratio","label":"Utilisation","means":"Delivered bits on the wire divided by the capacity of the path's own link.","path":"utilisation"},
       {"better":"","kind":"time","label":"Smoothed RTT","means":"Smoothed RTT at the end, s; null without a sample.","path":"srtt_s"},

@@ -311,6 +311,7 @@ impl Endpoint {
         if self.recorders.0.is_some() {
             self.record_packet(now, transmit_info.path, Direction::Out, size, &mut payload);
         }
+        self.count(transmit_info.path, size);
         let mut packet = Packet::new(size, self.flow, payload);
         packet.round = transmit_info.round;
         packet.ecn = transmit_info.ecn;
@@ -345,6 +346,14 @@ impl Endpoint {
         match &self.application {
             Application::Tunnel(end) => Some(end),
             _ => None,
+        }
+    }
+
+    /// Counts a packet for the caps of a tunnel.
+    #[inline]
+    fn count(&mut self, path: PathId, bytes: u32) {
+        if let Application::Tunnel(end) = &mut self.application {
+            end.count(path, bytes);
         }
     }
 
@@ -473,6 +482,7 @@ impl Host<SimPayload> for Endpoint {
     ) {
         let path = PathId(port.0 as u8);
         let (ce, size) = (packet.ecn.is_marked(), packet.size);
+        self.count(path, size);
         let mut wire = packet.payload;
         if now < self.record_until {
             self.record(now, path.0, &wire);

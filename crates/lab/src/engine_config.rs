@@ -4,7 +4,7 @@ use ropewalk_base::Duration;
 use ropewalk_engine::congestion::{
     BottleneckCoupling, CongestionFlavour, CongestionVariants, Rules, WindowRounding,
 };
-use ropewalk_engine::path::Pacing;
+use ropewalk_engine::path::{Pacing, PathUse};
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::scheduler::{
     BlestOptions, BlockingMitigation, Capacity, DapsOptions, DelaySource, LayOptions, LinuxOptions,
@@ -112,6 +112,7 @@ pub fn path(scenario: &file::Scenario, path: &file::Path) -> PathConfig {
     let known = matches!(manager, file::WindowManager::Dynamic | file::WindowManager::Static);
     PathConfig {
         cost: path.cost,
+        usage: path_use(path.r#use),
         weight: path.weight,
         mtu: path.mtu.min(scenario.transfer.packet),
         oracle_delay: Some(oracle_delay(scenario, path)),
@@ -232,6 +233,10 @@ translations! {
     coupling: Coupling => BottleneckCoupling { None => None, Detected => Detected, All => All }
     /// Whose rules a part of congestion control follows.
     pub rules: Rules => Rules { Rfc => Rfc, Linux => Linux }
+    /// When a path carries data.
+    pub path_use: PathUse => PathUse {
+        Always => Always, WhenNeeded => WhenNeeded, Backup => Backup, Never => Never,
+    }
     linux_turns: LinuxTurns => LinuxTurns { Burst => Burst, Push => Push }
     otias_form: OtiasForm => OtiasForm { Ceil => Ceil, Floor => Floor, Real => Real }
 }

@@ -15,6 +15,7 @@ use crate::result::{
 };
 use crate::series::{DelayHistogram, DelayHistograms, PathSeries, Sequence, SequencePath, Series};
 use crate::setup::Setup;
+use crate::tunnel::TunnelEnd;
 use crate::tunnel::flow_results;
 
 const NANO: f64 = 1e-9;
@@ -260,13 +261,17 @@ impl Meter {
                 timeouts: 0,
                 undone_reductions: 0,
                 delivered_bytes: 0,
+                carried_bytes: 0,
                 throughput_bps: 0.0,
                 utilisation: carried as f64 / capacity.max(1) as f64,
                 srtt_s: None,
                 cwnd_bytes: 0,
             };
             for transfer in &setup.transfers {
-                let sender = &setup.world.host(transfer.sender).machine;
+                let host = setup.world.host(transfer.sender);
+                let caps = host.tunnel().map(TunnelEnd::carried).unwrap_or_default();
+                result.carried_bytes += caps.get(i).copied().unwrap_or_default();
+                let sender = &host.machine;
                 if let Some(counters) = sender.path_counters(i) {
                     result.sent_packets += counters.sent_packets;
                     result.retransmitted_packets += counters.retransmitted;

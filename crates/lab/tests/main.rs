@@ -9,6 +9,7 @@ mod custom_schedulers;
 mod determinism;
 mod ecn;
 mod figures;
+mod link_uses;
 mod linux;
 mod losses_by_rounds;
 mod markov;

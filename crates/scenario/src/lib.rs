@@ -47,8 +47,8 @@ pub use schema::json_schema;
 pub use types::{
     Application, Capacity, Congestion, Coupling, Cross, CrossKind, CwndUpdate, Discipline, End,
     Flow, FlowKind, ForwardDelay, InitialSsthresh, InitialWindow, Jitter, JitterShape, Limit, Link,
-    LinkSide, LinuxTurns, Loss, OtiasForm, Outage, Pacing, PacingOptions, Path, Preamble, Preset,
-    Protocol, Queue, Quota, Radio, ReceiveRules, Record, Recovery, Redundancy, Reinjection,
+    LinkSide, LinuxTurns, Loss, OtiasForm, Outage, Pacing, PacingOptions, Path, PathUse, Preamble,
+    Preset, Protocol, Queue, Quota, Radio, ReceiveRules, Record, Recovery, Redundancy, Reinjection,
     Reorder, Reordering, Retransmission, RtoFormula, Rules, SackCount, Scenario, ScheduleCapacity,
     ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Station, Steady, Step,
     SubflowAck, Target, TcpOptions, Trace, Transfer, Tunnel, Weights, WhenBlocked, Wifi,

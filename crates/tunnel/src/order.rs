@@ -20,7 +20,8 @@ const FIRST_REACH: u64 = 64;
 struct Held<P> {
     since: Time,
     bytes: u32,
-    payload: P,
+    /// None: it was delivered when it arrived.
+    payload: Option<P>,
 }
 
 /// What became of a packet that arrived.
@@ -46,6 +47,8 @@ pub(crate) struct FlowOrder<P> {
     pub deadline: Option<Time>,
     /// All below was delivered or given up.
     expected: u64,
+    /// Whether some packets of the flow wait for earlier ones.
+    restored: bool,
     /// What was given up below `expected`.
     missing: RangeSet,
     held: BTreeMap<u64, Held<P>>,
@@ -62,6 +65,7 @@ impl<P> FlowOrder<P> {
             used: Time::ZERO,
             deadline: None,
             expected: if first < FIRST_REACH { 0 } else { first },
+            restored: false,
             missing: RangeSet::new(),
             held: BTreeMap::new(),
             arrivals: VecDeque::new(),
@@ -79,15 +83,17 @@ impl<P> FlowOrder<P> {
         self.held_bytes
     }
 
-    /// Takes a packet; `out` receives what can be delivered. `hold`: how long it may wait; none: not at all.
+    /// Takes a packet; `out` receives what can be delivered. `waits`: whether it waits for earlier ones, and `hold`: how
+    /// long. A packet that does not wait, in a flow of which others do, is delivered at once and lets the others wait.
     pub fn on_packet(
         &mut self,
         now: Time,
         (sequence, bytes, payload): (u64, u32, P),
-        hold: Option<Duration>,
+        (waits, hold): (bool, Duration),
         out: &mut impl FnMut(Time, P),
     ) -> Fate {
         self.used = now;
+        self.restored |= waits;
         if sequence < self.expected {
             if !self.missing.remove(sequence) {
                 return Fate::Duplicate;
@@ -98,14 +104,18 @@ impl<P> FlowOrder<P> {
         if self.held.contains_key(&sequence) {
             return Fate::Duplicate;
         }
-        if sequence > self.expected
-            && let Some(hold) = hold
-        {
+        if sequence > self.expected && self.restored {
+            let (bytes, payload) = if waits {
+                (bytes, Some(payload))
+            } else {
+                out(now, payload);
+                (0, None)
+            };
             self.held.insert(sequence, Held { since: now, bytes, payload });
             self.arrivals.push_back((now, sequence));
             self.held_bytes += charge(bytes);
             self.deadline.get_or_insert(now + hold);
-            return Fate::Held;
+            return if waits { Fate::Held } else { Fate::Delivered };
         }
         self.skip_to(sequence, out);
         out(now, payload);
@@ -131,11 +141,13 @@ impl<P> FlowOrder<P> {
 
     fn hand_over(&mut self, held: Held<P>, out: &mut impl FnMut(Time, P)) {
         self.held_bytes -= charge(held.bytes);
-        out(held.since, held.payload);
+        if let Some(payload) = held.payload {
+            out(held.since, payload);
+        }
     }
 
     /// Delivers what follows without a gap, and sets the deadline of the next gap.
-    fn release_run(&mut self, hold: Option<Duration>, out: &mut impl FnMut(Time, P)) {
+    fn release_run(&mut self, hold: Duration, out: &mut impl FnMut(Time, P)) {
         while let Some(held) = self.held.remove(&self.expected) {
             self.expected += 1;
             self.hand_over(held, out);
@@ -144,7 +156,6 @@ impl<P> FlowOrder<P> {
         while self.arrivals.front().is_some_and(|(_, number)| *number < self.expected) {
             self.arrivals.pop_front();
         }
-        let hold = hold.unwrap_or_default();
         self.deadline = self.arrivals.front().map(|(since, _)| *since + hold);
     }
 
@@ -156,7 +167,7 @@ impl<P> FlowOrder<P> {
         };
         self.skip_to(first, out);
         self.expected = first;
-        self.release_run(Some(hold), out);
+        self.release_run(hold, out);
         true
     }
 
@@ -183,7 +194,7 @@ mod tests {
     const HOLD: Duration = Duration::from_millis(50);
 
     /// Lets packets arrive, one each millisecond; returns what is delivered after each, and each fate.
-    fn arrive(hold: Option<Duration>, numbers: &[u64]) -> (Vec<Vec<u64>>, Vec<Fate>) {
+    fn arrive(waits: bool, numbers: &[u64]) -> (Vec<Vec<u64>>, Vec<Fate>) {
         let mut flow = FlowOrder::new(0, numbers[0]);
         let mut delivered = Vec::new();
         let mut fates = Vec::new();
@@ -191,7 +202,7 @@ mod tests {
             let mut out = Vec::new();
             let packet = (*number, 100, *number);
             let now = Time::from_millis(ms as u64);
-            fates.push(flow.on_packet(now, packet, hold, &mut |_, p| out.push(p)));
+            fates.push(flow.on_packet(now, packet, (waits, HOLD), &mut |_, p| out.push(p)));
             delivered.push(out);
         }
         (delivered, fates)
@@ -199,7 +210,7 @@ mod tests {
 
     #[test]
     fn packets_are_delivered_in_order_and_once() {
-        let (delivered, fates) = arrive(Some(HOLD), &[0, 2, 3, 2, 1, 1, 4]);
+        let (delivered, fates) = arrive(true, &[0, 2, 3, 2, 1, 1, 4]);
         let expected: [&[u64]; 7] = [&[0], &[], &[], &[], &[1, 2, 3], &[], &[4]];
         assert_eq!(delivered, expected);
         use Fate::{Delivered, Duplicate, Held};
@@ -208,11 +219,29 @@ mod tests {
 
     #[test]
     fn without_a_hold_packets_are_delivered_as_they_arrive_and_once() {
-        let (delivered, fates) = arrive(None, &[0, 2, 3, 2, 1, 1, 4]);
+        let (delivered, fates) = arrive(false, &[0, 2, 3, 2, 1, 1, 4]);
         let expected: [&[u64]; 7] = [&[0], &[2], &[3], &[], &[1], &[], &[4]];
         assert_eq!(delivered, expected);
         use Fate::{Delivered, Duplicate, Late};
         assert_eq!(fates, [Delivered, Delivered, Delivered, Duplicate, Late, Duplicate, Delivered]);
+    }
+
+    #[test]
+    fn a_packet_that_does_not_wait_overtakes_those_that_do_and_does_not_end_their_wait() {
+        let mut flow = FlowOrder::new(0, 0);
+        let mut out = Vec::new();
+        for (number, waits) in [(0, true), (2, true), (3, false), (5, false), (4, true), (1, true)]
+        {
+            let packet = (number, 100, number);
+            flow.on_packet(Time::ZERO, packet, (waits, HOLD), &mut |_, p| out.push(p));
+        }
+        assert_eq!(out, [0, 3, 5, 1, 2, 4]);
+        assert_eq!((flow.deadline, flow.held_bytes()), (None, 0));
+        for number in [3, 5] {
+            let packet = (number, 100, number);
+            let fate = flow.on_packet(Time::ZERO, packet, (false, HOLD), &mut |_, _| {});
+            assert_eq!(fate, Fate::Duplicate, "{number}");
+        }
     }
 
     #[test]
@@ -221,7 +250,7 @@ mod tests {
         let mut out = Vec::new();
         for (ms, number) in [(0, 0), (1, 2), (2, 5)] {
             let packet = (number, 100, number);
-            flow.on_packet(Time::from_millis(ms), packet, Some(HOLD), &mut |_, p| out.push(p));
+            flow.on_packet(Time::from_millis(ms), packet, (true, HOLD), &mut |_, p| out.push(p));
         }
         assert_eq!((flow.deadline, &out[..]), (Some(Time::from_millis(51)), &[0][..]));
         assert!(flow.give_up(HOLD, &mut |_, p| out.push(p)));
@@ -230,16 +259,16 @@ mod tests {
         assert_eq!((flow.deadline, flow.held_bytes(), &out[..]), (None, 0, &[0, 2, 5][..]));
         for (number, fate) in [(1, Fate::Late), (1, Fate::Duplicate), (4, Fate::Late)] {
             let packet = (number, 100, number);
-            let found = flow.on_packet(Time::from_secs(1), packet, Some(HOLD), &mut |_, _| {});
+            let found = flow.on_packet(Time::from_secs(1), packet, (true, HOLD), &mut |_, _| {});
             assert_eq!(found, fate, "{number}");
         }
     }
 
     #[test]
     fn the_first_packet_to_arrive_need_not_be_the_first_that_was_sent() {
-        let (delivered, _) = arrive(Some(HOLD), &[1, 0]);
+        let (delivered, _) = arrive(true, &[1, 0]);
         assert_eq!(delivered, [vec![], vec![0, 1]]);
-        let (delivered, _) = arrive(Some(HOLD), &[5000, 5001]);
+        let (delivered, _) = arrive(true, &[5000, 5001]);
         assert_eq!(delivered, [vec![5000], vec![5001]], "the flow was known before");
     }
 
@@ -248,11 +277,14 @@ mod tests {
         let numbers: Vec<u64> = (0..1000).map(|n| 2 * n).collect();
         let mut flow = FlowOrder::new(0, 0);
         for number in numbers {
-            flow.on_packet(Time::ZERO, (number, 100, ()), None, &mut |_, ()| {});
+            flow.on_packet(Time::ZERO, (number, 100, ()), (false, HOLD), &mut |_, ()| {});
         }
         assert_eq!(flow.missing.range_count(), MISSING_MAX);
         for (number, fate) in [(1, Fate::Duplicate), (1997, Fate::Late)] {
-            assert_eq!(flow.on_packet(Time::ZERO, (number, 100, ()), None, &mut |_, ()| {}), fate);
+            assert_eq!(
+                flow.on_packet(Time::ZERO, (number, 100, ()), (false, HOLD), &mut |_, ()| {}),
+                fate
+            );
         }
     }
 }

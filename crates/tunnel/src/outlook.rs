@@ -61,8 +61,10 @@ const SLACK_TIME: Duration = Duration::from_micros(500);
 const LOOKAHEAD_GAIN: f64 = 1.25;
 
 /// Longest wait for a repair. Linux's TCP takes a packet for lost 200 ms after its round trip, and then sends the next one
-/// behind the same gap: a longer wait costs it several timeouts and nearly all of its window.
-const REPAIR_WAIT: Duration = Duration::from_millis(150);
+/// behind the same gap: a longer wait costs it several timeouts and nearly all of its window. Over a long round trip, a
+/// repair takes longer, and so does TCP's timeout, which follows the waits that TCP sees.
+const REPAIR_WAIT: Duration = Duration::from_millis(190);
+const REPAIR_WAIT_TRIPS: u64 = 2;
 
 /// Decisions that follow from the state of all paths.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -101,7 +103,8 @@ impl Outlook {
         // A loss is found one round trip and a quarter after the packet was sent (RFC 8985, 6.2). A packet that is lost
         // twice arrives three round trips late at most. TCP reduces its window for each packet that is given up.
         let repair = round_trip * 3 + GRAIN;
-        let hold = (spread + repair).min(spread.max(REPAIR_WAIT)).min(config.latency_budget);
+        let repair_wait = REPAIR_WAIT.max(round_trip * REPAIR_WAIT_TRIPS);
+        let hold = (spread + repair).min(spread.max(repair_wait)).min(config.latency_budget);
         let doubtful = !quickest.overdue.is_zero()
             || quickest.loss > COPY_LOSS && second_beats_repair(usable(), quickest);
         let CodelConfig { target, interval } = config.codel;
@@ -160,8 +163,8 @@ mod tests {
             (&[10][..], 60 + 10),
             (&[10, 10], 60 + 10),
             (&[10, 20], 10 + 120 + 10),
-            (&[10, 50], 150),
-            (&[10, 200], 190),
+            (&[10, 50], 200),
+            (&[10, 200], 300),
             (&[10, 400], 300),
         ] {
             let paths: Vec<_> = delays.iter().map(|delay| PathState::new(ms(*delay))).collect();

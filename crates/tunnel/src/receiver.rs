@@ -49,7 +49,7 @@ impl<P> Receiver<P> {
         }
         let (before, held) = (flow.deadline, flow.held_bytes());
         let sequence = header.unwrapped(flow.near());
-        let wait = header.ordered.then_some(hold);
+        let wait = (header.ordered, hold);
         let mut out = sink(now, &mut self.ready, counters);
         let fate = flow.on_packet(now, (sequence, bytes, payload), wait, &mut out);
         drop(out);

@@ -122,7 +122,7 @@ pub fn classify(packet: &Headers, rules: &[ClassRule]) -> Class {
     let on = |port: u16| from == port || to == port;
     let is_urgent = match packet.transport {
         Transport::Icmp => true,
-        Transport::Tcp { is_control } => is_control || NAMES_AND_TIME.into_iter().any(on),
+        Transport::Tcp { is_control, .. } => is_control || NAMES_AND_TIME.into_iter().any(on),
         Transport::Udp { first } => {
             let handshake = first.is_some_and(|byte| byte & QUIC_LONG_HEADER != 0);
             NAMES_AND_TIME.into_iter().any(on) || on(QUIC_PORT) && handshake
@@ -160,8 +160,8 @@ mod tests {
         }
     }
 
-    const DATA: Transport = Transport::Tcp { is_control: false };
-    const SYN: Transport = Transport::Tcp { is_control: true };
+    const DATA: Transport = Transport::Tcp { is_control: false, has_data: true };
+    const SYN: Transport = Transport::Tcp { is_control: true, has_data: false };
     const UDP: Transport = Transport::Udp { first: Some(0x40) };
     const QUIC_INITIAL: Transport = Transport::Udp { first: Some(0xC3) };
 

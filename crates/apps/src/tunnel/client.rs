@@ -361,7 +361,7 @@ impl HubSink {
 /// Clamps the MSS of a packet that opens a TCP connection. Other packets are not touched, because a packet that shares its
 /// memory with others is copied.
 pub(super) fn clamp(packet: &mut Bytes, headers: &Headers, mtu: u32) {
-    if !matches!(headers.transport, Transport::Tcp { is_control: true }) {
+    if !matches!(headers.transport, Transport::Tcp { is_control: true, .. }) {
         return;
     }
     let mut changed = BytesMut::from(std::mem::take(packet));

@@ -15,6 +15,9 @@ pub const CONTROL_STREAM: u16 = 1;
 pub const PACKET_PPID: u32 = 0;
 /// Payload protocol identifier of these documents.
 pub const CONTROL_PPID: u32 = 0x5257_5443;
+/// Payload protocol identifier of the message with the uses of paths ([`ropewalk_tunnel::encode_uses`]), on the stream of
+/// the documents. An end that does not know it drops it, and uses all paths.
+pub const USES_PPID: u32 = 0x5257_544c;
 /// Version of these documents. The ends must agree.
 pub const VERSION: u32 = 2;
 /// Why a hub aborts an association whose client has opened another one.

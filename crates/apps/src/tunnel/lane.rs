@@ -14,13 +14,15 @@ use ropewalk_runtime::endpoint::{
     Association, Copies, Delivery, Part, PathEstimate, Received, SendError, Urgency,
 };
 use ropewalk_tunnel::{
-    Class, Config, Ecn, Header, Inner, Order, Outgoing, PathState, REPAIRS, Tunnel,
+    Class, Config, Ecn, Header, Inner, Order, Outgoing, PathRule, PathState, REPAIRS, Tunnel,
+    decode_uses, encode_uses,
 };
 use tokio::sync::{Notify, mpsc};
 
 use super::class::{ClassRule, classify};
-use super::control::{PACKET_PPID, PACKET_STREAM};
+use super::control::{CONTROL_STREAM, PACKET_PPID, PACKET_STREAM, USES_PPID};
 use super::counters::{Counters, LaneTotals, Refusal};
+use super::links::{LinkLedger, path_use};
 use super::packet::{Headers, Transport, mark_congestion};
 use super::path_mtu::LEAST_MTU;
 
@@ -48,6 +50,8 @@ pub struct LaneSettings {
     pub rules: Arc<[ClassRule]>,
     /// Makes the numbers of flows unpredictable.
     pub seed: u64,
+    /// Rules of the links of this end; none: all are used, unless the other end has rules.
+    pub links: Option<Arc<LinkLedger>>,
 }
 
 /// Takes packets that have arrived. They are not checked yet.
@@ -114,6 +118,10 @@ pub struct Lane {
     misplaced: u32,
     /// Told whenever packets were given to the association.
     sent: Arc<Notify>,
+    /// What each path had carried then.
+    carried: Vec<u64>,
+    /// The rules of the paths that the other end was told.
+    told: Vec<PathRule>,
 }
 
 impl Lane {
@@ -147,6 +155,8 @@ impl Lane {
             paths_at,
             misplaced: 0,
             sent: Arc::default(),
+            carried: Vec::new(),
+            told: Vec::new(),
         };
         (lane, inlet)
     }
@@ -213,11 +223,37 @@ impl Lane {
             return;
         }
         self.paths_at = Some(now);
+        self.apply_link_rules();
         let estimates = self.association.path_estimates();
         let paths: Vec<PathState> = estimates.iter().map(path_state).collect();
         self.tunnel.set_paths(&paths);
         self.mtu.store(mtu_of(&self.association), Ordering::Relaxed);
         self.pass_counters_on();
+    }
+
+    /// Counts what the links have carried, and tells both ends when a rule applies now that did not before.
+    fn apply_link_rules(&mut self) {
+        let Some(ledger) = &self.settings.links else { return };
+        let links = self.association.path_links();
+        self.carried.resize(links.len(), 0);
+        for (link, carried) in links.iter().zip(&mut self.carried) {
+            let bytes = link.carried_bytes.saturating_sub(*carried);
+            *carried = link.carried_bytes;
+            // A count that could not be stored is kept in memory.
+            let _ = ledger.count(&link.link, bytes);
+        }
+        let rules: Vec<PathRule> = links.iter().map(|link| ledger.rule(&link.link)).collect();
+        if rules == self.told {
+            return;
+        }
+        let mut message = Some(Bytes::from(encode_uses(&rules)));
+        let sent = self.association.send_datagrams(CONTROL_STREAM, USES_PPID, &mut |_, _| {
+            Some((message.take()?, Delivery::RELIABLE))
+        });
+        if matches!(sent, Ok(false)) {
+            obey(&self.association, &rules);
+            self.told = rules;
+        }
     }
 
     /// When something is due although no packet comes. An idle lane has no timer.
@@ -241,7 +277,11 @@ impl Lane {
         let now = self.clock.now();
         let LaneSettings { rules, seed, .. } = &self.settings;
         for (headers, packet) in queued {
-            let restored = matches!(headers.transport, Transport::Tcp { .. });
+            // An acknowledgement that waited for a lost one would stop its connection.
+            let restored = match headers.transport {
+                Transport::Tcp { is_control, has_data } => is_control || has_data,
+                _ => false,
+            };
             self.tunnel.enqueue(
                 now,
                 Inner {
@@ -274,6 +314,15 @@ impl Lane {
     fn take(&mut self, arrived: &mut Vec<Received>) {
         let now = self.clock.now();
         for mut message in arrived.drain(..) {
+            if message.stream == CONTROL_STREAM && message.ppid == USES_PPID {
+                // The end that has rules of its own keeps to them.
+                if let Some(rules) =
+                    decode_uses(&message.bytes).filter(|_| self.settings.links.is_none())
+                {
+                    obey(&self.association, &rules);
+                }
+                continue;
+            }
             let is_packet = message.stream == PACKET_STREAM
                 && message.ppid == PACKET_PPID
                 && message.part == Part::Whole
@@ -301,6 +350,13 @@ impl Lane {
         let total = LaneTotals::of(self.tunnel.counters());
         self.counters.add_lane(&self.counted, &total);
         self.counted = total;
+    }
+}
+
+/// Uses the paths as these rules say.
+fn obey(association: &Association, rules: &[PathRule]) {
+    for (path, rule) in rules.iter().enumerate() {
+        association.set_path_use(path, path_use(rule.usage), rule.cost);
     }
 }
 

@@ -21,6 +21,7 @@ pub mod hub;
 pub mod hubs;
 pub mod journal;
 pub mod lane;
+mod links;
 pub mod machine;
 mod meters;
 pub mod packet;
@@ -30,6 +31,7 @@ mod store;
 
 pub use self::error::TunnelError;
 pub use self::lane::LaneSettings;
+pub use self::links::{LinkLedger, LinkSpec};
 pub use ropewalk_tunnel::{Config, Redundancy};
 
 /// A seed for [`LaneSettings`].

@@ -64,10 +64,12 @@ impl std::error::Error for Malformed {}
 /// What the tunnel reads of the transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
-    /// TCP, and whether the packet opens, closes or resets the connection.
+    /// TCP: whether the packet opens, closes or resets the connection, and whether it has data.
     Tcp {
         /// SYN, FIN or RST is set.
         is_control: bool,
+        /// The payload is not empty.
+        has_data: bool,
     },
     /// UDP, and the first byte of its payload.
     Udp {
@@ -161,7 +163,8 @@ fn read_transport(ip: &IpSlice<'_>) -> ((u16, u16), Transport) {
     match payload.ip_number {
         ip_number::TCP => TcpSlice::from_slice(payload.payload).map_or(other, |tcp| {
             let is_control = tcp.syn() || tcp.fin() || tcp.rst();
-            ((tcp.source_port(), tcp.destination_port()), Transport::Tcp { is_control })
+            let has_data = !tcp.payload().is_empty();
+            ((tcp.source_port(), tcp.destination_port()), Transport::Tcp { is_control, has_data })
         }),
         ip_number::UDP => UdpSlice::from_slice(payload.payload).map_or(other, |udp| {
             let first = udp.payload().first().copied();
@@ -237,7 +240,7 @@ mod tests {
         let read = Headers::read(&tcp).expect("a sound packet");
         assert_eq!(
             (read.transport, read.may_fragment),
-            (Transport::Tcp { is_control: true }, false)
+            (Transport::Tcp { is_control: true, has_data: false }, false)
         );
     }
 

@@ -116,7 +116,7 @@ impl CommonArgs {
         let seed = ropewalk_apps::tunnel::random_seed().map_err(|error| {
             Failure::Run(format!("the system provides no random numbers: {error}"))
         })?;
-        Ok(LaneSettings { config, rules: self.rule.clone().into(), seed })
+        Ok(LaneSettings { config, rules: self.rule.clone().into(), seed, links: None })
     }
 
     /// The transport: the tunnel's defaults with the changes that the options make.

@@ -1,10 +1,11 @@
 //! Tests that every registered algorithm runs by name.
 
+use proptest::prelude::*;
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
 use super::{
     AckSample, Congestion, CongestionControl, CongestionFlavour, CongestionOptions, Delivery,
-    PathCongestion,
+    PathCongestion, SentPacket,
 };
 
 /// A unit that is easy to count with, bytes.
@@ -115,6 +116,72 @@ fn round(control: &mut Congestion, paths: usize, now: Time) -> Time {
 
 fn rounds(control: &mut Congestion, paths: usize, from: Time, count: u32) -> Time {
     (0..count).fold(from, |now, _| round(control, paths, now))
+}
+
+/// Sends and acknowledges on a path on which the application keeps `flight` units in flight, for `rounds` round trips whose
+/// delivery rates vary by these percentages. Returns the largest window.
+fn with_an_idle_window(control: &mut Congestion, flight: u64, rounds: u64, rates: &[u64]) -> u64 {
+    let path = PathId(0);
+    let (mut now, mut sent, mut largest) = (Time::from_millis(1), 0, 0);
+    for round in 0..rounds {
+        for k in 0..flight {
+            let packet = SentPacket {
+                number: sent + k,
+                bytes: UNIT,
+                in_flight_before: k * UNIT,
+                app_limited: true,
+                out_of_data: true,
+            };
+            control.on_sent(path, now, &packet);
+        }
+        let percent = rates[round as usize % rates.len()];
+        // The whole flight is acknowledged by a burst.
+        now += RTT * 100 / percent;
+        for k in 0..flight {
+            let number = sent + k;
+            let rtt = Some(RTT * 100 / percent);
+            let delivery = Delivery {
+                newest: Some(number),
+                oldest: number + 1,
+                delivered: (number + 1) * UNIT,
+                prior_delivered: sent * UNIT,
+                rate: Some(Rate::from_bps((k + 1) * UNIT * 80 * percent / 100)),
+                in_flight: (flight - k - 1) * UNIT,
+            };
+            let sample = AckSample {
+                rtt,
+                srtt: rtt,
+                least_rtt: Some(RTT),
+                app_limited: true,
+                delivery,
+                flight_empty: k + 1 == flight,
+                ..ack(UNIT, (flight - k) * UNIT)
+            };
+            control.on_ack(path, now, &sample);
+            largest = largest.max(control.window(path));
+        }
+        sent += flight;
+    }
+    largest
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// RFC 9438, 5.8 and RFC 7661, 4: a window that the application does not use does not grow.
+    #[test]
+    fn a_window_that_is_not_used_stays_within_a_small_multiple_of_what_is_in_flight(
+        flight in 1..60u64,
+        rates in prop::collection::vec(30..100u64, 1..40),
+    ) {
+        // The model of Chihani and Collange does not ask whether a window is used.
+        for (name, mut control) in all(1).into_iter().filter(|(name, _)| !name.contains("Chihani")) {
+            let initial = control.window(PathId(0));
+            let largest = with_an_idle_window(&mut control, flight, 300, &rates);
+            let allowed = (4 * flight * UNIT).max(2 * initial);
+            prop_assert!(largest <= allowed, "{name}: {largest} B, {flight} units in flight");
+        }
+    }
 }
 
 #[test]

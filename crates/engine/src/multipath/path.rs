@@ -11,6 +11,13 @@ use crate::path::{
 use crate::recovery::{Flight, Flights, Prr, Rack, RoundTrips, TailProbe};
 use crate::scheduler::DelaySource;
 
+/// Mean deviations of the round trip after which an acknowledgement is overdue (RFC 6298, 2.3: K).
+const DEVIATIONS: u64 = 4;
+/// Time without any acknowledgement before one is overdue.
+const QUIET: Duration = Duration::from_millis(20);
+/// Allowance for timers and for the time between two packets of a slow path.
+const GRAIN: Duration = Duration::from_millis(5);
+
 /// The sending side of one path.
 ///
 /// `repr(C)` keeps the order of the fields: first those that each data packet and each acknowledgement
@@ -138,6 +145,19 @@ impl TxPath {
     pub fn begin_round(&mut self) {
         self.round += 1;
         self.round_ends = self.flights.next_number();
+    }
+
+    /// When the acknowledgement of the first transmission after all acknowledged ones is overdue; none if nothing is
+    /// in flight or no round trip is known. `ack_delay`: the longest delay of the peer's acknowledgements.
+    #[inline]
+    pub fn overdue_from(&self, ack_delay: Duration) -> Option<Time> {
+        let srtt = self.rtt.srtt()?;
+        let (first, followed) = self.flights.first_from(self.acked_to)?;
+        // The peer acknowledges every second packet at once.
+        let delayed = if followed { Duration::ZERO } else { ack_delay };
+        let due = first.sent_at + srtt + self.rtt.rttvar() * DEVIATIONS + delayed + GRAIN;
+        // While acknowledgements arrive, a growing queue and not a failure delays them.
+        Some(due.max(self.rtt.sampled_at() + QUIET))
     }
 
     /// Time since a data packet was sent.

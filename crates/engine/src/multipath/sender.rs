@@ -3,6 +3,7 @@
 use ropewalk_base::{Duration, PathId, Time};
 
 use super::bottleneck::detector;
+use super::view::reserve;
 use super::{Outstanding, TxPath};
 use crate::congestion::{BottleneckCoupling, Congestion, CongestionControl};
 use crate::measurements::{Measurements, PathCounters, SenderStats};
@@ -47,6 +48,8 @@ pub(crate) struct Sender<O: Outstanding> {
     pub paths: Vec<O::Path>,
     /// Whether `views` takes the last input into account.
     views_are_current: bool,
+    /// Whether some paths are used only when needed.
+    pub(super) has_reserves: bool,
     /// Data that is unassigned or unacknowledged.
     pub outstanding: O,
     /// Units of the unassigned queue that the span rule still permits, updated while draining.
@@ -97,6 +100,7 @@ impl<O: Outstanding> Sender<O> {
     ) -> Self {
         Self {
             views_are_current: false,
+            has_reserves: false,
             wait_until: None,
             sendable_left: 0,
             held_back_at: None,
@@ -229,6 +233,9 @@ impl<O: Outstanding> Sender<O> {
             if path.one_packet {
                 view.window = view.window.min(view.in_flight);
             }
+        }
+        if self.has_reserves {
+            reserve(&mut self.views);
         }
     }
 

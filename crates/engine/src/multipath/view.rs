@@ -5,9 +5,13 @@ use ropewalk_base::{Duration, PathId, Time};
 use super::sender::nothing_in_flight;
 use super::{Outstanding, Sender, TxPath};
 use crate::congestion::CongestionControl;
-use crate::path::{PathStatus, Shape, clock_offset};
+use crate::path::{PathStatus, PathUse, Shape, clock_offset};
 use crate::scheduler::{DelaySource, PathView, Schedule};
 use crate::window::{Budget, ManageWindows, SharedWindow};
+
+/// Time for which an acknowledgement is overdue until backups replace the path, and at least its round trip, unless a timeout
+/// comes before. Short delays of acknowledgements are frequent, and backups may cost money.
+const SILENT: Duration = Duration::from_millis(100);
 
 impl<O: Outstanding> Sender<O> {
     /// Creates the views of all paths. `is_usable` tells which of them may carry data now.
@@ -25,6 +29,7 @@ impl<O: Outstanding> Sender<O> {
             view.usable = is_usable(view.id, &self.paths[view.id.index()]);
             self.bring_up_to_date(now, view, offset);
         }
+        self.has_reserves = apply_uses(&mut views);
         self.views = views;
         self.sendable_left = self.sendable();
         let Budget { buffer, chunk } = self.outstanding.budget();
@@ -48,7 +53,11 @@ impl<O: Outstanding> Sender<O> {
     /// If there is no such path.
     pub fn path_view(&self, now: Time, id: PathId) -> PathView {
         let path = self.paths[id.index()].as_ref();
-        let usable = path.state.status() == PathStatus::Active;
+        // A path that is not used now, as a backup is, is not usable although it works.
+        let in_use = |view: &PathView| view.usable || view.usage.is_regular();
+        let known = self.views.get(id.index());
+        let in_use = known.map_or_else(|| path.config.usage.is_regular(), in_use);
+        let usable = path.state.status() == PathStatus::Active && in_use;
         let mut view = PathView { usable, ..self.blank_view(id, path) };
         self.bring_up_to_date(now, &mut view, self.clock_offset());
         view
@@ -66,6 +75,9 @@ impl<O: Outstanding> Sender<O> {
         let budget = self.outstanding.budget();
         let estimates = path.estimates(self.config.delay_source);
         let drained = estimates.drained(now);
+        view.usage = path.config.usage;
+        view.overdue =
+            path.overdue_from(self.config.ack_delay).map_or(Duration::ZERO, |at| now.since(at));
         view.srtt = path.rtt.srtt();
         view.last_rtt = path.rtt.last();
         view.rttvar = path.rtt.rttvar();
@@ -125,6 +137,41 @@ impl<O: Outstanding> Sender<O> {
                 path.pacer.set(now, &pacing, Shape { window, srtt, slow_start }, full);
             }
         }
+    }
+}
+
+/// Withdraws the paths that are not to be used now: those that are never used, and backups while a regular path works or a
+/// cheaper backup does. Returns whether there are paths that are used only when needed.
+fn apply_uses(views: &mut [PathView]) -> bool {
+    if views.iter().all(|view| view.usage == PathUse::Always) {
+        return false;
+    }
+    let silent = |view: &PathView| view.overdue >= view.srtt.unwrap_or(SILENT).max(SILENT);
+    let works = |view: &&PathView| view.usable && !silent(view);
+    let mut regular = views.iter().filter(|view| view.usage.is_regular());
+    let needs_backup = !regular.any(|view| works(&view));
+    let backups = views.iter().filter(|view| view.usage == PathUse::Backup);
+    let cheapest = backups.filter(works).map(|view| view.cost).min();
+    for view in views.iter_mut() {
+        view.usable &= match view.usage {
+            PathUse::Always | PathUse::WhenNeeded => true,
+            PathUse::Backup => needs_backup && cheapest.is_none_or(|cost| view.cost <= cost),
+            PathUse::Never => false,
+        };
+    }
+    reserve(views);
+    views.iter().any(|view| view.usage == PathUse::WhenNeeded)
+}
+
+/// Reserves the paths that are used only when needed, while a path before them has room.
+pub(super) fn reserve(views: &mut [PathView]) {
+    views.iter_mut().for_each(|view| view.reserved = false);
+    for i in 0..views.len() {
+        let path = &views[i];
+        let has_room =
+            |other: &PathView| other.is_open() && other.overdue.is_zero() && other.is_before(path);
+        let reserved = path.usage == PathUse::WhenNeeded && views.iter().any(has_room);
+        views[i].reserved = reserved;
     }
 }
 

@@ -4,6 +4,28 @@ use ropewalk_base::{Duration, Rate};
 
 use super::state::FailureLimits;
 
+/// When a path carries data.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum PathUse {
+    /// Always.
+    #[default]
+    Always,
+    /// Only what exceeds the other paths: while each usable path of an earlier use or a lower cost is full, or
+    /// paced.
+    WhenNeeded,
+    /// Only while no path of the other uses works. Of several such paths, those of the lowest cost carry data.
+    Backup,
+    /// Never, even if no other path works.
+    Never,
+}
+
+impl PathUse {
+    /// Whether the path carries data while all paths work.
+    pub const fn is_regular(self) -> bool {
+        matches!(self, Self::Always | Self::WhenNeeded)
+    }
+}
+
 /// Settings of one path.
 ///
 /// `repr(C)` keeps the order of the fields: first those that packets access.
@@ -12,8 +34,11 @@ use super::state::FailureLimits;
 pub struct PathConfig {
     /// Largest packet, bytes on the wire, including the headers below SCTP.
     pub mtu: u32,
-    /// Priority for `backup`: lower is better.
+    /// Price of a byte, on any scale: lower is better. It orders the paths for the scheduler `backup`, and those of one
+    /// use other than [`PathUse::Always`] for all schedulers.
     pub cost: u32,
+    /// When the path carries data.
+    pub usage: PathUse,
     /// Factor by which the estimated forward delay is wrong, for sensitivity studies; 1 is correct.
     pub delay_error: f64,
     /// Share for `weighted`.
@@ -36,6 +61,7 @@ impl Default for PathConfig {
     fn default() -> Self {
         Self {
             cost: 1,
+            usage: PathUse::Always,
             weight: 1.0,
             mtu: 1500,
             oracle_delay: None,

@@ -13,7 +13,7 @@ mod rtt;
 mod state;
 
 pub use bottleneck::{SharedBottlenecks, Sharing};
-pub use config::PathConfig;
+pub use config::{PathConfig, PathUse};
 pub use estimates::{DelaySource, Estimates, clock_offset};
 pub use forward::ForwardDelay;
 pub use loss::LossEstimate;

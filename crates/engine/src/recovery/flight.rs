@@ -97,6 +97,14 @@ impl Flights {
         (number + 1).saturating_sub(self.first + live)
     }
 
+    /// The oldest transmission in flight from `number` on, and whether others in flight follow it.
+    #[inline]
+    pub fn first_from(&self, number: u64) -> Option<(&Flight, bool)> {
+        let at = number.saturating_sub(self.first) as usize;
+        let mut live = self.queue.iter().skip(at).filter(|f| f.live);
+        Some((live.next()?, live.next().is_some()))
+    }
+
     /// When a transmission in flight was sent.
     pub fn sent_at(&self, number: u64) -> Option<Time> {
         let at = number.checked_sub(self.first)? as usize;

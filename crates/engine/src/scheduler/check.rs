@@ -77,7 +77,7 @@ pub fn check(view: &View<'_>, decision: &Decision) -> Result<(), IllegalDecision
 fn check_one(view: &View<'_>, id: PathId, position: u64) -> Result<(), IllegalDecision> {
     let path = view.path(id).ok_or(IllegalDecision::UnknownPath(id))?;
     let limit = view.reach();
-    if !path.is_open() {
+    if !path.may_send() {
         Err(IllegalDecision::ClosedPath(id))
     } else if position >= limit {
         Err(IllegalDecision::BeyondReach { position, limit })

@@ -33,6 +33,7 @@ use self::loss_stall_filter::LossStallFilter;
 use self::queue::{Limit, Queue};
 use super::daps::oldest_first;
 use super::{Decision, PathSet, PathView, Reason, Schedule, SentReport, View};
+use crate::path::PathUse;
 
 /// Options of `lay`.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -142,6 +143,7 @@ impl Lay {
             let state = state_of(&mut self.states, path.id);
             self.estimates.push(PathEstimate::of(view, path, alone, state));
         }
+        self.leave_reserves(view);
         self.let_rest(view.now);
         self.estimates.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
         self.keep_budget();
@@ -195,6 +197,27 @@ impl Lay {
                 estimate.rest();
             }
         }
+    }
+
+    /// Leaves out the paths that are used only when needed, unless all paths before them are full.
+    fn leave_reserves(&mut self, view: &View<'_>) {
+        if view.paths.iter().all(|path| path.usage == PathUse::Always) {
+            return;
+        }
+        let estimates = std::mem::take(&mut self.estimates);
+        let is_needed = |estimate: &&PathEstimate| {
+            let Some(path) = view.path(estimate.id).filter(|path| path.usage != PathUse::Always)
+            else {
+                return true;
+            };
+            let has_room = |other: &PathEstimate| {
+                let seen = view.path(other.id);
+                other.open
+                    && seen.is_some_and(|seen| seen.overdue.is_zero() && seen.is_before(path))
+            };
+            !estimates.iter().any(has_room)
+        };
+        self.estimates.extend(estimates.iter().filter(is_needed));
     }
 
     fn keep_budget(&mut self) {
@@ -278,7 +301,8 @@ impl PathEstimate {
     }
 
     fn of(view: &View<'_>, path: &PathView, alone: bool, state: &mut PathState) -> Self {
-        let open = path.is_open();
+        // A reserved path is left out unless the paths before it are full: see `leave_reserves`.
+        let open = path.may_send();
         let idle = !alone && path.in_flight == 0 && view.now.since(state.used) >= SILENCE;
         let unknown = Self {
             id: path.id,

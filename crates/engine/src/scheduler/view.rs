@@ -3,11 +3,7 @@
 use ropewalk_base::{Duration, PathId, Rate, Time};
 
 use super::{Decision, Reason};
-use crate::path::{DelaySource, PathConfig};
-
-/// Mean deviations of the round trip, and the longest delay of an acknowledgement, after which one is overdue.
-const DEVIATIONS: u64 = 4;
-const ACK_DELAY: Duration = Duration::from_millis(40);
+use crate::path::{DelaySource, PathConfig, PathUse};
 
 /// What kind of data the decision is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,10 +25,18 @@ pub struct PathView {
     pub id: PathId,
     /// Confirmed, and neither failed nor potentially failed.
     pub usable: bool,
-    /// Priority for `backup`: lower is better.
+    /// Price of a byte: lower is better.
     pub cost: u32,
+    /// When the path carries data.
+    pub usage: PathUse,
+    /// Whether paths of an earlier use or a lower cost have room, so that this one, which is used only when needed,
+    /// carries no new data.
+    pub reserved: bool,
     /// Configured share for `weighted`, any positive scale.
     pub weight: f64,
+    /// Time for which the acknowledgement of the first transmission after all acknowledged ones is overdue: beyond the
+    /// round trip, four mean deviations of it, and the longest delay of an acknowledgement. Zero if none is.
+    pub overdue: Duration,
     /// Smoothed round trip; none before the first sample.
     pub srtt: Option<Duration>,
     /// The last round trip as measured, unsmoothed; none before the first sample.
@@ -86,6 +90,9 @@ impl PathView {
             id,
             usable: false,
             cost: config.cost,
+            usage: config.usage,
+            reserved: false,
+            overdue: Duration::ZERO,
             weight: config.weight,
             srtt: None,
             last_rtt: None,
@@ -124,7 +131,23 @@ impl PathView {
     /// less than one packet, so a path is open while its window is not full.
     #[inline]
     pub fn is_open(&self) -> bool {
+        self.may_send() && !self.reserved
+    }
+
+    /// Whether the path is usable and has room, even if it is reserved.
+    #[inline]
+    pub fn may_send(&self) -> bool {
         self.usable && self.in_flight < self.window && self.burst_room > 0
+    }
+
+    /// Whether this path is preferred to `other`, which then carries only what exceeds this one.
+    #[inline]
+    pub fn is_before(&self, other: &Self) -> bool {
+        let rank = |path: &Self| match path.usage {
+            PathUse::Always => (PathUse::Always, 0),
+            usage => (usage, path.cost),
+        };
+        rank(self) < rank(other)
     }
 
     /// The rate that the path would have without a receive window, bytes per nanosecond: the measured
@@ -138,13 +161,6 @@ impl PathView {
         let seen = rate.as_bps() as i64 as f64 / 8e9;
         // Queueing shows that the measured rate is all that the path can deliver.
         if self.queueing > srtt / 9 { seen } else { seen.max(by_window) }
-    }
-
-    /// Time for which an acknowledgement is overdue, beyond the round trip, four deviations and a delayed
-    /// acknowledgement; zero if none is.
-    pub fn overdue(&self) -> Duration {
-        let Some(srtt) = self.srtt.filter(|_| self.in_flight > 0) else { return Duration::ZERO };
-        self.rtt_age.saturating_sub(srtt + self.rttvar * DEVIATIONS + ACK_DELAY)
     }
 
     /// Free bytes of the window.

@@ -173,6 +173,10 @@ results! {
         undone_reductions: u64 = count("Undone reductions").heading("undone");
         /// User data acknowledged on this path, bytes.
         delivered_bytes: u64 = bytes("Delivered");
+        /// What the link has carried for a tunnel since the run began, in both directions and with all headers, bytes; left
+        /// out unless a path has a `cap`.
+        #[omit = "is_zero"]
+        carried_bytes: u64 = bytes("Carried");
         /// User data acknowledged per second, bit/s.
         throughput_bps: f64 = rate("Throughput");
         /// Delivered bits on the wire divided by the capacity of the path's own link.

@@ -6,7 +6,7 @@
 use ropewalk_base::Time;
 use ropewalk_engine::Payload;
 use ropewalk_engine::mptcp::{Segment, Stamps};
-use ropewalk_tunnel::Header;
+use ropewalk_tunnel::{Header, Order};
 
 /// IPv4 header, bytes.
 const IP: u32 = 20;
@@ -68,7 +68,21 @@ pub(super) fn segment_bytes(segment: &Segment, over: u32) -> u32 {
     IP + segment.wire_len() + over
 }
 
+/// Whether a segment only acknowledges.
+fn is_pure_ack(segment: &Segment) -> bool {
+    let ends = segment.syn || segment.rst || segment.data_fin;
+    segment.acks && segment.payload.is_empty() && !ends
+}
+
 impl InnerPacket {
+    /// Whether its order is restored in a flow whose order is `usual`: a pure acknowledgement of TCP does not wait.
+    pub fn order(&self, usual: Order) -> Order {
+        match &self.content {
+            Content::Segment(segment) if is_pure_ack(segment) => Order::AsArrived,
+            _ => usual,
+        }
+    }
+
     /// The packet as `bytes` bytes behind the room for the header.
     pub fn encode(&self, bytes: u32) -> Bytes {
         let length = Header::LEN + bytes as usize;

@@ -5,6 +5,7 @@
 
 mod flow;
 mod inner_packet;
+mod links;
 mod meter;
 mod quality;
 mod results;
@@ -21,6 +22,7 @@ use ropewalk_tunnel::{
 
 use flow::{FlowEnd, Sized};
 use inner_packet::InnerPacket;
+use links::{LinkCaps, USES_PPID};
 pub(crate) use results::flow_results;
 
 /// The least send buffer. The tunnel's core limits what the association queues.
@@ -42,6 +44,8 @@ pub struct TunnelEnd {
     /// Inner packets that have not entered the tunnel yet.
     entering: Vec<Sized>,
     states: Vec<PathState>,
+    /// The caps of the links, at the end that has them.
+    caps: Option<LinkCaps>,
 }
 
 /// The tunnel's ends at the sender and at the receiver of a scenario. `payload`: largest message.
@@ -63,8 +67,9 @@ pub(crate) fn tunnel_ends(scenario: &Scenario, payload: u32, seed: Seed) -> [Tun
         paths_at: None,
         entering: Vec::new(),
         states: Vec::new(),
+        caps: None,
     };
-    let mut both = [new(), new()];
+    let mut both = [TunnelEnd { caps: LinkCaps::of(scenario), ..new() }, new()];
     for (index, flow) in scenario.flows.iter().enumerate() {
         let seed = seed.child("flow").child(&flow.name);
         let ends = flow::ends(index, flow, (mtu, end), seed);
@@ -85,7 +90,10 @@ impl TunnelEnd {
         connected: bool,
     ) -> u64 {
         while let Some(message) = association.read(now) {
-            self.on_message(now, message.payload);
+            match message.ppid {
+                USES_PPID => links::obey(association, &message.payload.into_bytes()),
+                _ => self.on_message(now, message.payload),
+            }
         }
         let delivered = self.deliver(now);
         for flow in &mut self.flows {
@@ -95,6 +103,9 @@ impl TunnelEnd {
         }
         self.enter(now);
         if connected {
+            if let Some(caps) = &mut self.caps {
+                caps.act(now, association);
+            }
             self.look_at_paths(now, association);
             self.send(now, association);
         }
@@ -131,7 +142,7 @@ impl TunnelEnd {
                 Inner {
                     flow: u64::from(sized.packet.flow),
                     class: flow.class,
-                    order: flow.order,
+                    order: sized.packet.order(flow.order),
                     ecn: Ecn::NotEct,
                     bytes: sized.bytes,
                     payload: sized,
@@ -162,6 +173,18 @@ impl TunnelEnd {
                 return;
             }
         }
+    }
+
+    /// A packet of `bytes` was sent or received on a path.
+    pub(crate) fn count(&mut self, path: PathId, bytes: u32) {
+        if let Some(caps) = &mut self.caps {
+            caps.count(path, bytes);
+        }
+    }
+
+    /// Bytes that the link of each path has carried in both directions; empty without caps.
+    pub fn carried(&self) -> Vec<u64> {
+        self.caps.iter().flat_map(LinkCaps::carried).collect()
     }
 
     /// When [`Self::exchange`] is to be called.
@@ -201,6 +224,6 @@ fn path_state(now: Time, association: &Association, path: usize) -> Option<PathS
         round_trip,
         rate: Rate::from_bps((view.potential_rate() * 8e9) as u64),
         loss: view.loss,
-        overdue: view.overdue(),
+        overdue: view.overdue,
     })
 }

@@ -3,12 +3,22 @@
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, StreamId, Time};
 use ropewalk_engine::Payload;
-use ropewalk_engine::path::PathStatus;
+use ropewalk_engine::path::PathUse;
 use ropewalk_engine::sctp::Delivery;
 use ropewalk_engine::sctp::association::SendError as Refusal;
 
 use super::association::{Association, SendError};
 use super::peer::Peer;
+use super::state::EndpointState;
+
+/// The link of a path, and what it has carried for the association.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathLink {
+    /// Name of the local interface, or else the own address.
+    pub link: String,
+    /// Bytes of all packets of the path in both directions, IP and UDP headers included.
+    pub carried_bytes: u64,
+}
 
 /// Estimates of a path, as the scheduler sees them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,6 +85,37 @@ impl Association {
         }
     }
 
+    /// The links of all paths; empty once the association is gone.
+    pub fn path_links(&self) -> Vec<PathLink> {
+        let links = |state: &mut EndpointState, peer: &mut Peer| {
+            let now = state.clock.now();
+            let link = |path: usize| {
+                let route = peer.routes.get(path).copied().flatten();
+                let traffic = peer.traffic.get(path).copied().unwrap_or_default();
+                PathLink {
+                    link: route
+                        .map(|route| state.local_end(now, route).link_name())
+                        .unwrap_or_default(),
+                    carried_bytes: traffic.sent_bytes + traffic.received_bytes,
+                }
+            };
+            (0..peer.machine.path_count()).map(link).collect()
+        };
+        self.with_state(links).unwrap_or_default()
+    }
+
+    /// Sets when a path carries data that this end sends, and what a byte on it costs. Returns whether the path exists.
+    pub fn set_path_use(&self, path: usize, usage: PathUse, cost: u32) -> bool {
+        let set = self.with(|peer, _| {
+            let exists = path < peer.machine.path_count();
+            if exists {
+                peer.machine.set_path_use(PathId::from_index(path), usage, cost);
+            }
+            exists
+        });
+        set.unwrap_or(false)
+    }
+
     /// Estimates of all paths; empty once the association is gone.
     pub fn path_estimates(&self) -> Vec<PathEstimate> {
         self.inspect(|peer, now| {
@@ -89,12 +130,12 @@ fn estimate(peer: &Peer, now: Time, id: PathId) -> PathEstimate {
     let view = peer.machine.path_view(now, id);
     let round_trip_s = view.srtt.unwrap_or_default().as_secs_f64();
     PathEstimate {
-        usable: peer.machine.path_status(id) == PathStatus::Active,
+        usable: view.usable,
         forward_s: view.forward_delay.map_or(round_trip_s / 2.0, Duration::as_secs_f64),
         deviation_s: view.rttvar.as_secs_f64(),
         round_trip_s,
         rate_bps: view.potential_rate() * 8e9,
         loss: view.loss,
-        overdue_s: view.overdue().as_secs_f64(),
+        overdue_s: view.overdue.as_secs_f64(),
     }
 }

@@ -57,7 +57,7 @@ pub use self::association::{Association, Received, SendError};
 pub use self::association_control::Undelivered;
 pub use self::binding::BindingResponse;
 pub use self::connect::{ConnectError, SctpPorts, Target};
-pub use self::datagrams::PathEstimate;
+pub use self::datagrams::{PathEstimate, PathLink};
 pub use self::handshake::Silence;
 pub use self::incoming::{Decision, IncomingFilter, IncomingInfo, LimitReport, OnLimit};
 pub use self::limits::{Limit, LimitCounters, Limits};
@@ -72,8 +72,8 @@ pub use self::publish::PathTraffic;
 pub use self::socket::{BindAddress, SocketGrants};
 pub use self::state::Counters;
 pub use self::stats::{LocalAddress, PathStats, Stats};
-pub use ropewalk_engine::path::PathStatus;
 pub use ropewalk_engine::path::{FailureLimits, RtoLimits};
+pub use ropewalk_engine::path::{PathStatus, PathUse};
 pub use ropewalk_engine::sctp::association::{
     CloseReason, ParameterError, Parameters, PathCounters, SenderStats,
 };

@@ -359,6 +359,16 @@ choices! {
 }
 
 choices! {
+    /// When a path carries data.
+    PathUse {
+        Always = "always", "Always.";
+        WhenNeeded = "when-needed", "Only what exceeds the other paths: while each working path with `use = \"always\"`, and each with a lower cost, is full.";
+        Backup = "backup", "Only while no path of the uses above works. Of several, the cheapest. A tunnel may send second copies of interactive packets over it while all of these owe acknowledgements.";
+        Never = "never", "Never, even if no other path works.";
+    }
+}
+
+choices! {
     /// When interactive packets of a tunnel are sent on two paths.
     Redundancy {
         Off = "off", "Never.";

@@ -23,6 +23,14 @@ pub(crate) const fn sentence(doc: &'static str) -> &'static str {
     doc.trim_ascii()
 }
 
+/// The name of a key from that of its field, which may be a raw identifier such as `r#use`.
+pub(crate) const fn key_name(field: &'static str) -> &'static str {
+    match field.as_bytes() {
+        [b'r', b'#', ..] => field.split_at(2).1,
+        _ => field,
+    }
+}
+
 /// The value of `key`, which is given, has a fixed default, or may be absent.
 pub(crate) fn read_key<T: Setting>(builder: &mut Builder<'_>, table: &Checked, key: &str) -> T {
     match table.value(key) {
@@ -51,7 +59,7 @@ pub(crate) fn add_entry(
 macro_rules! keys {
     ($($(#[doc = $doc:literal])+ $key:ident = $spec:expr;)*) => {
         &[$(
-            $spec.named(stringify!($key), $crate::types::declare::sentence(concat!($($doc),+)))
+            $spec.named($crate::types::declare::key_name(stringify!($key)), $crate::types::declare::sentence(concat!($($doc),+)))
         ),*]
     };
 }
@@ -103,7 +111,7 @@ macro_rules! table {
                 table: &$crate::check::Checked,
             ) -> Self {
                 Self {
-                    $($key: read_field!(builder, table, stringify!($key) $(, $read)?),)*
+                    $($key: read_field!(builder, table, $crate::types::declare::key_name(stringify!($key)) $(, $read)?),)*
                     $($($also: $also_read(builder, table),)+)?
                 }
             }
@@ -112,7 +120,7 @@ macro_rules! table {
             pub(crate) fn entries(&self, scenario: &$crate::types::Scenario) -> $crate::toml_text::Entries {
                 let mut out = $crate::toml_text::Entries::new();
                 $($crate::types::declare::add_entry(
-                    &mut out, Self::KEYS, stringify!($key), &self.$key, scenario,
+                    &mut out, Self::KEYS, $crate::types::declare::key_name(stringify!($key)), &self.$key, scenario,
                 );)*
                 out
             }
@@ -201,7 +209,7 @@ macro_rules! variants {
                     $($text => {
                         $($rule(builder, table);)?
                         Self::$variant $({
-                        $($key: read_field!(builder, table, stringify!($key) $(, $read)?),)*
+                        $($key: read_field!(builder, table, $crate::types::declare::key_name(stringify!($key)) $(, $read)?),)*
                         })?
                     })+
                     other => unreachable!("{other} is not a variant of {}", stringify!($name)),

@@ -14,13 +14,13 @@ use super::setting::Setting;
 use super::steps::{CHANGES, outages, steps, steps_toml};
 use super::wifi::{WIFI, wifi};
 use super::{
-    Jitter, Loss, Outage, Queue, Reorder, Scenario, Side, Step, Trace, Wifi, WindowManager,
+    Jitter, Loss, Outage, PathUse, Queue, Reorder, Scenario, Side, Step, Trace, Wifi, WindowManager,
 };
 use crate::check::{Checked, Value};
 use crate::error::ProblemKind;
 use crate::keys::{
-    DELAY, Exclusive, Key, Kind, LONGEST_DELAY, MANY_PACKETS, PACKET, PROBABILITY, RATE, Table,
-    time,
+    DELAY, Exclusive, Key, Kind, LARGEST_QUEUE, LONGEST_DELAY, MANY_PACKETS, PACKET, PROBABILITY,
+    RATE, Table, names, size, time,
 };
 use crate::suggest;
 use crate::toml_text::{Entries, bracketed, inline, quoted};
@@ -159,9 +159,14 @@ table! {
     /// An interface of the sender, an interface of the receiver, and what lies between. At least one, at
     /// most 64; the first is the primary path.
     pub struct Path {
-        /// Lower is preferred by `backup`; a path with a higher cost than another is a standby for
-        /// `min-rtt`.
+        /// Price of a byte, on any scale. The scheduler `backup` prefers cheaper paths, a path with a higher cost than
+        /// another is a standby for `min-rtt`, and with `use` the cheapest of the paths of one use comes first.
         cost: u32 = Kind::Integer { min: 0, max: 1_000_000 }.is("1").example("10");
+        /// When the path carries data, in both directions.
+        r#use: PathUse = names::<PathUse>().is("always").example("\"backup\"");
+        /// Most bytes that the path carries in the run, in both directions and with all headers, as a cap on a month's
+        /// traffic. From nine tenths of it on, the path is used as a backup; at the cap, never. Needs [[flow]].
+        cap: Option<u64> = size(1, LARGEST_QUEUE).derived("none").example("\"20 MB\"");
         /// Share of the path under `weighted`.
         weight: f64 = Kind::Number { min: 1e-6, max: 1e6 }.is("1.0").example("2.0");
         /// Limit of the congestion window under the window manager `static`.
@@ -374,6 +379,18 @@ impl Builder<'_> {
             let help =
                 "add one, such as `window_limit = \"50 packets\"`; `ropewalk tune` finds the best";
             self.wrong(table, "window_limit", ProblemKind::Missing, message, help);
+        }
+    }
+
+    /// Checks that some path may carry data.
+    pub(crate) fn path_uses(&mut self, root: &Checked, paths: &[Path]) {
+        let tables = tables(root, "path");
+        if let Some(table) = tables.first()
+            && paths.iter().all(|path| path.r#use == PathUse::Never)
+        {
+            let message = "`use` = \"never\" on every path: nothing can be sent".to_owned();
+            let help = "leave `use` out on one of them";
+            self.wrong(table, "use", ProblemKind::Conflict, message, help);
         }
     }
 

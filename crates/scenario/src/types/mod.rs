@@ -25,10 +25,10 @@ mod world;
 
 pub(crate) use builder::{build, directory_of};
 pub use choices::{
-    Congestion, Coupling, CwndUpdate, End, ForwardDelay, LinuxTurns, OtiasForm, Preamble, Preset,
-    Protocol, Quota, ReceiveRules, Recovery, Redundancy, Reinjection, Reordering, Retransmission,
-    RtoFormula, Rules, SackCount, ScheduleCapacity, ScheduleWindows, SchedulerName, Side,
-    SubflowAck, Weights, WhenBlocked, WindowCheck, WindowManager, WindowRounding, WindowUnit,
+    Congestion, Coupling, CwndUpdate, End, ForwardDelay, LinuxTurns, OtiasForm, PathUse, Preamble,
+    Preset, Protocol, Quota, ReceiveRules, Recovery, Redundancy, Reinjection, Reordering,
+    Retransmission, RtoFormula, Rules, SackCount, ScheduleCapacity, ScheduleWindows, SchedulerName,
+    Side, SubflowAck, Weights, WhenBlocked, WindowCheck, WindowManager, WindowRounding, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use jitter::{Jitter, JitterShape, Reorder};
@@ -120,6 +120,7 @@ impl Scenario {
         let scheduler = builder.scheduler(root.table("transfer"), root.table("scheduler"));
         let (paths, links) = link::network(builder, root);
         builder.window_limits(root, transfer.window_manager);
+        builder.path_uses(root, &paths);
         let cross = tables(root, "cross");
         let cross = cross.into_iter().map(|table| Cross::checked(builder, table)).collect();
         let stations = tables(root, "station");

@@ -133,7 +133,14 @@ impl Builder<'_> {
         }
         if !flows.is_empty() {
             self.check_carrier(root, transfer);
-        } else if let Some(span) = root.place("tunnel").cloned() {
+            return flows;
+        }
+        for table in tables(root, "path").into_iter().filter(|t| t.place("cap").is_some()) {
+            let message = format!("`{}.cap` has no effect: the file has no [[flow]]", table.path);
+            let help = "a tunnel counts what its paths carry; add a [[flow]], or leave it out";
+            self.wrong(table, "cap", ProblemKind::Conflict, message, help);
+        }
+        if let Some(span) = root.place("tunnel").cloned() {
             let message = "`tunnel` carries nothing: the file has no [[flow]]".to_owned();
             let help =
                 "add a flow, such as `[[flow]]` with `kind = \"tcp\"`, or leave [tunnel] out";

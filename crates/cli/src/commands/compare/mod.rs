@@ -113,7 +113,7 @@ pub fn execute(args: &CompareArgs, console: Console) -> Result<(), Failure> {
     let table = || show::table(&comparison, &variants, order);
     match args.format.format() {
         Format::Json => output::print_json(&comparison)?,
-        Format::Csv => output::print(&table().csv())?,
+        Format::Csv => output::print(&show::csv(&comparison, &variants, &table()))?,
         Format::Markdown => print_markdown(&show::tables(&comparison, &variants, table()))?,
         Format::Text => {
             let heading = show::heading(&title, &runs, args.seeds);

@@ -167,6 +167,12 @@ pub fn tables(comparison: &Comparison, variants: &Variants, table: Table) -> Vec
     [table].into_iter().chain(more).map(|table| Captioned::new("", table)).collect()
 }
 
+/// The variants as CSV; with a tunnel, an empty line and the flows of each variant follow.
+pub fn csv(comparison: &Comparison, variants: &Variants, table: &Table) -> String {
+    let flows = flow_table(comparison, variants).map(|flows| format!("\n{}", flows.csv()));
+    table.csv() + &flows.unwrap_or_default()
+}
+
 /// The whole output.
 pub fn text(
     heading: String,

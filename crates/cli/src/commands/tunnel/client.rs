@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use ipnet::IpNet;
@@ -9,7 +10,7 @@ use ropewalk_apps::access::PeerPolicy;
 use ropewalk_apps::observe::{Event, EventRecord, Ledger, Sink, Sources, Status};
 use ropewalk_apps::tunnel::client::{ClientSettings, TunnelClient};
 use ropewalk_apps::tunnel::hubs::{Hub, HubList};
-use ropewalk_apps::tunnel::machine;
+use ropewalk_apps::tunnel::{LaneSettings, LinkLedger, LinkSpec, machine};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{Observer, Options, Target};
 use ropewalk_runtime::seal::{Allowed, PresharedKey};
@@ -29,7 +30,8 @@ use crate::live::{Flow, Outputs, PeerArg, identity, locals, remotes, start};
     ropewalk tunnel up home\n  \
     ropewalk tunnel up --to 192.0.2.7 --peer PUBKEY --route 10.20.0.0/16\n  \
     ropewalk tunnel up home --kill-switch --direct 192.168.1.0/24\n  \
-    ropewalk tunnel up home --backup-hub 198.51.100.9=PUBKEY"
+    ropewalk tunnel up home --backup-hub 198.51.100.9=PUBKEY\n  \
+    ropewalk tunnel up home --link 'wwan0 use=backup cap=20GB/month'"
 )]
 pub struct UpArgs {
     #[command(flatten)]
@@ -61,6 +63,13 @@ pub struct UpArgs {
     /// Networks that --kill-switch lets through, such as the local one
     #[arg(long, value_name = "NETWORK", value_delimiter = ',', value_parser = network)]
     direct: Vec<IpNet>,
+    /// When a link carries data, and how much: `wwan0 use=backup cap=20GB/month cost=5`; `use` is always, when-needed,
+    /// backup or never; may be repeated
+    #[arg(long, value_name = "RULE", value_parser = str::parse::<LinkSpec>)]
+    link: Vec<LinkSpec>,
+    /// Directory of what links with a cap have carried
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/ropewalk/tunnel")]
+    state_directory: PathBuf,
     /// Name servers while the tunnel is up; those that the hub recommends by default
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     dns: Vec<IpAddr>,
@@ -166,9 +175,22 @@ fn settings(
         // A tunnel to some networks leaves name resolution alone, unless name servers are given.
         dns_file: (!args.no_dns && (everything || !args.dns.is_empty()))
             .then(|| args.dns_file.clone()),
-        lane: common.lane()?,
+        lane: LaneSettings { links: links(args)?, ..common.lane()? },
         run_directory: common.run_directory.clone(),
     })
+}
+
+/// The rules of the links.
+fn links(args: &UpArgs) -> Result<Option<Arc<LinkLedger>>, Failure> {
+    if args.link.is_empty() {
+        return Ok(None);
+    }
+    let file = args.state_directory.join(format!("{}.links", args.common.name()));
+    let ledger = LinkLedger::open(&args.link, &file).map_err(|error| {
+        let message = format!("what links have carried, {}: {error}", file.display());
+        Failure::input(message, "--state-directory names a directory that can be written")
+    })?;
+    Ok(Some(Arc::new(ledger)))
 }
 
 /// Shows a person what happens to the tunnel and its links.

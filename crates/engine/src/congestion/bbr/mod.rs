@@ -49,6 +49,9 @@ const STARTUP_FULL_LOSS_COUNT: u32 = 6;
 const DRAIN_ROUNDS: u64 = 3;
 /// Largest `C.send_quantum`, bytes.
 const MOST_QUANTUM: u64 = 64 * 1024;
+/// Largest window, as a multiple of the most data in flight in a round, of a path that does not use its window. More than
+/// `BBR.cwnd_gain`, so that the bound has no effect on a path that is full.
+const UNUSED_GAIN: u64 = 3;
 /// A bound that is not set.
 const INFINITY: u64 = u64::MAX;
 
@@ -93,6 +96,8 @@ pub struct Bbr {
     recovery: Recovery,
     /// Whether the window was full in the last round, and in this one (`C.is_cwnd_limited`).
     cwnd_limited: [bool; 2],
+    /// Most data in flight in the last round, and in this one, bytes.
+    most_in_flight: [u64; 2],
     /// Losses in this round that do not follow on one another, and the number of the last lost packet.
     separate_losses: u32,
     last_lost: Option<u64>,
@@ -161,6 +166,7 @@ impl Bbr {
             undo: Undo { state: None, bounds: Bounds::default() },
             recovery: Recovery::None,
             cwnd_limited: [false; 2],
+            most_in_flight: [0; 2],
             separate_losses: 0,
             last_lost: None,
             last_rtt: None,
@@ -223,6 +229,7 @@ impl Bbr {
             self.rounds.count += 1;
             self.probe_bw.rounds_since_probe_up += 1;
             self.cwnd_limited = [self.cwnd_limited[1], false];
+            self.most_in_flight = [self.most_in_flight[1], 0];
         }
     }
 
@@ -364,6 +371,12 @@ impl Bbr {
         {
             self.cwnd = grown;
         }
+        if !self.is_cwnd_limited() {
+            // The draft bounds its estimate of aggregation by the window, and the window by that estimate. On a path on which
+            // the sender is the limit, both would grow without end (RFC 7661: a window that is not used is not valid).
+            let used = self.most_in_flight[0].max(self.most_in_flight[1]);
+            self.cwnd = self.cwnd.min((UNUSED_GAIN * used).max(self.options.initial_window()));
+        }
         self.cwnd = self.cwnd.max(self.min_pipe_cwnd()).min(CongestionOptions::UNLIMITED);
         if self.state == BbrState::ProbeRtt {
             self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
@@ -411,6 +424,7 @@ impl PathCongestion for Bbr {
         }
         let tx_in_flight = packet.in_flight_before + packet.bytes;
         self.in_flight = tx_in_flight;
+        self.most_in_flight[1] = self.most_in_flight[1].max(tx_in_flight);
         self.cwnd_limited[1] |= tx_in_flight + self.options.unit > self.cwnd;
         // A path with a queue is full, whatever else the sender could have sent: a scheduler may hold data back.
         let is_full = tx_in_flight as f64 >= FULL_PATH * self.model.max_bdp() as f64;

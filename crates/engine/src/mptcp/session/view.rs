@@ -5,7 +5,7 @@ use ropewalk_base::{PathId, Time};
 use super::super::subflow::Subflow;
 use super::DataSender;
 use crate::multipath::fallback_path;
-use crate::path::PathStatus;
+use crate::path::{PathStatus, PathUse};
 use crate::scheduler::{Behind, Schedule};
 
 impl DataSender {
@@ -35,7 +35,9 @@ impl DataSender {
         let mut ends = core::mem::take(&mut self.fragment_ends);
         self.outstanding.divide_into_fragments(&mut ends);
         self.fragment_ends = ends;
-        let open = self.paths.iter().enumerate().filter(|(_, subflow)| subflow.is_open());
+        let may =
+            |subflow: &Subflow| subflow.is_open() && subflow.tx.config.usage != PathUse::Never;
+        let open = self.paths.iter().enumerate().filter(|(_, subflow)| may(subflow));
         let fallback = fallback_path(open.map(|(i, subflow)| (PathId::from_index(i), &subflow.tx)));
         let is_usable = |id: PathId, subflow: &Subflow| {
             let active = match fallback {

@@ -4,11 +4,14 @@ use ropewalk_base::{Duration, PathId, Rng, Time};
 
 use crate::deadline::CachedDeadline;
 use crate::multipath::TxPath;
-use crate::path::PathStatus;
+use crate::path::{PathStatus, PathUse};
 use crate::scheduler::PathSet;
 use crate::sctp::chunk::{Chunk, HeartbeatInfo};
 use crate::sctp::config::Config;
 use crate::sctp::tx::Path;
+
+/// Least time between two HEARTBEATs to a path that is not in use.
+const UNUSED_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The heartbeats of all paths.
 ///
@@ -170,6 +173,11 @@ impl Heartbeats {
         let jitter = 0.5 + rng.unit();
         let rto = tx.rtt.rto().mul_f64(jitter);
         let idle = rto + self.interval_of(tx);
+        // A path that is not in use may cost money, and nothing waits for its recovery.
+        let unused = !tx.config.usage.is_regular() && tx.idle(now) >= UNUSED_INTERVAL;
+        if unused && tx.state.status() != PathStatus::Unconfirmed {
+            return now + idle.max(UNUSED_INTERVAL);
+        }
         match tx.state.status() {
             PathStatus::Active => now + idle,
             PathStatus::Inactive => now + idle.min(self.probe_interval),
@@ -215,7 +223,8 @@ impl Heartbeats {
         let in_use = !tx.flights.is_empty() || tx.idle(now) < self.interval_of(tx);
         let busy = tx.state.status() == PathStatus::Active && !heartbeat.forced && in_use;
         // The user may have disabled the HEARTBEATs that test idle paths.
-        let disabled = heartbeat.is_periodic(tx) && !tx.config.heartbeats;
+        let probed = tx.config.heartbeats && tx.config.usage != PathUse::Never;
+        let disabled = heartbeat.is_periodic(tx) && !probed;
         !busy && !disabled && heartbeat.pending.is_none()
     }
 

@@ -8,7 +8,7 @@ use super::super::tx::{ChunkSizes, Path};
 use super::super::wire::compact;
 use super::{Association, CloseReason, State};
 use crate::congestion::CongestionControl;
-use crate::path::PathStatus;
+use crate::path::{PathStatus, PathUse};
 
 impl Association {
     /// Most paths of an association.
@@ -137,6 +137,20 @@ impl Association {
     /// If there is no such path.
     pub fn set_ipv6(&mut self, path: PathId, ipv6: bool) {
         self.configure_path(path, |config| config.ipv6 = ipv6);
+    }
+
+    /// Sets when this path carries data, and what a byte on it costs. Data in flight stays in flight.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn set_path_use(&mut self, path: PathId, usage: PathUse, cost: u32) {
+        let PathConfig { usage: old, cost: old_cost, .. } = self.config.paths[path.index()];
+        if (old, old_cost) == (usage, cost) {
+            return;
+        }
+        self.configure_path(path, |config| (config.usage, config.cost) = (usage, cost));
+        self.sender.discard_views();
+        self.sender.epoch += 1;
     }
 
     /// Changes the configuration of a path, at once and for when it starts over.

@@ -50,6 +50,9 @@ impl Association {
             self.sender.on_loss_timer(now, id);
             self.follow_reports(now);
         }
+        if self.sender.has_limits() {
+            self.sender.rescue(now, id);
+        }
         if self.control.heartbeats.has_expired(now, id) {
             self.on_heartbeat_timer(now, id);
         }

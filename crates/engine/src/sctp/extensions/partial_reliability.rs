@@ -96,6 +96,7 @@ impl Delivery {
                 .map_or(Time::FAR_FUTURE, |lifetime| now.saturating_add(lifetime)),
             retransmissions: self.retransmissions.unwrap_or(u8::MAX),
             twice: self.copies == Copies::Two,
+            urgent: false,
         }
     }
 }
@@ -109,12 +110,14 @@ pub(crate) struct Limit {
     pub retransmissions: u8,
     /// Whether a second copy is sent on another path.
     pub twice: bool,
+    /// Whether it was sent as [`Urgency::Interactive`].
+    pub urgent: bool,
 }
 
 impl Limit {
     /// A message that is sent until it is acknowledged.
     pub const NONE: Self =
-        Self { expires: Time::FAR_FUTURE, retransmissions: u8::MAX, twice: false };
+        Self { expires: Time::FAR_FUTURE, retransmissions: u8::MAX, twice: false, urgent: false };
 }
 
 /// A message as submitted.
@@ -158,6 +161,8 @@ pub(crate) struct Limits {
     pub background: VecDeque<Submitted>,
     /// User data of these, bytes.
     pub waiting_bytes: u64,
+    /// Whether any message was sent as interactive.
+    pub has_urgent: bool,
     /// TSNs in flight of which a second copy is wanted.
     pub second_copies: VecDeque<u64>,
     /// The last TSNs that were sent twice on purpose.
@@ -181,6 +186,7 @@ impl Limits {
             interactive: VecDeque::new(),
             background: VecDeque::new(),
             waiting_bytes: 0,
+            has_urgent: false,
             second_copies: VecDeque::new(),
             copied: VecDeque::new(),
             queued_expiry: Time::FAR_FUTURE,
@@ -207,6 +213,7 @@ impl Limits {
 
     pub fn push_interactive(&mut self, message: Submitted) {
         self.waiting_bytes += u64::from(message.payload.len());
+        self.has_urgent = true;
         self.interactive.push_back(message);
     }
 

@@ -6,7 +6,7 @@ use ropewalk_base::{Duration, PathId, Serial16, Serial32, StreamId, Time};
 
 use super::{Chunks, RecordState, Sender};
 use crate::meter;
-use crate::path::PathStatus;
+use crate::path::{PathStatus, PathUse};
 use crate::scheduler::PathView;
 use crate::sctp::chunk::DataFlags;
 use crate::sctp::extension_chunk::ForwardTsn;
@@ -15,6 +15,11 @@ use crate::sctp::extensions::partial_reliability::{Limit, Limits};
 /// Delay of a FORWARD-TSN for which no message waits at the peer, so that it may go with a DATA chunk (RFC 3758, 3.5
 /// F2) and cover more of them. F3 permits 200 ms.
 const FORWARD_DELAY: Duration = Duration::from_millis(10);
+
+/// How far interactive messages may exceed a congestion window: a quarter of it, and at least two full chunks. Pacing does not
+/// hold them back either.
+const OVERDRAFT_DIVISOR: u64 = 4;
+const OVERDRAFT_CHUNKS: u64 = 2;
 
 /// A step of the Advanced.Peer.Ack.Point.
 #[derive(Clone, Copy, Debug, Default)]
@@ -333,6 +338,9 @@ impl Sender {
         let repeats = self.outstanding.limits.as_ref().map_or(0, |limits| limits.forward.repeats);
         let active = |i: &usize| self.paths[*i].tx.state.status() == PathStatus::Active;
         let mut paths: Vec<usize> = (0..self.paths.len()).filter(active).collect();
+        if paths.iter().any(|i| self.paths[*i].tx.config.usage.is_regular()) {
+            paths.retain(|i| self.paths[*i].tx.config.usage.is_regular());
+        }
         paths.sort_by_key(|i| self.paths[*i].known_trip());
         match paths.len() {
             0 => self.best_path(),
@@ -343,16 +351,21 @@ impl Sender {
     /// When a chunk that is sent as soon as possible on this path arrives, and whether it can be sent now. A path
     /// whose oldest transmission should have been acknowledged may have failed, and counts as later by as much as
     /// that is overdue.
-    fn arrival_on(&self, now: Time, view: &PathView) -> (Time, bool) {
+    /// `urgent`: it may exceed the window.
+    fn arrival_on(&self, now: Time, view: &PathView, urgent: bool) -> (Time, bool) {
         let tx = &self.paths[view.id.index()].tx;
         let trip = view.srtt.unwrap_or(Duration::ZERO);
         let oldest = tx.flights.oldest().map(|(_, flight)| flight.sent_at + trip);
         let overdue = oldest.map_or(Duration::ZERO, |due| now.since(due + view.rttvar * 4));
         let delay = view.forward_delay.unwrap_or(trip / 2) + overdue;
-        if view.is_open() {
+        let full = self.outstanding.full_chunk();
+        let open = view.in_flight < view.window && view.burst_room > 0;
+        // A window that has just shrunk would hold interactive messages back until the bulk data in flight is acknowledged.
+        let overdraft = (view.window / OVERDRAFT_DIVISOR).max(OVERDRAFT_CHUNKS * full);
+        let exceeds = urgent && view.window > 0 && !tx.one_packet;
+        if open || exceeds && view.in_flight < view.window + overdraft {
             return (now + delay, true);
         }
-        let full = self.outstanding.full_chunk();
         let opens = match tx.pacer.ready_at(full) {
             Some(at) if view.room() > 0 => at,
             // The next acknowledgement opens the window.
@@ -362,17 +375,39 @@ impl Sender {
     }
 
     /// The usable path on which a chunk that is sent as soon as possible arrives first, when that is, and
-    /// whether it can be sent there now.
-    pub fn earliest_arrival(&self, now: Time, but: Option<PathId>) -> Option<(PathId, Time, bool)> {
+    /// whether it can be sent there now. `but`: the path of the first copy, if a second one is sent. `urgent`:
+    /// whether it is an interactive message.
+    ///
+    /// A path that is used only when needed is taken for second copies, and while all others owe acknowledgements. A
+    /// backup that works is taken for second copies while all others owe acknowledgements.
+    pub fn earliest_arrival(
+        &self,
+        now: Time,
+        but: Option<PathId>,
+        urgent: bool,
+    ) -> Option<(PathId, Time, bool)> {
         // A path that is full opens by an acknowledgement; one with a window of 0 and nothing in flight does not.
-        let opens = |view: &&PathView| view.is_open() || view.in_flight > 0 || view.room() > 0;
-        let usable = self.views.iter().filter(|view| view.usable && Some(view.id) != but);
-        let usable = usable.filter(opens);
-        let arrivals = usable.map(|view| {
-            let (at, open) = self.arrival_on(now, view);
+        let opens = |view: &&PathView| view.in_flight > 0 || view.room() > 0;
+        let is_sure = |view: &&PathView| view.usable && view.overdue.is_zero();
+        let always = |view: &&PathView| view.usage == PathUse::Always;
+        let all = but.is_some() || !self.views.iter().filter(is_sure).any(|view| always(&view));
+        let other = |view: &PathView| Some(view.id) != but;
+        let spare = !self.views.iter().any(|view| is_sure(&view));
+        let may = |view: &&PathView| match but {
+            Some(_) => other(view) && (view.usable || spare && self.is_spare(view)),
+            None => view.usable && (all || always(view)),
+        };
+        let arrivals = self.views.iter().filter(may).filter(opens).map(|view| {
+            let (at, open) = self.arrival_on(now, view, urgent);
             (view.id, at, open)
         });
         arrivals.min_by_key(|(id, at, open)| (*at, !open, id.0))
+    }
+
+    /// Whether the path is a backup that works.
+    fn is_spare(&self, view: &PathView) -> bool {
+        let active = self.paths[view.id.index()].tx.state.status() == PathStatus::Active;
+        view.usage == PathUse::Backup && active
     }
 
     /// What is to be done with the lost chunk `tsn`. A limited one is sent again on the path on which it arrives
@@ -385,10 +420,10 @@ impl Sender {
         if self.outstanding.is_used_up(now, tsn) {
             return Repair::Abandon;
         }
-        if (Limit { twice: false, ..limit }) == Limit::NONE {
+        if (Limit { twice: false, urgent: false, ..limit }) == Limit::NONE {
             return Repair::AsUsual;
         }
-        match self.earliest_arrival(now, None) {
+        match self.earliest_arrival(now, None, limit.urgent) {
             Some((_, at, _)) if at > limit.expires => Repair::Abandon,
             Some((path, _, open)) if open || anywhere => Repair::On(path),
             _ => Repair::Wait,

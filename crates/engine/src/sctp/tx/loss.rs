@@ -259,7 +259,10 @@ impl Sender {
         let Some(flight) = path.tx.flights.end(number) else { return 0 };
         path.tx.counters.lost += 1;
         path.tx.losses += !by_timer as u64;
-        self.outstanding.board.on_lost(flight.tsn, id, number, by_timer);
+        let settled = self.outstanding.board.on_lost(flight.tsn, id, number, by_timer);
+        if !settled && self.has_limits() {
+            self.on_copy_lost(flight.tsn);
+        }
         let packet = LostPacket { number, bytes: flight.bytes.into() };
         self.congestion.on_lost(id, now, &packet);
         flight.bytes

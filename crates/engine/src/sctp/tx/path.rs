@@ -38,6 +38,10 @@ pub struct Path {
     pub decayed_at: Time,
     /// ECN state; none: not negotiated.
     pub ecn: Option<Box<Ecn>>,
+    /// The interactive messages of all transmissions before this one were sent on another path as well, if their
+    /// acknowledgements were overdue; and when.
+    pub rescued: u64,
+    pub rescued_at: Time,
 }
 
 impl AsRef<TxPath> for Path {
@@ -73,6 +77,8 @@ impl Path {
             mtu_unknown: false,
             learned: false,
             times: None,
+            rescued: 0,
+            rescued_at: Time::ZERO,
         }
     }
 

@@ -47,7 +47,7 @@ impl Waiting {
     #[inline]
     const fn limit(&self) -> Limit {
         let Self { expires, retransmissions, twice, .. } = *self;
-        Limit { expires, retransmissions, twice }
+        Limit { expires, retransmissions, twice, urgent: false }
     }
 }
 
@@ -185,7 +185,7 @@ impl SendQueue {
             *next = ssn.plus(count as u16);
         }
         self.bytes += count * payload.len() as u64;
-        let Limit { expires, retransmissions, twice } = limit;
+        let Limit { expires, retransmissions, twice, .. } = limit;
         let waiting = Waiting {
             stream,
             ssn,

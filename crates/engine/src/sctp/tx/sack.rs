@@ -109,11 +109,14 @@ impl Path {
     /// RTT sample.
     fn measure(&mut self, now: Time, ack: &PathAck, flight: &Flight) -> (bool, Option<Rate>) {
         // RFC 9260, 6.3.1 C5 (Karn): no RTT sample from a retransmitted chunk. Chunks that a copy on another
-        // path may have delivered are used only as long as there is no RTT at all.
-        let known = self.tx.rtt.srtt().is_some();
-        let timed = !flight.again && (ack.newest_sure || !known);
+        // path may have delivered are used only as long as there is no RTT at all, and the handshake took no longer:
+        // the copy may have taken a much quicker path.
+        let trip = now.since(flight.sent_at);
+        let unknown = self.tx.rtt.srtt().is_none();
+        let plausible = || self.handshake_trip.is_none_or(|handshake| trip >= handshake / 2);
+        let timed = !flight.again && (ack.newest_sure || unknown && plausible());
         if timed {
-            self.tx.rtt.sample(now, now.since(flight.sent_at));
+            self.tx.rtt.sample(now, trip);
         }
         let mut sample = None;
         if ack.newest_sure || self.tx.rate.rate().is_none() {

@@ -20,6 +20,7 @@ impl Sender {
         for path in &self.paths {
             consider(path.t3);
             consider(self.loss_deadline(path));
+            consider(self.rescue_deadline(path));
             consider(path.mtu.as_ref().and_then(|search| search.deadline()));
         }
         next

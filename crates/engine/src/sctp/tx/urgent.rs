@@ -1,13 +1,16 @@
 //! Messages that do not wait for their turn, messages that wait for all others, and second copies.
 
-use ropewalk_base::{PathId, Serial16, Serial32, Time};
+use ropewalk_base::{Duration, PathId, Serial16, Serial32, Time};
 use smallvec::SmallVec;
 
 use super::queue::ChunkSizes;
-use super::{Chunks, Next, RecordState, Sender};
+use super::{Chunks, Next, Path, RecordState, Sender};
 use crate::multipath::Outstanding;
 use crate::sctp::chunk::{Chunk, Data, DataFlags};
 use crate::sctp::extensions::partial_reliability::{Limit, Submitted, Urgency};
+
+/// Least time between two rescues of the messages on one path.
+const RESCUE_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Chunks {
     /// Whether a message can be sent at once: it is delivered without waiting for others, and no fragment must
@@ -65,7 +68,7 @@ impl Chunks {
     /// Assigns the next TSN to the next interactive message.
     fn assign_interactive(&mut self) -> Option<u64> {
         let message = self.limits.as_mut()?.take_interactive()?;
-        let limit = message.limit;
+        let limit = Limit { urgent: true, ..message.limit };
         let tsn = self.board.assign(|chunk| {
             (chunk.stream, chunk.ssn, chunk.ppid) = (message.stream, Serial16(0), message.ppid);
             chunk.flags = DataFlags::WHOLE.and(DataFlags::UNORDERED);
@@ -129,7 +132,7 @@ impl Sender {
             self.outstanding.enqueue(message);
             return None;
         }
-        let (path, _, open) = self.earliest_arrival(now, None)?;
+        let (path, _, open) = self.earliest_arrival(now, None, true)?;
         if !open {
             self.wait_for_path(now, path);
             return None;
@@ -144,14 +147,19 @@ impl Sender {
             let tsn = *self.outstanding.limits.as_ref()?.second_copies.front()?;
             let record = self.outstanding.board.get(tsn);
             let first = record.and_then(|record| match record.state {
-                RecordState::InFlight { path, .. } => Some(path),
+                RecordState::InFlight { path, number } => Some((path, number)),
                 _ => None,
             });
+            let is_repair = record.is_some_and(|record| record.transmissions > 1);
             let (limit, _) =
                 self.outstanding.limits.as_ref()?.get(tsn).unwrap_or((Limit::NONE, false));
             let choice = first
                 .filter(|_| !self.outstanding.is_used_up(now, tsn))
-                .and_then(|first| self.earliest_arrival(now, Some(first)))
+                .and_then(|(path, number)| {
+                    let choice = self.earliest_arrival(now, Some(path), true)?;
+                    let late = is_repair && self.arrives_before(path, number, choice.1);
+                    (!late).then_some(choice)
+                })
                 .filter(|(_, at, _)| *at <= limit.expires);
             match choice {
                 Some((path, _, false)) => {
@@ -165,6 +173,62 @@ impl Sender {
                 None => _ = self.outstanding.limits.as_mut()?.second_copies.pop_front(),
             }
         }
+    }
+
+    /// When interactive messages that are in flight on `path` are to be sent on another one, because their
+    /// acknowledgements are overdue.
+    #[inline]
+    pub fn rescue_deadline(&self, path: &Path) -> Option<Time> {
+        let limits = self.outstanding.limits.as_ref()?;
+        let waits = limits.has_urgent
+            && self.paths.len() > 1
+            && path.rescued < path.tx.flights.next_number();
+        let at = path.tx.overdue_from(self.config.ack_delay).filter(|_| waits)?;
+        // While the path stays silent, once in a while is enough for what has been sent since.
+        Some(at.max(path.rescued_at + RESCUE_INTERVAL))
+    }
+
+    /// Sends further copies of the interactive messages in flight on `id`, if their acknowledgements are overdue.
+    pub fn rescue(&mut self, now: Time, id: PathId) {
+        let path = &self.paths[id.index()];
+        if self.rescue_deadline(path).is_none_or(|at| at > now) {
+            return;
+        }
+        let (from, next) = (path.rescued, path.tx.flights.next_number());
+        let Some(limits) = &mut self.outstanding.limits else { return };
+        let fresh = path.tx.flights.live().filter(|(number, _)| *number >= from);
+        for (_, flight) in fresh {
+            let is_urgent = |(limit, given_up): (Limit, bool)| limit.urgent && !given_up;
+            if limits.get(flight.tsn).is_some_and(is_urgent)
+                && self.outstanding.board.is_only_on(flight.tsn, id)
+            {
+                limits.second_copies.push_back(flight.tsn);
+            }
+        }
+        let path = &mut self.paths[id.index()];
+        (path.rescued, path.rescued_at) = (next, now);
+        self.outstanding.deadline.invalidate();
+    }
+
+    /// One of two copies of `tsn` was lost. If the other one is under way on a slower path, a third copy may arrive before it.
+    #[cold]
+    pub fn on_copy_lost(&mut self, tsn: u64) {
+        let is_urgent = self
+            .outstanding
+            .limits
+            .as_ref()
+            .and_then(|limits| limits.get(tsn))
+            .is_some_and(|(limit, given_up)| limit.urgent && !given_up);
+        if is_urgent && let Some(limits) = &mut self.outstanding.limits {
+            limits.second_copies.push_front(tsn);
+        }
+    }
+
+    /// Whether the copy of `tsn` that is in flight as transmission `number` on `path` arrives before `at`.
+    fn arrives_before(&self, path: PathId, number: u64, at: Time) -> bool {
+        let sent_at = self.paths[path.index()].tx.flights.sent_at(number);
+        let delay = self.views.get(path.index()).and_then(|view| view.forward_delay);
+        sent_at.zip(delay).is_some_and(|(sent_at, delay)| sent_at + delay <= at)
     }
 
     /// Asks again when pacing permits a packet on this path. If its window is full, an acknowledgement comes first.
@@ -187,10 +251,10 @@ impl Sender {
         chunks: &mut SmallVec<[Chunk; 1]>,
     ) {
         while let Some(bytes) = self.outstanding.interactive_bytes().filter(|bytes| bytes <= room) {
-            let view = self.views.get(path.index());
-            let open = view.is_some_and(|view| view.usable && view.room() > 0);
+            // Another path may deliver it sooner, even if it has to wait there.
+            let best = self.earliest_arrival(now, None, true).map(|(best, ..)| best);
             let span = self.outstanding.board.span() + u64::from(bytes);
-            if !open || span > self.outstanding.peer_rwnd {
+            if best != Some(path) || span > self.outstanding.peer_rwnd {
                 return;
             }
             let Some(tsn) = self.outstanding.assign_interactive() else { return };

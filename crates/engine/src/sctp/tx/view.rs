@@ -5,7 +5,7 @@ use ropewalk_base::{PathId, Time};
 use super::{Path, Sender};
 use crate::congestion::{CongestionControl, IdleDecay};
 use crate::multipath::{TxPath, fallback_path};
-use crate::path::PathStatus;
+use crate::path::{PathStatus, PathUse};
 
 impl Sender {
     /// Computes the views of all paths before anything is sent in response to an input.
@@ -26,7 +26,8 @@ impl Sender {
         self.watch_window(now);
     }
 
-    /// The path for control chunks: of the paths in the best state, the primary path, else the first.
+    /// The path for control chunks: of the paths in the best state, one of the earliest use, of these the primary path,
+    /// else the first.
     pub fn best_path(&self) -> PathId {
         let rank = |p: &Path| match p.tx.state.status() {
             PathStatus::Active => 0,
@@ -36,7 +37,8 @@ impl Sender {
             PathStatus::Unconfirmed => 3,
         };
         let other = |i: usize| i != self.outstanding.primary.index();
-        let best = (0..self.paths.len()).min_by_key(|i| (rank(&self.paths[*i]), other(*i)));
+        let best = (0..self.paths.len())
+            .min_by_key(|i| (rank(&self.paths[*i]), self.paths[*i].tx.config.usage, other(*i)));
         PathId::from_index(best.unwrap_or(0))
     }
 
@@ -86,8 +88,9 @@ impl Sender {
 
     /// The confirmed path to use while no path is active.
     fn fallback_path(&self) -> Option<PathId> {
-        let confirmed =
-            |(_, path): &(PathId, &TxPath)| path.state.status() != PathStatus::Unconfirmed;
+        let confirmed = |(_, path): &(PathId, &TxPath)| {
+            path.state.status() != PathStatus::Unconfirmed && path.config.usage != PathUse::Never
+        };
         let all = self.paths.iter().enumerate();
         fallback_path(all.map(|(i, path)| (PathId::from_index(i), &path.tx)).filter(confirmed))
     }

@@ -1,0 +1,325 @@
+//! Rules of the links of a client: when each carries data, what it costs, and how much it may carry in a month.
+//!
+//! What a link with a cap has carried is kept in a file. The file is ahead of the count by up to a step, and is
+//! written when the count has reached it, so that a crash never loses traffic that was carried.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use ropewalk_runtime::endpoint::PathUse;
+use ropewalk_tunnel::{LinkRule, LinkUse, PathRule};
+use serde::{Deserialize, Serialize};
+
+use crate::access::parse_size;
+
+/// Suffix of a cap.
+const PER_MONTH: &str = "/month";
+/// Least bytes that the file is ahead of the count, and the share of the cap if that is more: 20 MB of 20 GB.
+const LEAST_STEP: u64 = 1_000_000;
+const STEPS_PER_CAP: u64 = 1000;
+const DAY_SECONDS: u64 = 86_400;
+
+/// The rule of one link, as `wwan0 use=backup cap=20GB/month cost=5`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkSpec {
+    /// Name of the network interface, or an own address.
+    pub link: String,
+    /// Its rule.
+    pub rule: LinkRule,
+}
+
+impl FromStr for LinkSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut words = text.split_whitespace();
+        let help = "give a link and what applies to it, such as `wwan0 use=backup cap=20GB/month`";
+        let link = words.next().filter(|link| !link.contains('=')).ok_or(help)?.to_owned();
+        let mut rule = LinkRule::default();
+        for word in words {
+            match word.split_once('=') {
+                Some(("use", usage)) => rule.usage = usage.parse()?,
+                Some(("cost", cost)) => {
+                    let wrong = |_| format!("`{cost}` is no cost: give a whole number, such as 5");
+                    rule.cost = cost.parse().map_err(wrong)?;
+                }
+                Some(("cap", cap)) => rule.cap = Some(parse_cap(cap)?),
+                _ => {
+                    return Err(format!(
+                        "`{word}` is unknown: use=, cap= and cost= are not; {help}"
+                    ));
+                }
+            }
+        }
+        Ok(Self { link, rule })
+    }
+}
+
+fn parse_cap(text: &str) -> Result<u64, String> {
+    let bytes = text.strip_suffix(PER_MONTH).and_then(parse_size);
+    bytes.filter(|bytes| *bytes >= LinkRule::LEAST_CAP).ok_or_else(|| {
+        format!("`{text}` is no cap: give at least 1 MB for a month, such as 20GB/month")
+    })
+}
+
+/// What the file holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Stored {
+    /// The month, as `2026-11` (UTC).
+    month: String,
+    carried_bytes: BTreeMap<String, u64>,
+}
+
+#[derive(Debug)]
+struct Counts {
+    now: Stored,
+    /// As the file has it: for each link at least what `now` has.
+    written: Stored,
+}
+
+/// The rules of all links, and what those with caps have carried this month.
+#[derive(Debug)]
+pub struct LinkLedger {
+    rules: BTreeMap<String, LinkRule>,
+    file: PathBuf,
+    counts: Mutex<Counts>,
+}
+
+impl LinkLedger {
+    /// Rules, and the file with the counts of the month, which need not exist.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or is damaged.
+    pub fn open(specs: &[LinkSpec], file: &Path) -> io::Result<Self> {
+        let rules: BTreeMap<_, _> =
+            specs.iter().map(|spec| (spec.link.clone(), spec.rule)).collect();
+        let mut now = match fs::read_to_string(file) {
+            Ok(text) => serde_json::from_str(&text).map_err(io::Error::other)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Stored::default(),
+            Err(error) => return Err(error),
+        };
+        begin_month(&mut now, &this_month());
+        let ledger = Self {
+            rules,
+            file: file.to_owned(),
+            counts: Mutex::new(Counts { written: now.clone(), now }),
+        };
+        if ledger.rules.values().any(|rule| rule.cap.is_some()) {
+            ledger.write(&mut ledger.lock(), 1)?;
+        }
+        Ok(ledger)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts `bytes` that a link has carried in either direction.
+    ///
+    /// # Errors
+    /// The file cannot be written. The bytes are counted nevertheless.
+    pub fn count(&self, link: &str, bytes: u64) -> io::Result<()> {
+        self.count_in(&this_month(), link, bytes)
+    }
+
+    fn count_in(&self, month: &str, link: &str, bytes: u64) -> io::Result<()> {
+        if self.rules.get(link).is_none_or(|rule| rule.cap.is_none()) {
+            return Ok(());
+        }
+        let mut counts = self.lock();
+        let is_new = begin_month(&mut counts.now, month);
+        let carried = counts.now.carried_bytes.entry(link.to_owned()).or_default();
+        *carried = carried.saturating_add(bytes);
+        let (carried, written) = (*carried, counts.written.carried_bytes.get(link).copied());
+        if is_new || written.is_none_or(|written| carried > written) {
+            return self.write(&mut counts, 1);
+        }
+        Ok(())
+    }
+
+    /// Writes the file, ahead of the counts by so many steps.
+    fn write(&self, counts: &mut Counts, steps: u64) -> io::Result<()> {
+        let mut ahead = counts.now.clone();
+        for (link, rule) in &self.rules {
+            if let Some(cap) = rule.cap {
+                let carried = ahead.carried_bytes.entry(link.clone()).or_default();
+                *carried += steps * LEAST_STEP.max(cap / STEPS_PER_CAP);
+            }
+        }
+        let text = serde_json::to_string_pretty(&ahead).map_err(io::Error::other)?;
+        replace(&self.file, &(text + "\n"))?;
+        counts.written = ahead;
+        Ok(())
+    }
+
+    /// Use and cost of a link now.
+    pub fn rule(&self, link: &str) -> PathRule {
+        let rule = self.rules.get(link).copied().unwrap_or_default();
+        let carried = self.lock().now.carried_bytes.get(link).copied().unwrap_or_default();
+        PathRule { usage: rule.usage_at(carried), cost: rule.cost }
+    }
+}
+
+impl Drop for LinkLedger {
+    fn drop(&mut self) {
+        if self.rules.values().any(|rule| rule.cap.is_some()) {
+            // If it fails, the file stays ahead of the counts.
+            let _ = self.write(&mut self.lock(), 0);
+        }
+    }
+}
+
+/// The engine's word for a use.
+pub(super) const fn path_use(usage: LinkUse) -> PathUse {
+    match usage {
+        LinkUse::Always => PathUse::Always,
+        LinkUse::WhenNeeded => PathUse::WhenNeeded,
+        LinkUse::Backup => PathUse::Backup,
+        LinkUse::Never => PathUse::Never,
+    }
+}
+
+/// Begins to count from zero if the month has changed. Returns whether it has.
+fn begin_month(stored: &mut Stored, month: &str) -> bool {
+    let is_new = stored.month != month;
+    if is_new {
+        *stored = Stored { month: month.to_owned(), carried_bytes: BTreeMap::new() };
+    }
+    is_new
+}
+
+/// The month now.
+#[expect(clippy::disallowed_methods, reason = "caps are those of calendar months")]
+fn this_month() -> String {
+    month(SystemTime::now())
+}
+
+/// The month of a moment, as `2026-11` (UTC).
+fn month(at: SystemTime) -> String {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // Years begin in March, so that the leap day is the last day of its year. There are 719_468 days between 0000-03-01
+    // and 1970-01-01, and 146_097 days in 400 years.
+    let days = since.as_secs() / DAY_SECONDS + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let from_march = (5 * day_of_year + 2) / 153;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    format!("{:04}-{month:02}", 400 * era + year + u64::from(month <= 2))
+}
+
+/// Replaces a file as a whole, and creates its directory.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let draft = file.with_file_name(format!(".{name}.new"));
+    if let Some(directory) = file.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let mut out = fs::File::create(&draft)?;
+    out.write_all(text.as_bytes())?;
+    out.sync_all()?;
+    fs::rename(&draft, file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn spec(text: &str) -> LinkSpec {
+        text.parse().expect("a rule")
+    }
+
+    /// A path that does not exist yet.
+    fn file(name: &str) -> PathBuf {
+        let name = format!("ropewalk-links-{}-{name}", std::process::id());
+        std::env::temp_dir().join(name).join("home.links")
+    }
+
+    fn stored(file: &Path) -> Stored {
+        let text = fs::read_to_string(file).expect("it was written");
+        serde_json::from_str(&text).expect("it is whole")
+    }
+
+    #[test]
+    fn a_rule_names_a_link_and_what_applies_to_it() {
+        let full = spec("wwan0 use=when-needed cap=20GB/month cost=5");
+        let rule = LinkRule { usage: LinkUse::WhenNeeded, cost: 5, cap: Some(20_000_000_000) };
+        assert_eq!(full, LinkSpec { link: "wwan0".to_owned(), rule });
+        assert_eq!(spec("wlan0").rule, LinkRule::default());
+        for (text, part) in [
+            ("", "give a link"),
+            ("use=backup", "give a link"),
+            ("wwan0 use=sometimes", "when-needed"),
+            ("wwan0 cap=20GB", "20GB/month"),
+            ("wwan0 cap=1kB/month", "at least 1 MB"),
+            ("wwan0 cost=much", "whole number"),
+            ("wwan0 speed=3", "`speed=3` is unknown"),
+        ] {
+            let error = text.parse::<LinkSpec>().expect_err(text);
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn counts_survive_a_restart_and_a_crash_loses_none_of_them() {
+        let file = file("restart");
+        let specs = [spec("wwan0 cap=100MB/month"), spec("wlan0")];
+        let ledger = LinkLedger::open(&specs, &file).expect("it can be created");
+        for _ in 0..500 {
+            ledger.count("wwan0", 10_000).expect("it can be written");
+            ledger.count("wlan0", 10_000).expect("a link without a cap");
+        }
+        let crashed = stored(&file).carried_bytes["wwan0"];
+        assert!((5_000_000..=6_000_000).contains(&crashed), "{crashed}");
+        assert!(!stored(&file).carried_bytes.contains_key("wlan0"));
+        drop(ledger);
+        assert_eq!(stored(&file).carried_bytes["wwan0"], 5_000_000);
+        let ledger = LinkLedger::open(&specs, &file).expect("it can be read");
+        assert_eq!(ledger.rule("wwan0").usage, LinkUse::Always);
+        ledger.count("wwan0", 85_000_000).expect("it can be written");
+        assert_eq!(ledger.rule("wwan0").usage, LinkUse::Backup);
+        ledger.count("wwan0", 9_000_000).expect("it can be written");
+        assert_eq!(ledger.rule("wwan0").usage, LinkUse::Never);
+        assert_eq!(ledger.rule("eth0"), PathRule { usage: LinkUse::Always, cost: 1 });
+    }
+
+    #[test]
+    fn a_month_begins_at_zero() {
+        let file = file("month");
+        let ledger = LinkLedger::open(&[spec("wwan0 cap=10MB/month")], &file).expect("created");
+        ledger.count("wwan0", 10_000_000).expect("written");
+        assert_eq!(ledger.rule("wwan0").usage, LinkUse::Never);
+        ledger.count_in("9999-01", "wwan0", 1).expect("written");
+        assert_eq!(ledger.rule("wwan0").usage, LinkUse::Always);
+        assert_eq!(stored(&file).month, "9999-01");
+    }
+
+    #[test]
+    fn months_are_those_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "1970-01"),
+            (951_782_399, "2000-02"),
+            (951_868_799, "2000-02"),
+            (951_868_800, "2000-03"),
+            (1_735_689_599, "2024-12"),
+            (1_735_689_600, "2025-01"),
+        ] {
+            let at = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            assert_eq!(month(at), expected, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_and_not_a_count_of_zero() {
+        let file = file("damaged");
+        replace(&file, "{ \"month\": ").expect("it can be created");
+        LinkLedger::open(&[spec("wwan0 cap=10MB/month")], &file).expect_err("it is damaged");
+    }
+}
