@@ -46,7 +46,7 @@ fn days_from_1970(year: u16, month: u8, day: u8) -> i64 {
 }
 
 /// Year, month and day of the Gregorian calendar for a number of days since 1970-01-01: the inverse of
-/// [`days_from_1970`]. Years after 65535 are not told apart.
+/// `days_from_1970`. Years after 65535 are not told apart.
 pub fn civil_from_days(days: u64) -> (u16, u8, u8) {
     // From 0000-03-01, in eras of 400 years, which have 146 097 days each.
     let days = days + 719_468;
