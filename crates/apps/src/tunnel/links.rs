@@ -5,16 +5,18 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
 
+use ropewalk_runtime::clock::unix_time;
 use ropewalk_runtime::endpoint::PathUse;
 use ropewalk_tunnel::{LinkRule, LinkUse, PathRule};
 use serde::{Deserialize, Serialize};
 
+use super::quota::Month;
+use super::store::replace;
 use crate::access::parse_size;
 
 /// Suffix of a cap.
@@ -22,7 +24,6 @@ const PER_MONTH: &str = "/month";
 /// Least bytes that the file is ahead of the count, and the share of the cap if that is more: 20 MB of 20 GB.
 const LEAST_STEP: u64 = 1_000_000;
 const STEPS_PER_CAP: u64 = 1000;
-const DAY_SECONDS: u64 = 86_400;
 
 /// The rule of one link, as `wwan0 use=backup cap=20GB/month cost=5`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,43 +194,13 @@ fn begin_month(stored: &mut Stored, month: &str) -> bool {
     is_new
 }
 
-/// The month now.
-#[expect(clippy::disallowed_methods, reason = "caps are those of calendar months")]
+/// The month now (UTC).
 fn this_month() -> String {
-    month(SystemTime::now())
-}
-
-/// The month of a moment, as `2026-11` (UTC).
-fn month(at: SystemTime) -> String {
-    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    // Years begin in March, so that the leap day is the last day of its year. There are 719_468 days between 0000-03-01
-    // and 1970-01-01, and 146_097 days in 400 years.
-    let days = since.as_secs() / DAY_SECONDS + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year + year / 4 - year / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    format!("{:04}-{month:02}", 400 * era + year + u64::from(month <= 2))
-}
-
-/// Replaces a file as a whole, and creates its directory.
-fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let draft = file.with_file_name(format!(".{name}.new"));
-    if let Some(directory) = file.parent() {
-        fs::create_dir_all(directory)?;
-    }
-    let mut out = fs::File::create(&draft)?;
-    out.write_all(text.as_bytes())?;
-    out.sync_all()?;
-    fs::rename(&draft, file)
+    Month::of_unix(unix_time().as_secs()).to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn spec(text: &str) -> LinkSpec {
@@ -299,21 +270,6 @@ mod tests {
         ledger.count_in("9999-01", "wwan0", 1).expect("written");
         assert_eq!(ledger.rule("wwan0").usage, LinkUse::Always);
         assert_eq!(stored(&file).month, "9999-01");
-    }
-
-    #[test]
-    fn months_are_those_of_the_calendar() {
-        for (seconds, expected) in [
-            (0, "1970-01"),
-            (951_782_399, "2000-02"),
-            (951_868_799, "2000-02"),
-            (951_868_800, "2000-03"),
-            (1_735_689_599, "2024-12"),
-            (1_735_689_600, "2025-01"),
-        ] {
-            let at = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-            assert_eq!(month(at), expected, "{seconds}");
-        }
     }
 
     #[test]

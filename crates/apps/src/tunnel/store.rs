@@ -15,10 +15,15 @@ use super::addresses::{Leases, Pool};
 use super::error::TunnelError;
 use super::quota::Volume;
 
-/// Replaces a file at once, so that no reader sees half of it.
+/// Replaces a file at once, so that no reader sees half of it, also after a power failure. Creates its directory.
 pub(super) fn replace(file: &Path, text: &str) -> io::Result<()> {
     let aside = file.with_extension("ropewalk-new");
-    fs::write(&aside, text)?;
+    if let Some(directory) = file.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let mut out = fs::File::create(&aside)?;
+    out.write_all(text.as_bytes())?;
+    out.sync_all()?;
     fs::rename(&aside, file).inspect_err(|_| {
         let _ = fs::remove_file(&aside);
     })

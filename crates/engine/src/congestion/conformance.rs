@@ -174,8 +174,10 @@ proptest! {
         flight in 1..60u64,
         rates in prop::collection::vec(30..100u64, 1..40),
     ) {
-        // The model of Chihani and Collange does not ask whether a window is used.
-        for (name, mut control) in all(1).into_iter().filter(|(name, _)| !name.contains("Chihani")) {
+        // The model of Chihani and Collange does not ask whether a window is used. BBR version 1 is as the Linux kernel has
+        // it, whose window also holds what aggregated acknowledgements have kept back.
+        let asks = |name: &str| !name.contains("Chihani") && !name.contains("bbr-v1");
+        for (name, mut control) in all(1).into_iter().filter(|(name, _)| asks(name)) {
             let initial = control.window(PathId(0));
             let largest = with_an_idle_window(&mut control, flight, 300, &rates);
             let allowed = (4 * flight * UNIT).max(2 * initial);

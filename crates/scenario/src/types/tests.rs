@@ -77,6 +77,7 @@ const COMPANIONS: &[(&str, &str, &str)] = &[
     ("ack_burst_loss_max", "", "protocol = 'tcp'\npreset = 'chihani2011'"),
     ("data_waits", "", "protocol = 'tcp'\npreset = 'chihani2011'"),
     ("copies", "", "[[path]]\n"),
+    ("cap", "", "[[path]]\n[[flow]]\nname = 'a'\nkind = 'ping'\n"),
 ];
 
 fn parse(text: &str) -> Scenario {

@@ -40,7 +40,7 @@ pub use ecn::Ecn;
 pub use gap_diff::GapDiff;
 pub use loss::T3Expiry;
 pub use miss_indications::MissIndications;
-pub use path::Path;
+pub use path::{Path, Rescue};
 pub use queue::ChunkSizes;
 pub use record::{RecordState, SentRecord};
 pub use sack::NeverSent;

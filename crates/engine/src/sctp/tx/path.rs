@@ -28,8 +28,8 @@ pub struct Path {
     pub mtu_unknown: bool,
     /// The path was added during or after the handshake: the user did not name its address.
     pub learned: bool,
-    /// When packets with DATA were sent; none before the first one, and if the peer does not echo TSNs.
-    pub times: Option<Box<SendTimes>>,
+    /// Records that most paths do not need; none before they are.
+    pub records: Option<Box<PathRecords>>,
     /// The sending side, common to all protocols.
     pub tx: TxPath,
     /// Counting by TSN: the lowest TSN in flight here when T3 was started.
@@ -38,10 +38,24 @@ pub struct Path {
     pub decayed_at: Time,
     /// ECN state; none: not negotiated.
     pub ecn: Option<Box<Ecn>>,
-    /// The interactive messages of all transmissions before this one were sent on another path as well, if their
-    /// acknowledgements were overdue; and when.
-    pub rescued: u64,
-    pub rescued_at: Time,
+}
+
+/// Records of a path that are allocated when they are needed. An idle association has none.
+#[derive(Clone, Debug, Default)]
+pub struct PathRecords {
+    /// When packets with DATA were sent, if the peer echoes TSNs.
+    pub times: SendTimes,
+    /// What was sent again elsewhere.
+    pub rescue: Rescue,
+}
+
+/// The last rescue of interactive messages from a path whose acknowledgements were overdue.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rescue {
+    /// The interactive messages of all transmissions before this one were sent on another path as well.
+    pub before: u64,
+    /// When.
+    pub at: Time,
 }
 
 impl AsRef<TxPath> for Path {
@@ -76,10 +90,13 @@ impl Path {
             mtu: config.mtu_discovery.map(|range| Box::new(MtuSearch::new(range))),
             mtu_unknown: false,
             learned: false,
-            times: None,
-            rescued: 0,
-            rescued_at: Time::ZERO,
+            records: None,
         }
+    }
+
+    /// The last rescue.
+    pub fn rescue(&self) -> Rescue {
+        self.records.as_ref().map_or(Rescue::default(), |records| records.rescue)
     }
 
     /// The smoothed RTT, else that of the handshake.

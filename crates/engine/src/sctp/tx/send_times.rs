@@ -85,7 +85,7 @@ impl Sender {
         let record = self.outstanding.board.get(tsn.unwrap_near(self.outstanding.board.next_tsn()));
         let transmissions = record.map_or(1, |record| record.transmissions);
         let state = &mut self.paths[path.index()];
-        let times = state.times.get_or_insert_default();
+        let times = &mut state.records.get_or_insert_default().times;
         if was_idle {
             times.clear();
         }
@@ -95,7 +95,7 @@ impl Sender {
     /// When the packet whose first DATA chunk has this TSN was sent on `path`. None if it is unknown, or if the chunk was
     /// sent again on this path, so that either transmission may have arrived (Karn's rule).
     pub(super) fn take_time(&mut self, path: PathId, tsn: Serial32) -> Option<Time> {
-        let packet = self.paths[path.index()].times.as_mut()?.take(tsn)?;
+        let packet = self.paths[path.index()].records.as_mut()?.times.take(tsn)?;
         let record = self.outstanding.board.get(tsn.unwrap_near(self.outstanding.board.next_tsn()));
         let again = record.is_some_and(|record| {
             let here = match record.state {

@@ -4,7 +4,7 @@ use ropewalk_base::{Duration, PathId, Serial16, Serial32, Time};
 use smallvec::SmallVec;
 
 use super::queue::ChunkSizes;
-use super::{Chunks, Next, Path, RecordState, Sender};
+use super::{Chunks, Next, Path, RecordState, Rescue, Sender};
 use crate::multipath::Outstanding;
 use crate::sctp::chunk::{Chunk, Data, DataFlags};
 use crate::sctp::extensions::partial_reliability::{Limit, Submitted, Urgency};
@@ -182,10 +182,10 @@ impl Sender {
         let limits = self.outstanding.limits.as_ref()?;
         let waits = limits.has_urgent
             && self.paths.len() > 1
-            && path.rescued < path.tx.flights.next_number();
+            && path.rescue().before < path.tx.flights.next_number();
         let at = path.tx.overdue_from(self.config.ack_delay).filter(|_| waits)?;
         // While the path stays silent, once in a while is enough for what has been sent since.
-        Some(at.max(path.rescued_at + RESCUE_INTERVAL))
+        Some(at.max(path.rescue().at + RESCUE_INTERVAL))
     }
 
     /// Sends further copies of the interactive messages in flight on `id`, if their acknowledgements are overdue.
@@ -194,7 +194,7 @@ impl Sender {
         if self.rescue_deadline(path).is_none_or(|at| at > now) {
             return;
         }
-        let (from, next) = (path.rescued, path.tx.flights.next_number());
+        let (from, next) = (path.rescue().before, path.tx.flights.next_number());
         let Some(limits) = &mut self.outstanding.limits else { return };
         let fresh = path.tx.flights.live().filter(|(number, _)| *number >= from);
         for (_, flight) in fresh {
@@ -206,7 +206,7 @@ impl Sender {
             }
         }
         let path = &mut self.paths[id.index()];
-        (path.rescued, path.rescued_at) = (next, now);
+        path.records.get_or_insert_default().rescue = Rescue { before: next, at: now };
         self.outstanding.deadline.invalidate();
     }
 
