@@ -165,7 +165,7 @@ table! {
         /// When the path carries data, in both directions.
         r#use: PathUse = names::<PathUse>().is("always").example("\"backup\"");
         /// Most bytes that the path carries in the run, in both directions and with all headers, as a cap on a month's
-        /// traffic. From nine tenths of it on, the path is used as a backup; at the cap, never. Needs [[flow]].
+        /// traffic. From nine tenths of it on, the path is used as a backup; at the cap, never. Needs `[[flow]]`.
         cap: Option<u64> = size(1, LARGEST_QUEUE).derived("none").example("\"20 MB\"");
         /// Share of the path under `weighted`.
         weight: f64 = Kind::Number { min: 1e-6, max: 1e6 }.is("1.0").example("2.0");
