@@ -7,7 +7,9 @@ use std::path::Component;
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use ropewalk_apps::files::wire::{Decoder, Frame, WireItem, TEXT_LIMIT, WireError, encode, greeting};
+use ropewalk_apps::files::wire::{
+    Decoder, Frame, TEXT_LIMIT, WireError, WireItem, encode, greeting,
+};
 use ropewalk_fuzz::Input;
 
 /// All pieces of the input, data that follow each other joined; and how it ended.

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use ropewalk_apps::mux::{Event, StreamKey, Limits, Mux, Read, Refusal, Role};
+use ropewalk_apps::mux::{Event, Limits, Mux, Read, Refusal, Role, StreamKey};
 use ropewalk_fuzz::Input;
 
 const STREAMS: u16 = 8;

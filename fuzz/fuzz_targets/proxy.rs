@@ -7,7 +7,9 @@
 use std::fmt::Debug;
 
 use libfuzzer_sys::fuzz_target;
-use ropewalk_apps::proxy::client::parsers::{Request, RequestForm, greeting, http, password, request};
+use ropewalk_apps::proxy::client::parsers::{
+    Request, RequestForm, greeting, http, password, request,
+};
 use ropewalk_apps::proxy::{Host, Target};
 use ropewalk_fuzz::Input;
 

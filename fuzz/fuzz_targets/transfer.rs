@@ -17,8 +17,8 @@ use std::time::Duration;
 use cap::Cap;
 use libfuzzer_sys::fuzz_target;
 use ropewalk_apps::files::{
-    Admit, TransferError, Inbox, Job, Manifest, Peer, Rules, SendError, Store, Summary, TransferStatus, receive,
-    send, shown,
+    Admit, Inbox, Job, Manifest, Peer, Rules, SendError, Store, Summary, TransferError,
+    TransferStatus, receive, send, shown,
 };
 use ropewalk_fuzz::Input;
 use ropewalk_fuzz::transfer::{

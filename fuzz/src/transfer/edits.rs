@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use ropewalk_apps::files::Name;
 use ropewalk_apps::files::wire::{
-    Decoder, Entry, Frame, HEADER, Kind, WireItem, Stamp, encode, frame_header, greeting,
+    Decoder, Entry, Frame, HEADER, Kind, Stamp, WireItem, encode, frame_header, greeting,
 };
 
 use super::track::Digest;

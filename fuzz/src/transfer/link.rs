@@ -7,7 +7,9 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ropewalk_apps::files::{Accept, Dial, DialError, Figures, AssociationEnded, Link, PathFigures, Peer};
+use ropewalk_apps::files::{
+    Accept, AssociationEnded, Dial, DialError, Figures, Link, PathFigures, Peer,
+};
 use ropewalk_base::PeerText;
 use tokio::sync::{Notify, mpsc, watch};
 

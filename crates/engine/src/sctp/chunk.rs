@@ -301,6 +301,14 @@ impl Chunk {
         }
     }
 
+    /// Bytes of successive chunks on the wire. A PAD that is not the last of them is padded.
+    #[inline]
+    pub(crate) fn wire_len_of(chunks: &[Self]) -> u32 {
+        let Some((last, before)) = chunks.split_last() else { return 0 };
+        let padded = |chunk: &Self| chunk.wire_len().next_multiple_of(4);
+        last.wire_len() + before.iter().map(padded).sum::<u32>()
+    }
+
     fn control_len(&self) -> u32 {
         let padded = |bytes: &Bytes| (bytes.len() as u32).next_multiple_of(4);
         match self {

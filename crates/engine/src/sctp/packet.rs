@@ -92,7 +92,7 @@ impl Packet {
     pub fn wire_len(&self) -> u32 {
         let stamp = if self.stamp.is_some() { DelayStamp::WIRE_LEN } else { 0 };
         let echo = if self.echo.is_some() { DelayEcho::WIRE_LEN } else { 0 };
-        Self::HEADER + stamp + echo + self.chunks.iter().map(Chunk::wire_len).sum::<u32>()
+        Self::HEADER + stamp + echo + Chunk::wire_len_of(&self.chunks)
     }
 
     /// Length of the SCTP packet in this form without lower headers, bytes.
@@ -131,6 +131,6 @@ impl Packet {
         let echo = if self.echo.is_some() { DelayEcho::COMPACT_LEN } else { 0 };
         let length = if datagram.is_some() && !chunks.is_empty() { Data::CHUNKS_LENGTH } else { 0 };
         let datagram = datagram.map_or(0, |data| Data::COMPACT_HEADER + data.payload.len());
-        echo + length + chunks.iter().map(Chunk::wire_len).sum::<u32>() + datagram
+        echo + length + Chunk::wire_len_of(chunks) + datagram
     }
 }

@@ -15,7 +15,7 @@
 use bytes::Bytes;
 use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 
-use super::{DecodeError, LEAST_SHARED, SHARE_LIMIT, put, read_chunks};
+use super::{DecodeError, LEAST_SHARED, SHARE_LIMIT, put_all, read_chunks};
 use crate::payload::Payload;
 use crate::sctp::chunk::{Chunk, Data, DataFlags, DelayEcho, Echoed};
 use crate::sctp::packet::Packet;
@@ -76,12 +76,12 @@ pub fn encode(packet: &Packet, out: &mut Vec<u8>) {
     let at = out.len();
     if datagram.is_some() && !chunks.is_empty() {
         out.extend_from_slice(&[0; CHUNKS_LENGTH]);
-        chunks.iter().for_each(|chunk| put(chunk, out));
+        put_all(chunks, out);
         let length = u16::try_from(out.len() - at - CHUNKS_LENGTH);
         let length = length.expect("a packet is cut to the path's MTU");
         out[at..at + CHUNKS_LENGTH].copy_from_slice(&length.to_be_bytes());
     } else {
-        chunks.iter().for_each(|chunk| put(chunk, out));
+        put_all(chunks, out);
     }
     if let Some(data) = datagram {
         out.extend_from_slice(&data.tsn.0.to_be_bytes()[1..]);

@@ -137,7 +137,7 @@ pub fn encode(packet: &Packet, ports: Ports, checksum: Checksum, out: &mut Vec<u
     if let Some(stamp) = &packet.stamp {
         delay::put_stamp(stamp, out);
     }
-    after.iter().for_each(|chunk| put(chunk, out));
+    put_all(after, out);
     if checksum == Checksum::Crc32c {
         sign(&mut out[start..]);
     }
@@ -153,6 +153,19 @@ pub fn sign(packet: &mut [u8]) {
     packet[CHECKSUM_AT..HEADER].fill(0);
     let sum = crc32c::crc32c(packet);
     packet[CHECKSUM_AT..HEADER].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Encodes successive chunks.
+#[inline]
+fn put_all(chunks: &[Chunk], out: &mut Vec<u8>) {
+    let Some((last, before)) = chunks.split_last() else { return };
+    for chunk in before {
+        let start = out.len();
+        put(chunk, out);
+        // A PAD, which may be the last chunk, is not padded yet.
+        out.resize(start + (out.len() - start).next_multiple_of(4), 0);
+    }
+    put(last, out);
 }
 
 #[inline]

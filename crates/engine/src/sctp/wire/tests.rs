@@ -239,7 +239,7 @@ fn rare() -> impl Strategy<Value = Chunk> {
         (serial(), parameters()).prop_map(|(serial, list)| ExtensionChunk::Asconf(serial, list)),
         (serial(), parameters()).prop_map(|(serial, list)| ExtensionChunk::AsconfAck(serial, list)),
         auth,
-        (0u16..25).prop_map(|words| ExtensionChunk::Pad(4 * words)),
+        (0u16..99).prop_map(ExtensionChunk::Pad),
         serial().prop_map(ExtensionChunk::Ecne),
         serial().prop_map(ExtensionChunk::Cwr),
         (any::<u8>(), serial(), any::<u32>()).prop_map(|(path, tsn, bytes)| {
