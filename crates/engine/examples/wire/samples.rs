@@ -152,7 +152,7 @@ fn rare() -> Vec<(&'static str, Chunk)> {
         ("ASCONF", ExtensionChunk::Asconf(Serial32(5), vec![address, add])),
         ("ASCONF_ACK", ExtensionChunk::AsconfAck(Serial32(5), vec![success])),
         ("AUTH", ExtensionChunk::Auth(auth)),
-        ("PAD", ExtensionChunk::Pad(9)),
+        ("PAD", ExtensionChunk::Pad(8)),
         ("ECNE", ExtensionChunk::Ecne(Serial32(1))),
         ("CWR", ExtensionChunk::Cwr(Serial32(2))),
     ];
