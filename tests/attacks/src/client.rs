@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 use ropewalk_engine::Payload;
-use ropewalk_engine::sctp::wire::{Checksum, Ports, decode, encode};
+use ropewalk_engine::sctp::wire::{Checksum, Ports, compact, decode, encode};
 use ropewalk_engine::sctp::{
     Chunk, Data, DataFlags, Extensions, GapList, Init, InitOptions, Packet, Sack,
 };
@@ -27,6 +27,7 @@ const ANSWER: Duration = Duration::from_millis(500);
 const TRIES: usize = 20;
 /// Headers of IPv4 and UDP, bytes: what links carry is counted.
 pub const BELOW: u64 = 28;
+const OWN_TAG: u32 = 0x5eed_0001;
 const FIRST_TSN: u32 = 1000;
 const STREAMS: u16 = 1024;
 const WINDOW: u32 = 16 << 20;
@@ -93,7 +94,7 @@ impl Client {
     fn associate(&mut self) -> Result<(), Failure> {
         let options = InitOptions { extensions: Extensions::OURS, ..InitOptions::default() };
         let init = Init {
-            tag: 0x5eed_0001,
+            tag: OWN_TAG,
             window: WINDOW,
             outbound_streams: STREAMS,
             inbound_streams: STREAMS,
@@ -195,7 +196,13 @@ impl Client {
         let opened = self.session.open(now, datagram).ok()?;
         let mut packet = Packet::default();
         let inside = Bytes::copy_from_slice(&datagram[opened.body]);
-        decode(&inside, Checksum::None, &mut packet).ok()?;
+        if opened.form == compact::STANDARD {
+            decode(&inside, Checksum::None, &mut packet).ok()?;
+        } else {
+            let context =
+                compact::Context { tag: OWN_TAG, near: Serial32(self.received.cumulative) };
+            compact::decode(opened.form, &inside, inside.len(), context, &mut packet).ok()?;
+        }
         self.received.packets += 1;
         for chunk in &packet.chunks {
             if let Chunk::Data(data) = chunk {
