@@ -367,7 +367,7 @@ impl Config {
 
     /// Largest DATA chunk that fits into a packet on every path, bytes with its header.
     pub fn chunk_limit(&self) -> u32 {
-        self.chunk_within(self.least_mtu())
+        TxConfig::of(self).chunk_within(self.least_mtu())
     }
 
     /// Most user data of a datagram that fits into a packet on every path, bytes.
@@ -382,11 +382,6 @@ impl Config {
     /// Size of packets before the path MTU of any path is confirmed, bytes.
     pub(super) fn first_mtu(&self) -> u32 {
         self.mtu_discovery.as_ref().map_or_else(|| self.least_mtu(), |range| range.base)
-    }
-
-    /// Largest DATA chunk in a packet of `mtu` bytes.
-    pub(super) const fn chunk_within(&self, mtu: u32) -> u32 {
-        (mtu - self.reserved()) / 4 * 4
     }
 
     /// Bytes of a packet before its first chunk.
@@ -418,6 +413,14 @@ impl Config {
         matches!(
             (self.delay_source, self.packet_form),
             (DelaySource::Timestamp, PacketForm::Standard)
+        )
+    }
+
+    /// Whether delays are measured by TSNs that the peer echoes.
+    pub(super) const fn uses_echoed_tsns(&self) -> bool {
+        matches!(
+            (self.delay_source, self.packet_form),
+            (DelaySource::Timestamp, PacketForm::Compact)
         )
     }
 

@@ -28,8 +28,8 @@ pub enum ExtensionChunk {
     AsconfAck(Serial32, Vec<RawParameter>),
     /// AUTH.
     Auth(Auth),
-    /// PAD: number of padding bytes after its header (RFC 4820, 3). A multiple of 4 unless no chunk follows, because the
-    /// chunk itself is not padded.
+    /// PAD: number of padding bytes after its header (RFC 4820, 3). At the end of a packet the
+    /// chunk itself is not padded, so that the packet can have any length.
     Pad(u16),
     /// ECNE: the lowest TSN in the marked packet (RFC 4960, Appendix A).
     Ecne(Serial32),

@@ -11,7 +11,7 @@ pub enum PacketForm {
     /// As in RFC 9260: every packet has the common header, and every DATA chunk a header of 16 bytes.
     #[default]
     Standard,
-    /// Packets with DATA or SACK have no common header, and a datagram ([`Data::is_datagram`]) at the end of a packet
+    /// Packets that begin with DATA, SACK or a chunk of an extension have no common header, and a datagram ([`Data::is_datagram`]) at the end of a packet
     /// has 3 bytes before its user data. Timestamps are replaced by the sender's record of its packets. For associations
     /// whose packets a lower layer authenticates and assigns to the association.
     Compact,

@@ -73,7 +73,7 @@ impl Association {
     fn queue_sack(&mut self) {
         let path = self.sack_destination();
         let room = self.sack_room(path);
-        self.receiver.queue_sack(path, room, self.sender.outstanding.chunk_limit);
+        self.receiver.queue_sack(path, room, self.sender.outstanding.chunk_limit());
     }
 
     /// RFC 9260, 6.5: DATA with an invalid stream identifier is reported at once with an ERROR.

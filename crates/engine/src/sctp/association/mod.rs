@@ -362,7 +362,7 @@ impl Association {
     pub fn read(&mut self, now: Time) -> Option<Message> {
         let message = self.receiver.buffer.read();
         if message.is_some() {
-            self.receiver.on_read(now, self.sender.outstanding.chunk_limit);
+            self.receiver.on_read(now, self.sender.outstanding.chunk_limit());
         }
         message
     }
@@ -373,7 +373,7 @@ impl Association {
     pub fn skip(&mut self, now: Time) -> Option<u32> {
         let length = self.receiver.buffer.skip();
         if length.is_some() {
-            self.receiver.on_read(now, self.sender.outstanding.chunk_limit);
+            self.receiver.on_read(now, self.sender.outstanding.chunk_limit());
         }
         length
     }
@@ -511,7 +511,7 @@ impl Association {
     /// Starts congestion control; the peer's receive window is known now.
     fn start_congestion(&mut self, peer_window: u64) {
         self.sender.congestion = self.fresh_congestion(peer_window);
-        self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit));
+        self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit()));
     }
 
     /// Messages of which nothing has been sent, oldest first (RFC 9260, 11.1.14). Also available after the

@@ -110,14 +110,14 @@ impl Association {
         self.config.paths.push(path);
         assert!(
             self.config.mtu_discovery.is_some()
-                || self.config.chunk_limit() == self.sender.outstanding.chunk_limit,
+                || self.config.chunk_limit() == self.sender.outstanding.chunk_limit(),
             "chunks are cut for larger packets"
         );
         self.sender.paths.push(Path::new(&path, &self.config));
         let fresh = self.fresh_congestion(self.sender.outstanding.peer_rwnd);
         self.sender.congestion.grow(fresh);
         self.sender.extend_bottlenecks();
-        self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit));
+        self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit()));
         self.sender.paths[id.index()].learned = true;
         self.sender.paths[id.index()].ecn = self.handshake.new_ecn();
         self.receiver.add_path();
@@ -182,7 +182,7 @@ impl Association {
         let fresh = self.fresh_congestion(self.sender.outstanding.peer_rwnd);
         self.sender.congestion.renew(path, fresh);
         self.sender.forget_bottleneck(path);
-        self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit));
+        self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit()));
         self.sender.discard_views();
     }
 

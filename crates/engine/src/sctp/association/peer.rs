@@ -9,8 +9,6 @@ use super::super::extensions::Extensions;
 use super::super::init::Init;
 use super::super::tx::TxConfig;
 use super::State;
-use crate::scheduler::DelaySource;
-use crate::sctp::packet::PacketForm;
 use crate::window::Guard;
 
 /// The peer of an association.
@@ -73,9 +71,7 @@ impl super::Association {
         let peer = &self.handshake.peer;
         self.sender.outstanding.config = TxConfig {
             stamps: self.config.uses_stamps() && peer.takes_stamps,
-            records_times: self.config.delay_source == DelaySource::Timestamp
-                && self.config.packet_form == PacketForm::Compact
-                && peer.takes_stamps,
+            records_times: self.config.uses_echoed_tsns() && peer.takes_stamps,
             pieces: peer.agreed.has(Extensions::DATA_FRAGMENT),
             abandons: peer.agreed.has(Extensions::FORWARD_TSN),
             ..TxConfig::of(&self.config)

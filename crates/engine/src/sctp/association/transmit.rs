@@ -105,20 +105,14 @@ impl Association {
             room -= self.bundle_forward_tsn(now, path, room - first, packet);
         }
         let room = room - self.bundle_sack(path, first, room, packet);
-        let was_idle = self.sender.is_path_idle(path);
-        let transmit_info = self.sender.fill(now, next, room, packet);
-        self.sender.record_time(now, path, was_idle, packet);
-        transmit_info
+        self.sender.fill(now, next, room, packet)
     }
 
     /// Sends a datagram that fits into a packet of its path only because nothing else is in it.
     #[inline]
     fn send_alone(&mut self, now: Time, next: Next, packet: &mut Packet) -> TransmitInfo {
         packet.begin(self.handshake.peer_tag);
-        let (path, was_idle) = (next.path(), self.sender.is_path_idle(next.path()));
-        let transmit_info = self.sender.fill(now, next, self.sender.size_of(next), packet);
-        self.sender.record_time(now, path, was_idle, packet);
-        transmit_info
+        self.sender.fill(now, next, self.sender.size_of(next), packet)
     }
 
     /// Sends a chunk that exceeds the packets of its path: in pieces if the peer supports them, else whole, for
@@ -179,7 +173,7 @@ impl Association {
         let echo = if self.handshake.peer.takes_stamps { DelayEcho::WIRE_LEN } else { 0 };
         let marks = self.receiver.marks.as_ref().map_or(0, |marks| marks.wire_len());
         let room = self.sack_room(path) - marks;
-        let chunk = self.sender.outstanding.chunk_limit;
+        let chunk = self.sender.outstanding.chunk_limit();
         let sack = self.receiver.take_sack(room.saturating_sub(echo), chunk, packet.take_spare());
         packet.chunks.push(Chunk::Sack(sack));
         if let Some(marks) = &self.receiver.marks {
@@ -193,7 +187,7 @@ impl Association {
     #[cold]
     fn waiting_sack_packet(&mut self, packet: &mut Packet) -> Option<TransmitInfo> {
         let (path, sack, echo) =
-            self.receiver.take_queued_sack(self.sender.outstanding.chunk_limit)?;
+            self.receiver.take_queued_sack(self.sender.outstanding.chunk_limit())?;
         packet.begin(self.handshake.peer_tag);
         packet.chunks.push(Chunk::Sack(sack));
         packet.echo = echo;
@@ -231,7 +225,7 @@ impl Association {
         }
         let sack = self.receiver.take_sack(
             needed,
-            self.sender.outstanding.chunk_limit,
+            self.sender.outstanding.chunk_limit(),
             packet.take_spare(),
         );
         packet.chunks.push(Chunk::Sack(sack));

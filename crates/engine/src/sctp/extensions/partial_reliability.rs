@@ -285,6 +285,11 @@ impl Limits {
         Some((one.limit, one.given_up))
     }
 
+    /// Whether `tsn` has an interactive message that was not given up.
+    pub fn is_urgent(&self, tsn: u64) -> bool {
+        self.get(tsn).is_some_and(|(limit, given_up)| limit.urgent && !given_up)
+    }
+
     /// Notes that the message of `tsn` was given up.
     pub fn give_up(&mut self, tsn: u64) {
         if let Some(at) = self.position(tsn) {

@@ -35,8 +35,6 @@ pub struct Chunks {
     pub streams: u16,
     /// The earliest timer of any path.
     pub deadline: CachedDeadline,
-    /// Largest DATA chunk, bytes.
-    pub chunk_limit: u32,
     pub(super) misses: MissIndications,
     /// The peer's whole receive buffer according to the last SACK, or the part of it that is used, bytes.
     pub peer_rwnd: u64,
@@ -102,7 +100,6 @@ impl Chunks {
             queue: SendQueue::new(streams, config.chunk_sizes(mtu)),
             peer_rwnd: 0,
             window_probe: WindowProbe::Idle,
-            chunk_limit: config.chunk_within(mtu),
             closing: false,
             first,
             bursts_spent: true,
@@ -144,6 +141,12 @@ impl Chunks {
     /// Whether a TSN has been assigned.
     pub fn has_sent(&self) -> bool {
         self.board.next_tsn() > self.first
+    }
+
+    /// Largest DATA chunk of any message, bytes.
+    #[inline]
+    pub const fn chunk_limit(&self) -> u32 {
+        self.queue.sizes().payload + Data::HEADER
     }
 
     /// Size of the largest chunk, bytes: that of a datagram, if it may be longer than others.

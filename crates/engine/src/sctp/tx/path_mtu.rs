@@ -161,10 +161,8 @@ impl Sender {
         if sizes == self.outstanding.queue.sizes() {
             return;
         }
-        let chunk_limit = self.outstanding.config.chunk_within(mtu);
-        self.outstanding.chunk_limit = chunk_limit;
         self.outstanding.queue.cut_for(sizes);
-        self.congestion.set_unit(u64::from(chunk_limit));
+        self.congestion.set_unit(u64::from(self.outstanding.chunk_limit()));
         // Positions in the queue refer to other chunks now.
         self.epoch += 1;
     }

@@ -9,7 +9,6 @@ use ropewalk_base::{PathId, Serial32, Time};
 
 use super::{RecordState, Sender};
 use crate::sctp::chunk::Chunk;
-use crate::sctp::packet::Packet;
 
 /// Most packets that are remembered: a second at 200 Mbit/s. Older ones are forgotten first.
 const PACKETS_LIMIT: usize = 1 << 14;
@@ -65,19 +64,20 @@ impl SendTimes {
 }
 
 impl Sender {
-    /// Whether nothing is in flight on `path`, so that no echo for its earlier packets can be of use.
+    /// Records when a packet with these chunks is sent on `path`, if the peer echoes TSNs. `was_idle`: nothing was in
+    /// flight before it, so that no echo for earlier packets can be of use.
     #[inline]
-    pub fn is_path_idle(&self, path: PathId) -> bool {
-        self.paths[path.index()].tx.flights.is_empty()
-    }
-
-    /// Records when a packet with DATA is sent on `path`, which was idle before it or not, if the peer echoes TSNs.
-    #[inline]
-    pub fn record_time(&mut self, now: Time, path: PathId, was_idle: bool, packet: &Packet) {
+    pub(super) fn record_time(
+        &mut self,
+        now: Time,
+        path: PathId,
+        was_idle: bool,
+        chunks: &[Chunk],
+    ) {
         if !self.outstanding.config.records_times {
             return;
         }
-        let first = packet.chunks.iter().find_map(|chunk| match chunk {
+        let first = chunks.iter().find_map(|chunk| match chunk {
             Chunk::Data(data) => Some(data.tsn),
             _ => None,
         });

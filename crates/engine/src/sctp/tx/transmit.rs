@@ -68,6 +68,7 @@ impl Sender {
     ) -> TransmitInfo {
         let chunks = &mut packet.chunks;
         let path = next.path();
+        let was_idle = self.paths[path.index()].tx.flights.is_empty();
         match next {
             Next::Recorded { tsn, .. } => {
                 let sent = self.transmit_chunk(now, path, tsn, chunks);
@@ -84,6 +85,7 @@ impl Sender {
             self.bundle_interactive(now, path, &mut room, chunks);
         }
         self.bundle(now, path, &mut room, chunks);
+        self.record_time(now, path, was_idle, chunks);
         self.after_packet(now, next, self.data_room(path).saturating_sub(room))
     }
 

@@ -183,7 +183,10 @@ impl Sender {
         let waits = limits.has_urgent
             && self.paths.len() > 1
             && path.rescue().before < path.tx.flights.next_number();
-        let at = path.tx.overdue_from(self.config.ack_delay).filter(|_| waits)?;
+        if !waits {
+            return None;
+        }
+        let at = path.tx.overdue_from(self.config.ack_delay)?;
         // While the path stays silent, once in a while is enough for what has been sent since.
         Some(at.max(path.rescue().at + RESCUE_INTERVAL))
     }
@@ -198,10 +201,7 @@ impl Sender {
         let Some(limits) = &mut self.outstanding.limits else { return };
         let fresh = path.tx.flights.live().filter(|(number, _)| *number >= from);
         for (_, flight) in fresh {
-            let is_urgent = |(limit, given_up): (Limit, bool)| limit.urgent && !given_up;
-            if limits.get(flight.tsn).is_some_and(is_urgent)
-                && self.outstanding.board.is_only_on(flight.tsn, id)
-            {
+            if limits.is_urgent(flight.tsn) && self.outstanding.board.is_only_on(flight.tsn, id) {
                 limits.second_copies.push_back(flight.tsn);
             }
         }
@@ -213,13 +213,9 @@ impl Sender {
     /// One of two copies of `tsn` was lost. If the other one is under way on a slower path, a third copy may arrive before it.
     #[cold]
     pub fn on_copy_lost(&mut self, tsn: u64) {
-        let is_urgent = self
-            .outstanding
-            .limits
-            .as_ref()
-            .and_then(|limits| limits.get(tsn))
-            .is_some_and(|(limit, given_up)| limit.urgent && !given_up);
-        if is_urgent && let Some(limits) = &mut self.outstanding.limits {
+        if let Some(limits) =
+            self.outstanding.limits.as_mut().filter(|limits| limits.is_urgent(tsn))
+        {
             limits.second_copies.push_front(tsn);
         }
     }

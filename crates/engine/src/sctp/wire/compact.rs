@@ -15,7 +15,7 @@
 use bytes::Bytes;
 use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 
-use super::{DecodeError, LEAST_SHARED, SHARE_LIMIT, put_all, read_chunks};
+use super::{DecodeError, put_all, read_chunks, user_data};
 use crate::payload::Payload;
 use crate::sctp::chunk::{Chunk, Data, DataFlags, DelayEcho, Echoed};
 use crate::sctp::packet::Packet;
@@ -145,24 +145,19 @@ fn read_echo(bytes: &[u8; ECHO_LEN]) -> DelayEcho {
 #[inline]
 fn read_datagram(bytes: &Bytes, at: usize, allocated: usize, near: Serial32) -> Option<Data> {
     let (_, rest) = bytes.split_at(at);
-    let ([a, b, c], body) = rest.split_first_chunk::<DATAGRAM_HEADER>()?;
+    let ([a, b, c], _) = rest.split_first_chunk::<DATAGRAM_HEADER>()?;
     let low = u32::from_be_bytes([0, *a, *b, *c]);
     // The TSN with these last bits that is nearest to `near`.
     let shift = u32::BITS - TSN_BITS;
     let ahead = (low.wrapping_sub(near.0) << shift).cast_signed() >> shift;
-    let most = SHARE_LIMIT * body.len().max(LEAST_SHARED);
-    let user_data = if allocated > most {
-        Bytes::copy_from_slice(body)
-    } else {
-        bytes.slice(at + DATAGRAM_HEADER..)
-    };
+    let place = at + DATAGRAM_HEADER..bytes.len();
     Some(Data {
         tsn: Serial32(near.0.wrapping_add_signed(ahead)),
         stream: StreamId(0),
         ssn: Serial16(0),
         ppid: 0,
         flags: DataFlags::WHOLE.and(DataFlags::UNORDERED),
-        payload: Payload::from(user_data),
+        payload: Payload::from(user_data(bytes, place, allocated)),
         first_sent: Time::ZERO,
     })
 }

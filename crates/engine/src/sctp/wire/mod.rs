@@ -294,6 +294,14 @@ enum Next {
     Stop,
 }
 
+/// User data: the bytes of `whole` in `place`. It is shared with the datagram, or copied if what stays allocated with it is
+/// much longer: the receive buffer charges data by its own length, so it must not keep far more in memory.
+#[inline]
+fn user_data(whole: &Bytes, place: Range<usize>, allocated: usize) -> Bytes {
+    let most = SHARE_LIMIT * place.len().max(LEAST_SHARED);
+    if allocated > most { Bytes::copy_from_slice(&whole[place]) } else { whole.slice(place) }
+}
+
 /// A chunk in its packet.
 struct RawChunk<'a> {
     kind: u8,
@@ -312,13 +320,10 @@ impl RawChunk<'_> {
         &self.whole[self.start + CHUNK_HEADER..self.end]
     }
 
-    /// User data: the body from `at` on. It is shared with the datagram, or copied if the datagram is much
-    /// longer: the receive buffer charges data by its own length, so it must not keep far more in memory.
+    /// User data: the body from `at` on.
     #[inline]
     fn user_data(&self, at: usize) -> Bytes {
-        let body = &self.body()[at..];
-        let most = SHARE_LIMIT * body.len().max(LEAST_SHARED);
-        if self.allocated > most { Bytes::copy_from_slice(body) } else { self.share(at) }
+        user_data(self.whole, self.start + CHUNK_HEADER + at..self.end, self.allocated)
     }
 
     /// The body from `at` on, shared.
