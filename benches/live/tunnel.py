@@ -48,8 +48,10 @@ def tunnel_far(room: Path) -> str:
     return f"{{binary}} tunnel serve --key {room}/far.key --allow $(cat {room}/near.pub) {state} 2>{room}/far.log & "
 
 
-def tunnel_near(room: Path) -> str:
-    links = "--to {remote1},{remote2} --from {local1},{local2}"
+BOTH_LINKS = "--to {remote1},{remote2} --from {local1},{local2}"
+
+
+def tunnel_near(room: Path, links: str = BOTH_LINKS) -> str:
     keep = f"--no-dns --route 10.99.0.0/16 --run-directory {room}/near"
     line = f"{{binary}} tunnel up --key {room}/near.key --peer $(cat {room}/far.pub) {links} {keep} 2>{room}/near.log & "
     return line + "up=$!; trap 'kill $up' EXIT; "

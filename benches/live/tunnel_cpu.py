@@ -15,37 +15,18 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from cpu import FAR, FROM, NEAR, TO, set_up, tear_down
 from process_times import ProcessTimes, is_tunnel, is_wireguard
 from run import STREAM, keys, wanted
-from tunnel import BUFFER, INNER_HUB, PORT, wireguard, wireguard_keys
+from tunnel import BUFFER, INNER_HUB, PORT, Contender, tunnel_far, tunnel_near, wireguard, wireguard_keys
 
 WARMUP_S = 1.0
 
 
-@dataclass(frozen=True)
-class Contender:
-    """Lines for a shell, the address of the far end in the tunnel, and whether the words of a command line are those of its processes."""
-
-    name: str
-    far: Callable[[Path], str]
-    near: Callable[[Path], str]
-    to: str
-    process: Callable[[list[str]], bool]
-
-
-def tunnel_far(room: Path) -> str:
-    state = f"--run-directory {room}/far --state-directory {room}/far"
-    return f"{{binary}} tunnel serve --key {room}/far.key --allow $(cat {room}/near.pub) {state} 2>{room}/far.log & "
-
-
-def tunnel_near(room: Path) -> str:
-    links = f"--to {TO} --from {FROM} --no-dns --route 10.99.0.0/16 --run-directory {room}/near"
-    return f"{{binary}} tunnel up --key {room}/near.key --peer $(cat {room}/far.pub) {links} 2>{room}/near.log & "
+def tunnel_over_wire(room: Path) -> str:
+    return tunnel_near(room, f"--to {TO} --from {FROM}")
 
 
 def wireguard_line(room: Path, side: str) -> str:
@@ -56,19 +37,20 @@ def wireguard_line(room: Path, side: str) -> str:
 
 
 CONTENDERS = [
-    Contender("Ropewalk", tunnel_far, tunnel_near, INNER_HUB, is_tunnel),
+    Contender("Ropewalk", tunnel_far, tunnel_over_wire, INNER_HUB, process=is_tunnel),
     Contender(
         "wireguard-go",
         lambda room: wireguard_line(room, "far"),
         lambda room: wireguard_line(room, "near"),
         "10.66.0.2",
-        is_wireguard,
+        process=is_wireguard,
     ),
 ]
 
 
 def run(binary: Path, contender: Contender, seconds: float) -> tuple[float, float]:
     """Goodput in bit/s, and CPU seconds per GB."""
+    assert contender.process
     with tempfile.TemporaryDirectory() as folder:
         room = Path(folder)
         out = room / "goodput.json"

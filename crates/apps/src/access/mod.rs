@@ -41,5 +41,4 @@ pub use self::known::{Added, KnownPeers};
 pub use self::list::{AccessList, Changes, Refusal};
 pub use self::named::{FindPeerError, NamedPeer, default_key, peers_file};
 pub use self::policy::{ClientLimits, FilePolicy, PeerPolicy, TunnelPolicy};
-pub(crate) use self::size::parse_size;
 pub use self::size::{parse_monthly, parse_rate};

@@ -43,7 +43,7 @@ pub fn parse_monthly(text: &str) -> Result<u64, String> {
 }
 
 /// Parses a size of at least one byte. Returns bytes.
-pub(crate) fn parse_size(text: &str) -> Option<u64> {
+pub(super) fn parse_size(text: &str) -> Option<u64> {
     quantity(text, &UNITS)
 }
 

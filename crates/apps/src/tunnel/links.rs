@@ -17,10 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use super::quota::Month;
 use super::store::replace;
-use crate::access::parse_size;
+use crate::access::parse_monthly;
 
-/// Suffix of a cap.
-const PER_MONTH: &str = "/month";
 /// Least bytes that the file is ahead of the count, and the share of the cap if that is more: 20 MB of 20 GB.
 const LEAST_STEP: u64 = 1_000_000;
 const STEPS_PER_CAP: u64 = 1000;
@@ -62,7 +60,7 @@ impl FromStr for LinkSpec {
 }
 
 fn parse_cap(text: &str) -> Result<u64, String> {
-    let bytes = text.strip_suffix(PER_MONTH).and_then(parse_size);
+    let bytes = parse_monthly(text).ok();
     bytes.filter(|bytes| *bytes >= LinkRule::LEAST_CAP).ok_or_else(|| {
         format!("`{text}` is no cap: give at least 1 MB for a month, such as 20GB/month")
     })
