@@ -16,7 +16,7 @@ use core::fmt;
 use core::str::FromStr;
 use std::ops::Range;
 
-use ropewalk_scenario::Scenario;
+use ropewalk_scenario::{FlowKind, Scenario};
 use serde::Serialize;
 
 pub use exhaustive::{Exhaustive, exhaustive};
@@ -41,7 +41,8 @@ pub enum Goal {
     Throughput,
     /// The highest ratio of goodput to the 99th percentile of delay (the power of Kleinrock, 1979).
     Latency,
-    /// The lowest 99th percentile of delay of a video call, of which at least 98 % arrives.
+    /// The lowest 99th percentile of delay of a video call, or of the worst call through a tunnel, of which at least 98 %
+    /// arrives.
     Calls,
 }
 
@@ -90,6 +91,8 @@ pub struct AdviseOptions {
 pub enum AdviseError {
     /// Plain SCTP and TCP use one path at a time.
     OneAtATime,
+    /// The goal is calls, and none of the flows through the tunnel is one.
+    NoCall,
     /// No data arrived in any simulation.
     NothingArrives,
 }
@@ -99,6 +102,7 @@ impl AdviseError {
     pub const fn help(self) -> &'static str {
         match self {
             Self::OneAtATime => "set transfer.protocol = \"cmt-sctp\" or \"mptcp\"",
+            Self::NoCall => "add a [[flow]] with kind = \"call\", or take another goal",
             Self::NothingArrives => "see the loss, the outages and the duration of the scenario",
         }
     }
@@ -108,6 +112,7 @@ impl fmt::Display for AdviseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::OneAtATime => "this transfer.protocol sends on one path at a time",
+            Self::NoCall => "the scenario has flows, and none of them is a call",
             Self::NothingArrives => "no data arrived in any simulation",
         })
     }
@@ -162,7 +167,8 @@ pub struct Choice {
     pub receive_buffer_bytes: u64,
     /// Goodput, at most the user data that the links carried, bit/s.
     pub goodput_bps: Estimate,
-    /// 99th percentile of the delay between the applications, s; null if a run failed.
+    /// 99th percentile of the delay between the applications, for calls through a tunnel that of the worst call, s; null
+    /// if a run failed.
     pub app_delay_p99_s: Option<Estimate>,
     /// The least and the most of these percentiles among the runs, s: where a single real run may lie.
     pub app_delay_p99_range_s: Option<[f64; 2]>,
@@ -197,6 +203,10 @@ pub fn advise(
 ) -> Result<Advice, AdviseError> {
     if scenario.transfer.protocol.is_single_path() {
         return Err(AdviseError::OneAtATime);
+    }
+    let calls = scenario.flows.iter().filter(|flow| flow.kind == FlowKind::Call).count();
+    if options.goal == Goal::Calls && !scenario.flows.is_empty() && calls == 0 {
+        return Err(AdviseError::NoCall);
     }
     let mut trials = Trials::new(scenario, options, on_progress);
     let found = search(&mut trials, options.goal);

@@ -63,6 +63,37 @@ fn a_link_that_only_delays_is_left_alone_for_calls_and_the_answer_has_one_value(
 }
 
 #[test]
+fn with_flows_the_goal_calls_is_the_worst_call_through_the_tunnel() {
+    let flows = "[[flow]]\nname = 'download'\nkind = 'tcp'\n\
+        [[flow]]\nname = 'call'\nkind = 'call'\n[[flow]]\nname = 'late'\nkind = 'call'\nstart = '2 s'\n";
+    // As long as the longest simulation.
+    let links = UNEQUAL.replace("'4 s'", "'9 s'").replace("'1 s'", "'3 s'");
+    let text = format!("{links}{flows}");
+    let (scenario, found) = advice(&text, Goal::Calls, 2);
+    let mut again = found.applied_to(&scenario);
+    assert_eq!(again.flows, scenario.flows);
+    let figures: Vec<f64> = (FRESH..FRESH + 3)
+        .map(|seed| {
+            again.transfer.seed = scenario.transfer.seed + seed;
+            let run = crate::run(&again, &crate::RunOptions::default());
+            let flows = run.unwrap_or_else(|e| panic!("{e}")).result.flows;
+            let calls = flows.iter().filter(|flow| flow.kind == "call");
+            calls.map(|call| call.delay_p99_s.expect("it arrives")).fold(0.0, f64::max)
+        })
+        .collect();
+    let mean = figures.iter().sum::<f64>() / 3.0;
+    let delay = found.advice.app_delay_p99_s.expect("no run failed").mean;
+    assert!((delay / mean - 1.0).abs() < 1e-9, "{delay} {figures:?}");
+    // The download's own delay is longer: a call does not wait behind its queue.
+    assert!(delay < 0.1, "{delay}");
+
+    let without = text.replace("kind = 'call'", "kind = 'game'");
+    let scenario = Scenario::parse(&without, "a.toml").unwrap_or_else(|e| panic!("{e}"));
+    let options = AdviseOptions { goal: Goal::Calls, seeds: 2, threads: 1 };
+    assert_eq!(advise(&scenario, &options, &|_| ()), Err(AdviseError::NoCall));
+}
+
+#[test]
 fn a_transport_of_one_path_gets_no_advice() {
     let text = UNEQUAL.replace("[transfer]", "[transfer]\nprotocol = 'sctp'");
     let scenario = Scenario::parse(&text, "a.toml").unwrap_or_else(|e| panic!("{e}"));

@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ropewalk_base::Duration;
-use ropewalk_scenario::{Application, Scenario, Steady};
+use ropewalk_scenario::{Application, FlowKind, Scenario, Steady};
 
 use super::{AdviseOptions, Candidate, Goal};
 use crate::compare::map_in_parallel;
+use crate::result::RunResult;
 use crate::run::run;
 use crate::setup::RunOptions;
 
@@ -37,7 +38,7 @@ pub enum Span {
 pub struct Outcome {
     /// Goodput, at most the user data that the paths carried, bit/s.
     pub goodput_bps: f64,
-    /// 99th percentile of the delay between the applications, s.
+    /// 99th percentile of the delay between the applications, s; for calls through a tunnel, that of the worst call.
     pub p99_s: f64,
     /// Flow-control bound, bit/s.
     pub bound_bps: Option<f64>,
@@ -161,38 +162,54 @@ impl<'a> Trials<'a> {
         // Data that waited out of order when the measured interval began is delivered in it, but was carried before.
         // With a large buffer and a short interval, that would exceed the capacity of the links.
         let carried_bps: f64 = result.paths.iter().map(|path| path.throughput_bps).sum();
-        let (goodput_bps, p99_s) = (result.goodput_bps.min(carried_bps), result.app_delay_s.p99);
-        let score = self.options.goal.score(&self.scenario, goodput_bps, p99_s);
+        let goodput_bps = result.goodput_bps.min(carried_bps);
+        let goal = self.options.goal;
+        let (p99_s, delivered) = match goal {
+            Goal::Calls if !scenario.flows.is_empty() => worst_call(&result),
+            _ => (result.app_delay_s.p99, goodput_bps / sent_bps(&scenario, goodput_bps)),
+        };
+        let score = goal.score(goodput_bps, p99_s, delivered);
         Outcome { goodput_bps, p99_s, bound_bps: result.flow_control_bound_bps, score }
     }
 }
 
 impl Goal {
-    /// Logarithm of the figure that this goal maximises.
-    fn score(self, scenario: &Scenario, goodput_bps: f64, p99_s: f64) -> f64 {
-        if goodput_bps <= 0.0 {
+    /// Logarithm of the figure that this goal maximises. `delivered`: share of the application's data that has arrived.
+    fn score(self, goodput_bps: f64, p99_s: f64, delivered: f64) -> f64 {
+        if goodput_bps <= 0.0 || !p99_s.is_finite() {
             return FAILED;
         }
         let delay = p99_s.max(1e-6).ln();
         match self {
             Self::Throughput => goodput_bps.ln(),
             Self::Latency => goodput_bps.ln() - delay,
-            Self::Calls => {
-                let sent = match scenario.transfer.application {
-                    Application::Steady(steady) => steady.rate.as_bps() as f64,
-                    Application::Bulk => goodput_bps,
-                };
-                // Each lost per cent weighs more than any delay.
-                let missing = (CALL_DELIVERED - goodput_bps / sent).max(0.0);
-                -delay - 1e3 * missing
-            }
+            // Each lost per cent weighs more than any delay.
+            Self::Calls => -delay - 1e3 * (CALL_DELIVERED - delivered).max(0.0),
         }
     }
 }
 
-/// Replaces bulk data by a video call: 2 Mbit/s, or half of the fastest path's rate if that is less.
+/// The rate at which the application sends, bit/s. Bulk data is sent as fast as it is delivered.
+fn sent_bps(scenario: &Scenario, goodput_bps: f64) -> f64 {
+    match scenario.transfer.application {
+        Application::Steady(steady) => steady.rate.as_bps() as f64,
+        Application::Bulk => goodput_bps,
+    }
+}
+
+/// Of the calls through a tunnel, the longest 99th percentile of delay, s, and the smallest share that has arrived.
+fn worst_call(result: &RunResult) -> (f64, f64) {
+    let calls = result.flows.iter().filter(|flow| flow.kind == FlowKind::Call.name());
+    calls.fold((0.0, 1.0), |(delay_s, delivered): (f64, f64), call| {
+        let own_s = call.delay_p99_s.unwrap_or(f64::INFINITY);
+        (delay_s.max(own_s), delivered.min(1.0 - call.lost.unwrap_or(0.0)))
+    })
+}
+
+/// Replaces bulk data by a video call: 2 Mbit/s, or half of the fastest path's rate if that is less. The flows through a
+/// tunnel remain.
 fn make_call(scenario: &mut Scenario) {
-    if scenario.transfer.application != Application::Bulk {
+    if scenario.transfer.application != Application::Bulk || !scenario.flows.is_empty() {
         return;
     }
     let fastest = scenario.paths.iter().map(|path| path.up.capacity.mean_rate().as_bps()).max();

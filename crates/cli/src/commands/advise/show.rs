@@ -17,7 +17,7 @@ pub fn text(title: &str, advice: &Advice) -> String {
     let goal = match advice.goal {
         Goal::Throughput => "the highest goodput",
         Goal::Latency => "the highest ratio of goodput to the 99th percentile of delay",
-        Goal::Calls => "the lowest 99th percentile of delay of a video call",
+        Goal::Calls => "the lowest 99th percentile of delay of a call",
     };
     let heading = format!("{title}: {goal}\n");
     let mut lines = vec![("use", named(&advice.advice))];
