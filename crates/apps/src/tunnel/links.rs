@@ -69,8 +69,8 @@ fn parse_cap(text: &str) -> Result<u64, String> {
 /// What the file holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Stored {
-    /// The month, as `2026-11` (UTC).
-    month: String,
+    /// The month (UTC).
+    month: Month,
     carried_bytes: BTreeMap<String, u64>,
 }
 
@@ -102,7 +102,7 @@ impl LinkLedger {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Stored::default(),
             Err(error) => return Err(error),
         };
-        begin_month(&mut now, &this_month());
+        begin_month(&mut now, this_month());
         let ledger = Self {
             rules,
             file: file.to_owned(),
@@ -123,10 +123,10 @@ impl LinkLedger {
     /// # Errors
     /// The file cannot be written. The bytes are counted nevertheless.
     pub fn count(&self, link: &str, bytes: u64) -> io::Result<()> {
-        self.count_in(&this_month(), link, bytes)
+        self.count_in(this_month(), link, bytes)
     }
 
-    fn count_in(&self, month: &str, link: &str, bytes: u64) -> io::Result<()> {
+    fn count_in(&self, month: Month, link: &str, bytes: u64) -> io::Result<()> {
         if self.rules.get(link).is_none_or(|rule| rule.cap.is_none()) {
             return Ok(());
         }
@@ -183,18 +183,19 @@ pub(super) const fn path_use(usage: LinkUse) -> PathUse {
     }
 }
 
-/// Begins to count from zero if the month has changed. Returns whether it has.
-fn begin_month(stored: &mut Stored, month: &str) -> bool {
-    let is_new = stored.month != month;
+/// Begins to count from zero in a later month. Returns whether it is one. An earlier one changes nothing: a clock that was
+/// set back, or that a machine without a battery starts with, gives no new volume.
+fn begin_month(stored: &mut Stored, month: Month) -> bool {
+    let is_new = month > stored.month;
     if is_new {
-        *stored = Stored { month: month.to_owned(), carried_bytes: BTreeMap::new() };
+        *stored = Stored { month, carried_bytes: BTreeMap::new() };
     }
     is_new
 }
 
 /// The month now (UTC).
-fn this_month() -> String {
-    Month::of_unix(unix_time().as_secs()).to_string()
+fn this_month() -> Month {
+    Month::of_unix(unix_time().as_secs())
 }
 
 #[cfg(test)]
@@ -260,14 +261,24 @@ mod tests {
     }
 
     #[test]
-    fn a_month_begins_at_zero() {
+    fn only_a_later_month_begins_at_zero() {
         let file = file("month");
-        let ledger = LinkLedger::open(&[spec("wwan0 cap=10MB/month")], &file).expect("created");
-        ledger.count("wwan0", 10_000_000).expect("written");
+        let specs = [spec("wwan0 cap=10MB/month")];
+        let month = |text: &str| text.parse::<Month>().expect("a month");
+        let ledger = LinkLedger::open(&specs, &file).expect("created");
+        ledger.count_in(month("9999-01"), "wwan0", 10_000_000).expect("written");
+        for (now, expected) in
+            [("9998-12", LinkUse::Never), ("1970-01", LinkUse::Never), ("9999-02", LinkUse::Always)]
+        {
+            ledger.count_in(month(now), "wwan0", 1).expect("written");
+            assert_eq!(ledger.rule("wwan0").usage, expected, "{now}");
+        }
+        assert_eq!(stored(&file).month, month("9999-02"));
+        ledger.count_in(month("9999-02"), "wwan0", 10_000_000).expect("written");
+        drop(ledger);
+        // The clock of this machine is earlier.
+        let ledger = LinkLedger::open(&specs, &file).expect("it can be read");
         assert_eq!(ledger.rule("wwan0").usage, LinkUse::Never);
-        ledger.count_in("9999-01", "wwan0", 1).expect("written");
-        assert_eq!(ledger.rule("wwan0").usage, LinkUse::Always);
-        assert_eq!(stored(&file).month, "9999-01");
     }
 
     #[test]

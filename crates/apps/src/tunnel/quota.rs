@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ropewalk_base::{Duration, Time};
+use serde::{Deserialize, Serialize};
 
 use crate::access::{ClientLimits, civil_from_days};
 
@@ -19,8 +20,9 @@ const LEAST_BURST: u64 = 65_536;
 /// Interval of the answers that tell a client that its volume is used up.
 const ANSWER_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A calendar month.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// A calendar month, as text `2026-11`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Month {
     year: u16,
     month: u8,
@@ -41,12 +43,28 @@ impl fmt::Display for Month {
 }
 
 impl FromStr for Month {
-    type Err = ();
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (year, month) = text.split_once('-').ok_or(())?;
-        let (year, month) = (year.parse().map_err(drop)?, month.parse().map_err(drop)?);
-        if (1..=12).contains(&month) { Ok(Self { year, month }) } else { Err(()) }
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('-').and_then(|(year, month)| {
+            Some(Self { year: year.parse().ok()?, month: month.parse().ok()? })
+        });
+        let month = parts.filter(|found| (1..=12).contains(&found.month));
+        month.ok_or_else(|| format!("`{text}` is no month, such as 2026-11"))
+    }
+}
+
+impl From<Month> for String {
+    fn from(month: Month) -> Self {
+        month.to_string()
+    }
+}
+
+impl TryFrom<String> for Month {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
     }
 }
 
