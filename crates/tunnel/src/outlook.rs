@@ -44,9 +44,12 @@ const COPY_LOSS: f64 = 2e-3;
 const DEVIATIONS: u64 = 4;
 /// Allowance for delayed acknowledgements and the grain of timers.
 const GRAIN: Duration = Duration::from_millis(10);
-/// Share of the slowest round trip that the queue of a bulk flow may take. CUBIC reduces its window to 0.7, so that it
+/// Share of the round trip that the queue of a bulk flow may take: that of the slowest path, and the repairs that a packet
+/// waits for ([`repair_share`]). CUBIC reduces its window to 0.7, so that it
 /// leaves a path idle after each reduction unless the queue held 0.43 of a round trip (RFC 9438, 4.6).
 const BULK_TARGET: f64 = 0.5;
+/// Size of a full packet, bytes.
+const PACKET: f64 = 1500.0;
 /// Round trips for which the queue of a bulk flow may exceed that, as it does whenever its window grows.
 const BULK_INTERVAL: u64 = 4;
 /// Most times that a lost packet is sent again. Its lifetime usually ends sooner.
@@ -108,9 +111,10 @@ impl Outlook {
         let doubtful = !quickest.overdue.is_zero()
             || quickest.loss > COPY_LOSS && second_beats_repair(usable(), quickest);
         let CodelConfig { target, interval } = config.codel;
+        let seen = round_trip + usable().map(repair_share).max().unwrap_or_default();
         let bulk_codel = CodelConfig {
-            target: target.max(round_trip.mul_f64(BULK_TARGET)),
-            interval: interval.max(round_trip * BULK_INTERVAL),
+            target: target.max(seen.mul_f64(BULK_TARGET)),
+            interval: interval.max(seen * BULK_INTERVAL),
         };
         // The message waits for its path, which takes no longer than the paths' delays differ, and then is repaired.
         let lifetime = hold + spread;
@@ -118,6 +122,15 @@ impl Outlook {
         let lookahead = lookahead(usable, quickest.forward + config.latency_budget) + slack;
         Self { hold, lifetime, doubtful, bulk_codel, lookahead, slack }
     }
+}
+
+/// Mean time by which the repairs of a path's losses lengthen the round trip of a flow that is delivered in order. A repair
+/// takes a round trip and a quarter (RFC 8985, 6.2); it concerns all packets while one is always under way, and fewer of
+/// them if losses are rarer.
+fn repair_share(path: &PathState) -> Duration {
+    let repair = path.round_trip * 5 / 4;
+    let packets = path.rate.bytes_in(repair) as f64 / PACKET;
+    repair.mul_f64((path.loss * packets).min(1.0))
 }
 
 /// Whether a copy on the second quickest path arrives before a lost packet would, sent again on the quickest one. The loss
@@ -200,6 +213,30 @@ mod tests {
             let outlook = Outlook::of(&config, &[PathState { rate, ..PathState::new(ms(10)) }]);
             assert_eq!((outlook.lookahead, outlook.slack), (slack, slack), "{mbps} Mbit/s");
         }
+    }
+
+    #[test]
+    fn the_queue_of_a_bulk_flow_grows_with_the_round_trip_and_with_the_repairs_that_it_waits_for() {
+        let config = Config::default();
+        let path = |mbps: u64, loss| PathState {
+            rate: Rate::from_bps(mbps * 1_000_000),
+            loss,
+            ..PathState::new(ms(20))
+        };
+        for (paths, target_us, interval_us) in [
+            (vec![path(20, 0.0)], 20_000, 160_000),
+            // One repair of 50 ms at a time, at least.
+            (vec![path(20, 0.02), path(20, 0.0)], 45_000, 360_000),
+            // 83 packets within the time of a repair, of which one in ten times that is lost.
+            (vec![path(20, 0.0012)], 22_500, 180_000),
+            (vec![path(0, 0.5)], 20_000, 160_000),
+        ] {
+            let CodelConfig { target, interval } = Outlook::of(&config, &paths).bulk_codel;
+            assert_eq!(target.as_nanos() / 1000, target_us, "{paths:?}");
+            assert_eq!(interval.as_nanos() / 1000, interval_us, "{paths:?}");
+        }
+        let short = Outlook::of(&config, &[PathState::new(ms(1))]).bulk_codel;
+        assert_eq!(short, config.codel);
     }
 
     #[test]
