@@ -12,7 +12,7 @@ use crate::config::{CodelConfig, Config};
 use crate::counters::Counters;
 use crate::flow::{Flows, Listed};
 use crate::header::Header;
-use crate::tunnel::{Class, Ecn, Inner};
+use crate::tunnel::{Class, Ecn, Inner, Order};
 
 /// Bytes of each turn of a flow (RFC 8290, 5.2: one full packet).
 const QUANTUM: i64 = 1514;
@@ -26,6 +26,7 @@ const DROP_BATCH: usize = 64;
 pub(crate) struct Taken<P> {
     pub header: Header,
     pub class: Class,
+    pub order: Order,
     pub ecn: Ecn,
     pub bytes: u32,
     pub payload: P,
@@ -217,6 +218,7 @@ impl<P> Ingress<P> {
             return Some(Taken {
                 header,
                 class,
+                order: flow.order,
                 ecn,
                 bytes: packet.bytes,
                 payload: packet.payload,

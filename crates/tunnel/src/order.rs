@@ -49,8 +49,11 @@ pub(crate) struct FlowOrder<P> {
     expected: u64,
     /// Whether some packets of the flow wait for earlier ones.
     restored: bool,
-    /// What was given up below `expected`.
+    /// What was given up below `expected`, from `remembered` on.
     missing: RangeSet,
+    /// Whether packets below have arrived is not known. They are delivered: the association has dropped duplicates already,
+    /// and IP may deliver a packet twice, but a lost one costs its sender.
+    remembered: u64,
     held: BTreeMap<u64, Held<P>>,
     /// Packets that wait, or have waited, in the order of arrival.
     arrivals: VecDeque<(Time, u64)>,
@@ -60,13 +63,15 @@ pub(crate) struct FlowOrder<P> {
 impl<P> FlowOrder<P> {
     /// A flow of which the first packet to arrive has number `first`.
     pub fn new(generation: u8, first: u64) -> Self {
+        let expected = if first < FIRST_REACH { 0 } else { first };
         Self {
             generation,
             used: Time::ZERO,
             deadline: None,
-            expected: if first < FIRST_REACH { 0 } else { first },
+            expected,
             restored: false,
             missing: RangeSet::new(),
+            remembered: expected,
             held: BTreeMap::new(),
             arrivals: VecDeque::new(),
             held_bytes: 0,
@@ -95,7 +100,7 @@ impl<P> FlowOrder<P> {
         self.used = now;
         self.restored |= waits;
         if sequence < self.expected {
-            if !self.missing.remove(sequence) {
+            if sequence >= self.remembered && !self.missing.remove(sequence) {
                 return Fate::Duplicate;
             }
             out(now, payload);
@@ -134,8 +139,8 @@ impl<P> FlowOrder<P> {
         }
         self.missing.insert_range(self.expected..sequence.max(self.expected));
         while self.missing.range_count() > MISSING_MAX {
-            let oldest = self.missing.first_range().map_or(0, |range| range.end);
-            self.missing.remove_below(oldest);
+            self.remembered = self.missing.first_range().map_or(0, |range| range.end);
+            self.missing.remove_below(self.remembered);
         }
     }
 
@@ -273,14 +278,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_remembered_within_a_limit() {
+    fn what_is_missing_is_remembered_within_a_limit_and_delivered_beyond_it() {
         let numbers: Vec<u64> = (0..1000).map(|n| 2 * n).collect();
         let mut flow = FlowOrder::new(0, 0);
         for number in numbers {
             flow.on_packet(Time::ZERO, (number, 100, ()), (false, HOLD), &mut |_, ()| {});
         }
         assert_eq!(flow.missing.range_count(), MISSING_MAX);
-        for (number, fate) in [(1, Fate::Duplicate), (1997, Fate::Late)] {
+        for (number, fate) in [
+            (1, Fate::Late),
+            (0, Fate::Late),
+            (1996, Fate::Duplicate),
+            (1997, Fate::Late),
+            (1997, Fate::Duplicate),
+        ] {
             assert_eq!(
                 flow.on_packet(Time::ZERO, (number, 100, ()), (false, HOLD), &mut |_, ()| {}),
                 fate

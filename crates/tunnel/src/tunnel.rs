@@ -33,8 +33,11 @@ pub enum Order {
     /// Packets wait for earlier ones of the flow, for a limited time. For TCP, which takes reordering for loss.
     #[default]
     Restored,
-    /// Packets are delivered as they arrive. For calls, games and most other UDP.
+    /// Packets are delivered as they arrive, and sent so that they arrive nearly in order. For QUIC and other tunnels, whose
+    /// senders take a late packet for a lost one.
     AsArrived,
+    /// Packets are delivered as they arrive, and sent on the first path that is open. For most other UDP.
+    Irrelevant,
 }
 
 /// The ECN field of the inner IP header (RFC 3168, 5).
@@ -82,6 +85,8 @@ pub struct Outgoing<P> {
     pub header: Header,
     /// Urgency of the message.
     pub class: Class,
+    /// What matters of the order of its flow.
+    pub order: Order,
     /// Whether it is sent on two paths.
     pub twice: bool,
     /// How long it is worth sending.
@@ -161,6 +166,7 @@ impl<P> Tunnel<P> {
         Some(Outgoing {
             header: taken.header,
             class: taken.class,
+            order: taken.order,
             twice,
             lifetime: self.outlook.lifetime,
             ecn: taken.ecn,

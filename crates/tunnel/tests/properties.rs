@@ -24,7 +24,11 @@ fn step() -> impl Strategy<Value = Step> {
         |(flow, class, gap_us, delay_ms, loss, copy)| Step {
             flow,
             class,
-            order: if flow < 4 { Order::Restored } else { Order::AsArrived },
+            order: match flow {
+                0..4 => Order::Restored,
+                4 => Order::AsArrived,
+                _ => Order::Irrelevant,
+            },
             gap_us,
             delay_ms,
             lost: loss == 0,

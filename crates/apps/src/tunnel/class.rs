@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use ipnet::IpNet;
-use ropewalk_tunnel::Class;
+use ropewalk_tunnel::{Class, Order};
 
 use super::packet::{Headers, Transport};
 
@@ -27,6 +27,10 @@ const NAMES_AND_TIME: [u16; 3] = [53, 853, 123];
 /// The port of QUIC and the bit of its long headers, which handshakes have (RFC 9000, 17.2).
 const QUIC_PORT: u16 = 443;
 const QUIC_LONG_HEADER: u8 = 0x80;
+
+/// Ports of UDP whose senders, or those of the connections inside, take a late packet for a lost one: QUIC, and tunnels
+/// (L2TP, IKE and ESP in UDP, OpenVPN, VXLAN, WireGuard).
+const IN_ORDER: [u16; 8] = [80, QUIC_PORT, 500, 1194, 1701, 4500, 4789, 51_820];
 
 /// A rule of the configuration: which packets are of which class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,6 +140,20 @@ pub fn classify(packet: &Headers, rules: &[ClassRule]) -> Class {
     }
 }
 
+/// What matters of the order of a packet's flow.
+pub fn order_of(packet: &Headers) -> Order {
+    let (from, to) = packet.ports;
+    match packet.transport {
+        Transport::Tcp { is_control, has_data } if is_control || has_data => Order::Restored,
+        // An acknowledgement that waited for a lost one would stop its connection.
+        Transport::Tcp { .. } => Order::AsArrived,
+        Transport::Udp { .. } if ![from, to].iter().any(|port| IN_ORDER.contains(port)) => {
+            Order::Irrelevant
+        }
+        Transport::Udp { .. } | Transport::Icmp | Transport::Other => Order::AsArrived,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::IpAddr;
@@ -184,6 +202,23 @@ mod tests {
                 class,
                 "{transport:?} {ports:?}"
             );
+        }
+    }
+
+    #[test]
+    fn the_order_matters_to_tcp_and_to_what_takes_late_packets_for_lost_ones() {
+        const ACK: Transport = Transport::Tcp { is_control: false, has_data: false };
+        for (transport, ports, order) in [
+            (DATA, (40_000, 443), Order::Restored),
+            (SYN, (40_000, 443), Order::Restored),
+            (ACK, (40_000, 443), Order::AsArrived),
+            (UDP, (40_000, 443), Order::AsArrived),
+            (UDP, (51_820, 40_000), Order::AsArrived),
+            (UDP, (40_000, 40_002), Order::Irrelevant),
+            (Transport::Icmp, (0, 0), Order::AsArrived),
+            (Transport::Other, (0, 0), Order::AsArrived),
+        ] {
+            assert_eq!(order_of(&packet(transport, ports, 0)), order, "{transport:?} {ports:?}");
         }
     }
 

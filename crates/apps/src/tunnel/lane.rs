@@ -19,11 +19,11 @@ use ropewalk_tunnel::{
 };
 use tokio::sync::{Notify, mpsc};
 
-use super::class::{ClassRule, classify};
+use super::class::{ClassRule, classify, order_of};
 use super::control::{CONTROL_STREAM, PACKET_PPID, PACKET_STREAM, USES_PPID};
 use super::counters::{Counters, LaneTotals, Refusal};
 use super::links::{LinkLedger, path_use};
-use super::packet::{Headers, Transport, mark_congestion};
+use super::packet::{Headers, mark_congestion};
 use super::path_mtu::LEAST_MTU;
 
 /// Packets that wait between the device and the tunnel's own queues.
@@ -277,17 +277,12 @@ impl Lane {
         let now = self.clock.now();
         let LaneSettings { rules, seed, .. } = &self.settings;
         for (headers, packet) in queued {
-            // An acknowledgement that waited for a lost one would stop its connection.
-            let restored = match headers.transport {
-                Transport::Tcp { is_control, has_data } => is_control || has_data,
-                _ => false,
-            };
             self.tunnel.enqueue(
                 now,
                 Inner {
                     flow: headers.flow(*seed),
                     class: classify(&headers, rules),
-                    order: if restored { Order::Restored } else { Order::AsArrived },
+                    order: order_of(&headers),
                     ecn: ecn_of(headers.ecn),
                     bytes: packet.len() as u32,
                     payload: packet,
@@ -368,10 +363,11 @@ fn message(outgoing: Outgoing<Bytes>) -> (Bytes, Delivery) {
     if outgoing.ecn == Ecn::Ce {
         mark_congestion(&mut bytes[Header::LEN..]);
     }
-    let urgency = match outgoing.class {
-        Class::Interactive => Urgency::Interactive,
-        Class::Bulk => Urgency::Bulk,
-        Class::Background => Urgency::Background,
+    let urgency = match (outgoing.class, outgoing.order) {
+        (Class::Interactive, _) => Urgency::Interactive,
+        (Class::Bulk, Order::Irrelevant) => Urgency::FirstOpen,
+        (Class::Bulk, _) => Urgency::Bulk,
+        (Class::Background, _) => Urgency::Background,
     };
     let copies = if outgoing.twice { Copies::Two } else { Copies::One };
     let retransmissions = Some(REPAIRS);

@@ -75,6 +75,28 @@ fn an_interactive_message_waits_for_the_fragments_of_a_message_and_may_be_one_th
 }
 
 #[test]
+fn a_message_for_the_first_open_path_waits_for_no_quicker_path_and_for_no_queue() {
+    for delays in [[10, 200], [200, 10]] {
+        let mut pair = Pair::up(&config(2, 1 << 20), &delays);
+        pair.greet();
+        let quick = usize::from(delays[0] > delays[1]);
+        // More than both windows hold.
+        for salt in 0..60 {
+            pair.send_message(LEFT, numbered(FULL, salt), with(Urgency::FirstOpen));
+        }
+        pair.send_message(LEFT, numbered(200, 60), with(Urgency::Interactive));
+        let full = |s: &&Sent| s.data().any(|data| data.payload.len() == FULL);
+        let paths: Vec<usize> = pair.log.iter().filter(full).map(|s| s.path).collect();
+        let first = paths.iter().take_while(|path| **path == quick).count();
+        assert!(first > 2 && paths[first..].iter().all(|path| *path != quick), "{paths:?}");
+        assert!(paths.len() > first + 2 && paths.len() < 60, "{paths:?}");
+        pair.run_for(Duration::from_secs(5));
+        assert_eq!(pair.read[RIGHT].len(), 61, "{delays:?}");
+        assert!(pair.ends[LEFT].is_flushed());
+    }
+}
+
+#[test]
 fn a_background_message_waits_until_nothing_else_is_queued() {
     let mut pair = busy(&[10]);
     pair.send_message(LEFT, numbered(200, 1), with(Urgency::Background));
@@ -90,14 +112,15 @@ fn a_background_message_waits_until_nothing_else_is_queued() {
 fn background_and_interactive_messages_expire_too() {
     let mut pair = Pair::new(&config(1, 1 << 20), &[10]);
     pair.script(|_| Fate::Drop);
-    for urgency in [Urgency::Interactive, Urgency::Bulk, Urgency::Background] {
+    let all = [Urgency::Interactive, Urgency::FirstOpen, Urgency::Bulk, Urgency::Background];
+    for urgency in all {
         let delivery = Delivery { urgency, ..Delivery::datagram(ms(50)) };
         pair.send_message(LEFT, numbered(200, 1), delivery);
         assert_eq!(pair.ends[LEFT].unsent().count(), 1);
         pair.run_for(ms(60));
         assert_eq!(pair.ends[LEFT].unsent().count(), 0);
     }
-    assert_eq!(pair.ends[LEFT].sender_stats().abandoned, 3);
+    assert_eq!(pair.ends[LEFT].sender_stats().abandoned, 4);
 }
 
 #[test]

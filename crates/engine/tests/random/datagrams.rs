@@ -43,8 +43,9 @@ struct Message {
 fn any_delivery() -> impl Strategy<Value = Delivery> {
     let lifetime = prop_oneof![1 => Just(None), 6 => (1..400u64).prop_map(|at| Some(ms(at)))];
     let retransmissions = prop_oneof![Just(None), (0..3u8).prop_map(Some)];
-    let urgency =
-        prop_oneof![Just(Urgency::Interactive), Just(Urgency::Bulk), Just(Urgency::Background)];
+    let urgency = prop::sample::select(
+        &[Urgency::Interactive, Urgency::Bulk, Urgency::FirstOpen, Urgency::Background][..],
+    );
     let copies = prop_oneof![3 => Just(Copies::One), 1 => Just(Copies::Two)];
     (lifetime, retransmissions, prop::bool::weighted(0.2), urgency, copies).prop_map(
         |(lifetime, retransmissions, ordered, urgency, copies)| Delivery {

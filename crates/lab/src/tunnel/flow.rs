@@ -118,7 +118,7 @@ pub(super) fn ends(
         FlowKind::Udp { rate, packet, ordered } => {
             let bytes = packet.min(mtu);
             let paced = Paced::new(bytes, rate.time_for(bytes.into())).from(flow.start);
-            let order = if ordered { Order::Restored } else { Order::AsArrived };
+            let order = if ordered { Order::Restored } else { Order::Irrelevant };
             ([Part::Paced(paced), Part::Sink], (Class::Bulk, order))
         }
     };

@@ -16,8 +16,8 @@ use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::{Association, Config, Copies, Delivery, Urgency};
 use ropewalk_scenario::{self as file, Scenario};
 use ropewalk_tunnel::{
-    Class, Config as CoreConfig, Ecn, Header, Inner, Outgoing, PathState, REPAIRS, Redundancy,
-    Tunnel,
+    Class, Config as CoreConfig, Ecn, Header, Inner, Order, Outgoing, PathState, REPAIRS,
+    Redundancy, Tunnel,
 };
 
 use flow::{FlowEnd, Sized};
@@ -202,10 +202,11 @@ impl TunnelEnd {
 /// How a message is delivered.
 fn delivery<P>(out: &Outgoing<P>) -> Delivery {
     Delivery {
-        urgency: match out.class {
-            Class::Interactive => Urgency::Interactive,
-            Class::Bulk => Urgency::Bulk,
-            Class::Background => Urgency::Background,
+        urgency: match (out.class, out.order) {
+            (Class::Interactive, _) => Urgency::Interactive,
+            (Class::Bulk, Order::Irrelevant) => Urgency::FirstOpen,
+            (Class::Bulk, _) => Urgency::Bulk,
+            (Class::Background, _) => Urgency::Background,
         },
         copies: if out.twice { Copies::Two } else { Copies::One },
         retransmissions: Some(REPAIRS),

@@ -28,6 +28,10 @@ pub enum Urgency {
     /// In the order of submission, on the path that the scheduler chooses.
     #[default]
     Bulk,
+    /// In the order of submission among these, each on the open path on which it arrives first. The order in which
+    /// they arrive does not matter: none of them waits for a quicker path, or is planned to arrive after others. The
+    /// message must be unordered and fit into one packet; otherwise it is sent as [`Urgency::Bulk`].
+    FirstOpen,
     /// When no other message is queued.
     Background,
 }
@@ -157,6 +161,8 @@ pub(crate) struct Limits {
     sent: VecDeque<Limited>,
     /// Messages that are sent before the queue; each is unordered and fits into a packet.
     pub interactive: VecDeque<Submitted>,
+    /// Messages that are sent on the first path that is open; each is unordered and fits into a packet.
+    pub first_open: VecDeque<Submitted>,
     /// Messages that are sent when the queue is empty.
     pub background: VecDeque<Submitted>,
     /// User data of these, bytes.
@@ -184,6 +190,7 @@ impl Limits {
         Self {
             sent: VecDeque::new(),
             interactive: VecDeque::new(),
+            first_open: VecDeque::new(),
             background: VecDeque::new(),
             waiting_bytes: 0,
             has_urgent: false,
@@ -207,6 +214,7 @@ impl Limits {
     /// Whether messages or copies wait to be sent.
     pub fn has_work(&self) -> bool {
         !self.interactive.is_empty()
+            || !self.first_open.is_empty()
             || !self.background.is_empty()
             || !self.second_copies.is_empty()
     }
@@ -217,6 +225,11 @@ impl Limits {
         self.interactive.push_back(message);
     }
 
+    pub fn push_first_open(&mut self, message: Submitted) {
+        self.waiting_bytes += u64::from(message.payload.len());
+        self.first_open.push_back(message);
+    }
+
     pub fn push_background(&mut self, message: Submitted) {
         self.waiting_bytes += u64::from(message.payload.len());
         self.background.push_back(message);
@@ -224,6 +237,12 @@ impl Limits {
 
     pub fn take_interactive(&mut self) -> Option<Submitted> {
         let message = self.interactive.pop_front()?;
+        self.waiting_bytes -= u64::from(message.payload.len());
+        Some(message)
+    }
+
+    pub fn take_first_open(&mut self) -> Option<Submitted> {
+        let message = self.first_open.pop_front()?;
         self.waiting_bytes -= u64::from(message.payload.len());
         Some(message)
     }
@@ -239,7 +258,10 @@ impl Limits {
     pub fn drop_expired(&mut self, now: Time) -> (u64, Time) {
         let mut next = Time::FAR_FUTURE;
         let mut bytes = 0;
-        let count = self.interactive.len() + self.background.len();
+        let count = |limits: &Self| {
+            limits.interactive.len() + limits.first_open.len() + limits.background.len()
+        };
+        let before = count(self);
         let mut stays = |message: &Submitted| {
             let stays = message.limit.expires > now;
             if stays {
@@ -249,9 +271,10 @@ impl Limits {
             stays
         };
         self.interactive.retain(&mut stays);
+        self.first_open.retain(&mut stays);
         self.background.retain(&mut stays);
         self.waiting_bytes = bytes;
-        ((count - self.interactive.len() - self.background.len()) as u64, next)
+        ((before - count(self)) as u64, next)
     }
 
     /// Notes that the first of the second copies leaves.

@@ -87,11 +87,14 @@ impl Sender {
         {
             return Some(next);
         }
-        // An interactive message may have been queued.
-        let idle = idle && self.outstanding.is_idle();
         // While a custom scheduler is still deciding, lost data has been handled already.
         let looked = self.outstanding.board.lost().is_empty() || self.scheduler.is_thinking();
         let mut next = if looked { None } else { self.next_lost(now, rng) };
+        if next.is_none() && self.outstanding.has_urgent_work() {
+            next = self.next_first_open(now);
+        }
+        // Messages that were outside of the queue may have been queued.
+        let idle = idle && self.outstanding.is_idle();
         if next.is_none() && !idle {
             next = self.next_new(now);
         }

@@ -82,7 +82,7 @@ impl Sender {
             }
         }
         if self.outstanding.has_urgent_work() {
-            self.bundle_interactive(now, path, &mut room, chunks);
+            self.bundle_outside(now, path, &mut room, chunks);
         }
         self.bundle(now, path, &mut room, chunks);
         self.record_time(now, path, was_idle, chunks);

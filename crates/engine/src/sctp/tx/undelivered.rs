@@ -122,7 +122,9 @@ impl Chunks {
     /// Messages whose end the peer has not acknowledged, oldest first.
     pub fn undelivered(&self) -> impl Iterator<Item = Undelivered> {
         let limits = self.limits.iter();
-        let beside = limits.flat_map(|limits| limits.interactive.iter().chain(&limits.background));
+        let beside = limits.flat_map(|limits| {
+            limits.interactive.iter().chain(&limits.first_open).chain(&limits.background)
+        });
         let queue = self.queue.rests().chain(beside.map(rest_of));
         Messages { records: self.board.records(), queue }
     }

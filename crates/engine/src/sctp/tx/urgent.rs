@@ -6,11 +6,22 @@ use smallvec::SmallVec;
 use super::queue::ChunkSizes;
 use super::{Chunks, Next, Path, RecordState, Rescue, Sender};
 use crate::multipath::Outstanding;
+use crate::scheduler::PathView;
 use crate::sctp::chunk::{Chunk, Data, DataFlags};
 use crate::sctp::extensions::partial_reliability::{Limit, Submitted, Urgency};
 
 /// Least time between two rescues of the messages on one path.
 const RESCUE_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Bandwidth-delay products in flight above which a path is taken to have a queue.
+const QUEUE_GAIN: f64 = 1.2;
+
+/// Data in flight on a path, as a share of its bandwidth-delay product.
+fn share_in_flight(view: &PathView) -> f64 {
+    let empty = view.srtt.map_or(Duration::ZERO, |srtt| srtt.saturating_sub(view.queueing));
+    let product = view.potential_rate() * empty.as_nanos() as f64;
+    view.in_flight as f64 / product.max(1.0)
+}
 
 impl Chunks {
     /// Whether a message can be sent at once: it is delivered without waiting for others, and no fragment must
@@ -37,9 +48,10 @@ impl Chunks {
 
     /// Whether messages wait outside of the queue.
     pub fn has_messages_beside_queue(&self) -> bool {
-        self.limits
-            .as_ref()
-            .is_some_and(|limits| !limits.interactive.is_empty() || !limits.background.is_empty())
+        self.limits.as_ref().is_some_and(|limits| {
+            let lists = [&limits.interactive, &limits.first_open, &limits.background];
+            lists.iter().any(|list| !list.is_empty())
+        })
     }
 
     /// Moves a message into the queue.
@@ -59,7 +71,16 @@ impl Chunks {
 
     /// Size of the next interactive message as a chunk, if it may get a TSN now.
     fn interactive_bytes(&self) -> Option<u32> {
-        let message = self.limits.as_ref()?.interactive.front()?;
+        self.bytes_outside(self.limits.as_ref()?.interactive.front()?)
+    }
+
+    /// Size of the next message for the first open path as a chunk, if it may get a TSN now.
+    fn first_open_bytes(&self) -> Option<u32> {
+        self.bytes_outside(self.limits.as_ref()?.first_open.front()?)
+    }
+
+    /// Size of a message outside of the queue as a chunk, if it may get a TSN now.
+    fn bytes_outside(&self, message: &Submitted) -> Option<u32> {
         // RFC 9260, 6.9: the fragments of a message have consecutive TSNs.
         let free = !self.queue.is_within_message() && self.board.tsns_left() > 0;
         free.then(|| Data::wire_len_of(message.payload.len()))
@@ -69,13 +90,25 @@ impl Chunks {
     fn assign_interactive(&mut self) -> Option<u64> {
         let message = self.limits.as_mut()?.take_interactive()?;
         let limit = Limit { urgent: true, ..message.limit };
+        Some(self.assign_outside(message, limit))
+    }
+
+    /// Assigns the next TSN to the next message for the first open path.
+    fn assign_first_open(&mut self) -> Option<u64> {
+        let message = self.limits.as_mut()?.take_first_open()?;
+        let limit = message.limit;
+        Some(self.assign_outside(message, limit))
+    }
+
+    /// Assigns the next TSN to a message that was outside of the queue.
+    fn assign_outside(&mut self, message: Submitted, limit: Limit) -> u64 {
         let tsn = self.board.assign(|chunk| {
             (chunk.stream, chunk.ssn, chunk.ppid) = (message.stream, Serial16(0), message.ppid);
             chunk.flags = DataFlags::WHOLE.and(DataFlags::UNORDERED);
             chunk.payload = message.payload;
         });
         self.limits_mut().note(tsn, limit);
-        Some(tsn)
+        tsn
     }
 
     /// A chunk was sent for the first time: its second copy is wanted if its message says so.
@@ -105,8 +138,13 @@ impl Sender {
             Urgency::Interactive if self.outstanding.may_overtake(&message) => {
                 self.outstanding.limits_mut().push_interactive(message);
             }
+            Urgency::FirstOpen if self.outstanding.may_overtake(&message) => {
+                self.outstanding.limits_mut().push_first_open(message);
+            }
             Urgency::Background => self.outstanding.limits_mut().push_background(message),
-            Urgency::Interactive | Urgency::Bulk => self.outstanding.enqueue(message),
+            Urgency::Interactive | Urgency::FirstOpen | Urgency::Bulk => {
+                self.outstanding.enqueue(message)
+            }
         }
         if limit != Limit::NONE {
             let limits = self.outstanding.limits_mut();
@@ -138,6 +176,41 @@ impl Sender {
             return None;
         }
         let tsn = self.outstanding.assign_interactive()?;
+        Some(Next::Recorded { path, tsn, again: false })
+    }
+
+    /// The open path with the shortest delay; if there are some, of those on which no queue builds up. Of paths that differ by
+    /// less than a quarter of a round trip, the emptier one: if one carried all that it can, another that then pauses, as
+    /// `bbr` does to measure, would leave no room.
+    fn first_open_path(&self) -> Option<PathId> {
+        let open = || self.views.iter().filter(|view| view.is_open());
+        let has_queue = |view: &PathView| share_in_flight(view) > QUEUE_GAIN;
+        let best = open().min_by_key(|view| (has_queue(view), view.forward_delay, view.id.0))?;
+        let Some((delay, trip)) = best.forward_delay.zip(best.srtt) else { return Some(best.id) };
+        let latest = delay + trip / 4;
+        let alike = open().filter(|view| view.forward_delay.is_some_and(|delay| delay <= latest));
+        let emptier = |a: &&PathView, b: &&PathView| {
+            share_in_flight(a).total_cmp(&share_in_flight(b)).then(a.id.0.cmp(&b.id.0))
+        };
+        Some(alike.min_by(emptier).unwrap_or(best).id)
+    }
+
+    /// The next message for the first open path.
+    pub fn next_first_open(&mut self, now: Time) -> Option<Next> {
+        let bytes = self.outstanding.first_open_bytes()?;
+        if self.outstanding.board.span() + u64::from(bytes) > self.outstanding.peer_rwnd {
+            // The queue is what probes a closed window.
+            let message = self.outstanding.limits.as_mut()?.take_first_open()?;
+            self.outstanding.enqueue(message);
+            return None;
+        }
+        let Some(path) = self.first_open_path() else {
+            let paced: SmallVec<[PathId; 4]> =
+                self.views.iter().filter(|view| view.usable).map(|view| view.id).collect();
+            paced.into_iter().for_each(|path| self.wait_for_path(now, path));
+            return None;
+        };
+        let tsn = self.outstanding.assign_first_open()?;
         Some(Next::Recorded { path, tsn, again: false })
     }
 
@@ -237,9 +310,28 @@ impl Sender {
         }
     }
 
-    /// Adds interactive messages that fit into a packet on `path`.
+    /// Adds messages from outside of the queue that fit into a packet on `path`.
     #[cold]
-    pub fn bundle_interactive(
+    pub fn bundle_outside(
+        &mut self,
+        now: Time,
+        path: PathId,
+        room: &mut u32,
+        chunks: &mut SmallVec<[Chunk; 1]>,
+    ) {
+        self.bundle_interactive(now, path, room, chunks);
+        while let Some(bytes) = self.outstanding.first_open_bytes().filter(|bytes| bytes <= room) {
+            let span = self.outstanding.board.span() + u64::from(bytes);
+            if self.first_open_path() != Some(path) || span > self.outstanding.peer_rwnd {
+                return;
+            }
+            let Some(tsn) = self.outstanding.assign_first_open() else { return };
+            *room -= self.transmit_chunk(now, path, tsn, chunks).bytes;
+        }
+    }
+
+    /// Adds interactive messages that fit into a packet on `path`.
+    fn bundle_interactive(
         &mut self,
         now: Time,
         path: PathId,
