@@ -1,0 +1,70 @@
+//! C programs that use the API, with the library preloaded and linked.
+
+use std::path::Path;
+
+use ropewalk_interop::or_skip;
+
+use crate::support::{Running, compiled, free_udp_ports, library, preloaded};
+
+fn directory() -> String {
+    library().parent().map(|path| path.display().to_string()).unwrap_or_default()
+}
+
+/// Runs a program that says "done" at its end. Returns what it wrote to standard error.
+fn run(program: &Path, preload: bool) -> String {
+    let [own, child] = free_udp_ports();
+    let mut command = preloaded(program, own, own);
+    command.env("CHILD_UDP_PORT", child.to_string());
+    if !preload {
+        command.env_remove("LD_PRELOAD").env("LD_LIBRARY_PATH", directory());
+    }
+    let ended = Running::start(&mut command).end();
+    assert!(ended.status.success() && ended.stdout == "done\n", "{ended:?}");
+    ended.stderr
+}
+
+/// Compiles a program against the library and runs it, both ways.
+fn check(name: &str) -> String {
+    let directory = directory();
+    let program = match compiled(name, &["-L", &directory, "-lropewalk"]) {
+        Ok(program) => program,
+        Err(missing) => {
+            eprintln!("skipped: {missing}");
+            return String::new();
+        }
+    };
+    // The program needs the library for its functions; preloaded, it comes before the C library as well.
+    let linked = run(&program, false);
+    let unused = std::fs::remove_file(&program);
+    assert!(unused.is_ok());
+    linked
+}
+
+#[test]
+fn one_to_one_sockets_behave_as_the_kernels_do() {
+    assert_eq!(check("one_to_one"), "");
+}
+
+#[test]
+fn options_are_set_and_shown_as_the_kernel_lays_them_out() {
+    assert_eq!(check("options"), "");
+}
+
+#[test]
+fn one_to_many_sockets_open_tell_and_give_away_associations() {
+    assert_eq!(check("one_to_many"), "");
+}
+
+#[test]
+fn children_are_refused_and_threads_are_safe() {
+    let told = check("process");
+    assert!(told.is_empty() || told.contains("uses an SCTP socket of its parent"), "{told}");
+}
+
+#[test]
+fn a_program_for_the_kernels_sockets_runs_with_the_library_preloaded() {
+    // Linked with nothing: the functions of the C library alone are replaced.
+    let program = or_skip!(compiled("one_to_one", &[]));
+    assert_eq!(run(&program, true), "");
+    std::fs::remove_file(&program).expect("it is ours");
+}
