@@ -149,7 +149,8 @@ fn bind(
     all: &[InterfaceAddress],
 ) -> Result<(Vec<Socket>, Vec<BoundInterface>), OpenError> {
     let mut bound = Vec::with_capacity(options.locals.len());
-    if options.automatic {
+    let found = options.automatic || options.all_interfaces;
+    if found {
         // Nobody named these interfaces: a missing one is left out and may appear later.
         bound.extend(
             options.locals.iter().filter_map(|local| interface_monitor::bind_automatic(local, all)),
@@ -157,7 +158,7 @@ fn bind(
     }
     let ipv6 = options.locals.iter().all(|local| local.address.is_ipv6());
     let anywhere = [BindAddress::of(local_interfaces::unspecified(ipv6))];
-    let locals = if options.automatic { &anywhere[..] } else { &options.locals };
+    let locals = if found { &anywhere[..] } else { &options.locals };
     if bound.is_empty() {
         let beside_ipv4 = locals.iter().any(|local| local.address.is_ipv4());
         let bind = if beside_ipv4 { Socket::bind_beside_ipv4 } else { Socket::bind };
