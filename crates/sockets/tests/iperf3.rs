@@ -38,7 +38,7 @@ fn iperf3_sends_and_receives_over_loopback_with_several_streams() {
         let server = Running::start(server.args(["-s", "-1", "-p", &port, "-B", host]));
         wait_for_tcp(tcp);
         let mut client = preloaded("iperf3", udp, udp);
-        client.args(["--sctp", "-c", host, "-p", &port, "-n", "8M", "--json"]).args(extra);
+        client.args(["--sctp", "-c", host, "-p", &port, "-n", "64M", "--json"]).args(extra);
         let report = Running::start(&mut client).end().good();
         // What is in flight when the sender has written all is not counted.
         assert!(received(&report) > 1 << 20, "{extra:?}: {report}");

@@ -11,7 +11,8 @@ use crate::support::{Running, compiled, library, preloaded};
 /// Runs the program on our host. Returns the number of the peer's addresses.
 fn run(hosts: &Hosts, program: &Path, words: &str) -> usize {
     let mut command = preloaded(program, 9899, 9899);
-    command.args(words.split(' '));
+    let libraries = library().parent().map(Path::to_path_buf).expect("a directory");
+    command.args(words.split(' ')).env("LD_LIBRARY_PATH", libraries);
     let child = hosts.spawn(Side::Ours, &mut command).expect("it starts");
     let ended = Running::of(child).end();
     ended.good().trim().parse().expect("a number")

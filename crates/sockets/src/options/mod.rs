@@ -6,6 +6,9 @@ mod parameters;
 mod sending;
 mod status;
 
+#[cfg(test)]
+pub use self::parameters::defaults as default_parameters;
+
 use std::sync::Arc;
 
 use libc::c_int;

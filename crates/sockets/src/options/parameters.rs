@@ -41,7 +41,7 @@ fn positive(value: u32) -> Option<u32> {
 }
 
 /// The parameters of the profile.
-fn defaults() -> Parameters {
+pub fn defaults() -> Parameters {
     static KNOWN: OnceLock<Parameters> = OnceLock::new();
     *KNOWN.get_or_init(|| {
         let preset = match current().settings().transport.profile {

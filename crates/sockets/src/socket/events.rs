@@ -32,6 +32,7 @@ impl State {
     /// Takes all messages of an association that has ended, so that notifications come after them.
     fn take_rest(&mut self, id: i32) {
         while self.pull(id, usize::MAX) {}
+        self.forget_part(id);
     }
 }
 
@@ -74,7 +75,10 @@ impl Socket {
     pub(super) fn on_path_event(&self, id: i32, event: PathEvent) {
         let state = &mut *self.lock();
         match event {
-            PathEvent::Restarted => state.notify_state(id, AssociationState::Restart, 0),
+            PathEvent::Restarted => {
+                state.forget_part(id);
+                state.notify_state(id, AssociationState::Restart, 0);
+            }
             PathEvent::Changed(path, status) => {
                 let Some(link) = state.links.get_mut(&id) else { return };
                 let port = link.peer.port();

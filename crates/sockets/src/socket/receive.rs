@@ -134,6 +134,14 @@ impl State {
         }
     }
 
+    /// The rest of a message of which a part was read never comes: the association has ended or restarted.
+    pub(super) fn forget_part(&mut self, id: i32) {
+        let rest = |item: &Item| item.id == id && item.continues();
+        if self.in_part == Some(id) && !self.inbox.iter().any(rest) {
+            self.in_part = None;
+        }
+    }
+
     /// Takes messages of the associations that have some, until one can be delivered.
     fn fetch(&mut self, style: Style) -> Option<usize> {
         if style == Style::OneToOne

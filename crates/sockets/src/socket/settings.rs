@@ -100,8 +100,6 @@ pub struct SocketSettings {
     pub init: [u16; 4],
     /// SCTP_NODELAY. The engine never delays, so it changes nothing.
     pub nodelay: i32,
-    /// SCTP_AUTOCLOSE, seconds.
-    pub autoclose: i32,
     /// SCTP_DISABLE_FRAGMENTS.
     pub disable_fragments: bool,
     /// SCTP_I_WANT_MAPPED_V4_ADDR.
@@ -148,7 +146,6 @@ impl Default for SocketSettings {
             events: [false; notification::COUNT as usize],
             init: [DEFAULT_STREAMS, STREAMS_LIMIT, 0, 0],
             nodelay: 0,
-            autoclose: 0,
             disable_fragments: false,
             mapped: true,
             maxseg: 0,
@@ -203,5 +200,48 @@ impl SocketSettings {
     /// Whether the program has subscribed to this type of notification.
     pub fn wants(&self, kind: u16) -> bool {
         self.events.get(usize::from(kind)) == Some(&true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::options::default_parameters;
+
+    fn overrides() -> impl Strategy<Value = Overrides> {
+        let span = || proptest::option::of((1_u64..100).prop_map(Duration::from_millis));
+        let number = || proptest::option::of(1_u32..100);
+        let spans = (span(), span(), span(), span(), span(), span());
+        let numbers = (number(), number(), number(), number(), number(), number());
+        (spans, numbers).prop_map(|(spans, numbers)| Overrides {
+            rto_initial: spans.0,
+            rto_min: spans.1,
+            rto_max: spans.2,
+            cookie_life: spans.3,
+            heartbeat_interval: spans.4,
+            sack_delay: spans.5,
+            association_max_retrans: numbers.0,
+            path_max_retrans: numbers.1,
+            potentially_failed: numbers.2,
+            max_init_retransmits: numbers.3,
+            sack_every_packets: numbers.4,
+            max_burst: numbers.5,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn merged_changes_are_changes_one_after_the_other(
+            older in overrides(),
+            newer in overrides(),
+        ) {
+            let parameters = default_parameters();
+            let mut merged = older;
+            merged.merge(&newer);
+            prop_assert_eq!(merged.apply(parameters), newer.apply(older.apply(parameters)));
+            prop_assert_eq!(Overrides::default().apply(parameters), parameters);
+        }
     }
 }

@@ -149,6 +149,51 @@ static void ends_are_seen(void)
 	close(ends[0]);
 }
 
+/* A message that is longer than the receive buffer comes in parts, and its sender may abort meanwhile. */
+static void a_message_in_parts_may_be_cut_short(void)
+{
+	static char bytes[1 << 20];
+	for (int cut = 0; cut < 2; cut++) {
+		struct sockaddr_in address = loopback(0);
+		socklen_t length = sizeof address;
+		int small = 40000, server = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+		/* Another address, so that its buffer is its own. */
+		address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+		CHECK(setsockopt(server, SOL_SOCKET, SO_RCVBUF, &small, sizeof small) == 0);
+		CHECK(bind(server, SA(address), sizeof address) == 0 && listen(server, 1) == 0);
+		CHECK(getsockname(server, SA(address), &length) == 0);
+		int near = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+		CHECK(connect(near, SA(address), sizeof address) == 0);
+		int far = accept(server, NULL, NULL);
+		CHECK(far >= 0 && write(near, bytes, sizeof bytes) == sizeof bytes);
+		struct iovec vector = { bytes, 20000 };
+		struct msghdr header = { .msg_iov = &vector, .msg_iovlen = 1 };
+		ssize_t got = recvmsg(far, &header, 0);
+		CHECK(got > 0 && !(header.msg_flags & MSG_EOR));
+		if (cut) {
+			struct linger now = { 1, 0 };
+			CHECK(setsockopt(near, SOL_SOCKET, SO_LINGER, &now, sizeof now) == 0);
+			close(near);
+			while ((got = read(far, bytes, sizeof bytes)) > 0)
+				;
+			CHECK(got == -1 && errno == ECONNRESET);
+		} else {
+			size_t all = got;
+			vector.iov_len = sizeof bytes;
+			while (!(header.msg_flags & MSG_EOR)) {
+				got = recvmsg(far, &header, 0);
+				CHECK(got > 0);
+				all += got;
+			}
+			CHECK(all == sizeof bytes);
+			close(near);
+		}
+		CHECK(read(far, bytes, sizeof bytes) == 0);
+		close(far);
+		close(server);
+	}
+}
+
 static void raises_sigpipe(void)
 {
 	int ends[2];
@@ -240,6 +285,7 @@ int main(void)
 	keeps_the_bounds_of_messages();
 	a_full_socket_is_not_writable();
 	ends_are_seen();
+	a_message_in_parts_may_be_cut_short();
 	raises_sigpipe();
 	signals_interrupt_waiting();
 	edges_of_epoll_come_again();

@@ -98,7 +98,7 @@ static void of_an_association(void)
 	struct sockaddr_in *primary = (struct sockaddr_in *)&status.sstat_primary.spinfo_address;
 	CHECK(primary->sin_port == address.sin_port && primary->sin_addr.s_addr == address.sin_addr.s_addr);
 	CHECK(status.sstat_primary.spinfo_state == SCTP_ACTIVE && status.sstat_primary.spinfo_cwnd > 0);
-	CHECK(status.sstat_primary.spinfo_rto > 0 && status.sstat_primary.spinfo_mtu >= 1280);
+	CHECK(status.sstat_primary.spinfo_rto > 0 && status.sstat_primary.spinfo_mtu >= 1200);
 
 	struct sockaddr *all = NULL;
 	CHECK(sctp_getpaddrs(client, 0, &all) == 1);
