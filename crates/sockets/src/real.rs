@@ -19,13 +19,19 @@ impl Symbol {
 
     /// Finds the function. `name` ends with a zero.
     fn find(&self, name: &'static str) -> *mut c_void {
+        let found = self.look_up(name);
+        assert!(!found.is_null(), "the C library has no {name}");
+        found
+    }
+
+    /// The same; null if the C library is older than the function.
+    fn look_up(&self, name: &'static str) -> *mut c_void {
         let known = self.0.load(Ordering::Relaxed);
         if !known.is_null() {
             return known;
         }
         // SAFETY: the name is a string that ends with a zero.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr().cast::<c_char>()) };
-        assert!(!found.is_null(), "the C library has no {name}");
         self.0.store(found, Ordering::Relaxed);
         found
     }
@@ -60,7 +66,7 @@ macro_rules! real {
         /// Finds all functions. Later calls need no lock of the dynamic linker, which another thread may hold while
         /// the process forks.
         pub fn find_all() {
-            $(symbols::$name.find(concat!(stringify!($name), "\0"));)*
+            $(symbols::$name.look_up(concat!(stringify!($name), "\0"));)*
         }
     };
 }

@@ -1,15 +1,16 @@
 //! What the library holds for its process: the descriptor table, the thread that drives the associations, and the
 //! endpoints that they share.
 //!
-//! After a fork the child starts with nothing: the thread exists in the parent only. The sockets that the child has
-//! inherited are refused with `EBADF` and a message; sockets that it makes itself work.
+//! The thread exists in the parent only. If it has started before a fork, the child begins anew: the sockets that it has
+//! inherited are refused with `EBADF` and a message, and sockets that it makes itself work. If not, no socket has listened
+//! or connected yet, and the child keeps all of them, as daemons need that bind a port first.
 
 mod reactor;
 mod services;
 mod table;
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ use crate::socket::Socket;
 
 /// The state of this process.
 pub struct Process {
-    id: u32,
+    id: AtomicU32,
     table: Mutex<Table>,
     settings: OnceLock<Settings>,
     reactor: Mutex<Option<Handle>>,
@@ -62,7 +63,7 @@ pub fn current() -> &'static Process {
 impl Process {
     fn new(table: Table) -> Self {
         Self {
-            id: std::process::id(),
+            id: AtomicU32::new(std::process::id()),
             table: Mutex::new(table),
             settings: OnceLock::new(),
             reactor: Mutex::new(None),
@@ -78,7 +79,7 @@ impl Process {
     /// Whether the caller is this process. A child of `vfork` shares the memory of its parent until it executes another
     /// program, and runs no handler of forks. What it does to its descriptors does not concern the parent's sockets.
     pub fn is_current(&self) -> bool {
-        self.id == std::process::id()
+        self.id.load(Ordering::Relaxed) == std::process::id()
     }
 
     /// The settings of the environment.
@@ -134,24 +135,38 @@ impl Process {
     }
 }
 
+/// What the thread that forks holds meanwhile, so that the child finds it in order.
+struct Held {
+    table: MutexGuard<'static, Table>,
+    reactor: MutexGuard<'static, Option<Handle>>,
+}
+
 thread_local! {
-    /// The table, which the thread that forks holds meanwhile: the child must find it in order.
-    static HELD: RefCell<Option<MutexGuard<'static, Table>>> = const { RefCell::new(None) };
+    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
 
 extern "C" fn before_fork() {
-    let table = lock(&current().table);
-    HELD.with(|held| held.replace(Some(table)));
+    let process = current();
+    let reactor = lock(&process.reactor);
+    let table = lock(&process.table);
+    HELD.with(|held| held.replace(Some(Held { table, reactor })));
 }
 
 extern "C" fn after_fork() {
     HELD.with(|held| held.take());
 }
 
-/// The parent's state is never used again: its locks may be held by threads that the child does not have.
+/// Once the thread has started, the parent's state is never used again: its locks may be held by threads that the child
+/// does not have.
 extern "C" fn in_child() {
-    let inherited = HELD.with(|held| held.take().map(|table| table.inherited()));
-    Process::new(inherited.unwrap_or_default()).install();
+    let held = HELD.with(|held| held.take());
+    match held {
+        Some(Held { reactor, .. }) if reactor.is_none() => {
+            current().id.store(std::process::id(), Ordering::Relaxed);
+        }
+        Some(Held { table, .. }) => Process::new(table.inherited()).install(),
+        None => Process::new(Table::default()).install(),
+    }
 }
 
 extern "C" fn at_exit() {

@@ -36,6 +36,32 @@ static void children_cannot_use_what_they_inherit(void)
 	close(ends[1]);
 }
 
+/* A daemon binds its port, and goes to the background then. */
+static void a_bound_socket_survives_a_fork(void)
+{
+	struct sockaddr_in address = loopback(0);
+	socklen_t length = sizeof address;
+	int server = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+	CHECK(bind(server, SA(address), sizeof address) == 0);
+	CHECK(getsockname(server, SA(address), &length) == 0);
+	pid_t child = fork();
+	CHECK(child >= 0);
+	if (child == 0) {
+		char byte;
+		setenv("ROPEWALK_UDP_PORT", getenv("CHILD_UDP_PORT"), 1);
+		setenv("ROPEWALK_PEER_UDP_PORT", getenv("CHILD_UDP_PORT"), 1);
+		CHECK(listen(server, 1) == 0);
+		int near = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+		CHECK(connect(near, SA(address), sizeof address) == 0);
+		int far = accept(server, NULL, NULL);
+		CHECK(write(near, "x", 1) == 1 && read(far, &byte, 1) == 1);
+		exit(0);
+	}
+	int status = -1;
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+	close(server);
+}
+
 enum { THREADS = 8, ROUNDS = 200 };
 
 static struct sockaddr_in address;
@@ -127,6 +153,7 @@ static void threads_share_a_socket(void)
 
 int main(void)
 {
+	a_bound_socket_survives_a_fork();
 	children_cannot_use_what_they_inherit();
 	threads_do_not_disturb_each_other();
 	threads_share_a_socket();
