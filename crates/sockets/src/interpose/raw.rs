@@ -180,3 +180,10 @@ pub fn get_option(fd: c_int, level: c_int, name: c_int, length: usize) -> Result
     value.truncate(filled as usize);
     Ok(value)
 }
+
+/// Closes a descriptor of the kernel.
+#[cfg(test)]
+pub fn close(fd: c_int) {
+    // SAFETY: a test closes what it has opened.
+    unsafe { real::close(fd) };
+}

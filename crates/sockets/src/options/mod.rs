@@ -146,3 +146,78 @@ fn assoc_value_image(input: Fields<'_>, number: u32) -> Vec<u8> {
         _ => Image::new().u32(number).finish(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Options that act on other machines or read memory of the program.
+    const ACTIONS: [c_int; 3] = [option::CONNECTX, option::CONNECTX_OLD, option::CONNECTX3];
+
+    fn socket(style: Style) -> (c_int, Arc<Socket>) {
+        Socket::new(style, false, 0).expect("descriptors")
+    }
+
+    fn discard((fd, socket): (c_int, Arc<Socket>)) {
+        socket.close();
+        crate::interpose::raw::close(fd);
+    }
+
+    /// Mostly short, and mostly of small numbers.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let byte = || prop_oneof![Just(0), Just(1), any::<u8>()];
+        let short = proptest::collection::vec(byte(), 0..20);
+        prop_oneof![short, proptest::collection::vec(byte(), 0..200)]
+    }
+
+    proptest! {
+        // A hundred names, and a few bytes of each value matter.
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn no_value_of_an_option_makes_it_panic(
+            name in 0..140,
+            level in prop_oneof![
+                8 => Just(number::SCTP),
+                1 => Just(libc::SOL_SOCKET),
+                1 => Just(libc::IPPROTO_IPV6),
+            ],
+            many: bool,
+            value in bytes(),
+        ) {
+            prop_assume!(level != number::SCTP || !ACTIONS.contains(&name));
+            let made = socket(if many { Style::OneToMany } else { Style::OneToOne });
+            let signals = Blocked::new();
+            let before = get(&made.1, level, name, Fields(&value), &signals).map(|answer| answer.value);
+            let done = set(&made.1, level, name, Fields(&value), &signals);
+            // A value that is refused changes nothing.
+            if done.is_err() && name != libc::SO_ERROR {
+                let after = get(&made.1, level, name, Fields(&value), &signals);
+                prop_assert_eq!(before, after.map(|answer| answer.value));
+            }
+            discard(made);
+        }
+
+        #[test]
+        fn what_an_option_shows_can_be_set_again(many: bool, name in 0..140) {
+            // These show what is, not what is wanted.
+            let shows = [option::STATUS, option::GET_PEER_ADDR_INFO, option::PR_SUPPORTED];
+            prop_assume!(!ACTIONS.contains(&name) && !shows.contains(&name));
+            let made = socket(if many { Style::OneToMany } else { Style::OneToOne });
+            let signals = Blocked::new();
+            let input = [0_u8; 256];
+            for length in [4, 8, 12, 16, 20, 32, 144, 156] {
+                let shown = get(&made.1, number::SCTP, name, Fields(&input[..length]), &signals);
+                let Ok(shown) = shown else { continue };
+                if set(&made.1, number::SCTP, name, Fields(&shown.value), &signals).is_err() {
+                    continue;
+                }
+                let again = get(&made.1, number::SCTP, name, Fields(&input[..length]), &signals);
+                prop_assert_eq!(Ok(shown.value), again.map(|answer| answer.value));
+            }
+            discard(made);
+        }
+    }
+}

@@ -78,8 +78,11 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
 }
 
 fn set_init(settings: &mut SocketSettings, value: Fields<'_>) -> Result<()> {
-    for (index, kept) in settings.init.iter_mut().enumerate() {
-        let number = value.u16(2 * index)?;
+    let mut given = [0; 4];
+    for (index, number) in given.iter_mut().enumerate() {
+        *number = value.u16(2 * index)?;
+    }
+    for (kept, number) in settings.init.iter_mut().zip(given) {
         if number > 0 {
             *kept = number;
         }
