@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,10 +22,13 @@ pub fn library() -> PathBuf {
     library
 }
 
-/// Two UDP ports that are free now.
+/// Two UDP ports that are free, below those that the system gives to sockets without a port: no other test takes them.
 pub fn free_udp_ports() -> [u16; 2] {
-    let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a free port"));
-    sockets.map(|socket| socket.local_addr().expect("an address").port())
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let from = std::process::id() as u16 % 200 * 100;
+    let next = || 10_000 + (from + NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000;
+    let is_free = |port: &u16| UdpSocket::bind(("127.0.0.1", *port)).is_ok();
+    [(); 2].map(|()| std::iter::repeat_with(next).find(is_free).expect("a free port"))
 }
 
 /// A program with the library preloaded. It listens on the UDP port `own`, and its peers on `peer`.
