@@ -25,6 +25,9 @@ pub const LINGER: &str = "ROPEWALK_LINGER_S";
 /// Data that may wait unsent, bytes: more would only wait longer.
 const UNSENT_LIMIT: u64 = 1 << 20;
 
+/// Longest wait of a program that exits, seconds: slow links take long for what is in the send buffer.
+const DEFAULT_LINGER_S: u64 = 60;
+
 /// The settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -60,7 +63,7 @@ impl Settings {
             udp_port: number(UDP_PORT, PORT),
             peer_udp_port: number(PEER_UDP_PORT, PORT),
             avoid: names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
-            linger_s: number(LINGER, 10),
+            linger_s: number(LINGER, DEFAULT_LINGER_S),
             transport,
         }
     }

@@ -174,7 +174,7 @@ mod tests {
 
     proptest! {
         // A hundred names, and a few bytes of each value matter.
-        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #![proptest_config(ProptestConfig::with_cases(1500))]
 
         #[test]
         fn no_value_of_an_option_makes_it_panic(

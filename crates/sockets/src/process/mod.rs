@@ -129,9 +129,9 @@ impl Process {
         });
     }
 
-    /// Waits until all associations that are being closed have ended, at most for `limit`.
-    pub fn wait_for_closing(&self, limit: Duration) {
-        self.closing.wait(limit);
+    /// Waits until all associations that are being closed have ended, at most for `limit`. Returns whether all have.
+    pub fn wait_for_closing(&self, limit: Duration) -> bool {
+        self.closing.wait(limit)
     }
 }
 
@@ -178,5 +178,10 @@ extern "C" fn at_exit() {
     for socket in sockets {
         socket.close();
     }
-    process.wait_for_closing(Duration::from_secs(process.settings().linger_s));
+    let limit = process.settings().linger_s;
+    if !process.wait_for_closing(Duration::from_secs(limit)) {
+        eprintln!(
+            "libropewalk: after {limit} s, a peer has not acknowledged all data: it may be lost"
+        );
+    }
 }

@@ -41,11 +41,11 @@ impl Closing {
         *lock(&self.count) == 0
     }
 
-    /// Waits until there is none, at most for `limit`.
-    pub fn wait(&self, limit: Duration) {
+    /// Waits until there is none, at most for `limit`. Returns whether there is none.
+    pub fn wait(&self, limit: Duration) -> bool {
         let busy = |count: &mut usize| *count > 0;
         let waited = self.none.wait_timeout_while(lock(&self.count), limit, busy);
-        drop(waited);
+        waited.is_ok_and(|(count, _)| *count == 0)
     }
 }
 
