@@ -10,6 +10,8 @@ from common import PACKAGING, ROOT, put, version
 
 DOCUMENTS = ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"]
 UNITS = ["ropewalk-recv@.service", "ropewalk-proxy@.service"]
+LIBRARY = "libropewalk.so"
+HEADER = ROOT / "crates" / "sockets" / "include" / "netinet" / "sctp.h"
 EXAMPLES = ["recv.conf", "proxy.conf", "exit.conf"]
 
 
@@ -18,16 +20,17 @@ class Contents:
     """Everything that the packages are made of."""
 
     command: bytes
+    library: bytes
     man: dict[str, bytes]
     completions: dict[str, bytes]
     licences: str
 
-    def of(self, command: Path) -> "Contents":
-        """The same with another command: one for another processor cannot be asked here."""
-        return replace(self, command=command.read_bytes())
+    def of(self, command: Path, library: Path) -> "Contents":
+        """The same with another command and library: those for another processor cannot be asked here."""
+        return replace(self, command=command.read_bytes(), library=library.read_bytes())
 
 
-def contents(command: Path, scratch: Path) -> Contents:
+def contents(command: Path, library: Path, scratch: Path) -> Contents:
     """Asks the command for its pages and completions, so that they belong to its version."""
     subprocess.run([command, "man", scratch / "man"], check=True)
     man = {page.name: page.read_bytes() for page in sorted((scratch / "man").iterdir())}
@@ -35,12 +38,14 @@ def contents(command: Path, scratch: Path) -> Contents:
     for shell in ("bash", "zsh", "fish"):
         done = subprocess.run([command, "completions", shell], check=True, stdout=subprocess.PIPE)
         completions[shell] = done.stdout
-    return Contents(command.read_bytes(), man, completions, licences.collected())
+    return Contents(command.read_bytes(), library.read_bytes(), man, completions, licences.collected())
 
 
 def tarball_tree(tree: Path, from_: Contents) -> None:
     """Fills the directory that the tarball packs."""
     put(tree / "ropewalk", from_.command, 0o755)
+    put(tree / LIBRARY, from_.library)
+    put(tree / "include" / "netinet" / "sctp.h", HEADER.read_bytes())
     for name, page in from_.man.items():
         put(tree / "man" / "man1" / name, page)
     names = {"bash": "ropewalk.bash", "zsh": "_ropewalk", "fish": "ropewalk.fish"}
@@ -56,6 +61,8 @@ def deb_tree(tree: Path, from_: Contents) -> None:
     """Fills the root directory of the Debian package, without DEBIAN/."""
     share = tree / "usr" / "share"
     put(tree / "usr" / "bin" / "ropewalk", from_.command, 0o755)
+    put(tree / "usr" / "lib" / "ropewalk" / LIBRARY, from_.library)
+    put(tree / "usr" / "include" / "ropewalk" / "netinet" / "sctp.h", HEADER.read_bytes())
     for name, page in from_.man.items():
         put(share / "man" / "man1" / f"{name}.gz", packed(page))
     put(share / "bash-completion" / "completions" / "ropewalk", from_.completions["bash"])

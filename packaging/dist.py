@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Builds the packages of Ropewalk: a static command, a Debian package, a wheel and an archive of its sources.
+"""Builds the packages of Ropewalk: a static command with a library to preload, a Debian package and a wheel.
 
-`make dist` runs it. `--binary` packs a command that is already built, and `--fast` compresses little: tests use both.
+`make dist` runs it. `--binary` packs a command that is already built, with the library beside it, and `--fast` compresses
+little: tests use both.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from common import (
     target_directory,
     version,
 )
-from contents import Contents, contents, tarball_tree
+from contents import LIBRARY, Contents, contents, tarball_tree
 
 # For all crates. A static command needs no C library on the machine. getrandom would look for a function of the
 # dynamic library, does not find it there, and would open /dev/urandom, which is missing in an empty root: it
@@ -47,26 +48,27 @@ def main() -> None:
     for pattern in ("ropewalk[-_]*", "SHA256SUMS*", "install.sh"):
         for old in options.out.glob(pattern):
             old.unlink()
-    commands = {}
+    commands, libraries = {}, {}
     for architecture in selected(options):
-        command = options.binary if options.binary and architecture is NATIVE else None
-        commands[architecture] = (command or built(architecture, options.profile)).resolve()
+        ready = options.binary if architecture is NATIVE else None
+        commands[architecture] = (ready or built(architecture, options.profile)).resolve()
+        libraries[architecture] = beside(ready) if ready else library(architecture, options.profile)
     made = []
     with tempfile.TemporaryDirectory(prefix="ropewalk-dist-") as scratch:
-        parts = contents(commands[NATIVE], Path(scratch))
+        parts = contents(commands[NATIVE], libraries[NATIVE], Path(scratch))
         made.append(bill.build(options.out))
         for architecture, command in commands.items():
             tree = Path(scratch) / architecture.name
-            own = parts.of(command)
+            own = parts.of(command, libraries[architecture])
             made.append(tarball(options.out, tree, architecture, own, options.fast))
             made.append(deb.build(options.out, tree, architecture, own, options.fast))
             if not options.no_wheel:
                 made += wheel.build(options.out, tree, architecture, command, parts.licences)
     sign(options.out, sorted(made), options.sign)
-    for path in [*commands.values(), *made]:
+    for path in [*commands.values(), *libraries.values(), *made]:
         print(f"{path.stat().st_size / 1e6:7.2f} MB  {path}")
     # A command that was built elsewhere may be one with debug symbols, as in the tests.
-    if not options.binary and (problems := sizes.too_large([*commands.values(), *made])):
+    if not options.binary and (problems := sizes.too_large([*commands.values(), *libraries.values(), *made])):
         raise SystemExit("\n".join(problems))
 
 
@@ -112,6 +114,24 @@ def built(architecture: Architecture, profile: str) -> Path:
     command += ["--package", "ropewalk-cli", "--bin", "ropewalk", "--", *link]
     subprocess.run(command, cwd=ROOT, check=True, env=os.environ | environment)
     return target_directory() / architecture.triple / ("debug" if profile == "dev" else profile) / "ropewalk"
+
+
+def library(architecture: Architecture, profile: str) -> Path:
+    """Builds the library that `ropewalk preload` loads into programs. These have a dynamic C library."""
+    command = [cargo(), "rustc", "--locked", "--profile", profile, "--target", architecture.triple]
+    linker = f"CARGO_TARGET_{architecture.triple.upper().replace('-', '_')}_LINKER"
+    environment = {"CARGO_ENCODED_RUSTFLAGS": "", linker: architecture.linker}
+    command += ["--package", "ropewalk-sockets", "--lib", "--crate-type", "cdylib", "--", "-C", "strip=symbols"]
+    subprocess.run(command, cwd=ROOT, check=True, env=os.environ | environment)
+    return target_directory() / architecture.triple / ("debug" if profile == "dev" else profile) / LIBRARY
+
+
+def beside(command: Path) -> Path:
+    """The library that was built with a command: beside it, or where tests have it."""
+    for place in (command.parent / LIBRARY, command.parent / "deps" / LIBRARY):
+        if place.is_file():
+            return place.resolve()
+    raise SystemExit(f"{LIBRARY} is not beside {command}: cargo build -p ropewalk-sockets")
 
 
 def tarball(out: Path, scratch: Path, architecture: Architecture, parts: Contents, fast: bool) -> Path:

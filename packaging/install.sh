@@ -55,8 +55,11 @@ unpacked="$(mktemp -d)"
 trap 'rm -rf "$unpacked"' EXIT
 tar -xf "$archive" -C "$unpacked" --strip-components=1
 install -d "$prefix/bin" "$prefix/share/man/man1" "$prefix/share/bash-completion/completions" \
-  "$prefix/share/zsh/site-functions" "$prefix/share/fish/vendor_completions.d" "$prefix/share/doc/ropewalk"
+  "$prefix/share/zsh/site-functions" "$prefix/share/fish/vendor_completions.d" "$prefix/share/doc/ropewalk" \
+  "$prefix/lib/ropewalk" "$prefix/include/ropewalk/netinet"
 install -m 755 "$unpacked/ropewalk" "$prefix/bin/ropewalk"
+install -m 644 "$unpacked/libropewalk.so" "$prefix/lib/ropewalk/libropewalk.so"
+install -m 644 "$unpacked/include/netinet/sctp.h" "$prefix/include/ropewalk/netinet/sctp.h"
 install -m 644 "$unpacked"/man/man1/*.1 "$prefix/share/man/man1"
 install -m 644 "$unpacked/completions/ropewalk.bash" "$prefix/share/bash-completion/completions/ropewalk"
 install -m 644 "$unpacked/completions/_ropewalk" "$prefix/share/zsh/site-functions/_ropewalk"

@@ -4,7 +4,8 @@
 
 Two network namespaces, a pair of virtual devices between them (1500 B), one sender, one receiver. Each transport runs as it comes,
 and again with the devices' offloads off, as on a plain network card: then the system cuts what was sent in one call
-into packets itself, and nothing puts them together again. The transports take turns, and the medians are shown.
+into packets itself, and nothing puts them together again. A preloaded library is the one beside the command, or
+ROPEWALK_LIBRARY. The transports take turns, and the medians are shown.
 """
 
 import argparse
@@ -70,12 +71,23 @@ def quinn(room: str, seconds: float) -> Transport | None:
     )
 
 
-def usrsctp(seconds: float) -> Transport | None:
+def preloaded(binary: Path, seconds: float) -> Transport | None:
+    if not shutil.which("iperf3"):
+        return None
+    return Transport(
+        "iperf3 over preloaded sockets, 64 kB messages",
+        f"{binary} preload -- iperf3 -s -1 --json",
+        f"{binary} preload -- iperf3 --sctp -c {TO} -t {seconds:.0f} -l 65536 --json",
+        lambda _, said: told(said)["end"]["sum_received"]["bytes"],
+    )
+
+
+def usrsctp(seconds: float, message: int) -> Transport | None:
     if not peers.usrsctp():
         return None
-    common = "--message 1400 --receive-buffer 1000000"
+    common = f"--message {message} --receive-buffer 1000000"
     return Transport(
-        "usrsctp, plain",
+        f"usrsctp, plain, messages of {message} B",
         f"{peers.USRSCTP} --bind {TO} {common} --server --warmup 0",
         f"{peers.USRSCTP} --bind {FROM} {common} --connect {TO} --seconds {seconds} --finish shutdown",
         lambda said, _: told(said)["received"]["measured_bytes"],
@@ -152,7 +164,9 @@ def main() -> None:
             "Ropewalk, sealed": lambda: ropewalk(binary, room, seconds, True),
             "Ropewalk, plain": lambda: ropewalk(binary, room, seconds, False),
             "quinn": lambda: quinn(room, seconds),
-            "usrsctp": lambda: usrsctp(seconds),
+            "preloaded": lambda: preloaded(binary, seconds),
+            "usrsctp": lambda: usrsctp(seconds, 1400),
+            "usrsctp, 64 kB": lambda: usrsctp(seconds, 65536),
         }
         wanted = arguments.transport or [""]
         made = [make() for name, make in makers.items() if any(part in name for part in wanted)]

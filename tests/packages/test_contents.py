@@ -47,7 +47,7 @@ def test_the_checksums_are_those_of_the_files(packages: Path):
 
 
 @pytest.mark.parametrize(
-    "name", ["ropewalk", "ropewalk-1-abi3-x.whl", "ropewalk_1_amd64.deb", "ropewalk-1-x-linux.tar.xz"]
+    "name", ["ropewalk", "libropewalk.so", "ropewalk-1-abi3-x.whl", "ropewalk_1_amd64.deb", "ropewalk-1-x-linux.tar.xz"]
 )
 def test_a_package_over_its_limit_is_found(tmp_path: Path, name: str):
     (limit,) = (limit for pattern, limit in sizes.LIMITS.items() if Path(name).match(pattern))
@@ -72,6 +72,22 @@ def test_the_tarball_has_a_page_for_each_command(tarball: Path):
     assert {"run", "recv", "proxy", "proxy-exit", "bench-serve"} <= set(names)
     expected = {"ropewalk.1"} | {f"ropewalk-{name}.1" for name in names}
     assert {page.name for page in (tarball / "man" / "man1").iterdir()} == expected
+
+
+def test_the_command_finds_its_library(tarball: Path, unpacked: Path):
+    for command, library in [
+        (tarball / "ropewalk", tarball / "libropewalk.so"),
+        (unpacked / "usr" / "bin" / "ropewalk", unpacked / "usr" / "lib" / "ropewalk" / "libropewalk.so"),
+    ]:
+        done = subprocess.run([command, "preload", "--library"], check=True, capture_output=True, text=True)
+        assert done.stdout == f"{library}\n"
+        made = "import socket; print(socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132).proto)"
+        line = [command, "preload", "--", "python3", "-c", made]
+        done = subprocess.run(line, check=True, capture_output=True, text=True)
+        assert done.stdout == "132\n"
+    header = "netinet/sctp.h"
+    for place in (tarball / "include", unpacked / "usr" / "include" / "ropewalk"):
+        assert "sctp_bindx" in (place / header).read_text()
 
 
 def test_the_tarball_has_the_documents_and_completions(tarball: Path):

@@ -16,6 +16,8 @@ mod measure;
 mod mtu;
 mod observe;
 mod paths;
+#[cfg(target_os = "linux")]
+mod preload;
 mod proxy;
 mod refusals;
 mod robust;

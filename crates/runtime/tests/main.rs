@@ -5,4 +5,5 @@ mod between;
 mod control;
 mod emulated_links;
 mod loopback;
+mod nonblocking;
 mod window;

@@ -17,6 +17,8 @@ mod measure;
 mod new;
 mod pair;
 mod predict;
+#[cfg(target_os = "linux")]
+mod preload;
 mod proxy;
 mod recv;
 mod reproduce;
@@ -86,6 +88,9 @@ pub enum Command {
     New(new::NewArgs),
     /// Carry programs' connections over all paths: SOCKS 5, HTTP, ports
     Proxy(Box<proxy::ProxyArgs>),
+    /// Run a program that speaks SCTP over all network interfaces at once, without changing it
+    #[cfg(target_os = "linux")]
+    Preload(preload::PreloadArgs),
     /// Carry all IP traffic of this machine over all links at once, to a hub
     #[cfg(target_os = "linux")]
     Tunnel(tunnel::TunnelArgs),
@@ -130,6 +135,8 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::Top(args) => top::execute(&args),
         Command::New(args) => new::execute(&args, console),
         Command::Proxy(args) => proxy::execute(&args, console),
+        #[cfg(target_os = "linux")]
+        Command::Preload(args) => preload::execute(&args),
         #[cfg(target_os = "linux")]
         Command::Tunnel(args) => tunnel::execute(&args, console),
         Command::Schema(args) => schema::execute(&args),

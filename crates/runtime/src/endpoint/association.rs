@@ -429,7 +429,7 @@ impl Association {
     }
 }
 
-fn received(message: Message) -> Received {
+pub(super) fn received(message: Message) -> Received {
     let (stream, bytes) = (message.stream.0, message.payload.into_bytes());
     Received { stream, ppid: message.ppid, bytes, part: message.part, unordered: message.unordered }
 }

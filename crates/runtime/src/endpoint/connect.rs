@@ -127,13 +127,7 @@ impl Endpoint {
         target: &Target,
         ports: SctpPorts,
     ) -> Result<Association, ConnectError> {
-        let association = {
-            let mut core = self.shared.lock();
-            let key = core.initiate(target, ports)?;
-            core.wake();
-            let peer = core.peer(key).ok_or(ConnectError::Closing)?;
-            Association::new(self.shared.clone(), key, peer.signals.clone())
-        };
+        let association = self.start_connect(target, ports)?;
         match association.up().await {
             Ok(()) => Ok(association),
             Err(reason) => Err(association
@@ -144,7 +138,7 @@ impl Endpoint {
 }
 
 impl EndpointState {
-    fn initiate(
+    pub(super) fn initiate(
         &mut self,
         target: &Target,
         ports: SctpPorts,
@@ -154,7 +148,7 @@ impl EndpointState {
         }
         let locals: Vec<_> = self.links.iter().map(BoundInterface::address).collect();
         // Automatically found interfaces have no meaningful order.
-        let by_place = !self.options.automatic;
+        let by_place = !self.options.automatic && !self.options.all_interfaces;
         let mut routes = pair(&locals, &target.addresses, by_place);
         // The first routes carry the handshake, so routes over interfaces that are absent come last.
         routes.sort_by_key(|route| self.links[route.socket].is_gone());

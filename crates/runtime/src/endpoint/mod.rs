@@ -9,6 +9,7 @@ mod admission;
 mod association;
 mod association_control;
 mod association_counts;
+mod association_nonblocking;
 mod association_table;
 mod batch;
 mod binding;
@@ -40,6 +41,7 @@ mod plain;
 mod probes;
 mod publish;
 mod responder;
+mod services;
 mod socket;
 mod state;
 mod stats;
@@ -55,6 +57,7 @@ use ropewalk_engine::sctp::Secret;
 pub use self::admission::Admission;
 pub use self::association::{Association, Received, SendError};
 pub use self::association_control::Undelivered;
+pub use self::association_nonblocking::{AssociationStatus, PathTimers, TrySendError};
 pub use self::binding::BindingResponse;
 pub use self::connect::{ConnectError, SctpPorts, Target};
 pub use self::datagrams::{PathEstimate, PathLink};
@@ -75,7 +78,7 @@ pub use self::stats::{LocalAddress, PathStats, Stats};
 pub use ropewalk_engine::path::{FailureLimits, RtoLimits};
 pub use ropewalk_engine::path::{PathStatus, PathUse};
 pub use ropewalk_engine::sctp::association::{
-    CloseReason, ParameterError, Parameters, PathCounters, SenderStats,
+    CloseReason, ParameterError, Parameters, PathCounters, SenderStats, State,
 };
 pub use ropewalk_engine::sctp::{Copies, Delivery, Part, Urgency};
 
@@ -146,7 +149,8 @@ fn bind(
     all: &[InterfaceAddress],
 ) -> Result<(Vec<Socket>, Vec<BoundInterface>), OpenError> {
     let mut bound = Vec::with_capacity(options.locals.len());
-    if options.automatic {
+    let found = options.automatic || options.all_interfaces;
+    if found {
         // Nobody named these interfaces: a missing one is left out and may appear later.
         bound.extend(
             options.locals.iter().filter_map(|local| interface_monitor::bind_automatic(local, all)),
@@ -154,7 +158,7 @@ fn bind(
     }
     let ipv6 = options.locals.iter().all(|local| local.address.is_ipv6());
     let anywhere = [BindAddress::of(local_interfaces::unspecified(ipv6))];
-    let locals = if options.automatic { &anywhere[..] } else { &options.locals };
+    let locals = if found { &anywhere[..] } else { &options.locals };
     if bound.is_empty() {
         let beside_ipv4 = locals.iter().any(|local| local.address.is_ipv4());
         let bind = if beside_ipv4 { Socket::bind_beside_ipv4 } else { Socket::bind };

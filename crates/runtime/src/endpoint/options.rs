@@ -294,6 +294,9 @@ pub struct Options {
     /// Whether interfaces that appear while the endpoint runs add paths to the associations that it opens. For sealed
     /// endpoints: an unsealed peer does not learn of new paths.
     pub automatic: bool,
+    /// Whether the local sockets are those of all interfaces. Their order means nothing: each is paired with the
+    /// nearest address of the peer.
+    pub all_interfaces: bool,
     /// Names of interfaces that are never used automatically, such as the device of a tunnel over this endpoint.
     pub avoided_interfaces: Vec<String>,
     /// Whether associations of peers are accepted.
@@ -364,6 +367,21 @@ impl Options {
         self
     }
 
+    /// Without sealing, uses one socket for each interface that may reach these addresses now. Does nothing if a peer is
+    /// on this machine, or if no interface may reach them.
+    #[must_use]
+    pub fn on_all_interfaces(mut self, remotes: &[SocketAddr]) -> Self {
+        let mut all = interfaces::list().unwrap_or_default();
+        all.retain(|seen| !self.avoided_interfaces.contains(&seen.name));
+        let locals = local_interfaces::automatic(remotes, &all);
+        let named = locals.iter().all(|local| local.interface.is_some());
+        if self.sealing.is_none() && named && local_interfaces::leave_this_machine(remotes, &all) {
+            self.locals = locals;
+            self.all_interfaces = true;
+        }
+        self
+    }
+
     /// An endpoint without sealing that listens at these addresses.
     pub fn listening(locals: &[SocketAddr]) -> Self {
         Self { listen: true, ..Self::connecting(locals) }
@@ -376,6 +394,7 @@ impl Options {
             sealing: None,
             locals,
             automatic: false,
+            all_interfaces: false,
             avoided_interfaces: Vec::new(),
             listen: false,
             sctp_ports: vec![PORT],

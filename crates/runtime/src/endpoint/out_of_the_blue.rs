@@ -3,13 +3,15 @@
 use std::net::{IpAddr, SocketAddr};
 
 use ropewalk_base::{PathId, Time};
+use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::wire::Ports;
 use ropewalk_engine::sctp::{Accepted, Answer, Association as Machine, Chunk, Listener, Packet};
 
 use super::address_filter::may_be_contacted;
 use super::association_table::PortPair;
 use super::encapsulation::Encapsulation;
-use super::path_pairing::nearest;
+use super::local_interfaces::BoundInterface;
+use super::path_pairing::{is_nearer, nearest};
 use super::path_validation::lower_headers;
 use super::peer::{Peer, Route};
 use super::socket::Socket;
@@ -142,6 +144,8 @@ impl EndpointState {
             return;
         }
         let locals: Vec<_> = self.sockets.iter().map(Socket::local).collect();
+        // The address of an interface is nearer to the peer's than the unspecified one of its socket.
+        let nearby: Vec<_> = self.links.iter().map(BoundInterface::address).collect();
         let own = self.own_addresses.get(now);
         for ip in listed {
             let known = |route: &Route| route.remote.ip().to_canonical() == ip;
@@ -152,7 +156,11 @@ impl EndpointState {
             {
                 continue;
             }
-            let Some(socket) = nearest(&locals, &remote) else { continue };
+            let Some(socket) = nearest(&nearby, &remote) else { continue };
+            if self.options.all_interfaces && peer.move_unconfirmed(socket, &nearby[socket], remote)
+            {
+                continue;
+            }
             let path = self.options.transport.path(ip);
             if peer.machine.add_path(now, path).is_none() {
                 return;
@@ -160,5 +168,26 @@ impl EndpointState {
             peer.routes.push(Some(Route::new(socket, remote)));
             peer.validation.on_listed(peer.routes.len() - 1);
         }
+    }
+}
+
+impl Peer {
+    /// Moves a path from `socket`, whose address is `local`, to `remote`, if the path is unconfirmed and leads to an
+    /// address of the peer that is farther away. Returns whether there was one: two paths from one interface would
+    /// share its link.
+    fn move_unconfirmed(&mut self, socket: usize, local: &SocketAddr, remote: SocketAddr) -> bool {
+        let unconfirmed = |path: &usize| {
+            self.machine.path_status(PathId::from_index(*path)) == PathStatus::Unconfirmed
+        };
+        let farther = |path: &usize| {
+            self.routes[*path].is_some_and(|known| {
+                known.socket == socket && is_nearer(local, &remote, &known.remote)
+            })
+        };
+        let paths = 0..self.machine.path_count().min(self.routes.len());
+        let Some(path) = paths.filter(farther).find(unconfirmed) else { return false };
+        self.routes[path] = Some(Route::new(socket, remote));
+        self.validation.on_listed(path);
+        true
     }
 }

@@ -42,6 +42,11 @@ pub(super) fn nearest(locals: &[SocketAddr], remote: &SocketAddr) -> Option<usiz
     near.max_by_key(|(_, local)| common(local.ip(), remote.ip())).map(|(socket, _)| socket)
 }
 
+/// Whether `one` has more leading bits in common with `local` than `other` has.
+pub(super) fn is_nearer(local: &SocketAddr, one: &SocketAddr, other: &SocketAddr) -> bool {
+    common(local.ip(), one.ip()) > common(local.ip(), other.ip())
+}
+
 /// Number of leading bits that two addresses have in common.
 fn common(one: IpAddr, other: IpAddr) -> u32 {
     match (one, other) {

@@ -199,4 +199,27 @@ impl Association {
         let TxPath { config, state, .. } = &mut self.sender.paths[path.index()].tx;
         state.set_limits(config.failure(self.config.failure));
     }
+
+    /// Whether [`Association::read`] returns a message.
+    pub fn can_read(&self) -> bool {
+        self.receiver.buffer.ready_count() > 0
+    }
+
+    /// The retransmission timeout of this path (RFC 9260, 11.1.8).
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn path_rto(&self, path: PathId) -> Duration {
+        self.sender.paths[path.index()].tx.rtt.rto()
+    }
+
+    /// The receive window that the peer advertised last, bytes (RFC 9260, 11.1.8).
+    pub const fn peer_window(&self) -> u64 {
+        self.sender.outstanding.peer_rwnd
+    }
+
+    /// Number of DATA chunks that are in flight on all paths (RFC 9260, 11.1.8).
+    pub fn chunks_in_flight(&self) -> usize {
+        self.sender.paths.iter().map(|path| path.tx.flights.count() as usize).sum()
+    }
 }

@@ -1,0 +1,186 @@
+//! Calls of an association that do not wait, for callers outside a tokio runtime, and what such callers wait for.
+
+use bytes::Bytes;
+use ropewalk_base::{Duration, PathId, StreamId};
+use ropewalk_engine::Payload;
+use ropewalk_engine::sctp::Delivery;
+use ropewalk_engine::sctp::association::{CloseReason, SendError as Refusal, State};
+
+use super::association::{Association, Received, SendError, received};
+
+/// Why a message was not queued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TrySendError {
+    /// The send buffer is full. [`Association::writable`] waits until it has room.
+    Full,
+    /// The message cannot be sent.
+    Refused(SendError),
+}
+
+/// What RFC 9260, 11.1.8, calls the status of an association.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AssociationStatus {
+    /// State of the association.
+    pub state: State,
+    /// The receive window that the peer advertised last, bytes.
+    pub peer_window_bytes: u64,
+    /// DATA chunks in flight.
+    pub chunks_in_flight: usize,
+    /// Bytes that wait for a path.
+    pub waiting_bytes: u64,
+    /// Free bytes of the own receive buffer.
+    pub receive_free_bytes: u64,
+    /// Number of outbound streams.
+    pub streams: u16,
+    /// Size of the largest message that fits into one packet, bytes.
+    pub message_size: u32,
+    /// Index of the primary path.
+    pub primary: usize,
+}
+
+/// HEARTBEATs, retransmission timeout and failures of a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PathTimers {
+    /// Retransmission timeout.
+    pub rto: Duration,
+    /// Interval of HEARTBEATs while the path is idle; none: they are disabled.
+    pub heartbeat_interval: Option<Duration>,
+}
+
+impl Association {
+    /// Queues a message if the send buffer has room. Returns the room that is left, bytes. Messages are accepted before
+    /// the association is established, and sent once it is.
+    ///
+    /// # Errors
+    /// [`TrySendError`]; in that case nothing is queued.
+    pub fn try_send(
+        &self,
+        stream: u16,
+        ppid: u32,
+        bytes: Bytes,
+        delivery: Delivery,
+    ) -> Result<u64, TrySendError> {
+        let sent = self.with(|peer, now| {
+            if let Some(reason) = peer.ended {
+                return Err(TrySendError::Refused(SendError::Closed(Some(reason))));
+            }
+            let (stream, payload) = (StreamId(stream), Payload::from(bytes));
+            match peer.machine.send_message(now, stream, ppid, payload, delivery) {
+                Ok(()) => Ok(peer.machine.send_room()),
+                Err(Refusal::Full) => Err(TrySendError::Full),
+                Err(Refusal::Closing) => Err(TrySendError::Refused(SendError::Closed(None))),
+                Err(misuse) => Err(TrySendError::Refused(SendError::Misuse(misuse))),
+            }
+        });
+        sent.unwrap_or(Err(TrySendError::Refused(SendError::Closed(None))))
+    }
+
+    /// Appends the messages that have arrived, until `most` bytes or more are appended. Returns whether more can be
+    /// read.
+    pub fn try_receive(&self, into: &mut Vec<Received>, most: usize) -> bool {
+        let before = into.len();
+        let more = self.with_if_needed(|peer, now| {
+            let mut bytes = 0;
+            while bytes < most
+                && let Some(message) = peer.machine.read(now)
+            {
+                let message = received(message);
+                bytes += message.bytes.len();
+                into.push(message);
+            }
+            (peer.machine.can_read(), into.len() > before)
+        });
+        more == Some(true)
+    }
+
+    /// Whether a message can be read.
+    pub fn can_receive(&self) -> bool {
+        self.inspect(|peer, _| peer.machine.can_read()).unwrap_or(false)
+    }
+
+    /// Waits until something can be read, or the association has ended. Takes nothing.
+    pub async fn readable(&self) {
+        loop {
+            let readable = self.signals().readable.notified();
+            tokio::pin!(readable);
+            readable.as_mut().enable();
+            let waits = self.inspect(|peer, _| !peer.machine.can_read() && peer.ended.is_none());
+            if waits != Some(true) {
+                return;
+            }
+            readable.await;
+        }
+    }
+
+    /// Waits until the send buffer has room and fewer than `below` bytes wait for a path, or the association has ended.
+    pub async fn writable(&self, below: u64) {
+        loop {
+            self.waits_below(below).await;
+            let writable = self.signals().writable.notified();
+            tokio::pin!(writable);
+            writable.as_mut().enable();
+            let full =
+                self.inspect(|peer, _| peer.ended.is_none() && peer.machine.send_room() == 0);
+            if full != Some(true) {
+                return;
+            }
+            writable.await;
+        }
+    }
+
+    /// Waits until the association is established.
+    ///
+    /// # Errors
+    /// The reason, if it has ended.
+    pub async fn established(&self) -> Result<(), CloseReason> {
+        self.up().await
+    }
+
+    /// Starts the shutdown: queued data is still sent, and nothing more can be queued.
+    pub fn start_shutdown(&self) {
+        self.with(|peer, now| {
+            if peer.ended.is_none() {
+                peer.machine.shutdown(now);
+            }
+        });
+    }
+
+    /// Whether nothing waits to be sent or acknowledged.
+    pub fn is_flushed(&self) -> bool {
+        self.inspect(|peer, _| peer.machine.is_flushed()).unwrap_or(true)
+    }
+
+    /// Why the association has ended; none if it has not.
+    pub fn close_reason(&self) -> Option<CloseReason> {
+        self.inspect(|peer, _| peer.ended).unwrap_or(Some(CloseReason::Shutdown))
+    }
+
+    /// The status of the association; none once it is gone.
+    pub fn status(&self) -> Option<AssociationStatus> {
+        self.inspect(|peer, _| {
+            let machine = &peer.machine;
+            AssociationStatus {
+                state: machine.state().clone(),
+                peer_window_bytes: machine.peer_window(),
+                chunks_in_flight: machine.chunks_in_flight(),
+                waiting_bytes: machine.waiting_bytes(),
+                receive_free_bytes: machine.receive_occupancy().1,
+                streams: machine.outbound_streams(),
+                message_size: machine.largest_payload(),
+                primary: machine.primary().index(),
+            }
+        })
+    }
+
+    /// Timers of a path; none if there is no such path.
+    pub fn path_timers(&self, path: usize) -> Option<PathTimers> {
+        self.inspect(|peer, _| {
+            let machine = &peer.machine;
+            let id = PathId::from_index(path);
+            (path < machine.path_count()).then(|| PathTimers {
+                rto: machine.path_rto(id),
+                heartbeat_interval: machine.heartbeats_of(id),
+            })
+        })?
+    }
+}

@@ -1,0 +1,40 @@
+//! Services of an unsealed endpoint that come and go while it is open: SCTP ports on which associations are accepted.
+
+use super::Endpoint;
+use super::connect::{ConnectError, SctpPorts, Target};
+use crate::endpoint::Association;
+
+impl Endpoint {
+    /// Accepts associations on another SCTP port from now on. Returns false if it did so before, or if the port is 0.
+    pub fn listen_on(&self, sctp_port: u16) -> bool {
+        let mut state = self.shared.lock();
+        let ports = &mut state.options.sctp_ports;
+        if sctp_port == 0 || ports.contains(&sctp_port) {
+            return false;
+        }
+        ports.push(sctp_port);
+        true
+    }
+
+    /// Accepts no further associations on this SCTP port. Associations that exist go on.
+    pub fn stop_listening_on(&self, sctp_port: u16) {
+        self.shared.lock().options.sctp_ports.retain(|port| *port != sctp_port);
+    }
+
+    /// Like [`Endpoint::connect_with_ports`], but returns at once: [`Association::established`] waits. Messages may be
+    /// queued before that.
+    ///
+    /// # Errors
+    /// [`ConnectError`], except for [`ConnectError::Ended`] and [`ConnectError::NoSession`].
+    pub fn start_connect(
+        &self,
+        target: &Target,
+        ports: SctpPorts,
+    ) -> Result<Association, ConnectError> {
+        let mut state = self.shared.lock();
+        let key = state.initiate(target, ports)?;
+        state.wake();
+        let peer = state.peer(key).ok_or(ConnectError::Closing)?;
+        Ok(Association::new(self.shared.clone(), key, peer.signals.clone()))
+    }
+}

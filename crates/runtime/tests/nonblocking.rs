@@ -1,0 +1,86 @@
+//! The calls that do not wait, and services that come and go.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ropewalk_runtime::endpoint::{
+    CloseReason, Delivery, Endpoint, Options, SctpPorts, State, Target, Transport, TrySendError,
+};
+use tokio::time::timeout;
+
+/// Longer than any of it takes.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A server without services, and a client whose send buffer holds `send_buffer` bytes.
+fn ends(send_buffer: u64) -> (Endpoint, Endpoint, Target) {
+    let locals = [(Ipv4Addr::LOCALHOST, 0).into()];
+    let server = Endpoint::open(Options::listening(&locals).on_sctp_ports(&[]));
+    let server = server.expect("a free port");
+    let mut options = Options::connecting(&locals);
+    options.transport = Transport { send_buffer: Some(send_buffer), ..Transport::default() };
+    let client = Endpoint::open(options).expect("a free port");
+    let target = Target { addresses: server.locals().to_vec(), key: None };
+    (server, client, target)
+}
+
+fn ports(remote: u16) -> SctpPorts {
+    SctpPorts { local: None, remote }
+}
+
+#[tokio::test]
+async fn an_endpoint_accepts_associations_on_the_ports_that_it_listens_on_now() {
+    let (server, client, target) = ends(1 << 20);
+    let refused = client.connect_with_ports(&target, ports(7)).await;
+    assert!(refused.is_err(), "nothing listens on port 7");
+    assert!(server.listen_on(7) && !server.listen_on(7) && !server.listen_on(0));
+    let near = client.connect_with_ports(&target, ports(7)).await.expect("it listens");
+    let far = timeout(LIMIT, server.accept()).await.expect("it comes");
+    assert_eq!(far.sctp_ports().map(|(local, _)| local), Some(7));
+    server.stop_listening_on(7);
+    assert!(client.connect_with_ports(&target, ports(7)).await.is_err());
+    near.shutdown().await.expect("the association goes on");
+}
+
+#[tokio::test]
+async fn messages_are_queued_before_the_association_is_established() {
+    let (server, client, target) = ends(1 << 20);
+    server.listen_on(7);
+    let near = client.start_connect(&target, ports(7)).expect("there is a way");
+    let message = Bytes::from_static(b"early");
+    near.try_send(3, 9, message.clone(), Delivery::RELIABLE).expect("room");
+    assert!(matches!(near.status().expect("it exists").state, State::CookieWait { .. }));
+    near.established().await.expect("the server listens");
+    let far = server.accept().await;
+    timeout(LIMIT, far.readable()).await.expect("it arrives");
+    assert!(far.can_receive());
+    let mut arrived = Vec::new();
+    assert!(!far.try_receive(&mut arrived, 1), "there is one message");
+    let [only] = &arrived[..] else { panic!("{arrived:?}") };
+    assert_eq!((only.stream, only.ppid, &only.bytes), (3, 9, &message));
+    assert!(!far.can_receive());
+    near.start_shutdown();
+    assert_eq!(timeout(LIMIT, far.ended()).await, Ok(Some(CloseReason::Shutdown)));
+}
+
+#[tokio::test]
+async fn a_full_send_buffer_is_reported_and_writable_waits_for_room() {
+    let (server, client, target) = ends(10_000);
+    server.listen_on(7);
+    let near = client.connect_with_ports(&target, ports(7)).await.expect("it listens");
+    let far = server.accept().await;
+    let message = Bytes::from(vec![7; 4000]);
+    let send = || near.try_send(0, 0, message.clone(), Delivery::RELIABLE);
+    let rooms: Vec<_> = (0..4).map(|_| send()).collect();
+    let expected = [Ok(6000), Ok(2000), Ok(0), Err(TrySendError::Full)];
+    assert_eq!(rooms, expected);
+    timeout(LIMIT, near.writable(1 << 20)).await.expect("the peer acknowledges");
+    assert!(send().is_ok());
+    near.flushed().await;
+    assert!(near.is_flushed());
+    let mut arrived = Vec::new();
+    assert!(far.try_receive(&mut arrived, 4000), "there are more");
+    assert_eq!(arrived.len(), 1);
+    assert!(!far.try_receive(&mut arrived, 1 << 20));
+    assert_eq!(arrived.len(), 4);
+}

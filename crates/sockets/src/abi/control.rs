@@ -1,0 +1,195 @@
+//! Control messages of `sendmsg` and `recvmsg` (RFC 6458, 5.3), and the structures that they share with options.
+
+use std::net::IpAddr;
+
+use super::number::{association, control, message};
+use super::{Fields, Image};
+use crate::errno::Result;
+
+/// How a message is sent: what `sctp_sndrcvinfo`, `sctp_sndinfo` and `sctp_prinfo` say together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SendInfo {
+    /// The stream.
+    pub stream: u16,
+    /// Flags of [`message`].
+    pub flags: u16,
+    /// Payload protocol identifier, in the byte order of the program.
+    pub ppid: u32,
+    /// The program's own value for notifications.
+    pub context: u32,
+    /// Policy of partial reliability: [`message::PR_TTL`], [`message::PR_RTX`] or 0.
+    pub policy: u16,
+    /// Its value: milliseconds, or retransmissions.
+    pub value: u32,
+    /// The association.
+    pub association: i32,
+}
+
+impl SendInfo {
+    /// From `struct sctp_sndrcvinfo`. Its time to live is partial reliability of RFC 6458, 5.3.2.
+    ///
+    /// # Errors
+    /// `EINVAL` if it is too short.
+    pub fn from_sndrcv(fields: Fields<'_>) -> Result<Self> {
+        let flags = fields.u16(4)?;
+        let value = fields.u32(16)?;
+        let named = flags & message::PR_MASK;
+        let policy = if named == 0 && value > 0 { message::PR_TTL } else { named };
+        Ok(Self {
+            stream: fields.u16(0)?,
+            flags: flags & !message::PR_MASK,
+            ppid: fields.u32(8)?,
+            context: fields.u32(12)?,
+            policy,
+            value,
+            association: fields.i32(28)?,
+        })
+    }
+
+    /// From `struct sctp_sndinfo`.
+    ///
+    /// # Errors
+    /// `EINVAL` if it is too short.
+    pub fn from_sndinfo(fields: Fields<'_>) -> Result<Self> {
+        let flags = fields.u16(2)?;
+        Ok(Self {
+            stream: fields.u16(0)?,
+            flags: flags & !message::PR_MASK,
+            ppid: fields.u32(4)?,
+            context: fields.u32(8)?,
+            policy: 0,
+            value: 0,
+            association: fields.i32(12)?,
+        })
+    }
+
+    /// As `struct sctp_sndrcvinfo`.
+    pub fn to_sndrcv(self) -> Vec<u8> {
+        let ttl = if self.policy == message::PR_TTL { self.value } else { 0 };
+        Image::new()
+            .u16(self.stream)
+            .u16(0)
+            .u16(self.flags)
+            .pad_to(8)
+            .u32(self.ppid)
+            .u32(self.context)
+            .u32(ttl)
+            .pad_to(28)
+            .i32(self.association)
+            .finish()
+    }
+
+    /// As `struct sctp_sndinfo`.
+    pub fn to_sndinfo(self) -> Vec<u8> {
+        Image::new()
+            .u16(self.stream)
+            .u16(self.flags)
+            .u32(self.ppid)
+            .u32(self.context)
+            .i32(self.association)
+            .finish()
+    }
+}
+
+/// What a message carries with it.
+#[derive(Clone, Debug, Default)]
+pub struct Controls {
+    /// How it is sent; none: as the socket's defaults say.
+    pub info: Option<SendInfo>,
+    /// Policy and value of partial reliability.
+    pub reliability: Option<(u16, u32)>,
+    /// Number of outbound streams that an association that begins with the message requests.
+    pub streams: Option<u16>,
+    /// More addresses of the peer (`sctp_sendv`).
+    pub addresses: Vec<IpAddr>,
+}
+
+impl Controls {
+    /// Takes one control message of [`super::number::SCTP`]. Unknown types are ignored.
+    ///
+    /// # Errors
+    /// `EINVAL` if it is too short.
+    pub fn take(&mut self, kind: i32, data: &[u8]) -> Result<()> {
+        let fields = Fields(data);
+        match kind {
+            control::SNDRCV => self.info = Some(SendInfo::from_sndrcv(fields)?),
+            control::SNDINFO => self.info = Some(SendInfo::from_sndinfo(fields)?),
+            control::PRINFO => self.reliability = Some((fields.u16(0)?, fields.u32(4)?)),
+            control::INIT => self.streams = Some(fields.u16(0)?),
+            control::DSTADDRV4 => {
+                let octets: [u8; 4] = fields.u32(0)?.to_ne_bytes();
+                self.addresses.push(IpAddr::from(octets));
+            }
+            control::DSTADDRV6 => {
+                let mut octets = [0; 16];
+                for (i, octet) in octets.iter_mut().enumerate() {
+                    *octet = fields.u8(i)?;
+                }
+                self.addresses.push(IpAddr::from(octets));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// What is known about a received message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReceiveInfo {
+    /// The stream.
+    pub stream: u16,
+    /// Flags of [`message`].
+    pub flags: u16,
+    /// Payload protocol identifier, in the byte order of the program.
+    pub ppid: u32,
+    /// The value of the option `SCTP_CONTEXT`.
+    pub context: u32,
+    /// The association.
+    pub association: i32,
+}
+
+impl ReceiveInfo {
+    /// As `struct sctp_sndrcvinfo`. SSN and TSN are 0: the engine does not keep them.
+    pub fn to_sndrcv(self) -> Vec<u8> {
+        Image::new()
+            .u16(self.stream)
+            .u16(0)
+            .u16(self.flags)
+            .pad_to(8)
+            .u32(self.ppid)
+            .u32(self.context)
+            .pad_to(28)
+            .i32(self.association)
+            .finish()
+    }
+
+    /// As `struct sctp_rcvinfo`. SSN and TSN are 0.
+    pub fn to_rcvinfo(self) -> Vec<u8> {
+        Image::new()
+            .u16(self.stream)
+            .u16(0)
+            .u16(self.flags)
+            .pad_to(8)
+            .u32(self.ppid)
+            .pad_to(20)
+            .u32(self.context)
+            .i32(self.association)
+            .finish()
+    }
+
+    /// As `struct sctp_nxtinfo` of a message of `length` bytes.
+    pub fn to_nxtinfo(self, length: u32) -> Vec<u8> {
+        Image::new()
+            .u16(self.stream)
+            .u16(self.flags)
+            .u32(self.ppid)
+            .u32(length)
+            .i32(self.association)
+            .finish()
+    }
+}
+
+/// Whether an identifier names one association.
+pub const fn names_one(id: i32) -> bool {
+    id > association::ALL
+}

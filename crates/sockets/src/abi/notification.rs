@@ -1,0 +1,119 @@
+//! Notifications (RFC 6458, 6.1) as the kernel lays them out.
+
+use std::net::SocketAddr;
+
+use super::Image;
+use super::control::SendInfo;
+use super::number::notification as number;
+use crate::address;
+
+/// Longest piece of an undelivered message in a notification, bytes: the whole message.
+const FAILED_DATA_LIMIT: usize = 1 << 16;
+
+/// What happened to an association.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u16)]
+pub enum AssociationState {
+    /// It is established.
+    CommUp = 0,
+    /// It has failed.
+    CommLost = 1,
+    /// The peer has restarted.
+    Restart = 2,
+    /// It was shut down.
+    ShutdownComplete = 3,
+    /// It could not be established.
+    CannotStart = 4,
+}
+
+/// What happened to an address of the peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(i32)]
+pub enum AddressState {
+    /// It can be reached again.
+    Available = 0,
+    /// It cannot be reached.
+    Unreachable = 1,
+    /// It was confirmed.
+    Confirmed = 5,
+}
+
+/// A notification.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Notification {
+    /// `SCTP_ASSOC_CHANGE`.
+    Association {
+        /// What happened.
+        state: AssociationState,
+        /// Error cause, if there is one.
+        error: u16,
+        /// Outbound and inbound streams.
+        streams: (u16, u16),
+    },
+    /// `SCTP_PEER_ADDR_CHANGE`.
+    Address {
+        /// What happened.
+        state: AddressState,
+        /// The address, as the socket shows it.
+        address: SocketAddr,
+    },
+    /// `SCTP_SEND_FAILED` and `SCTP_SEND_FAILED_EVENT`.
+    SendFailed {
+        /// Whether some of the message was sent.
+        sent: bool,
+        /// How it was to be sent.
+        info: SendInfo,
+        /// Its bytes.
+        bytes: Vec<u8>,
+    },
+    /// `SCTP_SHUTDOWN_EVENT`.
+    Shutdown,
+    /// `SCTP_SENDER_DRY_EVENT`.
+    SenderDry,
+}
+
+impl Notification {
+    /// The types under which a program may have subscribed to it; the first one that it has is used.
+    pub const fn types(&self) -> &'static [u16] {
+        match self {
+            Self::Association { .. } => &[number::ASSOC_CHANGE],
+            Self::Address { .. } => &[number::PEER_ADDR_CHANGE],
+            Self::SendFailed { .. } => &[number::SEND_FAILED_EVENT, number::SEND_FAILED],
+            Self::Shutdown => &[number::SHUTDOWN],
+            Self::SenderDry => &[number::SENDER_DRY],
+        }
+    }
+
+    /// Its bytes as a notification of type `kind` about an association.
+    pub fn image(&self, kind: u16, id: i32) -> Vec<u8> {
+        let body = match self {
+            Self::Association { state, error, streams } => {
+                Image::new().u16(*state as u16).u16(*error).u16(streams.0).u16(streams.1).i32(id)
+            }
+            Self::Address { state, address } => {
+                Image::new().bytes(&address::storage(*address)).i32(*state as i32).i32(0).i32(id)
+            }
+            Self::SendFailed { info, bytes, .. } => {
+                let info = SendInfo { association: id, ..*info };
+                let info = match kind {
+                    number::SEND_FAILED => info.to_sndrcv(),
+                    _ => info.to_sndinfo(),
+                };
+                let bytes = &bytes[..bytes.len().min(FAILED_DATA_LIMIT)];
+                Image::new().u32(0).bytes(&info).i32(id).bytes(bytes)
+            }
+            Self::Shutdown | Self::SenderDry => Image::new().i32(id),
+        };
+        let body = body.finish();
+        let flags = match self {
+            Self::SendFailed { sent, .. } => u16::from(*sent),
+            _ => 0,
+        };
+        Image::new()
+            .u16(number::BASE + kind)
+            .u16(flags)
+            .u32(8 + body.len() as u32)
+            .bytes(&body)
+            .finish()
+    }
+}

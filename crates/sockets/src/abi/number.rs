@@ -1,0 +1,113 @@
+//! Numbers of `linux/sctp.h`. The names are those of RFC 6458, without their prefix.
+
+/// Protocol number of SCTP, and the level of its options and control messages.
+pub const SCTP: i32 = 132;
+
+/// Flags of messages.
+pub mod message {
+    /// The peer's or the own end of the association (`SCTP_EOF`, `MSG_FIN`).
+    pub const EOF: u16 = 0x200;
+    /// Unordered delivery.
+    pub const UNORDERED: u16 = 1;
+    /// Abort the association; the message is the reason.
+    pub const ABORT: u16 = 4;
+    /// The message goes to all associations of the socket.
+    pub const SENDALL: u16 = 0x40;
+    /// Bits of the policy of partial reliability.
+    pub const PR_MASK: u16 = 0x30;
+    /// Partial reliability by time to live, ms (RFC 7496).
+    pub const PR_TTL: u16 = 0x10;
+    /// Partial reliability by number of retransmissions.
+    pub const PR_RTX: u16 = 0x20;
+    /// Flag of `recvmsg`: the message is a notification.
+    pub const MSG_NOTIFICATION: i32 = 0x8000;
+}
+
+/// Types of control messages.
+pub mod control {
+    /// `struct sctp_initmsg`.
+    pub const INIT: i32 = 0;
+    /// `struct sctp_sndrcvinfo`.
+    pub const SNDRCV: i32 = 1;
+    /// `struct sctp_sndinfo`.
+    pub const SNDINFO: i32 = 2;
+    /// `struct sctp_rcvinfo`.
+    pub const RCVINFO: i32 = 3;
+    /// `struct sctp_nxtinfo`.
+    pub const NXTINFO: i32 = 4;
+    /// `struct sctp_prinfo`.
+    pub const PRINFO: i32 = 5;
+    /// `struct in_addr`.
+    pub const DSTADDRV4: i32 = 7;
+    /// `struct in6_addr`.
+    pub const DSTADDRV6: i32 = 8;
+}
+
+/// Options of sockets.
+pub mod option {
+    pub const RTOINFO: i32 = 0;
+    pub const ASSOCINFO: i32 = 1;
+    pub const INITMSG: i32 = 2;
+    pub const NODELAY: i32 = 3;
+    pub const AUTOCLOSE: i32 = 4;
+    pub const PRIMARY_ADDR: i32 = 6;
+    pub const DISABLE_FRAGMENTS: i32 = 8;
+    pub const PEER_ADDR_PARAMS: i32 = 9;
+    pub const DEFAULT_SEND_PARAM: i32 = 10;
+    pub const EVENTS: i32 = 11;
+    pub const I_WANT_MAPPED_V4_ADDR: i32 = 12;
+    pub const MAXSEG: i32 = 13;
+    pub const STATUS: i32 = 14;
+    pub const GET_PEER_ADDR_INFO: i32 = 15;
+    pub const DELAYED_SACK: i32 = 16;
+    pub const CONTEXT: i32 = 17;
+    pub const FRAGMENT_INTERLEAVE: i32 = 18;
+    pub const PARTIAL_DELIVERY_POINT: i32 = 19;
+    pub const MAX_BURST: i32 = 20;
+    pub const GET_ASSOC_NUMBER: i32 = 28;
+    pub const GET_ASSOC_ID_LIST: i32 = 29;
+    pub const PEER_ADDR_THLDS: i32 = 31;
+    pub const RECVRCVINFO: i32 = 32;
+    pub const RECVNXTINFO: i32 = 33;
+    pub const DEFAULT_SNDINFO: i32 = 34;
+    pub const REUSE_PORT: i32 = 36;
+    pub const BINDX_ADD: i32 = 100;
+    pub const BINDX_REM: i32 = 101;
+    pub const PEELOFF: i32 = 102;
+    pub const CONNECTX_OLD: i32 = 107;
+    pub const GET_PEER_ADDRS: i32 = 108;
+    pub const GET_LOCAL_ADDRS: i32 = 109;
+    pub const CONNECTX: i32 = 110;
+    pub const CONNECTX3: i32 = 111;
+    pub const PR_SUPPORTED: i32 = 113;
+    pub const DEFAULT_PRINFO: i32 = 114;
+    pub const PEELOFF_FLAGS: i32 = 122;
+    pub const EVENT: i32 = 127;
+    pub const ECN_SUPPORTED: i32 = 130;
+    pub const REMOTE_UDP_ENCAPS_PORT: i32 = 132;
+}
+
+/// Types of notifications, less `SCTP_SN_TYPE_BASE`.
+pub mod notification {
+    pub const DATA_IO: u16 = 0;
+    pub const ASSOC_CHANGE: u16 = 1;
+    pub const PEER_ADDR_CHANGE: u16 = 2;
+    pub const SEND_FAILED: u16 = 3;
+    pub const SHUTDOWN: u16 = 5;
+    pub const SENDER_DRY: u16 = 9;
+    pub const SEND_FAILED_EVENT: u16 = 13;
+    /// Number of types.
+    pub const COUNT: u16 = 14;
+    /// `SCTP_SN_TYPE_BASE`.
+    pub const BASE: u16 = 1 << 15;
+}
+
+/// Association identifiers that name no single association.
+pub mod association {
+    /// Associations that a socket will have.
+    pub const FUTURE: i32 = 0;
+    /// The present associations of a socket.
+    pub const CURRENT: i32 = 1;
+    /// Both.
+    pub const ALL: i32 = 2;
+}

@@ -1,0 +1,541 @@
+//! The functions of RFC 6458, 9, which Linux's programs find in `libsctp.so.1`. They work on sockets of the kernel as
+//! well, because they use nothing but the calls beside them.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use libc::{iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+
+use super::messages::{recvmsg, sendmsg};
+use super::options::{getsockopt, setsockopt};
+use super::{raw, returned_int};
+use crate::abi::control::SendInfo;
+use crate::abi::number::{self, control, message, option};
+use crate::abi::{Fields, Image};
+use crate::address::{self, V4_LEN, V6_LEN};
+use crate::errno::{Errno, Result};
+
+/// Room for the addresses of one end, bytes.
+const ADDRESSES_ROOM: usize = 4096;
+/// Room for control messages, bytes.
+const CONTROLS_ROOM: usize = 512;
+/// Length of `struct cmsghdr`, bytes.
+const HEADER: usize = size_of::<libc::cmsghdr>();
+
+/// Flags of `sctp_bindx`.
+mod bindx {
+    pub const ADD: i32 = 1;
+    pub const REMOVE: i32 = 2;
+}
+
+/// Types of information of `sctp_sendv` and `sctp_recvv`.
+mod information {
+    use std::ffi::c_uint;
+
+    pub const NONE: c_uint = 0;
+    pub const SEND: c_uint = 1;
+    pub const RELIABILITY: c_uint = 2;
+    pub const SEND_ALL: c_uint = 4;
+    pub const RECEIVE: c_uint = 1;
+    pub const NEXT: c_uint = 2;
+    pub const RECEIVE_AND_NEXT: c_uint = 3;
+}
+
+/// Length of an address of a family, bytes; negative if it is unknown.
+#[unsafe(no_mangle)]
+pub extern "C" fn sctp_getaddrlen(family: libc::sa_family_t) -> c_int {
+    match c_int::from(family) {
+        libc::AF_INET => V4_LEN as c_int,
+        libc::AF_INET6 => V6_LEN as c_int,
+        _ => -1,
+    }
+}
+
+/// The bytes of `count` addresses, one after the other.
+///
+/// # Safety
+/// `addresses` points to them.
+unsafe fn packed<'a>(addresses: *const sockaddr, count: c_int) -> Result<&'a [u8]> {
+    if addresses.is_null() || count <= 0 {
+        return Err(Errno(libc::EINVAL));
+    }
+    let mut length = 0;
+    for _ in 0..count {
+        // SAFETY: the caller promises another address here; its family tells its length.
+        let family = unsafe { addresses.byte_add(length).cast::<u16>().read_unaligned() };
+        let one = sctp_getaddrlen(family);
+        length += usize::try_from(one).map_err(|_| Errno(libc::EINVAL))?;
+    }
+    // SAFETY: as the caller promises.
+    Ok(unsafe { raw::bytes(addresses.cast(), length) })
+}
+
+/// Adds or removes addresses of a socket.
+///
+/// # Safety
+/// `addresses` points to `count` addresses, one after the other.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sctp_bindx(
+    fd: c_int,
+    addresses: *mut sockaddr,
+    count: c_int,
+    flags: c_int,
+) -> c_int {
+    let name = match flags {
+        bindx::ADD => option::BINDX_ADD,
+        bindx::REMOVE => option::BINDX_REM,
+        _ => return returned_int(Err::<isize, _>(Errno(libc::EINVAL))),
+    };
+    // SAFETY: as the caller promises.
+    match unsafe { packed(addresses, count) } {
+        // SAFETY: the bytes are readable for their length.
+        Ok(bytes) => unsafe {
+            setsockopt(fd, number::SCTP, name, bytes.as_ptr().cast(), bytes.len() as socklen_t)
+        },
+        Err(error) => returned_int(Err::<isize, _>(error)),
+    }
+}
+
+/// Opens an association to a peer with several addresses.
+///
+/// # Safety
+/// `addresses` points to `count` addresses, one after the other; `id` is null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sctp_connectx(
+    fd: c_int,
+    addresses: *mut sockaddr,
+    count: c_int,
+    id: *mut i32,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    let bytes = match unsafe { packed(addresses, count) } {
+        Ok(bytes) => bytes,
+        Err(error) => return returned_int(Err::<isize, _>(error)),
+    };
+    let pointer = bytes.as_ptr().expose_provenance();
+    let mut value =
+        Image::new().i32(0).i32(bytes.len() as i32).bytes(&pointer.to_ne_bytes()).finish();
+    let mut length = value.len() as socklen_t;
+    // SAFETY: the structure is writable for its length and points to the program's addresses.
+    let done = unsafe {
+        getsockopt(fd, number::SCTP, option::CONNECTX3, value.as_mut_ptr().cast(), &raw mut length)
+    };
+    if let (Ok(number), false) = (Fields(&value).i32(0), id.is_null()) {
+        // SAFETY: as the caller promises.
+        unsafe { id.write(number) };
+    }
+    done
+}
+
+/// # Safety
+/// `addresses` is valid.
+unsafe fn get_addresses(fd: c_int, id: i32, addresses: *mut *mut sockaddr, name: c_int) -> c_int {
+    let mut value = Image::new().i32(id).u32(0).pad_to(ADDRESSES_ROOM).finish();
+    let mut length = value.len() as socklen_t;
+    // SAFETY: the buffer is writable for its length.
+    let got =
+        unsafe { getsockopt(fd, number::SCTP, name, value.as_mut_ptr().cast(), &raw mut length) };
+    if got < 0 {
+        return got;
+    }
+    let bytes = value.get(8..length as usize).unwrap_or_default();
+    // SAFETY: allocates; the program frees it by `sctp_freepaddrs`.
+    let copy = unsafe { libc::malloc(bytes.len().max(1)) };
+    if copy.is_null() {
+        return returned_int(Err::<isize, _>(Errno(libc::ENOMEM)));
+    }
+    // SAFETY: the copy has room for the bytes, and the caller's pointer is valid.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), copy.cast(), bytes.len());
+        addresses.write(copy.cast());
+    }
+    Fields(&value).i32(4).unwrap_or(0)
+}
+
+/// All addresses of the peer, which `sctp_freepaddrs` frees. Returns their number.
+///
+/// # Safety
+/// `addresses` is valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sctp_getpaddrs(
+    fd: c_int,
+    id: i32,
+    addresses: *mut *mut sockaddr,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { get_addresses(fd, id, addresses, option::GET_PEER_ADDRS) }
+}
+
+/// All own addresses, which `sctp_freeladdrs` frees. Returns their number.
+///
+/// # Safety
+/// `addresses` is valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sctp_getladdrs(
+    fd: c_int,
+    id: i32,
+    addresses: *mut *mut sockaddr,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { get_addresses(fd, id, addresses, option::GET_LOCAL_ADDRS) }
+}
+
+/// Frees what `sctp_getpaddrs` has given.
+///
+/// # Safety
+/// `addresses` is null or comes from there, and was not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sctp_freepaddrs(addresses: *mut sockaddr) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { libc::free(addresses.cast()) };
+    0
+}
+
+/// Frees what `sctp_getladdrs` has given.
+///
+/// # Safety
+/// As [`sctp_freepaddrs`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sctp_freeladdrs(addresses: *mut sockaddr) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { sctp_freepaddrs(addresses) }
+}
+
+/// Gets an option of an association, whose identifier is the first member of the structure.
+///
+/// # Safety
+/// `value` is readable and writable for `*length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sctp_opt_info(
+    fd: c_int,
+    id: i32,
+    name: c_int,
+    value: *mut c_void,
+    length: *mut socklen_t,
+) -> c_int {
+    if value.is_null() || length.is_null() {
+        return returned_int(Err::<isize, _>(Errno(libc::EINVAL)));
+    }
+    if !matches!(name, option::INITMSG | option::NODELAY | option::AUTOCLOSE | option::EVENTS) {
+        // SAFETY: as the caller promises; the structures of all other options begin with the identifier.
+        unsafe { value.cast::<i32>().write_unaligned(id) };
+    }
+    // SAFETY: as the caller promises.
+    unsafe { getsockopt(fd, number::SCTP, name, value, length) }
+}
+
+/// Makes an association a socket of its own. Returns its descriptor.
+#[unsafe(no_mangle)]
+pub extern "C" fn sctp_peeloff(fd: c_int, id: i32) -> c_int {
+    peel(fd, option::PEELOFF, Image::new().i32(id).i32(0))
+}
+
+/// The same with flags for the new descriptor.
+#[unsafe(no_mangle)]
+pub extern "C" fn sctp_peeloff_flags(fd: c_int, id: i32, flags: c_uint) -> c_int {
+    peel(fd, option::PEELOFF_FLAGS, Image::new().i32(id).i32(0).u32(flags))
+}
+
+fn peel(fd: c_int, name: c_int, argument: Image) -> c_int {
+    let mut value = argument.finish();
+    let mut length = value.len() as socklen_t;
+    // SAFETY: the structure is writable for its length.
+    let done =
+        unsafe { getsockopt(fd, number::SCTP, name, value.as_mut_ptr().cast(), &raw mut length) };
+    if done < 0 { done } else { Fields(&value).i32(4).unwrap_or(-1) }
+}
+
+/// One control message.
+fn control_message(kind: c_int, data: &[u8]) -> Vec<u8> {
+    Image::new()
+        .bytes(&(HEADER + data.len()).to_ne_bytes())
+        .i32(number::SCTP)
+        .i32(kind)
+        .bytes(data)
+        .pad_to((HEADER + data.len()).next_multiple_of(size_of::<usize>()))
+        .finish()
+}
+
+/// Sends buffers with control messages.
+///
+/// # Safety
+/// As for `sendmsg`.
+unsafe fn send_with(
+    fd: c_int,
+    vector: (*const iovec, usize),
+    to: (*mut sockaddr, socklen_t),
+    controls: &[u8],
+    flags: c_int,
+) -> c_int {
+    // SAFETY: all members of the structure may be zero.
+    let mut header: msghdr = unsafe { std::mem::zeroed() };
+    (header.msg_iov, header.msg_iovlen) = (vector.0.cast_mut(), vector.1);
+    (header.msg_name, header.msg_namelen) = (to.0.cast(), to.1);
+    header.msg_control = controls.as_ptr().cast_mut().cast();
+    header.msg_controllen = controls.len();
+    // SAFETY: as the caller promises; the control messages are only read.
+    unsafe { sendmsg(fd, &raw const header, flags) as c_int }
+}
+
+/// Sends a message on a stream.
+///
+/// # Safety
+/// `data` is readable for `length` bytes, and `to` is null or points to an address of `to_length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sctp_sendmsg(
+    fd: c_int,
+    data: *const c_void,
+    length: size_t,
+    to: *mut sockaddr,
+    to_length: socklen_t,
+    ppid: u32,
+    flags: u32,
+    stream: u16,
+    time_to_live: u32,
+    context: u32,
+) -> c_int {
+    let policy = if time_to_live > 0 { message::PR_TTL } else { 0 };
+    let info = SendInfo {
+        stream,
+        flags: flags as u16,
+        ppid,
+        context,
+        policy,
+        value: time_to_live,
+        association: 0,
+    };
+    let vector = iovec { iov_base: data.cast_mut(), iov_len: length };
+    let controls = control_message(control::SNDRCV, &info.to_sndrcv());
+    // SAFETY: as the caller promises.
+    unsafe { send_with(fd, (&raw const vector, 1), (to, to_length), &controls, 0) }
+}
+
+/// Sends a message as a `struct sctp_sndrcvinfo` says.
+///
+/// # Safety
+/// `data` is readable for `length` bytes; `info` is null or points to the structure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sctp_send(
+    fd: c_int,
+    data: *const c_void,
+    length: size_t,
+    info: *const c_void,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    let info = unsafe { raw::bytes(info, 32) };
+    let controls = match info {
+        [] => Vec::new(),
+        info => control_message(control::SNDRCV, info),
+    };
+    let vector = iovec { iov_base: data.cast_mut(), iov_len: length };
+    // SAFETY: as the caller promises.
+    unsafe { send_with(fd, (&raw const vector, 1), (std::ptr::null_mut(), 0), &controls, flags) }
+}
+
+/// Sends a message, and says by a typed structure how.
+///
+/// # Safety
+/// The vector, the addresses and the structure are as RFC 6458, 9.12, says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sctp_sendv(
+    fd: c_int,
+    vector: *const iovec,
+    vector_count: c_int,
+    addresses: *mut sockaddr,
+    address_count: c_int,
+    info: *mut c_void,
+    info_length: socklen_t,
+    info_type: c_uint,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    let info = unsafe { raw::bytes(info, info_length as usize) };
+    let mut controls = Vec::new();
+    let known = match info_type {
+        information::NONE => true,
+        information::SEND => {
+            controls = control_message(control::SNDINFO, info);
+            info.len() == 16
+        }
+        information::RELIABILITY => {
+            controls = control_message(control::PRINFO, info);
+            info.len() == 8
+        }
+        // `struct sctp_sendv_spa`: flags, then the three structures.
+        information::SEND_ALL => match (Fields(info).u32(0), info.get(4..20), info.get(20..28)) {
+            (Ok(valid), Some(send), Some(reliability)) => {
+                if valid & 1 != 0 {
+                    controls.extend(control_message(control::SNDINFO, send));
+                }
+                if valid & 2 != 0 {
+                    controls.extend(control_message(control::PRINFO, reliability));
+                }
+                true
+            }
+            _ => false,
+        },
+        _ => false,
+    };
+    let count = usize::try_from(vector_count);
+    let (true, Ok(count)) = (known, count) else {
+        return returned_int(Err::<isize, _>(Errno(libc::EINVAL)));
+    };
+    let mut to = (std::ptr::null_mut(), 0);
+    if !addresses.is_null() && address_count > 0 {
+        // SAFETY: as the caller promises.
+        let all = unsafe { packed(addresses, address_count) }.and_then(address::parse_all);
+        let all = match all {
+            Ok(all) => all,
+            Err(error) => return returned_int(Err::<isize, _>(error)),
+        };
+        to = (addresses, address::image(all[0]).len() as socklen_t);
+        for other in &all[1..] {
+            let image = address::image(*other);
+            controls.extend(match other.is_ipv4() {
+                true => control_message(control::DSTADDRV4, &image[4..8]),
+                false => control_message(control::DSTADDRV6, &image[8..24]),
+            });
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { send_with(fd, (vector, count), to, &controls, flags) }
+}
+
+/// What a call has received.
+struct Got {
+    length: ssize_t,
+    controls: Vec<u8>,
+    flags: c_int,
+}
+
+impl Got {
+    /// The data of the first control message of this type.
+    fn control(&self, kind: c_int) -> Option<&[u8]> {
+        let mut rest = &self.controls[..];
+        while rest.len() >= HEADER {
+            let length = usize::from_ne_bytes(*rest.first_chunk()?);
+            let fields = Fields(rest);
+            let at = size_of::<usize>();
+            if (fields.i32(at), fields.i32(at + 4)) == (Ok(number::SCTP), Ok(kind)) {
+                return rest.get(HEADER..length);
+            }
+            rest = rest.get(length.max(HEADER).next_multiple_of(at)..)?;
+        }
+        None
+    }
+}
+
+/// Receives into buffers.
+///
+/// # Safety
+/// As for `recvmsg`.
+unsafe fn receive_with(
+    fd: c_int,
+    vector: (*const iovec, usize),
+    from: (*mut sockaddr, *mut socklen_t),
+    flags: c_int,
+) -> Got {
+    let mut controls = vec![0_u8; CONTROLS_ROOM];
+    // SAFETY: all members of the structure may be zero.
+    let mut header: msghdr = unsafe { std::mem::zeroed() };
+    (header.msg_iov, header.msg_iovlen) = (vector.0.cast_mut(), vector.1);
+    if !from.0.is_null() && !from.1.is_null() {
+        // SAFETY: as the caller promises.
+        (header.msg_name, header.msg_namelen) = (from.0.cast(), unsafe { *from.1 });
+    }
+    (header.msg_control, header.msg_controllen) = (controls.as_mut_ptr().cast(), controls.len());
+    // SAFETY: as the caller promises; the control messages are writable for their length.
+    let length = unsafe { recvmsg(fd, &raw mut header, flags) };
+    if length >= 0 && !from.1.is_null() {
+        // SAFETY: as the caller promises.
+        unsafe { *from.1 = header.msg_namelen };
+    }
+    controls.truncate(header.msg_controllen);
+    Got { length, controls, flags: header.msg_flags }
+}
+
+/// Receives a message with its `struct sctp_sndrcvinfo`.
+///
+/// # Safety
+/// `data` is writable for `length` bytes; the other pointers are null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sctp_recvmsg(
+    fd: c_int,
+    data: *mut c_void,
+    length: size_t,
+    from: *mut sockaddr,
+    from_length: *mut socklen_t,
+    info: *mut c_void,
+    flags: *mut c_int,
+) -> c_int {
+    let vector = iovec { iov_base: data, iov_len: length };
+    // SAFETY: as the caller promises.
+    let asked = unsafe { flags.as_ref() }.copied().unwrap_or(0);
+    // SAFETY: as the caller promises.
+    let got = unsafe { receive_with(fd, (&raw const vector, 1), (from, from_length), asked) };
+    if got.length < 0 {
+        return -1;
+    }
+    if let (Some(data), false) = (got.control(control::SNDRCV), info.is_null()) {
+        // SAFETY: as the caller promises; the structure has 32 bytes.
+        unsafe { raw::buffer(info, data.len().min(32)) }
+            .copy_from_slice(&data[..data.len().min(32)]);
+    }
+    if !flags.is_null() {
+        // SAFETY: as the caller promises.
+        unsafe { flags.write(got.flags) };
+    }
+    got.length as c_int
+}
+
+/// Receives a message with a typed structure.
+///
+/// # Safety
+/// The vector is as RFC 6458, 9.13, says; the other pointers are null or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sctp_recvv(
+    fd: c_int,
+    vector: *const iovec,
+    vector_count: c_int,
+    from: *mut sockaddr,
+    from_length: *mut socklen_t,
+    info: *mut c_void,
+    info_length: *mut socklen_t,
+    info_type: *mut c_uint,
+    flags: *mut c_int,
+) -> c_int {
+    let Ok(count) = usize::try_from(vector_count) else {
+        return returned_int(Err::<isize, _>(Errno(libc::EINVAL)));
+    };
+    // SAFETY: as the caller promises.
+    let asked = unsafe { flags.as_ref() }.copied().unwrap_or(0);
+    // SAFETY: as the caller promises.
+    let got = unsafe { receive_with(fd, (vector, count), (from, from_length), asked) };
+    if got.length < 0 {
+        return -1;
+    }
+    let known = (got.control(control::RCVINFO), got.control(control::NXTINFO));
+    let (value, kind) = match known {
+        (Some(this), Some(next)) => ([this, next].concat(), information::RECEIVE_AND_NEXT),
+        (Some(this), None) => (this.to_vec(), information::RECEIVE),
+        (None, Some(next)) => (next.to_vec(), information::NEXT),
+        (None, None) => (Vec::new(), information::NONE),
+    };
+    // SAFETY: as the caller promises.
+    unsafe {
+        if info.is_null() || info_length.is_null() || (*info_length as usize) < value.len() {
+            if !info_type.is_null() {
+                info_type.write(information::NONE);
+            }
+        } else {
+            raw::give(&value, info, info_length);
+            if !info_type.is_null() {
+                info_type.write(kind);
+            }
+        }
+        if !flags.is_null() {
+            flags.write(got.flags);
+        }
+    }
+    got.length as c_int
+}

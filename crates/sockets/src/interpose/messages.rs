@@ -1,0 +1,243 @@
+//! `sendmsg` and `recvmsg`, with control messages.
+
+use std::sync::Arc;
+
+use libc::{c_int, c_uint, mmsghdr, msghdr, ssize_t, timespec};
+
+use super::transfer::send_message;
+use super::{dispatch, raw, returned_int};
+use crate::abi::control::Controls;
+use crate::abi::number::{self, control};
+use crate::errno::{Errno, Result};
+use crate::process::is_ours;
+use crate::real;
+use crate::signals::Blocked;
+use crate::socket::{Delivered, Outgoing, Socket};
+
+/// Size of `struct cmsghdr`, bytes, which is also the alignment of control messages times two.
+const HEADER: usize = size_of::<libc::cmsghdr>();
+const ALIGNMENT: usize = size_of::<usize>();
+
+/// Reads control messages.
+///
+/// # Errors
+/// `EINVAL` if one is longer than the rest.
+fn read_controls(mut rest: &[u8]) -> Result<Controls> {
+    let mut controls = Controls::default();
+    while rest.len() >= HEADER {
+        let invalid = Errno(libc::EINVAL);
+        let length = rest.first_chunk().map(|bytes| usize::from_ne_bytes(*bytes)).ok_or(invalid)?;
+        let number = |at: usize| -> Result<c_int> {
+            let bytes = rest[at..].first_chunk().ok_or(invalid)?;
+            Ok(c_int::from_ne_bytes(*bytes))
+        };
+        let (level, kind) = (number(ALIGNMENT)?, number(ALIGNMENT + 4)?);
+        let data = rest.get(HEADER..length).ok_or(invalid)?;
+        if level == number::SCTP {
+            controls.take(kind, data)?;
+        }
+        rest = rest.get(length.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
+    }
+    Ok(controls)
+}
+
+/// Appends a control message if it fits into `room` bytes. Returns whether it did.
+fn append(controls: &mut Vec<u8>, room: usize, kind: c_int, data: &[u8]) -> bool {
+    let length = HEADER + data.len();
+    if controls.len() + length > room {
+        return false;
+    }
+    controls.extend(length.to_ne_bytes());
+    controls.extend(number::SCTP.to_ne_bytes());
+    controls.extend(kind.to_ne_bytes());
+    controls.extend(data);
+    let padded = controls.len().next_multiple_of(ALIGNMENT).min(room);
+    controls.resize(padded, 0);
+    true
+}
+
+/// The control messages of what was received, and whether all fit into `room` bytes.
+fn write_controls(delivered: &Delivered, room: usize) -> (Vec<u8>, bool) {
+    let mut controls = Vec::new();
+    let mut fit = true;
+    if let Some(info) = delivered.info {
+        if let Some((next, length)) = delivered.next {
+            fit &= append(&mut controls, room, control::NXTINFO, &next.to_nxtinfo(length));
+        }
+        if delivered.wants_rcvinfo {
+            fit &= append(&mut controls, room, control::RCVINFO, &info.to_rcvinfo());
+        }
+        if delivered.wants_sndrcv {
+            fit &= append(&mut controls, room, control::SNDRCV, &info.to_sndrcv());
+        }
+    }
+    (controls, fit)
+}
+
+/// # Safety
+/// `message` is valid as for the C library's `sendmsg`.
+unsafe fn send_one(
+    socket: &Arc<Socket>,
+    message: &msghdr,
+    flags: c_int,
+    signals: &Blocked,
+) -> Result<usize> {
+    // SAFETY: as the caller promises.
+    let (bytes, to, controls) = unsafe {
+        (
+            raw::gathered(message.msg_iov, message.msg_iovlen)?,
+            raw::address(message.msg_name.cast(), message.msg_namelen)?,
+            raw::bytes(message.msg_control, message.msg_controllen),
+        )
+    };
+    let controls = read_controls(controls)?;
+    send_message(socket, &Outgoing { bytes: bytes.into(), to, controls, flags }, signals)
+}
+
+/// # Safety
+/// `message` is valid as for the C library's `recvmsg`.
+unsafe fn receive_one(
+    socket: &Socket,
+    message: &mut msghdr,
+    flags: c_int,
+    signals: &Blocked,
+) -> Result<usize> {
+    // SAFETY: as the caller promises.
+    let mut into = unsafe { raw::buffers(message.msg_iov, message.msg_iovlen) }?;
+    let delivered = socket.receive(&mut into, flags, signals)?;
+    let room = if message.msg_control.is_null() { 0 } else { message.msg_controllen };
+    let (controls, fit) = write_controls(&delivered, room);
+    // SAFETY: as the caller promises; what is written is no longer than the program's buffer.
+    unsafe {
+        raw::give_address(delivered.peer, message.msg_name.cast(), &raw mut message.msg_namelen);
+        raw::buffer(message.msg_control, controls.len()).copy_from_slice(&controls);
+    }
+    message.msg_controllen = controls.len();
+    message.msg_flags = delivered.flags | if fit { 0 } else { libc::MSG_CTRUNC };
+    Ok(delivered.length)
+}
+
+/// Sends a message.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: as the caller promises.
+    dispatch!(fd, unsafe { real::sendmsg(fd, message, flags) }, |socket, signals| {
+        // SAFETY: as the caller promises.
+        unsafe { send_one(socket, message.as_ref().ok_or(Errno(libc::EFAULT))?, flags, signals) }
+    })
+}
+
+/// Receives a message.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: as the caller promises.
+    dispatch!(fd, unsafe { real::recvmsg(fd, message, flags) }, |socket, signals| {
+        // SAFETY: as the caller promises.
+        unsafe { receive_one(socket, message.as_mut().ok_or(Errno(libc::EFAULT))?, flags, signals) }
+    })
+}
+
+/// Does something with each of several messages until one fails. Returns the number of those that did not.
+///
+/// # Safety
+/// `messages` points to `count` elements.
+unsafe fn each(
+    messages: *mut mmsghdr,
+    count: c_uint,
+    mut work: impl FnMut(&mut msghdr, bool) -> ssize_t,
+) -> c_int {
+    let mut done = 0;
+    while done < count {
+        // SAFETY: as the caller promises.
+        let message = unsafe { &mut *messages.add(done as usize) };
+        let length = work(&mut message.msg_hdr, done == 0);
+        if length < 0 {
+            break;
+        }
+        message.msg_len = length as c_uint;
+        done += 1;
+    }
+    if done == 0 && count > 0 { -1 } else { done as c_int }
+}
+
+/// Sends several messages.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendmmsg(
+    fd: c_int,
+    messages: *mut mmsghdr,
+    count: c_uint,
+    flags: c_int,
+) -> c_int {
+    if !is_ours(fd) {
+        // SAFETY: as the caller promises.
+        return unsafe { real::sendmmsg(fd, messages, count, flags) };
+    }
+    // SAFETY: as the caller promises.
+    unsafe { each(messages, count, |message, _| sendmsg(fd, message, flags)) }
+}
+
+/// Receives several messages. As in the kernel, the call waits for the first one; a timeout is not applied to it.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recvmmsg(
+    fd: c_int,
+    messages: *mut mmsghdr,
+    count: c_uint,
+    flags: c_int,
+    timeout: *mut timespec,
+) -> c_int {
+    if !is_ours(fd) {
+        // SAFETY: as the caller promises.
+        return unsafe { real::recvmmsg(fd, messages, count, flags, timeout) };
+    }
+    if count == 0 {
+        return returned_int(Ok(0_isize));
+    }
+    let later = flags & !libc::MSG_WAITFORONE | libc::MSG_DONTWAIT;
+    // SAFETY: as the caller promises.
+    unsafe {
+        each(messages, count, |message, first| {
+            recvmsg(fd, message, if first { flags } else { later })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::abi::control::SendInfo;
+
+    proptest! {
+        #[test]
+        fn no_control_messages_make_it_panic(bytes: Vec<u8>) {
+            let _ = read_controls(&bytes);
+        }
+
+        #[test]
+        fn what_is_appended_is_read_again(stream: u16, ppid: u32, value: u32) {
+            let info = SendInfo { stream, ppid, ..SendInfo::default() };
+            let reliability = [&0x10_u16.to_ne_bytes()[..], &[0; 2], &value.to_ne_bytes()].concat();
+            let mut bytes = Vec::new();
+            prop_assert!(append(&mut bytes, 200, control::SNDINFO, &info.to_sndinfo()));
+            prop_assert!(append(&mut bytes, 200, control::PRINFO, &reliability));
+            let room = bytes.len();
+            prop_assert!(!append(&mut bytes, room, control::PRINFO, &reliability));
+            let read = read_controls(&bytes);
+            prop_assert_eq!(read.as_ref().map(|c| c.info), Ok(Some(info)));
+            prop_assert_eq!(read.map(|c| c.reliability), Ok(Some((0x10, value))));
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `getsockopt` and `setsockopt`.
+
+use libc::{c_int, c_void, socklen_t};
+
+use super::{dispatch, raw};
+use crate::abi::Fields;
+use crate::errno::Errno;
+use crate::options;
+use crate::real;
+
+/// Sets an option.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    length: socklen_t,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    let real = || unsafe { real::setsockopt(fd, level, name, value, length) };
+    dispatch!(fd, real(), |socket, signals| {
+        // SAFETY: as the caller promises.
+        let value = unsafe { raw::bytes(value, length as usize) };
+        options::set(socket, level, name, Fields(value), signals).map(|()| 0)
+    })
+}
+
+/// Gets an option.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    length: *mut socklen_t,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    let real = || unsafe { real::getsockopt(fd, level, name, value, length) };
+    dispatch!(fd, real(), |socket, signals| {
+        // SAFETY: as the caller promises.
+        let room = unsafe { length.as_ref() }.ok_or(Errno(libc::EFAULT))?;
+        // SAFETY: as the caller promises. A copy: the answer is written to the same place.
+        let input = unsafe { raw::bytes(value, *room as usize) }.to_vec();
+        let answer = options::get(socket, level, name, Fields(&input), signals)?;
+        let kept = answer.value.len().min(input.len());
+        // SAFETY: as the caller promises; the length that is written is that of what fits.
+        unsafe { raw::give(&answer.value[..kept], value, length) };
+        answer.error.map_or(Ok(0), Err)
+    })
+}

@@ -1,0 +1,241 @@
+//! Calls that send and receive bytes without control messages.
+
+use std::io::IoSliceMut;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use libc::{c_int, c_void, iovec, size_t, sockaddr, socklen_t, ssize_t};
+
+use super::{dispatch, raw};
+use crate::abi::control::Controls;
+use crate::errno::{Errno, Result};
+use crate::real;
+use crate::signals::{Blocked, raise_pipe};
+use crate::socket::{Outgoing, Socket};
+
+/// Sends a message, and raises SIGPIPE if the association has ended and the program has not excluded that.
+pub fn send_message(socket: &Arc<Socket>, outgoing: &Outgoing, signals: &Blocked) -> Result<usize> {
+    let sent = socket.send(outgoing, signals);
+    if sent == Err(Errno(libc::EPIPE)) && outgoing.flags & libc::MSG_NOSIGNAL == 0 {
+        signals.unblocked(raise_pipe);
+    }
+    sent
+}
+
+fn plain(bytes: Bytes, flags: c_int) -> Outgoing {
+    Outgoing { bytes, to: None, controls: Controls::default(), flags }
+}
+
+fn receive_into(
+    socket: &Socket,
+    into: &mut [u8],
+    flags: c_int,
+    signals: &Blocked,
+) -> Result<crate::socket::Delivered> {
+    socket.receive(&mut [IoSliceMut::new(into)], flags, signals)
+}
+
+/// Reads.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
+    // SAFETY: as the caller promises.
+    dispatch!(fd, unsafe { real::read(fd, buffer, length) }, |socket, signals| {
+        // SAFETY: as the caller promises.
+        let into = unsafe { raw::buffer(buffer, length) };
+        receive_into(socket, into, 0, signals).map(|delivered| delivered.length)
+    })
+}
+
+/// Reads, as programs do that are built with checks of buffer sizes.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __read_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    length: size_t,
+    room: size_t,
+) -> ssize_t {
+    check(length, room);
+    // SAFETY: as the caller promises.
+    unsafe { read(fd, buffer, length) }
+}
+
+/// What the C library does when a program would write beyond a buffer.
+fn check(length: size_t, room: size_t) {
+    if length > room {
+        eprintln!("libropewalk: buffer overflow detected: {length} bytes into {room}");
+        std::process::abort();
+    }
+}
+
+/// Reads into several buffers.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn readv(fd: c_int, vector: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: as the caller promises.
+    dispatch!(fd, unsafe { real::readv(fd, vector, count) }, |socket, signals| {
+        let count = usize::try_from(count).map_err(|_| Errno(libc::EINVAL))?;
+        // SAFETY: as the caller promises.
+        let mut into = unsafe { raw::buffers(vector, count) }?;
+        socket.receive(&mut into, 0, signals).map(|delivered| delivered.length)
+    })
+}
+
+/// Receives.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recv(
+    fd: c_int,
+    buffer: *mut c_void,
+    length: size_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: as the caller promises.
+    dispatch!(fd, unsafe { real::recv(fd, buffer, length, flags) }, |socket, signals| {
+        // SAFETY: as the caller promises.
+        let into = unsafe { raw::buffer(buffer, length) };
+        receive_into(socket, into, flags, signals).map(|delivered| delivered.length)
+    })
+}
+
+/// Receives, as programs do that are built with checks of buffer sizes.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __recv_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    length: size_t,
+    room: size_t,
+    flags: c_int,
+) -> ssize_t {
+    check(length, room);
+    // SAFETY: as the caller promises.
+    unsafe { recv(fd, buffer, length, flags) }
+}
+
+/// Receives, with the peer's address.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recvfrom(
+    fd: c_int,
+    buffer: *mut c_void,
+    length: size_t,
+    flags: c_int,
+    address: *mut sockaddr,
+    address_length: *mut socklen_t,
+) -> ssize_t {
+    // SAFETY: as the caller promises.
+    let real = || unsafe { real::recvfrom(fd, buffer, length, flags, address, address_length) };
+    dispatch!(fd, real(), |socket, signals| {
+        // SAFETY: as the caller promises.
+        let into = unsafe { raw::buffer(buffer, length) };
+        let delivered = receive_into(socket, into, flags, signals)?;
+        // SAFETY: as the caller promises.
+        unsafe { raw::give_address(delivered.peer, address, address_length) };
+        Ok(delivered.length)
+    })
+}
+
+/// Receives with the peer's address, as programs do that are built with checks of buffer sizes.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __recvfrom_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    length: size_t,
+    room: size_t,
+    flags: c_int,
+    address: *mut sockaddr,
+    address_length: *mut socklen_t,
+) -> ssize_t {
+    check(length, room);
+    // SAFETY: as the caller promises.
+    unsafe { recvfrom(fd, buffer, length, flags, address, address_length) }
+}
+
+/// Writes.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
+    // SAFETY: as the caller promises.
+    dispatch!(fd, unsafe { real::write(fd, buffer, length) }, |socket, signals| {
+        // SAFETY: as the caller promises.
+        let bytes = Bytes::copy_from_slice(unsafe { raw::bytes(buffer, length) });
+        send_message(socket, &plain(bytes, 0), signals)
+    })
+}
+
+/// Writes several buffers as one message.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn writev(fd: c_int, vector: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: as the caller promises.
+    dispatch!(fd, unsafe { real::writev(fd, vector, count) }, |socket, signals| {
+        let count = usize::try_from(count).map_err(|_| Errno(libc::EINVAL))?;
+        // SAFETY: as the caller promises.
+        let bytes = unsafe { raw::gathered(vector, count) }?;
+        send_message(socket, &plain(bytes.into(), 0), signals)
+    })
+}
+
+/// Sends.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn send(
+    fd: c_int,
+    buffer: *const c_void,
+    length: size_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: as the caller promises.
+    dispatch!(fd, unsafe { real::send(fd, buffer, length, flags) }, |socket, signals| {
+        // SAFETY: as the caller promises.
+        let bytes = Bytes::copy_from_slice(unsafe { raw::bytes(buffer, length) });
+        send_message(socket, &plain(bytes, flags), signals)
+    })
+}
+
+/// Sends to an address.
+///
+/// # Safety
+/// As the C library says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendto(
+    fd: c_int,
+    buffer: *const c_void,
+    length: size_t,
+    flags: c_int,
+    address: *const sockaddr,
+    address_length: socklen_t,
+) -> ssize_t {
+    // SAFETY: as the caller promises.
+    let real = || unsafe { real::sendto(fd, buffer, length, flags, address, address_length) };
+    dispatch!(fd, real(), |socket, signals| {
+        // SAFETY: as the caller promises.
+        let bytes = Bytes::copy_from_slice(unsafe { raw::bytes(buffer, length) });
+        // SAFETY: as the caller promises.
+        let to = unsafe { raw::address(address, address_length) }?;
+        send_message(socket, &Outgoing { to, ..plain(bytes, flags) }, signals)
+    })
+}

@@ -1,0 +1,31 @@
+//! The sockets API of SCTP (RFC 6458) over Ropewalk: `libropewalk.so`.
+//!
+//! A program that speaks SCTP through the kernel's sockets runs over Ropewalk without a change if this library is
+//! preloaded (`ropewalk preload -- PROGRAM`) or linked before the C library. The library defines the calls of the C
+//! library that concern sockets. Calls for descriptors of other kinds go on to the C library unchanged.
+//!
+//! ```text
+//!   program --- read, send, poll ... ---+
+//!                                       |
+//!   interpose   C functions, raw pointers, errno
+//!   options     socket options: bytes of the kernel's structures
+//!   socket      sockets of RFC 6458: associations, accept queues, notifications
+//!   process     descriptor table, the thread that drives the associations, endpoints
+//!   ropewalk_runtime::endpoint           associations over UDP (RFC 6951)
+//! ```
+//!
+//! Unsafe code is confined to `interpose`, `pair`, `real`, `signals` and `errno`.
+
+#![cfg(target_os = "linux")]
+
+mod abi;
+mod address;
+mod errno;
+mod interpose;
+mod options;
+mod pair;
+mod process;
+mod real;
+mod settings;
+mod signals;
+mod socket;

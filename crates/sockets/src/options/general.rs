@@ -1,0 +1,96 @@
+//! Options of SOL_SOCKET and IPPROTO_IPV6.
+
+use libc::c_int;
+
+use crate::abi::{Fields, Image, number};
+use crate::errno::{Errno, Result};
+use crate::interpose::raw;
+use crate::socket::{Socket, Style};
+
+/// Least buffer that a program can set, bytes: one message of 64 kB.
+const LEAST_BUFFER: u64 = 1 << 16;
+/// Largest buffer that a program can set, bytes.
+const LARGEST_BUFFER: u64 = 256 << 20;
+
+fn buffer(value: Fields<'_>) -> Result<Option<u64>> {
+    let bytes = u64::from(value.u32(0)?);
+    // As in the kernel, half of the buffer is for overhead.
+    Ok(Some(bytes.saturating_mul(2).clamp(LEAST_BUFFER, LARGEST_BUFFER)))
+}
+
+/// Sets an option of SOL_SOCKET.
+pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
+    if matches!(name, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO) {
+        return raw::set_option(socket.pair.near(), libc::SOL_SOCKET, name, value.rest(0)?);
+    }
+    let settings = &mut socket.lock().settings;
+    match name {
+        libc::SO_SNDBUF | libc::SO_SNDBUFFORCE => settings.send_buffer = buffer(value)?,
+        libc::SO_RCVBUF | libc::SO_RCVBUFFORCE => settings.receive_buffer = buffer(value)?,
+        libc::SO_LINGER => {
+            let seconds = u64::try_from(value.i32(4)?).unwrap_or(0);
+            settings.linger = (value.i32(0)? != 0).then_some(seconds);
+        }
+        libc::SO_REUSEADDR => settings.reuse[0] = value.i32(0)?,
+        libc::SO_REUSEPORT => settings.reuse[1] = value.i32(0)?,
+        libc::SO_KEEPALIVE => settings.keepalive = value.i32(0)?,
+        _ => return Err(Errno(libc::ENOPROTOOPT)),
+    }
+    Ok(())
+}
+
+/// Gets an option of SOL_SOCKET.
+pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
+    if matches!(name, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO) {
+        let length = input.rest(0)?.len();
+        return raw::get_option(socket.pair.near(), libc::SOL_SOCKET, name, length);
+    }
+    if name == libc::SO_ERROR {
+        return Ok(Image::new().i32(socket.take_error().map_or(0, |error| error.0)).finish());
+    }
+    let state = socket.lock();
+    let settings = &state.settings;
+    let size = |bytes: u64| i32::try_from(bytes).unwrap_or(i32::MAX);
+    let value = match name {
+        libc::SO_TYPE => match socket.style {
+            Style::OneToOne => libc::SOCK_STREAM,
+            Style::OneToMany => libc::SOCK_SEQPACKET,
+        },
+        libc::SO_PROTOCOL => number::SCTP,
+        libc::SO_DOMAIN if socket.ipv6 => libc::AF_INET6,
+        libc::SO_DOMAIN => libc::AF_INET,
+        libc::SO_ACCEPTCONN => i32::from(state.listening.is_some()),
+        libc::SO_SNDBUF => {
+            let transport = settings.transport();
+            size(transport.send_buffer.unwrap_or(transport.receive_buffer * 4))
+        }
+        libc::SO_RCVBUF => size(settings.transport().receive_buffer),
+        libc::SO_REUSEADDR => settings.reuse[0],
+        libc::SO_REUSEPORT => settings.reuse[1],
+        libc::SO_KEEPALIVE => settings.keepalive,
+        libc::SO_LINGER => {
+            let on = i32::from(settings.linger.is_some());
+            let seconds = size(settings.linger.unwrap_or(0));
+            return Ok(Image::new().i32(on).i32(seconds).finish());
+        }
+        _ => return Err(Errno(libc::ENOPROTOOPT)),
+    };
+    Ok(Image::new().i32(value).finish())
+}
+
+/// Sets an option of IPPROTO_IPV6.
+pub fn set_ipv6(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
+    if name != libc::IPV6_V6ONLY || !socket.ipv6 {
+        return Err(Errno(libc::ENOPROTOOPT));
+    }
+    socket.lock().settings.v6_only = value.i32(0)? != 0;
+    Ok(())
+}
+
+/// Gets an option of IPPROTO_IPV6.
+pub fn get_ipv6(socket: &Socket, name: c_int) -> Result<Vec<u8>> {
+    if name != libc::IPV6_V6ONLY || !socket.ipv6 {
+        return Err(Errno(libc::ENOPROTOOPT));
+    }
+    Ok(Image::new().i32(i32::from(socket.lock().settings.v6_only)).finish())
+}

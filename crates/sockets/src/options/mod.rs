@@ -1,0 +1,223 @@
+//! Socket options (RFC 6458, 8) as bytes of the kernel's structures.
+
+mod addresses;
+mod general;
+mod parameters;
+mod sending;
+mod status;
+
+#[cfg(test)]
+pub use self::parameters::defaults as default_parameters;
+
+use std::sync::Arc;
+
+use libc::c_int;
+
+use crate::abi::control::names_one;
+use crate::abi::number::{self, association, option};
+use crate::abi::{Fields, Image};
+use crate::errno::{Errno, Result};
+use crate::signals::Blocked;
+use crate::socket::{Socket, State, Style};
+
+/// Sets an option.
+///
+/// # Errors
+/// `ENOPROTOOPT` if the option is unknown, `EINVAL` if the value is unusable, and the errors of what the option does.
+pub fn set(
+    socket: &Arc<Socket>,
+    level: c_int,
+    name: c_int,
+    value: Fields<'_>,
+    signals: &Blocked,
+) -> Result<()> {
+    match level {
+        number::SCTP => {}
+        libc::SOL_SOCKET => return general::set(socket, name, value),
+        libc::IPPROTO_IPV6 => return general::set_ipv6(socket, name, value),
+        _ => return Err(Errno(libc::ENOPROTOOPT)),
+    }
+    match name {
+        option::BINDX_ADD => addresses::bindx_add(socket, value),
+        option::BINDX_REM => addresses::bindx_remove(socket, value),
+        option::CONNECTX | option::CONNECTX_OLD => {
+            let (_, done) = addresses::connectx(socket, value.rest(0)?, signals)?;
+            done
+        }
+        option::PRIMARY_ADDR => addresses::set_primary(socket, value),
+        option::REMOTE_UDP_ENCAPS_PORT => addresses::set_udp_port(socket, value),
+        option::RTOINFO
+        | option::ASSOCINFO
+        | option::PEER_ADDR_PARAMS
+        | option::PEER_ADDR_THLDS
+        | option::DELAYED_SACK
+        | option::MAX_BURST => parameters::set(socket, name, value),
+        _ => sending::set(socket, name, value),
+    }
+}
+
+/// What `getsockopt` gives to the program.
+pub struct Answer {
+    /// The bytes of the value.
+    pub value: Vec<u8>,
+    /// An error beside the value: the identifier of an association that is being opened comes with `EINPROGRESS`.
+    pub error: Option<Errno>,
+}
+
+impl From<Vec<u8>> for Answer {
+    fn from(value: Vec<u8>) -> Self {
+        Self { value, error: None }
+    }
+}
+
+/// Gets an option. `input`: the program's buffer, which names the association for some options.
+///
+/// # Errors
+/// As [`set`].
+pub fn get(
+    socket: &Arc<Socket>,
+    level: c_int,
+    name: c_int,
+    input: Fields<'_>,
+    signals: &Blocked,
+) -> Result<Answer> {
+    match level {
+        number::SCTP => {}
+        libc::SOL_SOCKET => return general::get(socket, name, input).map(Answer::from),
+        libc::IPPROTO_IPV6 => return general::get_ipv6(socket, name).map(Answer::from),
+        _ => return Err(Errno(libc::ENOPROTOOPT)),
+    }
+    if name == option::CONNECTX3 {
+        return addresses::connectx3(socket, input, signals);
+    }
+    let value = match name {
+        option::GET_PEER_ADDRS | option::GET_LOCAL_ADDRS => addresses::list(socket, name, input),
+        option::PEELOFF | option::PEELOFF_FLAGS => addresses::peel_off(socket, name, input),
+        option::PRIMARY_ADDR => addresses::primary(socket, input),
+        option::REMOTE_UDP_ENCAPS_PORT => addresses::udp_port(socket, input),
+        option::STATUS | option::GET_PEER_ADDR_INFO => status::get(socket, name, input),
+        option::GET_ASSOC_NUMBER | option::GET_ASSOC_ID_LIST => status::identifiers(socket, name),
+        option::RTOINFO
+        | option::ASSOCINFO
+        | option::PEER_ADDR_PARAMS
+        | option::PEER_ADDR_THLDS
+        | option::DELAYED_SACK
+        | option::MAX_BURST => parameters::get(socket, name, input),
+        _ => sending::get(socket, name, input),
+    };
+    value.map(Answer::from)
+}
+
+/// What an option concerns: the settings for later associations, and present ones.
+struct Scope {
+    settings: bool,
+    links: Vec<i32>,
+}
+
+/// The scope of an association identifier (RFC 6458, 7.2 and 8.1.18).
+fn scope(socket: &Socket, state: &State, id: i32) -> Result<Scope> {
+    let all = || state.links.keys().copied().collect();
+    if socket.style == Style::OneToOne {
+        return Ok(Scope { settings: true, links: all() });
+    }
+    Ok(match id {
+        association::FUTURE => Scope { settings: true, links: Vec::new() },
+        association::CURRENT => Scope { settings: false, links: all() },
+        association::ALL => Scope { settings: true, links: all() },
+        id if names_one(id) && state.links.contains_key(&id) => {
+            Scope { settings: false, links: vec![id] }
+        }
+        _ => return Err(Errno(libc::EINVAL)),
+    })
+}
+
+/// The association of `struct sctp_assoc_value`, and the value. A program may also pass the value alone.
+fn assoc_value(value: Fields<'_>) -> Result<(i32, u32)> {
+    match value.u32(4) {
+        Ok(number) => Ok((value.i32(0)?, number)),
+        Err(_) => Ok((association::FUTURE, value.u32(0)?)),
+    }
+}
+
+/// The answer in the same form as the program's buffer: `struct sctp_assoc_value`, or the value alone.
+fn assoc_value_image(input: Fields<'_>, number: u32) -> Vec<u8> {
+    match (input.i32(0), input.u32(4)) {
+        (Ok(id), Ok(_)) => Image::new().i32(id).u32(number).finish(),
+        _ => Image::new().u32(number).finish(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Options that act on other machines or read memory of the program.
+    const ACTIONS: [c_int; 3] = [option::CONNECTX, option::CONNECTX_OLD, option::CONNECTX3];
+
+    fn socket(style: Style) -> (c_int, Arc<Socket>) {
+        Socket::new(style, false, 0).expect("descriptors")
+    }
+
+    fn discard((fd, socket): (c_int, Arc<Socket>)) {
+        socket.close();
+        crate::interpose::raw::close(fd);
+    }
+
+    /// Mostly short, and mostly of small numbers.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let byte = || prop_oneof![Just(0), Just(1), any::<u8>()];
+        let short = proptest::collection::vec(byte(), 0..20);
+        prop_oneof![short, proptest::collection::vec(byte(), 0..200)]
+    }
+
+    proptest! {
+        // A hundred names, and a few bytes of each value matter.
+        #![proptest_config(ProptestConfig::with_cases(1500))]
+
+        #[test]
+        fn no_value_of_an_option_makes_it_panic(
+            name in 0..140,
+            level in prop_oneof![
+                8 => Just(number::SCTP),
+                1 => Just(libc::SOL_SOCKET),
+                1 => Just(libc::IPPROTO_IPV6),
+            ],
+            many: bool,
+            value in bytes(),
+        ) {
+            prop_assume!(level != number::SCTP || !ACTIONS.contains(&name));
+            let made = socket(if many { Style::OneToMany } else { Style::OneToOne });
+            let signals = Blocked::new();
+            let before = get(&made.1, level, name, Fields(&value), &signals).map(|answer| answer.value);
+            let done = set(&made.1, level, name, Fields(&value), &signals);
+            // A value that is refused changes nothing.
+            if done.is_err() && name != libc::SO_ERROR {
+                let after = get(&made.1, level, name, Fields(&value), &signals);
+                prop_assert_eq!(before, after.map(|answer| answer.value));
+            }
+            discard(made);
+        }
+
+        #[test]
+        fn what_an_option_shows_can_be_set_again(many: bool, name in 0..140) {
+            // These show what is, not what is wanted.
+            let shows = [option::STATUS, option::GET_PEER_ADDR_INFO, option::PR_SUPPORTED];
+            prop_assume!(!ACTIONS.contains(&name) && !shows.contains(&name));
+            let made = socket(if many { Style::OneToMany } else { Style::OneToOne });
+            let signals = Blocked::new();
+            let input = [0_u8; 256];
+            for length in [4, 8, 12, 16, 20, 32, 144, 156] {
+                let shown = get(&made.1, number::SCTP, name, Fields(&input[..length]), &signals);
+                let Ok(shown) = shown else { continue };
+                if set(&made.1, number::SCTP, name, Fields(&shown.value), &signals).is_err() {
+                    continue;
+                }
+                let again = get(&made.1, number::SCTP, name, Fields(&input[..length]), &signals);
+                prop_assert_eq!(Ok(shown.value), again.map(|answer| answer.value));
+            }
+            discard(made);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Options that are protocol parameters (RFC 9260, 16).
+
+use std::sync::OnceLock;
+
+use libc::c_int;
+use ropewalk_base::Duration;
+use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions};
+use ropewalk_engine::sctp::{Association as Machine, Config, PathConfig, Preset, Secret};
+use ropewalk_runtime::endpoint::{Parameters, Profile};
+
+use super::addresses::address_at;
+use super::{assoc_value, assoc_value_image, scope};
+use crate::abi::number::option;
+use crate::abi::{Fields, Image};
+use crate::address::STORAGE_LEN;
+use crate::errno::{Errno, Result};
+use crate::process::current;
+use crate::socket::{Overrides, Socket, State};
+
+/// Flags of `struct sctp_paddrparams`.
+mod flag {
+    pub const HB_ENABLE: u32 = 1;
+    pub const HB_DISABLE: u32 = 2;
+    pub const HB_DEMAND: u32 = 4;
+    pub const PMTUD_ENABLE: u32 = 8;
+    pub const PMTUD_DISABLE: u32 = 16;
+    pub const SACKDELAY_ENABLE: u32 = 32;
+    pub const SACKDELAY_DISABLE: u32 = 64;
+}
+
+fn ms(value: u32) -> Option<Duration> {
+    (value > 0).then(|| Duration::from_millis(u64::from(value)))
+}
+
+fn as_ms(value: Duration) -> u32 {
+    u32::try_from(value.as_nanos() / 1_000_000).unwrap_or(u32::MAX)
+}
+
+fn positive(value: u32) -> Option<u32> {
+    (value > 0).then_some(value)
+}
+
+/// The parameters of the profile.
+pub fn defaults() -> Parameters {
+    static KNOWN: OnceLock<Parameters> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
+        let preset = match current().settings().transport.profile {
+            Profile::Live => Preset::Live,
+            Profile::Rfc9260 => Preset::LiveRfc9260,
+        };
+        let config = Config::preset(preset, vec![PathConfig::default()], 1 << 20);
+        let scheduler = Scheduler::from_name("lay", &SchedulerOptions::default());
+        let scheduler = scheduler.expect("the default scheduler");
+        Machine::listen(config, scheduler, Secret::new([0; 32])).parameters()
+    })
+}
+
+/// Changes parameters of an association or of those that the socket will have.
+fn change(socket: &Socket, state: &mut State, id: i32, change: &Overrides) -> Result<()> {
+    let scope = scope(socket, state, id)?;
+    let refused = |_| Errno(libc::EINVAL);
+    for id in &scope.links {
+        let Some(link) = state.links.get(id) else { continue };
+        if let Some(parameters) = link.association.parameters() {
+            link.association.set_parameters(change.apply(parameters)).map_err(refused)?;
+        }
+    }
+    if scope.settings {
+        let mut merged = state.settings.overrides;
+        merged.merge(change);
+        let then = merged.apply(defaults());
+        if then.rto.initial.max(then.rto.min) > then.rto.max {
+            return Err(Errno(libc::EINVAL));
+        }
+        state.settings.overrides = merged;
+    }
+    Ok(())
+}
+
+/// The parameters of an association, or those that the socket will give to associations.
+fn of(socket: &Socket, state: &State, id: i32) -> Result<Parameters> {
+    let scope = scope(socket, state, id)?;
+    let link = scope.links.first().and_then(|id| state.links.get(id));
+    let present = link.and_then(|link| link.association.parameters());
+    Ok(present.unwrap_or_else(|| state.settings.overrides.apply(defaults())))
+}
+
+/// Sets one of the options.
+pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
+    let state = &mut *socket.lock();
+    let none = Overrides::default();
+    let (id, changes) = match name {
+        option::RTOINFO => {
+            let rto_initial = ms(value.u32(4)?);
+            let (rto_max, rto_min) = (ms(value.u32(8)?), ms(value.u32(12)?));
+            (value.i32(0)?, Overrides { rto_initial, rto_max, rto_min, ..none })
+        }
+        option::ASSOCINFO => {
+            let association_max_retrans = positive(u32::from(value.u16(4)?));
+            let cookie_life = ms(value.u32(16)?);
+            (value.i32(0)?, Overrides { association_max_retrans, cookie_life, ..none })
+        }
+        option::DELAYED_SACK => sack_info(value)?,
+        option::MAX_BURST => {
+            let (id, most) = assoc_value(value)?;
+            (id, Overrides { max_burst: Some(most), ..none })
+        }
+        option::PEER_ADDR_THLDS => return set_thresholds(socket, state, value),
+        _ => return set_path(socket, state, value),
+    };
+    change(socket, state, id, &changes)
+}
+
+/// `struct sctp_sack_info`, or the older `struct sctp_assoc_value` with the delay.
+fn sack_info(value: Fields<'_>) -> Result<(i32, Overrides)> {
+    let (id, delay, every) = (value.i32(0)?, value.u32(4)?, value.u32(8).unwrap_or(0));
+    let changes = Overrides {
+        // RFC 6458, 8.1.19: a frequency of 1 disables the delay; a value of 0 keeps what there is.
+        sack_delay: ms(delay),
+        sack_every_packets: positive(every),
+        ..Overrides::default()
+    };
+    Ok((id, changes))
+}
+
+/// Gets one of the options.
+pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
+    let state = &*socket.lock();
+    if name == option::PEER_ADDR_PARAMS {
+        return path(socket, state, input);
+    }
+    let id = if name == option::MAX_BURST { assoc_value(input)?.0 } else { input.i32(0)? };
+    let parameters = of(socket, state, id)?;
+    let image = Image::new().i32(id);
+    Ok(match name {
+        option::RTOINFO => {
+            let rto = parameters.rto;
+            image.u32(as_ms(rto.initial)).u32(as_ms(rto.max)).u32(as_ms(rto.min))
+        }
+        option::ASSOCINFO => {
+            let link = state.link(socket.style, id).ok().map(|(_, link)| link);
+            let peers = link.map_or(0, |link| link.peers().len() as u16);
+            let status = link.and_then(|link| link.association.status());
+            let (theirs, ours) = status
+                .map_or((0, 0), |status| (status.peer_window_bytes, status.receive_free_bytes));
+            image
+                .u16(parameters.association_max_retrans as u16)
+                .u16(peers)
+                .u32(u32::try_from(theirs).unwrap_or(u32::MAX))
+                .u32(u32::try_from(ours).unwrap_or(u32::MAX))
+                .u32(as_ms(parameters.cookie_life))
+        }
+        option::DELAYED_SACK => {
+            let image = image.u32(as_ms(parameters.sack_delay));
+            let long = input.u32(8).is_ok();
+            if long { image.u32(parameters.sack_every_packets) } else { image }
+        }
+        option::PEER_ADDR_THLDS => image
+            .pad_to(8)
+            .bytes(input.rest(8)?.get(..STORAGE_LEN).ok_or(Errno(libc::EINVAL))?)
+            .u16(parameters.failure.path_max_retrans as u16)
+            .u16(parameters.failure.potentially_failed as u16)
+            .pad_to(144),
+        _ => return Ok(assoc_value_image(input, parameters.max_burst)),
+    }
+    .finish())
+}
+
+/// `struct sctp_paddrthlds`: thresholds of path failure (RFC 7829, 7.1). All paths of an association have the same
+/// threshold of potential failure.
+fn set_thresholds(socket: &Socket, state: &mut State, value: Fields<'_>) -> Result<()> {
+    let id = value.i32(0)?;
+    let at = 8 + STORAGE_LEN;
+    let changes = Overrides {
+        path_max_retrans: positive(u32::from(value.u16(at)?)),
+        potentially_failed: Some(u32::from(value.u16(at + 2)?)),
+        ..Overrides::default()
+    };
+    change(socket, state, id, &changes)
+}
+
+/// `struct sctp_paddrparams`: HEARTBEATs and failure of one path, of all paths of an association, or of those that the
+/// socket will have (RFC 6458, 8.1.12).
+fn set_path(socket: &Socket, state: &mut State, value: Fields<'_>) -> Result<()> {
+    let (id, address) = (value.i32(0)?, address_at(value, 4)?);
+    let at = 4 + STORAGE_LEN;
+    let (interval, most) = (ms(value.u32(at)?), positive(u32::from(value.u16(at + 4)?)));
+    let (delay, flags) = (value.u32(at + 10)?, value.u32(at + 14)?);
+    let both = |one: u32, other: u32| flags & (one | other) == one | other;
+    if both(flag::HB_ENABLE, flag::HB_DISABLE)
+        || both(flag::PMTUD_ENABLE, flag::PMTUD_DISABLE)
+        || both(flag::SACKDELAY_ENABLE, flag::SACKDELAY_DISABLE)
+    {
+        return Err(Errno(libc::EINVAL));
+    }
+    let scope = scope(socket, state, id)?;
+    let enabled = match flags & (flag::HB_ENABLE | flag::HB_DISABLE) {
+        flag::HB_ENABLE => Some(true),
+        flag::HB_DISABLE => Some(false),
+        _ => None,
+    };
+    for id in &scope.links {
+        let Some(link) = state.links.get(id) else { continue };
+        let paths = match address {
+            None => 0..link.association.paths().len(),
+            Some(address) => {
+                let path = link.path_to(address.ip()).ok_or(Errno(libc::EINVAL))?;
+                path..path + 1
+            }
+        };
+        for path in paths {
+            if let Some(enabled) = enabled {
+                link.association.set_heartbeats(path, enabled, interval);
+            }
+            if flags & flag::HB_DEMAND != 0 {
+                link.association.request_heartbeat(path);
+            }
+            if most.is_some() {
+                link.association.set_path_max_retrans(path, most);
+            }
+        }
+    }
+    if address.is_some() {
+        return Ok(());
+    }
+    if scope.settings {
+        state.settings.heartbeats = enabled.unwrap_or(state.settings.heartbeats);
+    }
+    let sack_delay = if flags & flag::SACKDELAY_ENABLE != 0 { ms(delay) } else { None };
+    let heartbeat_interval = interval.filter(|_| enabled == Some(true));
+    let changes = Overrides {
+        path_max_retrans: most,
+        heartbeat_interval,
+        sack_delay,
+        ..Overrides::default()
+    };
+    change(socket, state, id, &changes)
+}
+
+/// `struct sctp_paddrparams` of a path, of an association, or of those that the socket will have.
+fn path(socket: &Socket, state: &State, input: Fields<'_>) -> Result<Vec<u8>> {
+    let (id, address) = (input.i32(0)?, address_at(input, 4)?);
+    let storage = input.rest(4)?.get(..STORAGE_LEN).ok_or(Errno(libc::EINVAL))?;
+    let parameters = of(socket, state, id)?;
+    let scope = scope(socket, state, id)?;
+    let link = scope.links.first().and_then(|id| state.links.get(id));
+    let path = match (link, address) {
+        (Some(link), Some(address)) => Some(link.path_to(address.ip()).ok_or(Errno(libc::EINVAL))?),
+        (Some(_), None) => Some(0),
+        (None, Some(_)) => return Err(Errno(libc::EINVAL)),
+        (None, None) => None,
+    };
+    let timers = link.zip(path).and_then(|(link, path)| link.association.path_timers(path));
+    let interval = match timers {
+        Some(timers) => timers.heartbeat_interval,
+        None => state.settings.heartbeats.then_some(parameters.heartbeat_interval),
+    };
+    let stats = link.and_then(|link| link.association.stats());
+    let mtu = stats.zip(path).and_then(|(stats, path)| stats.paths.get(path).map(|p| p.mtu_bytes));
+    let discovers = current().settings().transport.discover_mtu;
+    let flags = if interval.is_some() { flag::HB_ENABLE } else { flag::HB_DISABLE }
+        | if discovers { flag::PMTUD_ENABLE } else { flag::PMTUD_DISABLE }
+        | flag::SACKDELAY_ENABLE;
+    Ok(Image::new()
+        .i32(id)
+        .bytes(storage)
+        .u32(as_ms(interval.unwrap_or(parameters.heartbeat_interval)))
+        .u16(parameters.failure.path_max_retrans as u16)
+        .u32(mtu.unwrap_or(0))
+        .u32(as_ms(parameters.sack_delay))
+        .u32(flags)
+        .pad_to(156)
+        .finish())
+}

@@ -1,0 +1,150 @@
+//! Options about messages: how they are sent and received, and which notifications come.
+
+use libc::c_int;
+
+use super::{assoc_value, assoc_value_image};
+use crate::abi::control::SendInfo;
+use crate::abi::number::{message, notification, option};
+use crate::abi::{Fields, Image};
+use crate::errno::{Errno, Result};
+use crate::socket::{Socket, SocketSettings};
+
+/// Types in `struct sctp_event_subscribe`, in its order.
+const SUBSCRIBED: [u16; notification::COUNT as usize] =
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13];
+
+fn on(value: Fields<'_>) -> Result<bool> {
+    Ok(value.i32(0)? != 0)
+}
+
+/// Sets one of the options.
+pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
+    let state = &mut *socket.lock();
+    let idle = state.links.is_empty() && state.listening.is_none();
+    let settings = &mut state.settings;
+    match name {
+        option::INITMSG => set_init(settings, value),
+        option::NODELAY => value.i32(0).map(|number| settings.nodelay = i32::from(number != 0)),
+        option::DISABLE_FRAGMENTS => on(value).map(|on| settings.disable_fragments = on),
+        option::I_WANT_MAPPED_V4_ADDR => on(value).map(|on| settings.mapped = on),
+        option::RECVRCVINFO => on(value).map(|on| settings.receive_info = on),
+        option::RECVNXTINFO => on(value).map(|on| settings.next_info = on),
+        option::REUSE_PORT => value.i32(0).map(|number| settings.reuse[2] = number),
+        option::MAXSEG => set_maxseg(settings, value),
+        option::CONTEXT => assoc_value(value).map(|(_, number)| settings.context = number),
+        option::FRAGMENT_INTERLEAVE => match value.i32(0)? {
+            // Level 2 needs I-DATA (RFC 8260).
+            level @ (0 | 1) => {
+                settings.fragment_interleave = level;
+                Ok(())
+            }
+            _ => Err(Errno(libc::EINVAL)),
+        },
+        option::PARTIAL_DELIVERY_POINT => {
+            value.u32(0).map(|bytes| settings.partial_delivery_point = bytes)
+        }
+        option::ECN_SUPPORTED if idle => {
+            assoc_value(value).map(|(_, number)| settings.ecn = number != 0)
+        }
+        // The engine offers partial reliability to every peer.
+        option::PR_SUPPORTED if idle && assoc_value(value)?.1 != 0 => Ok(()),
+        option::PR_SUPPORTED | option::ECN_SUPPORTED => Err(Errno(libc::EINVAL)),
+        option::DEFAULT_SEND_PARAM => {
+            settings.send = SendInfo::from_sndrcv(value)?;
+            Ok(())
+        }
+        option::DEFAULT_SNDINFO => {
+            let SendInfo { policy, value: limit, .. } = settings.send;
+            settings.send = SendInfo { policy, value: limit, ..SendInfo::from_sndinfo(value)? };
+            Ok(())
+        }
+        option::DEFAULT_PRINFO => {
+            (settings.send.value, settings.send.policy) = (value.u32(4)?, value.u16(8)?);
+            Ok(())
+        }
+        option::EVENTS => {
+            let given = value.rest(0)?.iter().zip(SUBSCRIBED);
+            given.for_each(|(byte, kind)| settings.events[usize::from(kind)] = *byte != 0);
+            Ok(())
+        }
+        option::EVENT => {
+            let kind = usize::from(value.u16(4)?.wrapping_sub(notification::BASE));
+            let event = settings.events.get_mut(kind).ok_or(Errno(libc::EINVAL))?;
+            *event = value.u8(6)? != 0;
+            Ok(())
+        }
+        _ => Err(Errno(libc::ENOPROTOOPT)),
+    }
+}
+
+fn set_init(settings: &mut SocketSettings, value: Fields<'_>) -> Result<()> {
+    let mut given = [0; 4];
+    for (index, number) in given.iter_mut().enumerate() {
+        *number = value.u16(2 * index)?;
+    }
+    for (kept, number) in settings.init.iter_mut().zip(given) {
+        if number > 0 {
+            *kept = number;
+        }
+    }
+    settings.init[0] = settings.init[0].min(crate::socket::STREAMS_LIMIT);
+    Ok(())
+}
+
+fn set_maxseg(settings: &mut SocketSettings, value: Fields<'_>) -> Result<()> {
+    let (_, bytes) = assoc_value(value)?;
+    if bytes > 0 && !(512..=65_535).contains(&bytes) {
+        return Err(Errno(libc::EINVAL));
+    }
+    settings.maxseg = bytes;
+    Ok(())
+}
+
+/// Gets one of the options.
+pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
+    let state = &*socket.lock();
+    let settings = &state.settings;
+    let flag = |on: bool| Image::new().i32(i32::from(on));
+    Ok(match name {
+        option::INITMSG => {
+            settings.init.iter().fold(Image::new(), |image, number| image.u16(*number))
+        }
+        option::NODELAY => Image::new().i32(settings.nodelay),
+        option::DISABLE_FRAGMENTS => flag(settings.disable_fragments),
+        option::I_WANT_MAPPED_V4_ADDR => flag(settings.mapped),
+        option::RECVRCVINFO => flag(settings.receive_info),
+        option::RECVNXTINFO => flag(settings.next_info),
+        option::REUSE_PORT => Image::new().i32(settings.reuse[2]),
+        option::FRAGMENT_INTERLEAVE => Image::new().i32(settings.fragment_interleave),
+        option::PARTIAL_DELIVERY_POINT => Image::new().u32(settings.partial_delivery_point),
+        option::MAXSEG => {
+            let (id, _) = assoc_value(input)?;
+            let link = state.link(socket.style, id).ok().map(|(_, link)| link);
+            let now = link.map(|link| link.association.message_size() as u32);
+            let bytes = match (settings.maxseg, now) {
+                (0, now) => now.unwrap_or(0),
+                (most, now) => now.unwrap_or(most).min(most),
+            };
+            return Ok(assoc_value_image(input, bytes));
+        }
+        option::CONTEXT => return Ok(assoc_value_image(input, settings.context)),
+        option::ECN_SUPPORTED => return Ok(assoc_value_image(input, u32::from(settings.ecn))),
+        option::PR_SUPPORTED => return Ok(assoc_value_image(input, 1)),
+        option::DEFAULT_SEND_PARAM => Image::new().bytes(&settings.send.to_sndrcv()),
+        option::DEFAULT_SNDINFO => Image::new().bytes(&settings.send.to_sndinfo()),
+        option::DEFAULT_PRINFO => {
+            let policy = settings.send.policy & message::PR_MASK;
+            Image::new().i32(input.i32(0)?).u32(settings.send.value).u16(policy).pad_to(12)
+        }
+        option::EVENTS => {
+            settings.events.iter().fold(Image::new(), |image, on| image.u8(u8::from(*on)))
+        }
+        option::EVENT => {
+            let kind = usize::from(input.u16(4)?.wrapping_sub(notification::BASE));
+            let on = *settings.events.get(kind).ok_or(Errno(libc::EINVAL))?;
+            Image::new().bytes(&input.rest(0)?[..6]).u8(u8::from(on)).pad_to(8)
+        }
+        _ => return Err(Errno(libc::ENOPROTOOPT)),
+    }
+    .finish())
+}

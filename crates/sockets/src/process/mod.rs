@@ -1,0 +1,187 @@
+//! What the library holds for its process: the descriptor table, the thread that drives the associations, and the
+//! endpoints that they share.
+//!
+//! The thread exists in the parent only. If it has started before a fork, the child begins anew: the sockets that it has
+//! inherited are refused with `EBADF` and a message, and sockets that it makes itself work. If not, no socket has listened
+//! or connected yet, and the child keeps all of them, as daemons need that bind a port first.
+
+mod reactor;
+mod services;
+mod table;
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+pub use self::services::{Place, Service, free_port};
+pub use self::table::{Found, is_ours};
+
+use self::reactor::Closing;
+use self::services::Services;
+use self::table::Table;
+use crate::errno::Result;
+use crate::real;
+use crate::settings::Settings;
+use crate::socket::Socket;
+
+/// The state of this process.
+pub struct Process {
+    id: AtomicU32,
+    table: Mutex<Table>,
+    settings: OnceLock<Settings>,
+    reactor: Mutex<Option<Handle>>,
+    services: Services,
+    closing: Arc<Closing>,
+}
+
+static CURRENT: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
+static START: Once = Once::new();
+
+/// Locks whatever happened to other holders.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The state of this process.
+pub fn current() -> &'static Process {
+    START.call_once(|| {
+        Process::new(Table::default()).install();
+        real::find_all();
+        // SAFETY: the three functions may be called at any fork, and `at_exit` at the exit of the process.
+        unsafe {
+            libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
+            libc::atexit(at_exit);
+        }
+    });
+    // SAFETY: the pointer is set above, or by `in_child`, to a value that is never freed.
+    unsafe { &*CURRENT.load(Ordering::Acquire) }
+}
+
+impl Process {
+    fn new(table: Table) -> Self {
+        Self {
+            id: AtomicU32::new(std::process::id()),
+            table: Mutex::new(table),
+            settings: OnceLock::new(),
+            reactor: Mutex::new(None),
+            services: Services::default(),
+            closing: Arc::default(),
+        }
+    }
+
+    fn install(self) {
+        CURRENT.store(Box::into_raw(Box::new(self)), Ordering::Release);
+    }
+
+    /// Whether the caller is this process. A child of `vfork` shares the memory of its parent until it executes another
+    /// program, and runs no handler of forks. What it does to its descriptors does not concern the parent's sockets.
+    pub fn is_current(&self) -> bool {
+        self.id.load(Ordering::Relaxed) == std::process::id()
+    }
+
+    /// The settings of the environment.
+    pub fn settings(&self) -> &Settings {
+        self.settings.get_or_init(Settings::from_environment)
+    }
+
+    /// The runtime of the thread that drives the associations. Starts the thread.
+    ///
+    /// # Errors
+    /// As the system says: no more threads or descriptors.
+    pub fn reactor(&self) -> Result<Handle> {
+        let mut reactor = lock(&self.reactor);
+        match &*reactor {
+            Some(handle) => Ok(handle.clone()),
+            None => Ok(reactor.insert(reactor::start()?).clone()),
+        }
+    }
+
+    /// The endpoints of this process.
+    pub const fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// The socket of a descriptor.
+    pub fn find(&self, fd: i32) -> Found {
+        lock(&self.table).find(fd)
+    }
+
+    /// Enters a descriptor of a socket.
+    pub fn insert(&self, fd: i32, socket: Arc<Socket>) {
+        lock(&self.table).insert(fd, socket);
+    }
+
+    /// Removes a descriptor. Returns the socket if this was its last one.
+    pub fn remove(&self, fd: i32) -> Option<Arc<Socket>> {
+        lock(&self.table).remove(fd)
+    }
+
+    /// Runs `shutdown`, which ends an association, in the background. The exit of the process waits for it.
+    pub fn close_in_background(&self, shutdown: impl Future<Output = ()> + Send + 'static) {
+        let Ok(handle) = self.reactor() else { return };
+        let held = self.closing.begin();
+        handle.spawn(async move {
+            shutdown.await;
+            drop(held);
+        });
+    }
+
+    /// Waits until all associations that are being closed have ended, at most for `limit`. Returns whether all have.
+    pub fn wait_for_closing(&self, limit: Duration) -> bool {
+        self.closing.wait(limit)
+    }
+}
+
+/// What the thread that forks holds meanwhile, so that the child finds it in order.
+struct Held {
+    table: MutexGuard<'static, Table>,
+    reactor: MutexGuard<'static, Option<Handle>>,
+}
+
+thread_local! {
+    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+}
+
+extern "C" fn before_fork() {
+    let process = current();
+    let reactor = lock(&process.reactor);
+    let table = lock(&process.table);
+    HELD.with(|held| held.replace(Some(Held { table, reactor })));
+}
+
+extern "C" fn after_fork() {
+    HELD.with(|held| held.take());
+}
+
+/// Once the thread has started, the parent's state is never used again: its locks may be held by threads that the child
+/// does not have.
+extern "C" fn in_child() {
+    let held = HELD.with(|held| held.take());
+    match held {
+        Some(Held { reactor, .. }) if reactor.is_none() => {
+            current().id.store(std::process::id(), Ordering::Relaxed);
+        }
+        Some(Held { table, .. }) => Process::new(table.inherited()).install(),
+        None => Process::new(Table::default()).install(),
+    }
+}
+
+extern "C" fn at_exit() {
+    let process = current();
+    let sockets = lock(&process.table).take_all();
+    if sockets.is_empty() && process.closing.is_empty() {
+        return;
+    }
+    for socket in sockets {
+        socket.close();
+    }
+    let limit = process.settings().linger_s;
+    if !process.wait_for_closing(Duration::from_secs(limit)) {
+        eprintln!(
+            "libropewalk: after {limit} s, a peer has not acknowledged all data: it may be lost"
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! Settings of the library, from environment variables. `ropewalk preload` sets them from its options.
+
+use std::env;
+use std::str::FromStr;
+
+use ropewalk_runtime::endpoint::{PORT, Profile, Transport};
+
+/// UDP port at which listening sockets receive (RFC 6951).
+pub const UDP_PORT: &str = "ROPEWALK_UDP_PORT";
+/// UDP port of peers that this end connects to.
+pub const PEER_UDP_PORT: &str = "ROPEWALK_PEER_UDP_PORT";
+/// Scheduler of all associations.
+pub const SCHEDULER: &str = "ROPEWALK_SCHEDULER";
+/// Congestion control of all associations.
+pub const CONGESTION: &str = "ROPEWALK_CONGESTION";
+/// Profile of all associations.
+pub const PROFILE: &str = "ROPEWALK_PROFILE";
+/// Receive buffer of each association, bytes.
+pub const RECEIVE_BUFFER: &str = "ROPEWALK_RECEIVE_BUFFER";
+/// Names of interfaces that are not used, separated by commas.
+pub const AVOID: &str = "ROPEWALK_AVOID";
+/// Longest time that a program that exits waits for its associations to deliver what they hold, seconds.
+pub const LINGER: &str = "ROPEWALK_LINGER_S";
+
+/// Data that may wait unsent, bytes: more would only wait longer.
+const UNSENT_LIMIT: u64 = 1 << 20;
+
+/// Longest wait of a program that exits, seconds: slow links take long for what is in the send buffer.
+const DEFAULT_LINGER_S: u64 = 60;
+
+/// The settings.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// UDP port of listening sockets.
+    pub udp_port: u16,
+    /// UDP port of peers.
+    pub peer_udp_port: u16,
+    /// Interfaces that are not used.
+    pub avoid: Vec<String>,
+    /// Longest wait at exit, seconds.
+    pub linger_s: u64,
+    /// How associations behave.
+    pub transport: Transport,
+}
+
+impl Settings {
+    /// Reads the environment. A value that cannot be used is reported to standard error, and the default applies.
+    pub fn from_environment() -> Self {
+        let mut transport = Transport {
+            unsent_limit: Some(UNSENT_LIMIT),
+            profile: number(PROFILE, Profile::Live),
+            receive_buffer: number(RECEIVE_BUFFER, Transport::default().receive_buffer),
+            congestion: env::var(CONGESTION).ok().filter(|name| !name.is_empty()),
+            ..Transport::default()
+        };
+        if let Ok(name) = env::var(SCHEDULER)
+            && !name.is_empty()
+        {
+            transport.scheduler = name;
+        }
+        let names = env::var(AVOID).unwrap_or_default();
+        Self {
+            udp_port: number(UDP_PORT, PORT),
+            peer_udp_port: number(PEER_UDP_PORT, PORT),
+            avoid: names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+            linger_s: number(LINGER, DEFAULT_LINGER_S),
+            transport,
+        }
+    }
+}
+
+fn number<T: FromStr>(name: &str, default: T) -> T {
+    let Ok(text) = env::var(name) else { return default };
+    text.parse().unwrap_or_else(|_| {
+        eprintln!("libropewalk: {name}={} is not usable; the default applies", text.escape_debug());
+        default
+    })
+}

@@ -1,0 +1,152 @@
+//! Associations that a socket opens.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use ropewalk_runtime::endpoint::{ConnectError, SctpPorts, Target};
+
+use super::link::NewLink;
+use super::{Phase, Socket, State, Style};
+use crate::errno::{Errno, Result};
+use crate::process::{Service, current, free_port};
+use crate::signals::Blocked;
+
+fn errno_of(error: &ConnectError) -> Errno {
+    Errno(match error {
+        ConnectError::NoPath => libc::ENETUNREACH,
+        ConnectError::Exists(..) => libc::EADDRINUSE,
+        ConnectError::NoFreePort => libc::EADDRNOTAVAIL,
+        ConnectError::SctpPort => libc::EINVAL,
+        _ => libc::EIO,
+    })
+}
+
+impl Socket {
+    /// Opens an association to a peer with these addresses, whose ports are SCTP ports (`connect`, `sctp_connectx`).
+    /// Returns its identifier.
+    ///
+    /// # Errors
+    /// `EINPROGRESS` if the socket is nonblocking; the association then goes on. `EISCONN`, `EALREADY`, `ECONNREFUSED`,
+    /// `ETIMEDOUT`, `EINTR`.
+    pub fn connect(
+        self: &Arc<Self>,
+        peers: &[SocketAddr],
+        signals: &Blocked,
+    ) -> Result<(i32, Result<()>)> {
+        let id = {
+            let state = &mut *self.lock();
+            self.may_connect(state, peers)?;
+            let streams = state.settings.init[0];
+            let id = self.open(state, peers, streams)?;
+            if self.style == Style::OneToOne {
+                (state.phase, state.error) = (Phase::Connecting, None);
+            }
+            self.show(state);
+            id
+        };
+        if self.is_nonblocking() {
+            return Ok((id, Err(Errno(libc::EINPROGRESS))));
+        }
+        Ok((id, self.wait_connected(id, signals)))
+    }
+
+    fn may_connect(&self, state: &State, peers: &[SocketAddr]) -> Result<()> {
+        if state.closed {
+            return Err(Errno(libc::EBADF));
+        }
+        if self.style == Style::OneToOne {
+            if state.listening.is_some() {
+                return Err(Errno(libc::EISCONN));
+            }
+            match state.phase {
+                Phase::Idle => {}
+                Phase::Connecting => return Err(Errno(libc::EALREADY)),
+                Phase::Connected => return Err(Errno(libc::EISCONN)),
+            }
+        } else if state.links.values().any(|l| peers.iter().any(|peer| l.has_peer(peer))) {
+            return Err(Errno(libc::EISCONN));
+        }
+        Ok(())
+    }
+
+    /// Starts an association.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        state: &mut State,
+        peers: &[SocketAddr],
+        streams: u16,
+    ) -> Result<i32> {
+        let first = *peers.first().ok_or(Errno(libc::EINVAL))?;
+        if first.port() == 0 || peers.iter().any(|peer| peer.port() != first.port()) {
+            return Err(Errno(libc::EINVAL));
+        }
+        let mut addresses = Vec::with_capacity(peers.len());
+        let udp_port = state.settings.peer_udp_port;
+        let udp_port = udp_port.unwrap_or(current().settings().peer_udp_port);
+        for peer in peers {
+            let mut ip = peer.ip().to_canonical();
+            if ip.is_ipv6() && !self.ipv6 || ip.is_ipv4() && state.settings.v6_only {
+                return Err(Errno(libc::EINVAL));
+            }
+            if ip.is_unspecified() {
+                // As with TCP: this machine.
+                ip = if ip.is_ipv4() {
+                    std::net::Ipv4Addr::LOCALHOST.into()
+                } else {
+                    std::net::Ipv6Addr::LOCALHOST.into()
+                };
+            }
+            let mut address = SocketAddr::new(ip, udp_port);
+            if let (SocketAddr::V6(to), SocketAddr::V6(from)) = (&mut address, peer) {
+                to.set_scope_id(from.scope_id());
+            }
+            addresses.push(address);
+        }
+        if state.port == 0 {
+            state.port = free_port()?;
+        }
+        let place = super::Place { v6_only: state.settings.v6_only, ..state.place.clone() };
+        // A socket that listens opens associations from its own UDP port.
+        let service = match &state.listening {
+            Some(service) => service.clone(),
+            None => Service::connecting(&place, &addresses, state.settings.transport())?,
+        };
+        let peer = SocketAddr::new(addresses[0].ip(), first.port());
+        let ports = SctpPorts { local: Some(state.port), remote: first.port() };
+        let target = Target { addresses, key: None };
+        let association = service.endpoint.start_connect(&target, ports);
+        let association = association.map_err(|error| errno_of(&error))?;
+        state.settings.configure(&association);
+        if let Some(attempts) = Some(state.settings.init[2]).filter(|most| *most > 0)
+            && let Some(mut parameters) = association.parameters()
+        {
+            parameters.max_init_retransmits = u32::from(attempts);
+            let _ = association.set_parameters(parameters);
+        }
+        let association = Arc::new(association);
+        self.add_link(state, NewLink { association, service, peer, up: false, streams, id: None })
+    }
+
+    /// Waits until an association is established.
+    fn wait_connected(&self, id: i32, signals: &Blocked) -> Result<()> {
+        loop {
+            {
+                let state = &mut *self.lock();
+                match state.links.get(&id) {
+                    Some(link) if link.up => return Ok(()),
+                    Some(_) => {}
+                    None => {
+                        let error = state.error.take();
+                        self.show(state);
+                        return Err(error.unwrap_or(Errno(libc::ETIMEDOUT)));
+                    }
+                }
+                if self.style == Style::OneToMany {
+                    // The descriptor stays writable for other associations: messages wait for the establishment.
+                    return Ok(());
+                }
+            }
+            self.wait_writable(signals)?;
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What happens to the associations of a socket, and its notifications (RFC 6458, 6.1).
+
+use std::sync::Arc;
+
+use ropewalk_runtime::endpoint::{CloseReason, PathEvent, PathStatus, Undelivered};
+
+use super::receive::Item;
+use super::{Phase, Socket, State, Style};
+use crate::abi::control::SendInfo;
+use crate::abi::notification::{AddressState, AssociationState, Notification};
+use crate::abi::number::{message, notification};
+use crate::address::shown;
+use crate::errno::of_close;
+
+impl State {
+    /// Queues a notification if the program has subscribed to it.
+    pub fn notify(&mut self, id: i32, what: &Notification) {
+        let Some(kind) = what.types().iter().find(|kind| self.settings.wants(**kind)) else {
+            return;
+        };
+        let peer = self.links.get(&id).map(|link| link.peer);
+        self.inbox.push_back(Item::notification(id, peer, what.image(*kind, id)));
+    }
+
+    /// Queues a notification about the state of an association.
+    pub fn notify_state(&mut self, id: i32, state: AssociationState, error: u16) {
+        let streams =
+            self.links.get(&id).map_or((0, 0), |link| (link.streams(), self.settings.init[1]));
+        self.notify(id, &Notification::Association { state, error, streams });
+    }
+
+    /// Takes all messages of an association that has ended, so that notifications come after them.
+    fn take_rest(&mut self, id: i32) {
+        while self.pull(id, usize::MAX) {}
+        self.forget_part(id);
+    }
+}
+
+impl Socket {
+    /// An association is established.
+    pub(super) fn on_established(&self, id: i32) {
+        let state = &mut *self.lock();
+        let Some(link) = state.links.get_mut(&id) else { return };
+        link.up = true;
+        if self.style == Style::OneToOne {
+            state.phase = Phase::Connected;
+        }
+        if !state.settings.heartbeats {
+            let association = state.links[&id].association.clone();
+            for path in 0..association.paths().len() {
+                association.set_heartbeats(path, false, None);
+            }
+        }
+        state.notify_state(id, AssociationState::CommUp, 0);
+        self.show(state);
+    }
+
+    /// An association could not be established.
+    pub(super) fn on_not_established(&self, id: i32, reason: CloseReason) {
+        let state = &mut *self.lock();
+        if !state.links.contains_key(&id) {
+            return;
+        }
+        state.notify_state(id, AssociationState::CannotStart, 0);
+        state.links.remove(&id);
+        state.ready.retain(|other| *other != id);
+        if self.style == Style::OneToOne {
+            state.phase = Phase::Idle;
+            state.error = of_close(reason, false);
+        }
+        self.show(state);
+    }
+
+    /// Something happened to a path or to the association.
+    pub(super) fn on_path_event(&self, id: i32, event: PathEvent) {
+        let state = &mut *self.lock();
+        match event {
+            PathEvent::Restarted => {
+                state.forget_part(id);
+                state.notify_state(id, AssociationState::Restart, 0);
+            }
+            PathEvent::Changed(path, status) => {
+                let Some(link) = state.links.get_mut(&id) else { return };
+                let port = link.peer.port();
+                let first = status == PathStatus::Active && link.confirm(path.index());
+                let stats = link.association.stats();
+                let remote = stats.and_then(|stats| stats.paths.get(path.index())?.remote);
+                let Some(mut address) = remote else { return };
+                address.set_port(port);
+                let address = shown(address, self.ipv6, state.settings.mapped);
+                let change = match status {
+                    PathStatus::Active if first => AddressState::Confirmed,
+                    PathStatus::Active => AddressState::Available,
+                    PathStatus::Inactive => AddressState::Unreachable,
+                    PathStatus::Unconfirmed | PathStatus::PotentiallyFailed => return,
+                };
+                state.notify(id, &Notification::Address { state: change, address });
+            }
+        }
+        self.show(state);
+    }
+
+    /// Messages have arrived. Returns whether the program will read them.
+    pub(super) fn on_readable(&self, id: i32) -> bool {
+        let state = &mut *self.lock();
+        let Some(link) = state.links.get_mut(&id) else { return true };
+        // The program may have read them meanwhile.
+        if !link.association.can_receive() {
+            return false;
+        }
+        if !std::mem::replace(&mut link.is_ready, true) {
+            state.ready.push_back(id);
+        }
+        self.show(state);
+        true
+    }
+
+    /// A full send buffer has room again.
+    pub(super) fn on_writable(&self, id: i32) {
+        let state = &mut *self.lock();
+        if let Some(link) = state.links.get_mut(&id) {
+            link.full = false;
+        }
+        self.show(state);
+    }
+
+    /// Everything sent has arrived.
+    pub(super) fn on_dry(&self, id: i32) {
+        let state = &mut *self.lock();
+        if state.links.get(&id).is_some_and(|link| !link.ended) {
+            state.notify(id, &Notification::SenderDry);
+            self.show(state);
+        }
+    }
+
+    /// An association has ended.
+    pub(super) fn on_ended(&self, id: i32) {
+        let state = &mut *self.lock();
+        let Some(link) = state.links.get_mut(&id) else { return };
+        (link.ended, link.full) = (true, false);
+        let (association, leaving) = (link.association.clone(), link.leaving);
+        let reason = association.close_reason().unwrap_or(CloseReason::Shutdown);
+        state.take_rest(id);
+        for (sent, messages) in
+            [(true, association.unacknowledged()), (false, association.unsent())]
+        {
+            for message in messages {
+                state.notify(id, &send_failed(sent, message));
+            }
+        }
+        if reason == CloseReason::Shutdown {
+            if !leaving {
+                state.notify(id, &Notification::Shutdown);
+            }
+            state.notify_state(id, AssociationState::ShutdownComplete, 0);
+        } else {
+            state.notify_state(id, AssociationState::CommLost, 0);
+        }
+        match self.style {
+            Style::OneToOne => {
+                let told = state.settings.wants(notification::ASSOC_CHANGE);
+                state.error = of_close(reason, true).filter(|_| !told);
+            }
+            Style::OneToMany => {
+                state.links.remove(&id);
+                state.ready.retain(|other| *other != id);
+            }
+        }
+        self.show(state);
+    }
+
+    /// Reports the start of an association that a peer has opened.
+    pub(super) fn announce(self: &Arc<Self>, state: &mut State, id: i32) {
+        state.notify_state(id, AssociationState::CommUp, 0);
+        self.show(state);
+    }
+}
+
+fn send_failed(sent: bool, message: Undelivered) -> Notification {
+    let info = SendInfo {
+        stream: message.stream,
+        flags: if message.unordered { message::UNORDERED } else { 0 },
+        ppid: message.ppid.to_be(),
+        ..SendInfo::default()
+    };
+    Notification::SendFailed { sent, info, bytes: message.bytes.to_vec() }
+}

@@ -1,0 +1,149 @@
+//! Associations that peers open: accept queues, and associations that become sockets of their own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use libc::c_int;
+use ropewalk_runtime::endpoint::Association;
+
+use super::link::NewLink;
+use super::{Phase, Socket, State, Style};
+use crate::address::shown;
+use crate::errno::{Errno, Result};
+use crate::process::Service;
+use crate::signals::Blocked;
+
+/// A new socket, its descriptor and its peer.
+pub struct Accepted {
+    /// The descriptor.
+    pub fd: c_int,
+    /// The socket.
+    pub socket: Arc<Socket>,
+    /// The peer's address.
+    pub peer: SocketAddr,
+}
+
+/// The peer's address with its SCTP port.
+fn peer_of(association: &Association) -> Option<SocketAddr> {
+    let (_, port) = association.sctp_ports()?;
+    let remote = association.stats()?.paths.iter().find_map(|path| path.remote)?;
+    Some(SocketAddr::new(remote.ip().to_canonical(), port))
+}
+
+impl Socket {
+    /// A peer has opened an association.
+    pub fn on_incoming(self: &Arc<Self>, association: Association, service: &Arc<Service>) {
+        let state = &mut *self.lock();
+        if state.closed || state.listening.is_none() {
+            return association.abort();
+        }
+        if self.style == Style::OneToMany {
+            let Some(peer) = peer_of(&association) else { return };
+            state.settings.configure(&association);
+            let new = NewLink {
+                association: Arc::new(association),
+                service: service.clone(),
+                peer,
+                up: true,
+                streams: state.settings.init[0],
+                id: None,
+            };
+            if let Ok(id) = self.add_link(state, new) {
+                self.announce(state, id);
+            }
+            return;
+        }
+        if state.accept_queue.len() >= state.backlog {
+            return association.abort();
+        }
+        state.accept_queue.push_back((association, service.clone()));
+        self.show(state);
+    }
+
+    /// Takes the next association of the accept queue. `flags`: those of the new descriptor.
+    ///
+    /// # Errors
+    /// `EINVAL` if the socket does not listen, `EOPNOTSUPP` if it is a one-to-many socket, `EAGAIN` if the queue is
+    /// empty and the socket is nonblocking, `EINTR`.
+    pub fn accept(self: &Arc<Self>, flags: c_int, signals: &Blocked) -> Result<Accepted> {
+        if self.style == Style::OneToMany {
+            return Err(Errno(libc::EOPNOTSUPP));
+        }
+        loop {
+            {
+                let state = &mut *self.lock();
+                if state.closed || state.listening.is_none() {
+                    return Err(Errno(libc::EINVAL));
+                }
+                let next = state.accept_queue.pop_front();
+                self.show(state);
+                if let Some((association, service)) = next {
+                    // An association that has ended meanwhile is given out as well: it may hold data.
+                    let Some(peer) = peer_of(&association) else { continue };
+                    return self.give_out(state, Arc::new(association), service, peer, flags);
+                }
+            }
+            if self.is_nonblocking() {
+                return Err(Errno(libc::EAGAIN));
+            }
+            self.wait_readable(signals)?;
+        }
+    }
+
+    fn give_out(
+        &self,
+        state: &State,
+        association: Arc<Association>,
+        service: Arc<Service>,
+        peer: SocketAddr,
+        flags: c_int,
+    ) -> Result<Accepted> {
+        let settings = state.settings.clone();
+        let (fd, socket) = Self::with(Style::OneToOne, self.ipv6, flags, settings)?;
+        {
+            let fresh = &mut *socket.lock();
+            (fresh.place, fresh.port) = (state.place.clone(), state.port);
+            fresh.phase = Phase::Connected;
+            fresh.settings.configure(&association);
+            let streams = fresh.settings.init[0];
+            let new = NewLink { association, service, peer, up: true, streams, id: None };
+            let id = socket.add_link(fresh, new)?;
+            socket.announce(fresh, id);
+        }
+        let peer = shown(peer, self.ipv6, state.settings.mapped);
+        Ok(Accepted { fd, socket, peer })
+    }
+
+    /// Makes an association of a one-to-many socket a socket of its own (`sctp_peeloff`).
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` on a one-to-one socket, `EINVAL` if there is no such association.
+    pub fn peel_off(&self, id: i32, flags: c_int) -> Result<Accepted> {
+        if self.style == Style::OneToOne {
+            return Err(Errno(libc::EOPNOTSUPP));
+        }
+        let state = &mut *self.lock();
+        let Some(mut link) = state.links.remove(&id) else { return Err(Errno(libc::EINVAL)) };
+        link.stop();
+        state.ready.retain(|other| *other != id);
+        let settings = state.settings.clone();
+        let (fd, socket) = Self::with(Style::OneToOne, self.ipv6, flags, settings)?;
+        let peer = shown(link.peer, self.ipv6, state.settings.mapped);
+        {
+            let fresh = &mut *socket.lock();
+            (fresh.place, fresh.port) = (state.place.clone(), state.port);
+            fresh.phase = Phase::Connected;
+            let (moved, kept) = state.inbox.drain(..).partition(|item| item.id() == id);
+            (fresh.inbox, state.inbox) = (moved, kept);
+            if state.in_part == Some(id) {
+                (fresh.in_part, state.in_part) = (state.in_part, None);
+            }
+            let super::Link { association, service, peer, streams, up, .. } = link;
+            let new = NewLink { association, service, peer, up, streams, id: Some(id) };
+            socket.add_link(fresh, new)?;
+            socket.show(fresh);
+        }
+        self.show(state);
+        Ok(Accepted { fd, socket, peer })
+    }
+}

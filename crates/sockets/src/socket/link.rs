@@ -1,0 +1,229 @@
+//! One association of a socket, and the tasks that watch it.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+
+use ropewalk_runtime::endpoint::Association;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+use super::{Socket, State, next_id};
+use crate::errno::Result;
+use crate::process::{Service, current};
+
+/// The descriptor becomes writable again when fewer bytes than this wait for a path.
+const WRITABLE_BELOW: u64 = 512 << 10;
+
+/// Wakes the tasks of an association.
+#[derive(Debug, Default)]
+pub struct Wake {
+    /// Everything that had arrived was read.
+    pub read: Notify,
+    /// The send buffer is full.
+    pub full: Notify,
+    /// Something was sent, and the program wants to know when all has arrived.
+    pub dry: Notify,
+}
+
+/// An association of a socket.
+#[derive(Debug)]
+pub struct Link {
+    /// The association.
+    pub association: Arc<Association>,
+    /// Its endpoint, which stays open at least as long.
+    pub service: Arc<Service>,
+    /// The peer's address with its SCTP port, as the association began.
+    pub peer: SocketAddr,
+    /// Outbound streams that the socket has requested.
+    pub streams: u16,
+    /// Whether it was established.
+    pub up: bool,
+    /// Whether it has ended.
+    pub ended: bool,
+    /// Whether this end has started its shutdown.
+    pub leaving: bool,
+    /// Whether the send buffer is full.
+    pub full: bool,
+    /// Whether it is in the list of those that can be read.
+    pub is_ready: bool,
+    /// Wakes its tasks.
+    pub wake: Arc<Wake>,
+    /// Paths whose addresses were reported as confirmed.
+    confirmed: Vec<usize>,
+    tasks: Vec<AbortHandle>,
+}
+
+impl Link {
+    /// Outbound streams that the program may use.
+    pub fn streams(&self) -> u16 {
+        match self.association.streams() {
+            0 => self.streams,
+            agreed => agreed.min(self.streams),
+        }
+    }
+
+    /// Notes that a path's address is confirmed. Returns whether this is the first time.
+    pub fn confirm(&mut self, path: usize) -> bool {
+        let first = !self.confirmed.contains(&path);
+        if first {
+            self.confirmed.push(path);
+        }
+        first
+    }
+
+    /// Starts the shutdown.
+    pub fn leave(&mut self) {
+        self.leaving = true;
+        self.association.start_shutdown();
+    }
+
+    /// Stops the tasks.
+    pub fn stop(&mut self) {
+        self.tasks.drain(..).for_each(|task| task.abort());
+    }
+
+    /// Ends the association: at once with `abort`, otherwise in the background.
+    pub fn close(mut self, abort: bool) {
+        self.stop();
+        let unread = self.association.can_receive();
+        if self.ended {
+            return;
+        }
+        if abort || unread && self.up {
+            self.association.abort();
+        }
+        let Self { association, service, .. } = self;
+        current().close_in_background(async move {
+            // What was sent before the association was established still arrives.
+            let _ = association.established().await;
+            let _ = association.shutdown().await;
+            drop(association);
+            drop(service);
+        });
+    }
+}
+
+/// What a new association of a socket begins with.
+pub struct NewLink {
+    /// The association.
+    pub association: Arc<Association>,
+    /// Its endpoint.
+    pub service: Arc<Service>,
+    /// The peer's address with its SCTP port.
+    pub peer: SocketAddr,
+    /// Whether it is established.
+    pub up: bool,
+    /// Outbound streams.
+    pub streams: u16,
+    /// Its identifier, if it has one already.
+    pub id: Option<i32>,
+}
+
+impl Socket {
+    /// Adds an association. Returns its identifier.
+    ///
+    /// # Errors
+    /// As the system says: no thread.
+    pub fn add_link(self: &Arc<Self>, state: &mut State, new: NewLink) -> Result<i32> {
+        let NewLink { association, service, peer, up, streams, id } = new;
+        let handle = current().reactor()?;
+        let id = id.unwrap_or_else(next_id);
+        let wake = Arc::new(Wake::default());
+        let link = |ready: bool| Watched {
+            socket: Arc::downgrade(self),
+            id,
+            association: association.clone(),
+            wake: wake.clone(),
+            ready,
+        };
+        let tasks = vec![
+            handle.spawn(link(up).watch_life()).abort_handle(),
+            handle.spawn(link(up).watch_reading()).abort_handle(),
+            handle.spawn(link(up).watch_writing()).abort_handle(),
+            handle.spawn(link(up).watch_dry()).abort_handle(),
+        ];
+        let link = Link {
+            association,
+            service,
+            peer,
+            streams,
+            up,
+            ended: false,
+            leaving: false,
+            full: false,
+            is_ready: false,
+            wake,
+            confirmed: Vec::new(),
+            tasks,
+        };
+        state.links.insert(id, link);
+        Ok(id)
+    }
+}
+
+/// An association as its tasks see it.
+struct Watched {
+    socket: Weak<Socket>,
+    id: i32,
+    association: Arc<Association>,
+    wake: Arc<Wake>,
+    /// Whether it is established already.
+    ready: bool,
+}
+
+impl Watched {
+    /// Follows the association from its establishment to its end.
+    async fn watch_life(self) {
+        if !self.ready {
+            let established = self.association.established().await;
+            let Some(socket) = self.socket.upgrade() else { return };
+            match established {
+                Ok(()) => socket.on_established(self.id),
+                Err(reason) => return socket.on_not_established(self.id, reason),
+            }
+        }
+        while let Some(event) = self.association.next_path_event().await {
+            let Some(socket) = self.socket.upgrade() else { return };
+            socket.on_path_event(self.id, event);
+        }
+        if let Some(socket) = self.socket.upgrade() {
+            socket.on_ended(self.id);
+        }
+    }
+
+    /// Makes the descriptor readable when messages have arrived.
+    async fn watch_reading(self) {
+        loop {
+            self.association.readable().await;
+            let Some(socket) = self.socket.upgrade() else { return };
+            let waits = socket.on_readable(self.id);
+            drop(socket);
+            if self.association.close_reason().is_some() {
+                return;
+            }
+            if waits {
+                self.wake.read.notified().await;
+            }
+        }
+    }
+
+    /// Makes the descriptor writable when a full send buffer has room again.
+    async fn watch_writing(self) {
+        loop {
+            self.wake.full.notified().await;
+            self.association.writable(WRITABLE_BELOW).await;
+            let Some(socket) = self.socket.upgrade() else { return };
+            socket.on_writable(self.id);
+        }
+    }
+
+    /// Reports that everything sent has arrived (SCTP_SENDER_DRY_EVENT).
+    async fn watch_dry(self) {
+        loop {
+            self.wake.dry.notified().await;
+            self.association.flushed().await;
+            let Some(socket) = self.socket.upgrade() else { return };
+            socket.on_dry(self.id);
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! Sockets of RFC 6458: one-to-one (4) and one-to-many (3).
+
+mod connect;
+mod events;
+mod incoming;
+mod link;
+mod names;
+mod receive;
+mod send;
+mod settings;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use libc::c_int;
+use ropewalk_runtime::endpoint::Association;
+
+pub use self::link::Link;
+pub use self::receive::Delivered;
+pub use self::send::Outgoing;
+pub use self::settings::{Overrides, STREAMS_LIMIT, SocketSettings};
+
+use self::receive::Item;
+use crate::errno::{Errno, Result};
+use crate::pair::Pair;
+use crate::process::{self, Place, Service, current};
+use crate::signals::Blocked;
+
+/// Style of a socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    /// One association, as a TCP connection.
+    OneToOne,
+    /// Many associations, as a UDP socket has peers.
+    OneToMany,
+}
+
+/// The phase of a one-to-one socket's connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// Not connected.
+    Idle,
+    /// The handshake is in progress.
+    Connecting,
+    /// It is or was connected.
+    Connected,
+}
+
+/// A socket.
+#[derive(Debug)]
+pub struct Socket {
+    /// Its style.
+    pub style: Style,
+    /// Whether it is an IPv6 socket.
+    pub ipv6: bool,
+    /// The descriptor's readiness.
+    pub pair: Pair,
+    nonblocking: AtomicBool,
+    state: Mutex<State>,
+}
+
+/// What changes.
+#[derive(Debug)]
+pub struct State {
+    /// Where it is bound.
+    pub place: Place,
+    /// Its SCTP port; 0: not bound.
+    pub port: u16,
+    /// The endpoint that it listens on.
+    pub listening: Option<Arc<Service>>,
+    backlog: usize,
+    accept_queue: VecDeque<(Association, Arc<Service>)>,
+    /// Its associations by identifier.
+    pub links: BTreeMap<i32, Link>,
+    /// Associations that have something to read.
+    ready: VecDeque<i32>,
+    inbox: VecDeque<Item>,
+    /// The association of which a part of a message was read, and not its end yet.
+    in_part: Option<i32>,
+    /// Options.
+    pub settings: SocketSettings,
+    /// Connection of a one-to-one socket.
+    pub phase: Phase,
+    /// The pending error of SO_ERROR.
+    pub error: Option<Errno>,
+    read_shut: bool,
+    write_shut: bool,
+    closed: bool,
+    shows_readable: bool,
+    shows_full: bool,
+    finished: bool,
+}
+
+/// Identifiers of associations. Linux reserves 0 to 2.
+static NEXT_ID: AtomicI32 = AtomicI32::new(3);
+
+fn next_id() -> i32 {
+    let first = crate::abi::number::association::ALL + 1;
+    NEXT_ID
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |id| {
+            Some(id.checked_add(1).unwrap_or(first))
+        })
+        .unwrap_or(first)
+}
+
+impl Socket {
+    /// Makes a socket. Returns the program's descriptor and the socket. `flags`: `SOCK_NONBLOCK`, `SOCK_CLOEXEC`.
+    ///
+    /// # Errors
+    /// As the system says: no more descriptors.
+    pub fn new(style: Style, ipv6: bool, flags: c_int) -> Result<(c_int, Arc<Self>)> {
+        let settings = SocketSettings::default();
+        Self::with(style, ipv6, flags, settings)
+    }
+
+    fn with(
+        style: Style,
+        ipv6: bool,
+        flags: c_int,
+        settings: SocketSettings,
+    ) -> Result<(c_int, Arc<Self>)> {
+        let (fd, pair) = Pair::new(flags)?;
+        let state = State {
+            place: Place { ipv6, ..Place::default() },
+            port: 0,
+            listening: None,
+            backlog: 0,
+            accept_queue: VecDeque::new(),
+            links: BTreeMap::new(),
+            ready: VecDeque::new(),
+            inbox: VecDeque::new(),
+            in_part: None,
+            settings,
+            phase: Phase::Idle,
+            error: None,
+            read_shut: false,
+            write_shut: false,
+            closed: false,
+            shows_readable: false,
+            shows_full: false,
+            finished: false,
+        };
+        let nonblocking = AtomicBool::new(flags & libc::SOCK_NONBLOCK != 0);
+        Ok((fd, Arc::new(Self { style, ipv6, pair, nonblocking, state: Mutex::new(state) })))
+    }
+
+    /// The state. No other lock of this library is taken while it is held, except those of endpoints.
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        process::lock(&self.state)
+    }
+
+    /// Whether calls return instead of waiting.
+    pub fn is_nonblocking(&self) -> bool {
+        self.nonblocking.load(Ordering::Relaxed)
+    }
+
+    /// Follows the descriptor's `O_NONBLOCK`.
+    pub fn set_nonblocking(&self, on: bool) {
+        self.nonblocking.store(on, Ordering::Relaxed);
+    }
+
+    /// Binds the socket. Port 0: any free port.
+    ///
+    /// # Errors
+    /// `EINVAL` if it is bound, `EADDRNOTAVAIL` if an address is not one of this machine.
+    pub fn bind(&self, addresses: &[SocketAddr]) -> Result<()> {
+        let state = &mut *self.lock();
+        if state.port != 0 || state.phase != Phase::Idle {
+            return Err(Errno(libc::EINVAL));
+        }
+        let port = addresses.first().ok_or(Errno(libc::EINVAL))?.port();
+        state.add_addresses(self.ipv6, addresses)?;
+        state.port = if port == 0 { process::free_port()? } else { port };
+        Ok(())
+    }
+
+    /// Adds addresses (`sctp_bindx`). Binds the socket if it is not bound.
+    ///
+    /// # Errors
+    /// As [`Socket::bind`]; `EOPNOTSUPP` if the socket is in use, because peers cannot be told.
+    pub fn add_addresses(&self, addresses: &[SocketAddr]) -> Result<()> {
+        {
+            let state = &mut *self.lock();
+            if state.port != 0 {
+                let in_use = state.listening.is_some() || !state.links.is_empty();
+                let other = |a: &SocketAddr| a.port() != 0 && a.port() != state.port;
+                if addresses.iter().any(other) {
+                    return Err(Errno(libc::EINVAL));
+                }
+                if in_use {
+                    return Err(Errno(libc::EOPNOTSUPP));
+                }
+                return state.add_addresses(self.ipv6, addresses);
+            }
+        }
+        self.bind(addresses)
+    }
+
+    /// Removes addresses (`sctp_bindx`).
+    ///
+    /// # Errors
+    /// `EINVAL` if one is not bound, or none would be left; `EOPNOTSUPP` if the socket is in use.
+    pub fn remove_addresses(&self, addresses: &[SocketAddr]) -> Result<()> {
+        let state = &mut *self.lock();
+        if state.listening.is_some() || !state.links.is_empty() {
+            return Err(Errno(libc::EOPNOTSUPP));
+        }
+        let gone: Vec<IpAddr> = addresses.iter().map(|a| a.ip().to_canonical()).collect();
+        let bound = &mut state.place.addresses;
+        let all_known = gone.iter().all(|ip| bound.contains(ip));
+        if !all_known || bound.iter().all(|ip| gone.contains(ip)) {
+            return Err(Errno(libc::EINVAL));
+        }
+        bound.retain(|ip| !gone.contains(ip));
+        Ok(())
+    }
+
+    /// Accepts associations; with `backlog` 0 on a one-to-many socket, no longer.
+    ///
+    /// # Errors
+    /// `EADDRINUSE` if another socket listens on the SCTP port, or another program on the UDP port.
+    pub fn listen(self: &Arc<Self>, backlog: c_int) -> Result<()> {
+        let state = &mut *self.lock();
+        if self.style == Style::OneToOne && state.phase != Phase::Idle {
+            return Err(Errno(libc::EINVAL));
+        }
+        state.backlog = usize::try_from(backlog).unwrap_or(0).clamp(1, 4096);
+        if let Some(service) = &state.listening {
+            if backlog == 0 && self.style == Style::OneToMany {
+                service.stop_listening(state.port);
+                state.listening = None;
+            }
+            return Ok(());
+        }
+        if backlog == 0 && self.style == Style::OneToMany {
+            return Ok(());
+        }
+        if state.port == 0 {
+            state.port = process::free_port()?;
+        }
+        state.place.v6_only = state.settings.v6_only;
+        let any_port = self.style == Style::OneToMany;
+        let transport = state.settings.transport();
+        let service = current().listening_at(&state.place, &transport, any_port)?;
+        service.listen(state.port, self)?;
+        state.listening = Some(service);
+        Ok(())
+    }
+
+    /// Ends sending, receiving or both (`shutdown`). SCTP has no half-closed state: an end that sends no more ends the
+    /// association once its data has arrived (RFC 6458, 4.1.7).
+    ///
+    /// # Errors
+    /// `ENOTCONN`; `EOPNOTSUPP` on a one-to-many socket.
+    pub fn shutdown(&self, how: c_int) -> Result<()> {
+        let state = &mut *self.lock();
+        if self.style == Style::OneToMany {
+            return Err(Errno(libc::EOPNOTSUPP));
+        }
+        if state.phase != Phase::Connected {
+            return Err(Errno(libc::ENOTCONN));
+        }
+        if how != libc::SHUT_WR {
+            state.read_shut = true;
+        }
+        if how != libc::SHUT_RD {
+            state.write_shut = true;
+            state.links.values_mut().for_each(Link::leave);
+        }
+        self.show(state);
+        Ok(())
+    }
+
+    /// Closes the socket: its last descriptor is gone. Data that was sent still arrives, unless the program asked for
+    /// an ABORT by SO_LINGER, or left data unread.
+    pub fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        if let Some(service) = state.listening.take() {
+            service.stop_listening(state.port);
+        }
+        let waiting = std::mem::take(&mut state.accept_queue);
+        let links = std::mem::take(&mut state.links);
+        let unread = state.inbox.iter().any(Item::is_message);
+        let abort = state.settings.linger == Some(0);
+        state.inbox.clear();
+        // Calls that still wait on other threads see the end.
+        self.pair.finish();
+        self.pair.drain();
+        drop(state);
+        waiting.iter().for_each(|(association, _)| association.abort());
+        for link in links.into_values() {
+            link.close(abort || unread && self.style == Style::OneToOne);
+        }
+    }
+
+    /// The pending error, which is then no longer pending (`SO_ERROR`).
+    pub fn take_error(&self) -> Option<Errno> {
+        let state = &mut *self.lock();
+        let error = state.error.take();
+        self.show(state);
+        error
+    }
+
+    /// How long `close` waits for its associations, seconds; none: not at all.
+    pub fn linger_s(&self) -> Option<u64> {
+        let nonblocking = self.is_nonblocking();
+        self.lock().settings.linger.filter(|seconds| *seconds > 0 && !nonblocking)
+    }
+
+    /// Waits until the socket is readable. `signals` are unblocked meanwhile.
+    ///
+    /// # Errors
+    /// `EINTR`, `EAGAIN` as [`Pair::wait_readable`] says.
+    fn wait_readable(&self, signals: &Blocked) -> Result<()> {
+        signals.unblocked(|| self.pair.wait_readable())
+    }
+
+    /// Waits until the socket is writable. `signals` are unblocked meanwhile.
+    ///
+    /// # Errors
+    /// `EINTR`, `EAGAIN` as [`Pair::wait_writable`] says.
+    fn wait_writable(&self, signals: &Blocked) -> Result<()> {
+        signals.unblocked(|| self.pair.wait_writable())?;
+        // Removes the byte that was written to wait.
+        let state = &*self.lock();
+        if !state.shows_full {
+            self.pair.drain();
+        }
+        Ok(())
+    }
+
+    /// Makes the descriptor readable and writable as the state requires.
+    fn show(&self, state: &mut State) {
+        let over = state.is_over(self.style);
+        let readable = over
+            || state.error.is_some()
+            || !state.accept_queue.is_empty()
+            || !state.ready.is_empty()
+            || state.next_item().is_some();
+        if readable != state.shows_readable {
+            state.shows_readable = readable;
+            if readable { self.pair.set_readable() } else { self.pair.clear_readable() }
+        }
+        if over && !std::mem::replace(&mut state.finished, true) {
+            self.pair.finish();
+        }
+        let connecting = self.style == Style::OneToOne && state.phase == Phase::Connecting;
+        let full = connecting || state.links.values().any(|link| link.full);
+        if full != state.shows_full {
+            state.shows_full = full;
+            if full { self.pair.fill() } else { self.pair.drain() }
+        }
+    }
+}
+
+impl State {
+    fn add_addresses(&mut self, ipv6: bool, addresses: &[SocketAddr]) -> Result<()> {
+        let mut own = None;
+        for address in addresses {
+            let ip = address.ip().to_canonical();
+            if ip.is_unspecified() {
+                continue;
+            }
+            if ip.is_ipv6() && !ipv6 {
+                return Err(Errno(libc::EINVAL));
+            }
+            let own = own.get_or_insert_with(names::own_addresses);
+            if !own.contains(&ip) && !ip.is_loopback() {
+                return Err(Errno(libc::EADDRNOTAVAIL));
+            }
+            if !self.place.addresses.contains(&ip) {
+                self.place.addresses.push(ip);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing will ever be received any more.
+    fn is_over(&self, style: Style) -> bool {
+        let ended = style == Style::OneToOne
+            && self.phase == Phase::Connected
+            && self.links.values().all(|link| link.ended && !link.association.can_receive());
+        (self.read_shut || ended) && self.inbox.is_empty()
+    }
+
+    /// The association of a one-to-one socket.
+    pub fn only(&self) -> Option<&Link> {
+        self.links.values().next()
+    }
+
+    /// The association with this identifier; on a one-to-one socket, its only one whatever the identifier.
+    ///
+    /// # Errors
+    /// `EINVAL` if there is none.
+    pub fn link(&self, style: Style, id: i32) -> Result<(i32, &Link)> {
+        let found = match style {
+            Style::OneToOne => self.links.first_key_value(),
+            Style::OneToMany => self.links.get_key_value(&id),
+        };
+        found.map(|(id, link)| (*id, link)).ok_or(Errno(libc::EINVAL))
+    }
+}

@@ -1,0 +1,275 @@
+//! Receives messages and notifications.
+
+use std::io::IoSliceMut;
+use std::net::SocketAddr;
+
+use bytes::{Buf, Bytes};
+use libc::c_int;
+use ropewalk_runtime::endpoint::{Part, Received};
+
+use super::{Phase, Socket, State, Style};
+use crate::abi::control::ReceiveInfo;
+use crate::abi::number::{message, notification};
+use crate::address::shown;
+use crate::errno::{Errno, Result};
+use crate::signals::Blocked;
+
+/// Most bytes that are taken from an association at once: what the program has not read must stay in the receive
+/// buffer, so that the peer sees its window close.
+const PULL_LIMIT: usize = 256 << 10;
+
+/// A message, a part of one, or a notification, which the program has not read to its end.
+#[derive(Debug)]
+pub struct Item {
+    id: i32,
+    peer: Option<SocketAddr>,
+    bytes: Bytes,
+    part: Part,
+    info: ReceiveInfo,
+    notification: bool,
+}
+
+impl Item {
+    /// A notification.
+    pub fn notification(id: i32, peer: Option<SocketAddr>, bytes: Vec<u8>) -> Self {
+        let info = ReceiveInfo::default();
+        Self { id, peer, bytes: bytes.into(), part: Part::Whole, info, notification: true }
+    }
+
+    /// The association.
+    pub const fn id(&self) -> i32 {
+        self.id
+    }
+
+    /// Whether it is data, not a notification.
+    pub const fn is_message(&self) -> bool {
+        !self.notification
+    }
+
+    /// Whether it continues the message of which a part was read.
+    const fn continues(&self) -> bool {
+        !self.notification && matches!(self.part, Part::Middle | Part::Last)
+    }
+}
+
+/// What one call has received.
+#[derive(Clone, Debug)]
+pub struct Delivered {
+    /// Its length, bytes.
+    pub length: usize,
+    /// The peer, as the socket shows it.
+    pub peer: Option<SocketAddr>,
+    /// Flags of `recvmsg`.
+    pub flags: c_int,
+    /// What is known about a message; none for a notification.
+    pub info: Option<ReceiveInfo>,
+    /// The next message and its length, if the program has asked and it is there.
+    pub next: Option<(ReceiveInfo, u32)>,
+    /// Whether SNDRCV was asked for (`sctp_data_io_event`).
+    pub wants_sndrcv: bool,
+    /// Whether RCVINFO was asked for.
+    pub wants_rcvinfo: bool,
+}
+
+impl Delivered {
+    /// The end of the association.
+    const END: Self = Self {
+        length: 0,
+        peer: None,
+        flags: 0,
+        info: None,
+        next: None,
+        wants_sndrcv: false,
+        wants_rcvinfo: false,
+    };
+}
+
+impl State {
+    /// The next item to deliver: between the parts of a message, only its next part (RFC 6458, 8.1.20).
+    pub(super) fn next_item(&self) -> Option<usize> {
+        match self.in_part {
+            None => (!self.inbox.is_empty()).then_some(0),
+            Some(id) => self.inbox.iter().position(|item| item.id == id && item.continues()),
+        }
+    }
+
+    /// Takes messages of an association that have arrived. Returns whether there are more.
+    pub(super) fn pull(&mut self, id: i32, most: usize) -> bool {
+        let Some(link) = self.links.get_mut(&id) else { return false };
+        let mut fresh = Vec::new();
+        let more = link.association.try_receive(&mut fresh, most);
+        let (peer, context) = (link.peer, self.settings.context);
+        let item = |message: Received| Item {
+            id,
+            peer: Some(peer),
+            info: ReceiveInfo {
+                stream: message.stream,
+                flags: if message.unordered { message::UNORDERED } else { 0 },
+                ppid: message.ppid.to_be(),
+                context,
+                association: id,
+            },
+            bytes: message.bytes,
+            part: message.part,
+            notification: false,
+        };
+        for message in fresh {
+            if message.part == Part::Last && message.bytes.is_empty() {
+                self.cut_short(id);
+            } else {
+                self.inbox.push_back(item(message));
+            }
+        }
+        more
+    }
+
+    /// The sender has abandoned the rest of the message that is being delivered in parts: it ends here.
+    fn cut_short(&mut self, id: i32) {
+        let last = self.inbox.iter_mut().rev().find(|item| item.id == id && item.is_message());
+        match last {
+            Some(item) if item.part == Part::First => item.part = Part::Whole,
+            Some(item) if item.part == Part::Middle => item.part = Part::Last,
+            _ if self.in_part == Some(id) => self.in_part = None,
+            _ => {}
+        }
+    }
+
+    /// The rest of a message of which a part was read never comes: the association has ended or restarted.
+    pub(super) fn forget_part(&mut self, id: i32) {
+        let rest = |item: &Item| item.id == id && item.continues();
+        if self.in_part == Some(id) && !self.inbox.iter().any(rest) {
+            self.in_part = None;
+        }
+    }
+
+    /// Takes messages of the associations that have some, until one can be delivered.
+    fn fetch(&mut self, style: Style) -> Option<usize> {
+        if style == Style::OneToOne
+            && self.ready.is_empty()
+            && self.inbox.is_empty()
+            && let Some((&id, _)) = self.links.first_key_value()
+        {
+            // Its task may not have run yet.
+            self.pull(id, PULL_LIMIT);
+        }
+        loop {
+            if let Some(index) = self.next_item() {
+                return Some(index);
+            }
+            let id = self.ready.pop_front()?;
+            if self.pull(id, PULL_LIMIT) {
+                self.ready.push_back(id);
+            } else if let Some(link) = self.links.get_mut(&id) {
+                link.is_ready = false;
+                link.wake.read.notify_one();
+            }
+        }
+    }
+}
+
+impl Socket {
+    /// Receives one message, or as much of it as fits, or a notification. `flags`: `MSG_DONTWAIT`, `MSG_PEEK`.
+    ///
+    /// # Errors
+    /// `EAGAIN` if nothing has arrived and the call must not wait, `ENOTCONN`, `EINTR`, and the error of the
+    /// association, once.
+    pub fn receive(
+        &self,
+        into: &mut [IoSliceMut<'_>],
+        flags: c_int,
+        signals: &Blocked,
+    ) -> Result<Delivered> {
+        loop {
+            if let Some(delivered) = self.try_receive(into, flags)? {
+                return Ok(delivered);
+            }
+            if self.is_nonblocking() || flags & libc::MSG_DONTWAIT != 0 {
+                return Err(Errno(libc::EAGAIN));
+            }
+            self.wait_readable(signals)?;
+        }
+    }
+
+    fn try_receive(&self, into: &mut [IoSliceMut<'_>], flags: c_int) -> Result<Option<Delivered>> {
+        let state = &mut *self.lock();
+        if state.closed {
+            return Err(Errno(libc::EBADF));
+        }
+        if let Some(index) = state.fetch(self.style) {
+            let delivered = self.deliver(state, index, into, flags & libc::MSG_PEEK != 0);
+            self.show(state);
+            return Ok(Some(delivered));
+        }
+        self.show(state);
+        if let Some(error) = state.error.take() {
+            self.show(state);
+            return Err(error);
+        }
+        if state.is_over(self.style) {
+            return Ok(Some(Delivered::END));
+        }
+        if self.style == Style::OneToOne && state.phase == Phase::Idle {
+            return Err(Errno(libc::ENOTCONN));
+        }
+        Ok(None)
+    }
+
+    fn deliver(
+        &self,
+        state: &mut State,
+        index: usize,
+        into: &mut [IoSliceMut<'_>],
+        peek: bool,
+    ) -> Delivered {
+        let item = &mut state.inbox[index];
+        let mut length = 0;
+        for slice in into {
+            let most = slice.len().min(item.bytes.len() - length);
+            slice[..most].copy_from_slice(&item.bytes[length..length + most]);
+            length += most;
+        }
+        let last = length == item.bytes.len();
+        let ends = last && matches!(item.part, Part::Whole | Part::Last);
+        let mut flags = if ends { libc::MSG_EOR } else { 0 };
+        if item.notification {
+            flags |= message::MSG_NOTIFICATION;
+        }
+        let (info, peer, id) = (item.info, item.peer, item.id);
+        let is_message = item.is_message();
+        if !peek {
+            item.bytes.advance(length);
+            if last {
+                state.inbox.remove(index);
+            } else if matches!(state.inbox[index].part, Part::Whole | Part::First) && is_message {
+                // The rest of this message is what continues it.
+                let rest = &mut state.inbox[index];
+                rest.part = if rest.part == Part::Whole { Part::Last } else { Part::Middle };
+            }
+            if is_message {
+                state.in_part = (!ends).then_some(id);
+            }
+        }
+        let next = || {
+            let next = state.inbox.get(state.next_item()?)?;
+            next.is_message().then(|| (next.info, next.bytes.len() as u32))
+        };
+        let settings = &state.settings;
+        Delivered {
+            length,
+            peer: peer.map(|peer| shown(peer, self.ipv6, settings.mapped)),
+            flags,
+            info: is_message.then_some(info),
+            next: if settings.next_info && ends && !peek { next() } else { None },
+            wants_sndrcv: settings.wants(notification::DATA_IO),
+            wants_rcvinfo: settings.receive_info,
+        }
+    }
+
+    /// Bytes of the next message that can be read (`FIONREAD`).
+    pub fn readable_bytes(&self) -> usize {
+        let state = &mut *self.lock();
+        let next = state.fetch(self.style);
+        self.show(state);
+        next.map_or(0, |index| state.inbox[index].bytes.len())
+    }
+}

@@ -1,0 +1,216 @@
+//! Sends messages.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use libc::c_int;
+use ropewalk_base::Duration;
+use ropewalk_runtime::endpoint::{Delivery, SendError, TrySendError};
+
+use super::{Phase, Socket, State, Style};
+use crate::abi::control::{Controls, SendInfo, names_one};
+use crate::abi::number::{message, notification};
+use crate::errno::{Errno, Result, of_close};
+use crate::signals::Blocked;
+
+/// Longest message, bytes.
+const MESSAGE_LIMIT: usize = 16 << 20;
+
+/// A message that the program sends.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// The peer, with its SCTP port; none: the association that is named or connected.
+    pub to: Option<SocketAddr>,
+    /// What `sendmsg` carries with it.
+    pub controls: Controls,
+    /// Flags of `send`.
+    pub flags: c_int,
+}
+
+/// What to do after one try to send.
+enum Try {
+    Sent,
+    /// The send buffer is full.
+    Full,
+}
+
+impl Socket {
+    /// Sends a message. Returns its length.
+    ///
+    /// # Errors
+    /// `EAGAIN` if the send buffer is full and the call must not wait, `EPIPE` if the association has ended, `ENOTCONN`,
+    /// `EINVAL`, `EMSGSIZE`, `EINTR`, and as [`Socket::connect`] if the message opens an association.
+    pub fn send(self: &Arc<Self>, outgoing: &Outgoing, signals: &Blocked) -> Result<usize> {
+        if outgoing.bytes.len() > MESSAGE_LIMIT {
+            return Err(Errno(libc::EMSGSIZE));
+        }
+        loop {
+            if let Try::Sent = self.try_send(outgoing)? {
+                return Ok(outgoing.bytes.len());
+            }
+            if self.is_nonblocking() || outgoing.flags & libc::MSG_DONTWAIT != 0 {
+                return Err(Errno(libc::EAGAIN));
+            }
+            self.wait_writable(signals)?;
+        }
+    }
+
+    fn try_send(self: &Arc<Self>, outgoing: &Outgoing) -> Result<Try> {
+        let state = &mut *self.lock();
+        if state.closed {
+            return Err(Errno(libc::EBADF));
+        }
+        if state.write_shut {
+            return Err(Errno(libc::EPIPE));
+        }
+        let info = send_info(state, &outgoing.controls);
+        if info.flags & message::SENDALL != 0 && self.style == Style::OneToMany {
+            let all: Vec<i32> = state.links.keys().copied().collect();
+            for id in all {
+                let _ = self.send_on(state, id, &info, outgoing);
+            }
+            self.show(state);
+            return Ok(Try::Sent);
+        }
+        let id = self.association_for(state, &info, outgoing)?;
+        let result = self.send_on(state, id, &info, outgoing);
+        self.show(state);
+        result
+    }
+
+    /// The association of a message. Opens one if the message names a peer without one (RFC 6458, 3.1.2).
+    fn association_for(
+        self: &Arc<Self>,
+        state: &mut State,
+        info: &SendInfo,
+        outgoing: &Outgoing,
+    ) -> Result<i32> {
+        if self.style == Style::OneToOne {
+            if let Some(error) = state.error.take() {
+                self.show(state);
+                return Err(error);
+            }
+            if let Some(id) = state.links.keys().next() {
+                return Ok(*id);
+            }
+        } else if let Some(to) = outgoing.to
+            && let Some((id, _)) = state.links.iter().find(|(_, link)| link.has_peer(&to))
+        {
+            return Ok(*id);
+        } else if outgoing.to.is_none() {
+            let known = names_one(info.association) && state.links.contains_key(&info.association);
+            return if known { Ok(info.association) } else { Err(Errno(libc::EPIPE)) };
+        }
+        let to = outgoing.to.ok_or(Errno(libc::ENOTCONN))?;
+        if info.flags & (message::EOF | message::ABORT) != 0
+            || state.listening.is_some() && self.style == Style::OneToOne
+        {
+            return Err(Errno(libc::ENOTCONN));
+        }
+        let mut peers = vec![to];
+        let more = outgoing.controls.addresses.iter().map(|ip| SocketAddr::new(*ip, to.port()));
+        peers.extend(more);
+        let streams = outgoing.controls.streams.filter(|streams| *streams > 0);
+        let streams = streams.unwrap_or(state.settings.init[0]).min(super::settings::STREAMS_LIMIT);
+        let id = self.open(state, &peers, streams)?;
+        if self.style == Style::OneToOne {
+            state.phase = Phase::Connecting;
+        }
+        Ok(id)
+    }
+
+    fn send_on(
+        &self,
+        state: &mut State,
+        id: i32,
+        info: &SendInfo,
+        outgoing: &Outgoing,
+    ) -> Result<Try> {
+        let connecting = self.style == Style::OneToOne && state.phase == Phase::Connecting;
+        let dry = state.settings.wants(notification::SENDER_DRY);
+        let (disable_fragments, maxseg) = (state.settings.disable_fragments, state.settings.maxseg);
+        let link = state.links.get_mut(&id).ok_or(Errno(libc::ENOTCONN))?;
+        let association = &link.association;
+        if info.flags & message::ABORT != 0 {
+            association.abort_because(&String::from_utf8_lossy(&outgoing.bytes));
+            return Ok(Try::Sent);
+        }
+        if info.flags & message::EOF != 0 && outgoing.bytes.is_empty() {
+            link.leave();
+            return Ok(Try::Sent);
+        }
+        if outgoing.bytes.is_empty() || info.stream >= link.streams() {
+            return Err(Errno(libc::EINVAL));
+        }
+        let largest = association.message_size();
+        let largest = if maxseg > 0 { largest.min(maxseg as usize) } else { largest };
+        if disable_fragments && outgoing.bytes.len() > largest {
+            return Err(Errno(libc::EMSGSIZE));
+        }
+        let ppid = u32::from_be(info.ppid);
+        let sent = association.try_send(info.stream, ppid, outgoing.bytes.clone(), delivery(info));
+        match sent {
+            Ok(room) => {
+                if info.flags & message::EOF != 0 {
+                    link.leave();
+                }
+                if dry {
+                    link.wake.dry.notify_one();
+                }
+                if room == 0 {
+                    link.full = true;
+                    link.wake.full.notify_one();
+                }
+                Ok(Try::Sent)
+            }
+            Err(TrySendError::Full) => {
+                // While it is connecting, the descriptor is not writable for that reason.
+                if !std::mem::replace(&mut link.full, true) || connecting {
+                    link.wake.full.notify_one();
+                }
+                Ok(Try::Full)
+            }
+            Err(TrySendError::Refused(SendError::Misuse(_))) => Err(Errno(libc::EINVAL)),
+            Err(TrySendError::Refused(SendError::Closed(reason))) => {
+                let error = reason.and_then(|reason| of_close(reason, link.up));
+                match error {
+                    Some(error) if self.style == Style::OneToOne && state.error == Some(error) => {
+                        state.error = None;
+                        Err(error)
+                    }
+                    _ => Err(Errno(libc::EPIPE)),
+                }
+            }
+        }
+    }
+}
+
+/// How a message is sent: as it says itself, else as the socket's defaults say.
+fn send_info(state: &State, controls: &Controls) -> SendInfo {
+    let mut info = controls.info.unwrap_or(state.settings.send);
+    if info.policy == 0 {
+        (info.policy, info.value) = (state.settings.send.policy, state.settings.send.value);
+    }
+    if let Some((policy, value)) = controls.reliability {
+        (info.policy, info.value) = (policy, value);
+    }
+    info
+}
+
+fn delivery(info: &SendInfo) -> Delivery {
+    let mut delivery = Delivery::RELIABLE;
+    delivery.ordered = info.flags & message::UNORDERED == 0;
+    match info.policy {
+        message::PR_TTL if info.value > 0 => {
+            delivery.lifetime = Some(Duration::from_millis(u64::from(info.value)));
+        }
+        message::PR_RTX => {
+            delivery.retransmissions = Some(u8::try_from(info.value).unwrap_or(u8::MAX));
+        }
+        _ => {}
+    }
+    delivery
+}

@@ -1,0 +1,247 @@
+//! Options of a socket. An association inherits those of its socket when it begins.
+
+use ropewalk_base::Duration;
+use ropewalk_runtime::endpoint::{Association, Parameters, Transport};
+
+use crate::abi::control::SendInfo;
+use crate::abi::number::notification;
+use crate::process::current;
+
+/// Outbound streams that Linux requests unless told otherwise.
+const DEFAULT_STREAMS: u16 = 10;
+
+/// Most outbound streams.
+pub const STREAMS_LIMIT: u16 = 1024;
+
+/// Headers of IPv4, UDP and SCTP with one DATA chunk, bytes.
+const HEADERS: u32 = 20 + 8 + 12 + 16;
+
+/// Least size of packets that SCTP_MAXSEG can ask for, bytes.
+const LEAST_MTU: u32 = 576;
+
+/// Protocol parameters that the program has set; none: those of the profile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Overrides {
+    /// RTO.Initial.
+    pub rto_initial: Option<Duration>,
+    /// RTO.Min.
+    pub rto_min: Option<Duration>,
+    /// RTO.Max.
+    pub rto_max: Option<Duration>,
+    /// Association.Max.Retrans.
+    pub association_max_retrans: Option<u32>,
+    /// Path.Max.Retrans.
+    pub path_max_retrans: Option<u32>,
+    /// Errors after which a path is potentially failed.
+    pub potentially_failed: Option<u32>,
+    /// Max.Init.Retransmits.
+    pub max_init_retransmits: Option<u32>,
+    /// Valid.Cookie.Life.
+    pub cookie_life: Option<Duration>,
+    /// HB.interval.
+    pub heartbeat_interval: Option<Duration>,
+    /// SACK.Delay.
+    pub sack_delay: Option<Duration>,
+    /// Packets per SACK.
+    pub sack_every_packets: Option<u32>,
+    /// Max.Burst.
+    pub max_burst: Option<u32>,
+}
+
+impl Overrides {
+    /// The parameters with these changes.
+    pub fn apply(&self, mut to: Parameters) -> Parameters {
+        fn set<T: Copy>(value: Option<T>, to: &mut T) {
+            if let Some(value) = value {
+                *to = value;
+            }
+        }
+        set(self.rto_initial, &mut to.rto.initial);
+        set(self.rto_min, &mut to.rto.min);
+        set(self.rto_max, &mut to.rto.max);
+        set(self.association_max_retrans, &mut to.association_max_retrans);
+        set(self.path_max_retrans, &mut to.failure.path_max_retrans);
+        set(self.potentially_failed, &mut to.failure.potentially_failed);
+        set(self.max_init_retransmits, &mut to.max_init_retransmits);
+        set(self.cookie_life, &mut to.cookie_life);
+        set(self.heartbeat_interval, &mut to.heartbeat_interval);
+        set(self.sack_delay, &mut to.sack_delay);
+        set(self.sack_every_packets, &mut to.sack_every_packets);
+        set(self.max_burst, &mut to.max_burst);
+        to
+    }
+
+    /// Adds the changes of `newer`.
+    pub fn merge(&mut self, newer: &Self) {
+        fn set<T: Copy>(value: Option<T>, to: &mut Option<T>) {
+            *to = value.or(*to);
+        }
+        set(newer.rto_initial, &mut self.rto_initial);
+        set(newer.rto_min, &mut self.rto_min);
+        set(newer.rto_max, &mut self.rto_max);
+        set(newer.association_max_retrans, &mut self.association_max_retrans);
+        set(newer.path_max_retrans, &mut self.path_max_retrans);
+        set(newer.potentially_failed, &mut self.potentially_failed);
+        set(newer.max_init_retransmits, &mut self.max_init_retransmits);
+        set(newer.cookie_life, &mut self.cookie_life);
+        set(newer.heartbeat_interval, &mut self.heartbeat_interval);
+        set(newer.sack_delay, &mut self.sack_delay);
+        set(newer.sack_every_packets, &mut self.sack_every_packets);
+        set(newer.max_burst, &mut self.max_burst);
+    }
+}
+
+/// Options of a socket.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SocketSettings {
+    /// Types of notifications that the program has subscribed to. The first one stands for `sctp_data_io_event`.
+    pub events: [bool; notification::COUNT as usize],
+    /// SCTP_INITMSG: outbound streams, inbound streams, attempts, longest timeout (ms).
+    pub init: [u16; 4],
+    /// SCTP_NODELAY. The engine never delays, so it changes nothing.
+    pub nodelay: i32,
+    /// SCTP_DISABLE_FRAGMENTS.
+    pub disable_fragments: bool,
+    /// SCTP_I_WANT_MAPPED_V4_ADDR.
+    pub mapped: bool,
+    /// SCTP_MAXSEG, bytes; 0: no limit.
+    pub maxseg: u32,
+    /// SCTP_CONTEXT.
+    pub context: u32,
+    /// SCTP_FRAGMENT_INTERLEAVE.
+    pub fragment_interleave: i32,
+    /// SCTP_PARTIAL_DELIVERY_POINT, bytes.
+    pub partial_delivery_point: u32,
+    /// SCTP_RECVRCVINFO.
+    pub receive_info: bool,
+    /// SCTP_RECVNXTINFO.
+    pub next_info: bool,
+    /// SCTP_DEFAULT_SEND_PARAM, SCTP_DEFAULT_SNDINFO and SCTP_DEFAULT_PRINFO.
+    pub send: SendInfo,
+    /// SO_LINGER, seconds; none: off.
+    pub linger: Option<u64>,
+    /// SO_SNDBUF, bytes; none: the default.
+    pub send_buffer: Option<u64>,
+    /// SO_RCVBUF, bytes; none: the default.
+    pub receive_buffer: Option<u64>,
+    /// SCTP_REMOTE_UDP_ENCAPS_PORT; none: that of the environment.
+    pub peer_udp_port: Option<u16>,
+    /// IPV6_V6ONLY.
+    pub v6_only: bool,
+    /// SO_REUSEADDR, SO_REUSEPORT and SCTP_REUSE_PORT, kept for the program.
+    pub reuse: [i32; 3],
+    /// SO_KEEPALIVE, kept for the program: HEARTBEATs are always sent.
+    pub keepalive: i32,
+    /// Whether HEARTBEATs are sent.
+    pub heartbeats: bool,
+    /// SCTP_ECN_SUPPORTED.
+    pub ecn: bool,
+    /// Protocol parameters.
+    pub overrides: Overrides,
+}
+
+impl Default for SocketSettings {
+    fn default() -> Self {
+        Self {
+            events: [false; notification::COUNT as usize],
+            init: [DEFAULT_STREAMS, STREAMS_LIMIT, 0, 0],
+            nodelay: 0,
+            disable_fragments: false,
+            mapped: true,
+            maxseg: 0,
+            context: 0,
+            fragment_interleave: 0,
+            partial_delivery_point: 0,
+            receive_info: false,
+            next_info: false,
+            send: SendInfo::default(),
+            linger: None,
+            send_buffer: None,
+            receive_buffer: None,
+            peer_udp_port: None,
+            v6_only: false,
+            reuse: [0; 3],
+            keepalive: 0,
+            heartbeats: true,
+            ecn: true,
+            overrides: Overrides::default(),
+        }
+    }
+}
+
+impl SocketSettings {
+    /// How associations of the socket behave.
+    pub fn transport(&self) -> Transport {
+        let mut transport = current().settings().transport.clone();
+        transport.streams = STREAMS_LIMIT;
+        if let Some(bytes) = self.receive_buffer {
+            transport.receive_buffer = bytes;
+        }
+        if let Some(bytes) = self.send_buffer {
+            transport.send_buffer = Some(bytes);
+        }
+        if self.maxseg > 0 {
+            transport.mtu = transport.mtu.min((self.maxseg + HEADERS).max(LEAST_MTU));
+        }
+        transport.ecn &= self.ecn;
+        transport
+    }
+
+    /// Gives an association the protocol parameters of the socket. Values that the engine refuses were refused when
+    /// the program set them, or contradict the profile's; these keep the profile's.
+    pub fn configure(&self, association: &Association) {
+        if self.overrides != Overrides::default()
+            && let Some(parameters) = association.parameters()
+        {
+            let _ = association.set_parameters(self.overrides.apply(parameters));
+        }
+    }
+
+    /// Whether the program has subscribed to this type of notification.
+    pub fn wants(&self, kind: u16) -> bool {
+        self.events.get(usize::from(kind)) == Some(&true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::options::default_parameters;
+
+    fn overrides() -> impl Strategy<Value = Overrides> {
+        let span = || proptest::option::of((1_u64..100).prop_map(Duration::from_millis));
+        let number = || proptest::option::of(1_u32..100);
+        let spans = (span(), span(), span(), span(), span(), span());
+        let numbers = (number(), number(), number(), number(), number(), number());
+        (spans, numbers).prop_map(|(spans, numbers)| Overrides {
+            rto_initial: spans.0,
+            rto_min: spans.1,
+            rto_max: spans.2,
+            cookie_life: spans.3,
+            heartbeat_interval: spans.4,
+            sack_delay: spans.5,
+            association_max_retrans: numbers.0,
+            path_max_retrans: numbers.1,
+            potentially_failed: numbers.2,
+            max_init_retransmits: numbers.3,
+            sack_every_packets: numbers.4,
+            max_burst: numbers.5,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn merged_changes_are_changes_one_after_the_other(
+            older in overrides(),
+            newer in overrides(),
+        ) {
+            let parameters = default_parameters();
+            let mut merged = older;
+            merged.merge(&newer);
+            prop_assert_eq!(merged.apply(parameters), newer.apply(older.apply(parameters)));
+            prop_assert_eq!(Overrides::default().apply(parameters), parameters);
+        }
+    }
+}

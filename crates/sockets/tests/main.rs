@@ -1,0 +1,14 @@
+//! Tests with real programs, in one test program: each links the whole crate.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "these tests wait for other processes, which need real time"
+)]
+
+mod calls;
+mod header;
+mod iperf3;
+mod peers;
+mod support;
+mod tools;

@@ -1,0 +1,156 @@
+/* Options of sockets and associations. */
+#include "common.h"
+
+static void set(int fd, int name, const void *value, socklen_t length)
+{
+	CHECK(setsockopt(fd, SOL_SCTP, name, value, length) == 0);
+}
+
+static void get(int fd, int name, void *value, socklen_t length)
+{
+	socklen_t filled = length;
+	CHECK(getsockopt(fd, SOL_SCTP, name, value, &filled) == 0);
+	CHECK(filled == length);
+}
+
+static int number_of(int fd, int name)
+{
+	int value = -1;
+	get(fd, name, &value, sizeof value);
+	return value;
+}
+
+static void before_the_association(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), one = 1, kind = 0;
+	socklen_t length = sizeof kind;
+	CHECK(getsockopt(fd, SOL_SOCKET, SO_TYPE, &kind, &length) == 0 && kind == SOCK_STREAM);
+	CHECK(getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &kind, &length) == 0 && kind == IPPROTO_SCTP);
+	CHECK(getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &kind, &length) == 0 && kind == AF_INET);
+	CHECK(getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &kind, &length) == 0 && kind == 0);
+	CHECK(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0);
+	kind = 200000;
+	CHECK(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kind, sizeof kind) == 0);
+	CHECK(getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kind, &length) == 0 && kind == 400000);
+
+	struct sctp_initmsg init = { .sinit_num_ostreams = 5, .sinit_max_attempts = 3 };
+	set(fd, SCTP_INITMSG, &init, sizeof init);
+	memset(&init, 0, sizeof init);
+	get(fd, SCTP_INITMSG, &init, sizeof init);
+	CHECK(init.sinit_num_ostreams == 5 && init.sinit_max_attempts == 3 && init.sinit_max_instreams > 0);
+	set(fd, SCTP_NODELAY, &one, sizeof one);
+	CHECK(number_of(fd, SCTP_NODELAY) == 1);
+	set(fd, SCTP_RECVRCVINFO, &one, sizeof one);
+	CHECK(number_of(fd, SCTP_RECVRCVINFO) == 1 && number_of(fd, SCTP_RECVNXTINFO) == 0);
+
+	struct sctp_rtoinfo rto = { .srto_initial = 500, .srto_max = 2000, .srto_min = 100 };
+	set(fd, SCTP_RTOINFO, &rto, sizeof rto);
+	rto = (struct sctp_rtoinfo){ .srto_min = 3000 };
+	FAILS(setsockopt(fd, SOL_SCTP, SCTP_RTOINFO, &rto, sizeof rto), EINVAL);
+	get(fd, SCTP_RTOINFO, &rto, sizeof rto);
+	CHECK(rto.srto_initial == 500 && rto.srto_max == 2000 && rto.srto_min == 100);
+	struct sctp_assocparams association = { .sasoc_asocmaxrxt = 7, .sasoc_cookie_life = 30000 };
+	set(fd, SCTP_ASSOCINFO, &association, sizeof association);
+	get(fd, SCTP_ASSOCINFO, &association, sizeof association);
+	CHECK(association.sasoc_asocmaxrxt == 7 && association.sasoc_cookie_life == 30000);
+	struct sctp_sack_info sack = { .sack_delay = 50, .sack_freq = 3 };
+	set(fd, SCTP_DELAYED_SACK, &sack, sizeof sack);
+	get(fd, SCTP_DELAYED_SACK, &sack, sizeof sack);
+	CHECK(sack.sack_delay == 50 && sack.sack_freq == 3);
+
+	struct sctp_event event = { .se_type = SCTP_SHUTDOWN_EVENT, .se_on = 1 };
+	set(fd, SCTP_EVENT, &event, sizeof event);
+	event.se_on = 0;
+	get(fd, SCTP_EVENT, &event, sizeof event);
+	CHECK(event.se_on == 1);
+	struct sctp_event_subscribe events = { 0 };
+	get(fd, SCTP_EVENTS, &events, sizeof events);
+	CHECK(events.sctp_shutdown_event == 1 && events.sctp_association_event == 0);
+
+	FAILS(setsockopt(fd, SOL_SCTP, SCTP_AUTH_KEY, &one, sizeof one), ENOPROTOOPT);
+	FAILS(getsockopt(fd, SOL_SCTP, 4711, &one, &length), ENOPROTOOPT);
+	FAILS(setsockopt(fd, SOL_SCTP, SCTP_INITMSG, &one, 2), EINVAL);
+	FAILS(setsockopt(fd, IPPROTO_TCP, 1, &one, sizeof one), ENOPROTOOPT);
+	struct sctp_status status = { 0 };
+	length = sizeof status;
+	FAILS(getsockopt(fd, SOL_SCTP, SCTP_STATUS, &status, &length), EINVAL);
+	struct sockaddr_in foreign = loopback(0);
+	foreign.sin_addr.s_addr = inet_addr("198.51.100.200");
+	FAILS(bind(fd, SA(foreign), sizeof foreign), EADDRNOTAVAIL);
+	close(fd);
+}
+
+static void of_an_association(void)
+{
+	struct sockaddr_in address;
+	int server = listener(SOCK_STREAM, &address), one = 1;
+	int client = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+	struct sctp_initmsg init = { .sinit_num_ostreams = 5 };
+	set(client, SCTP_INITMSG, &init, sizeof init);
+	CHECK(connect(client, SA(address), sizeof address) == 0);
+	int far = accept(server, NULL, NULL);
+
+	struct sctp_status status;
+	socklen_t length = sizeof status;
+	CHECK(sctp_opt_info(client, 0, SCTP_STATUS, &status, &length) == 0 && length == sizeof status);
+	CHECK(status.sstat_state == SCTP_ESTABLISHED && status.sstat_outstrms == 5 && status.sstat_rwnd > 0);
+	CHECK(status.sstat_fragmentation_point > 1000 && status.sstat_assoc_id > 2);
+	struct sockaddr_in *primary = (struct sockaddr_in *)&status.sstat_primary.spinfo_address;
+	CHECK(primary->sin_port == address.sin_port && primary->sin_addr.s_addr == address.sin_addr.s_addr);
+	CHECK(status.sstat_primary.spinfo_state == SCTP_ACTIVE && status.sstat_primary.spinfo_cwnd > 0);
+	CHECK(status.sstat_primary.spinfo_rto > 0 && status.sstat_primary.spinfo_mtu >= 1200);
+
+	struct sockaddr *all = NULL;
+	CHECK(sctp_getpaddrs(client, 0, &all) == 1);
+	CHECK(((struct sockaddr_in *)all)->sin_port == address.sin_port);
+	CHECK(sctp_freepaddrs(all) == 0);
+	CHECK(sctp_getladdrs(far, 0, &all) == 1);
+	CHECK(((struct sockaddr_in *)all)->sin_port == address.sin_port);
+	CHECK(sctp_freeladdrs(all) == 0);
+
+	struct sctp_paddrinfo path = { 0 };
+	memcpy(&path.spinfo_address, &address, sizeof address);
+	length = sizeof path;
+	CHECK(getsockopt(client, SOL_SCTP, SCTP_GET_PEER_ADDR_INFO, &path, &length) == 0);
+	CHECK(path.spinfo_state == SCTP_ACTIVE);
+	struct sctp_prim prim = { 0 };
+	memcpy(&prim.ssp_addr, &address, sizeof address);
+	set(client, SCTP_PRIMARY_ADDR, &prim, sizeof prim);
+	struct sctp_paddrparams params = { .spp_hbinterval = 1234, .spp_pathmaxrxt = 4, .spp_flags = SPP_HB_ENABLE };
+	memcpy(&params.spp_address, &address, sizeof address);
+	set(client, SCTP_PEER_ADDR_PARAMS, &params, sizeof params);
+	params.spp_hbinterval = 0;
+	get(client, SCTP_PEER_ADDR_PARAMS, &params, sizeof params);
+	CHECK(params.spp_hbinterval == 1234 && (params.spp_flags & SPP_HB_ENABLE));
+	params.spp_flags = SPP_HB;
+	FAILS(setsockopt(client, SOL_SCTP, SCTP_PEER_ADDR_PARAMS, &params, sizeof params), EINVAL);
+
+	static char bytes[20000];
+	set(client, SCTP_DISABLE_FRAGMENTS, &one, sizeof one);
+	FAILS(write(client, bytes, sizeof bytes), EMSGSIZE);
+	CHECK(write(client, bytes, 100) == 100);
+	FAILS(sctp_sendmsg(client, "x", 1, NULL, 0, 0, 0, 5, 0, 0), EINVAL);
+	struct sctp_sndrcvinfo by_default = { .sinfo_stream = 3, .sinfo_ppid = htonl(77) };
+	set(client, SCTP_DEFAULT_SEND_PARAM, &by_default, sizeof by_default);
+	CHECK(write(client, "default", 7) == 7);
+	struct sctp_event_subscribe events = { .sctp_data_io_event = 1 };
+	set(far, SCTP_EVENTS, &events, sizeof events);
+	struct sctp_sndrcvinfo info = { 0 };
+	int flags = 0;
+	CHECK(read(far, bytes, sizeof bytes) == 100);
+	CHECK(sctp_recvmsg(far, bytes, sizeof bytes, NULL, NULL, &info, &flags) == 7);
+	CHECK(info.sinfo_stream == 3 && info.sinfo_ppid == htonl(77) && (flags & MSG_EOR));
+	struct linger soon = { 1, 5 };
+	CHECK(setsockopt(client, SOL_SOCKET, SO_LINGER, &soon, sizeof soon) == 0);
+	close(client);
+	close(far);
+	close(server);
+}
+
+int main(void)
+{
+	before_the_association();
+	of_an_association();
+	puts("done");
+	return 0;
+}

@@ -1,0 +1,144 @@
+//! Programs of other people that speak SCTP: ncat, lksctp-tools, Python.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
+use ropewalk_interop::or_skip;
+
+use crate::support::{Running, await_udp_port, free_udp_ports, installed, preloaded};
+
+#[test]
+fn ncat_carries_lines_both_ways() {
+    or_skip!(installed("ncat", "ncat"));
+    let [udp, _] = free_udp_ports();
+    let mut server = preloaded("ncat", udp, udp);
+    server.args(["--sctp", "-l", "127.0.0.1", "5400"]).stdin(Stdio::piped());
+    let mut server = Running::start(&mut server);
+    let mut far_in = server.child().stdin.take().expect("piped");
+    await_udp_port(udp);
+    let mut client = preloaded("ncat", udp, udp);
+    client.args(["--sctp", "127.0.0.1", "5400"]).stdin(Stdio::piped());
+    let mut client = Running::start(&mut client);
+    let mut near_in = client.child().stdin.take().expect("piped");
+    let mut near_out = BufReader::new(client.stdout());
+    let mut far_out = BufReader::new(server.stdout());
+    let mut line = String::new();
+    near_in.write_all(b"from the client\n").expect("ncat reads");
+    far_out.read_line(&mut line).expect("a line");
+    far_in.write_all(b"from the server\n").expect("ncat reads");
+    near_out.read_line(&mut line).expect("a line");
+    assert_eq!(line, "from the client\nfrom the server\n");
+    drop(near_in);
+    client.end();
+    drop(far_in);
+    server.end();
+}
+
+#[test]
+fn sctp_test_sends_messages_of_all_sizes() {
+    or_skip!(installed("sctp_test", "lksctp-tools"));
+    let [udp, own] = free_udp_ports();
+    let mut server = preloaded("sctp_test", udp, udp);
+    server.args(["-H", "127.0.0.1", "-P", "6000", "-l"]);
+    let mut server = Running::start(&mut server);
+    let mut lines = BufReader::new(server.stdout()).lines();
+    await_udp_port(udp);
+    let mut client = preloaded("sctp_test", own, udp);
+    client.args(["-H", "127.0.0.1", "-P", "6001", "-h", "127.0.0.1", "-p", "6000", "-s"]);
+    // Sizes from 1 to 32768 bytes, unordered.
+    let sent = Running::start(client.args(["-x", "1", "-c", "4"])).end().good();
+    let sizes: Vec<&str> = sent.lines().filter_map(|line| line.split("assoc=0)").nth(1)).collect();
+    let sizes: Vec<&str> = sizes.iter().filter_map(|rest| rest.split_whitespace().next()).collect();
+    assert!(sizes.len() > 5, "{sent}");
+    let mut arrived = Vec::new();
+    while arrived.len() < sizes.len() {
+        let line = lines.next().expect("more messages").expect("text");
+        let size = line.split(" Data ").nth(1).and_then(|rest| rest.split_whitespace().next());
+        arrived.extend(size.map(str::to_owned));
+    }
+    let sorted = |mut sizes: Vec<usize>| {
+        sizes.sort_unstable();
+        sizes
+    };
+    let numbers = |texts: Vec<&str>| texts.iter().filter_map(|text| text.parse().ok()).collect();
+    assert_eq!(
+        sorted(numbers(arrived.iter().map(String::as_str).collect())),
+        sorted(numbers(sizes))
+    );
+}
+
+#[test]
+fn sctp_darn_shows_what_another_one_sends() {
+    or_skip!(installed("sctp_darn", "lksctp-tools"));
+    or_skip!(installed("script", "bsdutils"));
+    let [udp, own] = free_udp_ports();
+    // On a terminal it writes line by line.
+    let on_terminal = |line: &str, own, peer| {
+        let mut command = preloaded("script", own, peer);
+        let library = crate::support::library();
+        let line = format!("env LD_PRELOAD={} sctp_darn {line}", library.display());
+        command.env_remove("LD_PRELOAD").args(["-qc", &line, "/dev/null"]).stdin(Stdio::piped());
+        Running::start(&mut command)
+    };
+    let mut server = on_terminal("-H 127.0.0.1 -P 6010 -l", udp, udp);
+    let shown = BufReader::new(server.stdout());
+    await_udp_port(udp);
+    let mut client = on_terminal("-H 127.0.0.1 -P 6011 -h 127.0.0.1 -p 6010 -s", own, udp);
+    let mut near_in = client.child().stdin.take().expect("piped");
+    near_in.write_all(b"a line of text\n").expect("sctp_darn reads");
+    let mut lines = shown.lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("COMM_UP") || line.contains("a line of text")));
+    assert!(lines.any(|line| line.contains("a line of text")));
+}
+
+#[test]
+fn sockets_of_python_speak_sctp() {
+    or_skip!(installed("python3", "python3"));
+    const SCRIPT: &str = r#"
+import asyncio, socket, subprocess, threading
+for family, host in [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]:
+    listener = socket.socket(family, socket.SOCK_STREAM, 132)
+    listener.bind((host, 0))
+    listener.listen(5)
+    def echo():
+        with listener.accept()[0] as end:
+            while data := end.recv(65536):
+                end.sendall(data)
+    thread = threading.Thread(target=echo)
+    thread.start()
+    with socket.socket(family, socket.SOCK_STREAM, 132) as near:
+        near.settimeout(20)
+        near.connect(listener.getsockname()[:2])
+        assert near.getpeername()[:2] == listener.getsockname()[:2]
+        # The child of vfork closes all descriptors.
+        subprocess.run(["true"], check=True)
+        near.sendall(b"x" * 300000)
+        got = 0
+        while got < 300000:
+            got += len(near.recv(100000))
+    thread.join()
+    listener.close()
+async def main():
+    async def serve(reader, writer):
+        writer.write((await reader.readline()).upper())
+        await writer.drain()
+        writer.close()
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)
+    listener.bind(("127.0.0.1", 0))
+    server = await asyncio.start_server(serve, sock=listener)
+    near = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)
+    near.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(near, listener.getsockname())
+    reader, writer = await asyncio.open_connection(sock=near)
+    writer.write(b"asyncio\n")
+    assert await reader.readline() == b"ASYNCIO\n"
+    assert await reader.read() == b""
+    writer.close()
+    server.close()
+asyncio.run(asyncio.wait_for(main(), 20))
+print("done")
+"#;
+    let [udp, _] = free_udp_ports();
+    let ended = Running::start(preloaded("python3", udp, udp).args(["-c", SCRIPT])).end();
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("done\n", ""));
+}
