@@ -77,7 +77,7 @@ pub use ropewalk_engine::path::{PathStatus, PathUse};
 pub use ropewalk_engine::sctp::association::{
     CloseReason, ParameterError, Parameters, PathCounters, SenderStats,
 };
-pub use ropewalk_engine::sctp::{Copies, Delivery, Part, Urgency};
+pub use ropewalk_engine::sctp::{Copies, Delivery, Part, StreamScheduler, Urgency};
 
 use self::driver::Driver;
 use self::local_interfaces::BoundInterface;
