@@ -53,6 +53,8 @@ pub struct ReceiveBuffer {
     streams: InStreams,
     /// Interleaved messages; none: chunks are DATA.
     messages: Option<Box<Messages>>,
+    /// Bookkeeping of `messages`, bytes.
+    message_cost: u64,
     /// Measurements.
     pub stats: ReceiveStats,
 }
@@ -87,6 +89,7 @@ impl ReceiveBuffer {
             slots: Slots::new(first),
             streams: InStreams::default(),
             messages: None,
+            message_cost: 0,
             held_bytes: 0,
             ready: Ready::default(),
             begun: None,
@@ -114,6 +117,7 @@ impl ReceiveBuffer {
         self.gaps.clear();
         if let Some(messages) = &mut self.messages {
             **messages = Messages::new(messages.takes_datagrams);
+            self.message_cost = 0;
         }
         self.stats.held_changed(now, 0);
     }
@@ -183,25 +187,12 @@ impl ReceiveBuffer {
 
     /// Processes a DATA chunk with unwrapped TSN `tsn`.
     pub fn on_data(&mut self, now: Time, tsn: u64, data: Data) -> Arrival {
-        if (self.messages.is_some() || data.is_interleaved()) && self.is_of_wrong_type(&data) {
-            return Arrival::Violation;
+        if self.messages.is_some() || data.is_interleaved() {
+            return self.on_i_data(now, tsn, data);
         }
-        if tsn <= self.cumulative() || self.gaps.contains(tsn) {
-            self.stats.duplicates += 1;
-            return Arrival::Duplicate;
-        }
-        let charge = charge_of(&data);
-        let out_of_reach = tsn - self.cumulative() > REACH;
-        if out_of_reach || charge > self.free() && !self.make_room(now, tsn, &data) {
-            self.stats.refused += 1;
-            if tsn == self.cumulative() + 1 {
-                self.largest = self.largest.max(charge);
-                self.offer_part(now);
-            }
-            return Arrival::Refused;
-        }
-        if self.messages.is_some() {
-            return self.take_interleaved(now, tsn, data, charge);
+        let charge = charge_of_length(data.payload.len());
+        if let Some(refused) = self.refuse(now, tsn, &data, charge) {
+            return refused;
         }
         self.fragmented |= !data.flags.has(DataFlags::WHOLE);
         if !self.fits(tsn, &data) {
@@ -210,6 +201,25 @@ impl ReceiveBuffer {
         self.largest = self.largest.max(charge);
         self.stats.received += 1;
         self.take(now, tsn, data, charge)
+    }
+
+    /// Why a chunk is not accepted; none if it is new and there is room for it.
+    #[inline(always)]
+    fn refuse(&mut self, now: Time, tsn: u64, data: &Data, charge: u64) -> Option<Arrival> {
+        if tsn <= self.cumulative() || self.gaps.contains(tsn) {
+            self.stats.duplicates += 1;
+            return Some(Arrival::Duplicate);
+        }
+        let out_of_reach = tsn - self.cumulative() > REACH;
+        if out_of_reach || charge > self.free() && !self.make_room(now, tsn, data) {
+            self.stats.refused += 1;
+            if tsn == self.cumulative() + 1 {
+                self.largest = self.largest.max(charge);
+                self.offer_part(now);
+            }
+            return Some(Arrival::Refused);
+        }
+        None
     }
 
     /// Accepts a chunk for which there is room.
@@ -300,6 +310,7 @@ impl ReceiveBuffer {
             self.held_bytes -= charge_of(&data);
             if let Some(messages) = &mut self.messages {
                 messages.forget(&data);
+                self.message_cost = messages.cost();
             } else if !data.flags.has(DataFlags::UNORDERED) {
                 self.streams.forget(data.stream, data.ssn);
             }

@@ -369,7 +369,7 @@ impl SendQueue {
     }
 
     /// Size of the next chunk on the wire, bytes.
-    #[inline]
+    #[inline(always)]
     pub fn next_bytes(&self) -> Option<u32> {
         let message = self.messages.front()?;
         let left = message.payload.len() - message.taken;

@@ -108,7 +108,7 @@ impl ReceiveBuffer {
             + blocks
             + self.slots.cost()
             + self.streams.cost()
-            + self.messages.as_ref().map_or(0, |messages| messages.cost())
+            + self.message_cost
             + self.reserved
     }
 

@@ -23,23 +23,34 @@ impl ReceiveBuffer {
         self.messages.as_ref().map(|messages| messages.next_of(stream))
     }
 
+    /// As [`Self::on_data`] if messages are interleaved or the chunk is I-DATA. Not inlined: associations without
+    /// interleaving do not pay for it.
+    #[cold]
+    pub(super) fn on_i_data(&mut self, now: Time, tsn: u64, data: Data) -> Arrival {
+        if self.is_of_wrong_type(&data) {
+            return Arrival::Violation;
+        }
+        let charge = charge_of(&data);
+        match self.refuse(now, tsn, &data, charge) {
+            Some(refused) => refused,
+            None => self.take_interleaved(now, tsn, data, charge),
+        }
+    }
+
+    fn settle_message_cost(&mut self) {
+        self.message_cost = self.messages.as_ref().map_or(0, |messages| messages.cost());
+    }
+
     /// Whether a chunk is of the wrong type (RFC 8260, 2.2.2: messages are sent as I-DATA if both ends support it, and
     /// otherwise as DATA).
-    #[cold]
-    pub(super) fn is_of_wrong_type(&self, data: &Data) -> bool {
+    fn is_of_wrong_type(&self, data: &Data) -> bool {
         !self.messages.as_ref().is_some_and(|messages| {
             data.is_interleaved() || messages.takes_datagrams && data.is_datagram()
         })
     }
 
     /// Accepts a chunk for which there is room.
-    pub(super) fn take_interleaved(
-        &mut self,
-        now: Time,
-        tsn: u64,
-        mut data: Data,
-        charge: u64,
-    ) -> Arrival {
+    fn take_interleaved(&mut self, now: Time, tsn: u64, mut data: Data, charge: u64) -> Arrival {
         let Some(messages) = &self.messages else { return Arrival::Violation };
         // An unordered message in one DATA chunk has no identifier.
         let fit = if data.is_interleaved() { messages.fit(&data) } else { Fit::Fresh };
@@ -63,6 +74,7 @@ impl ReceiveBuffer {
             Fit::Late => self.slots.mark_released(tsn, &self.gaps),
             _ => self.keep_or_deliver(now, tsn, data, charge),
         }
+        self.settle_message_cost();
         self.slots.drop_released(self.gaps.cumulative());
         if in_order && self.gaps.is_empty() {
             self.offer_part(now);
@@ -138,6 +150,7 @@ impl ReceiveBuffer {
         while let Some((way, delivery)) = self.messages.as_mut().and_then(|all| all.take_offer()) {
             self.deliver_part(now, way, delivery);
         }
+        self.settle_message_cost();
         self.slots.drop_released(self.gaps.cumulative());
         self.stats.held_changed(now, self.held_bytes);
     }
@@ -162,6 +175,7 @@ impl ReceiveBuffer {
             passed.into_iter().flatten().for_each(|one| self.pass_over(now, *way, one));
             self.deliver_next(now, *way);
         }
+        self.settle_message_cost();
         self.slots.drop_released(self.gaps.cumulative());
         self.offer_part(now);
         self.stats.held_changed(now, self.held_bytes);

@@ -220,9 +220,16 @@ impl SendQueue {
     /// Ends a packet: the next one may hold chunks of another stream.
     #[inline]
     pub fn end_packet(&mut self) {
+        if self.scheduling.is_some() {
+            self.end_packet_of_stream();
+        }
+    }
+
+    #[cold]
+    fn end_packet_of_stream(&mut self) {
         if let Some(scheduling) = &mut self.scheduling {
             scheduling.order.end_packet();
-            self.choose_stream();
         }
+        self.choose_stream();
     }
 }
