@@ -304,6 +304,20 @@ mod tests {
     }
 
     #[test]
+    fn streams_are_scheduled_and_interleaved_as_the_file_says() {
+        let names: Vec<_> = file::StreamScheduler::ALL.iter().map(|one| one.as_str()).collect();
+        assert_eq!(names, StreamScheduler::ALL.map(|(name, _)| name));
+        for (name, scheduler) in StreamScheduler::ALL {
+            let text = format!(
+                "[sctp]\ninterleaving = true\nstream_scheduler = \"{name}\"\n[[path]]\nname = 'a'\n"
+            );
+            let scenario = file::Scenario::parse(&text, "test.toml").expect("a valid scenario");
+            let config = config(&scenario);
+            assert_eq!((config.interleaving, config.stream_scheduler), (true, scheduler));
+        }
+    }
+
+    #[test]
     fn the_preset_live_has_the_congestion_control_of_live_transport() {
         let text = "[transfer]\npreset = 'live'\n[[path]]\nname = 'a'\n";
         let scenario = file::Scenario::parse(text, "test.toml").expect("a valid scenario");

@@ -70,12 +70,9 @@ def listen(
     mtu
         Largest IP packet that is probed, bytes; the path MTU is discovered for each path.
     interleaving
-        Whether messages of different streams are interleaved (RFC 8260), if both ends ask for it. A short
-        message then does not wait for a long one whose sending has begun. Costs 4 bytes per packet.
+        Whether messages of different streams alternate (RFC 8260), if both ends ask for it; 4 bytes per packet.
     stream_scheduler
-        In which order messages of different streams are sent: ``"first-come"``, ``"round-robin"``,
-        ``"round-robin-per-packet"``, ``"priority"``, ``"fair-capacity"`` or ``"weighted-fair"``.
-        :meth:`Association.set_stream_value` sets priorities and weights.
+        The order in which streams send; the names are those of :meth:`Association.set_stream_scheduler`.
 
     Raises
     ------
@@ -88,14 +85,7 @@ def listen(
     ports = options.listen_ports(port, plain)
     places = options.places("addresses", addresses)
     settings = options.socket_options(
-        scheduler,
-        congestion,
-        receive_buffer,
-        streams,
-        mtu,
-        profile,
-        interleaving,
-        stream_scheduler,
+        scheduler, congestion, receive_buffer, streams, mtu, profile, interleaving, stream_scheduler
     )
     return Listener(native.net_listen(places, secret, allowed, peers, settings, ports))
 
@@ -163,14 +153,7 @@ def connect(
     remotes = [options.look_up(*target) for target in options.targets(to)]
     places = options.sources(via, remotes)
     settings = options.socket_options(
-        scheduler,
-        congestion,
-        receive_buffer,
-        streams,
-        mtu,
-        profile,
-        interleaving,
-        stream_scheduler,
+        scheduler, congestion, receive_buffer, streams, mtu, profile, interleaving, stream_scheduler
     )
     opening = native.net_connect(remotes, places, secret, settings, ports, timeout)
     return Association(opening.wait(None))

@@ -93,6 +93,9 @@ class BaseAssociation:
     def set_stream_scheduler(self, name: str) -> None:
         """Change the order in which messages of different streams are sent.
 
+        ``"first-come"``, ``"round-robin"``, ``"round-robin-per-packet"``, ``"priority"``,
+        ``"fair-capacity"`` or ``"weighted-fair"`` (RFC 8260, 3).
+
         Raises
         ------
         OptionError

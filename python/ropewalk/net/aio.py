@@ -62,14 +62,7 @@ def listen(
     ports = options.listen_ports(port, plain)
     places = options.places("addresses", addresses)
     settings = options.socket_options(
-        scheduler,
-        congestion,
-        receive_buffer,
-        streams,
-        mtu,
-        profile,
-        interleaving,
-        stream_scheduler,
+        scheduler, congestion, receive_buffer, streams, mtu, profile, interleaving, stream_scheduler
     )
     return Listener(native.net_listen(places, secret, allowed, peers, settings, ports))
 
@@ -100,14 +93,7 @@ async def connect(
     remotes = [await look_up(*target) for target in options.targets(to)]
     places = options.sources(via, remotes)
     settings = options.socket_options(
-        scheduler,
-        congestion,
-        receive_buffer,
-        streams,
-        mtu,
-        profile,
-        interleaving,
-        stream_scheduler,
+        scheduler, congestion, receive_buffer, streams, mtu, profile, interleaving, stream_scheduler
     )
     opening = native.net_connect(remotes, places, secret, settings, ports, timeout)
     return Association(await finished(opening))
