@@ -98,6 +98,27 @@ def test_what_is_longer_than_a_packet_or_the_receive_buffer_arrives() -> None:
         assert b"".join(part.data for part in parts if part) == vast
 
 
+@pytest.mark.parametrize("plain", [False, True])
+def test_messages_of_several_streams_are_interleaved_if_both_ends_ask_for_it(plain: bool) -> None:
+    options: dict[str, Any] = {"interleaving": True, "stream_scheduler": "priority"}
+    with pair(plain=plain, **options) as (near, far):
+        assert near.interleaves and far.interleaves
+        near.set_stream_value(1, 0)
+        near.set_stream_scheduler("weighted-fair")
+        for stream in range(3):
+            near.send(bytes([stream]) * 200_000, stream=stream)
+        found = [far.receive(timeout=10) for _ in range(3)]
+        messages = [message for message in found if message is not None]
+        assert sorted(message.stream for message in messages) == [0, 1, 2]
+        assert all(message.data == bytes([message.stream]) * 200_000 for message in messages)
+        with pytest.raises(net.OptionError, match="streams"):
+            near.set_stream_value(2000, 1)
+        with pytest.raises(net.OptionError, match="round-robin-per-packet"):
+            near.set_stream_scheduler("fair")
+    with pair(plain=plain) as (near, _):
+        assert not near.interleaves
+
+
 def test_messages_without_order_all_arrive_beside_those_with_one() -> None:
     with pair(paths=2, receive_buffer=20_000) as (near, far):
         ordered = [f"ordered {i}".encode() * 100 for i in range(200)]

@@ -77,6 +77,7 @@ impl Sent {
 
 pub fn name(chunk: &Chunk) -> &'static str {
     match chunk {
+        Chunk::Data(data) if data.is_interleaved() => "I-DATA",
         Chunk::Data(_) => "DATA",
         Chunk::Sack(_) => "SACK",
         Chunk::Init(_) => "INIT",

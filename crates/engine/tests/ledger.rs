@@ -96,7 +96,7 @@ impl Ledger {
             // Of the association before a restart.
             return None;
         }
-        let bytes = u64::from(Data::wire_len_of(data.payload.len()));
+        let bytes = u64::from(data.wire_len());
         if self.sizes.insert(chunk, bytes).is_some() {
             return None;
         }

@@ -2,6 +2,7 @@
 //! compiling most of these files.
 
 mod conformance;
+mod delays;
 mod driver;
 mod hostile;
 mod ledger;

@@ -4,7 +4,7 @@ use ropewalk_base::Time;
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::recovery::LossDetection;
 use ropewalk_engine::sctp::association::{PacketSize, State};
-use ropewalk_engine::sctp::{Association, Chunk, Data, ExtensionChunk, Packet, Transmit};
+use ropewalk_engine::sctp::{Association, Chunk, ExtensionChunk, Packet, Transmit};
 
 /// The rule that a packet breaks which has just left `end`; none if it keeps to all.
 pub fn broken(now: Time, end: &Association, transmit: &Transmit) -> Option<&'static str> {
@@ -77,7 +77,7 @@ fn window(now: Time, end: &Association, transmit: &Transmit) -> Option<&'static 
     if !fresh || end.config().recovery != LossDetection::MissingReports {
         return None;
     }
-    let left: u64 = data.map(|data| u64::from(Data::wire_len_of(data.payload.len()))).sum();
+    let left: u64 = data.map(|data| u64::from(data.wire_len())).sum();
     let view = end.path_view(now, transmit.path);
     let before = view.in_flight.saturating_sub(left);
     (before >= view.cwnd).then_some("6.1, B: nothing new where a whole window is in flight")

@@ -11,7 +11,9 @@ use ropewalk_engine::scheduler::{
     LinuxTurns, OtiasForm, PlanOptions, Quota, RetransmissionPolicy, Scheduler, SchedulerOptions,
     StmsOptions, UnknownScheduler, WeightSource, WhenBlocked, Windows,
 };
-use ropewalk_engine::sctp::{self, Config, CwndUpdate, PathConfig, WindowCheck, WindowUnit};
+use ropewalk_engine::sctp::{
+    self, Config, CwndUpdate, PathConfig, StreamScheduler, WindowCheck, WindowUnit,
+};
 use ropewalk_engine::window::{
     Adaptive, Dynamic, Splitting, SplittingOutstanding, Static, WindowManager,
 };
@@ -194,6 +196,8 @@ fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
     set(&mut config.association_max_retrans, sctp.association_max_retrans);
     set(&mut config.cmt.cwnd_update, sctp.cwnd_update.map(cwnd_update));
     set(&mut config.retransmission, sctp.retransmission.map(retransmission));
+    set(&mut config.interleaving, sctp.interleaving);
+    set(&mut config.stream_scheduler, sctp.stream_scheduler.map(stream_scheduler));
     set(&mut config.window_unit, sctp.window_counted_in.map(window_unit));
     set(&mut config.window_check, sctp.window_check.map(window_check));
     let chunk = config.chunk_limit() as u64;
@@ -215,6 +219,11 @@ translations! {
         Oracle => Oracle, HalfRtt => HalfRtt, Timestamp => Timestamp,
     }
     cwnd_update: CwndUpdate => CwndUpdate { Off => Off, Cuc => Cuc, Cucv2 => CucV2 }
+    stream_scheduler: StreamScheduler => StreamScheduler {
+        FirstCome => FirstCome, RoundRobin => RoundRobin,
+        RoundRobinPerPacket => RoundRobinPerPacket, Priority => Priority,
+        FairCapacity => FairCapacity, WeightedFair => WeightedFair,
+    }
     recovery: Recovery => LossDetection { MissingReports => MissingReports, RackTlp => RackTlp }
     retransmission: Retransmission => RetransmissionPolicy {
         Same => Same, Ssthresh => Ssthresh, Cwnd => Cwnd, LossRate => LossRate, Asap => Asap,
@@ -292,6 +301,20 @@ mod tests {
     fn the_engine_has_every_congestion_control_that_a_scenario_can_name_and_no_other() {
         let names: Vec<_> = file::Congestion::ALL.iter().map(|c| c.as_str()).collect();
         assert_eq!(names, Congestion::NAMES);
+    }
+
+    #[test]
+    fn streams_are_scheduled_and_interleaved_as_the_file_says() {
+        let names: Vec<_> = file::StreamScheduler::ALL.iter().map(|one| one.as_str()).collect();
+        assert_eq!(names, StreamScheduler::ALL.map(|(name, _)| name));
+        for (name, scheduler) in StreamScheduler::ALL {
+            let text = format!(
+                "[sctp]\ninterleaving = true\nstream_scheduler = \"{name}\"\n[[path]]\nname = 'a'\n"
+            );
+            let scenario = file::Scenario::parse(&text, "test.toml").expect("a valid scenario");
+            let config = config(&scenario);
+            assert_eq!((config.interleaving, config.stream_scheduler), (true, scheduler));
+        }
     }
 
     #[test]

@@ -65,6 +65,9 @@ impl EngineSettings {
     /// User data of a full packet, bytes.
     pub fn payload(&self) -> u32 {
         match self {
+            Self::Sctp(config) if config.interleaving => {
+                config.chunk_limit() - sctp::Data::INTERLEAVED_HEADER
+            }
             Self::Sctp(config) => config.chunk_limit() - sctp::Data::HEADER,
             Self::Tcp(config) => config.segment_limit(),
         }

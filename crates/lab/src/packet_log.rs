@@ -188,7 +188,6 @@ fn data_of(chunk: &Chunk) -> Option<(Serial32, u32)> {
     match chunk {
         Chunk::Data(data) => Some((data.tsn, data.payload.len())),
         Chunk::Extension(extension) => match &**extension {
-            ExtensionChunk::IData(data) => Some((data.tsn, data.payload.len())),
             ExtensionChunk::DataFragment(fragment) => {
                 Some((fragment.part.tsn, fragment.part.payload.len()))
             }

@@ -51,6 +51,6 @@ pub use types::{
     Preset, Protocol, Queue, Quota, Radio, ReceiveRules, Record, Recovery, Redundancy, Reinjection,
     Reorder, Reordering, Retransmission, RtoFormula, Rules, SackCount, Scenario, ScheduleCapacity,
     ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Station, Steady, Step,
-    SubflowAck, Target, TcpOptions, Trace, Transfer, Tunnel, Weights, WhenBlocked, Wifi,
-    WifiStandard, WindowCheck, WindowManager, WindowRounding, WindowUnit, World,
+    StreamScheduler, SubflowAck, Target, TcpOptions, Trace, Transfer, Tunnel, Weights, WhenBlocked,
+    Wifi, WifiStandard, WindowCheck, WindowManager, WindowRounding, WindowUnit, World,
 };

@@ -10,7 +10,7 @@ use ropewalk_engine::PathCounters;
 use ropewalk_engine::mptcp::{MpOption, Segment};
 use ropewalk_engine::scheduler::PathView;
 use ropewalk_engine::sctp::{
-    Chunk, Data, DataFlags, ExtensionChunk, GapList, IData, NrSack, Packet, Sack,
+    Chunk, Data, DataFlags, ExtensionChunk, GapList, NrSack, Packet, Sack,
 };
 use serde_json::{Map, Value, json};
 
@@ -230,6 +230,7 @@ fn chunk(chunk: &Chunk) -> Value {
 /// The name of a chunk's type.
 pub const fn chunk_name(chunk: &Chunk) -> &'static str {
     match chunk {
+        Chunk::Data(data) if data.is_interleaved() => "I_DATA",
         Chunk::Data(_) => "DATA",
         Chunk::Sack(_) => "SACK",
         Chunk::Init(_) => "INIT",
@@ -251,7 +252,6 @@ pub const fn chunk_name(chunk: &Chunk) -> &'static str {
 fn extension_chunk(extension: &ExtensionChunk) -> Value {
     match extension {
         ExtensionChunk::NrSack(sack) => nr_sack_chunk(sack),
-        ExtensionChunk::IData(data) => i_data_chunk(data),
         ExtensionChunk::DataFragment(fragment) => {
             let mut value = data_chunk(&fragment.part);
             value["type"] = "DATA_FRAGMENT".into();
@@ -268,7 +268,6 @@ fn extension_chunk(extension: &ExtensionChunk) -> Value {
 const fn extension_name(extension: &ExtensionChunk) -> &'static str {
     match extension {
         ExtensionChunk::NrSack(_) => "NR_SACK",
-        ExtensionChunk::IData(_) => "I_DATA",
         ExtensionChunk::ForwardTsn(_) => "FORWARD_TSN",
         ExtensionChunk::IForwardTsn(_) => "I_FORWARD_TSN",
         ExtensionChunk::ReConfig(_) => "RE_CONFIG",
@@ -290,6 +289,9 @@ fn skip_chunk(name: &str, cumulative: Serial32) -> Value {
 }
 
 fn data_chunk(data: &Data) -> Value {
+    if data.is_interleaved() {
+        return i_data_chunk(data);
+    }
     let mut value = json!({
         "type": "DATA",
         "tsn": data.tsn.0,
@@ -301,17 +303,17 @@ fn data_chunk(data: &Data) -> Value {
     value
 }
 
-fn i_data_chunk(data: &IData) -> Value {
+fn i_data_chunk(data: &Data) -> Value {
     let mut value = json!({
         "type": "I_DATA",
         "tsn": data.tsn.0,
         "stream_id": data.stream.0,
-        "message_id": data.message.0,
+        "message_id": data.message().0,
         "length": data.payload.len(),
     });
     // Only the first fragment has no number: the field contains the payload protocol identifier.
     if !data.flags.has(DataFlags::BEGIN) {
-        value["fragment_number"] = data.ppid_or_fragment.into();
+        value["fragment_number"] = data.fragment().into();
     }
     add_flags(&mut value, data.flags);
     value
@@ -412,17 +414,19 @@ mod tests {
 
     #[test]
     fn chunks_of_extensions_have_the_fields_that_an_analysis_needs() {
-        let data = IData {
+        let data = Data {
             tsn: Serial32(9),
             stream: StreamId(2),
-            message: Serial32(5),
-            ppid_or_fragment: 3,
-            flags: DataFlags::default(),
+            ssn: Serial16(5),
+            ppid: 3,
+            flags: DataFlags::INTERLEAVED,
+            message_high: 1,
             payload: Payload::Length(100),
+            first_sent: Time::ZERO,
         };
         assert_eq!(
-            chunk(&Chunk::Extension(Box::new(ExtensionChunk::IData(data)))),
-            json!({ "type": "I_DATA", "tsn": 9, "stream_id": 2, "message_id": 5, "length": 100,
+            chunk(&Chunk::Data(data)),
+            json!({ "type": "I_DATA", "tsn": 9, "stream_id": 2, "message_id": 65_541, "length": 100,
                     "fragment_number": 3, "fragment": true })
         );
         let cumulative = Serial32(100);
@@ -452,6 +456,7 @@ mod tests {
             ssn: Serial16(4),
             ppid: 0,
             flags: DataFlags::WHOLE.and(DataFlags::UNORDERED),
+            message_high: 0,
             payload: Payload::Length(1428),
             first_sent: Time::ZERO,
         };

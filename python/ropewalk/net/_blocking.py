@@ -33,6 +33,8 @@ def listen(
     receive_buffer: int | str = options.RECEIVE_BUFFER,
     streams: int = 1024,
     mtu: int = 1500,
+    interleaving: bool = False,
+    stream_scheduler: str = "first-come",
 ) -> Listener:
     """Listen for associations of peers.
 
@@ -67,6 +69,10 @@ def listen(
         Most streams in each direction. Each one preserves order; streams do not wait for each other.
     mtu
         Largest IP packet that is probed, bytes; the path MTU is discovered for each path.
+    interleaving
+        Whether messages of different streams alternate (RFC 8260), if both ends ask for it; 4 bytes per packet.
+    stream_scheduler
+        The order in which streams send; the names are those of :meth:`Association.set_stream_scheduler`.
 
     Raises
     ------
@@ -78,7 +84,9 @@ def listen(
     secret, allowed = options.listen_key(key, allow, peers, plain)
     ports = options.listen_ports(port, plain)
     places = options.places("addresses", addresses)
-    settings = options.socket_options(scheduler, congestion, receive_buffer, streams, mtu, profile)
+    settings = options.socket_options(
+        scheduler, congestion, receive_buffer, streams, mtu, profile, interleaving, stream_scheduler
+    )
     return Listener(native.net_listen(places, secret, allowed, peers, settings, ports))
 
 
@@ -99,6 +107,8 @@ def connect(
     receive_buffer: int | str = options.RECEIVE_BUFFER,
     streams: int = 1024,
     mtu: int = 1500,
+    interleaving: bool = False,
+    stream_scheduler: str = "first-come",
 ) -> Association:
     """Open an association; returns when it is established.
 
@@ -119,7 +129,7 @@ def connect(
         Own secret key: a :class:`Key`, or the name of its file. Without one, the
         default key of ``ropewalk pair`` if ``peer`` is a name and the key exists. Otherwise a new one is
         created, which suffices if the peer admits everyone.
-    plain, profile, scheduler, congestion, receive_buffer, streams, mtu
+    plain, profile, scheduler, congestion, receive_buffer, streams, mtu, interleaving, stream_scheduler
         As for :func:`listen`.
     port
         With ``plain=True``, the SCTP port of the service; 9899 by default.
@@ -142,7 +152,9 @@ def connect(
     to, secret = options.connect_peer(to, key, peer, peers, plain)
     remotes = [options.look_up(*target) for target in options.targets(to)]
     places = options.sources(via, remotes)
-    settings = options.socket_options(scheduler, congestion, receive_buffer, streams, mtu, profile)
+    settings = options.socket_options(
+        scheduler, congestion, receive_buffer, streams, mtu, profile, interleaving, stream_scheduler
+    )
     opening = native.net_connect(remotes, places, secret, settings, ports, timeout)
     return Association(opening.wait(None))
 

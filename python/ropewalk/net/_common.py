@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ropewalk import _ropewalk as native
-from ropewalk.errors import ClosedError
+from ropewalk.errors import ClosedError, OptionError
 from ropewalk.net import _options as options
 from ropewalk.net._figures import Stats, stats_of
 
@@ -84,6 +84,37 @@ class BaseAssociation:
     def streams(self) -> int:
         """Number of streams to send on."""
         return self._native.streams
+
+    @property
+    def interleaves(self) -> bool:
+        """Whether messages of different streams are interleaved: both ends asked for it."""
+        return self._native.interleaves
+
+    def set_stream_scheduler(self, name: str) -> None:
+        """Change the order in which messages of different streams are sent.
+
+        ``"first-come"``, ``"round-robin"``, ``"round-robin-per-packet"``, ``"priority"``,
+        ``"fair-capacity"`` or ``"weighted-fair"`` (RFC 8260, 3).
+
+        Raises
+        ------
+        OptionError
+            There is no scheduler of that name.
+        """
+        self._native.set_stream_scheduler(name)
+
+    def set_stream_value(self, stream: int, value: int) -> None:
+        """Set the priority of a stream (the least is sent first) or its weight, as the stream scheduler reads it.
+
+        Raises
+        ------
+        OptionError
+            There is no such stream, or the value is not from 0 to 65535.
+        """
+        options.within("stream", stream, 0, 65_535)
+        options.within("value", value, 0, 65_535)
+        if not self._native.set_stream_value(stream, value):
+            raise OptionError(f"stream = {stream}: the association has {self.streams} streams")
 
     @property
     def message_size(self) -> int:

@@ -33,7 +33,9 @@ def socket_options(
     streams: int,
     mtu: int,
     profile: str,
-) -> tuple[str, str | None, int | str, int, int, str]:
+    interleaving: bool,
+    stream_scheduler: str,
+) -> tuple[str, str | None, int | str, int, int, str, bool, str]:
     """Properties of associations; the two ends may differ in all of them."""
     if isinstance(receive_buffer, int) and receive_buffer < 0:
         raise OptionError(f"receive_buffer = {receive_buffer}: give bytes, or a text as '16 MiB'")
@@ -44,6 +46,8 @@ def socket_options(
         within("streams", streams, 1, 65_535),
         within("mtu", mtu, 576, 65_535),
         profile,
+        interleaving,
+        stream_scheduler,
     )
 
 

@@ -54,12 +54,16 @@ def listen(
     receive_buffer: int | str = options.RECEIVE_BUFFER,
     streams: int = 1024,
     mtu: int = 1500,
+    interleaving: bool = False,
+    stream_scheduler: str = "first-come",
 ) -> Listener:
     """Listen for associations of peers; as :func:`ropewalk.net.listen`. Does not block."""
     secret, allowed = options.listen_key(key, allow, peers, plain)
     ports = options.listen_ports(port, plain)
     places = options.places("addresses", addresses)
-    settings = options.socket_options(scheduler, congestion, receive_buffer, streams, mtu, profile)
+    settings = options.socket_options(
+        scheduler, congestion, receive_buffer, streams, mtu, profile, interleaving, stream_scheduler
+    )
     return Listener(native.net_listen(places, secret, allowed, peers, settings, ports))
 
 
@@ -80,13 +84,17 @@ async def connect(
     receive_buffer: int | str = options.RECEIVE_BUFFER,
     streams: int = 1024,
     mtu: int = 1500,
+    interleaving: bool = False,
+    stream_scheduler: str = "first-come",
 ) -> Association:
     """Open an association; as :func:`ropewalk.net.connect`."""
     ports = options.connect_ports(port, local_port, plain)
     to, secret = options.connect_peer(to, key, peer, peers, plain)
     remotes = [await look_up(*target) for target in options.targets(to)]
     places = options.sources(via, remotes)
-    settings = options.socket_options(scheduler, congestion, receive_buffer, streams, mtu, profile)
+    settings = options.socket_options(
+        scheduler, congestion, receive_buffer, streams, mtu, profile, interleaving, stream_scheduler
+    )
     opening = native.net_connect(remotes, places, secret, settings, ports, timeout)
     return Association(await finished(opening))
 

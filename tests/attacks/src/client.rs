@@ -250,6 +250,7 @@ impl Client {
             ppid: 0,
             flags,
             payload: Payload::from(Bytes::copy_from_slice(bytes)),
+            message_high: 0,
             first_sent: Time::ZERO,
         }
     }

@@ -127,6 +127,7 @@ impl Crafted {
             ppid: 0,
             flags: DataFlags::WHOLE.and(DataFlags::IMMEDIATE),
             payload: Bytes::from_static(bytes).into(),
+            message_high: 0,
             first_sent: Time::ZERO,
         })
     }

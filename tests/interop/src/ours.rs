@@ -1,10 +1,11 @@
 //! Ropewalk's end of a test: messages out, messages in, each byte compared.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use ropewalk_runtime::endpoint::{
-    Association, Endpoint, Options, PORT, Part, PathStatus, Received, SctpPorts, Target,
+    Association, Endpoint, Options, PORT, Part, PathStatus, Received, SctpPorts, Target, Transport,
 };
 
 use crate::hosts::{Hosts, Side};
@@ -62,6 +63,21 @@ pub async fn all_paths(association: &Association) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("{:?}", association.paths());
+}
+
+/// As [`connect`], with these rules.
+///
+/// # Panics
+/// If it does not come about.
+pub async fn connect_as(
+    hosts: &Hosts,
+    links: usize,
+    transport: Transport,
+) -> (Endpoint, Association) {
+    let options = Options { transport, ..hosts.options(links) };
+    let endpoint = Endpoint::open(options).expect("an endpoint");
+    let association = endpoint.connect(&hosts.target(links)).await.expect("an association");
+    (endpoint, association)
 }
 
 /// As [`connect`], between these SCTP ports.
@@ -130,7 +146,8 @@ pub async fn receive(association: &Association, total: usize) -> Checker {
 /// # Panics
 /// If something that comes is not what it should be.
 pub async fn receive_into(association: &Association, checker: &mut Checker, total: usize) {
-    let mut long = BytesMut::new();
+    // With interleaving, messages of several streams may come in parts at the same time.
+    let mut long = BTreeMap::<u16, BytesMut>::new();
     while checker.bytes < total {
         let Some(Received { stream, ppid, bytes, part, .. }) = association.receive().await else {
             return;
@@ -138,10 +155,11 @@ pub async fn receive_into(association: &Association, checker: &mut Checker, tota
         assert_eq!(ppid, PPID);
         match part {
             Part::Whole => checker.take(stream, &bytes),
-            Part::First | Part::Middle => long.extend_from_slice(&bytes),
+            Part::First | Part::Middle => long.entry(stream).or_default().extend_from_slice(&bytes),
             Part::Last => {
-                long.extend_from_slice(&bytes);
-                checker.take(stream, &long.split());
+                let mut whole = long.remove(&stream).unwrap_or_default();
+                whole.extend_from_slice(&bytes);
+                checker.take(stream, &whole);
             }
         }
     }

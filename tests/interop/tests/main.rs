@@ -6,5 +6,6 @@ mod dcsctp;
 mod pion;
 mod usrsctp;
 mod usrsctp_alone;
+mod usrsctp_interleaving;
 mod usrsctp_seen;
 mod usrsctp_trouble;

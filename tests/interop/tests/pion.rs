@@ -2,9 +2,9 @@
 
 use ropewalk_interop::hosts::{Hosts, Side};
 use ropewalk_interop::or_skip;
-use ropewalk_interop::ours::{connect, echo, listen, receive, send};
+use ropewalk_interop::ours::{connect, connect_as, echo, listen, receive, send};
 use ropewalk_interop::peer::{Peer, pion};
-use ropewalk_runtime::endpoint::CloseReason;
+use ropewalk_runtime::endpoint::{CloseReason, StreamScheduler, Transport};
 
 const THEIRS: &str = "--bind 10.77.1.2:9899";
 
@@ -85,4 +85,31 @@ fn whoever_aborts_the_other_end_learns_of_it() {
     });
     let report = peer.report();
     assert_eq!((report.ended(), report.received()), ("lost", 10_000), "{}", report.0);
+}
+
+#[test]
+fn what_we_send_interleaved_comes_back_interleaved() {
+    let (program, hosts) = (or_skip!(pion()), or_skip!(Hosts::new(1)));
+    for (_, stream_scheduler) in StreamScheduler::ALL {
+        for (total, length, streams) in CASES {
+            let case = format!("{stream_scheduler:?} {total} {length} {streams}");
+            let peer =
+                Peer::start(&hosts, Side::Theirs, program, &format!("--server {THEIRS} --echo"));
+            hosts.live(async || {
+                // pion lists I-DATA by default.
+                let rules =
+                    Transport { interleaving: true, stream_scheduler, ..Transport::default() };
+                let (_endpoint, association) = connect_as(&hosts, 1, rules).await;
+                assert!(association.interleaves(), "{case}");
+                let whole = total.next_multiple_of(length);
+                let back = receive(&association, whole);
+                let ((), back) = tokio::join!(send(&association, total, length, streams), back);
+                assert_eq!(back.bytes, whole, "{case}");
+                association.shutdown().await.unwrap_or_else(|e| panic!("{case}: {e}"));
+            });
+            let report = peer.report();
+            assert_eq!(report.ended(), "shutdown", "{case}: {}", report.0);
+            assert_eq!(report.received(), total.next_multiple_of(length), "{case}");
+        }
+    }
 }

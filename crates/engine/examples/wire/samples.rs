@@ -8,9 +8,9 @@ use ropewalk_engine::Payload;
 use ropewalk_engine::scheduler::{DelaySource, Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::{
     Answer, Association, Auth, Chunk, Config, Data, DataFlags, DelayEcho, DelayStamp, Echoed,
-    ErrorCause, ExtensionChunk, Extensions, Families, ForwardTsn, GapBlock, GapList, IData,
-    IForwardTsn, Init, InitOptions, Listener, Negotiation, NrSack, Packet, PathConfig, Preset,
-    RawParameter, Sack, Skipped,
+    ErrorCause, ExtensionChunk, Extensions, Families, ForwardTsn, GapBlock, GapList, IForwardTsn,
+    Init, InitOptions, Listener, Negotiation, NrSack, Packet, PathConfig, Preset, RawParameter,
+    Sack, Skipped,
 };
 
 /// What each is, and the packet.
@@ -100,6 +100,7 @@ fn data() -> Vec<(&'static str, Chunk)> {
             ssn: Serial16(65_535),
             ppid: 0x0a0b_0c0d,
             flags,
+            message_high: 0,
             payload: Payload::from(Bytes::from_static(payload)),
             first_sent: Time::ZERO,
         })
@@ -109,10 +110,21 @@ fn data() -> Vec<(&'static str, Chunk)> {
         let cumulative = Serial32(1000);
         Chunk::Sack(Sack { cumulative, window: 4321, gaps, duplicates, data_packets })
     };
+    let i_data = Data {
+        tsn: Serial32(1),
+        stream: StreamId(2),
+        ssn: Serial16(3),
+        ppid: 0,
+        flags: DataFlags::WHOLE.and(DataFlags::INTERLEAVED),
+        message_high: 0,
+        payload: Payload::from(Bytes::from_static(b"seven b")),
+        first_sent: Time::ZERO,
+    };
     vec![
         ("DATA", data(DataFlags::WHOLE, b"hello")),
         ("DATA", data(DataFlags::BEGIN.and(DataFlags::IMMEDIATE), b"1234")),
         ("DATA", data(DataFlags::END.and(DataFlags::UNORDERED), b"x")),
+        ("I_DATA", Chunk::Data(i_data)),
         ("SACK", sack(GapList::default(), &[], 0)),
         ("SACK", sack(gaps(1000, &[(2, 3), (5, 5), (9, 65_535)]), &[999, 4], 3)),
     ]
@@ -127,14 +139,6 @@ fn rare() -> Vec<(&'static str, Chunk)> {
         kept: gaps(1000, &[(5, 6), (9, 9)]),
         duplicates: vec![Serial32(999)],
     };
-    let i_data = IData {
-        tsn: Serial32(1),
-        stream: StreamId(2),
-        message: Serial32(3),
-        ppid_or_fragment: 0,
-        flags: DataFlags::WHOLE,
-        payload: Payload::from(Bytes::from_static(b"seven b")),
-    };
     let forward = ForwardTsn { cumulative: Serial32(9), streams: vec![(StreamId(1), Serial16(2))] };
     let skipped = Skipped { stream: StreamId(1), unordered: true, message: Serial32(2) };
     let i_forward = IForwardTsn { cumulative: Serial32(9), streams: vec![skipped] };
@@ -145,7 +149,6 @@ fn rare() -> Vec<(&'static str, Chunk)> {
     let auth = Auth { key: 1, hmac: 1, code: Bytes::from_static(&[0xaa; 20]) };
     let all = [
         ("NR_SACK", ExtensionChunk::NrSack(nr_sack)),
-        ("I_DATA", ExtensionChunk::IData(i_data)),
         ("FORWARD_TSN", ExtensionChunk::ForwardTsn(forward)),
         ("I_FORWARD_TSN", ExtensionChunk::IForwardTsn(i_forward)),
         ("RE_CONFIG", ExtensionChunk::ReConfig(vec![reset])),

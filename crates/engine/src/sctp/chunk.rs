@@ -29,6 +29,10 @@ impl DataFlags {
     pub const IMMEDIATE: Self = Self(8);
     /// B and E: a message in one chunk.
     pub const WHOLE: Self = Self(3);
+    /// The chunk is I-DATA (RFC 8260, 2.1). Not a flag on the wire, where I-DATA has a chunk type of its own.
+    pub const INTERLEAVED: Self = Self(0x80);
+    /// The flags on the wire.
+    const ON_THE_WIRE: u8 = 15;
 
     /// Whether all of `other` is set.
     #[inline]
@@ -43,32 +47,42 @@ impl DataFlags {
         Self(self.0 | other.0)
     }
 
+    /// The flags that are also in `kind`.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn only(self, kind: Self) -> Self {
+        Self(self.0 & kind.0)
+    }
+
     /// The byte on the wire.
     #[inline]
     pub const fn bits(self) -> u8 {
-        self.0
+        self.0 & Self::ON_THE_WIRE
     }
 
     /// From the byte on the wire. RFC 9260, 3.3.1: reserved bits are ignored.
     #[inline]
     pub const fn from_bits(bits: u8) -> Self {
-        Self(bits & 15)
+        Self(bits & Self::ON_THE_WIRE)
     }
 }
 
-/// DATA (3.3.1).
+/// DATA (3.3.1), or I-DATA (RFC 8260, 2.1) if [`DataFlags::INTERLEAVED`] is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Data {
     /// Transmission sequence number.
     pub tsn: Serial32,
     /// Stream.
     pub stream: StreamId,
-    /// Stream sequence number.
+    /// Stream sequence number; of I-DATA the lower half of the message identifier.
     pub ssn: Serial16,
-    /// Payload protocol identifier.
+    /// Payload protocol identifier; of I-DATA that is not the first fragment of its message, the fragment
+    /// sequence number.
     pub ppid: u32,
     /// U, B, E, I.
     pub flags: DataFlags,
+    /// The upper half of the message identifier of I-DATA; 0 in DATA.
+    pub message_high: u16,
     /// User data.
     pub payload: Payload,
     /// When the chunk was first sent. For measurements; not on the wire.
@@ -78,6 +92,8 @@ pub struct Data {
 impl Data {
     /// Header of a DATA chunk, bytes.
     pub const HEADER: u32 = 16;
+    /// Header of an I-DATA chunk, bytes.
+    pub const INTERLEAVED_HEADER: u32 = 20;
     /// Bytes before the user data of a datagram in the compact form: the last three of the TSN.
     pub const COMPACT_HEADER: u32 = 3;
     /// In the compact form, length of the chunks before a datagram, bytes.
@@ -91,6 +107,7 @@ impl Data {
         ssn: Serial16(0),
         ppid: 0,
         flags: DataFlags(0),
+        message_high: 0,
         payload: Payload::Length(0),
         first_sent: Time::ZERO,
     };
@@ -103,14 +120,51 @@ impl Data {
         self.ssn = other.ssn;
         self.ppid = other.ppid;
         self.flags = other.flags;
+        self.message_high = other.message_high;
         self.payload.clone_from(&other.payload);
         self.first_sent = other.first_sent;
     }
 
-    /// Length of a chunk with `payload` bytes of user data, padding included, bytes.
+    /// Length of a DATA chunk with `payload` bytes of user data, padding included, bytes.
     #[inline]
     pub const fn wire_len_of(payload: u32) -> u32 {
         Self::HEADER + payload.next_multiple_of(4)
+    }
+
+    /// Length of the chunk, padding included, bytes.
+    #[inline]
+    pub fn wire_len(&self) -> u32 {
+        // One bit says whether there are 4 bytes more, so this takes no branch.
+        let more = (self.flags.0 & DataFlags::INTERLEAVED.0) >> 5;
+        Self::wire_len_of(self.payload.len()) + u32::from(more)
+    }
+
+    /// Whether this is I-DATA.
+    #[inline]
+    pub const fn is_interleaved(&self) -> bool {
+        self.flags.has(DataFlags::INTERLEAVED)
+    }
+
+    /// Message identifier of I-DATA (RFC 8260, 2.1).
+    #[inline]
+    pub const fn message(&self) -> Serial32 {
+        Serial32((self.message_high as u32) << 16 | self.ssn.0 as u32)
+    }
+
+    /// Fragment sequence number of I-DATA. RFC 8260, 2.1: that of the first fragment is 0 and not on the wire.
+    #[inline]
+    pub const fn fragment(&self) -> u32 {
+        if self.flags.has(DataFlags::BEGIN) { 0 } else { self.ppid }
+    }
+
+    /// Makes this I-DATA of the message `message`. `fragment`: its number in the message; not used for the first one.
+    #[inline]
+    pub(crate) const fn interleave(&mut self, message: Serial32, fragment: u32) {
+        self.flags = self.flags.and(DataFlags::INTERLEAVED);
+        (self.ssn, self.message_high) = (Serial16(message.0 as u16), (message.0 >> 16) as u16);
+        if !self.flags.has(DataFlags::BEGIN) {
+            self.ppid = fragment;
+        }
     }
 
     /// Whether this is an unordered unfragmented message, which is delivered on arrival, whatever is missing
@@ -121,10 +175,12 @@ impl Data {
     }
 
     /// Whether this is a datagram: an unordered unfragmented message on stream 0 without a payload protocol identifier.
-    /// RFC 9260, 3.3.1: the SSN of an unordered chunk is ignored.
+    /// RFC 9260, 3.3.1: the SSN of an unordered chunk is ignored. I-DATA is none, because it has a message identifier.
     #[inline]
     pub const fn is_datagram(&self) -> bool {
-        self.is_unordered_unfragmented() && Self::is_datagram_stream(self.stream, self.ppid)
+        self.is_unordered_unfragmented()
+            && !self.is_interleaved()
+            && Self::is_datagram_stream(self.stream, self.ppid)
     }
 
     /// Whether unordered messages on this stream with this payload protocol identifier are datagrams if they fit into
@@ -295,7 +351,7 @@ impl Chunk {
     #[inline]
     pub fn wire_len(&self) -> u32 {
         match self {
-            Self::Data(d) => Data::wire_len_of(d.payload.len()),
+            Self::Data(d) => d.wire_len(),
             Self::Sack(s) => s.wire_len(),
             other => other.control_len(),
         }

@@ -4,17 +4,14 @@
 use bytes::Bytes;
 use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 
-use super::chunk::{Data, DataFlags};
+use super::chunk::Data;
 use super::gaps::GapList;
-use crate::payload::Payload;
 
 /// A chunk of an extension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExtensionChunk {
     /// NR-SACK.
     NrSack(NrSack),
-    /// I-DATA.
-    IData(IData),
     /// FORWARD-TSN.
     ForwardTsn(ForwardTsn),
     /// I-FORWARD-TSN.
@@ -74,23 +71,6 @@ pub struct NrSack {
     pub kept: GapList,
     /// TSNs received more than once.
     pub duplicates: Vec<Serial32>,
-}
-
-/// I-DATA: a fragment of a message that may be interleaved with others (RFC 8260, 2.1).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IData {
-    /// Transmission sequence number.
-    pub tsn: Serial32,
-    /// Stream.
-    pub stream: StreamId,
-    /// Message identifier.
-    pub message: Serial32,
-    /// The payload protocol identifier in the first fragment, the fragment sequence number in others.
-    pub ppid_or_fragment: u32,
-    /// U, B, E, I.
-    pub flags: DataFlags,
-    /// User data.
-    pub payload: Payload,
 }
 
 /// FORWARD-TSN: abandoned messages (RFC 3758, 3.2).
@@ -159,8 +139,16 @@ pub struct DataFragment {
 }
 
 impl DataFragment {
-    /// Length of everything before the user data, bytes: a DATA header, offset and total length.
-    pub const HEADER: u32 = Data::HEADER + 4;
+    /// Length of everything before the user data, bytes: a DATA header, offset and total length, and for I-DATA the
+    /// upper half of the message identifier.
+    pub fn header(&self) -> u32 {
+        Self::header_of(&self.part)
+    }
+
+    /// [`Self::header`] of the parts of `data`, bytes.
+    pub(super) fn header_of(data: &Data) -> u32 {
+        Data::HEADER + if data.is_interleaved() { 8 } else { 4 }
+    }
 
     /// `size` bytes of `data` from `offset` on.
     pub fn of(data: &Data, offset: u16, size: u32) -> Self {
@@ -182,7 +170,6 @@ impl ExtensionChunk {
             Self::NrSack(sack) => {
                 16 + 4 * (sack.gaps.len() + sack.kept.len() + sack.duplicates.len()) as u32
             }
-            Self::IData(data) => 16 + data.payload.len().next_multiple_of(4),
             Self::ForwardTsn(forward) => 4 + 4 * forward.streams.len() as u32,
             Self::IForwardTsn(forward) => 4 + 8 * forward.streams.len() as u32,
             Self::ReConfig(parameters) => list(parameters),
@@ -193,7 +180,7 @@ impl ExtensionChunk {
             Self::MarkCount(_) => 8,
             Self::Heartbeat { parameters, .. } => (parameters.len() as u32).next_multiple_of(4),
             Self::DataFragment(piece) => {
-                DataFragment::HEADER - 4 + piece.part.payload.len().next_multiple_of(4)
+                piece.header() - 4 + piece.part.payload.len().next_multiple_of(4)
             }
         }
     }

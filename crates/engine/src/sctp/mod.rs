@@ -26,10 +26,11 @@ pub use config::{
 };
 pub use cookie::{CookieContent, CookieKey, ForgedCookie};
 pub use extension_chunk::{
-    Auth, DataFragment, ExtensionChunk, ForwardTsn, IData, IForwardTsn, MarkCount, NrSack,
-    RawParameter, Skipped,
+    Auth, DataFragment, ExtensionChunk, ForwardTsn, IForwardTsn, MarkCount, NrSack, RawParameter,
+    Skipped,
 };
 pub use extensions::Extensions;
+pub use extensions::interleaving::StreamScheduler;
 pub use extensions::partial_reliability::{Copies, Delivery, Urgency};
 pub use gaps::{GapBlock, GapList};
 pub use init::{Families, Init, InitOptions};

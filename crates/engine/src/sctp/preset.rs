@@ -11,6 +11,7 @@ use crate::congestion::{
 use crate::path::{FailureLimits, MtuRange, Pacing, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{BlockingMitigation, DelaySource, RetransmissionPolicy};
+use crate::sctp::extensions::interleaving::StreamScheduler;
 use crate::sctp::packet::PacketForm;
 use crate::window::WindowManager;
 
@@ -72,6 +73,8 @@ impl Preset {
             unsent_limit: None,
             peer_buffer_limit: None,
             streams: 1,
+            interleaving: false,
+            stream_scheduler: StreamScheduler::FirstCome,
             sack: SackOptions {
                 every_packets: 2,
                 delay: Duration::from_millis(200),
@@ -81,14 +84,7 @@ impl Preset {
                 with_data: true,
                 within_base: true,
             },
-            cmt: CmtOptions {
-                concurrent,
-                if_agreed: false,
-                split_fast_retransmit: true,
-                cwnd_update: CwndUpdate::CucV2,
-                delayed_ack: true,
-                hold_data_until_confirmed: false,
-            },
+            cmt: Self::cmt(concurrent),
             retransmission: RetransmissionPolicy::Fastest,
             recovery: LossDetection::RackTlp,
             fast_retransmit_threshold: 3,
@@ -120,6 +116,17 @@ impl Preset {
             guard: true,
             window_manager: WindowManager::None,
             record_decisions: false,
+        }
+    }
+
+    const fn cmt(concurrent: bool) -> CmtOptions {
+        CmtOptions {
+            concurrent,
+            if_agreed: false,
+            split_fast_retransmit: true,
+            cwnd_update: CwndUpdate::CucV2,
+            delayed_ack: true,
+            hold_data_until_confirmed: false,
         }
     }
 

@@ -21,6 +21,8 @@ pub const ERROR: u8 = 9;
 pub const ECNE: u8 = 12;
 pub const CWR: u8 = 13;
 const FORWARD_TSN: u8 = 0xc0;
+const I_DATA: u8 = 0x40;
+const I_FORWARD_TSN: u8 = 0xc2;
 
 /// Flags of DATA.
 pub const UNORDERED: u8 = 4;
@@ -144,8 +146,9 @@ pub fn pair(config: &Config) -> (Association, Association, Time) {
 }
 
 impl Victim {
-    pub fn new(bound: Bound) -> Self {
-        let config = live(bound.receive_buffer);
+    /// `interleaving`: the peer sends I-DATA and I-FORWARD-TSN.
+    pub fn new(bound: Bound, interleaving: bool) -> Self {
+        let config = Config { interleaving, ..live(bound.receive_buffer) };
         let mut victim = Self {
             end: None,
             config,
@@ -274,21 +277,45 @@ impl Victim {
             let stream = burst.stream.wrapping_add(burst.stream_step.wrapping_mul(i as u16));
             let ssn = burst.ssn.wrapping_add(burst.ssn_step.wrapping_mul(i as u16));
             let ahead = burst.ahead.wrapping_add(burst.step.wrapping_mul(i));
-            let mut body = self.header(ahead, stream, ssn);
+            let begins = burst.flags & BEGIN != 0;
+            let mut body = match self.config.interleaving {
+                true => self.i_header(ahead, stream, ssn.into(), if begins { 0 } else { i + 1 }),
+                false => self.header(ahead, stream, ssn),
+            };
             body.resize(body.len() + usize::from(burst.size).max(1), 7);
-            chunk(&mut out, DATA, burst.flags & 15, &body);
+            let kind = self.data_kind();
+            chunk(&mut out, kind, burst.flags & 15, &body);
             self.flush(&mut out, DATAGRAM);
         }
         self.flush(&mut out, 0);
+    }
+
+    const fn data_kind(&self) -> u8 {
+        if self.config.interleaving { I_DATA } else { DATA }
+    }
+
+    /// The header of an I-DATA chunk.
+    fn i_header(&mut self, ahead: u32, stream: u16, message: u32, fragment: u32) -> Vec<u8> {
+        let next = self.end().expected_message(StreamId(stream)).expect("interleaved");
+        let mut body = self.next.plus(ahead).0.to_be_bytes().to_vec();
+        body.extend(stream.to_be_bytes());
+        body.extend([0; 2]);
+        body.extend(next.plus(message).0.to_be_bytes());
+        body.extend(fragment.to_be_bytes());
+        body
     }
 
     fn in_sequence(&mut self, count: u16, stream: u16, size: u16) {
         let stream = stream % self.config.streams;
         for _ in 0..count {
             let mut out = Vec::new();
-            let mut body = self.header(0, stream, 0);
+            let mut body = match self.config.interleaving {
+                true => self.i_header(0, stream, 0, 0),
+                false => self.header(0, stream, 0),
+            };
             body.resize(body.len() + usize::from(size).max(1), 7);
-            chunk(&mut out, DATA, WHOLE, &body);
+            let kind = self.data_kind();
+            chunk(&mut out, kind, WHOLE, &body);
             self.flush(&mut out, 0);
         }
     }
@@ -304,11 +331,20 @@ impl Victim {
             for at in 0..*listed {
                 let stream = stream_step.wrapping_mul(at) % self.config.streams;
                 let next = self.end().expected(StreamId(stream)).1.0;
-                let ssn = next.wrapping_add(*ssn).wrapping_add(ssn_step.wrapping_mul(at));
-                body.extend([stream.to_be_bytes(), ssn.to_be_bytes()].concat());
+                let steps = ssn.wrapping_add(ssn_step.wrapping_mul(at));
+                if let Some(next) = self.end().expected_message(StreamId(stream)) {
+                    body.extend([stream.to_be_bytes(), [0, at as u8 & 1]].concat());
+                    body.extend(next.plus(steps.into()).0.to_be_bytes());
+                } else {
+                    let ssn = next.wrapping_add(steps);
+                    body.extend([stream.to_be_bytes(), ssn.to_be_bytes()].concat());
+                }
             }
+            let kind = if self.config.interleaving { I_FORWARD_TSN } else { FORWARD_TSN };
             let mut out = Vec::new();
-            chunk(&mut out, FORWARD_TSN, 0, &body);
+            chunk(&mut out, kind, 0, &body[..body.len().min(60_004)]);
+            // It is not the victim's.
+            drop(body);
             self.flush(&mut out, 0);
         }
     }
@@ -372,6 +408,7 @@ fn piece_kind() -> u8 {
         ppid: 0,
         flags: DataFlags::WHOLE,
         payload: Payload::Length(4),
+        message_high: 0,
         first_sent: Time::ZERO,
     };
     let packet = Packet::of(

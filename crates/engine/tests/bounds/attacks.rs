@@ -30,7 +30,12 @@ const ONE: Burst = Burst {
 };
 
 fn play(receive_buffer: u64, ops: &[Op]) -> Result<(), Broken> {
-    Victim::new(bound(receive_buffer)).play(ops)
+    Victim::new(bound(receive_buffer), false).play(ops)
+}
+
+/// As [`play`], with messages that are interleaved (RFC 8260).
+fn play_interleaved(receive_buffer: u64, ops: &[Op]) -> Result<(), Broken> {
+    Victim::new(bound(receive_buffer), true).play(ops)
 }
 
 /// One whole message on each stream, numbered as far ahead as can be told from behind.
@@ -213,6 +218,7 @@ fn known_attacks_keep_to_the_bounds_in_buffers_of_all_sizes() {
             assert_eq!(play(buffer, ops), Ok(()), "{what} in {buffer} B");
             let twice: Vec<_> = ops.iter().chain(ops).cloned().collect();
             assert_eq!(play(buffer, &twice), Ok(()), "{what} twice in {buffer} B");
+            assert_eq!(play_interleaved(buffer, &twice), Ok(()), "{what} as I-DATA in {buffer} B");
         }
     }
 }
@@ -291,8 +297,9 @@ fn whatever_comes_memory_and_work_keep_to_the_bounds() {
     let config =
         Config { cases, max_shrink_iters: 500, failure_persistence: None, ..Config::default() };
     let buffers = prop_oneof![Just(1u64 << 16), Just(1 << 18), Just(1 << 20)];
-    let drawn = (buffers, proptest::collection::vec(any_op(), 1..30));
-    let played = TestRunner::new(config).run(&drawn, |(buffer, ops)| {
+    let drawn = (buffers, any::<bool>(), proptest::collection::vec(any_op(), 1..30));
+    let played = TestRunner::new(config).run(&drawn, |(buffer, interleaved, ops)| {
+        let play = if interleaved { play_interleaved } else { play };
         play(buffer, &ops).map_err(|broken| TestCaseError::fail(format!("{broken:?}")))
     });
     if let Err(error) = played {

@@ -11,6 +11,7 @@ mod extensions;
 mod floods;
 mod heartbeat;
 mod init;
+mod interleaving;
 mod kit;
 mod multipath;
 mod partial_reliability;

@@ -112,6 +112,7 @@ pub fn data_on_a_stream_that_does_not_exist_is_acknowledged_and_reported_and_not
             ppid: 0,
             flags: DataFlags::WHOLE,
             payload: Payload::Length(100),
+            message_high: 0,
             first_sent: Time::ZERO,
         })
     };

@@ -33,6 +33,7 @@ fn data(tsn: Serial32, ssn: u16, flags: DataFlags, bytes: u32) -> Data {
         ppid: 0,
         flags,
         payload: Payload::Length(bytes),
+        message_high: 0,
         first_sent: Time::ZERO,
     }
 }

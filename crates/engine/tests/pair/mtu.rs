@@ -305,6 +305,7 @@ fn piece(after: u32, offset: u16, size: u32, total: u16) -> impl FnOnce(Serial32
             ppid: 0,
             flags: DataFlags::WHOLE,
             payload: Payload::Length(size),
+            message_high: 0,
             first_sent: Time::ZERO,
         };
         let piece = DataFragment { part, offset, total };

@@ -101,6 +101,7 @@ fn verdict(fragments: &[Fragment]) -> (Option<CloseReason>, usize) {
             ppid: 0,
             flags: *flags,
             payload: Payload::Length(100),
+            message_high: 0,
             first_sent: Time::ZERO,
         };
         pair.inject(RIGHT, 0, Packet::of(tag, Chunk::Data(data)));

@@ -60,6 +60,7 @@ fn data(pair: &Pair, ahead: u32, flags: DataFlags) -> Packet {
         ppid: 0,
         flags: flags.and(DataFlags::WHOLE),
         payload: Payload::Length(100),
+        message_high: 0,
         first_sent: Time::ZERO,
     };
     Packet::of(pair.ends[RIGHT].tags().0, Chunk::Data(data))

@@ -100,6 +100,7 @@ fn full_of_holes(preset: Preset) -> Sack {
             ppid: 0,
             flags: DataFlags::WHOLE,
             payload: Payload::Length(10),
+            message_high: 0,
             first_sent: Time::ZERO,
         };
         pair.inject(RIGHT, 0, Packet::of(tag, Chunk::Data(data)));

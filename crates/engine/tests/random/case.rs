@@ -5,7 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use ropewalk_engine::scheduler::{DelaySource, RetransmissionPolicy, Scheduler};
-use ropewalk_engine::sctp::{PacketForm, Preset};
+use ropewalk_engine::sctp::{PacketForm, Preset, StreamScheduler};
 
 /// How packets are lost until the network heals.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,6 +61,8 @@ pub struct Knobs {
     /// Receive buffer, bytes.
     pub buffer: u64,
     pub streams: u16,
+    pub interleaving: bool,
+    pub stream_scheduler: StreamScheduler,
 }
 
 /// What the users do.
@@ -159,7 +161,8 @@ prop_compose! {
             preset, scheduler, copies, resends, retransmission, delay_source, packet_form, guard,
             concurrent, split, delayed_ack: true, hold: false, sack_every: 2, sack_delay: 200,
             sacks_per_path: false, max_burst: 4, potentially_failed: 0, path_max_retrans: 5,
-            buffer: 65_536, streams: 1,
+            buffer: 65_536, streams: 1, interleaving: false,
+            stream_scheduler: StreamScheduler::FirstCome,
         }
     }
 }
@@ -177,10 +180,13 @@ prop_compose! {
         path_max_retrans in 0u32..6,
         buffer in prop_oneof![3000u64..12_000, 12_000u64..100_000],
         streams in prop_oneof![2 => Just(1u16), 1 => 2u16..9],
+        interleaving in any::<bool>(),
+        stream_scheduler in (0..StreamScheduler::ALL.len()).prop_map(|i| StreamScheduler::ALL[i].1),
     ) -> Knobs {
         Knobs {
             delayed_ack, hold, sack_every, sack_delay, sacks_per_path, max_burst,
-            potentially_failed, path_max_retrans, buffer, streams, ..base
+            potentially_failed, path_max_retrans, buffer, streams, interleaving, stream_scheduler,
+            ..base
         }
     }
 }

@@ -72,8 +72,8 @@ pub struct Inbox {
     ordered: Vec<Vec<usize>>,
     /// Unordered ones by number.
     loose: BTreeMap<usize, ()>,
-    /// The parts so far of a message longer than the buffer.
-    parts: Vec<Payload>,
+    /// The parts so far of messages longer than the buffer: one of each stream and order, or one in all.
+    parts: BTreeMap<(StreamId, bool), Vec<Payload>>,
 }
 
 impl Inbox {
@@ -87,7 +87,7 @@ impl Inbox {
                 ordered[message.stream as usize].push(number);
             }
         }
-        Self { plan, ordered, loose, parts: Vec::new() }
+        Self { plan, ordered, loose, parts: BTreeMap::new() }
     }
 
     pub fn is_complete(&self) -> bool {
@@ -98,19 +98,21 @@ impl Inbox {
         self.loose.len() + self.ordered.iter().map(Vec::len).sum::<usize>()
     }
 
-    fn take_part(&mut self, message: Message) -> Result<(), String> {
-        let Message { stream, payload, part, .. } = message;
-        let begun = !self.parts.is_empty();
+    fn take_part(&mut self, message: Message, interleaved: bool) -> Result<(), String> {
+        let Message { stream, payload, part, unordered, .. } = message;
+        let way = (stream, unordered);
+        let begun = self.parts.contains_key(&way);
+        let taken = if interleaved { begun } else { !self.parts.is_empty() };
         match part {
             Part::Whole => return self.take(stream, &payload),
-            Part::First if begun => return Err("two messages in parts at a time".to_owned()),
+            Part::First if taken => return Err("two messages in parts at a time".to_owned()),
             Part::Middle | Part::Last if !begun => return Err("a part of nothing".to_owned()),
-            _ => self.parts.push(payload),
+            _ => self.parts.entry(way).or_default().push(payload),
         }
         if part != Part::Last {
             return Ok(());
         }
-        let all = Payload::concat(&std::mem::take(&mut self.parts));
+        let all = Payload::concat(&self.parts.remove(&way).unwrap_or_default());
         self.take(stream, &all)
     }
 
@@ -206,7 +208,7 @@ impl End {
             self.next_read = now + self.reads_every;
         }
         while let Some(message) = self.association.read(now) {
-            if let Err(what) = self.inbox.take_part(message) {
+            if let Err(what) = self.inbox.take_part(message, self.association.interleaves()) {
                 self.blame(now, || what);
             }
         }

@@ -1,7 +1,7 @@
 //! Cases that failed once, in their least form, and what was wrong.
 
 use ropewalk_engine::scheduler::{DelaySource, RetransmissionPolicy};
-use ropewalk_engine::sctp::{PacketForm, Preset};
+use ropewalk_engine::sctp::{PacketForm, Preset, StreamScheduler};
 
 use super::case::{Case, Knobs, Load, Loss, PathCase};
 use super::play::play;
@@ -45,6 +45,8 @@ fn case(seed: u64, paths: Vec<PathCase>, buffer: u64, bytes: (u64, u64), message
         path_max_retrans: 1,
         buffer,
         streams: 1,
+        interleaving: false,
+        stream_scheduler: StreamScheduler::FirstCome,
     };
     let load = Load {
         bytes,
@@ -160,6 +162,26 @@ fn a_lost_cookie_ack_behind_a_burst_of_small_chunks() {
     case.knobs.potentially_failed = u32::MAX;
     case.knobs.path_max_retrans = 0;
     case.heals = 3139;
+    passes(&case);
+}
+
+/// A complete message that waited made room for the next one of its stream, which was longer than the buffer and never
+/// offered in parts.
+#[test]
+fn a_message_longer_than_the_buffer_behind_one_that_waited() {
+    let one = PathCase { loss_back: Loss::Single(1.0), ..path(31, 18, 4) };
+    let mut case = case(9_651_629_734_835_663_033, vec![one], 4380, (135_558, 0), 33);
+    case.load.message = (33, 14514);
+    case.load.reads_every = 2276;
+    case.knobs.scheduler = "lay";
+    case.knobs.packet_form = PacketForm::Compact;
+    case.knobs.sack_every = 2;
+    case.knobs.sack_delay = 44;
+    case.knobs.path_max_retrans = 0;
+    case.knobs.streams = 3;
+    case.knobs.interleaving = true;
+    case.knobs.stream_scheduler = StreamScheduler::RoundRobin;
+    case.heals = 7036;
     passes(&case);
 }
 

@@ -70,6 +70,8 @@ fn config(case: &Case) -> Config {
     config.failure.potentially_failed = knobs.potentially_failed;
     config.failure.path_max_retrans = knobs.path_max_retrans;
     config.streams = knobs.streams;
+    config.interleaving = knobs.interleaving;
+    config.stream_scheduler = knobs.stream_scheduler;
     // Nobody gives up: the network heals.
     config.association_max_retrans = 10_000;
     config.max_init_retransmits = 10_000;

@@ -12,6 +12,7 @@ use ropewalk_runtime::endpoint::{
 use super::inbox::{Fetched, Inbox};
 use super::message::{Message, bytes_of};
 use super::net_runtime::NetRuntime;
+use super::open::stream_scheduler;
 use super::operation::{Operation, Outcome};
 use super::stats;
 use crate::error;
@@ -204,6 +205,25 @@ impl Association {
     #[getter]
     fn streams(&self, py: Python<'_>) -> u16 {
         py.detach(|| self.inner.native.streams())
+    }
+
+    /// Whether messages of different streams are interleaved.
+    #[getter]
+    fn interleaves(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.inner.native.interleaves())
+    }
+
+    fn set_stream_scheduler(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        self.net_runtime.check()?;
+        let scheduler = stream_scheduler(name)?;
+        py.detach(|| self.inner.native.set_stream_scheduler(scheduler));
+        Ok(())
+    }
+
+    /// Sets priority or weight of a stream; returns whether the stream exists.
+    fn set_stream_value(&self, py: Python<'_>, stream: u16, value: u16) -> PyResult<bool> {
+        self.net_runtime.check()?;
+        Ok(py.detach(|| self.inner.native.set_stream_value(stream, value)))
     }
 
     /// Bytes of the largest message that travels in one packet.

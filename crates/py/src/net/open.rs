@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use ropewalk_apps::access::AccessList;
 use ropewalk_runtime::endpoint::{
     BindAddress, CloseReason, ConnectError, Endpoint, OpenError, Options, Profile, SctpPorts,
-    Target, Transport,
+    StreamScheduler, Target, Transport,
 };
 use ropewalk_runtime::seal::Allowed;
 use ropewalk_scenario::parse_size;
@@ -20,8 +20,9 @@ use super::net_runtime::NetRuntime;
 use super::operation::{Operation, Outcome, duration};
 use crate::error;
 
-/// Options of both ends: scheduler, congestion control, receive buffer, streams, MTU, profile.
-type SocketOptions = (String, Option<String>, Size, u16, u32, String);
+/// Options of both ends: scheduler, congestion control, receive buffer, streams, MTU, profile, interleaving, and stream
+/// scheduler.
+type SocketOptions = (String, Option<String>, Size, u16, u32, String, bool, String);
 
 /// A size: bytes, or a text with a unit.
 #[derive(FromPyObject)]
@@ -142,7 +143,17 @@ fn options(places: Vec<Place>, settings: SocketOptions) -> PyResult<Options> {
         .map(|(text, interface)| Ok(BindAddress { address: address(&text)?, interface }));
     let mut options = Options::connecting(&[]);
     options.locals = locals.collect::<PyResult<_>>()?;
-    let (scheduler, congestion, receive_buffer, streams, mtu, profile) = settings;
+    let (
+        scheduler,
+        congestion,
+        receive_buffer,
+        streams,
+        mtu,
+        profile,
+        interleaving,
+        stream_scheduler,
+    ) = settings;
+    let stream_scheduler = self::stream_scheduler(&stream_scheduler)?;
     let profile = Profile::from_name(&profile)
         .map_err(|error| error::option(format_args!("profile: {error}")))?;
     let receive_buffer = receive_buffer.bytes("receive_buffer")?;
@@ -152,10 +163,20 @@ fn options(places: Vec<Place>, settings: SocketOptions) -> PyResult<Options> {
         congestion,
         receive_buffer,
         streams,
+        interleaving,
+        stream_scheduler,
         mtu,
         ..Transport::default()
     };
     Ok(options)
+}
+
+/// The stream scheduler of that name.
+pub(super) fn stream_scheduler(name: &str) -> PyResult<StreamScheduler> {
+    StreamScheduler::from_name(name).ok_or_else(|| {
+        let all = StreamScheduler::ALL.map(|(name, _)| name).join(", ");
+        error::option(format_args!("stream_scheduler = {name:?}: {all} are known"))
+    })
 }
 
 fn address(text: &str) -> PyResult<SocketAddr> {

@@ -1,7 +1,8 @@
 //! Requests and settings that the application of an association may make (RFC 9260, 11.1.9 to 11.1.15).
 
 use bytes::Bytes;
-use ropewalk_base::{Duration, PathId, Time};
+use ropewalk_base::{Duration, PathId, StreamId, Time};
+use ropewalk_engine::sctp::StreamScheduler;
 use ropewalk_engine::sctp::association::{self, ParameterError, Parameters};
 
 use super::association::Association;
@@ -92,6 +93,23 @@ impl Association {
             Ok(())
         });
         set.unwrap_or(Ok(()))
+    }
+
+    /// Whether messages of different streams are interleaved: both ends asked for it. False before the handshake.
+    pub fn interleaves(&self) -> bool {
+        self.inspect(|peer, _| peer.machine.interleaves()).unwrap_or(false)
+    }
+
+    /// Changes the order in which messages of different streams are sent. Messages of one stream keep their order.
+    pub fn set_stream_scheduler(&self, scheduler: StreamScheduler) {
+        self.with(|peer, _| peer.machine.set_stream_scheduler(scheduler));
+    }
+
+    /// Sets the priority of a stream (the least is sent first) or its weight, as the stream scheduler reads it. Returns
+    /// whether the stream exists.
+    pub fn set_stream_value(&self, stream: u16, value: u16) -> bool {
+        let set = self.with(|peer, _| peer.machine.set_stream_value(StreamId(stream), value));
+        set.is_some_and(|set| set.is_ok())
     }
 
     /// Messages of which nothing was ever sent, oldest first. Meant for use after the association has ended.

@@ -80,7 +80,7 @@ pub use ropewalk_engine::path::{PathStatus, PathUse};
 pub use ropewalk_engine::sctp::association::{
     CloseReason, ParameterError, Parameters, PathCounters, SenderStats, State,
 };
-pub use ropewalk_engine::sctp::{Copies, Delivery, Part, Urgency};
+pub use ropewalk_engine::sctp::{Copies, Delivery, Part, StreamScheduler, Urgency};
 
 use self::driver::Driver;
 use self::local_interfaces::BoundInterface;

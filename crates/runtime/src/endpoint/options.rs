@@ -5,7 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use ropewalk_engine::congestion::{CongestionFlavour, UnknownCongestion};
 use ropewalk_engine::path::MtuRange;
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions, UnknownScheduler};
-use ropewalk_engine::sctp::{Config, Extensions, Negotiation, PacketForm, PathConfig, Preset};
+use ropewalk_engine::sctp::{
+    Config, Extensions, Negotiation, PacketForm, PathConfig, Preset, StreamScheduler,
+};
 
 use super::connect::SctpPorts;
 use super::incoming::{IncomingFilter, OnLimit};
@@ -112,6 +114,11 @@ pub struct Transport {
     pub congestion: Option<String>,
     /// Streams each way (1024).
     pub streams: u16,
+    /// Whether messages of different streams are interleaved (I-DATA, RFC 8260), if the peer wants it as well (off). A
+    /// short message then does not wait for a long one whose sending has begun. Costs 4 bytes per chunk.
+    pub interleaving: bool,
+    /// In which order messages of different streams are sent (`first-come`).
+    pub stream_scheduler: StreamScheduler,
     /// Largest IP packet that is probed, bytes (9000). The path MTU is found by probes (RFC 8899). Sizes above 1500 B
     /// are probed only if the peer's receive buffer holds many such packets.
     pub mtu: u32,
@@ -136,6 +143,8 @@ impl Default for Transport {
             scheduler: "lay".to_owned(),
             congestion: None,
             streams: 1024,
+            interleaving: false,
+            stream_scheduler: StreamScheduler::FirstCome,
             mtu: 9000,
             discover_mtu: true,
             guard: true,
@@ -249,6 +258,8 @@ impl Transport {
         // Another path may be added at any time.
         config.cmt.concurrent = true;
         config.streams = self.streams;
+        config.interleaving = self.interleaving;
+        config.stream_scheduler = self.stream_scheduler;
         config.guard &= self.guard;
         config.unsent_limit = self.unsent_limit;
         config.peer_buffer_limit = self.peer_buffer_limit;

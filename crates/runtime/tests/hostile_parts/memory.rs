@@ -50,6 +50,7 @@ fn far_ahead(first: Serial32) -> Chunk {
         ppid: 0,
         flags: DataFlags::BEGIN,
         payload: Payload::from(Bytes::from_static(b"x")),
+        message_high: 0,
         first_sent: Time::ZERO,
     })
 }

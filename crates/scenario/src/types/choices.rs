@@ -189,6 +189,19 @@ choices! {
 }
 
 choices! {
+    /// In which order messages of different streams are sent (RFC 8260 Section 3).
+    StreamScheduler {
+        FirstCome = "first-come", "In the order of submission.";
+        RoundRobin = "round-robin", "Streams with messages take turns.";
+        RoundRobinPerPacket = "round-robin-per-packet",
+            "Streams take turns, and a packet holds chunks of one stream.";
+        Priority = "priority", "By priority. All streams have the same here, and take turns.";
+        FairCapacity = "fair-capacity", "Each stream gets the same share of the capacity.";
+        WeightedFair = "weighted-fair", "In proportion to weights. All streams have the same here.";
+    }
+}
+
+choices! {
     /// How losses are detected.
     Recovery {
         MissingReports = "missing-reports",

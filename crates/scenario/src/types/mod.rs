@@ -28,7 +28,8 @@ pub use choices::{
     Congestion, Coupling, CwndUpdate, End, ForwardDelay, LinuxTurns, OtiasForm, PathUse, Preamble,
     Preset, Protocol, Quota, ReceiveRules, Recovery, Redundancy, Reinjection, Reordering,
     Retransmission, RtoFormula, Rules, SackCount, ScheduleCapacity, ScheduleWindows, SchedulerName,
-    Side, SubflowAck, Weights, WhenBlocked, WindowCheck, WindowManager, WindowRounding, WindowUnit,
+    Side, StreamScheduler, SubflowAck, Weights, WhenBlocked, WindowCheck, WindowManager,
+    WindowRounding, WindowUnit,
 };
 pub use cross::{Cross, CrossKind, Target};
 pub use jitter::{Jitter, JitterShape, Reorder};

@@ -5,8 +5,8 @@ use ropewalk_base::Duration;
 use super::builder::Builder;
 use super::setting::Setting;
 use super::{
-    CwndUpdate, Recovery, Retransmission, SackCount, Scenario, WindowCheck, WindowRounding,
-    WindowUnit,
+    CwndUpdate, Recovery, Retransmission, SackCount, Scenario, StreamScheduler, WindowCheck,
+    WindowRounding, WindowUnit,
 };
 use crate::check::{Checked, FromValue, Value, fitting};
 use crate::choice::Choice;
@@ -92,6 +92,13 @@ table! {
         /// When windows may grow although the cumulative TSN does not advance.
         cwnd_update: Option<CwndUpdate> =
             names::<CwndUpdate>().derived(PRESET).example("\"cucv2\"");
+        /// Messages of different streams are interleaved (I-DATA, RFC 8260): a message that is longer than a packet
+        /// does not hold up those of other streams. Costs 4 B per chunk. Matters with `transfer.streams` above 1.
+        interleaving: Option<bool> = Kind::Bool.derived(PRESET).example("true");
+        /// In which order messages of different streams are sent (RFC 8260 Section 3): after each chunk with
+        /// `interleaving`, else after each message.
+        stream_scheduler: Option<StreamScheduler> =
+            names::<StreamScheduler>().derived(PRESET).example("\"round-robin\"");
         /// Which path carries a retransmission.
         retransmission: Option<Retransmission> =
             names::<Retransmission>().derived(PRESET).example("\"ssthresh\"");

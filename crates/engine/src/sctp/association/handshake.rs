@@ -328,6 +328,7 @@ impl Association {
         self.sender.outstanding.streams = self.config.streams.min(init.inbound_streams);
         self.start_congestion(window);
         self.receiver.expect(&self.config, init.initial_tsn);
+        self.settle_interleaving();
     }
 
     /// Processes a COOKIE ACK (RFC 9260, 5.1 E).

@@ -18,6 +18,7 @@ mod receive;
 mod restart;
 mod shutdown;
 mod state;
+mod streams;
 mod timers;
 mod transmit;
 
@@ -213,12 +214,13 @@ impl Association {
             record_decisions: config.record_decisions,
             coupling: config.congestion_variants.coupling,
         };
-        let chunks = Chunks::new(
+        let mut chunks = Chunks::new(
             handshake.local_tsn,
             config.streams,
             config.first_mtu(),
             TxConfig::of(&config),
         );
+        chunks.queue.set_stream_scheduler(config.stream_scheduler);
         let paths = config.paths.iter().map(|p| Path::new(p, &config)).collect();
         let (congestion, manager) = (
             config.start_congestion(0, handshake.congestion_seed()),

@@ -6,8 +6,7 @@ use super::{Association, Event, SendError, TransmitInfo};
 use crate::path::PathStatus;
 use crate::payload::Payload;
 use crate::sctp::chunk::Chunk;
-use crate::sctp::extension_chunk::{ExtensionChunk, ForwardTsn};
-use crate::sctp::extensions::Extensions;
+use crate::sctp::extension_chunk::{ForwardTsn, IForwardTsn};
 use crate::sctp::extensions::partial_reliability::{Delivery, Submitted};
 use crate::sctp::packet::Packet;
 
@@ -42,9 +41,9 @@ impl Association {
     }
 
     /// Whether messages with a lifetime are given up once their sending has begun: the peer understands
-    /// FORWARD-TSN (RFC 3758, 4.2).
+    /// FORWARD-TSN (RFC 3758, 4.2), or I-FORWARD-TSN if messages are interleaved.
     pub const fn abandons_messages(&self) -> bool {
-        self.handshake.peer.agreed.has(Extensions::FORWARD_TSN)
+        self.handshake.peer.agreed.abandons()
     }
 
     /// Sends the FORWARD-TSN that is due in a packet of its own.
@@ -58,7 +57,7 @@ impl Association {
         let room = self.sender.packet_room(path);
         let forward = self.sender.take_forward_tsn(now, path, room);
         packet.begin(self.handshake.peer_tag);
-        packet.chunks.push(chunk_of(forward));
+        packet.chunks.push(Chunk::Extension(Box::new(forward)));
         Some(self.sender.after_control_packet(path))
     }
 
@@ -76,7 +75,8 @@ impl Association {
         if !confirmed || room < ForwardTsn::LEAST_LEN || !self.sender.wants_forward_tsn() {
             return 0;
         }
-        let chunk = chunk_of(self.sender.take_forward_tsn(now, path, room));
+        let forward = self.sender.take_forward_tsn(now, path, room);
+        let chunk = Chunk::Extension(Box::new(forward));
         let taken = chunk.wire_len();
         packet.chunks.push(chunk);
         taken
@@ -89,14 +89,23 @@ impl Association {
         if !self.state.receives_data() {
             return;
         }
-        if self.receiver.on_forward_tsn(now, path, forward)
-            && self.control.events.back() != Some(&Event::Readable)
-        {
+        let readable = self.receiver.on_forward_tsn(now, path, forward);
+        self.note_readable(readable);
+    }
+
+    /// Processes an I-FORWARD-TSN (RFC 8260, 2.3.1) as [`Self::on_forward_tsn`].
+    #[cold]
+    pub(super) fn on_i_forward_tsn(&mut self, now: Time, path: PathId, forward: &IForwardTsn) {
+        if !self.state.receives_data() {
+            return;
+        }
+        let readable = self.receiver.on_i_forward_tsn(now, path, forward);
+        self.note_readable(readable);
+    }
+
+    fn note_readable(&mut self, readable: bool) {
+        if readable && self.control.events.back() != Some(&Event::Readable) {
             self.push_event(Event::Readable);
         }
     }
-}
-
-fn chunk_of(forward: ForwardTsn) -> Chunk {
-    Chunk::Extension(Box::new(ExtensionChunk::ForwardTsn(forward)))
 }

@@ -73,7 +73,8 @@ impl super::Association {
             stamps: self.config.uses_stamps() && peer.takes_stamps,
             records_times: self.config.uses_echoed_tsns() && peer.takes_stamps,
             pieces: peer.agreed.has(Extensions::DATA_FRAGMENT),
-            abandons: peer.agreed.has(Extensions::FORWARD_TSN),
+            abandons: peer.agreed.abandons(),
+            interleaves: peer.agreed.has(Extensions::I_DATA),
             ..TxConfig::of(&self.config)
         };
         self.sender.outstanding.bursts_spent = true;

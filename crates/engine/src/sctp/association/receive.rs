@@ -233,8 +233,17 @@ impl Association {
         let ecn = self.sender.paths[path.index()].ecn.is_some();
         match &**extension {
             ExtensionChunk::DataFragment(piece) => self.on_fragment(now, piece, summary, reports),
+            // RFC 8260, 2.3.1: I-FORWARD-TSN is used if messages are interleaved, and only then.
+            ExtensionChunk::ForwardTsn(_) if self.interleaves() && self.abandons_messages() => {
+                self.abort_with(ErrorCause::VIOLATION);
+            }
             ExtensionChunk::ForwardTsn(forward) if self.abandons_messages() => {
                 self.on_forward_tsn(now, path, forward);
+            }
+            ExtensionChunk::IForwardTsn(forward)
+                if self.interleaves() && self.abandons_messages() =>
+            {
+                self.on_i_forward_tsn(now, path, forward);
             }
             ExtensionChunk::Ecne(tsn) if ecn => self.on_ecne(now, path, *tsn),
             ExtensionChunk::Cwr(tsn) if ecn => self.on_cwr(*tsn),

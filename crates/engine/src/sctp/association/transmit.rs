@@ -128,7 +128,7 @@ impl Association {
         let Some(Chunk::Data(data)) = packet.chunks.pop() else {
             unreachable!("what was sent is DATA")
         };
-        let most = (self.sender.packet_room(path) - DataFragment::HEADER) / 4 * 4;
+        let most = (self.sender.packet_room(path) - DataFragment::header_of(&data)) / 4 * 4;
         let (total, mut at) = (data.payload.len(), 0);
         while at < total {
             let size = most.min(total - at);

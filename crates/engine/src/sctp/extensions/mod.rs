@@ -1,5 +1,6 @@
 //! Extensions of RFC 9260, by the chunk types that an endpoint lists (RFC 5061, 4.2.7).
 
+pub mod interleaving;
 pub mod partial_reliability;
 
 use super::wire::kind;
@@ -72,6 +73,15 @@ impl Extensions {
     pub const OFFERED: Self = Self::OURS.and(Self::FORWARD_TSN);
     /// All extensions defined by this project.
     pub const OURS: Self = Self::DELAY.and(Self::DATA_FRAGMENT).and(Self::CMT);
+
+    /// Whether messages that have been sent may be abandoned. RFC 8260, 2.3.1: interleaved ones by I-FORWARD-TSN.
+    pub const fn abandons(self) -> bool {
+        let needed = match self.has(Self::I_DATA) {
+            true => Self::FORWARD_TSN.and(Self::I_FORWARD_TSN),
+            false => Self::FORWARD_TSN,
+        };
+        self.has(needed)
+    }
 
     /// Union of both sets.
     #[must_use]

@@ -2,6 +2,8 @@
 //! in-order delivery (RFC 9260, 6.2, 6.5, 6.9).
 
 mod charge;
+mod interleaved;
+mod messages;
 mod partial;
 mod ready;
 mod runs;
@@ -12,6 +14,7 @@ mod tests;
 
 use ropewalk_base::{Serial16, StreamId, Time};
 
+use self::messages::Messages;
 use self::partial::PartialDelivery;
 use self::ready::Ready;
 pub use self::ready::{Message, Part};
@@ -48,6 +51,10 @@ pub struct ReceiveBuffer {
     slots: Slots,
     ready: Ready,
     streams: InStreams,
+    /// Interleaved messages; none: chunks are DATA.
+    messages: Option<Box<Messages>>,
+    /// Bookkeeping of `messages`, bytes.
+    message_cost: u64,
     /// Measurements.
     pub stats: ReceiveStats,
 }
@@ -64,10 +71,10 @@ fn own(payload: &mut Payload) {
 
 #[inline]
 fn charge_of(data: &Data) -> u64 {
-    charge_of_length(data.payload.len())
+    data.wire_len() as u64
 }
 
-/// The charge of a chunk with `length` bytes of user data.
+/// The charge of a DATA chunk with `length` bytes of user data.
 #[inline]
 const fn charge_of_length(length: u32) -> u64 {
     Data::wire_len_of(length) as u64
@@ -81,6 +88,8 @@ impl ReceiveBuffer {
             gaps: Gaps::new(first - 1),
             slots: Slots::new(first),
             streams: InStreams::default(),
+            messages: None,
+            message_cost: 0,
             held_bytes: 0,
             ready: Ready::default(),
             begun: None,
@@ -106,6 +115,10 @@ impl ReceiveBuffer {
         self.held_bytes = 0;
         self.slots.clear();
         self.gaps.clear();
+        if let Some(messages) = &mut self.messages {
+            **messages = Messages::new(messages.takes_datagrams);
+            self.message_cost = 0;
+        }
         self.stats.held_changed(now, 0);
     }
 
@@ -174,18 +187,12 @@ impl ReceiveBuffer {
 
     /// Processes a DATA chunk with unwrapped TSN `tsn`.
     pub fn on_data(&mut self, now: Time, tsn: u64, data: Data) -> Arrival {
-        if tsn <= self.cumulative() || self.gaps.contains(tsn) {
-            self.stats.duplicates += 1;
-            return Arrival::Duplicate;
+        if self.messages.is_some() || data.is_interleaved() {
+            return self.on_i_data(now, tsn, data);
         }
-        let charge = charge_of(&data);
-        let out_of_reach = tsn - self.cumulative() > REACH;
-        if out_of_reach || charge > self.free() && !self.make_room(now, tsn, &data) {
-            self.stats.refused += 1;
-            if tsn == self.cumulative() + 1 {
-                self.offer_part(now);
-            }
-            return Arrival::Refused;
+        let charge = charge_of_length(data.payload.len());
+        if let Some(refused) = self.refuse(now, tsn, &data, charge) {
+            return refused;
         }
         self.fragmented |= !data.flags.has(DataFlags::WHOLE);
         if !self.fits(tsn, &data) {
@@ -194,6 +201,25 @@ impl ReceiveBuffer {
         self.largest = self.largest.max(charge);
         self.stats.received += 1;
         self.take(now, tsn, data, charge)
+    }
+
+    /// Why a chunk is not accepted; none if it is new and there is room for it.
+    #[inline(always)]
+    fn refuse(&mut self, now: Time, tsn: u64, data: &Data, charge: u64) -> Option<Arrival> {
+        if tsn <= self.cumulative() || self.gaps.contains(tsn) {
+            self.stats.duplicates += 1;
+            return Some(Arrival::Duplicate);
+        }
+        let out_of_reach = tsn - self.cumulative() > REACH;
+        if out_of_reach || charge > self.free() && !self.make_room(now, tsn, data) {
+            self.stats.refused += 1;
+            if tsn == self.cumulative() + 1 {
+                self.largest = self.largest.max(charge);
+                self.offer_part(now);
+            }
+            return Some(Arrival::Refused);
+        }
+        None
     }
 
     /// Accepts a chunk for which there is room.
@@ -274,13 +300,18 @@ impl ReceiveBuffer {
             let Some(last) = self.gaps.last().filter(|last| *last > tsn) else {
                 return self.is_owed(tsn, new);
             };
-            self.cut_run(last);
+            if self.messages.is_none() {
+                self.cut_run(last);
+            }
             let Some(Held { data, .. }) = self.slots.drop_held(last) else {
                 // Already delivered to the user: it cannot be dropped.
                 return self.is_owed(tsn, new);
             };
             self.held_bytes -= charge_of(&data);
-            if !data.flags.has(DataFlags::UNORDERED) {
+            if let Some(messages) = &mut self.messages {
+                messages.forget(&data);
+                self.message_cost = messages.cost();
+            } else if !data.flags.has(DataFlags::UNORDERED) {
                 self.streams.forget(data.stream, data.ssn);
             }
             self.gaps.drop_last();

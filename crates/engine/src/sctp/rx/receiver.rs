@@ -1,7 +1,7 @@
 //! The receiver of an association: its buffer, and when and how its content is acknowledged (RFC 9260, 6.2;
 //! delayed acknowledgement for CMT).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use ropewalk_base::{Duration, PathId, Serial16, Serial32, StreamId, Time};
 use smallvec::SmallVec;
@@ -11,7 +11,7 @@ use super::{MarkEchoes, ReceiveBuffer};
 use crate::receive::Arrival;
 use crate::sctp::chunk::{Data, DataFlags, DelayEcho, Echoed, Sack};
 use crate::sctp::config::{Config, SackOptions};
-use crate::sctp::extension_chunk::{DataFragment, ForwardTsn};
+use crate::sctp::extension_chunk::{DataFragment, ForwardTsn, IForwardTsn};
 use crate::sctp::gaps::{GapList, blocks_within};
 
 /// Upper limit of SACK.Delay (RFC 9260, 6.2: MUST NOT be more than 500 ms).
@@ -215,7 +215,7 @@ impl Receiver {
         summary.urgent |= data.flags.has(DataFlags::IMMEDIATE);
         let gaps_matter = self.gap_is_urgent();
         let had_gap = gaps_matter && !self.buffer.beyond().is_empty();
-        let length = data.payload.len();
+        let (length, size) = (data.payload.len(), data.wire_len());
         match self.buffer.on_data(now, tsn, data) {
             Arrival::Duplicate => {
                 summary.urgent = true;
@@ -226,7 +226,7 @@ impl Receiver {
             Arrival::Refused => summary.urgent = true,
             Arrival::Violation => return DataOutcome::Violation,
             Arrival::InOrder | Arrival::OutOfOrder => {
-                self.taken += u64::from(Data::wire_len_of(length));
+                self.taken += u64::from(size);
                 summary.bytes += u64::from(length);
                 if gaps_matter {
                     summary.urgent |= had_gap || !self.buffer.beyond().is_empty();
@@ -256,8 +256,33 @@ impl Receiver {
         let tsn = forward.cumulative.unwrap_near(self.buffer.cumulative());
         let exists = |(stream, _): &&(StreamId, Serial16)| stream.0 < self.streams;
         let streams: Vec<_> = forward.streams.iter().filter(exists).copied().collect();
+        let moved = self.buffer.skip_to(now, tsn, &streams);
+        self.after_forward_tsn(now, path, moved);
+        self.buffer.ready_count() > readable
+    }
+
+    /// Processes an I-FORWARD-TSN from `path` (RFC 8260, 2.3.1). Returns whether messages have become readable.
+    #[cold]
+    pub fn on_i_forward_tsn(&mut self, now: Time, path: PathId, forward: &IForwardTsn) -> bool {
+        let readable = self.buffer.ready_count();
+        let tsn = forward.cumulative.unwrap_near(self.buffer.cumulative());
+        // Each way is passed over once, however often it is listed.
+        let mut last = BTreeMap::<(u16, bool), Serial32>::new();
+        for one in forward.streams.iter().filter(|one| one.stream.0 < self.streams) {
+            let known = last.entry((one.stream.0, one.unordered)).or_insert(one.message);
+            if one.message.distance_from(*known) > 0 {
+                *known = one.message;
+            }
+        }
+        let moved = self.buffer.skip_messages(now, tsn, &last);
+        self.after_forward_tsn(now, path, moved);
+        self.buffer.ready_count() > readable
+    }
+
+    /// Acknowledges a FORWARD-TSN or I-FORWARD-TSN. `moved`: the cumulative TSN moved.
+    fn after_forward_tsn(&mut self, now: Time, path: PathId, moved: bool) {
         self.path = path;
-        if !self.buffer.skip_to(now, tsn, &streams) {
+        if !moved {
             // The last SACK was probably lost.
             self.due_now = true;
         } else if self.deadline.is_none() {
@@ -268,7 +293,6 @@ impl Receiver {
             pieces.forget_up_to(self.buffer.cumulative());
             self.buffer.reserve(pieces.bytes());
         }
-        self.buffer.ready_count() > readable
     }
 
     /// Drops all received data, including messages that could be read.

@@ -8,8 +8,8 @@ use super::{Chunks, RecordState, Sender};
 use crate::meter;
 use crate::path::{PathStatus, PathUse};
 use crate::scheduler::PathView;
-use crate::sctp::chunk::DataFlags;
-use crate::sctp::extension_chunk::ForwardTsn;
+use crate::sctp::chunk::{Data, DataFlags};
+use crate::sctp::extension_chunk::{ExtensionChunk, ForwardTsn, IForwardTsn, Skipped};
 use crate::sctp::extensions::partial_reliability::{Limit, Limits};
 
 /// Delay of a FORWARD-TSN for which no message waits at the peer, so that it may go with a DATA chunk (RFC 3758, 3.5
@@ -30,6 +30,9 @@ struct Advance {
     /// Messages that were given up for it.
     abandoned: u64,
 }
+
+/// The last abandoned message of each stream, ordered ones (false) and unordered ones.
+type LastSkipped = BTreeMap<(StreamId, bool), Serial32>;
 
 /// What is to be done with a lost chunk.
 pub enum Repair {
@@ -133,6 +136,9 @@ impl Chunks {
     /// Abandons the message of `tsn`. RFC 3758, 3.5 A3: all fragments of a message are abandoned together. A
     /// fragment in flight follows once it is acknowledged or lost.
     pub fn abandon_message(&mut self, tsn: u64) {
+        if self.queue.is_interleaved() {
+            return self.abandon_interleaved(tsn);
+        }
         let (first, mut last, ends) = self.message_of(tsn);
         if !ends && self.queue.is_within_message() {
             last = self.end_message();
@@ -148,15 +154,58 @@ impl Chunks {
     /// discard what it has of a message only if a TSN of the message is abandoned.
     fn end_message(&mut self) -> u64 {
         self.note_limit();
-        let last = self.board.assign(|chunk| {
-            self.queue.next_chunk(chunk);
-            // It is never sent, and ends the message here.
-            chunk.flags = chunk.flags.and(DataFlags::END);
-        });
-        if self.queue.is_within_message() {
-            self.queue.drop_rest();
+        self.queue.drop_rest();
+        // It is never sent, and ends the message here.
+        self.board.assign(|chunk| self.queue.next_chunk(chunk))
+    }
+
+    /// As [`Self::abandon_message`], for a message whose fragments may have those of others between them.
+    #[cold]
+    fn abandon_interleaved(&mut self, tsn: u64) {
+        let (mut fragments, ends) = self.fragments_of(tsn);
+        if !ends && let Some(record) = self.board.get(tsn) {
+            let unordered = record.data.flags.has(DataFlags::UNORDERED);
+            if self.queue.bring_rest_to_front(record.data.stream, unordered) {
+                fragments.push(self.end_message());
+            }
         }
-        last
+        let Some(limits) = &mut self.limits else { return };
+        for one in fragments {
+            limits.give_up(one);
+            self.board.abandon(one);
+        }
+    }
+
+    /// The fragments of the interleaved message of `tsn` that have records, and whether its end is among them.
+    fn fragments_of(&self, tsn: u64) -> (Vec<u64>, bool) {
+        let Some(record) = self.board.get(tsn) else { return (Vec::new(), true) };
+        let (data, kind) = (&record.data, DataFlags::INTERLEAVED.and(DataFlags::UNORDERED));
+        let is_of_it = |other: &Data| {
+            (other.stream, other.message()) == (data.stream, data.message())
+                && other.flags.only(kind) == data.flags.only(kind)
+        };
+        let of_it = |at: u64| self.board.get(at).filter(|record| is_of_it(&record.data));
+        let (mut all, mut at) = (vec![tsn], tsn);
+        while !of_it(at).is_some_and(|r| r.data.flags.has(DataFlags::BEGIN)) {
+            at -= 1;
+            meter::count(1);
+            if self.board.get(at).is_none() {
+                break;
+            }
+            all.extend(of_it(at).map(|_| at));
+        }
+        at = tsn;
+        let mut ends = data.flags.has(DataFlags::END);
+        while !ends {
+            at += 1;
+            meter::count(1);
+            if self.board.get(at).is_none() {
+                break;
+            }
+            all.extend(of_it(at).map(|_| at));
+            ends = of_it(at).is_some_and(|r| r.data.flags.has(DataFlags::END));
+        }
+        (all, ends)
     }
 
     /// Abandons the message of which a part has been sent and the rest is queued.
@@ -203,29 +252,28 @@ impl Chunks {
         advance
     }
 
-    /// The abandoned ordered messages up to `point`: the last one of each stream (RFC 3758, 3.5 C4), as long as
-    /// there are no more than `most` streams. Also returns the point up to which they are complete.
-    fn skipped(&self, point: u64, most: usize) -> (u64, Vec<(StreamId, Serial16)>) {
-        let mut streams = BTreeMap::<u16, Serial16>::new();
+    /// The abandoned messages up to `point` for which others may wait: the last ordered one of each stream (RFC 3758, 3.5
+    /// C4), and of interleaved messages also the last unordered one (RFC 8260, 2.3.1), as long as there are no more than
+    /// `most` entries. Also returns the point up to which they are complete.
+    fn skipped(&self, point: u64, most: usize) -> (u64, LastSkipped) {
+        let (mut last, interleaved) = (BTreeMap::new(), self.config.interleaves);
         for tsn in self.board.cumulative() + 1..=point {
             let Some(record) = self.board.get(tsn) else { break };
             let limit = self.limits.as_ref().and_then(|limits| limits.get(tsn));
             let given_up = limit.is_some_and(|(_, given_up)| given_up);
-            if !given_up || record.data.flags.has(DataFlags::UNORDERED) {
+            let unordered = record.data.flags.has(DataFlags::UNORDERED);
+            let listed = !unordered || interleaved && !record.data.is_unordered_unfragmented();
+            if !given_up || !listed {
                 continue;
             }
-            let (stream, ssn) = (record.data.stream, record.data.ssn);
-            if streams.len() == most && !streams.contains_key(&stream.0) {
-                return (tsn - 1, listed(&streams));
+            let (stream, message) = ((record.data.stream, unordered), record.data.message());
+            if last.len() == most && !last.contains_key(&stream) {
+                return (tsn - 1, last);
             }
-            streams.insert(stream.0, ssn);
+            last.insert(stream, message);
         }
-        (point, listed(&streams))
+        (point, last)
     }
-}
-
-fn listed(streams: &BTreeMap<u16, Serial16>) -> Vec<(StreamId, Serial16)> {
-    streams.iter().map(|(stream, ssn)| (StreamId(*stream), *ssn)).collect()
 }
 
 impl Sender {
@@ -256,8 +304,8 @@ impl Sender {
             return;
         }
         let chunks = &mut self.outstanding;
-        if chunks.is_front_over(now) && chunks.queue.is_within_message() && chunks.config.abandons {
-            self.outstanding.abandon_front();
+        while chunks.config.abandons && chunks.queue.bring_expired_rest_to_front(now) {
+            chunks.abandon_front();
             self.measurements.stats.abandoned += 1;
         }
         let (dropped, next) = self.outstanding.queue.drop_expired(now);
@@ -318,18 +366,28 @@ impl Sender {
 
     /// The FORWARD-TSN to send now, of at most `room` bytes. It is repeated until the peer has followed it
     /// (RFC 3758, 3.5 C5).
-    pub fn take_forward_tsn(&mut self, now: Time, path: PathId, room: u32) -> ForwardTsn {
+    pub fn take_forward_tsn(&mut self, now: Time, path: PathId, room: u32) -> ExtensionChunk {
         let rto = self.paths[path.index()].tx.rtt.rto();
-        let most = room.saturating_sub(ForwardTsn::LEAST_LEN) / 4;
+        let entry = if self.outstanding.config.interleaves { 8 } else { 4 };
+        let most = room.saturating_sub(ForwardTsn::LEAST_LEN) / entry;
         let wanted = self.outstanding.limits_mut().advanced;
-        let (point, streams) = self.outstanding.skipped(wanted, most as usize);
+        let (point, skipped) = self.outstanding.skipped(wanted, most as usize);
         let most = self.outstanding.config.rto_max;
         let forward = &mut self.outstanding.limits_mut().forward;
         let interval = rto.saturating_mul(1 << forward.repeats.min(16)).min(most);
         (forward.told, forward.due) = (point, Some(now + interval));
         forward.repeats += 1;
         self.outstanding.deadline.invalidate();
-        ForwardTsn { cumulative: Serial32::wrap(point), streams }
+        let cumulative = Serial32::wrap(point);
+        if self.outstanding.config.interleaves {
+            // RFC 8260, 2.3.1: I-FORWARD-TSN replaces FORWARD-TSN.
+            let entry = |((stream, unordered), message)| Skipped { stream, unordered, message };
+            let streams = skipped.into_iter().map(entry).collect();
+            return ExtensionChunk::IForwardTsn(IForwardTsn { cumulative, streams });
+        }
+        let entry = |((stream, _), message): (_, Serial32)| (stream, Serial16(message.0 as u16));
+        let streams = skipped.into_iter().map(entry).collect();
+        ExtensionChunk::ForwardTsn(ForwardTsn { cumulative, streams })
     }
 
     /// The path for a FORWARD-TSN: the active one with the shortest round trip, and the others in turn when it is

@@ -42,13 +42,13 @@ impl Sender {
         room: &mut u32,
         chunks: &mut SmallVec<[Chunk; 1]>,
     ) {
-        const LEAST: u32 = Data::HEADER + 4;
-        while *room >= LEAST
+        let least = self.outstanding.queue.sizes().chunk_of(4);
+        while *room >= least
             && self.outstanding.board.holes().is_empty()
             && self.outstanding.board.lost().is_empty()
         {
             let Some(next) = self.outstanding.queue.next_bytes() else { return };
-            if self.outstanding.is_front_over(now) {
+            if self.outstanding.is_front_over(now) || !self.outstanding.queue.may_join_packet() {
                 return;
             }
             let cut = next > *room;

@@ -10,7 +10,6 @@ use super::{DeliveryDelays, MissIndications, RecordState, Scoreboard, TxConfig};
 use crate::deadline::CachedDeadline;
 use crate::multipath::{Oldest, Outstanding};
 use crate::scheduler::{DecisionKind, PathSet, View};
-use crate::sctp::chunk::Data;
 use crate::sctp::config::WindowCheck;
 use crate::sctp::extensions::partial_reliability::Limits;
 use crate::sctp::gaps::GapList;
@@ -129,7 +128,12 @@ impl Chunks {
     /// Restarts with another first TSN. All queued and outstanding data is dropped.
     pub fn restart(&mut self, initial_tsn: u32, streams: u16) {
         self.begin_at(initial_tsn);
-        self.queue = SendQueue::new(streams, self.queue.sizes());
+        let empty = SendQueue::new(streams, self.queue.sizes());
+        let before = std::mem::replace(&mut self.queue, empty);
+        self.queue.set_stream_scheduler(before.stream_scheduler());
+        for (stream, value) in before.stream_values() {
+            self.queue.set_stream_value(stream, value);
+        }
         self.window_probe = WindowProbe::Idle;
         self.scratch = AckScratch::new();
         self.offered_gaps = 0;
@@ -146,13 +150,14 @@ impl Chunks {
     /// Largest DATA chunk of any message, bytes.
     #[inline]
     pub const fn chunk_limit(&self) -> u32 {
-        self.queue.sizes().payload + Data::HEADER
+        let sizes = self.queue.sizes();
+        sizes.payload + sizes.header
     }
 
     /// Size of the largest chunk, bytes: that of a datagram, if it may be longer than others.
     #[inline]
     pub const fn full_chunk(&self) -> u64 {
-        Data::wire_len_of(self.queue.sizes().datagram) as u64
+        self.queue.sizes().full() as u64
     }
 
     /// Length of the user data of the chunk with this TSN if it is a datagram, bytes.
@@ -199,6 +204,7 @@ impl Chunks {
             }
             self.note_limit();
             self.board.pass_over(|chunk| self.queue.next_chunk(chunk));
+            self.queue.end_packet();
         }
         Some((self.board.next_tsn(), self.queue.next_bytes()? as u64))
     }

@@ -44,6 +44,8 @@ pub struct TxConfig {
     pub pieces: bool,
     /// Whether the peer understands FORWARD-TSN, so that chunks with a TSN may be abandoned.
     pub abandons: bool,
+    /// Whether messages are sent as I-DATA.
+    pub interleaves: bool,
 }
 
 impl TxConfig {
@@ -70,6 +72,7 @@ impl TxConfig {
             records_times: false,
             pieces: false,
             abandons: false,
+            interleaves: false,
         }
     }
 
@@ -95,12 +98,13 @@ impl TxConfig {
 
     /// The largest chunks in packets of `mtu` bytes.
     pub const fn chunk_sizes(&self, mtu: u32) -> ChunkSizes {
-        let payload = self.chunk_within(mtu) - Data::HEADER;
-        let datagram = match self.form {
-            PacketForm::Standard => payload,
-            PacketForm::Compact => mtu - self.data_headers - Data::COMPACT_HEADER,
+        let header = if self.interleaves { Data::INTERLEAVED_HEADER } else { Data::HEADER };
+        let payload = self.chunk_within(mtu) - header;
+        let (datagram, datagram_header) = match self.form {
+            PacketForm::Standard => (payload, header),
+            PacketForm::Compact => (mtu - self.data_headers - Data::COMPACT_HEADER, Data::HEADER),
         };
-        ChunkSizes { payload, datagram }
+        ChunkSizes { payload, datagram, header, datagram_header }
     }
 
     /// Bytes that a packet needs for a chunk of DATA and nothing else, without headers. `chunk` is its length with the

@@ -6,9 +6,10 @@
 use ropewalk_base::{Duration, PathId, Time};
 use smallvec::SmallVec;
 
-use super::{Path, Sender};
+use super::{ChunkSizes, Path, Sender, TxConfig};
 use crate::congestion::CongestionControl;
 use crate::path::PathStatus;
+use crate::sctp::packet::PacketForm;
 
 /// Minimum time to wait for the answer to a probe (RFC 8899, 5.1.1: PROBE_TIMER).
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -157,7 +158,18 @@ impl Sender {
     }
 
     fn cut_for(&mut self, mtu: u32) {
-        let sizes = self.outstanding.config.chunk_sizes(mtu);
+        self.use_sizes(self.outstanding.config.chunk_sizes(mtu));
+    }
+
+    /// Sends messages as I-DATA or as DATA, as the configuration says, before anything has been sent.
+    pub fn settle_interleaving(&mut self) {
+        let TxConfig { interleaves, form, .. } = self.outstanding.config;
+        let compact = form == PacketForm::Compact;
+        self.outstanding.queue.interleave(interleaves, compact);
+        self.use_sizes(self.outstanding.queue.sizes().interleaved(interleaves, compact));
+    }
+
+    fn use_sizes(&mut self, sizes: ChunkSizes) {
         if sizes == self.outstanding.queue.sizes() {
             return;
         }

@@ -1,9 +1,12 @@
 //! Queue of messages to send, and their fragmentation into chunks (RFC 9260, 6.9).
 
+mod scheduling;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use ropewalk_base::{Duration, Serial16, StreamId, Time};
 
+use self::scheduling::Scheduling;
 use super::undelivered::Rest;
 use crate::payload::Payload;
 use crate::sctp::chunk::{Data, DataFlags};
@@ -12,9 +15,10 @@ use crate::sctp::extensions::partial_reliability::Limit;
 /// Time after which a message that has begun to leave is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
+/// A message that waits, or a run of equal ones.
 #[derive(Clone, Debug)]
-struct Waiting {
-    stream: StreamId,
+pub(super) struct Waiting {
+    pub stream: StreamId,
     ssn: Serial16,
     ppid: u32,
     unordered: bool,
@@ -27,13 +31,13 @@ struct Waiting {
     taken: u32,
     /// Number of identical messages after this one, except for their SSNs. A bulk transfer is one long run of
     /// them.
-    more: u32,
+    pub more: u32,
 }
 
 impl Waiting {
     /// Whether `other` can be counted as further messages of this run.
     #[inline]
-    fn is_like(&self, other: &Self) -> bool {
+    pub fn is_like(&self, other: &Self) -> bool {
         let same = matches!(
             (&self.payload, &other.payload),
             (Payload::Length(a), Payload::Length(b)) if a == b
@@ -58,9 +62,35 @@ pub struct ChunkSizes {
     pub payload: u32,
     /// Most user data of a datagram, bytes; at least `payload`.
     pub datagram: u32,
+    /// Header of a chunk of any message, bytes.
+    pub header: u32,
+    /// Header of a datagram's chunk, bytes.
+    pub datagram_header: u32,
 }
 
 impl ChunkSizes {
+    /// The same chunks with the header of I-DATA or that of DATA. `plain_datagrams`: datagrams are always DATA.
+    pub const fn interleaved(self, interleaved: bool, plain_datagrams: bool) -> Self {
+        let header = if interleaved { Data::INTERLEAVED_HEADER } else { Data::HEADER };
+        let payload = self.payload + self.header - header;
+        if plain_datagrams {
+            return Self { payload, header, ..self };
+        }
+        Self { payload, header, datagram: payload, datagram_header: header }
+    }
+
+    /// Size of the largest chunk, bytes: that of a datagram, if it may be longer than others.
+    #[inline]
+    pub const fn full(self) -> u32 {
+        self.datagram_header + self.datagram.next_multiple_of(4)
+    }
+
+    /// Size of a chunk with `payload` bytes of user data, bytes; an upper bound if it is a datagram.
+    #[inline]
+    pub const fn chunk_of(self, payload: u32) -> u32 {
+        self.header + payload.next_multiple_of(4)
+    }
+
     /// Most user data of the next chunk of a message of which `left` bytes are not sent yet, bytes.
     #[inline]
     fn most(self, message: &Waiting, left: u32) -> u32 {
@@ -82,6 +112,8 @@ impl ChunkSizes {
 
 /// Messages in the order of submission. Each stream numbers its own.
 ///
+/// With a stream scheduler, only the message that is cut next is here, and the others are in its lanes.
+///
 /// `repr(C)` keeps the order of the fields: first those that every input accesses.
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -93,6 +125,8 @@ pub struct SendQueue {
     waiting: u64,
     sizes: ChunkSizes,
     messages: VecDeque<Waiting>,
+    /// Stream scheduler and interleaving; none: first come, first served, and DATA.
+    scheduling: Option<Box<Scheduling>>,
     /// Whether no message expires before an earlier one.
     in_order_of_expiry: bool,
     next_ssn: Vec<Serial16>,
@@ -102,6 +136,7 @@ impl SendQueue {
     pub fn new(streams: u16, sizes: ChunkSizes) -> Self {
         Self {
             messages: VecDeque::new(),
+            scheduling: None,
             in_order_of_expiry: true,
             next_ssn: vec![Serial16(0); streams as usize],
             bytes: 0,
@@ -132,19 +167,20 @@ impl SendQueue {
     /// Sets the largest chunks from now on.
     pub fn cut_for(&mut self, sizes: ChunkSizes) {
         self.sizes = sizes;
-        (self.chunks, self.waiting) = (0, 0);
-        for message in &self.messages {
+        let mut counts = (0, 0);
+        for message in self.messages.iter().chain(self.lanes()) {
             let len = message.payload.len();
             let whole = sizes.pieces(message, len);
             let rest = sizes.pieces(message, len - message.taken);
             let chunks = rest + u64::from(message.more) * whole;
-            self.chunks += chunks;
+            counts.0 += chunks;
             if !message.unordered || whole > 1 {
-                self.waiting += chunks;
+                counts.1 += chunks;
             } else if message.taken > 0 {
-                self.waiting += rest;
+                counts.1 += rest;
             }
         }
+        (self.chunks, self.waiting) = counts;
     }
 
     /// Whether the next chunk is an unordered unfragmented message.
@@ -203,6 +239,16 @@ impl SendQueue {
         if !unordered || pieces > 1 {
             self.waiting += count * pieces;
         }
+        if self.scheduling.is_some() {
+            return self.push_to_lane(waiting);
+        }
+        self.push_last(waiting);
+    }
+
+    /// Adds a message at the end.
+    #[inline(always)]
+    fn push_last(&mut self, waiting: Waiting) {
+        let (expires, more) = (waiting.expires, waiting.more);
         let last = self.messages.back();
         self.in_order_of_expiry = match last {
             Some(last) => self.in_order_of_expiry && last.expires <= expires,
@@ -216,7 +262,7 @@ impl SendQueue {
 
     /// The queued messages, one by one.
     pub fn rests(&self) -> impl Iterator<Item = Rest> {
-        self.messages.iter().flat_map(|message| {
+        self.messages.iter().chain(self.lanes()).flat_map(|message| {
             let Waiting { stream, ssn, ppid, unordered, taken, more, .. } = *message;
             (0..=more).map(move |at| {
                 let taken = if at == 0 { taken } else { 0 };
@@ -241,6 +287,9 @@ impl SendQueue {
     /// messages of their streams get the SSNs of the dropped ones, so the peer does not wait for these.
     /// Returns the number of dropped messages, and when the next of those that stay expires.
     pub fn drop_expired(&mut self, now: Time) -> (u64, Time) {
+        if self.has_lanes() {
+            return self.drop_expired_anywhere(now, 0);
+        }
         let is_over = |message: &Waiting| message.expires <= now && message.taken == 0;
         let mut dropped = 0;
         while self.messages.front().is_some_and(|m| is_over(m) && m.unordered)
@@ -263,14 +312,15 @@ impl SendQueue {
     fn drop_expired_anywhere(&mut self, now: Time, mut dropped: u64) -> (u64, Time) {
         let mut next = Time::FAR_FUTURE;
         let mut missing = BTreeMap::<u16, u16>::new();
-        for mut message in std::mem::take(&mut self.messages) {
+        let lanes = self.take_all();
+        for mut message in lanes {
             if message.expires > now || message.taken > 0 {
                 // Of a run, the first message may have begun to leave; the others expire after it is gone.
                 let least = if message.taken > 0 { now + LOOK_AGAIN } else { now };
                 next = next.min(message.expires.max(least));
                 let before = missing.get(&message.stream.0).copied().unwrap_or(0);
                 message.ssn = message.ssn.plus(before.wrapping_neg());
-                self.messages.push_back(message);
+                self.put_anywhere(message);
                 continue;
             }
             let count = u64::from(message.more) + 1;
@@ -285,21 +335,26 @@ impl SendQueue {
             let next = &mut self.next_ssn[stream as usize];
             *next = next.plus(missing.wrapping_neg());
         }
+        self.choose_stream();
         (dropped, next)
     }
 
-    /// Drops the rest of the message of which a part has a TSN.
+    /// Drops the rest of the message of which a part has a TSN, except for its next chunk, which becomes the last one.
     pub fn drop_rest(&mut self) {
-        let Some(mut message) = self.messages.pop_front() else { return };
-        let left = message.payload.len() - message.taken;
-        let pieces = self.sizes.pieces(&message, left);
-        self.bytes -= u64::from(left);
+        let Some(message) = self.messages.front_mut() else { return };
+        let (taken, left) = (message.taken, message.payload.len() - message.taken);
+        let size = left.min(self.sizes.most(message, left));
+        let pieces = self.sizes.pieces(message, left) - 1;
+        self.bytes -= u64::from(left - size);
         self.chunks -= pieces;
         self.waiting -= pieces;
-        if let Some(more) = message.more.checked_sub(1) {
-            let ssn = if message.unordered { message.ssn } else { message.ssn.plus(1) };
-            (message.more, message.ssn, message.taken) = (more, ssn, 0);
-            self.messages.push_front(message);
+        let mut others = message.clone();
+        let more = std::mem::take(&mut message.more);
+        message.payload = message.payload.slice(0, taken + size);
+        if let Some(more) = more.checked_sub(1) {
+            let ssn = if others.unordered { others.ssn } else { others.ssn.plus(1) };
+            (others.more, others.ssn, others.taken) = (more, ssn, 0);
+            self.put_second(others);
         }
     }
 
@@ -314,11 +369,11 @@ impl SendQueue {
     }
 
     /// Size of the next chunk on the wire, bytes.
-    #[inline]
+    #[inline(always)]
     pub fn next_bytes(&self) -> Option<u32> {
         let message = self.messages.front()?;
         let left = message.payload.len() - message.taken;
-        Some(Data::wire_len_of(left.min(self.sizes.most(message, left))))
+        Some(self.sizes.chunk_of(left.min(self.sizes.most(message, left))))
     }
 
     /// Length of the next chunk's user data if it is a datagram, bytes.
@@ -334,7 +389,7 @@ impl SendQueue {
     pub fn next_chunk_within(&mut self, room: u32, chunk: &mut Data) {
         let Some(message) = self.messages.front() else { return };
         let left = message.payload.len() - message.taken;
-        let size = (room - Data::HEADER) / 4 * 4;
+        let size = (room - self.sizes.header) / 4 * 4;
         // As many chunks as before, or one more.
         let pieces = |bytes| self.sizes.pieces(message, bytes);
         let more = pieces(left - size) + 1 - pieces(left);
@@ -392,6 +447,9 @@ impl SendQueue {
                 }
             }
         }
+        if self.scheduling.is_some() {
+            self.after_cut(chunk);
+        }
     }
 }
 
@@ -401,7 +459,8 @@ mod tests {
 
     const fn sizes(chunk: u32) -> ChunkSizes {
         let payload = chunk - Data::HEADER;
-        ChunkSizes { payload, datagram: payload + 13 }
+        let header = Data::HEADER;
+        ChunkSizes { payload, datagram: payload + 13, header, datagram_header: header }
     }
 
     fn next_of(queue: &mut SendQueue) -> Option<Data> {

@@ -255,7 +255,7 @@ impl Scoreboard {
         let record = self.records.back_mut().expect("it has just been added");
         cut(&mut record.data);
         record.data.tsn = Serial32::wrap(tsn);
-        record.bytes = Data::wire_len_of(record.data.payload.len());
+        record.bytes = record.data.wire_len();
         record.transmissions = transmissions;
         record.state = state;
         record.end = before + record.bytes as u64;
@@ -463,6 +463,7 @@ mod tests {
             ppid: 0,
             flags: DataFlags::WHOLE.and(kind),
             payload: Payload::Length(84),
+            message_high: 0,
             first_sent: Time::ZERO,
         }
     }

@@ -140,6 +140,7 @@ impl Sender {
         };
         let transmit_info =
             TransmitInfo { path, round: state.tx.round, size: PacketSize::Usual, ecn };
+        self.outstanding.queue.end_packet();
         self.outstanding.bursts_spent = true;
         self.outstanding.deadline.invalidate();
         self.on_packet_sent(now, path, full);

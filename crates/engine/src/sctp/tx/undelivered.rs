@@ -1,5 +1,7 @@
 //! Messages that were submitted and not acknowledged (RFC 9260, 11.1.14, 11.1.15).
 
+use std::collections::BTreeMap;
+
 use ropewalk_base::{Serial16, StreamId};
 
 use super::record::Record;
@@ -13,9 +15,10 @@ use crate::sctp::extensions::partial_reliability::Submitted;
 pub struct Undelivered {
     /// The stream.
     pub stream: StreamId,
-    /// Its SSN; meaningless if the message is unordered.
+    /// Its SSN, or with interleaving the lower half of its message identifier; meaningless if the message is unordered.
     pub ssn: Serial16,
-    /// Payload protocol identifier.
+    /// Payload protocol identifier. With interleaving, it is 0 if the first fragment has been acknowledged, which alone
+    /// carries it.
     pub ppid: u32,
     /// Whether it was sent unordered.
     pub unordered: bool,
@@ -118,6 +121,82 @@ fn rest_of(message: &Submitted) -> Rest {
     Rest { stream, ssn: Serial16(0), ppid, unordered, payload, whole: true }
 }
 
+/// An interleaved message that is being put together.
+struct Gathered {
+    message: Undelivered,
+    pieces: Vec<Payload>,
+    ended: bool,
+}
+
+impl Gathered {
+    fn begin(data: &Data) -> Self {
+        let Data { stream, ssn, ppid, flags, .. } = *data;
+        let from_beginning = flags.has(DataFlags::BEGIN);
+        let message = Undelivered {
+            stream,
+            ssn,
+            ppid: if from_beginning { ppid } else { 0 },
+            unordered: flags.has(DataFlags::UNORDERED),
+            payload: Payload::Length(0),
+            from_beginning,
+            unsent: 0,
+            reported: 0,
+        };
+        Self { message, pieces: Vec::new(), ended: false }
+    }
+
+    fn add(&mut self, record: &Record) {
+        let bytes = record.data.payload.len();
+        let reported = matches!(record.state, RecordState::Acked { .. });
+        self.message.unsent += if record.transmissions == 0 { bytes } else { 0 };
+        self.message.reported += if reported { bytes } else { 0 };
+        self.pieces.push(record.data.payload.clone());
+        self.ended = record.data.flags.has(DataFlags::END);
+    }
+
+    fn add_rest(&mut self, rest: Rest) {
+        self.message.unsent += rest.payload.len();
+        self.pieces.push(rest.payload);
+        self.ended = true;
+    }
+
+    fn done(self) -> Undelivered {
+        Undelivered { payload: Payload::concat(&self.pieces), ..self.message }
+    }
+}
+
+/// As [`Messages`], for interleaved ones: fragments of a stream and order belong together up to the end of a message.
+fn gathered<'a>(
+    records: impl Iterator<Item = &'a Record>,
+    queue: impl Iterator<Item = Rest>,
+) -> Vec<Undelivered> {
+    let mut all = Vec::<Gathered>::new();
+    let mut open = BTreeMap::<(StreamId, bool), usize>::new();
+    for record in records.filter(|r| !matches!(r.state, RecordState::Abandoned { .. })) {
+        let whole = record.data.flags.has(DataFlags::WHOLE);
+        let way = (record.data.stream, record.data.flags.has(DataFlags::UNORDERED));
+        let known = open.get(&way).copied().filter(|_| !whole);
+        let at = known.unwrap_or_else(|| {
+            all.push(Gathered::begin(&record.data));
+            all.len() - 1
+        });
+        all[at].add(record);
+        if !whole && all[at].ended {
+            open.remove(&way);
+        } else if !whole {
+            open.insert(way, at);
+        }
+    }
+    let mut rests = Vec::new();
+    for rest in queue {
+        match open.remove(&(rest.stream, rest.unordered)).filter(|_| !rest.whole) {
+            Some(at) => all[at].add_rest(rest),
+            None => rests.push(of_rest(rest)),
+        }
+    }
+    all.into_iter().map(Gathered::done).chain(rests).collect()
+}
+
 impl Chunks {
     /// Messages whose end the peer has not acknowledged, oldest first.
     pub fn undelivered(&self) -> impl Iterator<Item = Undelivered> {
@@ -126,6 +205,12 @@ impl Chunks {
             limits.interactive.iter().chain(&limits.first_open).chain(&limits.background)
         });
         let queue = self.queue.rests().chain(beside.map(rest_of));
-        Messages { records: self.board.records(), queue }
+        let (mut plain, mut interleaved) = (None, Vec::new());
+        if self.queue.is_interleaved() {
+            interleaved = gathered(self.board.records(), queue);
+        } else {
+            plain = Some(Messages { records: self.board.records(), queue });
+        }
+        plain.into_iter().flatten().chain(interleaved)
     }
 }

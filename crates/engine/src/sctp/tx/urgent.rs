@@ -27,7 +27,7 @@ impl Chunks {
     /// Whether a message can be sent at once: it is delivered without waiting for others, and no fragment must
     /// follow it.
     pub fn may_overtake(&self, message: &Submitted) -> bool {
-        let ChunkSizes { payload, datagram } = self.queue.sizes();
+        let ChunkSizes { payload, datagram, .. } = self.queue.sizes();
         let most = match Data::is_datagram_stream(message.stream, message.ppid) {
             true => datagram,
             false => payload,
@@ -82,8 +82,8 @@ impl Chunks {
     /// Size of a message outside of the queue as a chunk, if it may get a TSN now.
     fn bytes_outside(&self, message: &Submitted) -> Option<u32> {
         // RFC 9260, 6.9: the fragments of a message have consecutive TSNs.
-        let free = !self.queue.is_within_message() && self.board.tsns_left() > 0;
-        free.then(|| Data::wire_len_of(message.payload.len()))
+        let free = self.queue.may_overtake() && self.board.tsns_left() > 0;
+        free.then(|| self.queue.sizes().chunk_of(message.payload.len()))
     }
 
     /// Assigns the next TSN to the next interactive message.
@@ -106,6 +106,7 @@ impl Chunks {
             (chunk.stream, chunk.ssn, chunk.ppid) = (message.stream, Serial16(0), message.ppid);
             chunk.flags = DataFlags::WHOLE.and(DataFlags::UNORDERED);
             chunk.payload = message.payload;
+            self.queue.label_whole(chunk);
         });
         self.limits_mut().note(tsn, limit);
         tsn

@@ -157,6 +157,7 @@ fn read_datagram(bytes: &Bytes, at: usize, allocated: usize, near: Serial32) -> 
         ssn: Serial16(0),
         ppid: 0,
         flags: DataFlags::WHOLE.and(DataFlags::UNORDERED),
+        message_high: 0,
         payload: Payload::from(user_data(bytes, place, allocated)),
         first_sent: Time::ZERO,
     })
@@ -183,6 +184,7 @@ mod tests {
                 ssn: Serial16(0),
                 ppid,
                 flags: DataFlags::from_bits(flags),
+                message_high: 0,
                 payload: Payload::from(Bytes::from(vec![7; length])),
                 first_sent: Time::ZERO,
             })

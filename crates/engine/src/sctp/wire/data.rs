@@ -60,6 +60,7 @@ pub(super) fn read_with<const MORE: usize>(raw: &RawChunk<'_>) -> Option<(Data, 
         ssn: Serial16(half(6)),
         ppid: word(8),
         flags: DataFlags::from_bits(raw.flags),
+        message_high: 0,
         payload: Payload::from(raw.user_data(12 + MORE)),
         first_sent: Time::ZERO,
     };

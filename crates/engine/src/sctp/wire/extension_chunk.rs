@@ -3,15 +3,13 @@
 use ropewalk_base::Serial32;
 
 use super::{
-    CHUNK_HEADER, Frame, RawChunk, data_fragment, extensions, forward, interleaved, kind, nr_sack,
-    parameter,
+    CHUNK_HEADER, Frame, RawChunk, data_fragment, extensions, forward, kind, nr_sack, parameter,
 };
 use crate::sctp::extension_chunk::{Auth, ExtensionChunk, MarkCount};
 
 pub(super) fn put(rare: &ExtensionChunk, out: &mut Vec<u8>) {
     match rare {
         ExtensionChunk::NrSack(sack) => nr_sack::put(sack, out),
-        ExtensionChunk::IData(data) => interleaved::put(data, out),
         ExtensionChunk::ForwardTsn(forward) => forward::put(forward, out),
         ExtensionChunk::IForwardTsn(forward) => forward::put_interleaved(forward, out),
         ExtensionChunk::ReConfig(list) => extensions::put(kind::RE_CONFIG, None, list, out),
@@ -64,7 +62,6 @@ pub(super) const fn is_known(kind: u8) -> bool {
     matches!(
         kind,
         kind::NR_SACK
-            | kind::I_DATA
             | kind::FORWARD_TSN
             | kind::I_FORWARD_TSN
             | kind::RE_CONFIG
@@ -84,7 +81,6 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<ExtensionChunk> {
     let tsn = || parameter::word(raw.body()).map(Serial32);
     Some(match raw.kind {
         kind::NR_SACK => ExtensionChunk::NrSack(nr_sack::read(raw)?),
-        kind::I_DATA => ExtensionChunk::IData(interleaved::read(raw)?),
         kind::FORWARD_TSN => ExtensionChunk::ForwardTsn(forward::read(raw)?),
         kind::I_FORWARD_TSN => ExtensionChunk::IForwardTsn(forward::read_interleaved(raw)?),
         kind::RE_CONFIG => ExtensionChunk::ReConfig(extensions::read_list(raw.share(0))?),

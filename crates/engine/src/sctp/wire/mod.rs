@@ -171,6 +171,7 @@ fn put_all(chunks: &[Chunk], out: &mut Vec<u8>) {
 #[inline]
 fn put(chunk: &Chunk, out: &mut Vec<u8>) {
     match chunk {
+        Chunk::Data(data) if data.is_interleaved() => interleaved::put(data, out),
         Chunk::Data(data) => data::put(data, out),
         Chunk::Sack(sack) => sack::put(sack, out),
         other => control::put(other, out),
@@ -339,6 +340,7 @@ fn read_chunk(raw: &RawChunk<'_>, packet: &mut Packet) -> Option<Next> {
     match raw.kind {
         kind::DATA => packet.chunks.push(Chunk::Data(data::read(raw)?)),
         kind::SACK => packet.chunks.push(Chunk::Sack(sack::read(raw)?)),
+        kind::I_DATA => packet.chunks.push(Chunk::Data(interleaved::read(raw)?)),
         kind::DELAY_STAMP => packet.stamp = Some(delay::read_stamp(raw)?),
         kind::DELAY_ECHO => packet.echo = Some(delay::read_echo(raw)?),
         _ => return control::read(raw, packet),

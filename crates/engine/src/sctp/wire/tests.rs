@@ -8,7 +8,7 @@ use super::*;
 use crate::payload::Payload;
 use crate::sctp::{
     Auth, Data, DataFlags, DataFragment, DelayEcho, DelayStamp, Echoed, ErrorCause, ExtensionChunk,
-    Extensions, Families, ForwardTsn, GapBlock, GapList, HeartbeatInfo, IData, IForwardTsn, Init,
+    Extensions, Families, ForwardTsn, GapBlock, GapList, HeartbeatInfo, IForwardTsn, Init,
     InitOptions, MarkCount, NrSack, RawParameter, Sack, Skipped,
 };
 
@@ -50,13 +50,16 @@ prop_compose! {
     fn data()(
         (tsn, flags, ppid) in (serial(), 0u8..16, any::<u32>()),
         (stream, ssn, payload) in (any::<u16>(), any::<u16>(), bytes(40)),
+        interleaved in proptest::option::of(any::<u16>()),
     ) -> Chunk {
+        let kind = interleaved.map_or(DataFlags::default(), |_| DataFlags::INTERLEAVED);
         Chunk::Data(Data {
             tsn,
             stream: StreamId(stream),
             ssn: Serial16(ssn),
             ppid,
-            flags: DataFlags::from_bits(flags),
+            flags: DataFlags::from_bits(flags).and(kind),
+            message_high: interleaved.unwrap_or(0),
             payload: Payload::from(payload),
             first_sent: Time::ZERO,
         })
@@ -184,25 +187,11 @@ fn nr_sack() -> impl Strategy<Value = ExtensionChunk> {
 }
 
 prop_compose! {
-    fn i_data()(
-        (tsn, stream, message) in (serial(), any::<u16>(), serial()),
-        (ppid_or_fragment, flags, payload) in (any::<u32>(), 0u8..16, bytes(40)),
-    ) -> ExtensionChunk {
-        let (stream, flags) = (StreamId(stream), DataFlags::from_bits(flags));
-        let payload = Payload::from(payload);
-        ExtensionChunk::IData(IData { tsn, stream, message, ppid_or_fragment, flags, payload })
-    }
-}
-
-prop_compose! {
     fn piece()(
-        (tsn, stream, ssn) in (serial(), any::<u16>(), any::<u16>()),
-        (ppid, flags, payload) in (any::<u32>(), 0u8..16, bytes(40)),
+        part in data(),
         (offset, total) in any::<(u16, u16)>(),
     ) -> ExtensionChunk {
-        let (stream, ssn) = (StreamId(stream), Serial16(ssn));
-        let (flags, payload) = (DataFlags::from_bits(flags), Payload::from(payload));
-        let part = Data { tsn, stream, ssn, ppid, flags, payload, first_sent: Time::ZERO };
+        let Chunk::Data(part) = part else { unreachable!("drawn as DATA") };
         ExtensionChunk::DataFragment(DataFragment { part, offset, total })
     }
 }
@@ -232,7 +221,6 @@ fn rare() -> impl Strategy<Value = Chunk> {
         .prop_map(|(key, hmac, code)| ExtensionChunk::Auth(Auth { key, hmac, code }));
     let rare = prop_oneof![
         nr_sack(),
-        i_data(),
         forward,
         i_forward(),
         parameters().prop_map(ExtensionChunk::ReConfig),
@@ -299,7 +287,12 @@ proptest! {
     ) {
         let bytes = encoded(&packet, checksum);
         prop_assert_eq!(bytes.len(), packet.wire_len() as usize);
-        prop_assert_eq!(bytes.len() % 4, 0);
+        // RFC 4820, 3: a PAD at the end is as long as it is wanted.
+        let ends_with_pad = matches!(
+            packet.chunks.last(),
+            Some(Chunk::Extension(last)) if matches!(**last, ExtensionChunk::Pad(_))
+        );
+        prop_assert!(ends_with_pad || bytes.len().is_multiple_of(4));
         prop_assert_eq!(decoded(&bytes, checksum), Ok(packet));
     }
 
@@ -340,6 +333,7 @@ fn the_bytes_are_those_of_the_rfc() {
         ppid: 7,
         flags: DataFlags::WHOLE.and(DataFlags::IMMEDIATE),
         payload: Payload::Length(3),
+        message_high: 0,
         first_sent: Time::ZERO,
     };
     let sack = Sack {

@@ -11,7 +11,7 @@
 //!          <=   B    +       B / 5      +  3/4 B + 20 KiB    <=  2 B + 64 KiB
 //! ```
 
-use super::ReceiveBuffer;
+use super::{ReceiveBuffer, messages};
 use crate::meter::{self, Defect};
 use crate::payload::Payload;
 use crate::sctp::{Data, DataFlags};
@@ -50,7 +50,7 @@ impl ReceiveBuffer {
     pub fn free(&self) -> u64 {
         let chunks = self.capacity.saturating_sub(self.chunk_bytes());
         let bookkeeping = self.bookkeeping();
-        if bookkeeping <= FREE_BOOKKEEPING && self.largest >= CHUNK_COST {
+        if bookkeeping <= FREE_BOOKKEEPING && self.largest >= self.chunk_cost() {
             return chunks;
         }
         chunks.min(self.left_by(bookkeeping))
@@ -78,14 +78,20 @@ impl ReceiveBuffer {
     /// Whether all chunks so far were shorter than the bookkeeping of one.
     #[inline]
     fn holds_tiny_chunks(&self) -> bool {
-        (1..CHUNK_COST).contains(&self.largest)
+        (1..self.chunk_cost()).contains(&self.largest)
     }
 
     /// Room for tiny chunks beside this much bookkeeping, bytes of chunks.
     #[inline]
-    const fn room_for_tiny_chunks(&self, bookkeeping: u64) -> u64 {
+    fn room_for_tiny_chunks(&self, bookkeeping: u64) -> u64 {
         let left = (self.capacity / 4 * 3 + FREE_BOOKKEEPING).saturating_sub(bookkeeping);
-        left * self.largest / CHUNK_COST
+        left * self.largest / self.chunk_cost()
+    }
+
+    /// Most bookkeeping of a chunk, bytes.
+    #[inline]
+    fn chunk_cost(&self) -> u64 {
+        if self.messages.is_some() { CHUNK_COST + messages::CHUNK_COST } else { CHUNK_COST }
     }
 
     /// Upper bound of the memory beside the user data, bytes.
@@ -102,6 +108,7 @@ impl ReceiveBuffer {
             + blocks
             + self.slots.cost()
             + self.streams.cost()
+            + self.message_cost
             + self.reserved
     }
 
@@ -115,9 +122,11 @@ impl ReceiveBuffer {
     /// must be deliverable at once unless hardly any chunk waits.
     pub(super) fn is_owed(&self, tsn: u64, data: &Data) -> bool {
         let fits = self.chunk_bytes() + super::charge_of(data) <= self.capacity;
-        let passes = data.flags.has(DataFlags::WHOLE)
-            && (data.flags.has(DataFlags::UNORDERED)
-                || self.streams.is_next(data.stream, data.ssn));
+        let passes = match &self.messages {
+            Some(messages) => messages.passes(data),
+            None if data.flags.has(DataFlags::UNORDERED) => data.flags.has(DataFlags::WHOLE),
+            None => data.flags.has(DataFlags::WHOLE) && self.streams.is_next(data.stream, data.ssn),
+        };
         let next = tsn == self.cumulative() + 1 && self.ready.is_empty();
         next && fits && (passes || self.slots.held_count() < OWED_CHUNKS)
     }

@@ -36,7 +36,12 @@ impl ReceiveBuffer {
 
     #[inline(never)]
     fn offer_fragments(&mut self, now: Time) {
-        if self.free() < self.largest {
+        if self.free() >= self.largest {
+            return;
+        }
+        if self.messages.is_some() {
+            self.begin_parts(now);
+        } else {
             self.begin_part(now);
         }
     }

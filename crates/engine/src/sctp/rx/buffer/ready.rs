@@ -8,7 +8,9 @@ use crate::payload::Payload;
 use crate::sctp::{Data, DataFlags};
 
 /// Which part of a message a [`Message`] contains. Between two parts of a message, only whole messages may
-/// come: at most one message is delivered in parts at a time.
+/// come: at most one message is delivered in parts at a time. With interleaving
+/// ([`Config::interleaving`](crate::sctp::Config::interleaving)), one ordered and one unordered message of each stream
+/// may be, and parts belong together if stream and order are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
     /// The whole message.

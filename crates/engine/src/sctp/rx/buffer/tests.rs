@@ -9,6 +9,7 @@ fn piece(tsn: u64, stream: u16, ssn: u16, flags: DataFlags) -> Data {
         ppid: 0,
         flags,
         payload: Payload::Length(100),
+        message_high: 0,
         first_sent: Time::ZERO,
     }
 }

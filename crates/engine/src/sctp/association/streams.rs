@@ -1,0 +1,59 @@
+//! Streams: interleaving of their messages, and the order in which they are sent (RFC 8260).
+
+use ropewalk_base::{Serial32, StreamId};
+
+use super::{Association, SendError};
+use crate::sctp::extensions::Extensions;
+use crate::sctp::extensions::interleaving::StreamScheduler;
+use crate::sctp::packet::PacketForm;
+
+impl Association {
+    /// Sends and expects I-DATA if both ends have listed it (RFC 8260, 2.2.1), before anything was sent.
+    pub(super) fn settle_interleaving(&mut self) {
+        self.sender.settle_interleaving();
+        if self.interleaves() {
+            let compact = self.config.packet_form == PacketForm::Compact;
+            self.receiver.buffer.interleave(compact);
+        }
+    }
+
+    /// Whether messages of different streams are interleaved: both ends have listed I-DATA (RFC 8260, 2.2.1). False
+    /// before the handshake.
+    pub const fn interleaves(&self) -> bool {
+        self.handshake.peer.agreed.has(Extensions::I_DATA)
+    }
+
+    /// The stream scheduler: that of [`Config::stream_scheduler`](crate::sctp::Config::stream_scheduler) unless it was
+    /// changed.
+    pub fn stream_scheduler(&self) -> StreamScheduler {
+        self.sender.outstanding.queue.stream_scheduler()
+    }
+
+    /// Changes the order in which messages of different streams are sent (RFC 8260, 4.3.2). Values of streams stay.
+    /// Messages that wait are reordered, except that those of one stream keep their order.
+    pub fn set_stream_scheduler(&mut self, scheduler: StreamScheduler) {
+        self.sender.outstanding.queue.set_stream_scheduler(scheduler);
+        self.sender.epoch += 1;
+    }
+
+    /// Sets the priority of a stream (the least is sent first) or its weight (RFC 8260, 4.3.3), as the stream scheduler
+    /// reads it. Other schedulers ignore it.
+    ///
+    /// # Errors
+    /// [`SendError::NoSuchStream`] if there is no such outbound stream.
+    pub fn set_stream_value(&mut self, stream: StreamId, value: u16) -> Result<(), SendError> {
+        if stream.0 >= self.sender.outstanding.streams {
+            return Err(SendError::NoSuchStream);
+        }
+        self.sender.outstanding.queue.set_stream_value(stream, value);
+        self.sender.epoch += 1;
+        Ok(())
+    }
+
+    /// The message identifier of the next ordered message that is expected on a stream; none without interleaving. For
+    /// tests that forge valid I-DATA.
+    #[doc(hidden)]
+    pub fn expected_message(&self, stream: StreamId) -> Option<Serial32> {
+        self.receiver.buffer.next_message_on(stream.0)
+    }
+}

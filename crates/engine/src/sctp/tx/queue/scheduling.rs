@@ -1,0 +1,235 @@
+//! What a stream scheduler and interleaving change in the queue.
+
+use ropewalk_base::{StreamId, Time};
+
+use super::{SendQueue, Waiting};
+use crate::sctp::chunk::{Data, DataFlags};
+use crate::sctp::extensions::interleaving::StreamScheduler;
+use crate::sctp::tx::message_ids::MessageIds;
+use crate::sctp::tx::stream_order::StreamOrder;
+
+/// The order of streams, and the numbers of interleaved messages.
+#[derive(Clone, Debug)]
+pub(super) struct Scheduling {
+    pub order: StreamOrder,
+    /// None: messages are sent as DATA, and not interleaved.
+    ids: Option<MessageIds>,
+}
+
+impl SendQueue {
+    fn scheduling_mut(&mut self) -> &mut Scheduling {
+        let fresh = || {
+            Box::new(Scheduling { order: StreamOrder::new(StreamScheduler::FirstCome), ids: None })
+        };
+        self.scheduling.get_or_insert_with(fresh)
+    }
+
+    /// Sends messages as I-DATA or as DATA from now on, before anything has been sent. `plain_datagrams`: datagrams are
+    /// always sent as DATA.
+    pub fn interleave(&mut self, interleaved: bool, plain_datagrams: bool) {
+        if interleaved || self.is_interleaved() {
+            let ids = interleaved.then(|| MessageIds::new(plain_datagrams));
+            self.scheduling_mut().ids = ids;
+        }
+    }
+
+    /// Whether messages are sent as I-DATA.
+    pub fn is_interleaved(&self) -> bool {
+        self.scheduling.as_ref().is_some_and(|scheduling| scheduling.ids.is_some())
+    }
+
+    /// The stream scheduler.
+    pub fn stream_scheduler(&self) -> StreamScheduler {
+        let scheduling = self.scheduling.as_ref();
+        scheduling.map_or(StreamScheduler::FirstCome, |scheduling| scheduling.order.scheduler())
+    }
+
+    /// Changes the stream scheduler. Priorities and weights stay.
+    pub fn set_stream_scheduler(&mut self, scheduler: StreamScheduler) {
+        if scheduler == self.stream_scheduler() {
+            return;
+        }
+        let waiting = self.take_all();
+        let mut order = StreamOrder::new(scheduler);
+        let scheduling = self.scheduling_mut();
+        scheduling.order.values().for_each(|(stream, value)| order.set_value(stream, value));
+        scheduling.order = order;
+        waiting.into_iter().for_each(|message| self.put_anywhere(message));
+        self.choose_stream();
+    }
+
+    /// Sets priority or weight of a stream (RFC 8260, 4.3.3).
+    pub fn set_stream_value(&mut self, stream: StreamId, value: u16) {
+        self.scheduling_mut().order.set_value(stream, value);
+        self.choose_stream();
+    }
+
+    /// The values that were set.
+    pub fn stream_values(&self) -> Vec<(StreamId, u16)> {
+        let scheduling = self.scheduling.as_ref();
+        scheduling.map_or_else(Vec::new, |scheduling| scheduling.order.values().collect())
+    }
+
+    /// The messages in lanes.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = &Waiting> {
+        self.scheduling.iter().flat_map(|scheduling| scheduling.order.messages())
+    }
+
+    /// Whether messages wait in lanes.
+    pub(super) fn has_lanes(&self) -> bool {
+        self.stream_scheduler() != StreamScheduler::FirstCome
+    }
+
+    /// Takes all messages, that of which a part has been cut first.
+    pub(super) fn take_all(&mut self) -> Vec<Waiting> {
+        let mut all: Vec<Waiting> = std::mem::take(&mut self.messages).into();
+        if let Some(scheduling) = &mut self.scheduling {
+            all.extend(scheduling.order.drain());
+        }
+        all
+    }
+
+    /// Puts back a message that was taken by [`Self::take_all`], in the same order. [`Self::choose_stream`] follows.
+    pub(super) fn put_anywhere(&mut self, message: Waiting) {
+        match &mut self.scheduling {
+            // RFC 9260, 6.9: the fragments of a message sent as DATA have consecutive TSNs.
+            Some(scheduling) if scheduling.order.scheduler() != StreamScheduler::FirstCome => {
+                let stays = message.taken > 0 && scheduling.ids.is_none();
+                if let Some(front) = scheduling.order.push(message, stays) {
+                    self.messages.push_front(front);
+                }
+            }
+            _ => self.messages.push_back(message),
+        }
+    }
+
+    /// Puts a message behind the one in front, which is of the same stream.
+    pub(super) fn put_second(&mut self, message: Waiting) {
+        match &mut self.scheduling {
+            Some(scheduling) if scheduling.order.scheduler() != StreamScheduler::FirstCome => {
+                scheduling.order.put_back(message);
+            }
+            _ => self.messages.insert(1, message),
+        }
+    }
+
+    /// Adds a message to its lane, or at the end.
+    #[cold]
+    pub(super) fn push_to_lane(&mut self, message: Waiting) {
+        if !self.has_lanes() {
+            return self.push_last(message);
+        }
+        if let Some(scheduling) = &mut self.scheduling {
+            scheduling.order.push(message, false);
+        }
+        self.choose_stream();
+    }
+
+    /// Numbers a chunk that was cut, and lets the scheduler choose the next stream.
+    #[cold]
+    pub(super) fn after_cut(&mut self, chunk: &mut Data) {
+        let Some(scheduling) = &mut self.scheduling else { return };
+        // RFC 8260, 3: interleaving lets a scheduler switch streams within a message.
+        let ends = scheduling.ids.is_some() || chunk.flags.has(DataFlags::END);
+        if let Some(ids) = &mut scheduling.ids {
+            ids.label(chunk);
+        }
+        if scheduling.order.scheduler() != StreamScheduler::FirstCome {
+            let left = !self.messages.is_empty();
+            scheduling.order.served(chunk.stream, chunk.payload.len(), ends, left);
+            self.choose_stream();
+        }
+    }
+
+    /// Makes I-DATA of an unordered message in one chunk that was not in the queue, if messages are interleaved.
+    pub fn label_whole(&mut self, chunk: &mut Data) {
+        if let Some(ids) = self.scheduling.as_mut().and_then(|scheduling| scheduling.ids.as_mut()) {
+            ids.label_whole(chunk);
+        }
+    }
+
+    /// Puts a message of the stream to be served next in front.
+    pub(super) fn choose_stream(&mut self) {
+        let Some(scheduling) = &self.scheduling else { return };
+        let next = scheduling.order.next().filter(|_| self.has_lanes() && self.may_overtake());
+        if let Some(stream) = next {
+            self.bring_to_front(stream);
+        }
+    }
+
+    /// Puts the first message of a stream in front. That of another stream returns to its lane.
+    fn bring_to_front(&mut self, stream: StreamId) {
+        let Some(scheduling) = &mut self.scheduling else { return };
+        if self.messages.front().is_some_and(|front| front.stream == stream) {
+            return;
+        }
+        if let Some(front) = self.messages.pop_front() {
+            scheduling.order.put_back(front);
+        }
+        self.messages.extend(scheduling.order.take(stream));
+    }
+
+    /// Whether a chunk may be sent on its own, although a message has been cut in part.
+    pub fn may_overtake(&self) -> bool {
+        self.is_interleaved() || !self.is_within_message()
+    }
+
+    /// Puts the message in front of whose fragments some have been cut, if it is one of this stream and order. Returns
+    /// whether it is in front.
+    pub fn bring_rest_to_front(&mut self, stream: StreamId, unordered: bool) -> bool {
+        let is_rest = |message: &Waiting| {
+            message.taken > 0 && message.stream == stream && message.unordered == unordered
+        };
+        if self.messages.front().is_some_and(is_rest) {
+            return true;
+        }
+        let found = self.lanes().any(is_rest);
+        if found {
+            self.bring_to_front(stream);
+        }
+        found
+    }
+
+    /// Puts a message in front of which a part has been cut and whose lifetime is over. Returns whether there is one.
+    pub fn bring_expired_rest_to_front(&mut self, now: Time) -> bool {
+        let is_over = |message: &&Waiting| message.taken > 0 && message.expires <= now;
+        if self.messages.front().as_ref().is_some_and(is_over) {
+            return true;
+        }
+        let found = self.lanes().find(is_over).map(|message| message.stream);
+        if let Some(stream) = found {
+            self.bring_to_front(stream);
+        }
+        found.is_some()
+    }
+
+    /// Whether the next chunk may be added to the packet that is being filled.
+    #[inline]
+    pub fn may_join_packet(&self) -> bool {
+        self.scheduling.is_none() || self.front_may_join()
+    }
+
+    #[cold]
+    fn front_may_join(&self) -> bool {
+        let (Some(scheduling), Some(front)) = (&self.scheduling, self.messages.front()) else {
+            return true;
+        };
+        scheduling.order.may_join(front.stream)
+    }
+
+    /// Ends a packet: the next one may hold chunks of another stream.
+    #[inline]
+    pub fn end_packet(&mut self) {
+        if self.scheduling.is_some() {
+            self.end_packet_of_stream();
+        }
+    }
+
+    #[cold]
+    fn end_packet_of_stream(&mut self) {
+        if let Some(scheduling) = &mut self.scheduling {
+            scheduling.order.end_packet();
+        }
+        self.choose_stream();
+    }
+}
