@@ -279,6 +279,19 @@ prop_compose! {
     }
 }
 
+#[test]
+fn a_last_pad_has_any_length_alone_and_behind_others() {
+    for length in 0..64 {
+        let pad = || Chunk::Extension(Box::new(ExtensionChunk::Pad(length)));
+        for chunks in [vec![pad()], vec![Chunk::CookieAck, pad()], vec![pad(), pad()]] {
+            let packet = Packet { chunks: chunks.into(), ..Packet::default() };
+            let bytes = encoded(&packet, Checksum::Crc32c);
+            assert_eq!(bytes.len(), packet.wire_len() as usize, "{packet:?}");
+            assert_eq!(decoded(&bytes, Checksum::Crc32c), Ok(packet), "{length}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn a_packet_comes_out_as_it_went_in_and_is_as_long_as_was_said(
