@@ -82,6 +82,9 @@ pub mod option {
     pub const PR_SUPPORTED: i32 = 113;
     pub const DEFAULT_PRINFO: i32 = 114;
     pub const PEELOFF_FLAGS: i32 = 122;
+    pub const STREAM_SCHEDULER: i32 = 123;
+    pub const STREAM_SCHEDULER_VALUE: i32 = 124;
+    pub const INTERLEAVING_SUPPORTED: i32 = 125;
     pub const EVENT: i32 = 127;
     pub const ECN_SUPPORTED: i32 = 130;
     pub const REMOTE_UDP_ENCAPS_PORT: i32 = 132;

@@ -5,6 +5,7 @@ mod general;
 mod parameters;
 mod sending;
 mod status;
+mod streams;
 
 #[cfg(test)]
 pub use self::parameters::defaults as default_parameters;
@@ -52,6 +53,9 @@ pub fn set(
         | option::PEER_ADDR_THLDS
         | option::DELAYED_SACK
         | option::MAX_BURST => parameters::set(socket, name, value),
+        option::STREAM_SCHEDULER
+        | option::STREAM_SCHEDULER_VALUE
+        | option::INTERLEAVING_SUPPORTED => streams::set(socket, name, value),
         _ => sending::set(socket, name, value),
     }
 }
@@ -103,6 +107,9 @@ pub fn get(
         | option::PEER_ADDR_THLDS
         | option::DELAYED_SACK
         | option::MAX_BURST => parameters::get(socket, name, input),
+        option::STREAM_SCHEDULER
+        | option::STREAM_SCHEDULER_VALUE
+        | option::INTERLEAVING_SUPPORTED => streams::get(socket, name, input),
         _ => sending::get(socket, name, input),
     };
     value.map(Answer::from)

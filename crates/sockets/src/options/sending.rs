@@ -33,8 +33,8 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
         option::MAXSEG => set_maxseg(settings, value),
         option::CONTEXT => assoc_value(value).map(|(_, number)| settings.context = number),
         option::FRAGMENT_INTERLEAVE => match value.i32(0)? {
-            // Level 2 needs I-DATA (RFC 8260).
-            level @ (0 | 1) => {
+            // Parts of messages of an association alternate (level 2) only with I-DATA (RFC 8260).
+            level @ 0..=2 => {
                 settings.fragment_interleave = level;
                 Ok(())
             }

@@ -135,7 +135,7 @@ impl Socket {
             fresh.phase = Phase::Connected;
             let (moved, kept) = state.inbox.drain(..).partition(|item| item.id() == id);
             (fresh.inbox, state.inbox) = (moved, kept);
-            if state.in_part == Some(id) {
+            if state.in_part.is_some_and(|message| message.id == id) {
                 (fresh.in_part, state.in_part) = (state.in_part, None);
             }
             let super::Link { association, service, peer, streams, up, .. } = link;

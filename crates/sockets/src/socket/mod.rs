@@ -18,7 +18,7 @@ use libc::c_int;
 use ropewalk_runtime::endpoint::Association;
 
 pub use self::link::Link;
-pub use self::receive::Delivered;
+pub use self::receive::{Delivered, PartOf};
 pub use self::send::Outgoing;
 pub use self::settings::{Overrides, STREAMS_LIMIT, SocketSettings};
 
@@ -78,7 +78,7 @@ pub struct State {
     ready: VecDeque<i32>,
     inbox: VecDeque<Item>,
     /// The association of which a part of a message was read, and not its end yet.
-    in_part: Option<i32>,
+    in_part: Option<PartOf>,
     /// Options.
     pub settings: SocketSettings,
     /// Connection of a one-to-one socket.

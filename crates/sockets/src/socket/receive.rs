@@ -18,6 +18,16 @@ use crate::signals::Blocked;
 /// buffer, so that the peer sees its window close.
 const PULL_LIMIT: usize = 256 << 10;
 
+/// Which message of an association a part belongs to. With interleaving (RFC 8260), parts of messages of different streams
+/// and orders alternate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PartOf {
+    /// The association.
+    pub id: i32,
+    stream: u16,
+    flags: u16,
+}
+
 /// A message, a part of one, or a notification, which the program has not read to its end.
 #[derive(Debug)]
 pub struct Item {
@@ -46,9 +56,15 @@ impl Item {
         !self.notification
     }
 
+    /// The message that it belongs to.
+    const fn part_of(&self) -> PartOf {
+        PartOf { id: self.id, stream: self.info.stream, flags: self.info.flags }
+    }
+
     /// Whether it continues the message of which a part was read.
-    const fn continues(&self) -> bool {
-        !self.notification && matches!(self.part, Part::Middle | Part::Last)
+    fn continues(&self, message: PartOf) -> bool {
+        let is_rest = matches!(self.part, Part::Middle | Part::Last);
+        !self.notification && is_rest && self.part_of() == message
     }
 }
 
@@ -85,11 +101,12 @@ impl Delivered {
 }
 
 impl State {
-    /// The next item to deliver: between the parts of a message, only its next part (RFC 6458, 8.1.20).
+    /// The next item to deliver: between the parts of a message, only its next part (RFC 6458, 8.1.20), unless the program
+    /// has asked for complete interleaving.
     pub(super) fn next_item(&self) -> Option<usize> {
         match self.in_part {
             None => (!self.inbox.is_empty()).then_some(0),
-            Some(id) => self.inbox.iter().position(|item| item.id == id && item.continues()),
+            Some(message) => self.inbox.iter().position(|item| item.continues(message)),
         }
     }
 
@@ -114,30 +131,31 @@ impl State {
             notification: false,
         };
         for message in fresh {
-            if message.part == Part::Last && message.bytes.is_empty() {
-                self.cut_short(id);
+            let item = item(message);
+            if item.part == Part::Last && item.bytes.is_empty() {
+                self.cut_short(item.part_of());
             } else {
-                self.inbox.push_back(item(message));
+                self.inbox.push_back(item);
             }
         }
         more
     }
 
-    /// The sender has abandoned the rest of the message that is being delivered in parts: it ends here.
-    fn cut_short(&mut self, id: i32) {
-        let last = self.inbox.iter_mut().rev().find(|item| item.id == id && item.is_message());
-        match last {
+    /// The sender has abandoned the rest of a message that is being delivered in parts: it ends here.
+    fn cut_short(&mut self, message: PartOf) {
+        let is_part = |item: &&mut Item| item.is_message() && item.part_of() == message;
+        match self.inbox.iter_mut().rev().find(is_part) {
             Some(item) if item.part == Part::First => item.part = Part::Whole,
             Some(item) if item.part == Part::Middle => item.part = Part::Last,
-            _ if self.in_part == Some(id) => self.in_part = None,
+            _ if self.in_part == Some(message) => self.in_part = None,
             _ => {}
         }
     }
 
     /// The rest of a message of which a part was read never comes: the association has ended or restarted.
     pub(super) fn forget_part(&mut self, id: i32) {
-        let rest = |item: &Item| item.id == id && item.continues();
-        if self.in_part == Some(id) && !self.inbox.iter().any(rest) {
+        let Some(message) = self.in_part.filter(|message| message.id == id) else { return };
+        if !self.inbox.iter().any(|item| item.continues(message)) {
             self.in_part = None;
         }
     }
@@ -234,7 +252,7 @@ impl Socket {
         if item.notification {
             flags |= message::MSG_NOTIFICATION;
         }
-        let (info, peer, id) = (item.info, item.peer, item.id);
+        let (info, peer, message) = (item.info, item.peer, item.part_of());
         let is_message = item.is_message();
         if !peek {
             item.bytes.advance(length);
@@ -246,7 +264,8 @@ impl Socket {
                 rest.part = if rest.part == Part::Whole { Part::Last } else { Part::Middle };
             }
             if is_message {
-                state.in_part = (!ends).then_some(id);
+                let alternates = state.settings.fragment_interleave > 1;
+                state.in_part = (!ends && !alternates).then_some(message);
             }
         }
         let next = || {

@@ -1,7 +1,9 @@
 //! Options of a socket. An association inherits those of its socket when it begins.
 
+use std::collections::BTreeMap;
+
 use ropewalk_base::Duration;
-use ropewalk_runtime::endpoint::{Association, Parameters, Transport};
+use ropewalk_runtime::endpoint::{Association, Parameters, StreamScheduler, Transport};
 
 use crate::abi::control::SendInfo;
 use crate::abi::number::notification;
@@ -136,6 +138,12 @@ pub struct SocketSettings {
     pub heartbeats: bool,
     /// SCTP_ECN_SUPPORTED.
     pub ecn: bool,
+    /// SCTP_INTERLEAVING_SUPPORTED.
+    pub interleaving: bool,
+    /// SCTP_STREAM_SCHEDULER.
+    pub stream_scheduler: StreamScheduler,
+    /// SCTP_STREAM_SCHEDULER_VALUE: by stream, its priority or weight.
+    pub stream_values: BTreeMap<u16, u16>,
     /// Protocol parameters.
     pub overrides: Overrides,
 }
@@ -164,6 +172,9 @@ impl Default for SocketSettings {
             keepalive: 0,
             heartbeats: true,
             ecn: true,
+            interleaving: false,
+            stream_scheduler: StreamScheduler::FirstCome,
+            stream_values: BTreeMap::new(),
             overrides: Overrides::default(),
         }
     }
@@ -184,16 +195,22 @@ impl SocketSettings {
             transport.mtu = transport.mtu.min((self.maxseg + HEADERS).max(LEAST_MTU));
         }
         transport.ecn &= self.ecn;
+        transport.interleaving = self.interleaving;
+        transport.stream_scheduler = self.stream_scheduler;
         transport
     }
 
-    /// Gives an association the protocol parameters of the socket. Values that the engine refuses were refused when
+    /// Gives an association the protocol parameters of the socket, and the values of its streams. Values that the engine refuses were refused when
     /// the program set them, or contradict the profile's; these keep the profile's.
     pub fn configure(&self, association: &Association) {
         if self.overrides != Overrides::default()
             && let Some(parameters) = association.parameters()
         {
             let _ = association.set_parameters(self.overrides.apply(parameters));
+        }
+        association.set_stream_scheduler(self.stream_scheduler);
+        for (stream, value) in &self.stream_values {
+            association.set_stream_value(*stream, *value);
         }
     }
 

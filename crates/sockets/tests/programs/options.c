@@ -67,6 +67,23 @@ static void before_the_association(void)
 	get(fd, SCTP_EVENTS, &events, sizeof events);
 	CHECK(events.sctp_shutdown_event == 1 && events.sctp_association_event == 0);
 
+	struct sctp_assoc_value interleaving = { 0, 1 }, scheduler = { 0, SCTP_SS_PRIO };
+	FAILS(setsockopt(fd, SOL_SCTP, SCTP_INTERLEAVING_SUPPORTED, &interleaving, sizeof interleaving), EPERM);
+	int level = 2;
+	set(fd, SCTP_FRAGMENT_INTERLEAVE, &level, sizeof level);
+	set(fd, SCTP_INTERLEAVING_SUPPORTED, &interleaving, sizeof interleaving);
+	set(fd, SCTP_STREAM_SCHEDULER, &scheduler, sizeof scheduler);
+	scheduler.assoc_value = 0;
+	get(fd, SCTP_STREAM_SCHEDULER, &scheduler, sizeof scheduler);
+	CHECK(scheduler.assoc_value == SCTP_SS_PRIO);
+	scheduler.assoc_value = 99;
+	FAILS(setsockopt(fd, SOL_SCTP, SCTP_STREAM_SCHEDULER, &scheduler, sizeof scheduler), EINVAL);
+	struct sctp_stream_value priority = { .stream_id = 3, .stream_value = 7 };
+	set(fd, SCTP_STREAM_SCHEDULER_VALUE, &priority, sizeof priority);
+	priority.stream_value = 0;
+	get(fd, SCTP_STREAM_SCHEDULER_VALUE, &priority, sizeof priority);
+	CHECK(priority.stream_value == 7);
+
 	FAILS(setsockopt(fd, SOL_SCTP, SCTP_AUTH_KEY, &one, sizeof one), ENOPROTOOPT);
 	FAILS(getsockopt(fd, SOL_SCTP, 4711, &one, &length), ENOPROTOOPT);
 	FAILS(setsockopt(fd, SOL_SCTP, SCTP_INITMSG, &one, 2), EINVAL);
@@ -147,8 +164,65 @@ static void of_an_association(void)
 	close(server);
 }
 
+/* A short message on a stream of higher priority overtakes the rest of a long one, if both ends interleave. */
+static void interleaved(int both)
+{
+	/* More than the receive buffer holds, and not more than it and the send buffer. */
+	enum { LONG = 1000000, BUFFER = 100000 };
+	static char bytes[LONG], into[LONG];
+	struct sockaddr_in address = loopback(0);
+	socklen_t length = sizeof address;
+	/* Listeners at one address have the options of the first. */
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + both);
+	struct sctp_assoc_value interleaving = { 0, 1 }, scheduler = { 0, SCTP_SS_PRIO };
+	int server = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), level = 2;
+	int client = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), buffer = BUFFER;
+	CHECK(setsockopt(server, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer) == 0);
+	for (int i = 0; i < 2; i++) {
+		int fd = i ? server : client;
+		set(fd, SCTP_FRAGMENT_INTERLEAVE, &level, sizeof level);
+		if (both || !i)
+			set(fd, SCTP_INTERLEAVING_SUPPORTED, &interleaving, sizeof interleaving);
+	}
+	CHECK(bind(server, SA(address), sizeof address) == 0 && listen(server, 1) == 0);
+	CHECK(getsockname(server, SA(address), &length) == 0);
+	CHECK(connect(client, SA(address), sizeof address) == 0);
+	int far = accept(server, NULL, NULL);
+	interleaving.assoc_value = 9;
+	get(client, SCTP_INTERLEAVING_SUPPORTED, &interleaving, sizeof interleaving);
+	CHECK(interleaving.assoc_value == (uint32_t)both);
+	set(client, SCTP_STREAM_SCHEDULER, &scheduler, sizeof scheduler);
+	struct sctp_stream_value priority = { .stream_id = 2, .stream_value = 1 };
+	set(client, SCTP_STREAM_SCHEDULER_VALUE, &priority, sizeof priority);
+	priority.stream_id = 4711;
+	FAILS(setsockopt(client, SOL_SCTP, SCTP_STREAM_SCHEDULER_VALUE, &priority, sizeof priority), EINVAL);
+	CHECK(sctp_sendmsg(client, bytes, LONG, NULL, 0, 0, 0, 1, 0, 0) == LONG);
+	/* Parts of the long message have arrived: its sending has begun. */
+	await(far, POLLIN);
+	CHECK(sctp_sendmsg(client, "short", 5, NULL, 0, 0, 0, 2, 0, 0) == 5);
+	struct sctp_event_subscribe events = { .sctp_data_io_event = 1 };
+	set(far, SCTP_EVENTS, &events, sizeof events);
+	size_t seen[3] = { 0 }, before = 0;
+	while (seen[1] < LONG || !seen[2]) {
+		struct sctp_sndrcvinfo info = { 0 };
+		int flags = 0;
+		int got = sctp_recvmsg(far, into, sizeof into, NULL, NULL, &info, &flags);
+		CHECK(got > 0 && (info.sinfo_stream == 1 || info.sinfo_stream == 2));
+		if (info.sinfo_stream == 2)
+			before = seen[1];
+		seen[info.sinfo_stream] += got;
+	}
+	CHECK(seen[1] == LONG && seen[2] == 5);
+	CHECK(both ? before < LONG : before == LONG);
+	close(client);
+	close(far);
+	close(server);
+}
+
 int main(void)
 {
+	interleaved(0);
+	interleaved(1);
 	before_the_association();
 	of_an_association();
 	puts("done");
