@@ -1,7 +1,7 @@
 //! What the library holds for its process: the descriptor table, the thread that drives the associations, and the
 //! endpoints that they share.
 //!
-//! The thread exists in the parent only. If it has started before a fork, the child begins anew: the sockets that it has
+//! The thread exists in the parent only. If it has started before a fork, the child starts over: the sockets that it has
 //! inherited are refused with `EBADF` and a message, and sockets that it makes itself work. If not, no socket has listened
 //! or connected yet, and the child keeps all of them, as daemons need that bind a port first.
 
