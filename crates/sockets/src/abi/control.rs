@@ -65,18 +65,9 @@ impl SendInfo {
 
     /// As `struct sctp_sndrcvinfo`.
     pub fn to_sndrcv(self) -> Vec<u8> {
-        let ttl = if self.policy == message::PR_TTL { self.value } else { 0 };
-        Image::new()
-            .u16(self.stream)
-            .u16(0)
-            .u16(self.flags)
-            .pad_to(8)
-            .u32(self.ppid)
-            .u32(self.context)
-            .u32(ttl)
-            .pad_to(28)
-            .i32(self.association)
-            .finish()
+        let Self { stream, flags, ppid, context, policy, value, association } = self;
+        let ttl = if policy == message::PR_TTL { value } else { 0 };
+        sndrcv_image(ReceiveInfo { stream, flags, ppid, context, association }, ttl)
     }
 
     /// As `struct sctp_sndinfo`.
@@ -133,6 +124,21 @@ impl Controls {
     }
 }
 
+/// `struct sctp_sndrcvinfo`, which describes sent and received messages. `ttl`: lifetime, ms.
+fn sndrcv_image(info: ReceiveInfo, ttl: u32) -> Vec<u8> {
+    Image::new()
+        .u16(info.stream)
+        .u16(0)
+        .u16(info.flags)
+        .pad_to(8)
+        .u32(info.ppid)
+        .u32(info.context)
+        .u32(ttl)
+        .pad_to(28)
+        .i32(info.association)
+        .finish()
+}
+
 /// What is known about a received message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReceiveInfo {
@@ -151,16 +157,7 @@ pub struct ReceiveInfo {
 impl ReceiveInfo {
     /// As `struct sctp_sndrcvinfo`. SSN and TSN are 0: the engine does not keep them.
     pub fn to_sndrcv(self) -> Vec<u8> {
-        Image::new()
-            .u16(self.stream)
-            .u16(0)
-            .u16(self.flags)
-            .pad_to(8)
-            .u32(self.ppid)
-            .u32(self.context)
-            .pad_to(28)
-            .i32(self.association)
-            .finish()
+        sndrcv_image(self, 0)
     }
 
     /// As `struct sctp_rcvinfo`. SSN and TSN are 0.
