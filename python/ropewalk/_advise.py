@@ -177,7 +177,7 @@ def advise(
         A :class:`Scenario`, or the name of a scenario file.
     goal
         ``throughput``; ``latency``, the ratio of goodput to the 99th percentile of delay; or ``calls``, the
-        delay of a video call.
+        delay of a video call, or of the worst call through a tunnel if the scenario has flows.
     seeds
         Runs behind each figure of the answer, at least 2.
     set
