@@ -196,3 +196,22 @@ fn the_last_word_of_a_shutdown_that_is_lost() {
     case.heals = 2303;
     passes(&case);
 }
+
+/// The last chunk in the full buffer was unordered and delivered, so none before it made room.
+#[test]
+fn tiny_messages_of_which_some_are_unordered_fill_the_bookkeeping() {
+    let one = PathCase {
+        mtu: 7248,
+        loss: Loss::Single(1.0),
+        jitter: 145,
+        reorders: true,
+        ..path(2010, 0, 4)
+    };
+    let mut case = case(535_765_968_053_989_155, vec![one], 3000, (20_000, 0), 8);
+    case.knobs.scheduler = "lay";
+    case.knobs.path_max_retrans = 0;
+    case.load.real = true;
+    case.load.unordered = 0.286_925_101_195_490_8;
+    case.heals = 3001;
+    passes(&case);
+}

@@ -63,6 +63,9 @@ pub struct ReceiveBuffer {
 /// offsets, so a chunk beyond it could not be acknowledged.
 const REACH: u64 = u16::MAX as u64;
 
+/// Part of the buffer that is freed at least if chunks to drop must be searched for.
+const SEARCH_PART: u64 = 16;
+
 /// Copies the payload, so that it does not keep its datagram in memory.
 #[inline(never)]
 fn own(payload: &mut Payload) {
@@ -292,34 +295,44 @@ impl ReceiveBuffer {
     }
 
     /// RFC 9260, 6.2: if the buffer is full, chunks with the highest TSNs may be dropped to make room for
-    /// lower ones. TSNs covered by the cumulative TSN are never dropped.
+    /// lower ones. TSNs covered by the cumulative TSN are never dropped, nor are delivered ones.
     #[cold]
     fn make_room(&mut self, now: Time, tsn: u64, new: &Data) -> bool {
         let charge = charge_of(new);
-        while charge > self.free() {
-            let Some(last) = self.gaps.last().filter(|last| *last > tsn) else {
-                return self.is_owed(tsn, new);
+        let mut goal = charge;
+        let mut end = self.gaps.last().map_or(0, |last| last + 1);
+        while self.free() < goal {
+            let Some(last) = self.slots.last_held_within(tsn + 1, end) else {
+                break;
             };
-            if self.messages.is_none() {
-                self.cut_run(last);
+            self.renege(last);
+            if last + 1 < end {
+                // Chunks beyond it were delivered. The search is paid for by what it frees.
+                goal = charge + self.most_free() / SEARCH_PART;
+                self.slots.trim();
             }
-            let Some(Held { data, .. }) = self.slots.drop_held(last) else {
-                // Already delivered to the user: it cannot be dropped.
-                return self.is_owed(tsn, new);
-            };
-            self.held_bytes -= charge_of(&data);
-            if let Some(messages) = &mut self.messages {
-                messages.forget(&data);
-                self.message_cost = messages.cost();
-            } else if !data.flags.has(DataFlags::UNORDERED) {
-                self.streams.forget(data.stream, data.ssn);
-            }
-            self.gaps.drop_last();
-            self.stats.reneged += 1;
-            meter::count(1);
+            end = last;
         }
         self.stats.held_changed(now, self.held_bytes);
-        true
+        charge <= self.free() || self.is_owed(tsn, new)
+    }
+
+    /// Drops the waiting chunk `tsn`, after which no chunk waits, as if it had never arrived.
+    fn renege(&mut self, tsn: u64) {
+        if self.messages.is_none() {
+            self.cut_run(tsn);
+        }
+        let Some(Held { data, .. }) = self.slots.drop_held(tsn) else { return };
+        self.held_bytes -= charge_of(&data);
+        if let Some(messages) = &mut self.messages {
+            messages.forget(&data);
+            self.message_cost = messages.cost();
+        } else if !data.flags.has(DataFlags::UNORDERED) {
+            self.streams.forget(data.stream, data.ssn);
+        }
+        self.gaps.remove(tsn);
+        self.stats.reneged += 1;
+        meter::count(1);
     }
 
     /// Keeps a chunk or delivers what it completes. Returns false if its SSN is invalid on its stream.

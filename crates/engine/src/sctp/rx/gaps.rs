@@ -1,7 +1,7 @@
 //! TSNs received beyond the cumulative TSN, in the form of gap ack blocks.
 
 use crate::meter;
-use crate::sctp::gaps::{Word, distances, size, word};
+use crate::sctp::gaps::{Word, distances, word};
 
 /// Disjoint, non-touching blocks in ascending order, all within reach of 16-bit offsets from the origin,
 /// which is the cumulative TSN.
@@ -147,15 +147,32 @@ impl Gaps {
         self.head = 0;
     }
 
-    /// Removes the highest TSN.
-    pub fn drop_last(&mut self) {
-        if self.is_empty() {
-            return;
+    /// Removes `tsn`, which is beyond the cumulative TSN. Returns false if it was not received.
+    pub fn remove(&mut self, tsn: u64) -> bool {
+        let distance = (tsn - self.origin) as u32;
+        let at = self.position(distance);
+        let Some(block) = self.words.get(at).copied() else { return false };
+        let (first, last) = self.distances(block);
+        if first > distance {
+            return false;
         }
-        let Some(last) = self.words.pop() else { return };
-        if size(last) > 1 {
-            self.words.push(word(last >> 16, last.wrapping_sub(1)));
+        let tsn = tsn as u32;
+        let (before, after) =
+            (word(block >> 16, tsn.wrapping_sub(1)), word(tsn.wrapping_add(1), block));
+        match (first < distance, distance < last) {
+            (true, false) => self.words[at] = before,
+            (false, true) => self.words[at] = after,
+            (true, true) => {
+                meter::count(meter::moved(4 * (self.words.len() - at)));
+                self.words[at] = after;
+                self.words.insert(at, before);
+            }
+            (false, false) => {
+                meter::count(meter::moved(4 * (self.words.len() - at)));
+                self.words.remove(at);
+            }
         }
+        true
     }
 }
 
@@ -183,10 +200,9 @@ mod tests {
                     cumulative = plain.range_of(tsn).map_or(tsn, |r| r.end - 1);
                     plain.remove_below(cumulative + 1);
                 } else if rng.chance(0.1) {
-                    gaps.drop_last();
-                    if let Some(last) = plain.last() {
-                        plain.remove(last);
-                    }
+                    let tsn = if rng.chance(0.5) { tsn } else { plain.last().unwrap_or(tsn) };
+                    assert_eq!(gaps.remove(tsn), plain.contains(tsn));
+                    plain.remove(tsn);
                 } else {
                     assert_eq!(gaps.contains(tsn), plain.contains(tsn));
                     assert_eq!(gaps.insert(tsn), plain.insert(tsn), "case {case}");

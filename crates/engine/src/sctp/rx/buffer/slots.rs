@@ -244,6 +244,21 @@ impl Slots {
         near.chain(far.map(|(at, _)| *at)).collect()
     }
 
+    /// The highest TSN of the chunks that wait from `from` to before `end`.
+    pub fn last_held_within(&self, from: u64, end: u64) -> Option<u64> {
+        if from >= end {
+            return None;
+        }
+        if let Some((tsn, _)) = self.far.range(from..end).next_back() {
+            return Some(*tsn);
+        }
+        let from = from.max(self.base);
+        let slots = end.saturating_sub(self.base).min(self.near.len() as u64);
+        let tsns = (from..self.base + slots).rev();
+        tsns.inspect(|_| meter::count(1))
+            .find(|tsn| matches!(self.near[self.index(*tsn)], Slot::Held(_)))
+    }
+
     /// Marks all missing TSNs from `from` to `tsn`, which are received now, as released.
     pub fn skip_to(&mut self, from: u64, tsn: u64) {
         let from = from.max(self.base);
@@ -334,6 +349,28 @@ impl Slots {
         self.base = first.min(cumulative + 1);
     }
 
+    /// Removes the slots behind the last chunk that waits in one.
+    pub fn trim(&mut self) {
+        while self.near.back().is_some_and(|slot| !matches!(slot, Slot::Held(_))) {
+            self.drop_last_slot();
+        }
+    }
+
+    /// Removes the last slot. A chunk in it waits in the map.
+    fn drop_last_slot(&mut self) {
+        let Some(slot) = self.near.pop_back() else { return };
+        let tsn = self.base + self.near.len() as u64;
+        match slot {
+            Slot::Missing => {}
+            Slot::Released => self.released_far = self.released_far.max(tsn),
+            Slot::Held(held) => {
+                self.held_near -= 1;
+                self.far.insert(tsn, held);
+            }
+        }
+        meter::count(1);
+    }
+
     /// Removes slots at the end until the limit holds again.
     #[cold]
     fn thin_out(&mut self) {
@@ -341,17 +378,7 @@ impl Slots {
             return;
         }
         while self.near.len() > 2 * self.held_count() + SPARE_SLOTS {
-            let Some(slot) = self.near.pop_back() else { break };
-            let tsn = self.base + self.near.len() as u64;
-            match slot {
-                Slot::Missing => {}
-                Slot::Released => self.released_far = self.released_far.max(tsn),
-                Slot::Held(held) => {
-                    self.held_near -= 1;
-                    self.far.insert(tsn, held);
-                }
-            }
-            meter::count(1);
+            self.drop_last_slot();
         }
         if self.near.capacity() > 4 * self.near.len() + 2 * SPARE_SLOTS {
             self.near.shrink_to(2 * self.near.len());

@@ -63,6 +63,45 @@ fn a_full_buffer_gives_up_its_highest_chunk_for_the_hole_before_it() {
     assert_eq!(buffer.cumulative(), 3);
 }
 
+/// Every chunk that waits makes room for an earlier one, whatever was delivered beyond it.
+#[test]
+fn a_full_buffer_gives_up_its_highest_chunk_though_later_ones_were_delivered() {
+    for case in 0..300 {
+        let mut rng = Seed::root(case).child("delivered").rng();
+        let mut buffer = ReceiveBuffer::new(116 * (20 + rng.below(400)), 1);
+        let (mut waiting, mut delivered) = (Vec::new(), Vec::new());
+        for tsn in (0..).scan(2, |next, _| Some(std::mem::replace(next, *next + 1 + rng.below(3))))
+        {
+            let unordered = tsn % 2 == case % 2;
+            let flags = if unordered { DataFlags::UNORDERED } else { DataFlags::default() };
+            let data = piece(tsn, 0, tsn as u16, DataFlags::WHOLE.and(flags));
+            match buffer.on_data(Time::ZERO, tsn, data) {
+                Arrival::OutOfOrder if unordered => delivered.push(tsn),
+                Arrival::OutOfOrder => waiting.push(tsn),
+                other => {
+                    assert_eq!(other, Arrival::Refused);
+                    break;
+                }
+            }
+            while buffer.read().is_some() {}
+        }
+        assert_eq!(buffer.on_data(Time::ZERO, 1, whole(1)), Arrival::InOrder, "case {case}");
+        let reneged = buffer.stats.reneged as usize;
+        let (kept, dropped) = waiting.split_at(waiting.len() - reneged);
+        assert!(
+            (1..=8 + waiting.len() / 4).contains(&reneged),
+            "case {case}: {reneged} of {waiting:?}"
+        );
+        let received = |tsn: &u64| buffer.cumulative() >= *tsn || buffer.beyond().contains(*tsn);
+        assert!(!dropped.iter().any(received), "case {case}: the highest are dropped");
+        assert!(kept.iter().all(received), "case {case}: only these");
+        assert!(
+            delivered.iter().all(received),
+            "case {case}: what was delivered is not taken back"
+        );
+    }
+}
+
 #[test]
 fn random_orders_deliver_everything_once_and_in_order() {
     for case in 0..300 {
