@@ -1,8 +1,10 @@
 //! Many associations of one server: what idle ones cost, and whether busy ones share fairly.
 //!
 //! `cargo run --release -p ropewalk-runtime --example many -- idle 1000` (memory of a server with so many) or
-//! `... -- busy 100` (Jain's index of their bytes in 5 seconds). Both ends are in processes of their own.
+//! `... -- busy 100` (goodput in 20 seconds, and Jain's index of it). Both ends are in processes of their own, each with as
+//! many shards and threads as a third argument says (1).
 
+use std::future::Future;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
@@ -17,18 +19,37 @@ use ropewalk_runtime::seal::{Allowed, PublicKey, SecretKey};
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 const PORT: u16 = 9897;
+/// Time before goodput is measured, and how long it is.
+const WARM_UP: Duration = Duration::from_secs(2);
+const MEASURED: Duration = Duration::from_secs(20);
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Outcome {
+fn main() -> Outcome {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        ["clients", key, busy, count] => {
-            clients(key.parse()?, busy == "busy", count.parse()?).await
+        ["clients", key, busy, count, shards] => {
+            let shards = shards.parse()?;
+            run(shards, clients(key.parse()?, busy == "busy", count.parse()?, shards))
         }
-        [kind @ ("idle" | "busy"), count] => serve(kind, count.parse()?).await,
-        _ => Err("say: idle COUNT, or busy COUNT".into()),
+        [kind @ ("idle" | "busy"), count] => run(1, serve(kind, count.parse()?, 1)),
+        [kind @ ("idle" | "busy"), count, shards] => {
+            let shards = shards.parse()?;
+            run(shards, serve(kind, count.parse()?, shards))
+        }
+        _ => Err("say: idle COUNT [SHARDS], or busy COUNT [SHARDS]".into()),
     }
+}
+
+/// Runs one end with as many threads as shards.
+fn run(threads: usize, end: impl Future<Output = Outcome>) -> Outcome {
+    let mut builder = match threads {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    if threads > 1 {
+        builder.worker_threads(threads);
+    }
+    builder.enable_all().build()?.block_on(end)
 }
 
 fn small() -> Transport {
@@ -45,11 +66,20 @@ fn resident() -> Result<u64, Box<dyn std::error::Error>> {
     Ok(pages * 4096)
 }
 
-async fn serve(kind: &str, count: usize) -> Outcome {
+/// CPU time of this process, user and system, seconds.
+fn cpu_seconds() -> Result<f64, Box<dyn std::error::Error>> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let (_, fields) = stat.rsplit_once(')').ok_or("no name")?;
+    let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
+    // Linux counts in hundredths of a second.
+    Ok(ticks.sum::<Result<f64, _>>()? / 100.0)
+}
+
+async fn serve(kind: &str, count: usize, shards: usize) -> Outcome {
     let secret = SecretKey::generate()?;
     let key = secret.public();
     let mut child = Command::new(std::env::current_exe()?)
-        .args(["clients", &key.to_string(), kind, &count.to_string()])
+        .args(["clients", &key.to_string(), kind, &count.to_string(), &shards.to_string()])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()?;
@@ -59,6 +89,7 @@ async fn serve(kind: &str, count: usize) -> Outcome {
     let at = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
     let allowed = Allowed::Keys([client.trim().parse()?].into());
     let mut options = Options::listening(&[at]).sealed(secret, allowed);
+    options.shards = shards;
     if kind == "busy" {
         options.transport = small();
     }
@@ -81,13 +112,20 @@ async fn serve(kind: &str, count: usize) -> Outcome {
             after as f64 / 1e6
         );
     } else {
-        println!("{count} busy associations: Jain's index {:.3}", fairness(&held).await);
+        let before = cpu_seconds()?;
+        let (mbit_s, jain) = goodput(&held).await;
+        let cpu = cpu_seconds()? - before;
+        let per_gb = cpu / (MEASURED.as_secs_f64() + WARM_UP.as_secs_f64()) / (mbit_s / 8e3);
+        println!(
+            "{count} busy associations, {shards} shards: {mbit_s:.0} Mbit/s, {per_gb:.3} CPU s/GB at this end, Jain's index {jain:.3}"
+        );
     }
     child.kill()?;
     Ok(())
 }
 
-async fn fairness(held: &[Arc<Association>]) -> f64 {
+/// The associations' goodput together, Mbit/s, and Jain's index of it.
+async fn goodput(held: &[Arc<Association>]) -> (f64, f64) {
     let counts: Vec<_> = held.iter().map(|_| Arc::new(AtomicU64::new(0))).collect();
     for (association, count) in held.iter().zip(&counts) {
         let (association, count) = (association.clone(), count.clone());
@@ -103,22 +141,23 @@ async fn fairness(held: &[Arc<Association>]) -> f64 {
             }
         });
     }
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    tokio::time::sleep(WARM_UP).await;
     let read = || counts.iter().map(|c| c.load(Ordering::Relaxed) as f64).collect::<Vec<_>>();
     let before = read();
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    tokio::time::sleep(MEASURED).await;
     let shares: Vec<f64> =
         read().iter().zip(&before).map(|(after, before)| after - before).collect();
     let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|s| s * s).sum::<f64>());
-    sum * sum / (shares.len() as f64 * squares)
+    (sum * 8.0 / MEASURED.as_secs_f64() / 1e6, sum * sum / (shares.len() as f64 * squares))
 }
 
-async fn clients(key: PublicKey, busy: bool, count: usize) -> Outcome {
+async fn clients(key: PublicKey, busy: bool, count: usize, shards: usize) -> Outcome {
     let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let secret = SecretKey::generate()?;
     println!("{}", secret.public());
     let mut options = Options::connecting(&[at]).sealed(secret, Allowed::Anyone);
     options.transport = small();
+    options.shards = shards;
     let endpoint = Endpoint::open(options)?;
     let target = Target { addresses: vec![(Ipv4Addr::LOCALHOST, PORT).into()], key: Some(key) };
     let mut held = Vec::new();

@@ -12,13 +12,13 @@ use crate::seal::{Allowed, Refused};
 /// A handle on the list of allowed peers and on the limits. It does not keep the endpoint alive.
 #[derive(Clone, Debug)]
 pub struct Admission {
-    shared: Weak<Shared>,
+    shards: Vec<Weak<Shared>>,
 }
 
 impl Endpoint {
     /// Returns a handle that changes the list of allowed peers and reports refused ones.
     pub fn admission(&self) -> Admission {
-        Admission { shared: Arc::downgrade(&self.shared) }
+        Admission { shards: self.shards.iter().map(Arc::downgrade).collect() }
     }
 }
 
@@ -27,32 +27,42 @@ impl Admission {
     /// are no longer listed are aborted; all others continue. Returns the number of aborted associations. An endpoint
     /// without sealing has no keys: the call does nothing and returns 0.
     pub fn set_allowed(&self, allowed: Allowed) -> usize {
-        let Some(shared) = self.shared.upgrade() else { return 0 };
-        let mut core = shared.lock();
-        let aborted = core.set_allowed(allowed);
-        core.wake();
-        aborted
+        let each = |shared: Arc<Shared>| {
+            let mut core = shared.lock();
+            let aborted = core.set_allowed(allowed.clone());
+            core.wake();
+            aborted
+        };
+        self.shards().map(each).sum()
     }
 
     /// Replaces the limits. Existing associations beyond a lower number continue; beyond a lower memory, the largest
     /// ones are aborted.
     pub fn set_limits(&self, limits: Limits) {
-        let Some(shared) = self.shared.upgrade() else { return };
-        let mut core = shared.lock();
-        core.options.limits = limits;
-        core.wake();
+        let limits = limits.of_one_of(self.shards.len());
+        for shared in self.shards() {
+            let mut core = shared.lock();
+            core.options.limits = limits.clone();
+            core.wake();
+        }
     }
 
     /// Initiators that proved their keys and were refused since the last call. Only the first few are kept.
     pub fn take_refused(&self) -> Vec<Refused> {
-        let Some(shared) = self.shared.upgrade() else { return Vec::new() };
-        let mut core = shared.lock();
-        core.responder.as_mut().map(HandshakeResponder::take_refused).unwrap_or_default()
+        let refused = |shared: Arc<Shared>| {
+            let mut core = shared.lock();
+            core.responder.as_mut().map(HandshakeResponder::take_refused).unwrap_or_default()
+        };
+        self.shards().flat_map(refused).collect()
     }
 
     /// Whether the endpoint has been dropped.
     pub fn is_over(&self) -> bool {
-        self.shared.strong_count() == 0
+        self.shards().next().is_none()
+    }
+
+    fn shards(&self) -> impl Iterator<Item = Arc<Shared>> {
+        self.shards.iter().filter_map(Weak::upgrade)
     }
 }
 

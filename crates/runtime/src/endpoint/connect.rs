@@ -16,6 +16,7 @@ use super::options::{Encryption, PORT, UnknownName};
 use super::own_addresses::{Bound, listed};
 use super::path_pairing::pair;
 use super::peer::{Peer, Route};
+use super::shards::Shard;
 use super::state::{AssociationKey, EndpointState};
 use super::{Association, Endpoint, secret};
 use crate::seal::PublicKey;
@@ -114,7 +115,7 @@ impl Endpoint {
     /// # Errors
     /// [`ConnectError`].
     pub async fn connect(&self, target: &Target) -> Result<Association, ConnectError> {
-        let ports = self.shared.lock().options.connect_ports;
+        let ports = self.shards[0].lock().options.connect_ports;
         self.connect_with_ports(target, ports).await
     }
 
@@ -233,7 +234,9 @@ impl EndpointState {
         let rest = DYNAMIC.skip(from - usize::from(*DYNAMIC.start()));
         let free = |local: &u16| {
             let pair = PortPair { local: *local, remote };
+            let elsewhere = |shard: &Shard| shard.steering.shard_of_ports(pair) != shard.index;
             !self.options.sctp_ports.contains(local)
+                && !self.shard.as_ref().is_some_and(elsewhere)
                 && self.associations.by_address(pair, peer).is_none()
         };
         rest.chain(DYNAMIC).find(free).ok_or(ConnectError::NoFreePort)

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
+use super::shards::Misdeliveries;
 use super::socket::RecvBatch;
 use super::state::{EndpointState, Shared};
 
@@ -26,6 +27,8 @@ const ROUNDS_BEFORE_YIELD: usize = 8;
 pub struct Driver {
     shared: Arc<Shared>,
     batch: RecvBatch,
+    /// What other shards pass on; none without shards.
+    misdeliveries: Option<Misdeliveries>,
     deadline_timer: Pin<Box<Sleep>>,
     /// When to poll the interfaces next.
     interface_timer: Pin<Box<Sleep>>,
@@ -34,12 +37,13 @@ pub struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, misdeliveries: Option<Misdeliveries>) -> Self {
         let deadline_timer = Box::pin(tokio::time::sleep(Duration::ZERO));
         let interface_timer = Box::pin(tokio::time::sleep(INTERFACE_POLL_INTERVAL));
         Self {
             shared,
             batch: RecvBatch::default(),
+            misdeliveries,
             deadline_timer,
             interface_timer,
             awaits_readers: false,
@@ -73,7 +77,8 @@ impl Future for Driver {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let Self { shared, batch, deadline_timer, interface_timer, awaits_readers } = &mut *self;
+        let Self { shared, batch, misdeliveries, deadline_timer, interface_timer, awaits_readers } =
+            &mut *self;
         let mut state = shared.lock();
         poll_interfaces(&mut state, interface_timer, context);
         let (mut busy, mut pausing) = (false, false);
@@ -88,6 +93,9 @@ impl Future for Driver {
                 let _ = state.sockets[i].flush(context);
             }
             let now = state.clock.now();
+            if let Some(queue) = misdeliveries {
+                busy |= state.take_misdelivered(now, queue, context);
+            }
             state.expire(now);
             // Readers wake the driver once they have read.
             pausing |= !*awaits_readers && state.wake_readers();

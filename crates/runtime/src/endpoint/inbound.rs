@@ -13,7 +13,7 @@ use super::encapsulation::Encapsulation;
 use super::handshake::Progress;
 use super::peer::Route;
 use super::probes::is_probe;
-use super::socket::{ReceivedDatagrams, RecvBatch};
+use super::socket::ReceivedDatagrams;
 use super::state::{AssociationKey, EndpointState};
 use crate::seal;
 
@@ -26,19 +26,21 @@ pub(super) struct Opened {
 }
 
 impl EndpointState {
-    /// Takes everything that one call of [`Socket::receive`](super::socket::Socket::receive) returned. All datagrams
-    /// of a row are processed before any is answered: they arrived together, and one SACK acknowledges them all.
-    pub(super) fn receive_batch(&mut self, now: Time, socket: usize, rows: &RecvBatch) {
-        let mut packet = std::mem::take(&mut self.packet);
-        for row in rows.iter().flat_map(parts) {
-            self.counters.received += row.bytes.len().div_ceil(row.stride) as u64;
+    /// Takes the datagrams of a row.
+    pub(super) fn receive_row(
+        &mut self,
+        now: Time,
+        socket: usize,
+        row: ReceivedDatagrams<'_>,
+        packet: &mut Packet,
+    ) {
+        for part in parts(row) {
             if self.options.sealing.is_some() {
-                self.receive_sealed(now, socket, row, &mut packet);
+                self.receive_sealed(now, socket, part, packet);
             } else {
-                self.receive_plain(now, socket, row, &mut packet);
+                self.receive_plain(now, socket, part, packet);
             }
         }
-        self.packet = packet;
     }
 
     /// Copies a row once. Delivered data shares the copy.

@@ -63,6 +63,20 @@ pub struct Limits {
 impl Limits {
     /// Cost of an idle association with one path, without the contents of its receive buffer, bytes.
     pub const BASE_COST: u64 = 20 << 10;
+
+    /// The limits of one of `shards` equal parts of an endpoint. Numbers for the whole endpoint are divided. Those per key and
+    /// per prefix are not: they are small, and the associations of one key may happen to share a part.
+    #[must_use]
+    pub(super) fn of_one_of(&self, shards: usize) -> Self {
+        let part = |whole: usize| whole.div_ceil(shards);
+        Self {
+            associations: part(self.associations),
+            half_open: part(self.half_open),
+            accept_queue: part(self.accept_queue),
+            memory: self.memory.div_ceil(shards as u64),
+            ..self.clone()
+        }
+    }
 }
 
 impl Default for Limits {
@@ -182,6 +196,10 @@ impl LimitCounters {
     /// How often any limit was reached.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
+    }
+
+    pub(super) fn add_all(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(own, other)| *own += other);
     }
 
     pub(super) const fn add(&mut self, limit: Limit, times: u64) {

@@ -1,7 +1,7 @@
 //! Endpoints: sockets, and the associations that share them.
 //!
-//! An [`Endpoint`] owns its sockets and all associations behind one lock, and a task drives it. Handles modify the
-//! engine under the lock and wake the driver. Only the driver uses the sockets, except for probes: these are sent by the
+//! An [`Endpoint`] has one or several shards. A shard owns its sockets and associations behind one lock, and a task drives
+//! it. Handles modify the engine under the lock and wake the driver. Only the driver uses the sockets, except for probes: these are sent by the
 //! call that requests them, because their time of sending matters.
 
 mod address_filter;
@@ -42,6 +42,7 @@ mod probes;
 mod publish;
 mod responder;
 mod services;
+mod shards;
 mod socket;
 mod state;
 mod stats;
@@ -50,6 +51,7 @@ use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ropewalk_base::Seed;
 use ropewalk_engine::sctp::Secret;
@@ -72,6 +74,7 @@ pub use self::options::{Options, PORT, Profile, Sealing, Transport, UnknownName,
 pub use self::peer::PathEvent;
 pub use self::probes::{ProbeBurst, ReceivedProbe, SentProbes};
 pub use self::publish::PathTraffic;
+pub use self::shards::SHARDS_LIMIT;
 pub use self::socket::{BindAddress, SocketGrants};
 pub use self::state::Counters;
 pub use self::stats::{LocalAddress, PathStats, Stats};
@@ -82,12 +85,14 @@ pub use ropewalk_engine::sctp::association::{
 };
 pub use ropewalk_engine::sctp::{Copies, Delivery, Part, StreamScheduler, Urgency};
 
+use self::association_table::PortPair;
 use self::driver::Driver;
 use self::local_interfaces::BoundInterface;
 use self::options::Encryption;
 use self::responder::HandshakeResponder;
+use self::shards::{Misdeliveries, Shard};
 use self::socket::Socket;
-use self::state::{EndpointState, Shared};
+use self::state::{EndpointSignals, EndpointState, Shared};
 use crate::clock::Clock;
 use crate::interfaces::{self, InterfaceAddress};
 
@@ -104,6 +109,8 @@ pub enum OpenError {
     Random,
     /// There is no SCTP port 0.
     SctpPort,
+    /// An endpoint cannot have so many shards, or none beside automatic interfaces.
+    Shards(usize),
 }
 
 impl fmt::Display for OpenError {
@@ -114,6 +121,10 @@ impl fmt::Display for OpenError {
             Self::Unknown(unknown) => unknown.fmt(f),
             Self::Random => f.write_str("the system provides no random numbers"),
             Self::SctpPort => f.write_str("there is no SCTP port 0: give one from 1 to 65535"),
+            Self::Shards(count) => write!(
+                f,
+                "{count} shards: an endpoint has 1 to {SHARDS_LIMIT}, and 1 if it finds its interfaces by itself"
+            ),
         }
     }
 }
@@ -141,6 +152,42 @@ fn hint(error: &io::Error) -> &'static str {
         }
         _ => "",
     }
+}
+
+/// Checks what can be checked before anything is bound.
+fn check(options: &Options) -> Result<(), OpenError> {
+    if options.locals.is_empty() {
+        return Err(OpenError::NoAddress);
+    }
+    if options.sctp_ports.contains(&0) {
+        return Err(OpenError::SctpPort);
+    }
+    let found = options.automatic || options.all_interfaces;
+    if !(1..=SHARDS_LIMIT).contains(&options.shards) || options.shards > 1 && found {
+        return Err(OpenError::Shards(options.shards));
+    }
+    options.transport.scheduler().map_err(OpenError::Unknown)?;
+    let encryption = Encryption::Sealed { ipv6: false };
+    let config = options.transport.config(&[Ipv4Addr::LOCALHOST.into()], &encryption);
+    config.map(|_| ()).map_err(OpenError::Unknown)
+}
+
+/// The sockets of each shard, given those of an endpoint without shards, which have shown that nobody else has the
+/// addresses.
+fn sockets_of_shards(
+    mut sockets: Vec<Socket>,
+    options: &Options,
+    members: &[Option<(Shard, Misdeliveries)>],
+) -> Result<Vec<Vec<Socket>>, OpenError> {
+    let Some(Some((Shard { steering, .. }, _))) = members.first() else { return Ok(vec![sockets]) };
+    sockets.iter_mut().for_each(Socket::close);
+    let bind = |socket: &Socket, local: &BindAddress| {
+        socket.bind_sharing(local, *steering).map_err(|e| OpenError::Bind(local.clone(), e))
+    };
+    // In this order: the kernel numbers sockets with the same address as they are bound.
+    let shard =
+        |_| sockets.iter().zip(&options.locals).map(|(one, local)| bind(one, local)).collect();
+    members.iter().map(shard).collect()
 }
 
 /// Binds all sockets, or none.
@@ -173,12 +220,16 @@ fn bind(
 /// Sockets, and the associations that share them.
 #[derive(Debug)]
 pub struct Endpoint {
-    shared: Arc<Shared>,
+    /// Parts with their own sockets and associations; at least one.
+    shards: Vec<Arc<Shared>>,
+    signals: Arc<EndpointSignals>,
+    /// Where to look for the next association, or to open one.
+    turn: AtomicUsize,
     locals: Vec<SocketAddr>,
 }
 
 impl Endpoint {
-    /// Binds the sockets and starts the driver task.
+    /// Binds the sockets and starts the driver task of each shard.
     ///
     /// # Errors
     /// [`OpenError`]; in that case nothing stays bound.
@@ -186,35 +237,39 @@ impl Endpoint {
     /// # Panics
     /// If called outside a tokio runtime.
     pub fn open(options: Options) -> Result<Self, OpenError> {
-        if options.locals.is_empty() {
-            return Err(OpenError::NoAddress);
-        }
-        if options.sctp_ports.contains(&0) {
-            return Err(OpenError::SctpPort);
-        }
-        // Checks the names before anything is bound.
-        options.transport.scheduler().map_err(OpenError::Unknown)?;
-        let encryption = Encryption::Sealed { ipv6: false };
-        options
-            .transport
-            .config(&[Ipv4Addr::LOCALHOST.into()], &encryption)
-            .map_err(OpenError::Unknown)?;
+        check(&options)?;
         let all = interfaces::list().unwrap_or_default();
-        let (mut sockets, links) = bind(&options, &all)?;
-        if !options.offload {
-            sockets.iter_mut().for_each(Socket::without_offload);
+        let (sockets, links) = bind(&options, &all)?;
+        let locals: Vec<SocketAddr> = sockets.iter().map(Socket::local).collect();
+        let (signals, clock) = (Arc::<EndpointSignals>::default(), Clock::start());
+        let limits = options.limits.of_one_of(options.shards);
+        let options = Options { limits, ..options };
+        let members = Shard::all(options.sealing.is_some(), options.shards);
+        let mut sockets = sockets_of_shards(sockets, &options, &members)?.into_iter();
+        let mut drivers = Vec::with_capacity(members.len());
+        for member in members {
+            let mut sockets = sockets.next().unwrap_or_default();
+            if !options.offload {
+                sockets.iter_mut().for_each(Socket::without_offload);
+            }
+            let responder = options.sealing.as_ref().map(HandshakeResponder::new);
+            let responder = responder.transpose().map_err(|_| OpenError::Random)?;
+            let seed = Seed::root(getrandom::u64().map_err(|_| OpenError::Random)?);
+            let (shard, misdeliveries) = member.unzip();
+            let (links, options) = (links.clone(), options.clone());
+            let mut core =
+                EndpointState::new(clock, options, sockets, links, responder, shard, seed);
+            if core.responder.is_none() {
+                core.listen_unsealed()?;
+            }
+            drivers.push((Shared::new(core, signals.clone()), misdeliveries));
         }
-        let responder = options.sealing.as_ref().map(HandshakeResponder::new);
-        let responder = responder.transpose().map_err(|_| OpenError::Random)?;
-        let locals = sockets.iter().map(Socket::local).collect();
-        let seed = Seed::root(getrandom::u64().map_err(|_| OpenError::Random)?);
-        let mut core = EndpointState::new(Clock::start(), options, sockets, links, responder, seed);
-        if core.responder.is_none() {
-            core.listen_unsealed()?;
+        let mut shards = Vec::with_capacity(drivers.len());
+        for (shared, misdeliveries) in drivers {
+            tokio::spawn(Driver::new(shared.clone(), misdeliveries));
+            shards.push(shared);
         }
-        let shared = Shared::new(core);
-        tokio::spawn(Driver::new(shared.clone()));
-        Ok(Self { shared, locals })
+        Ok(Self { shards, signals, turn: AtomicUsize::new(0), locals })
     }
 
     /// The addresses that the sockets are bound to, in the order of the options.
@@ -222,10 +277,22 @@ impl Endpoint {
         &self.locals
     }
 
+    /// The shard for an association that is opened with these SCTP ports.
+    fn shard_for(&self, ports: SctpPorts) -> &Arc<Shared> {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.shards.len();
+        let state = self.shards[turn].lock();
+        let own = state.options.sctp_ports.first().copied().filter(|_| state.options.listen);
+        let fixed = state.shard.as_ref().filter(|_| state.responder.is_none());
+        let chosen = ports.local.or(own).zip(fixed).map(|(local, shard)| {
+            shard.steering.shard_of_ports(PortPair { local, remote: ports.remote })
+        });
+        &self.shards[chosen.unwrap_or(turn)]
+    }
+
     /// Waits for the next association that a peer has opened.
     pub async fn accept(&self) -> Association {
         loop {
-            let somebody = self.shared.accept.notified();
+            let somebody = self.signals.accept.notified();
             tokio::pin!(somebody);
             somebody.as_mut().enable();
             if let Some(association) = self.take_accepted() {
@@ -236,39 +303,40 @@ impl Endpoint {
     }
 
     fn take_accepted(&self) -> Option<Association> {
-        let mut core = self.shared.lock();
-        while let Some(key) = core.accepted.pop_front() {
-            if let Some(peer) = core.peer(key) {
-                peer.liveness.on_accepted();
-                let signals = peer.signals.clone();
-                return Some(Association::new(self.shared.clone(), key, signals));
+        let from = self.turn.fetch_add(1, Ordering::Relaxed);
+        let in_turn = (0..self.shards.len())
+            .map(|i| &self.shards[(from.wrapping_add(i)) % self.shards.len()]);
+        in_turn.into_iter().find_map(|shard| {
+            let mut core = shard.lock();
+            while let Some(key) = core.accepted.pop_front() {
+                if let Some(peer) = core.peer(key) {
+                    peer.liveness.on_accepted();
+                    let signals = peer.signals.clone();
+                    return Some(Association::new(shard.clone(), key, signals));
+                }
             }
-        }
-        None
+            None
+        })
     }
 
     /// Number of associations, including those that are being set up or shut down.
     pub fn associations(&self) -> usize {
-        self.shared.lock().count()
+        self.shards.iter().map(|shard| shard.lock().count()).sum()
     }
 
     /// Counters since the endpoint was opened.
     pub fn counters(&self) -> Counters {
-        self.shared.lock().counters
+        let mut all = Counters::default();
+        self.shards.iter().for_each(|shard| all.add(&shard.lock().counters));
+        all
     }
 
     /// Accepts no more associations, and waits until all existing ones have ended. Shut down the associations that
     /// you hold. Associations that nobody has accepted are aborted.
     pub async fn close(self) {
-        {
-            let mut core = self.shared.lock();
-            core.closing = true;
-            core.options.listen = false;
-            core.abort_unaccepted();
-            core.wake();
-        }
+        self.begin_to_close();
         loop {
-            let gone = self.shared.gone.notified();
+            let gone = self.signals.gone.notified();
             tokio::pin!(gone);
             gone.as_mut().enable();
             if self.associations() == 0 {
@@ -277,14 +345,20 @@ impl Endpoint {
             gone.await;
         }
     }
+
+    fn begin_to_close(&self) {
+        for shard in &self.shards {
+            let mut core = shard.lock();
+            core.closing = true;
+            core.options.listen = false;
+            core.abort_unaccepted();
+            core.wake();
+        }
+    }
 }
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        let mut core = self.shared.lock();
-        core.closing = true;
-        core.options.listen = false;
-        core.abort_unaccepted();
-        core.wake();
+        self.begin_to_close();
     }
 }

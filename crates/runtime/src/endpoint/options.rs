@@ -310,6 +310,9 @@ pub struct Options {
     pub all_interfaces: bool,
     /// Names of interfaces that are never used automatically, such as the device of a tunnel over this endpoint.
     pub avoided_interfaces: Vec<String>,
+    /// Number of shards (1): parts with their own sockets and associations, which use as many cores. For endpoints with many
+    /// associations, in a runtime with as many threads. Not with `automatic` or `all_interfaces`.
+    pub shards: usize,
     /// Whether associations of peers are accepted.
     pub listen: bool,
     /// Without sealing, the SCTP ports on which associations are accepted (only 9899), one for each service. The
@@ -407,6 +410,7 @@ impl Options {
             automatic: false,
             all_interfaces: false,
             avoided_interfaces: Vec::new(),
+            shards: 1,
             listen: false,
             sctp_ports: vec![PORT],
             connect_ports: SctpPorts::default(),

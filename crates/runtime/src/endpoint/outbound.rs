@@ -150,11 +150,11 @@ impl EndpointState {
         }
         if events.accepted {
             self.queue_for_accept(now, key, &mut peer);
-            shared.accept.notify_waiters();
+            shared.signals.accept.notify_waiters();
         }
         if peer.ended.is_some() && (peer.abandoned || peer.incoming) {
             self.remove(key, &peer);
-            shared.gone.notify_waiters();
+            shared.signals.gone.notify_waiters();
             return;
         }
         self.update_memory(&mut peer);

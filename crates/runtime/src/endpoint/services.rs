@@ -7,18 +7,22 @@ use crate::endpoint::Association;
 impl Endpoint {
     /// Accepts associations on another SCTP port from now on. Returns false if it did so before, or if the port is 0.
     pub fn listen_on(&self, sctp_port: u16) -> bool {
-        let mut state = self.shared.lock();
-        let ports = &mut state.options.sctp_ports;
-        if sctp_port == 0 || ports.contains(&sctp_port) {
-            return false;
+        let mut is_new = sctp_port != 0;
+        for shard in &self.shards {
+            let ports = &mut shard.lock().options.sctp_ports;
+            is_new &= !ports.contains(&sctp_port);
+            if is_new {
+                ports.push(sctp_port);
+            }
         }
-        ports.push(sctp_port);
-        true
+        is_new
     }
 
     /// Accepts no further associations on this SCTP port. Associations that exist go on.
     pub fn stop_listening_on(&self, sctp_port: u16) {
-        self.shared.lock().options.sctp_ports.retain(|port| *port != sctp_port);
+        for shard in &self.shards {
+            shard.lock().options.sctp_ports.retain(|port| *port != sctp_port);
+        }
     }
 
     /// Like [`Endpoint::connect_with_ports`], but returns at once: [`Association::established`] waits. Messages may be
@@ -31,10 +35,11 @@ impl Endpoint {
         target: &Target,
         ports: SctpPorts,
     ) -> Result<Association, ConnectError> {
-        let mut state = self.shared.lock();
+        let shard = self.shard_for(ports);
+        let mut state = shard.lock();
         let key = state.initiate(target, ports)?;
         state.wake();
         let peer = state.peer(key).ok_or(ConnectError::Closing)?;
-        Ok(Association::new(self.shared.clone(), key, peer.signals.clone()))
+        Ok(Association::new(shard.clone(), key, peer.signals.clone()))
     }
 }

@@ -10,6 +10,7 @@ use tokio::io::Interest;
 
 use super::batch::Batch;
 use super::df_bit::FragmentationAllowed;
+use super::shards::Steering;
 
 /// Requested size of the socket buffers, bytes. The kernel grants no more than its own limit (`net.core.rmem_max`). A
 /// burst that does not fit is lost.
@@ -46,6 +47,15 @@ impl BindAddress {
     }
 }
 
+/// How a socket shares its address.
+#[derive(Clone, Copy, Debug, Default)]
+struct Form {
+    /// Whether IPv4 has a socket of its own beside this IPv6 socket.
+    beside_ipv4: bool,
+    /// How datagrams are distributed among sockets with the same address; none: it has the address alone.
+    steering: Option<Steering>,
+}
+
 /// The system's socket.
 #[derive(Debug)]
 struct Open {
@@ -59,8 +69,7 @@ pub struct Socket {
     /// None while its address or interface is gone.
     open: Option<Open>,
     local: SocketAddr,
-    /// Whether IPv4 has a socket of its own beside this IPv6 socket.
-    beside_ipv4: bool,
+    form: Form,
     /// Batches that the kernel could not take yet, in order.
     backlog: std::collections::VecDeque<Batch>,
     /// Most datagrams per system call.
@@ -122,7 +131,7 @@ impl Socket {
     /// # Errors
     /// The error of the system: address in use, no such address or interface, no permission.
     pub fn bind(local: &BindAddress) -> io::Result<Self> {
-        Self::bind_as(local, false)
+        Self::bind_as(local, Form::default())
     }
 
     /// Like [`Socket::bind`], if IPv4 has sockets of its own: an IPv6 socket that is bound to no address then leaves
@@ -131,15 +140,25 @@ impl Socket {
     /// # Errors
     /// Like [`Socket::bind`].
     pub fn bind_beside_ipv4(local: &BindAddress) -> io::Result<Self> {
-        Self::bind_as(local, true)
+        Self::bind_as(local, Form { beside_ipv4: true, ..Form::default() })
     }
 
-    fn bind_as(local: &BindAddress, beside_ipv4: bool) -> io::Result<Self> {
-        let (open, local) = open(local, beside_ipv4)?;
+    /// Binds another socket like this one to the same address, or this one again so that others may follow.
+    ///
+    /// # Errors
+    /// Like [`Socket::bind`].
+    pub fn bind_sharing(&self, local: &BindAddress, steering: Steering) -> io::Result<Self> {
+        let address = SocketAddr::new(local.address.ip(), self.local.port());
+        let same = BindAddress { address, ..local.clone() };
+        Self::bind_as(&same, Form { steering: Some(steering), ..self.form })
+    }
+
+    fn bind_as(local: &BindAddress, form: Form) -> io::Result<Self> {
+        let (open, local) = open(local, form)?;
         let segments = open.state.max_gso_segments();
         let backlog = Default::default();
         let open = Some(open);
-        Ok(Self { open, local, beside_ipv4, backlog, segments, offload: true, refused: 0 })
+        Ok(Self { open, local, form, backlog, segments, offload: true, refused: 0 })
     }
 
     /// Closes the socket because its address or interface is gone. It sends and receives nothing until it is bound
@@ -158,8 +177,8 @@ impl Socket {
         self.close();
         let address = SocketAddr::new(local.address.ip(), self.local.port());
         let same = BindAddress { address, ..local.clone() };
-        let beside = self.beside_ipv4;
-        let (open, bound) = open(&same, beside).or_else(|_| open(local, beside))?;
+        let form = self.form;
+        let (open, bound) = open(&same, form).or_else(|_| open(local, form))?;
         self.segments = if self.offload { open.state.max_gso_segments() } else { 1 };
         (self.open, self.local) = (Some(open), bound);
         Ok(())
@@ -315,27 +334,47 @@ fn bind_interface(_: &socket2::Socket, _: &str) -> io::Result<()> {
 }
 
 /// Opens a socket. Returns it and the address that it is bound to.
-fn open(local: &BindAddress, beside_ipv4: bool) -> io::Result<(Open, SocketAddr)> {
-    let (std, state) = open_blocking(local, beside_ipv4)?;
+fn open(local: &BindAddress, form: Form) -> io::Result<(Open, SocketAddr)> {
+    let (std, state) = open_blocking(local, form)?;
     std.set_nonblocking(true)?;
     let io = tokio::net::UdpSocket::from_std(std)?;
     let local = io.local_addr()?;
     Ok((Open { io, state }, local))
 }
 
+#[cfg(unix)]
+fn share_address(socket: &socket2::Socket) -> io::Result<()> {
+    socket.set_reuse_port(true)
+}
+
+#[cfg(not(unix))]
+fn share_address(_: &socket2::Socket) -> io::Result<()> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "several shards need `SO_REUSEPORT`, which this system has not",
+    ))
+}
+
 fn open_blocking(
     local: &BindAddress,
-    beside_ipv4: bool,
+    form: Form,
 ) -> io::Result<(std::net::UdpSocket, UdpSocketState)> {
     let domain = Domain::for_address(local.address);
     let socket = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
-    if beside_ipv4 && local.address.is_ipv6() {
+    if form.beside_ipv4 && local.address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
     if let Some(interface) = &local.interface {
         bind_interface(&socket, interface)?;
     }
+    if form.steering.is_some() {
+        share_address(&socket)?;
+    }
     socket.bind(&SockAddr::from(local.address))?;
+    if let Some(steering) = form.steering {
+        // Only now: an unbound socket would begin a group of its own. Without steering, shards pass datagrams on.
+        let _ = steering.attach(&socket);
+    }
     let std = std::net::UdpSocket::from(socket);
     let state = UdpSocketState::new(UdpSockRef::from(&std))?;
     // Best effort: the kernel has its own limit.
@@ -365,7 +404,7 @@ impl SocketGrants {
     /// # Errors
     /// The error of the system: address in use, no such address or interface, no permission.
     pub fn try_bind(local: &BindAddress) -> io::Result<Self> {
-        let (socket, state) = open_blocking(local, false)?;
+        let (socket, state) = open_blocking(local, Form::default())?;
         // Linux reports twice the size, for its own bookkeeping.
         let halves = if cfg!(any(target_os = "linux", target_os = "android")) { 2 } else { 1 };
         Ok(Self {

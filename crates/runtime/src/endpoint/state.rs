@@ -19,6 +19,7 @@ use super::own_addresses::OwnAddresses;
 use super::packet_capture::PacketCapture;
 use super::peer::Peer;
 use super::responder::HandshakeResponder;
+use super::shards::Shard;
 use super::socket::Socket;
 use crate::clock::Clock;
 
@@ -43,13 +44,25 @@ pub struct Counters {
     pub received: u64,
     /// Received datagrams that were not SCTP, had a wrong checksum, or belonged to no association.
     pub unknown: u64,
+    /// Received datagrams that belonged to another shard and were passed on to it.
+    pub passed_on: u64,
     /// Sent datagrams.
     pub sent: u64,
     /// How often each limit was reached.
     pub limits: LimitCounters,
 }
 
-/// Everything behind the endpoint's lock.
+impl Counters {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.received += other.received;
+        self.unknown += other.unknown;
+        self.passed_on += other.passed_on;
+        self.sent += other.sent;
+        self.limits.add_all(&other.limits);
+    }
+}
+
+/// Everything behind the lock of an endpoint, or of one of its shards.
 #[derive(Debug)]
 pub struct EndpointState {
     pub(super) clock: Clock,
@@ -61,6 +74,8 @@ pub struct EndpointState {
     pub(super) interface_poll_due: bool,
     /// An association has more to send, on a path that takes it.
     pub(super) has_more_to_send: bool,
+    /// Which datagrams belong here; none: all.
+    pub(super) shard: Option<Shard>,
     pub(super) seed: Seed,
     pub(super) counters: Counters,
     slots: Vec<Slot>,
@@ -98,15 +113,21 @@ pub struct EndpointState {
 #[derive(Debug)]
 pub struct Shared {
     core: Mutex<EndpointState>,
-    /// Signalled when an association can be accepted.
+    pub signals: Arc<EndpointSignals>,
+}
+
+/// Signals to those who wait for an endpoint.
+#[derive(Debug, Default)]
+pub struct EndpointSignals {
+    /// An association can be accepted.
     pub accept: Notify,
-    /// Signalled when an association has been removed.
+    /// An association has been removed.
     pub gone: Notify,
 }
 
 impl Shared {
-    pub(super) fn new(core: EndpointState) -> Arc<Self> {
-        Arc::new(Self { core: Mutex::new(core), accept: Notify::new(), gone: Notify::new() })
+    pub(super) fn new(core: EndpointState, signals: Arc<EndpointSignals>) -> Arc<Self> {
+        Arc::new(Self { core: Mutex::new(core), signals })
     }
 
     /// Takes the lock. A poisoned lock is used anyway: a panic while it was held leaves no state half changed that
@@ -123,6 +144,7 @@ impl EndpointState {
         sockets: Vec<Socket>,
         links: Vec<BoundInterface>,
         responder: Option<HandshakeResponder>,
+        shard: Option<Shard>,
         seed: Seed,
     ) -> Self {
         let capture = options.capture.clone().map(PacketCapture::new);
@@ -134,6 +156,7 @@ impl EndpointState {
             links,
             interface_poll_due: false,
             has_more_to_send: false,
+            shard,
             seed,
             counters: Counters::default(),
             slots: Vec::new(),
@@ -168,10 +191,14 @@ impl EndpointState {
         self.seed.child(&format!("association/{}", self.generation))
     }
 
-    /// A session number that is not in use at this endpoint.
+    /// A session number of this shard that is not in use at this endpoint.
     pub(super) fn free_session(&mut self) -> u32 {
         loop {
             let number = self.next_seed().rng().next_u64() as u32;
+            let elsewhere = |shard: &Shard| shard.steering.shard_of_session(number) != shard.index;
+            if self.shard.as_ref().is_some_and(elsewhere) {
+                continue;
+            }
             let half_open = self.responder.as_ref().is_some_and(|all| all.contains(number));
             if !half_open && !self.by_session.contains_key(&number) {
                 return number;

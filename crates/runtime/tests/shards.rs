@@ -1,0 +1,146 @@
+//! Endpoints with several shards.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+use ropewalk_runtime::endpoint::{
+    Association, ConnectError, Endpoint, OpenError, Options, SctpPorts, Target,
+};
+use ropewalk_runtime::seal::{Allowed, PublicKey, SecretKey};
+use tokio::time::timeout;
+
+/// Longer than any of it takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn loopback() -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, 0).into()
+}
+
+/// An endpoint with three shards and one with two, on `paths` addresses each.
+fn both(sealed: bool, paths: usize) -> (Endpoint, Endpoint, Option<PublicKey>) {
+    let locals = vec![loopback(); paths];
+    let server = Options { shards: 3, ..Options::listening(&locals) };
+    let client = Options { shards: 2, ..Options::connecting(&locals) };
+    let open = |options| Endpoint::open(options).expect("free ports");
+    if !sealed {
+        return (open(server), open(client), None);
+    }
+    let [one, other] = [(); 2].map(|()| SecretKey::generate().expect("random numbers"));
+    let key = one.public();
+    let allowed = Allowed::Keys([other.public()].into());
+    let client = client.sealed(other, Allowed::Keys([key].into()));
+    (open(server.sealed(one, allowed)), open(client), Some(key))
+}
+
+/// Sends 100 messages each way and returns how many arrived.
+async fn exchange(near: &Association, far: &Association) -> [u32; 2] {
+    let send = async |from: &Association| {
+        for ppid in 0..100 {
+            from.send(0, ppid, Bytes::from(vec![3; 3000])).await.expect("it is up");
+        }
+        from.flushed().await;
+    };
+    let receive = async |at: &Association| {
+        let mut count = 0;
+        while count < 100 {
+            let message = at.receive().await.expect("it is up");
+            assert_eq!(message.ppid, count, "in order");
+            count += 1;
+        }
+        count
+    };
+    let ((), (), there, back) = tokio::join!(send(near), send(far), receive(far), receive(near));
+    [there, back]
+}
+
+async fn many_associations(sealed: bool, paths: usize) {
+    let (server, client, key) = both(sealed, paths);
+    let target = Target { addresses: server.locals().to_vec(), key };
+    let mut pairs = Vec::new();
+    for _ in 0..24 {
+        let near = client.connect(&target).await.expect("the server listens");
+        pairs.push((near, server.accept().await));
+    }
+    assert_eq!((server.associations(), client.associations()), (24, 24));
+    for (near, far) in &pairs {
+        assert_eq!(exchange(near, far).await, [100, 100]);
+        if sealed {
+            let used = far.stats().expect("it is up").paths.len();
+            assert_eq!(used, paths, "all paths of an association reach its shard");
+        }
+    }
+    if cfg!(target_os = "linux") {
+        let passed_on = [&server, &client].map(|end| end.counters().passed_on);
+        assert_eq!(passed_on, [0, 0], "the kernel knows the rule");
+    }
+    drop(pairs);
+    timeout(PATIENCE, async { tokio::join!(server.close(), client.close()) })
+        .await
+        .expect("both ends close");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn associations_over_several_paths_stay_in_their_shards() {
+    timeout(PATIENCE, many_associations(true, 3)).await.expect("in time");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unsealed_associations_are_told_apart_by_their_ports() {
+    timeout(PATIENCE, many_associations(false, 1)).await.expect("in time");
+}
+
+#[tokio::test]
+async fn a_peer_that_restarts_with_the_same_ports_finds_its_association() {
+    let server = Options { shards: 4, ..Options::listening(&[loopback()]) };
+    let server = Endpoint::open(server).expect("a free port");
+    let target = Target { addresses: server.locals().to_vec(), key: None };
+    for port in 50_000..50_008 {
+        let ports = SctpPorts { local: Some(port), ..SctpPorts::default() };
+        let connect = async || {
+            let client = Endpoint::open(Options::connecting(&[loopback()])).expect("a free port");
+            let near = client.connect_with_ports(&target, ports).await.expect("it listens");
+            (client, near)
+        };
+        let first = connect().await;
+        let far = server.accept().await;
+        // Not closed: its memory is lost, as in a crash.
+        std::mem::forget(first);
+        let (_client, near) = connect().await;
+        near.send(0, 9, Bytes::from_static(b"again")).await.expect("it is up");
+        let message = timeout(PATIENCE, far.receive()).await.expect("in time");
+        assert_eq!(message.map(|message| message.ppid), Some(9), "the same association");
+        near.abort();
+        while timeout(PATIENCE, far.receive()).await.expect("in time").is_some() {}
+    }
+}
+
+#[tokio::test]
+async fn ports_that_both_ends_name_are_used_once() {
+    let (server, client, key) = both(false, 1);
+    let target = Target { addresses: server.locals().to_vec(), key };
+    let ports = SctpPorts { local: Some(50_000), ..SctpPorts::default() };
+    let _near = client.connect_with_ports(&target, ports).await.expect("the server listens");
+    let again = client.connect_with_ports(&target, ports).await;
+    assert!(matches!(again, Err(ConnectError::Exists(..))), "{again:?}");
+}
+
+#[tokio::test]
+async fn another_endpoint_cannot_take_the_address_however_many_shards_it_has() {
+    let (server, ..) = both(false, 1);
+    for shards in [1, 2, 3] {
+        let second = Options { shards, ..Options::listening(server.locals()) };
+        let refused = Endpoint::open(second).map(|_| ()).expect_err("the address is taken");
+        assert!(matches!(refused, OpenError::Bind(..)), "{refused}");
+    }
+    for shards in [0, 65] {
+        let options = Options { shards, ..Options::listening(&[loopback()]) };
+        let refused = Endpoint::open(options).map(|_| ()).expect_err("no such number");
+        assert_eq!(
+            refused.to_string(),
+            format!(
+                "{shards} shards: an endpoint has 1 to 64, and 1 if it finds its interfaces by itself"
+            )
+        );
+    }
+}
