@@ -1,6 +1,6 @@
 //! Endpoints with several shards.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,6 +8,7 @@ use ropewalk_runtime::endpoint::{
     Association, ConnectError, Endpoint, OpenError, Options, SctpPorts, Target,
 };
 use ropewalk_runtime::seal::{Allowed, PublicKey, SecretKey};
+use socket2::{Domain, Type};
 use tokio::time::timeout;
 
 /// Longer than any of it takes.
@@ -126,6 +127,27 @@ async fn ports_that_both_ends_name_are_used_once() {
 }
 
 #[tokio::test]
+async fn the_limit_of_associations_is_that_of_all_shards_together() {
+    let mut options = Options { shards: 4, ..Options::listening(&[loopback()]) };
+    options.limits.associations = 5;
+    let server = Endpoint::open(options).expect("a free port");
+    let client = Endpoint::open(Options::connecting(&[loopback()])).expect("a free port");
+    let target = Target { addresses: server.locals().to_vec(), key: None };
+    let mut held = Vec::new();
+    for _ in 0..5 {
+        held.push((client.connect(&target).await.expect("there is room"), server.accept().await));
+    }
+    let (near, far) = held.swap_remove(2);
+    let one_more = timeout(Duration::from_millis(300), client.connect(&target)).await;
+    assert!(one_more.is_err(), "{one_more:?}");
+    near.abort();
+    while far.receive().await.is_some() {}
+    drop(far);
+    let one_more = timeout(PATIENCE, client.connect(&target)).await.expect("in time");
+    one_more.expect("there is room again");
+}
+
+#[tokio::test]
 async fn another_endpoint_cannot_take_the_address_however_many_shards_it_has() {
     let (server, ..) = both(false, 1);
     for shards in [1, 2, 3] {
@@ -143,4 +165,58 @@ async fn another_endpoint_cannot_take_the_address_however_many_shards_it_has() {
             )
         );
     }
+}
+
+/// A socket as a service manager binds and keeps it.
+fn kept_socket(shared: bool) -> UdpSocket {
+    let socket = socket2::Socket::new(Domain::IPV4, Type::DGRAM, None).expect("a socket");
+    socket.set_reuse_port(shared).expect("an option that Linux has");
+    socket.bind(&loopback().into()).expect("a free port");
+    socket.into()
+}
+
+#[tokio::test]
+async fn peers_wait_at_an_inherited_socket_while_a_server_restarts() {
+    for shards in [1, 3] {
+        let kept = kept_socket(shards > 1);
+        let start = || {
+            let socket = kept.try_clone().expect("a duplicate");
+            let mut options = Options::inheriting(vec![socket]).expect("it is bound");
+            // Probes of the path and their answers would be counted too.
+            options.transport.discover_mtu = false;
+            Endpoint::open(Options { shards, ..options }).expect("an adopted socket")
+        };
+        let server = start();
+        assert_eq!(server.locals(), [kept.local_addr().expect("an address")]);
+        let mut options = Options::connecting(&[loopback()]);
+        options.transport.discover_mtu = false;
+        let client = Endpoint::open(options).expect("a free port");
+        let target = Target { addresses: server.locals().to_vec(), key: None };
+        for _ in 0..6 {
+            let near = client.connect(&target).await.expect("the server listens");
+            let far = server.accept().await;
+            assert_eq!(exchange(&near, &far).await, [100, 100]);
+            near.abort();
+            while far.receive().await.is_some() {}
+        }
+        timeout(PATIENCE, server.close()).await.expect("no association is left");
+        let waiting = client.start_connect(&target, SctpPorts::default()).expect("ports");
+        // Longer than the first retransmission would take if the datagram were refused or lost.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let sent = client.counters().sent;
+        let server = start();
+        timeout(PATIENCE, waiting.established()).await.expect("in time").expect("it is up");
+        let far = server.accept().await;
+        assert_eq!(client.counters().sent, sent + 1, "a COOKIE ECHO, and no second INIT");
+        drop((waiting, far));
+    }
+}
+
+#[tokio::test]
+async fn an_inherited_socket_that_is_alone_serves_one_shard() {
+    let options = Options::inheriting(vec![kept_socket(false)]).expect("it is bound");
+    let refused = Endpoint::open(Options { shards: 2, ..options.clone() });
+    let refused = refused.map(|_| ()).expect_err("no other socket may have its address");
+    assert!(refused.to_string().contains("ReusePort=yes"), "{refused}");
+    Endpoint::open(options).expect("one shard needs one socket");
 }

@@ -11,6 +11,7 @@ mod observe;
 mod options;
 mod peers;
 mod reload;
+mod shards;
 mod stream;
 
 pub use access::{Access, AccessArgs};
@@ -25,4 +26,5 @@ pub use options::{ListenArgs, Listening, ReachArgs, TransportArgs, refused, remo
 pub use peers::{PeerArg, peers_file};
 pub use reload::{Announcer, Reload};
 pub use ropewalk_apps::access::default_key;
+pub use shards::ShardArgs;
 pub use stream::Flow;

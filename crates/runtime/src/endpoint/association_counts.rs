@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropewalk_base::{Duration, Time};
 
@@ -40,12 +41,29 @@ struct Unreported {
     times: u64,
 }
 
-/// Counts of the associations that peers have opened.
+/// Numbers of associations that peers have opened.
 #[derive(Debug, Default)]
-pub struct AssociationCounts {
+struct Numbers {
     total: usize,
     by_key: BTreeMap<PublicKey, usize>,
     by_prefix: BTreeMap<Prefix, usize>,
+}
+
+/// The numbers of a whole endpoint. All shards count in them, so that limits are exact. Their lock is taken when an
+/// association begins or ends, not for packets.
+#[derive(Clone, Debug, Default)]
+pub struct Admissions(Arc<Mutex<Numbers>>);
+
+impl Admissions {
+    fn lock(&self) -> MutexGuard<'_, Numbers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts of the associations that peers have opened.
+#[derive(Debug, Default)]
+pub struct AssociationCounts {
+    admissions: Admissions,
     /// Bytes that all associations hold.
     memory: u64,
     reports: [Unreported; Limit::ALL.len()],
@@ -54,6 +72,11 @@ pub struct AssociationCounts {
 }
 
 impl AssociationCounts {
+    /// Counts nothing yet, beside the other shards that use `admissions`.
+    pub fn new(admissions: Admissions) -> Self {
+        Self { admissions, ..Self::default() }
+    }
+
     /// The limit that one more association would exceed.
     pub(super) fn refuses(
         &self,
@@ -61,10 +84,11 @@ impl AssociationCounts {
         key: Option<PublicKey>,
         ip: IpAddr,
     ) -> Option<Limit> {
-        let of_key = key.and_then(|key| self.by_key.get(&key)).copied().unwrap_or(0);
-        let of_prefix = self.by_prefix.get(&Prefix::of(ip)).copied().unwrap_or(0);
+        let numbers = self.admissions.lock();
+        let of_key = key.and_then(|key| numbers.by_key.get(&key)).copied().unwrap_or(0);
+        let of_prefix = numbers.by_prefix.get(&Prefix::of(ip)).copied().unwrap_or(0);
         [
-            (Limit::Associations, self.total >= limits.associations),
+            (Limit::Associations, numbers.total >= limits.associations),
             (Limit::AssociationsPerKey, of_key >= limits.associations_per_key),
             (Limit::AssociationsPerPrefix, of_prefix >= limits.associations_per_prefix),
             (Limit::Memory, self.memory + Limits::BASE_COST > limits.memory),
@@ -74,22 +98,24 @@ impl AssociationCounts {
     }
 
     /// Counts one more association.
-    pub(super) fn admit(&mut self, key: Option<PublicKey>, ip: IpAddr) -> Admitted {
+    pub(super) fn admit(&self, key: Option<PublicKey>, ip: IpAddr) -> Admitted {
         let prefix = Prefix::of(ip);
-        self.total += 1;
-        *self.by_prefix.entry(prefix).or_default() += 1;
+        let mut numbers = self.admissions.lock();
+        numbers.total += 1;
+        *numbers.by_prefix.entry(prefix).or_default() += 1;
         if let Some(key) = key {
-            *self.by_key.entry(key).or_default() += 1;
+            *numbers.by_key.entry(key).or_default() += 1;
         }
         Admitted { key, prefix }
     }
 
     /// Counts one association less.
-    pub(super) fn release(&mut self, admitted: Admitted) {
-        self.total -= 1;
-        decrease(&mut self.by_prefix, &admitted.prefix);
+    pub(super) fn release(&self, admitted: Admitted) {
+        let mut numbers = self.admissions.lock();
+        numbers.total -= 1;
+        decrease(&mut numbers.by_prefix, &admitted.prefix);
         if let Some(key) = admitted.key {
-            decrease(&mut self.by_key, &key);
+            decrease(&mut numbers.by_key, &key);
         }
     }
 

@@ -64,13 +64,12 @@ impl Limits {
     /// Cost of an idle association with one path, without the contents of its receive buffer, bytes.
     pub const BASE_COST: u64 = 20 << 10;
 
-    /// The limits of one of `shards` equal parts of an endpoint. Numbers for the whole endpoint are divided. Those per key and
-    /// per prefix are not: they are small, and the associations of one key may happen to share a part.
+    /// The limits of one of `shards` parts of an endpoint. What a part holds is divided. Associations are counted for all
+    /// parts together. Half-open sessions per key and per prefix are few, and may happen to share a part.
     #[must_use]
     pub(super) fn of_one_of(&self, shards: usize) -> Self {
         let part = |whole: usize| whole.div_ceil(shards);
         Self {
-            associations: part(self.associations),
             half_open: part(self.half_open),
             accept_queue: part(self.accept_queue),
             memory: self.memory.div_ceil(shards as u64),

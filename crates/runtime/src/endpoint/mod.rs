@@ -29,6 +29,7 @@ mod limits;
 mod liveness;
 mod local_interfaces;
 mod observer;
+mod open;
 mod options;
 mod out_of_the_blue;
 mod outbound;
@@ -47,9 +48,7 @@ mod socket;
 mod state;
 mod stats;
 
-use std::fmt;
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -70,6 +69,7 @@ pub use self::observer::{
     AssociationInfo, AssociationSnapshot, DELAY_BOUNDS_NS, DelayCounts, EndpointSnapshot, Observer,
     PathCause, TransportEvent, TransportEventKind,
 };
+pub use self::open::OpenError;
 pub use self::options::{Options, PORT, Profile, Sealing, Transport, UnknownName, UnknownProfile};
 pub use self::peer::PathEvent;
 pub use self::probes::{ProbeBurst, ReceivedProbe, SentProbes};
@@ -85,136 +85,22 @@ pub use ropewalk_engine::sctp::association::{
 };
 pub use ropewalk_engine::sctp::{Copies, Delivery, Part, StreamScheduler, Urgency};
 
+use self::association_counts::Admissions;
 use self::association_table::PortPair;
 use self::driver::Driver;
-use self::local_interfaces::BoundInterface;
-use self::options::Encryption;
+use self::open::{bind, check, sockets_of_shards};
 use self::responder::HandshakeResponder;
-use self::shards::{Misdeliveries, Shard};
+use self::shards::Shard;
 use self::socket::Socket;
 use self::state::{EndpointSignals, EndpointState, Shared};
 use crate::clock::Clock;
-use crate::interfaces::{self, InterfaceAddress};
-
-/// Why an endpoint could not be opened.
-#[derive(Debug)]
-pub enum OpenError {
-    /// A socket could not be bound there.
-    Bind(BindAddress, io::Error),
-    /// No address was given.
-    NoAddress,
-    /// The name of a scheduler or congestion control is unknown.
-    Unknown(UnknownName),
-    /// The system provides no random numbers.
-    Random,
-    /// There is no SCTP port 0.
-    SctpPort,
-    /// An endpoint cannot have so many shards, or none beside automatic interfaces.
-    Shards(usize),
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bind(local, error) => write!(f, "cannot bind {local}: {error}{}", hint(error)),
-            Self::NoAddress => f.write_str("no local address: name at least one"),
-            Self::Unknown(unknown) => unknown.fmt(f),
-            Self::Random => f.write_str("the system provides no random numbers"),
-            Self::SctpPort => f.write_str("there is no SCTP port 0: give one from 1 to 65535"),
-            Self::Shards(count) => write!(
-                f,
-                "{count} shards: an endpoint has 1 to {SHARDS_LIMIT}, and 1 if it finds its interfaces by itself"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
+use crate::interfaces;
 
 /// Random bytes from the system for one listener or association.
 fn secret() -> Option<Secret> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).ok()?;
     Some(Secret::new(bytes))
-}
-
-/// Advice for an error of binding.
-fn hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            "; another program has this port: stop it, or choose another port"
-        }
-        io::ErrorKind::AddrNotAvailable => {
-            "; no interface has this address: `ip address` lists the addresses"
-        }
-        io::ErrorKind::PermissionDenied => {
-            "; ports below 1024 need a privilege: choose a higher one, or run it as root"
-        }
-        _ => "",
-    }
-}
-
-/// Checks what can be checked before anything is bound.
-fn check(options: &Options) -> Result<(), OpenError> {
-    if options.locals.is_empty() {
-        return Err(OpenError::NoAddress);
-    }
-    if options.sctp_ports.contains(&0) {
-        return Err(OpenError::SctpPort);
-    }
-    let found = options.automatic || options.all_interfaces;
-    if !(1..=SHARDS_LIMIT).contains(&options.shards) || options.shards > 1 && found {
-        return Err(OpenError::Shards(options.shards));
-    }
-    options.transport.scheduler().map_err(OpenError::Unknown)?;
-    let encryption = Encryption::Sealed { ipv6: false };
-    let config = options.transport.config(&[Ipv4Addr::LOCALHOST.into()], &encryption);
-    config.map(|_| ()).map_err(OpenError::Unknown)
-}
-
-/// The sockets of each shard, given those of an endpoint without shards, which have shown that nobody else has the
-/// addresses.
-fn sockets_of_shards(
-    mut sockets: Vec<Socket>,
-    options: &Options,
-    members: &[Option<(Shard, Misdeliveries)>],
-) -> Result<Vec<Vec<Socket>>, OpenError> {
-    let Some(Some((Shard { steering, .. }, _))) = members.first() else { return Ok(vec![sockets]) };
-    sockets.iter_mut().for_each(Socket::close);
-    let bind = |socket: &Socket, local: &BindAddress| {
-        socket.bind_sharing(local, *steering).map_err(|e| OpenError::Bind(local.clone(), e))
-    };
-    // In this order: the kernel numbers sockets with the same address as they are bound.
-    let shard =
-        |_| sockets.iter().zip(&options.locals).map(|(one, local)| bind(one, local)).collect();
-    members.iter().map(shard).collect()
-}
-
-/// Binds all sockets, or none.
-fn bind(
-    options: &Options,
-    all: &[InterfaceAddress],
-) -> Result<(Vec<Socket>, Vec<BoundInterface>), OpenError> {
-    let mut bound = Vec::with_capacity(options.locals.len());
-    let found = options.automatic || options.all_interfaces;
-    if found {
-        // Nobody named these interfaces: a missing one is left out and may appear later.
-        bound.extend(
-            options.locals.iter().filter_map(|local| interface_monitor::bind_automatic(local, all)),
-        );
-    }
-    let ipv6 = options.locals.iter().all(|local| local.address.is_ipv6());
-    let anywhere = [BindAddress::of(local_interfaces::unspecified(ipv6))];
-    let locals = if found { &anywhere[..] } else { &options.locals };
-    if bound.is_empty() {
-        let beside_ipv4 = locals.iter().any(|local| local.address.is_ipv4());
-        let bind = if beside_ipv4 { Socket::bind_beside_ipv4 } else { Socket::bind };
-        for local in locals {
-            let socket = bind(local).map_err(|e| OpenError::Bind(local.clone(), e))?;
-            bound.push((socket, BoundInterface::new(local.clone(), all)));
-        }
-    }
-    Ok(bound.into_iter().unzip())
 }
 
 /// Sockets, and the associations that share them.
@@ -242,10 +128,11 @@ impl Endpoint {
         let (sockets, links) = bind(&options, &all)?;
         let locals: Vec<SocketAddr> = sockets.iter().map(Socket::local).collect();
         let (signals, clock) = (Arc::<EndpointSignals>::default(), Clock::start());
+        let admissions = Admissions::default();
         let limits = options.limits.of_one_of(options.shards);
         let options = Options { limits, ..options };
         let members = Shard::all(options.sealing.is_some(), options.shards);
-        let mut sockets = sockets_of_shards(sockets, &options, &members)?.into_iter();
+        let mut sockets = sockets_of_shards(sockets, &options)?.into_iter();
         let mut drivers = Vec::with_capacity(members.len());
         for member in members {
             let mut sockets = sockets.next().unwrap_or_default();
@@ -257,6 +144,7 @@ impl Endpoint {
             let seed = Seed::root(getrandom::u64().map_err(|_| OpenError::Random)?);
             let (shard, misdeliveries) = member.unzip();
             let (links, options) = (links.clone(), options.clone());
+            let shard = (shard, admissions.clone());
             let mut core =
                 EndpointState::new(clock, options, sockets, links, responder, shard, seed);
             if core.responder.is_none() {

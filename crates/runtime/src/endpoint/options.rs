@@ -1,6 +1,8 @@
 //! Configuration of an endpoint and its associations.
 
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
 
 use ropewalk_engine::congestion::{CongestionFlavour, UnknownCongestion};
 use ropewalk_engine::path::MtuRange;
@@ -302,6 +304,9 @@ pub struct Options {
     pub sealing: Option<Sealing>,
     /// Local sockets, one per local path.
     pub locals: Vec<BindAddress>,
+    /// Sockets that another program has bound, such as a service manager, one for each of `locals`. If there are any, none is
+    /// bound, except for further shards: these need `SO_REUSEPORT`, set when the sockets were bound.
+    pub inherited: Vec<Arc<UdpSocket>>,
     /// Whether interfaces that appear while the endpoint runs add paths to the associations that it opens. For sealed
     /// endpoints: an unsealed peer does not learn of new paths.
     pub automatic: bool,
@@ -401,12 +406,24 @@ impl Options {
         Self { listen: true, ..Self::connecting(locals) }
     }
 
+    /// An endpoint without sealing that listens at sockets which another program has bound.
+    ///
+    /// # Errors
+    /// One of them is not bound.
+    pub fn inheriting(sockets: Vec<UdpSocket>) -> io::Result<Self> {
+        let locals: Vec<_> =
+            sockets.iter().map(UdpSocket::local_addr).collect::<io::Result<_>>()?;
+        let inherited = sockets.into_iter().map(Arc::new).collect();
+        Ok(Self { inherited, ..Self::listening(&locals) })
+    }
+
     /// An endpoint without sealing that connects from these addresses.
     pub fn connecting(locals: &[SocketAddr]) -> Self {
         let locals = locals.iter().copied().map(BindAddress::of).collect();
         Self {
             sealing: None,
             locals,
+            inherited: Vec::new(),
             automatic: false,
             all_interfaces: false,
             avoided_interfaces: Vec::new(),

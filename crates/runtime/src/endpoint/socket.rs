@@ -1,11 +1,13 @@
 //! A UDP socket, bound to one address or interface, that transfers many datagrams per system call.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
-use socket2::{Domain, Protocol, SockAddr, Type};
+use socket2::{Domain, Protocol, SockAddr, SockRef, Type};
 use tokio::io::Interest;
 
 use super::batch::Batch;
@@ -70,8 +72,10 @@ pub struct Socket {
     open: Option<Open>,
     local: SocketAddr,
     form: Form,
+    /// The socket of another program that this one duplicates; none: it was bound here.
+    inherited: Option<Arc<std::net::UdpSocket>>,
     /// Batches that the kernel could not take yet, in order.
-    backlog: std::collections::VecDeque<Batch>,
+    backlog: VecDeque<Batch>,
     /// Most datagrams per system call.
     segments: usize,
     /// Whether more than one is permitted.
@@ -155,10 +159,47 @@ impl Socket {
 
     fn bind_as(local: &BindAddress, form: Form) -> io::Result<Self> {
         let (open, local) = open(local, form)?;
-        let segments = open.state.max_gso_segments();
-        let backlog = Default::default();
-        let open = Some(open);
-        Ok(Self { open, local, form, backlog, segments, offload: true, refused: 0 })
+        Ok(Self::of(open, local, form))
+    }
+
+    fn of(open: Open, local: SocketAddr, form: Form) -> Self {
+        Self {
+            segments: open.state.max_gso_segments(),
+            open: Some(open),
+            local,
+            form,
+            inherited: None,
+            backlog: VecDeque::new(),
+            offload: true,
+            refused: 0,
+        }
+    }
+
+    /// Uses a socket that another program has bound.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn adopt(inherited: Arc<std::net::UdpSocket>) -> io::Result<Self> {
+        let (open, local) = prepare(inherited.try_clone()?)?;
+        let socket = Self::of(open, local, Form::default());
+        Ok(Self { inherited: Some(inherited), ..socket })
+    }
+
+    /// Whether other sockets may be bound to the same address.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn permits_others(&self) -> io::Result<bool> {
+        self.open.as_ref().map_or(Ok(false), |open| permits_others(SockRef::from(&open.io)))
+    }
+
+    /// From now on, datagrams are distributed among this socket and others with its address.
+    pub fn share(&mut self, steering: Steering) {
+        self.form.steering = Some(steering);
+        if let Some(open) = &self.open {
+            // Without it, shards pass datagrams on.
+            let _ = steering.attach(&SockRef::from(&open.io));
+        }
     }
 
     /// Closes the socket because its address or interface is gone. It sends and receives nothing until it is bound
@@ -178,6 +219,10 @@ impl Socket {
         let address = SocketAddr::new(local.address.ip(), self.local.port());
         let same = BindAddress { address, ..local.clone() };
         let form = self.form;
+        if let Some(inherited) = &self.inherited {
+            self.open = Some(prepare(inherited.try_clone()?)?.0);
+            return Ok(());
+        }
         let (open, bound) = open(&same, form).or_else(|_| open(local, form))?;
         self.segments = if self.offload { open.state.max_gso_segments() } else { 1 };
         (self.open, self.local) = (Some(open), bound);
@@ -335,11 +380,34 @@ fn bind_interface(_: &socket2::Socket, _: &str) -> io::Result<()> {
 
 /// Opens a socket. Returns it and the address that it is bound to.
 fn open(local: &BindAddress, form: Form) -> io::Result<(Open, SocketAddr)> {
-    let (std, state) = open_blocking(local, form)?;
-    std.set_nonblocking(true)?;
-    let io = tokio::net::UdpSocket::from_std(std)?;
+    prepare(bind_socket(local, form)?)
+}
+
+fn configure(socket: &std::net::UdpSocket) -> io::Result<UdpSocketState> {
+    let state = UdpSocketState::new(UdpSockRef::from(socket))?;
+    // Best effort: the kernel has its own limit.
+    let _ = state.set_recv_buffer_size(UdpSockRef::from(socket), SOCKET_BUFFER);
+    let _ = state.set_send_buffer_size(UdpSockRef::from(socket), SOCKET_BUFFER);
+    Ok(state)
+}
+
+/// Prepares a bound socket for use. Returns it and the address that it is bound to.
+fn prepare(socket: std::net::UdpSocket) -> io::Result<(Open, SocketAddr)> {
+    socket.set_nonblocking(true)?;
+    let state = configure(&socket)?;
+    let io = tokio::net::UdpSocket::from_std(socket)?;
     let local = io.local_addr()?;
     Ok((Open { io, state }, local))
+}
+
+#[cfg(unix)]
+fn permits_others(socket: SockRef<'_>) -> io::Result<bool> {
+    socket.reuse_port()
+}
+
+#[cfg(not(unix))]
+fn permits_others(_: SockRef<'_>) -> io::Result<bool> {
+    Ok(false)
 }
 
 #[cfg(unix)]
@@ -355,10 +423,7 @@ fn share_address(_: &socket2::Socket) -> io::Result<()> {
     ))
 }
 
-fn open_blocking(
-    local: &BindAddress,
-    form: Form,
-) -> io::Result<(std::net::UdpSocket, UdpSocketState)> {
+fn bind_socket(local: &BindAddress, form: Form) -> io::Result<std::net::UdpSocket> {
     let domain = Domain::for_address(local.address);
     let socket = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
     if form.beside_ipv4 && local.address.is_ipv6() {
@@ -375,12 +440,7 @@ fn open_blocking(
         // Only now: an unbound socket would begin a group of its own. Without steering, shards pass datagrams on.
         let _ = steering.attach(&socket);
     }
-    let std = std::net::UdpSocket::from(socket);
-    let state = UdpSocketState::new(UdpSockRef::from(&std))?;
-    // Best effort: the kernel has its own limit.
-    let _ = state.set_recv_buffer_size(UdpSockRef::from(&std), SOCKET_BUFFER);
-    let _ = state.set_send_buffer_size(UdpSockRef::from(&std), SOCKET_BUFFER);
-    Ok((std, state))
+    Ok(socket.into())
 }
 
 /// What the system grants a socket of an endpoint.
@@ -404,7 +464,8 @@ impl SocketGrants {
     /// # Errors
     /// The error of the system: address in use, no such address or interface, no permission.
     pub fn try_bind(local: &BindAddress) -> io::Result<Self> {
-        let (socket, state) = open_blocking(local, Form::default())?;
+        let socket = bind_socket(local, Form::default())?;
+        let state = configure(&socket)?;
         // Linux reports twice the size, for its own bookkeeping.
         let halves = if cfg!(any(target_os = "linux", target_os = "android")) { 2 } else { 1 };
         Ok(Self {

@@ -8,7 +8,7 @@ use ropewalk_base::{Seed, Time};
 use ropewalk_engine::sctp::{Listener, Packet};
 use tokio::sync::Notify;
 
-use super::association_counts::AssociationCounts;
+use super::association_counts::{Admissions, AssociationCounts};
 use super::association_table::{AssociationTable, PortPair};
 use super::batch::Batch;
 use super::limits::LimitCounters;
@@ -144,7 +144,7 @@ impl EndpointState {
         sockets: Vec<Socket>,
         links: Vec<BoundInterface>,
         responder: Option<HandshakeResponder>,
-        shard: Option<Shard>,
+        (shard, admissions): (Option<Shard>, Admissions),
         seed: Seed,
     ) -> Self {
         let capture = options.capture.clone().map(PacketCapture::new);
@@ -164,7 +164,7 @@ impl EndpointState {
             associations: AssociationTable::default(),
             by_session: BTreeMap::new(),
             responder,
-            counts: AssociationCounts::default(),
+            counts: AssociationCounts::new(admissions),
             listener: None,
             own_addresses: OwnAddresses::default(),
             deadlines: BTreeSet::new(),

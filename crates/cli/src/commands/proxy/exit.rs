@@ -17,7 +17,7 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::live::{
     Access, AccessArgs, Announcer, ConfineArgs, Files, Flow, LimitArgs, Log, LogArgs, LogControl,
-    LogLevel, Outputs, Reload, identity, listen, refused, start,
+    LogLevel, Outputs, Reload, ShardArgs, identity, listen, refused, start,
 };
 
 /// Arguments of `proxy exit`.
@@ -47,6 +47,8 @@ pub struct ExitArgs {
     /// Most memory for data that near ends have sent and destinations have not taken yet
     #[arg(long, value_name = "SIZE", default_value = "256 MiB", value_parser = parse_size)]
     buffers: u64,
+    #[command(flatten)]
+    shards: ShardArgs,
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
@@ -87,6 +89,7 @@ pub fn prepare(args: &ExitArgs, console: Console) -> Result<Prepared<'_>, Failur
     let access = args.access.open()?;
     let mut options = access.seal(Options::listening(&at?), secret);
     options.limits = args.limits.limits()?;
+    options.shards = args.shards.count();
     options.transport = args.common.transport()?;
     let observation = args.common.observe.bind("proxy exit", console)?;
     options.observer = Some(observation.observer());

@@ -17,8 +17,8 @@ use super::{CommonArgs, failed};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::live::{
-    AccessArgs, Flow, LimitArgs, Log, LogArgs, LogLevel, Outputs, identity, listed, listen,
-    reachable, refused, start,
+    AccessArgs, Flow, LimitArgs, Log, LogArgs, LogLevel, Outputs, ShardArgs, identity, listed,
+    listen, reachable, refused, start,
 };
 
 /// Arguments of `tunnel serve`.
@@ -64,6 +64,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DIR", default_value = "/var/lib/ropewalk/tunnel")]
     state_directory: PathBuf,
     #[command(flatten)]
+    shards: ShardArgs,
+    #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
     log: LogArgs,
@@ -83,6 +85,7 @@ pub async fn run(args: &ServeArgs, console: Console) -> Result<(), Failure> {
     let access = args.access.open()?;
     let mut options = access.seal(Options::listening(&at?), secret);
     options.limits = args.limits.limits()?;
+    options.shards = args.shards.count();
     options.transport = common.transport()?;
     options.capture = common.transport.capture(false, console)?;
     let mut settings = settings(args)?;

@@ -1,0 +1,188 @@
+//! Opening an endpoint: checks its options, and binds or adopts its sockets.
+
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use super::interface_monitor;
+use super::local_interfaces::{self, BoundInterface};
+use super::options::{Encryption, Options, UnknownName};
+use super::shards::{SHARDS_LIMIT, Steering};
+use super::socket::{BindAddress, Socket};
+use crate::interfaces::InterfaceAddress;
+
+/// Why an endpoint could not be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// A socket could not be bound there.
+    Bind(BindAddress, io::Error),
+    /// No address was given.
+    NoAddress,
+    /// The name of a scheduler or congestion control is unknown.
+    Unknown(UnknownName),
+    /// The system provides no random numbers.
+    Random,
+    /// There is no SCTP port 0.
+    SctpPort,
+    /// An endpoint cannot have so many shards, or none beside automatic interfaces.
+    Shards(usize),
+    /// An inherited socket cannot be used.
+    Inherited(SocketAddr, io::Error),
+    /// Inherited sockets do not permit other sockets with the same address, which shards need.
+    InheritedAlone(SocketAddr),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bind(local, error) => write!(f, "cannot bind {local}: {error}{}", hint(error)),
+            Self::NoAddress => f.write_str("no local address: name at least one"),
+            Self::Unknown(unknown) => unknown.fmt(f),
+            Self::Random => f.write_str("the system provides no random numbers"),
+            Self::SctpPort => f.write_str("there is no SCTP port 0: give one from 1 to 65535"),
+            Self::Shards(count) => write!(
+                f,
+                "{count} shards: an endpoint has 1 to {SHARDS_LIMIT}, and 1 if it finds its interfaces by itself"
+            ),
+            Self::Inherited(local, error) => {
+                write!(f, "cannot use the inherited socket at {local}: {error}")
+            }
+            Self::InheritedAlone(local) => write!(
+                f,
+                "the inherited socket at {local} permits no other one with its address: use one shard, or bind it with \
+                 SO_REUSEPORT (systemd: ReusePort=yes)"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// Advice for an error of binding.
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "; another program has this port: stop it, or choose another port"
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "; no interface has this address: `ip address` lists the addresses"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "; ports below 1024 need a privilege: choose a higher one, or run it as root"
+        }
+        _ => "",
+    }
+}
+
+/// Checks what can be checked before anything is bound.
+///
+/// # Errors
+/// [`OpenError`].
+pub(super) fn check(options: &Options) -> Result<(), OpenError> {
+    if options.locals.is_empty() {
+        return Err(OpenError::NoAddress);
+    }
+    if options.sctp_ports.contains(&0) {
+        return Err(OpenError::SctpPort);
+    }
+    let found = options.automatic || options.all_interfaces;
+    if !(1..=SHARDS_LIMIT).contains(&options.shards) || options.shards > 1 && found {
+        return Err(OpenError::Shards(options.shards));
+    }
+    options.transport.scheduler().map_err(OpenError::Unknown)?;
+    let encryption = Encryption::Sealed { ipv6: false };
+    let config = options.transport.config(&[Ipv4Addr::LOCALHOST.into()], &encryption);
+    config.map(|_| ()).map_err(OpenError::Unknown)
+}
+
+/// The sockets of each shard, given those of an endpoint without shards, which have shown that nobody else has the
+/// addresses.
+///
+/// # Errors
+/// [`OpenError`]; in that case nothing stays bound.
+pub(super) fn sockets_of_shards(
+    mut sockets: Vec<Socket>,
+    options: &Options,
+) -> Result<Vec<Vec<Socket>>, OpenError> {
+    if options.shards == 1 {
+        return Ok(vec![sockets]);
+    }
+    let steering = Steering::new(options.sealing.is_some(), options.shards);
+    // In the order of shards: the kernel numbers sockets with the same address as they are bound. Inherited ones were bound
+    // first.
+    let mut shards = Vec::with_capacity(options.shards);
+    if options.inherited.is_empty() {
+        sockets.iter_mut().for_each(Socket::close);
+        shards.push(bind_sharing(&sockets, &options.locals, steering)?);
+    } else {
+        sockets.iter_mut().for_each(|socket| socket.share(steering));
+        shards.push(sockets);
+    }
+    while shards.len() < options.shards {
+        let another = bind_sharing(&shards[0], &options.locals, steering)?;
+        shards.push(another);
+    }
+    Ok(shards)
+}
+
+/// Binds another socket like each of these.
+fn bind_sharing(
+    sockets: &[Socket],
+    locals: &[BindAddress],
+    steering: Steering,
+) -> Result<Vec<Socket>, OpenError> {
+    let bind = |(socket, local): (&Socket, &BindAddress)| {
+        socket.bind_sharing(local, steering).map_err(|e| OpenError::Bind(local.clone(), e))
+    };
+    sockets.iter().zip(locals).map(bind).collect()
+}
+
+/// Adopts inherited sockets.
+fn adopt(
+    options: &Options,
+    all: &[InterfaceAddress],
+) -> Result<(Vec<Socket>, Vec<BoundInterface>), OpenError> {
+    let mut adopted = Vec::with_capacity(options.inherited.len());
+    for (inherited, local) in options.inherited.iter().zip(&options.locals) {
+        let refused = |error| OpenError::Inherited(local.address, error);
+        let socket = Socket::adopt(inherited.clone()).map_err(refused)?;
+        if options.shards > 1 && !socket.permits_others().map_err(refused)? {
+            return Err(OpenError::InheritedAlone(local.address));
+        }
+        adopted.push((socket, BoundInterface::new(local.clone(), all)));
+    }
+    Ok(adopted.into_iter().unzip())
+}
+
+/// Binds or adopts all sockets, or none.
+///
+/// # Errors
+/// [`OpenError`]; in that case nothing stays bound.
+pub(super) fn bind(
+    options: &Options,
+    all: &[InterfaceAddress],
+) -> Result<(Vec<Socket>, Vec<BoundInterface>), OpenError> {
+    if !options.inherited.is_empty() {
+        return adopt(options, all);
+    }
+    let mut bound = Vec::with_capacity(options.locals.len());
+    let found = options.automatic || options.all_interfaces;
+    if found {
+        // Nobody named these interfaces: a missing one is left out and may appear later.
+        bound.extend(
+            options.locals.iter().filter_map(|local| interface_monitor::bind_automatic(local, all)),
+        );
+    }
+    let ipv6 = options.locals.iter().all(|local| local.address.is_ipv6());
+    let anywhere = [BindAddress::of(local_interfaces::unspecified(ipv6))];
+    let locals = if found { &anywhere[..] } else { &options.locals };
+    if bound.is_empty() {
+        let beside_ipv4 = locals.iter().any(|local| local.address.is_ipv4());
+        let bind = if beside_ipv4 { Socket::bind_beside_ipv4 } else { Socket::bind };
+        for local in locals {
+            let socket = bind(local).map_err(|e| OpenError::Bind(local.clone(), e))?;
+            bound.push((socket, BoundInterface::new(local.clone(), all)));
+        }
+    }
+    Ok(bound.into_iter().unzip())
+}
