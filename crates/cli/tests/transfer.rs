@@ -104,6 +104,46 @@ fn files_and_folders_arrive_sealed_by_the_line_that_the_receiver_prints() {
     }
 }
 
+/// Makes the standard input descriptor 3 and executes its arguments, as systemd does for a service with a socket unit.
+#[cfg(target_os = "linux")]
+const PASS_SOCKET: &str = r#"exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec "$@""#;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_sender_waits_at_the_socket_of_a_service_manager_while_the_receiver_restarts() {
+    use std::net::{TcpListener, UdpSocket};
+    use std::os::fd::OwnedFd;
+    let home = TestHome::new("inherited");
+    home.write("file", &noise(300_000));
+    let kept = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let at = kept.local_addr().expect("an address").to_string();
+    let receiver = |socket: OwnedFd| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", PASS_SOCKET, "sh", BINARY, "recv", "in", "--once", "--plain"]);
+        shell.current_dir(home.file(".")).env("HOME", home.file("home")).stdin(socket);
+        shell
+    };
+    let start = || {
+        let socket = kept.try_clone().expect("a duplicate");
+        Server::start(receiver(socket.into()).stdout(Stdio::piped()), "send")
+    };
+    let mut first = start();
+    good(&home.run(&["send", "file", "--plain", "--to", &at]));
+    assert!(first.child.wait().expect("recv").success());
+    home.same("file", "in/file");
+    fs::remove_file(home.file("in/file")).expect("the file");
+    let mut sender = home.command(&["send", "file", "--plain", "--to", &at]);
+    let sender = sender.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("send");
+    std::thread::sleep(Duration::from_millis(200));
+    let mut second = start();
+    good(&sender.wait_with_output().expect("send"));
+    assert!(second.child.wait().expect("recv").success());
+    home.same("file", "in/file");
+    let tcp = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let refused = receiver(tcp.into()).output().expect("recv");
+    failed(&refused, 2, &["service manager", "ListenDatagram="]);
+}
+
 #[test]
 fn the_result_of_a_transfer_is_also_printed_as_csv_and_markdown() {
     let home = TestHome::new("csv");

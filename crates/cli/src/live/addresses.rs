@@ -1,9 +1,10 @@
 //! Addresses in the notation that people use.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
+use listenfd::ListenFd;
 use ropewalk_apps::proxy::exit::Resolver;
-use ropewalk_runtime::endpoint::{BindAddress, PORT};
+use ropewalk_runtime::endpoint::{BindAddress, Options, PORT};
 use ropewalk_runtime::interfaces;
 
 use crate::failure::Failure;
@@ -20,6 +21,34 @@ pub fn listen(text: &str) -> Result<SocketAddr, Failure> {
             "give an address as 192.0.2.7, 192.0.2.7:9000 or [2001:db8::1]:9000",
         )
     })
+}
+
+/// An endpoint that listens at the sockets of the service manager, if it passes any (`sd_listen_fds`), else at these
+/// addresses.
+///
+/// # Errors
+/// A text is not an address, or the service manager passes something other than UDP sockets.
+pub fn listening(texts: &[String]) -> Result<Options, Failure> {
+    let sockets = inherited()?;
+    if sockets.is_empty() {
+        let locals = texts.iter().map(|text| listen(text)).collect::<Result<Vec<_>, _>>()?;
+        return Ok(Options::listening(&locals));
+    }
+    let refused = |error| Failure::Run(format!("a socket of the service manager: {error}"));
+    Options::inheriting(sockets).map_err(refused)
+}
+
+fn inherited() -> Result<Vec<UdpSocket>, Failure> {
+    let mut passed = ListenFd::from_env();
+    let count = passed.len();
+    let take = |index| {
+        let socket = passed.take_udp_socket(index).map_err(|error| {
+            let message = format!("descriptor {index} of the service manager: {error}");
+            Failure::input(message, "pass UDP sockets only; systemd: ListenDatagram=9899")
+        });
+        socket.transpose()
+    };
+    (0..count).filter_map(take).collect()
 }
 
 /// Addresses of the peer: in the same notation, or names.

@@ -15,7 +15,7 @@ mod shards;
 mod stream;
 
 pub use access::{Access, AccessArgs};
-pub use addresses::{listed, listen, locals, reachable, remotes as resolved};
+pub use addresses::{listed, listen, listening, locals, reachable, remotes as resolved};
 pub use confine::{ConfineArgs, Files};
 pub use identity::{identity, private_directory};
 pub use interrupt::{Interrupt, Threads, run_until_interrupted};

@@ -169,9 +169,7 @@ impl ListenArgs {
     ) -> Result<Listening, Failure> {
         let default = [ANYWHERE.to_owned()];
         let texts = if self.listen.is_empty() { &default[..] } else { &self.listen };
-        let locals =
-            texts.iter().map(|text| addresses::listen(text)).collect::<Result<Vec<_>, _>>()?;
-        let mut options = Options::listening(&locals).on_sctp_ports(&[self.port]);
+        let mut options = addresses::listening(texts)?.on_sctp_ports(&[self.port]);
         options.limits = self.limits.limits()?;
         options.transport = transport.transport()?;
         options.capture = transport.capture(false, console)?;

@@ -17,7 +17,7 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::live::{
     Access, AccessArgs, Announcer, ConfineArgs, Files, Flow, LimitArgs, Log, LogArgs, LogControl,
-    LogLevel, Outputs, Reload, ShardArgs, identity, listen, refused, start,
+    LogLevel, Outputs, Reload, ShardArgs, identity, listening, refused, start,
 };
 
 /// Arguments of `proxy exit`.
@@ -84,10 +84,9 @@ pub fn prepare(args: &ExitArgs, console: Console) -> Result<Prepared<'_>, Failur
     let level = if args.common.verbose { LogLevel::Debug } else { LogLevel::Info };
     let (console, log) = args.log.start(console, level);
     let secret = identity(args.common.key.as_deref(), console)?;
-    let at: Result<Vec<_>, _> = args.listen.iter().map(|text| listen(text)).collect();
     let public = secret.public();
     let access = args.access.open()?;
-    let mut options = access.seal(Options::listening(&at?), secret);
+    let mut options = access.seal(listening(&args.listen)?, secret);
     options.limits = args.limits.limits()?;
     options.shards = args.shards.count();
     options.transport = args.common.transport()?;

@@ -10,7 +10,7 @@ use ropewalk_apps::access::{ClientLimits, TunnelPolicy, parse_monthly, parse_rat
 use ropewalk_apps::observe::{Event, PeerIdentity, Sources};
 use ropewalk_apps::tunnel::addresses::Pool;
 use ropewalk_apps::tunnel::hub::{HubSettings, PolicyOf, TunnelHub};
-use ropewalk_runtime::endpoint::{Endpoint, Options};
+use ropewalk_runtime::endpoint::Endpoint;
 
 use super::client::network;
 use super::{CommonArgs, failed};
@@ -18,7 +18,7 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::live::{
     AccessArgs, Flow, LimitArgs, Log, LogArgs, LogLevel, Outputs, ShardArgs, identity, listed,
-    listen, reachable, refused, start,
+    listening, reachable, refused, start,
 };
 
 /// Arguments of `tunnel serve`.
@@ -81,9 +81,8 @@ pub async fn run(args: &ServeArgs, console: Console) -> Result<(), Failure> {
     let common = &args.common;
     let secret = identity(common.key.as_deref(), console)?;
     let public = secret.public();
-    let at: Result<Vec<_>, _> = args.listen.iter().map(|text| listen(text)).collect();
     let access = args.access.open()?;
-    let mut options = access.seal(Options::listening(&at?), secret);
+    let mut options = access.seal(listening(&args.listen)?, secret);
     options.limits = args.limits.limits()?;
     options.shards = args.shards.count();
     options.transport = common.transport()?;
