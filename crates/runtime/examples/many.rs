@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p ropewalk-runtime --example many -- idle 1000` (memory of a server with so many) or
 //! `... -- busy 100` (goodput in 20 seconds, and Jain's index of it). Both ends are in processes of their own, each with as
-//! many shards and threads as a third argument says (1).
+//! many shards and threads as a third argument says (1). A fourth is a number of associations that are idle beside busy ones.
 
 use std::future::Future;
 use std::io::{BufRead, BufReader};
@@ -27,16 +27,44 @@ fn main() -> Outcome {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        ["clients", key, busy, count, shards] => {
-            let shards = shards.parse()?;
-            run(shards, clients(key.parse()?, busy == "busy", count.parse()?, shards))
+        ["clients", key, ref load @ ..] => {
+            let load = Load::parse(load)?;
+            run(load.shards, clients(key.parse()?, load))
         }
-        [kind @ ("idle" | "busy"), count] => run(1, serve(kind, count.parse()?, 1)),
-        [kind @ ("idle" | "busy"), count, shards] => {
-            let shards = shards.parse()?;
-            run(shards, serve(kind, count.parse()?, shards))
+        ref load => {
+            let load = Load::parse(load)?;
+            run(load.shards, serve(load))
         }
-        _ => Err("say: idle COUNT [SHARDS], or busy COUNT [SHARDS]".into()),
+    }
+}
+
+/// What is run.
+#[derive(Clone, Copy)]
+struct Load {
+    busy: usize,
+    idle: usize,
+    /// Shards and threads of each end.
+    shards: usize,
+}
+
+impl Load {
+    fn parse(words: &[&str]) -> Result<Self, Box<dyn std::error::Error>> {
+        let number = |at: usize, default| words.get(at).map_or(Ok(default), |word| word.parse());
+        let (count, shards, idle) = (number(1, 100)?, number(2, 1)?, number(3, 0)?);
+        match words.first() {
+            Some(&"idle") => Ok(Self { busy: 0, idle: count, shards }),
+            Some(&"busy") => Ok(Self { busy: count, idle, shards }),
+            _ => Err("say: idle COUNT [SHARDS], or busy COUNT [SHARDS [IDLE]]".into()),
+        }
+    }
+
+    fn words(self) -> [String; 4] {
+        let (kind, count) = if self.busy == 0 { ("idle", self.idle) } else { ("busy", self.busy) };
+        [kind.into(), count.to_string(), self.shards.to_string(), self.idle.to_string()]
+    }
+
+    const fn count(self) -> usize {
+        self.busy + self.idle
     }
 }
 
@@ -75,11 +103,12 @@ fn cpu_seconds() -> Result<f64, Box<dyn std::error::Error>> {
     Ok(ticks.sum::<Result<f64, _>>()? / 100.0)
 }
 
-async fn serve(kind: &str, count: usize, shards: usize) -> Outcome {
+async fn serve(load: Load) -> Outcome {
     let secret = SecretKey::generate()?;
     let key = secret.public();
     let mut child = Command::new(std::env::current_exe()?)
-        .args(["clients", &key.to_string(), kind, &count.to_string(), &shards.to_string()])
+        .args(["clients", &key.to_string()])
+        .args(load.words())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()?;
@@ -89,12 +118,13 @@ async fn serve(kind: &str, count: usize, shards: usize) -> Outcome {
     let at = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
     let allowed = Allowed::Keys([client.trim().parse()?].into());
     let mut options = Options::listening(&[at]).sealed(secret, allowed);
-    options.shards = shards;
-    if kind == "busy" {
+    options.shards = load.shards;
+    if load.busy > 0 {
         options.transport = small();
     }
     // All clients have one key and one address.
-    let limits = &mut options.limits;
+    let (count, limits) = (load.count(), &mut options.limits);
+    (limits.associations, limits.memory) = (count, 4 << 30);
     (limits.associations_per_key, limits.associations_per_prefix) = (count, count);
     let endpoint = Endpoint::open(options)?;
     let before = resident()?;
@@ -103,29 +133,35 @@ async fn serve(kind: &str, count: usize, shards: usize) -> Outcome {
         held.push(Arc::new(endpoint.accept().await));
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
-    if kind == "idle" {
+    let result = report(load, &held, before).await;
+    child.kill()?;
+    result
+}
+
+async fn report(load: Load, held: &[Arc<Association>], before: u64) -> Outcome {
+    let Load { busy, idle, shards } = load;
+    if busy == 0 {
         let after = resident()?;
-        let each = (after - before) as f64 / count as f64;
+        let each = (after - before) as f64 / idle as f64;
         println!(
-            "{} idle associations: {:.1} MB resident, {each:.0} bytes each",
-            endpoint.associations(),
+            "{idle} idle associations: {:.1} MB resident, {each:.0} bytes each",
             after as f64 / 1e6
         );
-    } else {
-        let before = cpu_seconds()?;
-        let (mbit_s, jain) = goodput(&held).await;
-        let cpu = cpu_seconds()? - before;
-        let per_gb = cpu / (MEASURED.as_secs_f64() + WARM_UP.as_secs_f64()) / (mbit_s / 8e3);
-        println!(
-            "{count} busy associations, {shards} shards: {mbit_s:.0} Mbit/s, {per_gb:.3} CPU s/GB at this end, Jain's index {jain:.3}"
-        );
+        return Ok(());
     }
-    child.kill()?;
+    let before = cpu_seconds()?;
+    let (mbit_s, jain) = goodput(held, busy).await;
+    let cpu = cpu_seconds()? - before;
+    let per_gb = cpu / (MEASURED.as_secs_f64() + WARM_UP.as_secs_f64()) / (mbit_s / 8e3);
+    println!(
+        "{busy} busy associations beside {idle} idle ones, {shards} shards: {mbit_s:.0} Mbit/s, {per_gb:.3} CPU s/GB at \
+         this end, Jain's index {jain:.3}"
+    );
     Ok(())
 }
 
-/// The associations' goodput together, Mbit/s, and Jain's index of it.
-async fn goodput(held: &[Arc<Association>]) -> (f64, f64) {
+/// The goodput of the busy associations together, Mbit/s, and Jain's index of it.
+async fn goodput(held: &[Arc<Association>], busy: usize) -> (f64, f64) {
     let counts: Vec<_> = held.iter().map(|_| Arc::new(AtomicU64::new(0))).collect();
     for (association, count) in held.iter().zip(&counts) {
         let (association, count) = (association.clone(), count.clone());
@@ -145,33 +181,34 @@ async fn goodput(held: &[Arc<Association>]) -> (f64, f64) {
     let read = || counts.iter().map(|c| c.load(Ordering::Relaxed) as f64).collect::<Vec<_>>();
     let before = read();
     tokio::time::sleep(MEASURED).await;
-    let shares: Vec<f64> =
+    let mut shares: Vec<f64> =
         read().iter().zip(&before).map(|(after, before)| after - before).collect();
+    // Idle ones have received nothing. A busy one that has received nothing counts.
+    shares.sort_by(|a, b| b.total_cmp(a));
+    shares.truncate(busy);
     let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|s| s * s).sum::<f64>());
     (sum * 8.0 / MEASURED.as_secs_f64() / 1e6, sum * sum / (shares.len() as f64 * squares))
 }
 
-async fn clients(key: PublicKey, busy: bool, count: usize, shards: usize) -> Outcome {
+async fn clients(key: PublicKey, load: Load) -> Outcome {
     let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let secret = SecretKey::generate()?;
     println!("{}", secret.public());
     let mut options = Options::connecting(&[at]).sealed(secret, Allowed::Anyone);
     options.transport = small();
-    options.shards = shards;
+    options.shards = load.shards;
     let endpoint = Endpoint::open(options)?;
     let target = Target { addresses: vec![(Ipv4Addr::LOCALHOST, PORT).into()], key: Some(key) };
     let mut held = Vec::new();
-    for _ in 0..count {
+    for _ in 0..load.count() {
         held.push(Arc::new(endpoint.connect(&target).await?));
     }
-    if busy {
-        for association in &held {
-            let association = association.clone();
-            tokio::spawn(async move {
-                let message = Bytes::from(vec![1; association.message_size()]);
-                while association.send(0, 0, message.clone()).await.is_ok() {}
-            });
-        }
+    for association in held.iter().take(load.busy) {
+        let association = association.clone();
+        tokio::spawn(async move {
+            let message = Bytes::from(vec![1; association.message_size()]);
+            while association.send(0, 0, message.clone()).await.is_ok() {}
+        });
     }
     std::future::pending().await
 }
