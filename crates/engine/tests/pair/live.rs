@@ -3,7 +3,7 @@
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::congestion::{Congestion, CongestionFlavour};
 use ropewalk_engine::path::{Pacing, PathStatus};
-use ropewalk_engine::sctp::{Association, Chunk, Config, Event, Packet, PathConfig};
+use ropewalk_engine::sctp::{Association, Chunk, Config, Event, Packet, PathConfig, Preset};
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, config, ms};
 
@@ -82,6 +82,20 @@ fn what_was_on_its_way_on_a_path_that_is_lost_goes_elsewhere_at_once() {
     pair.ends[LEFT].validate_path(now, PathId(1));
     pair.run_for(ms(30));
     assert_eq!(pair.ends[LEFT].path_status(PathId(1)), PathStatus::Active);
+}
+
+/// Some presets have no probe interval of their own: HEARTBEATs go to failed paths as to idle ones.
+#[test]
+fn a_lost_path_is_probed_within_the_interval_of_heartbeats_with_any_preset() {
+    for preset in [Preset::Live, Preset::LiveRfc9260, Preset::Rfc9260, Preset::Paper2013] {
+        let settings = Config::preset(preset, vec![PathConfig::default(); 2], 1 << 18);
+        let interval = settings.heartbeat_interval;
+        let mut pair = Pair::up(&settings, &[10, 10]);
+        let now = pair.now;
+        pair.ends[LEFT].path_lost(now, PathId(1));
+        let due = pair.ends[LEFT].next_deadline().expect("a HEARTBEAT is due");
+        assert!(due > now && due <= now + interval, "{preset:?}: {due}");
+    }
 }
 
 #[test]

@@ -167,6 +167,11 @@ impl Heartbeats {
         tx.config.heartbeat_interval.unwrap_or(self.interval)
     }
 
+    /// How long after its failure a path is probed first. HB.interval bounds it: the probe interval may be infinite.
+    pub fn first_probe_after(&self, tx: &TxPath) -> Duration {
+        self.probe_interval.min(self.interval_of(tx))
+    }
+
     /// When the next HEARTBEAT is due. For an idle path, RFC 9260, 8.3: after RTO plus HB.interval, with
     /// jitter of half an RTO either way.
     fn next(&self, now: Time, tx: &TxPath, rng: &mut Rng) -> Time {

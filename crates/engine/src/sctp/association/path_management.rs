@@ -199,7 +199,8 @@ impl Association {
             self.on_t3(now, path);
         }
         self.sender.paths[path.index()].tx.state.fail();
-        let due = now + self.config.probe_interval;
+        let due =
+            now + self.control.heartbeats.first_probe_after(&self.sender.paths[path.index()].tx);
         self.control.heartbeats.set_due(path, due);
         self.sender.outstanding.deadline.invalidate();
         self.sender.invalidate_views();
