@@ -38,7 +38,9 @@ impl EndpointState {
                 Some(found) => self.take_packet(now, found, route, packet),
                 None => {
                     self.log_received(None, route, packet);
-                    if !self.is_after_shutdown(PortPair::of_arrival(ports), packet) {
+                    if self.has_wrong_tag(route.remote.ip(), PortPair::of_arrival(ports), packet) {
+                        self.counters.unknown += 1;
+                    } else if !self.is_after_shutdown(PortPair::of_arrival(ports), packet) {
                         self.take_out_of_the_blue(now, route, ports, packet);
                     }
                 }
@@ -118,6 +120,19 @@ impl EndpointState {
         }?;
         self.live_key(found.key)?;
         Some(found)
+    }
+
+    /// Whether a packet comes from the peer of an association but does not carry its tag. RFC 9260, 8.5: it is discarded, and is
+    /// not out of the blue. 8.5.1 (E): a SHUTDOWN ACK is, if the association is being set up.
+    fn has_wrong_tag(&mut self, source: IpAddr, pair: PortPair, packet: &Packet) -> bool {
+        let found = self.associations.by_address(pair, [&source]);
+        let Some(peer) = found.and_then(|key| self.live_key(key)).and_then(|key| self.known(key))
+        else {
+            return false;
+        };
+        let begins =
+            matches!(peer.machine.state(), State::CookieWait { .. } | State::CookieEchoed { .. });
+        !(begins && matches!(packet.chunks.first(), Some(Chunk::ShutdownAck)))
     }
 
     /// The association, unless it has ended. Packets do not find an ended association, even if a handle still exists.
