@@ -86,7 +86,7 @@ fn associate(socket: &UdpSocket, server: SocketAddr, tag: u32) -> u32 {
         _ => None,
     });
     let (theirs, cookie) = both.expect("an answer to an honest INIT");
-    let echo = Packet::of(theirs.tag, Chunk::CookieEcho(cookie));
+    let echo = Packet::of(theirs.tag, Chunk::CookieEcho(cookie.expect("a cookie")));
     let taken =
         ask(socket, server, (&echo, tag), |chunk| (*chunk == Chunk::CookieAck).then_some(()));
     taken.expect("an honest cookie is taken");

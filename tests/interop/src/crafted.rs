@@ -111,7 +111,7 @@ impl Crafted {
         assert_eq!((came.to, came.packet.tag), (from, tag));
         let Chunk::InitAck(both) = came.packet.chunks[0].clone() else { unreachable!() };
         self.peer_tag = both.0.tag;
-        self.send(from, Chunk::CookieEcho(both.1.clone())).await;
+        self.send(from, Chunk::CookieEcho(both.1.clone().expect("a cookie"))).await;
         self.wait_for(|chunk| matches!(chunk, Chunk::CookieAck)).await;
         both.0.clone()
     }

@@ -75,7 +75,7 @@ async fn a_target_that_the_peer_does_not_list_is_not_probed() {
         peer.peer_tag = init.tag;
         peer.ports = came.ports.swapped();
         let own = peer.init(77, &[]);
-        peer.send(0, Chunk::InitAck(Box::new((own, vec![7; 40].into())))).await;
+        peer.send(0, Chunk::InitAck(Box::new((own, Some(vec![7; 40].into()))))).await;
         peer.wait_for(|chunk| matches!(chunk, Chunk::CookieEcho(_))).await;
         peer.send(0, Chunk::CookieAck).await;
     };
@@ -238,7 +238,7 @@ async fn an_init_collision_from_another_address_leaves_one_association() {
         assert_eq!((came.to, came.packet.tag), (0, 61));
         let Chunk::InitAck(both) = came.packet.chunks[0].clone() else { unreachable!() };
         end.peer_tag = both.0.tag;
-        end.send(0, Chunk::CookieEcho(both.1)).await;
+        end.send(0, Chunk::CookieEcho(both.1.expect("a cookie"))).await;
         end.wait_for(|chunk| matches!(chunk, Chunk::CookieAck)).await;
     };
     let (association, ()) = tokio::join!(here.connect(&target), opening);

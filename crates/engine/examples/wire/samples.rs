@@ -67,7 +67,7 @@ fn control() -> Vec<(&'static str, Chunk)> {
     let abort = |reflected, causes| Chunk::Abort { reflected, causes };
     vec![
         ("INIT", Chunk::Init(Box::new(init()))),
-        ("INIT_ACK", Chunk::InitAck(Box::new((answer, cookie.clone())))),
+        ("INIT_ACK", Chunk::InitAck(Box::new((answer, Some(cookie.clone()))))),
         ("COOKIE_ECHO", Chunk::CookieEcho(cookie)),
         ("COOKIE_ACK", Chunk::CookieAck),
         ("HEARTBEAT", Chunk::Heartbeat(Bytes::from_static(&[5; 16]))),

@@ -299,8 +299,8 @@ pub enum Chunk {
     Sack(Sack),
     /// INIT.
     Init(Box<Init>),
-    /// INIT ACK with its state cookie, which is empty if absent.
-    InitAck(Box<(Init, Bytes)>),
+    /// INIT ACK with its state cookie, which may be missing.
+    InitAck(Box<(Init, Option<Bytes>)>),
     /// COOKIE ECHO with the cookie.
     CookieEcho(Bytes),
     /// COOKIE ACK.
@@ -370,8 +370,10 @@ impl Chunk {
         match self {
             Self::Data(_) | Self::Sack(_) => unreachable!("measured by the caller"),
             Self::Init(init) => init.wire_len(),
-            Self::InitAck(both) if both.1.is_empty() => both.0.wire_len(),
-            Self::InitAck(both) => both.0.wire_len() + PARAMETER_HEADER + padded(&both.1),
+            Self::InitAck(both) => {
+                let cookie = both.1.as_ref().map_or(0, |cookie| PARAMETER_HEADER + padded(cookie));
+                both.0.wire_len() + cookie
+            }
             Self::CookieEcho(cookie) => CHUNK_HEADER + padded(cookie),
             Self::CookieAck | Self::ShutdownAck | Self::ShutdownComplete { .. } => CHUNK_HEADER,
             Self::Error(causes) | Self::Abort { causes, .. } => {

@@ -436,10 +436,15 @@ impl Config {
 
     /// Whether packets with DATA carry timestamps if the peer supports them.
     pub(super) const fn uses_stamps(&self) -> bool {
-        matches!(
-            (self.delay_source, self.packet_form),
-            (DelaySource::Timestamp, PacketForm::Standard)
-        )
+        let offered = match self.negotiation {
+            Negotiation::Assumed => true,
+            Negotiation::Listed(ours) => ours.has(Extensions::DELAY),
+        };
+        offered
+            && matches!(
+                (self.delay_source, self.packet_form),
+                (DelaySource::Timestamp, PacketForm::Standard)
+            )
     }
 
     /// Whether delays are measured by TSNs that the peer echoes.

@@ -110,6 +110,14 @@ impl InitOptions {
         self.unknown.iter().map(padded).collect()
     }
 
+    /// The same in one piece. The last one has no padding, which RFC 9260, 3.2.1, does not count as part of a parameter.
+    pub(super) fn unknown_joined(&self) -> Bytes {
+        let mut joined = self.unknown_padded().concat();
+        let padding = self.unknown.last().map_or(0, |last| last.len().wrapping_neg() % 4);
+        joined.truncate(joined.len() - padding);
+        joined.into()
+    }
+
     fn wire_len(&self) -> u32 {
         let families = self.families.v4 as u32 + self.families.v6 as u32;
         let families = if families > 0 { parameter(2 * families) } else { 0 };

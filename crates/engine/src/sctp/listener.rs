@@ -242,7 +242,7 @@ pub(super) fn within_measure(config: &Config, question: &Packet, mut answer: Pac
 }
 
 fn init_ack(init: Init, cookie: Bytes) -> Chunk {
-    Chunk::InitAck(Box::new((init, cookie)))
+    Chunk::InitAck(Box::new((init, Some(cookie))))
 }
 
 /// RFC 9260, 8.4 (6) and (7): these chunks are discarded, because an answer would itself be out of the blue.

@@ -151,7 +151,8 @@ fn of_very_many_addresses_a_few_are_kept_and_none_is_used_unproved() {
     let Some(Chunk::InitAck(both)) = answer.map(|mut one| one.chunks.remove(0)) else {
         panic!("no INIT ACK")
     };
-    let echo = datagram(both.0.tag, &[chunk(kind::COOKIE_ECHO, 0, &both.1)]);
+    let echo =
+        datagram(both.0.tag, &[chunk(kind::COOKIE_ECHO, 0, both.1.as_ref().expect("a cookie"))]);
     let mut echo = read(&echo).expect("a packet");
     let Answer::Accept(proof) = listener.handle(Time::ZERO, HOME, &mut echo) else {
         panic!("not accepted")

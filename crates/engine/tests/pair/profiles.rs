@@ -14,7 +14,7 @@ use crate::driver::under;
 type Rule = (&'static str, fn());
 
 /// Tests that do not depend on a preset's timers and windows, but for two that take long.
-const RULES: [Rule; 87] = [
+const RULES: [Rule; 88] = [
     ("the_right_edge_of_the_window_moves_by_a_full_chunk_or_not_at_all", windows::the_right_edge_of_the_window_moves_by_a_full_chunk_or_not_at_all),
     ("no_chunk_is_cut_to_fit_a_small_window", windows::no_chunk_is_cut_to_fit_a_small_window),
     ("after_a_timeout_one_packet_is_on_its_way_until_something_is_acknowledged", errors::after_a_timeout_one_packet_is_on_its_way_until_something_is_acknowledged),
@@ -56,6 +56,7 @@ const RULES: [Rule; 87] = [
     ("a_heartbeat_comes_back_as_it_was_and_not_if_it_is_longer_than_a_packet", foreign::a_heartbeat_comes_back_as_it_was_and_not_if_it_is_longer_than_a_packet),
     ("data_on_a_stream_that_does_not_exist_is_acknowledged_and_reported_and_not_delivered", foreign::data_on_a_stream_that_does_not_exist_is_acknowledged_and_reported_and_not_delivered),
     ("an_init_ack_that_cannot_be_used_is_refused_by_cause", foreign::an_init_ack_that_cannot_be_used_is_refused_by_cause),
+    ("a_cookie_without_a_byte_is_echoed", foreign::a_cookie_without_a_byte_is_echoed),
     ("what_an_init_ack_has_that_is_not_known_is_reported_beside_the_cookie", foreign::what_an_init_ack_has_that_is_not_known_is_reported_beside_the_cookie),
     ("a_shutdown_ack_for_an_end_that_only_sets_up_is_out_of_the_blue", foreign::a_shutdown_ack_for_an_end_that_only_sets_up_is_out_of_the_blue),
     ("an_init_with_a_host_name_is_refused_by_an_association_too", foreign::an_init_with_a_host_name_is_refused_by_an_association_too),

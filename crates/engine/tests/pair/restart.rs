@@ -148,7 +148,7 @@ fn a_restart_cookie_with_other_tie_tags_is_dropped() {
     let echoes: Vec<_> = (twin.log.iter())
         .filter(|s| s.names().contains(&"INIT ACK"))
         .filter_map(|s| match &s.packet.chunks[0] {
-            Chunk::InitAck(both) => Some((both.0.tag, both.1.clone())),
+            Chunk::InitAck(both) => Some((both.0.tag, both.1.clone()?)),
             _ => None,
         })
         .collect();

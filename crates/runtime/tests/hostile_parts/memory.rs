@@ -71,7 +71,7 @@ async fn hit(server: &Endpoint, far: &mut Vec<Association>) {
     let first = init.initial_tsn;
     let answer = ask(&socket, address, ports, &Packet::of(0, Chunk::Init(Box::new(init)))).await;
     let Chunk::InitAck(both) = answer else { panic!("{answer:?}") };
-    let (tag, cookie) = (both.0.tag, both.1.clone());
+    let (tag, cookie) = (both.0.tag, both.1.clone().expect("a cookie"));
     let answer = ask(&socket, address, ports, &Packet::of(tag, Chunk::CookieEcho(cookie))).await;
     assert!(matches!(answer, Chunk::CookieAck), "{answer:?}");
     far.push(timeout(PATIENCE, server.accept()).await.expect("it is up"));

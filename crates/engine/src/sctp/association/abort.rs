@@ -50,6 +50,19 @@ impl Association {
         self.close(CloseReason::Aborted(told));
     }
 
+    /// Ends the association because the peer does not answer. It is told by an ABORT, in case it still receives, unless
+    /// the association is still being set up.
+    #[cold]
+    pub(super) fn give_up(&mut self) {
+        let begins = matches!(self.state, State::CookieWait { .. } | State::CookieEchoed { .. });
+        if !begins && !matches!(self.state, State::Ended(_)) && self.handshake.peer_tag != 0 {
+            self.control.queue.clear();
+            let path = self.sender.best_path();
+            self.send_control(path, Chunk::Abort { reflected: false, causes: Vec::new() });
+        }
+        self.close(CloseReason::Unreachable);
+    }
+
     #[cold]
     pub(super) fn close(&mut self, reason: CloseReason) {
         if !matches!(self.state, State::Ended(_)) {

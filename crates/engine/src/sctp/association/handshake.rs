@@ -221,7 +221,7 @@ impl Association {
             path,
         };
         let cookie = self.handshake.key.seal(&content, &[]);
-        let answer = Packet::of(init.tag, Chunk::InitAck(Box::new((own, cookie))));
+        let answer = Packet::of(init.tag, Chunk::InitAck(Box::new((own, Some(cookie)))));
         Some(within_measure(&self.config, packet, answer))
     }
 
@@ -238,17 +238,21 @@ impl Association {
     }
 
     /// Processes an INIT ACK (RFC 9260, 5.1 C).
-    pub(super) fn on_init_ack(&mut self, now: Time, path: PathId, init: &Init, cookie: &Bytes) {
+    pub(super) fn on_init_ack(
+        &mut self,
+        now: Time,
+        path: PathId,
+        init: &Init,
+        cookie: Option<&Bytes>,
+    ) {
         if !matches!(self.state, State::CookieWait { .. }) || self.refuses(path, init, cookie) {
             return;
         }
         self.adopt_peer(init);
-        let cookie = cookie.clone();
-        let unknown = init.options.unknown_padded().concat();
-        let report = (!unknown.is_empty()).then(|| {
-            let whole = ErrorCause::UnrecognisedParameters(unknown.into());
-            Chunk::error(whole)
-        });
+        let cookie = cookie.cloned().unwrap_or_default();
+        let unknown = init.options.unknown_joined();
+        let report = (!unknown.is_empty())
+            .then(|| Chunk::error(ErrorCause::UnrecognisedParameters(unknown)));
         self.queue_cookie_echo(now, path, cookie.clone(), report);
         self.state = State::CookieEchoed { t1: self.first_retry(now), cookie, sent: now, path };
         if self.config.negotiation == Negotiation::Assumed {
@@ -283,10 +287,11 @@ impl Association {
 
     /// Refuses an invalid INIT ACK (RFC 9260, 3.3.3; 3.3.2.1.4); returns whether it did. If the window is too
     /// small, the state does not change. Other faults end the attempt.
-    fn refuses(&mut self, path: PathId, init: &Init, cookie: &Bytes) -> bool {
+    fn refuses(&mut self, path: PathId, init: &Init, cookie: Option<&Bytes>) -> bool {
         let options = &init.options;
         let cause = if init.tag == 0 {
-            let abort = Chunk::Abort { reflected: true, causes: Vec::new() };
+            let causes = vec![ErrorCause::InvalidParameter];
+            let abort = Chunk::Abort { reflected: true, causes };
             self.control.queue.push(path, self.handshake.local_tag, abort);
             self.close(CloseReason::Aborted(AbortCause::ProtocolViolation));
             return true;
@@ -298,10 +303,10 @@ impl Association {
             ErrorCause::unresolvable(name)
         } else if init.outbound_streams == 0 || init.inbound_streams == 0 {
             ErrorCause::InvalidParameter
-        } else if cookie.is_empty() {
-            ErrorCause::MissingParameters(vec![wire::STATE_COOKIE])
-        } else {
+        } else if let Some(cookie) = cookie {
             return cookie.len() > LONGEST_COOKIE;
+        } else {
+            ErrorCause::MissingParameters(vec![wire::STATE_COOKIE])
         };
         self.handshake.peer_tag = init.tag;
         self.abort_with(cause);

@@ -3,7 +3,7 @@
 use ropewalk_base::{Duration, PathId, Time};
 
 use super::super::rx::SACK_DELAY_LIMIT;
-use super::Association;
+use super::{Association, State};
 use crate::multipath::TxPath;
 use crate::path::{FailureLimits, PathStatus, RtoLimits};
 
@@ -100,7 +100,7 @@ impl Association {
     }
 
     /// Changes the protocol parameters from now on (RFC 9260, 11.1.13). Running timers keep their deadlines,
-    /// except those of HEARTBEATs to idle addresses.
+    /// except those of HEARTBEATs to idle addresses and of the first INIT.
     ///
     /// # Errors
     /// [`ParameterError`]; nothing is changed then.
@@ -112,6 +112,12 @@ impl Association {
         parameters.check()?;
         let Parameters { rto, failure, .. } = parameters;
         let other_interval = parameters.heartbeat_interval != self.config.heartbeat_interval;
+        if let State::CookieWait { t1, .. } = &mut self.state
+            && t1.count == 0
+        {
+            let sent = t1.at.as_nanos().saturating_sub(self.config.rto.initial.as_nanos());
+            t1.at = Time::from_nanos(sent) + rto.initial;
+        }
         self.config.rto = rto;
         self.config.association_max_retrans = parameters.association_max_retrans;
         self.config.failure = failure;

@@ -138,7 +138,7 @@ impl Association {
                     (packet.chunks.pop(), packet.chunks.pop())
                 {
                     self.sender.outstanding.deadline.invalidate();
-                    self.on_init_ack(now, path, &both.0, &both.1);
+                    self.on_init_ack(now, path, &both.0, both.1.as_ref());
                 }
                 false
             }
@@ -301,9 +301,11 @@ impl Association {
         };
         // RFC 9260, 5.1 C: until the COOKIE ACK has arrived, only the COOKIE ECHO is sent.
         if wire::is_reported(kind) && self.state.is_up() && reports.may_report() {
-            let mut whole = wire::chunk_bytes(chunk);
+            let mut whole = wire::chunk_bytes(chunk).to_vec();
             whole.truncate(REPORT_LIMIT);
-            let error = Chunk::error(ErrorCause::UnrecognisedChunk(whole));
+            // With its padding, as other implementations report it.
+            whole.resize(whole.len().next_multiple_of(4), 0);
+            let error = Chunk::error(ErrorCause::UnrecognisedChunk(whole.into()));
             self.reply(
                 self.sender.reply_path(self.control.queue.answers_to),
                 self.handshake.peer_tag,

@@ -2,7 +2,7 @@
 
 use ropewalk_base::{PathId, Time};
 
-use super::{Association, CloseReason, Event, State};
+use super::{Association, Event, State};
 use crate::congestion::{CongestionControl, IdleDecay};
 use crate::path::PathStatus;
 use crate::sctp::tx::{PathReports, T3Expiry};
@@ -127,7 +127,7 @@ impl Association {
             let paths = if per_path { self.sender.paths.len() as u32 } else { 1 };
             let most = self.config.association_max_retrans.saturating_mul(paths);
             if self.control.errors > most {
-                self.close(CloseReason::Unreachable);
+                self.give_up();
             }
         }
     }

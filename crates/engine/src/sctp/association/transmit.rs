@@ -70,6 +70,12 @@ impl Association {
     fn next_control(&mut self, packet: &mut Packet) -> Option<TransmitInfo> {
         let sender = &mut self.sender;
         let (path, size) = self.control.queue.fill(|path| sender.packet_room(path), packet)?;
+        if self.receiver.is_due() && answers_data(packet) && self.state.is_up() {
+            let used = packet.wire_len() - Packet::HEADER;
+            let room = self.sender.packet_room(path).saturating_sub(used);
+            self.bundle_sack(path, 0, room, packet);
+        }
+        let sender = &mut self.sender;
         Some(TransmitInfo { size, ..sender.after_control_packet(path) })
     }
 
@@ -288,4 +294,10 @@ impl Association {
         let confirmed = |path: &Path| path.tx.state.status() != PathStatus::Unconfirmed;
         self.sender.paths.iter().any(confirmed)
     }
+}
+
+/// Whether a packet of control chunks answers one that may have contained DATA as well. The SACK for this DATA need not be
+/// sent in a packet of its own.
+fn answers_data(packet: &Packet) -> bool {
+    packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::CookieAck | Chunk::Error(_)))
 }

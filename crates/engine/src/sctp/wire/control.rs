@@ -14,8 +14,8 @@ const HEARTBEAT_INFO: u16 = 1;
 pub(super) fn put(chunk: &Chunk, out: &mut Vec<u8>) {
     match chunk {
         Chunk::Data(_) | Chunk::Sack(_) => unreachable!("encoded by the caller"),
-        Chunk::Init(one) => init::put(one, None, out),
-        Chunk::InitAck(both) => init::put(&both.0, Some(&both.1), out),
+        Chunk::Init(one) => init::put(kind::INIT, one, None, out),
+        Chunk::InitAck(both) => init::put(kind::INIT_ACK, &both.0, both.1.as_ref(), out),
         Chunk::CookieEcho(cookie) => put_raw(kind::COOKIE_ECHO, 0, cookie, out),
         Chunk::CookieAck => put_raw(kind::COOKIE_ACK, 0, &[], out),
         Chunk::Error(causes) => put_causes(kind::ERROR, 0, causes, out),

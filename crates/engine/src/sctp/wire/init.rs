@@ -32,10 +32,9 @@ const REPORT_BYTES_LIMIT: usize = 64;
 /// Length of the fixed part without the chunk header, bytes.
 const FIXED: usize = 16;
 
-/// Appends an INIT, or with a cookie an INIT ACK.
-pub(super) fn put(init: &Init, cookie: Option<&Bytes>, out: &mut Vec<u8>) {
+/// Appends an INIT or an INIT ACK, with a cookie if there is one.
+pub(super) fn put(kind: u8, init: &Init, cookie: Option<&Bytes>, out: &mut Vec<u8>) {
     let start = out.len();
-    let kind = if cookie.is_some() { kind::INIT_ACK } else { kind::INIT };
     out.extend_from_slice(&[kind, 0, 0, 0]);
     for word in [init.tag, init.window] {
         out.extend_from_slice(&word.to_be_bytes());
@@ -47,7 +46,7 @@ pub(super) fn put(init: &Init, cookie: Option<&Bytes>, out: &mut Vec<u8>) {
     if init.preserve_millis > 0 {
         parameter::put(COOKIE_PRESERVATIVE, &init.preserve_millis.to_be_bytes(), out);
     }
-    if let Some(cookie) = cookie.filter(|cookie| !cookie.is_empty()) {
+    if let Some(cookie) = cookie {
         parameter::put(STATE_COOKIE, cookie, out);
     }
     put_options(&init.options, out);
@@ -105,8 +104,8 @@ pub fn address_parameters<'a>(addresses: impl IntoIterator<Item = &'a IpAddr>) -
     out.into()
 }
 
-/// Reads the chunk and its cookie, which is empty if absent.
-pub(super) fn read(raw: &RawChunk<'_>) -> Option<(Init, Bytes)> {
+/// Reads the chunk and its cookie. A cookie may be empty.
+pub(super) fn read(raw: &RawChunk<'_>) -> Option<(Init, Option<Bytes>)> {
     let (fixed, _) = raw.body().split_first_chunk::<FIXED>()?;
     let word =
         |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
@@ -119,7 +118,7 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<(Init, Bytes)> {
         initial_tsn: Serial32(word(12)),
         ..Init::default()
     };
-    let mut reader = Reader { init, cookie: Bytes::new() };
+    let mut reader = Reader { init, cookie: None };
     for one in Parameters::of(raw.share(FIXED)) {
         match reader.take(one.ok()?)? {
             true => {}
@@ -131,7 +130,7 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<(Init, Bytes)> {
 
 struct Reader {
     init: Init,
-    cookie: Bytes,
+    cookie: Option<Bytes>,
 }
 
 impl Reader {
@@ -148,7 +147,7 @@ impl Reader {
                 let octets: [u8; 16] = one.value[..].try_into().ok()?;
                 self.take_address(Ipv6Addr::from(octets).into());
             }
-            STATE_COOKIE => self.cookie = one.value,
+            STATE_COOKIE => self.cookie = Some(one.value),
             UNRECOGNISED if options.reported.len() < REPORTS_LIMIT => {
                 options.reported.push(one.value);
             }
