@@ -77,6 +77,14 @@ bench-hub: ## a hub with 1000 clients, 100 of them busy, and one with 5000 idle 
 bench-python: python ## measures the speed of schedulers in Python and of environments
 	$(PY) benches/python_schedulers.py
 
+PACKETDRILL ?=
+SUITE       ?=
+
+conformance: ## packetdrill's SCTP scripts over the preload library (root; PACKETDRILL=program SUITE=directory; 4 min)
+	@test -n "$(PACKETDRILL)" -a -n "$(SUITE)" || { $(PYTHON) tests/conformance/run.py --help; exit 2; }
+	$(CARGO) build -p ropewalk-sockets
+	$(PYTHON) tests/conformance/run.py --packetdrill $(PACKETDRILL) --suite $(SUITE) --library $(TARGET)/debug/libropewalk.so
+
 tournament: $(VENV)/.ready ## runs the tournament of all schedulers and updates docs/concepts/tournament.md
 	$(CARGO) build --release -p ropewalk-cli
 	$(PY) docs/images/make_tournament.py --binary $(TARGET)/release/ropewalk

@@ -7,6 +7,12 @@ use ropewalk_runtime::endpoint::{PORT, Profile, Transport};
 
 /// UDP port at which listening sockets receive (RFC 6951).
 pub const UDP_PORT: &str = "ROPEWALK_UDP_PORT";
+/// UDP port of sockets that only connect; 0: any.
+pub const CLIENT_UDP_PORT: &str = "ROPEWALK_CLIENT_UDP_PORT";
+/// Whether peers are offered extensions of SCTP: true or false.
+pub const EXTENSIONS: &str = "ROPEWALK_EXTENSIONS";
+/// Whether the path MTU is probed: true or false.
+pub const DISCOVER_MTU: &str = "ROPEWALK_DISCOVER_MTU";
 /// UDP port of peers that this end connects to.
 pub const PEER_UDP_PORT: &str = "ROPEWALK_PEER_UDP_PORT";
 /// Scheduler of all associations.
@@ -33,6 +39,8 @@ const DEFAULT_LINGER_S: u64 = 60;
 pub struct Settings {
     /// UDP port of listening sockets.
     pub udp_port: u16,
+    /// UDP port of sockets that only connect; 0: any.
+    pub client_udp_port: u16,
     /// UDP port of peers.
     pub peer_udp_port: u16,
     /// Interfaces that are not used.
@@ -49,6 +57,8 @@ impl Settings {
         let mut transport = Transport {
             unsent_limit: Some(UNSENT_LIMIT),
             profile: number(PROFILE, Profile::Live),
+            extensions: number(EXTENSIONS, true),
+            discover_mtu: number(DISCOVER_MTU, true),
             receive_buffer: number(RECEIVE_BUFFER, Transport::default().receive_buffer),
             congestion: env::var(CONGESTION).ok().filter(|name| !name.is_empty()),
             ..Transport::default()
@@ -61,6 +71,7 @@ impl Settings {
         let names = env::var(AVOID).unwrap_or_default();
         Self {
             udp_port: number(UDP_PORT, PORT),
+            client_udp_port: number(CLIENT_UDP_PORT, 0),
             peer_udp_port: number(PEER_UDP_PORT, PORT),
             avoid: names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
             linger_s: number(LINGER, DEFAULT_LINGER_S),

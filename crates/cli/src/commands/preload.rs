@@ -36,6 +36,9 @@ pub struct PreloadArgs {
     /// UDP port that the program's listening sockets receive on
     #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = udp_port())]
     udp_port: u16,
+    /// UDP port of the program's sockets that only connect; any free one by default
+    #[arg(long, value_name = "PORT", value_parser = udp_port())]
+    client_udp_port: Option<u16>,
     /// UDP port of the peers that the program connects to
     #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = udp_port())]
     peer_udp_port: u16,
@@ -54,6 +57,12 @@ pub struct PreloadArgs {
     /// Receive buffer of each association, unless the program sets SO_RCVBUF; 16 MiB by default
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     receive_buffer: Option<u64>,
+    /// Assume that every path carries packets of 1500 B, instead of probing larger and smaller ones
+    #[arg(long)]
+    no_mtu_discovery: bool,
+    /// Offer peers no extension of SCTP, as an implementation of RFC 9260 alone
+    #[arg(long)]
+    no_extensions: bool,
     /// Print the path of the library, which other programs can link or preload, and exit
     #[arg(long)]
     library: bool,
@@ -108,6 +117,10 @@ fn variables(args: &PreloadArgs) -> Vec<(&'static str, String)> {
         ("ROPEWALK_PROFILE", args.profile.clone()),
         ("ROPEWALK_AVOID", args.avoid.join(",")),
     ];
+    let port = args.client_udp_port.map(|port| port.to_string());
+    variables.extend(port.map(|port| ("ROPEWALK_CLIENT_UDP_PORT", port)));
+    variables.extend(args.no_mtu_discovery.then(|| ("ROPEWALK_DISCOVER_MTU", false.to_string())));
+    variables.extend(args.no_extensions.then(|| ("ROPEWALK_EXTENSIONS", false.to_string())));
     let name = args.scheduler.map(|name| name.as_str().to_owned());
     variables.extend(name.map(|name| ("ROPEWALK_SCHEDULER", name)));
     let name = args.congestion.map(|name| name.to_string());

@@ -116,6 +116,9 @@ pub struct Transport {
     pub congestion: Option<String>,
     /// Streams each way (1024).
     pub streams: u16,
+    /// Whether unsealed peers are offered extensions: partial reliability (RFC 3758) and those of Ropewalk (on). If not, an INIT
+    /// lists none, as of an end that knows RFC 9260 only.
+    pub extensions: bool,
     /// Whether messages of different streams are interleaved (I-DATA, RFC 8260), if the peer wants it as well (off). A
     /// short message then does not wait for a long one whose sending has begun. Costs 4 bytes per chunk.
     pub interleaving: bool,
@@ -145,6 +148,7 @@ impl Default for Transport {
             scheduler: "lay".to_owned(),
             congestion: None,
             streams: 1024,
+            extensions: true,
             interleaving: false,
             stream_scheduler: StreamScheduler::FirstCome,
             mtu: 9000,
@@ -252,7 +256,8 @@ impl Transport {
         if let Encryption::Plain { addresses, .. } = encryption {
             // The extensions of the peer are not known before the handshake.
             config.addresses = Some(addresses.clone());
-            config.negotiation = Negotiation::Listed(Extensions::OFFERED);
+            let offered = if self.extensions { Extensions::OFFERED } else { Extensions::NONE };
+            config.negotiation = Negotiation::Listed(offered);
         } else {
             // Paths are identified by their numbers, whatever their addresses.
             config.addresses = Some(Vec::new());

@@ -76,7 +76,7 @@ impl Service {
         } else if remotes.iter().all(SocketAddr::is_ipv6) {
             place.v6_only = true;
         }
-        let mut options = Options::connecting(&place.sockets(0));
+        let mut options = Options::connecting(&place.sockets(current().settings().client_udp_port));
         options.transport = transport;
         if place.addresses.is_empty() {
             options = options.avoiding(&current().settings().avoid).on_all_interfaces(remotes);
