@@ -6,4 +6,5 @@ mod control;
 mod emulated_links;
 mod loopback;
 mod nonblocking;
+mod streams;
 mod window;

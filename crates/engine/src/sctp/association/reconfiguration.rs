@@ -129,6 +129,11 @@ impl Association {
         self.control.reconfiguration.as_mut()?.take_event()
     }
 
+    /// Whether [`Self::poll_reconfiguration`] returns something.
+    pub fn has_reconfiguration(&self) -> bool {
+        self.control.reconfiguration.as_ref().is_some_and(|one| one.has_event())
+    }
+
     fn request(&mut self, wish: Wish) -> Result<(), ReconfigurationError> {
         if !matches!(self.state, State::Established) {
             return Err(ReconfigurationError::Closing);

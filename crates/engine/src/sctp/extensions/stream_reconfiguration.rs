@@ -139,7 +139,8 @@ pub enum Reconfigured {
     /// The request of this end that the peer reset its streams was refused. If it is performed, [`Self::ResetByPeer`]
     /// follows instead.
     PeerResetRefused(Streams, Outcome),
-    /// A reset of the association has ended: all streams of both directions start over.
+    /// A reset of the association has ended: all streams of both directions start over. If it was performed, all messages
+    /// that the peer sent before have been read.
     Association {
         /// Whether the peer requested it.
         by_peer: bool,
@@ -259,6 +260,11 @@ impl Reconfiguration {
         };
         let after = if by_peer { self.read + unread as u64 } else { 0 };
         self.events.push_back((after, event));
+    }
+
+    /// Whether [`Self::take_event`] returns an event.
+    pub fn has_event(&self) -> bool {
+        self.events.iter().any(|(after, _)| *after <= self.read)
     }
 
     /// Takes the oldest event before which all messages have been read that precede it.
