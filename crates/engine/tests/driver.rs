@@ -14,7 +14,7 @@ use ropewalk_engine::sctp::association::{CloseReason, PacketSize, PathCounters, 
 use ropewalk_engine::sctp::wire::{Checksum, Ports, compact, decode, encode};
 use ropewalk_engine::sctp::{
     Association, Chunk, Config, Data, Delivery, Event, ExtensionChunk, Extensions, Negotiation,
-    Packet, PacketForm, PathConfig, Preset, Sack, Transmit,
+    Packet, PacketForm, PathConfig, Preset, Reconfigured, Sack, Transmit,
 };
 
 use crate::ledger::Ledger;
@@ -92,6 +92,7 @@ pub fn name(chunk: &Chunk) -> &'static str {
         Chunk::ShutdownComplete { .. } => "SHUTDOWN COMPLETE",
         Chunk::Abort { .. } => "ABORT",
         Chunk::Extension(one) if matches!(**one, ExtensionChunk::ForwardTsn(_)) => "FORWARD-TSN",
+        Chunk::Extension(one) if matches!(**one, ExtensionChunk::ReConfig(_)) => "RE-CONFIG",
         Chunk::Extension(_) => "of an extension",
         Chunk::Unknown(_) => "unknown",
     }
@@ -167,6 +168,8 @@ pub struct Pair {
     /// Every packet that left, in order.
     pub log: Vec<Sent>,
     pub events: [Vec<(Time, Event)>; 2],
+    /// What happened to the streams, and how many messages the user had read then.
+    pub reconfigured: [Vec<(usize, Reconfigured)>; 2],
     /// What the users have read.
     pub read: [Vec<Message>; 2],
     /// When they read it.
@@ -181,6 +184,8 @@ pub struct Pair {
     books: [Ledger; 2],
     /// The books do not know of chunks that an end has abandoned, which occupy no room any more.
     abandons: [bool; 2],
+    /// TSNs start over, which the books do not know.
+    pub resets_tsns: bool,
 }
 
 thread_local! {
@@ -274,6 +279,7 @@ impl Pair {
             delays: delays.iter().copied().map(ms).collect(),
             log: Vec::new(),
             events: [Vec::new(), Vec::new()],
+            reconfigured: [Vec::new(), Vec::new()],
             read: [Vec::new(), Vec::new()],
             read_at: [Vec::new(), Vec::new()],
             reads: [true, true],
@@ -283,6 +289,7 @@ impl Pair {
             made: 0,
             books,
             abandons: [false, false],
+            resets_tsns: false,
         }
     }
 
@@ -362,6 +369,9 @@ impl Pair {
         while let Some(event) = self.ends[end].poll_event() {
             self.events[end].push((self.now, event));
         }
+        while let Some(event) = self.ends[end].poll_reconfiguration() {
+            self.reconfigured[end].push((self.read[end].len(), event));
+        }
     }
 
     fn leave(&mut self, from: usize, transmit: Transmit) {
@@ -415,7 +425,9 @@ impl Pair {
     fn step(&mut self) {
         while let Some(entry) = self.agenda.first_entry().filter(|e| e.key().0 <= self.now) {
             let Happening::Arrival { to, path, packet } = entry.remove();
-            self.books[to].received(&packet);
+            if !self.resets_tsns {
+                self.books[to].received(&packet);
+            }
             self.ends[to].handle_datagram(self.now, PathId::from_index(path), packet);
             self.drain(to);
         }
@@ -509,6 +521,9 @@ impl Pair {
     /// No chunk beyond the cumulative acknowledgement and the buffer offered ever leaves, but one
     /// that is alone: the zero-window probe.
     fn check_span(&mut self, from: usize, packet: &Packet) {
+        if self.resets_tsns {
+            return;
+        }
         if let Some(beyond) = self.books[from].sent(packet).filter(|_| !self.abandons[from]) {
             let flying: u64 = (0..self.delays.len()).map(|p| self.view(from, p).in_flight).sum();
             assert!(flying == beyond.bytes, "at {}: {beyond:?}, {flying} B in flight", self.now);

@@ -7,4 +7,5 @@ mod emulated_links;
 mod loopback;
 mod nonblocking;
 mod shards;
+mod streams;
 mod window;

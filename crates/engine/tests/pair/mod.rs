@@ -22,6 +22,8 @@ mod primitives;
 mod profiles;
 mod rack;
 mod reassembly;
+mod reconfiguration;
+mod reconfiguration_random;
 mod recovery;
 mod restart;
 mod sack;

@@ -236,7 +236,7 @@ impl Association {
             readable.as_mut().enable();
             let before = into.len();
             let ended = self.with_if_needed(|peer, now| {
-                while let Some(message) = peer.machine.read(now) {
+                while let Some(message) = peer.read(now) {
                     into.push(received(message));
                 }
                 // What was read makes room in the receive buffer, which the peer may have to learn.
@@ -255,8 +255,8 @@ impl Association {
             let readable = self.signals.readable.notified();
             tokio::pin!(readable);
             readable.as_mut().enable();
-            let next = self
-                .with(|peer, now| (peer.machine.read(now).map(received), peer.ended.is_some()))?;
+            let next =
+                self.with(|peer, now| (peer.read(now).map(received), peer.ended.is_some()))?;
             match next {
                 (Some(message), _) => return Some(message),
                 (None, true) => return None,

@@ -82,7 +82,7 @@ impl Association {
         let more = self.with_if_needed(|peer, now| {
             let mut bytes = 0;
             while bytes < most
-                && let Some(message) = peer.machine.read(now)
+                && let Some(message) = peer.read(now)
             {
                 let message = received(message);
                 bytes += message.bytes.len();
@@ -98,13 +98,13 @@ impl Association {
         self.inspect(|peer, _| peer.machine.can_read()).unwrap_or(false)
     }
 
-    /// Waits until something can be read, or the association has ended. Takes nothing.
+    /// Waits until a message or an event about streams can be taken, or the association has ended. Takes nothing.
     pub async fn readable(&self) {
         loop {
             let readable = self.signals().readable.notified();
             tokio::pin!(readable);
             readable.as_mut().enable();
-            let waits = self.inspect(|peer, _| !peer.machine.can_read() && peer.ended.is_none());
+            let waits = self.inspect(|peer, _| !peer.has_input() && peer.ended.is_none());
             if waits != Some(true) {
                 return;
             }

@@ -10,6 +10,7 @@ mod association;
 mod association_control;
 mod association_counts;
 mod association_nonblocking;
+mod association_streams;
 mod association_table;
 mod batch;
 mod binding;
@@ -59,6 +60,7 @@ pub use self::admission::Admission;
 pub use self::association::{Association, Received, SendError};
 pub use self::association_control::Undelivered;
 pub use self::association_nonblocking::{AssociationStatus, PathTimers, TrySendError};
+pub use self::association_streams::UpToEvent;
 pub use self::binding::BindingResponse;
 pub use self::connect::{ConnectError, SctpPorts, Target};
 pub use self::datagrams::{PathEstimate, PathLink};
@@ -81,9 +83,12 @@ pub use self::stats::{LocalAddress, PathStats, Stats};
 pub use ropewalk_engine::path::{FailureLimits, RtoLimits};
 pub use ropewalk_engine::path::{PathStatus, PathUse};
 pub use ropewalk_engine::sctp::association::{
-    CloseReason, ParameterError, Parameters, PathCounters, SenderStats, State,
+    CloseReason, ParameterError, Parameters, PathCounters, ResetDirection, SenderStats, State,
 };
-pub use ropewalk_engine::sctp::{Copies, Delivery, Part, StreamScheduler, Urgency};
+pub use ropewalk_engine::sctp::{
+    AcceptedRequests, Copies, Delivery, Outcome, Part, ReconfigurationError, Reconfigured,
+    StreamScheduler, Streams, Urgency,
+};
 
 use self::association_counts::Admissions;
 use self::association_table::PortPair;

@@ -8,7 +8,8 @@ use ropewalk_engine::congestion::{CongestionFlavour, UnknownCongestion};
 use ropewalk_engine::path::MtuRange;
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions, UnknownScheduler};
 use ropewalk_engine::sctp::{
-    Config, Extensions, Negotiation, PacketForm, PathConfig, Preset, StreamScheduler,
+    AcceptedRequests, Config, Extensions, Negotiation, PacketForm, PathConfig, Preset,
+    StreamScheduler,
 };
 
 use super::connect::SctpPorts;
@@ -124,6 +125,13 @@ pub struct Transport {
     pub interleaving: bool,
     /// In which order messages of different streams are sent (`first-come`).
     pub stream_scheduler: StreamScheduler,
+    /// Whether streams can be reset and added while an association is used (RE-CONFIG, RFC 6525), if the peer offers it as
+    /// well (off). Costs 1 byte in the handshake.
+    pub reconfiguration: bool,
+    /// Which requests of the peer to reset or add streams are performed (none).
+    pub accepted_requests: AcceptedRequests,
+    /// Most streams in each direction to which requests of the peer may raise their number (1024).
+    pub stream_limit: u16,
     /// Largest IP packet that is probed, bytes (9000). The path MTU is found by probes (RFC 8899). Sizes above 1500 B
     /// are probed only if the peer's receive buffer holds many such packets.
     pub mtu: u32,
@@ -151,6 +159,9 @@ impl Default for Transport {
             extensions: true,
             interleaving: false,
             stream_scheduler: StreamScheduler::FirstCome,
+            reconfiguration: false,
+            accepted_requests: AcceptedRequests::default(),
+            stream_limit: 1024,
             mtu: 9000,
             discover_mtu: true,
             guard: true,
@@ -267,6 +278,9 @@ impl Transport {
         config.streams = self.streams;
         config.interleaving = self.interleaving;
         config.stream_scheduler = self.stream_scheduler;
+        config.reconfiguration = self.reconfiguration;
+        config.accepted_requests = self.accepted_requests;
+        config.stream_limit = self.stream_limit;
         config.guard &= self.guard;
         config.unsent_limit = self.unsent_limit;
         config.peer_buffer_limit = self.peer_buffer_limit;

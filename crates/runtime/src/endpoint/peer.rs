@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::CloseReason;
-use ropewalk_engine::sctp::{Association, Event, Packet, PathConfig};
+use ropewalk_engine::sctp::{Association, Event, Message, Packet, PathConfig};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -331,6 +331,10 @@ impl Peer {
                     self.note_occurrence(Occurrence::Restarted);
                     self.push_event(PathEvent::Restarted);
                 }
+                Event::Reconfigured => {
+                    self.signals.readable.notify_waiters();
+                    self.signals.changed.notify_waiters();
+                }
                 Event::PathChanged(path, status) => {
                     self.note_status(now, path, status);
                     self.note_occurrence(Occurrence::Path(path, status));
@@ -375,6 +379,20 @@ impl Peer {
             Encapsulation::Sealed(session) => Some(session.peer()),
             Encapsulation::Plain(_) | Encapsulation::HandshakeInProgress(_) => None,
         }
+    }
+
+    /// Takes the next message. It may be the last one before an event about streams, which can be taken then.
+    pub fn read(&mut self, now: Time) -> Option<Message> {
+        let message = self.machine.read(now)?;
+        if self.machine.has_reconfiguration() {
+            self.signals.changed.notify_waiters();
+        }
+        Some(message)
+    }
+
+    /// Whether a message or an event about streams can be taken.
+    pub fn has_input(&self) -> bool {
+        self.machine.can_read() || self.machine.has_reconfiguration()
     }
 
     fn push_event(&mut self, event: PathEvent) {

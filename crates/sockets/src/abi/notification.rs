@@ -70,6 +70,27 @@ pub enum Notification {
     Shutdown,
     /// `SCTP_SENDER_DRY_EVENT`.
     SenderDry,
+    /// `SCTP_STREAM_RESET_EVENT`.
+    StreamsReset {
+        /// Direction and outcome.
+        flags: u16,
+        /// The streams; none: all.
+        streams: Vec<u16>,
+    },
+    /// `SCTP_ASSOC_RESET_EVENT`.
+    AssociationReset {
+        /// Outcome.
+        flags: u16,
+        /// The next TSN of the own end, and of the peer.
+        tsns: (u32, u32),
+    },
+    /// `SCTP_STREAM_CHANGE_EVENT`.
+    StreamsChanged {
+        /// Outcome.
+        flags: u16,
+        /// Inbound and outbound streams of the association, or if it failed, those that were requested.
+        streams: (u16, u16),
+    },
 }
 
 impl Notification {
@@ -81,6 +102,9 @@ impl Notification {
             Self::SendFailed { .. } => &[number::SEND_FAILED_EVENT, number::SEND_FAILED],
             Self::Shutdown => &[number::SHUTDOWN],
             Self::SenderDry => &[number::SENDER_DRY],
+            Self::StreamsReset { .. } => &[number::STREAM_RESET],
+            Self::AssociationReset { .. } => &[number::ASSOC_RESET],
+            Self::StreamsChanged { .. } => &[number::STREAM_CHANGE],
         }
     }
 
@@ -103,10 +127,20 @@ impl Notification {
                 Image::new().u32(0).bytes(&info).i32(id).bytes(bytes)
             }
             Self::Shutdown | Self::SenderDry => Image::new().i32(id),
+            Self::StreamsReset { streams, .. } => {
+                streams.iter().fold(Image::new().i32(id), |image, stream| image.u16(*stream))
+            }
+            Self::AssociationReset { tsns, .. } => Image::new().i32(id).u32(tsns.0).u32(tsns.1),
+            Self::StreamsChanged { streams, .. } => {
+                Image::new().i32(id).u16(streams.0).u16(streams.1)
+            }
         };
         let body = body.finish();
         let flags = match self {
             Self::SendFailed { sent, .. } => u16::from(*sent),
+            Self::StreamsReset { flags, .. }
+            | Self::AssociationReset { flags, .. }
+            | Self::StreamsChanged { flags, .. } => *flags,
             _ => 0,
         };
         Image::new()

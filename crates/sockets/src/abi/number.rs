@@ -81,6 +81,10 @@ pub mod option {
     pub const CONNECTX3: i32 = 111;
     pub const PR_SUPPORTED: i32 = 113;
     pub const DEFAULT_PRINFO: i32 = 114;
+    pub const ENABLE_STREAM_RESET: i32 = 118;
+    pub const RESET_STREAMS: i32 = 119;
+    pub const RESET_ASSOC: i32 = 120;
+    pub const ADD_STREAMS: i32 = 121;
     pub const PEELOFF_FLAGS: i32 = 122;
     pub const STREAM_SCHEDULER: i32 = 123;
     pub const STREAM_SCHEDULER_VALUE: i32 = 124;
@@ -88,6 +92,20 @@ pub mod option {
     pub const EVENT: i32 = 127;
     pub const ECN_SUPPORTED: i32 = 130;
     pub const REMOTE_UDP_ENCAPS_PORT: i32 = 132;
+}
+
+/// Flags of stream reconfiguration (RFC 6525, 6).
+pub mod reconfiguration {
+    /// Bits of `SCTP_ENABLE_STREAM_RESET`.
+    pub const ENABLE_STREAMS: u32 = 1;
+    pub const ENABLE_ASSOCIATION: u32 = 2;
+    pub const ENABLE_CHANGE: u32 = 4;
+    /// Directions of `SCTP_RESET_STREAMS` and of its notification.
+    pub const INCOMING: u16 = 1;
+    pub const OUTGOING: u16 = 2;
+    /// Outcomes in notifications.
+    pub const DENIED: u16 = 4;
+    pub const FAILED: u16 = 8;
 }
 
 /// Types of notifications, less `SCTP_SN_TYPE_BASE`.
@@ -98,6 +116,9 @@ pub mod notification {
     pub const SEND_FAILED: u16 = 3;
     pub const SHUTDOWN: u16 = 5;
     pub const SENDER_DRY: u16 = 9;
+    pub const STREAM_RESET: u16 = 10;
+    pub const ASSOC_RESET: u16 = 11;
+    pub const STREAM_CHANGE: u16 = 12;
     pub const SEND_FAILED_EVENT: u16 = 13;
     /// Number of types.
     pub const COUNT: u16 = 14;

@@ -3,6 +3,7 @@
 mod addresses;
 mod general;
 mod parameters;
+mod reconfiguration;
 mod sending;
 mod status;
 mod streams;
@@ -56,6 +57,10 @@ pub fn set(
         option::STREAM_SCHEDULER
         | option::STREAM_SCHEDULER_VALUE
         | option::INTERLEAVING_SUPPORTED => streams::set(socket, name, value),
+        option::ENABLE_STREAM_RESET
+        | option::RESET_STREAMS
+        | option::RESET_ASSOC
+        | option::ADD_STREAMS => reconfiguration::set(socket, name, value),
         _ => sending::set(socket, name, value),
     }
 }
@@ -110,6 +115,7 @@ pub fn get(
         option::STREAM_SCHEDULER
         | option::STREAM_SCHEDULER_VALUE
         | option::INTERLEAVING_SUPPORTED => streams::get(socket, name, input),
+        option::ENABLE_STREAM_RESET => reconfiguration::get(socket, input),
         _ => sending::get(socket, name, input),
     };
     value.map(Answer::from)

@@ -2,15 +2,26 @@
 
 use std::sync::Arc;
 
-use ropewalk_runtime::endpoint::{CloseReason, PathEvent, PathStatus, Undelivered};
+use ropewalk_runtime::endpoint::{
+    CloseReason, Outcome, PathEvent, PathStatus, Reconfigured, Streams, Undelivered,
+};
 
 use super::receive::Item;
 use super::{Phase, Socket, State, Style};
 use crate::abi::control::SendInfo;
 use crate::abi::notification::{AddressState, AssociationState, Notification};
-use crate::abi::number::{message, notification};
+use crate::abi::number::{message, notification, reconfiguration as flag};
 use crate::address::shown;
 use crate::errno::of_close;
+
+/// The flag for the outcome of a request.
+const fn outcome_flag(outcome: Outcome) -> u16 {
+    match outcome {
+        Outcome::Performed => 0,
+        Outcome::Denied => flag::DENIED,
+        Outcome::Failed => flag::FAILED,
+    }
+}
 
 impl State {
     /// Queues a notification if the program has subscribed to it.
@@ -27,6 +38,37 @@ impl State {
         let streams =
             self.links.get(&id).map_or((0, 0), |link| (link.streams(), self.settings.init[1]));
         self.notify(id, &Notification::Association { state, error, streams });
+    }
+
+    /// Reports what has happened to the streams of an association (RFC 6525, 6.1).
+    pub(super) fn on_reconfigured(&mut self, id: i32, event: &Reconfigured) {
+        let streams = |streams: &Streams| streams.listed().iter().map(|one| one.0).collect();
+        let what = match event {
+            Reconfigured::ResetByPeer(all) => {
+                Notification::StreamsReset { flags: flag::INCOMING, streams: streams(all) }
+            }
+            Reconfigured::Reset(all, outcome) => {
+                let flags = flag::OUTGOING | outcome_flag(*outcome);
+                Notification::StreamsReset { flags, streams: streams(all) }
+            }
+            Reconfigured::PeerResetRefused(all, outcome) => {
+                let flags = flag::INCOMING | outcome_flag(*outcome);
+                Notification::StreamsReset { flags, streams: streams(all) }
+            }
+            Reconfigured::Association { outcome, local_tsn, peer_tsn, .. } => {
+                let (flags, tsns) = (outcome_flag(*outcome), (local_tsn.0, peer_tsn.0));
+                Notification::AssociationReset { flags, tsns }
+            }
+            Reconfigured::StreamsAdded { outgoing, incoming, outcome } => {
+                let flags = outcome_flag(*outcome);
+                let streams = match (flags, self.links.get_mut(&id)) {
+                    (0, Some(link)) => link.add_streams(*incoming, *outgoing),
+                    _ => (*incoming, *outgoing),
+                };
+                Notification::StreamsChanged { flags, streams }
+            }
+        };
+        self.notify(id, &what);
     }
 
     /// Takes all messages of an association that has ended, so that notifications come after them.
@@ -106,6 +148,9 @@ impl Socket {
         let Some(link) = state.links.get_mut(&id) else { return true };
         // The program may have read them meanwhile.
         if !link.association.can_receive() {
+            // Events about streams without messages become notifications at once.
+            state.pull(id, 0);
+            self.show(state);
             return false;
         }
         if !std::mem::replace(&mut link.is_ready, true) {

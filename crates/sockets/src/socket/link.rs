@@ -36,6 +36,8 @@ pub struct Link {
     pub peer: SocketAddr,
     /// Outbound streams that the socket has requested.
     pub streams: u16,
+    /// Inbound streams that the socket has offered.
+    pub inbound_streams: u16,
     /// Whether it was established.
     pub up: bool,
     /// Whether it has ended.
@@ -60,6 +62,13 @@ impl Link {
             0 => self.streams,
             agreed => agreed.min(self.streams),
         }
+    }
+
+    /// Notes that streams were added in both directions. Returns the inbound and outbound streams that there are now.
+    pub fn add_streams(&mut self, incoming: u16, outgoing: u16) -> (u16, u16) {
+        self.streams = self.streams.saturating_add(outgoing);
+        self.inbound_streams = self.inbound_streams.saturating_add(incoming);
+        (self.inbound_streams, self.streams())
     }
 
     /// Notes that a path's address is confirmed. Returns whether this is the first time.
@@ -147,6 +156,7 @@ impl Socket {
             service,
             peer,
             streams,
+            inbound_streams: state.settings.init[1],
             up,
             ended: false,
             leaving: false,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use bytes::{Buf, Bytes};
 use libc::c_int;
-use ropewalk_runtime::endpoint::{Part, Received};
+use ropewalk_runtime::endpoint::{Part, Received, UpToEvent};
 
 use super::{Phase, Socket, State, Style};
 use crate::abi::control::ReceiveInfo;
@@ -112,9 +112,20 @@ impl State {
 
     /// Takes messages of an association that have arrived. Returns whether there are more.
     pub(super) fn pull(&mut self, id: i32, most: usize) -> bool {
-        let Some(link) = self.links.get_mut(&id) else { return false };
+        loop {
+            let found = self.pull_up_to_event(id, most);
+            let Some(event) = found.event else { return found.more };
+            self.on_reconfigured(id, &event);
+        }
+    }
+
+    /// Takes messages of an association up to the next event about streams, so that its notification comes between them.
+    fn pull_up_to_event(&mut self, id: i32, most: usize) -> UpToEvent {
+        let Some(link) = self.links.get_mut(&id) else {
+            return UpToEvent { event: None, more: false };
+        };
         let mut fresh = Vec::new();
-        let more = link.association.try_receive(&mut fresh, most);
+        let found = link.association.try_receive_up_to_event(&mut fresh, most);
         let (peer, context) = (link.peer, self.settings.context);
         let item = |message: Received| Item {
             id,
@@ -138,7 +149,7 @@ impl State {
                 self.inbox.push_back(item);
             }
         }
-        more
+        found
     }
 
     /// The sender has abandoned the rest of a message that is being delivered in parts: it ends here.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use ropewalk_base::Duration;
-use ropewalk_runtime::endpoint::{Association, Parameters, StreamScheduler, Transport};
+use ropewalk_runtime::endpoint::{
+    AcceptedRequests, Association, Parameters, StreamScheduler, Transport,
+};
 
 use crate::abi::control::SendInfo;
 use crate::abi::number::notification;
@@ -140,6 +142,8 @@ pub struct SocketSettings {
     pub ecn: bool,
     /// SCTP_INTERLEAVING_SUPPORTED.
     pub interleaving: bool,
+    /// SCTP_ENABLE_STREAM_RESET.
+    pub accepted_requests: AcceptedRequests,
     /// SCTP_STREAM_SCHEDULER.
     pub stream_scheduler: StreamScheduler,
     /// SCTP_STREAM_SCHEDULER_VALUE: by stream, its priority or weight.
@@ -173,6 +177,7 @@ impl Default for SocketSettings {
             heartbeats: true,
             ecn: true,
             interleaving: false,
+            accepted_requests: AcceptedRequests::default(),
             stream_scheduler: StreamScheduler::FirstCome,
             stream_values: BTreeMap::new(),
             overrides: Overrides::default(),
@@ -196,6 +201,9 @@ impl SocketSettings {
         }
         transport.ecn &= self.ecn;
         transport.interleaving = self.interleaving;
+        transport.reconfiguration = true;
+        transport.accepted_requests = self.accepted_requests;
+        transport.stream_limit = u16::MAX;
         transport.stream_scheduler = self.stream_scheduler;
         transport
     }
@@ -208,6 +216,7 @@ impl SocketSettings {
         {
             let _ = association.set_parameters(self.overrides.apply(parameters));
         }
+        association.set_accepted_requests(self.accepted_requests);
         association.set_stream_scheduler(self.stream_scheduler);
         for (stream, value) in &self.stream_values {
             association.set_stream_value(*stream, *value);

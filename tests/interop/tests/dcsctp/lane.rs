@@ -8,8 +8,8 @@ use ropewalk_base::{Duration, PathId, Seed, Time};
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
 use ropewalk_engine::sctp::{
-    Answer, Association, Config, Event, Extensions, Listener, Negotiation, Packet, PathConfig,
-    Preset,
+    AcceptedRequests, Answer, Association, Config, Event, Extensions, Listener, Negotiation,
+    Packet, PathConfig, Preset,
 };
 
 /// One way.
@@ -43,6 +43,8 @@ pub fn config() -> Config {
     config.addresses = Some(Vec::new());
     config.negotiation = Negotiation::Listed(Extensions::DELAY);
     config.streams = 1024;
+    config.reconfiguration = true;
+    config.accepted_requests = AcceptedRequests::ALL;
     // What dcsctp lets a packet have is less than 1500 bytes, but it takes what comes.
     config.lower_header = 28;
     config

@@ -1,6 +1,7 @@
 //! The engine against dcsctp, in memory and virtual time.
 
 mod lane;
+mod stream_reset;
 
 use dcsctp::api::{
     DcSctpSocket, Message, PpId, SendOptions, SocketEvent, SocketState, StreamId as TheirStream,

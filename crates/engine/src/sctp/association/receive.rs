@@ -245,6 +245,9 @@ impl Association {
             {
                 self.on_i_forward_tsn(now, path, forward);
             }
+            ExtensionChunk::ReConfig(parameters) if self.reconfigures() => {
+                self.on_re_config(now, path, parameters, reports);
+            }
             ExtensionChunk::Ecne(tsn) if ecn => self.on_ecne(now, path, *tsn),
             ExtensionChunk::Cwr(tsn) if ecn => self.on_cwr(*tsn),
             ExtensionChunk::MarkCount(count) if ecn => self.sender.on_mark_count(now, *count),
@@ -279,6 +282,7 @@ impl Association {
         if !self.state.receives_sacks() {
             return;
         }
+        let cumulative = sack.cumulative;
         match self.sender.on_sack(now, sack) {
             Ok(false) => {}
             Ok(true) => {
@@ -286,6 +290,7 @@ impl Association {
                 self.report_writable();
                 self.after_flush(now);
             }
+            Err(NeverSent) if self.is_of_other_tsns(cumulative) => {}
             Err(NeverSent) => self.abort_with(ErrorCause::VIOLATION),
         }
     }

@@ -313,6 +313,32 @@ impl InStreams {
         skipped.into_iter().map(|(first, last)| first..=last).collect()
     }
 
+    /// Starts a stream over: its next message is the first one. Returns the complete messages that wait, in their order;
+    /// what they wait for does not come any more.
+    pub fn restart(&mut self, stream: StreamId) -> Vec<RangeInclusive<u64>> {
+        let last = self.next_of(stream).plus(WAITING_LIMIT as u16 - 1);
+        let waits = self.waiting(stream).is_some_and(|waiting| !waiting.is_empty());
+        let waiting = if waits { self.skip(stream, last) } else { Vec::new() };
+        if let Some(next) = self.next.get_mut(stream.0 as usize) {
+            *next = Serial16(0);
+        }
+        if stream.0 == 0 {
+            self.first = Waiting::default();
+        }
+        waiting
+    }
+
+    /// The streams on which messages wait.
+    pub fn waiting_streams(&self) -> Vec<StreamId> {
+        let first = (!self.first.is_empty()).then_some(StreamId(0));
+        first.into_iter().chain(self.others.keys().copied().map(StreamId)).collect()
+    }
+
+    /// Starts all streams over on which no message waits.
+    pub fn restart_idle(&mut self) {
+        self.next.clear();
+    }
+
     /// Takes the next message if it is complete.
     #[inline(always)]
     pub fn take_next(&mut self, stream: StreamId) -> Option<RangeInclusive<u64>> {
