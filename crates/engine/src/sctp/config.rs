@@ -178,6 +178,8 @@ pub struct Config {
     pub peer_buffer_limit: Option<u64>,
     /// Number of streams in each direction.
     pub streams: u16,
+    /// Number of inbound streams, if it is another.
+    pub inbound_streams: Option<u16>,
     /// Interleave messages of different streams (I-DATA, RFC 8260), if the peer lists it as well. A short message then
     /// does not wait for a long one whose sending has begun. Costs 4 bytes per chunk, and 2 in INIT and INIT ACK.
     pub interleaving: bool,
@@ -347,6 +349,11 @@ impl Config {
             Some(own) => own.iter().map(IpAddr::to_canonical).collect(),
             None => (0..self.paths.len()).map(stand_in).collect(),
         }
+    }
+
+    /// Most inbound streams.
+    pub(super) fn inbound_streams(&self) -> u16 {
+        self.inbound_streams.unwrap_or(self.streams)
     }
 
     /// The extensions to list.

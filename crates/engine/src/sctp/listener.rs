@@ -188,7 +188,7 @@ impl Listener {
             window: config.receive_capacity().clamp(1500, u32::MAX as u64) as u32,
             // RFC 9260, 3.3.3: no more outbound streams than the INIT allows.
             outbound_streams: config.streams.min(peer.inbound_streams),
-            inbound_streams: config.streams,
+            inbound_streams: config.inbound_streams(),
             initial_tsn,
             addresses: config.listed_addresses(),
             preserve_millis: 0,

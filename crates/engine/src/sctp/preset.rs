@@ -77,6 +77,7 @@ impl Preset {
             unsent_limit: None,
             peer_buffer_limit: None,
             streams: 1,
+            inbound_streams: None,
             interleaving: false,
             reconfiguration: false,
             accepted_requests: AcceptedRequests::default(),

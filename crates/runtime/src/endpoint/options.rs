@@ -117,6 +117,8 @@ pub struct Transport {
     pub congestion: Option<String>,
     /// Streams each way (1024).
     pub streams: u16,
+    /// Inbound streams; none: as many as outbound ones.
+    pub inbound_streams: Option<u16>,
     /// Whether unsealed peers are offered extensions: partial reliability (RFC 3758) and those of Ropewalk (on). If not, an INIT
     /// lists none, as of an end that knows RFC 9260 only.
     pub extensions: bool,
@@ -156,6 +158,7 @@ impl Default for Transport {
             scheduler: "lay".to_owned(),
             congestion: None,
             streams: 1024,
+            inbound_streams: None,
             extensions: true,
             interleaving: false,
             stream_scheduler: StreamScheduler::FirstCome,
@@ -276,6 +279,7 @@ impl Transport {
         // Another path may be added at any time.
         config.cmt.concurrent = true;
         config.streams = self.streams;
+        config.inbound_streams = self.inbound_streams;
         config.interleaving = self.interleaving;
         config.stream_scheduler = self.stream_scheduler;
         config.reconfiguration = self.reconfiguration;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use ropewalk_runtime::endpoint::{ConnectError, SctpPorts, Target};
+use ropewalk_runtime::endpoint::{ConnectError, SctpPorts, Target, Transport};
 
 use super::link::NewLink;
 use super::{Phase, Socket, State, Style};
@@ -109,7 +109,10 @@ impl Socket {
         // A socket that listens opens associations from its own UDP port.
         let service = match &state.listening {
             Some(service) => service.clone(),
-            None => Service::connecting(&place, &addresses, state.settings.transport())?,
+            None => {
+                let transport = Transport { streams, ..state.settings.transport() };
+                Service::connecting(&place, &addresses, transport)?
+            }
         };
         let peer = SocketAddr::new(addresses[0].ip(), first.port());
         let ports = SctpPorts { local: Some(state.port), remote: first.port() };

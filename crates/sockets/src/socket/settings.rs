@@ -190,6 +190,7 @@ impl SocketSettings {
     pub fn transport(&self) -> Transport {
         let mut transport = current().settings().transport.clone();
         transport.streams = STREAMS_LIMIT;
+        transport.inbound_streams = Some(self.init[1]);
         if let Some(bytes) = self.receive_buffer {
             transport.receive_buffer = bytes;
         }

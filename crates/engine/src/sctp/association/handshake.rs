@@ -147,7 +147,7 @@ impl Association {
             tag: self.handshake.local_tag,
             window: self.receiver.buffer.free().clamp(1500, u32::MAX as u64) as u32,
             outbound_streams: self.config.streams,
-            inbound_streams: self.config.streams,
+            inbound_streams: self.config.inbound_streams(),
             initial_tsn: Serial32(self.handshake.local_tsn),
             addresses: self.config.listed_addresses(),
             preserve_millis: self.handshake.preserve_millis,
@@ -333,7 +333,7 @@ impl Association {
         self.sender.outstanding.streams = self.config.streams.min(init.inbound_streams);
         self.start_congestion(window);
         // RFC 9260, 5.1.1: each direction has as many streams as both ends support.
-        let inbound = self.config.streams.min(init.outbound_streams);
+        let inbound = self.config.inbound_streams().min(init.outbound_streams);
         self.receiver.expect(&self.config, init.initial_tsn, inbound);
         self.control.reconfiguration = None;
         self.settle_interleaving();

@@ -101,7 +101,7 @@ impl Receiver {
             next_echo: 0,
             advertised: 0,
             taken: 0,
-            streams: config.streams,
+            streams: config.inbound_streams(),
             marks: None,
             aside: None,
         }
