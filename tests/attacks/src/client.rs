@@ -108,7 +108,7 @@ impl Client {
             _ => None,
         });
         let (theirs, cookie) = found?;
-        let cookie = cookie?;
+        let cookie = cookie.ok_or("an INIT ACK without a cookie")?;
         self.peer_tag = theirs.tag;
         self.streams = theirs.inbound_streams.min(STREAMS);
         self.received.cumulative = theirs.initial_tsn.0.wrapping_sub(1);

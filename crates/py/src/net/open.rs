@@ -189,7 +189,13 @@ fn open(py: Python<'_>, net_runtime: &NetRuntime, options: Options) -> PyResult<
         Endpoint::open(options)
     });
     opened.map_err(|error| match error {
-        OpenError::Unknown(_) | OpenError::NoAddress | OpenError::SctpPort => error::option(error),
-        OpenError::Bind(..) | OpenError::Random => error::bind(error),
+        OpenError::Unknown(_)
+        | OpenError::NoAddress
+        | OpenError::SctpPort
+        | OpenError::Shards(_) => error::option(error),
+        OpenError::Bind(..)
+        | OpenError::Random
+        | OpenError::Inherited(..)
+        | OpenError::InheritedAlone(_) => error::bind(error),
     })
 }
