@@ -45,12 +45,17 @@ impl Association {
             return;
         }
         let told = AbortCause::from(&cause);
+        self.send_only(Chunk::abort(cause));
+        self.close(CloseReason::Aborted(told));
+    }
+
+    /// Sends this chunk instead of all control chunks that wait, if the peer's tag is known.
+    fn send_only(&mut self, last: Chunk) {
         if self.handshake.peer_tag != 0 {
             self.control.queue.clear();
             let path = self.sender.best_path();
-            self.send_control(path, Chunk::abort(cause));
+            self.send_control(path, last);
         }
-        self.close(CloseReason::Aborted(told));
     }
 
     /// Ends the association because the peer does not answer. It is told by an ABORT, in case it still receives, unless
@@ -58,10 +63,8 @@ impl Association {
     #[cold]
     pub(super) fn give_up(&mut self) {
         let begins = matches!(self.state, State::CookieWait { .. } | State::CookieEchoed { .. });
-        if !begins && !matches!(self.state, State::Ended(_)) && self.handshake.peer_tag != 0 {
-            self.control.queue.clear();
-            let path = self.sender.best_path();
-            self.send_control(path, Chunk::Abort { reflected: false, causes: Vec::new() });
+        if !begins && !matches!(self.state, State::Ended(_)) {
+            self.send_only(Chunk::Abort { reflected: false, causes: Vec::new() });
         }
         self.close(CloseReason::Unreachable);
     }

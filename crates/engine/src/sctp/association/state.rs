@@ -137,13 +137,7 @@ impl State {
 
     /// Whether RE-CONFIG chunks are processed.
     pub const fn reconfigures(&self) -> bool {
-        matches!(
-            self,
-            Self::Established
-                | Self::ShutdownPending
-                | Self::ShutdownSent { .. }
-                | Self::ShutdownReceived { .. }
-        )
+        self.is_up() && !matches!(self, Self::ShutdownAckSent { .. })
     }
 
     /// Whether HEARTBEATs are sent (RFC 9260, 8.3: none after a SHUTDOWN or SHUTDOWN ACK was sent).

@@ -74,15 +74,14 @@ impl Association {
 
     #[cold]
     fn next_control(&mut self, packet: &mut Packet) -> Option<TransmitInfo> {
-        let sender = &mut self.sender;
-        let (path, size) = self.control.queue.fill(|path| sender.packet_room(path), packet)?;
+        let room = |path| self.sender.packet_room(path);
+        let (path, size) = self.control.queue.fill(room, packet)?;
         if self.receiver.is_due() && answers_data(packet) && self.state.is_up() {
             let used = packet.wire_len() - Packet::HEADER;
             let room = self.sender.packet_room(path).saturating_sub(used);
             self.bundle_sack(path, 0, room, packet);
         }
-        let sender = &mut self.sender;
-        Some(TransmitInfo { size, ..sender.after_control_packet(path) })
+        Some(TransmitInfo { size, ..self.sender.after_control_packet(path) })
     }
 
     #[inline]

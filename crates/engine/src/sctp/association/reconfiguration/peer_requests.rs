@@ -236,7 +236,7 @@ impl Association {
         if self.reconfiguration().requester.is_asking() {
             return Decision::Answer(Code::AlreadyInProgress);
         }
-        // All streams are held until this reset has ended, whoever else holds them.
+        // Streams that another request holds too stay held until this reset has ended.
         self.sender.outstanding.hold_streams(&Streams::All);
         if self.reconfiguration().requester.take_association_reset() {
             self.reconfiguration().both_reset = true;
