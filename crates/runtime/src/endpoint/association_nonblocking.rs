@@ -1,12 +1,13 @@
 //! Calls of an association that do not wait, for callers outside a tokio runtime, and what such callers wait for.
 
 use bytes::Bytes;
-use ropewalk_base::{Duration, PathId, StreamId};
+use ropewalk_base::{Duration, PathId, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::Delivery;
 use ropewalk_engine::sctp::association::{CloseReason, SendError as Refusal, State};
 
 use super::association::{Association, Received, SendError, received};
+use super::peer::Peer;
 
 /// Why a message was not queued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +48,25 @@ pub struct PathTimers {
     pub heartbeat_interval: Option<Duration>,
 }
 
+/// Appends messages that a peer has sent, until `most` bytes or more are appended or `stops` returns true.
+pub(super) fn take_messages(
+    peer: &mut Peer,
+    now: Time,
+    into: &mut Vec<Received>,
+    most: usize,
+    stops: impl Fn(&Peer) -> bool,
+) {
+    let mut bytes = 0;
+    while bytes < most
+        && !stops(peer)
+        && let Some(message) = peer.read(now)
+    {
+        let message = received(message);
+        bytes += message.bytes.len();
+        into.push(message);
+    }
+}
+
 impl Association {
     /// Queues a message if the send buffer has room. Returns the room that is left, bytes. Messages are accepted before
     /// the association is established, and sent once it is.
@@ -80,14 +100,7 @@ impl Association {
     pub fn try_receive(&self, into: &mut Vec<Received>, most: usize) -> bool {
         let before = into.len();
         let more = self.with_if_needed(|peer, now| {
-            let mut bytes = 0;
-            while bytes < most
-                && let Some(message) = peer.read(now)
-            {
-                let message = received(message);
-                bytes += message.bytes.len();
-                into.push(message);
-            }
+            take_messages(peer, now, into, most, |_| false);
             (peer.machine.can_read(), into.len() > before)
         });
         more == Some(true)

@@ -4,7 +4,8 @@ use ropewalk_base::StreamId;
 use ropewalk_engine::sctp::association::ResetDirection;
 use ropewalk_engine::sctp::{AcceptedRequests, ReconfigurationError, Reconfigured};
 
-use super::association::{Association, Received, received};
+use super::association::{Association, Received};
+use super::association_nonblocking::take_messages;
 use super::peer::Peer;
 
 /// What [`Association::try_receive_up_to_event`] has found beside messages.
@@ -107,15 +108,7 @@ impl Association {
     pub fn try_receive_up_to_event(&self, into: &mut Vec<Received>, most: usize) -> UpToEvent {
         let before = into.len();
         let found = self.with_if_needed(|peer, now| {
-            let mut bytes = 0;
-            while bytes < most
-                && !peer.machine.has_reconfiguration()
-                && let Some(message) = peer.machine.read(now)
-            {
-                let message = received(message);
-                bytes += message.bytes.len();
-                into.push(message);
-            }
+            take_messages(peer, now, into, most, |peer| peer.machine.has_reconfiguration());
             let event = peer.machine.poll_reconfiguration();
             let needed = into.len() > before || event.is_some();
             (UpToEvent { event, more: peer.machine.can_read() }, needed)
