@@ -1,8 +1,8 @@
 //! Endpoints: sockets, and the associations that share them.
 //!
 //! An [`Endpoint`] has one or several shards. A shard owns its sockets and associations behind one lock, and a task drives
-//! it. Handles modify the engine under the lock and wake the driver. Only the driver uses the sockets, except for probes: these are sent by the
-//! call that requests them, because their time of sending matters.
+//! it. Handles modify the engine under the lock and wake the driver. Only the driver uses the sockets, except for probes:
+//! these are sent by the call that requests them, because their time of sending matters.
 
 mod address_filter;
 mod admission;
@@ -197,9 +197,8 @@ impl Endpoint {
 
     fn take_accepted(&self) -> Option<Association> {
         let from = self.turn.fetch_add(1, Ordering::Relaxed);
-        let in_turn = (0..self.shards.len())
-            .map(|i| &self.shards[(from.wrapping_add(i)) % self.shards.len()]);
-        in_turn.into_iter().find_map(|shard| {
+        for offset in 0..self.shards.len() {
+            let shard = &self.shards[from.wrapping_add(offset) % self.shards.len()];
             let mut core = shard.lock();
             while let Some(key) = core.accepted.pop_front() {
                 if let Some(peer) = core.peer(key) {
@@ -208,8 +207,8 @@ impl Endpoint {
                     return Some(Association::new(shard.clone(), key, signals));
                 }
             }
-            None
-        })
+        }
+        None
     }
 
     /// Number of associations, including those that are being set up or shut down.

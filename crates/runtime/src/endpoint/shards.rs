@@ -221,19 +221,21 @@ impl EndpointState {
         queue: &mut Misdeliveries,
         context: &mut Context<'_>,
     ) -> bool {
-        for _ in 0..TAKEN_PER_ROUND {
-            let Poll::Ready(Some(one)) = queue.poll_recv(context) else { return false };
+        let mut packet = std::mem::take(&mut self.packet);
+        let mut taken = 0;
+        while taken < TAKEN_PER_ROUND
+            && let Poll::Ready(Some(one)) = queue.poll_recv(context)
+        {
+            taken += 1;
             let Misdelivered { socket, from, to, ce, bytes } = one;
-            if socket >= self.sockets.len() {
-                continue;
+            if socket < self.sockets.len() {
+                let stride = bytes.len().max(1);
+                let row = ReceivedDatagrams { from, to, bytes: &bytes, stride, ce };
+                self.receive_row(now, socket, row, &mut packet);
             }
-            let stride = bytes.len().max(1);
-            let row = ReceivedDatagrams { from, to, bytes: &bytes, stride, ce };
-            let mut packet = std::mem::take(&mut self.packet);
-            self.receive_row(now, socket, row, &mut packet);
-            self.packet = packet;
         }
-        true
+        self.packet = packet;
+        taken == TAKEN_PER_ROUND
     }
 }
 

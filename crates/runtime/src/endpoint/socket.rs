@@ -152,9 +152,13 @@ impl Socket {
     /// # Errors
     /// Like [`Socket::bind`].
     pub fn bind_sharing(&self, local: &BindAddress, steering: Steering) -> io::Result<Self> {
+        Self::bind_as(&self.with_port(local), Form { steering: Some(steering), ..self.form })
+    }
+
+    /// The same place with the port of this socket.
+    fn with_port(&self, local: &BindAddress) -> BindAddress {
         let address = SocketAddr::new(local.address.ip(), self.local.port());
-        let same = BindAddress { address, ..local.clone() };
-        Self::bind_as(&same, Form { steering: Some(steering), ..self.form })
+        BindAddress { address, ..local.clone() }
     }
 
     fn bind_as(local: &BindAddress, form: Form) -> io::Result<Self> {
@@ -216,14 +220,12 @@ impl Socket {
     pub fn bind_again(&mut self, local: &BindAddress) -> io::Result<()> {
         // The old socket must release the port first.
         self.close();
-        let address = SocketAddr::new(local.address.ip(), self.local.port());
-        let same = BindAddress { address, ..local.clone() };
         let form = self.form;
         if let Some(inherited) = &self.inherited {
             self.open = Some(prepare(inherited.try_clone()?)?.0);
             return Ok(());
         }
-        let (open, bound) = open(&same, form).or_else(|_| open(local, form))?;
+        let (open, bound) = open(&self.with_port(local), form).or_else(|_| open(local, form))?;
         self.segments = if self.offload { open.state.max_gso_segments() } else { 1 };
         (self.open, self.local) = (Some(open), bound);
         Ok(())
