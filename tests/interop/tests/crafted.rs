@@ -114,13 +114,24 @@ async fn clients_of_one_host_and_services_of_one_endpoint_are_told_apart_by_thei
         (end.ports, end.peer_tag, end.next_tsn) = (ports, tag, tsn);
         assert_takes(association, &mut end, 0, 0).await;
     }
-    // With the tag of one and the ports of another it is for nobody.
-    (end.ports, end.peer_tag) = (tags[0].0, tags[1].1);
+    // 8.5: with the ports of one and the tag of another it is discarded silently.
+    (end.ports, end.peer_tag, end.next_tsn) = tags[0];
+    end.peer_tag = tags[1].1;
+    let stray = [end.data(1, b"stray"), Chunk::ShutdownAck];
+    for chunk in stray {
+        end.send(0, chunk).await;
+        let ends =
+            |chunk: &Chunk| is_abort(chunk) || matches!(chunk, Chunk::ShutdownComplete { .. });
+        assert!(end.wait_within(SILENCE, ends).await.is_none());
+    }
+    // 8.4: with ports of none it is out of the blue.
+    end.ports.source = 5003;
     let data = end.data(1, b"stray");
     end.send(0, data).await;
     let (reflected, tag, _) = aborted(&end).await;
     assert_eq!((reflected, tag), (true, tags[1].1));
     assert_eq!(server.associations(), 3);
+    assert!(associations.iter().all(|one| one.status().is_some()));
 }
 
 // 8.4.
