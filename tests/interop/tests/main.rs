@@ -7,5 +7,6 @@ mod pion;
 mod usrsctp;
 mod usrsctp_alone;
 mod usrsctp_interleaving;
+mod usrsctp_resets;
 mod usrsctp_seen;
 mod usrsctp_trouble;

@@ -72,7 +72,7 @@ static enum finish finish_of(const char *text)
 enum {
 	SERVER, ECHO, UNORDERED, NO_CHECK, INTERLEAVE, UDP_PORT, REMOTE_UDP_PORT, PORT, REMOTE_PORT, BIND,
 	CONNECT, GIVE_UP, BYTES, SECONDS, EXPECT, MESSAGE, STREAMS, RECEIVE_BUFFER, SEND_BUFFER, WARMUP, FINISH,
-	TIMEOUT, SYSCTL,
+	TIMEOUT, SYSCTL, RECONFIGURE, RESETS,
 };
 
 static const struct option words[] = {
@@ -99,6 +99,8 @@ static const struct option words[] = {
 	{ "finish", required_argument, NULL, FINISH },
 	{ "timeout", required_argument, NULL, TIMEOUT },
 	{ "sysctl", required_argument, NULL, SYSCTL },
+	{ "reconfigure", no_argument, NULL, RECONFIGURE },
+	{ "resets", required_argument, NULL, RESETS },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -127,6 +129,8 @@ static void take(struct options *o, int word, const char *text)
 	case WARMUP: o->warmup = fraction("--warmup", text); break;
 	case FINISH: o->finish = finish_of(text); break;
 	case TIMEOUT: o->timeout = number("--timeout", text, 3600); break;
+	case RECONFIGURE: o->reconfigure = true; break;
+	case RESETS: o->resets = number("--resets", text, 1000); break;
 	case SYSCTL:
 		if (!keep_sysctl(text))
 			wrong("--sysctl", text, sysctl_names());

@@ -22,6 +22,8 @@ struct options {
 	bool unordered;
 	bool check;           /* compare every byte that comes with what it should be */
 	bool interleave;      /* I-DATA (RFC 8260) */
+	bool reconfigure;     /* what the other end requests is performed (RFC 6525) */
+	unsigned resets;      /* times that all outgoing streams are reset and the bytes are sent again */
 	uint16_t udp_port;    /* of our UDP socket */
 	uint16_t remote_udp_port;
 	uint16_t port;        /* of SCTP, here */

@@ -33,7 +33,8 @@ static void set(struct socket *socket, int level, int name, const void *value, s
 
 static void subscribe(struct socket *socket)
 {
-	static const uint16_t types[] = { SCTP_ASSOC_CHANGE, SCTP_PEER_ADDR_CHANGE, SCTP_REMOTE_ERROR, SCTP_SHUTDOWN_EVENT };
+	static const uint16_t types[] = { SCTP_ASSOC_CHANGE, SCTP_PEER_ADDR_CHANGE, SCTP_REMOTE_ERROR, SCTP_SHUTDOWN_EVENT,
+	                                  SCTP_STREAM_RESET_EVENT, SCTP_ASSOC_RESET_EVENT };
 	struct sctp_event subscription = { 0 };
 
 	subscription.se_assoc_id = SCTP_FUTURE_ASSOC;
@@ -66,6 +67,13 @@ static void configure(struct socket *socket, const struct options *o)
 		set(socket, IPPROTO_SCTP, SCTP_FRAGMENT_INTERLEAVE, &interleave_level, sizeof(int), "SCTP_FRAGMENT_INTERLEAVE");
 		interleave.assoc_value = 1;
 		set(socket, IPPROTO_SCTP, SCTP_INTERLEAVING_SUPPORTED, &interleave, sizeof(interleave), "SCTP_INTERLEAVING_SUPPORTED");
+	}
+	if (o->reconfigure) {
+		struct sctp_assoc_value all = { 0 };
+
+		all.assoc_id = SCTP_FUTURE_ASSOC;
+		all.assoc_value = SCTP_ENABLE_RESET_STREAM_REQ | SCTP_ENABLE_RESET_ASSOC_REQ | SCTP_ENABLE_CHANGE_ASSOC_REQ;
+		set(socket, IPPROTO_SCTP, SCTP_ENABLE_STREAM_RESET, &all, sizeof(all), "SCTP_ENABLE_STREAM_RESET");
 	}
 	subscribe(socket);
 }

@@ -135,10 +135,35 @@ static void association_changed(struct session *s, const struct sctp_assoc_chang
 
 	event("%s: %u out, %u in, error %u", name, change->sac_outbound_streams, change->sac_inbound_streams,
 	      change->sac_error);
+	if (change->sac_state == SCTP_COMM_UP)
+		s->outbound = change->sac_outbound_streams;
 	if (change->sac_state == SCTP_RESTART)
 		restarted(s);
 	else if (change->sac_state != SCTP_COMM_UP && s->report.ended[0] == '\0')
 		snprintf(s->report.ended, sizeof(s->report.ended), "%s", name);
+}
+
+/* The other end has reset its streams, or a request of ours has ended. */
+static void streams_reset(struct session *s, const struct sctp_stream_reset_event *reset)
+{
+	size_t count = (reset->strreset_length - sizeof(*reset)) / sizeof(uint16_t);
+	bool failed = reset->strreset_flags & (SCTP_STREAM_RESET_DENIED | SCTP_STREAM_RESET_FAILED);
+
+	event("streams reset: flags %u, %zu listed", reset->strreset_flags, count);
+	if (failed)
+		s->report.wrong++;
+	if (!failed && (reset->strreset_flags & SCTP_STREAM_RESET_INCOMING_SSN)) {
+		if (count == 0)
+			memset(s->expected, 0, 65536 * sizeof(*s->expected));
+		for (size_t i = 0; i < count; i++)
+			s->expected[reset->strreset_stream_list[i]] = 0;
+	}
+	if (reset->strreset_flags & SCTP_STREAM_RESET_OUTGOING_SSN) {
+		pthread_mutex_lock(&s->lock);
+		s->own_resets += count > 0 ? count : s->outbound;
+		pthread_cond_broadcast(&s->changed);
+		pthread_mutex_unlock(&s->lock);
+	}
 }
 
 static void take_notification(struct session *s, const union sctp_notification *n)
@@ -159,6 +184,13 @@ static void take_notification(struct session *s, const union sctp_notification *
 		break;
 	case SCTP_SHUTDOWN_EVENT:
 		event("peer shuts down");
+		break;
+	case SCTP_STREAM_RESET_EVENT:
+		streams_reset(s, &n->sn_strreset_event);
+		break;
+	case SCTP_ASSOC_RESET_EVENT:
+		event("association reset: flags %u", n->sn_assocreset_event.assocreset_flags);
+		memset(s->expected, 0, 65536 * sizeof(*s->expected));
 		break;
 	case SCTP_SENDER_DRY_EVENT:
 		pthread_mutex_lock(&s->lock);
@@ -197,7 +229,44 @@ void *session_read(void *argument)
 	return NULL;
 }
 
-void session_write(struct session *s)
+/* The stack tells when the peer has all; at once, if it has. */
+static void wait_until_dry(struct session *s)
+{
+	struct sctp_event subscription = { 0 };
+
+	pthread_mutex_lock(&s->lock);
+	s->dry = false;
+	pthread_mutex_unlock(&s->lock);
+	subscription.se_assoc_id = SCTP_FUTURE_ASSOC;
+	subscription.se_type = SCTP_SENDER_DRY_EVENT;
+	subscription.se_on = 1;
+	if (usrsctp_setsockopt(s->socket, IPPROTO_SCTP, SCTP_EVENT, &subscription, sizeof(subscription)) < 0)
+		fail("SCTP_SENDER_DRY_EVENT");
+	pthread_mutex_lock(&s->lock);
+	while (!s->dry && !s->over)
+		pthread_cond_wait(&s->changed, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Resets all outgoing streams, and waits until that is done. If messages are queued, the stack sometimes stops sending them
+ * for good once it is asked for a reset. */
+static void reset_streams(struct session *s, unsigned round)
+{
+	struct sctp_reset_streams request = { 0 };
+
+	wait_until_dry(s);
+	request.srs_assoc_id = SCTP_ALL_ASSOC;
+	request.srs_flags = SCTP_STREAM_RESET_OUTGOING;
+	if (usrsctp_setsockopt(s->socket, IPPROTO_SCTP, SCTP_RESET_STREAMS, &request, sizeof(request)) < 0)
+		fail("SCTP_RESET_STREAMS");
+	pthread_mutex_lock(&s->lock);
+	/* The stack resets the streams one by one, as their data is acknowledged. */
+	while (s->own_resets < (round + 1) * s->outbound && !s->over)
+		pthread_cond_wait(&s->changed, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void write_all(struct session *s)
 {
 	const struct options *o = s->options;
 	uint32_t *numbers = calloc(o->streams, sizeof(*numbers));
@@ -216,20 +285,13 @@ void session_write(struct session *s)
 	free(numbers);
 }
 
-/* The stack tells when the peer has all; at once, if it has. */
-static void wait_until_dry(struct session *s)
+void session_write(struct session *s)
 {
-	struct sctp_event subscription = { 0 };
-
-	subscription.se_assoc_id = SCTP_FUTURE_ASSOC;
-	subscription.se_type = SCTP_SENDER_DRY_EVENT;
-	subscription.se_on = 1;
-	if (usrsctp_setsockopt(s->socket, IPPROTO_SCTP, SCTP_EVENT, &subscription, sizeof(subscription)) < 0)
-		fail("SCTP_SENDER_DRY_EVENT");
-	pthread_mutex_lock(&s->lock);
-	while (!s->dry && !s->over)
-		pthread_cond_wait(&s->changed, &s->lock);
-	pthread_mutex_unlock(&s->lock);
+	write_all(s);
+	for (unsigned round = 0; round < s->options->resets; round++) {
+		reset_streams(s, round);
+		write_all(s);
+	}
 }
 
 static void wait_until_over(struct session *s)

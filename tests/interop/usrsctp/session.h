@@ -18,6 +18,8 @@ struct session {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool dry;                 /* the peer has all that was sent */
+	unsigned outbound;        /* outgoing streams */
+	unsigned own_resets;      /* of single outgoing streams, that have ended */
 	bool over;                /* nothing will come any more */
 };
 

@@ -7,8 +7,8 @@ use ropewalk_base::StreamId;
 use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::association::{ResetDirection, State};
 use ropewalk_engine::sctp::{
-    AcceptedRequests, Chunk, Config, ExtensionChunk, Outcome, ReconfigurationError, Reconfigured,
-    Streams,
+    AcceptedRequests, Chunk, Config, DataFlags, ExtensionChunk, Outcome, ReconfigurationError,
+    Reconfigured, Streams,
 };
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, config, ms, name};
@@ -143,6 +143,20 @@ fn a_reset_waits_for_the_acknowledgement_of_earlier_messages() {
     assert_eq!(pair.count(LEFT, "RE-CONFIG"), 1);
     assert_eq!(pair.read_bytes(RIGHT), 50_000);
     assert_eq!(pair.reconfigured[RIGHT], [(1, Reconfigured::ResetByPeer(streams(&[3])))]);
+}
+
+#[test]
+fn a_reset_does_not_wait_for_a_delayed_sack() {
+    let mut pair = Pair::up(&settings(), &[10, 10]);
+    pair.greet();
+    // A single packet, whose SACK would be delayed by 200 ms.
+    pair.ends[LEFT].send(StreamId(1), Payload::Length(9), false).expect("room");
+    pair.reset(LEFT, &[1]);
+    // A round trip for the data, and one for the request.
+    pair.run_for(ms(45));
+    assert_eq!(pair.reconfigured(LEFT), [Reconfigured::Reset(streams(&[1]), Outcome::Performed)]);
+    let asks = |sent: &Sent| sent.data().any(|data| data.flags.has(DataFlags::IMMEDIATE));
+    assert_eq!(pair.log.iter().filter(|sent| asks(sent)).count(), 1);
 }
 
 #[test]
@@ -453,7 +467,7 @@ fn no_message_is_interleaved_with_one_from_before_a_reset() {
     pair.run_for(ms(3000));
     let sent = pair.log.iter().filter(|sent| sent.from == LEFT);
     let first = sent.flat_map(|sent| &sent.packet.chunks).filter_map(|chunk| match chunk {
-        Chunk::Data(data) if data.flags.has(ropewalk_engine::sctp::DataFlags::BEGIN) => {
+        Chunk::Data(data) if data.flags.has(DataFlags::BEGIN) => {
             assert_eq!(name(chunk), "I-DATA");
             Some(data.message().0)
         }

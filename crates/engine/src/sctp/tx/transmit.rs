@@ -85,6 +85,9 @@ impl Sender {
             self.bundle_outside(now, path, &mut room, chunks);
         }
         self.bundle(now, path, &mut room, chunks);
+        if self.outstanding.queue.is_drained_for_reset() {
+            ask_for_sack(chunks);
+        }
         self.record_time(now, path, was_idle, chunks);
         self.after_packet(now, next, self.data_room(path).saturating_sub(room))
     }

@@ -176,6 +176,13 @@ impl SendQueue {
         &mut self.scheduling_mut().held
     }
 
+    /// Whether a reset of streams waits for the acknowledgement of data, the last of which has been cut. RFC 7053: a sender
+    /// that cannot go on without a SACK asks for it at once.
+    #[inline]
+    pub fn is_drained_for_reset(&self) -> bool {
+        self.messages.is_empty() && self.held().is_some_and(|held| !held.is_idle())
+    }
+
     /// Whether messages of `stream` are held.
     #[inline]
     pub fn is_held(&self, stream: StreamId) -> bool {
