@@ -118,6 +118,8 @@ pub(crate) struct Channel {
     pub low_threshold: u64,
     /// Whether the peer has not answered the OPEN of this end with an ACK.
     pub awaits_ack: bool,
+    /// User data handed to the association, bytes.
+    pub queued_bytes: u64,
     pub counters: ChannelStats,
 }
 
@@ -128,6 +130,7 @@ impl Channel {
             state,
             low_threshold: 0,
             awaits_ack: false,
+            queued_bytes: 0,
             counters: ChannelStats::default(),
         }
     }

@@ -24,6 +24,11 @@ impl Connection {
 
     fn on_user_message(&mut self, now: Time, id: u16, ppid: u32, payload: Bytes) {
         let Some(channel) = self.channels.get_mut(&id) else {
+            // The channel was closed, and the peer does not know it yet.
+            if self.resets.holds(id) {
+                self.counters.messages_dropped += 1;
+                return;
+            }
             // RFC 8832, 6: user data on an unused stream is an error, and the channel is closed.
             return self.refuse(now, id, Violation::Unopened);
         };

@@ -2,10 +2,11 @@
 
 use ropewalk_base::Time;
 use ropewalk_engine::Payload;
+use ropewalk_engine::sctp::Association;
 use ropewalk_engine::sctp::association::SendError as Refused;
 
 use super::Connection;
-use crate::channel::{ChannelId, ChannelState};
+use crate::channel::{Channel, ChannelId, ChannelState};
 use crate::event::{Event, Message, SendError};
 use crate::ppid;
 
@@ -33,6 +34,7 @@ impl Connection {
         }
         let (ppid, bytes) = ppid::encode(message);
         let delivery = known.delivery();
+        let queued = bytes.len() as u64;
         let payload = Payload::from(bytes);
         self.association.send_message(now, channel.stream(), ppid, payload, delivery).map_err(
             |refused| match refused {
@@ -41,9 +43,10 @@ impl Connection {
                 Refused::Closing | Refused::Empty => SendError::Closing,
             },
         )?;
+        known.queued_bytes += queued;
         known.counters.messages_sent += 1;
         known.counters.bytes_sent += length as u64;
-        if self.association.unsent_bytes_on(channel.stream()) > known.low_threshold {
+        if known.unsent(&self.association, channel) > known.low_threshold {
             self.above_threshold.insert(id);
         }
         Ok(())
@@ -52,10 +55,8 @@ impl Connection {
     /// User data of a channel that was not handed to the transport yet, bytes (`bufferedAmount`); 0 if there is no such
     /// channel.
     pub fn buffered_amount(&self, channel: ChannelId) -> u64 {
-        match self.channels.contains_key(&channel.0) {
-            true => self.association.unsent_bytes_on(channel.stream()),
-            false => 0,
-        }
+        let known = self.channels.get(&channel.0);
+        known.map_or(0, |known| known.unsent(&self.association, channel))
     }
 
     /// Sets the threshold of [`Event::BufferedAmountLow`], bytes (`bufferedAmountLowThreshold`; 0). The event follows when
@@ -85,12 +86,20 @@ impl Connection {
         let Self { above_threshold, channels, association, events, .. } = self;
         above_threshold.retain(|id| {
             let channel = ChannelId(*id);
-            let threshold = channels.get(id).map_or(u64::MAX, |known| known.low_threshold);
-            let stays = association.unsent_bytes_on(channel.stream()) > threshold;
+            let Some(known) = channels.get(id) else { return false };
+            let stays = known.unsent(association, channel) > known.low_threshold;
             if !stays {
                 events.push_back(Event::BufferedAmountLow { channel });
             }
             stays
         });
+    }
+}
+
+impl Channel {
+    /// User data that was not sent yet, bytes. What the association has queued beyond it belongs to the OPEN or the ACK,
+    /// which leaves first.
+    fn unsent(&self, association: &Association, channel: ChannelId) -> u64 {
+        association.unsent_bytes_on(channel.stream()).min(self.queued_bytes)
     }
 }
