@@ -21,8 +21,7 @@ const CRATES: [CrateRule; 14] = [
     CrateRule { name: "engine", below: &["base"], in_tests: &["netsim"] },
     CrateRule { name: "trace", below: &["engine", "base"], in_tests: &[] },
     CrateRule { name: "tunnel", below: &["base"], in_tests: &[] },
-    // Its tests build their peer in Go as `interop` (tests/interop) does.
-    CrateRule { name: "webrtc", below: &["engine", "base"], in_tests: &["interop"] },
+    CrateRule { name: "webrtc", below: &["engine", "base"], in_tests: &[] },
     CrateRule { name: "netsim", below: &["base"], in_tests: &[] },
     CrateRule { name: "models", below: &["base"], in_tests: &[] },
     CrateRule { name: "scenario", below: &["base"], in_tests: &[] },

@@ -8,6 +8,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "it shows rates")]
 
+mod site;
 mod transfer;
 #[path = "../transport/mod.rs"]
 mod transport;
@@ -17,16 +18,13 @@ use std::io::{self, IsTerminal, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use ropewalk_webrtc::{Config, DtlsRole};
 
+use self::site::Site;
 use self::transfer::Transfer;
-use self::transport::http::{self, Request, Response};
-use self::transport::{Server, random};
-
-const PAGE: &str = include_str!("page.html");
+use self::transport::{Server, http};
 
 struct Options {
     file: PathBuf,
@@ -81,13 +79,18 @@ fn run(options: &Options) -> io::Result<()> {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut server = Server::bind(any, Config::new(DtlsRole::Server))?;
     let (address, requests) = http::listen(any)?;
-    let home = format!("/{:016x}", u64::from_le_bytes(random()));
-    println!("http://{address}{home}");
+    let site = Site::new();
+    println!("{}", site.url(address));
     let mut browsers = Browsers::new();
     let mut shown = Instant::now();
     loop {
         server.receive()?;
-        answer(&requests, &home, options, &mut server, &mut browsers)?;
+        for request in requests.try_iter() {
+            if let Some(number) = site.respond(request, &mut server) {
+                let transfer = Transfer::new(&options.file, options.inbox.as_deref())?;
+                browsers.insert(number, Browser::new(transfer));
+            }
+        }
         drive(&mut server, &mut browsers)?;
         if shown.elapsed() >= Duration::from_millis(200) {
             shown = Instant::now();
@@ -123,6 +126,10 @@ fn drive(server: &mut Server, browsers: &mut Browsers) -> io::Result<()> {
 }
 
 impl Browser {
+    fn new(transfer: Transfer) -> Self {
+        Self { transfer, began: Instant::now(), is_done: false, received: 0 }
+    }
+
     /// Shows what is new. Returns whether the browser has got the right bytes, when it says so.
     fn show(&mut self, number: u64) -> Option<bool> {
         let report = &self.transfer.report;
@@ -152,39 +159,4 @@ impl Browser {
         }
         None
     }
-}
-
-/// Answers the requests that have come: for the page, and with the offers of its browsers.
-fn answer(
-    requests: &Receiver<Request>,
-    home: &str,
-    options: &Options,
-    server: &mut Server,
-    browsers: &mut Browsers,
-) -> io::Result<()> {
-    while let Ok(request) = requests.try_recv() {
-        let text = "text/plain; charset=utf-8";
-        let rest = request.path.strip_prefix(home);
-        let response = match (request.method.as_str(), rest) {
-            ("GET", Some("")) => Response {
-                status: "200 OK",
-                kind: "text/html; charset=utf-8",
-                body: PAGE.to_owned(),
-            },
-            ("POST", Some("/offer")) => match server.accept(&request.body) {
-                Ok((answer, number)) => {
-                    let transfer = Transfer::new(&options.file, options.inbox.as_deref())?;
-                    browsers.insert(
-                        number,
-                        Browser { transfer, began: Instant::now(), is_done: false, received: 0 },
-                    );
-                    Response { status: "200 OK", kind: "application/sdp", body: answer }
-                }
-                Err(why) => Response { status: "400 Bad Request", kind: text, body: why },
-            },
-            _ => Response { status: "404 Not Found", kind: text, body: "not here\n".to_owned() },
-        };
-        request.respond(response);
-    }
-    Ok(())
 }

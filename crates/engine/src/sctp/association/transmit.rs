@@ -223,6 +223,8 @@ impl Association {
         if needed + reports > room {
             return 0;
         }
+        // A timestamp and a FORWARD-TSN may be in the packet.
+        let before = packet.wire_len();
         let sack = self.receiver.take_sack(
             needed,
             self.sender.outstanding.chunk_limit(),
@@ -233,8 +235,7 @@ impl Association {
             marks.add_to(packet);
         }
         packet.echo = self.receiver.take_echo();
-        let taken = packet.wire_len() - Packet::HEADER;
-        taken - packet.stamp.map_or(0, |_| DelayStamp::WIRE_LEN)
+        packet.wire_len() - before
     }
 
     /// The path for a SACK sent now.
