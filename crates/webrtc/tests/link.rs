@@ -175,6 +175,8 @@ pub struct Link<A, B> {
     pub b: B,
     pub now: Time,
     pub weather: Weather,
+    /// Longest packet so far, bytes.
+    pub longest: usize,
     rng: Rng,
     sent: u64,
     /// By arrival; whether it goes to `a`.
@@ -188,6 +190,7 @@ impl<A: End, B: End> Link<A, B> {
             b,
             now: Time::ZERO,
             weather: Weather::FAIR,
+            longest: 0,
             rng: Seed::root(7).rng(),
             sent: 0,
             air: BTreeMap::new(),
@@ -260,6 +263,7 @@ impl<A: End, B: End> Link<A, B> {
 
     fn send(&mut self, to_a: bool, packet: Vec<u8>) {
         self.sent += 1;
+        self.longest = self.longest.max(packet.len());
         let Weather { loss_permille, jitter_ms } = self.weather;
         if self.rng.next_u64() % 1000 < loss_permille {
             return;

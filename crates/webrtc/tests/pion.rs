@@ -160,6 +160,19 @@ impl Ours {
         }
     }
 
+    /// How far the test is, for the case that it fails.
+    fn state(&self, server: &mut Server) -> String {
+        let now = server.now();
+        let stats: Vec<_> = server
+            .peers()
+            .iter_mut()
+            .map(|peer| (peer.ended().map(str::to_owned), peer.connection().map(|c| c.stats(now))))
+            .collect();
+        let back: Vec<_> = self.back.iter().map(|(channel, all)| (channel, all.len())).collect();
+        let Self { bytes, theirs, closed, queue, .. } = self;
+        format!("{bytes} B, {theirs:?}, {back:?}, {} queued, {closed:?}, {stats:?}", queue.len())
+    }
+
     /// Whether all that is reliable has arrived.
     fn has_all(&self) -> bool {
         let bytes = |label| {
@@ -194,7 +207,7 @@ fn run(program: &Path, is_active: bool, finish: Finish) -> (Ours, Vec<Value>) {
     let (done, reported) = std::sync::mpsc::channel();
     std::thread::spawn(move || done.send(lines.next()));
     while report.is_none() {
-        assert!(Instant::now() < deadline, "not done: {} B, {:?}", ours.bytes, ours.closed);
+        assert!(Instant::now() < deadline, "not done: {}", ours.state(&mut server));
         server.receive().expect("the socket works");
         let now = server.now();
         for peer in server.peers() {

@@ -134,7 +134,7 @@ fn check(link: &Link<Ours, Ours>, sent: &Sent) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
     fn every_channel_delivers_what_it_promises(
@@ -155,6 +155,7 @@ proptest! {
         // What was abandoned may still hold back what is behind it.
         link.run_for(Duration::from_secs(30));
         check(&link, &sent)?;
+        prop_assert!(link.longest <= 1132, "{} B", link.longest);
         let violations = |end: &Ours| end.connection.stats(link.now).violations.iter().map(|(_, n)| n).sum::<u64>();
         prop_assert_eq!(violations(&link.a) + violations(&link.b), 0);
     }
