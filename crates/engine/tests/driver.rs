@@ -14,7 +14,7 @@ use ropewalk_engine::sctp::association::{CloseReason, PacketSize, PathCounters, 
 use ropewalk_engine::sctp::wire::{Checksum, Ports, compact, decode, encode};
 use ropewalk_engine::sctp::{
     Association, Chunk, Config, Data, Delivery, Event, ExtensionChunk, Extensions, Negotiation,
-    Packet, PacketForm, PathConfig, Preset, Sack, Transmit,
+    Packet, PacketForm, PathConfig, Preset, Reconfigured, Sack, Transmit,
 };
 
 use crate::ledger::Ledger;
@@ -92,6 +92,7 @@ pub fn name(chunk: &Chunk) -> &'static str {
         Chunk::ShutdownComplete { .. } => "SHUTDOWN COMPLETE",
         Chunk::Abort { .. } => "ABORT",
         Chunk::Extension(one) if matches!(**one, ExtensionChunk::ForwardTsn(_)) => "FORWARD-TSN",
+        Chunk::Extension(one) if matches!(**one, ExtensionChunk::ReConfig(_)) => "RE-CONFIG",
         Chunk::Extension(_) => "of an extension",
         Chunk::Unknown(_) => "unknown",
     }
@@ -167,6 +168,8 @@ pub struct Pair {
     /// Every packet that left, in order.
     pub log: Vec<Sent>,
     pub events: [Vec<(Time, Event)>; 2],
+    /// What happened to the streams, and how many messages the user had read then.
+    pub reconfigured: [Vec<(usize, Reconfigured)>; 2],
     /// What the users have read.
     pub read: [Vec<Message>; 2],
     /// When they read it.
@@ -274,6 +277,7 @@ impl Pair {
             delays: delays.iter().copied().map(ms).collect(),
             log: Vec::new(),
             events: [Vec::new(), Vec::new()],
+            reconfigured: [Vec::new(), Vec::new()],
             read: [Vec::new(), Vec::new()],
             read_at: [Vec::new(), Vec::new()],
             reads: [true, true],
@@ -361,6 +365,9 @@ impl Pair {
         }
         while let Some(event) = self.ends[end].poll_event() {
             self.events[end].push((self.now, event));
+        }
+        while let Some(event) = self.ends[end].poll_reconfiguration() {
+            self.reconfigured[end].push((self.read[end].len(), event));
         }
     }
 

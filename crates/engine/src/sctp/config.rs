@@ -7,6 +7,7 @@ use ropewalk_base::{Duration, PathId, Seed};
 use super::chunk::DelayStamp;
 use super::extensions::Extensions;
 use super::extensions::interleaving::StreamScheduler;
+use super::extensions::stream_reconfiguration::AcceptedRequests;
 use super::init::Init;
 use super::packet::{Packet, PacketForm};
 use super::preset::Preset;
@@ -182,6 +183,13 @@ pub struct Config {
     pub interleaving: bool,
     /// In which order messages of different streams are sent. With `interleaving`, streams switch after each chunk.
     pub stream_scheduler: StreamScheduler,
+    /// Offer stream reconfiguration (RE-CONFIG, RFC 6525), which is used if the peer lists it as well. Costs 1 byte in INIT
+    /// and INIT ACK.
+    pub reconfiguration: bool,
+    /// Which requests of the peer to reset or add streams are performed (RFC 6525, 6.3.1).
+    pub accepted_requests: AcceptedRequests,
+    /// Most streams in each direction to which requests of the peer may raise their number.
+    pub stream_limit: u16,
     /// Options for sending SACKs.
     pub sack: SackOptions,
     /// Concurrent multipath transfer.
@@ -344,10 +352,10 @@ impl Config {
     /// The extensions to list.
     pub(super) const fn listed_extensions(&self) -> Extensions {
         match self.negotiation {
-            Negotiation::Assumed => self.own_interleaving(),
+            Negotiation::Assumed => self.own_negotiated(),
             // ECN itself has a parameter of its own.
             Negotiation::Listed(ours) => {
-                ours.and(self.own_ecn()).without(Extensions::ECN).and(self.own_interleaving())
+                ours.and(self.own_ecn()).without(Extensions::ECN).and(self.own_negotiated())
             }
         }
     }
@@ -356,12 +364,18 @@ impl Config {
     pub(super) const fn agreed(&self, theirs: Extensions) -> Extensions {
         match self.negotiation {
             Negotiation::Assumed => {
-                Extensions::OFFERED.and(self.own_ecn()).and(self.own_interleaving().common(theirs))
+                Extensions::OFFERED.and(self.own_ecn()).and(self.own_negotiated().common(theirs))
             }
             Negotiation::Listed(ours) => {
-                ours.and(self.own_ecn()).and(self.own_interleaving()).common(theirs)
+                ours.and(self.own_ecn()).and(self.own_negotiated()).common(theirs)
             }
         }
+    }
+
+    /// The extensions that are always negotiated.
+    const fn own_negotiated(&self) -> Extensions {
+        let interleaving = self.own_interleaving();
+        if self.reconfiguration { interleaving.and(Extensions::RE_CONFIG) } else { interleaving }
     }
 
     /// Interleaving is always negotiated, because an end that does not expect I-DATA aborts the association. RFC 8260,

@@ -32,6 +32,9 @@ pub use extension_chunk::{
 pub use extensions::Extensions;
 pub use extensions::interleaving::StreamScheduler;
 pub use extensions::partial_reliability::{Copies, Delivery, Urgency};
+pub use extensions::stream_reconfiguration::{
+    AcceptedRequests, Outcome, ReconfigurationError, Reconfigured, Streams,
+};
 pub use gaps::{GapBlock, GapList};
 pub use init::{Families, Init, InitOptions};
 pub use listener::{Accepted, Answer, Listener};

@@ -12,6 +12,7 @@ use crate::path::{FailureLimits, MtuRange, Pacing, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{BlockingMitigation, DelaySource, RetransmissionPolicy};
 use crate::sctp::extensions::interleaving::StreamScheduler;
+use crate::sctp::extensions::stream_reconfiguration::AcceptedRequests;
 use crate::sctp::packet::PacketForm;
 use crate::window::WindowManager;
 
@@ -21,6 +22,9 @@ const RTO: RtoLimits = RtoLimits {
     min: Duration::from_secs(1),
     max: Duration::from_secs(60),
 };
+
+/// Default of [`Config::stream_limit`].
+const STREAM_LIMIT: u16 = 1024;
 
 /// A named set of options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -74,6 +78,9 @@ impl Preset {
             peer_buffer_limit: None,
             streams: 1,
             interleaving: false,
+            reconfiguration: false,
+            accepted_requests: AcceptedRequests::default(),
+            stream_limit: STREAM_LIMIT,
             stream_scheduler: StreamScheduler::FirstCome,
             sack: SackOptions {
                 every_packets: 2,

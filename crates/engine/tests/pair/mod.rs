@@ -22,6 +22,7 @@ mod primitives;
 mod profiles;
 mod rack;
 mod reassembly;
+mod reconfiguration;
 mod recovery;
 mod restart;
 mod sack;

@@ -331,6 +331,8 @@ impl Peer {
                     self.note_occurrence(Occurrence::Restarted);
                     self.push_event(PathEvent::Restarted);
                 }
+                // Endpoints do not offer stream reconfiguration.
+                Event::Reconfigured => {}
                 Event::PathChanged(path, status) => {
                     self.note_status(now, path, status);
                     self.note_occurrence(Occurrence::Path(path, status));

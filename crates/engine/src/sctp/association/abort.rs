@@ -57,6 +57,7 @@ impl Association {
             self.sender.stop();
             self.receiver.stop();
             self.control.heartbeats.stop();
+            self.stop_requests();
             self.push_event(Event::Closed(reason));
         }
     }

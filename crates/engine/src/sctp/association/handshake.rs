@@ -39,11 +39,11 @@ pub(super) struct Handshake {
     accepted_by: Option<Box<CookieSeal>>,
     /// CMT as configured; [`Config::cmt`] holds the part of it that the peer agreed to.
     pub own_cmt: CmtOptions,
+    /// How often the peer has reported our cookie as stale.
+    pub stale_cookies: u16,
     /// Initial TSN of this end.
     pub local_tsn: u32,
-    /// How often the peer has reported our cookie as stale, and the Suggested Cookie Life-Span Increment of
-    /// the next INIT in ms.
-    pub stale_cookies: u32,
+    /// Suggested Cookie Life-Span Increment of the next INIT, in ms.
     pub preserve_millis: u32,
     /// Verification tags of received packets and of sent packets; 0: not known yet.
     pub local_tag: u32,
@@ -327,7 +327,10 @@ impl Association {
         self.sender.outstanding.peer_rwnd = window;
         self.sender.outstanding.streams = self.config.streams.min(init.inbound_streams);
         self.start_congestion(window);
-        self.receiver.expect(&self.config, init.initial_tsn);
+        // RFC 9260, 5.1.1: each direction has as many streams as both ends support.
+        let inbound = self.config.streams.min(init.outbound_streams);
+        self.receiver.expect(&self.config, init.initial_tsn, inbound);
+        self.control.reconfiguration = None;
         self.settle_interleaving();
     }
 

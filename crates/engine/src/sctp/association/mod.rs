@@ -15,6 +15,7 @@ mod peer;
 mod primitives;
 mod probes;
 mod receive;
+mod reconfiguration;
 mod restart;
 mod shutdown;
 mod state;
@@ -27,6 +28,7 @@ use std::collections::VecDeque;
 use ropewalk_base::{Duration, Ecn, Histogram, PathId, Rng, Serial16, Serial32, StreamId, Time};
 
 pub use primitives::{ParameterError, Parameters};
+pub use reconfiguration::ResetDirection;
 pub use state::{CloseReason, State};
 
 pub use super::tx::Undelivered;
@@ -35,7 +37,8 @@ use self::control::ControlQueue;
 use self::handshake::Handshake;
 use self::heartbeat::Heartbeats;
 use super::config::Config;
-use super::extensions::partial_reliability::Limit;
+use super::extensions::partial_reliability::{Limit, Submitted, Urgency};
+use super::extensions::stream_reconfiguration::Reconfiguration;
 use super::packet::Packet;
 use super::randomness::{Generator, Randomness};
 use super::rx::{Message, Receiver};
@@ -79,6 +82,8 @@ pub enum Event {
     /// The peer has restarted the association (RFC 9260, 5.2.4 A). Queued and unacknowledged data is dropped,
     /// a message of which only the beginning was read is never completed, and sequence numbers start over.
     Restarted,
+    /// Streams were reset or added, or a request about them has ended: see [`Association::poll_reconfiguration`].
+    Reconfigured,
     /// The status of a path changed.
     PathChanged(PathId, PathStatus),
     /// The association has ended.
@@ -142,6 +147,8 @@ pub struct Association {
 struct Control {
     queue: ControlQueue,
     heartbeats: Heartbeats,
+    /// Requests about streams; none before the first of them.
+    reconfiguration: Option<Box<Reconfiguration>>,
     events: VecDeque<Event>,
     /// Consecutive errors over all paths.
     errors: u32,
@@ -234,6 +241,7 @@ impl Association {
             control: Control {
                 queue: ControlQueue::default(),
                 heartbeats: Heartbeats::new(&config),
+                reconfiguration: None,
                 events: VecDeque::new(),
                 errors: 0,
             },
@@ -279,6 +287,11 @@ impl Association {
         unordered: bool,
     ) -> Result<(), SendError> {
         self.may_queue(stream, &payload)?;
+        if self.sender.outstanding.queue.is_held(stream) {
+            let message = Submitted { stream, ppid, payload, unordered, limit: Limit::NONE };
+            self.sender.outstanding.queue.held_mut().push(message, Urgency::Bulk, 0);
+            return Ok(());
+        }
         self.sender.outstanding.queue.push(stream, ppid, payload, unordered, 0, Limit::NONE);
         // RFC 9260, 6.1 D: Max.Burst limits each opportunity to send, and a call of `send` is one.
         self.sender.refill_bursts();
@@ -303,6 +316,11 @@ impl Association {
             return Ok(0);
         }
         let count = room.div_ceil(u64::from(payload.len())).min(u64::from(most)) as u32;
+        if self.sender.outstanding.queue.is_held(stream) {
+            let message = Submitted { stream, ppid: 0, payload, unordered, limit: Limit::NONE };
+            self.sender.outstanding.queue.held_mut().push(message, Urgency::Bulk, count - 1);
+            return Ok(count);
+        }
         self.sender.outstanding.queue.push(stream, 0, payload, unordered, count - 1, Limit::NONE);
         self.sender.refill_bursts();
         Ok(count)
@@ -356,7 +374,10 @@ impl Association {
     /// Whether everything passed to [`Association::send`] has been acknowledged.
     pub fn is_flushed(&self) -> bool {
         let chunks = &self.sender.outstanding;
-        chunks.queue.is_empty() && chunks.board.is_empty() && !chunks.has_messages_beside_queue()
+        chunks.queue.is_empty()
+            && chunks.board.is_empty()
+            && !chunks.has_messages_beside_queue()
+            && chunks.queue.held_bytes() == 0
     }
 
     /// Takes the next received message.

@@ -30,6 +30,10 @@ impl Association {
         self.may_queue(stream, &payload)?;
         let (unordered, limit) = (!delivery.ordered, delivery.limit(now));
         let message = Submitted { stream, ppid, payload, unordered, limit };
+        if self.sender.outstanding.queue.is_held(stream) {
+            self.sender.outstanding.queue.held_mut().push(message, delivery.urgency, 0);
+            return Ok(());
+        }
         self.sender.submit(message, delivery.urgency);
         self.sender.refill_bursts();
         Ok(())

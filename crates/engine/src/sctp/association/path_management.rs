@@ -22,6 +22,11 @@ impl Association {
         self.sender.outstanding.streams
     }
 
+    /// Number of streams on which the peer may send: the smaller of both ends' limits, and those added since.
+    pub const fn inbound_streams(&self) -> u16 {
+        self.receiver.streams()
+    }
+
     /// Length of the largest message that fits into one packet, bytes. Before the first path MTU is
     /// confirmed, the estimate assumes an MTU of 1500 bytes, which nearly all paths turn out to carry.
     pub fn largest_payload(&self) -> u32 {

@@ -142,6 +142,9 @@ impl super::Association {
         if let State::CookieEchoed { path, .. } = &mut self.state {
             *path = renumbered(*path).unwrap_or(PathId(0));
         }
+        if let Some(reconfiguration) = &mut self.control.reconfiguration {
+            reconfiguration.requester.renumber(renumbered);
+        }
         self.sender.outstanding.primary =
             renumbered(self.sender.outstanding.primary).unwrap_or(PathId(0));
         self.settle_multipath();

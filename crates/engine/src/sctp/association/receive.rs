@@ -245,6 +245,9 @@ impl Association {
             {
                 self.on_i_forward_tsn(now, path, forward);
             }
+            ExtensionChunk::ReConfig(parameters) if self.reconfigures() => {
+                self.on_re_config(now, path, parameters, reports);
+            }
             ExtensionChunk::Ecne(tsn) if ecn => self.on_ecne(now, path, *tsn),
             ExtensionChunk::Cwr(tsn) if ecn => self.on_cwr(*tsn),
             ExtensionChunk::MarkCount(count) if ecn => self.sender.on_mark_count(now, *count),

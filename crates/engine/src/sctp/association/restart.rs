@@ -118,8 +118,8 @@ impl Association {
     /// 5.2.6). The number of attempts is limited.
     pub(super) fn on_stale_cookie(&mut self, now: Time, path: PathId) {
         let State::CookieEchoed { sent, .. } = &self.state else { return };
-        self.handshake.stale_cookies += 1;
-        if self.handshake.stale_cookies > self.config.max_init_retransmits {
+        self.handshake.stale_cookies = self.handshake.stale_cookies.saturating_add(1);
+        if u32::from(self.handshake.stale_cookies) > self.config.max_init_retransmits {
             self.close(CloseReason::StaleCookie);
             return;
         }

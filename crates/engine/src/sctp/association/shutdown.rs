@@ -14,7 +14,10 @@ impl Association {
     /// acknowledged.
     pub fn shutdown(&mut self, now: Time) {
         match self.state {
-            State::Established => self.state = State::ShutdownPending,
+            State::Established => {
+                self.state = State::ShutdownPending;
+                self.cancel_requests();
+            }
             State::Closed | State::CookieWait { .. } | State::CookieEchoed { .. } => {
                 self.abort();
             }
@@ -105,6 +108,7 @@ impl Association {
         match self.state {
             State::Established | State::ShutdownPending | State::ShutdownReceived { .. } => {
                 self.state = State::ShutdownReceived { path };
+                self.cancel_requests();
             }
             // Both ends have sent a SHUTDOWN: each acknowledges the other's.
             State::ShutdownSent { .. } => {

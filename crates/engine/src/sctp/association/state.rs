@@ -135,6 +135,17 @@ impl State {
         matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived { .. })
     }
 
+    /// Whether RE-CONFIG chunks are processed.
+    pub const fn reconfigures(&self) -> bool {
+        matches!(
+            self,
+            Self::Established
+                | Self::ShutdownPending
+                | Self::ShutdownSent { .. }
+                | Self::ShutdownReceived { .. }
+        )
+    }
+
     /// Whether HEARTBEATs are sent (RFC 9260, 8.3: none after a SHUTDOWN or SHUTDOWN ACK was sent).
     #[inline]
     pub const fn sends_heartbeats(&self) -> bool {

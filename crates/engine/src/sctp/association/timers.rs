@@ -16,6 +16,9 @@ impl Association {
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
         consider(self.receiver.deadline);
         consider(self.sender.wait_until);
+        if let Some(reconfiguration) = &self.control.reconfiguration {
+            consider(reconfiguration.requester.deadline());
+        }
         if !matches!(self.state, State::Established) {
             consider(self.state.deadline());
         }
@@ -40,6 +43,9 @@ impl Association {
         }
         self.on_t1(now);
         self.on_t2(now);
+        if self.control.reconfiguration.is_some() {
+            self.on_reconfiguration_timer(now);
+        }
     }
 
     fn on_path_timers(&mut self, now: Time, id: PathId) {

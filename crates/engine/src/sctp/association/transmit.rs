@@ -12,6 +12,9 @@ use crate::sctp::tx::{Next, Path};
 impl Association {
     /// The next packet to send; none if nothing may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        if self.control.reconfiguration.is_some() {
+            self.follow_reconfiguration(now);
+        }
         if self.is_silent() && !self.sender.has_limits() {
             // The most frequent case: return before a packet is allocated.
             if self.state.sends_data() {
@@ -29,6 +32,9 @@ impl Association {
     /// driver that reuses its packets saves an allocation and several copies per packet.
     #[inline]
     pub fn poll_transmit_into(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
+        if self.control.reconfiguration.is_some() {
+            self.follow_reconfiguration(now);
+        }
         // Called at least once after every input, mostly with nothing to send. So the decision is inlined
         // here, and each kind of packet is built in a function of its own.
         let transmit_info = if !self.control.queue.is_empty() {

@@ -2,6 +2,7 @@
 
 pub mod interleaving;
 pub mod partial_reliability;
+pub mod stream_reconfiguration;
 
 use super::wire::kind;
 

@@ -6,6 +6,7 @@ mod interleaved;
 mod messages;
 mod partial;
 mod ready;
+mod restart;
 mod runs;
 mod skip;
 mod slots;

@@ -1,6 +1,7 @@
 //! The receiving half of an association: one bounded buffer, reassembly, delivery in order, and SACKs.
 
 mod buffer;
+mod early;
 mod gaps;
 mod marks;
 mod partial_chunks;

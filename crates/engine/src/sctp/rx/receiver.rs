@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use ropewalk_base::{Duration, PathId, Serial16, Serial32, StreamId, Time};
 use smallvec::SmallVec;
 
-use super::partial_chunks::PartialChunks;
+use super::early::Aside;
 use super::{MarkEchoes, ReceiveBuffer};
 use crate::receive::Arrival;
 use crate::sctp::chunk::{Data, DataFlags, DelayEcho, Echoed, Sack};
@@ -51,24 +51,24 @@ pub struct Receiver {
     pub path: PathId,
     delayed_ack_for_cmt: bool,
     /// Whether no DATA has arrived yet.
-    awaiting_first_data: bool,
+    pub(super) awaiting_first_data: bool,
     /// Number of inbound streams.
-    streams: u16,
+    pub(super) streams: u16,
     /// Packets with DATA since the last SACK, for the association and per path.
     packets: u32,
     /// Marks of the network that the peer must be told of; none: ECN is not in use.
     pub marks: Option<Box<MarkEchoes>>,
     /// The window as last advertised, and the bytes of chunks accepted since.
-    advertised: u64,
-    taken: u64,
+    pub(super) advertised: u64,
+    pub(super) taken: u64,
     next_echo: usize,
-    /// Chunks with missing pieces; none before the first piece arrives.
-    pieces: Option<Box<PartialChunks>>,
+    /// Data that cannot enter the receive buffer yet; none: there has been none.
+    pub(super) aside: Option<Box<Aside>>,
     /// SACKs that fell due before later packets of the same input were processed, oldest first. Empty if the
     /// driver drains after each packet, and towards peers with CMT.
     waiting: VecDeque<WaitingSack>,
     waiting_blocks: usize,
-    duplicates: Vec<Serial32>,
+    pub(super) duplicates: Vec<Serial32>,
     packets_on: SmallVec<[u32; 4]>,
     /// User data that was stored, by the path on which it arrived, bytes. Duplicates are not counted; data that was
     /// dropped to make room counts again when it is stored again.
@@ -103,7 +103,7 @@ impl Receiver {
             taken: 0,
             streams: config.streams,
             marks: None,
-            pieces: None,
+            aside: None,
         }
     }
 
@@ -136,11 +136,13 @@ impl Receiver {
         }
     }
 
-    /// Starts with the peer's initial TSN.
-    pub fn expect(&mut self, config: &Config, first: Serial32) {
+    /// Starts with the peer's initial TSN and number of streams.
+    pub fn expect(&mut self, config: &Config, first: Serial32, streams: u16) {
         self.delayed_ack_for_cmt = config.cmt.concurrent && config.cmt.delayed_ack;
         let unwrapped = (1u64 << 32) + first.0 as u64;
         self.first = Some(first);
+        self.streams = streams;
+        self.aside = None;
         self.awaiting_first_data = true;
         self.buffer.start_over(unwrapped);
         (self.advertised, self.taken) = (self.buffer.free(), 0);
@@ -153,7 +155,7 @@ impl Receiver {
         self.packets_on.fill(0);
         self.duplicates.clear();
         self.echoes.fill(None);
-        self.pieces = None;
+        self.aside = None;
         self.stop();
     }
 
@@ -213,6 +215,10 @@ impl Receiver {
         let wire_tsn = data.tsn;
         let tsn = wire_tsn.unwrap_near(self.buffer.cumulative());
         summary.urgent |= data.flags.has(DataFlags::IMMEDIATE);
+        if self.aside.as_ref().is_some_and(|aside| aside.concerns(tsn, data.stream)) {
+            self.keep_early(tsn, data);
+            return DataOutcome::Processed;
+        }
         let gaps_matter = self.gap_is_urgent();
         let had_gap = gaps_matter && !self.buffer.beyond().is_empty();
         let (length, size) = (data.payload.len(), data.wire_len());
@@ -241,11 +247,11 @@ impl Receiver {
     pub fn on_fragment(&mut self, piece: &DataFragment) -> Option<Data> {
         let cumulative = self.buffer.cumulative();
         let tsn = piece.part.tsn.unwrap_near(cumulative);
-        let pieces = self.pieces.get_or_insert_default();
+        let pieces = &mut self.aside.get_or_insert_default().pieces;
         pieces.forget_up_to(cumulative);
         // The receive buffer reports duplicates and refuses TSNs out of range.
         let payload = pieces.take(tsn, piece, self.buffer.free(), self.buffer.capacity());
-        self.buffer.reserve(pieces.bytes());
+        self.reserve();
         Some(Data { payload: payload?, ..piece.part.clone() })
     }
 
@@ -289,16 +295,22 @@ impl Receiver {
             // RFC 3758, 3.6: a FORWARD-TSN is acknowledged by the rules of DATA.
             self.deadline = Some(now + self.options.delay);
         }
-        if let Some(pieces) = &mut self.pieces {
-            pieces.forget_up_to(self.buffer.cumulative());
-            self.buffer.reserve(pieces.bytes());
+        if let Some(aside) = &mut self.aside {
+            aside.pieces.forget_up_to(self.buffer.cumulative());
+            self.reserve();
         }
+    }
+
+    /// Charges the receive buffer for what is kept outside of it.
+    pub(super) fn reserve(&mut self) {
+        let bytes = self.aside.as_ref().map_or(0, |aside| aside.memory());
+        self.buffer.reserve(bytes);
     }
 
     /// Drops all received data, including messages that could be read.
     pub fn discard(&mut self, now: Time) {
         self.buffer.discard(now);
-        self.pieces = None;
+        self.aside = None;
     }
 
     /// Stores which packet with DATA arrived from `path`, to be echoed.

@@ -313,6 +313,27 @@ impl InStreams {
         skipped.into_iter().map(|(first, last)| first..=last).collect()
     }
 
+    /// Starts a stream over: its next message is the first one. Returns the complete messages that wait, in their order;
+    /// what they wait for does not come any more.
+    pub fn restart(&mut self, stream: StreamId) -> Vec<RangeInclusive<u64>> {
+        let last = self.next_of(stream).plus(WAITING_LIMIT as u16 - 1);
+        let waits = self.waiting(stream).is_some_and(|waiting| !waiting.is_empty());
+        let waiting = if waits { self.skip(stream, last) } else { Vec::new() };
+        if let Some(next) = self.next.get_mut(stream.0 as usize) {
+            *next = Serial16(0);
+        }
+        if stream.0 == 0 {
+            self.first = Waiting::default();
+        }
+        waiting
+    }
+
+    /// The streams that messages have arrived on.
+    pub fn used(&self) -> impl Iterator<Item = StreamId> + use<> {
+        let beyond = self.others.last_key_value().map_or(0, |(stream, _)| usize::from(*stream) + 1);
+        (0..self.next.len().max(beyond).max(1)).map(|at| StreamId(at as u16))
+    }
+
     /// Takes the next message if it is complete.
     #[inline(always)]
     pub fn take_next(&mut self, stream: StreamId) -> Option<RangeInclusive<u64>> {

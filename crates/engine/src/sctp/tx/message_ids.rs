@@ -3,6 +3,7 @@
 use ropewalk_base::{Serial32, StreamId};
 
 use crate::sctp::chunk::{Data, DataFlags};
+use crate::sctp::extensions::stream_reconfiguration::Streams;
 
 /// The numbers of one stream.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,6 +53,15 @@ impl MessageIds {
         let next = &mut self.of(chunk.stream).next[1];
         chunk.interleave(*next, 0);
         *next = next.plus(1);
+    }
+
+    /// Numbers the messages of these streams from 0 on.
+    pub fn restart(&mut self, streams: &Streams) {
+        for (stream, numbers) in (0u16..).zip(&mut self.streams) {
+            if streams.has(StreamId(stream)) {
+                *numbers = Numbers::default();
+            }
+        }
     }
 
     fn of(&mut self, stream: StreamId) -> &mut Numbers {

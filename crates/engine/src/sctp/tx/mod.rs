@@ -16,6 +16,7 @@ mod config;
 mod delivery_delays;
 mod ecn;
 mod gap_diff;
+mod held;
 mod loss;
 mod message_ids;
 mod miss_indications;

@@ -367,6 +367,7 @@ impl SendQueue {
     /// Subtracts `count` messages of `bytes` bytes from the sums.
     fn discount(&mut self, message: &Waiting, bytes: u32, count: u64) {
         let pieces = self.sizes.pieces(message, bytes);
+        self.count_watched(message.stream, |known| known - count);
         self.bytes -= count * u64::from(bytes);
         self.chunks -= count * pieces;
         if !message.unordered || pieces > 1 {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ropewalk_base::{Serial16, StreamId};
 
+use super::held::Held;
 use super::record::Record;
 use super::{Chunks, RecordState};
 use crate::payload::Payload;
@@ -204,7 +205,9 @@ impl Chunks {
         let beside = limits.flat_map(|limits| {
             limits.interactive.iter().chain(&limits.first_open).chain(&limits.background)
         });
-        let queue = self.queue.rests().chain(beside.map(rest_of));
+        let held = self.queue.held().into_iter().flat_map(Held::messages);
+        let held = held.flat_map(|(message, more)| (0..=more).map(|_| rest_of(message)));
+        let queue = self.queue.rests().chain(beside.map(rest_of)).chain(held);
         let (mut plain, mut interleaved) = (None, Vec::new());
         if self.queue.is_interleaved() {
             interleaved = gathered(self.board.records(), queue);

@@ -37,7 +37,7 @@ impl ReceiveBuffer {
         }
     }
 
-    fn settle_message_cost(&mut self) {
+    pub(super) fn settle_message_cost(&mut self) {
         self.message_cost = self.messages.as_ref().map_or(0, |messages| messages.cost());
     }
 
@@ -182,7 +182,7 @@ impl ReceiveBuffer {
         true
     }
 
-    fn pass_over(&mut self, now: Time, way: Way, passed: Passed) {
+    pub(super) fn pass_over(&mut self, now: Time, way: Way, passed: Passed) {
         let (tsns, begun) = match passed {
             Passed::Complete(delivery) => return self.deliver_part(now, way, delivery),
             Passed::Dropped { tsns, begun } => (tsns, begun),

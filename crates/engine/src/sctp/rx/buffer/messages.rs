@@ -381,6 +381,34 @@ impl Messages {
         passed
     }
 
+    /// Starts a stream over: its next messages are the first ones. Returns what [`Self::skip`] returns for those that wait.
+    pub fn restart(&mut self, stream: u16) -> Vec<(Way, Passed)> {
+        let mut passed = Vec::new();
+        for way in [(stream, false), (stream, true)] {
+            let waiting = self.waiting.range((way, 0)..=(way, u32::MAX)).map(|(key, _)| *key);
+            let mut keys: Vec<Key> = waiting.inspect(|_| meter::count(1)).collect();
+            let next = self.next_of(stream);
+            keys.sort_by_key(|(_, message)| Serial32(*message).distance_from(next));
+            passed.extend(keys.into_iter().map(|key| (way, self.pass_over(key))));
+        }
+        self.skipped_unordered.remove(&stream);
+        if let Some(next) = self.next.get_mut(usize::from(stream)) {
+            *next = Serial32(0);
+        }
+        self.update_offer((stream, false));
+        self.update_offer((stream, true));
+        passed
+    }
+
+    /// The streams that messages have arrived on.
+    pub fn used(&self) -> Vec<u16> {
+        let waiting = self.waiting.keys().map(|((stream, _), _)| *stream);
+        let skipped = self.skipped_unordered.keys().copied();
+        let all: BTreeSet<u16> =
+            (0..self.next.len() as u16).chain(waiting).chain(skipped).collect();
+        all.into_iter().collect()
+    }
+
     fn pass_over(&mut self, key: Key) -> Passed {
         let complete = self.waiting.get(&key).is_some_and(Assembly::is_complete);
         if complete && let Some(delivery) = self.take(key) {

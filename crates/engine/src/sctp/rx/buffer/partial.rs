@@ -16,6 +16,11 @@ pub(super) struct PartialDelivery {
 }
 
 impl PartialDelivery {
+    /// Whether this is an ordered message of `stream`.
+    pub(super) fn is_on(&self, stream: StreamId) -> bool {
+        !self.unordered && self.stream == stream
+    }
+
     /// Whether a fragment belongs to this message.
     pub(super) fn goes_on_with(&self, data: &Data) -> bool {
         data.stream == self.stream

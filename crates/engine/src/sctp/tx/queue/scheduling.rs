@@ -1,10 +1,14 @@
 //! What a stream scheduler and interleaving change in the queue.
 
-use ropewalk_base::{StreamId, Time};
+use std::collections::BTreeMap;
+
+use ropewalk_base::{Serial16, StreamId, Time};
 
 use super::{SendQueue, Waiting};
 use crate::sctp::chunk::{Data, DataFlags};
 use crate::sctp::extensions::interleaving::StreamScheduler;
+use crate::sctp::extensions::stream_reconfiguration::Streams;
+use crate::sctp::tx::held::Held;
 use crate::sctp::tx::message_ids::MessageIds;
 use crate::sctp::tx::stream_order::StreamOrder;
 
@@ -14,14 +18,29 @@ pub(super) struct Scheduling {
     pub order: StreamOrder,
     /// None: messages are sent as DATA, and not interleaved.
     ids: Option<MessageIds>,
+    /// Number of messages of each watched stream whose last chunk has not been cut.
+    watched: BTreeMap<u16, u64>,
+    /// Messages that wait for a reset of their streams.
+    held: Held,
+}
+
+impl Scheduling {
+    fn new() -> Self {
+        let order = StreamOrder::new(StreamScheduler::FirstCome);
+        Self { order, ids: None, watched: BTreeMap::new(), held: Held::default() }
+    }
+
+    /// Whether nothing distinguishes the queue from one without scheduling.
+    fn is_plain(&self) -> bool {
+        let first_come = self.order.scheduler() == StreamScheduler::FirstCome;
+        let plain = first_come && self.order.values().next().is_none();
+        plain && self.ids.is_none() && self.watched.is_empty() && self.held.is_idle()
+    }
 }
 
 impl SendQueue {
     fn scheduling_mut(&mut self) -> &mut Scheduling {
-        let fresh = || {
-            Box::new(Scheduling { order: StreamOrder::new(StreamScheduler::FirstCome), ids: None })
-        };
-        self.scheduling.get_or_insert_with(fresh)
+        self.scheduling.get_or_insert_with(|| Box::new(Scheduling::new()))
     }
 
     /// Sends messages as I-DATA or as DATA from now on, before anything has been sent. `plain_datagrams`: datagrams are
@@ -125,6 +144,7 @@ impl SendQueue {
     /// Adds a message to its lane, or at the end.
     #[cold]
     pub(super) fn push_to_lane(&mut self, message: Waiting) {
+        self.count_watched(message.stream, |count| count + u64::from(message.more) + 1);
         if !self.has_lanes() {
             return self.push_last(message);
         }
@@ -139,7 +159,11 @@ impl SendQueue {
     pub(super) fn after_cut(&mut self, chunk: &mut Data) {
         let Some(scheduling) = &mut self.scheduling else { return };
         // RFC 8260, 3: interleaving lets a scheduler switch streams within a message.
-        let ends = scheduling.ids.is_some() || chunk.flags.has(DataFlags::END);
+        let ends_message = chunk.flags.has(DataFlags::END);
+        if let Some(count) = scheduling.watched.get_mut(&chunk.stream.0) {
+            *count -= u64::from(ends_message);
+        }
+        let ends = scheduling.ids.is_some() || ends_message;
         if let Some(ids) = &mut scheduling.ids {
             ids.label(chunk);
         }
@@ -148,6 +172,83 @@ impl SendQueue {
             scheduling.order.served(chunk.stream, chunk.payload.len(), ends, left);
             self.choose_stream();
         }
+    }
+
+    /// Messages that wait for a reset of their streams; none if no stream is held.
+    #[inline]
+    pub fn held(&self) -> Option<&Held> {
+        self.scheduling.as_ref().map(|scheduling| &scheduling.held)
+    }
+
+    /// As [`Self::held`], to be changed.
+    pub fn held_mut(&mut self) -> &mut Held {
+        &mut self.scheduling_mut().held
+    }
+
+    /// Whether messages of `stream` are held.
+    #[inline]
+    pub fn is_held(&self, stream: StreamId) -> bool {
+        self.held().is_some_and(|held| held.has(stream))
+    }
+
+    /// User data of held messages, bytes.
+    pub fn held_bytes(&self) -> u64 {
+        self.held().map_or(0, Held::bytes)
+    }
+
+    /// Counts the queued messages of these streams from now on.
+    #[cold]
+    pub fn watch(&mut self, streams: &[StreamId]) {
+        for stream in streams {
+            self.scheduling_mut().watched.insert(stream.0, 0);
+        }
+        let queued = self.messages.iter().chain(self.lanes());
+        let counts: Vec<_> = queued.map(|one| (one.stream, u64::from(one.more) + 1)).collect();
+        for (stream, more) in counts.into_iter().filter(|(stream, _)| streams.contains(stream)) {
+            self.count_watched(stream, |count| count + more);
+        }
+    }
+
+    /// Stops counting.
+    #[cold]
+    pub fn unwatch(&mut self, streams: &[StreamId]) {
+        if let Some(scheduling) = &mut self.scheduling {
+            scheduling.watched.retain(|stream, _| !streams.contains(&StreamId(*stream)));
+        }
+        self.scheduling.take_if(|scheduling| scheduling.is_plain());
+    }
+
+    /// Whether a watched stream has messages in the queue.
+    pub fn has_watched(&self, stream: StreamId) -> bool {
+        let scheduling = self.scheduling.as_ref();
+        scheduling.and_then(|one| one.watched.get(&stream.0)).is_some_and(|count| *count > 0)
+    }
+
+    pub(super) fn count_watched(&mut self, stream: StreamId, count: impl FnOnce(u64) -> u64) {
+        if let Some(scheduling) = &mut self.scheduling
+            && let Some(known) = scheduling.watched.get_mut(&stream.0)
+        {
+            *known = count(*known);
+        }
+    }
+
+    /// Numbers the messages of these streams from 0 on. None of theirs is queued. RFC 8260, 2.3.2, for message identifiers:
+    /// of ordered and of unordered messages.
+    #[cold]
+    pub fn restart_streams(&mut self, streams: &Streams) {
+        for (stream, next) in (0u16..).zip(&mut self.next_ssn) {
+            if streams.has(StreamId(stream)) {
+                *next = Serial16(0);
+            }
+        }
+        if let Some(ids) = self.scheduling.as_mut().and_then(|one| one.ids.as_mut()) {
+            ids.restart(streams);
+        }
+    }
+
+    /// Adds streams, up to `count`.
+    pub fn add_streams(&mut self, count: u16) {
+        self.next_ssn.resize(usize::from(count).max(self.next_ssn.len()), Serial16(0));
     }
 
     /// Makes I-DATA of an unordered message in one chunk that was not in the queue, if messages are interleaved.

@@ -1,0 +1,221 @@
+//! Stream reconfiguration (RFC 6525): resets the numbers of streams or of the whole association, and adds streams, while
+//! the association is used.
+//!
+//! ```text
+//!   user ----> waiting ----> outstanding ----> RE-CONFIG (request)  ----> peer
+//!              requests      one chunk    <---- RE-CONFIG (response) <---
+//! ```
+//!
+//! [`requester`] keeps the requests of this end, [`responder`] the requests of the peer. The association applies the
+//! results to its streams. An association that uses none of this allocates nothing.
+
+pub(crate) mod parameters;
+pub(crate) mod requester;
+pub(crate) mod responder;
+
+use std::collections::{BTreeSet, VecDeque};
+
+use ropewalk_base::{Serial32, StreamId};
+
+use self::requester::Requester;
+use self::responder::Responder;
+
+/// Most streams that one request lists. Both requests of a chunk then fit into the smallest packet that this
+/// implementation sends.
+pub const LISTED_LIMIT: usize = 256;
+/// Most events that wait for the user. Further requests of the peer are not performed until the user has read some.
+const EVENTS_LIMIT: usize = 16;
+
+/// Which requests of the peer are performed (RFC 6525, 6.3.1). By default, none are.
+///
+/// A request that this end has asked the peer for is performed in any case: the reset of streams after
+/// [`Association::reset_streams`](crate::sctp::Association::reset_streams) of incoming streams, and the addition of
+/// streams after [`Association::add_streams`](crate::sctp::Association::add_streams) of incoming streams.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AcceptedRequests {
+    /// Resets of streams, in both directions.
+    pub stream_resets: bool,
+    /// Resets of the association: TSNs and all streams.
+    pub association_resets: bool,
+    /// Additional streams, up to [`Config::stream_limit`](crate::sctp::Config::stream_limit).
+    pub more_streams: bool,
+}
+
+impl AcceptedRequests {
+    /// All requests.
+    pub const ALL: Self =
+        Self { stream_resets: true, association_resets: true, more_streams: true };
+}
+
+/// Which streams a request is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Streams {
+    /// All streams of a direction.
+    All,
+    /// These streams, in ascending order, each once.
+    Listed(Box<[StreamId]>),
+}
+
+impl Streams {
+    /// These streams without repetitions, in ascending order. No stream means all (RFC 6525, 4.1).
+    pub fn of(streams: &[StreamId]) -> Self {
+        let each: BTreeSet<u16> = streams.iter().map(|stream| stream.0).collect();
+        if each.is_empty() {
+            Self::All
+        } else {
+            Self::Listed(each.into_iter().map(StreamId).collect())
+        }
+    }
+
+    /// The listed streams; empty if all are meant, as on the wire and in the socket interface.
+    pub fn listed(&self) -> &[StreamId] {
+        match self {
+            Self::All => &[],
+            Self::Listed(each) => each,
+        }
+    }
+
+    /// Whether `stream` is among them.
+    pub fn has(&self, stream: StreamId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Listed(each) => each.binary_search_by_key(&stream.0, |one| one.0).is_ok(),
+        }
+    }
+
+    /// Whether all of `other` are among them.
+    pub fn cover(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All, _) => true,
+            (Self::Listed(_), Self::All) => false,
+            (Self::Listed(_), Self::Listed(each)) => each.iter().all(|stream| self.has(*stream)),
+        }
+    }
+
+    /// Whether any stream is among both.
+    pub fn overlap(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All, _) | (_, Self::All) => true,
+            (Self::Listed(_), Self::Listed(each)) => each.iter().any(|stream| self.has(*stream)),
+        }
+    }
+
+    /// Whether every listed stream exists, if there are `count`.
+    pub(crate) fn exist(&self, count: u16) -> bool {
+        self.listed().iter().all(|stream| stream.0 < count)
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It was performed.
+    Performed,
+    /// The peer refused it. Nothing has changed.
+    Denied,
+    /// The peer could not perform it, or the association began to shut down first. Nothing has changed.
+    Failed,
+}
+
+/// What has happened to the streams. [`Event::Reconfigured`](crate::sctp::Event::Reconfigured) says that there is one to be
+/// read by [`Association::poll_reconfiguration`](crate::sctp::Association::poll_reconfiguration).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reconfigured {
+    /// The peer has reset its outgoing streams: the next message of each is the first one. All messages sent before the reset
+    /// became readable before this event.
+    ResetByPeer(Streams),
+    /// The request of this end to reset its outgoing streams has ended. Messages sent since then on these streams leave now.
+    Reset(Streams, Outcome),
+    /// The request of this end that the peer reset its streams was refused. If it is performed, [`Self::ResetByPeer`]
+    /// follows instead.
+    PeerResetRefused(Streams, Outcome),
+    /// A reset of the association has ended: all streams of both directions start over.
+    Association {
+        /// Whether the peer requested it.
+        by_peer: bool,
+        /// Whether it was performed. Always so if the peer requested it.
+        outcome: Outcome,
+        /// The next TSN of this end.
+        local_tsn: Serial32,
+        /// The next TSN of the peer.
+        peer_tsn: Serial32,
+    },
+    /// Streams were added, or the request to add them has ended without. The counts are those of this request; the
+    /// direction that it does not concern has 0.
+    StreamsAdded {
+        /// Further streams on which this end sends.
+        outgoing: u16,
+        /// Further streams on which the peer sends.
+        incoming: u16,
+        /// Whether they were added. Always so if the peer requested it.
+        outcome: Outcome,
+    },
+}
+
+/// Why a request was not made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReconfigurationError {
+    /// Both ends must offer stream reconfiguration in the handshake.
+    NotSupported,
+    /// The association is not established, or is shutting down.
+    Closing,
+    /// The stream does not exist.
+    NoSuchStream,
+    /// An earlier request about the same streams, or one about the whole association, has not ended.
+    InProgress,
+    /// More than 65,535 streams in one direction.
+    TooManyStreams,
+    /// The request asks for nothing.
+    Empty,
+}
+
+impl core::fmt::Display for ReconfigurationError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::NotSupported => {
+                "stream reconfiguration was not negotiated; both ends must offer it"
+            }
+            Self::Closing => "the association is not established, or is closing",
+            Self::NoSuchStream => "there is no such stream",
+            Self::InProgress => "an earlier request has not ended; wait for its event",
+            Self::TooManyStreams => "an association has at most 65535 streams in each direction",
+            Self::Empty => "name a direction, or a number of streams to add",
+        })
+    }
+}
+
+impl core::error::Error for ReconfigurationError {}
+
+/// Requests in both directions, and events for the user.
+#[derive(Clone, Debug)]
+pub(crate) struct Reconfiguration {
+    pub requester: Requester,
+    pub responder: Responder,
+    events: VecDeque<Reconfigured>,
+}
+
+impl Reconfiguration {
+    /// RFC 6525, 4.1: request sequence numbers start at the initial TSNs.
+    pub fn new(local_tsn: Serial32, peer_tsn: Serial32) -> Self {
+        Self {
+            requester: Requester::new(local_tsn),
+            responder: Responder::new(peer_tsn),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Whether the user has so many events to read that the peer must not cause more.
+    pub fn is_full(&self) -> bool {
+        self.events.len() >= EVENTS_LIMIT
+    }
+
+    /// Adds an event.
+    pub fn push_event(&mut self, event: Reconfigured) {
+        self.events.push_back(event);
+    }
+
+    /// Takes the oldest event.
+    pub fn take_event(&mut self) -> Option<Reconfigured> {
+        self.events.pop_front()
+    }
+}
