@@ -434,3 +434,23 @@ fn no_message_is_interleaved_with_one_from_before_a_reset() {
     assert_eq!(first.collect::<Vec<_>>(), [0, 0, 0, 0]);
     assert_eq!(pair.read_bytes(RIGHT), 60_000);
 }
+
+#[test]
+fn of_the_most_streams_that_there_can_be_the_last_one_is_reset() {
+    for interleaving in [false, true] {
+        let config = Config { streams: u16::MAX, interleaving, ..settings() };
+        let mut pair = Pair::up(&config, &[10, 10]);
+        for text in ["before", "after"] {
+            pair.send_text(LEFT, 65_534, text);
+            pair.run_for(ms(500));
+            pair.reset(LEFT, &[65_534]);
+            pair.run_for(ms(500));
+        }
+        let reset = Reconfigured::Reset(streams(&[65_534]), Outcome::Performed);
+        assert_eq!(pair.reconfigured(LEFT), [reset.clone(), reset]);
+        assert_eq!(pair.read[RIGHT].len(), 2);
+        pair.send_text(LEFT, 65_534, "last");
+        pair.run_for(ms(500));
+        assert_eq!(pair.read[RIGHT].len(), 3);
+    }
+}

@@ -57,10 +57,13 @@ impl MessageIds {
 
     /// Numbers the messages of these streams from 0 on.
     pub fn restart(&mut self, streams: &Streams) {
-        for (stream, numbers) in (0u16..).zip(&mut self.streams) {
-            if streams.has(StreamId(stream)) {
-                *numbers = Numbers::default();
-            }
+        match streams {
+            Streams::All => self.streams.clear(),
+            Streams::Listed(each) => each.iter().for_each(|stream| {
+                if let Some(numbers) = self.streams.get_mut(usize::from(stream.0)) {
+                    *numbers = Numbers::default();
+                }
+            }),
         }
     }
 

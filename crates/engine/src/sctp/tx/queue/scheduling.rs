@@ -236,10 +236,13 @@ impl SendQueue {
     /// of ordered and of unordered messages.
     #[cold]
     pub fn restart_streams(&mut self, streams: &Streams) {
-        for (stream, next) in (0u16..).zip(&mut self.next_ssn) {
-            if streams.has(StreamId(stream)) {
-                *next = Serial16(0);
-            }
+        match streams {
+            Streams::All => self.next_ssn.fill(Serial16(0)),
+            Streams::Listed(each) => each.iter().for_each(|stream| {
+                if let Some(next) = self.next_ssn.get_mut(usize::from(stream.0)) {
+                    *next = Serial16(0);
+                }
+            }),
         }
         if let Some(ids) = self.scheduling.as_mut().and_then(|one| one.ids.as_mut()) {
             ids.restart(streams);
