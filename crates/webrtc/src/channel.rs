@@ -5,6 +5,8 @@ use core::fmt;
 use ropewalk_base::{Duration, StreamId};
 use ropewalk_engine::sctp::Delivery;
 
+use crate::event::ChannelClosed;
+
 /// A data channel of a connection. Its number is that of its stream in both directions (RFC 8831, 6.4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ChannelId(pub u16);
@@ -118,6 +120,8 @@ pub(crate) struct Channel {
     pub low_threshold: u64,
     /// Whether the peer has not answered the OPEN of this end with an ACK.
     pub awaits_ack: bool,
+    /// Why the channel is closing.
+    pub closed: Option<ChannelClosed>,
     /// User data handed to the association, bytes.
     pub queued_bytes: u64,
     pub counters: ChannelStats,
@@ -130,6 +134,7 @@ impl Channel {
             state,
             low_threshold: 0,
             awaits_ack: false,
+            closed: None,
             queued_bytes: 0,
             counters: ChannelStats::default(),
         }

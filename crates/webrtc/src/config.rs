@@ -5,7 +5,8 @@ use ropewalk_engine::congestion::CongestionFlavour;
 use ropewalk_engine::path::PathConfig;
 use ropewalk_engine::sctp::wire::Ports;
 use ropewalk_engine::sctp::{
-    Config as SctpConfig, Extensions, Negotiation, PacketForm, Preset, StreamScheduler,
+    AcceptedRequests, Config as SctpConfig, Extensions, Negotiation, PacketForm, Preset,
+    StreamScheduler,
 };
 
 /// Which end of the DTLS handshake this is. It decides the numbers of the channels that this end opens (RFC 8832, 6).
@@ -53,8 +54,9 @@ pub struct Config {
     pub peer_max_message_size: usize,
     /// Most messages that wait for a peer's acknowledgement, bytes (4 MiB). The last message may exceed it.
     pub send_buffer: u64,
-    /// Most data that waits for the application, bytes (1 MiB). A longer buffer is needed for a product of rate and round
-    /// trip that exceeds it.
+    /// The receive window: most data that the peer sends before the application takes it, bytes (1 MiB). A longer one is
+    /// needed for a product of rate and round trip that exceeds it. Data that the peer sends again needs as much memory once
+    /// more at most.
     pub receive_buffer: u64,
     /// Most channels that are open at the same time, those of both ends together (1024).
     pub max_channels: usize,
@@ -95,11 +97,17 @@ impl Config {
     /// If [`Self::congestion`] is no name of a congestion control.
     pub(crate) fn sctp(&self) -> SctpConfig {
         let path = PathConfig { mtu: self.max_packet, ..PathConfig::default() };
-        let mut sctp = SctpConfig::preset(Preset::Live, vec![path], self.receive_buffer);
+        let buffer = self.receive_buffer.saturating_mul(2);
+        let mut sctp = SctpConfig::preset(Preset::Live, vec![path], buffer);
+        // pion never sends a chunk again that was acknowledged by a gap ack block and is then reported as missing. With
+        // room for twice the window, nothing has to be dropped.
+        sctp.window_headroom = u32::try_from(self.receive_buffer).unwrap_or(u32::MAX);
         // RFC 8261, 6.1: the association is single-homed, and INIT and INIT ACK list no addresses.
         sctp.addresses = Some(Vec::new());
         // RFC 8831, 5: partial reliability and stream reconfiguration are required.
         sctp.negotiation = Negotiation::Listed(Extensions::FORWARD_TSN);
+        sctp.reconfiguration = true;
+        sctp.accepted_requests = AcceptedRequests { stream_resets: true, ..Default::default() };
         sctp.interleaving = self.interleaving;
         // RFC 8831, 6.4: channels share the capacity by their priorities.
         sctp.stream_scheduler = StreamScheduler::WeightedFair;

@@ -6,7 +6,7 @@ use ropewalk_webrtc::{
     Duration, Event, Message, OpenError, Reliability, SendError, priority,
 };
 
-use crate::link::{Link, Ours, up};
+use crate::link::{Link, Ours, Weather, up};
 
 fn opened(channel: ChannelId, by_peer: bool) -> Event {
     Event::Opened { channel, by_peer }
@@ -241,4 +241,94 @@ fn capacity_is_shared_by_priority() {
     let sent = channels.map(|one| 1_800_000 - link.a.connection.buffered_amount(one));
     let ratio = sent[0] as f64 / sent[1] as f64;
     assert!((3.2..4.8).contains(&ratio), "high to low is 4: {ratio}");
+}
+
+#[test]
+fn a_channel_that_is_closed_delivers_what_was_sent_and_closes_at_both_ends() {
+    for by_a in [true, false] {
+        let mut link = up();
+        let now = link.now;
+        let channel = link.a.connection.open(now, ChannelOptions::labelled("x")).expect("room");
+        link.run(|link| link.a.has(&opened(channel, false)));
+        let now = link.now;
+        let (closer, other) = if by_a { (&mut link.a, &link.b) } else { (&mut link.b, &link.a) };
+        assert_eq!(messages(other), []);
+        for number in 0..20u8 {
+            let message = Message::from(vec![number; 50_000]);
+            closer.connection.send(now, channel, message).expect("room");
+        }
+        closer.connection.close(channel);
+        let state = closer.connection.channel(channel).map(|(_, state)| state);
+        assert_eq!(state, Some(ChannelState::Closing));
+        let refused = closer.connection.send(now, channel, Message::from("late"));
+        assert_eq!(refused, Err(SendError::Closing));
+        let closed = |reason| Event::Closed { channel, reason };
+        let (here, there) = (closed(ChannelClosed::Here), closed(ChannelClosed::ByPeer));
+        let (of_a, of_b) = if by_a { (here, there) } else { (there, here) };
+        link.run(|link| link.a.has(&of_a) && link.b.has(&of_b));
+        let received = messages(if by_a { &link.b } else { &link.a });
+        assert_eq!(received.len(), 20, "all that was sent before");
+        assert_eq!(link.a.connection.channels().chain(link.b.connection.channels()).count(), 0);
+    }
+}
+
+#[test]
+fn both_ends_may_close_a_channel_at_once_and_each_reports_it_once() {
+    let mut link = up();
+    let now = link.now;
+    let channel = link.a.connection.open(now, ChannelOptions::default()).expect("room");
+    link.run(|link| link.a.has(&opened(channel, false)));
+    link.a.connection.close(channel);
+    link.b.connection.close(channel);
+    link.b.connection.close(channel);
+    let closed = Event::Closed { channel, reason: ChannelClosed::Here };
+    link.run(|link| link.a.has(&closed) && link.b.has(&closed));
+    link.run_for(Duration::from_secs(5));
+    for end in [&link.a, &link.b] {
+        let count = end.events.iter().filter(|one| matches!(one, Event::Closed { .. })).count();
+        assert_eq!(count, 1);
+    }
+}
+
+#[test]
+fn a_number_is_used_again_after_both_ends_have_closed_it() {
+    let mut link = up();
+    link.weather = Weather { loss_permille: 100, jitter_ms: 30 };
+    for round in 0..200u32 {
+        let now = link.now;
+        let label = round.to_string();
+        let options =
+            ChannelOptions { ordered: round % 2 == 0, ..ChannelOptions::labelled(&label) };
+        let channel = link.a.connection.open(now, options).expect("a number is free");
+        assert_eq!(channel, ChannelId(0));
+        link.run(|link| link.a.has(&opened(channel, false)));
+        let now = link.now;
+        link.a.connection.send(now, channel, Message::from(label.as_str())).expect("room");
+        link.b.connection.send(now, channel, Message::from(label.as_str())).expect("room");
+        let expected = (0, Message::from(label.as_str()));
+        link.run(|link| {
+            messages(&link.a).contains(&expected) && messages(&link.b).contains(&expected)
+        });
+        if round % 3 == 0 {
+            link.b.connection.close(channel)
+        } else {
+            link.a.connection.close(channel)
+        }
+        link.run(|link| link.a.connection.channel(channel).is_none());
+        (link.a.events, link.b.events) = (Vec::new(), Vec::new());
+    }
+    let stats = |end: &Ours| end.connection.stats(link.now).violations;
+    assert!(stats(&link.a).iter().chain(&stats(&link.b)).all(|(_, count)| *count == 0));
+}
+
+#[test]
+fn a_channel_that_waits_for_the_association_or_for_room_closes_at_once() {
+    let mut link = Link::new(Ours::client(), Ours::server());
+    let now = link.now;
+    let channel = link.a.connection.open(now, ChannelOptions::default()).expect("room");
+    link.a.connection.close(channel);
+    let closed = Event::Closed { channel, reason: ChannelClosed::Here };
+    link.run(|link| link.a.has(&closed) && link.a.has(&Event::Connected));
+    link.run_for(Duration::from_secs(1));
+    assert_eq!(link.b.connection.channels().count(), 0);
 }

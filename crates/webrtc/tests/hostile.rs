@@ -1,6 +1,9 @@
 //! A peer that breaks the rules of RFC 8831 and RFC 8832: each fault is counted, memory stays bounded, and other channels
 //! go on.
 
+use ropewalk_base::StreamId;
+use ropewalk_engine::sctp::AcceptedRequests;
+use ropewalk_engine::sctp::association::ResetDirection;
 use ropewalk_webrtc::{
     ChannelClosed, ChannelId, ChannelOptions, Config, Connection, Dcep, DtlsRole, Duration, Event,
     Message, Reliability, Time, Violation,
@@ -220,4 +223,43 @@ fn a_peer_cannot_make_an_application_wait_for_the_answer_to_its_announcement() {
     link.a.connection.close(channel);
     link.run(|link| link.a.has(&Event::Closed { channel, reason: ChannelClosed::Here }));
     assert_eq!(total(&link.a.connection), 0);
+}
+
+#[test]
+fn a_peer_without_stream_reconfiguration_gets_its_data_and_a_closed_number_is_not_used_again() {
+    let mut link = up(server());
+    let now = link.now;
+    let channel = link.a.connection.open(now, ChannelOptions::default()).expect("room");
+    link.a.connection.send(now, channel, Message::from("last words")).expect("room");
+    link.a.connection.close(channel);
+    link.run(|link| link.a.has(&Event::Closed { channel, reason: ChannelClosed::Here }));
+    link.run(|link| link.b.on(1).len() == 2);
+    let now = link.now;
+    let next = link.a.connection.open(now, ChannelOptions::default());
+    assert_eq!(next, Ok(ChannelId(3)));
+    goes_on(&mut link);
+}
+
+#[test]
+fn a_peer_that_breaks_rules_on_every_stream_makes_few_requests() {
+    let mut crafted = Crafted::reconfiguring();
+    crafted.association.set_accepted_requests(AcceptedRequests::ALL);
+    let mut link = Link::new(Ours::new(server(), 2), crafted);
+    link.run(|link| link.a.has(&Event::Connected));
+    for stream in 0..20_000 {
+        send(&mut link, stream, BINARY, b"?");
+    }
+    link.run(|link| count(&link.a.connection, Violation::Unopened) == 20_000);
+    link.run_for(Duration::from_secs(60));
+    // The streams were reset by this end, and the peer may open channels on them once it has reset its own.
+    let reset = link.b.reset_by_peer.iter().map(|streams| streams.listed().len()).sum::<usize>();
+    assert_eq!(reset, 20_000);
+    send(&mut link, 0, DCEP, &open("refused"));
+    link.run(|link| count(&link.a.connection, Violation::InUse) == 1);
+    let all: Vec<StreamId> = (0..100).map(StreamId).collect();
+    link.b.association.reset_streams(&all, ResetDirection::Outgoing).expect("a request");
+    link.run_for(Duration::from_secs(10));
+    send(&mut link, 2, DCEP, &open("welcome"));
+    let channel = ChannelId(2);
+    link.run(|link| link.a.has(&Event::Opened { channel, by_peer: true }));
 }

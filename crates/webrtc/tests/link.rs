@@ -9,7 +9,7 @@ use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::wire::{self, Checksum, Ports};
 use ropewalk_engine::sctp::{
     Association, Config as SctpConfig, Delivery, Event as SctpEvent, Extensions, Message as Raw,
-    Negotiation, Packet, PathConfig, Preset,
+    Negotiation, Packet, PathConfig, Preset, Reconfigured, Streams,
 };
 use ropewalk_webrtc::{Config, Connection, DtlsRole, Duration, Event, Seed, Time};
 
@@ -85,12 +85,23 @@ pub struct Crafted {
     pub association: Association,
     pub received: Vec<Raw>,
     pub events: Vec<SctpEvent>,
+    /// Streams that the other end has reset.
+    pub reset_by_peer: Vec<Streams>,
 }
 
 const PORTS: Ports = Ports { source: 5000, destination: 5000 };
 
 impl Crafted {
     pub fn new() -> Self {
+        Self::with(false)
+    }
+
+    /// With stream reconfiguration.
+    pub fn reconfiguring() -> Self {
+        Self::with(true)
+    }
+
+    fn with(reconfiguration: bool) -> Self {
         let mut config = SctpConfig::preset(
             Preset::Live,
             vec![PathConfig { mtu: 1200, ..PathConfig::default() }],
@@ -99,13 +110,14 @@ impl Crafted {
         config.addresses = Some(Vec::new());
         config.negotiation = Negotiation::Listed(Extensions::FORWARD_TSN);
         config.streams = u16::MAX;
+        config.reconfiguration = reconfiguration;
         (config.lower_header, config.mtu_discovery) = (0, None);
         config.packet_form = ropewalk_engine::sctp::PacketForm::Standard;
         config.send_buffer = 1 << 30;
         let scheduler = Scheduler::from_name("min-rtt", &SchedulerOptions::default());
         let scheduler = scheduler.expect("a built-in scheduler");
         let association = Association::connect(config, scheduler, Seed::root(3), Time::ZERO);
-        Self { association, received: Vec::new(), events: Vec::new() }
+        Self { association, received: Vec::new(), events: Vec::new(), reset_by_peer: Vec::new() }
     }
 
     /// Sends a message as it stands.
@@ -141,6 +153,11 @@ impl End for Crafted {
         }
         while let Some(message) = self.association.read(now) {
             self.received.push(message);
+        }
+        while let Some(reconfigured) = self.association.poll_reconfiguration() {
+            if let Reconfigured::ResetByPeer(streams) = reconfigured {
+                self.reset_by_peer.push(streams);
+            }
         }
     }
 

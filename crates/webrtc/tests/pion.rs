@@ -55,6 +55,10 @@ impl Drop for Pion {
 /// How the channels end.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Finish {
+    /// The peer closes all channels.
+    TheyClose,
+    /// This end closes all channels.
+    WeClose,
     /// This end shuts the association down.
     Shutdown,
 }
@@ -156,6 +160,11 @@ impl Ours {
 
     fn finish(&self, connection: &mut Connection, now: Time) {
         match self.finish {
+            Finish::TheyClose => {}
+            Finish::WeClose => {
+                let all: Vec<ChannelId> = connection.channels().collect();
+                all.into_iter().for_each(|channel| connection.close(channel));
+            }
             Finish::Shutdown => connection.shutdown(now),
         }
     }
@@ -187,7 +196,9 @@ impl Ours {
 /// Runs both ends to the end; what pion reports of each channel, by label and by whether it was pion's.
 fn run(program: &Path, is_active: bool, finish: Finish) -> (Ours, Vec<Value>) {
     let mut command = Command::new(program);
-    command.arg(format!("--bytes={THEIRS}")).arg("--close=false");
+    command
+        .arg(format!("--bytes={THEIRS}"))
+        .arg(format!("--close={}", finish == Finish::TheyClose));
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut pion = Pion(command.spawn().expect("the peer starts"));
     let mut lines = BufReader::new(pion.0.stdout.take().expect("piped")).lines();
@@ -206,7 +217,7 @@ fn run(program: &Path, is_active: bool, finish: Finish) -> (Ours, Vec<Value>) {
     let mut report = None;
     let (done, reported) = std::sync::mpsc::channel();
     std::thread::spawn(move || done.send(lines.next()));
-    while report.is_none() {
+    while report.is_none() || ours.closed.len() < 7 {
         assert!(Instant::now() < deadline, "not done: {}", ours.state(&mut server));
         server.receive().expect("the socket works");
         let now = server.now();
@@ -221,8 +232,9 @@ fn run(program: &Path, is_active: bool, finish: Finish) -> (Ours, Vec<Value>) {
             }
         }
         server.flush();
-        report = reported.try_recv().ok();
+        report = report.or_else(|| reported.try_recv().ok());
     }
+    drop(stdin);
     let report = report.flatten().expect("a report").expect("text");
     let channels: Vec<Value> = serde_json::from_str(&report).expect("JSON");
     (ours, channels)
@@ -234,14 +246,16 @@ fn channels_of_both_ends_carry_files_and_messages_both_ways_and_end() {
         Ok(program) => program,
         Err(why) => return eprintln!("skipped: pion/webrtc (go): {why}"),
     };
-    for (is_active, finish) in [(false, Finish::Shutdown), (true, Finish::Shutdown)] {
+    let all = [Finish::TheyClose, Finish::WeClose, Finish::Shutdown];
+    for (is_active, finish) in all.into_iter().flat_map(|one| [(false, one), (true, one)]) {
         let (ours, channels) = run(&program, is_active, finish);
         check_theirs(&ours, &channels, is_active);
         check_ours(&ours, &channels);
         let reason = match finish {
+            Finish::TheyClose => ChannelClosed::ByPeer,
+            Finish::WeClose => ChannelClosed::Here,
             Finish::Shutdown => ChannelClosed::Association,
         };
-        assert_eq!(ours.closed.len(), 7);
         assert!(ours.closed.values().all(|closed| *closed == reason), "{:?}", ours.closed);
     }
 }

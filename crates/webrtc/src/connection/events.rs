@@ -26,7 +26,7 @@ impl Connection {
                 continue;
             }
             // What was sent before a channel or the association ended has been delivered now.
-            self.follow_resets(now);
+            self.follow_resets();
             self.report_low_amounts();
             if self.events.is_empty() && self.ended.is_some() {
                 self.end();
@@ -45,12 +45,10 @@ impl Connection {
             }
             Reported::Writable => self.events.push_back(Event::Writable),
             // RFC 9260, 5.2.4: the peer has lost its state, so its channels do not exist any more.
-            Reported::Restarted => {
-                self.close_all();
-                self.resets.clear();
-            }
+            Reported::Restarted => self.close_all(),
             Reported::Closed(reason) => self.ended = Some(reason),
-            Reported::Readable | Reported::PathChanged(..) => {}
+            // Resets are followed once all messages have been read.
+            Reported::Readable | Reported::PathChanged(..) | Reported::Reconfigured => {}
         }
     }
 
@@ -59,6 +57,7 @@ impl Connection {
             let (channel, reason) = (ChannelId(id), ChannelClosed::Association);
             self.events.push_back(Event::Closed { channel, reason });
         }
+        self.resets.clear();
         self.text_bytes = 0;
         self.unsent_dcep.clear();
         self.above_threshold.clear();

@@ -16,13 +16,13 @@ impl Connection {
         let id = message.stream.0;
         match self.assemblies.take(message) {
             Assembled::Partly => {}
-            Assembled::TooLong => self.refuse(now, id, Violation::TooLong),
+            Assembled::TooLong => self.refuse(id, Violation::TooLong),
             Assembled::Whole(ppid::DCEP, payload) => self.on_dcep(now, id, &payload),
-            Assembled::Whole(ppid, payload) => self.on_user_message(now, id, ppid, payload),
+            Assembled::Whole(ppid, payload) => self.on_user_message(id, ppid, payload),
         }
     }
 
-    fn on_user_message(&mut self, now: Time, id: u16, ppid: u32, payload: Bytes) {
+    fn on_user_message(&mut self, id: u16, ppid: u32, payload: Bytes) {
         let Some(channel) = self.channels.get_mut(&id) else {
             // The channel was closed, and the peer does not know it yet.
             if self.resets.holds(id) {
@@ -30,7 +30,7 @@ impl Connection {
                 return;
             }
             // RFC 8832, 6: user data on an unused stream is an error, and the channel is closed.
-            return self.refuse(now, id, Violation::Unopened);
+            return self.refuse(id, Violation::Unopened);
         };
         if channel.state == ChannelState::Closing {
             self.counters.messages_dropped += 1;
@@ -44,8 +44,8 @@ impl Connection {
                 self.events.push_back(Event::Message { channel: ChannelId(id), message });
             }
             // RFC 8831, 6.6: a channel with a message of unknown kind, or with another error, should be closed.
-            Err(BadMessage::Kind) => self.refuse(now, id, Violation::Kind),
-            Err(BadMessage::Text) => self.refuse(now, id, Violation::Text),
+            Err(BadMessage::Kind) => self.refuse(id, Violation::Kind),
+            Err(BadMessage::Text) => self.refuse(id, Violation::Text),
         }
     }
 }

@@ -123,12 +123,15 @@ impl Connection {
     /// Handles a message of the establishment protocol.
     pub(super) fn on_dcep(&mut self, now: Time, id: u16, payload: &[u8]) {
         match Dcep::decode(payload) {
-            Ok(Dcep::Open(options)) => match self.objection(id, &options) {
-                None => self.accept(now, id, options),
-                Some(violation) => self.refuse(now, id, violation),
-            },
-            Ok(Dcep::Ack) => self.on_ack(now, id),
-            Err(_) => self.refuse(now, id, Violation::Malformed),
+            Ok(Dcep::Open(options)) => {
+                self.make_way(id);
+                match self.objection(id, &options) {
+                    None => self.accept(now, id, options),
+                    Some(violation) => self.refuse(id, violation),
+                }
+            }
+            Ok(Dcep::Ack) => self.on_ack(id),
+            Err(_) => self.refuse(id, Violation::Malformed),
         }
     }
 
@@ -158,13 +161,13 @@ impl Connection {
         self.events.push_back(Event::Opened { channel: ChannelId(id), by_peer: true });
     }
 
-    fn on_ack(&mut self, now: Time, id: u16) {
+    fn on_ack(&mut self, id: u16) {
         match self.channels.get_mut(&id) {
             Some(channel) if channel.awaits_ack => {
                 channel.awaits_ack = false;
                 self.on_answer(id);
             }
-            _ => self.refuse(now, id, Violation::UnexpectedAck),
+            _ => self.refuse(id, Violation::UnexpectedAck),
         }
     }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"os"
@@ -101,6 +102,17 @@ func (p *peer) wait(holds func() bool) {
 	}
 }
 
+// giveUp says how far the channels are.
+func (p *peer) giveUp() {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	for _, report := range p.channels {
+		log.Printf("%s: %d messages, %d B, %d B buffered, closed: %v", report.Label, report.Messages, report.Bytes,
+			report.channel.BufferedAmount(), report.Closed)
+	}
+	log.Fatal("not done after 45 s")
+}
+
 // sendFile sends bytes that everybody can compute, in messages of 16 KiB, no more at a time than it has to.
 func sendFile(channel *webrtc.DataChannel) {
 	low := make(chan struct{}, 1)
@@ -126,8 +138,8 @@ func sendFile(channel *webrtc.DataChannel) {
 func main() {
 	flag.Parse()
 	log.SetFlags(0)
-	time.AfterFunc(time.Minute, func() { log.Fatal("not done after a minute") })
 	peer := &peer{}
+	time.AfterFunc(45*time.Second, peer.giveUp)
 	peer.changed = sync.NewCond(&peer.lock)
 
 	settings := webrtc.SettingEngine{}
@@ -173,8 +185,11 @@ func main() {
 	// The other end sends the whole file back.
 	peer.wait(func() bool { return reports["file"].Bytes == *size && reports["unordered"].Messages == 100 })
 	if *closes {
-		for _, channel := range own {
-			must(channel.Close())
+		peer.lock.Lock()
+		channels := append([]*channelReport{}, peer.channels...)
+		peer.lock.Unlock()
+		for _, report := range channels {
+			must(report.channel.Close())
 		}
 	}
 	peer.wait(func() bool {
@@ -195,6 +210,9 @@ func main() {
 	text, err := json.Marshal(peer.channels)
 	must(err)
 	fmt.Println(string(text))
+	// The other end ends the input once its channels are closed as well.
+	_, err = io.Copy(io.Discard, os.Stdin)
+	must(err)
 	must(connection.Close())
 }
 
