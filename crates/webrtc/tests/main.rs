@@ -2,6 +2,7 @@
 
 mod channels;
 mod chromium;
+mod dcsctp;
 mod hostile;
 mod link;
 mod pion;
