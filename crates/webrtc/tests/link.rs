@@ -11,7 +11,7 @@ use ropewalk_engine::sctp::{
     Association, Config as SctpConfig, Delivery, Event as SctpEvent, Extensions, Message as Raw,
     Negotiation, Packet, PathConfig, Preset, Reconfigured, Streams,
 };
-use ropewalk_webrtc::{Config, Connection, DtlsRole, Duration, Event, Seed, Time};
+use ropewalk_webrtc::{Config, Connection, DtlsRole, Duration, Event, Message, Seed, Time};
 
 /// One way.
 pub const DELAY: Duration = Duration::from_millis(10);
@@ -32,6 +32,8 @@ pub trait End {
 pub struct Ours {
     pub connection: Connection,
     pub events: Vec<Event>,
+    /// Messages by the label of their channel, as it was when they came.
+    pub by_label: BTreeMap<String, Vec<Message>>,
     /// Whether the application takes events.
     pub reads: bool,
 }
@@ -39,7 +41,7 @@ pub struct Ours {
 impl Ours {
     pub fn new(config: Config, seed: u64) -> Self {
         let connection = Connection::new(config, Seed::root(seed), Time::ZERO);
-        Self { connection, events: Vec::new(), reads: true }
+        Self { connection, events: Vec::new(), by_label: BTreeMap::new(), reads: true }
     }
 
     pub fn client() -> Self {
@@ -66,6 +68,10 @@ impl End for Ours {
 
     fn drain(&mut self, now: Time) {
         while let Some(event) = self.reads.then(|| self.connection.poll_event(now)).flatten() {
+            if let Event::Message { channel, message } = &event {
+                let (options, _) = self.connection.channel(*channel).expect("it is open");
+                self.by_label.entry(options.label.clone()).or_default().push(message.clone());
+            }
             self.events.push(event);
         }
     }
