@@ -189,7 +189,9 @@ impl Ours {
             back.map_or(0, |messages| messages.iter().map(Message::len).sum::<usize>())
         };
         let texts = self.own.get("unordered").and_then(|channel| self.back.get(channel));
-        self.bytes == THEIRS && bytes("file") == OURS && texts.is_some_and(|all| all.len() == 150)
+        let theirs = self.theirs.values().any(|one| *one == ("unordered".to_owned(), 100));
+        let back = bytes("file") == OURS && texts.is_some_and(|all| all.len() == 150);
+        self.bytes == THEIRS && theirs && back && self.queue.is_empty()
     }
 }
 
