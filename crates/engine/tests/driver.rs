@@ -184,6 +184,8 @@ pub struct Pair {
     books: [Ledger; 2],
     /// The books do not know of chunks that an end has abandoned, which occupy no room any more.
     abandons: [bool; 2],
+    /// TSNs start over, which the books do not know.
+    pub resets_tsns: bool,
 }
 
 thread_local! {
@@ -287,6 +289,7 @@ impl Pair {
             made: 0,
             books,
             abandons: [false, false],
+            resets_tsns: false,
         }
     }
 
@@ -422,7 +425,9 @@ impl Pair {
     fn step(&mut self) {
         while let Some(entry) = self.agenda.first_entry().filter(|e| e.key().0 <= self.now) {
             let Happening::Arrival { to, path, packet } = entry.remove();
-            self.books[to].received(&packet);
+            if !self.resets_tsns {
+                self.books[to].received(&packet);
+            }
             self.ends[to].handle_datagram(self.now, PathId::from_index(path), packet);
             self.drain(to);
         }
@@ -516,6 +521,9 @@ impl Pair {
     /// No chunk beyond the cumulative acknowledgement and the buffer offered ever leaves, but one
     /// that is alone: the zero-window probe.
     fn check_span(&mut self, from: usize, packet: &Packet) {
+        if self.resets_tsns {
+            return;
+        }
         if let Some(beyond) = self.books[from].sent(packet).filter(|_| !self.abandons[from]) {
             let flying: u64 = (0..self.delays.len()).map(|p| self.view(from, p).in_flight).sum();
             assert!(flying == beyond.bytes, "at {}: {beyond:?}, {flying} B in flight", self.now);

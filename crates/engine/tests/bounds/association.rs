@@ -7,7 +7,8 @@ use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::association::State;
 use ropewalk_engine::sctp::wire::{Checksum, Ports, decode, encode};
 use ropewalk_engine::sctp::{
-    Association, Chunk, Config, Data, DataFlags, DataFragment, ExtensionChunk, Packet, Preset,
+    AcceptedRequests, Association, Chunk, Config, Data, DataFlags, DataFragment, ExtensionChunk,
+    Packet, Preset,
 };
 use ropewalk_engine::{Payload, meter};
 
@@ -23,6 +24,7 @@ pub const CWR: u8 = 13;
 const FORWARD_TSN: u8 = 0xc0;
 const I_DATA: u8 = 0x40;
 const I_FORWARD_TSN: u8 = 0xc2;
+const RE_CONFIG: u8 = 0x82;
 
 /// Flags of DATA.
 pub const UNORDERED: u8 = 4;
@@ -54,6 +56,8 @@ pub enum Op {
         listed: u16,
         count: u16,
     },
+    /// RE-CONFIG chunks with one request of a type each. `repeat`: times that each number is used.
+    ReConfig { kind: u8, ahead: u32, listed: u16, stream_step: u16, count: u16, repeat: u16 },
     /// So many chunks of a type with a body of so many bytes.
     Chunks { kind: u8, size: u16, count: u16 },
     /// The user reads so many messages.
@@ -101,6 +105,8 @@ pub struct Victim {
     next: Serial32,
     /// The first TSN of its own.
     own: Serial32,
+    /// Number of the next request, and of the victim's first one.
+    request: Serial32,
     /// Most that was allocated since the last check.
     most: usize,
     /// Most that the user had sent and the peer not acknowledged, bytes.
@@ -148,7 +154,13 @@ pub fn pair(config: &Config) -> (Association, Association, Time) {
 impl Victim {
     /// `interleaving`: the peer sends I-DATA and I-FORWARD-TSN.
     pub fn new(bound: Bound, interleaving: bool) -> Self {
-        let config = Config { interleaving, ..live(bound.receive_buffer) };
+        let config = Config {
+            interleaving,
+            reconfiguration: true,
+            accepted_requests: AcceptedRequests::ALL,
+            stream_limit: 4096,
+            ..live(bound.receive_buffer)
+        };
         let mut victim = Self {
             end: None,
             config,
@@ -157,6 +169,7 @@ impl Victim {
             now: Time::ZERO,
             next: Serial32(0),
             own: Serial32(0),
+            request: Serial32(0),
             most: 0,
             sends: 0,
             before: 0,
@@ -176,6 +189,7 @@ impl Victim {
         drop(peer);
         self.tag = end.tags().0;
         self.next = end.peer_initial_tsn().expect("it is up");
+        self.request = self.next;
         (self.now, self.sends, self.most) = (now, 0, 0);
         self.end = Some(Box::new(end));
         meter::take();
@@ -222,6 +236,7 @@ impl Victim {
                 self.flush(&mut out, 0);
             }
             Op::Forward { .. } => self.forward(op),
+            Op::ReConfig { .. } => self.re_config(op),
             Op::Sack { ahead, first, step, blocks } => self.sack(*ahead, *first, *step, *blocks),
             Op::Chunks { kind, size, count } => {
                 let mut out = Vec::new();
@@ -240,6 +255,7 @@ impl Victim {
             Op::Read(count) => {
                 let now = self.now;
                 (0..*count).for_each(|_| drop(self.end().read(now)));
+                while self.end().poll_reconfiguration().is_some() {}
                 self.drain();
             }
             Op::Send { count, size } => {
@@ -346,6 +362,32 @@ impl Victim {
             // It is not the victim's.
             drop(body);
             self.flush(&mut out, 0);
+        }
+    }
+
+    fn re_config(&mut self, op: &Op) {
+        let Op::ReConfig { kind, ahead, listed, stream_step, count, repeat } = op else { return };
+        for i in 0..u32::from(*count) {
+            let last = self.next.plus(u32::MAX).plus(*ahead);
+            let numbers = match kind {
+                13 => vec![self.request.0, self.own.plus(i).0, last.0],
+                16 => vec![self.own.plus(i).0, *ahead % 8, self.next.0, self.own.0],
+                17 | 18 => vec![self.request.0, u32::from(*listed) << 16],
+                _ => vec![self.request.0],
+            };
+            let lists = matches!(kind, 13 | 14);
+            let streams = (0..*listed).filter(|_| lists).map(|at| at.wrapping_mul(*stream_step));
+            let words = numbers.iter().flat_map(|word| word.to_be_bytes());
+            let value: Vec<u8> = words.chain(streams.flat_map(u16::to_be_bytes)).collect();
+            let mut parameter = vec![0, *kind];
+            parameter.extend((4 + value.len() as u16).to_be_bytes());
+            parameter.extend(value);
+            for _ in 0..*repeat {
+                let mut out = Vec::new();
+                chunk(&mut out, RE_CONFIG, 0, &parameter);
+                self.flush(&mut out, 0);
+            }
+            self.request = self.request.plus(1);
         }
     }
 

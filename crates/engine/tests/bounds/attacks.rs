@@ -100,6 +100,38 @@ fn all_skipped() -> Vec<Op> {
     ]
 }
 
+/// Streams that are reset one by one, all at once, again and again, and with much that waits on them.
+fn resets() -> Vec<Op> {
+    let reset = |kind, ahead, listed, count, repeat| Op::ReConfig {
+        kind,
+        ahead,
+        listed,
+        stream_step: 1,
+        count,
+        repeat,
+    };
+    let waiting = Op::Data(Burst { ssn: 5, stream_step: 1, count: 900, ..ONE });
+    let early = Op::Data(Burst { ahead: 20, count: 900, size: 300, ..ONE });
+    let answers = reset(16, 1, 0, 20, 1);
+    vec![
+        reset(13, 0, 1000, 20, 3),
+        Op::Read(1),
+        reset(13, 0, 0, 20, 1),
+        waiting.clone(),
+        Op::Read(1),
+        reset(13, 0, 0, 20, 1),
+        reset(13, 10, 900, 20, 3),
+        early,
+        Op::Send { count: 30, size: 1000 },
+        reset(14, 0, 600, 5, 3),
+        answers,
+        reset(15, 0, 0, 5, 2),
+        waiting,
+        reset(17, 0, 900, 9, 1),
+        reset(18, 0, 900, 9, 1),
+    ]
+}
+
 const BUFFER: u64 = 1 << 18;
 
 #[test]
@@ -203,6 +235,7 @@ fn known_others() -> Known {
             ],
         ),
         ("all numbers skipped", all_skipped()),
+        ("streams reset", resets()),
         ("errors", vec![Op::Chunks { kind: ERROR, size: 60, count: 900 }]),
         ("unknown chunks", vec![Op::Chunks { kind: 0xfe, size: 60, count: 900 }]),
     ]
@@ -267,6 +300,21 @@ fn any_forward() -> impl Strategy<Value = Op> {
     )
 }
 
+fn any_re_config() -> impl Strategy<Value = Op> {
+    let ahead = prop_oneof![Just(0u32), 0..300u32, 0..70_000u32];
+    let listed = prop_oneof![Just(0u16), 0..20u16, 0..20_000u16];
+    (13..19u8, ahead, listed, 0..2u16, 1..30u16, 1..4u16).prop_map(
+        |(kind, ahead, listed, stream_step, count, repeat)| Op::ReConfig {
+            kind,
+            ahead,
+            listed,
+            stream_step,
+            count,
+            repeat,
+        },
+    )
+}
+
 fn any_op() -> impl Strategy<Value = Op> {
     let kinds = prop_oneof![Just(HEARTBEAT), Just(ERROR), Just(ECNE), Just(CWR), any::<u8>()];
     prop_oneof![
@@ -283,6 +331,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => (kinds, 0..60u16, 1..800u16)
             .prop_map(|(kind, size, count)| Op::Chunks { kind, size, count }),
         2 => any_forward(),
+        2 => any_re_config(),
         2 => (0..3000u16).prop_map(Op::Read),
         1 => (1..40u16, 500..1400u16).prop_map(|(count, size)| Op::Send { count, size }),
         1 => (0..2000u16).prop_map(Op::Wait),

@@ -118,7 +118,7 @@ fn auth_ends_the_packet_whatever_it_says() {
 
 // 57.
 #[test]
-fn re_config_resets_and_adds_no_stream() {
+fn re_config_without_agreement_resets_and_adds_no_stream() {
     let numbers = |words: &[u32]| words.iter().flat_map(|w| w.to_be_bytes()).collect::<Vec<_>>();
     let far = next_tsn().plus(1 << 30).0;
     let bodies = [

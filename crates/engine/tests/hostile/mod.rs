@@ -15,4 +15,5 @@ mod interleaving;
 mod kit;
 mod multipath;
 mod partial_reliability;
+mod reconfiguration;
 mod sack;

@@ -23,6 +23,7 @@ mod profiles;
 mod rack;
 mod reassembly;
 mod reconfiguration;
+mod reconfiguration_random;
 mod recovery;
 mod restart;
 mod sack;

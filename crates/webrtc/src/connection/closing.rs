@@ -45,8 +45,6 @@ pub(super) struct Resets {
     wanted: BTreeSet<u16>,
     /// Streams of each request that has not ended.
     asked: Vec<Vec<u16>>,
-    /// Streams on which the peer has opened a new channel, as was read before its reset.
-    reopened: BTreeSet<u16>,
 }
 
 impl Resets {
@@ -66,11 +64,9 @@ impl Resets {
     }
 
     /// Whether the peer, which has reset this stream, may open a new channel on it although this end does not know yet that
-    /// its own reset was performed: the answer was lost or overtaken. `was_closed_here`: the channel on it is closing. Then
-    /// the peer's reset may be among what was not read yet.
-    fn may_be_reopened(&self, id: u16, was_closed_here: bool) -> bool {
-        let progress = self.streams.get(&id);
-        progress.is_some_and(|one| !one.is_stuck && (one.incoming || was_closed_here))
+    /// its own reset was performed: the answer was lost or overtaken.
+    fn may_be_reopened(&self, id: u16) -> bool {
+        self.streams.get(&id).is_some_and(|progress| progress.incoming && !progress.is_stuck)
     }
 
     pub fn clear(&mut self) {
@@ -122,21 +118,17 @@ impl Connection {
     /// Ends what was on a stream on which the peer opens a new channel, if it may. The association holds messages of this end
     /// back until its reset has ended.
     pub(super) fn make_way(&mut self, id: u16) {
-        let channel = self.channels.get(&id).map(|channel| channel.state);
-        let is_closing = channel == Some(ChannelState::Closing);
-        if channel.is_some() && !is_closing || !self.resets.may_be_reopened(id, is_closing) {
-            return;
-        }
-        if is_closing {
-            self.forget(id, ChannelClosed::Here);
-        }
-        self.resets.wanted.remove(&id);
-        if self.resets.streams.remove(&id).is_some_and(|progress| !progress.incoming) {
-            self.resets.reopened.insert(id);
+        if self.resets.may_be_reopened(id) {
+            self.resets.streams.remove(&id);
+            self.resets.wanted.remove(&id);
+            if self.channels.contains_key(&id) {
+                self.forget(id, ChannelClosed::ByPeer);
+            }
         }
     }
 
-    /// Handles the resets that have ended. All messages of before them have been read.
+    /// Handles the resets that have ended, before each message is read: all messages of before them have been read, and none of
+    /// after them.
     pub(super) fn follow_resets(&mut self) {
         while let Some(reconfigured) = self.association.poll_reconfiguration() {
             match reconfigured {
@@ -148,7 +140,6 @@ impl Connection {
                 | Reconfigured::StreamsAdded { .. } => {}
             }
         }
-        self.request_resets();
     }
 
     /// The known streams among these.
@@ -160,9 +151,6 @@ impl Connection {
 
     fn on_reset_by_peer(&mut self, streams: &Streams) {
         for id in self.known(streams) {
-            if self.resets.reopened.remove(&id) {
-                continue;
-            }
             // RFC 8831, 6.7: an end whose incoming stream was reset resets its outgoing one.
             self.close_with(id, ChannelClosed::ByPeer);
             self.advance(id, |progress| progress.incoming = true);

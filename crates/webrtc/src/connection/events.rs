@@ -18,6 +18,7 @@ impl Connection {
             while let Some(reported) = self.association.poll_event() {
                 self.on_reported(now, reported);
             }
+            self.follow_resets();
             if !self.events.is_empty() {
                 continue;
             }
@@ -25,9 +26,9 @@ impl Connection {
                 self.on_received(now, message);
                 continue;
             }
-            // What was sent before a channel or the association ended has been delivered now.
-            self.follow_resets();
+            self.request_resets();
             self.report_low_amounts();
+            // What was sent before the association ended has been delivered now.
             if self.events.is_empty() && self.ended.is_some() {
                 self.end();
             }
@@ -47,7 +48,7 @@ impl Connection {
             // RFC 9260, 5.2.4: the peer has lost its state, so its channels do not exist any more.
             Reported::Restarted => self.close_all(),
             Reported::Closed(reason) => self.ended = Some(reason),
-            // Resets are followed once all messages have been read.
+            // Resets are followed before each message.
             Reported::Readable | Reported::PathChanged(..) | Reported::Reconfigured => {}
         }
     }

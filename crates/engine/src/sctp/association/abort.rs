@@ -26,6 +26,9 @@ impl Association {
     pub fn abort_out_of_resource(&mut self, now: Time) {
         self.abort_with(ErrorCause::OutOfResource);
         self.receiver.discard(now);
+        if let Some(reconfiguration) = &mut self.control.reconfiguration {
+            reconfiguration.on_discard();
+        }
     }
 
     /// Longest reason of a user-initiated abort, bytes: it fits into one packet on any path.

@@ -385,6 +385,9 @@ impl Association {
     pub fn read(&mut self, now: Time) -> Option<Message> {
         let message = self.receiver.buffer.read();
         if message.is_some() {
+            if let Some(reconfiguration) = &mut self.control.reconfiguration {
+                reconfiguration.on_read();
+            }
             self.receiver.on_read(now, self.sender.outstanding.chunk_limit());
         }
         message
@@ -396,6 +399,9 @@ impl Association {
     pub fn skip(&mut self, now: Time) -> Option<u32> {
         let length = self.receiver.buffer.skip();
         if length.is_some() {
+            if let Some(reconfiguration) = &mut self.control.reconfiguration {
+                reconfiguration.on_read();
+            }
             self.receiver.on_read(now, self.sender.outstanding.chunk_limit());
         }
         length

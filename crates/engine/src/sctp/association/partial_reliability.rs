@@ -107,7 +107,7 @@ impl Association {
         self.note_readable(readable);
     }
 
-    fn note_readable(&mut self, readable: bool) {
+    pub(super) fn note_readable(&mut self, readable: bool) {
         if readable && self.control.events.back() != Some(&Event::Readable) {
             self.push_event(Event::Readable);
         }

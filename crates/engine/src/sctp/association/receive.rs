@@ -282,6 +282,7 @@ impl Association {
         if !self.state.receives_sacks() {
             return;
         }
+        let cumulative = sack.cumulative;
         match self.sender.on_sack(now, sack) {
             Ok(false) => {}
             Ok(true) => {
@@ -289,6 +290,7 @@ impl Association {
                 self.report_writable();
                 self.after_flush(now);
             }
+            Err(NeverSent) if self.is_of_other_tsns(cumulative) => {}
             Err(NeverSent) => self.abort_with(ErrorCause::VIOLATION),
         }
     }

@@ -2,7 +2,7 @@
 
 mod peer_requests;
 
-use ropewalk_base::{PathId, Serial32, StreamId, Time};
+use ropewalk_base::{Duration, PathId, Serial32, StreamId, Time};
 
 use super::data::Reports;
 use super::{Association, Event, State};
@@ -29,6 +29,14 @@ pub enum ResetDirection {
     Incoming,
     /// Both.
     Both,
+}
+
+/// The outcome of a request that was not performed although the peer reports no error.
+const fn not_done(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Performed => Outcome::Failed,
+        other => other,
+    }
 }
 
 const fn outcome_of(code: Code) -> Outcome {
@@ -92,6 +100,17 @@ impl Association {
         self.request(Wish::Add { outgoing, incoming })
     }
 
+    /// Requests a reset of the association: TSNs and the numbers of all streams of both directions start over, without a loss
+    /// of messages. [`Event::Reconfigured`] follows.
+    ///
+    /// All messages sent earlier are delivered before; those sent later wait until it has ended.
+    ///
+    /// # Errors
+    /// [`ReconfigurationError`]; nothing is requested then.
+    pub fn reset_association(&mut self) -> Result<(), ReconfigurationError> {
+        self.request(Wish::Association)
+    }
+
     /// Which requests of the peer are performed.
     pub const fn accepted_requests(&self) -> AcceptedRequests {
         self.config.accepted_requests
@@ -102,7 +121,10 @@ impl Association {
         self.config.accepted_requests = accepted;
     }
 
-    /// What [`Event::Reconfigured`] announced; none if everything has been read.
+    /// What [`Event::Reconfigured`] announced; none if everything has been taken.
+    ///
+    /// A reset by the peer is taken only after the messages that were sent before it have been read. A user that asks before
+    /// each [`Association::read`] takes it before the first message that was sent after it.
     pub fn poll_reconfiguration(&mut self) -> Option<Reconfigured> {
         self.control.reconfiguration.as_mut()?.take_event()
     }
@@ -157,7 +179,9 @@ impl Association {
         for (at, waiting) in reconfiguration.requester.sendable(now) {
             let streams = waiting.wish.held_streams();
             if let Some(streams) = streams {
-                waiting.last_tsn = waiting.last_tsn.or_else(|| chunks.last_tsn_of(streams));
+                // The peer must not cause long searches.
+                let search = !matches!(waiting.wish, Wish::Reset { answers: Some(_), .. });
+                waiting.last_tsn = waiting.last_tsn.or_else(|| chunks.last_tsn_of(streams, search));
                 // A FORWARD-TSN with an old stream sequence number must not come after the reset. So it waits for the
                 // acknowledgement of the data, not only for its TSNs.
                 if waiting.last_tsn.is_none_or(|last| chunks.board.cumulative() < last) {
@@ -267,19 +291,27 @@ impl Association {
     fn on_response(&mut self, now: Time, response: Response) {
         let requester = &mut self.reconfiguration().requester;
         let Some(path) = requester.path() else { return };
-        let retry_at = now + self.sender.paths[path.index()].tx.rtt.rto();
+        let rto = self.sender.paths[path.index()].tx.rtt.rto();
+        // Both ends may have to try again, and must not meet each time.
+        let wait = rto + Duration::from_nanos(self.random.rng.below(rto.as_nanos().max(1)));
         let requester = &mut self.reconfiguration().requester;
-        let Some(request) = requester.on_response(response, retry_at) else { return };
+        let Some(request) = requester.on_response(response, now + rto, now + wait) else { return };
         self.control.errors = 0;
         let outcome = outcome_of(response.code);
         if outcome != Outcome::Performed {
             self.reconfiguration().requester.uninvite(&request);
         }
-        self.finish_request(request, response, outcome);
+        self.finish_request(now, request, response, outcome);
     }
 
     /// Applies the result of a request of this end.
-    fn finish_request(&mut self, request: Request, response: Response, outcome: Outcome) {
+    fn finish_request(
+        &mut self,
+        now: Time,
+        request: Request,
+        response: Response,
+        outcome: Outcome,
+    ) {
         let performed = outcome == Outcome::Performed;
         match request {
             Request::ResetOutgoing { streams, answers, .. } => {
@@ -294,7 +326,7 @@ impl Association {
             Request::ResetIncoming(streams) => {
                 self.announce(Reconfigured::PeerResetRefused(streams, outcome));
             }
-            Request::ResetAssociation => self.finish_association_reset(response, outcome),
+            Request::ResetAssociation => self.finish_association_reset(now, response, outcome),
             Request::AddOutgoing(outgoing) => {
                 if performed {
                     let streams = self.sender.outstanding.streams.saturating_add(outgoing);
@@ -309,7 +341,42 @@ impl Association {
         }
     }
 
-    fn finish_association_reset(&mut self, _response: Response, _outcome: Outcome) {}
+    /// Applies the result of the reset of the association (RFC 6525, 5.2.7 H5).
+    fn finish_association_reset(&mut self, now: Time, response: Response, outcome: Outcome) {
+        let performed = response.code == Code::Performed;
+        match response.next_tsns {
+            Some((peer_tsn, local_tsn)) if performed => {
+                self.take_next_tsns(now, peer_tsn, local_tsn)
+            }
+            // The peer has other TSNs now, and this end cannot know them.
+            None if performed => {
+                self.abort_with(ErrorCause::VIOLATION);
+                return;
+            }
+            _ => {}
+        }
+        self.sender.release_streams(&Streams::All, performed);
+        self.announce_association_reset(false, if performed { outcome } else { not_done(outcome) });
+    }
+
+    fn take_next_tsns(&mut self, now: Time, peer_tsn: Serial32, local_tsn: Serial32) {
+        // Unwrapped TSNs only ascend.
+        let expected = self.receiver.buffer.cumulative() + 1;
+        let step = u64::from(peer_tsn.0.wrapping_sub(expected as u32));
+        let readable = self.receiver.buffer.ready_count();
+        self.receiver.restart_tsns(now, expected + step);
+        self.note_readable(self.receiver.buffer.ready_count() > readable);
+        let old_next = Serial32::wrap(self.sender.outstanding.board.next_tsn());
+        self.reconfiguration().old_next_tsn = Some(old_next);
+        self.sender.outstanding.jump_to(local_tsn);
+        self.sender.outstanding.deadline.invalidate();
+    }
+
+    /// Whether a SACK of TSNs that were never sent comes from the time before or after a reset of the TSNs.
+    #[cold]
+    pub(super) fn is_of_other_tsns(&self, cumulative: Serial32) -> bool {
+        self.control.reconfiguration.as_ref().is_some_and(|one| one.excuses(cumulative))
+    }
 
     /// Ends the requests that were not sent, because the association shuts down. Held messages leave with the old numbers.
     #[cold]
@@ -351,7 +418,8 @@ impl Association {
     }
 
     fn announce(&mut self, event: Reconfigured) {
-        self.reconfiguration().push_event(event);
+        let unread = self.receiver.buffer.ready_count();
+        self.reconfiguration().push_event(event, unread);
         if self.control.events.back() != Some(&Event::Reconfigured) {
             self.push_event(Event::Reconfigured);
         }

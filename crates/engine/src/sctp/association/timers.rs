@@ -17,7 +17,7 @@ impl Association {
         consider(self.receiver.deadline);
         consider(self.sender.wait_until);
         if let Some(reconfiguration) = &self.control.reconfiguration {
-            consider(reconfiguration.requester.deadline());
+            consider(reconfiguration.deadline());
         }
         if !matches!(self.state, State::Established) {
             consider(self.state.deadline());

@@ -15,7 +15,7 @@ pub(crate) mod responder;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use ropewalk_base::{Serial32, StreamId};
+use ropewalk_base::{Serial32, StreamId, Time};
 
 use self::requester::Requester;
 use self::responder::Responder;
@@ -25,6 +25,11 @@ use self::responder::Responder;
 pub const LISTED_LIMIT: usize = 256;
 /// Most events that wait for the user. Further requests of the peer are not performed until the user has read some.
 const EVENTS_LIMIT: usize = 16;
+
+/// Most streams that a request of the peer may list.
+const PEER_LIST_LIMIT: usize = 2048;
+/// How far SACKs of the time before a reset of TSNs may lie behind: all TSNs that can be outstanding at a time.
+const OLD_TSNS: i32 = 1 << 16;
 
 /// Which requests of the peer are performed (RFC 6525, 6.3.1). By default, none are.
 ///
@@ -100,6 +105,11 @@ impl Streams {
         }
     }
 
+    /// Whether the list is longer than one that is kept for the peer.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.listed().len() > PEER_LIST_LIMIT
+    }
+
     /// Whether every listed stream exists, if there are `count`.
     pub(crate) fn exist(&self, count: u16) -> bool {
         self.listed().iter().all(|stream| stream.0 < count)
@@ -122,7 +132,7 @@ pub enum Outcome {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reconfigured {
     /// The peer has reset its outgoing streams: the next message of each is the first one. All messages sent before the reset
-    /// became readable before this event.
+    /// have been read.
     ResetByPeer(Streams),
     /// The request of this end to reset its outgoing streams has ended. Messages sent since then on these streams leave now.
     Reset(Streams, Outcome),
@@ -191,7 +201,17 @@ impl core::error::Error for ReconfigurationError {}
 pub(crate) struct Reconfiguration {
     pub requester: Requester,
     pub responder: Responder,
-    events: VecDeque<Reconfigured>,
+    /// The TSN that followed the last one before TSNs of this end were reset; none: they were not reset.
+    pub old_next_tsn: Option<Serial32>,
+    /// The association was reset at the request of the peer, and no data is sent before this time: it must not overtake the
+    /// response, which alone tells the peer that numbers start over.
+    pub quiet_until: Option<Time>,
+    /// Whether the user has requested the reset of the association that the peer has requested as well.
+    pub both_reset: bool,
+    /// Each event with the number of messages that are read before it is taken.
+    events: VecDeque<(u64, Reconfigured)>,
+    /// Number of messages that the user has read.
+    read: u64,
 }
 
 impl Reconfiguration {
@@ -200,22 +220,60 @@ impl Reconfiguration {
         Self {
             requester: Requester::new(local_tsn),
             responder: Responder::new(peer_tsn),
+            old_next_tsn: None,
+            quiet_until: None,
+            both_reset: false,
             events: VecDeque::new(),
+            read: 0,
         }
     }
 
     /// Whether the user has so many events to read that the peer must not cause more.
     pub fn is_full(&self) -> bool {
-        self.events.len() >= EVENTS_LIMIT
+        let listed = |event: &Reconfigured| match event {
+            Reconfigured::ResetByPeer(streams) => streams.listed().len(),
+            _ => 0,
+        };
+        let all: usize = self.events.iter().map(|(_, event)| listed(event)).sum();
+        self.events.len() >= EVENTS_LIMIT || all > PEER_LIST_LIMIT
     }
 
-    /// Adds an event.
-    pub fn push_event(&mut self, event: Reconfigured) {
-        self.events.push_back(event);
+    /// Whether a SACK that acknowledges TSNs that were never sent may be an honest one: it is of the time before a reset of
+    /// TSNs, or of a peer that has performed one already.
+    pub fn excuses(&self, cumulative: Serial32) -> bool {
+        let is_old = |next| (-OLD_TSNS..0).contains(&cumulative.distance_from(next));
+        self.requester.is_resetting_association() || self.old_next_tsn.is_some_and(is_old)
     }
 
-    /// Takes the oldest event.
+    /// When something has to be done.
+    pub fn deadline(&self) -> Option<Time> {
+        self.requester.deadline().into_iter().chain(self.quiet_until).min()
+    }
+
+    /// Adds an event. `unread`: number of messages that the user can read now.
+    pub fn push_event(&mut self, event: Reconfigured, unread: usize) {
+        let by_peer = match &event {
+            Reconfigured::ResetByPeer(_) => true,
+            Reconfigured::Association { outcome, .. } => *outcome == Outcome::Performed,
+            _ => false,
+        };
+        let after = if by_peer { self.read + unread as u64 } else { 0 };
+        self.events.push_back((after, event));
+    }
+
+    /// Takes the oldest event before which all messages have been read that precede it.
     pub fn take_event(&mut self) -> Option<Reconfigured> {
-        self.events.pop_front()
+        let at = self.events.iter().position(|(after, _)| *after <= self.read)?;
+        self.events.remove(at).map(|(_, event)| event)
+    }
+
+    /// Counts a message that the user has read.
+    pub const fn on_read(&mut self) {
+        self.read += 1;
+    }
+
+    /// Forgets that messages are to be read first, because they were dropped.
+    pub fn on_discard(&mut self) {
+        self.events.iter_mut().for_each(|(after, _)| *after = 0);
     }
 }

@@ -73,18 +73,30 @@ impl Receiver {
         self.reserve();
     }
 
-    /// Starts these streams over, and processes the data that has waited for that. Returns false if the peer has violated
-    /// the protocol with it.
-    pub fn restart_streams(&mut self, now: Time, streams: &Streams) -> bool {
+    /// Starts these streams over.
+    pub fn restart_streams(&mut self, now: Time, streams: &Streams) {
+        self.buffer.restart_streams(now, streams);
+    }
+
+    /// Processes the data that has waited for the reset. Returns false if the peer has violated the protocol with it.
+    pub fn take_early(&mut self, now: Time) -> bool {
         let waiting = self.aside.as_mut().and_then(|aside| aside.early.take());
         self.reserve();
-        self.buffer.restart_streams(now, streams);
         let chunks = waiting.into_iter().flat_map(|early| early.chunks);
         chunks.fold(true, |sound, (tsn, data)| {
             let arrival = self.buffer.on_data(now, tsn, data);
             self.due_now = true;
             sound && arrival != Arrival::Violation
         })
+    }
+
+    /// Expects `first` (unwrapped) as the next TSN, and the first message of every stream.
+    pub fn restart_tsns(&mut self, now: Time, first: u64) {
+        self.aside = None;
+        self.duplicates.clear();
+        self.stop();
+        self.buffer.restart_tsns(now, first);
+        (self.advertised, self.taken) = (self.buffer.free(), 0);
     }
 
     /// Makes a SACK due at once, unless no DATA has arrived.

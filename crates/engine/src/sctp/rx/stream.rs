@@ -328,10 +328,15 @@ impl InStreams {
         waiting
     }
 
-    /// The streams that messages have arrived on.
-    pub fn used(&self) -> impl Iterator<Item = StreamId> + use<> {
-        let beyond = self.others.last_key_value().map_or(0, |(stream, _)| usize::from(*stream) + 1);
-        (0..self.next.len().max(beyond).max(1)).map(|at| StreamId(at as u16))
+    /// The streams on which messages wait.
+    pub fn waiting_streams(&self) -> Vec<StreamId> {
+        let first = (!self.first.is_empty()).then_some(StreamId(0));
+        first.into_iter().chain(self.others.keys().copied().map(StreamId)).collect()
+    }
+
+    /// Starts all streams over on which no message waits.
+    pub fn restart_idle(&mut self) {
+        self.next.clear();
     }
 
     /// Takes the next message if it is complete.

@@ -1,6 +1,6 @@
 //! What the association has to send: queued messages, chunks that are not acknowledged, and the peer's receive window.
 
-use ropewalk_base::{PathId, Time};
+use ropewalk_base::{PathId, Serial32, Time};
 
 use super::path::Path;
 use super::queue::SendQueue;
@@ -138,6 +138,19 @@ impl Chunks {
         self.scratch = AckScratch::new();
         self.offered_gaps = 0;
         self.was_full = false;
+        self.recovery_exit = None;
+        self.limits = None;
+    }
+
+    /// Gives the next chunk the TSN `next`. Nothing is outstanding.
+    #[cold]
+    pub fn jump_to(&mut self, next: Serial32) {
+        let step = u64::from(next.0.wrapping_sub(self.board.next_tsn() as u32));
+        self.board.skip(step);
+        self.first += step;
+        self.window_probe = WindowProbe::Idle;
+        self.scratch = AckScratch::new();
+        self.offered_gaps = 0;
         self.recovery_exit = None;
         self.limits = None;
     }

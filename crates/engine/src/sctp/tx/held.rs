@@ -111,9 +111,10 @@ impl Chunks {
         self.queue.watch(streams.listed());
     }
 
-    /// The TSN after which no data of these streams is left; none if some of it has no TSN yet.
+    /// A TSN up to which all data of these streams was sent; none if some of it has no TSN yet. `search`: the lowest one, which
+    /// takes work in proportion to the chunks in flight; otherwise that of the last chunk of any stream.
     #[cold]
-    pub fn last_tsn_of(&self, streams: &Streams) -> Option<u64> {
+    pub fn last_tsn_of(&self, streams: &Streams, search: bool) -> Option<u64> {
         let beside = || {
             let limits = self.limits.iter();
             let all = limits.flat_map(|limits| {
@@ -128,9 +129,10 @@ impl Chunks {
         if waits || beside() {
             return None;
         }
-        let first = self.board.cumulative();
-        let last = self.board.records().enumerate().filter(|(_, one)| streams.has(one.data.stream));
-        Some(first + last.last().map_or(0, |(at, _)| at as u64 + 1))
+        let records = self.board.records().enumerate().filter(|_| search);
+        let last = records.filter(|(_, one)| streams.has(one.data.stream)).last();
+        let found = last.map_or(0, |(at, _)| at as u64 + 1);
+        Some(if search { self.board.cumulative() + found } else { self.board.next_tsn() - 1 })
     }
 }
 

@@ -80,6 +80,11 @@ impl StreamOrder {
         self.lanes.iter().filter_map(|(stream, lane)| Some((StreamId(*stream), lane.value?)))
     }
 
+    /// Number of messages in the lanes, runs of equal ones counted once.
+    pub fn len(&self) -> usize {
+        self.lanes.values().map(|lane| lane.messages.len()).sum()
+    }
+
     /// All messages in the lanes.
     pub fn messages(&self) -> impl Iterator<Item = &Waiting> {
         self.lanes.values().flat_map(|lane| &lane.messages)

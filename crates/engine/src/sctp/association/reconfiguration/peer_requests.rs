@@ -11,6 +11,9 @@ use crate::sctp::extensions::stream_reconfiguration::requester::{Wish, chunk_of}
 use crate::sctp::extensions::stream_reconfiguration::responder::{Answer, Deferred, Turn};
 use crate::sctp::extensions::stream_reconfiguration::{Outcome, Reconfigured, Streams};
 
+/// Most messages in the queue, runs of equal ones counted once, with which the peer may request a reset of streams of this end.
+const QUEUE_LIMIT: usize = 4096;
+
 /// What is done with a new request.
 enum Decision {
     /// It is answered at once.
@@ -35,12 +38,15 @@ impl Association {
         match self.reconfiguration().responder.turn(number) {
             Turn::Wrong => return response(Code::BadSequenceNumber, None),
             // RFC 6525, 5.2.1: a repeated request gets the same answer.
-            Turn::Repeated(Answer::Known(code, next_tsns)) => return response(code, next_tsns),
+            Turn::Repeated(Answer::Known(code, next_tsns)) => {
+                self.stay_quiet(now);
+                return response(code, next_tsns);
+            }
             Turn::Repeated(Answer::Deferred) => return response(Code::InProgress, None),
             Turn::Repeated(Answer::Request) => return self.repeat_request(to, number),
             Turn::New => {}
         }
-        if self.reconfiguration().is_full() {
+        if self.reconfiguration().is_full() || self.is_too_busy_for(&request) {
             // The number is not used up, so that the request is new when it is repeated.
             return response(Code::InProgress, None);
         }
@@ -76,6 +82,12 @@ impl Association {
         Some(Response { number, code, next_tsns: None })
     }
 
+    /// Whether a request would make this end look through a long queue. A peer can make many requests.
+    fn is_too_busy_for(&self, request: &Request) -> bool {
+        let queued = self.sender.outstanding.queue.entries();
+        matches!(request, Request::ResetIncoming(_)) && queued > QUEUE_LIMIT
+    }
+
     fn decide(&mut self, now: Time, number: Serial32, request: Request) -> Decision {
         if self.reconfiguration().responder.deferred().is_some() {
             // RFC 6525, 5.1.1: a peer has one chunk with requests outstanding at most.
@@ -87,7 +99,7 @@ impl Association {
                 self.decide_reset_of_peer(now, last_tsn, streams)
             }
             Request::ResetIncoming(streams) => self.decide_own_reset(number, streams),
-            Request::ResetAssociation => Decision::Answer(Code::Denied),
+            Request::ResetAssociation => self.decide_association_reset(),
             Request::AddOutgoing(count) => self.decide_streams_of_peer(count),
             Request::AddIncoming(count) => self.decide_own_streams(count),
         }
@@ -97,6 +109,9 @@ impl Association {
     fn decide_reset_of_peer(&mut self, now: Time, last: Serial32, streams: Streams) -> Decision {
         let invited = self.reconfiguration().requester.take_invited(&streams);
         if !invited && !self.config.accepted_requests.stream_resets {
+            return Decision::Answer(Code::Denied);
+        }
+        if streams.is_too_long() {
             return Decision::Answer(Code::Denied);
         }
         if !streams.exist(self.receiver.streams()) {
@@ -113,10 +128,13 @@ impl Association {
     }
 
     fn perform_reset_of_peer(&mut self, now: Time, streams: Streams) {
-        if !self.receiver.restart_streams(now, &streams) {
+        let readable = self.receiver.buffer.ready_count();
+        self.receiver.restart_streams(now, &streams);
+        self.announce(Reconfigured::ResetByPeer(streams));
+        if !self.receiver.take_early(now) {
             self.abort_with(ErrorCause::VIOLATION);
         }
-        self.announce(Reconfigured::ResetByPeer(streams));
+        self.note_readable(self.receiver.buffer.ready_count() > readable);
     }
 
     /// The peer asks this end to reset its streams (RFC 6525, 5.2.3).
@@ -200,7 +218,77 @@ impl Association {
                 self.perform_reset_of_peer(now, streams);
                 self.end_deferred(Code::Performed, None);
             }
+            Some(Deferred::Association) if self.is_flushed_but_for_held() => {
+                self.perform_association_reset(now);
+            }
             _ => {}
+        }
+        self.end_quiet(now);
+    }
+
+    /// The peer resets the association (RFC 6525, 5.2.4). G3 would count all data in flight as received. So that none is
+    /// lost, the reset waits for the acknowledgement of data that was submitted before.
+    fn decide_association_reset(&mut self) -> Decision {
+        let accepted = self.config.accepted_requests.association_resets;
+        if !accepted || !matches!(self.state, State::Established) {
+            return Decision::Answer(Code::Denied);
+        }
+        if self.reconfiguration().requester.is_asking() {
+            return Decision::Answer(Code::AlreadyInProgress);
+        }
+        // All streams are held until this reset has ended, whoever else holds them.
+        self.sender.outstanding.hold_streams(&Streams::All);
+        if self.reconfiguration().requester.take_association_reset() {
+            self.reconfiguration().both_reset = true;
+            self.sender.release_streams(&Streams::All, false);
+        }
+        if self.reconfiguration().quiet_until.take().is_some() {
+            self.sender.release_streams(&Streams::All, false);
+        }
+        Decision::Defer(Deferred::Association)
+    }
+
+    /// Whether all messages but those that wait for a reset have been acknowledged.
+    fn is_flushed_but_for_held(&self) -> bool {
+        let chunks = &self.sender.outstanding;
+        chunks.queue.is_empty() && chunks.board.is_empty() && !chunks.has_messages_beside_queue()
+    }
+
+    fn perform_association_reset(&mut self, now: Time) {
+        // G1: far from all TSNs that the peer has sent. G2: this end's TSNs go on.
+        let readable = self.receiver.buffer.ready_count();
+        let first = self.receiver.buffer.cumulative() + 1 + (1 << 31);
+        let own = Serial32::wrap(self.sender.outstanding.board.next_tsn());
+        self.receiver.restart_tsns(now, first);
+        self.sender.outstanding.queue.restart_streams(&Streams::All);
+        self.note_readable(self.receiver.buffer.ready_count() > readable);
+        self.announce_association_reset(true, Outcome::Performed);
+        if std::mem::take(&mut self.reconfiguration().both_reset) {
+            self.announce_association_reset(false, Outcome::Performed);
+        }
+        self.end_deferred(Code::Performed, Some((own, Serial32::wrap(first))));
+        self.reconfiguration().quiet_until = Some(Time::FAR_FUTURE);
+        self.stay_quiet(now);
+    }
+
+    /// The response to the reset of the association is sent now, or again. Data waits for two timeouts of the peer's request
+    /// from then on.
+    fn stay_quiet(&mut self, now: Time) {
+        let path = self.sender.best_path();
+        let until = now + self.sender.paths[path.index()].tx.rtt.rto() * 2;
+        if let Some(quiet) = &mut self.reconfiguration().quiet_until {
+            *quiet = until;
+        }
+    }
+
+    /// Sends data again after a reset of the association: the peer has used its new TSNs, or does not repeat its request.
+    fn end_quiet(&mut self, now: Time) {
+        let Some(until) = self.reconfiguration().quiet_until else { return };
+        let first = self.reconfiguration().responder.first_tsn_of_peer();
+        let next = Serial32::wrap(self.receiver.buffer.cumulative() + 1);
+        if now >= until || first.is_some_and(|first| first != next) {
+            self.reconfiguration().quiet_until = None;
+            self.sender.release_streams(&Streams::All, false);
         }
     }
 

@@ -152,6 +152,24 @@ impl Requester {
         self.pending().any(|wish| wish.held_streams().is_some_and(|held| held.cover(streams)))
     }
 
+    /// Whether a chunk with requests is outstanding.
+    pub const fn is_asking(&self) -> bool {
+        self.outstanding.is_some()
+    }
+
+    /// Takes back a reset of the association that waits, because the peer has requested one. Returns whether there was one.
+    pub fn take_association_reset(&mut self) -> bool {
+        let count = self.waiting.len();
+        self.waiting.retain(|one| one.wish != Wish::Association);
+        self.waiting.len() < count
+    }
+
+    /// Whether a reset of the association is outstanding: the peer may have reset it already.
+    pub fn is_resetting_association(&self) -> bool {
+        let asked = self.outstanding.iter().flat_map(|chunk| &chunk.asked);
+        asked.into_iter().any(|one| one.request == Request::ResetAssociation)
+    }
+
     /// Whether a request waits or is outstanding.
     pub fn is_busy(&self) -> bool {
         self.outstanding.is_some() || !self.waiting.is_empty()
@@ -246,16 +264,21 @@ impl Requester {
         }
     }
 
-    /// Processes a response (RFC 6525, 5.2.7). Returns the request that has ended. `retry_at`: when a request that the peer
-    /// cannot perform yet is asked again.
-    pub fn on_response(&mut self, response: Response, retry_at: Time) -> Option<Request> {
+    /// Processes a response (RFC 6525, 5.2.7). Returns the request that has ended. `timer`: when a request in progress is
+    /// repeated. `retry_at`: when a request is made again that the peer cannot perform beside another one.
+    pub fn on_response(
+        &mut self,
+        response: Response,
+        timer: Time,
+        retry_at: Time,
+    ) -> Option<Request> {
         let outstanding = self.outstanding.as_mut()?;
         // H1: a response to another request is ignored.
         let is_meant = |one: &&mut Asked| one.number == response.number && !one.is_answered;
         let asked = outstanding.asked.iter_mut().find(is_meant)?;
         if response.code == Code::InProgress {
             // H2: the timer starts again, and its expiry is no error.
-            (outstanding.in_progress, outstanding.timer) = (true, retry_at);
+            (outstanding.in_progress, outstanding.timer) = (true, timer);
             return None;
         }
         asked.is_answered = true;

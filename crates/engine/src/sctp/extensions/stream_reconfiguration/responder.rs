@@ -36,6 +36,8 @@ pub enum Turn {
 pub enum Deferred {
     /// The peer resets these streams once all TSNs up to `last_tsn` have arrived (RFC 6525, 5.2.2 E2).
     Streams { streams: Streams, last_tsn: u64 },
+    /// The association is reset once all data of this end is acknowledged.
+    Association,
 }
 
 /// The requests of the peer.
@@ -93,6 +95,14 @@ impl Responder {
         Some(Response { number, code, next_tsns })
     }
 
+    /// The first TSN of the peer after its last reset of the association.
+    pub fn first_tsn_of_peer(&self) -> Option<Serial32> {
+        self.last.iter().flatten().rev().find_map(|(_, answer)| match answer {
+            Answer::Known(_, Some((_, of_peer))) => Some(*of_peer),
+            _ => None,
+        })
+    }
+
     /// Ends the request `number` if a request of this end is the answer to it.
     pub fn end_answered(&mut self, number: Serial32, code: Code) {
         if self.turn(number) == Turn::Repeated(Answer::Request) {
@@ -138,8 +148,7 @@ mod tests {
     #[test]
     fn a_deferred_request_keeps_its_answer_for_repetitions() {
         let mut responder = Responder::new(Serial32(5));
-        let streams = Streams::All;
-        responder.defer(Deferred::Streams { streams, last_tsn: 9 });
+        responder.defer(Deferred::Association);
         assert_eq!(responder.turn(Serial32(5)), Turn::Repeated(Answer::Deferred));
         let tsns = Some((Serial32(1), Serial32(2)));
         let response = responder.end_deferred(Code::Performed, tsns);

@@ -400,13 +400,17 @@ impl Messages {
         passed
     }
 
-    /// The streams that messages have arrived on.
-    pub fn used(&self) -> Vec<u16> {
-        let waiting = self.waiting.keys().map(|((stream, _), _)| *stream);
-        let skipped = self.skipped_unordered.keys().copied();
-        let all: BTreeSet<u16> =
-            (0..self.next.len() as u16).chain(waiting).chain(skipped).collect();
-        all.into_iter().collect()
+    /// The streams on which messages wait.
+    pub fn waiting_streams(&self) -> Vec<StreamId> {
+        let mut streams: Vec<_> = self.waiting.keys().map(|((stream, _), _)| *stream).collect();
+        streams.dedup();
+        streams.into_iter().map(StreamId).collect()
+    }
+
+    /// Starts all streams over on which no message waits.
+    pub fn restart_idle(&mut self) {
+        self.next.clear();
+        self.skipped_unordered.clear();
     }
 
     fn pass_over(&mut self, key: Key) -> Passed {

@@ -12,11 +12,14 @@ impl ReceiveBuffer {
     pub fn restart_streams(&mut self, now: Time, streams: &Streams) {
         match streams {
             Streams::Listed(each) => each.iter().for_each(|one| self.restart_stream(now, *one)),
+            // The work is proportional to what waits, and not to the number of streams.
             Streams::All => {
-                let interleaved = self.messages.iter().flat_map(|messages| messages.used());
-                let all: Vec<StreamId> =
-                    interleaved.map(StreamId).chain(self.streams.used()).collect();
-                all.into_iter().for_each(|one| self.restart_stream(now, one));
+                let interleaved = self.messages.iter().flat_map(|all| all.waiting_streams());
+                let waiting: Vec<StreamId> =
+                    interleaved.chain(self.streams.waiting_streams()).collect();
+                waiting.into_iter().for_each(|one| self.restart_stream(now, one));
+                self.streams.restart_idle();
+                self.messages.iter_mut().for_each(|messages| messages.restart_idle());
             }
         }
         self.settle_message_cost();
@@ -34,6 +37,20 @@ impl ReceiveBuffer {
         let passed = self.messages.as_mut().map(|messages| messages.restart(stream.0));
         for (way, one) in passed.into_iter().flatten() {
             self.pass_over(now, way, one);
+        }
+    }
+
+    /// Expects `first` (unwrapped) as the next TSN, and the first message of every stream (RFC 6525, 5.2.4 G4, G5).
+    /// Complete messages that wait are delivered, and others dropped.
+    #[cold]
+    pub fn restart_tsns(&mut self, now: Time, first: u64) {
+        self.cut_part_off(u64::MAX);
+        self.restart_streams(now, &Streams::All);
+        self.forget(now);
+        let interleaves = self.messages.as_ref().map(|messages| messages.takes_datagrams);
+        self.start_over(first);
+        if let Some(takes_datagrams) = interleaves {
+            self.interleave(takes_datagrams);
         }
     }
 }

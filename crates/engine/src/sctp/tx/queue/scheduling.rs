@@ -209,6 +209,12 @@ impl SendQueue {
         }
     }
 
+    /// Number of messages in the queue, runs of equal ones counted once: the work of [`Self::watch`].
+    pub fn entries(&self) -> usize {
+        let order = self.scheduling.as_ref().map(|scheduling| &scheduling.order);
+        self.messages.len() + order.map_or(0, StreamOrder::len)
+    }
+
     /// Stops counting.
     #[cold]
     pub fn unwatch(&mut self, streams: &[StreamId]) {
