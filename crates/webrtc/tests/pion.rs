@@ -218,26 +218,33 @@ fn run(program: &Path, is_active: bool, finish: Finish) -> (Ours, Vec<Value>) {
     let deadline = Instant::now() + Duration::from_secs(50);
     let mut report = None;
     let (done, reported) = std::sync::mpsc::channel();
-    std::thread::spawn(move || done.send(lines.next()));
+    std::thread::spawn(move || lines.try_for_each(|line| done.send(line)));
+    let mut they_have_all = false;
     while report.is_none() || ours.closed.len() < 7 {
         assert!(Instant::now() < deadline, "not done: {}", ours.state(&mut server));
         server.receive().expect("the socket works");
         let now = server.now();
         for peer in server.peers() {
+            assert!(peer.ended().is_none() || finish == Finish::Shutdown, "{:?}", peer.ended());
             let Some(connection) = peer.connection() else { continue };
             while let Some(event) = connection.poll_event(now) {
                 ours.on_event(connection, now, event);
             }
             ours.send(connection, now);
-            if ours.has_all() && connection.is_flushed() {
+            if they_have_all && ours.has_all() && connection.is_flushed() {
                 ours.finish(connection, now);
             }
         }
         server.flush();
-        report = report.or_else(|| reported.try_recv().ok());
+        for line in reported.try_iter().map(|line| line.expect("text")) {
+            match line.as_str() {
+                "received" => they_have_all = true,
+                _ => report = Some(line),
+            }
+        }
     }
     drop(stdin);
-    let report = report.flatten().expect("a report").expect("text");
+    let report = report.expect("a report");
     let channels: Vec<Value> = serde_json::from_str(&report).expect("JSON");
     (ours, channels)
 }

@@ -12,7 +12,8 @@ use super::sdp::Offer;
 use super::stun::Request;
 use super::{Server, hash, random};
 
-/// RFC 7675, 5.1: a peer that has not checked the path for so long is gone.
+/// RFC 7675, 5.1: a peer is gone that has sent nothing for so long. Its checks show that it is there, and so does its data: not
+/// all stacks check a path that carries data.
 const CONSENT: Duration = Duration::from_secs(30);
 /// Longest record: that of a datagram.
 const RECORD: usize = 2048;
@@ -26,7 +27,7 @@ pub struct Peer {
     fingerprint: [u8; 32],
     config: Config,
     address: Option<SocketAddr>,
-    last_check: Instant,
+    last_seen: Instant,
     dtls: Dtls,
     dtls_deadline: Option<Instant>,
     connection: Option<Connection>,
@@ -61,7 +62,7 @@ impl Peer {
             fingerprint: offer.fingerprint,
             config,
             address: None,
-            last_check: Instant::now(),
+            last_seen: Instant::now(),
             dtls,
             dtls_deadline: None,
             connection: None,
@@ -108,7 +109,7 @@ impl Peer {
         if !request.is_authentic(&self.password) {
             return None;
         }
-        self.last_check = Instant::now();
+        self.last_seen = Instant::now();
         // RFC 8445, 7.3.1.5: the pair that the peer nominates is used. Until then, the first pair serves.
         if request.nominates || self.address.is_none() {
             self.address = Some(from);
@@ -117,8 +118,8 @@ impl Peer {
     }
 
     pub(super) fn on_time(&mut self, instant: Instant, now: Time) {
-        if instant.duration_since(self.last_check) > CONSENT {
-            return self.end("the peer does not check the path any more");
+        if instant.duration_since(self.last_seen) > CONSENT {
+            return self.end("the peer is silent");
         }
         if self.address.is_none() {
             return;
@@ -133,6 +134,7 @@ impl Peer {
 
     /// Handles a datagram of DTLS; records to send go to `send`.
     pub(super) fn on_dtls(&mut self, datagram: &[u8], now: Time, send: impl FnMut(&[u8])) {
+        self.last_seen = Instant::now();
         let handled = self
             .dtls
             .handle_timeout(Instant::now())

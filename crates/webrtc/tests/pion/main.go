@@ -171,11 +171,15 @@ func main() {
 		peer.ended = state == webrtc.PeerConnectionStateFailed || state == webrtc.PeerConnectionStateClosed
 		peer.changed.Broadcast()
 	})
+	// pion refuses to send on a channel that is not open yet.
+	opened := make(chan struct{}, len(own))
+	for _, channel := range own {
+		channel.OnOpen(func() { opened <- struct{}{} })
+	}
 	negotiate(connection)
-
-	opened := make(chan struct{})
-	own["file"].OnOpen(func() { close(opened) })
-	<-opened
+	for range own {
+		<-opened
+	}
 	go sendFile(own["file"])
 	for number := range 100 {
 		must(own["unordered"].SendText(fmt.Sprint("text ", number)))
@@ -184,6 +188,8 @@ func main() {
 	}
 	// The other end sends the whole file back.
 	peer.wait(func() bool { return reports["file"].Bytes == *size && reports["unordered"].Messages == 100 })
+	// The other end closes nothing before: pion drops what it has acknowledged and not delivered.
+	fmt.Println("received")
 	if *closes {
 		peer.lock.Lock()
 		channels := append([]*channelReport{}, peer.channels...)
