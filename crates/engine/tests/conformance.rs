@@ -40,7 +40,7 @@ fn tests(root: &Path) -> Vec<String> {
 /// The same of all crates that the pages speak of.
 fn all_tests() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let crates = ["", "../runtime", "../../tests/interop"];
+    let crates = ["", "../runtime", "../webrtc", "../../tests/interop"];
     crates.iter().flat_map(|at| tests(&root.join(at))).collect()
 }
 
@@ -78,7 +78,9 @@ fn page(name: &str) -> String {
 #[test]
 fn every_rule_names_a_test_that_exists_or_says_why_there_is_none() {
     let tests = all_tests();
-    for (name, least) in [("rfc9260", 50), ("rfc3758", 20), ("rfc8260", 14), ("rfc6525", 30)] {
+    for (name, least) in
+        [("rfc9260", 50), ("rfc3758", 20), ("rfc8260", 14), ("rfc6525", 30), ("rfc8831", 30)]
+    {
         let page = page(&format!("reference/{name}.md"));
         let rules = rows(&page);
         for row in &rules {

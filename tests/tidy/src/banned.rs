@@ -8,15 +8,17 @@ use crate::tokens::{Attribute, Kind, Token, attributes, lex};
 use crate::tree::{SourceFile, Tree};
 
 /// Crates whose results depend on their arguments alone.
-const PURE: [&str; 5] = ["base", "engine", "tunnel", "netsim", "models"];
+const PURE: [&str; 6] = ["base", "engine", "tunnel", "webrtc", "netsim", "models"];
 
 /// The crates below the runtime, and the Python classes: they have no clock and no random source of their own.
-const DETERMINISTIC: [&str; 8] =
-    ["base", "engine", "tunnel", "netsim", "models", "scenario", "lab", "py"];
+const DETERMINISTIC: [&str; 9] =
+    ["base", "engine", "tunnel", "webrtc", "netsim", "models", "scenario", "lab", "py"];
 
 /// All crates except the command line, the only one that uses the terminal.
-const LIBRARIES: [&str; 10] =
-    ["base", "engine", "tunnel", "netsim", "models", "scenario", "lab", "runtime", "apps", "py"];
+const LIBRARIES: [&str; 11] = [
+    "base", "engine", "tunnel", "webrtc", "netsim", "models", "scenario", "lab", "runtime", "apps",
+    "py",
+];
 
 /// Where a rule applies.
 #[derive(Clone, Copy)]

@@ -163,6 +163,11 @@ pub struct Config {
     pub packet_form: PacketForm,
     /// Receive buffer, bytes.
     pub receive_buffer: u64,
+    /// Bytes of the receive buffer that the advertised window leaves out (0; at most half of the buffer). A sender that
+    /// fills the window with new data before it sends lost data again finds room for the latter. Without headroom, the data
+    /// with the highest TSNs is dropped then and reported as missing (RFC 9260, 6.2), which some stacks do not expect of
+    /// a receiver: they never send it again. Headroom costs memory, or window.
+    pub window_headroom: u32,
     /// Unit of the receive window.
     pub window_unit: WindowUnit,
     /// How new data is checked against the peer's receive window.

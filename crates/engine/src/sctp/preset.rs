@@ -71,6 +71,7 @@ impl Preset {
             lower_header: 20,
             packet_form: PacketForm::Standard,
             receive_buffer,
+            window_headroom: 0,
             window_unit: WindowUnit::Bytes,
             window_check: WindowCheck::Span,
             send_buffer: receive_buffer.saturating_mul(4).max(1 << 16),

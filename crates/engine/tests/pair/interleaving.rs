@@ -172,6 +172,47 @@ fn priorities_and_weights_share_the_capacity_as_they_say() {
 }
 
 #[test]
+fn the_unsent_bytes_of_a_stream_are_those_that_were_queued_less_those_that_left() {
+    for (_, scheduler) in StreamScheduler::ALL {
+        let mut pair = pair(&interleaving(3, scheduler));
+        let mut queued = [0u64; 3];
+        for at in 0..90u16 {
+            let (stream, length) = (at % 3, 1 + u32::from(at) * 37 % 4000);
+            pair.queue(LEFT, stream, Payload::Length(length), at % 5 == 0);
+            queued[usize::from(stream)] += u64::from(length);
+        }
+        pair.drain(LEFT);
+        while !pair.ends[LEFT].is_flushed() {
+            pair.run_for(ms(10));
+            let chunks = pair.log.iter().filter(|sent| sent.from == LEFT).flat_map(|s| s.data());
+            let mut left = queued;
+            chunks.for_each(|d| left[usize::from(d.stream.0)] -= u64::from(d.payload.len()));
+            let known = [0, 1, 2].map(|stream| pair.ends[LEFT].unsent_bytes_on(StreamId(stream)));
+            assert_eq!(known, left, "{scheduler:?} at {}", pair.now);
+        }
+        assert_eq!([0, 1, 2].map(|s| pair.ends[LEFT].unsent_bytes_on(StreamId(s))), [0; 3]);
+    }
+}
+
+#[test]
+fn messages_that_expire_are_no_longer_unsent() {
+    let mut pair = pair(&interleaving(2, StreamScheduler::WeightedFair));
+    let delivery = Delivery { lifetime: Some(ms(60)), ..Delivery::RELIABLE };
+    for at in 0..400 {
+        let (now, stream) = (pair.now, StreamId(at % 2));
+        let payload = Payload::Length(1000);
+        let sent = pair.ends[LEFT].send_message(now, stream, 0, payload, delivery);
+        sent.expect("there is room");
+    }
+    let both = |pair: &Pair| [0, 1].map(|s| pair.ends[LEFT].unsent_bytes_on(StreamId(s)));
+    assert_eq!(both(&pair), [200_000; 2]);
+    pair.drain(LEFT);
+    pair.run_for(Duration::from_secs(2));
+    assert_eq!(both(&pair), [0; 2]);
+    assert!(pair.read[RIGHT].len() < 100, "most have expired");
+}
+
+#[test]
 fn a_stream_that_was_idle_gets_no_credit_for_that_time() {
     let mut pair = pair(&interleaving(2, StreamScheduler::FairCapacity));
     pair.queue(LEFT, 0, Payload::Length(400 * FULL_I), false);

@@ -277,3 +277,47 @@ pub fn a_sack_that_comes_late_changes_nothing() {
     assert_eq!(data, 0, "nothing was taken for lost");
     assert_eq!(pair.closed(LEFT), None);
 }
+
+/// Fills the window of an end behind five missing chunks, then sends these. Returns how many messages it reads.
+fn read_after_five_that_were_late(headroom: u32) -> usize {
+    let chunks = 40;
+    let settings =
+        Config { window_headroom: headroom, ..config(1, 1468 * chunks + u64::from(headroom)) };
+    let mut pair = Pair::up(&settings, &[10]);
+    pair.send(LEFT, FULL);
+    pair.run_for(ms(500));
+    let sent = pair.log.iter().find_map(|sent| sent.data().next().cloned()).expect("it left");
+    let (first, tag) = (sent.tsn, pair.ends[RIGHT].tags().0);
+    // The messages are ordered, so none leaves the buffer before the first chunk has come.
+    for at in (6..=5 + chunks as u16).chain(1..=5) {
+        let mut data = sent.clone();
+        (data.tsn, data.ssn) = (first.plus(at.into()), sent.ssn.plus(at));
+        pair.inject(RIGHT, 0, Packet::of(tag, Chunk::Data(data)));
+    }
+    pair.run_for(ms(500));
+    pair.read[RIGHT].len() - 1
+}
+
+#[test]
+fn with_headroom_late_data_of_a_full_window_drops_nothing() {
+    assert_eq!(read_after_five_that_were_late(5 * 1468), 45);
+    // Without it, chunks with the highest TSNs make room, and their sender has to send them again.
+    assert!(read_after_five_that_were_late(0) < 45);
+}
+
+#[test]
+fn with_headroom_the_window_never_closes_for_good_whatever_the_length_of_messages() {
+    for length in [1, 16, 100, FULL, 5 * FULL] {
+        for headroom in [1, 5 * 1468, 10 * 1468, 1 << 20] {
+            let small = config(1, 20 * 1468);
+            let settings = Config { window_headroom: headroom, send_buffer: 1 << 24, ..small };
+            let mut pair = Pair::up(&settings, &[10]);
+            for salt in 0..500 {
+                pair.queue(LEFT, 0, numbered(length, salt), salt % 3 == 0);
+            }
+            pair.drain(LEFT);
+            pair.run_for(Duration::from_secs(300));
+            assert_eq!(pair.read[RIGHT].len(), 500, "{length} B, headroom of {headroom} B");
+        }
+    }
+}

@@ -145,7 +145,7 @@ impl Association {
     fn own_init(&self) -> Init {
         Init {
             tag: self.handshake.local_tag,
-            window: self.receiver.buffer.free().clamp(1500, u32::MAX as u64) as u32,
+            window: self.receiver.buffer.window().clamp(1500, u32::MAX as u64) as u32,
             outbound_streams: self.config.streams,
             inbound_streams: self.config.inbound_streams(),
             initial_tsn: Serial32(self.handshake.local_tsn),

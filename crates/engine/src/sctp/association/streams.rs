@@ -50,6 +50,13 @@ impl Association {
         Ok(())
     }
 
+    /// User data of a stream that was queued and not sent yet, bytes. Messages that are not in the order of submission
+    /// ([`Urgency`](crate::sctp::Urgency) other than bulk) are not counted. Takes constant time with a stream scheduler
+    /// other than [`StreamScheduler::FirstCome`].
+    pub fn unsent_bytes_on(&self, stream: StreamId) -> u64 {
+        self.sender.outstanding.queue.bytes_of(stream)
+    }
+
     /// The message identifier of the next ordered message that is expected on a stream; none without interleaving. For
     /// tests that forge valid I-DATA.
     #[doc(hidden)]

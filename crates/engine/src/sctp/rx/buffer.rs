@@ -42,6 +42,8 @@ pub struct ReceiveBuffer {
     /// Whether any fragment of a message has arrived. Neighbouring chunks must then be checked for
     /// consistency, and there may be parts to deliver.
     fragmented: bool,
+    /// Bytes that are not advertised, so that data of before what has arrived finds room.
+    headroom: u32,
     /// Highest TSN that the sender has abandoned; 0: none.
     skipped_to: u64,
     /// The message that is being delivered in parts; its next TSN is the base of `slots`.
@@ -86,9 +88,11 @@ const fn charge_of_length(length: u32) -> u64 {
 
 impl ReceiveBuffer {
     /// Creates an empty buffer of `capacity` bytes that expects TSN `first` (unwrapped).
-    pub fn new(capacity: u64, first: u64) -> Self {
+    /// `headroom`: bytes of it that are not advertised, at most half of them.
+    pub fn new(capacity: u64, headroom: u32, first: u64) -> Self {
         Self {
             capacity,
+            headroom: u64::from(headroom).min(capacity / 2) as u32,
             gaps: Gaps::new(first - 1),
             slots: Slots::new(first),
             streams: InStreams::default(),
@@ -110,7 +114,7 @@ impl ReceiveBuffer {
         *self = Self {
             ready: std::mem::take(&mut self.ready),
             stats: std::mem::take(&mut self.stats),
-            ..Self::new(self.capacity, first)
+            ..Self::new(self.capacity, self.headroom, first)
         };
     }
 

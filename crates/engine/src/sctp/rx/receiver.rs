@@ -82,7 +82,7 @@ pub struct Receiver {
 impl Receiver {
     pub fn new(config: &Config) -> Self {
         Self {
-            buffer: ReceiveBuffer::new(config.receive_capacity(), 1),
+            buffer: ReceiveBuffer::new(config.receive_capacity(), config.window_headroom, 1),
             first: None,
             options: SackOptions { delay: config.sack.delay.min(SACK_DELAY_LIMIT), ..config.sack },
             awaiting_first_data: true,
@@ -145,7 +145,7 @@ impl Receiver {
         self.aside = None;
         self.awaiting_first_data = true;
         self.buffer.start_over(unwrapped);
-        (self.advertised, self.taken) = (self.buffer.free(), 0);
+        (self.advertised, self.taken) = (self.buffer.window(), 0);
     }
 
     /// Drops all acknowledgement state, because the peer has restarted.
@@ -175,8 +175,8 @@ impl Receiver {
     /// largest window, or not at all.
     #[inline(always)]
     fn advertise(&mut self, chunk: u32) -> u32 {
-        let (free, left) = (self.buffer.free(), self.advertised.saturating_sub(self.taken));
-        let step = u64::from(chunk).min(self.buffer.most_free() / 2);
+        let (free, left) = (self.buffer.window(), self.advertised.saturating_sub(self.taken));
+        let step = u64::from(chunk).min(self.buffer.most_window() / 2);
         let window = if free >= left + step { free } else { free.min(left) };
         (self.advertised, self.taken) = (window, 0);
         window.min(u64::from(u32::MAX)) as u32
@@ -192,10 +192,10 @@ impl Receiver {
         if left >= 2 * chunk {
             return;
         }
-        let most = self.buffer.most_free();
+        let most = self.buffer.most_window();
         // A buffer of tiny chunks may never have room for two full chunks.
         let enough = if most < 2 * chunk { left + most / 2 } else { (2 * chunk).max(left + chunk) };
-        if self.buffer.free() >= enough {
+        if self.buffer.window() >= enough {
             self.due_now = true;
             self.deadline = Some(now);
         }

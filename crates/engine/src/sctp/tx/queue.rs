@@ -48,6 +48,12 @@ impl Waiting {
         same && labels && self.limit() == other.limit() && self.more < u32::MAX - other.more
     }
 
+    /// User data of the run that was not cut into chunks yet, bytes.
+    pub fn bytes_left(&self) -> u64 {
+        let len = u64::from(self.payload.len());
+        len * (u64::from(self.more) + 1) - u64::from(self.taken)
+    }
+
     #[inline]
     const fn limit(&self) -> Limit {
         let Self { expires, retransmissions, twice, .. } = *self;

@@ -35,6 +35,8 @@ struct Lane {
     value: Option<u16>,
     /// Virtual time at which the stream has used its share.
     finish: u64,
+    /// User data of `messages` that was not cut yet, bytes.
+    bytes: u64,
 }
 
 /// The lanes, and their order.
@@ -95,6 +97,7 @@ impl StreamOrder {
         lanes
             .flat_map(|lane| {
                 lane.active = false;
+                lane.bytes = 0;
                 std::mem::take(&mut lane.messages)
             })
             .collect()
@@ -104,6 +107,9 @@ impl StreamOrder {
     pub fn push(&mut self, message: Waiting, stays: bool) -> Option<Waiting> {
         let stream = message.stream;
         let lane = self.lanes.entry(stream.0).or_default();
+        if !stays {
+            lane.bytes += message.bytes_left();
+        }
         let front = match lane.messages.back_mut() {
             _ if stays => Some(message),
             Some(last) if last.is_like(&message) => {
@@ -122,7 +128,9 @@ impl StreamOrder {
     /// Puts a message back that was taken by [`Self::take`], at the head of its lane.
     pub fn put_back(&mut self, message: Waiting) {
         let stream = message.stream;
-        self.lanes.entry(stream.0).or_default().messages.push_front(message);
+        let lane = self.lanes.entry(stream.0).or_default();
+        lane.bytes += message.bytes_left();
+        lane.messages.push_front(message);
         self.activate(stream);
     }
 
@@ -133,7 +141,15 @@ impl StreamOrder {
 
     /// Takes the first message of a stream. The stream stays active.
     pub fn take(&mut self, stream: StreamId) -> Option<Waiting> {
-        self.lanes.get_mut(&stream.0)?.messages.pop_front()
+        let lane = self.lanes.get_mut(&stream.0)?;
+        let message = lane.messages.pop_front()?;
+        lane.bytes -= message.bytes_left();
+        Some(message)
+    }
+
+    /// User data that waits in the lane of a stream, bytes.
+    pub fn bytes_of(&self, stream: StreamId) -> u64 {
+        self.lanes.get(&stream.0).map_or(0, |lane| lane.bytes)
     }
 
     /// Records that a chunk of `bytes` bytes of a stream was cut. `ends`: it ends a turn of the stream. `left`:

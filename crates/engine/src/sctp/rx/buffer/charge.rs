@@ -41,7 +41,33 @@ impl ReceiveBuffer {
         self.held_bytes + self.ready.bytes()
     }
 
-    /// Free bytes: the window to advertise.
+    /// The window to advertise: the free bytes without the headroom.
+    #[inline]
+    pub fn window(&self) -> u64 {
+        match self.headroom {
+            0 => self.free(),
+            _ => self.free().saturating_sub(self.headroom_now()),
+        }
+    }
+
+    /// The window of an empty buffer, bytes.
+    #[inline]
+    pub fn most_window(&self) -> u64 {
+        match self.headroom {
+            0 => self.most_free(),
+            _ => self.most_free() - self.headroom_now(),
+        }
+    }
+
+    /// The same part of what an empty buffer has for chunks, of which tiny ones need more room for bookkeeping.
+    #[inline(never)]
+    fn headroom_now(&self) -> u64 {
+        let headroom = u64::from(self.headroom);
+        let parts = (self.capacity / headroom.max(1)).max(2);
+        headroom.min(self.most_free() / parts)
+    }
+
+    /// Free bytes.
     ///
     /// The room that bookkeeping leaves is converted to bytes of chunks. If all chunks are shorter than the
     /// bookkeeping of one, the window is the number of them that can be kept. So an advertised window never

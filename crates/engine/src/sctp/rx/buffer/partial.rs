@@ -41,7 +41,7 @@ impl ReceiveBuffer {
 
     #[inline(never)]
     fn offer_fragments(&mut self, now: Time) {
-        if self.free() >= self.largest {
+        if self.window() >= self.largest {
             return;
         }
         if self.messages.is_some() {

@@ -20,7 +20,7 @@ fn whole(tsn: u64) -> Data {
 
 #[test]
 fn what_waits_for_a_hole_is_held_and_released_with_it() {
-    let mut buffer = ReceiveBuffer::new(10_000, 1);
+    let mut buffer = ReceiveBuffer::new(10_000, 0, 1);
     assert_eq!(buffer.on_data(Time::from_millis(1), 2, whole(2)), Arrival::OutOfOrder);
     assert_eq!(buffer.on_data(Time::from_millis(2), 3, whole(3)), Arrival::OutOfOrder);
     assert_eq!(buffer.held_bytes(), 2 * 116);
@@ -36,7 +36,7 @@ fn what_waits_for_a_hole_is_held_and_released_with_it() {
 
 #[test]
 fn a_hole_in_one_stream_does_not_hold_up_another() {
-    let mut buffer = ReceiveBuffer::new(10_000, 1);
+    let mut buffer = ReceiveBuffer::new(10_000, 0, 1);
     buffer.on_data(Time::ZERO, 2, piece(2, 1, 0, DataFlags::WHOLE));
     assert_eq!(buffer.read().map(|m| m.stream), Some(StreamId(1)));
     assert_eq!(buffer.held_bytes(), 0);
@@ -44,7 +44,7 @@ fn a_hole_in_one_stream_does_not_hold_up_another() {
 
 #[test]
 fn fragments_come_together_in_any_order() {
-    let mut buffer = ReceiveBuffer::new(10_000, 1);
+    let mut buffer = ReceiveBuffer::new(10_000, 0, 1);
     buffer.on_data(Time::ZERO, 3, piece(3, 0, 0, DataFlags::END));
     buffer.on_data(Time::ZERO, 1, piece(1, 0, 0, DataFlags::BEGIN));
     assert!(buffer.read().is_none());
@@ -54,7 +54,7 @@ fn fragments_come_together_in_any_order() {
 
 #[test]
 fn a_full_buffer_gives_up_its_highest_chunk_for_the_hole_before_it() {
-    let mut buffer = ReceiveBuffer::new(3 * 116, 1);
+    let mut buffer = ReceiveBuffer::new(3 * 116, 0, 1);
     for tsn in 2..=4 {
         assert_eq!(buffer.on_data(Time::ZERO, tsn, whole(tsn)), Arrival::OutOfOrder);
     }
@@ -68,7 +68,7 @@ fn a_full_buffer_gives_up_its_highest_chunk_for_the_hole_before_it() {
 fn a_full_buffer_gives_up_its_highest_chunk_though_later_ones_were_delivered() {
     for case in 0..300 {
         let mut rng = Seed::root(case).child("delivered").rng();
-        let mut buffer = ReceiveBuffer::new(116 * (20 + rng.below(400)), 1);
+        let mut buffer = ReceiveBuffer::new(116 * (20 + rng.below(400)), 0, 1);
         let (mut waiting, mut delivered) = (Vec::new(), Vec::new());
         for tsn in (0..).scan(2, |next, _| Some(std::mem::replace(next, *next + 1 + rng.below(3))))
         {
@@ -112,7 +112,7 @@ fn random_orders_deliver_everything_once_and_in_order() {
         for i in (1..tsns.len()).rev() {
             tsns.swap(i, rng.below(i as u64 + 1) as usize);
         }
-        let mut buffer = ReceiveBuffer::new(1 << 20, 1);
+        let mut buffer = ReceiveBuffer::new(1 << 20, 0, 1);
         let mut out = 0;
         for tsn in &tsns {
             let mut data = whole(*tsn);
@@ -148,7 +148,7 @@ fn long_messages_come_together_in_any_order_of_their_fragments() {
             order.swap(i, rng.below(i as u64 + 1) as usize);
         }
         let capacity = 116 * (1 + rng.below(2 * n as u64));
-        let mut buffer = ReceiveBuffer::new(capacity, 1);
+        let mut buffer = ReceiveBuffer::new(capacity, 0, 1);
         let mut bytes = 0;
         while buffer.cumulative() < n as u64 {
             let before = buffer.cumulative();

@@ -89,6 +89,15 @@ impl SendQueue {
         scheduling.map_or_else(Vec::new, |scheduling| scheduling.order.values().collect())
     }
 
+    /// User data of a stream that was not cut into chunks yet, bytes. Constant time with a stream scheduler; otherwise the
+    /// queue is searched.
+    pub fn bytes_of(&self, stream: StreamId) -> u64 {
+        let front = self.messages.iter().filter(|message| message.stream == stream);
+        let lane =
+            self.scheduling.as_ref().map_or(0, |scheduling| scheduling.order.bytes_of(stream));
+        front.map(Waiting::bytes_left).sum::<u64>() + lane
+    }
+
     /// The messages in lanes.
     pub(super) fn lanes(&self) -> impl Iterator<Item = &Waiting> {
         self.scheduling.iter().flat_map(|scheduling| scheduling.order.messages())
