@@ -33,6 +33,9 @@ pub struct Config {
     /// the time in which it would arrive undisturbed (default 300 ms). A smaller value delivers out of order, or not at
     /// all, what a longer wait would have repaired.
     pub latency_budget: Duration,
+    /// The longest time for which the driver may do nothing although packets wait for it (default 2 ms: as much as pacing
+    /// allows to be sent together). Zero: each packet is handled at once, for more CPU time.
+    pub longest_pause: Duration,
     /// The queues' delay limit for interactive flows, and the least for others. For bulk flows both values grow with
     /// the round trip of the slowest path in use, because a flow over that path fills it only with a queue in
     /// proportion to it.
@@ -56,6 +59,7 @@ impl Default for Config {
         Self {
             redundancy: Redundancy::Auto,
             latency_budget: Duration::from_millis(300),
+            longest_pause: Duration::from_millis(2),
             codel: CodelConfig {
                 target: Duration::from_millis(5),
                 interval: Duration::from_millis(100),

@@ -63,6 +63,11 @@ const SLACK_TIME: Duration = Duration::from_micros(500);
 /// Margin for the difference between this estimate of the delays and the scheduler's.
 const LOOKAHEAD_GAIN: f64 = 1.25;
 
+/// A pause of the driver takes this part of a path's round trip at most. Where packets are lost, it also delays each repair
+/// and what waits for the repair.
+const PAUSE_SHARE: u64 = 10;
+const LOSSY_PAUSE_SHARE: u64 = 20;
+
 /// Longest wait for a repair. Linux's TCP takes a packet for lost 200 ms after its round trip, and then sends the next one
 /// behind the same gap: a longer wait costs it several timeouts and nearly all of its window. Over a long round trip, a
 /// repair takes longer, and so does TCP's timeout, which follows the waits that TCP sees.
@@ -84,6 +89,8 @@ pub(crate) struct Outlook {
     pub lookahead: u64,
     /// The part of `lookahead` that only saves work.
     pub slack: u64,
+    /// How long the driver may do nothing although packets wait for it.
+    pub tolerable_pause: Duration,
 }
 
 impl Outlook {
@@ -91,11 +98,19 @@ impl Outlook {
     pub const fn unknown(config: &Config) -> Self {
         let hold = config.latency_budget;
         let bulk_codel = config.codel;
-        Self { hold, lifetime: hold, doubtful: false, bulk_codel, lookahead: SLACK, slack: SLACK }
+        Self {
+            hold,
+            lifetime: hold,
+            doubtful: false,
+            bulk_codel,
+            lookahead: SLACK,
+            slack: SLACK,
+            tolerable_pause: Duration::ZERO,
+        }
     }
 
-    /// From the measurements of the paths.
-    pub fn of(config: &Config, paths: &[PathState]) -> Self {
+    /// From the measurements of the paths. `pause`: how long the driver may do nothing although packets could be sent.
+    pub fn of(config: &Config, paths: &[PathState], pause: Duration) -> Self {
         let usable = || paths.iter().filter(|path| path.usable);
         let Some(quickest) = usable().min_by_key(|path| path.forward) else {
             return Self { doubtful: true, ..Self::unknown(config) };
@@ -118,10 +133,21 @@ impl Outlook {
         };
         // The message waits for its path, which takes no longer than the paths' delays differ, and then is repaired.
         let lifetime = hold + spread;
-        let slack = SLACK.max(usable().map(|path| path.rate.bytes_in(SLACK_TIME)).sum());
+        let slack = SLACK.max(usable().map(|path| path.rate.bytes_in(SLACK_TIME + pause)).sum());
         let lookahead = lookahead(usable, quickest.forward + config.latency_budget) + slack;
-        Self { hold, lifetime, doubtful, bulk_codel, lookahead, slack }
+        let tolerable_pause = tolerable_pause(usable()).min(config.longest_pause);
+        Self { hold, lifetime, doubtful, bulk_codel, lookahead, slack, tolerable_pause }
     }
+}
+
+/// How long the driver of these paths may do nothing although packets wait for it. At both ends, in both directions, pauses
+/// lengthen the round trip by two of them in the mean. While an acknowledgement is overdue, all depends on what comes next.
+fn tolerable_pause<'a>(usable: impl Iterator<Item = &'a PathState>) -> Duration {
+    let pause_of = |path: &PathState| {
+        let share = if path.loss > COPY_LOSS { LOSSY_PAUSE_SHARE } else { PAUSE_SHARE };
+        if path.overdue.is_zero() { path.round_trip / share } else { Duration::ZERO }
+    };
+    usable.map(pause_of).min().unwrap_or_default()
 }
 
 /// Mean time by which the repairs of a path's losses lengthen the round trip of a flow that is delivered in order. A repair
@@ -181,7 +207,7 @@ mod tests {
             (&[10, 400], 300),
         ] {
             let paths: Vec<_> = delays.iter().map(|delay| PathState::new(ms(*delay))).collect();
-            assert_eq!(Outlook::of(&config, &paths).hold, ms(hold), "{delays:?}");
+            assert_eq!(Outlook::of(&config, &paths, Duration::ZERO).hold, ms(hold), "{delays:?}");
         }
     }
 
@@ -200,7 +226,7 @@ mod tests {
             (vec![path(10, 10), path(10, 10), path(100, 5)], 281_250),
             (vec![path(10, 10), path(311, 10)], 0),
         ] {
-            let outlook = Outlook::of(&config, &paths);
+            let outlook = Outlook::of(&config, &paths, Duration::ZERO);
             assert_eq!(outlook.lookahead, bytes + outlook.slack, "{paths:?}");
         }
     }
@@ -210,8 +236,33 @@ mod tests {
         let config = Config::default();
         for (mbps, slack) in [(0, SLACK), (10, SLACK), (100, 6_250), (1_000, 62_500)] {
             let rate = Rate::from_bps(mbps * 1_000_000);
-            let outlook = Outlook::of(&config, &[PathState { rate, ..PathState::new(ms(10)) }]);
+            let outlook = Outlook::of(
+                &config,
+                &[PathState { rate, ..PathState::new(ms(10)) }],
+                Duration::ZERO,
+            );
             assert_eq!((outlook.lookahead, outlook.slack), (slack, slack), "{mbps} Mbit/s");
+        }
+        // 40 Mbit/s for 2.5 ms: the queue lasts for the pause, too.
+        let path = PathState { rate: Rate::from_bps(40_000_000), ..PathState::new(ms(10)) };
+        assert_eq!(Outlook::of(&config, &[path], ms(2)).slack, 12_500);
+    }
+
+    #[test]
+    fn the_driver_may_pause_for_a_small_part_of_the_shortest_round_trip() {
+        let config = Config::default();
+        let path = |millis| PathState::new(ms(millis) / 2);
+        for (paths, pause_us) in [
+            (vec![path(15)], 1500),
+            (vec![path(30), path(8)], 800),
+            (vec![path(300)], 2000),
+            (vec![PathState { loss: 0.01, ..path(15) }, path(30)], 750),
+            (vec![PathState { usable: false, ..path(1) }, path(15)], 1500),
+            (vec![PathState { overdue: ms(5), ..path(15) }, path(30)], 0),
+            (vec![], 0),
+        ] {
+            let pause = Outlook::of(&config, &paths, Duration::ZERO).tolerable_pause;
+            assert_eq!(pause, Duration::from_micros(pause_us), "{paths:?}");
         }
     }
 
@@ -231,11 +282,12 @@ mod tests {
             (vec![path(20, 0.0012)], 22_500, 180_000),
             (vec![path(0, 0.5)], 20_000, 160_000),
         ] {
-            let CodelConfig { target, interval } = Outlook::of(&config, &paths).bulk_codel;
+            let CodelConfig { target, interval } =
+                Outlook::of(&config, &paths, Duration::ZERO).bulk_codel;
             assert_eq!(target.as_nanos() / 1000, target_us, "{paths:?}");
             assert_eq!(interval.as_nanos() / 1000, interval_us, "{paths:?}");
         }
-        let short = Outlook::of(&config, &[PathState::new(ms(1))]).bulk_codel;
+        let short = Outlook::of(&config, &[PathState::new(ms(1))], Duration::ZERO).bulk_codel;
         assert_eq!(short, config.codel);
     }
 
@@ -260,7 +312,7 @@ mod tests {
             (&[good, gone], false),
             (&[gone], true),
         ] {
-            assert_eq!(Outlook::of(&config, paths).doubtful, doubtful, "{paths:?}");
+            assert_eq!(Outlook::of(&config, paths, Duration::ZERO).doubtful, doubtful, "{paths:?}");
         }
     }
 }

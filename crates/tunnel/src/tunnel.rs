@@ -109,6 +109,7 @@ pub struct Tunnel<P> {
     ingress: Ingress<P>,
     receiver: Receiver<P>,
     outlook: Outlook,
+    pause: Duration,
     copies: CopyBudget,
     counters: Counters,
 }
@@ -120,6 +121,7 @@ impl<P> Tunnel<P> {
             ingress: Ingress::new(&config),
             receiver: Receiver::new(config.held_bytes),
             outlook: Outlook::unknown(&config),
+            pause: Duration::ZERO,
             copies: CopyBudget::new(),
             counters: Counters::default(),
             config,
@@ -134,7 +136,18 @@ impl<P> Tunnel<P> {
     /// Passes on the state of all paths. To be called when estimates change; once in 10 ms is often enough. Before the
     /// first call a packet waits for the whole latency budget.
     pub fn set_paths(&mut self, paths: &[PathState]) {
-        self.outlook = Outlook::of(&self.config, paths);
+        self.outlook = Outlook::of(&self.config, paths, self.pause);
+    }
+
+    /// How long the driver may do nothing at a time although packets wait for it, by the state of the paths.
+    pub const fn tolerable_pause(&self) -> Duration {
+        self.outlook.tolerable_pause
+    }
+
+    /// Sets for how long the driver does nothing at a time although packets wait for it; zero by default. The association's
+    /// queue is made longer by this time when the state of the paths is next passed on.
+    pub const fn set_pause(&mut self, pause: Duration) {
+        self.pause = pause;
     }
 
     /// Queues an inner packet.

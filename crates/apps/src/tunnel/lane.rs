@@ -13,6 +13,7 @@ use ropewalk_runtime::clock::Clock;
 use ropewalk_runtime::endpoint::{
     Association, Copies, Delivery, Part, PathEstimate, Received, SendError, Urgency,
 };
+use ropewalk_runtime::moderation::Moderation;
 use ropewalk_tunnel::{
     Class, Config, Ecn, Header, Inner, Order, Outgoing, PathRule, PathState, REPAIRS, Tunnel,
     decode_uses, encode_uses,
@@ -52,6 +53,8 @@ pub struct LaneSettings {
     pub seed: u64,
     /// Rules of the links of this end; none: all are used, unless the other end has rules.
     pub links: Option<Arc<LinkLedger>>,
+    /// Lets the threads that carry packets be woken less often.
+    pub moderation: Arc<Moderation>,
 }
 
 /// Takes packets that have arrived. They are not checked yet.
@@ -114,6 +117,8 @@ pub struct Lane {
     counted: LaneTotals,
     /// When the tunnel learned of the paths.
     paths_at: Option<Time>,
+    /// Packets that came from the device or the peer since then.
+    passed: u64,
     /// Messages of the peer that a tunnel does not have.
     misplaced: u32,
     /// Told whenever packets were given to the association.
@@ -153,6 +158,7 @@ impl Lane {
             counters,
             counted,
             paths_at,
+            passed: 0,
             misplaced: 0,
             sent: Arc::default(),
             carried: Vec::new(),
@@ -197,12 +203,14 @@ impl Lane {
                 queued = self.packets.recv() => {
                     let Some(queued) = queued else { break };
                     self.waiting.fetch_sub(queued.len(), Ordering::Relaxed);
+                    self.passed += queued.len() as u64;
                     self.enqueue(queued);
                 }
                 () = self.association.receive_all(&mut arrived) => {
                     if arrived.is_empty() {
                         break;
                     }
+                    self.passed += arrived.len() as u64;
                     self.take(&mut arrived);
                     if self.misplaced > MISPLACED_MAX {
                         self.association.abort_because("messages that a tunnel does not have");
@@ -227,8 +235,16 @@ impl Lane {
         let estimates = self.association.path_estimates();
         let paths: Vec<PathState> = estimates.iter().map(path_state).collect();
         self.tunnel.set_paths(&paths);
+        self.moderate();
         self.mtu.store(mtu_of(&self.association), Ordering::Relaxed);
         self.pass_counters_on();
+    }
+
+    /// Passes on how much passes, and learns for how long nothing will be done at a time.
+    fn moderate(&mut self) {
+        let moderation = &self.settings.moderation;
+        moderation.observe(std::mem::take(&mut self.passed), self.tunnel.tolerable_pause());
+        self.tunnel.set_pause(moderation.pause());
     }
 
     /// Counts what the links have carried, and tells both ends when a rule applies now that did not before.

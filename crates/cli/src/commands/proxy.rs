@@ -73,8 +73,8 @@ pub fn execute(args: &ProxyArgs, console: Console) -> Result<(), Failure> {
     ropewalk_apps::proxy::raise_file_limit();
     match &args.end {
         Some(End::Exit(args)) => {
-            run_until_interrupted(Threads::PerCore, exit::prepare(args, console)?.run())
+            run_until_interrupted(Threads::PerCore, None, exit::prepare(args, console)?.run())
         }
-        None => run_until_interrupted(Threads::PerCore, client::run(&args.client, console)),
+        None => run_until_interrupted(Threads::PerCore, None, client::run(&args.client, console)),
     }
 }

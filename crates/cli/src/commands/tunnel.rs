@@ -6,12 +6,14 @@ mod new;
 mod status;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ropewalk_apps::tunnel::class::ClassRule;
 use ropewalk_apps::tunnel::{Config, LaneSettings, Redundancy, TunnelError};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::Transport;
+use ropewalk_runtime::moderation::Moderation;
 use ropewalk_scenario::parse_duration;
 
 use crate::console::Console;
@@ -22,6 +24,8 @@ use crate::live::{ObserveArgs, Threads, TransportArgs, run_until_interrupted};
 const CONFIGURATIONS: &str = "/etc/ropewalk/tunnel";
 /// Longest name of a network interface (IFNAMSIZ less the terminating zero).
 const INTERFACE_LENGTH: usize = 15;
+/// Longest `--longest-pause`: pacing sends no more together.
+const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 /// Streams of an association: packets and control messages.
 const STREAMS: u16 = 2;
 
@@ -77,6 +81,9 @@ struct CommonArgs {
     /// Longest time that a packet waits for an earlier one of its flow at the far end
     #[arg(long, value_name = "TIME", default_value = "300 ms", value_parser = parse_duration)]
     latency_budget: Duration,
+    /// Longest time that packets wait for others, so that they are handled together: less CPU time, while many pass
+    #[arg(long, value_name = "TIME", default_value = "2 ms", value_parser = pause)]
+    longest_pause: Duration,
     /// Class of packets, such as `udp 5060-5080 interactive`; the first rule that matches applies; may be repeated
     #[arg(long, value_name = "RULE", value_parser = str::parse::<ClassRule>)]
     rule: Vec<ClassRule>,
@@ -112,11 +119,17 @@ impl CommonArgs {
             RedundancyArg::Always => Redundancy::Always,
         };
         let latency_budget = self.latency_budget;
-        let config = Config { redundancy, latency_budget, ..Config::default() };
+        let longest_pause = self.longest_pause;
+        let config = Config { redundancy, latency_budget, longest_pause, ..Config::default() };
         let seed = ropewalk_apps::tunnel::random_seed().map_err(|error| {
             Failure::Run(format!("the system provides no random numbers: {error}"))
         })?;
-        Ok(LaneSettings { config, rules: self.rule.clone().into(), seed, links: None })
+        Ok(LaneSettings {
+            config,
+            rules: self.rule.clone().into(),
+            seed,
+            ..LaneSettings::default()
+        })
     }
 
     /// The transport: the tunnel's defaults with the changes that the options make.
@@ -149,6 +162,12 @@ fn configuration(text: &str) -> Result<PathBuf, String> {
     Ok(Path::new(CONFIGURATIONS).join(format!("{text}.toml")))
 }
 
+fn pause(text: &str) -> Result<Duration, String> {
+    let pause = parse_duration(text)?;
+    let within = pause <= LONGEST_PAUSE;
+    within.then_some(pause).ok_or_else(|| format!("give at most {LONGEST_PAUSE}, or 0 s for none"))
+}
+
 fn interface(text: &str) -> Result<String, String> {
     let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let length = (1..=INTERFACE_LENGTH).contains(&text.len());
@@ -163,10 +182,17 @@ fn interface(text: &str) -> Result<String, String> {
 /// # Errors
 /// [`Failure`].
 pub fn execute(args: &TunnelArgs, console: Console) -> Result<(), Failure> {
+    let moderation = Arc::<Moderation>::default();
     match &args.action {
         Action::New(args) => new::execute(args, console),
-        Action::Up(args) => run_until_interrupted(Threads::One, client::run(args, console)),
-        Action::Serve(args) => run_until_interrupted(Threads::PerCore, hub::run(args, console)),
+        Action::Up(args) => {
+            let end = client::run(args, console, moderation.clone());
+            run_until_interrupted(Threads::One, Some(moderation), end)
+        }
+        Action::Serve(args) => {
+            let end = hub::run(args, console, moderation.clone());
+            run_until_interrupted(Threads::PerCore, Some(moderation), end)
+        }
         Action::Status(args) => status::execute(args),
     }
 }

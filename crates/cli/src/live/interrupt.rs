@@ -1,7 +1,10 @@
 //! Signals: Ctrl-C, and SIGTERM from a service manager, end a command. SIGHUP lets it read its files again.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
+
+use ropewalk_runtime::moderation::Moderation;
 
 use crate::failure::Failure;
 
@@ -18,18 +21,22 @@ pub enum Threads {
     PerCore,
 }
 
-/// Runs one end of associations until it is interrupted or fails.
+/// Runs one end of associations until it is interrupted or fails. With `moderation`, its threads are woken less often.
 ///
 /// # Errors
 /// [`Failure`] of the end, or if there are no threads.
 pub fn run_until_interrupted(
     threads: Threads,
+    moderation: Option<Arc<Moderation>>,
     end: impl Future<Output = Result<(), Failure>>,
 ) -> Result<(), Failure> {
     let mut builder = match threads {
         Threads::One => tokio::runtime::Builder::new_current_thread(),
         Threads::PerCore => tokio::runtime::Builder::new_multi_thread(),
     };
+    if let Some(moderation) = moderation {
+        moderation.moderate(&mut builder);
+    }
     let runtime = builder.enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::Run(format!("cannot start threads: {error}")))?;

@@ -13,6 +13,7 @@ use ropewalk_apps::tunnel::hubs::{Hub, HubList};
 use ropewalk_apps::tunnel::{LaneSettings, LinkLedger, LinkSpec, machine};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{Observer, Options, Target};
+use ropewalk_runtime::moderation::Moderation;
 use ropewalk_runtime::seal::{Allowed, PresharedKey};
 use ropewalk_scenario::parse_duration;
 
@@ -112,9 +113,14 @@ pub fn network(text: &str) -> Result<IpNet, String> {
 }
 
 /// Connects and carries packets until the client is interrupted.
-pub async fn run(args: &UpArgs, console: Console) -> Result<(), Failure> {
+pub async fn run(
+    args: &UpArgs,
+    console: Console,
+    moderation: Arc<Moderation>,
+) -> Result<(), Failure> {
     let observation = args.common.observe.bind("tunnel up", console)?;
-    let settings = settings(args, &observation.observer(), console)?;
+    let mut settings = settings(args, &observation.observer(), console)?;
+    settings.lane.moderation = moderation;
     let outputs = Outputs::default().with(ShownEvents(console));
     let outputs = args.common.observe.stream(outputs, "tunnel up", Flow::Both, false)?;
     let client = TunnelClient::prepare(settings, observation.reporter()).map_err(failed)?;

@@ -11,6 +11,7 @@ use ropewalk_apps::observe::{Event, PeerIdentity, Sources};
 use ropewalk_apps::tunnel::addresses::Pool;
 use ropewalk_apps::tunnel::hub::{HubSettings, PolicyOf, TunnelHub};
 use ropewalk_runtime::endpoint::Endpoint;
+use ropewalk_runtime::moderation::Moderation;
 
 use super::client::network;
 use super::{CommonArgs, failed};
@@ -72,7 +73,11 @@ pub struct ServeArgs {
 }
 
 /// Serves until the hub is interrupted.
-pub async fn run(args: &ServeArgs, console: Console) -> Result<(), Failure> {
+pub async fn run(
+    args: &ServeArgs,
+    console: Console,
+    moderation: Arc<Moderation>,
+) -> Result<(), Failure> {
     if args.access.is_anyone() {
         let help = "name the clients: --allow PUBKEY for each, or --allow-file peers.toml";
         return Err(Failure::input("a hub without --allow would be open to everyone", help));
@@ -88,6 +93,7 @@ pub async fn run(args: &ServeArgs, console: Console) -> Result<(), Failure> {
     options.transport = common.transport()?;
     options.capture = common.transport.capture(false, console)?;
     let mut settings = settings(args)?;
+    settings.lane.moderation = moderation;
     let observation = common.observe.bind("tunnel serve", console)?;
     options.observer = Some(observation.observer());
     let endpoint = Endpoint::open(options).map_err(refused)?;
