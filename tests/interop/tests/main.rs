@@ -3,6 +3,8 @@
 mod addresses;
 mod crafted;
 mod dcsctp;
+mod over_ip;
+mod over_ip_ports;
 mod pion;
 mod usrsctp;
 mod usrsctp_alone;
