@@ -6,6 +6,7 @@ mod dcsctp;
 mod over_ip;
 mod over_ip_ports;
 mod pion;
+mod refusals;
 mod usrsctp;
 mod usrsctp_alone;
 mod usrsctp_interleaving;

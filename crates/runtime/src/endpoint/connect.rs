@@ -203,7 +203,12 @@ impl EndpointState {
             _ => return Err(ConnectError::Key),
         };
         peer.remotes = addresses;
-        Ok(self.insert(peer))
+        let sealed = peer.session.is_some();
+        let key = self.insert(peer);
+        if !sealed {
+            self.setting_up.insert(key);
+        }
+        Ok(key)
     }
 
     pub(super) fn config(

@@ -73,6 +73,14 @@ fn poll_interfaces(
     }
 }
 
+/// Handles ICMP messages about INITs that a socket has sent. Returns whether there were any.
+fn take_refusals(state: &mut EndpointState, socket: usize, context: &mut Context<'_>) -> bool {
+    let Poll::Ready(refusals) = state.sockets[socket].poll_refusals(context) else { return false };
+    let now = state.clock.now();
+    refusals.into_iter().for_each(|refusal| state.on_refusal(now, refusal));
+    true
+}
+
 /// Has the task woken at the next deadline, and soon if it waits for readers.
 fn wake_at_deadline(
     state: &EndpointState,
@@ -107,7 +115,9 @@ impl Future for Driver {
         let (mut busy, mut pausing) = (false, false);
         for _ in 0..ROUNDS_BEFORE_YIELD {
             busy = false;
+            state.watch_refusals();
             for i in 0..state.sockets.len() {
+                busy |= take_refusals(&mut state, i, context);
                 if state.sockets[i].receive(context, batch).is_ready() {
                     busy = true;
                     let now = state.clock.now();

@@ -20,6 +20,8 @@ mod datagrams;
 mod df_bit;
 mod driver;
 mod encapsulation;
+#[cfg(target_os = "linux")]
+mod error_queue;
 mod handshake;
 mod handshake_payload;
 mod inbound;
@@ -44,7 +46,9 @@ mod plain;
 mod probes;
 mod publish;
 mod raw;
+mod refusals;
 mod responder;
+mod send_errors;
 mod services;
 mod shards;
 mod socket;

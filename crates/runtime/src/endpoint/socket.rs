@@ -14,6 +14,8 @@ use tokio::io::Interest;
 use super::batch::Batch;
 use super::df_bit::FragmentationAllowed;
 use super::raw::{self, Carrier};
+use super::refusals::{ErrorQueue, Refusal};
+use super::send_errors::{despite_queued_errors, without_source};
 use super::shards::Steering;
 
 /// Requested size of the socket buffers, bytes. The kernel grants no more than its own limit (`net.core.rmem_max`). A
@@ -80,6 +82,8 @@ pub struct Socket {
     inherited: Option<Arc<std::net::UdpSocket>>,
     /// The SCTP ports whose packets a raw socket receives.
     ports: Vec<u16>,
+    /// ICMP messages about its datagrams, while they are watched for.
+    errors: Option<ErrorQueue>,
     /// Batches that the kernel could not take yet, in order.
     backlog: VecDeque<Batch>,
     /// Most datagrams per system call.
@@ -178,6 +182,23 @@ impl Socket {
         self.apply_ports()
     }
 
+    /// Begins or ends to watch for ICMP messages about its datagrams.
+    pub fn watch_refusals(&mut self, watch: bool) {
+        let Some(open) = self.open.as_ref().filter(|_| watch != self.errors.is_some()) else {
+            return;
+        };
+        match self.errors.take() {
+            Some(queue) => queue.close(&open.io),
+            // Without it, timers notice that nobody answers.
+            None => self.errors = ErrorQueue::open(&open.io, self.form.carrier).ok(),
+        }
+    }
+
+    /// INITs that were refused. Pending if there are none.
+    pub fn poll_refusals(&mut self, context: &mut Context<'_>) -> Poll<Vec<Refusal>> {
+        self.errors.as_mut().map_or(Poll::Pending, |queue| queue.poll(context))
+    }
+
     fn apply_ports(&self) -> io::Result<()> {
         match &self.open {
             Some(open) if self.form.carrier == Carrier::Ip => {
@@ -214,6 +235,7 @@ impl Socket {
             form,
             inherited: None,
             ports: Vec::new(),
+            errors: None,
             backlog: VecDeque::new(),
             offload: true,
             refused: 0,
@@ -250,7 +272,7 @@ impl Socket {
     /// Closes the socket because its address or interface is gone. It sends and receives nothing until it is bound
     /// again.
     pub fn close(&mut self) {
-        self.open = None;
+        (self.open, self.errors) = (None, None);
         self.backlog.clear();
     }
 
@@ -367,8 +389,13 @@ impl Socket {
                 segment_size: (now.len() > batch.segment()).then_some(batch.segment()),
                 src_ip: batch.source(),
             };
-            let sent =
-                io.try_io(Interest::WRITABLE, || state.try_send(UdpSockRef::from(io), &transmit));
+            let send = || {
+                io.try_io(Interest::WRITABLE, || state.try_send(UdpSockRef::from(io), &transmit))
+            };
+            let sent = match self.errors {
+                Some(_) => despite_queued_errors(send),
+                None => send(),
+            };
             if let Err(error) = sent {
                 let lost_offload = state.max_gso_segments() < self.segments;
                 if lost_offload && error.kind() != io::ErrorKind::WouldBlock {
@@ -533,39 +560,4 @@ impl SocketGrants {
             receive_segments: state.gro_segments(),
         })
     }
-}
-
-/// Linux reports a source address that is gone as an invalid argument.
-fn without_source(error: io::Error, batch: &Batch) -> io::Error {
-    let gone = batch.source().is_some() && error.kind() == io::ErrorKind::InvalidInput;
-    if gone { io::ErrorKind::AddrNotAvailable.into() } else { error }
-}
-
-/// Linux's error number of "no such device": the interface of a socket has been removed.
-const NO_DEVICE: i32 = 19;
-
-/// Whether a send error means that the interface does not carry datagrams of that length (EMSGSIZE).
-pub fn is_too_long(error: &io::Error) -> bool {
-    const TOO_LONG: i32 = if cfg!(windows) {
-        10_040
-    } else if cfg!(any(target_os = "linux", target_os = "android")) {
-        90
-    } else {
-        40
-    };
-    error.raw_os_error() == Some(TOO_LONG)
-}
-
-/// Whether a send error means that no datagram can be sent to that destination for now.
-pub fn is_unreachable(error: &io::Error) -> bool {
-    let no_device = cfg!(any(target_os = "linux", target_os = "android"))
-        && error.raw_os_error() == Some(NO_DEVICE);
-    let gone = matches!(
-        error.kind(),
-        io::ErrorKind::NetworkUnreachable
-            | io::ErrorKind::NetworkDown
-            | io::ErrorKind::HostUnreachable
-            | io::ErrorKind::AddrNotAvailable
-    );
-    gone || no_device
 }

@@ -94,6 +94,8 @@ pub struct EndpointState {
     pub(super) listener: Option<Listener>,
     /// The addresses of this machine.
     pub(super) own_addresses: OwnAddresses,
+    /// Unsealed associations that this end opens and that are not established.
+    pub(super) setting_up: BTreeSet<AssociationKey>,
     /// Over IP alone, the SCTP ports that belong to this endpoint; none over UDP, whose ports tell endpoints apart.
     pub(super) owned_ports: Option<OwnedPorts>,
     /// These ports may have changed since the sockets were told.
@@ -174,6 +176,7 @@ impl EndpointState {
             counts: AssociationCounts::new(admissions),
             listener: None,
             own_addresses: OwnAddresses::default(),
+            setting_up: BTreeSet::new(),
             owned_ports,
             ports_changed: false,
             deadlines: BTreeSet::new(),
@@ -287,6 +290,7 @@ impl EndpointState {
             }
         }
         self.ports_changed = true;
+        self.setting_up.remove(&key);
         self.accepted.retain(|known| *known != key);
         self.release(peer);
         self.free_slots.push(key.slot_index);
