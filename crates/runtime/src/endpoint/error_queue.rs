@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use nix::errno::Errno;
 use nix::libc::{SO_EE_ORIGIN_ICMP, SO_EE_ORIGIN_ICMP6, sock_extended_err};
@@ -43,6 +43,8 @@ pub struct ErrorQueue {
     /// A duplicate of the socket: the original is registered for data alone.
     socket: Arc<UdpSocket>,
     wait: Wait,
+    /// More messages are queued than one turn takes.
+    has_more: bool,
     carrier: Carrier,
 }
 
@@ -61,7 +63,7 @@ impl ErrorQueue {
         let duplicate = socket.as_fd().try_clone_to_owned()?;
         let duplicate = Arc::new(UdpSocket::from_std(duplicate.into())?);
         queue_errors(socket, true)?;
-        Ok(Self { wait: wait(duplicate.clone()), socket: duplicate, carrier })
+        Ok(Self { wait: wait(duplicate.clone()), socket: duplicate, has_more: false, carrier })
     }
 
     /// Has the kernel drop errors of this socket again, and those that it has queued.
@@ -70,25 +72,35 @@ impl ErrorQueue {
         let _ = queue_errors(socket, false);
     }
 
-    /// Takes what the queue has. Pending if it is empty.
+    /// Takes what the queue has, as much as one turn permits. Pending if it is empty.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Vec<Refusal>> {
-        let mut refusals = Vec::new();
-        while self.wait.as_mut().poll(context).is_ready() {
-            self.wait = wait(self.socket.clone());
-            for _ in 0..TAKEN_PER_TURN {
-                match self.take() {
-                    Ok(refusal) => refusals.extend(refusal),
-                    Err(Errno::EINTR) => {}
-                    Err(_) => break,
-                }
+        loop {
+            if !self.has_more {
+                ready!(self.wait.as_mut().poll(context));
+                self.wait = wait(self.socket.clone());
             }
-            if !refusals.is_empty() {
-                // There may be more.
-                context.waker().wake_by_ref();
+            let refusals = self.take_some();
+            if self.has_more || !refusals.is_empty() {
                 return Poll::Ready(refusals);
             }
         }
-        Poll::Pending
+    }
+
+    fn take_some(&mut self) -> Vec<Refusal> {
+        let mut refusals = Vec::new();
+        self.has_more = true;
+        for _ in 0..TAKEN_PER_TURN {
+            match self.take() {
+                Ok(refusal) => refusals.extend(refusal),
+                Err(Errno::EINTR) => {}
+                // Nothing is left.
+                Err(_) => {
+                    self.has_more = false;
+                    break;
+                }
+            }
+        }
+        refusals
     }
 
     /// Takes one message. None within, if it is not the refusal of an INIT.

@@ -79,7 +79,7 @@ impl Handshake {
 
     /// Whether the address of that path has refused the INIT.
     pub const fn has_refused(&self, path: usize) -> bool {
-        self.refused_paths >> path & 1 == 1
+        matches!(self.refused_paths.checked_shr(path as u32), Some(bits) if bits & 1 == 1)
     }
 
     /// The tie-tags of this association; 0 until the peer's tag is known (RFC 9260, 5.2.2).

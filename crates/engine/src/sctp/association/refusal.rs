@@ -16,7 +16,7 @@ impl Association {
         let paths = 0..self.sender.paths.len();
         let before = self.handshake.refused_paths;
         for path in paths.clone().filter(|path| refused(*path)) {
-            self.handshake.refused_paths |= 1 << path;
+            self.handshake.refused_paths |= 1_u16.checked_shl(path as u32).unwrap_or_default();
         }
         if self.handshake.refused_paths == before {
             return;
