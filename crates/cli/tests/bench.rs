@@ -2,14 +2,20 @@
 
 use std::process::Command;
 
+use ropewalk_runtime::endpoint::RawError;
+
 use crate::support::Server;
 use serde_json::Value;
 
 const ROPEWALK: &str = env!("CARGO_BIN_EXE_ropewalk");
 
 fn measure(more: &[&str]) -> Value {
+    measure_with(&[], more)
+}
+
+fn measure_with(server: &[&str], more: &[&str]) -> Value {
     let words = ["bench", "serve", "--plain", "--once", "--listen", "127.0.0.1:0"];
-    let mut server = Server::start(Command::new(ROPEWALK).args(words), "bench run");
+    let mut server = Server::start(Command::new(ROPEWALK).args(words).args(server), "bench run");
     let client = Command::new(ROPEWALK)
         .args(&server.line)
         .args(["--json", "--time", "300 ms", "--warmup", "100 ms"])
@@ -33,6 +39,19 @@ fn either_side_sends_and_the_receiver_s_figures_come_back() {
         assert!(found["goodput_bps"].as_f64().is_some_and(|bps| bps > 1e6), "{found}");
         assert!(found["seconds"].as_f64().is_some_and(|seconds| seconds >= 0.3), "{found}");
     }
+}
+
+/// The server prints the options that its client needs.
+#[test]
+fn both_ends_speak_sctp_over_ip_without_udp() {
+    if let Err(error) = RawError::check() {
+        return eprintln!("skipped: {error}");
+    }
+    // A port of its own: over IP, programs of one host do not share one.
+    let port = (10_000 + std::process::id() % 20_000).to_string();
+    let found = measure_with(&["--encapsulation", "none", "--port", &port], &[]);
+    assert!(found["goodput_bps"].as_f64().is_some_and(|bps| bps > 1e6), "{found}");
+    assert_eq!(found["paths"][0]["remote"], "127.0.0.1:0", "{found}");
 }
 
 #[test]

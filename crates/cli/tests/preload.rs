@@ -1,6 +1,9 @@
 //! `ropewalk preload`: programs with Ropewalk's sockets.
 
 use std::path::Path;
+use std::process::Command;
+
+use ropewalk_runtime::endpoint::RawError;
 
 use crate::support::TestDir;
 
@@ -15,7 +18,7 @@ fn the_library_is_found_beside_the_command() {
 #[test]
 fn a_program_gets_the_library_and_the_options() {
     let dir = TestDir::new("preload-options");
-    let script = "echo $LD_PRELOAD $ROPEWALK_UDP_PORT $ROPEWALK_PEER_UDP_PORT $ROPEWALK_AVOID \
+    let script = "echo $LD_PRELOAD $ROPEWALK_ENCAPSULATION $ROPEWALK_UDP_PORT $ROPEWALK_PEER_UDP_PORT $ROPEWALK_AVOID \
                   $ROPEWALK_SCHEDULER $ROPEWALK_RECEIVE_BUFFER";
     let options =
         ["--udp-port", "9000", "--peer-udp-port", "9001", "--avoid", "wg0", "--avoid", "eth1"];
@@ -24,7 +27,7 @@ fn a_program_gets_the_library_and_the_options() {
     let shown = dir.ropewalk(&words).good();
     let (library, rest) = shown.stdout().split_once(' ').expect("words");
     assert!(library.ends_with("/libropewalk.so"), "{library}");
-    assert_eq!(rest, "9000 9001 wg0,eth1 min-rtt 1048576\n");
+    assert_eq!(rest, "udp 9000 9001 wg0,eth1 min-rtt 1048576\n");
 }
 
 #[test]
@@ -38,10 +41,36 @@ fn sockets_of_the_program_speak_sctp() {
     assert_eq!(shown.stdout(), "('127.0.0.1', 5000) 132\n");
 }
 
+/// Without the privilege, nothing runs; with it, the program does.
+#[test]
+fn packets_over_ip_alone_need_a_privilege() {
+    let dir = TestDir::new("preload-none");
+    let words =
+        ["preload", "--encapsulation", "none", "--", "sh", "-c", "echo $ROPEWALK_ENCAPSULATION"];
+    match RawError::check() {
+        Ok(()) => assert_eq!(dir.ropewalk(&words).good().stdout(), "none\n"),
+        Err(RawError::NotPermitted) => {
+            dir.ropewalk(&words).refused(&["raw sockets are not permitted", "CAP_NET_RAW"]);
+        }
+        Err(error) => return eprintln!("skipped: {error}"),
+    }
+    let without = ["--inh-caps=-net_raw", "--bounding-set=-net_raw", "--"];
+    let mut setpriv = Command::new("setpriv");
+    setpriv.args(without).arg(env!("CARGO_BIN_EXE_ropewalk")).args(words);
+    let Ok(ended) = setpriv.output() else { return eprintln!("skipped: no `setpriv`") };
+    let said = String::from_utf8_lossy(&ended.stderr);
+    if said.contains("setpriv:") {
+        return eprintln!("skipped: {said}");
+    }
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert!(said.contains("raw sockets are not permitted") && ended.stdout.is_empty(), "{said}");
+}
+
 #[test]
 fn a_missing_program_or_a_wrong_port_is_refused() {
     let dir = TestDir::new("preload-refused");
     dir.ropewalk(&["preload"]).refused(&["PROGRAM"]);
     dir.ropewalk(&["preload", "--", "no-such-program"]).refused(&["cannot run `no-such-program`"]);
+    dir.ropewalk(&["preload", "--encapsulation", "tcp", "--", "true"]).refused(&["udp, none"]);
     dir.ropewalk(&["preload", "--udp-port", "0", "--", "true"]).refused(&["--udp-port"]);
 }

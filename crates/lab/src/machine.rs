@@ -377,7 +377,8 @@ impl Machine {
 
 const fn ended_association(reason: CloseReason) -> EndReason {
     match reason {
-        CloseReason::NoAnswer => EndReason::NoAnswer,
+        // No simulated host refuses packets.
+        CloseReason::NoAnswer | CloseReason::Refused => EndReason::NoAnswer,
         CloseReason::Unreachable => EndReason::Unreachable,
         CloseReason::Aborted(AbortCause::ProtocolViolation)
         | CloseReason::AbortedByPeer(AbortCause::ProtocolViolation) => EndReason::Violation,

@@ -6,6 +6,8 @@ mod control;
 mod emulated_links;
 mod loopback;
 mod nonblocking;
+#[cfg(target_os = "linux")]
+mod refusals;
 mod shards;
 mod streams;
 mod window;

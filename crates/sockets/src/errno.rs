@@ -38,7 +38,7 @@ pub fn of_close(reason: CloseReason, was_up: bool) -> Option<Errno> {
         CloseReason::Shutdown => None,
         CloseReason::Aborted(_) => Some(Errno(libc::ECONNABORTED)),
         CloseReason::AbortedByPeer(_) if was_up => Some(Errno(libc::ECONNRESET)),
-        CloseReason::AbortedByPeer(_) => Some(Errno(libc::ECONNREFUSED)),
+        CloseReason::AbortedByPeer(_) | CloseReason::Refused => Some(Errno(libc::ECONNREFUSED)),
         CloseReason::NoAnswer | CloseReason::StaleCookie | CloseReason::Unreachable => {
             Some(Errno(libc::ETIMEDOUT))
         }

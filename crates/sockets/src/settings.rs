@@ -3,8 +3,10 @@
 use std::env;
 use std::str::FromStr;
 
-use ropewalk_runtime::endpoint::{PORT, Profile, Transport};
+use ropewalk_runtime::endpoint::{Carrier, PORT, Profile, Transport};
 
+/// What packets are encapsulated in: udp, or none (packets over IP alone).
+pub const ENCAPSULATION: &str = "ROPEWALK_ENCAPSULATION";
 /// UDP port at which listening sockets receive (RFC 6951).
 pub const UDP_PORT: &str = "ROPEWALK_UDP_PORT";
 /// UDP port of sockets that only connect; 0: any.
@@ -37,6 +39,8 @@ const DEFAULT_LINGER_S: u64 = 60;
 /// The settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// What carries packets. Over IP alone there are no UDP ports.
+    pub carrier: Carrier,
     /// UDP port of listening sockets.
     pub udp_port: u16,
     /// UDP port of sockets that only connect; 0: any.
@@ -70,6 +74,7 @@ impl Settings {
         }
         let names = env::var(AVOID).unwrap_or_default();
         Self {
+            carrier: number(ENCAPSULATION, Carrier::Udp),
             udp_port: number(UDP_PORT, PORT),
             client_udp_port: number(CLIENT_UDP_PORT, 0),
             peer_udp_port: number(PEER_UDP_PORT, PORT),

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use ropewalk_interop::hosts::{Hosts, Side};
 use ropewalk_interop::{Missing, or_skip};
+use ropewalk_runtime::endpoint::RawError;
 use serde_json::Value;
 
 use crate::support::{Running, await_udp_port, free_udp_ports, installed, preloaded};
@@ -64,7 +65,24 @@ fn wait_for_tcp(port: u16) {
 #[test]
 fn iperf3_uses_both_links_though_it_knows_one_address() {
     or_skip!(iperf3());
-    let hosts = or_skip!(Hosts::new(2));
+    both_links(&or_skip!(Hosts::new(2)), "udp");
+}
+
+#[test]
+fn iperf3_uses_both_links_without_udp_encapsulation() {
+    or_skip!(iperf3());
+    or_skip!(RawError::check().map_err(|error| Missing(error.to_string())));
+    both_links(&or_skip!(Hosts::new(2)), "none");
+}
+
+/// iperf3 with the library preloaded, on one of two hosts.
+fn on_host(encapsulation: &str) -> Command {
+    let mut program = preloaded("iperf3", 9899, 9899);
+    program.env("ROPEWALK_ENCAPSULATION", encapsulation);
+    program
+}
+
+fn both_links(hosts: &Hosts, encapsulation: &str) {
     for link in ["v1", "v2"] {
         let shape = format!("qdisc add dev {link} root tbf rate 50mbit burst 64k latency 50ms");
         let mut tc = Command::new("tc");
@@ -75,18 +93,19 @@ fn iperf3_uses_both_links_though_it_knows_one_address() {
             return;
         }
     }
-    let mut server = preloaded("iperf3", 9899, 9899);
+    let mut server = on_host(encapsulation);
     let server = hosts.spawn(Side::Theirs, server.args(["-s", "-1"])).expect("it starts");
     let server = Running::of(server);
-    // The server binds its UDP port when the client asks for SCTP; the control connection is retried until then.
+    // The server opens its endpoint when the client asks for SCTP; the control connection is retried until then.
     let to = hosts.addresses(Side::Theirs)[0].to_string();
     let before = [1, 2].map(|link| hosts.carried(link));
     let mut report = None;
     for _ in 0..100 {
-        let mut client = preloaded("iperf3", 9899, 9899);
+        let mut client = on_host(encapsulation);
         client.args(["--sctp", "-c", &to, "-n", "16M", "--json"]);
         let client = Running::of(hosts.spawn(Side::Ours, &mut client).expect("it starts")).end();
-        if client.status.success() {
+        // With `--json` it ends with status 0 after errors too.
+        if client.status.success() && !client.stdout.contains("\"error\"") {
             report = Some(client.stdout);
             break;
         }

@@ -142,3 +142,21 @@ print("done")
     let ended = Running::start(preloaded("python3", udp, udp).args(["-c", SCRIPT])).end();
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("done\n", ""));
 }
+
+/// Blocking sockets, and nonblocking ones that wait with `select`.
+#[test]
+fn a_connection_to_a_closed_udp_port_is_refused() {
+    or_skip!(installed("python3", "python3"));
+    let [closed, own] = free_udp_ports();
+    let script = "import errno, select, socket\n\
+                  s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)\n\
+                  print(errno.errorcode[s.connect_ex(('127.0.0.1', 5000))])\n\
+                  s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)\n\
+                  s.setblocking(False)\n\
+                  print(errno.errorcode[s.connect_ex(('127.0.0.1', 5000))])\n\
+                  select.select([], [s], [])\n\
+                  print(errno.errorcode[s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)])\n";
+    let mut python = preloaded("python3", own, closed);
+    let said = Running::start(python.args(["-c", script])).end().good();
+    assert_eq!(said, "ECONNREFUSED\nEINPROGRESS\nECONNREFUSED\n");
+}

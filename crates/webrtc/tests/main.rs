@@ -1,10 +1,12 @@
-//! Tests of the crate as its users see it: in virtual time, and with a browser and another stack over loopback.
+//! Tests of the crate as its users see it: in virtual time, and with a browser and other stacks over loopback.
 
+mod aiortc;
 mod channels;
 mod chromium;
 mod dcsctp;
 mod hostile;
 mod link;
+mod peers;
 mod pion;
 mod random;
 #[path = "../examples/send-file/site.rs"]

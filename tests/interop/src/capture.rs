@@ -28,6 +28,8 @@ pub struct Dissection {
     pub wrong: Vec<String>,
     /// The source and the types of the chunks of each packet over IPv4, in order.
     pub chunks: Vec<(String, Vec<u8>)>,
+    /// Length of the longest IPv4 packet, bytes.
+    pub longest: usize,
 }
 
 impl Dissection {
@@ -38,7 +40,7 @@ impl Dissection {
 }
 
 impl Capture {
-    /// Begins to record all UDP packets that pass at a host's interfaces; returns when it does.
+    /// Begins to record all packets of UDP, and of SCTP without UDP, that pass at a host's interfaces; returns when it does.
     ///
     /// # Errors
     /// If tshark is not there.
@@ -50,7 +52,8 @@ impl Capture {
         Command::new("tshark").arg("--version").stdout(Stdio::null()).status().map_err(missing)?;
         let mut command = Command::new("dumpcap");
         // Small blocks: what is there is written at once.
-        command.args(["-q", "-p", "-i", "any", "-f", "udp", "-B", "16", "-w"]).arg(file);
+        let filter = "udp or ip proto 132 or ip6 proto 132";
+        command.args(["-q", "-p", "-i", "any", "-f", filter, "-B", "16", "-w"]).arg(file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = hosts.spawn(side, &mut command).map_err(missing)?;
         let mut said = String::new();
@@ -83,6 +86,7 @@ impl Capture {
             "_ws.malformed",
             "ip.src",
             "sctp.chunk_type",
+            "ip.len",
             "_ws.col.Info",
         ];
         fields.iter().for_each(|field| {
@@ -104,7 +108,9 @@ impl Capture {
             (source, kinds.filter_map(|kind| kind.parse().ok()).collect())
         });
         let chunks = chunks.collect();
-        Dissection { packets: text.lines().count(), wrong, chunks }
+        let length = |line: &str| line.split('|').nth(5)?.parse().ok();
+        let longest = text.lines().filter_map(length).max().unwrap_or_default();
+        Dissection { packets: text.lines().count(), wrong, chunks, longest }
     }
 
     /// Waits until it writes no more: what still waits for it when it is told to end is lost. It writes twice a second.

@@ -116,6 +116,19 @@ impl Crafted {
         both.0.clone()
     }
 
+    /// Answers an INIT with that initiate tag from one address, and sets the association up.
+    ///
+    /// # Panics
+    /// If it does not come about.
+    pub async fn accept(&mut self, from: usize, tag: u32, initiate_tag: u32) {
+        let init = self.init(tag, &[]);
+        self.peer_tag = initiate_tag;
+        let cookie = Some(Bytes::from_static(b"cookie"));
+        self.send(from, Chunk::InitAck(Box::new((init, cookie)))).await;
+        self.wait_for(|chunk| matches!(chunk, Chunk::CookieEcho(_))).await;
+        self.send(from, Chunk::CookieAck).await;
+    }
+
     /// The next DATA on stream 0.
     pub fn data(&mut self, number: u16, bytes: &'static [u8]) -> Chunk {
         let tsn = Serial32(self.next_tsn);

@@ -157,6 +157,28 @@ impl Hosts {
         }
     }
 
+    /// Takes the IPv4 address of a link away from a side.
+    ///
+    /// # Panics
+    /// If that cannot be done.
+    pub fn remove_address(&self, side: Side, link: u8) {
+        self.change_address("del", side, link);
+    }
+
+    /// Gives the address back.
+    ///
+    /// # Panics
+    /// If that cannot be done.
+    pub fn add_address(&self, side: Side, link: u8) {
+        self.change_address("add", side, link);
+    }
+
+    fn change_address(&self, verb: &str, side: Side, link: u8) {
+        let n = side.number();
+        let line = format!("address {verb} 10.77.{link}.{n}/24 dev v{link}");
+        self.ip(side, &line).expect("ip address");
+    }
+
     /// Bytes that a link has carried so far, both ways.
     ///
     /// # Panics

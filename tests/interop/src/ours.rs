@@ -23,7 +23,15 @@ impl Hosts {
     /// # Panics
     /// If it takes longer than a minute, or panics.
     pub fn live<T: Send>(&self, what: impl AsyncFnOnce() -> T + Send) -> T {
-        self.inside(Side::Ours, || {
+        self.live_on(Side::Ours, what)
+    }
+
+    /// As [`Hosts::live`], on either host.
+    ///
+    /// # Panics
+    /// If it takes longer than a minute, or panics.
+    pub fn live_on<T: Send>(&self, side: Side, what: impl AsyncFnOnce() -> T + Send) -> T {
+        self.inside(side, || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let patient = async { tokio::time::timeout(PATIENCE, what()).await };
             runtime.expect("a runtime").block_on(patient).expect("done within a minute")

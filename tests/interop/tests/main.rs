@@ -3,7 +3,10 @@
 mod addresses;
 mod crafted;
 mod dcsctp;
+mod over_ip;
+mod over_ip_ports;
 mod pion;
+mod refusals;
 mod usrsctp;
 mod usrsctp_alone;
 mod usrsctp_interleaving;

@@ -139,7 +139,7 @@ fn serve(args: &ServeArgs, console: Console) -> Result<(), Failure> {
         let outputs = args.observe.stream(outputs, "bench serve", Flow::Both, false)?;
         let _monitor = start(observation, sources, outputs)?;
         let to = listed(&reachable(endpoint.locals()));
-        let who = public.map_or("--plain".to_owned(), |key| format!("--peer {key}"));
+        let who = public.map_or_else(|| args.listen.plain_options(), |key| format!("--peer {key}"));
         // Probes need the authentication of a sealed session.
         let measure =
             public.map_or_else(String::new, |_| format!("\n  ropewalk measure --to {to} {who}"));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
-use ropewalk_runtime::endpoint::{PORT, Profile};
+use ropewalk_runtime::endpoint::{Carrier, PORT, Profile, RawError};
 use ropewalk_scenario::{Congestion, SchedulerName, parse_size};
 
 use crate::args::SchedulerParser;
@@ -30,9 +30,13 @@ const LIBRARY_VARIABLE: &str = "ROPEWALK_LIBRARY";
     ropewalk preload -- iperf3 --version\n  \
     ropewalk preload -- iperf3 -s                                  (at the server)\n  \
     ropewalk preload -- iperf3 --sctp -c 192.0.2.7                 (at the client)\n  \
+    ropewalk preload --encapsulation none -- iperf3 -s             (as root; packets over IP alone)\n  \
     ropewalk preload --avoid wg0 --scheduler min-rtt -- ncat --sctp 192.0.2.7 5000"
 )]
 pub struct PreloadArgs {
+    /// What SCTP packets are encapsulated in: udp, or none for packets directly over IP, which needs CAP_NET_RAW
+    #[arg(long, value_name = "NAME", default_value = "udp", value_parser = Carrier::NAMES)]
+    encapsulation: String,
     /// UDP port that the program's listening sockets receive on
     #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = udp_port())]
     udp_port: u16,
@@ -90,6 +94,9 @@ pub fn execute(args: &PreloadArgs) -> Result<(), Failure> {
             "name it after --: ropewalk preload -- iperf3 -s",
         ));
     };
+    if args.encapsulation.parse() == Ok(Carrier::Ip) {
+        RawError::check().map_err(|error| Failure::Input(error.to_string()))?;
+    }
     let error = Command::new(program)
         .args(arguments)
         .envs(variables(args))
@@ -112,6 +119,7 @@ fn preloaded(library: &Path) -> OsString {
 /// The options as the library reads them.
 fn variables(args: &PreloadArgs) -> Vec<(&'static str, String)> {
     let mut variables = vec![
+        ("ROPEWALK_ENCAPSULATION", args.encapsulation.clone()),
         ("ROPEWALK_UDP_PORT", args.udp_port.to_string()),
         ("ROPEWALK_PEER_UDP_PORT", args.peer_udp_port.to_string()),
         ("ROPEWALK_PROFILE", args.profile.clone()),

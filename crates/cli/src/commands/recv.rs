@@ -265,8 +265,9 @@ fn greet(args: &RecvArgs, endpoint: &Endpoint, key: Option<PublicKey>, console: 
     match key {
         None => {
             console.note("not encrypted: anyone on the way can read and change the data");
+            let plain = args.listen.plain_options();
             console
-                .note(format_args!("at the other side:\n  ropewalk send FILES --to {to} --plain"));
+                .note(format_args!("at the other side:\n  ropewalk send FILES --to {to} {plain}"));
         }
         Some(key) => {
             if args.listen.is_open() {

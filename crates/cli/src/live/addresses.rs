@@ -161,10 +161,10 @@ pub fn reachable(bound: &[SocketAddr]) -> Vec<(SocketAddr, Option<String>)> {
     found
 }
 
-/// Addresses for a command line, without the default port; a placeholder if there is none.
+/// Addresses for a command line, without the default port, or port 0 over IP alone; a placeholder if there is none.
 pub fn listed(addresses: &[(SocketAddr, Option<String>)]) -> String {
     let one = |(address, _): &(SocketAddr, Option<String>)| match address.port() {
-        PORT => address.ip().to_string(),
+        0 | PORT => address.ip().to_string(),
         _ => address.to_string(),
     };
     match addresses {

@@ -10,7 +10,7 @@ use ropewalk_apps::access::{AccessList, PeerPolicy};
 use ropewalk_apps::observe::Observation;
 use ropewalk_runtime::capture::{Capture, Vantage};
 use ropewalk_runtime::endpoint::{
-    BindAddress, Endpoint, Observer, OpenError, Options, PORT, Profile, SctpPorts, Target,
+    BindAddress, Carrier, Endpoint, Observer, OpenError, Options, PORT, Profile, SctpPorts, Target,
     Transport,
 };
 use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
@@ -120,6 +120,11 @@ impl TransportArgs {
     }
 }
 
+/// The carrier with an encapsulation that the parser has accepted.
+fn carrier(encapsulation: &str) -> Carrier {
+    encapsulation.parse().unwrap_or_default()
+}
+
 /// Port 0 does not exist.
 fn sctp_port() -> clap::builder::RangedI64ValueParser<u16> {
     clap::value_parser!(u16).range(1..)
@@ -152,6 +157,9 @@ pub struct ListenArgs {
     /// With --plain, the SCTP port to accept associations on. The UDP port follows the address
     #[arg(long, value_name = "PORT", default_value_t = PORT, requires = "plain", value_parser = sctp_port())]
     port: u16,
+    /// With --plain, what SCTP packets are encapsulated in: udp, or none, which needs CAP_NET_RAW
+    #[arg(long, value_name = "NAME", default_value = "udp", requires = "plain", value_parser = Carrier::NAMES)]
+    encapsulation: String,
     #[command(flatten)]
     limits: LimitArgs,
 }
@@ -170,6 +178,7 @@ impl ListenArgs {
         let default = [ANYWHERE.to_owned()];
         let texts = if self.listen.is_empty() { &default[..] } else { &self.listen };
         let mut options = addresses::listening(texts)?.on_sctp_ports(&[self.port]);
+        options.carrier = carrier(&self.encapsulation);
         options.limits = self.limits.limits()?;
         options.transport = transport.transport()?;
         options.capture = transport.capture(false, console)?;
@@ -184,6 +193,18 @@ impl ListenArgs {
         let endpoint = Endpoint::open(options).map_err(refused)?;
         access.watch(&endpoint, observation.reporter(), console, |_| {});
         Ok(Listening { endpoint, public, access: access.list().clone() })
+    }
+
+    /// The options that a client of an unencrypted server needs.
+    pub fn plain_options(&self) -> String {
+        let mut options = "--plain".to_owned();
+        if self.port != PORT {
+            options.push_str(&format!(" --port {}", self.port));
+        }
+        if carrier(&self.encapsulation) != Carrier::default() {
+            options.push_str(&format!(" --encapsulation {}", self.encapsulation));
+        }
+        options
     }
 
     /// The options that say who may use the server.
@@ -226,6 +247,9 @@ pub struct ReachArgs {
     /// With --plain, the SCTP port of the service at the peer
     #[arg(long, value_name = "PORT", default_value_t = PORT, requires = "plain", value_parser = sctp_port())]
     port: u16,
+    /// With --plain, what SCTP packets are encapsulated in: udp, or none, which needs CAP_NET_RAW
+    #[arg(long, value_name = "NAME", default_value = "udp", requires = "plain", value_parser = Carrier::NAMES)]
+    encapsulation: String,
 }
 
 impl ReachArgs {
@@ -308,6 +332,7 @@ impl ReachArgs {
         let key = peer.map(|peer| peer.key);
         let mut options = Options::connecting(&[]);
         options.locals = addresses::locals(&self.from, &remotes);
+        options.carrier = carrier(&self.encapsulation);
         options.connect_ports = SctpPorts { remote: self.port, ..SctpPorts::default() };
         options.transport = transport;
         if let Some(peer) = key {

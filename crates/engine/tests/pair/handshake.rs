@@ -256,3 +256,49 @@ pub fn data_waits_for_the_cookie_and_starts_with_the_announced_tsn() {
     assert_eq!(first.tsn, init.initial_tsn);
     assert_ne!(init.initial_tsn, Serial32(0));
 }
+
+/// RFC 9260, 10 (ICMP8), for an association with several addresses.
+#[test]
+pub fn a_refused_init_goes_to_the_next_address_at_once_and_all_refusals_end_the_association() {
+    let mut pair = Pair::new(&config(3, 65_536), &[10, 10, 10]);
+    pair.script(|_| Fate::Drop);
+    pair.run_until(at_ms(1));
+    let refuse = |pair: &mut Pair, at: u64, path: usize| {
+        pair.run_until(at_ms(at));
+        pair.ends[LEFT].on_init_refused(at_ms(at), |refused| refused == path);
+        pair.drain(LEFT);
+    };
+    refuse(&mut pair, 5, 0);
+    // A copy of the message changes nothing, and neither does one about an address without an INIT so far.
+    refuse(&mut pair, 6, 0);
+    refuse(&mut pair, 7, 9);
+    // T1 goes on from the address that has not refused.
+    pair.run_until(at_ms(1020));
+    let tries: Vec<_> =
+        pair.log.iter().map(|sent| (sent.at.as_nanos() / 1_000_000, sent.path)).collect();
+    assert_eq!(tries[..2], [(0, 0), (5, 1)]);
+    assert_eq!(tries[2].0, 1005, "{tries:?}");
+    assert_ne!(tries[2].1, 0, "{tries:?}");
+    refuse(&mut pair, 1030, 1);
+    assert_eq!(pair.closed(LEFT), None);
+    refuse(&mut pair, 1040, 2);
+    assert_eq!(pair.closed(LEFT), Some(CloseReason::Refused));
+    assert_eq!(pair.ends[LEFT].next_deadline(), None, "no timer is left behind");
+}
+
+#[test]
+pub fn refusals_matter_only_before_the_peer_has_answered() {
+    // In COOKIE-ECHOED, and when it is established.
+    for at in [25, 100] {
+        let mut pair = Pair::new(&config(2, 65_536), &[10, 10]);
+        // One address refuses, and the other one answers.
+        pair.ends[LEFT].on_init_refused(Time::ZERO, |path| path == 0);
+        pair.run_until(at_ms(at));
+        assert!(!matches!(pair.ends[LEFT].state(), State::CookieWait { .. }), "at {at} ms");
+        pair.ends[LEFT].on_init_refused(at_ms(at), |_| true);
+        pair.send(LEFT, 100);
+        pair.run_until(at_ms(2000));
+        assert!(up(&pair, LEFT) && up(&pair, RIGHT), "at {at} ms");
+        assert_eq!(pair.read_bytes(RIGHT), 100, "at {at} ms");
+    }
+}

@@ -192,8 +192,10 @@ fn open(py: Python<'_>, net_runtime: &NetRuntime, options: Options) -> PyResult<
         OpenError::Unknown(_)
         | OpenError::NoAddress
         | OpenError::SctpPort
-        | OpenError::Shards(_) => error::option(error),
+        | OpenError::Shards(_)
+        | OpenError::Raw(_) => error::option(error),
         OpenError::Bind(..)
+        | OpenError::SctpPortTaken(..)
         | OpenError::Random
         | OpenError::Inherited(..)
         | OpenError::InheritedAlone(_) => error::bind(error),

@@ -4,7 +4,7 @@
 //! verification tag are found by the tag and the ports. UDP ports are not part of the identity, because translators
 //! change them (RFC 6951, 5.4).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 use ropewalk_engine::sctp::association::CloseReason;
@@ -99,6 +99,13 @@ impl AssociationTable {
     /// Whether received packets with that tag and those ports belong to an association that was shut down.
     pub fn was_shut_down(&self, tag: u32, ports: PortPair) -> bool {
         self.shut_down.contains(&(tag, ports))
+    }
+
+    /// The local ports of all associations, and of those that were shut down of late: their peers may still ask for an
+    /// answer (RFC 9260, 8.4 (5)).
+    pub fn local_ports(&self) -> BTreeSet<u16> {
+        let known = self.known.values().map(|one| one.ports.local);
+        known.chain(self.shut_down.iter().map(|(_, ports)| ports.local)).collect()
     }
 
     /// Removes an association: no packet finds it any more.

@@ -16,6 +16,7 @@ use super::options::{Encryption, PORT, UnknownName};
 use super::own_addresses::{Bound, listed};
 use super::path_pairing::pair;
 use super::peer::{Peer, Route};
+use super::raw::Carrier;
 use super::shards::Shard;
 use super::state::{AssociationKey, EndpointState};
 use super::{Association, Endpoint, secret};
@@ -69,6 +70,8 @@ pub enum ConnectError {
     SctpPort,
     /// An association with that peer and the same SCTP ports exists.
     Exists(SocketAddr, SctpPorts),
+    /// Another endpoint on this machine owns the local SCTP port, over IP alone.
+    PortTaken(u16),
     /// All client ports are in use with that peer.
     NoFreePort,
     /// The peer did not answer, refused, or ended the association.
@@ -99,6 +102,10 @@ impl fmt::Display for ConnectError {
                     ports.remote
                 )
             }
+            Self::PortTaken(port) => write!(
+                f,
+                "another program on this machine uses SCTP port {port} over IP: give another local port"
+            ),
             Self::NoFreePort => f.write_str(
                 "all SCTP ports from 49152 to 65535 are in use with that peer: close associations",
             ),
@@ -150,7 +157,11 @@ impl EndpointState {
         let locals: Vec<_> = self.links.iter().map(BoundInterface::address).collect();
         // Automatically found interfaces have no meaningful order.
         let by_place = !self.options.automatic && !self.options.all_interfaces;
-        let mut routes = pair(&locals, &target.addresses, by_place);
+        let mut addresses = target.addresses.clone();
+        if self.options.carrier == Carrier::Ip {
+            addresses.iter_mut().for_each(|remote| remote.set_port(0));
+        }
+        let mut routes = pair(&locals, &addresses, by_place);
         // The first routes carry the handshake, so routes over interfaces that are absent come last.
         routes.sort_by_key(|route| self.links[route.socket].is_gone());
         routes.truncate(Machine::PATHS_LIMIT);
@@ -191,8 +202,13 @@ impl EndpointState {
             }
             _ => return Err(ConnectError::Key),
         };
-        peer.remotes.clone_from(&target.addresses);
-        Ok(self.insert(peer))
+        peer.remotes = addresses;
+        let sealed = peer.session.is_some();
+        let key = self.insert(peer);
+        if !sealed {
+            self.setting_up.insert(key);
+        }
+        Ok(key)
     }
 
     pub(super) fn config(
@@ -223,28 +239,34 @@ impl EndpointState {
                 return Err(ConnectError::Exists(route.remote, ports));
             }
         }
+        self.own_port(local).map_err(|_| ConnectError::PortTaken(local))?;
         Ok(pair)
     }
 
     /// A local port that no association with this peer and `remote` uses. RFC 6056, 3.3.1: start at a random port and
     /// take the next free one.
-    fn free_port(&self, peer: &[IpAddr], remote: u16) -> Result<u16, ConnectError> {
+    fn free_port(&mut self, peer: &[IpAddr], remote: u16) -> Result<u16, ConnectError> {
         let drawn = getrandom::u32().map_err(|_| ConnectError::Random)?;
         let from = usize::from(*DYNAMIC.start()) + drawn as usize % DYNAMIC.len();
         let rest = DYNAMIC.skip(from - usize::from(*DYNAMIC.start()));
-        let free = |local: &u16| {
-            let pair = PortPair { local: *local, remote };
+        for local in rest.chain(DYNAMIC) {
+            let pair = PortPair { local, remote };
             let elsewhere = |shard: &Shard| shard.steering.shard_of_ports(pair) != shard.index;
-            !self.options.sctp_ports.contains(local)
+            if !self.options.sctp_ports.contains(&local)
                 && !self.shard.as_ref().is_some_and(elsewhere)
                 && self.associations.by_address(pair, peer).is_none()
-        };
-        rest.chain(DYNAMIC).find(free).ok_or(ConnectError::NoFreePort)
+                && self.own_port(local).is_ok()
+            {
+                return Ok(local);
+            }
+        }
+        Err(ConnectError::NoFreePort)
     }
 
     /// Carriage of an unsealed association with a peer at address `peer`.
     pub(super) fn plain_encryption(&mut self, now: Time, peer: IpAddr) -> Encryption {
-        Encryption::Plain { ipv6: peer.is_ipv6(), addresses: self.listed_addresses(now, peer) }
+        let addresses = self.listed_addresses(now, peer);
+        Encryption::Plain { carrier: self.options.carrier, ipv6: peer.is_ipv6(), addresses }
     }
 
     /// Own addresses to list to a peer at address `peer`.

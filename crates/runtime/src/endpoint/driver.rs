@@ -73,6 +73,34 @@ fn poll_interfaces(
     }
 }
 
+/// Handles ICMP messages about INITs that a socket has sent. Returns whether there were any.
+fn take_refusals(state: &mut EndpointState, socket: usize, context: &mut Context<'_>) -> bool {
+    let Poll::Ready(refusals) = state.sockets[socket].poll_refusals(context) else { return false };
+    let now = state.clock.now();
+    refusals.into_iter().for_each(|refusal| state.on_refusal(now, refusal));
+    true
+}
+
+/// Has the task woken at the next deadline, and soon if it waits for readers.
+fn wake_at_deadline(
+    state: &EndpointState,
+    awaits_readers: bool,
+    timer: &mut Pin<Box<Sleep>>,
+    context: &mut Context<'_>,
+) {
+    let snapshot = state.publisher.as_ref().map(|publisher| publisher.next);
+    let deadline = state.next_deadline().into_iter().chain(snapshot).min();
+    let due = deadline.map(|at| Instant::from_std(state.clock.instant(at)));
+    let latest = awaits_readers.then(|| Instant::now() + READER_WAIT_MAX);
+    let Some(at) = due.into_iter().chain(latest).min() else { return };
+    if timer.deadline() != at || timer.is_elapsed() {
+        timer.as_mut().reset(at);
+    }
+    if timer.as_mut().poll(context).is_ready() {
+        context.waker().wake_by_ref();
+    }
+}
+
 impl Future for Driver {
     type Output = ();
 
@@ -80,11 +108,16 @@ impl Future for Driver {
         let Self { shared, batch, misdeliveries, deadline_timer, interface_timer, awaits_readers } =
             &mut *self;
         let mut state = shared.lock();
+        if state.ports_changed {
+            state.update_ports();
+        }
         poll_interfaces(&mut state, interface_timer, context);
         let (mut busy, mut pausing) = (false, false);
         for _ in 0..ROUNDS_BEFORE_YIELD {
             busy = false;
+            state.watch_refusals();
             for i in 0..state.sockets.len() {
+                busy |= take_refusals(&mut state, i, context);
                 if state.sockets[i].receive(context, batch).is_ready() {
                     busy = true;
                     let now = state.clock.now();
@@ -131,18 +164,7 @@ impl Future for Driver {
         if busy || state.has_more_to_send || !pausing && !state.ready.is_empty() && !blocked {
             context.waker().wake_by_ref();
         }
-        let snapshot = state.publisher.as_ref().map(|publisher| publisher.next);
-        let deadline = state.next_deadline().into_iter().chain(snapshot).min();
-        let due = deadline.map(|at| Instant::from_std(state.clock.instant(at)));
-        let latest = pausing.then(|| Instant::now() + READER_WAIT_MAX);
-        if let Some(at) = due.into_iter().chain(latest).min() {
-            if deadline_timer.deadline() != at || deadline_timer.is_elapsed() {
-                deadline_timer.as_mut().reset(at);
-            }
-            if deadline_timer.as_mut().poll(context).is_ready() {
-                context.waker().wake_by_ref();
-            }
-        }
+        wake_at_deadline(&state, pausing, deadline_timer, context);
         Poll::Pending
     }
 }

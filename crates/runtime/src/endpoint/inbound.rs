@@ -56,6 +56,11 @@ impl EndpointState {
         for place in places(row) {
             let datagram = bytes.slice(place.clone());
             match wire::decode_within(&datagram, bytes.len(), Checksum::Crc32c, packet) {
+                Ok(ports)
+                    if self.owned_ports.as_ref().is_some_and(|own| !own.has(ports.destination)) =>
+                {
+                    self.counters.unknown += 1;
+                }
                 Ok(ports) => {
                     self.capture_received(route, &bytes[place]);
                     packet.ce = row.ce;

@@ -9,6 +9,7 @@ use super::local_interfaces::{self, BoundInterface, Change};
 use super::observer::PathCause;
 use super::path_pairing::nearest;
 use super::peer::{Peer, Route};
+use super::raw::Carrier;
 use super::socket::{BindAddress, Socket};
 use super::state::EndpointState;
 use crate::interfaces::{self, InterfaceAddress};
@@ -105,7 +106,8 @@ impl EndpointState {
             if full || wanted.interface.is_none() || self.has_socket_for(&wanted, all) {
                 continue;
             }
-            let Some((socket, link)) = bind_automatic(&wanted, all) else { continue };
+            let bound = bind_automatic(&wanted, self.options.carrier, all);
+            let Some((socket, link)) = bound else { continue };
             let local = link.address();
             self.sockets.push(socket);
             self.links.push(link);
@@ -146,11 +148,13 @@ impl EndpointState {
 /// Binds a socket to an interface, or to its address if binding to interfaces is not permitted.
 pub(super) fn bind_automatic(
     wanted: &BindAddress,
+    carrier: Carrier,
     all: &[InterfaceAddress],
 ) -> Option<(Socket, BoundInterface)> {
     let other = || local_interfaces::by_address(wanted, all);
     for local in std::iter::once(wanted.clone()).chain(other()) {
-        if let Ok(socket) = Socket::bind(&local) {
+        let bind = if carrier == Carrier::Ip { Socket::bind_raw } else { Socket::bind };
+        if let Ok(socket) = bind(&local) {
             return Some((socket, BoundInterface::new(local, all)));
         }
     }

@@ -20,6 +20,8 @@ mod datagrams;
 mod df_bit;
 mod driver;
 mod encapsulation;
+#[cfg(target_os = "linux")]
+mod error_queue;
 mod handshake;
 mod handshake_payload;
 mod inbound;
@@ -35,6 +37,7 @@ mod options;
 mod out_of_the_blue;
 mod outbound;
 mod own_addresses;
+mod owned_ports;
 mod packet_capture;
 mod path_pairing;
 mod path_validation;
@@ -42,7 +45,10 @@ mod peer;
 mod plain;
 mod probes;
 mod publish;
+mod raw;
+mod refusals;
 mod responder;
+mod send_errors;
 mod services;
 mod shards;
 mod socket;
@@ -76,6 +82,7 @@ pub use self::options::{Options, PORT, Profile, Sealing, Transport, UnknownName,
 pub use self::peer::PathEvent;
 pub use self::probes::{ProbeBurst, ReceivedProbe, SentProbes};
 pub use self::publish::PathTraffic;
+pub use self::raw::{Carrier, RawError, UnknownCarrier};
 pub use self::shards::SHARDS_LIMIT;
 pub use self::socket::{BindAddress, SocketGrants};
 pub use self::state::Counters;
@@ -127,8 +134,11 @@ impl Endpoint {
     ///
     /// # Panics
     /// If called outside a tokio runtime.
-    pub fn open(options: Options) -> Result<Self, OpenError> {
+    pub fn open(mut options: Options) -> Result<Self, OpenError> {
         check(&options)?;
+        if options.carrier == Carrier::Ip {
+            options.locals.iter_mut().for_each(|local| local.address.set_port(0));
+        }
         let all = interfaces::list().unwrap_or_default();
         let (sockets, links) = bind(&options, &all)?;
         let locals: Vec<SocketAddr> = sockets.iter().map(Socket::local).collect();
@@ -155,6 +165,7 @@ impl Endpoint {
             if core.responder.is_none() {
                 core.listen_unsealed()?;
             }
+            core.own_listening_ports()?;
             drivers.push((Shared::new(core, signals.clone()), misdeliveries));
         }
         let mut shards = Vec::with_capacity(drivers.len());

@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use super::interface_monitor;
 use super::local_interfaces::{self, BoundInterface};
 use super::options::{Encryption, Options, UnknownName};
+use super::raw::{Carrier, RawError, overlap};
 use super::shards::{SHARDS_LIMIT, Steering};
 use super::socket::{BindAddress, Socket};
 use crate::interfaces::InterfaceAddress;
@@ -24,6 +25,10 @@ pub enum OpenError {
     Random,
     /// There is no SCTP port 0.
     SctpPort,
+    /// Packets cannot be sent over IP alone.
+    Raw(RawError),
+    /// Another endpoint on this machine owns the SCTP port, over IP alone.
+    SctpPortTaken(u16, io::Error),
     /// An endpoint cannot have so many shards, or none beside automatic interfaces.
     Shards(usize),
     /// An inherited socket cannot be used.
@@ -40,6 +45,10 @@ impl fmt::Display for OpenError {
             Self::Unknown(unknown) => unknown.fmt(f),
             Self::Random => f.write_str("the system provides no random numbers"),
             Self::SctpPort => f.write_str("there is no SCTP port 0: give one from 1 to 65535"),
+            Self::Raw(error) => error.fmt(f),
+            Self::SctpPortTaken(port, error) => {
+                write!(f, "cannot use SCTP port {port} over IP: {error}; another program has it")
+            }
             Self::Shards(count) => write!(
                 f,
                 "{count} shards: an endpoint has 1 to {SHARDS_LIMIT}, and 1 if it finds its interfaces by itself"
@@ -89,10 +98,35 @@ pub(super) fn check(options: &Options) -> Result<(), OpenError> {
     if !(1..=SHARDS_LIMIT).contains(&options.shards) || options.shards > 1 && found {
         return Err(OpenError::Shards(options.shards));
     }
+    if options.carrier == Carrier::Ip {
+        check_raw(options).map_err(OpenError::Raw)?;
+    }
     options.transport.scheduler().map_err(OpenError::Unknown)?;
     let encryption = Encryption::Sealed { ipv6: false };
     let config = options.transport.config(&[Ipv4Addr::LOCALHOST.into()], &encryption);
     config.map(|_| ()).map_err(OpenError::Unknown)
+}
+
+/// Checks whether packets can be sent over IP alone.
+///
+/// # Errors
+/// [`RawError`].
+fn check_raw(options: &Options) -> Result<(), RawError> {
+    if options.sealing.is_some() {
+        return Err(RawError::Sealed);
+    }
+    if options.shards > 1 {
+        return Err(RawError::Shards);
+    }
+    if !options.inherited.is_empty() {
+        return Err(RawError::Inherited);
+    }
+    for (at, one) in options.locals.iter().enumerate() {
+        if let Some(other) = options.locals[..at].iter().find(|other| overlap(one, other)) {
+            return Err(RawError::Overlap(other.clone(), one.clone()));
+        }
+    }
+    RawError::check()
 }
 
 /// The sockets of each shard, given those of an endpoint without shards, which have shown that nobody else has the
@@ -170,7 +204,10 @@ pub(super) fn bind(
     if found {
         // Nobody named these interfaces: a missing one is left out and may appear later.
         bound.extend(
-            options.locals.iter().filter_map(|local| interface_monitor::bind_automatic(local, all)),
+            options
+                .locals
+                .iter()
+                .filter_map(|local| interface_monitor::bind_automatic(local, options.carrier, all)),
         );
     }
     let ipv6 = options.locals.iter().all(|local| local.address.is_ipv6());
@@ -178,7 +215,11 @@ pub(super) fn bind(
     let locals = if found { &anywhere[..] } else { &options.locals };
     if bound.is_empty() {
         let beside_ipv4 = locals.iter().any(|local| local.address.is_ipv4());
-        let bind = if beside_ipv4 { Socket::bind_beside_ipv4 } else { Socket::bind };
+        let bind = match options.carrier {
+            Carrier::Ip => Socket::bind_raw,
+            Carrier::Udp if beside_ipv4 => Socket::bind_beside_ipv4,
+            Carrier::Udp => Socket::bind,
+        };
         for local in locals {
             let socket = bind(local).map_err(|e| OpenError::Bind(local.clone(), e))?;
             bound.push((socket, BoundInterface::new(local.clone(), all)));

@@ -17,6 +17,7 @@ use super::incoming::{IncomingFilter, OnLimit};
 use super::limits::Limits;
 use super::local_interfaces;
 use super::observer::Observer;
+use super::raw::Carrier;
 use super::socket::BindAddress;
 use crate::capture::Capture;
 use crate::interfaces;
@@ -196,8 +197,9 @@ impl std::error::Error for UnknownName {}
 /// What carries the packets of an association.
 #[derive(Clone, Debug)]
 pub(super) enum Encryption {
-    /// UDP alone.
+    /// UDP or IP alone.
     Plain {
+        carrier: Carrier,
         /// Whether over IPv6.
         ipv6: bool,
         /// Own addresses to list to the peer.
@@ -220,11 +222,12 @@ impl Encryption {
 
     /// Headers below SCTP, bytes.
     const fn header(&self) -> u32 {
-        let seal = match self {
-            Self::Plain { .. } => 0,
-            Self::Sealed { .. } => OVERHEAD as u32,
+        let above_ip = match self {
+            Self::Plain { carrier: Carrier::Ip, .. } => 0,
+            Self::Plain { carrier: Carrier::Udp, .. } => UDP_HEADER,
+            Self::Sealed { .. } => UDP_HEADER + OVERHEAD as u32,
         };
-        self.ip_header() + UDP_HEADER + seal
+        self.ip_header() + above_ip
     }
 
     /// How packets are laid out: a session authenticates its packets and belongs to one association.
@@ -325,6 +328,8 @@ pub struct Sealing {
 pub struct Options {
     /// Keys; none: packets are sent unsealed, as SCTP in UDP (RFC 6951), for other SCTP implementations.
     pub sealing: Option<Sealing>,
+    /// What carries the packets (UDP). Without sealing, they can be sent over IP alone.
+    pub carrier: Carrier,
     /// Local sockets, one per local path.
     pub locals: Vec<BindAddress>,
     /// Sockets that another program has bound, such as a service manager, one for each of `locals`. If there are any, none is
@@ -370,6 +375,13 @@ impl Options {
     #[must_use]
     pub fn on_sctp_ports(mut self, ports: &[u16]) -> Self {
         self.sctp_ports = ports.to_vec();
+        self
+    }
+
+    /// Sets what carries the packets.
+    #[must_use]
+    pub const fn over(mut self, carrier: Carrier) -> Self {
+        self.carrier = carrier;
         self
     }
 
@@ -445,6 +457,7 @@ impl Options {
         let locals = locals.iter().copied().map(BindAddress::of).collect();
         Self {
             sealing: None,
+            carrier: Carrier::Udp,
             locals,
             inherited: Vec::new(),
             automatic: false,
@@ -472,11 +485,21 @@ mod tests {
     #[test]
     fn the_engine_s_preset_counts_the_headers_that_are_sent() {
         assert_eq!(Encryption::Sealed { ipv6: false }.header(), Preset::LIVE_LOWER_HEADER);
+        let plain = |carrier, ipv6| Encryption::Plain { carrier, ipv6, addresses: Vec::new() };
+        for (carrier, ipv6, header) in [
+            (Carrier::Udp, false, 28),
+            (Carrier::Udp, true, 48),
+            (Carrier::Ip, false, 20),
+            (Carrier::Ip, true, 40),
+        ] {
+            assert_eq!(plain(carrier, ipv6).header(), header, "{carrier:?} {ipv6}");
+        }
     }
 
     #[test]
     fn a_profile_is_found_by_its_name_and_sets_the_knobs_of_its_preset() {
-        let encryption = Encryption::Plain { ipv6: false, addresses: Vec::new() };
+        let (carrier, ipv6) = (Carrier::Udp, false);
+        let encryption = Encryption::Plain { carrier, ipv6, addresses: Vec::new() };
         let found = |name: &str| {
             let profile = Profile::from_name(name).expect("a name of the list");
             let transport = Transport { profile, ..Transport::default() };

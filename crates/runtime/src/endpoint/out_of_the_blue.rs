@@ -65,8 +65,7 @@ impl EndpointState {
         // RFC 9260, 8.4 (1): a packet from a non-unicast address is discarded. So is a packet from this socket
         // itself.
         let ip = route.remote.ip();
-        if ip.is_multicast() || ip.is_unspecified() || self.is_own(now, route.remote, route.socket)
-        {
+        if ip.is_multicast() || ip.is_unspecified() || self.is_own(now, route, ports) {
             return;
         }
         let initiates =
@@ -94,12 +93,16 @@ impl EndpointState {
         }
     }
 
-    /// Whether the address is that of this socket.
-    fn is_own(&mut self, now: Time, remote: SocketAddr, socket: usize) -> bool {
-        let local = self.sockets[socket].local();
+    /// Whether a packet from this route comes from the same socket. Over IP alone, the SCTP port tells.
+    fn is_own(&mut self, now: Time, route: Route, ports: Ports) -> bool {
+        let (local, remote) = (self.sockets[route.socket].local(), route.remote);
         let here = local.ip() == remote.ip()
             || local.ip().is_unspecified() && self.own_addresses.has(now, remote.ip());
-        here && local.port() == remote.port()
+        let same = match &self.owned_ports {
+            Some(owned) => owned.has(ports.source),
+            None => local.port() == remote.port(),
+        };
+        here && same
     }
 
     fn accept(
@@ -150,8 +153,10 @@ impl EndpointState {
         for ip in listed {
             let known = |route: &Route| route.remote.ip().to_canonical() == ip;
             let remote = SocketAddr::new(as_seen_by(&first, ip), first.port());
+            // Over UDP, the socket itself would receive it. Over IP alone, the SCTP port leads to another endpoint.
+            let itself = self.owned_ports.is_none() && locals.contains(&remote);
             if peer.routes.iter().flatten().any(known)
-                || locals.contains(&remote)
+                || itself
                 || !may_be_contacted(ip, first.ip(), own)
             {
                 continue;

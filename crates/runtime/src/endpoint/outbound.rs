@@ -8,7 +8,8 @@ use super::encapsulation::Encapsulation;
 use super::limits::Limit;
 use super::packet_capture::LocalEnd;
 use super::peer::{Peer, Route};
-use super::socket::{Socket, is_too_long, is_unreachable};
+use super::send_errors::{is_too_long, is_unreachable};
+use super::socket::Socket;
 use super::state::{AssociationKey, EndpointState, Shared};
 
 /// Most packets that one association sends before the next one has its turn.
@@ -143,6 +144,9 @@ impl EndpointState {
         let events = peer.take_events(now);
         self.log_measurements(now, &mut peer);
         self.report_occurrences(now, key, &mut peer);
+        if peer.connected || peer.ended.is_some() {
+            self.setting_up.remove(&key);
+        }
         if events.connected && peer.session.is_none() {
             self.learn_addresses(now, &mut peer);
             self.ready.push(key);

@@ -42,9 +42,10 @@ const GRACE_MIN: Duration = Duration::from_millis(150);
 /// Maximum of that extra time, however slow the path was.
 const GRACE_MAX: Duration = Duration::from_secs(3);
 
-/// Headers of IP and UDP in front of a datagram to or from this address, bytes.
+/// Headers of IP and UDP in front of a datagram to or from this address, bytes. Without a port it is over IP alone.
 pub(super) const fn lower_headers(remote: &SocketAddr) -> u64 {
-    if remote.is_ipv4() { 28 } else { 48 }
+    let udp = if remote.port() == 0 { 0 } else { 8 };
+    udp + if remote.is_ipv4() { 20 } else { 40 }
 }
 
 /// Bytes received from and sent to an address that has not answered a challenge.

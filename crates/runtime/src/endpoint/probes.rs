@@ -21,7 +21,7 @@ use super::batch::{Batch, Fit};
 use super::encapsulation::Encapsulation;
 use super::path_validation::lower_headers;
 use super::peer::Peer;
-use super::socket::is_too_long;
+use super::send_errors::is_too_long;
 use super::state::EndpointState;
 use crate::clock::Clock;
 use crate::seal::OVERHEAD;

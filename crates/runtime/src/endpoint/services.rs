@@ -5,23 +5,35 @@ use super::connect::{ConnectError, SctpPorts, Target};
 use crate::endpoint::Association;
 
 impl Endpoint {
-    /// Accepts associations on another SCTP port from now on. Returns false if it did so before, or if the port is 0.
+    /// Accepts associations on another SCTP port from now on. Returns false if it did so before, if the port is 0, or if
+    /// another endpoint on this machine owns the port, over IP alone.
     pub fn listen_on(&self, sctp_port: u16) -> bool {
         let mut is_new = sctp_port != 0;
         for shard in &self.shards {
-            let ports = &mut shard.lock().options.sctp_ports;
-            is_new &= !ports.contains(&sctp_port);
+            let state = &mut *shard.lock();
+            is_new &=
+                !state.options.sctp_ports.contains(&sctp_port) && state.own_port(sctp_port).is_ok();
             if is_new {
-                ports.push(sctp_port);
+                state.options.sctp_ports.push(sctp_port);
+                state.wake();
             }
         }
         is_new
     }
 
+    /// Whether associations are accepted on this SCTP port.
+    pub fn listens_on(&self, sctp_port: u16) -> bool {
+        let state = self.shards[0].lock();
+        state.options.listen && state.options.sctp_ports.contains(&sctp_port)
+    }
+
     /// Accepts no further associations on this SCTP port. Associations that exist go on.
     pub fn stop_listening_on(&self, sctp_port: u16) {
         for shard in &self.shards {
-            shard.lock().options.sctp_ports.retain(|port| *port != sctp_port);
+            let state = &mut *shard.lock();
+            state.options.sctp_ports.retain(|port| *port != sctp_port);
+            state.ports_changed = true;
+            state.wake();
         }
     }
 

@@ -1,4 +1,5 @@
-//! A UDP socket, bound to one address or interface, that transfers many datagrams per system call.
+//! A socket, bound to one address or interface, that transfers many datagrams per system call. It is a UDP socket, or a raw
+//! socket whose datagrams are SCTP packets over IP.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,6 +13,9 @@ use tokio::io::Interest;
 
 use super::batch::Batch;
 use super::df_bit::FragmentationAllowed;
+use super::raw::{self, Carrier};
+use super::refusals::{ErrorQueue, Refusal};
+use super::send_errors::{despite_queued_errors, without_source};
 use super::shards::Steering;
 
 /// Requested size of the socket buffers, bytes. The kernel grants no more than its own limit (`net.core.rmem_max`). A
@@ -56,6 +60,8 @@ struct Form {
     beside_ipv4: bool,
     /// How datagrams are distributed among sockets with the same address; none: it has the address alone.
     steering: Option<Steering>,
+    /// What carries the datagrams.
+    carrier: Carrier,
 }
 
 /// The system's socket.
@@ -74,6 +80,10 @@ pub struct Socket {
     form: Form,
     /// The socket of another program that this one duplicates; none: it was bound here.
     inherited: Option<Arc<std::net::UdpSocket>>,
+    /// The SCTP ports whose packets a raw socket receives.
+    ports: Vec<u16>,
+    /// ICMP messages about its datagrams, while they are watched for.
+    errors: Option<ErrorQueue>,
     /// Batches that the kernel could not take yet, in order.
     backlog: VecDeque<Batch>,
     /// Most datagrams per system call.
@@ -90,12 +100,15 @@ pub struct RecvBatch {
     buffers: Vec<Vec<u8>>,
     metas: [RecvMeta; BATCH_ROWS],
     filled: usize,
+    /// Whether each row begins with an IPv4 header.
+    has_ip_header: bool,
 }
 
 impl Default for RecvBatch {
     fn default() -> Self {
         let buffers = (0..BATCH_ROWS).map(|_| vec![0; ROW_LIMIT]).collect();
-        Self { buffers, metas: [RecvMeta::default(); BATCH_ROWS], filled: 0 }
+        let metas = [RecvMeta::default(); BATCH_ROWS];
+        Self { buffers, metas, filled: 0, has_ip_header: false }
     }
 }
 
@@ -118,10 +131,12 @@ impl RecvBatch {
     /// The rows that the last call received.
     pub fn iter(&self) -> impl Iterator<Item = ReceivedDatagrams<'_>> {
         self.buffers.iter().zip(&self.metas).take(self.filled).map(|(buffer, meta)| {
+            let bytes = &buffer[..meta.len];
+            let bytes = if self.has_ip_header { raw::without_ip_header(bytes) } else { bytes };
             ReceivedDatagrams {
                 from: meta.addr,
                 to: meta.dst_ip,
-                bytes: &buffer[..meta.len],
+                bytes,
                 stride: meta.stride.max(1),
                 ce: meta.ecn == Some(EcnCodepoint::Ce),
             }
@@ -147,6 +162,52 @@ impl Socket {
         Self::bind_as(local, Form { beside_ipv4: true, ..Form::default() })
     }
 
+    /// Binds a raw socket, which receives SCTP packets over IP. It receives none until [`Socket::receive_ports`].
+    ///
+    /// # Errors
+    /// Like [`Socket::bind`].
+    pub fn bind_raw(local: &BindAddress) -> io::Result<Self> {
+        Self::bind_as(local, Form { carrier: Carrier::Ip, ..Form::default() })
+    }
+
+    /// Receives packets to these SCTP ports from now on, if it is a raw socket.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn receive_ports(&mut self, ports: &[u16]) -> io::Result<()> {
+        if self.ports == ports {
+            return Ok(());
+        }
+        self.ports = ports.to_vec();
+        self.apply_ports()
+    }
+
+    /// Begins or ends to watch for ICMP messages about its datagrams.
+    pub fn watch_refusals(&mut self, watch: bool) {
+        let Some(open) = self.open.as_ref().filter(|_| watch != self.errors.is_some()) else {
+            return;
+        };
+        match self.errors.take() {
+            Some(queue) => queue.close(&open.io),
+            // Without it, timers notice that nobody answers.
+            None => self.errors = ErrorQueue::open(&open.io, self.form.carrier).ok(),
+        }
+    }
+
+    /// INITs that were refused. Pending if there are none.
+    pub fn poll_refusals(&mut self, context: &mut Context<'_>) -> Poll<Vec<Refusal>> {
+        self.errors.as_mut().map_or(Poll::Pending, |queue| queue.poll(context))
+    }
+
+    fn apply_ports(&self) -> io::Result<()> {
+        match &self.open {
+            Some(open) if self.form.carrier == Carrier::Ip => {
+                raw::deliver_only(SockRef::from(&open.io), self.local.is_ipv4(), &self.ports)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Binds another socket like this one to the same address, or this one again so that others may follow.
     ///
     /// # Errors
@@ -168,11 +229,13 @@ impl Socket {
 
     fn of(open: Open, local: SocketAddr, form: Form) -> Self {
         Self {
-            segments: open.state.max_gso_segments(),
+            segments: segments(&open, form),
             open: Some(open),
             local,
             form,
             inherited: None,
+            ports: Vec::new(),
+            errors: None,
             backlog: VecDeque::new(),
             offload: true,
             refused: 0,
@@ -209,7 +272,7 @@ impl Socket {
     /// Closes the socket because its address or interface is gone. It sends and receives nothing until it is bound
     /// again.
     pub fn close(&mut self) {
-        self.open = None;
+        (self.open, self.errors) = (None, None);
         self.backlog.clear();
     }
 
@@ -226,9 +289,9 @@ impl Socket {
             return Ok(());
         }
         let (open, bound) = open(&self.with_port(local), form).or_else(|_| open(local, form))?;
-        self.segments = if self.offload { open.state.max_gso_segments() } else { 1 };
+        self.segments = if self.offload { segments(&open, form) } else { 1 };
         (self.open, self.local) = (Some(open), bound);
-        Ok(())
+        self.apply_ports()
     }
 
     /// The local address.
@@ -254,6 +317,7 @@ impl Socket {
     /// Receives as many rows as fit into `rows`. Pending if there are none.
     pub fn receive(&self, context: &mut Context<'_>, rows: &mut RecvBatch) -> Poll<io::Result<()>> {
         rows.filled = 0;
+        rows.has_ip_header = self.form.carrier == Carrier::Ip && self.local.is_ipv4();
         let Some(Open { io, state }) = &self.open else { return Poll::Pending };
         loop {
             ready!(io.poll_recv_ready(context))?;
@@ -325,8 +389,13 @@ impl Socket {
                 segment_size: (now.len() > batch.segment()).then_some(batch.segment()),
                 src_ip: batch.source(),
             };
-            let sent =
-                io.try_io(Interest::WRITABLE, || state.try_send(UdpSockRef::from(io), &transmit));
+            let send = || {
+                io.try_io(Interest::WRITABLE, || state.try_send(UdpSockRef::from(io), &transmit))
+            };
+            let sent = match self.errors {
+                Some(_) => despite_queued_errors(send),
+                None => send(),
+            };
             if let Err(error) = sent {
                 let lost_offload = state.max_gso_segments() < self.segments;
                 if lost_offload && error.kind() != io::ErrorKind::WouldBlock {
@@ -368,12 +437,12 @@ impl Socket {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn bind_interface(socket: &socket2::Socket, interface: &str) -> io::Result<()> {
+pub(super) fn bind_interface(socket: &socket2::Socket, interface: &str) -> io::Result<()> {
     socket.bind_device(Some(interface.as_bytes()))
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn bind_interface(_: &socket2::Socket, _: &str) -> io::Result<()> {
+pub(super) fn bind_interface(_: &socket2::Socket, _: &str) -> io::Result<()> {
     Err(io::Error::new(
         io::ErrorKind::Unsupported,
         "binding to an interface needs Linux; name its address instead",
@@ -382,7 +451,20 @@ fn bind_interface(_: &socket2::Socket, _: &str) -> io::Result<()> {
 
 /// Opens a socket. Returns it and the address that it is bound to.
 fn open(local: &BindAddress, form: Form) -> io::Result<(Open, SocketAddr)> {
-    prepare(bind_socket(local, form)?)
+    match form.carrier {
+        Carrier::Udp => prepare(bind_socket(local, form)?),
+        Carrier::Ip => {
+            let (open, mut bound) = prepare(raw::bind(local)?)?;
+            // The system reports the number of the protocol here.
+            bound.set_port(0);
+            Ok((open, bound))
+        }
+    }
+}
+
+/// Most datagrams that one call can send. Only UDP has segmentation offload.
+fn segments(open: &Open, form: Form) -> usize {
+    if form.carrier == Carrier::Ip { 1 } else { open.state.max_gso_segments() }
 }
 
 fn configure(socket: &std::net::UdpSocket) -> io::Result<UdpSocketState> {
@@ -478,39 +560,4 @@ impl SocketGrants {
             receive_segments: state.gro_segments(),
         })
     }
-}
-
-/// Linux reports a source address that is gone as an invalid argument.
-fn without_source(error: io::Error, batch: &Batch) -> io::Error {
-    let gone = batch.source().is_some() && error.kind() == io::ErrorKind::InvalidInput;
-    if gone { io::ErrorKind::AddrNotAvailable.into() } else { error }
-}
-
-/// Linux's error number of "no such device": the interface of a socket has been removed.
-const NO_DEVICE: i32 = 19;
-
-/// Whether a send error means that the interface does not carry datagrams of that length (EMSGSIZE).
-pub fn is_too_long(error: &io::Error) -> bool {
-    const TOO_LONG: i32 = if cfg!(windows) {
-        10_040
-    } else if cfg!(any(target_os = "linux", target_os = "android")) {
-        90
-    } else {
-        40
-    };
-    error.raw_os_error() == Some(TOO_LONG)
-}
-
-/// Whether a send error means that no datagram can be sent to that destination for now.
-pub fn is_unreachable(error: &io::Error) -> bool {
-    let no_device = cfg!(any(target_os = "linux", target_os = "android"))
-        && error.raw_os_error() == Some(NO_DEVICE);
-    let gone = matches!(
-        error.kind(),
-        io::ErrorKind::NetworkUnreachable
-            | io::ErrorKind::NetworkDown
-            | io::ErrorKind::HostUnreachable
-            | io::ErrorKind::AddrNotAvailable
-    );
-    gone || no_device
 }

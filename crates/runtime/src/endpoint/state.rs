@@ -16,8 +16,10 @@ use super::local_interfaces::BoundInterface;
 use super::observer::{Observer, Publisher};
 use super::options::Options;
 use super::own_addresses::OwnAddresses;
+use super::owned_ports::OwnedPorts;
 use super::packet_capture::PacketCapture;
 use super::peer::Peer;
+use super::raw::Carrier;
 use super::responder::HandshakeResponder;
 use super::shards::Shard;
 use super::socket::Socket;
@@ -92,6 +94,12 @@ pub struct EndpointState {
     pub(super) listener: Option<Listener>,
     /// The addresses of this machine.
     pub(super) own_addresses: OwnAddresses,
+    /// Unsealed associations that this end opens and that are not established.
+    pub(super) setting_up: BTreeSet<AssociationKey>,
+    /// Over IP alone, the SCTP ports that belong to this endpoint; none over UDP, whose ports tell endpoints apart.
+    pub(super) owned_ports: Option<OwnedPorts>,
+    /// These ports may have changed since the sockets were told.
+    pub(super) ports_changed: bool,
     deadlines: BTreeSet<(Time, AssociationKey)>,
     pub(super) ready: Vec<AssociationKey>,
     pub(super) accepted: VecDeque<AssociationKey>,
@@ -148,6 +156,7 @@ impl EndpointState {
         seed: Seed,
     ) -> Self {
         let capture = options.capture.clone().map(PacketCapture::new);
+        let owned_ports = (options.carrier == Carrier::Ip).then(OwnedPorts::default);
         let publisher = options.observer.as_ref().map(Observer::publisher);
         Self {
             clock,
@@ -167,6 +176,9 @@ impl EndpointState {
             counts: AssociationCounts::new(admissions),
             listener: None,
             own_addresses: OwnAddresses::default(),
+            setting_up: BTreeSet::new(),
+            owned_ports,
+            ports_changed: false,
             deadlines: BTreeSet::new(),
             ready: Vec::new(),
             accepted: VecDeque::new(),
@@ -277,6 +289,8 @@ impl EndpointState {
                 None => self.associations.remove(key),
             }
         }
+        self.ports_changed = true;
+        self.setting_up.remove(&key);
         self.accepted.retain(|known| *known != key);
         self.release(peer);
         self.free_slots.push(key.slot_index);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, Weak};
 
-use ropewalk_runtime::endpoint::{Endpoint, OpenError, Options, Transport};
+use ropewalk_runtime::endpoint::{Endpoint, OpenError, Options, RawError, Transport};
 
 use tokio::runtime::Handle;
 
@@ -56,7 +56,7 @@ impl Service {
     fn open(options: Options) -> std::result::Result<Arc<Self>, Refused> {
         let reactor = current().reactor();
         let _inside = reactor.as_ref().map(Handle::enter);
-        let endpoint = Endpoint::open(options)?;
+        let endpoint = Endpoint::open(options.over(current().settings().carrier))?;
         Ok(Arc::new(Self { endpoint, listeners: Mutex::default() }))
     }
 
@@ -88,14 +88,17 @@ impl Service {
     /// Delivers associations on an SCTP port to a socket.
     ///
     /// # Errors
-    /// `EADDRINUSE` if another socket listens there.
+    /// `EADDRINUSE` if another socket listens there, or another program over IP alone.
     pub fn listen(&self, port: u16, socket: &Arc<Socket>) -> Result<()> {
         let mut listeners = lock(&self.listeners);
         if listeners.get(&port).is_some_and(|other| other.strong_count() > 0) {
             return Err(Errno(libc::EADDRINUSE));
         }
+        // Over IP alone, another program may have the port.
+        if !self.endpoint.listen_on(port) && !self.endpoint.listens_on(port) {
+            return Err(Errno(libc::EADDRINUSE));
+        }
         listeners.insert(port, Arc::downgrade(socket));
-        self.endpoint.listen_on(port);
         Ok(())
     }
 
@@ -137,6 +140,8 @@ impl Refused {
 impl From<OpenError> for Refused {
     fn from(error: OpenError) -> Self {
         let number = match &error {
+            OpenError::Raw(RawError::NotPermitted) => libc::EPERM,
+            OpenError::Raw(_) => libc::EPROTONOSUPPORT,
             OpenError::Bind(_, error) => error.raw_os_error().unwrap_or(libc::EIO),
             _ => libc::EINVAL,
         };

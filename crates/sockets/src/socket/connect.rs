@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use ropewalk_runtime::endpoint::{ConnectError, SctpPorts, Target, Transport};
+use ropewalk_runtime::endpoint::{Association, ConnectError, SctpPorts, Target, Transport};
 
 use super::link::NewLink;
 use super::{Phase, Socket, State, Style};
@@ -14,11 +14,34 @@ use crate::signals::Blocked;
 fn errno_of(error: &ConnectError) -> Errno {
     Errno(match error {
         ConnectError::NoPath => libc::ENETUNREACH,
-        ConnectError::Exists(..) => libc::EADDRINUSE,
+        ConnectError::Exists(..) | ConnectError::PortTaken(_) => libc::EADDRINUSE,
         ConnectError::NoFreePort => libc::EADDRNOTAVAIL,
         ConnectError::SctpPort => libc::EINVAL,
         _ => libc::EIO,
     })
+}
+
+/// Most ports that are drawn for one association.
+const DRAWS: usize = 64;
+
+/// Starts an association from `local`, which is chosen if it is 0.
+fn start(service: &Service, target: &Target, local: &mut u16, remote: u16) -> Result<Association> {
+    let is_drawn = *local == 0;
+    let mut draws = 0;
+    loop {
+        let port = if is_drawn { free_port()? } else { *local };
+        draws += 1;
+        let ports = SctpPorts { local: Some(port), remote };
+        match service.endpoint.start_connect(target, ports) {
+            // Over IP alone, another program may have the port.
+            Err(ConnectError::PortTaken(_)) if is_drawn && draws < DRAWS => {}
+            started => {
+                let association = started.map_err(|error| errno_of(&error))?;
+                *local = port;
+                return Ok(association);
+            }
+        }
+    }
 }
 
 impl Socket {
@@ -102,9 +125,6 @@ impl Socket {
             }
             addresses.push(address);
         }
-        if state.port == 0 {
-            state.port = free_port()?;
-        }
         let place = super::Place { v6_only: state.settings.v6_only, ..state.place.clone() };
         // A socket that listens opens associations from its own UDP port.
         let service = match &state.listening {
@@ -115,10 +135,8 @@ impl Socket {
             }
         };
         let peer = SocketAddr::new(addresses[0].ip(), first.port());
-        let ports = SctpPorts { local: Some(state.port), remote: first.port() };
         let target = Target { addresses, key: None };
-        let association = service.endpoint.start_connect(&target, ports);
-        let association = association.map_err(|error| errno_of(&error))?;
+        let association = start(&service, &target, &mut state.port, first.port())?;
         state.settings.configure(&association);
         if let Some(attempts) = Some(state.settings.init[2]).filter(|most| *most > 0)
             && let Some(mut parameters) = association.parameters()

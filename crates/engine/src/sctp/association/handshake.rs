@@ -41,6 +41,8 @@ pub(super) struct Handshake {
     pub own_cmt: CmtOptions,
     /// How often the peer has reported our cookie as stale.
     pub stale_cookies: u16,
+    /// Paths whose addresses have refused the INIT: a bit for each.
+    pub refused_paths: u16,
     /// Initial TSN of this end.
     pub local_tsn: u32,
     /// Suggested Cookie Life-Span Increment of the next INIT, in ms.
@@ -70,8 +72,14 @@ impl Handshake {
             accepted_by: None,
             own_cmt,
             stale_cookies: 0,
+            refused_paths: 0,
             preserve_millis: 0,
         }
+    }
+
+    /// Whether the address of that path has refused the INIT.
+    pub const fn has_refused(&self, path: usize) -> bool {
+        matches!(self.refused_paths.checked_shr(path as u32), Some(bits) if bits & 1 == 1)
     }
 
     /// The tie-tags of this association; 0 until the peer's tag is known (RFC 9260, 5.2.2).
@@ -248,6 +256,7 @@ impl Association {
         if !matches!(self.state, State::CookieWait { .. }) || self.refuses(path, init, cookie) {
             return;
         }
+        self.handshake.refused_paths = 0;
         self.adopt_peer(init);
         let cookie = cookie.cloned().unwrap_or_default();
         let unknown = init.options.unknown_joined();
@@ -400,7 +409,7 @@ impl Association {
                 let cookie = cookie.clone();
                 self.queue_cookie_echo(now, path, cookie, None);
             }
-            _ => self.push_init(path),
+            _ => self.push_init(self.next_init_path(count)),
         }
     }
 }

@@ -16,6 +16,7 @@ mod primitives;
 mod probes;
 mod receive;
 mod reconfiguration;
+mod refusal;
 mod restart;
 mod shutdown;
 mod state;

@@ -25,6 +25,8 @@ pub enum CloseReason {
     AbortedByPeer(AbortCause),
     /// The peer never answered the INIT.
     NoAnswer,
+    /// Every address of the peer refused the INIT: nothing receives SCTP there.
+    Refused,
     /// The peer rejected every cookie as stale, although each asked for a longer life.
     StaleCookie,
     /// The peer stopped answering (Association.Max.Retrans).
@@ -38,6 +40,9 @@ impl core::fmt::Display for CloseReason {
             Self::Aborted(cause) => write!(f, "this end aborted it: {cause}"),
             Self::AbortedByPeer(cause) => write!(f, "the peer aborted it: {cause}"),
             Self::NoAnswer => f.write_str("the peer does not answer"),
+            Self::Refused => {
+                f.write_str("nothing receives SCTP at the peer's addresses: they refused it")
+            }
             Self::StaleCookie => {
                 f.write_str("the peer found every cookie too old: is its clock being changed?")
             }
