@@ -107,7 +107,7 @@ fn every_number_of_the_checklist_and_of_the_hostile_inputs_has_its_test_or_a_rea
 #[test]
 fn every_cell_about_another_implementation_names_a_test_that_exists_or_says_why_there_is_none() {
     let tests = all_tests();
-    let page = page("reference/interoperation.md");
+    let page = page("reference/extensions-and-peers.md");
     let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| ")).skip(2).collect();
     for row in &rows {
         let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).skip(1).collect();
