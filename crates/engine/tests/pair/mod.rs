@@ -17,6 +17,7 @@ mod live;
 mod loss;
 mod mitigation;
 mod mtu;
+mod nr_sack;
 mod partial_reliability;
 mod primitives;
 mod profiles;

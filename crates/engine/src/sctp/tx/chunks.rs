@@ -1,5 +1,7 @@
 //! What the association has to send: queued messages, chunks that are not acknowledged, and the peer's receive window.
 
+use std::num::NonZeroU64;
+
 use ropewalk_base::{PathId, Serial32, Time};
 
 use super::path::Path;
@@ -35,6 +37,9 @@ pub struct Chunks {
     /// The earliest timer of any path.
     pub deadline: CachedDeadline,
     pub(super) misses: MissIndications,
+    /// Number of chunks that the gap ack blocks of the newest SACK cover. It tells an old SACK from a new
+    /// one.
+    pub(super) offered_gaps: u32,
     /// The peer's whole receive buffer according to the last SACK, or the part of it that is used, bytes.
     pub peer_rwnd: u64,
     pub queue: SendQueue,
@@ -42,14 +47,11 @@ pub struct Chunks {
     pub(super) reports: PathReports,
     /// The first TSN, unwrapped.
     first: u64,
-    /// Number of chunks that the gap ack blocks of the newest SACK cover. It tells an old SACK from a new
-    /// one.
-    pub(super) offered_gaps: u64,
     /// When the last SACK arrived.
     pub(super) last_sack_at: Time,
     /// Without CMT and RACK, fast recovery lasts until this TSN is acknowledged cumulatively (RFC 9260, 7.2.4
     /// (6)).
-    pub(super) recovery_exit: Option<u64>,
+    pub(super) recovery_exit: Option<NonZeroU64>,
     /// State of the zero-window probe.
     pub window_probe: WindowProbe,
     pub config: TxConfig,
