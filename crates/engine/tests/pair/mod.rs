@@ -11,6 +11,7 @@ mod failover;
 mod foreign;
 mod handshake;
 mod hostile;
+mod immediate;
 mod interleaving;
 mod listener;
 mod live;

@@ -203,6 +203,7 @@ fn send_info(state: &State, controls: &Controls) -> SendInfo {
 fn delivery(info: &SendInfo) -> Delivery {
     let mut delivery = Delivery::RELIABLE;
     delivery.ordered = info.flags & message::UNORDERED == 0;
+    delivery.immediate = info.flags & message::SACK_IMMEDIATELY != 0;
     match info.policy {
         message::PR_TTL if info.value > 0 => {
             delivery.lifetime = Some(Duration::from_millis(u64::from(info.value)));

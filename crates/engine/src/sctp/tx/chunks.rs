@@ -29,6 +29,8 @@ pub struct Chunks {
     pub was_full: bool,
     /// The application has declared the end of data.
     pub closing: bool,
+    /// The user takes no more messages to send, because the association is shutting down.
+    pub shutting: bool,
     /// The path that SCTP without CMT sends to (RFC 9260, 6.4).
     pub primary: PathId,
     /// Number of outbound streams: the smaller of what is configured and what the peer allows (RFC 9260,
@@ -102,6 +104,7 @@ impl Chunks {
             peer_rwnd: 0,
             window_probe: WindowProbe::Idle,
             closing: false,
+            shutting: false,
             first,
             bursts_spent: true,
             was_full: false,
@@ -139,7 +142,7 @@ impl Chunks {
         self.window_probe = WindowProbe::Idle;
         self.scratch = AckScratch::new();
         self.offered_gaps = 0;
-        self.was_full = false;
+        (self.was_full, self.shutting) = (false, false);
         self.recovery_exit = None;
         self.limits = None;
     }
@@ -155,6 +158,14 @@ impl Chunks {
         self.offered_gaps = 0;
         self.recovery_exit = None;
         self.limits = None;
+    }
+
+    /// Whether the chunk just sent is the last one for now, and the user or the peer waits for its acknowledgement: the
+    /// association is shutting down (RFC 7053, 5.1), the send buffer has refused a message, or a reset of streams waits.
+    #[inline]
+    pub fn waits_for_sack(&self) -> bool {
+        self.queue.is_empty()
+            && (self.was_full || self.shutting || self.queue.is_drained_for_reset())
     }
 
     /// Whether a TSN has been assigned.
