@@ -215,3 +215,17 @@ fn delivery(info: &SendInfo) -> Delivery {
     }
     delivery
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flags_of_a_message_say_how_it_is_delivered() {
+        let all = [(message::UNORDERED, true, false), (message::SACK_IMMEDIATELY, false, true)];
+        for (flags, unordered, immediate) in all {
+            let found = delivery(&SendInfo { flags, ..SendInfo::default() });
+            assert_eq!((!found.ordered, found.immediate), (unordered, immediate), "{flags}");
+        }
+    }
+}
