@@ -28,6 +28,8 @@ pub struct Dissection {
     pub wrong: Vec<String>,
     /// The source and the types of the chunks of each packet over IPv4, in order.
     pub chunks: Vec<(String, Vec<u8>)>,
+    /// The source of each packet over IPv4 with an NR-SACK, and the number of its non-renegable gap ack blocks.
+    pub non_renegable: Vec<(String, u32)>,
 }
 
 impl Dissection {
@@ -83,6 +85,7 @@ impl Capture {
             "_ws.malformed",
             "ip.src",
             "sctp.chunk_type",
+            "sctp.nr_sack_number_of_nr_gap_blocks",
             "_ws.col.Info",
         ];
         fields.iter().for_each(|field| {
@@ -104,7 +107,13 @@ impl Capture {
             (source, kinds.filter_map(|kind| kind.parse().ok()).collect())
         });
         let chunks = chunks.collect();
-        Dissection { packets: text.lines().count(), wrong, chunks }
+        let non_renegable = text.lines().filter_map(|line| {
+            let mut parts = line.split('|').skip(3);
+            let source = parts.next()?.to_owned();
+            Some((source, parts.nth(1)?.parse().ok()?))
+        });
+        let non_renegable = non_renegable.collect();
+        Dissection { packets: text.lines().count(), wrong, chunks, non_renegable }
     }
 
     /// Waits until it writes no more: what still waits for it when it is told to end is lost. It writes twice a second.

@@ -399,10 +399,15 @@ impl Receiver {
         !self.waiting.is_empty()
     }
 
-    /// Length of the next SACK with all its gap ack blocks and duplicates, bytes.
+    /// Length of the next SACK with all its gap ack blocks and duplicates, bytes. That of an NR-SACK with both kinds of
+    /// blocks is an upper bound, so that it is sent alone.
     pub fn sack_len(&self) -> u32 {
-        let header = if self.non_renegable { 20 } else { 16 };
-        header + 4 * (self.buffer.beyond().words().len() + self.duplicates.len()) as u32
+        let (header, blocks) = if self.non_renegable {
+            (20, self.buffer.most_blocks())
+        } else {
+            (16, self.buffer.beyond().words().len())
+        };
+        header + 4 * (blocks + self.duplicates.len()) as u32
     }
 
     /// Whether the SACK that is due must be built before more DATA is processed. Packets that a driver passes

@@ -92,6 +92,7 @@ impl Scoreboard {
     /// Moves past `count` TSNs that no chunk gets. No TSN is outstanding.
     pub fn skip(&mut self, count: u64) {
         debug_assert!(self.records.is_empty());
+        self.kept = None;
         self.base += count;
     }
 

@@ -51,7 +51,7 @@ impl ReceiveBuffer {
     /// dropped from now on.
     pub fn report(&mut self, most: usize) -> [GapList; 2] {
         let last = self.gaps.last().unwrap_or(0);
-        self.promise();
+        (self.promised, self.promises) = (Serial32::wrap(self.promisable()), true);
         let words = &self.gaps.words()[..self.gaps.words().len().min(most)];
         let promised = self.promised();
         if promised >= last {
@@ -68,8 +68,14 @@ impl ReceiveBuffer {
         [GapList { words: report.gaps }, GapList { words: report.kept }]
     }
 
-    /// Promises the chunks that wait, as far as all that is missing before them has room.
-    fn promise(&mut self) {
+    /// Most blocks of the next report, if a packet has room for all of them.
+    pub fn most_blocks(&self) -> usize {
+        let split = self.gaps.last().is_some_and(|last| self.promisable() < last);
+        self.gaps.words().len() + if split { LOOKED_AT as usize } else { 0 }
+    }
+
+    /// The TSN up to which the chunks that wait can be promised: all that is missing before it has room.
+    fn promisable(&self) -> u64 {
         let room = (self.free() + self.ready.bytes()) / u64::from(self.largest.max(1));
         let (cumulative, mut received) = (self.cumulative(), 0);
         let mut promised = self.promised().max(cumulative);
@@ -82,7 +88,7 @@ impl ReceiveBuffer {
             }
             promised = promised.max(cumulative + last);
         }
-        (self.promises, self.promised) = (true, Serial32::wrap(promised));
+        promised
     }
 
     /// The highest TSN up to which waiting chunks are not dropped any more; 0: none. It is updated with each report, so that
