@@ -25,6 +25,7 @@ fn end(name: &str, kind: u8, opens: bool) -> Association {
     let mut config = Config::preset(preset, vec![PathConfig::default(); 2], BUFFER);
     config.streams = 1 + u16::from(kind >> 6);
     config.interleaving = kind >> 3 & 1 == 1;
+    config.nr_sack = kind >> 2 & 1 == 1;
     let scheduler = SCHEDULERS[usize::from(kind >> 4) % SCHEDULERS.len()];
     let scheduler = Scheduler::from_name(scheduler, &SchedulerOptions::default());
     let scheduler = scheduler.expect("a built-in scheduler");

@@ -127,7 +127,7 @@ def test_messages_without_order_all_arrive_beside_those_with_one() -> None:
         def send() -> None:
             for first, second in zip(ordered, loose, strict=True):
                 near.send(first, stream=1)
-                near.send(second, ppid=9, unordered=True)
+                near.send(second, ppid=9, unordered=True, immediate=True)
             near.send_all(loose, unordered=True)
 
         sender = threading.Thread(target=send)

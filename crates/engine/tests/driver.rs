@@ -14,7 +14,7 @@ use ropewalk_engine::sctp::association::{CloseReason, PacketSize, PathCounters, 
 use ropewalk_engine::sctp::wire::{Checksum, Ports, compact, decode, encode};
 use ropewalk_engine::sctp::{
     Association, Chunk, Config, Data, Delivery, Event, ExtensionChunk, Extensions, Negotiation,
-    Packet, PacketForm, PathConfig, Preset, Reconfigured, Sack, Transmit,
+    NrSack, Packet, PacketForm, PathConfig, Preset, Reconfigured, Sack, Transmit,
 };
 
 use crate::ledger::Ledger;
@@ -69,6 +69,16 @@ impl Sent {
         })
     }
 
+    pub fn nr_sack(&self) -> Option<&NrSack> {
+        self.packet.chunks.iter().find_map(|chunk| match chunk {
+            Chunk::Extension(one) => match &**one {
+                ExtensionChunk::NrSack(sack) => Some(sack),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
     /// Names of its chunks.
     pub fn names(&self) -> Vec<&'static str> {
         self.packet.chunks.iter().map(name).collect()
@@ -93,6 +103,7 @@ pub fn name(chunk: &Chunk) -> &'static str {
         Chunk::Abort { .. } => "ABORT",
         Chunk::Extension(one) if matches!(**one, ExtensionChunk::ForwardTsn(_)) => "FORWARD-TSN",
         Chunk::Extension(one) if matches!(**one, ExtensionChunk::ReConfig(_)) => "RE-CONFIG",
+        Chunk::Extension(one) if matches!(**one, ExtensionChunk::NrSack(_)) => "NR-SACK",
         Chunk::Extension(_) => "of an extension",
         Chunk::Unknown(_) => "unknown",
     }

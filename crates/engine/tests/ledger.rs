@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ropewalk_engine::sctp::{Chunk, Data, Packet, Sack};
+use ropewalk_base::Serial32;
+use ropewalk_engine::sctp::{Chunk, Data, ExtensionChunk, GapList, Packet};
 
 /// A chunk that the peer's buffer, as offered, could not have held.
 #[derive(Clone, Copy, Debug)]
@@ -126,18 +127,23 @@ impl Ledger {
             match chunk {
                 Chunk::Init(init) => self.edge = self.edge.max(u64::from(init.window)),
                 Chunk::InitAck(both) => self.edge = self.edge.max(u64::from(both.0.window)),
-                Chunk::Sack(sack) => self.note(sack),
+                Chunk::Sack(sack) => self.note(sack.cumulative, sack.window, &[&sack.gaps]),
+                Chunk::Extension(one) => {
+                    if let ExtensionChunk::NrSack(sack) = &**one {
+                        self.note(sack.cumulative, sack.window, &[&sack.gaps, &sack.kept]);
+                    }
+                }
                 _ => {}
             }
         }
     }
 
-    fn note(&mut self, sack: &Sack) {
+    fn note(&mut self, cumulative: Serial32, window: u32, lists: &[&GapList]) {
         let Some(first) = self.first else { return };
-        let acked = i64::from(sack.cumulative.0.wrapping_sub(first) as i32) + 1;
+        let acked = i64::from(cumulative.0.wrapping_sub(first) as i32) + 1;
         let Ok(acked) = u64::try_from(acked) else { return };
-        let gaps =
-            sack.gaps.offsets(sack.cumulative).flat_map(|g| u64::from(g.start)..=u64::from(g.end));
+        let blocks = lists.iter().flat_map(|list| list.offsets(cumulative));
+        let gaps = blocks.flat_map(|g| u64::from(g.start)..=u64::from(g.end));
         let mut held = 0;
         for chunk in gaps.map(|g| acked + g - 1) {
             if self.passing.remove(&chunk) {
@@ -148,7 +154,7 @@ impl Ledger {
             }
         }
         self.passed = self.passed.split_off(&acked);
-        let edge = self.offset(acked, 0) + u64::from(sack.window) + held;
+        let edge = self.offset(acked, 0) + u64::from(window) + held;
         self.edge = self.edge.max(edge);
     }
 }

@@ -437,6 +437,7 @@ mod tests {
             gaps: blocks(2, 3),
             kept: blocks(5, 5),
             duplicates: Vec::new(),
+            data_packets: 0,
         };
         assert_eq!(
             chunk(&Chunk::Extension(Box::new(ExtensionChunk::NrSack(sack)))),

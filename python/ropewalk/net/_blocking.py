@@ -201,6 +201,7 @@ class Association(BaseAssociation):
         stream: int = 0,
         ppid: int = 0,
         unordered: bool = False,
+        immediate: bool = False,
         timeout: float | None = None,
     ) -> None:
         """Queue a message; waits only while the send buffer is full.
@@ -216,6 +217,8 @@ class Association(BaseAssociation):
         unordered
             Deliver it on arrival, independent of earlier messages. If it fits into one packet, it never waits in
             the peer's receive buffer, which may then be small even for very different paths.
+        immediate
+            Ask the peer to acknowledge it without delay (RFC 7053), which it otherwise may put off by 200 ms.
         timeout
             Most seconds to wait for room; nothing is queued after that.
 
@@ -228,7 +231,7 @@ class Association(BaseAssociation):
         ClosedError
             The association is shutting down, or has ended.
         """
-        self._sending([data], stream, ppid, unordered).wait(timeout)
+        self._sending([data], stream, ppid, unordered, immediate).wait(timeout)
 
     def send_all(
         self, messages: Iterable[Data], *, stream: int = 0, ppid: int = 0, unordered: bool = False
@@ -236,7 +239,7 @@ class Association(BaseAssociation):
         """Queue many messages, which is cheaper than one by one; waits for room when necessary."""
         remaining = iter(messages)
         while batch := list(islice(remaining, BATCH)):
-            self._sending(batch, stream, ppid, unordered).wait(None)
+            self._sending(batch, stream, ppid, unordered, immediate=False).wait(None)
 
     def receive(self, *, timeout: float | None = None) -> native.Message | None:
         """The next message; waits for it. None: the peer has shut down, and all messages were read.

@@ -47,11 +47,11 @@ class BaseAssociation:
         self._native = inner
 
     def _sending(
-        self, messages: list[Any], stream: int, ppid: int, unordered: bool
+        self, messages: list[Any], stream: int, ppid: int, unordered: bool, immediate: bool
     ) -> native.Operation:
         options.within("stream", stream, 0, 65_535)
         options.within("ppid", ppid, 0, 2**32 - 1)
-        return self._native.send(stream, ppid, messages, unordered)
+        return self._native.send(stream, ppid, messages, unordered, immediate)
 
     def abort(self) -> None:
         """Abort it at both ends; unacknowledged data is lost."""

@@ -140,12 +140,20 @@ class Association(BaseAssociation):
     the block. ``async for`` gives messages until the peer has shut it down.
     """
 
-    async def send(self, data: Data, *, stream: int = 0, ppid: int = 0, unordered: bool = False) -> None:
+    async def send(
+        self,
+        data: Data,
+        *,
+        stream: int = 0,
+        ppid: int = 0,
+        unordered: bool = False,
+        immediate: bool = False,
+    ) -> None:
         """Queue a message; waits only while the send buffer is full.
 
         As :meth:`ropewalk.net.Association.send`. If it is cancelled, the message may have been queued.
         """
-        await finished(self._sending([data], stream, ppid, unordered))
+        await finished(self._sending([data], stream, ppid, unordered, immediate))
 
     async def send_all(
         self, messages: Iterable[Data], *, stream: int = 0, ppid: int = 0, unordered: bool = False
@@ -153,7 +161,7 @@ class Association(BaseAssociation):
         """Queue many messages, which is cheaper than one by one."""
         remaining = iter(messages)
         while batch := list(islice(remaining, BATCH)):
-            await finished(self._sending(batch, stream, ppid, unordered))
+            await finished(self._sending(batch, stream, ppid, unordered, immediate=False))
 
     async def receive(self) -> native.Message | None:
         """The next message. None: the peer has shut down, and all messages were read.

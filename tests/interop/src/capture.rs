@@ -30,6 +30,8 @@ pub struct Dissection {
     pub chunks: Vec<(String, Vec<u8>)>,
     /// Length of the longest IPv4 packet, bytes.
     pub longest: usize,
+    /// The source of each packet over IPv4 with an NR-SACK, and the number of its non-renegable gap ack blocks.
+    pub non_renegable: Vec<(String, u32)>,
 }
 
 impl Dissection {
@@ -87,6 +89,7 @@ impl Capture {
             "ip.src",
             "sctp.chunk_type",
             "ip.len",
+            "sctp.nr_sack_number_of_nr_gap_blocks",
             "_ws.col.Info",
         ];
         fields.iter().for_each(|field| {
@@ -110,7 +113,13 @@ impl Capture {
         let chunks = chunks.collect();
         let length = |line: &str| line.split('|').nth(5)?.parse().ok();
         let longest = text.lines().filter_map(length).max().unwrap_or_default();
-        Dissection { packets: text.lines().count(), wrong, chunks, longest }
+        let non_renegable = text.lines().filter_map(|line| {
+            let mut parts = line.split('|').skip(3);
+            let source = parts.next()?.to_owned();
+            Some((source, parts.nth(2)?.parse().ok()?))
+        });
+        let non_renegable = non_renegable.collect();
+        Dissection { packets: text.lines().count(), wrong, chunks, longest, non_renegable }
     }
 
     /// Waits until it writes no more: what still waits for it when it is told to end is lost. It writes twice a second.

@@ -10,6 +10,7 @@ mod refusals;
 mod usrsctp;
 mod usrsctp_alone;
 mod usrsctp_interleaving;
+mod usrsctp_nr_sack;
 mod usrsctp_resets;
 mod usrsctp_seen;
 mod usrsctp_trouble;

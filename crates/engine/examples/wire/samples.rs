@@ -138,6 +138,7 @@ fn rare() -> Vec<(&'static str, Chunk)> {
         gaps: gaps(1000, &[(2, 3)]),
         kept: gaps(1000, &[(5, 6), (9, 9)]),
         duplicates: vec![Serial32(999)],
+        data_packets: 0,
     };
     let forward = ForwardTsn { cumulative: Serial32(9), streams: vec![(StreamId(1), Serial16(2))] };
     let skipped = Skipped { stream: StreamId(1), unordered: true, message: Serial32(2) };

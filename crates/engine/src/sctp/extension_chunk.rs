@@ -58,7 +58,7 @@ pub struct MarkCount {
 }
 
 /// SACK that distinguishes gap ack blocks on which the receiver will not renege
-/// (draft-tuexen-tsvwg-sctp-multipath).
+/// (draft-natarajan-tsvwg-sctp-nrsack-08, 4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NrSack {
     /// Cumulative TSN acknowledgement.
@@ -71,6 +71,8 @@ pub struct NrSack {
     pub kept: GapList,
     /// TSNs received more than once.
     pub duplicates: Vec<Serial32>,
+    /// Packets with DATA since the last SACK, as in [`Sack::data_packets`](super::chunk::Sack::data_packets).
+    pub data_packets: u8,
 }
 
 /// FORWARD-TSN: abandoned messages (RFC 3758, 3.2).

@@ -81,6 +81,7 @@ impl Preset {
             inbound_streams: None,
             interleaving: false,
             reconfiguration: false,
+            nr_sack: false,
             accepted_requests: AcceptedRequests::default(),
             stream_limit: STREAM_LIMIT,
             stream_scheduler: StreamScheduler::FirstCome,

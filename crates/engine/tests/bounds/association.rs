@@ -21,6 +21,7 @@ pub const HEARTBEAT: u8 = 4;
 pub const ERROR: u8 = 9;
 pub const ECNE: u8 = 12;
 pub const CWR: u8 = 13;
+const NR_SACK: u8 = 0x10;
 const FORWARD_TSN: u8 = 0xc0;
 const I_DATA: u8 = 0x40;
 const I_FORWARD_TSN: u8 = 0xc2;
@@ -46,6 +47,8 @@ pub enum Op {
     PartialChunks { ahead: u32, total: u16, offset: u16, step: u16, size: u16, count: u16 },
     /// A SACK with so many blocks.
     Sack { ahead: u32, first: u16, step: u16, blocks: u16 },
+    /// An NR-SACK with so many renegable blocks, and as many non-renegable ones.
+    NrSack { ahead: u32, first: u16, step: u16, blocks: u16 },
     /// FORWARD-TSNs, each with so many streams listed.
     Forward {
         ahead: u32,
@@ -152,11 +155,12 @@ pub fn pair(config: &Config) -> (Association, Association, Time) {
 }
 
 impl Victim {
-    /// `interleaving`: the peer sends I-DATA and I-FORWARD-TSN.
-    pub fn new(bound: Bound, interleaving: bool) -> Self {
+    /// `interleaving`: the peer sends I-DATA and I-FORWARD-TSN. `nr_sack`: both ends report what they will not drop.
+    pub fn new(bound: Bound, interleaving: bool, nr_sack: bool) -> Self {
         let config = Config {
             interleaving,
             reconfiguration: true,
+            nr_sack,
             accepted_requests: AcceptedRequests::ALL,
             stream_limit: 4096,
             ..live(bound.receive_buffer)
@@ -237,7 +241,12 @@ impl Victim {
             }
             Op::Forward { .. } => self.forward(op),
             Op::ReConfig { .. } => self.re_config(op),
-            Op::Sack { ahead, first, step, blocks } => self.sack(*ahead, *first, *step, *blocks),
+            Op::Sack { ahead, first, step, blocks } => {
+                self.sack(SACK, *ahead, *first, *step, *blocks);
+            }
+            Op::NrSack { ahead, first, step, blocks } => {
+                self.sack(NR_SACK, *ahead, *first, *step, *blocks);
+            }
             Op::Chunks { kind, size, count } => {
                 let mut out = Vec::new();
                 for i in 0..*count {
@@ -391,18 +400,21 @@ impl Victim {
         }
     }
 
-    fn sack(&mut self, ahead: u32, first: u16, step: u16, blocks: u16) {
+    fn sack(&mut self, kind: u8, ahead: u32, first: u16, step: u16, blocks: u16) {
         let cumulative = self.own.plus(ahead).0;
         let mut body = cumulative.to_be_bytes().to_vec();
         body.extend([0, 1, 0, 0]);
-        body.extend(blocks.to_be_bytes());
-        body.extend([0; 2]);
-        for i in 0..blocks {
-            let at = first.wrapping_add(i.wrapping_mul(step));
-            body.extend([at.to_be_bytes(), at.to_be_bytes()].concat());
+        let lists: &[u16] = if kind == NR_SACK { &[0, 1] } else { &[0] };
+        lists.iter().for_each(|_| body.extend(blocks.to_be_bytes()));
+        body.extend([0; 4][..2 * lists.len()].iter());
+        for list in lists {
+            for i in 0..blocks {
+                let at = first.wrapping_add(i.wrapping_mul(step)).wrapping_add(*list);
+                body.extend([at.to_be_bytes(), at.to_be_bytes()].concat());
+            }
         }
         let mut out = Vec::new();
-        chunk(&mut out, SACK, 0, &body);
+        chunk(&mut out, kind, 0, &body);
         self.flush(&mut out, 0);
     }
 

@@ -30,12 +30,17 @@ const ONE: Burst = Burst {
 };
 
 fn play(receive_buffer: u64, ops: &[Op]) -> Result<(), Broken> {
-    Victim::new(bound(receive_buffer), false).play(ops)
+    Victim::new(bound(receive_buffer), false, false).play(ops)
+}
+
+/// As [`play`], with ends that report what they will not drop.
+fn play_with_nr_sacks(receive_buffer: u64, ops: &[Op]) -> Result<(), Broken> {
+    Victim::new(bound(receive_buffer), false, true).play(ops)
 }
 
 /// As [`play`], with messages that are interleaved (RFC 8260).
 fn play_interleaved(receive_buffer: u64, ops: &[Op]) -> Result<(), Broken> {
-    Victim::new(bound(receive_buffer), true).play(ops)
+    Victim::new(bound(receive_buffer), true, false).play(ops)
 }
 
 /// One whole message on each stream, numbered as far ahead as can be told from behind.
@@ -228,6 +233,15 @@ fn known_others() -> Known {
             ],
         ),
         (
+            "non-renegable acknowledgements with blocks everywhere",
+            vec![
+                Op::Send { count: 100, size: 1000 },
+                Op::NrSack { ahead: 0, first: 3, step: 2, blocks: 20 },
+                Op::NrSack { ahead: 0, first: 2, step: 2, blocks: 7000 },
+                Op::NrSack { ahead: 0, first: 60_000, step: u16::MAX, blocks: 7000 },
+            ],
+        ),
+        (
             "marks",
             vec![
                 Op::Chunks { kind: ECNE, size: 4, count: 7000 },
@@ -252,6 +266,8 @@ fn known_attacks_keep_to_the_bounds_in_buffers_of_all_sizes() {
             let twice: Vec<_> = ops.iter().chain(ops).cloned().collect();
             assert_eq!(play(buffer, &twice), Ok(()), "{what} twice in {buffer} B");
             assert_eq!(play_interleaved(buffer, &twice), Ok(()), "{what} as I-DATA in {buffer} B");
+            let found = play_with_nr_sacks(buffer, &twice);
+            assert_eq!(found, Ok(()), "{what} with NR-SACK in {buffer} B");
         }
     }
 }
@@ -328,6 +344,8 @@ fn any_op() -> impl Strategy<Value = Op> {
         ),
         1 => (0..50u32, 0..60u16, 0..4u16, 0..3000u16)
             .prop_map(|(ahead, first, step, blocks)| Op::Sack { ahead, first, step, blocks }),
+        1 => (0..50u32, 0..60u16, 0..4u16, 0..3000u16)
+            .prop_map(|(ahead, first, step, blocks)| Op::NrSack { ahead, first, step, blocks }),
         1 => (kinds, 0..60u16, 1..800u16)
             .prop_map(|(kind, size, count)| Op::Chunks { kind, size, count }),
         2 => any_forward(),
@@ -346,10 +364,10 @@ fn whatever_comes_memory_and_work_keep_to_the_bounds() {
     let config =
         Config { cases, max_shrink_iters: 500, failure_persistence: None, ..Config::default() };
     let buffers = prop_oneof![Just(1u64 << 16), Just(1 << 18), Just(1 << 20)];
-    let drawn = (buffers, any::<bool>(), proptest::collection::vec(any_op(), 1..30));
-    let played = TestRunner::new(config).run(&drawn, |(buffer, interleaved, ops)| {
-        let play = if interleaved { play_interleaved } else { play };
-        play(buffer, &ops).map_err(|broken| TestCaseError::fail(format!("{broken:?}")))
+    let drawn = (buffers, any::<bool>(), any::<bool>(), proptest::collection::vec(any_op(), 1..30));
+    let played = TestRunner::new(config).run(&drawn, |(buffer, interleaved, nr_sack, ops)| {
+        let played = Victim::new(bound(buffer), interleaved, nr_sack).play(&ops);
+        played.map_err(|broken| TestCaseError::fail(format!("{broken:?}")))
     });
     if let Err(error) = played {
         panic!("{error}");

@@ -14,6 +14,7 @@ mod init;
 mod interleaving;
 mod kit;
 mod multipath;
+mod nr_sack;
 mod partial_reliability;
 mod reconfiguration;
 mod sack;

@@ -63,6 +63,10 @@ pub struct Knobs {
     pub streams: u16,
     pub interleaving: bool,
     pub stream_scheduler: StreamScheduler,
+    /// Whether each end reports what it will not drop as non-renegable.
+    pub nr_sack: (bool, bool),
+    /// Send buffer, bytes; none: the preset's.
+    pub send_buffer: Option<u64>,
 }
 
 /// What the users do.
@@ -162,7 +166,7 @@ prop_compose! {
             concurrent, split, delayed_ack: true, hold: false, sack_every: 2, sack_delay: 200,
             sacks_per_path: false, max_burst: 4, potentially_failed: 0, path_max_retrans: 5,
             buffer: 65_536, streams: 1, interleaving: false,
-            stream_scheduler: StreamScheduler::FirstCome,
+            stream_scheduler: StreamScheduler::FirstCome, nr_sack: (false, false), send_buffer: None,
         }
     }
 }
@@ -182,11 +186,15 @@ prop_compose! {
         streams in prop_oneof![2 => Just(1u16), 1 => 2u16..9],
         interleaving in any::<bool>(),
         stream_scheduler in (0..StreamScheduler::ALL.len()).prop_map(|i| StreamScheduler::ALL[i].1),
+        nr_sack in prop_oneof![
+            3 => Just((true, true)), 2 => Just((false, false)), 1 => Just((true, false)), 1 => Just((false, true)),
+        ],
+        send_buffer in option::weighted(0.3, 1u64..12_000),
     ) -> Knobs {
         Knobs {
             delayed_ack, hold, sack_every, sack_delay, sacks_per_path, max_burst,
             potentially_failed, path_max_retrans, buffer, streams, interleaving, stream_scheduler,
-            ..base
+            nr_sack, send_buffer, ..base
         }
     }
 }

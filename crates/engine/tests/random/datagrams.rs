@@ -47,13 +47,15 @@ fn any_delivery() -> impl Strategy<Value = Delivery> {
         &[Urgency::Interactive, Urgency::Bulk, Urgency::FirstOpen, Urgency::Background][..],
     );
     let copies = prop_oneof![3 => Just(Copies::One), 1 => Just(Copies::Two)];
-    (lifetime, retransmissions, prop::bool::weighted(0.2), urgency, copies).prop_map(
-        |(lifetime, retransmissions, ordered, urgency, copies)| Delivery {
+    let flags = (prop::bool::weighted(0.2), prop::bool::weighted(0.2));
+    (lifetime, retransmissions, flags, urgency, copies).prop_map(
+        |(lifetime, retransmissions, (ordered, immediate), urgency, copies)| Delivery {
             lifetime,
             retransmissions,
             ordered,
             urgency,
             copies,
+            immediate,
         },
     )
 }

@@ -11,6 +11,7 @@ use ropewalk_engine::sctp::{Message, Part};
 use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
 
 use super::case::Load;
+use super::promises::Promises;
 use crate::ledger::Ledger;
 use crate::rules;
 
@@ -166,6 +167,7 @@ pub struct End {
     next_read: Time,
     wakes: (Time, u32),
     lower_header: u32,
+    promises: Promises,
 }
 
 /// More wakes than this at one instant, or packets in answer to one input, are a loop without end.
@@ -191,6 +193,7 @@ impl End {
             reads_every: Duration::from_millis(load.reads_every),
             next_read: Time::ZERO,
             wakes: (Time::ZERO, 0),
+            promises: Promises::default(),
         }
     }
 
@@ -254,7 +257,10 @@ impl End {
         }
         let (held, free) = self.association.receive_occupancy();
         let capacity = self.association.config().receive_capacity();
-        if held + free > capacity {
+        // A chunk that others wait for may exceed the buffer if none of them may be dropped.
+        let config = self.association.config();
+        let beyond = if config.nr_sack { u64::from(config.chunk_limit()) } else { 0 };
+        if held + free > capacity + beyond {
             self.blame(now, || format!("{held} B held and {free} B free of {capacity} B"));
         }
     }
@@ -272,6 +278,9 @@ impl End {
 
     /// Every packet that leaves.
     fn witness(&mut self, now: Time, packet: &SctpPacket, path: PathId) {
+        if let Some(what) = self.promises.broken(packet) {
+            self.blame(now, || what);
+        }
         let mtu = self.association.config().paths[path.index()].mtu;
         let size = self.size_of(packet);
         if size > mtu {
@@ -298,6 +307,7 @@ impl Host<SctpPacket> for End {
         out: &mut Outbox<'_, SctpPacket>,
     ) {
         self.ledger.received(&packet.payload);
+        self.promises.received(&packet.payload);
         self.association.handle_datagram(now, PathId(port.0 as u8), packet.payload);
         self.drain(now, out);
     }

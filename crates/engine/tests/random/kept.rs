@@ -47,6 +47,8 @@ fn case(seed: u64, paths: Vec<PathCase>, buffer: u64, bytes: (u64, u64), message
         streams: 1,
         interleaving: false,
         stream_scheduler: StreamScheduler::FirstCome,
+        nr_sack: (false, false),
+        send_buffer: None,
     };
     let load = Load {
         bytes,

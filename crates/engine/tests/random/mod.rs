@@ -9,6 +9,7 @@ mod datagrams;
 mod end;
 mod kept;
 mod play;
+mod promises;
 
 use proptest::test_runner::{
     Config, FileFailurePersistence, RngAlgorithm, TestCaseError, TestRng, TestRunner,

@@ -72,6 +72,7 @@ fn config(case: &Case) -> Config {
     config.streams = knobs.streams;
     config.interleaving = knobs.interleaving;
     config.stream_scheduler = knobs.stream_scheduler;
+    config.send_buffer = knobs.send_buffer.unwrap_or(config.send_buffer);
     // Nobody gives up: the network heals.
     config.association_max_retrans = 10_000;
     config.max_init_retransmits = 10_000;
@@ -101,7 +102,8 @@ fn set_stage(case: &Case) -> Stage {
     let plan = |bytes, name| Plan::draw(&case.load, bytes, config.streams, seed.child(name));
     let (there, back) = (plan(case.load.bytes.0, "there"), plan(case.load.bytes.1, "back"));
     let start = |name: &str, opens: bool| {
-        let (config, seed) = (config.clone(), seed.child(name));
+        let (mut config, seed) = (config.clone(), seed.child(name));
+        config.nr_sack = if opens { case.knobs.nr_sack.0 } else { case.knobs.nr_sack.1 };
         if opens {
             Association::connect(config, scheduler(case), seed, Time::ZERO)
         } else {

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use ropewalk_apps::measure::links::{self, LinkPlan};
 use ropewalk_runtime::endpoint::{
-    Association as Native, CloseReason, Endpoint, PathEvent, Received, SendError,
+    Association as Native, CloseReason, Delivery, Endpoint, PathEvent, Received, SendError,
 };
 
 use super::inbox::{Fetched, Inbox};
@@ -81,18 +81,15 @@ impl Association {
         ppid: u32,
         messages: Vec<Bound<'_, PyAny>>,
         unordered: bool,
+        immediate: bool,
     ) -> PyResult<Operation> {
         self.net_runtime.check()?;
+        let delivery = Delivery { ordered: !unordered, immediate, ..Delivery::RELIABLE };
         let messages = messages.iter().map(bytes_of).collect::<PyResult<Vec<_>>>()?;
         let inner = self.inner.clone();
         Ok(Operation::new(self.net_runtime, "the send buffer was not free", async move {
-            let mut messages = messages.into_iter();
-            let sent = if unordered {
-                let mut labelled = messages.map(|bytes| (ppid, bytes));
-                inner.native.send_all_unordered(stream, &mut labelled).await
-            } else {
-                inner.native.send_all(stream, ppid, &mut messages).await
-            };
+            let mut labelled = messages.into_iter().map(|bytes| (ppid, bytes));
+            let sent = inner.native.send_all_with(stream, &mut labelled, delivery).await;
             sent.map(|()| Outcome::Nothing).map_err(|error| unsent(&inner.native, stream, error))
         }))
     }

@@ -7,7 +7,7 @@ use ropewalk_base::{Histogram, PathId, PeerText, StreamId};
 use ropewalk_engine::Payload;
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::{CloseReason, SendError as Refusal};
-use ropewalk_engine::sctp::{Message, Part};
+use ropewalk_engine::sctp::{Delivery, Message, Part};
 
 use super::encapsulation::Encapsulation;
 use super::handshake::Silence;
@@ -15,6 +15,9 @@ use super::peer::{PathEvent, Peer, Signals};
 use super::state::{AssociationKey, EndpointState, Shared};
 use super::stats::Stats;
 use crate::seal::PublicKey;
+
+/// How unordered messages are delivered.
+const UNORDERED: Delivery = Delivery { ordered: false, ..Delivery::RELIABLE };
 
 /// An established association, or one that has ended. Dropping the handle shuts the association down in the
 /// background: data sent before still arrives.
@@ -158,7 +161,21 @@ impl Association {
         ppid: u32,
         messages: &mut (dyn Iterator<Item = Bytes> + Send),
     ) -> Result<(), SendError> {
-        self.queue(stream, &mut messages.map(|bytes| (ppid, bytes)), false).await
+        self.queue(stream, &mut messages.map(|bytes| (ppid, bytes)), Delivery::RELIABLE).await
+    }
+
+    /// Like [`Association::send_all`], for messages that are delivered as `delivery` says, each with its own payload
+    /// protocol identifier.
+    ///
+    /// # Errors
+    /// [`SendError`]; messages before the failing one are queued.
+    pub async fn send_all_with(
+        &self,
+        stream: u16,
+        messages: &mut (dyn Iterator<Item = (u32, Bytes)> + Send),
+        delivery: Delivery,
+    ) -> Result<(), SendError> {
+        self.queue(stream, messages, delivery).await
     }
 
     /// Queues a message for unordered delivery: the peer's application receives it as soon as it arrives.
@@ -172,7 +189,7 @@ impl Association {
         bytes: Bytes,
     ) -> Result<(), SendError> {
         let mut one = Some((ppid, bytes));
-        self.queue(stream, &mut std::iter::from_fn(|| one.take()), true).await
+        self.queue(stream, &mut std::iter::from_fn(|| one.take()), UNORDERED).await
     }
 
     /// Like [`Association::send_all`], for unordered messages, each with its own payload protocol identifier. A
@@ -186,27 +203,28 @@ impl Association {
         stream: u16,
         messages: &mut (dyn Iterator<Item = (u32, Bytes)> + Send),
     ) -> Result<(), SendError> {
-        self.queue(stream, messages, true).await
+        self.queue(stream, messages, UNORDERED).await
     }
 
     async fn queue(
         &self,
         stream: u16,
         messages: &mut (dyn Iterator<Item = (u32, Bytes)> + Send),
-        unordered: bool,
+        delivery: Delivery,
     ) -> Result<(), SendError> {
         let mut kept = None;
         loop {
             let room = self.signals.writable.notified();
             tokio::pin!(room);
             room.as_mut().enable();
-            let done = self.with(|peer, _| {
+            let done = self.with(|peer, now| {
                 if let Some(reason) = peer.ended {
                     return Err(SendError::Closed(Some(reason)));
                 }
                 while let Some((ppid, bytes)) = kept.take().or_else(|| messages.next()) {
                     let payload = Payload::from(bytes.clone());
-                    match peer.machine.send_with_ppid(StreamId(stream), ppid, payload, unordered) {
+                    let stream = StreamId(stream);
+                    match peer.machine.send_message(now, stream, ppid, payload, delivery) {
                         Ok(()) => {}
                         Err(Refusal::Full) => {
                             kept = Some((ppid, bytes));

@@ -100,6 +100,11 @@ impl Association {
         self.inspect(|peer, _| peer.machine.interleaves()).unwrap_or(false)
     }
 
+    /// Whether each end reports data that it will not drop (NR-SACK): both ends asked for it. False before the handshake.
+    pub fn reports_non_renegable(&self) -> bool {
+        self.inspect(|peer, _| peer.machine.reports_non_renegable()).unwrap_or(false)
+    }
+
     /// Changes the order in which messages of different streams are sent. Messages of one stream keep their order.
     pub fn set_stream_scheduler(&self, scheduler: StreamScheduler) {
         self.with(|peer, _| peer.machine.set_stream_scheduler(scheduler));

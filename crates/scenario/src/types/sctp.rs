@@ -95,6 +95,12 @@ table! {
         /// Messages of different streams are interleaved (I-DATA, RFC 8260): a message that is longer than a packet
         /// does not hold up those of other streams. Costs 4 B per chunk. Matters with `transfer.streams` above 1.
         interleaving: Option<bool> = Kind::Bool.derived(PRESET).example("true");
+        /// Data that the receiver will not drop is reported as non-renegable (NR-SACK), and leaves the send buffer before it
+        /// is acknowledged cumulatively. Costs 4 B per SACK. Matters if `send_buffer` limits the sender.
+        nr_sack: Option<bool> = Kind::Bool.derived(PRESET).example("true");
+        /// Most user data that is queued or unacknowledged.
+        send_buffer: Option<u64> =
+            size(1, LARGEST_WINDOW).derived("four times `transfer.receive_buffer`, at least 64 KiB").example("\"128 kB\"");
         /// In which order messages of different streams are sent (RFC 8260 Section 3): after each chunk with
         /// `interleaving`, else after each message.
         stream_scheduler: Option<StreamScheduler> =

@@ -203,6 +203,7 @@ fn send_info(state: &State, controls: &Controls) -> SendInfo {
 fn delivery(info: &SendInfo) -> Delivery {
     let mut delivery = Delivery::RELIABLE;
     delivery.ordered = info.flags & message::UNORDERED == 0;
+    delivery.immediate = info.flags & message::SACK_IMMEDIATELY != 0;
     match info.policy {
         message::PR_TTL if info.value > 0 => {
             delivery.lifetime = Some(Duration::from_millis(u64::from(info.value)));
@@ -213,4 +214,18 @@ fn delivery(info: &SendInfo) -> Delivery {
         _ => {}
     }
     delivery
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flags_of_a_message_say_how_it_is_delivered() {
+        let all = [(message::UNORDERED, true, false), (message::SACK_IMMEDIATELY, false, true)];
+        for (flags, unordered, immediate) in all {
+            let found = delivery(&SendInfo { flags, ..SendInfo::default() });
+            assert_eq!((!found.ordered, found.immediate), (unordered, immediate), "{flags}");
+        }
+    }
 }

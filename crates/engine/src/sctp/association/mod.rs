@@ -287,13 +287,19 @@ impl Association {
         payload: Payload,
         unordered: bool,
     ) -> Result<(), SendError> {
-        self.may_queue(stream, &payload)?;
-        if self.sender.outstanding.queue.is_held(stream) {
-            let message = Submitted { stream, ppid, payload, unordered, limit: Limit::NONE };
+        self.send_in_order(Submitted { stream, ppid, payload, unordered, limit: Limit::NONE })
+    }
+
+    /// Queues a message behind all others.
+    #[inline]
+    fn send_in_order(&mut self, message: Submitted) -> Result<(), SendError> {
+        self.may_queue(message.stream, &message.payload)?;
+        if self.sender.outstanding.queue.is_held(message.stream) {
             self.sender.outstanding.queue.held_mut().push(message, Urgency::Bulk, 0);
             return Ok(());
         }
-        self.sender.outstanding.queue.push(stream, ppid, payload, unordered, 0, Limit::NONE);
+        let Submitted { stream, ppid, payload, unordered, limit } = message;
+        self.sender.outstanding.queue.push(stream, ppid, payload, unordered, 0, limit);
         // RFC 9260, 6.1 D: Max.Burst limits each opportunity to send, and a call of `send` is one.
         self.sender.refill_bursts();
         Ok(())

@@ -7,7 +7,7 @@ use crate::path::PathStatus;
 use crate::payload::Payload;
 use crate::sctp::chunk::Chunk;
 use crate::sctp::extension_chunk::{ForwardTsn, IForwardTsn};
-use crate::sctp::extensions::partial_reliability::{Delivery, Submitted};
+use crate::sctp::extensions::partial_reliability::{Delivery, Limit, Submitted};
 use crate::sctp::packet::Packet;
 
 impl Association {
@@ -25,7 +25,9 @@ impl Association {
         delivery: Delivery,
     ) -> Result<(), SendError> {
         if delivery.is_plain() {
-            return self.send_with_ppid(stream, ppid, payload, !delivery.ordered);
+            let limit = Limit { immediate: delivery.immediate, ..Limit::NONE };
+            let unordered = !delivery.ordered;
+            return self.send_in_order(Submitted { stream, ppid, payload, unordered, limit });
         }
         self.may_queue(stream, &payload)?;
         let (unordered, limit) = (!delivery.ordered, delivery.limit(now));

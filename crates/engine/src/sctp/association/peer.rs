@@ -78,6 +78,7 @@ impl super::Association {
             ..TxConfig::of(&self.config)
         };
         self.sender.outstanding.bursts_spent = true;
+        self.receiver.non_renegable = peer.agreed.has(Extensions::NR_SACK);
         self.control.heartbeats.interval = self.config.heartbeat_interval;
         self.control.heartbeats.burst = self.config.heartbeat_burst;
     }

@@ -5,10 +5,11 @@ use ropewalk_base::{PathId, PeerText, Serial32, Time};
 
 use super::super::cause::{AbortCause, ErrorCause, REPORT_LIMIT};
 use super::super::chunk::{Chunk, Sack};
-use super::super::extension_chunk::ExtensionChunk;
+use super::super::extension_chunk::{ExtensionChunk, NrSack};
+use super::super::extensions::Extensions;
 use super::super::packet::Packet;
 use super::super::rx::DataSummary;
-use super::super::tx::NeverSent;
+use super::super::tx::InvalidSack;
 use super::super::wire;
 use super::data::Reports;
 use super::{Association, CloseReason, State};
@@ -233,6 +234,10 @@ impl Association {
         let ecn = self.sender.paths[path.index()].ecn.is_some();
         match &**extension {
             ExtensionChunk::DataFragment(piece) => self.on_fragment(now, piece, summary, reports),
+            ExtensionChunk::NrSack(sack) if self.reports_non_renegable() => {
+                self.sender.outstanding.deadline.invalidate();
+                self.on_nr_sack(now, sack);
+            }
             // RFC 8260, 2.3.1: I-FORWARD-TSN is used if messages are interleaved, and only then.
             ExtensionChunk::ForwardTsn(_) if self.interleaves() && self.abandons_messages() => {
                 self.abort_with(ErrorCause::VIOLATION);
@@ -283,16 +288,36 @@ impl Association {
             return;
         }
         let cumulative = sack.cumulative;
-        match self.sender.on_sack(now, sack) {
+        let taken = self.sender.on_sack(now, sack);
+        self.after_sack(now, cumulative, taken);
+    }
+
+    /// Processes an NR-SACK, which was agreed on.
+    #[cold]
+    fn on_nr_sack(&mut self, now: Time, sack: &NrSack) {
+        if !self.state.receives_sacks() {
+            return;
+        }
+        let taken = self.sender.on_nr_sack(now, sack);
+        self.after_sack(now, sack.cumulative, taken);
+    }
+
+    fn after_sack(&mut self, now: Time, cumulative: Serial32, taken: Result<bool, InvalidSack>) {
+        match taken {
             Ok(false) => {}
             Ok(true) => {
                 self.follow_reports(now);
                 self.report_writable();
                 self.after_flush(now);
             }
-            Err(NeverSent) if self.is_of_other_tsns(cumulative) => {}
-            Err(NeverSent) => self.abort_with(ErrorCause::VIOLATION),
+            Err(InvalidSack::NeverSent) if self.is_of_other_tsns(cumulative) => {}
+            Err(_) => self.abort_with(ErrorCause::VIOLATION),
         }
+    }
+
+    /// Whether data that has arrived is reported by NR-SACKs: both ends have listed them. False before the handshake.
+    pub const fn reports_non_renegable(&self) -> bool {
+        self.handshake.peer.agreed.has(Extensions::NR_SACK)
     }
 
     /// Processes a chunk whose type is unknown or was not negotiated. RFC 9260, 3.2: the two highest bits of

@@ -16,6 +16,7 @@ impl Association {
         match self.state {
             State::Established => {
                 self.state = State::ShutdownPending;
+                self.sender.outstanding.shutting = true;
                 self.cancel_requests();
             }
             State::Closed | State::CookieWait { .. } | State::CookieEchoed { .. } => {

@@ -186,7 +186,7 @@ impl Association {
         let room = self.sack_room(path) - marks;
         let chunk = self.sender.outstanding.chunk_limit();
         let sack = self.receiver.take_sack(room.saturating_sub(echo), chunk, packet.take_spare());
-        packet.chunks.push(Chunk::Sack(sack));
+        packet.chunks.push(sack);
         if let Some(marks) = &self.receiver.marks {
             marks.add_to(packet);
         }
@@ -200,7 +200,7 @@ impl Association {
         let (path, sack, echo) =
             self.receiver.take_queued_sack(self.sender.outstanding.chunk_limit())?;
         packet.begin(self.handshake.peer_tag);
-        packet.chunks.push(Chunk::Sack(sack));
+        packet.chunks.push(sack);
         packet.echo = echo;
         Some(self.sender.after_control_packet(path))
     }
@@ -241,7 +241,7 @@ impl Association {
             self.sender.outstanding.chunk_limit(),
             packet.take_spare(),
         );
-        packet.chunks.push(Chunk::Sack(sack));
+        packet.chunks.push(sack);
         if let Some(marks) = &self.receiver.marks {
             marks.add_to(packet);
         }

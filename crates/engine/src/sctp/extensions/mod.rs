@@ -1,6 +1,7 @@
 //! Extensions of RFC 9260, by the chunk types that an endpoint lists (RFC 5061, 4.2.7).
 
 pub mod interleaving;
+pub(crate) mod non_renegable;
 pub mod partial_reliability;
 pub mod stream_reconfiguration;
 
@@ -34,7 +35,7 @@ impl Extensions {
     pub const NONE: Self = Self(0);
     /// Authenticated chunks (RFC 4895).
     pub const AUTH: Self = Self(1);
-    /// SACK with non-renegable gap ack blocks (draft-tuexen-tsvwg-sctp-multipath).
+    /// SACK with non-renegable gap ack blocks (draft-natarajan-tsvwg-sctp-nrsack-08).
     pub const NR_SACK: Self = Self(1 << 1);
     /// Interleaved DATA (RFC 8260).
     pub const I_DATA: Self = Self(1 << 2);

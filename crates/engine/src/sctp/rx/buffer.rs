@@ -5,6 +5,7 @@ mod charge;
 mod interleaved;
 mod messages;
 mod partial;
+mod promises;
 mod ready;
 mod restart;
 mod runs;
@@ -13,7 +14,7 @@ mod slots;
 #[cfg(test)]
 mod tests;
 
-use ropewalk_base::{Serial16, StreamId, Time};
+use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 
 use self::messages::Messages;
 use self::partial::PartialDelivery;
@@ -35,15 +36,19 @@ use crate::sctp::{Data, DataFlags};
 pub struct ReceiveBuffer {
     capacity: u64,
     held_bytes: u64,
-    /// Largest chunk received so far, bytes.
-    largest: u64,
     /// Bytes kept elsewhere that count as bookkeeping of this buffer.
     reserved: u64,
     /// Whether any fragment of a message has arrived. Neighbouring chunks must then be checked for
     /// consistency, and there may be parts to deliver.
     fragmented: bool,
+    /// Whether any chunk has been reported as non-renegable.
+    promises: bool,
     /// Bytes that are not advertised, so that data of before what has arrived finds room.
     headroom: u32,
+    /// Largest chunk received so far, bytes.
+    largest: u32,
+    /// The highest TSN up to which waiting chunks are not dropped any more, if there are promises.
+    promised: Serial32,
     /// Highest TSN that the sender has abandoned; 0: none.
     skipped_to: u64,
     /// The message that is being delivered in parts; its next TSN is the base of `slots`.
@@ -104,7 +109,9 @@ impl ReceiveBuffer {
             largest: 0,
             reserved: 0,
             fragmented: false,
+            promises: false,
             skipped_to: 0,
+            promised: Serial32(0),
             stats: ReceiveStats::default(),
         }
     }
@@ -121,6 +128,7 @@ impl ReceiveBuffer {
     /// Drops all out-of-order data, which will never be complete.
     pub fn forget(&mut self, now: Time) {
         self.held_bytes = 0;
+        self.promises = false;
         self.slots.clear();
         self.gaps.clear();
         if let Some(messages) = &mut self.messages {
@@ -206,7 +214,7 @@ impl ReceiveBuffer {
         if !self.fits(tsn, &data) {
             return Arrival::Violation;
         }
-        self.largest = self.largest.max(charge);
+        self.note_size(charge);
         self.stats.received += 1;
         self.take(now, tsn, data, charge)
     }
@@ -222,12 +230,19 @@ impl ReceiveBuffer {
         if out_of_reach || charge > self.free() && !self.make_room(now, tsn, data) {
             self.stats.refused += 1;
             if tsn == self.cumulative() + 1 {
-                self.largest = self.largest.max(charge);
+                self.note_size(charge);
                 self.offer_part(now);
             }
             return Some(Arrival::Refused);
         }
         None
+    }
+
+    #[inline(always)]
+    const fn note_size(&mut self, charge: u64) {
+        if charge > self.largest as u64 {
+            self.largest = charge as u32;
+        }
     }
 
     /// Accepts a chunk for which there is room.
@@ -300,14 +315,16 @@ impl ReceiveBuffer {
     }
 
     /// RFC 9260, 6.2: if the buffer is full, chunks with the highest TSNs may be dropped to make room for
-    /// lower ones. TSNs covered by the cumulative TSN are never dropped, nor are delivered ones.
+    /// lower ones. TSNs covered by the cumulative TSN are never dropped, nor are delivered ones and those reported as
+    /// non-renegable.
     #[cold]
     fn make_room(&mut self, now: Time, tsn: u64, new: &Data) -> bool {
         let charge = charge_of(new);
         let mut goal = charge;
         let mut end = self.gaps.last().map_or(0, |last| last + 1);
         while self.free() < goal {
-            let Some(last) = self.slots.last_held_within(tsn + 1, end) else {
+            let from = tsn.max(self.promised()) + 1;
+            let Some(last) = self.slots.last_held_within(from, end) else {
                 break;
             };
             self.renege(last);

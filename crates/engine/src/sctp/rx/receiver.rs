@@ -9,9 +9,9 @@ use smallvec::SmallVec;
 use super::early::Aside;
 use super::{MarkEchoes, ReceiveBuffer};
 use crate::receive::Arrival;
-use crate::sctp::chunk::{Data, DataFlags, DelayEcho, Echoed, Sack};
+use crate::sctp::chunk::{Chunk, Data, DataFlags, DelayEcho, Echoed, Sack};
 use crate::sctp::config::{Config, SackOptions};
-use crate::sctp::extension_chunk::{DataFragment, ForwardTsn, IForwardTsn};
+use crate::sctp::extension_chunk::{DataFragment, ExtensionChunk, ForwardTsn, IForwardTsn, NrSack};
 use crate::sctp::gaps::{GapList, blocks_within};
 
 /// Upper limit of SACK.Delay (RFC 9260, 6.2: MUST NOT be more than 500 ms).
@@ -30,7 +30,7 @@ const WAITING_BLOCKS_LIMIT: usize = 1024;
 #[derive(Clone, Debug)]
 struct WaitingSack {
     path: PathId,
-    sack: Sack,
+    sack: Chunk,
     echo: Option<DelayEcho>,
 }
 
@@ -50,6 +50,8 @@ pub struct Receiver {
     /// The path on which the newest DATA arrived: SACKs go there (RFC 9260, 6.4).
     pub path: PathId,
     delayed_ack_for_cmt: bool,
+    /// Whether NR-SACKs are sent instead of SACKs.
+    pub non_renegable: bool,
     /// Whether no DATA has arrived yet.
     pub(super) awaiting_first_data: bool,
     /// Number of inbound streams.
@@ -86,6 +88,7 @@ impl Receiver {
             first: None,
             options: SackOptions { delay: config.sack.delay.min(SACK_DELAY_LIMIT), ..config.sack },
             awaiting_first_data: true,
+            non_renegable: false,
             delayed_ack_for_cmt: config.cmt.concurrent && config.cmt.delayed_ack,
             packets: 0,
             packets_on: SmallVec::from_elem(0, config.paths.len()),
@@ -396,9 +399,15 @@ impl Receiver {
         !self.waiting.is_empty()
     }
 
-    /// Length of the next SACK with all its gap ack blocks and duplicates, bytes.
+    /// Length of the next SACK with all its gap ack blocks and duplicates, bytes. That of an NR-SACK with both kinds of
+    /// blocks is an upper bound, so that it is sent alone.
     pub fn sack_len(&self) -> u32 {
-        16 + 4 * (self.buffer.beyond().words().len() + self.duplicates.len()) as u32
+        let (header, blocks) = if self.non_renegable {
+            (20, self.buffer.most_blocks())
+        } else {
+            (16, self.buffer.beyond().words().len())
+        };
+        header + 4 * (blocks + self.duplicates.len()) as u32
     }
 
     /// Whether the SACK that is due must be built before more DATA is processed. Packets that a driver passes
@@ -416,48 +425,90 @@ impl Receiver {
     /// Builds the SACK that is due, of at most `room` bytes, and keeps it until it is sent on `path`.
     pub fn queue_sack(&mut self, path: PathId, room: u32, chunk: u32) {
         let (sack, echo) = (self.take_sack(room, chunk, GapList::default()), self.take_echo());
-        self.waiting_blocks += sack.gaps.len() + sack.duplicates.len();
+        self.waiting_blocks += sack.wire_len() as usize / 4;
         self.waiting.push_back(WaitingSack { path, sack, echo });
     }
 
     /// Takes the oldest SACK that waits and its path. Its window is updated to the current one.
     #[cold]
-    pub fn take_queued_sack(&mut self, chunk: u32) -> Option<(PathId, Sack, Option<DelayEcho>)> {
+    pub fn take_queued_sack(&mut self, chunk: u32) -> Option<(PathId, Chunk, Option<DelayEcho>)> {
         let WaitingSack { path, mut sack, echo } = self.waiting.pop_front()?;
-        self.waiting_blocks -= sack.gaps.len() + sack.duplicates.len();
-        sack.window = self.advertise(chunk);
+        self.waiting_blocks -= sack.wire_len() as usize / 4;
+        let window = self.advertise(chunk);
+        match &mut sack {
+            Chunk::Sack(sack) => sack.window = window,
+            Chunk::Extension(extension) => {
+                if let ExtensionChunk::NrSack(sack) = &mut **extension {
+                    sack.window = window;
+                }
+            }
+            _ => unreachable!("only SACKs wait"),
+        }
         Some((path, sack, echo))
     }
 
-    /// Builds the next SACK, of at most `room` bytes, for a sender whose full chunks have `chunk` bytes. It
+    /// Builds the next SACK or NR-SACK, of at most `room` bytes, for a sender whose full chunks have `chunk` bytes. It
     /// uses the memory of `spare`. The
     /// echo of [`Self::take_echo`] belongs to it.
     #[inline(always)]
-    pub fn take_sack(&mut self, room: u32, chunk: u32, spare: GapList) -> Sack {
-        let cumulative = self.buffer.cumulative();
+    pub fn take_sack(&mut self, room: u32, chunk: u32, spare: GapList) -> Chunk {
+        if self.non_renegable {
+            return self.take_nr_sack(room, chunk);
+        }
         let most = blocks_within(room);
         let beyond = self.buffer.beyond().words();
         // 16-bit offsets reach every TSN in the buffer: see `ReceiveBuffer`.
         let gaps = GapList::copy_of(&beyond[..beyond.len().min(most)], spare.words);
-        let window = self.advertise(chunk);
-        let mut duplicates = Vec::new();
-        if !self.duplicates.is_empty() {
-            duplicates = std::mem::take(&mut self.duplicates);
-            duplicates.truncate(most - gaps.len());
-        }
         let sack = Sack {
-            cumulative: Serial32::wrap(cumulative),
-            window,
+            cumulative: Serial32::wrap(self.buffer.cumulative()),
+            window: self.advertise(chunk),
+            duplicates: self.take_duplicates(most - gaps.len()),
             gaps,
-            duplicates,
-            data_packets: if self.delayed_ack_for_cmt { self.packets.clamp(1, 3) as u8 } else { 0 },
+            data_packets: self.counted_packets(),
         };
+        self.after_sack();
+        Chunk::Sack(sack)
+    }
+
+    #[cold]
+    fn take_nr_sack(&mut self, room: u32, chunk: u32) -> Chunk {
+        let most = blocks_within(room.saturating_sub(4));
+        let [gaps, kept] = self.buffer.report(most);
+        let sack = NrSack {
+            cumulative: Serial32::wrap(self.buffer.cumulative()),
+            window: self.advertise(chunk),
+            duplicates: self.take_duplicates(most - gaps.len() - kept.len()),
+            gaps,
+            kept,
+            data_packets: self.counted_packets(),
+        };
+        self.after_sack();
+        Chunk::Extension(Box::new(ExtensionChunk::NrSack(sack)))
+    }
+
+    #[inline(always)]
+    fn take_duplicates(&mut self, most: usize) -> Vec<Serial32> {
+        if self.duplicates.is_empty() {
+            return Vec::new();
+        }
+        let mut duplicates = std::mem::take(&mut self.duplicates);
+        duplicates.truncate(most);
+        duplicates
+    }
+
+    /// Packets with DATA since the last SACK, as the flags of a SACK report them.
+    #[inline(always)]
+    fn counted_packets(&self) -> u8 {
+        if self.delayed_ack_for_cmt { self.packets.clamp(1, 3) as u8 } else { 0 }
+    }
+
+    #[inline(always)]
+    fn after_sack(&mut self) {
         self.packets = 0;
         self.packets_on.fill(0);
         self.due_now = false;
         self.sack_deferred = false;
         self.deadline = None;
-        sack
     }
 
     /// The timestamp echo that goes with the SACK just built.

@@ -215,21 +215,23 @@ impl Chunks {
     }
 
     /// RFC 3758, 3.5 C2: advances the Advanced.Peer.Ack.Point over chunks of messages that are given up, and over
-    /// chunks that were reported as received and that the peer need not keep: a peer that reneges on them loses
-    /// only what may be lost.
+    /// chunks that were reported as received and that the peer need not keep, because it has delivered them, or will not
+    /// drop.
     fn advance(&mut self, now: Time) -> Advance {
         let mut advance = Advance::default();
         while let Some(limits) = &mut self.limits {
             let tsn = limits.passed + 1;
             limits.next_expiry = Time::FAR_FUTURE;
-            let Some((limit, given_up)) = limits.get(tsn) else { break };
             let Some(record) = self.board.get(tsn) else { break };
             let passes = record.data.is_unordered_unfragmented();
+            let kept = record.data.flags.has(DataFlags::WHOLE) && self.board.is_kept(tsn);
+            let plain = kept.then_some((Limit::NONE, false));
+            let Some((limit, given_up)) = limits.get(tsn).or(plain) else { break };
             let ordered = !record.data.flags.has(DataFlags::UNORDERED);
             meter::count(1);
             match record.state {
                 _ if given_up => limits.advanced = tsn,
-                RecordState::Acked { .. } if passes => {}
+                RecordState::Acked { .. } if passes || kept => {}
                 // RFC 3758, 4.1, TR5: what others may wait for is given up when its lifetime ends, even in flight.
                 RecordState::InFlight { .. } | RecordState::Unsent | RecordState::Lost { .. }
                     if !passes && self.config.abandons =>

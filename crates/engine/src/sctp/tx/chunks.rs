@@ -1,5 +1,7 @@
 //! What the association has to send: queued messages, chunks that are not acknowledged, and the peer's receive window.
 
+use std::num::NonZeroU64;
+
 use ropewalk_base::{PathId, Serial32, Time};
 
 use super::path::Path;
@@ -27,6 +29,8 @@ pub struct Chunks {
     pub was_full: bool,
     /// The application has declared the end of data.
     pub closing: bool,
+    /// The user takes no more messages to send, because the association is shutting down.
+    pub shutting: bool,
     /// The path that SCTP without CMT sends to (RFC 9260, 6.4).
     pub primary: PathId,
     /// Number of outbound streams: the smaller of what is configured and what the peer allows (RFC 9260,
@@ -35,6 +39,9 @@ pub struct Chunks {
     /// The earliest timer of any path.
     pub deadline: CachedDeadline,
     pub(super) misses: MissIndications,
+    /// Number of chunks that the gap ack blocks of the newest SACK cover. It tells an old SACK from a new
+    /// one.
+    pub(super) offered_gaps: u32,
     /// The peer's whole receive buffer according to the last SACK, or the part of it that is used, bytes.
     pub peer_rwnd: u64,
     pub queue: SendQueue,
@@ -42,14 +49,11 @@ pub struct Chunks {
     pub(super) reports: PathReports,
     /// The first TSN, unwrapped.
     first: u64,
-    /// Number of chunks that the gap ack blocks of the newest SACK cover. It tells an old SACK from a new
-    /// one.
-    pub(super) offered_gaps: u64,
     /// When the last SACK arrived.
     pub(super) last_sack_at: Time,
     /// Without CMT and RACK, fast recovery lasts until this TSN is acknowledged cumulatively (RFC 9260, 7.2.4
     /// (6)).
-    pub(super) recovery_exit: Option<u64>,
+    pub(super) recovery_exit: Option<NonZeroU64>,
     /// State of the zero-window probe.
     pub window_probe: WindowProbe,
     pub config: TxConfig,
@@ -100,6 +104,7 @@ impl Chunks {
             peer_rwnd: 0,
             window_probe: WindowProbe::Idle,
             closing: false,
+            shutting: false,
             first,
             bursts_spent: true,
             was_full: false,
@@ -137,7 +142,7 @@ impl Chunks {
         self.window_probe = WindowProbe::Idle;
         self.scratch = AckScratch::new();
         self.offered_gaps = 0;
-        self.was_full = false;
+        (self.was_full, self.shutting) = (false, false);
         self.recovery_exit = None;
         self.limits = None;
     }
@@ -153,6 +158,14 @@ impl Chunks {
         self.offered_gaps = 0;
         self.recovery_exit = None;
         self.limits = None;
+    }
+
+    /// Whether the chunk just sent is the last one for now, and the user or the peer waits for its acknowledgement: the
+    /// association is shutting down (RFC 7053, 5.1), the send buffer has refused a message, or a reset of streams waits.
+    #[inline]
+    pub fn waits_for_sack(&self) -> bool {
+        self.queue.is_empty()
+            && (self.was_full || self.shutting || self.queue.is_drained_for_reset())
     }
 
     /// Whether a TSN has been assigned.

@@ -1,6 +1,8 @@
 //! Loss detection and recovery: fast retransmit and fast recovery (RFC 9260, 7.2.4), T3-rtx (6.3.3), and the
 //! timers of RACK-TLP (RFC 8985).
 
+use std::num::NonZeroU64;
+
 use ropewalk_base::{PathId, Time};
 
 use super::{Path, RecordState, Sender};
@@ -37,7 +39,7 @@ impl Sender {
         }
         let known = self.outstanding.board.cumulative();
         self.outstanding.recovery_exit =
-            self.outstanding.recovery_exit.filter(|exit| known < *exit);
+            self.outstanding.recovery_exit.filter(|exit| known < exit.get());
         self.outstanding.recovery_exit.is_some()
     }
 
@@ -171,14 +173,14 @@ impl Sender {
             _ => self.outstanding.scratch.highest,
         };
         let mut lost = std::mem::take(&mut self.outstanding.scratch.lost);
-        let exit = self.outstanding.board.next_tsn() - 1;
+        let exit = NonZeroU64::new(self.outstanding.board.next_tsn() - 1);
         for i in 0..self.paths.len() {
             lost.clear();
             self.outstanding.misses.count_by_tsn(&mut self.paths[i].tx.flights, highest, &mut lost);
             if !lost.is_empty() {
                 let id = PathId::from_index(i);
                 self.mark_lost_by_tsn(now, id, &lost, !recovers);
-                self.outstanding.recovery_exit = self.outstanding.recovery_exit.or(Some(exit));
+                self.outstanding.recovery_exit = self.outstanding.recovery_exit.or(exit);
             }
         }
         self.outstanding.scratch.lost = lost;

@@ -46,7 +46,7 @@ pub use miss_indications::MissIndications;
 pub use path::{Path, Rescue};
 pub use queue::ChunkSizes;
 pub use record::{RecordState, SentRecord};
-pub use sack::NeverSent;
+pub use sack::InvalidSack;
 pub use scoreboard::Scoreboard;
 pub use undelivered::Undelivered;
 

@@ -25,6 +25,7 @@ pub(super) struct Waiting {
     /// The limits of [`Limit`], flat, because this takes less space.
     twice: bool,
     retransmissions: u8,
+    immediate: bool,
     expires: Time,
     payload: Payload,
     /// Bytes of the message that have been cut into chunks.
@@ -56,8 +57,8 @@ impl Waiting {
 
     #[inline]
     const fn limit(&self) -> Limit {
-        let Self { expires, retransmissions, twice, .. } = *self;
-        Limit { expires, retransmissions, twice, urgent: false }
+        let Self { expires, retransmissions, twice, immediate, .. } = *self;
+        Limit { expires, retransmissions, twice, urgent: false, immediate }
     }
 }
 
@@ -205,6 +206,7 @@ impl SendQueue {
         self.waiting == 0
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -227,7 +229,7 @@ impl SendQueue {
             *next = ssn.plus(count as u16);
         }
         self.bytes += count * payload.len() as u64;
-        let Limit { expires, retransmissions, twice, .. } = limit;
+        let Limit { expires, retransmissions, twice, immediate, .. } = limit;
         let waiting = Waiting {
             stream,
             ssn,
@@ -235,6 +237,7 @@ impl SendQueue {
             unordered,
             twice,
             retransmissions,
+            immediate,
             expires,
             payload,
             taken: 0,
@@ -427,6 +430,10 @@ impl SendQueue {
         }
         if size == left {
             flags = flags.and(DataFlags::END);
+            // RFC 7053, 7.1: the I bit is set on the last chunk of the message.
+            if message.immediate {
+                flags = flags.and(DataFlags::IMMEDIATE);
+            }
         }
         if message.unordered {
             flags = flags.and(DataFlags::UNORDERED);

@@ -11,6 +11,8 @@ use crate::meter;
 use crate::recovery::{Flight, LossDetection};
 use crate::sctp::chunk::{DelayEcho, Echoed, Sack};
 use crate::sctp::config::CwndUpdate;
+use crate::sctp::extension_chunk::NrSack;
+use crate::sctp::extensions::non_renegable::union;
 use crate::sctp::gaps::GapList;
 use crate::window::explained_queueing;
 
@@ -72,9 +74,15 @@ impl PathAck {
     }
 }
 
-/// A SACK acknowledges a TSN that was never sent.
+/// Why a SACK ends the association.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NeverSent;
+pub enum InvalidSack {
+    /// It acknowledges a TSN that was never sent (RFC 9260, 12.4).
+    NeverSent,
+    /// Its cumulative TSN ends before a chunk that the peer has reported as non-renegable. The chunk was freed, so that it
+    /// cannot be sent again.
+    Withdrawn,
+}
 
 /// One [`PathAck`] per path. Built for each SACK: with thousands of associations, a stored list would
 /// have to be fetched from memory.
@@ -134,8 +142,19 @@ impl Sender {
     /// Processes a SACK. Returns whether it is newer than all before it.
     ///
     /// # Errors
-    /// [`NeverSent`]. RFC 9260, 12.4: such a SACK MUST end the association.
-    pub fn on_sack(&mut self, now: Time, mut sack: Sack) -> Result<bool, NeverSent> {
+    /// [`InvalidSack`]. RFC 9260, 12.4: such a SACK MUST end the association.
+    pub fn on_sack(&mut self, now: Time, sack: Sack) -> Result<bool, InvalidSack> {
+        self.take_sack(now, sack, None)
+    }
+
+    /// Processes a SACK, or an NR-SACK whose non-renegable gap ack blocks are `kept`; those of `sack` include them.
+    #[inline(always)]
+    fn take_sack(
+        &mut self,
+        now: Time,
+        mut sack: Sack,
+        kept: Option<GapList>,
+    ) -> Result<bool, InvalidSack> {
         let before = self.outstanding.board.cumulative();
         let cumulative = sack.cumulative.unwrap_near(before);
         if cumulative < before {
@@ -143,7 +162,7 @@ impl Sender {
             return Ok(false);
         }
         if cumulative >= self.outstanding.board.next_tsn() {
-            return Err(NeverSent);
+            return Err(InvalidSack::NeverSent);
         }
         self.measurements.stats.sacks += 1;
         self.outstanding.last_sack_at = now;
@@ -160,11 +179,44 @@ impl Sender {
         }
         let covered = self.take_gaps(now, cumulative, &mut sack.gaps, &mut acks)?;
         self.outstanding.spare_gaps = sack.gaps;
+        if let Some(kept) = kept {
+            self.take_kept(kept);
+        }
         self.take_window(cumulative > before, sack.window, covered);
-        self.check_reneging();
+        self.check_reneging()?;
         self.settle_acks(now, cumulative > before, sack.data_packets, &acks);
         self.update_window_probe(now);
         Ok(true)
+    }
+
+    /// Processes an NR-SACK. Returns whether it is newer than all before it.
+    ///
+    /// # Errors
+    /// As [`Sender::on_sack`].
+    #[cold]
+    pub fn on_nr_sack(&mut self, now: Time, sack: &NrSack) -> Result<bool, InvalidSack> {
+        let plain = Sack {
+            cumulative: sack.cumulative,
+            window: sack.window,
+            gaps: union(sack.cumulative, &sack.gaps, &sack.kept),
+            duplicates: sack.duplicates.clone(),
+            data_packets: sack.data_packets,
+        };
+        self.take_sack(now, plain, Some(sack.kept.clone()))
+    }
+
+    /// Frees the chunks that non-renegable gap ack blocks report, and their share of the send buffer. They are acknowledged
+    /// already. A report of the chunk after the cumulative TSN contradicts that TSN and is not believed.
+    fn take_kept(&mut self, kept: GapList) {
+        let board = &mut self.outstanding.board;
+        let cumulative = board.cumulative();
+        let fresh = &mut self.outstanding.scratch.fresh;
+        fresh.clear();
+        board.find_kept(kept, fresh);
+        for tsn in fresh.iter().cloned().flatten().filter(|tsn| *tsn > cumulative + 1) {
+            meter::count(1);
+            board.keep(tsn);
+        }
     }
 
     #[inline]
@@ -184,7 +236,7 @@ impl Sender {
         now: Time,
         cumulative: u64,
         acks: &mut PathAcks,
-    ) -> Result<(), NeverSent> {
+    ) -> Result<(), InvalidSack> {
         while self.outstanding.board.cumulative() < cumulative {
             let Some(popped) = self.outstanding.board.pop_cumulative() else { break };
             let tsn = popped.tsn;
@@ -194,7 +246,7 @@ impl Sender {
                 delays.on_delivered(now, popped.first_sent);
             }
             match popped.state {
-                RecordState::Unsent => return Err(NeverSent),
+                RecordState::Unsent => return Err(InvalidSack::NeverSent),
                 RecordState::InFlight { path, number } if self.outstanding.was_skipped(tsn) => {
                     self.on_skipped(now, path, number);
                 }
@@ -225,7 +277,8 @@ impl Sender {
         cumulative: u64,
         gaps: &mut GapList,
         acks: &mut PathAcks,
-    ) -> Result<u64, NeverSent> {
+    ) -> Result<u64, InvalidSack> {
+        self.outstanding.board.forget_reports_below(cumulative);
         if gaps.is_empty() {
             self.outstanding.scratch.memory.forget_below(cumulative);
             return Ok(0);
@@ -241,7 +294,7 @@ impl Sender {
             unsent |= !self.take_gap_ack(now, tsn, acks);
         }
         self.outstanding.scratch.fresh = fresh;
-        if unsent { Err(NeverSent) } else { Ok(found.covered) }
+        if unsent { Err(InvalidSack::NeverSent) } else { Ok(found.covered) }
     }
 
     /// Processes one TSN of a gap ack block. Returns false if it was never sent.
@@ -342,32 +395,44 @@ impl Sender {
     /// missing now, so the peer may have dropped everything that it had reported (RFC 9260, 6.2.1 D iv). A
     /// SACK that arrives late, because its path is slower, cannot cause this.
     #[inline]
-    fn check_reneging(&mut self) {
+    fn check_reneging(&mut self) -> Result<(), InvalidSack> {
         let next = self.outstanding.board.cumulative() + 1;
         // `acked` holds no TSN below `next`.
         if self.outstanding.board.acked().first() == Some(next) {
-            self.on_reneged();
+            return self.on_reneged(next);
         }
+        Ok(())
     }
 
     #[cold]
-    fn on_reneged(&mut self) {
+    fn on_reneged(&mut self, next: u64) -> Result<(), InvalidSack> {
+        if self.outstanding.board.is_kept(next) {
+            return Err(InvalidSack::Withdrawn);
+        }
         self.outstanding.board.on_reneged(PathId(0));
         if let Some(limits) = &mut self.outstanding.limits {
             limits.passed = limits.advanced;
         }
         self.paths.iter_mut().for_each(|p| p.tx.held = 0);
+        for tsn in self.outstanding.board.kept() {
+            let record = self.outstanding.board.record(tsn);
+            if let RecordState::Acked { by } = record.state {
+                self.paths[by.index()].tx.held += u64::from(record.bytes);
+            }
+        }
         self.outstanding.scratch.memory.clear();
+        Ok(())
     }
 
     /// Updates the peer's receive window, unless the SACK is older than one already processed: SACKs on
     /// different paths overtake each other. With the cumulative TSN unchanged, the SACK that covers fewer
     /// chunks beyond it is the older one.
     fn take_window(&mut self, moved: bool, window: u32, covered: u64) {
-        if !moved && covered < self.outstanding.offered_gaps {
+        if !moved && covered < u64::from(self.outstanding.offered_gaps) {
             return;
         }
-        self.outstanding.offered_gaps = covered;
+        // No more than 16-bit offsets reach.
+        self.outstanding.offered_gaps = covered as u32;
         // The advertised window excludes all chunks that the peer holds beyond the hole, also those for which
         // the SACK had no room.
         let offered = window as u64 + self.outstanding.board.held_bytes();

@@ -1,6 +1,7 @@
 //! The scoreboard: the state of every TSN after the cumulative TSN.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 use ropewalk_base::{PathId, RangeSet, Serial32, Time};
 
@@ -8,6 +9,8 @@ use super::record::{Popped, Record, RecordState, SentRecord};
 use crate::meter;
 use crate::payload::Payload;
 use crate::sctp::Data;
+use crate::sctp::extensions::non_renegable::Kept;
+use crate::sctp::gaps::GapList;
 
 /// Records of all TSNs that are assigned and not acknowledged cumulatively.
 ///
@@ -26,6 +29,8 @@ pub struct Scoreboard {
     acked_bytes: u64,
     /// Bytes of `acked_bytes` that have been delivered to the peer's user.
     delivered_bytes: u64,
+    /// TSNs of `acked` that the peer will not drop; none if it has not reported any. Their user data is freed.
+    kept: Option<Box<Kept>>,
     /// Assigned TSNs that were never sent.
     holes: RangeSet,
     /// Bytes of the unordered unfragmented messages in `holes`: they will not occupy the peer's buffer.
@@ -57,6 +62,7 @@ impl Scoreboard {
             acked: RangeSet::new(),
             acked_bytes: 0,
             delivered_bytes: 0,
+            kept: None,
             unordered_holes: 0,
             waiting_holes: 0,
             abandoned_bytes: 0,
@@ -86,6 +92,7 @@ impl Scoreboard {
     /// Moves past `count` TSNs that no chunk gets. No TSN is outstanding.
     pub fn skip(&mut self, count: u64) {
         debug_assert!(self.records.is_empty());
+        self.kept = None;
         self.base += count;
     }
 
@@ -110,6 +117,40 @@ impl Scoreboard {
     #[inline]
     pub const fn acked(&self) -> &RangeSet {
         &self.acked
+    }
+
+    /// TSNs reported by non-renegable gap ack blocks.
+    pub fn kept(&self) -> impl Iterator<Item = u64> {
+        self.kept.iter().flat_map(|kept| kept.tsns().ranges().flatten())
+    }
+
+    /// Whether `tsn` is one of them.
+    #[inline]
+    pub fn is_kept(&self, tsn: u64) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.tsns().contains(tsn))
+    }
+
+    /// Adds the TSNs that non-renegable gap ack blocks report, and earlier ones have not, to `fresh`.
+    pub fn find_kept(&mut self, blocks: GapList, fresh: &mut Vec<Range<u64>>) {
+        if blocks.is_empty() {
+            return;
+        }
+        let (cumulative, end) = (self.cumulative(), self.next_tsn());
+        self.kept.get_or_insert_default().find_fresh(cumulative, blocks, end, fresh);
+    }
+
+    /// Must be called for each step of the cumulative TSN: see [`GapDiff::forget_below`](super::GapDiff::forget_below).
+    #[inline]
+    pub fn forget_reports_below(&mut self, cumulative: u64) {
+        if let Some(kept) = &mut self.kept {
+            kept.forget_below(cumulative);
+        }
+    }
+
+    /// Bytes of the send buffer that the chunks with a TSN occupy.
+    #[inline]
+    pub fn buffered(&self) -> u64 {
+        self.extent() - self.kept.as_ref().map_or(0, |kept| kept.freed())
     }
 
     /// Bytes from the cumulative TSN to the end of the last chunk with a TSN.
@@ -173,6 +214,11 @@ impl Scoreboard {
     /// All records, lowest TSN first.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.records.iter()
+    }
+
+    /// All records, lowest TSN first, and whether the user data of each has been freed.
+    pub fn pieces(&self) -> impl Iterator<Item = (&Record, bool)> {
+        self.records().zip(self.base..).map(|(record, tsn)| (record, self.is_kept(tsn)))
     }
 
     #[inline]
@@ -373,6 +419,9 @@ impl Scoreboard {
                 self.acked.remove_below(tsn + 1);
                 self.acked_bytes -= bytes as u64;
                 self.delivered_bytes -= passing;
+                if let Some(kept) = &mut self.kept {
+                    kept.pass(tsn, bytes);
+                }
             }
             RecordState::Lost { .. } => self.lost.remove_below(tsn + 1),
             RecordState::Unsent => {
@@ -413,14 +462,32 @@ impl Scoreboard {
         before
     }
 
+    /// Frees the user data of `tsn`, which a non-renegable gap ack block reports. Does nothing if it is not acknowledged.
+    pub fn keep(&mut self, tsn: u64) {
+        let record = self.record_mut(tsn);
+        if matches!(record.state, RecordState::Acked { .. }) {
+            record.data.payload = Payload::Length(record.data.payload.len());
+            let bytes = record.bytes;
+            self.kept.get_or_insert_default().add(tsn, bytes);
+        }
+    }
+
     /// Handles reneging by the peer (RFC 9260, 6.2.1 D iv): every TSN reported by gap ack blocks counts as
-    /// lost on path `on` and is sent again.
+    /// lost on path `on` and is sent again, except those reported as non-renegable.
     pub fn on_reneged(&mut self, on: PathId) {
         let tsns: Vec<u64> = self.acked.ranges().flatten().collect();
         meter::count(tsns.len());
         self.acked.clear();
         (self.acked_bytes, self.delivered_bytes) = (0, 0);
         for tsn in tsns {
+            if self.is_kept(tsn) {
+                let record = self.record(tsn);
+                let (bytes, passing) = (u64::from(record.bytes), record.passing_bytes());
+                self.acked.insert(tsn);
+                self.acked_bytes += bytes;
+                self.delivered_bytes += passing;
+                continue;
+            }
             self.record_mut(tsn).state = RecordState::Lost { on, by_timer: false };
             self.lost.insert(tsn);
         }

@@ -85,7 +85,7 @@ impl Sender {
             self.bundle_outside(now, path, &mut room, chunks);
         }
         self.bundle(now, path, &mut room, chunks);
-        if self.outstanding.queue.is_drained_for_reset() {
+        if self.outstanding.waits_for_sack() {
             ask_for_sack(chunks);
         }
         self.record_time(now, path, was_idle, chunks);

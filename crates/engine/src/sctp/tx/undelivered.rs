@@ -23,7 +23,7 @@ pub struct Undelivered {
     pub ppid: u32,
     /// Whether it was sent unordered.
     pub unordered: bool,
-    /// The message without the beginning that has been acknowledged cumulatively.
+    /// The message without the beginning that has been acknowledged cumulatively, and without what was freed.
     pub payload: Payload,
     /// Whether `payload` starts at the beginning of the message.
     pub from_beginning: bool,
@@ -32,6 +32,9 @@ pub struct Undelivered {
     /// Bytes of `payload` that gap ack blocks have reported. They have arrived, and the peer's user may have
     /// received them.
     pub reported: u32,
+    /// Bytes that `payload` lacks because the peer has reported them as non-renegable: they were freed. A message of which
+    /// all bytes were is delivered, and not listed.
+    pub freed: u32,
 }
 
 impl Undelivered {
@@ -58,46 +61,37 @@ struct Messages<R, Q> {
     queue: Q,
 }
 
-impl<'a, R: Iterator<Item = &'a Record>, Q: Iterator<Item = Rest>> Iterator for Messages<R, Q> {
+/// A chunk with a TSN, and whether its user data was freed.
+type Piece<'a> = (&'a Record, bool);
+
+impl<'a, R: Iterator<Item = Piece<'a>>, Q: Iterator<Item = Rest>> Iterator for Messages<R, Q> {
     type Item = Undelivered;
 
     fn next(&mut self) -> Option<Undelivered> {
-        // An abandoned message is not delivered on purpose. It has no rest in the queue.
-        let is_kept = |record: &&Record| !matches!(record.state, RecordState::Abandoned { .. });
-        let Some(first) = self.records.find(is_kept) else {
-            return self.queue.next().map(of_rest);
-        };
-        let Data { stream, ssn, ppid, flags, .. } = first.data;
-        let mut message = Undelivered {
-            stream,
-            ssn,
-            ppid,
-            unordered: flags.has(DataFlags::UNORDERED),
-            payload: Payload::Length(0),
-            from_beginning: flags.has(DataFlags::BEGIN),
-            unsent: 0,
-            reported: 0,
-        };
-        let mut pieces = Vec::new();
-        let mut record = Some(first);
-        // The fragments of a message have consecutive TSNs, and those without a TSN come first in the queue.
-        while let Some(piece) = record {
-            let bytes = piece.data.payload.len();
-            message.unsent += if piece.transmissions == 0 { bytes } else { 0 };
-            let reported = matches!(piece.state, RecordState::Acked { .. });
-            message.reported += if reported { bytes } else { 0 };
-            pieces.push(piece.data.payload.clone());
-            if piece.data.flags.has(DataFlags::END) {
-                message.payload = Payload::concat(&pieces);
-                return Some(message);
+        loop {
+            // An abandoned message is not delivered on purpose. It has no rest in the queue.
+            let is_kept =
+                |(record, _): &Piece<'_>| !matches!(record.state, RecordState::Abandoned { .. });
+            let Some(first) = self.records.find(is_kept) else {
+                return self.queue.next().map(of_rest);
+            };
+            let mut message = Gathered::begin(&first.0.data);
+            message.message.ppid = first.0.data.ppid;
+            let mut piece = Some(first);
+            // The fragments of a message have consecutive TSNs, and those without a TSN come first in the queue.
+            while let Some(one) = piece {
+                message.add(one);
+                piece = if message.ended { None } else { self.records.next() };
             }
-            record = self.records.next();
+            if !message.ended
+                && let Some(rest) = self.queue.next()
+            {
+                message.add_rest(rest);
+            }
+            if !message.is_delivered() {
+                return Some(message.done());
+            }
         }
-        let rest = self.queue.next();
-        message.unsent += rest.as_ref().map_or(0, |rest| rest.payload.len());
-        pieces.extend(rest.map(|rest| rest.payload));
-        message.payload = Payload::concat(&pieces);
-        Some(message)
     }
 }
 
@@ -113,6 +107,7 @@ fn of_rest(rest: Rest) -> Undelivered {
         from_beginning: whole,
         unsent,
         reported: 0,
+        freed: 0,
     }
 }
 
@@ -122,7 +117,7 @@ fn rest_of(message: &Submitted) -> Rest {
     Rest { stream, ssn: Serial16(0), ppid, unordered, payload, whole: true }
 }
 
-/// An interleaved message that is being put together.
+/// A message that is being put together.
 struct Gathered {
     message: Undelivered,
     pieces: Vec<Payload>,
@@ -142,17 +137,27 @@ impl Gathered {
             from_beginning,
             unsent: 0,
             reported: 0,
+            freed: 0,
         };
         Self { message, pieces: Vec::new(), ended: false }
     }
 
-    fn add(&mut self, record: &Record) {
+    fn add(&mut self, (record, freed): Piece<'_>) {
         let bytes = record.data.payload.len();
+        self.ended = record.data.flags.has(DataFlags::END);
+        if freed {
+            self.message.freed += bytes;
+            return;
+        }
         let reported = matches!(record.state, RecordState::Acked { .. });
         self.message.unsent += if record.transmissions == 0 { bytes } else { 0 };
         self.message.reported += if reported { bytes } else { 0 };
         self.pieces.push(record.data.payload.clone());
-        self.ended = record.data.flags.has(DataFlags::END);
+    }
+
+    /// Whether the peer will not drop any of it.
+    fn is_delivered(&self) -> bool {
+        self.ended && self.pieces.is_empty()
     }
 
     fn add_rest(&mut self, rest: Rest) {
@@ -168,12 +173,13 @@ impl Gathered {
 
 /// As [`Messages`], for interleaved ones: fragments of a stream and order belong together up to the end of a message.
 fn gathered<'a>(
-    records: impl Iterator<Item = &'a Record>,
+    records: impl Iterator<Item = Piece<'a>>,
     queue: impl Iterator<Item = Rest>,
 ) -> Vec<Undelivered> {
     let mut all = Vec::<Gathered>::new();
     let mut open = BTreeMap::<(StreamId, bool), usize>::new();
-    for record in records.filter(|r| !matches!(r.state, RecordState::Abandoned { .. })) {
+    let is_kept = |(r, _): &Piece<'_>| !matches!(r.state, RecordState::Abandoned { .. });
+    for (record, freed) in records.filter(is_kept) {
         let whole = record.data.flags.has(DataFlags::WHOLE);
         let way = (record.data.stream, record.data.flags.has(DataFlags::UNORDERED));
         let known = open.get(&way).copied().filter(|_| !whole);
@@ -181,7 +187,7 @@ fn gathered<'a>(
             all.push(Gathered::begin(&record.data));
             all.len() - 1
         });
-        all[at].add(record);
+        all[at].add((record, freed));
         if !whole && all[at].ended {
             open.remove(&way);
         } else if !whole {
@@ -195,7 +201,8 @@ fn gathered<'a>(
             None => rests.push(of_rest(rest)),
         }
     }
-    all.into_iter().map(Gathered::done).chain(rests).collect()
+    let kept = all.into_iter().filter(|message| !message.is_delivered());
+    kept.map(Gathered::done).chain(rests).collect()
 }
 
 impl Chunks {
@@ -210,9 +217,9 @@ impl Chunks {
         let queue = self.queue.rests().chain(beside.map(rest_of)).chain(held);
         let (mut plain, mut interleaved) = (None, Vec::new());
         if self.queue.is_interleaved() {
-            interleaved = gathered(self.board.records(), queue);
+            interleaved = gathered(self.board.pieces(), queue);
         } else {
-            plain = Some(Messages { records: self.board.records(), queue });
+            plain = Some(Messages { records: self.board.pieces(), queue });
         }
         plain.into_iter().flatten().chain(interleaved)
     }

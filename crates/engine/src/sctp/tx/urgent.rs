@@ -105,6 +105,9 @@ impl Chunks {
         let tsn = self.board.assign(|chunk| {
             (chunk.stream, chunk.ssn, chunk.ppid) = (message.stream, Serial16(0), message.ppid);
             chunk.flags = DataFlags::WHOLE.and(DataFlags::UNORDERED);
+            if limit.immediate {
+                chunk.flags = chunk.flags.and(DataFlags::IMMEDIATE);
+            }
             chunk.payload = message.payload;
             self.queue.label_whole(chunk);
         });

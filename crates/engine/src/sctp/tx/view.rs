@@ -68,7 +68,7 @@ impl Sender {
     pub fn buffer_room(&self) -> u64 {
         let chunks = &self.outstanding;
         let unsent = chunks.queue.bytes() + chunks.bytes_beside_queue() + chunks.queue.held_bytes();
-        let room = chunks.config.send_buffer.saturating_sub(unsent + chunks.board.extent());
+        let room = chunks.config.send_buffer.saturating_sub(unsent + chunks.board.buffered());
         let Some(least) = chunks.config.unsent_limit else { return room };
         let window = |i| self.congestion.window(PathId::from_index(i));
         let windows = (0..self.paths.len()).map(window).sum::<u64>();

@@ -1,4 +1,5 @@
-//! NR-SACK (draft-tuexen-tsvwg-sctp-multipath): counts, both lists of blocks, and duplicates.
+//! NR-SACK (draft-natarajan-tsvwg-sctp-nrsack-08, 4): counts, both lists of blocks, and duplicates. The highest bits of the
+//! flags are those of a SACK.
 
 use ropewalk_base::Serial32;
 
@@ -9,7 +10,7 @@ use crate::sctp::extension_chunk::NrSack;
 const FIXED: usize = 16;
 
 pub(super) fn put(sack: &NrSack, out: &mut Vec<u8>) {
-    let frame = Frame::begin(kind::NR_SACK, 0, out);
+    let frame = Frame::begin(kind::NR_SACK, sack.data_packets << 6, out);
     out.extend_from_slice(&sack.cumulative.0.to_be_bytes());
     out.extend_from_slice(&sack.window.to_be_bytes());
     for count in [sack.gaps.len(), sack.kept.len(), sack.duplicates.len(), 0] {
@@ -40,5 +41,6 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<NrSack> {
         gaps: read_gaps(cumulative, gaps),
         kept: read_gaps(cumulative, kept),
         duplicates: duplicates.iter().map(|tsn| Serial32(u32::from_be_bytes(*tsn))).collect(),
+        data_packets: raw.flags >> 6,
     })
 }

@@ -179,9 +179,16 @@ fn parameters() -> impl Strategy<Value = Vec<RawParameter>> {
 
 fn nr_sack() -> impl Strategy<Value = ExtensionChunk> {
     let lists = |cumulative| (Just(cumulative), gaps(cumulative), gaps(cumulative));
-    (serial().prop_flat_map(lists), any::<u32>(), vec(serial(), 0..4)).prop_map(
-        |((cumulative, gaps, kept), window, duplicates)| {
-            ExtensionChunk::NrSack(NrSack { cumulative, window, gaps, kept, duplicates })
+    (serial().prop_flat_map(lists), any::<u32>(), vec(serial(), 0..4), 0..4u8).prop_map(
+        |((cumulative, gaps, kept), window, duplicates, data_packets)| {
+            ExtensionChunk::NrSack(NrSack {
+                cumulative,
+                window,
+                gaps,
+                kept,
+                duplicates,
+                data_packets,
+            })
         },
     )
 }

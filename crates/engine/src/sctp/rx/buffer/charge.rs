@@ -34,6 +34,11 @@ const OWED_CHUNKS: usize = 16;
 /// five times as long as the payload that keeps it, so at most a fifth of the buffer's size is wasted.
 const SHARING_PART: u64 = 20;
 
+/// Bookkeeping that closes the window of a buffer of `capacity` bytes.
+pub(super) const fn most_bookkeeping(capacity: u64) -> u64 {
+    capacity / 4 * 3 + FREE_BOOKKEEPING
+}
+
 impl ReceiveBuffer {
     /// Bytes of all chunks in the buffer, with their headers.
     #[inline]
@@ -76,7 +81,7 @@ impl ReceiveBuffer {
     pub fn free(&self) -> u64 {
         let chunks = self.capacity.saturating_sub(self.chunk_bytes());
         let bookkeeping = self.bookkeeping();
-        if bookkeeping <= FREE_BOOKKEEPING && self.largest >= self.chunk_cost() {
+        if bookkeeping <= FREE_BOOKKEEPING && u64::from(self.largest) >= self.chunk_cost() {
             return chunks;
         }
         chunks.min(self.left_by(bookkeeping))
@@ -104,14 +109,14 @@ impl ReceiveBuffer {
     /// Whether all chunks so far were shorter than the bookkeeping of one.
     #[inline]
     fn holds_tiny_chunks(&self) -> bool {
-        (1..self.chunk_cost()).contains(&self.largest)
+        (1..self.chunk_cost()).contains(&u64::from(self.largest))
     }
 
     /// Room for tiny chunks beside this much bookkeeping, bytes of chunks.
     #[inline]
     fn room_for_tiny_chunks(&self, bookkeeping: u64) -> u64 {
-        let left = (self.capacity / 4 * 3 + FREE_BOOKKEEPING).saturating_sub(bookkeeping);
-        left * self.largest / self.chunk_cost()
+        let left = most_bookkeeping(self.capacity).saturating_sub(bookkeeping);
+        left * u64::from(self.largest) / self.chunk_cost()
     }
 
     /// Most bookkeeping of a chunk, bytes.
@@ -145,7 +150,7 @@ impl ReceiveBuffer {
 
     /// Whether a chunk must be accepted although bookkeeping fills the buffer: it is the next in sequence,
     /// which alone frees the chunks that wait; user data leaves room for it; and no message can be read. It
-    /// must be deliverable at once unless hardly any chunk waits.
+    /// must be deliverable at once unless hardly any chunk waits, or those that wait may not be dropped.
     pub(super) fn is_owed(&self, tsn: u64, data: &Data) -> bool {
         let fits = self.chunk_bytes() + super::charge_of(data) <= self.capacity;
         let passes = match &self.messages {
@@ -154,7 +159,7 @@ impl ReceiveBuffer {
             None => data.flags.has(DataFlags::WHOLE) && self.streams.is_next(data.stream, data.ssn),
         };
         let next = tsn == self.cumulative() + 1 && self.ready.is_empty();
-        next && fits && (passes || self.slots.held_count() < OWED_CHUNKS)
+        next && (fits && (passes || self.slots.held_count() < OWED_CHUNKS) || self.is_bound())
     }
 
     /// Whether a payload must be copied out of its datagram, because enough of the buffer is used.

@@ -58,7 +58,7 @@ impl ReceiveBuffer {
             return Arrival::Violation;
         }
         self.fragmented |= !data.flags.has(DataFlags::WHOLE);
-        self.largest = self.largest.max(charge);
+        self.note_size(charge);
         self.stats.received += 1;
         if self.must_own(&data.payload) {
             super::own(&mut data.payload);

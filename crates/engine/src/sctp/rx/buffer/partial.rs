@@ -41,7 +41,7 @@ impl ReceiveBuffer {
 
     #[inline(never)]
     fn offer_fragments(&mut self, now: Time) {
-        if self.window() >= self.largest {
+        if self.window() >= u64::from(self.largest) {
             return;
         }
         if self.messages.is_some() {
