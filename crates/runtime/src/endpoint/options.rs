@@ -120,8 +120,8 @@ pub struct Transport {
     pub streams: u16,
     /// Inbound streams; none: as many as outbound ones.
     pub inbound_streams: Option<u16>,
-    /// Whether unsealed peers are offered extensions: partial reliability (RFC 3758) and those of Ropewalk (on). If not, an INIT
-    /// lists none, as of an end that knows RFC 9260 only.
+    /// Whether unsealed peers are offered extensions: partial reliability (RFC 3758), those of Ropewalk, and those that other
+    /// options enable (on). If not, an INIT lists none, as of an end that knows RFC 9260 only.
     pub extensions: bool,
     /// Whether messages of different streams are interleaved (I-DATA, RFC 8260), if the peer wants it as well (off). A
     /// short message then does not wait for a long one whose sending has begun. Costs 4 bytes per chunk.
@@ -271,13 +271,14 @@ impl Transport {
         let mut config = Config::preset(self.profile.preset(), paths, self.receive_buffer);
         config.lower_header = encryption.header();
         config.packet_form = encryption.packet_form();
+        // The extensions of the peer are not known before the handshake.
+        let extends = self.extensions || matches!(encryption, Encryption::Sealed { .. });
         // RFC 9260 reserves the chunks for ECN but does not define their use.
-        config.ecn = self.ecn && self.profile == Profile::Live;
+        config.ecn = self.ecn && self.profile == Profile::Live && extends;
         config.mtu_discovery = self.discover_mtu.then(|| encryption.mtus(self.mtu));
         if let Encryption::Plain { addresses, .. } = encryption {
-            // The extensions of the peer are not known before the handshake.
             config.addresses = Some(addresses.clone());
-            let offered = if self.extensions { Extensions::OFFERED } else { Extensions::NONE };
+            let offered = if extends { Extensions::OFFERED } else { Extensions::NONE };
             config.negotiation = Negotiation::Listed(offered);
         } else {
             // Paths are identified by their numbers, whatever their addresses.
@@ -287,10 +288,10 @@ impl Transport {
         config.cmt.concurrent = true;
         config.streams = self.streams;
         config.inbound_streams = self.inbound_streams;
-        config.interleaving = self.interleaving;
+        config.interleaving = self.interleaving && extends;
         config.stream_scheduler = self.stream_scheduler;
-        config.nr_sack = self.nr_sack;
-        config.reconfiguration = self.reconfiguration;
+        config.nr_sack = self.nr_sack && extends;
+        config.reconfiguration = self.reconfiguration && extends;
         config.accepted_requests = self.accepted_requests;
         config.stream_limit = self.stream_limit;
         config.guard &= self.guard;
@@ -498,6 +499,31 @@ mod tests {
             (Carrier::Ip, true, 40),
         ] {
             assert_eq!(plain(carrier, ipv6).header(), header, "{carrier:?} {ipv6}");
+        }
+    }
+
+    #[test]
+    fn without_extensions_an_unsealed_peer_is_offered_none_whatever_other_options_enable() {
+        for extensions in [true, false] {
+            let transport = Transport {
+                extensions,
+                ecn: true,
+                interleaving: true,
+                nr_sack: true,
+                reconfiguration: true,
+                ..Transport::default()
+            };
+            let (carrier, ipv6, addresses) = (Carrier::Udp, false, Vec::new());
+            let plain = Encryption::Plain { carrier, ipv6, addresses };
+            for (encryption, offered) in [(plain, extensions), (Encryption::Sealed { ipv6 }, true)]
+            {
+                let config = transport.config(&[[192, 0, 2, 1].into()], &encryption).unwrap();
+                let enabled =
+                    [config.ecn, config.interleaving, config.nr_sack, config.reconfiguration];
+                assert_eq!(enabled, [offered; 4], "{encryption:?}");
+                let listed = Negotiation::Listed(Extensions::NONE);
+                assert_eq!(config.negotiation == listed, !offered, "{encryption:?}");
+            }
         }
     }
 
