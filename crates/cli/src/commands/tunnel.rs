@@ -24,8 +24,6 @@ use crate::live::{ObserveArgs, Threads, TransportArgs, run_until_interrupted};
 const CONFIGURATIONS: &str = "/etc/ropewalk/tunnel";
 /// Longest name of a network interface (IFNAMSIZ less the terminating zero).
 const INTERFACE_LENGTH: usize = 15;
-/// Longest `--longest-pause`: pacing sends no more together.
-const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 /// Streams of an association: packets and control messages.
 const STREAMS: u16 = 2;
 
@@ -162,10 +160,13 @@ fn configuration(text: &str) -> Result<PathBuf, String> {
     Ok(Path::new(CONFIGURATIONS).join(format!("{text}.toml")))
 }
 
+/// A pause that is no longer than the default one, which is as long as pacing allows.
 fn pause(text: &str) -> Result<Duration, String> {
-    let pause = parse_duration(text)?;
-    let within = pause <= LONGEST_PAUSE;
-    within.then_some(pause).ok_or_else(|| format!("give at most {LONGEST_PAUSE}, or 0 s for none"))
+    let (pause, most) = (parse_duration(text)?, Config::default().longest_pause);
+    if pause > most {
+        return Err(format!("give at most {most}, or 0 s for none"));
+    }
+    Ok(pause)
 }
 
 fn interface(text: &str) -> Result<String, String> {
