@@ -63,10 +63,8 @@ const SLACK_TIME: Duration = Duration::from_micros(500);
 /// Margin for the difference between this estimate of the delays and the scheduler's.
 const LOOKAHEAD_GAIN: f64 = 1.25;
 
-/// A pause of the driver takes this part of a path's round trip at most. Where packets are lost, it also delays each repair
-/// and what waits for the repair.
+/// A pause of the driver takes this part of a path's round trip at most.
 const PAUSE_SHARE: u64 = 10;
-const LOSSY_PAUSE_SHARE: u64 = 20;
 
 /// Longest wait for a repair. Linux's TCP takes a packet for lost 200 ms after its round trip, and then sends the next one
 /// behind the same gap: a longer wait costs it several timeouts and nearly all of its window. Over a long round trip, a
@@ -141,11 +139,12 @@ impl Outlook {
 }
 
 /// How long the driver of these paths may do nothing although packets wait for it. At both ends, in both directions, pauses
-/// lengthen the round trip by two of them in the mean. While an acknowledgement is overdue, all depends on what comes next.
+/// lengthen the round trip by two of them in the mean. Where packets are lost, they also delay each repair and what waits for
+/// the repair. While an acknowledgement is overdue, all depends on what comes next.
 fn tolerable_pause<'a>(usable: impl Iterator<Item = &'a PathState>) -> Duration {
     let pause_of = |path: &PathState| {
-        let share = if path.loss > COPY_LOSS { LOSSY_PAUSE_SHARE } else { PAUSE_SHARE };
-        if path.overdue.is_zero() { path.round_trip / share } else { Duration::ZERO }
+        let is_undisturbed = path.overdue.is_zero() && path.loss <= COPY_LOSS;
+        if is_undisturbed { path.round_trip / PAUSE_SHARE } else { Duration::ZERO }
     };
     usable.map(pause_of).min().unwrap_or_default()
 }
@@ -256,7 +255,7 @@ mod tests {
             (vec![path(15)], 1500),
             (vec![path(30), path(8)], 800),
             (vec![path(300)], 2000),
-            (vec![PathState { loss: 0.01, ..path(15) }, path(30)], 750),
+            (vec![PathState { loss: 0.01, ..path(15) }, path(30)], 0),
             (vec![PathState { usable: false, ..path(1) }, path(15)], 1500),
             (vec![PathState { overdue: ms(5), ..path(15) }, path(30)], 0),
             (vec![], 0),
