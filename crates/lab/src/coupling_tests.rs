@@ -162,26 +162,54 @@ fn coupled_paths_move_their_traffic_off_the_congested_one() {
     }
 }
 
-/// The share of each of two flows over a drop-tail link of 50 Mbit/s, as a part of a fair share.
-fn shares(congestions: [&str; 2], queue_bdp: f64, extra: &str) -> [f64; 2] {
+/// The share of each of some flows over a drop-tail link of 50 Mbit/s, as a part of a fair share. A flow is a congestion control
+/// and its settings.
+fn shares(flows: &[(&str, &str)], queue_bdp: f64) -> Vec<f64> {
+    shares_by_seed(flows, queue_bdp, 1)
+}
+
+/// The same for a seed.
+fn shares_by_seed(flows: &[(&str, &str)], queue_bdp: f64, seed: u64) -> Vec<f64> {
     let packets = (50e6 * 0.05 / 8.0 / 1500.0 * queue_bdp) as u64;
     let links = format!(
-        "{extra}\n[[link]]\nname = 'shared'\nrate = '50 Mbit/s'\ndelay = '5 ms'\n\
+        "[[link]]\nname = 'shared'\nrate = '50 Mbit/s'\ndelay = '5 ms'\n\
          queue = '{packets} packets'\n"
     );
-    let pair = congestions.map(|congestion| connection(&links, congestion, &["shared"]));
-    let rates = rates(&pair, WARMUP, Duration::from_secs(120), 1);
-    [rates[0][0], rates[1][0]].map(|rate| rate / (rates[0][0] + rates[1][0]) * 2.0)
+    let of = |(congestion, settings): &(&str, &str)| {
+        connection(&format!("{settings}\n{links}"), congestion, &["shared"])
+    };
+    let connections: Vec<_> = flows.iter().map(of).collect();
+    let rates = rates(&connections, WARMUP, Duration::from_secs(120), seed);
+    let fair = rates.iter().map(|paths| paths[0]).sum::<f64>() / rates.len() as f64;
+    rates.iter().map(|paths| paths[0] / fair).collect()
 }
+
+const TOLERANT: (&str, &str) = ("bbr", "tolerated_loss = 0.02");
+const BRIEF: (&str, &str) = ("bbr", "tolerated_loss = 0.02\nbrief_probe_rtt = true");
 
 #[test]
 fn two_bbr_flows_share_a_link_and_one_beside_cubic_leaves_it_half_of_its_share() {
-    for tolerated in ["", "tolerated_loss = 0.02"] {
+    for flow in [("bbr", ""), TOLERANT, BRIEF] {
         for queue_bdp in [0.5, 1.0, 2.0, 4.0] {
-            let alike = shares(["bbr", "bbr"], queue_bdp, tolerated);
-            let mixed = shares(["bbr", "cubic"], queue_bdp, tolerated);
-            assert!((0.85..1.15).contains(&alike[0]), "{tolerated} {queue_bdp} BDP: {alike:?}");
-            assert!((0.8..1.5).contains(&mixed[0]), "{tolerated} {queue_bdp} BDP: {mixed:?}");
+            let alike = shares(&[flow, flow], queue_bdp);
+            let mixed = shares(&[flow, ("cubic", "")], queue_bdp);
+            assert!((0.85..1.15).contains(&alike[0]), "{flow:?} {queue_bdp} BDP: {alike:?}");
+            assert!((0.8..1.5).contains(&mixed[0]), "{flow:?} {queue_bdp} BDP: {mixed:?}");
+        }
+    }
+}
+
+#[test]
+fn a_bbr_flow_with_brief_probes_takes_what_one_with_full_probes_takes() {
+    let mean = |flows: &[(&str, &str)], queue_bdp| {
+        let first = |seed| shares_by_seed(flows, queue_bdp, seed)[0];
+        (1..=3).map(first).sum::<f64>() / 3.0
+    };
+    for queue_bdp in [1.0, 4.0] {
+        for others in [1, 4] {
+            let beside = |first| [&[first], &vec![TOLERANT; others][..]].concat();
+            let [brief, full] = [BRIEF, TOLERANT].map(|first| mean(&beside(first), queue_bdp));
+            assert!((brief / full - 1.0).abs() < 0.15, "{queue_bdp} BDP: {brief} and {full}");
         }
     }
 }

@@ -132,7 +132,8 @@ pub fn congestion_variants(
     CongestionVariants {
         fast_convergence: transfer.fast_convergence,
         hystart: transfer.hystart,
-        tolerated_loss_permille: (transfer.tolerated_loss * 1000.0).round() as u16,
+        tolerated_loss_permille: (transfer.tolerated_loss * 1000.0).round() as u8,
+        brief_probe_rtt: transfer.brief_probe_rtt,
         coupling: coupling(transfer.coupling),
         ..preset
     }

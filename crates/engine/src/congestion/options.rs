@@ -64,7 +64,10 @@ pub struct CongestionVariants {
     /// `bbr`: the loss rate of a round, parts in a thousand, up to which losses do not lower the short-term bounds while
     /// no probe is under way. 0 as in the draft. Losses at random cost less with a larger value, and a flow yields
     /// less to others.
-    pub tolerated_loss_permille: u16,
+    pub tolerated_loss_permille: u8,
+    /// `bbr`: whether `ProbeRTT` drains only a tenth of the data in flight, for a round, if the round trip came close to
+    /// the minimum after each probe for bandwidth. The draft always drains half of it for 200 ms.
+    pub brief_probe_rtt: bool,
     /// `rfc9260`, `newreno`, `cubic`, `bbr` and `prague`: which paths act together as one flow.
     pub coupling: BottleneckCoupling,
 }
@@ -78,6 +81,7 @@ impl CongestionVariants {
         cubic_rules: Rules::Rfc,
         window_use: Rules::Rfc,
         tolerated_loss_permille: 0,
+        brief_probe_rtt: false,
         coupling: BottleneckCoupling::None,
     };
 

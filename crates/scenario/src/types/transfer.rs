@@ -99,6 +99,11 @@ table! {
         tolerated_loss: f64 => tolerated_loss = Kind::Number { min: 0.0, max: 0.1 }
             .derived("0.02 under the preset `live`, otherwise 0")
             .example("0.02");
+        /// `bbr`: whether the probe of the round trip each 5 s (ProbeRTT) drains only a tenth of the data in flight, for a
+        /// round, if the round trip came close to the minimum after each probe for bandwidth. Each twelfth probe is a full
+        /// one. The draft always drains half of the data in flight for 200 ms.
+        brief_probe_rtt: bool => brief_probe_rtt =
+            Kind::Bool.derived("true under the preset `live`, otherwise false").example("true");
         /// `rfc9260`, `newreno`, `cubic`, `bbr` and `prague`: which paths act together as one flow, so that they take one
         /// flow's share of a bottleneck that they share. The other algorithms couple all paths in any case.
         /// `detected` needs `scheduler.forward_delay = "timestamp"`, and takes 10 s or more to notice.
@@ -220,6 +225,10 @@ fn prr(builder: &mut Builder<'_>, table: &Checked, key: &str) -> bool {
 
 fn tolerated_loss(builder: &mut Builder<'_>, table: &Checked, key: &str) -> f64 {
     table.opt(key).unwrap_or(if builder.preset == Preset::Live { 0.02 } else { 0.0 })
+}
+
+fn brief_probe_rtt(builder: &mut Builder<'_>, table: &Checked, key: &str) -> bool {
+    table.opt(key).unwrap_or(builder.preset == Preset::Live)
 }
 
 /// The receive buffer in bytes; at least a packet.

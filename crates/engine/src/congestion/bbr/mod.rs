@@ -113,7 +113,8 @@ struct PathOptions {
     unit: u64,
     /// Initial window, bytes; none: that of RFC 6928.
     initial_window: Option<u32>,
-    tolerated_loss_permille: u16,
+    tolerated_loss_permille: u8,
+    brief_probe_rtt: bool,
 }
 
 impl PathOptions {
@@ -123,6 +124,7 @@ impl PathOptions {
             unit: options.unit,
             initial_window: options.initial_window.map(bytes),
             tolerated_loss_permille: options.variants.tolerated_loss_permille,
+            brief_probe_rtt: options.variants.brief_probe_rtt,
         }
     }
 
@@ -360,7 +362,7 @@ impl Bbr {
 
     /// `SetCwnd()`.
     fn set_cwnd(&mut self, newly_acked: u64) {
-        let cap = self.bdp_multiple(self.state.cwnd_gain()) + self.model.extra_acked();
+        let cap = self.bdp_multiple(self.cwnd_gain()) + self.model.extra_acked();
         let max_inflight = self.quantization_budget(cap);
         let grown = self.cwnd.saturating_add(newly_acked);
         if self.full_bw.reached {

@@ -121,7 +121,10 @@ impl Bbr {
                 self.lead_probe();
                 self.start_probe_bw_refill();
             }
-            BbrState::ProbeBwDown if self.is_time_to_cruise() => self.start_probe_bw_cruise(),
+            BbrState::ProbeBwDown if self.is_time_to_cruise() => {
+                self.probe_rtt.on_drained();
+                self.start_probe_bw_cruise();
+            }
             BbrState::ProbeBwRefill if self.rounds.start => {
                 self.probe_bw.is_bw_probe_sample = true;
                 self.start_probe_bw_up(sample);

@@ -4,7 +4,7 @@ use ropewalk_base::{Duration, Rate, Seed, Time};
 
 use super::super::bottleneck::{PACKET, Path, seconds};
 use super::{Bbr, BbrState};
-use crate::congestion::{CongestionOptions, PathCongestion};
+use crate::congestion::{CongestionOptions, CongestionVariants, PathCongestion};
 
 fn over(mbps: u64, rtt_ms: u64, queue_bdp: f64) -> Path<Bbr, BbrState> {
     Path::new(Bbr::new, Bbr::state, (mbps, rtt_ms, queue_bdp))
@@ -188,4 +188,76 @@ fn waits_before_a_probe_differ_from_path_to_path() {
     draws.sort_unstable();
     draws.dedup();
     assert_eq!(draws.len(), 8);
+}
+
+/// A path on which probes of the round trip may be brief.
+fn briefly_over(mbps: u64, rtt_ms: u64, queue_bdp: f64) -> Path<Bbr, BbrState> {
+    let make = |options: CongestionOptions| {
+        let variants = CongestionVariants { brief_probe_rtt: true, ..options.variants };
+        Bbr::new(CongestionOptions { variants, ..options })
+    };
+    Path::new(make, Bbr::state, (mbps, rtt_ms, queue_bdp))
+}
+
+/// How long each probe of the round trip lasted.
+fn probes_of(path: &Path<Bbr, BbrState>) -> Vec<Duration> {
+    let pairs = path.states.windows(2).filter(|pair| pair[0].1 == BbrState::ProbeRtt);
+    pairs.map(|pair| pair[1].0.since(pair[0].0)).collect()
+}
+
+#[test]
+fn brief_probes_of_the_round_trip_cost_less_rate_and_no_queue() {
+    // The window of the first cell is always four packets, which is more than its path holds. In the last one, no queue is
+    // drained between two probes of the round trip, so all are full.
+    for (mbps, rtt, gain) in
+        [(1, 20, 1.0), (10, 20, 1.01), (20, 50, 1.01), (100, 100, 1.01), (8, 600, 1.0)]
+    {
+        let measure = |mut path: Path<Bbr, BbrState>| {
+            path.run_until(seconds(12));
+            (path.run_until(seconds(130)), path)
+        };
+        let (full, of_full) = measure(over(mbps, rtt, 4.0));
+        let (brief, of_brief) = measure(briefly_over(mbps, rtt, 4.0));
+        assert!(brief >= full * gain, "{mbps} Mbit/s, {rtt} ms: {full} and {brief}");
+        let most = of_full.queueing + Duration::from_millis(2);
+        assert!(of_brief.queueing <= most, "{:?}, {:?}", of_full.queueing, of_brief.queueing);
+        let least = |path: &Path<Bbr, BbrState>| path.control.min_rtt().unwrap();
+        let (least, right) = (least(&of_brief), least(&of_full));
+        assert!(least <= right * 21 / 20, "{mbps} Mbit/s, {rtt} ms: {right:?} and {least:?}");
+    }
+}
+
+#[test]
+fn each_minute_one_probe_of_the_round_trip_is_a_full_one() {
+    let mut path = briefly_over(20, 50, 2.0);
+    path.run_until(seconds(300));
+    let (full, brief): (Vec<_>, Vec<_>) =
+        probes_of(&path).into_iter().partition(|lasted| *lasted >= Duration::from_millis(200));
+    assert!((3..=5).contains(&full.len()), "{full:?}");
+    assert!(brief.len() > 40, "{brief:?}");
+    assert!(brief.iter().all(|lasted| *lasted <= Duration::from_millis(4 * 50)), "{brief:?}");
+}
+
+#[test]
+fn a_minimum_that_contains_the_paths_own_queue_does_not_last() {
+    let mut path = briefly_over(20, 100, 4.0);
+    path.run_until(seconds(12));
+    // What is in flight for 100 ms is now a queue of 60 ms.
+    path.rtt = Duration::from_millis(40);
+    path.run_until(seconds(25));
+    let least = path.control.min_rtt().unwrap();
+    assert!(least < Duration::from_millis(44), "{least:?}");
+    path.run_until(seconds(26));
+    assert!(path.queueing < Duration::from_millis(40), "{:?}", path.queueing);
+}
+
+#[test]
+fn a_round_trip_that_grows_is_followed() {
+    let mut path = briefly_over(20, 40, 4.0);
+    path.run_until(seconds(12));
+    path.rtt = Duration::from_millis(100);
+    path.run_until(seconds(40));
+    let goodput = path.run_until(seconds(60));
+    assert!(path.control.min_rtt().unwrap() >= Duration::from_millis(100));
+    assert!(goodput > 18.5, "{goodput}");
 }
