@@ -1,7 +1,7 @@
 //! ProbeRTT: measures the minimum round trip (draft-ietf-ccwg-bbr, 5.3.4).
 //!
-//! An addition to the draft: with `brief_probe_rtt`, the probe is brief if the round trip came close to the minimum each time
-//! that the queue of a probe for bandwidth had been drained, so that nobody else has a queue on the path. Half of the data
+//! An addition to the draft: with `brief_probe_rtt`, the probe is brief if the round trip came close to the minimum while the
+//! sender had no queue on the path, so that nobody else has one. Half of the data
 //! in flight for 200 ms in each 5 s costs a path 2 % of its rate, and what the path cannot carry meanwhile waits for other
 //! paths. A brief probe keeps a tenth less in flight for a round. If the minimum is right, there is no queue that this could
 //! drain. If the round trip falls below the minimum, because that contains the path's own queue, or stays above it,
@@ -32,24 +32,27 @@ const RISE: f64 = 1.0 / 16.0;
 /// So many brief probes follow each other at most: a minute of them.
 const MOST_BRIEF_PROBES: u8 = 11;
 
-/// What the round trip is after `ProbeBW_DOWN` has drained the queue of a probe.
+/// What the round trip is while the sender has no queue on the path: after `ProbeBW_DOWN` has drained that of a probe, and in
+/// each round of an application that has never filled the path.
 ///
-/// If nobody else has a queue on the path, it is close to the minimum then.
+/// If nobody else has a queue either, it is close to the minimum then.
 #[derive(Clone, Copy, Debug, Default)]
 struct Drains {
-    /// Drains since the last probe of the round trip.
+    /// Observations since the last probe of the round trip.
     count: u8,
-    /// Those after which a round trip was close to the minimum.
+    /// Those in which a round trip was close to the minimum.
     close: u8,
-    /// Rounds in which this may still be found for the last one.
+    /// Rounds that the present observation lasts.
     rounds_left: u8,
-    /// Whether it was found.
+    /// Whether a round trip was close in the present observation, and in the last one.
     is_close: bool,
+    was_close: bool,
 }
 
 impl Drains {
-    const fn begin(&mut self) {
-        (self.rounds_left, self.is_close) = (ROUNDS_AFTER_DRAIN, false);
+    /// Begins an observation of so many rounds.
+    const fn observe(&mut self, rounds: u8) {
+        (self.rounds_left, self.is_close) = (rounds, false);
     }
 
     /// Takes a round trip. `starts_round`: whether it is the first of a round.
@@ -61,14 +64,22 @@ impl Drains {
         self.is_close |= rtt.zip(limit).is_some_and(|(rtt, limit)| rtt <= limit);
         self.rounds_left -= u8::from(starts_round);
         if self.rounds_left == 0 {
-            self.count = self.count.saturating_add(1);
-            self.close = self.close.saturating_add(u8::from(self.is_close));
+            self.was_close = self.is_close;
+            if self.count < u8::MAX {
+                self.count += 1;
+                self.close += u8::from(self.is_close);
+            }
         }
+    }
+
+    /// Ends the present observation, and forgets all but the result of the last one.
+    const fn restart(&mut self) {
+        (self.count, self.close, self.rounds_left) = (0, 0, 0);
     }
 
     /// Whether the path is probably used by nobody else.
     const fn are_close(&self) -> bool {
-        self.count > 0 && self.close == self.count
+        if self.count == 0 { self.was_close } else { self.close >= self.count - self.count / 4 }
     }
 }
 
@@ -103,7 +114,7 @@ impl ProbeRtt {
 
     /// Begins to observe the round trips after `ProbeBW_DOWN`.
     pub const fn on_drained(&mut self) {
-        self.drains.begin();
+        self.drains.observe(ROUNDS_AFTER_DRAIN);
     }
 
     /// Whether a brief probe is enough.
@@ -137,6 +148,9 @@ impl Bbr {
     pub(super) fn update_min_rtt(&mut self, now: Time, sample: &RateSample) {
         let probe = &mut self.probe_rtt;
         probe.drains.update(self.rounds.start, sample.rtt, self.model.min_rtt);
+        if self.rounds.start && self.state == BbrState::Startup {
+            probe.drains.observe(1);
+        }
         probe.expired = probe.min_delay.is_some() && now > probe.min_stamp + PROBE_RTT_INTERVAL;
         if let Some(rtt) = sample.rtt
             && (probe.expired || probe.min_delay.is_none_or(|least| rtt < least))
@@ -174,6 +188,7 @@ impl Bbr {
         let is_brief = self.options.brief_probe_rtt && self.probe_rtt.is_brief_enough();
         let before_brief = self.model.min_rtt.filter(|_| is_brief);
         self.probe_rtt.before_brief = before_brief.unwrap_or_default();
+        self.probe_rtt.drains.restart();
         self.probe_bw.ack_phase = AckPhase::ProbeStopping;
         self.start_round();
     }
@@ -225,7 +240,6 @@ impl Bbr {
         let brief_probes = self.probe_rtt.brief_probes + 1;
         self.probe_rtt.brief_probes = if self.probe_rtt.is_brief() { brief_probes } else { 0 };
         self.probe_rtt.before_brief = Duration::ZERO;
-        self.probe_rtt.drains = Drains::default();
         self.restore_cwnd();
         self.model.reset_short_term();
         if self.full_bw.reached {
