@@ -121,6 +121,7 @@ impl Socket {
                 state.forget_part(id);
                 state.notify_state(id, AssociationState::Restart, 0);
             }
+            PathEvent::Address(_) => {}
             PathEvent::Changed(path, status) => {
                 let Some(link) = state.links.get_mut(&id) else { return };
                 let port = link.peer.port();

@@ -108,6 +108,9 @@ impl Association {
     /// Without path MTU discovery, if its packets are smaller than those of the existing paths: chunks have
     /// been cut for these.
     pub fn add_path(&mut self, now: Time, path: PathConfig) -> Option<PathId> {
+        if let Some(id) = self.replace_retired(now, path) {
+            return Some(id);
+        }
         if self.sender.paths.len() >= Self::PATHS_LIMIT {
             return None;
         }
@@ -115,7 +118,8 @@ impl Association {
         self.config.paths.push(path);
         assert!(
             self.config.mtu_discovery.is_some()
-                || self.config.chunk_limit() == self.sender.outstanding.chunk_limit(),
+                || self.sender.outstanding.config.chunk_within(self.config.least_mtu())
+                    == self.sender.outstanding.chunk_limit(),
             "chunks are cut for larger packets"
         );
         self.sender.paths.push(Path::new(&path, &self.config));
@@ -133,6 +137,50 @@ impl Association {
             self.validate_path(now, id);
         }
         Some(id)
+    }
+
+    /// Gives the number of a retired path to a new one.
+    fn replace_retired(&mut self, now: Time, path: PathConfig) -> Option<PathId> {
+        let free = |path: &Path| path.retired && path.tx.flights.is_empty();
+        let id = PathId::from_index(self.sender.paths.iter().position(free)?);
+        self.config.paths[id.index()] = path;
+        let counters = self.sender.paths[id.index()].tx.counters;
+        let ecn = self.handshake.new_ecn();
+        let fresh = Path { learned: true, ecn, ..Path::new(&path, &self.config) };
+        self.sender.paths[id.index()] = fresh;
+        self.sender.paths[id.index()].tx.counters = counters;
+        self.control.heartbeats.stop_path(id);
+        self.sender.outstanding.deadline.invalidate();
+        self.sender.epoch += 1;
+        self.renew_congestion(id);
+        if self.state.sends_heartbeats() {
+            self.validate_path(now, id);
+        }
+        Some(id)
+    }
+
+    /// Whether the path's address was removed, so that nothing is sent there.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn is_retired(&self, path: PathId) -> bool {
+        self.sender.paths[path.index()].retired
+    }
+
+    /// Ends the use of a path whose address was removed. All data in flight there counts as lost at once, and nothing more is
+    /// sent on it. The next path that is added takes its number.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn retire_path(&mut self, now: Time, path: PathId) {
+        self.path_lost(now, path);
+        self.set_path_use(path, PathUse::Never, u32::MAX);
+        self.control.heartbeats.stop_path(path);
+        self.control.queue.renumber(|one| (one != path).then_some(one));
+        self.sender.paths[path.index()].retired = true;
+        if self.sender.outstanding.primary == path {
+            self.set_primary(self.sender.best_path());
+        }
     }
 
     /// Sets whether the path's address is an IPv6 address. It determines the initial window (RFC 9260, 7.2.1)

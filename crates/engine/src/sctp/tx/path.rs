@@ -28,6 +28,8 @@ pub struct Path {
     pub mtu_unknown: bool,
     /// The path was added during or after the handshake: the user did not name its address.
     pub learned: bool,
+    /// Its address was removed. The next path that is added takes its number.
+    pub retired: bool,
     /// Records that most paths do not need; none before they are.
     pub records: Option<Box<PathRecords>>,
     /// The sending side, common to all protocols.
@@ -90,6 +92,7 @@ impl Path {
             mtu: config.mtu_discovery.map(|range| Box::new(MtuSearch::new(range))),
             mtu_unknown: false,
             learned: false,
+            retired: false,
             records: None,
         }
     }
