@@ -9,6 +9,7 @@ mod pion;
 mod refusals;
 mod usrsctp;
 mod usrsctp_alone;
+mod usrsctp_authentication;
 mod usrsctp_interleaving;
 mod usrsctp_nr_sack;
 mod usrsctp_resets;
