@@ -52,6 +52,7 @@ pub mod option {
     pub const INITMSG: i32 = 2;
     pub const NODELAY: i32 = 3;
     pub const AUTOCLOSE: i32 = 4;
+    pub const SET_PEER_PRIMARY_ADDR: i32 = 5;
     pub const PRIMARY_ADDR: i32 = 6;
     pub const DISABLE_FRAGMENTS: i32 = 8;
     pub const PEER_ADDR_PARAMS: i32 = 9;
@@ -92,6 +93,7 @@ pub mod option {
     pub const STREAM_SCHEDULER_VALUE: i32 = 124;
     pub const INTERLEAVING_SUPPORTED: i32 = 125;
     pub const EVENT: i32 = 127;
+    pub const ASCONF_SUPPORTED: i32 = 128;
     pub const ECN_SUPPORTED: i32 = 130;
     pub const REMOTE_UDP_ENCAPS_PORT: i32 = 132;
 }

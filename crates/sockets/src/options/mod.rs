@@ -4,12 +4,14 @@ mod addresses;
 mod general;
 mod parameters;
 mod reconfiguration;
+mod reconfigured_addresses;
 mod sending;
 mod status;
 mod streams;
 
 #[cfg(test)]
 pub use self::parameters::defaults as default_parameters;
+pub use self::reconfigured_addresses::errno_of as errno_of_address;
 
 use std::sync::Arc;
 
@@ -61,6 +63,9 @@ pub fn set(
         | option::RESET_STREAMS
         | option::RESET_ASSOC
         | option::ADD_STREAMS => reconfiguration::set(socket, name, value),
+        option::ASCONF_SUPPORTED | option::SET_PEER_PRIMARY_ADDR => {
+            reconfigured_addresses::set(socket, name, value)
+        }
         _ => sending::set(socket, name, value),
     }
 }
@@ -116,6 +121,7 @@ pub fn get(
         | option::STREAM_SCHEDULER_VALUE
         | option::INTERLEAVING_SUPPORTED => streams::get(socket, name, input),
         option::ENABLE_STREAM_RESET => reconfiguration::get(socket, input),
+        option::ASCONF_SUPPORTED => reconfigured_addresses::get(socket, input),
         _ => sending::get(socket, name, input),
     };
     value.map(Answer::from)

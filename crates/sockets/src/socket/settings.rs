@@ -142,6 +142,8 @@ pub struct SocketSettings {
     pub ecn: bool,
     /// SCTP_INTERLEAVING_SUPPORTED.
     pub interleaving: bool,
+    /// SCTP_ASCONF_SUPPORTED.
+    pub address_reconfiguration: bool,
     /// SCTP_ENABLE_STREAM_RESET.
     pub accepted_requests: AcceptedRequests,
     /// SCTP_STREAM_SCHEDULER.
@@ -177,6 +179,7 @@ impl Default for SocketSettings {
             heartbeats: true,
             ecn: true,
             interleaving: false,
+            address_reconfiguration: false,
             accepted_requests: AcceptedRequests::default(),
             stream_scheduler: StreamScheduler::FirstCome,
             stream_values: BTreeMap::new(),
@@ -203,6 +206,7 @@ impl SocketSettings {
         transport.ecn &= self.ecn;
         transport.interleaving = self.interleaving;
         transport.reconfiguration = true;
+        transport.address_reconfiguration |= self.address_reconfiguration;
         transport.accepted_requests = self.accepted_requests;
         transport.stream_limit = u16::MAX;
         transport.stream_scheduler = self.stream_scheduler;
