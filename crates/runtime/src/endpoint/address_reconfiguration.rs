@@ -7,6 +7,8 @@ use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::{AddressChange, AddressError, Packet};
 
+use tokio::runtime::Handle;
+
 use super::association::Association;
 use super::association_table::PortPair;
 use super::local_interfaces::{BoundInterface, source_address_for};
@@ -148,6 +150,7 @@ impl EndpointState {
         if self.sockets.len() >= SOCKETS_LIMIT || self.shard.is_some() {
             return None;
         }
+        let _inside = self.runtime.as_ref().map(Handle::enter);
         let all = interfaces::list().unwrap_or_default();
         let port = self.sockets.first()?.local().port();
         let local = BindAddress::of(SocketAddr::new(address, port));
