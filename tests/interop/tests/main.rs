@@ -8,6 +8,7 @@ mod over_ip_ports;
 mod pion;
 mod refusals;
 mod usrsctp;
+mod usrsctp_addresses;
 mod usrsctp_alone;
 mod usrsctp_authentication;
 mod usrsctp_interleaving;

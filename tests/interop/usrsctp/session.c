@@ -355,9 +355,6 @@ static void give_up_addresses(struct session *s)
 
 	if (o->give_up_count > 0)
 		wait_until_dry(s);
-	/* Longer, for a test that cuts a link meanwhile. */
-	if (o->gain_count > 0)
-		usleep(3 * PAUSE_US);
 	for (int i = 0; i < o->give_up_count; i++) {
 		struct sockaddr_storage address = o->give_up[i];
 
