@@ -37,6 +37,13 @@ impl Pair {
         all.filter(uses).find(|path| !self.ends[end].is_retired(*path))
     }
 
+    /// Retires the path that uses a link, if there is one.
+    pub fn retire(&mut self, end: usize, link: usize) {
+        if let Some(path) = self.path_by(end, link) {
+            self.ends[end].retire_path(self.now, path);
+        }
+    }
+
     /// Adds and retires the paths of addresses that have come and gone.
     pub(super) fn follow_addresses(&mut self, end: usize) {
         while let Some(change) = self.ends[end].poll_address_change() {
@@ -45,11 +52,7 @@ impl Pair {
                 AddressChange::Added(ip) | AddressChange::OwnAdded(ip, Ok(())) => {
                     self.add_path(end, link_at(ip));
                 }
-                AddressChange::Removed(ip) => {
-                    if let Some(path) = self.path_by(end, link_at(ip)) {
-                        self.ends[end].retire_path(self.now, path);
-                    }
-                }
+                AddressChange::Removed(ip) => self.retire(end, link_at(ip)),
                 AddressChange::Primary(ip) => {
                     if let Some(path) = self.path_by(end, link_at(ip)) {
                         self.ends[end].set_primary(path);

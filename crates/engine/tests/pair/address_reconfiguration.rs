@@ -1,11 +1,14 @@
 //! Addresses that come and go while an association is used (ASCONF, RFC 5061).
 
+use bytes::Bytes;
+use proptest::prelude::*;
 use ropewalk_base::{Duration, PathId, Seed};
 use ropewalk_engine::Payload;
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::{
-    AddressChange, AddressError, Association, CmtOptions, Config, Event, Extensions, Negotiation,
+    AddressChange, AddressError, Association, Chunk, CmtOptions, Config, Delivery, ErrorCause,
+    Event, Extensions, Negotiation, Packet, Refusal,
 };
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, address_of, config, in_turn, ms, numbered};
@@ -268,4 +271,102 @@ fn a_restart_forgets_requests_and_serial_numbers_start_over() {
     pair.remove(LEFT, 0);
     pair.run_for(Duration::from_secs(3));
     assert_eq!(pair.addresses[RIGHT].len() + pair.addresses[LEFT].len(), 4);
+}
+
+#[test]
+fn a_peer_that_does_not_know_asconf_gets_no_more_of_them() {
+    let mut pair = up(2);
+    pair.script(|sent| match sent.names().contains(&"ASCONF") {
+        true => Fate::Drop,
+        false => Fate::Arrive,
+    });
+    pair.add(LEFT, 2);
+    pair.add(LEFT, 3);
+    let whole = Bytes::from_static(&[0xc1, 0, 0, 8, 0, 0, 0, 1]);
+    let tag = pair.ends[LEFT].tags().0;
+    let error = Packet::of(tag, Chunk::error(ErrorCause::UnrecognisedChunk(whole)));
+    pair.inject(LEFT, 0, error);
+    let refused = Err(Refusal::NotPermitted);
+    let expected = [2, 3].map(|path| AddressChange::OwnAdded(address_of(path), refused));
+    assert_eq!(pair.addresses[LEFT], expected);
+    assert!(!pair.ends[LEFT].reconfigures_addresses());
+    pair.run_for(Duration::from_secs(100));
+    assert_eq!(pair.count(LEFT, "ASCONF"), 1);
+    assert_eq!(pair.ends[LEFT].state(), &State::Established);
+}
+
+/// What a user does: at an end, with the address of a link, and so many milliseconds before the next step.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Add(usize, usize, u64),
+    Remove(usize, usize, u64),
+    Send(usize, u32, u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let wait = || prop_oneof![Just(0_u64), 0_u64..60, 0_u64..2000];
+    prop_oneof![
+        (0_usize..2, 1_usize..4, wait()).prop_map(|(end, link, wait)| Step::Add(end, link, wait)),
+        (0_usize..2, 1_usize..4, wait())
+            .prop_map(|(end, link, wait)| Step::Remove(end, link, wait)),
+        (0_usize..2, 1_u32..60_000, wait())
+            .prop_map(|(end, size, wait)| Step::Send(end, size, wait)),
+    ]
+}
+
+fn sorted(addresses: &[std::net::IpAddr]) -> Vec<std::net::IpAddr> {
+    let mut sorted = addresses.to_vec();
+    sorted.sort_unstable();
+    sorted
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn whatever_comes_and_goes_every_message_arrives_once_and_both_ends_agree(
+        steps in prop::collection::vec(step(), 1..25),
+        lost in 0_u64..8,
+        seed in any::<u64>(),
+    ) {
+        let mut pair = up(2);
+        let mut rng = Seed::root(seed).rng();
+        pair.script(move |_| if rng.below(100) < 3 * lost { Fate::Drop } else { Fate::Arrive });
+        let mut sent = [Vec::new(), Vec::new()];
+        for step in steps {
+            let wait = match step {
+                Step::Add(end, link, wait) => {
+                    let _ = pair.ends[end].add_address(address_of(link));
+                    pair.drain(end);
+                    wait
+                }
+                Step::Remove(end, link, wait) => {
+                    if pair.ends[end].remove_address(address_of(link)).is_ok() {
+                        pair.retire(end, link);
+                    }
+                    pair.drain(end);
+                    wait
+                }
+                Step::Send(end, size, wait) => {
+                    let message = numbered(size, sent[end].len() as u32);
+                    if pair.try_send(end, 0, message.clone(), Delivery::RELIABLE).is_ok() {
+                        sent[end].push(message);
+                    }
+                    wait
+                }
+            };
+            pair.run_for(ms(wait));
+        }
+        pair.heal();
+        pair.run_for(Duration::from_secs(400));
+        for end in [LEFT, RIGHT] {
+            prop_assert_eq!(pair.ends[end].state(), &State::Established);
+            let read: Vec<_> = pair.read[1 - end].iter().map(|one| one.payload.clone()).collect();
+            prop_assert_eq!(read.len(), sent[end].len());
+            prop_assert!(read == sent[end]);
+            let [own, peer] = [&pair.ends[end], &pair.ends[1 - end]];
+            prop_assert_eq!(sorted(own.own_addresses()), sorted(peer.peer_addresses()));
+            prop_assert!(own.path_count() <= 4);
+        }
+    }
 }

@@ -223,9 +223,11 @@ fn a_handshake_with_wrong_parameters_is_aborted() {
         (bytes(32), sha1.clone(), true),
         (bytes(31), sha1.clone(), false),
         (bytes(33), sha1.clone(), false),
-        (bytes(32), Some(Bytes::from_static(&[0, 3])), false),
-        (bytes(32), Some(Bytes::new()), false),
-        // Without one of them, the peer has no authenticated chunks.
+        (bytes(32), Some(Bytes::from_static(&[0, 3])), true),
+        (bytes(32), Some(Bytes::from_static(&[0, 3, 1])), false),
+        // Without one of them, or an algorithm that is known, the peer has no authenticated chunks.
+        (bytes(32), Some(Bytes::from_static(&[0, 2])), true),
+        (bytes(32), Some(Bytes::new()), true),
         (bytes(32), None, true),
         (None, sha1, true),
     ] {

@@ -40,7 +40,7 @@ impl Association {
     /// Whether addresses can be added and removed: both ends have listed ASCONF, and chunks are authenticated. False before
     /// the handshake.
     pub const fn reconfigures_addresses(&self) -> bool {
-        self.handshake.peer.agreed.has(Extensions::ASCONF)
+        self.handshake.peer.agreed.has(Extensions::ASCONF) && self.handshake.auth.is_some()
     }
 
     /// Tells the peer that this end has this address as well. [`AddressChange::OwnAdded`] follows; before it, the driver must not

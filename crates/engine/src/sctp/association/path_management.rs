@@ -144,11 +144,12 @@ impl Association {
         let free = |path: &Path| path.retired && path.tx.flights.is_empty();
         let id = PathId::from_index(self.sender.paths.iter().position(free)?);
         self.config.paths[id.index()] = path;
-        let counters = self.sender.paths[id.index()].tx.counters;
         let ecn = self.handshake.new_ecn();
         let fresh = Path { learned: true, ecn, ..Path::new(&path, &self.config) };
-        self.sender.paths[id.index()] = fresh;
-        self.sender.paths[id.index()].tx.counters = counters;
+        let old = core::mem::replace(&mut self.sender.paths[id.index()], fresh);
+        // Records of data refer to the path by its number: of what was in flight there, and of what the peer holds.
+        let tx = &mut self.sender.paths[id.index()].tx;
+        (tx.counters, tx.held, tx.flights) = (old.tx.counters, old.tx.held, old.tx.flights);
         self.control.heartbeats.stop_path(id);
         self.sender.outstanding.deadline.invalidate();
         self.sender.epoch += 1;

@@ -47,20 +47,20 @@ impl AuthParameters {
         }
     }
 
-    /// Whether the sender supports authenticated chunks.
-    pub const fn is_offer(&self) -> bool {
-        self.random.is_some() && self.hmacs.is_some()
+    /// Whether chunks can be authenticated with the sender: both ends know one of its algorithms.
+    pub fn is_offer(&self) -> bool {
+        self.random.is_some() && self.hmac().is_some()
     }
 
-    /// Why an INIT or INIT ACK with these parameters is refused. RFC 4895, 3.1 and 6.1: the random number has 32 bytes, and
-    /// SHA-1 is among the algorithms; otherwise the association is aborted because of a protocol violation.
+    /// Why an INIT or INIT ACK with these parameters is refused. RFC 4895, 6.1: unless the random number has 32 bytes, the
+    /// association is aborted because of a protocol violation. So it is if a list is longer than any can be.
     pub(in crate::sctp) fn fault(&self) -> Option<ErrorCause> {
         let random = self.random.as_ref().is_none_or(|random| random.len() == RANDOM_LEN);
         let chunks = self.chunks.as_ref().is_none_or(|chunks| chunks.len() <= CHUNKS_LIMIT);
-        let hmacs = self.hmacs.as_ref().is_none_or(|list| {
-            let sha1 = list.as_chunks::<2>().0.contains(&HmacId::Sha1.number().to_be_bytes());
-            list.len() <= HMACS_LIMIT && list.len().is_multiple_of(2) && sha1
-        });
+        let hmacs = self
+            .hmacs
+            .as_ref()
+            .is_none_or(|list| list.len() <= HMACS_LIMIT && list.len().is_multiple_of(2));
         (!(random && chunks && hmacs)).then_some(ErrorCause::VIOLATION)
     }
 
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_random_number_or_a_list_without_sha_1_is_a_violation() {
+    fn a_wrong_random_number_or_a_list_that_is_too_long_is_a_violation() {
         for (random, chunks, hmacs, good) in [
             (32, None, &[1][..], true),
             (32, Some(256), &[7, 3, 1], true),
@@ -175,8 +175,8 @@ mod tests {
             (33, None, &[1], false),
             (0, None, &[1], false),
             (32, Some(257), &[1], false),
-            (32, None, &[3], false),
-            (32, None, &[], false),
+            (32, None, &[3], true),
+            (32, None, &[], true),
             (32, None, &[1; 17], false),
         ] {
             let fault = parameters(random, chunks, hmacs).fault();
@@ -195,7 +195,9 @@ mod tests {
             (&[2, 9, 3], Some(HmacId::Sha256)),
             (&[2], None),
         ] {
-            assert_eq!(parameters(32, None, list).hmac(), expected, "{list:?}");
+            let peer = parameters(32, None, list);
+            assert_eq!(peer.hmac(), expected, "{list:?}");
+            assert_eq!(peer.is_offer(), expected.is_some());
         }
     }
 }

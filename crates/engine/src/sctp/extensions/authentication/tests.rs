@@ -132,6 +132,28 @@ fn a_code_of_another_key_or_algorithm_ends_the_packet_before_it() {
 }
 
 #[test]
+fn the_first_auth_chunk_counts_and_others_are_left_out() {
+    let none = SharedKeys::default();
+    let [one, other] = ends(&[kind::ASCONF], [&none, &none]);
+    let auth = |hmac| {
+        let auth = Auth { key: 0, hmac, code: Bytes::new(), covered: Covered::default() };
+        Chunk::Extension(Box::new(ExtensionChunk::Auth(auth)))
+    };
+    let mut sent = packet(vec![asconf(1), auth(3), auth(9), data(1)]);
+    one.sign(&mut sent);
+    let mut taken = received(bytes_of(&sent)).expect("a packet");
+    assert_eq!(other.filter(&mut taken), None);
+    assert_eq!(kinds(&taken), [kind::ASCONF, kind::DATA]);
+    // A wrong one before a right one.
+    let mut sent = packet(vec![asconf(1)]);
+    one.sign(&mut sent);
+    sent.chunks.insert(0, auth(3));
+    let mut taken = received(bytes_of(&sent)).expect("a packet");
+    other.filter(&mut taken);
+    assert!(taken.chunks.is_empty());
+}
+
+#[test]
 fn types_are_a_set_without_those_that_cannot_be_authenticated() {
     let all: Vec<u8> = (0..=u8::MAX).collect();
     let set = ChunkTypes::of(&all);
