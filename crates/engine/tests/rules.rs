@@ -116,6 +116,7 @@ fn by_state(end: &Association, transmit: &Transmit) -> Option<&'static str> {
             ExtensionChunk::Heartbeat { answer: true, .. }
                 | ExtensionChunk::Pad(_)
                 | ExtensionChunk::Auth(_)
+                | ExtensionChunk::Asconf(..)
                 | ExtensionChunk::AsconfAck(..)
         ),
         _ => false,

@@ -98,6 +98,73 @@ fn usrsctp_follows_addresses_that_we_add_and_remove_and_sends_to_the_one_that_we
 }
 
 #[test]
+fn usrsctp_accepts_a_new_address_that_is_announced_from_itself_because_the_old_one_is_gone() {
+    let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(2)));
+    let words = format!("--server {BIND} --streams 10 --expect {TOTAL}");
+    let peer = Peer::start(&hosts, Side::Theirs, program, &words);
+    hosts.live(async || {
+        let (_endpoint, association) = connect(&hosts, 1).await;
+        hosts.cut(1);
+        association.add_address(ip("10.77.2.1")).expect("it may be added");
+        change(&association, AddressChange::OwnAdded(ip("10.77.2.1"), Ok(()))).await;
+        becomes_active(&association, "10.77.2.1", "10.77.2.2").await;
+        association.remove_address(ip("10.77.1.1")).expect("there is another");
+        change(&association, AddressChange::OwnRemoved(ip("10.77.1.1"), Ok(()))).await;
+        send(&association, TOTAL, 1000, 3).await;
+        association.shutdown().await.expect("a shutdown");
+    });
+    let report = peer.report();
+    assert_eq!((report.ended(), report.received()), ("shutdown", TOTAL), "{}", report.0);
+    for event in ["path 10.77.2.1 added", "path 10.77.1.1 removed"] {
+        assert!(report.saw(event), "{event}: {}", report.0);
+    }
+}
+
+#[test]
+fn our_ends_follow_each_other_when_all_old_addresses_of_one_are_gone() {
+    let hosts = or_skip!(Hosts::new(2));
+    let server = std::thread::scope(|scope| {
+        let (listens, listening) = std::sync::mpsc::channel();
+        let there = scope.spawn(|| {
+            hosts.live_on(Side::Theirs, async move || {
+                let options = Options::listening(&hosts_sockets());
+                let endpoint = Endpoint::open(Options { transport: transport(), ..options });
+                let endpoint = endpoint.expect("an endpoint");
+                listens.send(()).expect("somebody waits");
+                let association = endpoint.accept().await;
+                assert_eq!(receive(&association, usize::MAX).await.bytes, TOTAL);
+                let mut events = Vec::new();
+                while let Some(event) = association.next_path_event().await {
+                    events.push(event);
+                }
+                events
+            })
+        });
+        listening.recv().expect("it listens");
+        hosts.live(async || {
+            let (_endpoint, association) = connect(&hosts, 1).await;
+            hosts.cut(1);
+            association.add_address(ip("10.77.2.1")).expect("it may be added");
+            change(&association, AddressChange::OwnAdded(ip("10.77.2.1"), Ok(()))).await;
+            becomes_active(&association, "10.77.2.1", "10.77.2.2").await;
+            association.remove_address(ip("10.77.1.1")).expect("there is another");
+            change(&association, AddressChange::OwnRemoved(ip("10.77.1.1"), Ok(()))).await;
+            send(&association, TOTAL, 1000, 3).await;
+            association.shutdown().await.expect("a shutdown");
+        });
+        there.join().expect("the server")
+    });
+    for change in [AddressChange::Added(ip("10.77.2.1")), AddressChange::Removed(ip("10.77.1.1"))] {
+        assert!(server.contains(&PathEvent::Address(change)), "{server:?}");
+    }
+}
+
+/// Where the peer of [`our_ends_follow_each_other_when_all_old_addresses_of_one_are_gone`] listens.
+fn hosts_sockets() -> Vec<std::net::SocketAddr> {
+    ["10.77.1.2", "10.77.2.2"].map(|at| std::net::SocketAddr::new(ip(at), PORT)).to_vec()
+}
+
+#[test]
 fn we_follow_an_address_that_usrsctp_adds_and_make_it_the_primary_one_if_usrsctp_asks() {
     let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(2)));
     let words = format!(

@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use ropewalk_base::PathId;
-use ropewalk_engine::sctp::{AddressChange, Packet, PathConfig};
+use ropewalk_engine::sctp::{AddressChange, Association, Packet, PathConfig};
 
 use super::Pair;
 
@@ -19,8 +19,12 @@ fn link_at(ip: IpAddr) -> usize {
 }
 
 impl Pair {
-    /// A packet arrives by a link. If no path of the end uses the link, it is ignored.
+    /// A packet arrives by a link. If no path of the end uses the link, it is ignored, unless its ASCONF makes it belong to the
+    /// association.
     pub(super) fn arrive(&mut self, to: usize, link: usize, mut packet: Packet) {
+        if self.path_by(to, link).is_none() && self.ends[to].admits_source(&packet) {
+            self.add_path(to, link);
+        }
         let path = self.path_by(to, link).unwrap_or(PathId(link as u8));
         self.ends[to].handle_from(self.now, path, address_of(link), &mut packet);
     }
@@ -49,9 +53,11 @@ impl Pair {
         while let Some(change) = self.ends[end].poll_address_change() {
             self.addresses[end].push(change);
             match change {
-                AddressChange::Added(ip) | AddressChange::OwnAdded(ip, Ok(())) => {
-                    self.add_path(end, link_at(ip));
-                }
+                AddressChange::Added(ip) => self.add_path(end, link_at(ip)),
+                AddressChange::OwnAdded(ip, Ok(())) => match self.path_by(end, link_at(ip)) {
+                    Some(path) => self.ends[end].validate_path(self.now, path),
+                    None => self.add_path(end, link_at(ip)),
+                },
                 AddressChange::Removed(ip) => self.retire(end, link_at(ip)),
                 AddressChange::Primary(ip) => {
                     if let Some(path) = self.path_by(end, link_at(ip)) {
@@ -67,13 +73,26 @@ impl Pair {
     /// Adds a path by this link, unless there is one.
     fn add_path(&mut self, end: usize, link: usize) {
         if self.path_by(end, link).is_none() {
-            let count = self.ends[end].path_count();
-            let known = self.links[end].len();
-            self.links[end].extend(known..count);
-            let path = self.ends[end].add_path(self.now, PathConfig::default());
-            let Some(path) = path else { return };
-            self.links[end].resize(self.ends[end].path_count(), link);
-            self.links[end][path.index()] = link;
+            let now = self.now;
+            self.place_path(end, link, |end| end.add_path(now, PathConfig::default()));
         }
+    }
+
+    /// Adds a path by this link on which a new address of the end is announced.
+    pub fn announce(&mut self, end: usize, link: usize) {
+        self.place_path(end, link, |end| end.add_announcing_path(PathConfig::default()));
+    }
+
+    fn place_path(
+        &mut self,
+        end: usize,
+        link: usize,
+        add: impl FnOnce(&mut Association) -> Option<PathId>,
+    ) {
+        let known = self.links[end].len();
+        self.links[end].extend(known..self.ends[end].path_count());
+        let Some(path) = add(&mut self.ends[end]) else { return };
+        self.links[end].resize(self.ends[end].path_count(), link);
+        self.links[end][path.index()] = link;
     }
 }

@@ -91,6 +91,54 @@ fn an_added_address_is_confirmed_and_carries_data_of_both_ends() {
 }
 
 #[test]
+fn an_address_is_announced_from_itself_if_all_others_are_gone() {
+    for busy in [false, true] {
+        let mut pair = up(1);
+        if busy {
+            pair.send_on(LEFT, 0, numbered(80_000, 5), false);
+            pair.run_for(ms(25));
+        }
+        pair.script(|sent| if sent.path == 0 { Fate::Drop } else { Fate::Arrive });
+        let from = pair.log.len();
+        pair.ends[LEFT].add_address(address_of(1)).expect("it may be added");
+        pair.announce(LEFT, 1);
+        pair.ends[LEFT].remove_address(address_of(0)).expect_err("the other is not known yet");
+        pair.drain(LEFT);
+        pair.run_for(Duration::from_secs(20));
+        assert!(pair.is_active(LEFT, 1) && pair.is_active(RIGHT, 1));
+        let first = pair.log[from..].iter().find(|sent| (sent.from, sent.path) == (LEFT, 1));
+        assert_eq!(first.expect("it was announced").names(), ["of an extension", "ASCONF"]);
+        pair.ends[LEFT].remove_address(address_of(0)).expect("there is another");
+        pair.retire(LEFT, 0);
+        pair.drain(LEFT);
+        pair.send_on(LEFT, 0, numbered(50_000, 6), false);
+        pair.run_for(Duration::from_secs(60));
+        let read = pair.read[RIGHT].iter().map(|one| one.payload.len()).sum::<u32>();
+        assert_eq!(read, 50_000 + u32::from(busy) * 80_000);
+        assert_eq!(pair.ends[RIGHT].peer_addresses(), [address_of(1)]);
+        assert_eq!(pair.ends[LEFT].state(), &State::Established);
+    }
+}
+
+#[test]
+fn an_address_that_the_peer_does_not_know_sends_nothing_but_requests() {
+    let mut pair = up(2);
+    pair.script(|sent| match sent.names().contains(&"ASCONF ACK") {
+        true => Fate::Drop,
+        false => Fate::Arrive,
+    });
+    pair.ends[LEFT].add_address(address_of(2)).expect("it may be added");
+    pair.announce(LEFT, 2);
+    pair.send_on(LEFT, 0, numbered(50_000, 6), false);
+    pair.send_on(RIGHT, 0, numbered(50_000, 6), false);
+    pair.run_for(Duration::from_secs(5));
+    let there = pair.log.iter().filter(|sent| (sent.from, sent.path) == (LEFT, 2));
+    let kinds: Vec<_> = there.flat_map(|sent| sent.names()).collect();
+    let allowed = ["of an extension", "ASCONF", "HEARTBEAT ACK"];
+    assert!(kinds.iter().all(|kind| allowed.contains(kind)), "{kinds:?}");
+}
+
+#[test]
 fn a_removed_address_gets_nothing_more_and_no_message_is_lost() {
     for (end, busy) in [(LEFT, false), (RIGHT, false), (LEFT, true), (RIGHT, true)] {
         let mut pair = up(3);

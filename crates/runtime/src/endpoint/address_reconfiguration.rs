@@ -42,8 +42,10 @@ impl Association {
             }
             state.socket_at(address).ok_or(AddressError::Unsuitable)?;
             state.note_own_addresses(peer);
+            peer.machine.add_address(address)?;
             peer.given_up.retain(|ip| *ip != address);
-            peer.machine.add_address(address)
+            state.announce_at(peer, address);
+            Ok(())
         })
     }
 
@@ -103,9 +105,8 @@ impl EndpointState {
                     }
                 }
                 AddressChange::OwnAdded(ip, Ok(())) => self.begin_at(now, peer, ip),
-                AddressChange::OwnAdded(..)
-                | AddressChange::OwnRemoved(..)
-                | AddressChange::OwnPrimary(..) => {}
+                AddressChange::OwnAdded(ip, Err(_)) => self.leave_own(now, peer, ip),
+                AddressChange::OwnRemoved(..) | AddressChange::OwnPrimary(..) => {}
             }
             peer.push_event(PathEvent::Address(change));
         }
@@ -185,16 +186,31 @@ impl EndpointState {
         source.map(|ip| ip.to_canonical())
     }
 
-    /// The peer knows this own address now: a path begins there, unless one does already.
-    fn begin_at(&mut self, now: Time, peer: &mut Peer, ip: IpAddr) {
-        let Some(socket) = self.socket_at(ip) else { return };
+    /// The route from an own address to the nearest address of the peer.
+    fn route_from(&mut self, peer: &Peer, ip: IpAddr) -> Option<Route> {
+        let socket = self.socket_at(ip)?;
         let wildcard = self.sockets[socket].local().ip().is_unspecified();
         let mut remotes: Vec<SocketAddr> =
             peer.routes.iter().flatten().map(|route| route.remote).collect();
         remotes.retain(|remote| remote.ip().to_canonical().is_ipv4() == ip.is_ipv4());
-        let local = SocketAddr::new(ip, 0);
-        let Some(at) = nearest(&remotes, &local) else { return };
-        let route = Route { source: wildcard.then_some(ip), ..Route::new(socket, remotes[at]) };
+        let at = nearest(&remotes, &SocketAddr::new(ip, 0))?;
+        Some(Route { source: wildcard.then_some(ip), ..Route::new(socket, remotes[at]) })
+    }
+
+    /// Adds a path from an address that the peer does not know yet: if no other one works, the request leaves from there.
+    fn announce_at(&mut self, peer: &mut Peer, ip: IpAddr) {
+        let Some(route) = self.route_from(peer, ip) else { return };
+        if peer.path_to(route).is_none() {
+            let config = self.options.transport.path(route.remote.ip());
+            if let Some(path) = peer.machine.add_announcing_path(config) {
+                peer.set_route(path, route);
+            }
+        }
+    }
+
+    /// The peer knows this own address now: a path begins there, unless one does already.
+    fn begin_at(&mut self, now: Time, peer: &mut Peer, ip: IpAddr) {
+        let Some(route) = self.route_from(peer, ip) else { return };
         match peer.path_to(route) {
             // One socket has one path to an address of the peer. If it does not work, it moves to the new source.
             Some(path) => {

@@ -155,16 +155,36 @@ impl Association {
     #[cold]
     pub(super) fn follow_addresses(&mut self, now: Time) {
         let ready = self.control.addresses.as_ref().is_some_and(|one| one.is_ready());
-        if !ready || !matches!(self.state, State::Established) {
+        // What was requested before a shutdown is still sent.
+        if !ready || !self.state.sends_data() {
             return;
         }
-        let path = self.sender.best_path();
+        let best = self.sender.best_path();
+        let path = match self.path_status(best) {
+            PathStatus::Active => best,
+            _ => self.announcing_path().unwrap_or(best),
+        };
         let timer = now + self.sender.paths[path.index()].tx.rtt.rto();
         let room = self.sender.packet_room(path) - self.auth_room();
         let own = self.own_addresses().to_vec();
         let chunk = self.addresses().ask(&own, room, path, timer);
         self.sender.outstanding.deadline.invalidate();
         self.send_control(path, chunk);
+    }
+
+    /// The path of the next transmission of an ASCONF: another active one, else one from an address that the peer does not know
+    /// yet. RFC 5061, 5.3: an ASCONF may leave from there, and its address parameter finds the association.
+    fn next_request_path(&self, last: PathId) -> PathId {
+        let next = self.next_path(last);
+        if next != last {
+            return next;
+        }
+        let announcing = self.announcing_path().filter(|path| *path != last);
+        announcing.unwrap_or_else(|| self.sender.best_path())
+    }
+
+    fn announcing_path(&self) -> Option<PathId> {
+        self.sender.paths.iter().position(|path| path.announcing).map(PathId::from_index)
     }
 
     /// Bytes of the AUTH chunk in a packet with an ASCONF.
@@ -189,7 +209,7 @@ impl Association {
             self.fail_address_requests();
             return;
         }
-        let path = self.sender.reply_path(self.next_path(path));
+        let path = self.next_request_path(path);
         let timer = now + self.sender.paths[path.index()].tx.rtt.rto();
         let repeated = self.control.addresses.as_mut().and_then(|one| one.repeat(path, timer));
         if let Some(chunk) = repeated {

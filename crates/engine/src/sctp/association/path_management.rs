@@ -108,7 +108,27 @@ impl Association {
     /// Without path MTU discovery, if its packets are smaller than those of the existing paths: chunks have
     /// been cut for these.
     pub fn add_path(&mut self, now: Time, path: PathConfig) -> Option<PathId> {
-        if let Some(id) = self.replace_retired(now, path) {
+        let id = self.place_path(path)?;
+        if self.state.sends_heartbeats() {
+            self.validate_path(now, id);
+        }
+        Some(id)
+    }
+
+    /// Adds a path from an address of this end that the peer does not know yet. Only an ASCONF is sent there, if it gets no
+    /// answer elsewhere, until [`Association::validate_path`] is called (RFC 5061, 5.3).
+    ///
+    /// # Panics
+    /// As [`Association::add_path`].
+    pub fn add_announcing_path(&mut self, path: PathConfig) -> Option<PathId> {
+        let id = self.place_path(path)?;
+        self.sender.paths[id.index()].announcing = true;
+        Some(id)
+    }
+
+    /// Adds a path, or gives it the number of a retired one.
+    fn place_path(&mut self, path: PathConfig) -> Option<PathId> {
+        if let Some(id) = self.replace_retired(path) {
             return Some(id);
         }
         if self.sender.paths.len() >= Self::PATHS_LIMIT {
@@ -133,14 +153,11 @@ impl Association {
         self.control.heartbeats.add_path();
         self.sender.discard_views();
         self.sender.epoch += 1;
-        if self.state.sends_heartbeats() {
-            self.validate_path(now, id);
-        }
         Some(id)
     }
 
     /// Gives the number of a retired path to a new one.
-    fn replace_retired(&mut self, now: Time, path: PathConfig) -> Option<PathId> {
+    fn replace_retired(&mut self, path: PathConfig) -> Option<PathId> {
         let free = |path: &Path| path.retired && path.tx.flights.is_empty();
         let id = PathId::from_index(self.sender.paths.iter().position(free)?);
         self.config.paths[id.index()] = path;
@@ -154,9 +171,6 @@ impl Association {
         self.sender.outstanding.deadline.invalidate();
         self.sender.epoch += 1;
         self.renew_congestion(id);
-        if self.state.sends_heartbeats() {
-            self.validate_path(now, id);
-        }
         Some(id)
     }
 
@@ -218,6 +232,7 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn validate_path(&mut self, now: Time, path: PathId) {
+        self.sender.paths[path.index()].announcing = false;
         if self.state.sends_heartbeats() {
             // At once, and not by the timer: until then, SACKs may arrive for data sent to the old address,
             // and so may the answer to a HEARTBEAT in flight there.

@@ -104,8 +104,10 @@ impl Association {
         self.sender.outstanding.restart(self.handshake.local_tsn, self.config.streams);
         self.sender.guard = Guard::new(self.config.guard);
         for path in &mut self.sender.paths {
-            let (counters, learned, retired) = (path.tx.counters, path.learned, path.retired);
-            *path = Path { learned, retired, ..Path::new(&path.tx.config, &self.config) };
+            let (counters, learned) = (path.tx.counters, path.learned);
+            let (retired, announcing) = (path.retired, path.announcing);
+            *path =
+                Path { learned, retired, announcing, ..Path::new(&path.tx.config, &self.config) };
             path.tx.counters = counters;
         }
         self.sender.discard_views();

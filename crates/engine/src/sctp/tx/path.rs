@@ -30,6 +30,8 @@ pub struct Path {
     pub learned: bool,
     /// Its address was removed. The next path that is added takes its number.
     pub retired: bool,
+    /// It begins at an address of this end that the peer does not know yet: only an ASCONF is sent there (RFC 5061, 5.3).
+    pub announcing: bool,
     /// Records that most paths do not need; none before they are.
     pub records: Option<Box<PathRecords>>,
     /// The sending side, common to all protocols.
@@ -93,6 +95,7 @@ impl Path {
             mtu_unknown: false,
             learned: false,
             retired: false,
+            announcing: false,
             records: None,
         }
     }
