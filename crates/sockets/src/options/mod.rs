@@ -1,6 +1,7 @@
 //! Socket options (RFC 6458, 8) as bytes of the kernel's structures.
 
 mod addresses;
+mod authentication;
 mod general;
 mod parameters;
 mod reconfiguration;
@@ -63,6 +64,11 @@ pub fn set(
         | option::RESET_STREAMS
         | option::RESET_ASSOC
         | option::ADD_STREAMS => reconfiguration::set(socket, name, value),
+        option::AUTH_SUPPORTED
+        | option::AUTH_CHUNK
+        | option::AUTH_KEY
+        | option::AUTH_ACTIVE_KEY
+        | option::AUTH_DELETE_KEY => authentication::set(socket, name, value),
         option::ASCONF_SUPPORTED | option::SET_PEER_PRIMARY_ADDR => {
             reconfigured_addresses::set(socket, name, value)
         }
@@ -122,6 +128,9 @@ pub fn get(
         | option::INTERLEAVING_SUPPORTED => streams::get(socket, name, input),
         option::ENABLE_STREAM_RESET => reconfiguration::get(socket, input),
         option::ASCONF_SUPPORTED => reconfigured_addresses::get(socket, input),
+        option::AUTH_SUPPORTED | option::AUTH_ACTIVE_KEY | option::LOCAL_AUTH_CHUNKS => {
+            authentication::get(socket, name, input)
+        }
         _ => sending::get(socket, name, input),
     };
     value.map(Answer::from)
