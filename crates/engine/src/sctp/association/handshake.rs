@@ -38,12 +38,12 @@ pub(super) struct Handshake {
     key: CookieKey,
     /// What the cookie of this association was sealed with, if a listener made it.
     accepted_by: Option<Box<CookieSeal>>,
+    /// CMT as configured; [`Config::cmt`] holds the part of it that the peer agreed to.
+    pub own_cmt: CmtOptions,
     /// The random number of this end's INIT for authenticated chunks, if it offers them.
     pub auth_random: Option<Box<[u8; 32]>>,
     /// Authenticated chunks, if both ends offered them.
     pub auth: Option<Box<Authentication>>,
-    /// CMT as configured; [`Config::cmt`] holds the part of it that the peer agreed to.
-    pub own_cmt: CmtOptions,
     /// How often the peer has reported our cookie as stale.
     pub stale_cookies: u16,
     /// Paths whose addresses have refused the INIT: a bit for each.

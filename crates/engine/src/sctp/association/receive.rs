@@ -40,7 +40,7 @@ impl Association {
             if packet.chunks.is_empty() && unsupported.is_none() {
                 return;
             }
-        } else if self.config.authenticates() {
+        } else if self.handshake.auth_random.is_some() {
             match self.authenticate_cookie(packet) {
                 Some(authenticated) => unfiltered = !authenticated,
                 None => return,
