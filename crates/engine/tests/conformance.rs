@@ -83,6 +83,8 @@ fn every_rule_names_a_test_that_exists_or_says_why_there_is_none() {
         ("rfc3758", 20),
         ("rfc8260", 14),
         ("rfc6525", 30),
+        ("rfc4895", 16),
+        ("rfc5061", 30),
         ("rfc8831", 30),
         ("nr-sack", 15),
     ] {

@@ -1,6 +1,8 @@
 //! Two ends joined by scripted paths, in virtual time. Deterministic: events at one time happen in
 //! the order in which they were made.
 
+mod links;
+
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
@@ -13,10 +15,11 @@ use ropewalk_engine::sctp::Message;
 use ropewalk_engine::sctp::association::{CloseReason, PacketSize, PathCounters, SendError, State};
 use ropewalk_engine::sctp::wire::{Checksum, Ports, compact, decode, encode};
 use ropewalk_engine::sctp::{
-    Association, Chunk, Config, Data, Delivery, Event, ExtensionChunk, Extensions, Negotiation,
-    NrSack, Packet, PacketForm, PathConfig, Preset, Reconfigured, Sack, Transmit,
+    AddressChange, Association, Chunk, Config, Data, Delivery, Event, ExtensionChunk, Extensions,
+    Negotiation, NrSack, Packet, PacketForm, PathConfig, Preset, Reconfigured, Sack, Transmit,
 };
 
+pub use self::links::address_of;
 use crate::ledger::Ledger;
 use crate::rules;
 
@@ -101,6 +104,8 @@ pub fn name(chunk: &Chunk) -> &'static str {
         Chunk::ShutdownAck => "SHUTDOWN ACK",
         Chunk::ShutdownComplete { .. } => "SHUTDOWN COMPLETE",
         Chunk::Abort { .. } => "ABORT",
+        Chunk::Extension(one) if matches!(**one, ExtensionChunk::Asconf(..)) => "ASCONF",
+        Chunk::Extension(one) if matches!(**one, ExtensionChunk::AsconfAck(..)) => "ASCONF ACK",
         Chunk::Extension(one) if matches!(**one, ExtensionChunk::ForwardTsn(_)) => "FORWARD-TSN",
         Chunk::Extension(one) if matches!(**one, ExtensionChunk::ReConfig(_)) => "RE-CONFIG",
         Chunk::Extension(one) if matches!(**one, ExtensionChunk::NrSack(_)) => "NR-SACK",
@@ -174,13 +179,15 @@ enum Happening {
 pub struct Pair {
     pub ends: [Association; 2],
     pub now: Time,
-    /// One-way delay of each path.
+    /// One-way delay of each link.
     pub delays: Vec<Duration>,
     /// Every packet that left, in order.
     pub log: Vec<Sent>,
     pub events: [Vec<(Time, Event)>; 2],
     /// What happened to the streams, and how many messages the user had read then.
     pub reconfigured: [Vec<(usize, Reconfigured)>; 2],
+    /// What has changed about addresses. The address of link `n` is [`address_of`] at both ends.
+    pub addresses: [Vec<AddressChange>; 2],
     /// What the users have read.
     pub read: [Vec<Message>; 2],
     /// When they read it.
@@ -189,6 +196,8 @@ pub struct Pair {
     pub reads: [bool; 2],
     /// What arrives is what was decoded, and not what was sent.
     pub through_bytes: bool,
+    /// The link of each path, where they differ.
+    links: [Vec<usize>; 2],
     script: Script,
     agenda: BTreeMap<(Time, u64), Happening>,
     made: u64,
@@ -291,10 +300,12 @@ impl Pair {
             log: Vec::new(),
             events: [Vec::new(), Vec::new()],
             reconfigured: [Vec::new(), Vec::new()],
+            addresses: [Vec::new(), Vec::new()],
             read: [Vec::new(), Vec::new()],
             read_at: [Vec::new(), Vec::new()],
             reads: [true, true],
             through_bytes: false,
+            links: [Vec::new(), Vec::new()],
             script: Box::new(|_| Fate::Arrive),
             agenda: BTreeMap::new(),
             made: 0,
@@ -308,6 +319,7 @@ impl Pair {
     pub fn replace(&mut self, end: usize, association: Association) {
         self.books = [0, 1].map(|end| Ledger::new(self.ends[end].config().chunk_limit()));
         self.ends[end] = association;
+        self.links[end] = Vec::new();
         self.drain(end);
     }
 
@@ -362,7 +374,7 @@ impl Pair {
 
     /// Hands a packet to an end as if it came from its peer on `path`.
     pub fn inject(&mut self, to: usize, path: usize, packet: Packet) {
-        self.ends[to].handle_datagram(self.now, PathId::from_index(path), packet);
+        self.arrive(to, path, packet);
         self.drain(to);
     }
 
@@ -383,6 +395,7 @@ impl Pair {
         while let Some(event) = self.ends[end].poll_reconfiguration() {
             self.reconfigured[end].push((self.read[end].len(), event));
         }
+        self.follow_addresses(end);
     }
 
     fn leave(&mut self, from: usize, transmit: Transmit) {
@@ -390,12 +403,12 @@ impl Pair {
             panic!("at {}, end {from}: {rule}: {transmit:?}", self.now);
         }
         let Transmit { packet, size, ecn, .. } = transmit;
-        let path = transmit.path.index();
+        let path = self.link_of(from, transmit.path);
         self.check_span(from, &packet);
         let mut carried = through_the_codec(&packet);
         let mut sent = Sent { at: self.now, from, path, packet, size, ecn, fate: Fate::Arrive };
         sent.fate = (self.script)(&sent);
-        let due = self.now + self.delays[path];
+        let due = self.now + self.delays.get(path).copied().unwrap_or(self.delays[0]);
         if !self.through_bytes {
             carried.clone_from(&sent.packet);
         }
@@ -439,7 +452,7 @@ impl Pair {
             if !self.resets_tsns {
                 self.books[to].received(&packet);
             }
-            self.ends[to].handle_datagram(self.now, PathId::from_index(path), packet);
+            self.arrive(to, path, packet);
             self.drain(to);
         }
         for end in [LEFT, RIGHT] {

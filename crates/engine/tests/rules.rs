@@ -27,7 +27,9 @@ fn composition(packet: &Packet) -> Option<&'static str> {
     let ends = |chunk: &Chunk| matches!(chunk, Chunk::Abort { .. });
     let without_data =
         |chunk: &Chunk| ends(chunk) || matches!(chunk, Chunk::Shutdown(_) | Chunk::ShutdownAck);
-    let more = chunks.iter().skip(1);
+    // RFC 4895, 6.2: an AUTH chunk stands before what it covers.
+    let auth = chunks.first().is_some_and(|chunk| chunk.kind() == 0x0f);
+    let more = chunks.iter().skip(1 + usize::from(auth));
     let data: Vec<_> = chunks
         .iter()
         .filter_map(|chunk| match chunk {
@@ -111,14 +113,20 @@ fn by_state(end: &Association, transmit: &Transmit) -> Option<&'static str> {
         Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_) => true,
         Chunk::Extension(rare) => matches!(
             **rare,
-            ExtensionChunk::Heartbeat { answer: true, .. } | ExtensionChunk::Pad(_)
+            ExtensionChunk::Heartbeat { answer: true, .. }
+                | ExtensionChunk::Pad(_)
+                | ExtensionChunk::Auth(_)
+                | ExtensionChunk::Asconf(..)
+                | ExtensionChunk::AsconfAck(..)
         ),
         _ => false,
     };
     // Answers to an INIT go where it came from, and belong to no association yet.
     let answers = |chunk: &Chunk| matches!(chunk, Chunk::InitAck(_) | Chunk::Abort { .. });
-    let may = match &chunks[0] {
-        Chunk::CookieAck => chunks[1..].iter().all(proves) && chunks.iter().any(heartbeat),
+    let first = chunks.iter().find(|chunk| chunk.kind() != 0x0f).unwrap_or(&chunks[0]);
+    let mut after = chunks.iter().skip_while(|chunk| !matches!(chunk, Chunk::CookieAck)).skip(1);
+    let may = match first {
+        Chunk::CookieAck => after.all(proves) && chunks.iter().any(heartbeat),
         _ => chunks.iter().all(proves) || chunks.iter().all(answers),
     };
     let closed = matches!(state, State::ShutdownSent { .. } | State::ShutdownAckSent { .. });

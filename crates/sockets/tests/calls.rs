@@ -58,6 +58,16 @@ fn streams_are_reset_and_added_and_the_program_is_told() {
 }
 
 #[test]
+fn addresses_come_and_go_while_an_association_is_used() {
+    assert_eq!(check("addresses"), "");
+}
+
+#[test]
+fn chunks_are_authenticated_with_the_secrets_that_programs_set() {
+    assert_eq!(check("authentication"), "");
+}
+
+#[test]
 fn one_to_many_sockets_open_tell_and_give_away_associations() {
     assert_eq!(check("one_to_many"), "");
 }
@@ -95,7 +105,15 @@ fn no_memory_is_touched_that_the_library_or_the_program_does_not_own() {
     const SANITIZED: [&str; 3] =
         ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"];
     let directory = directory();
-    for name in ["one_to_one", "options", "streams", "one_to_many", "process"] {
+    for name in [
+        "one_to_one",
+        "options",
+        "streams",
+        "addresses",
+        "authentication",
+        "one_to_many",
+        "process",
+    ] {
         let arguments = [&SANITIZED[..], &["-L", &directory, "-lropewalk"]].concat();
         or_skip!(sanitizer());
         let program = or_skip!(compiled(name, &arguments));

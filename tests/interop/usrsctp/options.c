@@ -58,6 +58,34 @@ static int addresses(const char *text, struct sockaddr_storage *into)
 	return count;
 }
 
+/* Chunk types with commas between them. */
+static int chunk_types(const char *text, uint8_t *into)
+{
+	char *copy = strdup(text), *rest = copy, *word;
+	int count = 0;
+
+	while ((word = strsep(&rest, ",")) != NULL) {
+		if (count == MAX_CHUNKS)
+			wrong("chunk types", text, "too many");
+		into[count++] = (uint8_t)number("--authenticate", word, 255);
+	}
+	free(copy);
+	return count;
+}
+
+/* `identifier:secret`. */
+static void secret(struct options *o, const char *text)
+{
+	const char *colon = strchr(text, ':');
+	char id[8] = "";
+
+	if (colon == NULL || colon - text >= (long)sizeof(id))
+		wrong("--auth-key", text, "not identifier:secret");
+	memcpy(id, text, (size_t)(colon - text));
+	o->auth_key = (int)number("--auth-key", id, 65535);
+	o->auth_secret = colon + 1;
+}
+
 static enum finish finish_of(const char *text)
 {
 	static const char *const names[] = { "shutdown", "abort", "wait", "vanish" };
@@ -72,7 +100,8 @@ static enum finish finish_of(const char *text)
 enum {
 	SERVER, ECHO, UNORDERED, NO_CHECK, INTERLEAVE, UDP_PORT, REMOTE_UDP_PORT, PORT, REMOTE_PORT, BIND,
 	CONNECT, GIVE_UP, BYTES, SECONDS, EXPECT, MESSAGE, STREAMS, RECEIVE_BUFFER, SEND_BUFFER, WARMUP, FINISH,
-	TIMEOUT, SYSCTL, RECONFIGURE, RESETS,
+	TIMEOUT, SYSCTL, RECONFIGURE, RESETS, AUTHENTICATE, AUTH_KEY, GAIN,
+	ASK_PRIMARY,
 };
 
 static const struct option words[] = {
@@ -101,6 +130,10 @@ static const struct option words[] = {
 	{ "sysctl", required_argument, NULL, SYSCTL },
 	{ "reconfigure", no_argument, NULL, RECONFIGURE },
 	{ "resets", required_argument, NULL, RESETS },
+	{ "gain", required_argument, NULL, GAIN },
+	{ "ask-primary", required_argument, NULL, ASK_PRIMARY },
+	{ "authenticate", required_argument, NULL, AUTHENTICATE },
+	{ "auth-key", required_argument, NULL, AUTH_KEY },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -119,6 +152,8 @@ static void take(struct options *o, int word, const char *text)
 	case BIND: o->bind_count = addresses(text, o->bind); break;
 	case CONNECT: o->connect_count = addresses(text, o->connect); break;
 	case GIVE_UP: o->give_up_count = addresses(text, o->give_up); break;
+	case GAIN: o->gain_count = addresses(text, o->gain); break;
+	case ASK_PRIMARY: o->primary_count = addresses(text, o->primary); break;
 	case BYTES: o->bytes = number("--bytes", text, UINT64_MAX); break;
 	case SECONDS: o->seconds = fraction("--seconds", text); break;
 	case EXPECT: o->expect = number("--expect", text, UINT64_MAX); break;
@@ -131,6 +166,8 @@ static void take(struct options *o, int word, const char *text)
 	case TIMEOUT: o->timeout = number("--timeout", text, 3600); break;
 	case RECONFIGURE: o->reconfigure = true; break;
 	case RESETS: o->resets = number("--resets", text, 1000); break;
+	case AUTHENTICATE: o->authenticate_count = chunk_types(text, o->authenticate); break;
+	case AUTH_KEY: secret(o, text); break;
 	case SYSCTL:
 		if (!keep_sysctl(text))
 			wrong("--sysctl", text, sysctl_names());
@@ -152,6 +189,7 @@ void parse_options(struct options *o, int argc, char **argv)
 
 	memset(o, 0, sizeof(*o));
 	o->check = true;
+	o->auth_key = -1;
 	o->udp_port = o->remote_udp_port = 9899;
 	o->port = o->remote_port = 9899;
 	o->message = 1000;
@@ -170,4 +208,6 @@ void parse_options(struct options *o, int argc, char **argv)
 	set_ports(o->bind, o->bind_count, o->port);
 	set_ports(o->connect, o->connect_count, o->remote_port);
 	set_ports(o->give_up, o->give_up_count, o->port);
+	set_ports(o->gain, o->gain_count, o->port);
+	set_ports(o->primary, o->primary_count, o->port);
 }

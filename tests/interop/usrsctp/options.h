@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define MAX_ADDRESSES 8
+#define MAX_CHUNKS 16
 
 /* How an association ends after what was to be sent has been sent. */
 enum finish {
@@ -23,6 +24,10 @@ struct options {
 	bool check;           /* compare every byte that comes with what it should be */
 	bool interleave;      /* I-DATA (RFC 8260) */
 	bool reconfigure;     /* what the other end requests is performed (RFC 6525) */
+	uint8_t authenticate[MAX_CHUNKS]; /* types of chunks that the other end has to authenticate (RFC 4895) */
+	int authenticate_count;
+	int auth_key;         /* identifier of the secret; less than 0: none */
+	const char *auth_secret;
 	unsigned resets;      /* times that all outgoing streams are reset and the bytes are sent again */
 	uint16_t udp_port;    /* of our UDP socket */
 	uint16_t remote_udp_port;
@@ -34,6 +39,10 @@ struct options {
 	struct sockaddr_storage connect[MAX_ADDRESSES];
 	int give_up_count;    /* addresses that it has no more once the peer has all that was to be sent */
 	struct sockaddr_storage give_up[MAX_ADDRESSES];
+	int gain_count;       /* addresses that it has then */
+	struct sockaddr_storage gain[MAX_ADDRESSES];
+	int primary_count;    /* the address that the other end is asked to send to then */
+	struct sockaddr_storage primary[MAX_ADDRESSES];
 	uint64_t bytes;       /* to be sent */
 	double seconds;       /* to be sent for, if more than 0 */
 	uint64_t expect;      /* bytes to be received before the end */

@@ -45,6 +45,29 @@ static void subscribe(struct socket *socket)
 	}
 }
 
+/* Which chunks the other end has to authenticate, and with which secret this end does so. */
+static void authenticate(struct socket *socket, const struct options *o)
+{
+	struct sctp_authkeyid active = { 0 };
+	size_t length = o->auth_key < 0 ? 0 : strlen(o->auth_secret);
+	struct sctp_authkey *key = calloc(1, sizeof(*key) + length);
+
+	for (int i = 0; i < o->authenticate_count; i++) {
+		struct sctp_authchunk chunk = { .sauth_chunk = o->authenticate[i] };
+
+		set(socket, IPPROTO_SCTP, SCTP_AUTH_CHUNK, &chunk, sizeof(chunk), "SCTP_AUTH_CHUNK");
+	}
+	if (o->auth_key >= 0) {
+		key->sca_assoc_id = active.scact_assoc_id = SCTP_FUTURE_ASSOC;
+		key->sca_keynumber = active.scact_keynumber = (uint16_t)o->auth_key;
+		key->sca_keylength = (uint16_t)length;
+		memcpy(key->sca_key, o->auth_secret, length);
+		set(socket, IPPROTO_SCTP, SCTP_AUTH_KEY, key, (socklen_t)(sizeof(*key) + length), "SCTP_AUTH_KEY");
+		set(socket, IPPROTO_SCTP, SCTP_AUTH_ACTIVE_KEY, &active, sizeof(active), "SCTP_AUTH_ACTIVE_KEY");
+	}
+	free(key);
+}
+
 static void configure(struct socket *socket, const struct options *o)
 {
 	struct sctp_initmsg streams = { 0 };
@@ -75,6 +98,7 @@ static void configure(struct socket *socket, const struct options *o)
 		all.assoc_value = SCTP_ENABLE_RESET_STREAM_REQ | SCTP_ENABLE_RESET_ASSOC_REQ | SCTP_ENABLE_CHANGE_ASSOC_REQ;
 		set(socket, IPPROTO_SCTP, SCTP_ENABLE_STREAM_RESET, &all, sizeof(all), "SCTP_ENABLE_STREAM_RESET");
 	}
+	authenticate(socket, o);
 	subscribe(socket);
 }
 

@@ -315,6 +315,38 @@ static void abort_association(struct session *s)
 		fail("abort");
 }
 
+/* What the other end may need to answer one ASCONF before the next. */
+#define PAUSE_US 700000
+
+static void gain_addresses(struct session *s)
+{
+	const struct options *o = s->options;
+	char text[INET6_ADDRSTRLEN];
+
+	if (o->gain_count > 0)
+		wait_until_dry(s);
+	for (int i = 0; i < o->gain_count; i++) {
+		struct sockaddr_storage address = o->gain[i];
+
+		usleep(PAUSE_US);
+		if (usrsctp_bindx(s->socket, (struct sockaddr *)&address, 1, SCTP_BINDX_ADD_ADDR) < 0)
+			fail("gain");
+		event("gained %s", address_text(&address, text, sizeof(text)));
+	}
+}
+
+static void ask_for_primary(struct session *s)
+{
+	for (int i = 0; i < s->options->primary_count; i++) {
+		struct sctp_setpeerprim request = { 0 };
+
+		usleep(PAUSE_US);
+		request.sspp_addr = s->options->primary[i];
+		if (usrsctp_setsockopt(s->socket, IPPROTO_SCTP, SCTP_SET_PEER_PRIMARY_ADDR, &request, sizeof(request)) < 0)
+			fail("SCTP_SET_PEER_PRIMARY_ADDR");
+	}
+}
+
 /* Without ASCONF the peer is not told. */
 static void give_up_addresses(struct session *s)
 {
@@ -336,6 +368,8 @@ void session_finish(struct session *s)
 {
 	const struct options *o = s->options;
 
+	gain_addresses(s);
+	ask_for_primary(s);
 	give_up_addresses(s);
 
 	pthread_mutex_lock(&s->lock);

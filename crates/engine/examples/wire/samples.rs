@@ -7,10 +7,10 @@ use ropewalk_base::{Duration, PathId, Seed, Serial16, Serial32, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::scheduler::{DelaySource, Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::{
-    Answer, Association, Auth, Chunk, Config, Data, DataFlags, DelayEcho, DelayStamp, Echoed,
-    ErrorCause, ExtensionChunk, Extensions, Families, ForwardTsn, GapBlock, GapList, IForwardTsn,
-    Init, InitOptions, Listener, Negotiation, NrSack, Packet, PathConfig, Preset, RawParameter,
-    Sack, Skipped,
+    Answer, Association, Auth, Chunk, Config, Covered, Data, DataFlags, DelayEcho, DelayStamp,
+    Echoed, ErrorCause, ExtensionChunk, Extensions, Families, ForwardTsn, GapBlock, GapList,
+    IForwardTsn, Init, InitOptions, Listener, Negotiation, NrSack, Packet, PathConfig, Preset,
+    RawParameter, Sack, Skipped,
 };
 
 /// What each is, and the packet.
@@ -147,7 +147,8 @@ fn rare() -> Vec<(&'static str, Chunk)> {
     let address = parameter(5, &[192, 0, 2, 1]);
     let add = parameter(0xc001, &[0, 0, 0, 7, 0, 5, 0, 8, 10, 0, 0, 2]);
     let success = parameter(0xc005, &[0, 0, 0, 7]);
-    let auth = Auth { key: 1, hmac: 1, code: Bytes::from_static(&[0xaa; 20]) };
+    let code = Bytes::from_static(&[0xaa; 20]);
+    let auth = Auth { key: 1, hmac: 1, code, covered: Covered::default() };
     let all = [
         ("NR_SACK", ExtensionChunk::NrSack(nr_sack)),
         ("FORWARD_TSN", ExtensionChunk::ForwardTsn(forward)),

@@ -32,6 +32,10 @@ pub enum ErrorCause {
     UserAbort(Bytes),
     /// Protocol Violation (13): a description.
     ProtocolViolation(Bytes),
+    /// Association Aborted due to illegal ASCONF-ACK (163; RFC 5061, 4.3.4).
+    IllegalAsconfAck,
+    /// Unsupported HMAC Identifier (261; RFC 4895, 4): the identifier.
+    UnsupportedHmac(u16),
     /// Any other cause.
     Other {
         /// Cause code.
@@ -118,6 +122,8 @@ impl ErrorCause {
             Self::NewAddresses(_) => 11,
             Self::UserAbort(_) => 12,
             Self::ProtocolViolation(_) => 13,
+            Self::IllegalAsconfAck => 163,
+            Self::UnsupportedHmac(_) => 261,
             Self::Other { code, .. } => *code,
         }
     }
@@ -126,8 +132,12 @@ impl ErrorCause {
     pub(super) fn len(&self) -> u32 {
         4 + match self {
             Self::InvalidStream(_) | Self::StaleCookie(_) | Self::NoUserData(_) => 4,
+            Self::UnsupportedHmac(_) => 2,
             Self::MissingParameters(types) => 4 + 2 * types.len() as u32,
-            Self::OutOfResource | Self::InvalidParameter | Self::CookieInShutdown => 0,
+            Self::OutOfResource
+            | Self::InvalidParameter
+            | Self::CookieInShutdown
+            | Self::IllegalAsconfAck => 0,
             Self::UnresolvableAddress(value)
             | Self::UnrecognisedChunk(value)
             | Self::UnrecognisedParameters(value)

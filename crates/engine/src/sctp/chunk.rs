@@ -7,6 +7,7 @@ use super::cause::ErrorCause;
 use super::extension_chunk::ExtensionChunk;
 use super::gaps::GapList;
 use super::init::Init;
+use super::wire::kind;
 use crate::payload::Payload;
 
 /// Chunk header, bytes (3.2).
@@ -345,6 +346,28 @@ impl Chunk {
     /// ABORT with one cause under the peer's tag.
     pub fn abort(cause: ErrorCause) -> Self {
         Self::Abort { reflected: false, causes: vec![cause] }
+    }
+
+    /// Chunk type (3.2).
+    pub fn kind(&self) -> u8 {
+        match self {
+            Self::Data(data) if data.is_interleaved() => kind::I_DATA,
+            Self::Data(_) => kind::DATA,
+            Self::Sack(_) => kind::SACK,
+            Self::Init(_) => kind::INIT,
+            Self::InitAck(_) => kind::INIT_ACK,
+            Self::CookieEcho(_) => kind::COOKIE_ECHO,
+            Self::CookieAck => kind::COOKIE_ACK,
+            Self::Error(_) => kind::ERROR,
+            Self::Heartbeat(_) => kind::HEARTBEAT,
+            Self::HeartbeatAck(_) => kind::HEARTBEAT_ACK,
+            Self::Shutdown(_) => kind::SHUTDOWN,
+            Self::ShutdownAck => kind::SHUTDOWN_ACK,
+            Self::ShutdownComplete { .. } => kind::SHUTDOWN_COMPLETE,
+            Self::Abort { .. } => kind::ABORT,
+            Self::Extension(rare) => rare.kind(),
+            Self::Unknown(whole) => whole.first().copied().unwrap_or_default(),
+        }
     }
 
     /// Bytes on the wire, padding included.

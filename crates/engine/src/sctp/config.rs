@@ -4,14 +4,17 @@ use core::net::{IpAddr, Ipv4Addr};
 
 use ropewalk_base::{Duration, PathId, Seed};
 
+use super::cause::ErrorCause;
 use super::chunk::DelayStamp;
 use super::extensions::Extensions;
+use super::extensions::authentication::{AuthParameters, ChunkTypes, SharedKeys};
 use super::extensions::interleaving::StreamScheduler;
 use super::extensions::stream_reconfiguration::AcceptedRequests;
-use super::init::Init;
+use super::init::{Init, InitOptions};
 use super::packet::{Packet, PacketForm};
 use super::preset::Preset;
 use super::tx::TxConfig;
+use super::wire::kind;
 use crate::congestion::{
     Congestion, CongestionControl, CongestionFlavour, CongestionOptions, CongestionVariants,
     IdleDecay, UnknownCongestion, WindowRounding, initial_window,
@@ -137,6 +140,9 @@ pub enum Negotiation {
     Listed(Extensions),
 }
 
+/// The extensions that address reconfiguration lists beside AUTH.
+const ADDRESS_RECONFIGURATION: Extensions = Extensions::ASCONF.and(Extensions::ASCONF_ACK);
+
 /// All options of one endpoint of an association.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -202,6 +208,17 @@ pub struct Config {
     /// which helps a sender whose send buffer limits it. Costs 4 bytes per SACK, and 1 in INIT and INIT ACK. In return, data
     /// that was reported keeps its room in the receive buffer.
     pub nr_sack: bool,
+    /// Offer authenticated chunks (AUTH, RFC 4895), which are used if the peer offers them as well. Costs 45 bytes in INIT and
+    /// INIT ACK, and 40 or 28 bytes in each packet in which either end requires a code.
+    pub authentication: bool,
+    /// Offer address reconfiguration (ASCONF, RFC 5061), and with it authenticated chunks. It is used if the peer offers it as
+    /// well. Costs 55 bytes in INIT and INIT ACK.
+    pub address_reconfiguration: bool,
+    /// Types of chunks that this end accepts in authenticated packets only, beside those of the address reconfiguration (none).
+    pub authenticated_chunks: ChunkTypes,
+    /// Endpoint pair shared keys of authenticated chunks: secrets that the peer has as well (the empty key 0). With the empty key,
+    /// only those who have not seen the handshake cannot forge chunks.
+    pub shared_keys: SharedKeys,
     /// Options for sending SACKs.
     pub sack: SackOptions,
     /// Concurrent multipath transfer.
@@ -389,9 +406,65 @@ impl Config {
         }
     }
 
+    /// Whether authenticated chunks are offered: by themselves, or for the reconfiguration of addresses.
+    pub(super) const fn authenticates(&self) -> bool {
+        self.authentication || self.address_reconfiguration
+    }
+
+    /// Parameters of INIT and INIT ACK beside those of RFC 9260. `random`: the random number for authenticated chunks, if they are
+    /// offered in this chunk.
+    pub(super) fn own_options(&self, random: Option<[u8; 32]>) -> InitOptions {
+        let random = random.filter(|_| self.authenticates());
+        let mut extensions = self.listed_extensions();
+        if random.is_none() {
+            // RFC 5061, 4.2.7: ASCONF is not listed without AUTH.
+            extensions = extensions.without(Extensions::AUTH.and(ADDRESS_RECONFIGURATION));
+        }
+        InitOptions {
+            extensions,
+            forward_tsn: extensions.has(Extensions::FORWARD_TSN),
+            ecn: self.lists_ecn(),
+            authentication: random.map(|random| Box::new(self.own_auth(random))),
+            ..InitOptions::default()
+        }
+    }
+
+    /// The parameters for authenticated chunks with this random number.
+    pub(super) fn own_auth(&self, random: [u8; 32]) -> AuthParameters {
+        let reconfiguration = match self.address_reconfiguration {
+            true => ChunkTypes::ASCONF,
+            false => ChunkTypes::NONE,
+        };
+        AuthParameters::new(random, self.authenticated_chunks.and(reconfiguration))
+    }
+
+    /// The error cause of the ABORT that refuses an INIT or INIT ACK because of its parameters for authenticated chunks. An end
+    /// that does not offer these does not know the parameters.
+    pub(super) fn auth_fault(&self, peer: &Init) -> Option<ErrorCause> {
+        peer.options.authentication.as_ref().filter(|_| self.authenticates())?.fault()
+    }
+
+    /// The INIT for a cookie, without what is not used.
+    pub(super) fn kept_in_cookie(&self, init: &Init) -> Init {
+        let mut kept = init.clone();
+        kept.options.authentication = kept.options.authentication.filter(|_| self.authenticates());
+        kept
+    }
+
+    /// Whether only peers whose COOKIE ECHO is authenticated are accepted.
+    pub(super) fn requires_cookie_authentication(&self) -> bool {
+        self.authenticates() && self.authenticated_chunks.has(kind::COOKIE_ECHO)
+    }
+
     /// The extensions that are always negotiated.
     const fn own_negotiated(&self) -> Extensions {
         let mut all = self.own_interleaving();
+        if self.authenticates() {
+            all = all.and(Extensions::AUTH);
+        }
+        if self.address_reconfiguration {
+            all = all.and(ADDRESS_RECONFIGURATION);
+        }
         if self.reconfiguration {
             all = all.and(Extensions::RE_CONFIG);
         }
@@ -435,7 +508,7 @@ impl Config {
         TxConfig::of(self).chunk_sizes(self.least_mtu()).datagram
     }
 
-    fn least_mtu(&self) -> u32 {
+    pub(super) fn least_mtu(&self) -> u32 {
         self.paths.iter().map(|p| p.mtu).min().unwrap_or(1500)
     }
 

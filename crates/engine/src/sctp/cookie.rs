@@ -9,6 +9,7 @@ use ropewalk_base::{Duration, PathId, Serial32, Time};
 use sha2::Sha256;
 
 use super::extensions::Extensions;
+use super::extensions::authentication::AuthParameters;
 use super::init::{Init, InitOptions};
 
 /// Content of a cookie.
@@ -18,7 +19,7 @@ pub struct CookieContent {
     pub local_tag: u32,
     /// The responder's initial TSN.
     pub local_tsn: Serial32,
-    /// The initiator's INIT, as far as an association needs it: of the extensions only the types.
+    /// The initiator's INIT, as far as an association needs it: of the extensions the types and what authenticated chunks need.
     pub peer: Init,
     /// Time of creation by the responder's clock.
     pub created: Time,
@@ -90,6 +91,11 @@ impl CookieContent {
         out.extend(self.created.as_nanos().to_be_bytes());
         out.extend(v4);
         out.extend(v6);
+        if let Some(auth) = &peer.options.authentication {
+            let vector = auth.key_vector();
+            out.extend((vector.len() as u16).to_be_bytes());
+            out.extend(vector);
+        }
         out.resize(out.len().max(LEAST - CODE), 0);
         out
     }
@@ -104,7 +110,7 @@ impl CookieContent {
         let count = |at: usize| (fixed[at] & ((1 << COUNT_BITS) - 1)) as usize;
         let path = PathId(fixed[0] >> COUNT_BITS << 2 | fixed[1] >> COUNT_BITS);
         let (v4, rest) = rest.split_at_checked(4 * count(0))?;
-        let v6 = rest.get(..16 * count(1))?;
+        let (v6, rest) = rest.split_at_checked(16 * count(1))?;
         let v4 = v4.as_chunks::<4>().0.iter().map(|one| IpAddr::V4(Ipv4Addr::from(*one)));
         let v6 = v6.as_chunks::<16>().0.iter().map(|one| IpAddr::V6(Ipv6Addr::from(*one)));
         let extensions = Extensions::from_bits(half(2));
@@ -117,7 +123,12 @@ impl CookieContent {
             initial_tsn: Serial32(word(24)),
             addresses: v4.chain(v6).collect(),
             preserve_millis: word(28),
-            options: InitOptions { extensions, ecn, ..InitOptions::default() },
+            options: InitOptions {
+                extensions,
+                ecn,
+                authentication: read_auth(rest)?,
+                ..InitOptions::default()
+            },
         };
         Some(Self {
             local_tag: word(4),
@@ -127,6 +138,16 @@ impl CookieContent {
             tie_tags: (word(32), word(36)),
             path,
         })
+    }
+}
+
+/// Reads the parameters for authenticated chunks at the end of a cookie: the length of their key vector, and the vector. Without
+/// them there is nothing or padding, which is a length of 0.
+fn read_auth(rest: &[u8]) -> Option<Option<Box<AuthParameters>>> {
+    let Some(([a, b], vector)) = rest.split_first_chunk::<2>() else { return Some(None) };
+    match usize::from(u16::from_be_bytes([*a, *b])) {
+        0 => Some(None),
+        length => Some(Some(Box::new(AuthParameters::of_key_vector(vector.get(..length)?)?))),
     }
 }
 
@@ -177,6 +198,17 @@ impl CookieKey {
         let code: [u8; 32] = mac.finalize().into_bytes().into();
         let [a, b, c, d, e, f, g, h, ..] = code;
         (u32::from_be_bytes([a, b, c, d]).max(1), u32::from_be_bytes([e, f, g, h]).max(1))
+    }
+
+    /// The random number of an INIT ACK for authenticated chunks (RFC 4895, 3.1). It follows from the cookie's content and need
+    /// not be in the cookie.
+    pub(super) fn auth_random(&self, content: &CookieContent, context: &[u8]) -> [u8; 32] {
+        let mut mac = self.mac(b"random", context);
+        for word in [content.local_tag, content.local_tsn.0, content.peer.tag] {
+            mac.update(&word.to_be_bytes());
+        }
+        mac.update(&content.created.as_nanos().to_be_bytes());
+        mac.finalize().into_bytes().into()
     }
 
     /// Tag and initial TSN for a new association: different for each INIT, without any stored state, not even

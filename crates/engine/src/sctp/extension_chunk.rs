@@ -6,6 +6,7 @@ use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 
 use super::chunk::Data;
 use super::gaps::GapList;
+use super::wire::kind;
 
 /// A chunk of an extension.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +119,23 @@ pub struct Auth {
     pub hmac: u16,
     /// Message authentication code.
     pub code: Bytes,
+    /// What the code covers.
+    #[doc(hidden)]
+    pub covered: Covered,
 }
+
+/// The bytes that a message authentication code covers, as they are on the wire: the AUTH chunk and all after it. They follow
+/// from the rest of the packet and are no part of the chunk's value.
+#[derive(Clone, Debug, Default)]
+pub struct Covered(pub Bytes);
+
+impl PartialEq for Covered {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Covered {}
 
 /// A parameter, not decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,6 +180,26 @@ impl DataFragment {
 }
 
 impl ExtensionChunk {
+    /// Chunk type.
+    pub(super) const fn kind(&self) -> u8 {
+        match self {
+            Self::NrSack(_) => kind::NR_SACK,
+            Self::ForwardTsn(_) => kind::FORWARD_TSN,
+            Self::IForwardTsn(_) => kind::I_FORWARD_TSN,
+            Self::ReConfig(_) => kind::RE_CONFIG,
+            Self::Asconf(..) => kind::ASCONF,
+            Self::AsconfAck(..) => kind::ASCONF_ACK,
+            Self::Auth(_) => kind::AUTH,
+            Self::Pad(_) => kind::PAD,
+            Self::Ecne(_) => kind::ECNE,
+            Self::Cwr(_) => kind::CWR,
+            Self::MarkCount(_) => kind::MARK_COUNT,
+            Self::Heartbeat { answer: false, .. } => kind::HEARTBEAT,
+            Self::Heartbeat { answer: true, .. } => kind::HEARTBEAT_ACK,
+            Self::DataFragment(_) => kind::DATA_FRAGMENT,
+        }
+    }
+
     /// Bytes on the wire, padding included.
     pub(super) fn wire_len(&self) -> u32 {
         let list = |all: &[RawParameter]| -> u32 {

@@ -7,6 +7,7 @@ use ropewalk_base::Serial32;
 
 use super::cause::ErrorCause;
 use super::extensions::Extensions;
+use super::extensions::authentication::{AuthParameters, ChunkTypes};
 
 /// INIT or INIT ACK. The state cookie of an INIT ACK is kept beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -45,6 +46,8 @@ pub struct InitOptions {
     pub adaptation: Option<u32>,
     /// The error detection method with which zero checksums are accepted (RFC 9653).
     pub zero_checksum: Option<u32>,
+    /// Authenticated chunks (RFC 4895, 3); none: no parameter of these.
+    pub authentication: Option<Box<AuthParameters>>,
     /// A Host Name Address, which is refused (3.3.2.1.4): the whole parameter.
     pub host_name: Option<Bytes>,
     /// Unknown parameters that are to be reported (3.2.1), whole.
@@ -90,12 +93,24 @@ impl Init {
         (!sane).then_some(ErrorCause::InvalidParameter)
     }
 
+    /// Whether addresses can be reconfigured with a sender with which `agreed` was agreed on. RFC 5061, 4.2.7: it lists ASCONF,
+    /// ASCONF-ACK and AUTH, and requires authentication of the former two.
+    pub(super) fn reconfigures_addresses(&self, agreed: Extensions) -> bool {
+        let both = Extensions::ASCONF.and(Extensions::ASCONF_ACK).and(Extensions::AUTH);
+        let types = self.options.authentication.as_ref().map(|auth| auth.types());
+        agreed.has(both) && types.is_some_and(|types| types.and(ChunkTypes::ASCONF) == types)
+    }
+
     /// All extensions that the sender announces, by the list or by parameters of their own.
     pub fn extensions(&self) -> Extensions {
         let by_parameter =
             if self.options.forward_tsn { Extensions::FORWARD_TSN } else { Extensions::NONE };
         let ecn = if self.options.ecn { Extensions::ECN } else { Extensions::NONE };
-        self.options.extensions.and(by_parameter).and(ecn)
+        // RFC 4895, 6.1: without a random number and algorithms there is no key.
+        let auth = self.options.authentication.as_ref().is_some_and(|auth| auth.is_offer());
+        let auth = if auth { Extensions::AUTH } else { Extensions::NONE };
+        let listed = self.options.extensions.without(Extensions::AUTH);
+        listed.and(by_parameter).and(ecn).and(auth)
     }
 }
 
@@ -129,7 +144,8 @@ impl InitOptions {
         let raw = self.host_name.iter().chain(&self.unknown);
         let raw: u32 = raw.map(|one| (one.len() as u32).next_multiple_of(4)).sum();
         let reported: u32 = self.reported.iter().map(|one| parameter(one.len() as u32)).sum();
+        let auth = self.authentication.as_ref().map_or(0, |auth| auth.wire_len());
         let sums = flags.into_iter().chain(words).sum::<u32>();
-        families + extensions + sums + raw + reported
+        families + extensions + sums + auth + raw + reported
     }
 }

@@ -14,9 +14,11 @@ use super::chunk::Chunk;
 use super::config::Config;
 use super::cookie::{CookieContent, CookieKey};
 use super::extensions::Extensions;
+use super::extensions::authentication::Authentication;
 use super::init::{Init, InitOptions};
 use super::packet::Packet;
 use super::randomness::{Generator, Randomness};
+use super::wire::kind;
 
 /// Answers packets that belong to no association: an INIT with a cookie, a returned cookie with a new
 /// association, and others as RFC 9260, 8.4, requires.
@@ -51,6 +53,8 @@ pub enum Answer {
 #[derive(Clone, Debug)]
 pub struct Accepted {
     pub(super) content: CookieContent,
+    /// The random number of the INIT ACK for authenticated chunks.
+    pub(super) auth_random: [u8; 32],
     /// The seal of the cookie, which may arrive again if the COOKIE ACK is lost.
     pub(super) seal: CookieSeal,
 }
@@ -102,9 +106,8 @@ impl Listener {
     /// Processes a packet that belongs to no association. `from` identifies its source, address and port, as
     /// bytes. A cookie is valid for that source only.
     pub fn handle(&mut self, now: Time, from: &[u8], packet: &mut Packet) -> Answer {
-        let has = |wanted: fn(&Chunk) -> bool| packet.chunks.iter().any(wanted);
         // The rules of RFC 9260, 8.4, in their order; 8.5.1: only INIT has tag 0.
-        if has(|chunk| matches!(chunk, Chunk::Abort { .. })) {
+        if packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort { .. })) {
             return Answer::Nothing;
         }
         match packet.chunks.first() {
@@ -117,10 +120,23 @@ impl Listener {
                 let cookie = cookie.clone();
                 return self.on_cookie_echo(now, from, packet, &cookie);
             }
+            // RFC 4895, 6.3: an AUTH chunk is left out of account, unless a COOKIE ECHO follows.
+            Some(first) if first.kind() == kind::AUTH => {
+                if let Some(Chunk::CookieEcho(cookie)) = packet.chunks.get(1) {
+                    let cookie = cookie.clone();
+                    return self.on_cookie_echo(now, from, packet, &cookie);
+                }
+                leave_out_auth(packet);
+                // RFC 9260, 3.1: an INIT is alone in its packet.
+                let begins = |chunk: &Chunk| matches!(chunk, Chunk::Init(_) | Chunk::CookieEcho(_));
+                let initiates = packet.chunks.iter().any(begins);
+                return if initiates { Answer::Nothing } else { self.handle(now, from, packet) };
+            }
             None => return Answer::Nothing,
             Some(_) if packet.tag == 0 => return Answer::Nothing,
             Some(_) => {}
         }
+        let has = |wanted: fn(&Chunk) -> bool| packet.chunks.iter().any(wanted);
         let answer = if has(|chunk| matches!(chunk, Chunk::ShutdownAck)) {
             Chunk::ShutdownComplete { reflected: true }
         } else if has(is_left_alone) {
@@ -135,6 +151,7 @@ impl Listener {
     ///
     /// RFC 9260, 8.4 (3): an INIT that cannot be processed is answered with an ABORT under its Initiate Tag.
     pub fn refuse(&mut self, now: Time, from: &[u8], packet: &mut Packet) -> Answer {
+        leave_out_auth(packet);
         let tag = match packet.chunks.as_slice() {
             [Chunk::Init(init)] if packet.tag == 0 && init.tag != 0 => init.tag,
             // RFC 9260, 8.5.1: an INIT is alone in its packet and has tag 0.
@@ -162,7 +179,7 @@ impl Listener {
         if init.tag == 0 {
             return None;
         }
-        if let Some(cause) = init.fault() {
+        if let Some(cause) = init.fault().or_else(|| self.config.auth_fault(init)) {
             let abort = Packet::of(init.tag, Chunk::abort(cause));
             return self.limit.allows(now).then_some(abort);
         }
@@ -170,18 +187,26 @@ impl Listener {
         let content = CookieContent {
             local_tag: tag,
             local_tsn: initial_tsn,
-            peer: init.clone(),
+            peer: self.config.kept_in_cookie(init),
             created: now,
             tie_tags: (0, 0),
             path: PathId(0),
         };
         let cookie = self.keys.current(now).seal(&content, from);
-        let answer = self.own_init(tag, initial_tsn, init);
+        let offers = init.extensions().has(Extensions::AUTH);
+        let random = offers.then(|| self.keys.current(now).auth_random(&content, from));
+        let answer = self.own_init(tag, initial_tsn, init, random);
         let answer = Packet::of(init.tag, init_ack(answer, cookie));
         Some(within_measure(&self.config, packet, answer))
     }
 
-    fn own_init(&self, tag: u32, initial_tsn: Serial32, peer: &Init) -> Init {
+    fn own_init(
+        &self,
+        tag: u32,
+        initial_tsn: Serial32,
+        peer: &Init,
+        random: Option<[u8; 32]>,
+    ) -> Init {
         let config = &self.config;
         Init {
             tag,
@@ -193,11 +218,8 @@ impl Listener {
             addresses: config.listed_addresses(),
             preserve_millis: 0,
             options: InitOptions {
-                extensions: config.listed_extensions(),
-                forward_tsn: config.listed_extensions().has(Extensions::FORWARD_TSN),
-                ecn: config.lists_ecn(),
                 reported: peer.options.unknown_padded(),
-                ..InitOptions::default()
+                ..config.own_options(random)
             },
         }
     }
@@ -220,9 +242,30 @@ impl Listener {
             let error = Chunk::error(ErrorCause::stale(by));
             return self.limited(now, Packet::of(content.peer.tag, error));
         }
-        packet.chunks.remove(0);
+        let auth_random = key.auth_random(&content, from);
+        if !self.is_authentic(&content, auth_random, packet) {
+            return Answer::Nothing;
+        }
+        packet.chunks.retain(|chunk| !matches!(chunk, Chunk::CookieEcho(_)));
         let seal = CookieSeal { key, context: from.into() };
-        Answer::Accept(Box::new(Accepted { content, seal }))
+        Answer::Accept(Box::new(Accepted { content, auth_random, seal }))
+    }
+
+    /// Whether a COOKIE ECHO has the authentication that it needs. RFC 4895, 6.3: an AUTH chunk before it is verified by what
+    /// the cookie says; if it is wrong, the packet is discarded.
+    fn is_authentic(&self, content: &CookieContent, random: [u8; 32], packet: &Packet) -> bool {
+        let first = packet.chunks.first().map(Chunk::kind) == Some(kind::AUTH);
+        let peer = &content.peer;
+        let agreed = self.config.agreed(peer.extensions()).has(Extensions::AUTH);
+        let theirs = peer.options.authentication.as_deref().filter(|_| agreed);
+        let own = self.config.own_auth(random);
+        let keys = &self.config.shared_keys;
+        match theirs.and_then(|theirs| Authentication::agree(&own, theirs, keys)) {
+            Some(auth) if first => auth.is_authentic(packet),
+            Some(auth) => !auth.requires_cookie(),
+            // An end that requires authentication does not accept a peer that cannot provide it.
+            None => !first && !self.config.requires_cookie_authentication(),
+        }
     }
 }
 
@@ -239,6 +282,11 @@ pub(super) fn within_measure(config: &Config, question: &Packet, mut answer: Pac
         }
     }
     answer
+}
+
+/// Removes the AUTH chunks of a packet out of the blue.
+fn leave_out_auth(packet: &mut Packet) {
+    packet.chunks.retain(|chunk| chunk.kind() != kind::AUTH);
 }
 
 fn init_ack(init: Init, cookie: Bytes) -> Chunk {

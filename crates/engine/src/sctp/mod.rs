@@ -26,10 +26,14 @@ pub use config::{
 };
 pub use cookie::{CookieContent, CookieKey, ForgedCookie};
 pub use extension_chunk::{
-    Auth, DataFragment, ExtensionChunk, ForwardTsn, IForwardTsn, MarkCount, NrSack, RawParameter,
-    Skipped,
+    Auth, Covered, DataFragment, ExtensionChunk, ForwardTsn, IForwardTsn, MarkCount, NrSack,
+    RawParameter, Skipped,
 };
 pub use extensions::Extensions;
+pub use extensions::address_reconfiguration::{AddressChange, AddressError, Refusal};
+pub use extensions::authentication::{
+    AuthParameters, ChunkTypes, HmacId, SharedKeyError, SharedKeys,
+};
 pub use extensions::interleaving::StreamScheduler;
 pub use extensions::partial_reliability::{Copies, Delivery, Urgency};
 pub use extensions::stream_reconfiguration::{

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::chunk::{Chunk, Data, DelayEcho, DelayStamp, Echoed};
 use super::gaps::GapList;
+use super::wire::kind;
 
 /// How packets are laid out on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +70,11 @@ impl Packet {
         self.stamp = None;
         self.echo = None;
         self.chunks.clear();
+    }
+
+    /// The first chunk that is no AUTH chunk. RFC 4895, 6.3: the association of a packet is found by the chunks after it.
+    pub fn leading(&self) -> Option<&Chunk> {
+        self.chunks.iter().find(|chunk| chunk.kind() != kind::AUTH)
     }
 
     /// Takes the memory of an earlier list, whose content does not matter.

@@ -11,6 +11,7 @@ use crate::congestion::{
 use crate::path::{FailureLimits, MtuRange, Pacing, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{BlockingMitigation, DelaySource, RetransmissionPolicy};
+use crate::sctp::extensions::authentication::{ChunkTypes, SharedKeys};
 use crate::sctp::extensions::interleaving::StreamScheduler;
 use crate::sctp::extensions::stream_reconfiguration::AcceptedRequests;
 use crate::sctp::packet::PacketForm;
@@ -82,18 +83,14 @@ impl Preset {
             interleaving: false,
             reconfiguration: false,
             nr_sack: false,
+            authentication: false,
+            address_reconfiguration: false,
+            authenticated_chunks: ChunkTypes::NONE,
+            shared_keys: SharedKeys::default(),
             accepted_requests: AcceptedRequests::default(),
             stream_limit: STREAM_LIMIT,
             stream_scheduler: StreamScheduler::FirstCome,
-            sack: SackOptions {
-                every_packets: 2,
-                delay: Duration::from_millis(200),
-                first_at_once: true,
-                count_per_path: false,
-                to_last: false,
-                with_data: true,
-                within_base: true,
-            },
+            sack: Self::SACK,
             cmt: Self::cmt(concurrent),
             retransmission: RetransmissionPolicy::Fastest,
             recovery: LossDetection::RackTlp,
@@ -128,6 +125,16 @@ impl Preset {
             record_decisions: false,
         }
     }
+
+    const SACK: SackOptions = SackOptions {
+        every_packets: 2,
+        delay: Duration::from_millis(200),
+        first_at_once: true,
+        count_per_path: false,
+        to_last: false,
+        with_data: true,
+        within_base: true,
+    };
 
     const fn cmt(concurrent: bool) -> CmtOptions {
         CmtOptions {

@@ -4,6 +4,7 @@
 //! `wire::decode` first, as on a real path, and every answer through the codec and back.
 
 mod abort;
+mod address_reconfiguration;
 mod cookie;
 mod data;
 mod datagram;

@@ -1,6 +1,8 @@
 //! Pairs of associations in virtual time, over paths that do what a script says.
 
+mod address_reconfiguration;
 mod addresses;
+mod authentication;
 mod cmt;
 mod compact;
 mod cookies;

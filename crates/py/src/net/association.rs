@@ -120,6 +120,7 @@ impl Association {
                 ("changed", Some(path.index()), Some(stats::status(status)))
             }
             PathEvent::Restarted => ("restarted", None, None),
+            PathEvent::Address(_) => ("addresses", None, None),
         };
         (what, path, status).into_pyobject(py).map(Some)
     }

@@ -2,7 +2,7 @@
 
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
-use ropewalk_engine::sctp::{Chunk, HeartbeatInfo, Packet};
+use ropewalk_engine::sctp::{Chunk, ExtensionChunk, HeartbeatInfo, Packet};
 
 use super::path_validation::lower_headers;
 use super::peer::{Peer, Route};
@@ -65,8 +65,13 @@ impl Peer {
     /// DATA and no SACK are sent to an unconfirmed address. Nor are MTU probes and chunks of extensions.
     #[cold]
     pub fn may_send_unvalidated(&mut self, route: Route, path: usize, packet: &Packet) -> bool {
-        let refused =
-            |chunk: &Chunk| matches!(chunk, Chunk::Data(_) | Chunk::Sack(_) | Chunk::Extension(_));
+        let refused = |chunk: &Chunk| match chunk {
+            // RFC 5061, 5.2: an ASCONF is answered where it came from, which may be a new address.
+            Chunk::Extension(extension) => {
+                !matches!(**extension, ExtensionChunk::AsconfAck(..) | ExtensionChunk::Auth(_))
+            }
+            chunk => matches!(chunk, Chunk::Data(_) | Chunk::Sack(_)),
+        };
         let bytes = u64::from(packet.wire_len() + self.encapsulation.overhead());
         !packet.chunks.iter().any(refused)
             && self.validation.charge(path, bytes + lower_headers(&route.remote))
@@ -83,7 +88,8 @@ impl EndpointState {
             && let Some(challenge) = peer.validation.poll_challenge()
         {
             let info = HeartbeatInfo { nonce: challenge.nonce, sent: now, probe: None };
-            let packet = Packet::of(tag, Chunk::Heartbeat(info.to_bytes()));
+            let mut packet = Packet::of(tag, Chunk::Heartbeat(info.to_bytes()));
+            peer.machine.sign_packet(&mut packet);
             let mut datagram = Vec::new();
             let path = PathId::from_index(challenge.path);
             // An error means that the session's keys are used up: nothing is sent until they change.

@@ -226,7 +226,8 @@ pub fn local_address_towards(
 }
 
 /// The local address from which the system would send to `remote`. No packet is sent.
-fn source_address_for(remote: &SocketAddr) -> Option<IpAddr> {
+/// The address from which the system would send to `remote`.
+pub fn source_address_for(remote: &SocketAddr) -> Option<IpAddr> {
     let socket = UdpSocket::bind(unspecified(remote.is_ipv6())).ok()?;
     socket.connect(remote).ok()?;
     socket.local_addr().ok().map(|local| local.ip())

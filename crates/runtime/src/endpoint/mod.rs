@@ -5,8 +5,10 @@
 //! these are sent by the call that requests them, because their time of sending matters.
 
 mod address_filter;
+mod address_reconfiguration;
 mod admission;
 mod association;
+mod association_authentication;
 mod association_control;
 mod association_counts;
 mod association_nonblocking;
@@ -93,8 +95,9 @@ pub use ropewalk_engine::sctp::association::{
     CloseReason, ParameterError, Parameters, PathCounters, ResetDirection, SenderStats, State,
 };
 pub use ropewalk_engine::sctp::{
-    AcceptedRequests, Copies, Delivery, Outcome, Part, ReconfigurationError, Reconfigured,
-    StreamScheduler, Streams, Urgency,
+    AcceptedRequests, AddressChange, AddressError, ChunkTypes, Copies, Delivery, Outcome, Part,
+    ReconfigurationError, Reconfigured, Refusal, SharedKeyError, SharedKeys, StreamScheduler,
+    Streams, Urgency,
 };
 
 use self::association_counts::Admissions;

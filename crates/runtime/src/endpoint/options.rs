@@ -8,8 +8,8 @@ use ropewalk_engine::congestion::{CongestionFlavour, UnknownCongestion};
 use ropewalk_engine::path::MtuRange;
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions, UnknownScheduler};
 use ropewalk_engine::sctp::{
-    AcceptedRequests, Config, Extensions, Negotiation, PacketForm, PathConfig, Preset,
-    StreamScheduler,
+    AcceptedRequests, ChunkTypes, Config, Extensions, Negotiation, PacketForm, PathConfig, Preset,
+    SharedKeys, StreamScheduler,
 };
 
 use super::connect::SctpPorts;
@@ -134,6 +134,17 @@ pub struct Transport {
     /// Whether streams can be reset and added while an association is used (RE-CONFIG, RFC 6525), if the peer offers it as
     /// well (off). Costs 1 byte in the handshake.
     pub reconfiguration: bool,
+    /// Whether chunks are authenticated (AUTH, RFC 4895) towards unsealed peers that offer it as well (off). Costs 45 bytes in the
+    /// handshake.
+    pub authentication: bool,
+    /// Whether unsealed associations follow addresses that come and go (ASCONF, RFC 5061), if the peer offers it as well (off).
+    /// Chunks about addresses are authenticated. Costs 55 bytes in the handshake. Sealed associations follow addresses anyway.
+    pub address_reconfiguration: bool,
+    /// Types of chunks that unsealed peers have to authenticate (none).
+    pub authenticated_chunks: ChunkTypes,
+    /// Secrets for authenticated chunks, which the peer has as well (the empty key 0). With the empty key, only those who have
+    /// not seen the handshake cannot forge chunks.
+    pub shared_keys: SharedKeys,
     /// Which requests of the peer to reset or add streams are performed (none).
     pub accepted_requests: AcceptedRequests,
     /// Most streams in each direction to which requests of the peer may raise their number (1024).
@@ -168,6 +179,10 @@ impl Default for Transport {
             stream_scheduler: StreamScheduler::FirstCome,
             nr_sack: false,
             reconfiguration: false,
+            authentication: false,
+            address_reconfiguration: false,
+            authenticated_chunks: ChunkTypes::NONE,
+            shared_keys: SharedKeys::default(),
             accepted_requests: AcceptedRequests::default(),
             stream_limit: 1024,
             mtu: 9000,
@@ -280,6 +295,11 @@ impl Transport {
             config.addresses = Some(addresses.clone());
             let offered = if extends { Extensions::OFFERED } else { Extensions::NONE };
             config.negotiation = Negotiation::Listed(offered);
+            // A seal authenticates whole packets.
+            config.authentication = self.authentication && extends;
+            config.address_reconfiguration = self.address_reconfiguration && extends;
+            config.authenticated_chunks = self.authenticated_chunks;
+            config.shared_keys.clone_from(&self.shared_keys);
         } else {
             // Paths are identified by their numbers, whatever their addresses.
             config.addresses = Some(Vec::new());
@@ -511,6 +531,7 @@ mod tests {
                 interleaving: true,
                 nr_sack: true,
                 reconfiguration: true,
+                authentication: true,
                 ..Transport::default()
             };
             let (carrier, ipv6, addresses) = (Carrier::Udp, false, Vec::new());
@@ -521,6 +542,9 @@ mod tests {
                 let enabled =
                     [config.ecn, config.interleaving, config.nr_sack, config.reconfiguration];
                 assert_eq!(enabled, [offered; 4], "{encryption:?}");
+                // A seal authenticates whole packets.
+                let plain = matches!(encryption, Encryption::Plain { .. });
+                assert_eq!(config.authentication, offered && plain, "{encryption:?}");
                 let listed = Negotiation::Listed(Extensions::NONE);
                 assert_eq!(config.negotiation == listed, !offered, "{encryption:?}");
             }

@@ -68,8 +68,7 @@ impl EndpointState {
         if ip.is_multicast() || ip.is_unspecified() || self.is_own(now, route, ports) {
             return;
         }
-        let initiates =
-            matches!(packet.chunks.first(), Some(Chunk::Init(_) | Chunk::CookieEcho(_)));
+        let initiates = matches!(packet.leading(), Some(Chunk::Init(_) | Chunk::CookieEcho(_)));
         let listens = self.options.listen && self.options.sctp_ports.contains(&ports.destination);
         if initiates && listens && self.refuse_initiation(now, route, ports, packet) {
             return;
@@ -167,11 +166,9 @@ impl EndpointState {
                 continue;
             }
             let path = self.options.transport.path(ip);
-            if peer.machine.add_path(now, path).is_none() {
-                return;
-            }
-            peer.routes.push(Some(Route::new(socket, remote)));
-            peer.validation.on_listed(peer.routes.len() - 1);
+            let Some(id) = peer.machine.add_path(now, path) else { return };
+            peer.set_route(id, Route::new(socket, remote));
+            peer.validation.on_listed(id.index());
         }
     }
 }

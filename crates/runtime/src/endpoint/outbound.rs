@@ -147,10 +147,17 @@ impl EndpointState {
         if peer.connected || peer.ended.is_some() {
             self.setting_up.remove(&key);
         }
+        if events.addresses {
+            self.follow_addresses(now, key, &mut peer);
+            if !std::mem::replace(&mut peer.ready, true) {
+                self.ready.push(key);
+            }
+        }
         if events.connected && peer.session.is_none() {
             self.learn_addresses(now, &mut peer);
-            self.ready.push(key);
-            peer.ready = true;
+            if !std::mem::replace(&mut peer.ready, true) {
+                self.ready.push(key);
+            }
         }
         if events.accepted {
             self.queue_for_accept(now, key, &mut peer);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::CloseReason;
-use ropewalk_engine::sctp::{Association, Event, Message, Packet, PathConfig};
+use ropewalk_engine::sctp::{AddressChange, Association, Event, Message, Packet, PathConfig};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -56,6 +56,8 @@ pub enum PathEvent {
     Changed(PathId, PathStatus),
     /// The peer has restarted: messages may be missing, and stream sequence numbers start over.
     Restarted,
+    /// Addresses were added or removed (RFC 5061).
+    Address(AddressChange),
 }
 
 /// What happened to an association, for its observer.
@@ -153,6 +155,10 @@ pub struct Peer {
     pub counted_memory: u64,
     /// The peer's addresses as the application gave them, if this end opened it. New paths may lead to them.
     pub remotes: Vec<SocketAddr>,
+    /// Addresses that the peer has removed, the latest last.
+    pub former: Vec<IpAddr>,
+    /// Addresses of this end that were removed from the association.
+    pub given_up: Vec<IpAddr>,
     /// Its entry in the list of deadlines.
     pub deadline: Option<Time>,
     /// Whether it is in the ready list.
@@ -194,6 +200,8 @@ pub struct EventSummary {
     pub connected: bool,
     /// The association is established, and the peer opened it.
     pub accepted: bool,
+    /// Addresses have changed.
+    pub addresses: bool,
 }
 
 impl Peer {
@@ -217,6 +225,8 @@ impl Peer {
             admitted: None,
             counted_memory: 0,
             remotes: Vec::new(),
+            former: Vec::new(),
+            given_up: Vec::new(),
             deadline: None,
             ready: false,
             connected: false,
@@ -335,6 +345,7 @@ impl Peer {
                     self.signals.readable.notify_waiters();
                     self.signals.changed.notify_waiters();
                 }
+                Event::AddressesChanged => changes.addresses = true,
                 Event::PathChanged(path, status) => {
                     self.note_status(now, path, status);
                     self.note_occurrence(Occurrence::Path(path, status));
@@ -395,7 +406,7 @@ impl Peer {
         self.machine.can_read() || self.machine.has_reconfiguration()
     }
 
-    fn push_event(&mut self, event: PathEvent) {
+    pub(super) fn push_event(&mut self, event: PathEvent) {
         if self.path_events.len() == EVENTS_LIMIT {
             self.path_events.pop_front();
         }

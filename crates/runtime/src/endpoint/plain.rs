@@ -21,6 +21,8 @@ struct Found {
     key: AssociationKey,
     /// Whether the packet carries this end's verification tag: its sender has seen packets of the association.
     by_tag: bool,
+    /// Whether its source is not an address of the peer, and its ASCONF may make it one.
+    admitted: bool,
 }
 
 impl EndpointState {
@@ -38,7 +40,14 @@ impl EndpointState {
                 Some(found) => self.take_packet(now, found, route, packet),
                 None => {
                     self.log_received(None, route, packet);
-                    if self.has_wrong_tag(route.remote.ip(), PortPair::of_arrival(ports), packet) {
+                    let pair = PortPair::of_arrival(ports);
+                    if self.is_from_former_address(pair, route.remote.ip(), packet)
+                        || self.has_wrong_tag(
+                            route.remote.ip(),
+                            PortPair::of_arrival(ports),
+                            packet,
+                        )
+                    {
                         self.counters.unknown += 1;
                     } else if !self.is_after_shutdown(PortPair::of_arrival(ports), packet) {
                         self.take_out_of_the_blue(now, route, ports, packet);
@@ -86,21 +95,39 @@ impl EndpointState {
         let Some(peer) = self.peer(key) else { return };
         let before = peer.machine.tags();
         peer.take_heartbeat_answers(now, path, packet);
-        peer.machine.handle_in_place(now, path, packet);
+        peer.machine.handle_from(now, path, route.remote.ip(), packet);
+        let source = route.remote.ip().to_canonical();
+        let reconfigures = peer.machine.reconfigures_addresses();
         let after = peer.machine.tags();
         if after != before {
             self.on_tags_changed(key, path, route);
         }
+        if reconfigures {
+            self.follow_packet(now, found, source);
+        }
         self.mark_ready(key);
+    }
+
+    /// Follows what a packet from this source has changed about addresses, before anything is sent.
+    fn follow_packet(&mut self, now: Time, found: Found, source: IpAddr) {
+        let key = found.key;
+        let Some(mut peer) = self.take_out(key) else { return };
+        self.follow_addresses(now, key, &mut peer);
+        if found.admitted && !peer.machine.peer_has(source) {
+            // A path was added for the answer to an ASCONF that did not add its source.
+            peer.leave(now, source);
+        }
+        self.put_back(key, peer);
     }
 
     /// The association that a packet other than an INIT belongs to.
     fn find(&mut self, source: IpAddr, pair: PortPair, packet: &Packet) -> Option<Found> {
         let table = &self.associations;
-        let by_tag = |key| Found { key, by_tag: true };
-        let by_address = |key| Found { key, by_tag: false };
+        let by_tag = |key| Found { key, by_tag: true, admitted: false };
+        let by_address = |key| Found { key, by_tag: false, admitted: false };
         let tagged = table.by_tag(packet.tag, pair);
-        let found = match packet.chunks.first()? {
+        // RFC 4895, 6.3: an AUTH chunk is verified by the association that the chunks after it belong to.
+        let found = match packet.leading()? {
             // The tag is that of the INIT ACK, which is a new one if the peer restarts (RFC 9260, 5.2.2).
             Chunk::CookieEcho(_) => {
                 tagged.map(by_tag).or_else(|| table.by_address(pair, [&source]).map(by_address))
@@ -116,7 +143,11 @@ impl EndpointState {
                 tagged.filter(|key| table.has(*key, source) || lists(*key)).map(by_tag)
             }
             // RFC 9260, 8.4: a packet from an address that is not the peer's is out of the blue.
-            _ => tagged.filter(|key| table.has(*key, source)).map(by_tag),
+            _ => {
+                let admitted = |key: &AssociationKey| !table.has(*key, source);
+                let key = tagged.filter(|key| !admitted(key) || self.admits_source(*key, packet));
+                key.map(|key| Found { key, by_tag: true, admitted: admitted(&key) })
+            }
         }?;
         self.live_key(found.key)?;
         Some(found)
@@ -132,7 +163,7 @@ impl EndpointState {
         };
         let begins =
             matches!(peer.machine.state(), State::CookieWait { .. } | State::CookieEchoed { .. });
-        !(begins && matches!(packet.chunks.first(), Some(Chunk::ShutdownAck)))
+        !(begins && matches!(packet.leading(), Some(Chunk::ShutdownAck)))
     }
 
     /// The association, unless it has ended. Packets do not find an ended association, even if a handle still exists.
@@ -147,7 +178,7 @@ impl EndpointState {
     /// SHUTDOWN COMPLETE on another path, and the peer would take the association for lost. A SHUTDOWN ACK shows
     /// that the SHUTDOWN COMPLETE was lost, and is answered.
     fn is_after_shutdown(&self, pair: PortPair, packet: &Packet) -> bool {
-        let first = packet.chunks.first();
+        let first = packet.leading();
         let opens =
             matches!(first, Some(Chunk::Init(_) | Chunk::CookieEcho(_) | Chunk::ShutdownAck));
         !opens && self.associations.was_shut_down(packet.tag, pair)
@@ -175,8 +206,7 @@ impl EndpointState {
         if found.by_tag
             && let Some(path) = peer.machine.add_path(now, fresh)
         {
-            peer.routes.resize(path.index(), None);
-            peer.routes.push(Some(route));
+            peer.set_route(path, route);
             let bytes = u64::from(packet.wire_len()) + lower_headers(&route.remote);
             peer.validation.on_new_path(path.index(), bytes);
             return path;

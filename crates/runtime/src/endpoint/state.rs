@@ -6,6 +6,7 @@ use std::task::Waker;
 
 use ropewalk_base::{Seed, Time};
 use ropewalk_engine::sctp::{Listener, Packet};
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::association_counts::{Admissions, AssociationCounts};
@@ -68,6 +69,8 @@ impl Counters {
 #[derive(Debug)]
 pub struct EndpointState {
     pub(super) clock: Clock,
+    /// The runtime of the sockets, for those that a call opens from outside of it.
+    pub(super) runtime: Option<Handle>,
     pub(super) options: Options,
     pub(super) sockets: Vec<Socket>,
     /// The interface or address of each socket.
@@ -160,6 +163,7 @@ impl EndpointState {
         let publisher = options.observer.as_ref().map(Observer::publisher);
         Self {
             clock,
+            runtime: Handle::try_current().ok(),
             options,
             sockets,
             links,

@@ -34,6 +34,12 @@ pub enum AddressState {
     Available = 0,
     /// It cannot be reached.
     Unreachable = 1,
+    /// The peer has removed it.
+    Removed = 2,
+    /// The peer has added it.
+    Added = 3,
+    /// It is the primary one, because the peer asked for that.
+    MadePrimary = 4,
     /// It was confirmed.
     Confirmed = 5,
 }

@@ -52,6 +52,7 @@ pub mod option {
     pub const INITMSG: i32 = 2;
     pub const NODELAY: i32 = 3;
     pub const AUTOCLOSE: i32 = 4;
+    pub const SET_PEER_PRIMARY_ADDR: i32 = 5;
     pub const PRIMARY_ADDR: i32 = 6;
     pub const DISABLE_FRAGMENTS: i32 = 8;
     pub const PEER_ADDR_PARAMS: i32 = 9;
@@ -66,6 +67,11 @@ pub mod option {
     pub const FRAGMENT_INTERLEAVE: i32 = 18;
     pub const PARTIAL_DELIVERY_POINT: i32 = 19;
     pub const MAX_BURST: i32 = 20;
+    pub const AUTH_CHUNK: i32 = 21;
+    pub const AUTH_KEY: i32 = 23;
+    pub const AUTH_ACTIVE_KEY: i32 = 24;
+    pub const AUTH_DELETE_KEY: i32 = 25;
+    pub const LOCAL_AUTH_CHUNKS: i32 = 27;
     pub const GET_ASSOC_NUMBER: i32 = 28;
     pub const GET_ASSOC_ID_LIST: i32 = 29;
     pub const PEER_ADDR_THLDS: i32 = 31;
@@ -92,6 +98,8 @@ pub mod option {
     pub const STREAM_SCHEDULER_VALUE: i32 = 124;
     pub const INTERLEAVING_SUPPORTED: i32 = 125;
     pub const EVENT: i32 = 127;
+    pub const ASCONF_SUPPORTED: i32 = 128;
+    pub const AUTH_SUPPORTED: i32 = 129;
     pub const ECN_SUPPORTED: i32 = 130;
     pub const REMOTE_UDP_ENCAPS_PORT: i32 = 132;
 }

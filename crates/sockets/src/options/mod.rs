@@ -1,15 +1,18 @@
 //! Socket options (RFC 6458, 8) as bytes of the kernel's structures.
 
 mod addresses;
+mod authentication;
 mod general;
 mod parameters;
 mod reconfiguration;
+mod reconfigured_addresses;
 mod sending;
 mod status;
 mod streams;
 
 #[cfg(test)]
 pub use self::parameters::defaults as default_parameters;
+pub use self::reconfigured_addresses::errno_of as errno_of_address;
 
 use std::sync::Arc;
 
@@ -61,6 +64,14 @@ pub fn set(
         | option::RESET_STREAMS
         | option::RESET_ASSOC
         | option::ADD_STREAMS => reconfiguration::set(socket, name, value),
+        option::AUTH_SUPPORTED
+        | option::AUTH_CHUNK
+        | option::AUTH_KEY
+        | option::AUTH_ACTIVE_KEY
+        | option::AUTH_DELETE_KEY => authentication::set(socket, name, value),
+        option::ASCONF_SUPPORTED | option::SET_PEER_PRIMARY_ADDR => {
+            reconfigured_addresses::set(socket, name, value)
+        }
         _ => sending::set(socket, name, value),
     }
 }
@@ -116,6 +127,10 @@ pub fn get(
         | option::STREAM_SCHEDULER_VALUE
         | option::INTERLEAVING_SUPPORTED => streams::get(socket, name, input),
         option::ENABLE_STREAM_RESET => reconfiguration::get(socket, input),
+        option::ASCONF_SUPPORTED => reconfigured_addresses::get(socket, input),
+        option::AUTH_SUPPORTED | option::AUTH_ACTIVE_KEY | option::LOCAL_AUTH_CHUNKS => {
+            authentication::get(socket, name, input)
+        }
         _ => sending::get(socket, name, input),
     };
     value.map(Answer::from)

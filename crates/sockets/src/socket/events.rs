@@ -1,9 +1,10 @@
 //! What happens to the associations of a socket, and its notifications (RFC 6458, 6.1).
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ropewalk_runtime::endpoint::{
-    CloseReason, Outcome, PathEvent, PathStatus, Reconfigured, Streams, Undelivered,
+    AddressChange, CloseReason, Outcome, PathEvent, PathStatus, Reconfigured, Streams, Undelivered,
 };
 
 use super::receive::Item;
@@ -71,6 +72,23 @@ impl State {
         self.notify(id, &what);
     }
 
+    /// Reports what the peer has changed about its addresses (RFC 6458, 6.1.2).
+    fn on_address_change(&mut self, id: i32, change: AddressChange, ipv6: bool) {
+        let (state, ip) = match change {
+            AddressChange::Added(ip) => (AddressState::Added, ip),
+            AddressChange::Removed(ip) => (AddressState::Removed, ip),
+            AddressChange::Primary(ip) => (AddressState::MadePrimary, ip),
+            // RFC 6458 has no notification about own addresses.
+            AddressChange::OwnAdded(..)
+            | AddressChange::OwnRemoved(..)
+            | AddressChange::OwnPrimary(..) => return,
+        };
+        let Some(link) = self.links.get(&id) else { return };
+        let address = SocketAddr::new(ip, link.peer.port());
+        let address = shown(address, ipv6, self.settings.mapped);
+        self.notify(id, &Notification::Address { state, address });
+    }
+
     /// Takes all messages of an association that has ended, so that notifications come after them.
     fn take_rest(&mut self, id: i32) {
         while self.pull(id, usize::MAX) {}
@@ -121,6 +139,7 @@ impl Socket {
                 state.forget_part(id);
                 state.notify_state(id, AssociationState::Restart, 0);
             }
+            PathEvent::Address(change) => state.on_address_change(id, change, self.ipv6),
             PathEvent::Changed(path, status) => {
                 let Some(link) = state.links.get_mut(&id) else { return };
                 let port = link.peer.port();

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use libc::c_int;
-use ropewalk_runtime::endpoint::Association;
+use ropewalk_runtime::endpoint::{AddressError, Association};
 
 pub use self::link::Link;
 pub use self::receive::{Delivered, PartOf};
@@ -24,6 +24,7 @@ pub use self::settings::{Overrides, STREAMS_LIMIT, SocketSettings};
 
 use self::receive::Item;
 use crate::errno::{Errno, Result};
+use crate::options::errno_of_address;
 use crate::pair::Pair;
 use crate::process::{self, Place, Service, current};
 use crate::signals::Blocked;
@@ -179,7 +180,7 @@ impl Socket {
     /// Adds addresses (`sctp_bindx`). Binds the socket if it is not bound.
     ///
     /// # Errors
-    /// As [`Socket::bind`]; `EOPNOTSUPP` if the socket is in use, because peers cannot be told.
+    /// As [`Socket::bind`]; `EOPNOTSUPP` if the socket is in use and a peer cannot be told, or there is none.
     pub fn add_addresses(&self, addresses: &[SocketAddr]) -> Result<()> {
         {
             let state = &mut *self.lock();
@@ -189,10 +190,16 @@ impl Socket {
                 if addresses.iter().any(other) {
                     return Err(Errno(libc::EINVAL));
                 }
-                if in_use {
-                    return Err(Errno(libc::EOPNOTSUPP));
+                if !in_use {
+                    return state.add_addresses(self.ipv6, addresses);
                 }
-                return state.add_addresses(self.ipv6, addresses);
+                state.may_tell_peers()?;
+                let before = state.place.addresses.clone();
+                state.add_addresses(self.ipv6, addresses)?;
+                let known = |ip: &IpAddr| before.contains(ip);
+                let ips = addresses.iter().map(|address| address.ip().to_canonical());
+                let new: Vec<IpAddr> = ips.filter(|ip| !known(ip)).collect();
+                return state.tell_peers(&new, |association, ip| association.add_address(ip));
             }
         }
         self.bind(addresses)
@@ -201,11 +208,12 @@ impl Socket {
     /// Removes addresses (`sctp_bindx`).
     ///
     /// # Errors
-    /// `EINVAL` if one is not bound, or none would be left; `EOPNOTSUPP` if the socket is in use.
+    /// `EINVAL` if one is not bound, or none would be left; `EOPNOTSUPP` if the socket is in use and a peer cannot be told.
     pub fn remove_addresses(&self, addresses: &[SocketAddr]) -> Result<()> {
         let state = &mut *self.lock();
-        if state.listening.is_some() || !state.links.is_empty() {
-            return Err(Errno(libc::EOPNOTSUPP));
+        let in_use = state.listening.is_some() || !state.links.is_empty();
+        if in_use {
+            state.may_tell_peers()?;
         }
         let gone: Vec<IpAddr> = addresses.iter().map(|a| a.ip().to_canonical()).collect();
         let bound = &mut state.place.addresses;
@@ -214,7 +222,10 @@ impl Socket {
             return Err(Errno(libc::EINVAL));
         }
         bound.retain(|ip| !gone.contains(ip));
-        Ok(())
+        if !in_use {
+            return Ok(());
+        }
+        state.tell_peers(&gone, |association, ip| association.remove_address(ip))
     }
 
     /// Accepts associations; with `backlog` 0 on a one-to-many socket, no longer.
@@ -373,6 +384,30 @@ impl State {
             }
             if !self.place.addresses.contains(&ip) {
                 self.place.addresses.push(ip);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether each association of the socket can follow a change of addresses (RFC 5061).
+    fn may_tell_peers(&self) -> Result<()> {
+        let mut links = self.links.values().filter(|link| !link.ended).peekable();
+        let any = links.peek().is_some();
+        match any && links.all(|link| link.association.reconfigures_addresses()) {
+            true => Ok(()),
+            false => Err(Errno(libc::EOPNOTSUPP)),
+        }
+    }
+
+    /// Requests a change of addresses of each association.
+    fn tell_peers(
+        &self,
+        addresses: &[IpAddr],
+        request: impl Fn(&Association, IpAddr) -> std::result::Result<(), AddressError>,
+    ) -> Result<()> {
+        for link in self.links.values().filter(|link| !link.ended) {
+            for ip in addresses {
+                request(&link.association, *ip).map_err(errno_of_address)?;
             }
         }
         Ok(())

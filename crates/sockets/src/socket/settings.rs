@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{
-    AcceptedRequests, Association, Parameters, StreamScheduler, Transport,
+    AcceptedRequests, Association, ChunkTypes, Parameters, SharedKeys, StreamScheduler, Transport,
 };
 
 use crate::abi::control::SendInfo;
@@ -142,6 +142,14 @@ pub struct SocketSettings {
     pub ecn: bool,
     /// SCTP_INTERLEAVING_SUPPORTED.
     pub interleaving: bool,
+    /// SCTP_AUTH_SUPPORTED.
+    pub authentication: bool,
+    /// SCTP_AUTH_CHUNK: types of chunks that peers have to authenticate.
+    pub authenticated_chunks: ChunkTypes,
+    /// SCTP_AUTH_KEY, SCTP_AUTH_ACTIVE_KEY and SCTP_AUTH_DELETE_KEY.
+    pub shared_keys: SharedKeys,
+    /// SCTP_ASCONF_SUPPORTED.
+    pub address_reconfiguration: bool,
     /// SCTP_ENABLE_STREAM_RESET.
     pub accepted_requests: AcceptedRequests,
     /// SCTP_STREAM_SCHEDULER.
@@ -177,6 +185,10 @@ impl Default for SocketSettings {
             heartbeats: true,
             ecn: true,
             interleaving: false,
+            authentication: false,
+            authenticated_chunks: ChunkTypes::NONE,
+            shared_keys: SharedKeys::default(),
+            address_reconfiguration: false,
             accepted_requests: AcceptedRequests::default(),
             stream_scheduler: StreamScheduler::FirstCome,
             stream_values: BTreeMap::new(),
@@ -203,6 +215,10 @@ impl SocketSettings {
         transport.ecn &= self.ecn;
         transport.interleaving = self.interleaving;
         transport.reconfiguration = true;
+        transport.address_reconfiguration |= self.address_reconfiguration;
+        transport.authentication |= self.authentication;
+        transport.authenticated_chunks = self.authenticated_chunks;
+        transport.shared_keys.clone_from(&self.shared_keys);
         transport.accepted_requests = self.accepted_requests;
         transport.stream_limit = u16::MAX;
         transport.stream_scheduler = self.stream_scheduler;

@@ -84,7 +84,8 @@ static void before_the_association(void)
 	get(fd, SCTP_STREAM_SCHEDULER_VALUE, &priority, sizeof priority);
 	CHECK(priority.stream_value == 7);
 
-	FAILS(setsockopt(fd, SOL_SCTP, SCTP_AUTH_KEY, &one, sizeof one), ENOPROTOOPT);
+	FAILS(setsockopt(fd, SOL_SCTP, SCTP_AUTH_KEY, &one, sizeof one), EINVAL);
+	FAILS(setsockopt(fd, SOL_SCTP, SCTP_HMAC_IDENT, &one, sizeof one), ENOPROTOOPT);
 	FAILS(getsockopt(fd, SOL_SCTP, 4711, &one, &length), ENOPROTOOPT);
 	FAILS(setsockopt(fd, SOL_SCTP, SCTP_INITMSG, &one, 2), EINVAL);
 	FAILS(setsockopt(fd, IPPROTO_TCP, 1, &one, sizeof one), ENOPROTOOPT);

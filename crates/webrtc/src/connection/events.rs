@@ -48,8 +48,11 @@ impl Connection {
             // RFC 9260, 5.2.4: the peer has lost its state, so its channels do not exist any more.
             Reported::Restarted => self.close_all(),
             Reported::Closed(reason) => self.ended = Some(reason),
-            // Resets are followed before each message.
-            Reported::Readable | Reported::PathChanged(..) | Reported::Reconfigured => {}
+            // Resets are followed before each message. There is one path, whose addresses are not those of SCTP.
+            Reported::Readable
+            | Reported::PathChanged(..)
+            | Reported::Reconfigured
+            | Reported::AddressesChanged => {}
         }
     }
 

@@ -36,7 +36,7 @@ impl Association {
 
     /// The reason that the peer gave for aborting the association, if any.
     pub fn peer_abort_reason(&self) -> Option<&PeerText> {
-        self.handshake.peer.abort_reason.as_ref()
+        self.handshake.peer.abort_reason.as_deref()
     }
 
     #[cold]

@@ -10,7 +10,8 @@ use super::super::chunk::Chunk;
 use super::super::config::{CmtOptions, Config, Negotiation};
 use super::super::cookie::{CookieContent, CookieKey};
 use super::super::extensions::Extensions;
-use super::super::init::{Init, InitOptions};
+use super::super::extensions::authentication::Authentication;
+use super::super::init::Init;
 use super::super::listener::{Accepted, CookieSeal, within_measure};
 use super::super::packet::Packet;
 use super::super::randomness::{Generator, Randomness};
@@ -39,6 +40,10 @@ pub(super) struct Handshake {
     accepted_by: Option<Box<CookieSeal>>,
     /// CMT as configured; [`Config::cmt`] holds the part of it that the peer agreed to.
     pub own_cmt: CmtOptions,
+    /// The random number of this end's INIT for authenticated chunks, if it offers them.
+    pub auth_random: Option<Box<[u8; 32]>>,
+    /// Authenticated chunks, if both ends offered them.
+    pub auth: Option<Box<Authentication>>,
     /// How often the peer has reported our cookie as stale.
     pub stale_cookies: u16,
     /// Paths whose addresses have refused the INIT: a bit for each.
@@ -70,11 +75,18 @@ impl Handshake {
             peer: Peer::default(),
             key: CookieKey::new(key),
             accepted_by: None,
+            auth_random: None,
+            auth: None,
             own_cmt,
             stale_cookies: 0,
             refused_paths: 0,
             preserve_millis: 0,
         }
+    }
+
+    /// The random number for authenticated chunks of an INIT ACK that offers to replace this association.
+    pub fn fresh_auth_random(&self, content: &CookieContent) -> [u8; 32] {
+        self.key.auth_random(content, &[])
     }
 
     /// Whether the address of that path has refused the INIT.
@@ -130,11 +142,12 @@ impl Association {
         accepted: Accepted,
     ) -> Self {
         let mut end = Self::new(config, scheduler, randomness.into());
-        let Accepted { content, seal } = accepted;
+        let Accepted { content, auth_random, seal } = accepted;
         end.handshake.local_tag = content.local_tag;
         end.handshake.local_tsn = content.local_tsn.0;
         end.sender.outstanding.begin_at(content.local_tsn.0);
         end.handshake.accepted_by = Some(Box::new(seal));
+        end.handshake.auth_random = end.handshake.auth_random.map(|_| Box::new(auth_random));
         end.adopt_peer(&content.peer);
         end.control.queue.push(path, end.handshake.peer_tag, Chunk::CookieAck);
         end.establish(now, Some(path), Some(content.created), Event::Connected);
@@ -159,12 +172,7 @@ impl Association {
             initial_tsn: Serial32(self.handshake.local_tsn),
             addresses: self.config.listed_addresses(),
             preserve_millis: self.handshake.preserve_millis,
-            options: InitOptions {
-                extensions: self.config.listed_extensions(),
-                forward_tsn: self.config.listed_extensions().has(Extensions::FORWARD_TSN),
-                ecn: self.config.lists_ecn(),
-                ..InitOptions::default()
-            },
+            options: self.config.own_options(self.handshake.auth_random.as_deref().copied()),
         }
     }
 
@@ -200,7 +208,7 @@ impl Association {
             return None;
         }
         // RFC 9260, 3.3.2: an INIT with invalid values is answered with an ABORT under its Initiate Tag.
-        if let Some(cause) = init.fault() {
+        if let Some(cause) = init.fault().or_else(|| self.config.auth_fault(init)) {
             return Some(Packet::of(init.tag, Chunk::abort(cause)));
         }
         if matches!(self.state, State::ShutdownAckSent { .. }) {
@@ -215,7 +223,6 @@ impl Association {
         let mut own = Init { preserve_millis: 0, ..self.own_init() };
         // RFC 9260, 3.3.3: no more outbound streams than the INIT allows.
         own.outbound_streams = own.outbound_streams.min(init.inbound_streams);
-        own.options.reported = init.options.unknown_padded();
         if self.state.is_up() {
             (own.tag, own.initial_tsn) =
                 self.handshake.key.fresh(init, now, self.handshake.local_tag, &[]);
@@ -223,12 +230,14 @@ impl Association {
         let content = CookieContent {
             local_tag: own.tag,
             local_tsn: own.initial_tsn,
-            peer: Init::clone(init),
+            peer: self.config.kept_in_cookie(init),
             created: now,
             tie_tags: self.handshake.tie_tags(),
             path,
         };
         let cookie = self.handshake.key.seal(&content, &[]);
+        own.options = self.config.own_options(self.auth_random_for(&content));
+        own.options.reported = init.options.unknown_padded();
         let answer = Packet::of(init.tag, Chunk::InitAck(Box::new((own, Some(cookie)))));
         Some(within_measure(&self.config, packet, answer))
     }
@@ -263,7 +272,8 @@ impl Association {
         let report = (!unknown.is_empty())
             .then(|| Chunk::error(ErrorCause::UnrecognisedParameters(unknown)));
         self.queue_cookie_echo(now, path, cookie.clone(), report);
-        self.state = State::CookieEchoed { t1: self.first_retry(now), cookie, sent: now, path };
+        let (t1, cookie) = (self.first_retry(now), Box::new(cookie));
+        self.state = State::CookieEchoed { t1, cookie, sent: now, path };
         if self.config.negotiation == Negotiation::Assumed {
             // The probes follow the cookie, so that their answers arrive with the COOKIE ACK. Other
             // implementations might treat them as out of the blue if the cookie is lost.
@@ -310,6 +320,8 @@ impl Association {
             return true;
         } else if let Some(name) = &options.host_name {
             ErrorCause::unresolvable(name)
+        } else if let Some(fault) = self.config.auth_fault(init) {
+            fault
         } else if init.outbound_streams == 0 || init.inbound_streams == 0 {
             ErrorCause::InvalidParameter
         } else if let Some(cookie) = cookie {
@@ -335,6 +347,7 @@ impl Association {
     pub(super) fn adopt_peer(&mut self, init: &Init) {
         self.handshake.peer_tag = init.tag;
         self.handshake.peer = Peer::of(init, &self.config);
+        self.settle_authentication(init);
         self.settle_ecn();
         self.settle_multipath();
         let window = self.sender.outstanding.config.used_buffer(init.window as u64);
@@ -345,7 +358,11 @@ impl Association {
         let inbound = self.config.inbound_streams().min(init.outbound_streams);
         self.receiver.expect(&self.config, init.initial_tsn, inbound);
         self.control.reconfiguration = None;
+        self.control.addresses = None;
         self.settle_interleaving();
+        if self.config.authenticates() {
+            self.sender.cut_to_paths();
+        }
     }
 
     /// Processes a COOKIE ACK (RFC 9260, 5.1 E).
@@ -406,7 +423,7 @@ impl Association {
             State::CookieEchoed { cookie, sent, path: home, .. } => {
                 *sent = now;
                 let path = if real && count % 2 == 1 { *home } else { path };
-                let cookie = cookie.clone();
+                let cookie = Bytes::clone(cookie);
                 self.queue_cookie_echo(now, path, cookie, None);
             }
             _ => self.push_init(self.next_init_path(count)),

@@ -141,7 +141,8 @@ impl Heartbeats {
 
     /// The association is established: unconfirmed paths get a HEARTBEAT at once, others when they are idle.
     pub fn start(&mut self, now: Time, paths: &[Path], rng: &mut Rng) {
-        for (i, path) in paths.iter().enumerate() {
+        let used = |(_, path): &(usize, &Path)| !path.retired && !path.announcing;
+        for (i, path) in paths.iter().enumerate().filter(used) {
             let unproved = path.tx.state.status() == PathStatus::Unconfirmed;
             let due = if unproved { now } else { self.next(now, &path.tx, rng) };
             self.set_due(PathId::from_index(i), due);

@@ -5,6 +5,8 @@
 //! [`Association::poll_event`] until nothing, then [`Association::next_deadline`].
 
 mod abort;
+mod address_reconfiguration;
+mod authentication;
 mod control;
 mod data;
 mod handshake;
@@ -38,6 +40,7 @@ use self::control::ControlQueue;
 use self::handshake::Handshake;
 use self::heartbeat::Heartbeats;
 use super::config::Config;
+use super::extensions::address_reconfiguration::AddressReconfiguration;
 use super::extensions::partial_reliability::{Limit, Submitted, Urgency};
 use super::extensions::stream_reconfiguration::Reconfiguration;
 use super::packet::Packet;
@@ -85,6 +88,9 @@ pub enum Event {
     Restarted,
     /// Streams were reset or added, or a request about them has ended: see [`Association::poll_reconfiguration`].
     Reconfigured,
+    /// Addresses of either end were added or removed, or a request about them has ended: see
+    /// [`Association::poll_address_change`].
+    AddressesChanged,
     /// The status of a path changed.
     PathChanged(PathId, PathStatus),
     /// The association has ended.
@@ -150,6 +156,8 @@ struct Control {
     heartbeats: Heartbeats,
     /// Requests about streams; none before the first of them.
     reconfiguration: Option<Box<Reconfiguration>>,
+    /// Requests about addresses; none before the first of them.
+    addresses: Option<Box<AddressReconfiguration>>,
     events: VecDeque<Event>,
     /// Consecutive errors over all paths.
     errors: u32,
@@ -207,8 +215,12 @@ impl Association {
     }
 
     fn new(config: Config, scheduler: Scheduler, randomness: Randomness) -> Self {
+        let auth_random = config
+            .authenticates()
+            .then(|| Generator::new(randomness.clone(), "authentication").key());
         let mut generator = Generator::new(randomness, "association");
-        let handshake = Handshake::new(&mut generator, config.cmt);
+        let mut handshake = Handshake::new(&mut generator, config.cmt);
+        handshake.auth_random = auth_random.map(Box::new);
         let rng = generator.public();
         let nonces = matches!(generator, Generator::Keyed { .. }).then(|| Box::new(generator));
         let settings = SenderConfig {
@@ -243,6 +255,7 @@ impl Association {
                 queue: ControlQueue::default(),
                 heartbeats: Heartbeats::new(&config),
                 reconfiguration: None,
+                addresses: None,
                 events: VecDeque::new(),
                 errors: 0,
             },

@@ -108,6 +108,29 @@ impl Association {
     /// Without path MTU discovery, if its packets are smaller than those of the existing paths: chunks have
     /// been cut for these.
     pub fn add_path(&mut self, now: Time, path: PathConfig) -> Option<PathId> {
+        let id = self.place_path(path)?;
+        if self.state.sends_heartbeats() {
+            self.validate_path(now, id);
+        }
+        Some(id)
+    }
+
+    /// Adds a path from an address of this end that the peer does not know yet. Only an ASCONF is sent there, if it gets no
+    /// answer elsewhere, until [`Association::validate_path`] is called (RFC 5061, 5.3).
+    ///
+    /// # Panics
+    /// As [`Association::add_path`].
+    pub fn add_announcing_path(&mut self, path: PathConfig) -> Option<PathId> {
+        let id = self.place_path(path)?;
+        self.sender.paths[id.index()].announcing = true;
+        Some(id)
+    }
+
+    /// Adds a path, or gives it the number of a retired one.
+    fn place_path(&mut self, path: PathConfig) -> Option<PathId> {
+        if let Some(id) = self.replace_retired(path) {
+            return Some(id);
+        }
         if self.sender.paths.len() >= Self::PATHS_LIMIT {
             return None;
         }
@@ -115,7 +138,8 @@ impl Association {
         self.config.paths.push(path);
         assert!(
             self.config.mtu_discovery.is_some()
-                || self.config.chunk_limit() == self.sender.outstanding.chunk_limit(),
+                || self.sender.outstanding.config.chunk_within(self.config.least_mtu())
+                    == self.sender.outstanding.chunk_limit(),
             "chunks are cut for larger packets"
         );
         self.sender.paths.push(Path::new(&path, &self.config));
@@ -129,10 +153,49 @@ impl Association {
         self.control.heartbeats.add_path();
         self.sender.discard_views();
         self.sender.epoch += 1;
-        if self.state.sends_heartbeats() {
-            self.validate_path(now, id);
-        }
         Some(id)
+    }
+
+    /// Gives the number of a retired path to a new one.
+    fn replace_retired(&mut self, path: PathConfig) -> Option<PathId> {
+        let free = |path: &Path| path.retired && path.tx.flights.is_empty();
+        let id = PathId::from_index(self.sender.paths.iter().position(free)?);
+        self.config.paths[id.index()] = path;
+        let ecn = self.handshake.new_ecn();
+        let fresh = Path { learned: true, ecn, ..Path::new(&path, &self.config) };
+        let old = core::mem::replace(&mut self.sender.paths[id.index()], fresh);
+        // Records of data refer to the path by its number: of what was in flight there, and of what the peer holds.
+        let tx = &mut self.sender.paths[id.index()].tx;
+        (tx.counters, tx.held, tx.flights) = (old.tx.counters, old.tx.held, old.tx.flights);
+        self.control.heartbeats.stop_path(id);
+        self.sender.outstanding.deadline.invalidate();
+        self.sender.epoch += 1;
+        self.renew_congestion(id);
+        Some(id)
+    }
+
+    /// Whether the path's address was removed, so that nothing is sent there.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn is_retired(&self, path: PathId) -> bool {
+        self.sender.paths[path.index()].retired
+    }
+
+    /// Ends the use of a path whose address was removed. All data in flight there counts as lost at once, and nothing more is
+    /// sent on it. The next path that is added takes its number.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn retire_path(&mut self, now: Time, path: PathId) {
+        self.path_lost(now, path);
+        self.set_path_use(path, PathUse::Never, u32::MAX);
+        self.control.heartbeats.stop_path(path);
+        self.control.queue.renumber(|one| (one != path).then_some(one));
+        self.sender.paths[path.index()].retired = true;
+        if self.sender.outstanding.primary == path {
+            self.set_primary(self.sender.best_path());
+        }
     }
 
     /// Sets whether the path's address is an IPv6 address. It determines the initial window (RFC 9260, 7.2.1)
@@ -169,6 +232,7 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn validate_path(&mut self, now: Time, path: PathId) {
+        self.sender.paths[path.index()].announcing = false;
         if self.state.sends_heartbeats() {
             // At once, and not by the timer: until then, SACKs may arrive for data sent to the old address,
             // and so may the answer to a HEARTBEAT in flight there.

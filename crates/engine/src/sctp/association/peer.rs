@@ -25,7 +25,7 @@ pub(super) struct Peer {
     /// known, as RFC 9260, 6.2, allows. Peers with CMT have the same options as this end.
     pub sack_delay: Duration,
     /// The reason for which the peer's user aborted the association.
-    pub abort_reason: Option<PeerText>,
+    pub abort_reason: Option<Box<PeerText>>,
     /// Extensions of RFC 9260 that both ends support.
     pub agreed: Extensions,
     /// Whether the peer accepts timestamps beside chunks.
@@ -36,7 +36,10 @@ impl Peer {
     /// The peer as announced in its INIT or INIT ACK.
     pub fn of(init: &Init, config: &Config) -> Self {
         const WORST_CASE: Duration = Duration::from_millis(200);
-        let agreed = config.agreed(init.extensions());
+        let mut agreed = config.agreed(init.extensions());
+        if !init.reconfigures_addresses(agreed) {
+            agreed = agreed.without(Extensions::ASCONF.and(Extensions::ASCONF_ACK));
+        }
         let own = config.sack.delay;
         Self {
             addresses: init.addresses.clone(),
@@ -46,6 +49,23 @@ impl Peer {
             sack_delay: if agreed.has(Extensions::CMT) { own } else { own.max(WORST_CASE) },
             abort_reason: None,
         }
+    }
+
+    /// All addresses: those listed, and the source.
+    pub fn all(&self) -> Vec<IpAddr> {
+        let unlisted = self.source.filter(|source| !self.addresses.contains(source));
+        self.addresses.iter().copied().chain(unlisted).collect()
+    }
+
+    /// Adds an address that the peer does not have.
+    pub fn add(&mut self, address: IpAddr) {
+        self.addresses.push(address);
+    }
+
+    /// Removes an address.
+    pub fn remove(&mut self, address: IpAddr) {
+        self.addresses.retain(|known| *known != address);
+        self.source = self.source.filter(|source| *source != address);
     }
 
     /// RFC 9260, 5.1.2: the source address of an INIT or INIT ACK belongs to the peer, like the addresses
@@ -77,6 +97,9 @@ impl super::Association {
             interleaves: peer.agreed.has(Extensions::I_DATA),
             ..TxConfig::of(&self.config)
         };
+        if let Some(auth) = self.handshake.auth.as_ref().filter(|auth| auth.covers_much()) {
+            self.sender.outstanding.config.reserve(auth.chunk_len());
+        }
         self.sender.outstanding.bursts_spent = true;
         self.receiver.non_renegable = peer.agreed.has(Extensions::NR_SACK);
         self.control.heartbeats.interval = self.config.heartbeat_interval;
@@ -145,6 +168,9 @@ impl super::Association {
         }
         if let Some(reconfiguration) = &mut self.control.reconfiguration {
             reconfiguration.requester.renumber(renumbered);
+        }
+        if let Some(addresses) = &mut self.control.addresses {
+            addresses.renumber(renumbered);
         }
         self.sender.outstanding.primary =
             renumbered(self.sender.outstanding.primary).unwrap_or(PathId(0));

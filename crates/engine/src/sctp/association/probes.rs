@@ -108,7 +108,7 @@ impl Association {
                 // Datagrams are not padded: their packets have the very size that was probed.
                 PacketForm::Compact => size - self.config.headers(),
             };
-            let padding = room - heartbeat.wire_len() - 4;
+            let padding = room - heartbeat.wire_len() - self.auth_len_of(&heartbeat) - 4;
             let pad = Chunk::Extension(Box::new(ExtensionChunk::Pad(padding as u16)));
             for chunk in [heartbeat, pad] {
                 self.send_control(id, chunk);

@@ -10,7 +10,7 @@ use super::super::extensions::Extensions;
 use super::super::packet::Packet;
 use super::super::rx::DataSummary;
 use super::super::tx::InvalidSack;
-use super::super::wire;
+use super::super::wire::{self, kind};
 use super::data::Reports;
 use super::{Association, CloseReason, State};
 
@@ -33,12 +33,28 @@ impl Association {
         if path.index() >= self.sender.paths.len() {
             return;
         }
+        let mut unsupported = None;
+        let mut unfiltered = false;
+        if let Some(auth) = &self.handshake.auth {
+            unsupported = auth.filter(packet);
+            if packet.chunks.is_empty() && unsupported.is_none() {
+                return;
+            }
+        } else if self.handshake.auth_random.is_some() {
+            match self.authenticate_cookie(packet) {
+                Some(authenticated) => unfiltered = !authenticated,
+                None => return,
+            }
+        }
         if packet.tag == self.handshake.local_tag {
             self.on_packet_from_peer(now);
         } else if !self.process_foreign_tag(packet) {
             return;
         }
         self.control.queue.begin_answers(path);
+        if let Some(id) = unsupported {
+            self.report_unsupported_hmac(path, id);
+        }
         // Packets that begin with DATA or SACK contain no chunk that needs special treatment before the
         // others.
         let plain = matches!(packet.chunks.first(), Some(Chunk::Data(_) | Chunk::Sack(_)));
@@ -46,6 +62,10 @@ impl Association {
             self.begin_input();
         } else if !self.process_first_chunk(now, path, packet) {
             return;
+        }
+        // The chunks after the COOKIE ECHO that has established the association.
+        if let Some(auth) = self.handshake.auth.as_ref().filter(|_| unfiltered) {
+            auth.filter(packet);
         }
         if let Some(echo) = &packet.echo {
             self.sender.on_delay_echo(now, echo);
@@ -253,6 +273,14 @@ impl Association {
             ExtensionChunk::ReConfig(parameters) if self.reconfigures() => {
                 self.on_re_config(now, path, parameters, reports);
             }
+            ExtensionChunk::Asconf(serial, list) if self.reconfigures_addresses() => {
+                self.sender.outstanding.deadline.invalidate();
+                self.on_asconf(path, *serial, list);
+            }
+            ExtensionChunk::AsconfAck(serial, list) if self.reconfigures_addresses() => {
+                self.sender.outstanding.deadline.invalidate();
+                self.on_asconf_ack(*serial, list);
+            }
             ExtensionChunk::Ecne(tsn) if ecn => self.on_ecne(now, path, *tsn),
             ExtensionChunk::Cwr(tsn) if ecn => self.on_cwr(*tsn),
             ExtensionChunk::MarkCount(count) if ecn => self.sender.on_mark_count(now, *count),
@@ -351,6 +379,10 @@ impl Association {
         if causes.iter().any(|cause| matches!(cause, ErrorCause::StaleCookie(_))) {
             self.on_stale_cookie(now, path);
         }
+        let unknown = |cause: &ErrorCause| matches!(cause, ErrorCause::UnrecognisedChunk(whole) if whole.first() == Some(&kind::ASCONF));
+        if causes.iter().any(unknown) {
+            self.on_asconf_unknown();
+        }
     }
 
     /// Processes an ABORT that carries the tag of this end.
@@ -365,7 +397,7 @@ impl Association {
             && !reason.is_empty()
         {
             let shown = &reason[..reason.len().min(Self::ABORT_REASON_LIMIT)];
-            self.handshake.peer.abort_reason = Some(PeerText::from_bytes(shown));
+            self.handshake.peer.abort_reason = Some(Box::new(PeerText::from_bytes(shown)));
         }
     }
 

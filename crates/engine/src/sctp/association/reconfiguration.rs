@@ -248,7 +248,7 @@ impl Association {
     }
 
     /// The active path after `path`, or `path` if there is no other one.
-    fn next_path(&self, path: PathId) -> PathId {
+    pub(super) fn next_path(&self, path: PathId) -> PathId {
         let count = self.sender.paths.len();
         let others = (1..count).map(|step| PathId::from_index((path.index() + step) % count));
         others.into_iter().find(|one| self.path_status(*one) == PathStatus::Active).unwrap_or(path)

@@ -62,7 +62,11 @@ impl Association {
             // Action D: the COOKIE ACK was lost.
             (_, true, true) => {}
             // Action B: the peer's first answer had established this end.
-            (_, true, false) => self.handshake.peer_tag = cookie.peer.tag,
+            (_, true, false) => {
+                self.handshake.peer_tag = cookie.peer.tag;
+                // RFC 4895, 6.1: the random number goes with the tag.
+                self.settle_authentication(&cookie.peer);
+            }
             // Action A in SHUTDOWN-ACK-SENT.
             (State::ShutdownAckSent { .. }, false, false) if known => {
                 let path = self.sender.reply_path(path);
@@ -96,11 +100,14 @@ impl Association {
     fn restart(&mut self, now: Time, home: Option<PathId>, cookie: &CookieContent) {
         self.handshake.local_tag = cookie.local_tag;
         self.handshake.local_tsn = cookie.local_tsn.0;
+        self.handshake.renew_auth_random(cookie);
         self.sender.outstanding.restart(self.handshake.local_tsn, self.config.streams);
         self.sender.guard = Guard::new(self.config.guard);
         for path in &mut self.sender.paths {
             let (counters, learned) = (path.tx.counters, path.learned);
-            *path = Path { learned, ..Path::new(&path.tx.config, &self.config) };
+            let (retired, announcing) = (path.retired, path.announcing);
+            *path =
+                Path { learned, retired, announcing, ..Path::new(&path.tx.config, &self.config) };
             path.tx.counters = counters;
         }
         self.sender.discard_views();

@@ -70,7 +70,7 @@ pub enum State {
         /// T1-cookie.
         t1: Retry,
         /// The cookie to echo.
-        cookie: Bytes,
+        cookie: Box<Bytes>,
         /// When the COOKIE ECHO was last sent.
         sent: Time,
         /// The path on which the INIT ACK arrived.

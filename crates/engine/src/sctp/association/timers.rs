@@ -19,6 +19,9 @@ impl Association {
         if let Some(reconfiguration) = &self.control.reconfiguration {
             consider(reconfiguration.deadline());
         }
+        if let Some(addresses) = &self.control.addresses {
+            consider(addresses.deadline());
+        }
         if !matches!(self.state, State::Established) {
             consider(self.state.deadline());
         }
@@ -45,6 +48,9 @@ impl Association {
         self.on_t2(now);
         if self.control.reconfiguration.is_some() {
             self.on_reconfiguration_timer(now);
+        }
+        if self.control.addresses.is_some() {
+            self.on_addresses_timer(now);
         }
     }
 

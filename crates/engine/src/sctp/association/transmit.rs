@@ -12,9 +12,7 @@ use crate::sctp::tx::{Next, Path};
 impl Association {
     /// The next packet to send; none if nothing may be sent now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
-        if self.control.reconfiguration.is_some() {
-            self.follow_reconfiguration(now);
-        }
+        self.follow_requests(now);
         if self.is_silent() && !self.sender.has_limits() {
             // The most frequent case: return before a packet is allocated.
             if self.state.sends_data() {
@@ -32,9 +30,7 @@ impl Association {
     /// driver that reuses its packets saves an allocation and several copies per packet.
     #[inline]
     pub fn poll_transmit_into(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
-        if self.control.reconfiguration.is_some() {
-            self.follow_reconfiguration(now);
-        }
+        self.follow_requests(now);
         // Called at least once after every input, mostly with nothing to send. So the decision is inlined
         // here, and each kind of packet is built in a function of its own.
         let transmit_info = if !self.control.queue.is_empty() {
@@ -49,10 +45,25 @@ impl Association {
         } else {
             None
         };
-        if transmit_info.is_none() {
-            self.finish_poll();
+        match &self.handshake.auth {
+            _ if transmit_info.is_none() => self.finish_poll(),
+            Some(auth) => {
+                auth.sign(packet);
+            }
+            None => {}
         }
         transmit_info
+    }
+
+    /// Sends the requests of the extensions that wait for nothing any more.
+    #[inline]
+    fn follow_requests(&mut self, now: Time) {
+        if self.control.reconfiguration.is_some() {
+            self.follow_reconfiguration(now);
+        }
+        if self.control.addresses.is_some() {
+            self.follow_addresses(now);
+        }
     }
 
     /// Whether there is nothing to send at all.
@@ -74,11 +85,14 @@ impl Association {
 
     #[cold]
     fn next_control(&mut self, packet: &mut Packet) -> Option<TransmitInfo> {
-        let room = |path| self.sender.packet_room(path);
+        // The packet may need an AUTH chunk, for which data packets have no room unless the peer requires many.
+        let auth = self.handshake.auth.as_ref().filter(|auth| !auth.covers_much());
+        let auth = auth.map_or(0, |auth| auth.chunk_len());
+        let room = |path| self.sender.packet_room(path) - auth;
         let (path, size) = self.control.queue.fill(room, packet)?;
         if self.receiver.is_due() && answers_data(packet) && self.state.is_up() {
             let used = packet.wire_len() - Packet::HEADER;
-            let room = self.sender.packet_room(path).saturating_sub(used);
+            let room = (self.sender.packet_room(path) - auth).saturating_sub(used);
             self.bundle_sack(path, 0, room, packet);
         }
         Some(TransmitInfo { size, ..self.sender.after_control_packet(path) })

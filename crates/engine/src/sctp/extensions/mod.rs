@@ -1,5 +1,7 @@
 //! Extensions of RFC 9260, by the chunk types that an endpoint lists (RFC 5061, 4.2.7).
 
+pub mod address_reconfiguration;
+pub mod authentication;
 pub mod interleaving;
 pub(crate) mod non_renegable;
 pub mod partial_reliability;

@@ -76,6 +76,13 @@ impl TxConfig {
         }
     }
 
+    /// Leaves room for a chunk of `bytes` in each packet.
+    pub const fn reserve(&mut self, bytes: u32) {
+        self.headers += bytes;
+        self.data_headers += bytes;
+        self.reserved += bytes;
+    }
+
     /// The part of the peer's receive buffer that is used, bytes.
     #[inline]
     pub const fn used_buffer(&self, offered: u64) -> u64 {

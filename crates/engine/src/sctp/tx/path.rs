@@ -28,6 +28,10 @@ pub struct Path {
     pub mtu_unknown: bool,
     /// The path was added during or after the handshake: the user did not name its address.
     pub learned: bool,
+    /// Its address was removed. The next path that is added takes its number.
+    pub retired: bool,
+    /// It begins at an address of this end that the peer does not know yet: only an ASCONF is sent there (RFC 5061, 5.3).
+    pub announcing: bool,
     /// Records that most paths do not need; none before they are.
     pub records: Option<Box<PathRecords>>,
     /// The sending side, common to all protocols.
@@ -90,6 +94,8 @@ impl Path {
             mtu: config.mtu_discovery.map(|range| Box::new(MtuSearch::new(range))),
             mtu_unknown: false,
             learned: false,
+            retired: false,
+            announcing: false,
             records: None,
         }
     }

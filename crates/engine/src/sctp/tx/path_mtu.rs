@@ -161,6 +161,13 @@ impl Sender {
         self.use_sizes(self.outstanding.config.chunk_sizes(mtu));
     }
 
+    /// Cuts chunks for packets of the smallest path, of which another part is reserved now.
+    pub fn cut_to_paths(&mut self) {
+        if let Some(mtu) = self.paths.iter().map(|path| path.tx.config.mtu).min() {
+            self.cut_for(mtu);
+        }
+    }
+
     /// Sends messages as I-DATA or as DATA, as the configuration says, before anything has been sent.
     pub fn settle_interleaving(&mut self) {
         let TxConfig { interleaves, form, .. } = self.outstanding.config;

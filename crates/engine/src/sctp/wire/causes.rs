@@ -24,6 +24,7 @@ fn put_one(cause: &ErrorCause, out: &mut Vec<u8>) {
             let [a, b] = stream.to_be_bytes();
             parameter::put(code, &[a, b, 0, 0], out);
         }
+        ErrorCause::UnsupportedHmac(id) => parameter::put(code, &id.to_be_bytes(), out),
         ErrorCause::MissingParameters(types) => {
             let mut value = (types.len() as u32).to_be_bytes().to_vec();
             value.extend(types.iter().flat_map(|kind| kind.to_be_bytes()));
@@ -32,7 +33,10 @@ fn put_one(cause: &ErrorCause, out: &mut Vec<u8>) {
         ErrorCause::StaleCookie(word) | ErrorCause::NoUserData(Serial32(word)) => {
             parameter::put(code, &word.to_be_bytes(), out);
         }
-        ErrorCause::OutOfResource | ErrorCause::InvalidParameter | ErrorCause::CookieInShutdown => {
+        ErrorCause::OutOfResource
+        | ErrorCause::InvalidParameter
+        | ErrorCause::CookieInShutdown
+        | ErrorCause::IllegalAsconfAck => {
             parameter::put(code, &[], out);
         }
         ErrorCause::UnresolvableAddress(value)
@@ -74,6 +78,8 @@ fn read_one(one: Parameter) -> Option<ErrorCause> {
         11 => ErrorCause::NewAddresses(one.value),
         12 => ErrorCause::UserAbort(one.value),
         13 => ErrorCause::ProtocolViolation(one.value),
+        163 => ErrorCause::IllegalAsconfAck,
+        261 => ErrorCause::UnsupportedHmac(u16::from_be_bytes(one.value[..].try_into().ok()?)),
         code => ErrorCause::Other { code, value: one.value },
     })
 }

@@ -5,7 +5,7 @@ use ropewalk_base::Serial32;
 use super::{
     CHUNK_HEADER, Frame, RawChunk, data_fragment, extensions, forward, kind, nr_sack, parameter,
 };
-use crate::sctp::extension_chunk::{Auth, ExtensionChunk, MarkCount};
+use crate::sctp::extension_chunk::{Auth, Covered, ExtensionChunk, MarkCount};
 
 pub(super) fn put(rare: &ExtensionChunk, out: &mut Vec<u8>) {
     match rare {
@@ -95,7 +95,12 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<ExtensionChunk> {
         kind::AUTH => {
             let [a, b, c, d] = *raw.body().first_chunk::<4>()?;
             let [key, hmac] = [[a, b], [c, d]].map(u16::from_be_bytes);
-            ExtensionChunk::Auth(Auth { key, hmac, code: raw.share(4) })
+            ExtensionChunk::Auth(Auth {
+                key,
+                hmac,
+                code: raw.share(4),
+                covered: Covered(raw.share_rest()),
+            })
         }
         kind::PAD => ExtensionChunk::Pad(raw.body().len() as u16),
         kind::ECNE => ExtensionChunk::Ecne(tsn()?),

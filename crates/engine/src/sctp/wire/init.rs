@@ -7,6 +7,7 @@ use ropewalk_base::Serial32;
 
 use super::parameter::{self, Parameter, Parameters};
 use super::{CHUNK_HEADER, RawChunk, kind};
+use crate::sctp::extensions::authentication::parameters::{CHUNKS, HMAC_ALGO, RANDOM};
 use crate::sctp::{Extensions, Families, Init, InitOptions};
 
 const IPV4: u16 = 5;
@@ -80,6 +81,9 @@ fn put_options(options: &InitOptions, out: &mut Vec<u8>) {
     }
     if options.ecn {
         parameter::put(ECN, &[], out);
+    }
+    for (kind, value) in options.authentication.iter().flat_map(|auth| auth.parameters()) {
+        parameter::put(kind, value, out);
     }
     if let Some(layer) = options.adaptation {
         parameter::put(ADAPTATION, &layer.to_be_bytes(), out);
@@ -162,6 +166,9 @@ impl Reader {
             ECN => options.ecn = true,
             ADAPTATION => options.adaptation = Some(parameter::word(&one.value)?),
             ZERO_CHECKSUM => options.zero_checksum = Some(parameter::word(&one.value)?),
+            RANDOM | CHUNKS | HMAC_ALGO => {
+                options.authentication.get_or_insert_default().take(one.kind, one.value);
+            }
             _ => return Some(self.take_unknown(one)),
         }
         Some(true)

@@ -157,7 +157,7 @@ pub fn sign(packet: &mut [u8]) {
 
 /// Encodes successive chunks.
 #[inline]
-fn put_all(chunks: &[Chunk], out: &mut Vec<u8>) {
+pub(super) fn put_all(chunks: &[Chunk], out: &mut Vec<u8>) {
     let Some((last, before)) = chunks.split_last() else { return };
     for chunk in before {
         let start = out.len();
@@ -325,6 +325,11 @@ impl RawChunk<'_> {
     #[inline]
     fn user_data(&self, at: usize) -> Bytes {
         user_data(self.whole, self.start + CHUNK_HEADER + at..self.end, self.allocated)
+    }
+
+    /// The chunk and everything after it in the packet, shared.
+    fn share_rest(&self) -> Bytes {
+        self.whole.slice(self.start..)
     }
 
     /// The body from `at` on, shared.

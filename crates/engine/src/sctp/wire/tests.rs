@@ -7,9 +7,9 @@ use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 use super::*;
 use crate::payload::Payload;
 use crate::sctp::{
-    Auth, Data, DataFlags, DataFragment, DelayEcho, DelayStamp, Echoed, ErrorCause, ExtensionChunk,
-    Extensions, Families, ForwardTsn, GapBlock, GapList, HeartbeatInfo, IForwardTsn, Init,
-    InitOptions, MarkCount, NrSack, RawParameter, Sack, Skipped,
+    Auth, AuthParameters, Covered, Data, DataFlags, DataFragment, DelayEcho, DelayStamp, Echoed,
+    ErrorCause, ExtensionChunk, Extensions, Families, ForwardTsn, GapBlock, GapList, HeartbeatInfo,
+    IForwardTsn, Init, InitOptions, MarkCount, NrSack, RawParameter, Sack, Skipped,
 };
 
 const PORTS: Ports = Ports { source: 5001, destination: 9899 };
@@ -89,10 +89,21 @@ fn unknown_parameter() -> impl Strategy<Value = Bytes> {
 }
 
 prop_compose! {
+    fn auth_parameters()(
+        random in bytes(40),
+        chunks in proptest::option::of(bytes(9)),
+        hmacs in proptest::option::of(bytes(9)),
+    ) -> AuthParameters {
+        AuthParameters { random: Some(random), chunks, hmacs }
+    }
+}
+
+prop_compose! {
     fn options()(
         (v4, v6, forward_tsn, ecn) in any::<(bool, bool, bool, bool)>(),
         bits in any::<u16>(),
         (adaptation, zero_checksum) in any::<(Option<u32>, Option<u32>)>(),
+        authentication in proptest::option::of(auth_parameters()),
         host in proptest::option::of(bytes(9)),
         unknown in vec(unknown_parameter(), 0..5),
         reported in vec(bytes(9), 0..5),
@@ -110,6 +121,7 @@ prop_compose! {
             ecn,
             adaptation,
             zero_checksum,
+            authentication: authentication.map(Box::new),
             host_name,
             unknown,
             reported,
@@ -225,7 +237,8 @@ fn rare() -> impl Strategy<Value = Chunk> {
         })
     });
     let auth = (any::<u16>(), any::<u16>(), bytes(40))
-        .prop_map(|(key, hmac, code)| ExtensionChunk::Auth(Auth { key, hmac, code }));
+        .prop_map(|(key, hmac, code)| Auth { key, hmac, code, covered: Covered::default() })
+        .prop_map(ExtensionChunk::Auth);
     let rare = prop_oneof![
         nr_sack(),
         forward,

@@ -1,0 +1,263 @@
+//! Authenticated chunks (AUTH, RFC 4895): keys from what both ends sent in the handshake, codes over the rest of a packet, and
+//! the chunks that are accepted with a valid code only.
+//!
+//! ```text
+//!   common header | chunks without a code | AUTH: key, algorithm, code | chunks that the code covers
+//! ```
+
+mod keys;
+pub mod parameters;
+
+use bytes::Bytes;
+
+use self::keys::KeyVectors;
+pub use self::keys::{HmacId, SharedKeyError, SharedKeys};
+pub use self::parameters::AuthParameters;
+use crate::sctp::chunk::Chunk;
+use crate::sctp::extension_chunk::{Auth, Covered, ExtensionChunk};
+use crate::sctp::packet::Packet;
+use crate::sctp::wire::{self, kind};
+
+/// A set of the chunk types that can be authenticated, as far as this implementation knows them.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChunkTypes(u32);
+
+/// The members of such a set in ascending order. RFC 4895, 3.2: INIT, INIT ACK, SHUTDOWN COMPLETE and AUTH must not be listed,
+/// and are ignored.
+const TYPES: [u8; 23] = [
+    kind::DATA,
+    kind::SACK,
+    kind::HEARTBEAT,
+    kind::HEARTBEAT_ACK,
+    kind::ABORT,
+    kind::SHUTDOWN,
+    kind::SHUTDOWN_ACK,
+    kind::ERROR,
+    kind::COOKIE_ECHO,
+    kind::COOKIE_ACK,
+    kind::ECNE,
+    kind::CWR,
+    kind::NR_SACK,
+    kind::I_DATA,
+    kind::ASCONF_ACK,
+    kind::PACKET_DROP,
+    kind::RE_CONFIG,
+    kind::PAD,
+    kind::DATA_FRAGMENT,
+    kind::MARK_COUNT,
+    kind::FORWARD_TSN,
+    kind::ASCONF,
+    kind::I_FORWARD_TSN,
+];
+
+impl core::fmt::Debug for ChunkTypes {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+impl ChunkTypes {
+    /// None.
+    pub const NONE: Self = Self(0);
+    /// ASCONF and ASCONF-ACK. RFC 5061, 4.2.7: an end that supports them requires their authentication.
+    pub(crate) const ASCONF: Self = Self::NONE.with(kind::ASCONF).with(kind::ASCONF_ACK);
+
+    /// The set of these types; others than those that can be authenticated are ignored.
+    pub fn of(types: &[u8]) -> Self {
+        types.iter().fold(Self::NONE, |all, one| all.with(*one))
+    }
+
+    /// The bit of a type; 0: not in any set.
+    const fn bit(kind: u8) -> u32 {
+        let mut at = 0;
+        while at < TYPES.len() {
+            if TYPES[at] == kind {
+                return 1 << at;
+            }
+            at += 1;
+        }
+        0
+    }
+
+    /// The set with this type.
+    #[must_use]
+    pub(crate) const fn with(self, kind: u8) -> Self {
+        Self(self.0 | Self::bit(kind))
+    }
+
+    /// Union of both sets.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The set without those of `other`.
+    #[must_use]
+    pub(crate) const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Whether the type is in the set.
+    pub const fn has(self, kind: u8) -> bool {
+        self.0 & Self::bit(kind) != 0
+    }
+
+    /// Whether the set is empty.
+    pub(crate) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The types in ascending order.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        TYPES.into_iter().filter(move |kind| self.has(*kind))
+    }
+}
+
+/// What both ends of an association agreed on.
+#[derive(Clone, Debug)]
+pub(in crate::sctp) struct Authentication {
+    /// Types that this end accepts in authenticated packets only.
+    own_types: ChunkTypes,
+    /// Types that the peer accepts in authenticated packets only.
+    peer_types: ChunkTypes,
+    vectors: KeyVectors,
+    /// The algorithm for what is sent.
+    hmac: HmacId,
+    /// Endpoint pair shared keys.
+    pub keys: SharedKeys,
+}
+
+/// What a packet's AUTH chunk is worth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    Valid,
+    Invalid,
+    /// The algorithm was not offered.
+    Unsupported(u16),
+}
+
+/// Header of an AUTH chunk, before the code, bytes.
+const HEADER: usize = 8;
+
+impl Authentication {
+    /// Of an association whose ends have sent these parameters; none if the peer's are incomplete.
+    pub fn agree(own: &AuthParameters, peer: &AuthParameters, keys: &SharedKeys) -> Option<Self> {
+        let hmac = peer.hmac().filter(|_| own.is_offer() && peer.is_offer())?;
+        Some(Self {
+            own_types: own.types(),
+            peer_types: peer.types(),
+            vectors: KeyVectors::new(own.key_vector(), peer.key_vector()),
+            hmac,
+            keys: keys.clone(),
+        })
+    }
+
+    /// Length of the AUTH chunks that this end sends, bytes.
+    pub const fn chunk_len(&self) -> u32 {
+        (HEADER + self.hmac.code_len()) as u32
+    }
+
+    /// Whether the peer requires authentication of chunks other than those of the address reconfiguration, which may be in
+    /// any packet.
+    pub const fn covers_much(&self) -> bool {
+        !self.peer_types.without(ChunkTypes::ASCONF).is_empty()
+    }
+
+    /// Whether the peer requires authentication of chunks of this type.
+    pub const fn peer_requires(&self, kind: u8) -> bool {
+        self.peer_types.has(kind)
+    }
+
+    /// Whether a COOKIE ECHO is accepted in authenticated packets only.
+    pub const fn requires_cookie(&self) -> bool {
+        self.own_types.has(kind::COOKIE_ECHO)
+    }
+
+    /// Adds the AUTH chunk that a packet to the peer needs (RFC 4895, 6.2), before the first chunk of which the peer requires
+    /// it. Returns its length, bytes.
+    pub fn sign(&self, packet: &mut Packet) -> Option<u32> {
+        let at = packet.chunks.iter().position(|chunk| self.peer_types.has(chunk.kind()))?;
+        let pair_key = self.keys.get(self.keys.active())?;
+        let mut auth = Auth {
+            key: self.keys.active(),
+            hmac: self.hmac.number(),
+            code: vec![0; self.hmac.code_len()].into(),
+            covered: Covered::default(),
+        };
+        packet.chunks.insert(at, Chunk::Extension(Box::new(ExtensionChunk::Auth(auth.clone()))));
+        let mut bytes = Vec::new();
+        wire::put_all(&packet.chunks[at..], &mut bytes);
+        let code = self.hmac.code(&self.vectors.shared_key(pair_key), &[&bytes]);
+        bytes[HEADER..HEADER + code.len()].copy_from_slice(&code);
+        let bytes = Bytes::from(bytes);
+        auth.code = bytes.slice(HEADER..HEADER + code.len());
+        auth.covered = Covered(bytes);
+        packet.chunks[at] = Chunk::Extension(Box::new(ExtensionChunk::Auth(auth)));
+        Some(self.chunk_len())
+    }
+
+    /// Verifies an AUTH chunk with the chunks after it (RFC 4895, 6.3).
+    fn verify(&self, auth: &Auth) -> Verdict {
+        let Some(hmac) = HmacId::from_number(auth.hmac) else {
+            return Verdict::Unsupported(auth.hmac);
+        };
+        let covered = &auth.covered.0;
+        let end = HEADER + hmac.code_len();
+        let whole = auth.code.len() == hmac.code_len() && covered.len() >= end;
+        let Some(pair_key) = self.keys.get(auth.key).filter(|_| whole) else {
+            return Verdict::Invalid;
+        };
+        // The code itself counts as zeros.
+        let zeros = [0; 32];
+        let message = [&covered[..HEADER], &zeros[..hmac.code_len()], &covered[end..]];
+        match hmac.verifies(&self.vectors.shared_key(pair_key), &message, &auth.code) {
+            true => Verdict::Valid,
+            false => Verdict::Invalid,
+        }
+    }
+
+    /// Takes everything out of a packet that may not be processed: chunks that lack the authentication that this end
+    /// requires, and everything after an AUTH chunk that is not valid. Returns the identifier of an algorithm that is not
+    /// supported, which is to be reported.
+    ///
+    /// RFC 4895, 6.3: such chunks are silently discarded.
+    pub fn filter(&self, packet: &mut Packet) -> Option<u16> {
+        let (mut authenticated_from, mut unsupported) = (usize::MAX, None);
+        if let Some((at, auth)) = find_auth(packet) {
+            match self.verify(auth) {
+                Verdict::Valid => authenticated_from = at,
+                Verdict::Invalid => packet.chunks.truncate(at),
+                Verdict::Unsupported(id) => {
+                    unsupported = Some(id);
+                    packet.chunks.truncate(at);
+                }
+            }
+        }
+        let mut index = 0;
+        packet.chunks.retain(|chunk| {
+            let authenticated = index > authenticated_from;
+            index += 1;
+            let kind = chunk.kind();
+            kind != kind::AUTH && (authenticated || !self.own_types.has(kind))
+        });
+        unsupported
+    }
+
+    /// Whether the AUTH chunk of a packet is valid.
+    pub fn is_authentic(&self, packet: &Packet) -> bool {
+        find_auth(packet).is_some_and(|(_, auth)| self.verify(auth) == Verdict::Valid)
+    }
+}
+
+fn find_auth(packet: &Packet) -> Option<(usize, &Auth)> {
+    packet.chunks.iter().enumerate().find_map(|(at, chunk)| match chunk {
+        Chunk::Extension(extension) => match &**extension {
+            ExtensionChunk::Auth(auth) => Some((at, auth)),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,313 @@
+//! Addresses that are added to and removed from associations while they are used (ASCONF, RFC 5061): the paths that come and go
+//! with them.
+
+use std::net::{IpAddr, SocketAddr};
+
+use ropewalk_base::{PathId, Time};
+use ropewalk_engine::path::PathStatus;
+use ropewalk_engine::sctp::{AddressChange, AddressError, Packet};
+
+use tokio::runtime::Handle;
+
+use super::association::Association;
+use super::association_table::PortPair;
+use super::local_interfaces::{BoundInterface, source_address_for};
+use super::path_pairing::nearest;
+use super::peer::{PathEvent, Peer, Route};
+use super::raw::Carrier;
+use super::socket::{BindAddress, Socket};
+use super::state::{AssociationKey, EndpointState};
+use crate::interfaces;
+
+/// Most sockets of an endpoint.
+const SOCKETS_LIMIT: usize = 64;
+/// Most removed addresses of a peer that are remembered.
+const FORMER_LIMIT: usize = 16;
+
+impl Association {
+    /// Whether addresses can be added and removed: both ends offered it. False before the handshake.
+    pub fn reconfigures_addresses(&self) -> bool {
+        self.inspect(|peer, _| peer.machine.reconfigures_addresses()).unwrap_or(false)
+    }
+
+    /// Tells the peer that this end has this address as well. [`PathEvent::Address`] says when the peer has answered; paths begin
+    /// at the address then.
+    ///
+    /// # Errors
+    /// [`AddressError`]; in that case nothing is requested.
+    pub fn add_address(&self, address: IpAddr) -> Result<(), AddressError> {
+        self.reconfigure(|state, _, peer| {
+            if !peer.machine.reconfigures_addresses() {
+                return Err(AddressError::NotSupported);
+            }
+            state.socket_at(address).ok_or(AddressError::Unsuitable)?;
+            state.note_own_addresses(peer);
+            peer.machine.add_address(address)?;
+            peer.given_up.retain(|ip| *ip != address);
+            state.announce_at(peer, address);
+            Ok(())
+        })
+    }
+
+    /// Tells the peer that this end gives up this address. Paths that begin at it end at once. [`PathEvent::Address`] says when
+    /// the peer has answered.
+    ///
+    /// # Errors
+    /// [`AddressError`]; in that case nothing is requested.
+    pub fn remove_address(&self, address: IpAddr) -> Result<(), AddressError> {
+        self.reconfigure(|state, now, peer| {
+            if !peer.machine.reconfigures_addresses() {
+                return Err(AddressError::NotSupported);
+            }
+            state.note_own_addresses(peer);
+            peer.machine.remove_address(address)?;
+            state.leave_own(now, peer, address);
+            Ok(())
+        })
+    }
+
+    /// Asks the peer to send to this address of this end first. [`PathEvent::Address`] says when the peer has answered.
+    ///
+    /// # Errors
+    /// [`AddressError`]; in that case nothing is requested.
+    pub fn request_primary(&self, address: IpAddr) -> Result<(), AddressError> {
+        self.reconfigure(|_, _, peer| peer.machine.request_primary(address))
+    }
+
+    fn reconfigure(
+        &self,
+        work: impl FnOnce(&mut EndpointState, Time, &mut Peer) -> Result<(), AddressError>,
+    ) -> Result<(), AddressError> {
+        let done = self.with_state(|state, peer| work(state, state.clock.now(), peer));
+        self.with(|_, _| ());
+        done.unwrap_or(Err(AddressError::Closing))
+    }
+}
+
+impl EndpointState {
+    /// Follows the changes of addresses that the engine has announced.
+    #[cold]
+    pub(super) fn follow_addresses(&mut self, now: Time, key: AssociationKey, peer: &mut Peer) {
+        let mut changed = false;
+        while let Some(change) = peer.machine.poll_address_change() {
+            match change {
+                AddressChange::Added(ip) => {
+                    peer.former.retain(|known| *known != ip);
+                    changed = true;
+                }
+                AddressChange::Removed(ip) => {
+                    peer.leave(now, ip);
+                    changed = true;
+                }
+                AddressChange::Primary(ip) => {
+                    if let Some(path) = peer.path_to_canonical(ip) {
+                        peer.machine.set_primary(path);
+                    }
+                }
+                AddressChange::OwnAdded(ip, Ok(())) => self.begin_at(now, peer, ip),
+                AddressChange::OwnAdded(ip, Err(_)) => self.leave_own(now, peer, ip),
+                AddressChange::OwnRemoved(..) | AddressChange::OwnPrimary(..) => {}
+            }
+            peer.push_event(PathEvent::Address(change));
+        }
+        if changed {
+            self.learn_addresses(now, peer);
+            let ports = PortPair::of_departure(peer.encapsulation.ports());
+            let (tag, _) = peer.machine.tags();
+            self.associations.set(key, ports, tag, peer.addresses());
+        }
+    }
+
+    /// Whether a packet from an address that is not the peer's belongs to the association nevertheless, by its ASCONF.
+    pub(super) fn admits_source(&self, key: AssociationKey, packet: &Packet) -> bool {
+        self.known(key).is_some_and(|peer| peer.machine.admits_source(packet))
+    }
+
+    /// Whether a packet comes from an address that the peer has removed a short time ago. It was under way and is discarded: an
+    /// ABORT in answer would end the association.
+    pub(super) fn is_from_former_address(
+        &self,
+        pair: PortPair,
+        source: IpAddr,
+        packet: &Packet,
+    ) -> bool {
+        let found = self.associations.by_tag(packet.tag, pair);
+        let peer = found.and_then(|key| self.known(key));
+        peer.is_some_and(|peer| peer.former.contains(&source.to_canonical()))
+    }
+
+    /// The socket that sends from this address. Opens one if there is none.
+    fn socket_at(&mut self, address: IpAddr) -> Option<usize> {
+        let serves = |socket: &Socket, link: &BoundInterface| {
+            let local = socket.local().ip();
+            let any = local.is_unspecified() && link.local.interface.is_none();
+            local.to_canonical() == address || any && local.is_ipv4() == address.is_ipv4()
+        };
+        let known = self.sockets.iter().zip(&self.links).position(|(s, link)| serves(s, link));
+        if known.is_some() {
+            return known;
+        }
+        // The sockets of shards are bound to the same addresses.
+        if self.sockets.len() >= SOCKETS_LIMIT || self.shard.is_some() {
+            return None;
+        }
+        let _inside = self.runtime.as_ref().map(Handle::enter);
+        let all = interfaces::list().unwrap_or_default();
+        let port = self.sockets.first()?.local().port();
+        let local = BindAddress::of(SocketAddr::new(address, port));
+        let bind =
+            if self.options.carrier == Carrier::Ip { Socket::bind_raw } else { Socket::bind };
+        let mut socket = bind(&local).ok()?;
+        if !self.options.offload {
+            socket.without_offload();
+        }
+        self.sockets.push(socket);
+        self.links.push(BoundInterface::new(local, &all));
+        self.ports_changed = true;
+        Some(self.sockets.len() - 1)
+    }
+
+    /// Tells the engine which addresses the peer sees, if none were listed to it.
+    fn note_own_addresses(&self, peer: &mut Peer) {
+        if !peer.machine.own_addresses().is_empty() {
+            return;
+        }
+        let seen: Vec<IpAddr> =
+            peer.routes.iter().flatten().filter_map(|route| self.source_of(route)).collect();
+        seen.into_iter().for_each(|ip| peer.machine.note_own_address(ip));
+    }
+
+    /// The local address of a route.
+    fn source_of(&self, route: &Route) -> Option<IpAddr> {
+        let local = self.sockets[route.socket].local().ip();
+        let chosen = || source_address_for(&route.remote);
+        let source =
+            if local.is_unspecified() { route.source.or_else(chosen) } else { Some(local) };
+        source.map(|ip| ip.to_canonical())
+    }
+
+    /// The route from an own address to the nearest address of the peer.
+    fn route_from(&mut self, peer: &Peer, ip: IpAddr) -> Option<Route> {
+        let socket = self.socket_at(ip)?;
+        let wildcard = self.sockets[socket].local().ip().is_unspecified();
+        let mut remotes: Vec<SocketAddr> =
+            peer.routes.iter().flatten().map(|route| route.remote).collect();
+        remotes.retain(|remote| remote.ip().to_canonical().is_ipv4() == ip.is_ipv4());
+        let at = nearest(&remotes, &SocketAddr::new(ip, 0))?;
+        Some(Route { source: wildcard.then_some(ip), ..Route::new(socket, remotes[at]) })
+    }
+
+    /// Adds a path from an address that the peer does not know yet: if no other one works, the request leaves from there.
+    fn announce_at(&mut self, peer: &mut Peer, ip: IpAddr) {
+        let Some(route) = self.route_from(peer, ip) else { return };
+        if peer.path_to(route).is_none() {
+            let config = self.options.transport.path(route.remote.ip());
+            if let Some(path) = peer.machine.add_announcing_path(config) {
+                peer.set_route(path, route);
+            }
+        }
+    }
+
+    /// The peer knows this own address now: a path begins there, unless one does already.
+    fn begin_at(&mut self, now: Time, peer: &mut Peer, ip: IpAddr) {
+        let Some(route) = self.route_from(peer, ip) else { return };
+        match peer.path_to(route) {
+            // One socket has one path to an address of the peer. If it does not work, it moves to the new source.
+            Some(path) => {
+                if peer.machine.path_status(path) != PathStatus::Active {
+                    peer.routes[path.index()] = Some(route);
+                    peer.machine.validate_path(now, path);
+                }
+            }
+            None => {
+                let config = self.options.transport.path(route.remote.ip());
+                if let Some(path) = peer.machine.add_path(now, config) {
+                    peer.set_route(path, route);
+                }
+            }
+        }
+    }
+
+    /// Ends the paths that begin at an own address, and reaches the peer's addresses from others.
+    fn leave_own(&mut self, now: Time, peer: &mut Peer, ip: IpAddr) {
+        let ip = ip.to_canonical();
+        peer.given_up.push(ip);
+        let others: Vec<IpAddr> =
+            peer.machine.own_addresses().iter().copied().filter(|one| *one != ip).collect();
+        let mut gone = Vec::new();
+        for at in 0..peer.routes.len() {
+            let Some(route) = peer.routes[at] else { continue };
+            if self.source_of(&route) != Some(ip) {
+                continue;
+            }
+            if self.sockets[route.socket].local().ip().is_unspecified() {
+                let like = others
+                    .iter()
+                    .find(|one| one.is_ipv4() == route.remote.ip().to_canonical().is_ipv4());
+                peer.routes[at] = Some(Route { source: like.copied(), ..route });
+                peer.machine.validate_path(now, PathId::from_index(at));
+            } else {
+                gone.push((at, route.remote));
+            }
+        }
+        for (at, _) in &gone {
+            peer.routes[*at] = None;
+        }
+        for (at, remote) in gone {
+            self.reach_from_elsewhere(now, peer, remote);
+            peer.machine.retire_path(now, PathId::from_index(at));
+        }
+    }
+
+    /// Adds a path to an address of the peer to which no path leads any more.
+    fn reach_from_elsewhere(&mut self, now: Time, peer: &mut Peer, remote: SocketAddr) {
+        if peer.routes.iter().flatten().any(|route| route.remote == remote) {
+            return;
+        }
+        let locals: Vec<(usize, SocketAddr)> = self
+            .links
+            .iter()
+            .map(BoundInterface::address)
+            .enumerate()
+            .filter(|(_, local)| !peer.given_up.contains(&local.ip().to_canonical()))
+            .collect();
+        let addresses: Vec<SocketAddr> = locals.iter().map(|(_, local)| *local).collect();
+        let Some(at) = nearest(&addresses, &remote) else { return };
+        let config = self.options.transport.path(remote.ip());
+        if let Some(path) = peer.machine.add_path(now, config) {
+            peer.set_route(path, Route::new(locals[at].0, remote));
+        }
+    }
+}
+
+impl Peer {
+    /// Sets the route of a new path.
+    pub fn set_route(&mut self, path: PathId, route: Route) {
+        if self.routes.len() <= path.index() {
+            self.routes.resize(path.index() + 1, None);
+        }
+        self.routes[path.index()] = Some(route);
+    }
+
+    /// Ends the paths to an address that the peer does not have any more.
+    pub fn leave(&mut self, now: Time, ip: IpAddr) {
+        if self.former.len() == FORMER_LIMIT {
+            self.former.remove(0);
+        }
+        self.former.push(ip);
+        for at in 0..self.routes.len() {
+            if self.routes[at].is_some_and(|route| route.remote.ip().to_canonical() == ip) {
+                self.routes[at] = None;
+                self.validation.on_set_up(at);
+                self.machine.retire_path(now, PathId::from_index(at));
+            }
+        }
+    }
+
+    fn path_to_canonical(&self, ip: IpAddr) -> Option<PathId> {
+        let same = |known: &Option<Route>| {
+            known.is_some_and(|known| known.remote.ip().to_canonical() == ip)
+        };
+        self.routes.iter().position(same).map(PathId::from_index)
+    }
+}

@@ -1,0 +1,59 @@
+//! Options about addresses that come and go while an association is used (RFC 5061; RFC 6458, 8.1.10 and 8.3.4).
+
+use libc::c_int;
+use ropewalk_runtime::endpoint::AddressError;
+
+use super::addresses::address_at;
+use super::{assoc_value, assoc_value_image};
+use crate::abi::Fields;
+use crate::abi::number::option;
+use crate::errno::{Errno, Result};
+use crate::socket::{Socket, State};
+
+/// The error numbers are those of Linux, as far as it has them.
+pub const fn errno_of(error: AddressError) -> Errno {
+    Errno(match error {
+        AddressError::NotSupported => libc::EOPNOTSUPP,
+        AddressError::Closing => libc::ENOTCONN,
+        AddressError::TooMany => libc::ENOBUFS,
+        AddressError::Unsuitable => libc::EADDRNOTAVAIL,
+        AddressError::LastAddress => libc::EINVAL,
+    })
+}
+
+/// Sets one of the options.
+pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
+    let state = &mut *socket.lock();
+    match name {
+        option::ASCONF_SUPPORTED => set_supported(state, value),
+        _ => ask_for_primary(socket, state, value),
+    }
+}
+
+/// `SCTP_ASCONF_SUPPORTED`: whether later associations follow addresses.
+fn set_supported(state: &mut State, value: Fields<'_>) -> Result<()> {
+    let wanted = assoc_value(value)?.1 != 0;
+    if !state.links.is_empty() || state.listening.is_some() {
+        return Err(Errno(libc::EINVAL));
+    }
+    state.settings.address_reconfiguration = wanted;
+    Ok(())
+}
+
+/// `SCTP_SET_PEER_PRIMARY_ADDR`: the peer is asked to send to one of the own addresses first.
+fn ask_for_primary(socket: &Socket, state: &State, value: Fields<'_>) -> Result<()> {
+    let address = address_at(value, 4)?.ok_or(Errno(libc::EINVAL))?;
+    let (_, link) = state.link(socket.style, value.i32(0)?)?;
+    link.association.request_primary(address.ip().to_canonical()).map_err(errno_of)
+}
+
+/// Gets `SCTP_ASCONF_SUPPORTED`: of an association, whether both ends have it.
+pub fn get(socket: &Socket, input: Fields<'_>) -> Result<Vec<u8>> {
+    let state = &*socket.lock();
+    let (id, _) = assoc_value(input)?;
+    let link = state.link(socket.style, id).ok().map(|(_, link)| link);
+    let on = link.map_or(state.settings.address_reconfiguration, |link| {
+        link.association.reconfigures_addresses()
+    });
+    Ok(assoc_value_image(input, u32::from(on)))
+}
