@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use ropewalk_interop::or_skip;
 
-use crate::support::{Running, await_udp_port, free_udp_ports, installed, preloaded};
+use crate::support::{Running, await_udp_port, free_udp_ports, installed, preload, preloaded};
 
 #[test]
 fn ncat_carries_lines_both_ways() {
@@ -75,8 +75,7 @@ fn sctp_darn_shows_what_another_one_sends() {
     // On a terminal it writes line by line.
     let on_terminal = |line: &str, own, peer| {
         let mut command = preloaded("script", own, peer);
-        let library = crate::support::library();
-        let line = format!("env LD_PRELOAD={} sctp_darn {line}", library.display());
+        let line = format!("env LD_PRELOAD={} sctp_darn {line}", preload().display());
         command.env_remove("LD_PRELOAD").args(["-qc", &line, "/dev/null"]).stdin(Stdio::piped());
         Running::start(&mut command)
     };

@@ -190,6 +190,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(1500))]
 
         #[test]
+        #[cfg_attr(miri, ignore = "makes system calls that Miri does not know")]
         fn no_value_of_an_option_makes_it_panic(
             name in 0..140,
             level in prop_oneof![
@@ -214,6 +215,7 @@ mod tests {
         }
 
         #[test]
+        #[cfg_attr(miri, ignore = "makes system calls that Miri does not know")]
         fn what_an_option_shows_can_be_set_again(many: bool, name in 0..140) {
             // These show what is, not what is wanted.
             let shows = [option::STATUS, option::GET_PEER_ADDR_INFO, option::PR_SUPPORTED];

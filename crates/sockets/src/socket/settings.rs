@@ -260,6 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
+        #[cfg_attr(miri, ignore = "makes system calls that Miri does not know")]
         fn merged_changes_are_changes_one_after_the_other(
             older in overrides(),
             newer in overrides(),
