@@ -56,7 +56,8 @@ pub fn set(
         | option::MAX_BURST => parameters::set(socket, name, value),
         option::STREAM_SCHEDULER
         | option::STREAM_SCHEDULER_VALUE
-        | option::INTERLEAVING_SUPPORTED => streams::set(socket, name, value),
+        | option::INTERLEAVING_SUPPORTED
+        | option::NRSACK_SUPPORTED => streams::set(socket, name, value),
         option::ENABLE_STREAM_RESET
         | option::RESET_STREAMS
         | option::RESET_ASSOC
@@ -114,7 +115,8 @@ pub fn get(
         | option::MAX_BURST => parameters::get(socket, name, input),
         option::STREAM_SCHEDULER
         | option::STREAM_SCHEDULER_VALUE
-        | option::INTERLEAVING_SUPPORTED => streams::get(socket, name, input),
+        | option::INTERLEAVING_SUPPORTED
+        | option::NRSACK_SUPPORTED => streams::get(socket, name, input),
         option::ENABLE_STREAM_RESET => reconfiguration::get(socket, input),
         _ => sending::get(socket, name, input),
     };

@@ -142,6 +142,8 @@ pub struct SocketSettings {
     pub ecn: bool,
     /// SCTP_INTERLEAVING_SUPPORTED.
     pub interleaving: bool,
+    /// SCTP_NRSACK_SUPPORTED.
+    pub nr_sack: bool,
     /// SCTP_ENABLE_STREAM_RESET.
     pub accepted_requests: AcceptedRequests,
     /// SCTP_STREAM_SCHEDULER.
@@ -177,6 +179,7 @@ impl Default for SocketSettings {
             heartbeats: true,
             ecn: true,
             interleaving: false,
+            nr_sack: false,
             accepted_requests: AcceptedRequests::default(),
             stream_scheduler: StreamScheduler::FirstCome,
             stream_values: BTreeMap::new(),
@@ -202,6 +205,7 @@ impl SocketSettings {
         }
         transport.ecn &= self.ecn;
         transport.interleaving = self.interleaving;
+        transport.nr_sack = self.nr_sack;
         transport.reconfiguration = true;
         transport.accepted_requests = self.accepted_requests;
         transport.stream_limit = u16::MAX;
