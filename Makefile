@@ -15,7 +15,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-tunnel fast bench bench-live bench-tunnel bench-hub bench-python tournament validation fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-python test-docs test-report test-tunnel fmt fmt-check lint python command dist container test-dist test-packages bench-install docs semver venv clean-venv
+.PHONY: help demo demo-tunnel fast bench bench-live bench-tunnel bench-hub bench-python tournament validation sanitize miri fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-memory test-python test-docs test-report test-tunnel fmt fmt-check lint python command dist container test-dist test-packages bench-install docs semver venv clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -93,6 +93,15 @@ validation: ## reproduces everything and updates docs/validation.md
 	$(CARGO) build --release -p ropewalk-cli
 	$(PYTHON) docs/images/make_validation.py --binary $(TARGET)/release/ropewalk
 
+sanitize: ## all tests of the sockets, the only crate with unsafe code, under the address sanitizer
+	$(PYTHON) tests/sanitize/run.py
+
+# Cases of each property test: Miri interprets.
+MIRI_CASES ?= 16
+
+miri: ## the code that reads and writes memory of C programs, under Miri (nightly Rust with the components miri and rust-src)
+	PROPTEST_CASES=$(MIRI_CASES) MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" $(CARGO) +nightly miri test -p ropewalk-sockets --lib
+
 fuzz: ## runs each fuzz target for 10 s
 	$(PYTHON) fuzz/run.py
 
@@ -118,13 +127,16 @@ attacks: command ## measures the effect of attacks on a running Ropewalk (ATTACK
 
 # Some of the others wait for a browser or run on one core: two at a time, each with its output in one piece.
 test: test-rust ## everything below
-	$(MAKE) --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-wire test-python test-docs test-report test-packages test-tunnel
+	$(MAKE) --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-wire test-memory test-python test-docs test-report test-packages test-tunnel
 
 test-fast: ## what differs from main: the tests of its crates without those that simulate for minutes
 	$(PYTHON) tests/fast.py
 
 test-rust: ## unit, property, integration and tidy tests
 	$(CARGO) test --workspace
+
+test-memory: ## C programs with the sockets under the address sanitizer
+	$(PYTHON) tests/sanitize/run.py --quick
 
 test-wire: $(VENV)/.ready ## packets against scapy and tshark
 	$(CARGO) build --workspace --example wire

@@ -29,8 +29,8 @@ HERE = Path(__file__).resolve().parent
 TARGETS = [
     "decode", "association", "listener", "handshake", "session", "proxy", "mux", "files", "transfer", "access", "endpoint", "scenario",
 ]  # fmt: skip
-# What `cargo fuzz build --sanitizer none` passes. The project has no unsafe code, so that an address sanitizer
-# would watch others' alone.
+# What `cargo fuzz build --sanitizer none` passes. The code that is fuzzed has no unsafe blocks, so that an address
+# sanitizer would watch others' alone.
 FLAGS = (
     "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
     " -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"

@@ -119,17 +119,17 @@ class FlowResult:
     name: str
     """Name in the scenario."""
     kind: str
-    """Its kind."""
+    """Its kind; ``messages`` for a source."""
     goodput_bps: float
     """User data delivered, in both directions, bit/s; of datagrams, whole IP packets."""
     delay_p50_s: float | None
-    """Median delay, s: of packets with data from one end of the tunnel to the other, for ``ping`` and ``dns`` until the reply; None if nothing arrived."""
+    """Median delay, s: of packets with data from one end of the tunnel to the other, for ``ping`` and ``dns`` until the reply, of messages from when they are due until they are read; None if nothing arrived."""
     delay_p99_s: float | None
     """99th percentile of the delay, s."""
     delay_max_s: float | None
     """Longest delay, s."""
     lost: float | None
-    """Share of the packets with data that did not arrive: dropped by the tunnel's queue, lost by a link, or given up. For ``ping`` and ``dns``, share of the requests without a reply; None if nothing was sent."""
+    """Share of the packets with data that did not arrive: dropped by the tunnel's queue, lost by a link, or given up. For ``ping`` and ``dns``, share of the requests without a reply; of messages, those not read before the end; None if nothing was sent."""
     out_of_order: float
     """Share of the packets with data that arrived after a later one."""
     longest_gap_s: float | None
@@ -168,7 +168,7 @@ class Figures:
     paths: Paths
     """Each path, summed over all associations."""
     flows: list[FlowResult]
-    """Each flow through the tunnel; empty or 0 if there is none. Otherwise the goodput of the run is the user data of all."""
+    """Each flow through the tunnel, or each source of messages; empty or 0 if there is none. With a tunnel, the goodput of the run is the user data of all."""
     receive_buffer: ReceiveBuffer
     """Occupancy of the receive buffer by out-of-order data, weighted by time."""
     blocking_time_s: DelayDistribution

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,9 @@ LOOPBACK = "127.0.0.1:0"
 
 
 @asynccontextmanager
-async def pair() -> AsyncIterator[tuple[aio.Association, aio.Association]]:
-    async with aio.listen(LOOPBACK) as listener:
-        near = await aio.connect(listener.addresses, peer=listener.public_key)
+async def pair(**options: Any) -> AsyncIterator[tuple[aio.Association, aio.Association]]:
+    async with aio.listen(LOOPBACK, **options) as listener:
+        near = await aio.connect(listener.addresses, peer=listener.public_key, **options)
         far = await listener.accept()
         try:
             yield near, far
@@ -159,7 +160,8 @@ def test_both_flavours_have_the_same_names_and_options() -> None:
         blocking, awaited = (inspect.signature(getattr(one, name)) for one in (net, aio))
         assert list(blocking.parameters.values()) == list(awaited.parameters.values())
         kinds = [p.kind for p in awaited.parameters.values()]
-        assert set(kinds[1:]) == {inspect.Parameter.KEYWORD_ONLY}
+        by_name = {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD}
+        assert set(kinds[1:]) <= by_name
     for kind in ("Listener", "Association"):
         names = [
             {name for name in dir(getattr(one, kind)) if not name.startswith("_")}
@@ -168,3 +170,27 @@ def test_both_flavours_have_the_same_names_and_options() -> None:
         assert names[0] == names[1]
         for name in names[0]:
             assert inspect.getdoc(getattr(getattr(aio, kind), name)), name
+
+
+def test_events_about_streams_come_to_a_task_of_their_own() -> None:
+    async def main() -> list[net.StreamEvent]:
+        options = {"reconfiguration": True, "accepted_requests": ["add-streams"], "streams": 3}
+        async with pair(**options) as (near, far):
+            before = asyncio.create_task(anext(aiter(far.stream_events())))
+            near.add_streams(outgoing=1)
+            found = [await before]
+            near.reset_streams()
+            async with asyncio.timeout(10):
+                async for event in near.stream_events():
+                    found.append(event)
+                    if event.kind == "streams-reset":
+                        break
+                await near.shutdown()
+                assert await near.stream_event() is None
+            return found
+
+    assert asyncio.run(main()) == [
+        net.StreamEvent("streams-added", "performed", None, (), 0, 1),
+        net.StreamEvent("streams-added", "performed", None, (), 1, 0),
+        net.StreamEvent("streams-reset", "denied", "outgoing", (), 0, 0),
+    ]

@@ -59,10 +59,10 @@
     ],
     flow: [
       {"better":"","kind":"rate","label":"Goodput","means":"User data delivered, in both directions, bit/s; of datagrams, whole IP packets.","path":"goodput_bps"},
-      {"better":"","kind":"time","label":"Delay, median","means":"Median delay, s: of packets with data from one end of the tunnel to the other, for ping and dns until the reply; null if nothing arrived.","path":"delay_p50_s"},
+      {"better":"","kind":"time","label":"Delay, median","means":"Median delay, s: of packets with data from one end of the tunnel to the other, for ping and dns until the reply, of messages from when they are due until they are read; null if nothing arrived.","path":"delay_p50_s"},
       {"better":"","kind":"time","label":"Delay, p99","means":"99th percentile of the delay, s.","path":"delay_p99_s"},
       {"better":"","kind":"time","label":"Delay, max","means":"Longest delay, s.","path":"delay_max_s"},
-      {"better":"","kind":"ratio","label":"Lost","means":"Share of the packets with data that did not arrive: dropped by the tunnel's queue, lost by a link, or given up. For ping and dns, share of the requests without a reply; null if nothing was sent.","path":"lost"},
+      {"better":"","kind":"ratio","label":"Lost","means":"Share of the packets with data that did not arrive: dropped by the tunnel's queue, lost by a link, or given up. For ping and dns, share of the requests without a reply; of messages, those not read before the end; null if nothing was sent.","path":"lost"},
       {"better":"","kind":"ratio","label":"Out of order","means":"Share of the packets with data that arrived after a later one.","path":"out_of_order"},
       {"better":"","kind":"time","label":"Longest gap","means":"Longest time between two arrivals, s.","path":"longest_gap_s"},
       {"better":"","kind":"score","label":"MOS","means":"Mean opinion score of a call by the E-model, 1 to 4.5; null for other kinds.","path":"mos"},

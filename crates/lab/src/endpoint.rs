@@ -9,6 +9,7 @@ use ropewalk_netsim::{Host, Outbox, Packet, Port, RouteId};
 use crate::machine::{EndReason, EngineEvent, EngineSettings, Machine, SimPayload};
 use crate::packet_log::PacketLog;
 use crate::packet_trace::{Direction, PacketTrace};
+use crate::sources::SourcesEnd;
 use crate::tunnel::TunnelEnd;
 
 /// The application of an endpoint.
@@ -36,6 +37,8 @@ pub enum Application {
     Sink,
     /// Sends and receives the packets of a tunnel.
     Tunnel(Box<TunnelEnd>),
+    /// Sends or receives messages of several sources.
+    Sources(Box<SourcesEnd>),
 }
 
 /// The arrival of a DATA chunk, for sequence-time plots.
@@ -337,6 +340,7 @@ impl Endpoint {
                 Some(engine.map_or(*next, |at| at.min(*next)))
             }
             Application::Tunnel(end) => engine.into_iter().chain(end.deadline()).min(),
+            Application::Sources(end) => engine.into_iter().chain(end.deadline()).min(),
             _ => engine,
         }
     }
@@ -345,6 +349,14 @@ impl Endpoint {
     pub const fn tunnel(&self) -> Option<&TunnelEnd> {
         match &self.application {
             Application::Tunnel(end) => Some(end),
+            _ => None,
+        }
+    }
+
+    /// The messages of sources, if the application sends or receives them.
+    pub const fn sources(&self) -> Option<&SourcesEnd> {
+        match &self.application {
+            Application::Sources(end) => Some(end),
             _ => None,
         }
     }
@@ -376,10 +388,31 @@ impl Endpoint {
         self.read_bytes += delivered;
     }
 
+    #[cold]
+    fn read_messages(&mut self, now: Time) {
+        let Application::Sources(end) = &mut self.application else { return };
+        let Machine::Sctp(association) = &mut self.machine else { return };
+        let bytes = end.read(now, association);
+        if bytes > 0 {
+            self.first_data.get_or_insert(now);
+        }
+        self.read_bytes += bytes;
+    }
+
+    #[cold]
+    fn write_messages(&mut self, now: Time) {
+        let Application::Sources(end) = &mut self.application else { return };
+        if let Machine::Sctp(association) = &mut self.machine {
+            end.send(now, association);
+        }
+    }
+
     #[inline]
     fn read(&mut self, now: Time) {
-        if matches!(self.application, Application::Tunnel(_)) {
-            return self.exchange(now);
+        match self.application {
+            Application::Tunnel(_) => return self.exchange(now),
+            Application::Sources(_) => return self.read_messages(now),
+            _ => {}
         }
         while let Some(bytes) = self.machine.read(now) {
             self.read_bytes += bytes as u64;
@@ -406,6 +439,7 @@ impl Endpoint {
             Application::Sink | Application::Tunnel(_) => {}
             Application::Bulk { message, left } => self.write_bulk(*message, *left),
             Application::Steady { .. } => self.write_due(now),
+            Application::Sources(_) => self.write_messages(now),
         }
     }
 

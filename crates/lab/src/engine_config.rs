@@ -20,6 +20,7 @@ use ropewalk_engine::window::{
 use ropewalk_scenario as file;
 
 use crate::advisor::ModelAdvisor;
+use crate::sources;
 use crate::tunnel;
 use crate::wifi::{alone, rate_up};
 
@@ -72,7 +73,7 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.pacing = pacing(transfer.pacing, config.pacing);
     config.mitigation = mitigation(scenario);
     config.window_manager = window_manager(scenario, config.chunk_limit() as u64);
-    config.streams = transfer.streams;
+    config.streams = transfer.streams.max(sources::stream_count(scenario));
     config.record_decisions = scenario.record.decisions;
     config.delay_source = delay_source(scenario.scheduler.forward_delay);
     // Scenario and engine use the same names; a test checks that.

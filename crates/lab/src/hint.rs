@@ -53,6 +53,7 @@ pub fn buffer_hint(scenario: &Scenario, result: &RunResult, threads: usize) -> O
     if transfer.protocol.is_single_path()
         || transfer.application != Application::Bulk
         || !scenario.flows.is_empty()
+        || !scenario.sources.is_empty()
         || scenario.world.associations > 1
         || scenario.scheduler.custom.is_some()
     {

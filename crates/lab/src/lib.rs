@@ -45,6 +45,7 @@ mod run;
 mod series;
 mod setup;
 mod slot;
+mod sources;
 pub mod sweep;
 mod tcp_config;
 pub mod tournament;

@@ -15,6 +15,7 @@ use crate::result::{
 };
 use crate::series::{DelayHistogram, DelayHistograms, PathSeries, Sequence, SequencePath, Series};
 use crate::setup::Setup;
+use crate::sources;
 use crate::tunnel::TunnelEnd;
 use crate::tunnel::flow_results;
 
@@ -49,6 +50,13 @@ fn flows(
     let transfer = setup.transfers.first()?;
     let [one, other] = [transfer.sender, transfer.receiver].map(|host| setup.world.host(host));
     Some(flow_results(scenario, (one.tunnel()?, other.tunnel()?), interval))
+}
+
+/// The messages of each source; none if the scenario has no sources.
+fn messages(setup: &Setup, scenario: &Scenario, interval: (Time, Time)) -> Option<Vec<FlowResult>> {
+    let transfer = setup.transfers.first()?;
+    let [one, other] = [transfer.sender, transfer.receiver].map(|host| setup.world.host(host));
+    Some(sources::results(scenario, (one.sources()?, other.sources()?), interval))
 }
 
 /// Measures one run.
@@ -191,7 +199,10 @@ impl Meter {
             .collect();
         // Through a tunnel, data goes in both directions.
         let (flows, goodput) = match flows(setup, scenario, (self.from, ended)) {
-            None => (Vec::new(), per_association.iter().sum()),
+            None => {
+                let messages = messages(setup, scenario, (self.from, ended));
+                (messages.unwrap_or_default(), per_association.iter().sum())
+            }
             Some((flows, bytes)) => (flows, bytes as f64 * 8.0 / seconds),
         };
         let on_wire =

@@ -8,12 +8,13 @@ use ropewalk_scenario::{self as file, Scenario};
 use crate::cost::Stopwatch;
 use crate::endpoint::{Application, Endpoint};
 use crate::error::RunError;
-use crate::machine::{EndReason, EngineSettings};
+use crate::machine::{EndReason, EngineSettings, Machine};
 use crate::measure::{Meter, Run, sequence_of};
 use crate::network::{add_cross, add_paths, add_routes, add_shared_links};
 use crate::packet_log::{self, PacketLog, Packets, Way};
 use crate::packet_trace::{PacketTrace, Vantage};
 use crate::setup::{self, RunOptions, Setup, Transfer};
+use crate::sources::SourcesEnd;
 use crate::tunnel;
 use crate::wifi::WifiNetwork;
 
@@ -124,7 +125,10 @@ pub(crate) fn set_up(scenario: &Scenario, options: &RunOptions) -> Result<Setup,
         let chosen = number == options.association;
         let mut plan = if number == 0 { plan.clone() } else { others.clone() };
         plan.keep_decisions(chosen);
-        let out = plan.initiator(&scheduler, seed.child("sender"), start);
+        let mut out = plan.initiator(&scheduler, seed.child("sender"), start);
+        if let Machine::Sctp(association) = &mut out {
+            SourcesEnd::set_values(scenario, association);
+        }
         let back = plan.listener(&scheduler, seed.child("receiver"));
         let [application, at_receiver] = applications(scenario, [chunk, datagram], start, seed);
         let unordered = scenario.transfer.unordered;
@@ -163,6 +167,9 @@ fn applications(
     start: Time,
     seed: Seed,
 ) -> [Application; 2] {
+    if !scenario.sources.is_empty() {
+        return SourcesEnd::both(scenario, start).map(|end| Application::Sources(Box::new(end)));
+    }
     if scenario.flows.is_empty() {
         return [application(scenario, chunk, start), Application::Sink];
     }

@@ -50,7 +50,7 @@ pub use types::{
     LinkSide, LinuxTurns, Loss, OtiasForm, Outage, Pacing, PacingOptions, Path, PathUse, Preamble,
     Preset, Protocol, Queue, Quota, Radio, ReceiveRules, Record, Recovery, Redundancy, Reinjection,
     Reorder, Reordering, Retransmission, RtoFormula, Rules, SackCount, Scenario, ScheduleCapacity,
-    ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Station, Steady, Step,
-    StreamScheduler, SubflowAck, Target, TcpOptions, Trace, Transfer, Tunnel, Weights, WhenBlocked,
-    Wifi, WifiStandard, WindowCheck, WindowManager, WindowRounding, WindowUnit, World,
+    ScheduleWindows, SchedulerName, SchedulerOptions, SctpOptions, Side, Source, Station, Steady,
+    Step, StreamScheduler, SubflowAck, Target, TcpOptions, Trace, Transfer, Tunnel, Weights,
+    WhenBlocked, Wifi, WifiStandard, WindowCheck, WindowManager, WindowRounding, WindowUnit, World,
 };

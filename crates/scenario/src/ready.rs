@@ -32,6 +32,7 @@ pub const READY_SCENARIOS: &[ReadyScenario] = ready![
     "lossy-wifi",
     "lte-satellite",
     "sarwar",
+    "short-beside-long",
     "thousand",
     "trace-driven" with "traces/drive.mahi",
     "tunnel-call",

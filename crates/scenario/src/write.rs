@@ -29,6 +29,9 @@ impl Scenario {
             section(&mut out, "[tunnel]", self.tunnel.entries(self));
         }
         self.flows.iter().for_each(|flow| section(&mut out, "[[flow]]", flow.toml(self)));
+        for source in &self.sources {
+            section(&mut out, "[[source]]", source.entries(self));
+        }
         section(&mut out, "[world]", self.world.entries(self));
         section(&mut out, "[record]", self.record.entries(self));
         out

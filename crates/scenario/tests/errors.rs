@@ -433,7 +433,48 @@ const TUNNEL: &[Wrong] = &[
     ),
 ];
 
-const TABLES: [(&str, &[Wrong]); 8] = [
+const SOURCES: &[Wrong] = &[
+    ("[[path]]\n[[source]]\n", 2, Missing, "has no `name`"),
+    (
+        "[[path]]\n[[source]]\nname = \"a\"\n[[source]]\nname = \"a\"\n",
+        5,
+        Duplicate,
+        "\"a\" is taken",
+    ),
+    ("[[path]]\n[[source]]\nname = \"a\"\nevery = \"0 s\"\n", 4, OutOfRange, "\"1 ms\""),
+    (
+        "[[path]]\n[[source]]\nname = \"a\"\nstop = \"0 s\"\n",
+        4,
+        Conflict,
+        "not later than its start",
+    ),
+    (
+        "[transfer]\nprotocol = \"tcp\"\n[[path]]\n[[source]]\nname = \"a\"\n",
+        2,
+        Conflict,
+        "needs SCTP",
+    ),
+    (
+        "[transfer]\nstreams = 4\n[[path]]\n[[source]]\nname = \"a\"\n",
+        2,
+        Conflict,
+        "`transfer.streams` has no effect beside [[source]]",
+    ),
+    (
+        "[[path]]\n[[flow]]\nname = \"a\"\nkind = \"ping\"\n[[source]]\nname = \"b\"\n",
+        3,
+        Conflict,
+        "a tunnel or messages of sources, not both",
+    ),
+    (
+        "[[path]]\n[[source]]\nname = \"a\"\n[world]\nassociations = 2\n",
+        5,
+        Conflict,
+        "the sources use one",
+    ),
+];
+
+const TABLES: [(&str, &[Wrong]); 9] = [
     ("keys_and_types", KEYS_AND_TYPES),
     ("recovery", RECOVERY),
     ("units", UNITS),
@@ -442,6 +483,7 @@ const TABLES: [(&str, &[Wrong]); 8] = [
     ("together", TOGETHER),
     ("wifi", WIFI),
     ("tunnel", TUNNEL),
+    ("sources", SOURCES),
 ];
 
 fn refused(text: &str) -> ScenarioError {

@@ -196,6 +196,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "makes system calls that Miri does not know")]
     fn the_programs_end_is_readable_and_writable_as_told() {
         let (fd, pair) = Pair::new(libc::SOCK_NONBLOCK).expect("a pair");
         let (readable, writable) = (c_int::from(libc::POLLIN), c_int::from(libc::POLLOUT));

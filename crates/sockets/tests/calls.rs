@@ -1,11 +1,13 @@
-//! C programs that use the API, with the library preloaded and linked.
+//! C programs that use the API, with the library preloaded and linked. `make test-memory` runs them once more under the
+//! address sanitizer.
 
 use std::path::Path;
-use std::process::Command;
 
-use ropewalk_interop::{Missing, or_skip};
+use ropewalk_interop::or_skip;
 
-use crate::support::{Running, compiled, free_udp_ports, installed, library, preloaded};
+use crate::support::{
+    Running, compiled, free_udp_ports, library, preloaded, sanitizer, sanitizer_options,
+};
 
 fn directory() -> String {
     library().parent().map(|path| path.display().to_string()).unwrap_or_default()
@@ -15,8 +17,11 @@ fn directory() -> String {
 fn run(program: &Path, preload: bool) -> String {
     let [own, child] = free_udp_ports();
     let mut command = preloaded(program, own, own);
-    // A child of the test leaves the state of its parent behind.
-    command.env("CHILD_UDP_PORT", child.to_string()).env("ASAN_OPTIONS", "detect_leaks=0");
+    command.env("CHILD_UDP_PORT", child.to_string());
+    // A child of `process` leaves the state of its parent behind.
+    let forks =
+        program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("process"));
+    command.env("ASAN_OPTIONS", sanitizer_options(sanitizer().is_some() && !forks));
     if !preload {
         command.env_remove("LD_PRELOAD").env("LD_LIBRARY_PATH", directory());
     }
@@ -73,6 +78,11 @@ fn one_to_many_sockets_open_tell_and_give_away_associations() {
 }
 
 #[test]
+fn memory_of_the_program_is_touched_within_the_lengths_that_it_states() {
+    assert_eq!(check("memory"), "");
+}
+
+#[test]
 fn children_are_refused_and_threads_are_safe() {
     let told = check("process");
     assert!(told.is_empty() || told.contains("uses an SCTP socket of its parent"), "{told}");
@@ -84,41 +94,4 @@ fn a_program_for_the_kernels_sockets_runs_with_the_library_preloaded() {
     let program = or_skip!(compiled("one_to_one", &[]));
     assert_eq!(run(&program, true), "");
     std::fs::remove_file(&program).expect("it is ours");
-}
-
-/// Whether the compiler has the runtime of the address sanitizer.
-fn sanitizer() -> Result<(), Missing> {
-    installed("cc", "gcc")?;
-    let found = Command::new("cc").arg("-print-file-name=libasan.so").output();
-    let found = found.map_err(|error| Missing(error.to_string()))?.stdout;
-    // The name alone is printed if there is no such file.
-    match String::from_utf8_lossy(&found).contains('/') {
-        true => Ok(()),
-        false => Err(Missing("the address sanitizer of gcc (libasan)".to_owned())),
-    }
-}
-
-#[test]
-fn no_memory_is_touched_that_the_library_or_the_program_does_not_own() {
-    // The sanitizer's allocator serves the library as well, and its checks of `memcpy` and of the program's buffers
-    // surround the library's calls.
-    const SANITIZED: [&str; 3] =
-        ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"];
-    let directory = directory();
-    for name in [
-        "one_to_one",
-        "options",
-        "streams",
-        "addresses",
-        "authentication",
-        "one_to_many",
-        "process",
-    ] {
-        let arguments = [&SANITIZED[..], &["-L", &directory, "-lropewalk"]].concat();
-        or_skip!(sanitizer());
-        let program = or_skip!(compiled(name, &arguments));
-        let told = run(&program, false);
-        assert!(!told.contains("Sanitizer"), "{told}");
-        std::fs::remove_file(&program).expect("it is ours");
-    }
 }

@@ -24,7 +24,8 @@ fn programs_talk_to_usrsctp_on_all_paths() {
     let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/interop/usrsctp");
     let directory = library().parent().expect("a directory").display().to_string();
     let pattern = format!("{sources}/pattern.c");
-    let linked = ["-I", sources, &pattern, "-L", &directory, "-lropewalk"];
+    let include = format!("-I{sources}");
+    let linked = [&include, &pattern, "-L", &directory, "-lropewalk"];
     let program = or_skip!(compiled("pattern_peer", &linked));
     // Count and length of the messages, and streams.
     for (count, length, streams) in [(3000, 1000, 1), (300, 30_000, 7), (20, 1 << 18, 1)] {

@@ -1,6 +1,6 @@
 //! Programs with the library preloaded, and what they need.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,11 @@ use ropewalk_interop::Missing;
 /// Longer than any program takes.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// The library, which is built with the tests.
+/// The library, which is built with the tests, or another one (`tests/sanitize/run.py --quick`).
 pub fn library() -> PathBuf {
+    if let Some(other) = std::env::var_os("ROPEWALK_LIBRARY") {
+        return PathBuf::from(other);
+    }
     let test = std::env::current_exe().expect("a test is a file");
     let library = test.parent().expect("in a directory").join("libropewalk.so");
     assert!(library.is_file(), "{} is missing", library.display());
@@ -31,11 +34,38 @@ pub fn free_udp_ports() -> [u16; 2] {
     [(); 2].map(|()| std::iter::repeat_with(next).find(is_free).expect("a free port"))
 }
 
+/// The runtime of the address sanitizer, if the tests are compiled with it (`make sanitize`): programs need it before the
+/// library.
+pub fn sanitizer() -> Option<PathBuf> {
+    std::env::var_os("ROPEWALK_SANITIZER").map(PathBuf::from)
+}
+
+/// What is preloaded: the library.
+pub fn preload() -> OsString {
+    let library = library().into_os_string();
+    let Some(sanitizer) = sanitizer() else { return library };
+    let mut both = sanitizer.into_os_string();
+    both.push(":");
+    both.push(library);
+    both
+}
+
+/// Options of the sanitizer: where it reports errors, and whether leaks at the end of the program are errors.
+pub fn sanitizer_options(leaks: bool) -> OsString {
+    let mut options = OsString::from(format!("detect_leaks={}", u8::from(leaks)));
+    if let Some(reports) = std::env::var_os("ROPEWALK_SANITIZER_REPORTS") {
+        options.push(":log_path=");
+        options.push(reports);
+    }
+    options
+}
+
 /// A program with the library preloaded. It listens on the UDP port `own`, and its peers on `peer`.
 pub fn preloaded(program: impl AsRef<OsStr>, own: u16, peer: u16) -> Command {
     let mut command = Command::new(program);
     command
-        .env("LD_PRELOAD", library())
+        .env("LD_PRELOAD", preload())
+        .env("ASAN_OPTIONS", sanitizer_options(false))
         .env("ROPEWALK_UDP_PORT", own.to_string())
         .env("ROPEWALK_PEER_UDP_PORT", peer.to_string())
         .stdin(Stdio::null())
@@ -148,14 +178,14 @@ pub fn await_udp_port(port: u16) {
     }
 }
 
-/// A C program of `tests/programs`, linked with `libraries`.
+/// A C program of `tests/programs`, linked with `libraries`. It is compiled with the address sanitizer if these tests are.
 ///
 /// # Errors
 /// If there is no compiler.
 ///
 /// # Panics
 /// If it cannot be compiled.
-pub fn compiled(name: &str, arguments: &[&str]) -> Result<PathBuf, Missing> {
+pub fn compiled(name: &str, libraries: &[&str]) -> Result<PathBuf, Missing> {
     installed("cc", "gcc")?;
     let source =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
@@ -163,15 +193,24 @@ pub fn compiled(name: &str, arguments: &[&str]) -> Result<PathBuf, Missing> {
     let unique = format!("{name}-{}-{:?}", std::process::id(), thread::current().id());
     let output = std::env::temp_dir().join(unique.replace(['(', ')'], ""));
     let mut command = Command::new("cc");
-    command
-        .arg("-Wall")
-        .arg("-Wextra")
-        .arg("-Werror")
-        .arg("-O2")
-        .arg("-pthread")
-        .arg("-I")
-        .arg(include);
-    let ended = command.arg(source).arg("-o").arg(&output).args(arguments).output().expect("cc");
-    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    command.args(["-Wall", "-Wextra", "-Werror", "-O2", "-pthread", "-I"]).arg(include);
+    let Some(sanitizer) = sanitizer() else {
+        run(command.arg(source).arg("-o").arg(&output).args(libraries));
+        return Ok(output);
+    };
+    // The compiler's own runtime is not linked: the library needs that of its compiler.
+    let object = output.with_extension("o");
+    command.args(libraries.iter().filter(|argument| argument.starts_with("-I")));
+    let sanitized = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"];
+    run(command.args(sanitized).arg("-c").arg("-o").arg(&object).arg(source));
+    let mut link = Command::new("cc");
+    run(link.arg("-o").arg(&output).arg(&object).arg(sanitizer).args(libraries));
+    std::fs::remove_file(&object).expect("it is ours");
     Ok(output)
+}
+
+/// Runs a compiler.
+fn run(command: &mut Command) {
+    let ended = command.output().expect("cc");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
 }

@@ -1,11 +1,11 @@
-//! Programs of other people that speak SCTP: ncat, lksctp-tools, Python.
+//! Programs of other people that speak SCTP: ncat, lksctp-tools, Python, Erlang.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
 use ropewalk_interop::or_skip;
 
-use crate::support::{Running, await_udp_port, free_udp_ports, installed, preloaded};
+use crate::support::{Running, await_udp_port, free_udp_ports, installed, preload, preloaded};
 
 #[test]
 fn ncat_carries_lines_both_ways() {
@@ -75,8 +75,7 @@ fn sctp_darn_shows_what_another_one_sends() {
     // On a terminal it writes line by line.
     let on_terminal = |line: &str, own, peer| {
         let mut command = preloaded("script", own, peer);
-        let library = crate::support::library();
-        let line = format!("env LD_PRELOAD={} sctp_darn {line}", library.display());
+        let line = format!("env LD_PRELOAD={} sctp_darn {line}", preload().display());
         command.env_remove("LD_PRELOAD").args(["-qc", &line, "/dev/null"]).stdin(Stdio::piped());
         Running::start(&mut command)
     };
@@ -140,6 +139,20 @@ print("done")
 "#;
     let [udp, _] = free_udp_ports();
     let ended = Running::start(preloaded("python3", udp, udp).args(["-c", SCRIPT])).end();
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("done\n", ""));
+}
+
+/// Erlang loads `libsctp.so.1` by itself, whose functions call those of the preloaded library.
+#[test]
+fn gen_sctp_of_erlang_uses_two_addresses() {
+    or_skip!(installed("escript", "erlang-base"));
+    or_skip!(installed("sctp_test", "lksctp-tools, for libsctp.so.1"));
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/gen_sctp.escript");
+    let [udp, _] = free_udp_ports();
+    let mut erlang = preloaded("escript", udp, udp);
+    // Otherwise a crash of the Erlang machine leaves a file in this directory.
+    erlang.arg(script).env("ERL_CRASH_DUMP_SECONDS", "0");
+    let ended = Running::start(&mut erlang).end();
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("done\n", ""));
 }
 

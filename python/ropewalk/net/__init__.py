@@ -25,14 +25,16 @@ from ropewalk.errors import (
     TimedOut,
 )
 from ropewalk.net._blocking import Association, Listener, connect, listen
-from ropewalk.net._figures import PathEvent, PathStats, Stats
+from ropewalk.net._figures import PathEvent, PathStats, Stats, StreamEvent
 from ropewalk.net._keys import generate_key, public_key
+from ropewalk.net._options import Extensions
 
 __all__ = [
     "Association",
     "BindError",
     "ClosedError",
     "ConnectError",
+    "Extensions",
     "Key",
     "Listener",
     "Message",
@@ -41,6 +43,7 @@ __all__ = [
     "PathEvent",
     "PathStats",
     "Stats",
+    "StreamEvent",
     "TimedOut",
     "connect",
     "generate_key",

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from os import PathLike
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
 from ropewalk import _ropewalk as native
 from ropewalk.errors import ClosedError
 from ropewalk.net import _options as options
 from ropewalk.net._common import BATCH, BaseAssociation, BaseListener, Data
-from ropewalk.net._figures import PathEvent, event_of
-from ropewalk.net._options import KeyLike, Texts
+from ropewalk.net._figures import PathEvent, StreamEvent, event_of, stream_event_of
+from ropewalk.net._options import Extensions, KeyLike, Texts
 
 T = TypeVar("T")
 
@@ -33,8 +33,7 @@ def listen(
     receive_buffer: int | str = options.RECEIVE_BUFFER,
     streams: int = 1024,
     mtu: int = 1500,
-    interleaving: bool = False,
-    stream_scheduler: str = "first-come",
+    **extensions: Unpack[Extensions],
 ) -> Listener:
     """Listen for associations of peers.
 
@@ -69,10 +68,8 @@ def listen(
         Most streams in each direction. Each one preserves order; streams do not wait for each other.
     mtu
         Largest IP packet that is probed, bytes; the path MTU is discovered for each path.
-    interleaving
-        Whether messages of different streams alternate (RFC 8260), if both ends ask for it; 4 bytes per packet.
-    stream_scheduler
-        The order in which streams send; the names are those of :meth:`Association.set_stream_scheduler`.
+    extensions
+        Options of :class:`Extensions`, by name: ``interleaving=True``.
 
     Raises
     ------
@@ -85,7 +82,7 @@ def listen(
     ports = options.listen_ports(port, plain)
     places = options.places("addresses", addresses)
     settings = options.socket_options(
-        scheduler, congestion, receive_buffer, streams, mtu, profile, interleaving, stream_scheduler
+        scheduler, congestion, receive_buffer, streams, mtu, profile, **extensions
     )
     return Listener(native.net_listen(places, secret, allowed, peers, settings, ports))
 
@@ -107,8 +104,7 @@ def connect(
     receive_buffer: int | str = options.RECEIVE_BUFFER,
     streams: int = 1024,
     mtu: int = 1500,
-    interleaving: bool = False,
-    stream_scheduler: str = "first-come",
+    **extensions: Unpack[Extensions],
 ) -> Association:
     """Open an association; returns when it is established.
 
@@ -129,7 +125,7 @@ def connect(
         Own secret key: a :class:`Key`, or the name of its file. Without one, the
         default key of ``ropewalk pair`` if ``peer`` is a name and the key exists. Otherwise a new one is
         created, which suffices if the peer admits everyone.
-    plain, profile, scheduler, congestion, receive_buffer, streams, mtu, interleaving, stream_scheduler
+    plain, profile, scheduler, congestion, receive_buffer, streams, mtu, extensions
         As for :func:`listen`.
     port
         With ``plain=True``, the SCTP port of the service; 9899 by default.
@@ -153,7 +149,7 @@ def connect(
     remotes = [options.look_up(*target) for target in options.targets(to)]
     places = options.sources(via, remotes)
     settings = options.socket_options(
-        scheduler, congestion, receive_buffer, streams, mtu, profile, interleaving, stream_scheduler
+        scheduler, congestion, receive_buffer, streams, mtu, profile, **extensions
     )
     opening = native.net_connect(remotes, places, secret, settings, ports, timeout)
     return Association(opening.wait(None))
@@ -281,6 +277,24 @@ class Association(BaseAssociation):
     def path_events(self) -> Iterator[PathEvent]:
         """Changes of paths as they happen, until the association has ended; for a separate thread."""
         while (event := self.path_event()) is not None:
+            yield event
+
+    def stream_event(self, *, timeout: float | None = None) -> StreamEvent | None:
+        """The next event about streams; waits for it. None: the association has ended.
+
+        A reset by the peer is told after all messages that the peer sent before it were received.
+
+        Raises
+        ------
+        TimedOut
+            Nothing happened to the streams within ``timeout`` seconds.
+        """
+        event = waited(self._native.take_stream_event, self._native.stream_events, timeout)
+        return None if event is None else stream_event_of(event)
+
+    def stream_events(self) -> Iterator[StreamEvent]:
+        """Events about streams as they happen, until the association has ended; for a separate thread."""
+        while (event := self.stream_event()) is not None:
             yield event
 
     def flush(self, *, timeout: float | None = None) -> None:

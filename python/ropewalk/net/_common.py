@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Literal
 
 from ropewalk import _ropewalk as native
 from ropewalk.errors import ClosedError, OptionError
@@ -89,6 +90,62 @@ class BaseAssociation:
     def interleaves(self) -> bool:
         """Whether messages of different streams are interleaved: both ends asked for it."""
         return self._native.interleaves
+
+    @property
+    def reports_non_renegable(self) -> bool:
+        """Whether each end reports data that it will not drop (NR-SACK): both ends asked for it."""
+        return self._native.reports_non_renegable
+
+    @property
+    def reconfigures(self) -> bool:
+        """Whether streams can be reset and added: both ends asked for it."""
+        return self._native.reconfigures
+
+    def reset_streams(
+        self,
+        streams: Iterable[int] = (),
+        *,
+        direction: Literal["outgoing", "incoming", "both"] = "outgoing",
+    ) -> None:
+        """Request that streams start over; a :class:`StreamEvent` tells how it ended.
+
+        Messages that were sent earlier are delivered before the reset. Those that are sent later on outgoing streams
+        wait for it.
+
+        Parameters
+        ----------
+        streams
+            Their numbers; none means all.
+        direction
+            ``"outgoing"``: streams on which this end sends. ``"incoming"``: the peer is asked to reset streams on
+            which it sends, and may refuse.
+
+        Raises
+        ------
+        OptionError
+            There is no such stream, or the association does not reconfigure.
+        NetError
+            An earlier request has not ended.
+        ClosedError
+            The association is shutting down, or has ended.
+        """
+        numbers = [options.within("streams", stream, 0, 65_535) for stream in streams]
+        self._native.reset_streams(numbers, direction)
+
+    def reset_association(self) -> None:
+        """Request that all streams of both directions, and TSNs, start over; no message is lost.
+
+        Raises as :meth:`reset_streams`.
+        """
+        self._native.reset_association()
+
+    def add_streams(self, *, outgoing: int = 0, incoming: int = 0) -> None:
+        """Request further streams: outgoing ones, on which this end sends, and incoming ones, on which the peer sends.
+
+        The peer may refuse both. Raises as :meth:`reset_streams`.
+        """
+        outgoing = options.within("outgoing", outgoing, 0, 65_535)
+        self._native.add_streams(outgoing, options.within("incoming", incoming, 0, 65_535))
 
     def set_stream_scheduler(self, name: str) -> None:
         """Change the order in which messages of different streams are sent.

@@ -1,4 +1,4 @@
-"""Statistics of an association, and changes of its paths."""
+"""Statistics of an association, changes of its paths, and events about its streams."""
 
 from __future__ import annotations
 
@@ -28,6 +28,34 @@ class PathEvent:
     kind: Literal["changed", "restarted"]
     path: int | None
     status: PathStatus | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """Streams were reset or added (RFC 6525), or a request of this end has ended without.
+
+    Attributes
+    ----------
+    kind : str
+        ``streams-reset``: streams of one direction start over, and so does the order of their messages.
+        ``association-reset``: the streams of both directions start over. ``streams-added``.
+    outcome : str
+        ``performed``, ``denied`` by the peer, or ``failed``.
+    direction : str or None
+        Of a reset of streams: ``outgoing`` for streams on which this end sends, ``incoming`` for those on which
+        the peer sends.
+    streams : tuple of int
+        The streams that were reset; empty if all were.
+    outgoing, incoming : int
+        Number of streams that were added, on which this end and the peer send.
+    """
+
+    kind: Literal["streams-reset", "association-reset", "streams-added"]
+    outcome: Literal["performed", "denied", "failed"]
+    direction: Literal["outgoing", "incoming"] | None
+    streams: tuple[int, ...]
+    outgoing: int
+    incoming: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +137,8 @@ def event_of(news: tuple[str, int | None, str | None]) -> PathEvent:
     return PathEvent(
         cast(Literal["changed", "restarted"], kind), path, cast(PathStatus | None, status)
     )
+
+
+def stream_event_of(event: dict[str, Any]) -> StreamEvent:
+    """From the native half's dict."""
+    return StreamEvent(streams=tuple(event.pop("streams")), **event)

@@ -6,12 +6,15 @@ import ipaddress
 import socket
 from collections.abc import Iterable
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from ropewalk import _ropewalk as native
 from ropewalk._ropewalk import Key
 from ropewalk.errors import OptionError
 from ropewalk.net._keys import generate_key, key_of
+
+if TYPE_CHECKING:
+    from ropewalk._ropewalk import _ExtensionOptions, _SocketOptions
 
 #: UDP port of SCTP in UDP (RFC 6951, 5.1), and SCTP port of Ropewalk's own services.
 PORT = 9899
@@ -26,6 +29,57 @@ KeyLike = Key | str | PathLike[str]
 Place = tuple[str, str | None]
 
 
+class Extensions(TypedDict, total=False):
+    """Options of :func:`listen` and :func:`connect` about extensions of SCTP.
+
+    Each is in use if both ends ask for it.
+
+    Attributes
+    ----------
+    interleaving : bool
+        Messages of different streams alternate (RFC 8260), so that a short message does not wait for a long one. Off by
+        default; 4 bytes per packet.
+    stream_scheduler : str
+        The order in which streams send, whatever the peer asks for: ``"first-come"``, or another name of
+        :meth:`Association.set_stream_scheduler`.
+    nr_sack : bool
+        Each end reports data that it will not drop (NR-SACK). Such data leaves the sender's buffer at once, which helps
+        if that buffer is small. Off by default; 4 bytes per acknowledgement.
+    reconfiguration : bool
+        Streams can be reset and added while the association is used (RFC 6525). Off by default.
+    accepted_requests : str or list of str
+        With ``reconfiguration``, which requests of the peer are performed: ``"reset-streams"``,
+        ``"reset-association"``, ``"add-streams"``, each for both directions. None by default: they are denied.
+    """
+
+    interleaving: bool
+    stream_scheduler: str
+    nr_sack: bool
+    reconfiguration: bool
+    accepted_requests: Texts
+
+
+def extension_options(
+    *,
+    interleaving: bool = False,
+    stream_scheduler: str = "first-come",
+    nr_sack: bool = False,
+    reconfiguration: bool = False,
+    accepted_requests: Texts = (),
+) -> _ExtensionOptions:
+    """All options of :class:`Extensions`."""
+    accepted = listed("accepted_requests", accepted_requests) if accepted_requests else []
+    if accepted and not reconfiguration:
+        raise OptionError(f"accepted_requests = {accepted}: requests need reconfiguration=True")
+    return {
+        "interleaving": interleaving,
+        "stream_scheduler": stream_scheduler,
+        "nr_sack": nr_sack,
+        "reconfiguration": reconfiguration,
+        "accepted_requests": accepted,
+    }
+
+
 def socket_options(
     scheduler: str,
     congestion: str | None,
@@ -33,9 +87,8 @@ def socket_options(
     streams: int,
     mtu: int,
     profile: str,
-    interleaving: bool,
-    stream_scheduler: str,
-) -> tuple[str, str | None, int | str, int, int, str, bool, str]:
+    **extensions: Unpack[Extensions],
+) -> _SocketOptions:
     """Properties of associations; the two ends may differ in all of them."""
     if isinstance(receive_buffer, int) and receive_buffer < 0:
         raise OptionError(f"receive_buffer = {receive_buffer}: give bytes, or a text as '16 MiB'")
@@ -46,8 +99,7 @@ def socket_options(
         within("streams", streams, 1, 65_535),
         within("mtu", mtu, 576, 65_535),
         profile,
-        interleaving,
-        stream_scheduler,
+        extension_options(**extensions),
     )
 
 

@@ -26,14 +26,14 @@ from contextlib import suppress
 from itertools import islice
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from ropewalk import _ropewalk as native
 from ropewalk.errors import ClosedError
 from ropewalk.net import _options as options
 from ropewalk.net._common import BATCH, BaseAssociation, BaseListener, Data
-from ropewalk.net._figures import PathEvent, event_of
-from ropewalk.net._options import KeyLike, Texts
+from ropewalk.net._figures import PathEvent, StreamEvent, event_of, stream_event_of
+from ropewalk.net._options import Extensions, KeyLike, Texts
 
 __all__ = ["Association", "Listener", "connect", "listen"]
 
@@ -54,15 +54,14 @@ def listen(
     receive_buffer: int | str = options.RECEIVE_BUFFER,
     streams: int = 1024,
     mtu: int = 1500,
-    interleaving: bool = False,
-    stream_scheduler: str = "first-come",
+    **extensions: Unpack[Extensions],
 ) -> Listener:
     """Listen for associations of peers; as :func:`ropewalk.net.listen`. Does not block."""
     secret, allowed = options.listen_key(key, allow, peers, plain)
     ports = options.listen_ports(port, plain)
     places = options.places("addresses", addresses)
     settings = options.socket_options(
-        scheduler, congestion, receive_buffer, streams, mtu, profile, interleaving, stream_scheduler
+        scheduler, congestion, receive_buffer, streams, mtu, profile, **extensions
     )
     return Listener(native.net_listen(places, secret, allowed, peers, settings, ports))
 
@@ -84,8 +83,7 @@ async def connect(
     receive_buffer: int | str = options.RECEIVE_BUFFER,
     streams: int = 1024,
     mtu: int = 1500,
-    interleaving: bool = False,
-    stream_scheduler: str = "first-come",
+    **extensions: Unpack[Extensions],
 ) -> Association:
     """Open an association; as :func:`ropewalk.net.connect`."""
     ports = options.connect_ports(port, local_port, plain)
@@ -93,7 +91,7 @@ async def connect(
     remotes = [await look_up(*target) for target in options.targets(to)]
     places = options.sources(via, remotes)
     settings = options.socket_options(
-        scheduler, congestion, receive_buffer, streams, mtu, profile, interleaving, stream_scheduler
+        scheduler, congestion, receive_buffer, streams, mtu, profile, **extensions
     )
     opening = native.net_connect(remotes, places, secret, settings, ports, timeout)
     return Association(await finished(opening))
@@ -193,6 +191,16 @@ class Association(BaseAssociation):
     async def path_events(self) -> AsyncIterator[PathEvent]:
         """Changes of paths as they happen, until the association has ended; for a separate task."""
         while (event := await self.path_event()) is not None:
+            yield event
+
+    async def stream_event(self) -> StreamEvent | None:
+        """The next event about streams; as :meth:`ropewalk.net.Association.stream_event`."""
+        event = await arrived(self._native.take_stream_event, self._native.stream_events)
+        return None if event is None else stream_event_of(event)
+
+    async def stream_events(self) -> AsyncIterator[StreamEvent]:
+        """Events about streams as they happen, until the association has ended; for a separate task."""
+        while (event := await self.stream_event()) is not None:
             yield event
 
     async def flush(self) -> None:

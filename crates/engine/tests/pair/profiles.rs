@@ -14,7 +14,7 @@ use crate::driver::under;
 type Rule = (&'static str, fn());
 
 /// Tests that do not depend on a preset's timers and windows, but for two that take long.
-const RULES: [Rule; 88] = [
+const RULES: [Rule; 89] = [
     ("the_right_edge_of_the_window_moves_by_a_full_chunk_or_not_at_all", windows::the_right_edge_of_the_window_moves_by_a_full_chunk_or_not_at_all),
     ("no_chunk_is_cut_to_fit_a_small_window", windows::no_chunk_is_cut_to_fit_a_small_window),
     ("after_a_timeout_one_packet_is_on_its_way_until_something_is_acknowledged", errors::after_a_timeout_one_packet_is_on_its_way_until_something_is_acknowledged),
@@ -96,6 +96,7 @@ const RULES: [Rule; 88] = [
     ("any_lost_packet_of_the_shutdown_is_made_good", shutdown::any_lost_packet_of_the_shutdown_is_made_good),
     ("ends_that_shut_down_at_once_both_end_well_whatever_is_lost", shutdown::ends_that_shut_down_at_once_both_end_well_whatever_is_lost),
     ("a_peer_that_has_much_to_flush_is_waited_for", shutdown::a_peer_that_has_much_to_flush_is_waited_for),
+    ("data_in_shutdown_sent_is_answered_by_one_packet_with_shutdown_and_sack", shutdown::data_in_shutdown_sent_is_answered_by_one_packet_with_shutdown_and_sack),
     ("a_shutdown_that_nobody_answers_ends_too", shutdown::a_shutdown_that_nobody_answers_ends_too),
     ("an_abort_tells_the_peer_and_leaves_nothing_behind", shutdown::an_abort_tells_the_peer_and_leaves_nothing_behind),
     ("a_reader_that_wakes_up_reopens_the_window_even_if_the_update_is_lost", window::a_reader_that_wakes_up_reopens_the_window_even_if_the_update_is_lost),

@@ -1,11 +1,11 @@
 //! Shutting down and aborting (RFC 9260, 9).
 
-use ropewalk_base::{Duration, StreamId};
+use ropewalk_base::{Duration, Seed, StreamId};
 use ropewalk_engine::Payload;
-use ropewalk_engine::sctp::AbortCause;
 use ropewalk_engine::sctp::association::{CloseReason, SendError, State};
+use ropewalk_engine::sctp::{AbortCause, Config};
 
-use crate::driver::{Fate, LEFT, Pair, RIGHT, config, ms};
+use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, config, ms};
 
 fn shut_down(pair: &mut Pair, end: usize) {
     let now = pair.now;
@@ -105,6 +105,40 @@ pub fn a_peer_that_has_much_to_flush_is_waited_for() {
     assert_eq!(pair.read[LEFT].len(), 280);
     for end in [LEFT, RIGHT] {
         assert_eq!(pair.closed(end), Some(CloseReason::Shutdown), "end {end}");
+    }
+}
+
+/// RFC 9260, 9.2: each packet with DATA is answered with a SHUTDOWN at once, and with a SACK as well if there are gaps or
+/// duplicates. One packet holds both.
+#[test]
+pub fn data_in_shutdown_sent_is_answered_by_one_packet_with_shutdown_and_sack() {
+    for case in 0..100 {
+        let mut rng = Seed::root(case).child("late data").rng();
+        let paths = 1 + rng.below(2) as usize;
+        let settings = Config { initial_window: Some(1 << 16), ..config(paths, 1 << 18) };
+        let mut pair = Pair::up(&settings, &[10, 30][..paths]);
+        pair.script(|_| Fate::Drop);
+        shut_down(&mut pair, LEFT);
+        for _ in 0..20 {
+            pair.queue(RIGHT, 0, Payload::Length(1400), false);
+        }
+        pair.drain(RIGHT);
+        let is_data = |sent: &&Sent| sent.from == RIGHT && sent.data().next().is_some();
+        let data: Vec<Sent> = pair.log.iter().filter(is_data).cloned().collect();
+        assert!(data.len() > 3, "case {case}");
+        // With gaps, duplicates and reordering.
+        for _ in 0..3 * data.len() {
+            let sent = &data[rng.below(data.len() as u64) as usize];
+            let before = pair.log.len();
+            pair.inject(LEFT, sent.path, sent.packet.clone());
+            let answers: Vec<_> = pair.log[before..].iter().map(Sent::names).collect();
+            assert_eq!(answers, [["SHUTDOWN", "SACK"]], "case {case}");
+        }
+        // No SACK is left for later.
+        let before = pair.log.len();
+        pair.run_for(ms(900));
+        let late = pair.log[before..].iter().filter(|sent| sent.from == LEFT);
+        assert!(late.clone().all(|sent| sent.names() == ["SHUTDOWN"]), "case {case}");
     }
 }
 

@@ -209,7 +209,9 @@ fn worst_call(result: &RunResult) -> (f64, f64) {
 /// Replaces bulk data by a video call: 2 Mbit/s, or half of the fastest path's rate if that is less. The flows through a
 /// tunnel remain.
 fn make_call(scenario: &mut Scenario) {
-    if scenario.transfer.application != Application::Bulk || !scenario.flows.is_empty() {
+    if scenario.transfer.application != Application::Bulk
+        || !(scenario.flows.is_empty() && scenario.sources.is_empty())
+    {
         return;
     }
     let fastest = scenario.paths.iter().map(|path| path.up.capacity.mean_rate().as_bps()).max();

@@ -78,7 +78,8 @@ results! {
         first_arrival_s: Option<f64> = seconds("First arrival").of(Group::Delivery).phrase("first arrival after {}");
         /// Each path, summed over all associations.
         paths: Vec<PathResult> = text("Paths").of(Group::Paths);
-        /// Each flow through the tunnel; left out if there is none. Otherwise the goodput of the run is the user data of all.
+        /// Each flow through the tunnel, or each source of messages; left out if there is none. With a tunnel, the goodput of the
+        /// run is the user data of all.
         #[omit = "Vec::is_empty"]
         flows: Vec<FlowResult> = text("Flows").of(Group::Flows);
         /// Occupancy of the receive buffer by out-of-order data, weighted by time.
@@ -189,23 +190,24 @@ results! {
 }
 
 results! {
-    /// One flow through a tunnel, over the part of the measured interval in which it is active.
+    /// One flow through a tunnel, or one source of messages, over the part of the measured interval in which it is active.
     struct FlowResult {
         /// Name in the scenario.
         name: String = text("Flow");
-        /// Its kind.
+        /// Its kind; `messages` for a source.
         kind: String = text("Kind");
         /// User data delivered, in both directions, bit/s; of datagrams, whole IP packets.
         goodput_bps: f64 = rate("Goodput");
         /// Median delay, s: of packets with data from one end of the tunnel to the other, for `ping` and `dns` until the
-        /// reply; null if nothing arrived.
+        /// reply, of messages from when they are due until they are read; null if nothing arrived.
         delay_p50_s: Option<f64> = seconds("Delay, median").heading("delay p50");
         /// 99th percentile of the delay, s.
         delay_p99_s: Option<f64> = seconds("Delay, p99").heading("delay p99");
         /// Longest delay, s.
         delay_max_s: Option<f64> = seconds("Delay, max").heading("delay max");
         /// Share of the packets with data that did not arrive: dropped by the tunnel's queue, lost by a link, or given up.
-        /// For `ping` and `dns`, share of the requests without a reply; null if nothing was sent.
+        /// For `ping` and `dns`, share of the requests without a reply; of messages, those not read before the end; null if
+        /// nothing was sent.
         lost: Option<f64> = ratio("Lost");
         /// Share of the packets with data that arrived after a later one.
         out_of_order: f64 = ratio("Out of order").heading("disordered");

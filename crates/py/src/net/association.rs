@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use ropewalk_apps::measure::links::{self, LinkPlan};
 use ropewalk_runtime::endpoint::{
-    Association as Native, CloseReason, Delivery, Endpoint, PathEvent, Received, SendError,
+    Association as Native, CloseReason, Delivery, Endpoint, PathEvent, Received, Reconfigured,
+    SendError,
 };
 
 use super::inbox::{Fetched, Inbox};
@@ -15,6 +16,7 @@ use super::net_runtime::NetRuntime;
 use super::open::stream_scheduler;
 use super::operation::{Operation, Outcome};
 use super::stats;
+use super::stream_event;
 use crate::error;
 
 /// Why nothing more will arrive; `None` if the association was dropped.
@@ -31,6 +33,7 @@ struct AssociationInner {
     native: Native,
     messages: Inbox<Received, End>,
     path_events: Inbox<PathEvent, End>,
+    stream_events: Inbox<Reconfigured, End>,
     /// The endpoint, at the end that connected: it was opened for this one association.
     _endpoint: Option<Endpoint>,
 }
@@ -41,13 +44,13 @@ impl Association {
         native: Native,
         endpoint: Option<Endpoint>,
     ) -> Self {
-        let (messages, path_events) = (Inbox::new(), Inbox::new());
         Self {
             net_runtime,
             inner: Arc::new(AssociationInner {
                 native,
-                messages,
-                path_events,
+                messages: Inbox::new(),
+                path_events: Inbox::new(),
+                stream_events: Inbox::new(),
                 _endpoint: endpoint,
             }),
         }
@@ -67,6 +70,13 @@ impl AssociationInner {
     async fn fetch_path_events(&self) -> Fetched<PathEvent, End> {
         match self.native.next_path_event().await {
             Some(path_events) => Fetched::Items(vec![path_events]),
+            None => Fetched::End(self.native.ended().await),
+        }
+    }
+
+    async fn fetch_stream_events(&self) -> Fetched<Reconfigured, End> {
+        match self.native.next_reconfiguration().await {
+            Some(event) => Fetched::Items(vec![event]),
             None => Fetched::End(self.native.ended().await),
         }
     }
@@ -131,6 +141,42 @@ impl Association {
         Operation::new(self.net_runtime, "no path changed", async move {
             Ok(Outcome::Arrived(inner.path_events.arrival(inner.fetch_path_events()).await))
         })
+    }
+
+    /// The next event about streams, as a dict.
+    fn take_stream_event<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let event = self.inner.stream_events.take();
+        event.map(|event| stream_event::dict(py, &event)).transpose()
+    }
+
+    /// Waits for an event about streams; false if none will follow.
+    fn stream_events(&self) -> Operation {
+        let inner = self.inner.clone();
+        Operation::new(self.net_runtime, "nothing happened to the streams", async move {
+            Ok(Outcome::Arrived(inner.stream_events.arrival(inner.fetch_stream_events()).await))
+        })
+    }
+
+    /// Requests that streams start over; none: all.
+    fn reset_streams(&self, py: Python<'_>, streams: Vec<u16>, direction: &str) -> PyResult<()> {
+        self.net_runtime.check()?;
+        let direction = stream_event::direction(direction)?;
+        let asked = py.detach(|| self.inner.native.reset_streams(&streams, direction));
+        asked.map_err(stream_event::not_requested)
+    }
+
+    /// Requests that TSNs and all streams start over.
+    fn reset_association(&self, py: Python<'_>) -> PyResult<()> {
+        self.net_runtime.check()?;
+        let asked = py.detach(|| self.inner.native.reset_association());
+        asked.map_err(stream_event::not_requested)
+    }
+
+    /// Requests further streams.
+    fn add_streams(&self, py: Python<'_>, outgoing: u16, incoming: u16) -> PyResult<()> {
+        self.net_runtime.check()?;
+        let asked = py.detach(|| self.inner.native.add_streams(outgoing, incoming));
+        asked.map_err(stream_event::not_requested)
     }
 
     /// Raises the reason of the end, unless the end was orderly and all messages were taken.
@@ -209,6 +255,18 @@ impl Association {
     #[getter]
     fn interleaves(&self, py: Python<'_>) -> bool {
         py.detach(|| self.inner.native.interleaves())
+    }
+
+    /// Whether each end reports data that it will not drop.
+    #[getter]
+    fn reports_non_renegable(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.inner.native.reports_non_renegable())
+    }
+
+    /// Whether streams can be reset and added.
+    #[getter]
+    fn reconfigures(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.inner.native.reconfigures())
     }
 
     fn set_stream_scheduler(&self, py: Python<'_>, name: &str) -> PyResult<()> {

@@ -14,6 +14,7 @@ mod net_runtime;
 mod open;
 mod operation;
 mod stats;
+mod stream_event;
 
 pub(crate) use association::Association;
 pub(crate) use key::{Key, net_default_key, net_find_peer};

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use ropewalk_apps::access::AccessList;
 use ropewalk_runtime::endpoint::{
-    BindAddress, CloseReason, ConnectError, Endpoint, OpenError, Options, Profile, SctpPorts,
-    StreamScheduler, Target, Transport,
+    AcceptedRequests, BindAddress, CloseReason, ConnectError, Endpoint, OpenError, Options,
+    Profile, SctpPorts, StreamScheduler, Target, Transport,
 };
 use ropewalk_runtime::seal::Allowed;
 use ropewalk_scenario::parse_size;
@@ -20,9 +20,19 @@ use super::net_runtime::NetRuntime;
 use super::operation::{Operation, Outcome, duration};
 use crate::error;
 
-/// Options of both ends: scheduler, congestion control, receive buffer, streams, MTU, profile, interleaving, and stream
-/// scheduler.
-type SocketOptions = (String, Option<String>, Size, u16, u32, String, bool, String);
+/// Options of both ends: scheduler, congestion control, receive buffer, streams, MTU, profile, and extensions.
+type SocketOptions = (String, Option<String>, Size, u16, u32, String, ExtensionOptions);
+
+/// Extensions of SCTP: the dict that `ropewalk.net` makes of the options in its class `Extensions`.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct ExtensionOptions {
+    interleaving: bool,
+    stream_scheduler: String,
+    nr_sack: bool,
+    reconfiguration: bool,
+    accepted_requests: Vec<String>,
+}
 
 /// A size: bytes, or a text with a unit.
 #[derive(FromPyObject)]
@@ -143,17 +153,7 @@ fn options(places: Vec<Place>, settings: SocketOptions) -> PyResult<Options> {
         .map(|(text, interface)| Ok(BindAddress { address: address(&text)?, interface }));
     let mut options = Options::connecting(&[]);
     options.locals = locals.collect::<PyResult<_>>()?;
-    let (
-        scheduler,
-        congestion,
-        receive_buffer,
-        streams,
-        mtu,
-        profile,
-        interleaving,
-        stream_scheduler,
-    ) = settings;
-    let stream_scheduler = self::stream_scheduler(&stream_scheduler)?;
+    let (scheduler, congestion, receive_buffer, streams, mtu, profile, extensions) = settings;
     let profile = Profile::from_name(&profile)
         .map_err(|error| error::option(format_args!("profile: {error}")))?;
     let receive_buffer = receive_buffer.bytes("receive_buffer")?;
@@ -163,12 +163,33 @@ fn options(places: Vec<Place>, settings: SocketOptions) -> PyResult<Options> {
         congestion,
         receive_buffer,
         streams,
-        interleaving,
-        stream_scheduler,
+        interleaving: extensions.interleaving,
+        stream_scheduler: stream_scheduler(&extensions.stream_scheduler)?,
+        nr_sack: extensions.nr_sack,
+        reconfiguration: extensions.reconfiguration,
+        accepted_requests: accepted_requests(&extensions.accepted_requests)?,
+        stream_limit: u16::MAX,
         mtu,
         ..Transport::default()
     };
     Ok(options)
+}
+
+/// The requests of these names.
+fn accepted_requests(names: &[String]) -> PyResult<AcceptedRequests> {
+    let mut accepted = AcceptedRequests::default();
+    for name in names {
+        match name.as_str() {
+            "reset-streams" => accepted.stream_resets = true,
+            "reset-association" => accepted.association_resets = true,
+            "add-streams" => accepted.more_streams = true,
+            _ => {
+                let known = "reset-streams, reset-association, add-streams are known";
+                return Err(error::option(format_args!("accepted_requests = {name:?}: {known}")));
+            }
+        }
+    }
+    Ok(accepted)
 }
 
 /// The stream scheduler of that name.

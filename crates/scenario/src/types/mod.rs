@@ -15,6 +15,7 @@ mod queue;
 mod scheduler;
 mod sctp;
 mod setting;
+mod source;
 mod steps;
 mod tcp;
 mod trace;
@@ -39,6 +40,7 @@ pub use pacing::{Pacing, PacingOptions};
 pub use queue::{Discipline, Limit, Queue};
 pub use scheduler::SchedulerOptions;
 pub use sctp::{InitialSsthresh, InitialWindow, SctpOptions};
+pub use source::Source;
 pub use steps::{Outage, Step};
 pub use tcp::TcpOptions;
 pub use trace::Trace;
@@ -75,6 +77,8 @@ pub struct Scenario {
     pub tunnel: Tunnel,
     /// `[[flow]]`: what is sent through the tunnel. With flows, nothing else is sent.
     pub flows: Vec<Flow>,
+    /// `[[source]]`: messages of several sizes. With sources, nothing else is sent.
+    pub sources: Vec<Source>,
     /// `[world]`: number and start times of parallel transfers.
     pub world: World,
     /// `[record]`: data recorded during the run.
@@ -102,6 +106,7 @@ const SECTIONS: &[Key] = &[
     list(&Kind::Tagged(&wifi::STATION), 0, 256).empty().named("station", Station::ABOUT),
     table("tunnel", &TUNNEL),
     list(&Kind::Tagged(&tunnel::FLOW), 0, 256).empty().named("flow", Flow::ABOUT),
+    list(&Kind::Table(&source::SOURCE), 0, 64).empty().named("source", Source::ABOUT),
     table("world", &WORLD),
     table("record", &RECORD),
 ];
@@ -129,6 +134,7 @@ impl Scenario {
         Self {
             tunnel: Tunnel::read(builder, root.table("tunnel")),
             flows: builder.flows(root, &transfer),
+            sources: builder.sources(root, &transfer),
             sctp: builder.sctp(root.table("sctp")),
             tcp: builder.tcp(root.table("tcp"), transfer.preset),
             world: builder.world(root.table("world"), &transfer),

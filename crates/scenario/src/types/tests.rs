@@ -98,6 +98,8 @@ fn file(section: &Key, lines: &str, transfer: &str) -> String {
         "link" => format!("[[path]]\nvia = ['link1']\n[[link]]\n{lines}\n"),
         "transfer" => format!("[transfer]\n{transfer}\n{lines}\n[[path]]\n{limit}{path}{link}"),
         "cross" | "station" | "flow" => format!("[[path]]\n{link}[[{}]]\n{lines}\n", section.name),
+        "source" if lines.starts_with("name") => format!("[[path]]\n[[source]]\n{lines}\n"),
+        "source" => format!("[[path]]\n[[source]]\nname = 'a'\n{lines}\n"),
         "tunnel" => format!("[[path]]\n[tunnel]\n{lines}\n[[flow]]\nname = 'a'\nkind = 'ping'\n"),
         name => format!("[transfer]\n{transfer}\n[{name}]\n{lines}\n[[path]]\n{limit}{path}{link}"),
     }

@@ -25,6 +25,11 @@ extern "C" {
 #define IPPROTO_SCTP 132
 #endif
 
+/* NR-SACK, a `struct sctp_assoc_value`. The number is that of FreeBSD and usrsctp; <linux/sctp.h> has none. */
+#ifndef SCTP_NRSACK_SUPPORTED
+#define SCTP_NRSACK_SUPPORTED 0x30
+#endif
+
 /* RFC 6458, 9.1 and 9.9: several addresses. They follow each other without gaps. */
 int sctp_bindx(int sd, struct sockaddr *addrs, int addrcnt, int flags);
 int sctp_connectx(int sd, struct sockaddr *addrs, int addrcnt, sctp_assoc_t *id);

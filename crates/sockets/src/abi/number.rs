@@ -79,6 +79,8 @@ pub mod option {
     pub const RECVNXTINFO: i32 = 33;
     pub const DEFAULT_SNDINFO: i32 = 34;
     pub const REUSE_PORT: i32 = 36;
+    /// FreeBSD's number: Linux has neither the extension nor this number.
+    pub const NRSACK_SUPPORTED: i32 = 0x30;
     pub const BINDX_ADD: i32 = 100;
     pub const BINDX_REM: i32 = 101;
     pub const PEELOFF: i32 = 102;

@@ -27,7 +27,7 @@ fn forget(fd: c_int) {
 }
 
 /// Closes a descriptor.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C" fn close(fd: c_int) -> c_int {
     if is_ours(fd) {
         forget(fd);
@@ -37,7 +37,7 @@ pub extern "C" fn close(fd: c_int) -> c_int {
 }
 
 /// Closes a range of descriptors.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     // CLOSE_RANGE_CLOEXEC closes nothing now.
     if flags & 4 == 0 {
@@ -64,7 +64,7 @@ fn duplicated(from: c_int, to: c_int) {
 }
 
 /// Duplicates a descriptor.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C" fn dup(fd: c_int) -> c_int {
     // SAFETY: has no requirements.
     let copy = unsafe { real::dup(fd) };
@@ -73,7 +73,7 @@ pub extern "C" fn dup(fd: c_int) -> c_int {
 }
 
 /// Duplicates a descriptor to a number.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
     if fd != to && is_ours(to) {
         forget(to);
@@ -87,7 +87,7 @@ pub extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
 }
 
 /// Duplicates a descriptor to a number, with flags.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     if fd != to && is_ours(to) {
         forget(to);
@@ -126,7 +126,7 @@ fn set_nonblocking(fd: c_int, on: bool) {
 /// # Safety
 /// As the C library says. The third argument is read whether or not the caller has passed one, which the calling
 /// conventions of Linux permit.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: c_ulong) -> c_int {
     // SAFETY: as the caller promises.
     let result = unsafe { real::fcntl(fd, command, argument) };
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: c_ulong) -> 
 ///
 /// # Safety
 /// As [`fcntl`].
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: c_ulong) -> c_int {
     // SAFETY: as the caller promises.
     let result = unsafe { real::fcntl64(fd, command, argument) };
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: c_ulong) -
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
     // SAFETY: as the caller promises.
     let real = || unsafe { real::ioctl(fd, request, argument) };
@@ -170,6 +170,9 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
         }
         libc::FIONREAD => dispatch!(fd, real(), |socket, _| {
             let count = c_int::try_from(socket.readable_bytes()).unwrap_or(c_int::MAX);
+            if argument.is_null() {
+                return Err(Errno(libc::EFAULT));
+            }
             // SAFETY: the argument of this request is an int.
             unsafe { argument.cast::<c_int>().write_unaligned(count) };
             Ok(0)
@@ -179,7 +182,7 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
 }
 
 /// Ends sending or receiving.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     if !(libc::SHUT_RD..=libc::SHUT_RDWR).contains(&how) {
         return returned_int(Err::<c_int, _>(Errno(libc::EINVAL)));
@@ -210,7 +213,7 @@ fn send_file(
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sendfile(
     out: c_int,
     from: c_int,
@@ -229,7 +232,7 @@ pub unsafe extern "C" fn sendfile(
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sendfile64(
     out: c_int,
     from: c_int,
@@ -271,7 +274,7 @@ unsafe fn sendfile_ours(
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn getsockname(
     fd: c_int,
     address: *mut libc::sockaddr,
@@ -289,7 +292,7 @@ pub unsafe extern "C" fn getsockname(
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn getpeername(
     fd: c_int,
     address: *mut libc::sockaddr,

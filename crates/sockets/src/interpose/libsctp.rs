@@ -41,7 +41,7 @@ mod information {
 }
 
 /// Length of an address of a family, bytes; negative if it is unknown.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C" fn sctp_getaddrlen(family: libc::sa_family_t) -> c_int {
     match c_int::from(family) {
         libc::AF_INET => V4_LEN as c_int,
@@ -73,7 +73,7 @@ unsafe fn packed<'a>(addresses: *const sockaddr, count: c_int) -> Result<&'a [u8
 ///
 /// # Safety
 /// `addresses` points to `count` addresses, one after the other.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sctp_bindx(
     fd: c_int,
     addresses: *mut sockaddr,
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn sctp_bindx(
 ///
 /// # Safety
 /// `addresses` points to `count` addresses, one after the other; `id` is null or valid.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sctp_connectx(
     fd: c_int,
     addresses: *mut sockaddr,
@@ -155,7 +155,7 @@ unsafe fn get_addresses(fd: c_int, id: i32, addresses: *mut *mut sockaddr, name:
 ///
 /// # Safety
 /// `addresses` is valid.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sctp_getpaddrs(
     fd: c_int,
     id: i32,
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn sctp_getpaddrs(
 ///
 /// # Safety
 /// `addresses` is valid.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sctp_getladdrs(
     fd: c_int,
     id: i32,
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn sctp_getladdrs(
 ///
 /// # Safety
 /// `addresses` is null or comes from there, and was not freed.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sctp_freepaddrs(addresses: *mut sockaddr) -> c_int {
     // SAFETY: as the caller promises.
     unsafe { libc::free(addresses.cast()) };
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn sctp_freepaddrs(addresses: *mut sockaddr) -> c_int {
 ///
 /// # Safety
 /// As [`sctp_freepaddrs`].
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sctp_freeladdrs(addresses: *mut sockaddr) -> c_int {
     // SAFETY: as the caller promises.
     unsafe { sctp_freepaddrs(addresses) }
@@ -204,7 +204,7 @@ pub unsafe extern "C" fn sctp_freeladdrs(addresses: *mut sockaddr) -> c_int {
 ///
 /// # Safety
 /// `value` is readable and writable for `*length` bytes.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sctp_opt_info(
     fd: c_int,
     id: i32,
@@ -213,6 +213,10 @@ pub unsafe extern "C" fn sctp_opt_info(
     length: *mut socklen_t,
 ) -> c_int {
     if value.is_null() || length.is_null() {
+        return returned_int(Err::<isize, _>(Errno(libc::EINVAL)));
+    }
+    // SAFETY: as the caller promises.
+    if unsafe { *length } < size_of::<i32>() as socklen_t {
         return returned_int(Err::<isize, _>(Errno(libc::EINVAL)));
     }
     if !matches!(name, option::INITMSG | option::NODELAY | option::AUTOCLOSE | option::EVENTS) {
@@ -224,13 +228,13 @@ pub unsafe extern "C" fn sctp_opt_info(
 }
 
 /// Makes an association a socket of its own. Returns its descriptor.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C" fn sctp_peeloff(fd: c_int, id: i32) -> c_int {
     peel(fd, option::PEELOFF, Image::new().i32(id).i32(0))
 }
 
 /// The same with flags for the new descriptor.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C" fn sctp_peeloff_flags(fd: c_int, id: i32, flags: c_uint) -> c_int {
     peel(fd, option::PEELOFF_FLAGS, Image::new().i32(id).i32(0).u32(flags))
 }
@@ -280,7 +284,7 @@ unsafe fn send_with(
 ///
 /// # Safety
 /// `data` is readable for `length` bytes, and `to` is null or points to an address of `to_length` bytes.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sctp_sendmsg(
     fd: c_int,
     data: *const c_void,
@@ -313,7 +317,7 @@ pub unsafe extern "C" fn sctp_sendmsg(
 ///
 /// # Safety
 /// `data` is readable for `length` bytes; `info` is null or points to the structure.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sctp_send(
     fd: c_int,
     data: *const c_void,
@@ -336,7 +340,7 @@ pub unsafe extern "C" fn sctp_send(
 ///
 /// # Safety
 /// The vector, the addresses and the structure are as RFC 6458, 9.12, says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sctp_sendv(
     fd: c_int,
     vector: *const iovec,
@@ -458,7 +462,7 @@ unsafe fn receive_with(
 ///
 /// # Safety
 /// `data` is writable for `length` bytes; the other pointers are null or valid.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sctp_recvmsg(
     fd: c_int,
     data: *mut c_void,
@@ -478,8 +482,7 @@ pub unsafe extern "C" fn sctp_recvmsg(
     }
     if let (Some(data), false) = (got.control(control::SNDRCV), info.is_null()) {
         // SAFETY: as the caller promises; the structure has 32 bytes.
-        unsafe { raw::buffer(info, data.len().min(32)) }
-            .copy_from_slice(&data[..data.len().min(32)]);
+        unsafe { raw::Buffers::one(info, 32) }.fill(data);
     }
     if !flags.is_null() {
         // SAFETY: as the caller promises.
@@ -492,7 +495,7 @@ pub unsafe extern "C" fn sctp_recvmsg(
 ///
 /// # Safety
 /// The vector is as RFC 6458, 9.13, says; the other pointers are null or valid.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sctp_recvv(
     fd: c_int,
     vector: *const iovec,
@@ -538,4 +541,38 @@ pub unsafe extern "C" fn sctp_recvv(
         }
     }
     got.length as c_int
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_packed_one_after_the_other() {
+        let all = ["192.0.2.1:7", "[2001:db8::1]:7", "192.0.2.2:7"];
+        let all = all.map(|text| address::image(text.parse().expect("an address")));
+        // The first byte makes the addresses unaligned, and nothing follows the last one.
+        let bytes = [&[0][..], &all.concat()].concat().into_boxed_slice();
+        let first = bytes[1..].as_ptr().cast();
+        // SAFETY: three addresses are there.
+        assert_eq!(unsafe { packed(first, 3) }, Ok(&bytes[1..]));
+        // SAFETY: as above, and null and an unknown family are permitted.
+        unsafe {
+            assert_eq!(packed(first, 2), Ok(&bytes[1..45]));
+            assert_eq!(packed(first, 0), Err(Errno(libc::EINVAL)));
+            assert_eq!(packed(std::ptr::null(), 1), Err(Errno(libc::EINVAL)));
+            assert_eq!(packed([9_u16].as_ptr().cast(), 1), Err(Errno(libc::EINVAL)));
+        }
+    }
+
+    #[test]
+    fn a_control_message_is_found_among_others() {
+        let (first, second) = ([1; 16], [2; 28]);
+        let mut controls = control_message(control::NXTINFO, &first);
+        controls.extend(control_message(control::RCVINFO, &second));
+        let got = Got { length: 0, controls, flags: 0 };
+        assert_eq!(got.control(control::NXTINFO), Some(&first[..]));
+        assert_eq!(got.control(control::RCVINFO), Some(&second[..]));
+        assert_eq!(got.control(control::SNDRCV), None);
+    }
 }

@@ -17,6 +17,8 @@ use crate::socket::{Delivered, Outgoing, Socket};
 /// Size of `struct cmsghdr`, bytes, which is also the alignment of control messages times two.
 const HEADER: usize = size_of::<libc::cmsghdr>();
 const ALIGNMENT: usize = size_of::<usize>();
+/// Most bytes of control messages of one call, as in the kernel (`net.core.optmem_max`).
+const CONTROLS_LIMIT: usize = 128 << 10;
 
 /// Reads control messages.
 ///
@@ -82,6 +84,9 @@ unsafe fn send_one(
     flags: c_int,
     signals: &Blocked,
 ) -> Result<usize> {
+    if message.msg_controllen > CONTROLS_LIMIT {
+        return Err(Errno(libc::ENOBUFS));
+    }
     // SAFETY: as the caller promises.
     let (bytes, to, controls) = unsafe {
         (
@@ -103,25 +108,34 @@ unsafe fn receive_one(
     signals: &Blocked,
 ) -> Result<usize> {
     // SAFETY: as the caller promises.
-    let mut into = unsafe { raw::buffers(message.msg_iov, message.msg_iovlen) }?;
+    let mut into = unsafe { raw::Buffers::of_vector(message.msg_iov, message.msg_iovlen) }?;
     let delivered = socket.receive(&mut into, flags, signals)?;
+    // SAFETY: as the caller promises.
+    unsafe { describe(&delivered, message) };
+    Ok(delivered.length)
+}
+
+/// Writes what is known about a received message to the program's structure: the peer, control messages, flags.
+///
+/// # Safety
+/// `message` is valid as for the C library's `recvmsg`.
+unsafe fn describe(delivered: &Delivered, message: &mut msghdr) {
     let room = if message.msg_control.is_null() { 0 } else { message.msg_controllen };
-    let (controls, fit) = write_controls(&delivered, room);
+    let (controls, fit) = write_controls(delivered, room);
     // SAFETY: as the caller promises; what is written is no longer than the program's buffer.
     unsafe {
         raw::give_address(delivered.peer, message.msg_name.cast(), &raw mut message.msg_namelen);
-        raw::buffer(message.msg_control, controls.len()).copy_from_slice(&controls);
+        raw::Buffers::one(message.msg_control, controls.len()).fill(&controls);
     }
     message.msg_controllen = controls.len();
     message.msg_flags = delivered.flags | if fit { 0 } else { libc::MSG_CTRUNC };
-    Ok(delivered.length)
 }
 
 /// Sends a message.
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: as the caller promises.
     dispatch!(fd, unsafe { real::sendmsg(fd, message, flags) }, |socket, signals| {
@@ -134,7 +148,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: as the caller promises.
     dispatch!(fd, unsafe { real::recvmsg(fd, message, flags) }, |socket, signals| {
@@ -146,12 +160,15 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
 /// Does something with each of several messages until one fails. Returns the number of those that did not.
 ///
 /// # Safety
-/// `messages` points to `count` elements.
+/// `messages` is null or points to `count` elements.
 unsafe fn each(
     messages: *mut mmsghdr,
     count: c_uint,
     mut work: impl FnMut(&mut msghdr, bool) -> ssize_t,
 ) -> c_int {
+    if messages.is_null() && count > 0 {
+        return returned_int(Err::<isize, _>(Errno(libc::EFAULT)));
+    }
     let mut done = 0;
     while done < count {
         // SAFETY: as the caller promises.
@@ -170,7 +187,7 @@ unsafe fn each(
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sendmmsg(
     fd: c_int,
     messages: *mut mmsghdr,
@@ -189,7 +206,7 @@ pub unsafe extern "C" fn sendmmsg(
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn recvmmsg(
     fd: c_int,
     messages: *mut mmsghdr,
@@ -218,7 +235,21 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::abi::control::SendInfo;
+    use crate::abi::control::{ReceiveInfo, SendInfo};
+
+    /// What a call with all information has received.
+    fn delivered(flags: c_int) -> Delivered {
+        let info = ReceiveInfo { stream: 3, ppid: 7, association: 5, ..ReceiveInfo::default() };
+        Delivered {
+            length: 0,
+            peer: Some("[2001:db8::1]:5000".parse().expect("an address")),
+            flags,
+            info: Some(info),
+            next: Some((info, 9)),
+            wants_sndrcv: true,
+            wants_rcvinfo: true,
+        }
+    }
 
     proptest! {
         #[test]
@@ -239,5 +270,52 @@ mod tests {
             prop_assert_eq!(read.as_ref().map(|c| c.info), Ok(Some(info)));
             prop_assert_eq!(read.map(|c| c.reliability), Ok(Some((0x10, value))));
         }
+
+        // The buffers are allocations of exactly this length, so that a byte beyond them is an error of memory.
+        #[test]
+        fn a_message_is_described_within_the_programs_buffers(
+            room in 0..150_usize,
+            name_room in 0..40_usize,
+            has_controls: bool,
+        ) {
+            let mut controls = vec![0_u8; room].into_boxed_slice();
+            let mut name = vec![0xaa_u8; name_room].into_boxed_slice();
+            // SAFETY: all members of the structure may be zero.
+            let mut message: msghdr = unsafe { std::mem::zeroed() };
+            message.msg_name = name.as_mut_ptr().cast();
+            message.msg_namelen = name_room as u32;
+            message.msg_controllen = room;
+            if has_controls {
+                message.msg_control = controls.as_mut_ptr().cast();
+            }
+            // SAFETY: the structure points to buffers of the lengths that it states, or to none.
+            unsafe { describe(&delivered(libc::MSG_EOR), &mut message) };
+            let (expected, fit) = write_controls(&delivered(0), if has_controls { room } else { 0 });
+            let truncated = message.msg_flags & libc::MSG_CTRUNC != 0;
+            prop_assert_eq!((message.msg_controllen, truncated), (expected.len(), !fit));
+            prop_assert!(message.msg_flags & libc::MSG_EOR != 0);
+            prop_assert_eq!(&controls[..expected.len()], &expected[..]);
+            prop_assert!(room < 150 || fit == has_controls);
+            prop_assert_eq!(message.msg_namelen, 28);
+            let family = (libc::AF_INET6 as u16).to_ne_bytes();
+            prop_assert!(name_room < 2 || name[..2] == family);
+            prop_assert!(name.iter().skip(28).all(|byte| *byte == 0xaa));
+        }
+    }
+
+    #[test]
+    fn several_messages_end_with_the_first_error() {
+        // SAFETY: all members of the structure may be zero.
+        let mut messages: [mmsghdr; 3] = unsafe { std::mem::zeroed() };
+        let mut lengths = [5, -1, 7].into_iter();
+        let work = |_: &mut msghdr, _| lengths.next().expect("no more than three");
+        // SAFETY: the array has three elements.
+        let done = unsafe { each(messages.as_mut_ptr(), 3, work) };
+        assert_eq!((done, messages[0].msg_len, messages[2].msg_len), (1, 5, 0));
+        // SAFETY: as above.
+        assert_eq!(unsafe { each(messages.as_mut_ptr(), 3, |_, _| -1) }, -1);
+        // SAFETY: a null pointer is permitted.
+        assert_eq!(unsafe { each(std::ptr::null_mut(), 3, |_, _| 1) }, -1);
+        assert_eq!(Errno::last(), Errno(libc::EFAULT));
     }
 }

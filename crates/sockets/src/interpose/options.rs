@@ -12,7 +12,7 @@ use crate::real;
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn setsockopt(
     fd: c_int,
     level: c_int,
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn setsockopt(
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn getsockopt(
     fd: c_int,
     level: c_int,

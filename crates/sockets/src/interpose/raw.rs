@@ -1,12 +1,12 @@
 //! Memory and descriptors of the calling program.
 
-use std::io::IoSliceMut;
-
+use bytes::Bytes;
 use libc::{c_int, c_void, iovec, sockaddr, socklen_t};
 
 use crate::address;
 use crate::errno::{Errno, Result};
 use crate::real;
+use crate::socket::MESSAGE_LIMIT;
 
 /// Most elements of a vector (`IOV_MAX`).
 const VECTOR_LIMIT: usize = 1024;
@@ -39,16 +39,66 @@ pub unsafe fn bytes<'a>(pointer: *const c_void, length: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(pointer.cast(), length) }
 }
 
-/// A buffer that the program passes.
+/// A copy of a message that the program passes.
+///
+/// # Errors
+/// `EMSGSIZE` if it is longer than any message. In that case no byte is read.
 ///
 /// # Safety
-/// Unless `length` is 0, `pointer` is null or writable for so many bytes during the lifetime, by nobody else.
-pub unsafe fn buffer<'a>(pointer: *mut c_void, length: usize) -> &'a mut [u8] {
-    if pointer.is_null() || length == 0 {
-        return &mut [];
+/// As [`bytes`].
+pub unsafe fn message(pointer: *const c_void, length: usize) -> Result<Bytes> {
+    if length > MESSAGE_LIMIT {
+        return Err(Errno(libc::EMSGSIZE));
     }
-    // SAFETY: as the caller promises. The bytes are only written, so it does not matter whether they are initialised.
-    unsafe { std::slice::from_raw_parts_mut(pointer.cast(), length) }
+    // SAFETY: as the caller promises.
+    Ok(Bytes::copy_from_slice(unsafe { bytes(pointer, length) }))
+}
+
+/// Buffers of the program into which a message is received.
+///
+/// They are pointers and not slices: two of them may overlap, their bytes may be uninitialised, and a program may pass a
+/// length that is larger than the memory behind it, if it knows that messages are shorter.
+#[derive(Debug)]
+pub struct Buffers {
+    first: (*mut u8, usize),
+    rest: Vec<(*mut u8, usize)>,
+}
+
+impl Buffers {
+    /// One buffer.
+    ///
+    /// # Safety
+    /// Unless `length` is 0, `pointer` is null or writable for as many bytes as are received, at most `length`.
+    pub const unsafe fn one(pointer: *mut c_void, length: usize) -> Self {
+        Self { first: (pointer.cast(), length), rest: Vec::new() }
+    }
+
+    /// The buffers of a vector.
+    ///
+    /// # Errors
+    /// `EMSGSIZE`, `EFAULT`.
+    ///
+    /// # Safety
+    /// `vector` points to `count` elements, whose buffers are as [`Buffers::one`] says.
+    pub unsafe fn of_vector(vector: *const iovec, count: usize) -> Result<Self> {
+        // SAFETY: as the caller promises.
+        let elements = unsafe { elements(vector, count) }?;
+        let rest = elements.iter().map(|e| (e.iov_base.cast(), e.iov_len)).collect();
+        Ok(Self { first: (std::ptr::null_mut(), 0), rest })
+    }
+
+    /// Copies as many bytes as fit, from the first buffer on. Returns their number.
+    pub fn fill(&mut self, from: &[u8]) -> usize {
+        let mut done = 0;
+        for (pointer, length) in std::iter::once(&self.first).chain(&self.rest) {
+            let most = if pointer.is_null() { 0 } else { (*length).min(from.len() - done) };
+            // SAFETY: who made this value has promised that these bytes are writable. The source is no memory of the
+            // program.
+            unsafe { pointer.copy_from_nonoverlapping(from[done..].as_ptr(), most) };
+            done += most;
+        }
+        done
+    }
 }
 
 /// The elements of a vector.
@@ -69,21 +119,6 @@ unsafe fn elements<'a>(vector: *const iovec, count: usize) -> Result<&'a [iovec]
     Ok(unsafe { std::slice::from_raw_parts(vector, count) })
 }
 
-/// The buffers of a vector.
-///
-/// # Errors
-/// `EMSGSIZE`, `EFAULT`.
-///
-/// # Safety
-/// `vector` points to `count` elements, whose buffers are as [`buffer`] says.
-pub unsafe fn buffers<'a>(vector: *const iovec, count: usize) -> Result<Vec<IoSliceMut<'a>>> {
-    // SAFETY: as the caller promises.
-    let elements = unsafe { elements(vector, count) }?;
-    // SAFETY: as the caller promises.
-    let slice = |e: &iovec| IoSliceMut::new(unsafe { buffer(e.iov_base, e.iov_len) });
-    Ok(elements.iter().map(slice).collect())
-}
-
 /// A copy of the bytes of a vector, one element after the other.
 ///
 /// # Errors
@@ -95,7 +130,10 @@ pub unsafe fn gathered(vector: *const iovec, count: usize) -> Result<Vec<u8>> {
     // SAFETY: as the caller promises.
     let elements = unsafe { elements(vector, count) }?;
     let length = elements.iter().fold(0_usize, |sum, e| sum.saturating_add(e.iov_len));
-    let mut all = Vec::with_capacity(length.min(1 << 26));
+    if length > MESSAGE_LIMIT {
+        return Err(Errno(libc::EMSGSIZE));
+    }
+    let mut all = Vec::with_capacity(length);
     for element in elements {
         // SAFETY: as the caller promises.
         all.extend_from_slice(unsafe { bytes(element.iov_base, element.iov_len) });
@@ -186,4 +224,148 @@ pub fn get_option(fd: c_int, level: c_int, name: c_int, length: usize) -> Result
 pub fn close(fd: c_int) {
     // SAFETY: a test closes what it has opened.
     unsafe { real::close(fd) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::MaybeUninit;
+    use std::ptr::{NonNull, null, null_mut};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Uninitialised memory of exactly this length: a byte beyond it is an error of memory.
+    fn allocated(length: usize) -> Box<[MaybeUninit<u8>]> {
+        Box::new_uninit_slice(length)
+    }
+
+    /// What was written to the beginning of a buffer.
+    fn written(buffer: &[MaybeUninit<u8>], length: usize) -> &[u8] {
+        // SAFETY: the caller knows that so many bytes were written.
+        unsafe { std::slice::from_raw_parts(buffer[..length].as_ptr().cast(), length) }
+    }
+
+    const fn element(base: *mut c_void, length: usize) -> iovec {
+        iovec { iov_base: base, iov_len: length }
+    }
+
+    proptest! {
+        #[test]
+        fn a_message_fills_the_buffers_of_a_vector_in_order(
+            lengths in proptest::collection::vec(0..20_usize, 0..5),
+            message in proptest::collection::vec(any::<u8>(), 0..50),
+        ) {
+            let mut memory: Vec<_> = lengths.iter().map(|length| allocated(*length)).collect();
+            let mut vector: Vec<iovec> =
+                memory.iter_mut().map(|m| element(m.as_mut_ptr().cast(), m.len())).collect();
+            // As empty as its pointer.
+            vector.insert(lengths.len() / 2, element(null_mut(), 5));
+            // SAFETY: the elements point to memory of their lengths, or to none.
+            let buffers = unsafe { Buffers::of_vector(vector.as_ptr(), vector.len()) };
+            let done = buffers.expect("few elements").fill(&message);
+            prop_assert_eq!(done, message.len().min(lengths.iter().sum()));
+            let mut rest = &message[..done];
+            for one in &memory {
+                let (first, later) = rest.split_at(one.len().min(rest.len()));
+                prop_assert_eq!(written(one, first.len()), first);
+                rest = later;
+            }
+            prop_assert!(rest.is_empty());
+        }
+
+        #[test]
+        fn the_bytes_of_a_vector_are_gathered_in_order(
+            parts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..20), 0..5),
+        ) {
+            let vector: Vec<iovec> = parts
+                .iter()
+                .map(|part| element(part.as_ptr().cast_mut().cast(), part.len()))
+                .collect();
+            // SAFETY: the elements point to bytes of their lengths.
+            let all = unsafe { gathered(vector.as_ptr(), vector.len()) };
+            prop_assert_eq!(all, Ok(parts.concat()));
+        }
+
+        #[test]
+        fn what_is_given_is_cut_to_the_room(
+            from in proptest::collection::vec(any::<u8>(), 0..40),
+            room in 0..40_usize,
+        ) {
+            let mut memory = allocated(room);
+            let mut length = room as socklen_t;
+            // SAFETY: the memory has this length.
+            unsafe { give(&from, memory.as_mut_ptr().cast(), &raw mut length) };
+            prop_assert_eq!(length as usize, from.len());
+            let kept = room.min(from.len());
+            prop_assert_eq!(written(&memory, kept), &from[..kept]);
+        }
+
+        #[test]
+        fn an_address_is_read_from_no_more_than_its_length(bytes in proptest::collection::vec(0..12_u8, 0..40)) {
+            let exact = bytes.clone().into_boxed_slice();
+            // SAFETY: the bytes are readable for their length.
+            let read = unsafe { address(exact.as_ptr().cast(), exact.len() as socklen_t) };
+            let expected = if bytes.is_empty() { Ok(None) } else { address::parse(&bytes).map(|(a, _)| Some(a)) };
+            prop_assert_eq!(read, expected);
+        }
+    }
+
+    #[test]
+    fn buffers_may_overlap() {
+        let mut memory = allocated(6);
+        let base = memory.as_mut_ptr();
+        let vector = [element(base.cast(), 4), element(base.wrapping_add(2).cast(), 4)];
+        // SAFETY: both elements are within the memory.
+        let mut buffers = unsafe { Buffers::of_vector(vector.as_ptr(), 2) }.expect("two");
+        assert_eq!(buffers.fill(b"abcdefgh"), 8);
+        assert_eq!(written(&memory, 6), b"abefgh");
+    }
+
+    #[test]
+    fn a_buffer_may_be_called_longer_than_it_is_if_messages_are_shorter() {
+        let mut memory = allocated(3);
+        // SAFETY: three bytes are received.
+        let mut buffers = unsafe { Buffers::one(memory.as_mut_ptr().cast(), usize::MAX) };
+        assert_eq!(buffers.fill(b"abc"), 3);
+        assert_eq!(written(&memory, 3), b"abc");
+    }
+
+    #[test]
+    fn what_cannot_be_a_message_is_refused_before_it_is_read() {
+        let nowhere = NonNull::<u8>::dangling().as_ptr();
+        for length in [MESSAGE_LIMIT + 1, isize::MAX as usize, usize::MAX] {
+            // SAFETY: nothing is read, because no message has this length.
+            let read = unsafe { message(nowhere.cast(), length) };
+            assert_eq!(read, Err(Errno(libc::EMSGSIZE)), "{length}");
+            let vector = [element(nowhere.cast(), length), element(nowhere.cast(), length)];
+            // SAFETY: as above.
+            let read = unsafe { gathered(vector.as_ptr(), 2) };
+            assert_eq!(read, Err(Errno(libc::EMSGSIZE)), "{length}");
+        }
+        // SAFETY: the vector is not read.
+        let long = unsafe { gathered(nowhere.cast(), VECTOR_LIMIT + 1) };
+        assert_eq!(long, Err(Errno(libc::EMSGSIZE)));
+    }
+
+    #[test]
+    fn null_pointers_are_nothing_or_an_error() {
+        let mut length = 4;
+        // SAFETY: null pointers are permitted.
+        unsafe {
+            assert_eq!(bytes(null(), 5), b"");
+            assert_eq!(message(null(), 5).as_deref(), Ok(&b""[..]));
+            assert_eq!(gathered(null(), 0), Ok(Vec::new()));
+            assert_eq!(gathered(null(), 1), Err(Errno(libc::EFAULT)));
+            assert_eq!(Buffers::one(null_mut(), 5).fill(b"abc"), 0);
+            assert_eq!(address(null(), 16), Ok(None));
+            give(b"abc", null_mut(), &raw mut length);
+            give(b"abc", (&raw mut length).cast(), null_mut());
+        }
+        assert_eq!(length, 4);
+        assert_eq!(bytes_at(0, 5), Err(Errno(libc::EFAULT)));
+        assert_eq!(bytes_at(64, usize::MAX), Err(Errno(libc::EINVAL)));
+        let here = *b"abc";
+        assert_eq!(bytes_at(here.as_ptr().expose_provenance(), 3), Ok(here.to_vec()));
+    }
 }

@@ -25,7 +25,7 @@ fn style_of(domain: c_int, kind: c_int, protocol: c_int) -> Option<Style> {
 }
 
 /// Makes a socket.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     let Some(style) = style_of(domain, kind, protocol) else {
         // SAFETY: has no requirements.
@@ -43,7 +43,7 @@ pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
     // SAFETY: as the caller promises.
     dispatch!(fd, unsafe { real::bind(fd, address, length) }, |socket, _| {
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, length: sockl
 }
 
 /// Accepts associations or connections.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
     // SAFETY: has no requirements.
     dispatch!(fd, unsafe { real::listen(fd, backlog) }, |socket, _| socket
@@ -66,7 +66,7 @@ pub extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
     // SAFETY: as the caller promises.
     dispatch!(fd, unsafe { real::connect(fd, address, length) }, |socket, signals| {
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, length: so
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn accept(
     fd: c_int,
     address: *mut sockaddr,
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn accept(
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn accept4(
     fd: c_int,
     address: *mut sockaddr,

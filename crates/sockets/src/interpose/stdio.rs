@@ -47,7 +47,7 @@ extern "C" fn close_cookie(cookie: *mut c_void) -> c_int {
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
     if !is_ours(fd) {
         // SAFETY: as the caller promises.

@@ -1,6 +1,5 @@
 //! Calls that send and receive bytes without control messages.
 
-use std::io::IoSliceMut;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -26,26 +25,17 @@ fn plain(bytes: Bytes, flags: c_int) -> Outgoing {
     Outgoing { bytes, to: None, controls: Controls::default(), flags }
 }
 
-fn receive_into(
-    socket: &Socket,
-    into: &mut [u8],
-    flags: c_int,
-    signals: &Blocked,
-) -> Result<crate::socket::Delivered> {
-    socket.receive(&mut [IoSliceMut::new(into)], flags, signals)
-}
-
 /// Reads.
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
     // SAFETY: as the caller promises.
     dispatch!(fd, unsafe { real::read(fd, buffer, length) }, |socket, signals| {
         // SAFETY: as the caller promises.
-        let into = unsafe { raw::buffer(buffer, length) };
-        receive_into(socket, into, 0, signals).map(|delivered| delivered.length)
+        let mut into = unsafe { raw::Buffers::one(buffer, length) };
+        socket.receive(&mut into, 0, signals).map(|delivered| delivered.length)
     })
 }
 
@@ -53,7 +43,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, length: size_t) ->
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn __read_chk(
     fd: c_int,
     buffer: *mut c_void,
@@ -77,13 +67,13 @@ fn check(length: size_t, room: size_t) {
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn readv(fd: c_int, vector: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: as the caller promises.
     dispatch!(fd, unsafe { real::readv(fd, vector, count) }, |socket, signals| {
         let count = usize::try_from(count).map_err(|_| Errno(libc::EINVAL))?;
         // SAFETY: as the caller promises.
-        let mut into = unsafe { raw::buffers(vector, count) }?;
+        let mut into = unsafe { raw::Buffers::of_vector(vector, count) }?;
         socket.receive(&mut into, 0, signals).map(|delivered| delivered.length)
     })
 }
@@ -92,7 +82,7 @@ pub unsafe extern "C" fn readv(fd: c_int, vector: *const iovec, count: c_int) ->
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn recv(
     fd: c_int,
     buffer: *mut c_void,
@@ -102,8 +92,8 @@ pub unsafe extern "C" fn recv(
     // SAFETY: as the caller promises.
     dispatch!(fd, unsafe { real::recv(fd, buffer, length, flags) }, |socket, signals| {
         // SAFETY: as the caller promises.
-        let into = unsafe { raw::buffer(buffer, length) };
-        receive_into(socket, into, flags, signals).map(|delivered| delivered.length)
+        let mut into = unsafe { raw::Buffers::one(buffer, length) };
+        socket.receive(&mut into, flags, signals).map(|delivered| delivered.length)
     })
 }
 
@@ -111,7 +101,7 @@ pub unsafe extern "C" fn recv(
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn __recv_chk(
     fd: c_int,
     buffer: *mut c_void,
@@ -128,7 +118,7 @@ pub unsafe extern "C" fn __recv_chk(
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn recvfrom(
     fd: c_int,
     buffer: *mut c_void,
@@ -141,8 +131,8 @@ pub unsafe extern "C" fn recvfrom(
     let real = || unsafe { real::recvfrom(fd, buffer, length, flags, address, address_length) };
     dispatch!(fd, real(), |socket, signals| {
         // SAFETY: as the caller promises.
-        let into = unsafe { raw::buffer(buffer, length) };
-        let delivered = receive_into(socket, into, flags, signals)?;
+        let mut into = unsafe { raw::Buffers::one(buffer, length) };
+        let delivered = socket.receive(&mut into, flags, signals)?;
         // SAFETY: as the caller promises.
         unsafe { raw::give_address(delivered.peer, address, address_length) };
         Ok(delivered.length)
@@ -153,7 +143,7 @@ pub unsafe extern "C" fn recvfrom(
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn __recvfrom_chk(
     fd: c_int,
     buffer: *mut c_void,
@@ -172,12 +162,12 @@ pub unsafe extern "C" fn __recvfrom_chk(
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
     // SAFETY: as the caller promises.
     dispatch!(fd, unsafe { real::write(fd, buffer, length) }, |socket, signals| {
         // SAFETY: as the caller promises.
-        let bytes = Bytes::copy_from_slice(unsafe { raw::bytes(buffer, length) });
+        let bytes = unsafe { raw::message(buffer, length) }?;
         send_message(socket, &plain(bytes, 0), signals)
     })
 }
@@ -186,7 +176,7 @@ pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, length: size_t)
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn writev(fd: c_int, vector: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: as the caller promises.
     dispatch!(fd, unsafe { real::writev(fd, vector, count) }, |socket, signals| {
@@ -201,7 +191,7 @@ pub unsafe extern "C" fn writev(fd: c_int, vector: *const iovec, count: c_int) -
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn send(
     fd: c_int,
     buffer: *const c_void,
@@ -211,7 +201,7 @@ pub unsafe extern "C" fn send(
     // SAFETY: as the caller promises.
     dispatch!(fd, unsafe { real::send(fd, buffer, length, flags) }, |socket, signals| {
         // SAFETY: as the caller promises.
-        let bytes = Bytes::copy_from_slice(unsafe { raw::bytes(buffer, length) });
+        let bytes = unsafe { raw::message(buffer, length) }?;
         send_message(socket, &plain(bytes, flags), signals)
     })
 }
@@ -220,7 +210,7 @@ pub unsafe extern "C" fn send(
 ///
 /// # Safety
 /// As the C library says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(miri), unsafe(no_mangle))]
 pub unsafe extern "C" fn sendto(
     fd: c_int,
     buffer: *const c_void,
@@ -233,7 +223,7 @@ pub unsafe extern "C" fn sendto(
     let real = || unsafe { real::sendto(fd, buffer, length, flags, address, address_length) };
     dispatch!(fd, real(), |socket, signals| {
         // SAFETY: as the caller promises.
-        let bytes = Bytes::copy_from_slice(unsafe { raw::bytes(buffer, length) });
+        let bytes = unsafe { raw::message(buffer, length) }?;
         // SAFETY: as the caller promises.
         let to = unsafe { raw::address(address, address_length) }?;
         send_message(socket, &Outgoing { to, ..plain(bytes, flags) }, signals)

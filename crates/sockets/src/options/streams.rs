@@ -1,4 +1,5 @@
-//! Options about streams: interleaving of messages, and the order in which streams send (RFC 8260, 4.3).
+//! Options about streams: interleaving of messages, and the order in which streams send (RFC 8260, 4.3). And NR-SACK, which
+//! is offered in the same way.
 
 use libc::c_int;
 use ropewalk_runtime::endpoint::StreamScheduler;
@@ -24,18 +25,28 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     let state = &mut *socket.lock();
     match name {
         option::INTERLEAVING_SUPPORTED => set_interleaving(state, value),
+        option::NRSACK_SUPPORTED => {
+            let wanted = assoc_value(value)?.1 != 0;
+            only_before_associations(state)?;
+            state.settings.nr_sack = wanted;
+            Ok(())
+        }
         option::STREAM_SCHEDULER => set_scheduler(socket, state, value),
         _ => set_value(socket, state, value),
     }
+}
+
+/// Extensions are offered when an association begins.
+fn only_before_associations(state: &State) -> Result<()> {
+    let begun = !state.links.is_empty() || state.listening.is_some();
+    if begun { Err(Errno(libc::EINVAL)) } else { Ok(()) }
 }
 
 /// RFC 8260, 4.3.1: it applies to later associations. Linux refuses it while messages are not interleaved on the way to the
 /// program either (SCTP_FRAGMENT_INTERLEAVE).
 fn set_interleaving(state: &mut State, value: Fields<'_>) -> Result<()> {
     let wanted = assoc_value(value)?.1 != 0;
-    if !state.links.is_empty() || state.listening.is_some() {
-        return Err(Errno(libc::EINVAL));
-    }
+    only_before_associations(state)?;
     if wanted && state.settings.fragment_interleave == 0 {
         return Err(Errno(libc::EPERM));
     }
@@ -87,6 +98,12 @@ pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
             let link = state.link(socket.style, id).ok().map(|(_, link)| link);
             // Of an association: whether both ends have it.
             let on = link.map_or(settings.interleaving, |link| link.association.interleaves());
+            Ok(assoc_value_image(input, u32::from(on)))
+        }
+        option::NRSACK_SUPPORTED => {
+            let (id, _) = assoc_value(input)?;
+            let link = state.link(socket.style, id).ok().map(|(_, link)| link);
+            let on = link.map_or(settings.nr_sack, |link| link.association.reports_non_renegable());
             Ok(assoc_value_image(input, u32::from(on)))
         }
         option::STREAM_SCHEDULER => {

@@ -19,7 +19,7 @@ use ropewalk_runtime::endpoint::{AddressError, Association};
 
 pub use self::link::Link;
 pub use self::receive::{Delivered, PartOf};
-pub use self::send::Outgoing;
+pub use self::send::{MESSAGE_LIMIT, Outgoing};
 pub use self::settings::{Overrides, STREAMS_LIMIT, SocketSettings};
 
 use self::receive::Item;

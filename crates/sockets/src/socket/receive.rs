@@ -1,6 +1,5 @@
 //! Receives messages and notifications.
 
-use std::io::IoSliceMut;
 use std::net::SocketAddr;
 
 use bytes::{Buf, Bytes};
@@ -12,6 +11,7 @@ use crate::abi::control::ReceiveInfo;
 use crate::abi::number::{message, notification};
 use crate::address::shown;
 use crate::errno::{Errno, Result};
+use crate::interpose::raw::Buffers;
 use crate::signals::Blocked;
 
 /// Most bytes that are taken from an association at once: what the program has not read must stay in the receive
@@ -204,7 +204,7 @@ impl Socket {
     /// association, once.
     pub fn receive(
         &self,
-        into: &mut [IoSliceMut<'_>],
+        into: &mut Buffers,
         flags: c_int,
         signals: &Blocked,
     ) -> Result<Delivered> {
@@ -219,7 +219,7 @@ impl Socket {
         }
     }
 
-    fn try_receive(&self, into: &mut [IoSliceMut<'_>], flags: c_int) -> Result<Option<Delivered>> {
+    fn try_receive(&self, into: &mut Buffers, flags: c_int) -> Result<Option<Delivered>> {
         let state = &mut *self.lock();
         if state.closed {
             return Err(Errno(libc::EBADF));
@@ -247,16 +247,11 @@ impl Socket {
         &self,
         state: &mut State,
         index: usize,
-        into: &mut [IoSliceMut<'_>],
+        into: &mut Buffers,
         peek: bool,
     ) -> Delivered {
         let item = &mut state.inbox[index];
-        let mut length = 0;
-        for slice in into {
-            let most = slice.len().min(item.bytes.len() - length);
-            slice[..most].copy_from_slice(&item.bytes[length..length + most]);
-            length += most;
-        }
+        let length = into.fill(&item.bytes);
         let last = length == item.bytes.len();
         let ends = last && matches!(item.part, Part::Whole | Part::Last);
         let mut flags = if ends { libc::MSG_EOR } else { 0 };

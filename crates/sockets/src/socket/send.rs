@@ -15,7 +15,7 @@ use crate::errno::{Errno, Result, of_close};
 use crate::signals::Blocked;
 
 /// Longest message, bytes.
-const MESSAGE_LIMIT: usize = 16 << 20;
+pub const MESSAGE_LIMIT: usize = 16 << 20;
 
 /// A message that the program sends.
 #[derive(Clone, Debug)]

@@ -150,6 +150,8 @@ pub struct SocketSettings {
     pub shared_keys: SharedKeys,
     /// SCTP_ASCONF_SUPPORTED.
     pub address_reconfiguration: bool,
+    /// SCTP_NRSACK_SUPPORTED.
+    pub nr_sack: bool,
     /// SCTP_ENABLE_STREAM_RESET.
     pub accepted_requests: AcceptedRequests,
     /// SCTP_STREAM_SCHEDULER.
@@ -189,6 +191,7 @@ impl Default for SocketSettings {
             authenticated_chunks: ChunkTypes::NONE,
             shared_keys: SharedKeys::default(),
             address_reconfiguration: false,
+            nr_sack: false,
             accepted_requests: AcceptedRequests::default(),
             stream_scheduler: StreamScheduler::FirstCome,
             stream_values: BTreeMap::new(),
@@ -214,6 +217,7 @@ impl SocketSettings {
         }
         transport.ecn &= self.ecn;
         transport.interleaving = self.interleaving;
+        transport.nr_sack = self.nr_sack;
         transport.reconfiguration = true;
         transport.address_reconfiguration |= self.address_reconfiguration;
         transport.authentication |= self.authentication;
@@ -276,6 +280,7 @@ mod tests {
 
     proptest! {
         #[test]
+        #[cfg_attr(miri, ignore = "makes system calls that Miri does not know")]
         fn merged_changes_are_changes_one_after_the_other(
             older in overrides(),
             newer in overrides(),

@@ -86,6 +86,13 @@ static void before_the_association(void)
 
 	FAILS(setsockopt(fd, SOL_SCTP, SCTP_AUTH_KEY, &one, sizeof one), EINVAL);
 	FAILS(setsockopt(fd, SOL_SCTP, SCTP_HMAC_IDENT, &one, sizeof one), ENOPROTOOPT);
+	struct sctp_assoc_value non_renegable = { 0, 9 };
+	get(fd, SCTP_NRSACK_SUPPORTED, &non_renegable, sizeof non_renegable);
+	CHECK(non_renegable.assoc_value == 0);
+	set(fd, SCTP_NRSACK_SUPPORTED, &one, sizeof one);
+	get(fd, SCTP_NRSACK_SUPPORTED, &non_renegable, sizeof non_renegable);
+	CHECK(non_renegable.assoc_value == 1);
+
 	FAILS(getsockopt(fd, SOL_SCTP, 4711, &one, &length), ENOPROTOOPT);
 	FAILS(setsockopt(fd, SOL_SCTP, SCTP_INITMSG, &one, 2), EINVAL);
 	FAILS(setsockopt(fd, IPPROTO_TCP, 1, &one, sizeof one), ENOPROTOOPT);
@@ -175,15 +182,17 @@ static void interleaved(int both)
 	socklen_t length = sizeof address;
 	/* Listeners at one address have the options of the first. */
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + both);
-	struct sctp_assoc_value interleaving = { 0, 1 }, scheduler = { 0, SCTP_SS_PRIO };
+	struct sctp_assoc_value interleaving = { 0, 1 }, non_renegable = { 0, 1 }, scheduler = { 0, SCTP_SS_PRIO };
 	int server = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), level = 2;
 	int client = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), buffer = BUFFER;
 	CHECK(setsockopt(server, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer) == 0);
 	for (int i = 0; i < 2; i++) {
 		int fd = i ? server : client;
 		set(fd, SCTP_FRAGMENT_INTERLEAVE, &level, sizeof level);
-		if (both || !i)
+		if (both || !i) {
 			set(fd, SCTP_INTERLEAVING_SUPPORTED, &interleaving, sizeof interleaving);
+			set(fd, SCTP_NRSACK_SUPPORTED, &non_renegable, sizeof non_renegable);
+		}
 	}
 	CHECK(bind(server, SA(address), sizeof address) == 0 && listen(server, 1) == 0);
 	CHECK(getsockname(server, SA(address), &length) == 0);
@@ -192,6 +201,11 @@ static void interleaved(int both)
 	interleaving.assoc_value = 9;
 	get(client, SCTP_INTERLEAVING_SUPPORTED, &interleaving, sizeof interleaving);
 	CHECK(interleaving.assoc_value == (uint32_t)both);
+	/* Only before the association, and true if both ends offer it. */
+	FAILS(setsockopt(client, SOL_SCTP, SCTP_NRSACK_SUPPORTED, &non_renegable, sizeof non_renegable), EINVAL);
+	non_renegable.assoc_value = 9;
+	get(client, SCTP_NRSACK_SUPPORTED, &non_renegable, sizeof non_renegable);
+	CHECK(non_renegable.assoc_value == (uint32_t)both);
 	set(client, SCTP_STREAM_SCHEDULER, &scheduler, sizeof scheduler);
 	struct sctp_stream_value priority = { .stream_id = 2, .stream_value = 1 };
 	set(client, SCTP_STREAM_SCHEDULER_VALUE, &priority, sizeof priority);

@@ -69,9 +69,10 @@ impl Association {
         self.send_control(path, Chunk::Shutdown(cumulative));
     }
 
-    /// RFC 9260, 9.2: DATA received in SHUTDOWN-SENT is answered with a SHUTDOWN beside the SACK.
+    /// RFC 9260, 9.2: DATA received in SHUTDOWN-SENT is answered with a SHUTDOWN at once. The SACK, which is due as well, goes
+    /// into the same packet.
     pub(super) fn answer_with_shutdown(&mut self) {
-        self.push_shutdown(self.sender.reply_path(self.receiver.path));
+        self.push_shutdown(self.sack_destination());
     }
 
     /// Processes the arrival of any packet of the peer. RFC 9260, 9.2: in SHUTDOWN-SENT the reception of any

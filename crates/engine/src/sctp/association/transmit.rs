@@ -319,5 +319,7 @@ impl Association {
 /// Whether a packet of control chunks answers one that may have contained DATA as well. The SACK for this DATA need not be
 /// sent in a packet of its own.
 fn answers_data(packet: &Packet) -> bool {
-    packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::CookieAck | Chunk::Error(_)))
+    let answers =
+        |chunk: &Chunk| matches!(chunk, Chunk::CookieAck | Chunk::Error(_) | Chunk::Shutdown(_));
+    packet.chunks.iter().any(answers)
 }
