@@ -101,6 +101,9 @@ pub struct Outgoing<P> {
 
 /// Bytes of interactive packets that the association may queue beside the others.
 const INTERACTIVE_ROOM: u64 = 16_000;
+/// A packet that is waited for longer than this part of the longest wait was probably lost. Others come later than those after
+/// them by what the scheduler's estimate of the delays is wrong.
+const REPAIR_WAIT_SHARE: u64 = 8;
 
 /// One end of a tunnel: queues of the packets that enter it, and order of those that leave it. `P` is a packet.
 #[derive(Clone, Debug)]
@@ -139,9 +142,17 @@ impl<P> Tunnel<P> {
         self.outlook = Outlook::of(&self.config, paths, self.pause);
     }
 
-    /// How long the driver may do nothing at a time although packets wait for it, by the state of the paths.
-    pub const fn tolerable_pause(&self) -> Duration {
-        self.outlook.tolerable_pause
+    /// How long the driver may do nothing at a time although packets wait for it, by the state of the paths. Nothing while
+    /// received packets wait for one that was probably lost: a pause would delay its repair.
+    pub fn tolerable_pause(&self, now: Time) -> Duration {
+        let is_lost = self.longest_wait(now) > self.outlook.hold / REPAIR_WAIT_SHARE;
+        if is_lost { Duration::ZERO } else { self.outlook.tolerable_pause }
+    }
+
+    /// How long a received packet has waited for an earlier one of its flow.
+    fn longest_wait(&self, now: Time) -> Duration {
+        let left = self.receiver.deadline().map_or(self.outlook.hold, |end| end.since(now));
+        self.outlook.hold.saturating_sub(left)
     }
 
     /// Sets for how long the driver does nothing at a time although packets wait for it; zero by default. The association's

@@ -162,3 +162,33 @@ proptest! {
         prop_assert_eq!(hub.flow_counts().1, 0);
     }
 }
+
+#[test]
+fn there_is_no_pause_while_packets_wait_for_a_lost_one() {
+    let config = Config::default();
+    let ms = Time::from_millis;
+    let paths = [PathState::new(Duration::from_millis(10)); 2];
+    let mut client = Tunnel::new(config);
+    let mut packets: Vec<_> = (0..3u64)
+        .map(|number| {
+            let (class, order) = (Class::Bulk, Order::Restored);
+            let ecn = Ecn::NotEct;
+            client
+                .enqueue(ms(1), Inner { flow: 0, class, order, ecn, bytes: 500, payload: number });
+            client.next(ms(1), 0).expect("it is queued")
+        })
+        .collect();
+    let mut hub = Tunnel::new(config);
+    hub.set_paths(&paths);
+    let pause = hub.tolerable_pause(ms(10));
+    assert!(!pause.is_zero());
+    let late = packets.remove(1);
+    for out in packets {
+        hub.on_message(ms(10), out.header, out.bytes, out.payload);
+        hub.deliver(ms(10));
+    }
+    assert_eq!(hub.tolerable_pause(ms(12)), pause, "it may still come");
+    assert_eq!(hub.tolerable_pause(ms(30)), Duration::ZERO);
+    hub.on_message(ms(31), late.header, late.bytes, late.payload);
+    assert_eq!(hub.tolerable_pause(ms(31)), pause);
+}

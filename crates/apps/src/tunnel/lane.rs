@@ -243,7 +243,8 @@ impl Lane {
     /// Passes on how much passes, and learns for how long nothing will be done at a time.
     fn moderate(&mut self) {
         let moderation = &self.settings.moderation;
-        moderation.observe(std::mem::take(&mut self.passed), self.tunnel.tolerable_pause());
+        let tolerable = self.tunnel.tolerable_pause(self.clock.now());
+        moderation.observe(std::mem::take(&mut self.passed), tolerable);
         self.tunnel.set_pause(moderation.pause());
     }
 

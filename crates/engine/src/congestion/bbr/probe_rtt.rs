@@ -27,8 +27,6 @@ const CLOSE: f64 = 1.0 / 8.0;
 const ROUNDS_AFTER_DRAIN: u8 = 3;
 /// A minimum that falls by more than this part during a brief probe contained a queue.
 const FALL: f64 = 1.0 / 32.0;
-/// If the least round trip of a brief probe exceeds the minimum by more than this part, others have a queue on the path.
-const RISE: f64 = 1.0 / 16.0;
 /// So many brief probes follow each other at most: a minute of them.
 const MOST_BRIEF_PROBES: u8 = 11;
 
@@ -131,10 +129,10 @@ impl ProbeRtt {
         self.min_delay.is_some_and(|delay| delay < self.before_brief.mul_f64(1.0 - FALL))
     }
 
-    /// Whether the least round trip of a brief probe exceeds the minimum.
+    /// Whether the round trip stayed above the minimum during a brief probe, so that others have a queue on the path.
     fn has_risen(&self) -> bool {
         self.is_brief()
-            && self.min_delay.is_some_and(|delay| delay > self.before_brief.mul_f64(1.0 + RISE))
+            && self.min_delay.is_some_and(|delay| delay > self.before_brief.mul_f64(1.0 + CLOSE))
     }
 
     /// Goes on with a full probe.
