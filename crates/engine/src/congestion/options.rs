@@ -66,7 +66,7 @@ pub struct CongestionVariants {
     /// less to others.
     pub tolerated_loss_permille: u8,
     /// `bbr`: whether `ProbeRTT` drains only a tenth of the data in flight, for a round, if the round trip came close to
-    /// the minimum while the sender had no queue. The draft always drains half of it for 200 ms.
+    /// the minimum while the sender had no queue. Not while paths are coupled. The draft always drains half of it for 200 ms.
     pub brief_probe_rtt: bool,
     /// `rfc9260`, `newreno`, `cubic`, `bbr` and `prague`: which paths act together as one flow.
     pub coupling: BottleneckCoupling,

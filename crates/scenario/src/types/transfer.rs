@@ -101,7 +101,7 @@ table! {
             .example("0.02");
         /// `bbr`: whether the probe of the round trip each 5 s (ProbeRTT) drains only a tenth of the data in flight, for a
         /// round, if the round trip came close to the minimum while the sender had no queue. Each twelfth probe is a full
-        /// one. The draft always drains half of the data in flight for 200 ms.
+        /// one, and all are with `coupling`. The draft always drains half of the data in flight for 200 ms.
         brief_probe_rtt: bool => brief_probe_rtt =
             Kind::Bool.derived("true under the preset `live`, otherwise false").example("true");
         /// `rfc9260`, `newreno`, `cubic`, `bbr` and `prague`: which paths act together as one flow, so that they take one

@@ -29,7 +29,8 @@ use self::sent_log::{PacketState, SentLog};
 pub use self::state::BbrState;
 use self::state::{FullBw, RateSample, Rounds};
 use super::{
-    AckSample, CongestionOptions, Disturbance, LostPacket, PathCongestion, SentPacket, Signals,
+    AckSample, BottleneckCoupling, CongestionOptions, Disturbance, LostPacket, PathCongestion,
+    SentPacket, Signals,
 };
 use crate::path::Pace;
 
@@ -124,7 +125,9 @@ impl PathOptions {
             unit: options.unit,
             initial_window: options.initial_window.map(bytes),
             tolerated_loss_permille: options.variants.tolerated_loss_permille,
-            brief_probe_rtt: options.variants.brief_probe_rtt,
+            // The comparison of bottlenecks knows the queues that full probes leave.
+            brief_probe_rtt: options.variants.brief_probe_rtt
+                && options.variants.coupling == BottleneckCoupling::None,
         }
     }
 
