@@ -6,7 +6,7 @@ use std::time::Duration;
 use ropewalk_interop::hosts::{Hosts, Side};
 use ropewalk_interop::or_skip;
 use ropewalk_interop::ours::{receive, send};
-use ropewalk_interop::peer::{Peer, usrsctp};
+use ropewalk_interop::peer::{Peer, Report, usrsctp};
 use ropewalk_runtime::endpoint::{
     AddressChange, Association, Endpoint, Options, PORT, PathEvent, PathStatus, Transport,
 };
@@ -48,6 +48,19 @@ async fn change(association: &Association, expected: AddressChange) {
     assert_eq!(found.ok(), Some(expected));
 }
 
+/// Adds our second address.
+async fn add_second(association: &Association) {
+    association.add_address(ip("10.77.2.1")).expect("it may be added");
+    change(association, AddressChange::OwnAdded(ip("10.77.2.1"), Ok(()))).await;
+    becomes_active(association, "10.77.2.1", "10.77.2.2").await;
+}
+
+/// Removes our first address.
+async fn remove_first(association: &Association) {
+    association.remove_address(ip("10.77.1.1")).expect("there is another");
+    change(association, AddressChange::OwnRemoved(ip("10.77.1.1"), Ok(()))).await;
+}
+
 /// The status of the path to an address of the peer from one of ours.
 fn status(association: &Association, from: &str, to: &str) -> Option<PathStatus> {
     let stats = association.stats()?;
@@ -68,6 +81,13 @@ async fn becomes_active(association: &Association, from: &str, to: &str) {
     panic!("{from} to {to}: {:?}", association.stats());
 }
 
+/// The report of a peer that has received so many bytes, and whose association has ended by a shutdown.
+fn received(peer: Peer, bytes: usize) -> Report {
+    let report = peer.report();
+    assert_eq!((report.ended(), report.received()), ("shutdown", bytes), "{}", report.0);
+    report
+}
+
 #[test]
 fn usrsctp_follows_addresses_that_we_add_and_remove_and_sends_to_the_one_that_we_ask_for() {
     let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(2)));
@@ -77,21 +97,17 @@ fn usrsctp_follows_addresses_that_we_add_and_remove_and_sends_to_the_one_that_we
     hosts.live(async || {
         let (_endpoint, association) = connect(&hosts, 1).await;
         let changes = async {
-            association.add_address(ip("10.77.2.1")).expect("it may be added");
-            change(&association, AddressChange::OwnAdded(ip("10.77.2.1"), Ok(()))).await;
-            becomes_active(&association, "10.77.2.1", "10.77.2.2").await;
+            add_second(&association).await;
             association.request_primary(ip("10.77.2.1")).expect("it may be asked");
             change(&association, AddressChange::OwnPrimary(ip("10.77.2.1"), Ok(()))).await;
             // The first link goes away for good.
-            association.remove_address(ip("10.77.1.1")).expect("there is another");
-            change(&association, AddressChange::OwnRemoved(ip("10.77.1.1"), Ok(()))).await;
+            remove_first(&association).await;
             hosts.cut(1);
         };
         tokio::join!(send(&association, LONG, 1000, 3), changes);
         association.shutdown().await.expect("a shutdown");
     });
-    let report = peer.report();
-    assert_eq!((report.ended(), report.received()), ("shutdown", LONG), "{}", report.0);
+    let report = received(peer, LONG);
     for event in ["path 10.77.2.1 added", "path 10.77.2.1 primary", "path 10.77.1.1 removed"] {
         assert!(report.saw(event), "{event}: {}", report.0);
     }
@@ -105,16 +121,12 @@ fn usrsctp_accepts_a_new_address_that_is_announced_from_itself_because_the_old_o
     hosts.live(async || {
         let (_endpoint, association) = connect(&hosts, 1).await;
         hosts.cut(1);
-        association.add_address(ip("10.77.2.1")).expect("it may be added");
-        change(&association, AddressChange::OwnAdded(ip("10.77.2.1"), Ok(()))).await;
-        becomes_active(&association, "10.77.2.1", "10.77.2.2").await;
-        association.remove_address(ip("10.77.1.1")).expect("there is another");
-        change(&association, AddressChange::OwnRemoved(ip("10.77.1.1"), Ok(()))).await;
+        add_second(&association).await;
+        remove_first(&association).await;
         send(&association, TOTAL, 1000, 3).await;
         association.shutdown().await.expect("a shutdown");
     });
-    let report = peer.report();
-    assert_eq!((report.ended(), report.received()), ("shutdown", TOTAL), "{}", report.0);
+    let report = received(peer, TOTAL);
     for event in ["path 10.77.2.1 added", "path 10.77.1.1 removed"] {
         assert!(report.saw(event), "{event}: {}", report.0);
     }
@@ -123,11 +135,12 @@ fn usrsctp_accepts_a_new_address_that_is_announced_from_itself_because_the_old_o
 #[test]
 fn our_ends_follow_each_other_when_all_old_addresses_of_one_are_gone() {
     let hosts = or_skip!(Hosts::new(2));
+    let locals = hosts.sockets(Side::Theirs, PORT);
     let server = std::thread::scope(|scope| {
         let (listens, listening) = std::sync::mpsc::channel();
         let there = scope.spawn(|| {
             hosts.live_on(Side::Theirs, async move || {
-                let options = Options::listening(&hosts_sockets());
+                let options = Options::listening(&locals);
                 let endpoint = Endpoint::open(Options { transport: transport(), ..options });
                 let endpoint = endpoint.expect("an endpoint");
                 listens.send(()).expect("somebody waits");
@@ -144,11 +157,8 @@ fn our_ends_follow_each_other_when_all_old_addresses_of_one_are_gone() {
         hosts.live(async || {
             let (_endpoint, association) = connect(&hosts, 1).await;
             hosts.cut(1);
-            association.add_address(ip("10.77.2.1")).expect("it may be added");
-            change(&association, AddressChange::OwnAdded(ip("10.77.2.1"), Ok(()))).await;
-            becomes_active(&association, "10.77.2.1", "10.77.2.2").await;
-            association.remove_address(ip("10.77.1.1")).expect("there is another");
-            change(&association, AddressChange::OwnRemoved(ip("10.77.1.1"), Ok(()))).await;
+            add_second(&association).await;
+            remove_first(&association).await;
             send(&association, TOTAL, 1000, 3).await;
             association.shutdown().await.expect("a shutdown");
         });
@@ -157,11 +167,6 @@ fn our_ends_follow_each_other_when_all_old_addresses_of_one_are_gone() {
     for change in [AddressChange::Added(ip("10.77.2.1")), AddressChange::Removed(ip("10.77.1.1"))] {
         assert!(server.contains(&PathEvent::Address(change)), "{server:?}");
     }
-}
-
-/// Where the peer of [`our_ends_follow_each_other_when_all_old_addresses_of_one_are_gone`] listens.
-fn hosts_sockets() -> Vec<std::net::SocketAddr> {
-    ["10.77.1.2", "10.77.2.2"].map(|at| std::net::SocketAddr::new(ip(at), PORT)).to_vec()
 }
 
 #[test]
@@ -183,8 +188,7 @@ fn we_follow_an_address_that_usrsctp_adds_and_make_it_the_primary_one_if_usrsctp
         send(&association, TOTAL, 1000, 3).await;
         association.shutdown().await.expect("a shutdown");
     });
-    let report = peer.report();
-    assert_eq!((report.ended(), report.received()), ("shutdown", TOTAL), "{}", report.0);
+    received(peer, TOTAL);
 }
 
 #[test]
@@ -205,8 +209,7 @@ fn we_follow_an_address_that_usrsctp_removes() {
         send(&association, TOTAL, 1000, 3).await;
         association.shutdown().await.expect("a shutdown");
     });
-    let report = peer.report();
-    assert_eq!((report.ended(), report.received()), ("shutdown", TOTAL), "{}", report.0);
+    received(peer, TOTAL);
 }
 
 #[test]
@@ -222,15 +225,12 @@ fn usrsctp_that_has_opened_the_association_follows_our_addresses_as_well() {
         let peer = Peer::start(&hosts, Side::Theirs, program, &words);
         let association = endpoint.accept().await;
         assert_eq!(receive(&association, TOTAL).await.bytes, TOTAL);
-        association.add_address(ip("10.77.2.1")).expect("it may be added");
-        change(&association, AddressChange::OwnAdded(ip("10.77.2.1"), Ok(()))).await;
-        becomes_active(&association, "10.77.2.1", "10.77.2.2").await;
+        add_second(&association).await;
         hosts.cut(1);
         send(&association, TOTAL, 1000, 1).await;
         association.shutdown().await.expect("a shutdown");
         peer
     });
-    let report = peer.report();
-    assert_eq!((report.ended(), report.received()), ("shutdown", TOTAL), "{}", report.0);
+    let report = received(peer, TOTAL);
     assert!(report.saw("path 10.77.2.1 added"), "{}", report.0);
 }

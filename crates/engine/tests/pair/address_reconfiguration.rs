@@ -222,13 +222,18 @@ fn a_lost_request_or_answer_is_repeated_unchanged_and_performed_once() {
     }
 }
 
-#[test]
-fn a_request_that_is_never_answered_ends_the_association() {
-    let mut pair = up(2);
+/// Drops each ASCONF.
+fn lose_requests(pair: &mut Pair) {
     pair.script(|sent| match sent.names().contains(&"ASCONF") {
         true => Fate::Drop,
         false => Fate::Arrive,
     });
+}
+
+#[test]
+fn a_request_that_is_never_answered_ends_the_association() {
+    let mut pair = up(2);
+    lose_requests(&mut pair);
     pair.add(LEFT, 2);
     // HEARTBEATs are answered meanwhile and do not end the count.
     pair.run_for(Duration::from_secs(900));
@@ -324,10 +329,7 @@ fn a_restart_forgets_requests_and_serial_numbers_start_over() {
 #[test]
 fn a_peer_that_does_not_know_asconf_gets_no_more_of_them() {
     let mut pair = up(2);
-    pair.script(|sent| match sent.names().contains(&"ASCONF") {
-        true => Fate::Drop,
-        false => Fate::Arrive,
-    });
+    lose_requests(&mut pair);
     pair.add(LEFT, 2);
     pair.add(LEFT, 3);
     let whole = Bytes::from_static(&[0xc1, 0, 0, 8, 0, 0, 0, 1]);

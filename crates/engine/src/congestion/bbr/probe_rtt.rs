@@ -1,11 +1,11 @@
 //! ProbeRTT: measures the minimum round trip (draft-ietf-ccwg-bbr, 5.3.4).
 //!
 //! An addition to the draft: with `brief_probe_rtt`, the probe is brief if the round trip came close to the minimum while the
-//! sender had no queue on the path, so that nobody else has one. Half of the data
-//! in flight for 200 ms in each 5 s costs a path 2 % of its rate, and what the path cannot carry meanwhile waits for other
-//! paths. A brief probe keeps a tenth less in flight for a round. If the minimum is right, there is no queue that this could
-//! drain. If the round trip falls below the minimum, because that contains the path's own queue, or stays above it,
-//! because others have a queue, the probe becomes a full one. Each twelfth probe is a full one in any case.
+//! sender had no queue on the path, because then nobody else has one. Half of the data in flight for 200 ms in each 5 s costs
+//! a path 2 % of its rate, and what the path cannot carry meanwhile waits for other paths. A brief probe keeps a tenth less in
+//! flight for a round. If the minimum is right, there is no queue that this could drain. If the round trip falls below the
+//! minimum, because that contains the path's own queue, or stays above it, because others have a queue, the probe becomes a
+//! full one. Each twelfth probe is a full one in any case.
 
 use ropewalk_base::{Duration, Time};
 
