@@ -47,6 +47,27 @@ fn a_download_uses_both_paths_and_leaves_the_delay_of_a_call_and_a_ping_as_it_is
 }
 
 #[test]
+fn a_link_that_becomes_slower_delays_calls_by_little_more_than_the_other_link_takes() {
+    for (rates, trips, to) in [([20, 20], [20, 20], 2), ([50, 10], [20, 100], 5)] {
+        let text = format!(
+            "[transfer]\nduration = '9 s'\nwarmup = '5 s'\n\
+             [[path]]\nname = 'one'\nrate = '{} Mbit/s'\nrtt = '{} ms'\n\
+             steps = [{{ at = '5 s', rate = '{to} Mbit/s' }}]\n\
+             [[path]]\nname = 'two'\nrate = '{} Mbit/s'\nrtt = '{} ms'\n",
+            rates[0], trips[0], rates[1], trips[1],
+        );
+        let flows = flow("bulk", "tcp", "") + &flow("call", "call", "") + &flow("ping", "ping", "");
+        let result = result(&(text + &flows));
+        let second_ms = f64::from(trips[1]) / 2.0;
+        for (name, others_ms) in [("call", 60.0), ("ping", 75.0)] {
+            let flow = of(&result, name);
+            let delay_ms = 1e3 * flow.delay_max_s.expect("packets arrive");
+            assert!(delay_ms < second_ms + others_ms, "{trips:?}: {flow:?}");
+        }
+    }
+}
+
+#[test]
 fn tcp_arrives_in_order_over_paths_of_unequal_delay_and_quic_as_it_comes() {
     let base = paths(10, [20, 120], "");
     let tcp = result(&(base.clone() + &flow("a", "tcp", "")));

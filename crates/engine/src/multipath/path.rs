@@ -5,8 +5,8 @@ use ropewalk_base::{Duration, Rate, Time};
 use crate::congestion::Delivery;
 use crate::measurements::PathCounters;
 use crate::path::{
-    DeliveryRate, Estimates, ForwardDelay, LossEstimate, Pacer, PathConfig, PathState, PathStatus,
-    RttEstimator,
+    DeliveryRate, DrainRate, Estimates, ForwardDelay, LossEstimate, Pacer, PathConfig, PathState,
+    PathStatus, RttEstimator,
 };
 use crate::recovery::{Flight, Flights, Prr, Rack, RoundTrips, TailProbe};
 use crate::scheduler::DelaySource;
@@ -52,6 +52,7 @@ pub(crate) struct TxPath {
     pub rtt: RttEstimator,
     pub config: PathConfig,
     pub rate: DeliveryRate,
+    pub drain: DrainRate,
     pub counters: PathCounters,
     /// Recovery lasts until this transmission (SCTP) or sequence number (TCP) has been acknowledged or given up.
     pub recovery_exit: Option<u64>,
@@ -77,6 +78,7 @@ impl TxPath {
             held: 0,
             unacknowledged: 0,
             rate: DeliveryRate::default(),
+            drain: DrainRate::default(),
             acked_to: 0,
             round: 0,
             round_ends: 0,
@@ -200,10 +202,19 @@ impl TxPath {
         }
     }
 
+    /// Notes for [`DrainRate`] that a transmission that left at `sent_at` is the newest that an acknowledgement covers.
+    #[inline]
+    pub fn note_ack(&mut self, now: Time, sent_at: Time) {
+        if let Some(trip) = self.rtt.base() {
+            self.drain.on_ack(now, sent_at, self.rate.delivered(), trip);
+        }
+    }
+
     /// The path works again: what was measured before no longer holds.
     pub fn forget_estimates(&mut self) {
         self.rtt.forget();
         self.rate.forget();
+        self.drain = DrainRate::default();
         self.loss.forget();
     }
 

@@ -1,6 +1,6 @@
 //! The scheduler's view of the paths, created for each input and updated during the drain.
 
-use ropewalk_base::{Duration, PathId, Time};
+use ropewalk_base::{Duration, PathId, Rate, Time};
 
 use super::sender::nothing_in_flight;
 use super::{Outstanding, Sender, TxPath};
@@ -93,6 +93,9 @@ impl<O: Outstanding> Sender<O> {
         view.delivered = path.rate.delivered();
         view.burst_room = path.burst_room(now, budget.chunk);
         view.rate = path.rate.rate().or(path.config.rate_hint);
+        let is_slower =
+            |drain: &Rate| view.rate.is_some_and(|rate| drain.as_bps() < rate.as_bps() / 2);
+        view.drain = path.drain.rate(now).filter(is_slower);
         view.rate_confidence = path.rate.confidence();
         view.loss = path.loss.aged(path.idle(now));
         view.earliest_position = 0;

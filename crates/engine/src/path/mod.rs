@@ -2,6 +2,7 @@
 
 mod bottleneck;
 mod config;
+mod drain_rate;
 mod estimates;
 mod forward;
 mod loss;
@@ -14,6 +15,7 @@ mod state;
 
 pub use bottleneck::{SharedBottlenecks, Sharing};
 pub use config::{PathConfig, PathUse};
+pub use drain_rate::DrainRate;
 pub use estimates::{DelaySource, Estimates, clock_offset};
 pub use forward::ForwardDelay;
 pub use loss::LossEstimate;

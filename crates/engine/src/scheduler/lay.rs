@@ -25,7 +25,7 @@ mod head;
 mod loss_stall_filter;
 mod queue;
 
-use ropewalk_base::{Duration, PathId, Time};
+use ropewalk_base::{Duration, PathId, Rate, Time};
 
 use self::bdp_filter::BdpFilter;
 use self::head::{Holders, Share};
@@ -317,12 +317,14 @@ impl PathEstimate {
             silent: idle,
         };
         let (Some(srtt), Some(forward)) = (path.srtt, path.forward_delay) else { return unknown };
-        let rate = path.potential_rate().max(1e-12);
+        let bytes_per_nano = |rate: Rate| (rate.as_bps() as i64 as f64 / 8e9).max(1e-12);
+        let drain = path.drain.map_or(f64::MAX, bytes_per_nano);
+        let rate = path.potential_rate().max(1e-12).min(drain);
         let pipe_time = nanos(srtt.saturating_sub(path.queueing)).max(1.0);
         let (round_trip, queueing) = (nanos(srtt), nanos(path.queueing));
         let doubt = nanos(path.rttvar) / 2.0;
         // The rate at which a queue drains is the measured rate, not the rate that the window would allow.
-        let seen = path.rate.map_or(rate, |seen| (seen.as_bps() as i64 as f64 / 8e9).max(1e-12));
+        let seen = path.rate.map_or(rate, bytes_per_nano).min(drain);
         let own_queue = (path.in_flight as i64 as f64 / seen - pipe_time).max(0.0);
         let unqueued = (nanos(forward) - queueing).max(0.0);
         // Measured delays lag behind what has been sent since. If the queue is our own, its length is known.

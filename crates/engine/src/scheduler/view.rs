@@ -68,6 +68,9 @@ pub struct PathView {
     pub burst_room: u64,
     /// Measured delivery rate; none before there is one.
     pub rate: Option<Rate>,
+    /// Rate at which the queue of the path drains, while it grows and this is less than half of `rate`: the path has become
+    /// slower.
+    pub drain: Option<Rate>,
     /// How far `rate` can be trusted, 0 to 1: below 1 while the application or the receive window, and not
     /// the path, limited it.
     pub rate_confidence: f64,
@@ -109,6 +112,7 @@ impl PathView {
             delivered: 0,
             burst_room: 0,
             rate: None,
+            drain: None,
             rate_confidence: 0.0,
             loss: 0.0,
             mtu: config.mtu,

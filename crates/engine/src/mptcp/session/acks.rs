@@ -244,6 +244,7 @@ fn measure(now: Time, subflow: &mut Subflow, ackd: &SubflowAckd) -> Option<Rate>
         subflow.tx.rtt.sample(now, round_trip);
     }
     let sample = subflow.tx.rate.sample(now, flight.sent_at, &flight.snapshot);
+    subflow.tx.note_ack(now, flight.sent_at);
     let (least, rate) = (subflow.tx.rtt.base(), subflow.tx.rate.rate());
     let explained = || Some(explained_queueing(least?, rate?, flight.bytes as u64));
     subflow.tx.rtt.floor_mut().reconsider(now, explained);

@@ -417,7 +417,8 @@ impl Sender {
         let trip = view.srtt.unwrap_or(Duration::ZERO);
         let oldest = tx.flights.oldest().map(|(_, flight)| flight.sent_at + trip);
         let overdue = oldest.map_or(Duration::ZERO, |due| now.since(due + view.rttvar * 4));
-        let delay = view.forward_delay.unwrap_or(trip / 2) + overdue;
+        let measured = view.forward_delay.unwrap_or(trip / 2) + overdue;
+        let delay = self.drain_delay(now, view).map_or(measured, |delay| measured.max(delay));
         let full = self.outstanding.full_chunk();
         let open = view.in_flight < view.window && view.burst_room > 0;
         // A window that has just shrunk would hold interactive messages back until the bulk data in flight is acknowledged.
@@ -432,6 +433,12 @@ impl Sender {
             _ => oldest.unwrap_or(now),
         };
         (opens.max(now) + delay, false)
+    }
+
+    /// One-way delay of a chunk behind all data in flight on a path, if the queue there grows at once.
+    fn drain_delay(&self, now: Time, view: &PathView) -> Option<Duration> {
+        let tx = &self.paths[view.id.index()].tx;
+        Some(tx.drain.time_for(now, view.in_flight)?.saturating_sub(tx.rtt.base()? / 2))
     }
 
     /// The usable path on which a chunk that is sent as soon as possible arrives first, when that is, and

@@ -3,6 +3,7 @@
 use ropewalk_base::{Duration, Time};
 
 use super::ecn::Ecn;
+use super::rescue::Rescue;
 use super::send_times::SendTimes;
 use crate::multipath::TxPath;
 use crate::path::{MtuSearch, PathState, RttEstimator};
@@ -53,15 +54,6 @@ pub struct PathRecords {
     pub rescue: Rescue,
 }
 
-/// The last rescue of interactive messages from a path whose acknowledgements were overdue.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Rescue {
-    /// The interactive messages of all transmissions before this one were sent on another path as well.
-    pub before: u64,
-    /// When.
-    pub at: Time,
-}
-
 impl AsRef<TxPath> for Path {
     #[inline]
     fn as_ref(&self) -> &TxPath {
@@ -98,11 +90,6 @@ impl Path {
             announcing: false,
             records: None,
         }
-    }
-
-    /// The last rescue.
-    pub fn rescue(&self) -> Rescue {
-        self.records.as_ref().map_or(Rescue::default(), |records| records.rescue)
     }
 
     /// The smoothed RTT, else that of the handshake.

@@ -131,6 +131,9 @@ impl Path {
             sample = self.tx.rate.sample(now, flight.sent_at, &flight.snapshot);
         }
         let (least, rate) = (self.tx.rtt.base(), self.tx.rate.rate());
+        if ack.newest_sure {
+            self.tx.note_ack(now, flight.sent_at);
+        }
         let explained = || Some(explained_queueing(least?, rate?, flight.bytes as u64));
         self.tx.rtt.floor_mut().reconsider(now, explained);
         self.tx.forward.floor_mut().reconsider(now, explained);
@@ -453,6 +456,7 @@ impl Sender {
         let several = acked_paths == 1 && told;
         for (i, ack) in acks.iter().enumerate().filter(|(_, ack)| ack.newest_end > 0) {
             self.settle_path(now, PathId::from_index(i), ack, cumulative_moved, several);
+            self.rescue_from_growing_queue(now, PathId::from_index(i));
         }
         if acked_paths > 0 {
             self.outstanding.reports.acknowledged = true;

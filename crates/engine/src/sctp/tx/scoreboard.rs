@@ -385,7 +385,7 @@ impl Scoreboard {
         }
     }
 
-    /// Whether no copy of `tsn` is in flight on another path.
+    /// Whether no copy of `tsn` is in flight on another path than `path`, that of its record.
     #[inline]
     pub fn is_only_on(&self, tsn: u64, path: PathId) -> bool {
         let elsewhere = |copies: &Vec<(PathId, u64)>| copies.iter().any(|(on, _)| *on != path);

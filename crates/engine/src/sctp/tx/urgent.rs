@@ -4,14 +4,11 @@ use ropewalk_base::{Duration, PathId, Serial16, Serial32, Time};
 use smallvec::SmallVec;
 
 use super::queue::ChunkSizes;
-use super::{Chunks, Next, Path, RecordState, Rescue, Sender};
+use super::{Chunks, Next, RecordState, Sender};
 use crate::multipath::Outstanding;
 use crate::scheduler::PathView;
 use crate::sctp::chunk::{Chunk, Data, DataFlags};
 use crate::sctp::extensions::partial_reliability::{Limit, Submitted, Urgency};
-
-/// Least time between two rescues of the messages on one path.
-const RESCUE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Bandwidth-delay products in flight above which a path is taken to have a queue.
 const QUEUE_GAIN: f64 = 1.2;
@@ -250,41 +247,6 @@ impl Sender {
                 None => _ = self.outstanding.limits.as_mut()?.second_copies.pop_front(),
             }
         }
-    }
-
-    /// When interactive messages that are in flight on `path` are to be sent on another one, because their
-    /// acknowledgements are overdue.
-    #[inline]
-    pub fn rescue_deadline(&self, path: &Path) -> Option<Time> {
-        let limits = self.outstanding.limits.as_ref()?;
-        let waits = limits.has_urgent
-            && self.paths.len() > 1
-            && path.rescue().before < path.tx.flights.next_number();
-        if !waits {
-            return None;
-        }
-        let at = path.tx.overdue_from(self.config.ack_delay)?;
-        // While the path stays silent, once in a while is enough for what has been sent since.
-        Some(at.max(path.rescue().at + RESCUE_INTERVAL))
-    }
-
-    /// Sends further copies of the interactive messages in flight on `id`, if their acknowledgements are overdue.
-    pub fn rescue(&mut self, now: Time, id: PathId) {
-        let path = &self.paths[id.index()];
-        if self.rescue_deadline(path).is_none_or(|at| at > now) {
-            return;
-        }
-        let (from, next) = (path.rescue().before, path.tx.flights.next_number());
-        let Some(limits) = &mut self.outstanding.limits else { return };
-        let fresh = path.tx.flights.live().filter(|(number, _)| *number >= from);
-        for (_, flight) in fresh {
-            if limits.is_urgent(flight.tsn) && self.outstanding.board.is_only_on(flight.tsn, id) {
-                limits.second_copies.push_back(flight.tsn);
-            }
-        }
-        let path = &mut self.paths[id.index()];
-        path.records.get_or_insert_default().rescue = Rescue { before: next, at: now };
-        self.outstanding.deadline.invalidate();
     }
 
     /// One of two copies of `tsn` was lost. If the other one is under way on a slower path, a third copy may arrive before it.

@@ -1,0 +1,110 @@
+//! Further copies of interactive messages that are in flight on a path which has fallen silent or has become slower.
+
+use ropewalk_base::{Duration, PathId, Time};
+
+use super::{Path, RecordState, Scoreboard, Sender};
+
+/// Least time between two rescues of the messages on one path.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// The last rescue of interactive messages from a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rescue {
+    /// While the path was silent, the messages of all transmissions before this one were sent on another path as well.
+    before: u64,
+    /// When.
+    at: Time,
+    /// When messages were last sent on another path because the queue grew.
+    grew_at: Time,
+}
+
+/// Whether all transmissions of `tsn` in flight are on this path.
+fn is_only_on(board: &Scoreboard, tsn: u64, path: PathId) -> bool {
+    let state = board.get(tsn).map(|record| record.state);
+    let on = |state| matches!(state, RecordState::InFlight { path: on, .. } if on == path);
+    state.is_some_and(on) && board.is_only_on(tsn, path)
+}
+
+impl Path {
+    /// The last rescue.
+    fn rescue(&self) -> Rescue {
+        self.records.as_ref().map_or(Rescue::default(), |records| records.rescue)
+    }
+}
+
+impl Sender {
+    /// Whether interactive messages may have to be sent on another path.
+    #[inline]
+    fn may_rescue(&self) -> bool {
+        let limits = self.outstanding.limits.as_ref();
+        self.paths.len() > 1 && limits.is_some_and(|limits| limits.has_urgent)
+    }
+
+    /// When interactive messages that are in flight on `path` are to be sent on another one, because their
+    /// acknowledgements are overdue.
+    #[inline]
+    pub fn rescue_deadline(&self, path: &Path) -> Option<Time> {
+        if !self.may_rescue() || path.rescue().before >= path.tx.flights.next_number() {
+            return None;
+        }
+        let at = path.tx.overdue_from(self.config.ack_delay)?;
+        // While the path stays silent, once in a while is enough for what has been sent since.
+        Some(at.max(path.rescue().at + INTERVAL))
+    }
+
+    /// Sends further copies of the interactive messages in flight on `id`, if their acknowledgements are overdue.
+    pub fn rescue(&mut self, now: Time, id: PathId) {
+        let path = &self.paths[id.index()];
+        if self.rescue_deadline(path).is_none_or(|at| at > now) {
+            return;
+        }
+        let (from, next) = (path.rescue().before, path.tx.flights.next_number());
+        let Some(limits) = &mut self.outstanding.limits else { return };
+        let fresh = path.tx.flights.live().filter(|(number, _)| *number >= from);
+        for (_, flight) in fresh {
+            if limits.is_urgent(flight.tsn) && is_only_on(&self.outstanding.board, flight.tsn, id) {
+                limits.second_copies.push_back(flight.tsn);
+            }
+        }
+        let path = &mut self.paths[id.index()];
+        let rescue = &mut path.records.get_or_insert_default().rescue;
+        (rescue.before, rescue.at) = (next, now);
+        self.outstanding.deadline.invalidate();
+    }
+
+    /// Sends further copies of the interactive messages in flight on `id` that arrive sooner on another path, if the path
+    /// has become slower.
+    #[inline]
+    pub fn rescue_from_growing_queue(&mut self, now: Time, id: PathId) {
+        if self.may_rescue() && self.paths[id.index()].tx.drain.suspected_rate(now).is_some() {
+            self.rescue_late(now, id);
+        }
+    }
+
+    #[cold]
+    fn rescue_late(&mut self, now: Time, id: PathId) {
+        let path = &self.paths[id.index()];
+        if now < path.rescue().grew_at + INTERVAL {
+            return;
+        }
+        let tx = &path.tx;
+        let Some(back) = tx.rtt.base().map(|trip| trip / 2) else { return };
+        let Some((_, elsewhere, _)) = self.earliest_arrival(now, Some(id), true) else { return };
+        let Some(limits) = &mut self.outstanding.limits else { return };
+        let mut ahead = 0;
+        for (_, flight) in tx.flights.live() {
+            ahead += u64::from(flight.bytes);
+            let Some(delay) = tx.drain.time_for(now, ahead) else { return };
+            let is_late = now + delay.saturating_sub(back) > elsewhere;
+            if is_late
+                && limits.is_urgent(flight.tsn)
+                && is_only_on(&self.outstanding.board, flight.tsn, id)
+                && !limits.second_copies.contains(&flight.tsn)
+            {
+                limits.second_copies.push_back(flight.tsn);
+            }
+        }
+        let path = &mut self.paths[id.index()];
+        path.records.get_or_insert_default().rescue.grew_at = now;
+    }
+}
