@@ -15,7 +15,7 @@
 //!
 //! ```
 //! use ropewalk_base::{Duration, Time};
-//! use ropewalk_tunnel::{Class, Config, Ecn, Inner, Order, PathState, Tunnel};
+//! use ropewalk_tunnel::{Class, Config, Ecn, Inner, Order, PathState, Tunnel, Waiting};
 //!
 //! let (mut client, mut hub) = (Tunnel::new(Config::default()), Tunnel::new(Config::default()));
 //! let paths = [PathState::new(Duration::from_millis(20)), PathState::new(Duration::from_millis(90))];
@@ -30,8 +30,8 @@
 //!         payload: name,
 //!     });
 //! }
-//! let first = client.next(Time::ZERO, 0).expect("room for it");
-//! let second = client.next(Time::ZERO, 1400).expect("room for it");
+//! let first = client.next(Time::ZERO, Waiting::default()).expect("room for it");
+//! let second = client.next(Time::ZERO, Waiting { all: 1400, interactive: 0 }).expect("room for it");
 //! // The second arrives sooner, on the quicker path, and waits for the first.
 //! hub.on_message(Time::from_millis(20), second.header, second.bytes, second.payload);
 //! assert_eq!(hub.deliver(Time::from_millis(20)), None);
@@ -58,4 +58,4 @@ pub use counters::{ClassCounters, Counters, ReceiveCounters};
 pub use header::Header;
 pub use links::{LinkRule, LinkUse, PathRule, decode_uses, encode_uses};
 pub use outlook::{PathState, REPAIRS};
-pub use tunnel::{Class, Ecn, Inner, Order, Outgoing, Tunnel};
+pub use tunnel::{Class, Ecn, Inner, Order, Outgoing, Tunnel, Waiting};

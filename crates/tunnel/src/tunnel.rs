@@ -99,6 +99,15 @@ pub struct Outgoing<P> {
     pub payload: P,
 }
 
+/// What an association has queued and not yet assigned to a path, bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Waiting {
+    /// Of all packets.
+    pub all: u64,
+    /// Of interactive packets, which overtake the others.
+    pub interactive: u64,
+}
+
 /// Bytes of interactive packets that the association may queue beside the others.
 const INTERACTIVE_ROOM: u64 = 16_000;
 /// A packet that is waited for longer than this part of the longest wait was probably lost. Others come later than those after
@@ -166,12 +175,12 @@ impl<P> Tunnel<P> {
         self.ingress.push(now, inner, &mut self.counters);
     }
 
-    /// The next packet to send. `waiting`: bytes that the association has queued and not yet assigned to a path. Bulk
-    /// packets follow while its queue is shorter than [`Self::lookahead`]; interactive packets overtake that queue, and
-    /// so follow while it is shorter than this and 16 kB.
-    pub fn next(&mut self, now: Time, waiting: u64) -> Option<Outgoing<P>> {
-        let all = waiting < self.outlook.lookahead;
-        if !all && waiting >= self.outlook.lookahead + INTERACTIVE_ROOM {
+    /// The next packet to send. Bulk packets follow while the queue of the association is shorter than
+    /// [`Self::lookahead`]. Interactive packets overtake that queue, however long it is, so they follow while less than 16 kB
+    /// of them wait.
+    pub fn next(&mut self, now: Time, waiting: Waiting) -> Option<Outgoing<P>> {
+        let all = waiting.all < self.outlook.lookahead;
+        if !all && waiting.interactive >= INTERACTIVE_ROOM {
             return None;
         }
         let bulk = self.outlook.bulk_codel;

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use ropewalk_base::{Duration, Time};
-use ropewalk_tunnel::{Class, Config, Ecn, Header, Inner, Order, PathState, Redundancy, Tunnel};
+use ropewalk_tunnel::{
+    Class, Config, Ecn, Header, Inner, Order, PathState, Redundancy, Tunnel, Waiting,
+};
 
 /// One packet: its flow, its class, the time to the next, its delay, and what happens to it.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +55,7 @@ fn send(config: Config, steps: &[Step]) -> Vec<Arrival> {
         *number += 1;
         let (flow, class, order) = (step.flow, step.class, step.order);
         client.enqueue(now, Inner { flow, class, order, ecn: Ecn::NotEct, bytes: 500, payload });
-        let out = client.next(now, 0).expect("one packet is queued");
+        let out = client.next(now, Waiting::default()).expect("one packet is queued");
         assert_eq!(out.payload, payload);
         let copies = if step.twice { 2 } else { 1 };
         for copy in 0..if step.lost { 0 } else { copies } {
@@ -175,7 +177,7 @@ fn there_is_no_pause_while_packets_wait_for_a_lost_one() {
             let ecn = Ecn::NotEct;
             client
                 .enqueue(ms(1), Inner { flow: 0, class, order, ecn, bytes: 500, payload: number });
-            client.next(ms(1), 0).expect("it is queued")
+            client.next(ms(1), Waiting::default()).expect("it is queued")
         })
         .collect();
     let mut hub = Tunnel::new(config);

@@ -1,7 +1,7 @@
 //! How flows and classes share the room of the association.
 
 use ropewalk_base::{Duration, Time};
-use ropewalk_tunnel::{Class, Config, Ecn, Inner, Order, Tunnel};
+use ropewalk_tunnel::{Class, Config, Ecn, Inner, Order, Tunnel, Waiting};
 
 fn inner(flow: u64, class: Class, bytes: u32, number: u64) -> Inner<(u64, u64)> {
     let payload = (flow, number);
@@ -21,7 +21,7 @@ fn shares(flows: &[(Class, u32)]) -> Vec<u64> {
             }
         }
         now += Duration::from_millis(1);
-        let out = tunnel.next(now, 0).expect("there is a backlog");
+        let out = tunnel.next(now, Waiting::default()).expect("there is a backlog");
         if round >= 200 {
             sent[out.payload.0 as usize] += u64::from(out.bytes);
         }
@@ -58,17 +58,24 @@ fn a_sparse_flow_does_not_wait_behind_a_bulk_flow() {
         }
         if round >= 100 && round % 20 == 0 {
             tunnel.enqueue(now, inner(2, Class::Bulk, 100, round));
-            let out = tunnel.next(now, 0).expect("there is a backlog");
+            let out = tunnel.next(now, Waiting::default()).expect("there is a backlog");
             assert_eq!((out.payload.0, out.class), (2, Class::Interactive));
         }
-        tunnel.next(now, 0).expect("there is a backlog");
+        tunnel.next(now, Waiting::default()).expect("there is a backlog");
     }
     let counters = *tunnel.counters();
     assert!(counters.class(Class::Bulk).dropped_by_delay > 0, "{counters:?}");
+    let waiting = |all, interactive| Waiting { all, interactive };
     let queue = tunnel.lookahead();
-    assert_eq!(tunnel.next(now, queue), None, "the association has enough");
-    tunnel.enqueue(now, inner(3, Class::Interactive, 100, 0));
-    assert!(tunnel.next(now, queue).is_some(), "this one overtakes");
+    assert_eq!(tunnel.next(now, waiting(queue, 0)), None, "the association has enough");
+    // Where a link becomes slower, the queue of the association suddenly is longer than it should be.
+    for (all, interactive, overtakes) in
+        [(queue, 0, true), (100 * queue, 0, true), (100 * queue, 1 << 20, false)]
+    {
+        tunnel.enqueue(now, inner(3, Class::Interactive, 100, 0));
+        let next = tunnel.next(now, waiting(all, interactive));
+        assert_eq!(next.is_some(), overtakes, "{all} B wait, {interactive} of them interactive");
+    }
 }
 
 #[test]
@@ -83,7 +90,7 @@ fn the_longest_queue_pays_for_a_lack_of_memory() {
         assert!(tunnel.queued_bytes() <= 100_000);
     }
     let mut first = Vec::new();
-    while let Some(out) = tunnel.next(now, 0) {
+    while let Some(out) = tunnel.next(now, Waiting::default()) {
         if out.payload.0 == 1 {
             first.push(out.payload.1);
         }

@@ -16,7 +16,7 @@ use ropewalk_runtime::endpoint::{
 use ropewalk_runtime::moderation::Moderation;
 use ropewalk_tunnel::{
     Class, Config, Ecn, Header, Inner, Order, Outgoing, PathRule, PathState, REPAIRS, Tunnel,
-    decode_uses, encode_uses,
+    Waiting, decode_uses, encode_uses,
 };
 use tokio::sync::{Notify, mpsc};
 
@@ -317,6 +317,7 @@ impl Lane {
         }
         sent.notify_one();
         association.send_datagrams(PACKET_STREAM, PACKET_PPID, &mut |now, waiting| {
+            let waiting = Waiting { all: waiting.bytes, interactive: waiting.interactive_bytes };
             let outgoing = tunnel.next(now, waiting)?;
             counters.on_sent(outgoing.payload.len());
             Some(message(outgoing))

@@ -46,3 +46,4 @@ pub use packet::{Packet, PacketForm};
 pub use preset::Preset;
 pub use randomness::{Randomness, Secret};
 pub use rx::{Message, Part};
+pub use tx::Backlog;

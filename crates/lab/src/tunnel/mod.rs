@@ -17,7 +17,7 @@ use ropewalk_engine::sctp::{Association, Config, Copies, Delivery, Urgency};
 use ropewalk_scenario::{self as file, Scenario};
 use ropewalk_tunnel::{
     Class, Config as CoreConfig, Ecn, Header, Inner, Order, Outgoing, PathState, REPAIRS,
-    Redundancy, Tunnel,
+    Redundancy, Tunnel, Waiting,
 };
 
 use flow::{FlowEnd, Sized};
@@ -163,7 +163,7 @@ impl TunnelEnd {
     }
 
     fn send(&mut self, now: Time, association: &mut Association) {
-        while let Some(out) = self.core.next(now, association.waiting_bytes()) {
+        while let Some(out) = self.core.next(now, waiting(association)) {
             let delivery = delivery(&out);
             let mut bytes = out.payload.packet.encode(out.bytes);
             bytes[..Header::LEN].copy_from_slice(&out.header.encode());
@@ -212,6 +212,12 @@ fn delivery<P>(out: &Outgoing<P>) -> Delivery {
         retransmissions: Some(REPAIRS),
         ..Delivery::datagram(out.lifetime)
     }
+}
+
+/// What the association has not yet assigned to a path.
+fn waiting(association: &Association) -> Waiting {
+    let backlog = association.backlog();
+    Waiting { all: backlog.bytes, interactive: backlog.interactive_bytes }
 }
 
 /// What the association knows of a path; none before it was measured.

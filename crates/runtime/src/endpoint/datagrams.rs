@@ -4,8 +4,8 @@ use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::path::PathUse;
-use ropewalk_engine::sctp::Delivery;
 use ropewalk_engine::sctp::association::SendError as Refusal;
+use ropewalk_engine::sctp::{Backlog, Delivery};
 
 use super::association::{Association, SendError};
 use super::peer::Peer;
@@ -41,7 +41,7 @@ pub struct PathEstimate {
 }
 
 impl Association {
-    /// Queues messages. `next` gets the bytes that wait for a path, and returns the next message, or nothing if enough
+    /// Queues messages. `next` gets what waits for a path, and returns the next message, or nothing if enough
     /// wait. Returns whether the send buffer was full: the last message is lost then.
     ///
     /// # Errors
@@ -50,13 +50,13 @@ impl Association {
         &self,
         stream: u16,
         ppid: u32,
-        next: &mut dyn FnMut(Time, u64) -> Option<(Bytes, Delivery)>,
+        next: &mut dyn FnMut(Time, Backlog) -> Option<(Bytes, Delivery)>,
     ) -> Result<bool, SendError> {
         let sent = self.with(|peer, now| {
             if let Some(reason) = peer.ended {
                 return Err(SendError::Closed(Some(reason)));
             }
-            while let Some((bytes, delivery)) = next(now, peer.machine.waiting_bytes()) {
+            while let Some((bytes, delivery)) = next(now, peer.machine.backlog()) {
                 let (stream, payload) = (StreamId(stream), Payload::from(bytes));
                 match peer.machine.send_message(now, stream, ppid, payload, delivery) {
                     Ok(()) => {}

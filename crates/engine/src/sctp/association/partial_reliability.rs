@@ -9,6 +9,7 @@ use crate::sctp::chunk::Chunk;
 use crate::sctp::extension_chunk::{ForwardTsn, IForwardTsn};
 use crate::sctp::extensions::partial_reliability::{Delivery, Limit, Submitted};
 use crate::sctp::packet::Packet;
+use crate::sctp::tx::Backlog;
 
 impl Association {
     /// Queues a message that is delivered as `delivery` says. `ppid`: payload protocol identifier (RFC 9260, 3.3.1; 0:
@@ -44,6 +45,11 @@ impl Association {
     /// Bytes that wait for a path: new data, and an estimate for lost chunks.
     pub fn waiting_bytes(&self) -> u64 {
         self.sender.waiting_bytes()
+    }
+
+    /// The same, interactive messages counted separately.
+    pub fn backlog(&self) -> Backlog {
+        self.sender.backlog()
     }
 
     /// Whether messages with a lifetime are given up once their sending has begun: the peer understands

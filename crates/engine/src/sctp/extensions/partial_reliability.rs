@@ -180,6 +180,8 @@ pub(crate) struct Limits {
     pub background: VecDeque<Submitted>,
     /// User data of these, bytes.
     pub waiting_bytes: u64,
+    /// User data of the interactive ones, bytes.
+    pub interactive_bytes: u64,
     /// Whether any message was sent as interactive.
     pub has_urgent: bool,
     /// TSNs in flight of which a second copy is wanted.
@@ -206,6 +208,7 @@ impl Limits {
             first_open: VecDeque::new(),
             background: VecDeque::new(),
             waiting_bytes: 0,
+            interactive_bytes: 0,
             has_urgent: false,
             second_copies: VecDeque::new(),
             copied: VecDeque::new(),
@@ -235,6 +238,7 @@ impl Limits {
 
     pub fn push_interactive(&mut self, message: Submitted) {
         self.waiting_bytes += u64::from(message.payload.len());
+        self.interactive_bytes += u64::from(message.payload.len());
         self.has_urgent = true;
         self.interactive.push_back(message);
     }
@@ -252,6 +256,7 @@ impl Limits {
     pub fn take_interactive(&mut self) -> Option<Submitted> {
         let message = self.interactive.pop_front()?;
         self.waiting_bytes -= u64::from(message.payload.len());
+        self.interactive_bytes -= u64::from(message.payload.len());
         Some(message)
     }
 
@@ -271,23 +276,18 @@ impl Limits {
     /// others expires.
     pub fn drop_expired(&mut self, now: Time) -> (u64, Time) {
         let mut next = Time::FAR_FUTURE;
-        let mut bytes = 0;
         let count = |limits: &Self| {
             limits.interactive.len() + limits.first_open.len() + limits.background.len()
         };
         let before = count(self);
-        let mut stays = |message: &Submitted| {
-            let stays = message.limit.expires > now;
-            if stays {
-                next = next.min(message.limit.expires);
-                bytes += u64::from(message.payload.len());
-            }
-            stays
+        let mut keep = |messages: &mut VecDeque<Submitted>| -> u64 {
+            messages.retain(|message| message.limit.expires > now);
+            next = messages.iter().map(|message| message.limit.expires).fold(next, Time::min);
+            messages.iter().map(|message| u64::from(message.payload.len())).sum()
         };
-        self.interactive.retain(&mut stays);
-        self.first_open.retain(&mut stays);
-        self.background.retain(&mut stays);
-        self.waiting_bytes = bytes;
+        self.interactive_bytes = keep(&mut self.interactive);
+        let others = keep(&mut self.first_open) + keep(&mut self.background);
+        self.waiting_bytes = self.interactive_bytes + others;
         ((before - count(self)) as u64, next)
     }
 

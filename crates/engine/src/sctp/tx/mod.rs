@@ -50,6 +50,7 @@ pub use record::{RecordState, SentRecord};
 pub use sack::InvalidSack;
 pub use scoreboard::Scoreboard;
 pub use undelivered::Undelivered;
+pub use view::Backlog;
 
 /// The sender of an association.
 pub type Sender = crate::multipath::Sender<Chunks>;

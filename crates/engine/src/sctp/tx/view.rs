@@ -7,6 +7,15 @@ use crate::congestion::{CongestionControl, IdleDecay};
 use crate::multipath::{TxPath, fallback_path};
 use crate::path::{PathStatus, PathUse};
 
+/// Data that waits for a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Backlog {
+    /// All of it, bytes; an estimate for lost chunks.
+    pub bytes: u64,
+    /// User data of interactive messages, which overtake the others, bytes.
+    pub interactive_bytes: u64,
+}
+
 impl Sender {
     /// Computes the views of all paths before anything is sent in response to an input.
     pub fn refresh_views(&mut self, now: Time) {
@@ -80,6 +89,15 @@ impl Sender {
         let chunks = &self.outstanding;
         let again = chunks.board.lost().len() + chunks.board.holes().len();
         chunks.queue.bytes() + chunks.bytes_beside_queue() + again * chunks.full_chunk()
+    }
+
+    /// The same, interactive messages counted separately.
+    pub fn backlog(&self) -> Backlog {
+        let limits = self.outstanding.limits.as_ref();
+        Backlog {
+            bytes: self.waiting_bytes(),
+            interactive_bytes: limits.map_or(0, |limits| limits.interactive_bytes),
+        }
     }
 
     fn all_confirmed(&self) -> bool {
