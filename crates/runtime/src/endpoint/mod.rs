@@ -5,6 +5,7 @@
 //! these are sent by the call that requests them, because their time of sending matters.
 
 mod address_filter;
+mod address_following;
 mod address_reconfiguration;
 mod admission;
 mod association;
@@ -30,6 +31,7 @@ mod inbound;
 mod incoming;
 mod initiation;
 mod interface_monitor;
+mod joint_sockets;
 mod limits;
 mod liveness;
 mod local_interfaces;

@@ -140,6 +140,10 @@ pub struct Transport {
     /// Whether unsealed associations follow addresses that come and go (ASCONF, RFC 5061), if the peer offers it as well (off).
     /// Chunks about addresses are authenticated. Costs 55 bytes in the handshake. Sealed associations follow addresses anyway.
     pub address_reconfiguration: bool,
+    /// Whether unsealed associations announce addresses of interfaces that appear, and give up those that disappear, if
+    /// both ends have `address_reconfiguration` (off). At sockets that are bound to no address, and on endpoints that use
+    /// all interfaces.
+    pub follow_interfaces: bool,
     /// Types of chunks that unsealed peers have to authenticate (none).
     pub authenticated_chunks: ChunkTypes,
     /// Secrets for authenticated chunks, which the peer has as well (the empty key 0). With the empty key, only those who have
@@ -181,6 +185,7 @@ impl Default for Transport {
             reconfiguration: false,
             authentication: false,
             address_reconfiguration: false,
+            follow_interfaces: false,
             authenticated_chunks: ChunkTypes::NONE,
             shared_keys: SharedKeys::default(),
             accepted_requests: AcceptedRequests::default(),

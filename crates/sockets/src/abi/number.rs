@@ -74,6 +74,7 @@ pub mod option {
     pub const LOCAL_AUTH_CHUNKS: i32 = 27;
     pub const GET_ASSOC_NUMBER: i32 = 28;
     pub const GET_ASSOC_ID_LIST: i32 = 29;
+    pub const AUTO_ASCONF: i32 = 30;
     pub const PEER_ADDR_THLDS: i32 = 31;
     pub const RECVRCVINFO: i32 = 32;
     pub const RECVNXTINFO: i32 = 33;

@@ -70,7 +70,7 @@ pub fn set(
         | option::AUTH_KEY
         | option::AUTH_ACTIVE_KEY
         | option::AUTH_DELETE_KEY => authentication::set(socket, name, value),
-        option::ASCONF_SUPPORTED | option::SET_PEER_PRIMARY_ADDR => {
+        option::ASCONF_SUPPORTED | option::AUTO_ASCONF | option::SET_PEER_PRIMARY_ADDR => {
             reconfigured_addresses::set(socket, name, value)
         }
         _ => sending::set(socket, name, value),
@@ -129,7 +129,9 @@ pub fn get(
         | option::INTERLEAVING_SUPPORTED
         | option::NRSACK_SUPPORTED => streams::get(socket, name, input),
         option::ENABLE_STREAM_RESET => reconfiguration::get(socket, input),
-        option::ASCONF_SUPPORTED => reconfigured_addresses::get(socket, input),
+        option::ASCONF_SUPPORTED | option::AUTO_ASCONF => {
+            reconfigured_addresses::get(socket, name, input)
+        }
         option::AUTH_SUPPORTED | option::AUTH_ACTIVE_KEY | option::LOCAL_AUTH_CHUNKS => {
             authentication::get(socket, name, input)
         }

@@ -150,6 +150,8 @@ pub struct SocketSettings {
     pub shared_keys: SharedKeys,
     /// SCTP_ASCONF_SUPPORTED.
     pub address_reconfiguration: bool,
+    /// SCTP_AUTO_ASCONF; none: as the environment says.
+    pub follow_interfaces: Option<bool>,
     /// SCTP_NRSACK_SUPPORTED.
     pub nr_sack: bool,
     /// SCTP_ENABLE_STREAM_RESET.
@@ -191,6 +193,7 @@ impl Default for SocketSettings {
             authenticated_chunks: ChunkTypes::NONE,
             shared_keys: SharedKeys::default(),
             address_reconfiguration: false,
+            follow_interfaces: None,
             nr_sack: false,
             accepted_requests: AcceptedRequests::default(),
             stream_scheduler: StreamScheduler::FirstCome,
@@ -219,7 +222,8 @@ impl SocketSettings {
         transport.interleaving = self.interleaving;
         transport.nr_sack = self.nr_sack;
         transport.reconfiguration = true;
-        transport.address_reconfiguration |= self.address_reconfiguration;
+        transport.address_reconfiguration = self.reconfigures_addresses();
+        transport.follow_interfaces = self.follows_interfaces();
         transport.authentication |= self.authentication;
         transport.authenticated_chunks = self.authenticated_chunks;
         transport.shared_keys.clone_from(&self.shared_keys);
@@ -227,6 +231,18 @@ impl SocketSettings {
         transport.stream_limit = u16::MAX;
         transport.stream_scheduler = self.stream_scheduler;
         transport
+    }
+
+    /// Whether associations follow the addresses of interfaces.
+    pub fn follows_interfaces(&self) -> bool {
+        let known = self.follow_interfaces;
+        known.unwrap_or_else(|| current().settings().transport.follow_interfaces)
+    }
+
+    /// Whether associations are offered that addresses are added and removed. Those that follow interfaces need it.
+    pub fn reconfigures_addresses(&self) -> bool {
+        let everywhere = || current().settings().transport.address_reconfiguration;
+        self.address_reconfiguration || self.follows_interfaces() || everywhere()
     }
 
     /// Gives an association the protocol parameters of the socket, and the values of its streams. Values that the engine refuses were refused when
@@ -237,6 +253,7 @@ impl SocketSettings {
         {
             let _ = association.set_parameters(self.overrides.apply(parameters));
         }
+        association.set_follow_interfaces(self.follows_interfaces());
         association.set_accepted_requests(self.accepted_requests);
         association.set_stream_scheduler(self.stream_scheduler);
         for (stream, value) in &self.stream_values {
