@@ -245,7 +245,8 @@ impl EndpointState {
             let like = |ip: &IpAddr| ip.is_ipv4() == route.remote.ip().to_canonical().is_ipv4();
             let chosen = source_address_for(&route.remote).map(|ip| ip.to_canonical());
             let known = chosen.filter(|ip| own.contains(ip));
-            let of_interface = self.links[route.socket].addresses().iter().copied().find(like);
+            let there = || self.links[route.socket].addresses().iter().copied().filter(like);
+            let of_interface = there().find(|ip| own.contains(ip)).or_else(|| there().next());
             route.source = of_interface.or(known).or_else(|| own.iter().copied().find(like));
         }
     }

@@ -138,6 +138,12 @@ impl EndpointState {
     /// Adds a path for each address that the peer listed and that is not in use. All paths use the port of the first
     /// one until packets show another port (RFC 6951, 5.4).
     pub(super) fn learn_addresses(&mut self, now: Time, peer: &mut Peer) {
+        let follows = peer.follows_interfaces && peer.machine.reconfigures_addresses();
+        if follows {
+            // Before new paths, which could begin at addresses that the peer does not know.
+            self.note_own_addresses(peer);
+            self.pin_sources(peer);
+        }
         let Some(first) = peer.routes.iter().flatten().map(|route| route.remote).next() else {
             return;
         };
@@ -170,12 +176,11 @@ impl EndpointState {
                 continue;
             }
             let path = self.options.transport.path(ip);
-            let Some(id) = peer.machine.add_path(now, path) else { return };
+            let Some(id) = peer.machine.add_path(now, path) else { break };
             peer.set_route(id, Route::new(socket, remote));
             peer.validation.on_listed(id.index());
         }
-        if peer.follows_interfaces && peer.machine.reconfigures_addresses() {
-            self.note_own_addresses(peer);
+        if follows {
             self.pin_sources(peer);
         }
     }
