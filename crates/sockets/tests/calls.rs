@@ -73,6 +73,11 @@ fn chunks_are_authenticated_with_the_secrets_that_programs_set() {
 }
 
 #[test]
+fn programs_are_told_what_peers_say_in_the_handshake_and_idle_associations_end() {
+    assert_eq!(check("indications"), "");
+}
+
+#[test]
 fn one_to_many_sockets_open_tell_and_give_away_associations() {
     assert_eq!(check("one_to_many"), "");
 }

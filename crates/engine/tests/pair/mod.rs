@@ -1,5 +1,6 @@
 //! Pairs of associations in virtual time, over paths that do what a script says.
 
+mod adaptation;
 mod address_reconfiguration;
 mod addresses;
 mod authentication;

@@ -8,8 +8,8 @@ use ropewalk_engine::congestion::{CongestionFlavour, UnknownCongestion};
 use ropewalk_engine::path::MtuRange;
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions, UnknownScheduler};
 use ropewalk_engine::sctp::{
-    AcceptedRequests, ChunkTypes, Config, Extensions, Negotiation, PacketForm, PathConfig, Preset,
-    SharedKeys, StreamScheduler,
+    AcceptedRequests, ChunkTypes, Config, Extensions, HmacList, Negotiation, PacketForm,
+    PathConfig, Preset, SharedKeys, StreamScheduler,
 };
 
 use super::connect::SctpPorts;
@@ -146,6 +146,10 @@ pub struct Transport {
     pub follow_interfaces: bool,
     /// Types of chunks that unsealed peers have to authenticate (none).
     pub authenticated_chunks: ChunkTypes,
+    /// Algorithms that are offered for authenticated chunks (SHA-256, then SHA-1).
+    pub hmacs: HmacList,
+    /// What unsealed peers are told about the layer above SCTP (RFC 5061, 4.2.6; none: nothing).
+    pub adaptation: Option<u32>,
     /// Secrets for authenticated chunks, which the peer has as well (the empty key 0). With the empty key, only those who have
     /// not seen the handshake cannot forge chunks.
     pub shared_keys: SharedKeys,
@@ -187,6 +191,8 @@ impl Default for Transport {
             address_reconfiguration: false,
             follow_interfaces: false,
             authenticated_chunks: ChunkTypes::NONE,
+            hmacs: HmacList::default(),
+            adaptation: None,
             shared_keys: SharedKeys::default(),
             accepted_requests: AcceptedRequests::default(),
             stream_limit: 1024,
@@ -304,6 +310,8 @@ impl Transport {
             config.authentication = self.authentication && extends;
             config.address_reconfiguration = self.address_reconfiguration && extends;
             config.authenticated_chunks = self.authenticated_chunks;
+            config.hmacs = self.hmacs;
+            config.adaptation = self.adaptation;
             config.shared_keys.clone_from(&self.shared_keys);
         } else {
             // Paths are identified by their numbers, whatever their addresses.

@@ -54,6 +54,7 @@ pub mod option {
     pub const AUTOCLOSE: i32 = 4;
     pub const SET_PEER_PRIMARY_ADDR: i32 = 5;
     pub const PRIMARY_ADDR: i32 = 6;
+    pub const ADAPTATION_LAYER: i32 = 7;
     pub const DISABLE_FRAGMENTS: i32 = 8;
     pub const PEER_ADDR_PARAMS: i32 = 9;
     pub const DEFAULT_SEND_PARAM: i32 = 10;
@@ -68,9 +69,11 @@ pub mod option {
     pub const PARTIAL_DELIVERY_POINT: i32 = 19;
     pub const MAX_BURST: i32 = 20;
     pub const AUTH_CHUNK: i32 = 21;
+    pub const HMAC_IDENT: i32 = 22;
     pub const AUTH_KEY: i32 = 23;
     pub const AUTH_ACTIVE_KEY: i32 = 24;
     pub const AUTH_DELETE_KEY: i32 = 25;
+    pub const PEER_AUTH_CHUNKS: i32 = 26;
     pub const LOCAL_AUTH_CHUNKS: i32 = 27;
     pub const GET_ASSOC_NUMBER: i32 = 28;
     pub const GET_ASSOC_ID_LIST: i32 = 29;
@@ -128,6 +131,8 @@ pub mod notification {
     pub const PEER_ADDR_CHANGE: u16 = 2;
     pub const SEND_FAILED: u16 = 3;
     pub const SHUTDOWN: u16 = 5;
+    pub const ADAPTATION: u16 = 7;
+    pub const AUTHENTICATION: u16 = 8;
     pub const SENDER_DRY: u16 = 9;
     pub const STREAM_RESET: u16 = 10;
     pub const ASSOC_RESET: u16 = 11;

@@ -67,6 +67,7 @@ pub fn set(
         | option::ADD_STREAMS => reconfiguration::set(socket, name, value),
         option::AUTH_SUPPORTED
         | option::AUTH_CHUNK
+        | option::HMAC_IDENT
         | option::AUTH_KEY
         | option::AUTH_ACTIVE_KEY
         | option::AUTH_DELETE_KEY => authentication::set(socket, name, value),
@@ -132,9 +133,11 @@ pub fn get(
         option::ASCONF_SUPPORTED | option::AUTO_ASCONF => {
             reconfigured_addresses::get(socket, name, input)
         }
-        option::AUTH_SUPPORTED | option::AUTH_ACTIVE_KEY | option::LOCAL_AUTH_CHUNKS => {
-            authentication::get(socket, name, input)
-        }
+        option::AUTH_SUPPORTED
+        | option::AUTH_ACTIVE_KEY
+        | option::HMAC_IDENT
+        | option::PEER_AUTH_CHUNKS
+        | option::LOCAL_AUTH_CHUNKS => authentication::get(socket, name, input),
         _ => sending::get(socket, name, input),
     };
     value.map(Answer::from)

@@ -157,6 +157,7 @@ impl Socket {
                 if info.flags & message::EOF != 0 {
                     link.leave();
                 }
+                link.wake.used.notify_one();
                 if dry {
                     link.wake.dry.notify_one();
                 }

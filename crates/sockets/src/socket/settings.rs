@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{
-    AcceptedRequests, Association, ChunkTypes, Parameters, SharedKeys, StreamScheduler, Transport,
+    AcceptedRequests, Association, ChunkTypes, HmacList, Parameters, SharedKeys, StreamScheduler,
+    Transport,
 };
 
 use crate::abi::control::SendInfo;
@@ -146,6 +147,12 @@ pub struct SocketSettings {
     pub authentication: bool,
     /// SCTP_AUTH_CHUNK: types of chunks that peers have to authenticate.
     pub authenticated_chunks: ChunkTypes,
+    /// SCTP_HMAC_IDENT.
+    pub hmacs: HmacList,
+    /// SCTP_ADAPTATION_LAYER; none: peers are told nothing.
+    pub adaptation: Option<u32>,
+    /// SCTP_AUTOCLOSE, seconds; 0: associations are not shut down because they are idle.
+    pub autoclose_s: u32,
     /// SCTP_AUTH_KEY, SCTP_AUTH_ACTIVE_KEY and SCTP_AUTH_DELETE_KEY.
     pub shared_keys: SharedKeys,
     /// SCTP_ASCONF_SUPPORTED.
@@ -191,6 +198,9 @@ impl Default for SocketSettings {
             interleaving: false,
             authentication: false,
             authenticated_chunks: ChunkTypes::NONE,
+            hmacs: HmacList::default(),
+            adaptation: None,
+            autoclose_s: 0,
             shared_keys: SharedKeys::default(),
             address_reconfiguration: false,
             follow_interfaces: None,
@@ -226,6 +236,8 @@ impl SocketSettings {
         transport.follow_interfaces = self.follows_interfaces();
         transport.authentication |= self.authentication;
         transport.authenticated_chunks = self.authenticated_chunks;
+        transport.hmacs = self.hmacs;
+        transport.adaptation = self.adaptation;
         transport.shared_keys.clone_from(&self.shared_keys);
         transport.accepted_requests = self.accepted_requests;
         transport.stream_limit = u16::MAX;

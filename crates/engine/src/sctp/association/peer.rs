@@ -24,6 +24,8 @@ pub(super) struct Peer {
     /// The longest time by which the peer delays a SACK. RFC 8985, 7.2 (WCDelAckT): 200 ms if nothing else is
     /// known, as RFC 9260, 6.2, allows. Peers with CMT have the same options as this end.
     pub sack_delay: Duration,
+    /// What the peer's user says about the layer above SCTP.
+    pub adaptation: Option<u32>,
     /// The reason for which the peer's user aborted the association.
     pub abort_reason: Option<Box<PeerText>>,
     /// Extensions of RFC 9260 that both ends support.
@@ -47,6 +49,7 @@ impl Peer {
             agreed,
             takes_stamps: agreed.has(Extensions::DELAY),
             sack_delay: if agreed.has(Extensions::CMT) { own } else { own.max(WORST_CASE) },
+            adaptation: init.options.adaptation,
             abort_reason: None,
         }
     }
@@ -121,6 +124,12 @@ impl super::Association {
     /// Whether this is an address of the peer: listed, or the source of its INIT, INIT ACK or COOKIE ECHO.
     pub fn peer_has(&self, address: IpAddr) -> bool {
         self.handshake.peer.has(&address)
+    }
+
+    /// What the peer's user says about the layer above SCTP (RFC 5061, 4.2.6). None before the handshake, and if the peer says
+    /// nothing.
+    pub const fn peer_adaptation(&self) -> Option<u32> {
+        self.handshake.peer.adaptation
     }
 
     /// Extensions of RFC 9260 that both ends support.
