@@ -30,6 +30,7 @@ pub use extension_chunk::{
     RawParameter, Skipped,
 };
 pub use extensions::Extensions;
+pub use extensions::abandoned::{AbandonedMessages, ReliabilityPolicy};
 pub use extensions::address_reconfiguration::{AddressChange, AddressError, Refusal};
 pub use extensions::authentication::{
     AuthParameters, ChunkTypes, HmacId, HmacList, HmacListError, SharedKeyError, SharedKeys,

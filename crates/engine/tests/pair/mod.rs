@@ -24,6 +24,7 @@ mod mtu;
 mod nr_sack;
 mod partial_reliability;
 mod primitives;
+mod priority;
 mod profiles;
 mod rack;
 mod reassembly;

@@ -97,9 +97,9 @@ pub use ropewalk_engine::sctp::association::{
     CloseReason, ParameterError, Parameters, PathCounters, ResetDirection, SenderStats, State,
 };
 pub use ropewalk_engine::sctp::{
-    AcceptedRequests, AddressChange, AddressError, ChunkTypes, Copies, Delivery, HmacId, HmacList,
-    HmacListError, Outcome, Part, ReconfigurationError, Reconfigured, Refusal, SharedKeyError,
-    SharedKeys, StreamScheduler, Streams, Urgency,
+    AbandonedMessages, AcceptedRequests, AddressChange, AddressError, ChunkTypes, Copies, Delivery,
+    HmacId, HmacList, HmacListError, Outcome, Part, ReconfigurationError, Reconfigured, Refusal,
+    ReliabilityPolicy, SharedKeyError, SharedKeys, StreamScheduler, Streams, Urgency,
 };
 
 use self::association_counts::Admissions;

@@ -21,6 +21,10 @@ pub mod message {
     pub const PR_TTL: u16 = 0x10;
     /// Partial reliability by number of retransmissions.
     pub const PR_RTX: u16 = 0x20;
+    /// Partial reliability by priority.
+    pub const PR_PRIO: u16 = 0x30;
+    /// In requests for counts: all policies.
+    pub const PR_ALL: u16 = 0x80;
     /// Flag of `recvmsg`: the message is a notification.
     pub const MSG_NOTIFICATION: i32 = 0x8000;
 }
@@ -95,6 +99,8 @@ pub mod option {
     pub const CONNECTX3: i32 = 111;
     pub const PR_SUPPORTED: i32 = 113;
     pub const DEFAULT_PRINFO: i32 = 114;
+    pub const PR_ASSOC_STATUS: i32 = 115;
+    pub const PR_STREAM_STATUS: i32 = 116;
     pub const ENABLE_STREAM_RESET: i32 = 118;
     pub const RESET_STREAMS: i32 = 119;
     pub const RESET_ASSOC: i32 = 120;

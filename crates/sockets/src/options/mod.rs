@@ -118,6 +118,9 @@ pub fn get(
         option::PRIMARY_ADDR => addresses::primary(socket, input),
         option::REMOTE_UDP_ENCAPS_PORT => addresses::udp_port(socket, input),
         option::STATUS | option::GET_PEER_ADDR_INFO => status::get(socket, name, input),
+        option::PR_ASSOC_STATUS | option::PR_STREAM_STATUS => {
+            status::abandoned(socket, name, input)
+        }
         option::GET_ASSOC_NUMBER | option::GET_ASSOC_ID_LIST => status::identifiers(socket, name),
         option::RTOINFO
         | option::ASSOCINFO
