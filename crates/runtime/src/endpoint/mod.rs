@@ -50,6 +50,7 @@ mod plain;
 mod probes;
 mod publish;
 mod raw;
+mod raw_send;
 mod refusals;
 mod responder;
 mod send_errors;
