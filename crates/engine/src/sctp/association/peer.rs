@@ -24,14 +24,15 @@ pub(super) struct Peer {
     /// The longest time by which the peer delays a SACK. RFC 8985, 7.2 (WCDelAckT): 200 ms if nothing else is
     /// known, as RFC 9260, 6.2, allows. Peers with CMT have the same options as this end.
     pub sack_delay: Duration,
-    /// What the peer's user says about the layer above SCTP.
-    pub adaptation: Option<u32>,
     /// The reason for which the peer's user aborted the association.
     pub abort_reason: Option<Box<PeerText>>,
     /// Extensions of RFC 9260 that both ends support.
     pub agreed: Extensions,
     /// Whether the peer accepts timestamps beside chunks.
     pub takes_stamps: bool,
+    /// Whether the peer's user says what the layer above SCTP is. Apart from `layer`, this takes no space.
+    says_layer: bool,
+    layer: u32,
 }
 
 impl Peer {
@@ -49,7 +50,8 @@ impl Peer {
             agreed,
             takes_stamps: agreed.has(Extensions::DELAY),
             sack_delay: if agreed.has(Extensions::CMT) { own } else { own.max(WORST_CASE) },
-            adaptation: init.options.adaptation,
+            says_layer: init.options.adaptation.is_some(),
+            layer: init.options.adaptation.unwrap_or_default(),
             abort_reason: None,
         }
     }
@@ -128,8 +130,9 @@ impl super::Association {
 
     /// What the peer's user says about the layer above SCTP (RFC 5061, 4.2.6). None before the handshake, and if the peer says
     /// nothing.
-    pub const fn peer_adaptation(&self) -> Option<u32> {
-        self.handshake.peer.adaptation
+    pub fn peer_adaptation(&self) -> Option<u32> {
+        let peer = &self.handshake.peer;
+        peer.says_layer.then_some(peer.layer)
     }
 
     /// Extensions of RFC 9260 that both ends support.

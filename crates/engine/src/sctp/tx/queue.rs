@@ -26,7 +26,8 @@ pub(super) struct Waiting {
     twice: bool,
     retransmissions: u8,
     immediate: bool,
-    priority: Option<u32>,
+    /// One more than the priority, because this takes less space; 0: none. The two lowest priorities count as one.
+    priority: u32,
     expires: Time,
     payload: Payload,
     /// Bytes of the message that have been cut into chunks.
@@ -58,7 +59,8 @@ impl Waiting {
 
     #[inline]
     const fn limit(&self) -> Limit {
-        let Self { expires, retransmissions, priority, twice, immediate, .. } = *self;
+        let Self { expires, retransmissions, twice, immediate, .. } = *self;
+        let priority = self.priority.checked_sub(1);
         Limit { expires, retransmissions, priority, twice, urgent: false, immediate }
     }
 }
@@ -239,7 +241,7 @@ impl SendQueue {
             twice,
             retransmissions,
             immediate,
-            priority,
+            priority: priority.map_or(0, |priority| priority.saturating_add(1)),
             expires,
             payload,
             taken: 0,
@@ -333,7 +335,7 @@ impl SendQueue {
     /// User data of the messages of which no part has a TSN and that have a priority, with this priority, bytes.
     pub fn priorities(&self) -> impl Iterator<Item = (u32, u64)> {
         let whole = self.messages.iter().chain(self.lanes()).filter(|message| message.taken == 0);
-        whole.filter_map(|message| Some((message.priority?, message.bytes_left())))
+        whole.filter_map(|message| Some((message.limit().priority?, message.bytes_left())))
     }
 
     /// Drops messages of which no part has a TSN. `count_of` says how many of a run, given their priority, length and number;
@@ -346,7 +348,7 @@ impl SendQueue {
         self.drop_where(told, |message| match message.taken {
             0 => {
                 let count = u64::from(message.more) + 1;
-                count_of(message.priority, message.payload.len(), count)
+                count_of(message.limit().priority, message.payload.len(), count)
             }
             _ => 0,
         })
