@@ -490,7 +490,9 @@ impl Pair {
         payload: Payload,
         delivery: Delivery,
     ) -> Result<(), SendError> {
-        self.abandons[from] |= delivery.lifetime.is_some() || delivery.retransmissions.is_some();
+        self.abandons[from] |= delivery.lifetime.is_some()
+            || delivery.retransmissions.is_some()
+            || delivery.priority.is_some();
         let now = self.now;
         let sent = self.ends[from].send_message(now, StreamId(stream), 0, payload, delivery);
         self.drain(from);

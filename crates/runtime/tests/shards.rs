@@ -220,3 +220,51 @@ async fn an_inherited_socket_that_is_alone_serves_one_shard() {
     assert!(refused.to_string().contains("ReusePort=yes"), "{refused}");
     Endpoint::open(options).expect("one shard needs one socket");
 }
+
+/// An address of this machine that no other test uses.
+fn at(last: u8) -> SocketAddr {
+    (Ipv4Addr::new(127, 0, 77, last), 0).into()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_shard_has_sockets_at_an_address_that_is_added_later() {
+    use ropewalk_runtime::endpoint::{AddressChange, PathEvent, PathStatus, Transport};
+    let transport = Transport { address_reconfiguration: true, ..Transport::default() };
+    let options = Options { transport: transport.clone(), ..Options::listening(&[at(1)]) };
+    let server = Endpoint::open(Options { shards: 3, ..options }).expect("a free port");
+    let options = Options { transport, ..Options::connecting(&[at(3)]) };
+    let client = Endpoint::open(options).expect("a free port");
+    let target = Target { addresses: server.locals().to_vec(), key: None };
+    let mut pairs = Vec::new();
+    for _ in 0..12 {
+        let near = client.connect(&target).await.expect("the server listens");
+        pairs.push((near, server.accept().await));
+    }
+    let becomes = async |association: &Association, expected: AddressChange| {
+        let found = async {
+            while association.next_path_event().await.expect("it is up")
+                != PathEvent::Address(expected)
+            {}
+        };
+        timeout(PATIENCE, found).await.expect("in time");
+    };
+    for (near, far) in &pairs {
+        far.add_address(at(2).ip()).expect("it may be added");
+        becomes(far, AddressChange::OwnAdded(at(2).ip(), Ok(()))).await;
+        let both = async {
+            while near.paths() != [PathStatus::Active; 2] {
+                near.next_path_event().await.expect("it is up");
+            }
+        };
+        timeout(PATIENCE, both).await.expect("the new address answers");
+    }
+    for (near, far) in &pairs {
+        far.remove_address(at(1).ip()).expect("there is another");
+        becomes(near, AddressChange::Removed(at(1).ip())).await;
+        assert_eq!(exchange(near, far).await, [100, 100]);
+    }
+    let passed_on = server.counters().passed_on;
+    // Some may arrive while the sockets are bound one after the other.
+    assert!(passed_on < 10, "the kernel knows the rule: {passed_on}");
+}

@@ -13,6 +13,8 @@ pub const UDP_PORT: &str = "ROPEWALK_UDP_PORT";
 pub const CLIENT_UDP_PORT: &str = "ROPEWALK_CLIENT_UDP_PORT";
 /// Whether peers are offered extensions of SCTP: true or false.
 pub const EXTENSIONS: &str = "ROPEWALK_EXTENSIONS";
+/// Whether associations follow addresses of interfaces that appear and disappear: true or false.
+pub const FOLLOW_ADDRESSES: &str = "ROPEWALK_FOLLOW_ADDRESSES";
 /// Whether the path MTU is probed: true or false.
 pub const DISCOVER_MTU: &str = "ROPEWALK_DISCOVER_MTU";
 /// UDP port of peers that this end connects to.
@@ -58,7 +60,10 @@ pub struct Settings {
 impl Settings {
     /// Reads the environment. A value that cannot be used is reported to standard error, and the default applies.
     pub fn from_environment() -> Self {
+        let follows = number(FOLLOW_ADDRESSES, false);
         let mut transport = Transport {
+            address_reconfiguration: follows,
+            follow_interfaces: follows,
             unsent_limit: Some(UNSENT_LIMIT),
             profile: number(PROFILE, Profile::Live),
             extensions: number(EXTENSIONS, true),

@@ -73,6 +73,16 @@ fn chunks_are_authenticated_with_the_secrets_that_programs_set() {
 }
 
 #[test]
+fn programs_are_told_what_peers_say_in_the_handshake_and_idle_associations_end() {
+    assert_eq!(check("indications"), "");
+}
+
+#[test]
+fn messages_of_lower_priority_make_room_for_others_and_are_counted() {
+    assert_eq!(check("priority"), "");
+}
+
+#[test]
 fn one_to_many_sockets_open_tell_and_give_away_associations() {
     assert_eq!(check("one_to_many"), "");
 }

@@ -7,6 +7,7 @@
 )]
 
 mod calls;
+mod following;
 mod header;
 mod iperf3;
 mod peers;

@@ -157,6 +157,27 @@ impl Hosts {
         }
     }
 
+    /// Takes a link out of use at both sides: its interfaces are down, and their IPv6 addresses are gone.
+    ///
+    /// # Panics
+    /// If that cannot be done.
+    pub fn unplug(&self, link: u8) {
+        for side in [Side::Ours, Side::Theirs] {
+            self.ip(side, &format!("link set v{link} down")).expect("ip link");
+        }
+    }
+
+    /// Puts a link into use again.
+    ///
+    /// # Panics
+    /// If that cannot be done.
+    pub fn plug_in(&self, link: u8) {
+        for side in [Side::Ours, Side::Theirs] {
+            self.ip(side, &format!("link set v{link} up")).expect("ip link");
+        }
+        self.await_link(link);
+    }
+
     /// Takes the IPv4 address of a link away from a side.
     ///
     /// # Panics

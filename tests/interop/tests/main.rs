@@ -3,6 +3,7 @@
 mod addresses;
 mod crafted;
 mod dcsctp;
+mod following;
 mod over_ip;
 mod over_ip_ports;
 mod pion;

@@ -31,6 +31,7 @@ const LIBRARY_VARIABLE: &str = "ROPEWALK_LIBRARY";
     ropewalk preload -- iperf3 -s                                  (at the server)\n  \
     ropewalk preload -- iperf3 --sctp -c 192.0.2.7                 (at the client)\n  \
     ropewalk preload --encapsulation none -- iperf3 -s             (as root; packets over IP alone)\n  \
+    ropewalk preload --follow-addresses -- iperf3 -s               (and at the client)\n  \
     ropewalk preload --avoid wg0 --scheduler min-rtt -- ncat --sctp 192.0.2.7 5000"
 )]
 pub struct PreloadArgs {
@@ -64,6 +65,10 @@ pub struct PreloadArgs {
     /// Assume that every path carries packets of 1500 B, instead of probing larger and smaller ones
     #[arg(long)]
     no_mtu_discovery: bool,
+    /// Announce addresses of network interfaces that appear, and give up those that disappear, if the peer does so as
+    /// well (RFC 5061). Chunks about addresses are authenticated
+    #[arg(long, conflicts_with = "no_extensions")]
+    follow_addresses: bool,
     /// Offer peers no extension of SCTP, as an implementation of RFC 9260 alone
     #[arg(long)]
     no_extensions: bool,
@@ -128,6 +133,8 @@ fn variables(args: &PreloadArgs) -> Vec<(&'static str, String)> {
     let port = args.client_udp_port.map(|port| port.to_string());
     variables.extend(port.map(|port| ("ROPEWALK_CLIENT_UDP_PORT", port)));
     variables.extend(args.no_mtu_discovery.then(|| ("ROPEWALK_DISCOVER_MTU", false.to_string())));
+    let follows = args.follow_addresses.then(|| ("ROPEWALK_FOLLOW_ADDRESSES", true.to_string()));
+    variables.extend(follows);
     variables.extend(args.no_extensions.then(|| ("ROPEWALK_EXTENSIONS", false.to_string())));
     let name = args.scheduler.map(|name| name.as_str().to_owned());
     variables.extend(name.map(|name| ("ROPEWALK_SCHEDULER", name)));

@@ -7,7 +7,7 @@ use ropewalk_base::{Duration, PathId, Seed};
 use super::cause::ErrorCause;
 use super::chunk::DelayStamp;
 use super::extensions::Extensions;
-use super::extensions::authentication::{AuthParameters, ChunkTypes, SharedKeys};
+use super::extensions::authentication::{AuthParameters, ChunkTypes, HmacList, SharedKeys};
 use super::extensions::interleaving::StreamScheduler;
 use super::extensions::stream_reconfiguration::AcceptedRequests;
 use super::init::{Init, InitOptions};
@@ -216,6 +216,10 @@ pub struct Config {
     pub address_reconfiguration: bool,
     /// Types of chunks that this end accepts in authenticated packets only, beside those of the address reconfiguration (none).
     pub authenticated_chunks: ChunkTypes,
+    /// Algorithms that are offered for authenticated chunks.
+    pub hmacs: HmacList,
+    /// What the user tells the peer's user about the layer above SCTP (RFC 5061, 4.2.6); none: nothing.
+    pub adaptation: Option<u32>,
     /// Endpoint pair shared keys of authenticated chunks: secrets that the peer has as well (the empty key 0). With the empty key,
     /// only those who have not seen the handshake cannot forge chunks.
     pub shared_keys: SharedKeys,
@@ -425,6 +429,7 @@ impl Config {
             forward_tsn: extensions.has(Extensions::FORWARD_TSN),
             ecn: self.lists_ecn(),
             authentication: random.map(|random| Box::new(self.own_auth(random))),
+            adaptation: self.adaptation,
             ..InitOptions::default()
         }
     }
@@ -435,7 +440,8 @@ impl Config {
             true => ChunkTypes::ASCONF,
             false => ChunkTypes::NONE,
         };
-        AuthParameters::new(random, self.authenticated_chunks.and(reconfiguration))
+        let types = self.authenticated_chunks.and(reconfiguration);
+        AuthParameters::new(random, types, self.hmacs)
     }
 
     /// The error cause of the ABORT that refuses an INIT or INIT ACK because of its parameters for authenticated chunks. An end

@@ -54,6 +54,8 @@ const CODE: usize = 16;
 const LEAST: usize = 88;
 /// Most addresses of a peer per address family that a cookie keeps. Further ones are not used.
 pub const ADDRESSES_LIMIT: usize = 32;
+/// Byte before an adaptation indication; padding is 0.
+const HAS_ADAPTATION: u8 = 1;
 /// Bits of the number of addresses of a family.
 const COUNT_BITS: u32 = 6;
 
@@ -91,10 +93,15 @@ impl CookieContent {
         out.extend(self.created.as_nanos().to_be_bytes());
         out.extend(v4);
         out.extend(v6);
-        if let Some(auth) = &peer.options.authentication {
-            let vector = auth.key_vector();
+        let (auth, adaptation) = (&peer.options.authentication, peer.options.adaptation);
+        if auth.is_some() || adaptation.is_some() {
+            let vector = auth.as_ref().map_or(Vec::new(), |auth| auth.key_vector());
             out.extend((vector.len() as u16).to_be_bytes());
             out.extend(vector);
+        }
+        if let Some(layer) = adaptation {
+            out.push(HAS_ADAPTATION);
+            out.extend(layer.to_be_bytes());
         }
         out.resize(out.len().max(LEAST - CODE), 0);
         out
@@ -114,6 +121,7 @@ impl CookieContent {
         let v4 = v4.as_chunks::<4>().0.iter().map(|one| IpAddr::V4(Ipv4Addr::from(*one)));
         let v6 = v6.as_chunks::<16>().0.iter().map(|one| IpAddr::V6(Ipv6Addr::from(*one)));
         let extensions = Extensions::from_bits(half(2));
+        let (authentication, rest) = read_auth(rest)?;
         let ecn = half(2) & Extensions::ECN.bits() != 0;
         let peer = Init {
             tag: word(12),
@@ -126,7 +134,8 @@ impl CookieContent {
             options: InitOptions {
                 extensions,
                 ecn,
-                authentication: read_auth(rest)?,
+                authentication,
+                adaptation: read_adaptation(rest),
                 ..InitOptions::default()
             },
         };
@@ -141,14 +150,23 @@ impl CookieContent {
     }
 }
 
-/// Reads the parameters for authenticated chunks at the end of a cookie: the length of their key vector, and the vector. Without
-/// them there is nothing or padding, which is a length of 0.
-fn read_auth(rest: &[u8]) -> Option<Option<Box<AuthParameters>>> {
-    let Some(([a, b], vector)) = rest.split_first_chunk::<2>() else { return Some(None) };
-    match usize::from(u16::from_be_bytes([*a, *b])) {
-        0 => Some(None),
-        length => Some(Some(Box::new(AuthParameters::of_key_vector(vector.get(..length)?)?))),
-    }
+/// Reads the parameters for authenticated chunks behind the addresses of a cookie: the length of their key vector, and the vector.
+/// Without them there is nothing or padding, which is a length of 0. Returns what follows as well.
+fn read_auth(rest: &[u8]) -> Option<(Option<Box<AuthParameters>>, &[u8])> {
+    let Some(([a, b], rest)) = rest.split_first_chunk::<2>() else { return Some((None, &[])) };
+    let length = usize::from(u16::from_be_bytes([*a, *b]));
+    let (vector, rest) = rest.split_at_checked(length)?;
+    let auth = match length {
+        0 => None,
+        _ => Some(Box::new(AuthParameters::of_key_vector(vector)?)),
+    };
+    Some((auth, rest))
+}
+
+/// Reads the adaptation indication at the end of a cookie; without one there is nothing or padding.
+fn read_adaptation(rest: &[u8]) -> Option<u32> {
+    let layer = rest.strip_prefix(&[HAS_ADAPTATION])?.first_chunk()?;
+    Some(u32::from_be_bytes(*layer))
 }
 
 impl CookieKey {
@@ -268,6 +286,23 @@ mod tests {
             let cookie = key.seal(&content, b"");
             assert_eq!(cookie.len(), size, "{list:?}");
             assert_eq!(key.open(&cookie, b""), Ok(content));
+        }
+    }
+
+    #[test]
+    fn a_cookie_keeps_the_adaptation_indication_with_authenticated_chunks_and_without() {
+        let key = CookieKey::new([7; 32]);
+        let auth = AuthParameters { random: Some(vec![9; 32].into()), ..AuthParameters::default() };
+        for authentication in [None, Some(Box::new(auth))] {
+            for adaptation in [None, Some(0), Some(u32::MAX)] {
+                for list in [&[][..], &["2001:db8::7"; 9]] {
+                    let mut content = content(list);
+                    content.peer.options.adaptation = adaptation;
+                    content.peer.options.authentication.clone_from(&authentication);
+                    let cookie = key.seal(&content, b"");
+                    assert_eq!(key.open(&cookie, b""), Ok(content), "{adaptation:?}");
+                }
+            }
         }
     }
 

@@ -30,9 +30,10 @@ pub use extension_chunk::{
     RawParameter, Skipped,
 };
 pub use extensions::Extensions;
+pub use extensions::abandoned::{AbandonedMessages, ReliabilityPolicy};
 pub use extensions::address_reconfiguration::{AddressChange, AddressError, Refusal};
 pub use extensions::authentication::{
-    AuthParameters, ChunkTypes, HmacId, SharedKeyError, SharedKeys,
+    AuthParameters, ChunkTypes, HmacId, HmacList, HmacListError, SharedKeyError, SharedKeys,
 };
 pub use extensions::interleaving::StreamScheduler;
 pub use extensions::partial_reliability::{Copies, Delivery, Urgency};

@@ -11,7 +11,7 @@ use crate::congestion::{
 use crate::path::{FailureLimits, MtuRange, Pacing, RtoLimits};
 use crate::recovery::LossDetection;
 use crate::scheduler::{BlockingMitigation, DelaySource, RetransmissionPolicy};
-use crate::sctp::extensions::authentication::{ChunkTypes, SharedKeys};
+use crate::sctp::extensions::authentication::{ChunkTypes, HmacList, SharedKeys};
 use crate::sctp::extensions::interleaving::StreamScheduler;
 use crate::sctp::extensions::stream_reconfiguration::AcceptedRequests;
 use crate::sctp::packet::PacketForm;
@@ -86,6 +86,8 @@ impl Preset {
             authentication: false,
             address_reconfiguration: false,
             authenticated_chunks: ChunkTypes::NONE,
+            hmacs: HmacList::default(),
+            adaptation: None,
             shared_keys: SharedKeys::default(),
             accepted_requests: AcceptedRequests::default(),
             stream_limit: STREAM_LIMIT,

@@ -295,6 +295,7 @@ fn a_long_message_that_is_given_up_does_not_take_others_with_it() {
         let limited = Delivery {
             lifetime: Some(ms(180)),
             retransmissions: Some(0),
+            priority: None,
             ordered: !unordered,
             urgency: Urgency::Bulk,
             copies: Copies::One,

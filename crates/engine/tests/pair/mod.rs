@@ -1,5 +1,6 @@
 //! Pairs of associations in virtual time, over paths that do what a script says.
 
+mod adaptation;
 mod address_reconfiguration;
 mod addresses;
 mod authentication;
@@ -23,6 +24,7 @@ mod mtu;
 mod nr_sack;
 mod partial_reliability;
 mod primitives;
+mod priority;
 mod profiles;
 mod rack;
 mod reassembly;

@@ -48,10 +48,12 @@ fn any_delivery() -> impl Strategy<Value = Delivery> {
     );
     let copies = prop_oneof![3 => Just(Copies::One), 1 => Just(Copies::Two)];
     let flags = (prop::bool::weighted(0.2), prop::bool::weighted(0.2));
-    (lifetime, retransmissions, flags, urgency, copies).prop_map(
-        |(lifetime, retransmissions, (ordered, immediate), urgency, copies)| Delivery {
+    let priority = prop_oneof![2 => Just(None), 1 => (0..4u32).prop_map(Some)];
+    (lifetime, retransmissions, priority, flags, urgency, copies).prop_map(
+        |(lifetime, retransmissions, priority, (ordered, immediate), urgency, copies)| Delivery {
             lifetime,
             retransmissions,
+            priority,
             ordered,
             urgency,
             copies,
@@ -167,8 +169,8 @@ fn check(pair: &Pair, case: &Case, sent: &Sent) -> Result<(), TestCaseError> {
         }
     }
     for (number, (_, message)) in sent {
-        let reliable =
-            message.delivery.lifetime.is_none() && message.delivery.retransmissions.is_none();
+        let Delivery { lifetime, retransmissions, priority, .. } = message.delivery;
+        let reliable = lifetime.is_none() && retransmissions.is_none() && priority.is_none();
         prop_assert!(!reliable || seen.contains_key(number), "{} is missing", number);
     }
     Ok(())

@@ -11,8 +11,8 @@ use tokio::runtime::Handle;
 
 use super::association::Association;
 use super::association_table::PortPair;
-use super::local_interfaces::{BoundInterface, source_address_for};
-use super::path_pairing::nearest;
+use super::local_interfaces::{self, BoundInterface, source_address_for};
+use super::path_pairing::{is_nearer, nearest};
 use super::peer::{PathEvent, Peer, Route};
 use super::raw::Carrier;
 use super::socket::{BindAddress, Socket};
@@ -36,7 +36,7 @@ impl Association {
     /// # Errors
     /// [`AddressError`]; in that case nothing is requested.
     pub fn add_address(&self, address: IpAddr) -> Result<(), AddressError> {
-        self.reconfigure(|state, _, peer| {
+        self.reconfigure(|state, now, peer| {
             if !peer.machine.reconfigures_addresses() {
                 return Err(AddressError::NotSupported);
             }
@@ -44,7 +44,7 @@ impl Association {
             state.note_own_addresses(peer);
             peer.machine.add_address(address)?;
             peer.given_up.retain(|ip| *ip != address);
-            state.announce_at(peer, address);
+            state.announce_at(now, peer, address);
             Ok(())
         })
     }
@@ -137,27 +137,45 @@ impl EndpointState {
     }
 
     /// The socket that sends from this address. Opens one if there is none.
-    fn socket_at(&mut self, address: IpAddr) -> Option<usize> {
+    pub(super) fn socket_at(&mut self, address: IpAddr) -> Option<usize> {
         let serves = |socket: &Socket, link: &BoundInterface| {
             let local = socket.local().ip();
             let any = local.is_unspecified() && link.local.interface.is_none();
-            local.to_canonical() == address || any && local.is_ipv4() == address.is_ipv4()
+            local.to_canonical() == address
+                || any && local.is_ipv4() == address.is_ipv4()
+                || link.has_address(address)
         };
         let known = self.sockets.iter().zip(&self.links).position(|(s, link)| serves(s, link));
         if known.is_some() {
             return known;
         }
-        // The sockets of shards are bound to the same addresses.
-        if self.sockets.len() >= SOCKETS_LIMIT || self.shard.is_some() {
+        if self.sockets.len() >= SOCKETS_LIMIT {
             return None;
         }
-        let _inside = self.runtime.as_ref().map(Handle::enter);
-        let all = interfaces::list().unwrap_or_default();
+        let runtime = self.runtime.clone();
+        let _inside = runtime.as_ref().map(Handle::enter);
         let port = self.sockets.first()?.local().port();
-        let local = BindAddress::of(SocketAddr::new(address, port));
+        if self.shard.is_some() {
+            return self.open_joint_sockets(SocketAddr::new(address, port));
+        }
+        let all = interfaces::list().unwrap_or_default();
+        let mut local = BindAddress::of(SocketAddr::new(address, port));
         let bind =
             if self.options.carrier == Carrier::Ip { Socket::bind_raw } else { Socket::bind };
-        let mut socket = bind(&local).ok()?;
+        let on_interface =
+            all.iter().find(|seen| self.options.all_interfaces && seen.ip == address);
+        let bound = on_interface.and_then(|seen| {
+            let on = |port| local_interfaces::on(&seen.name, address.is_ipv6(), port);
+            let opened = |port| Some((bind(&on(port)).ok()?, on(port)));
+            opened(port).or_else(|| opened(0))
+        });
+        let mut socket = match bound {
+            Some((socket, there)) => {
+                local = there;
+                socket
+            }
+            None => bind(&local).ok()?,
+        };
         if !self.options.offload {
             socket.without_offload();
         }
@@ -168,7 +186,7 @@ impl EndpointState {
     }
 
     /// Tells the engine which addresses the peer sees, if none were listed to it.
-    fn note_own_addresses(&self, peer: &mut Peer) {
+    pub(super) fn note_own_addresses(&self, peer: &mut Peer) {
         if !peer.machine.own_addresses().is_empty() {
             return;
         }
@@ -180,9 +198,12 @@ impl EndpointState {
     /// The local address of a route.
     fn source_of(&self, route: &Route) -> Option<IpAddr> {
         let local = self.sockets[route.socket].local().ip();
+        if !local.is_unspecified() {
+            return Some(local.to_canonical());
+        }
+        let of_interface = || self.links[route.socket].addresses().first().copied();
         let chosen = || source_address_for(&route.remote);
-        let source =
-            if local.is_unspecified() { route.source.or_else(chosen) } else { Some(local) };
+        let source = route.source.or_else(of_interface).or_else(chosen);
         source.map(|ip| ip.to_canonical())
     }
 
@@ -198,12 +219,20 @@ impl EndpointState {
     }
 
     /// Adds a path from an address that the peer does not know yet: if no other one works, the request leaves from there.
-    fn announce_at(&mut self, peer: &mut Peer, ip: IpAddr) {
+    pub(super) fn announce_at(&mut self, now: Time, peer: &mut Peer, ip: IpAddr) {
         let Some(route) = self.route_from(peer, ip) else { return };
-        if peer.path_to(route).is_none() {
-            let config = self.options.transport.path(route.remote.ip());
-            if let Some(path) = peer.machine.add_announcing_path(config) {
+        match peer.path_to(route) {
+            // A socket that is bound to no address has one path to an address of the peer.
+            Some(path) if peer.may_begin_elsewhere(path) => {
+                peer.machine.announce_from(now, path);
                 peer.set_route(path, route);
+            }
+            Some(_) => {}
+            None => {
+                let config = self.options.transport.path(route.remote.ip());
+                if let Some(path) = peer.machine.add_announcing_path(config) {
+                    peer.set_route(path, route);
+                }
             }
         }
     }
@@ -211,10 +240,14 @@ impl EndpointState {
     /// The peer knows this own address now: a path begins there, unless one does already.
     fn begin_at(&mut self, now: Time, peer: &mut Peer, ip: IpAddr) {
         let Some(route) = self.route_from(peer, ip) else { return };
-        match peer.path_to(route) {
-            // One socket has one path to an address of the peer. If it does not work, it moves to the new source.
+        let announced = peer.announcing_path_from(&route);
+        match peer.path_to(route).or(announced) {
+            // One socket has one path to an address of the peer. If it does not work, or begins farther away, it moves to
+            // the new source.
             Some(path) => {
-                if peer.machine.path_status(path) != PathStatus::Active {
+                if peer.machine.path_status(path) != PathStatus::Active
+                    || peer.is_nearer_to(path, ip)
+                {
                     peer.routes[path.index()] = Some(route);
                     peer.machine.validate_path(now, path);
                 }
@@ -229,25 +262,27 @@ impl EndpointState {
     }
 
     /// Ends the paths that begin at an own address, and reaches the peer's addresses from others.
-    fn leave_own(&mut self, now: Time, peer: &mut Peer, ip: IpAddr) {
+    pub(super) fn leave_own(&mut self, now: Time, peer: &mut Peer, ip: IpAddr) {
         let ip = ip.to_canonical();
-        peer.given_up.push(ip);
-        let others: Vec<IpAddr> =
-            peer.machine.own_addresses().iter().copied().filter(|one| *one != ip).collect();
+        peer.give_up_address(ip);
+        let own = peer.machine.own_addresses().iter().copied();
+        let others: Vec<IpAddr> = own.filter(|one| !peer.given_up.contains(one)).collect();
         let mut gone = Vec::new();
         for at in 0..peer.routes.len() {
             let Some(route) = peer.routes[at] else { continue };
             if self.source_of(&route) != Some(ip) {
                 continue;
             }
-            if self.sockets[route.socket].local().ip().is_unspecified() {
-                let like = others
-                    .iter()
-                    .find(|one| one.is_ipv4() == route.remote.ip().to_canonical().is_ipv4());
-                peer.routes[at] = Some(Route { source: like.copied(), ..route });
-                peer.machine.validate_path(now, PathId::from_index(at));
-            } else {
-                gone.push((at, route.remote));
+            let like = |one: &&IpAddr| {
+                one.is_ipv4() == route.remote.ip().to_canonical().is_ipv4()
+                    && self.sends_from(route.socket, **one)
+            };
+            match others.iter().find(like) {
+                Some(other) => {
+                    peer.routes[at] = Some(Route { source: Some(*other), ..route });
+                    peer.machine.validate_path(now, PathId::from_index(at));
+                }
+                None => gone.push((at, route.remote)),
             }
         }
         for (at, _) in &gone {
@@ -259,6 +294,13 @@ impl EndpointState {
         }
     }
 
+    /// Whether a socket that is bound to no address can send from this one.
+    fn sends_from(&self, socket: usize, ip: IpAddr) -> bool {
+        let link = &self.links[socket];
+        let anywhere = link.local.interface.is_none();
+        self.sockets[socket].local().ip().is_unspecified() && (anywhere || link.has_address(ip))
+    }
+
     /// Adds a path to an address of the peer to which no path leads any more.
     fn reach_from_elsewhere(&mut self, now: Time, peer: &mut Peer, remote: SocketAddr) {
         if peer.routes.iter().flatten().any(|route| route.remote == remote) {
@@ -267,8 +309,9 @@ impl EndpointState {
         let locals: Vec<(usize, SocketAddr)> = self
             .links
             .iter()
-            .map(BoundInterface::address)
             .enumerate()
+            .filter(|(_, link)| !link.is_gone())
+            .map(|(at, link)| (at, link.address()))
             .filter(|(_, local)| !peer.given_up.contains(&local.ip().to_canonical()))
             .collect();
         let addresses: Vec<SocketAddr> = locals.iter().map(|(_, local)| *local).collect();
@@ -302,6 +345,26 @@ impl Peer {
                 self.machine.retire_path(now, PathId::from_index(at));
             }
         }
+    }
+
+    /// The path that announces the address where this route begins.
+    fn announcing_path_from(&self, route: &Route) -> Option<PathId> {
+        let same = |(at, known): (usize, &Option<Route>)| {
+            known.is_some_and(|known| (known.socket, known.source) == (route.socket, route.source))
+                && self.machine.is_announcing(PathId::from_index(at))
+        };
+        let paths = self.routes.iter().take(self.machine.path_count()).enumerate();
+        paths.into_iter().position(same).map(PathId::from_index)
+    }
+
+    /// Whether an own address is nearer to the other end of a path than the one where the path begins.
+    fn is_nearer_to(&self, path: PathId, ip: IpAddr) -> bool {
+        let source = |route: &Route| route.source.map(|source| SocketAddr::new(source, 0));
+        let known = self.routes.get(path.index()).copied().flatten();
+        known.is_some_and(|route| {
+            source(&route)
+                .is_some_and(|old| is_nearer(&route.remote, &SocketAddr::new(ip, 0), &old))
+        })
     }
 
     fn path_to_canonical(&self, ip: IpAddr) -> Option<PathId> {

@@ -1,6 +1,6 @@
 //! Authenticated chunks of an association (AUTH, RFC 4895) and the secrets that both ends were given.
 
-use ropewalk_engine::sctp::SharedKeyError;
+use ropewalk_engine::sctp::{ChunkTypes, SharedKeyError};
 
 use super::association::Association;
 
@@ -8,6 +8,17 @@ impl Association {
     /// Whether chunks can be authenticated: both ends offered it. False before the handshake.
     pub fn authenticates(&self) -> bool {
         self.inspect(|peer, _| peer.machine.authenticates()).unwrap_or(false)
+    }
+
+    /// Types of chunks that the peer accepts in authenticated packets only, as far as this end knows them. None before the
+    /// handshake.
+    pub fn peer_authenticated_chunks(&self) -> ChunkTypes {
+        self.inspect(|peer, _| peer.machine.peer_authenticated_chunks()).unwrap_or(ChunkTypes::NONE)
+    }
+
+    /// What the peer says about the layer above SCTP (RFC 5061, 4.2.6). None before the handshake, and if it says nothing.
+    pub fn peer_adaptation(&self) -> Option<u32> {
+        self.inspect(|peer, _| peer.machine.peer_adaptation()).flatten()
     }
 
     /// Sets a secret of this association, or replaces it. Does not change which one is active.

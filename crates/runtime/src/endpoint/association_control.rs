@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use ropewalk_base::{Duration, PathId, StreamId, Time};
-use ropewalk_engine::sctp::StreamScheduler;
 use ropewalk_engine::sctp::association::{self, ParameterError, Parameters};
+use ropewalk_engine::sctp::{AbandonedMessages, ReliabilityPolicy, StreamScheduler};
 
 use super::association::Association;
 use super::peer::Peer;
@@ -115,6 +115,17 @@ impl Association {
     pub fn set_stream_value(&self, stream: u16, value: u16) -> bool {
         let set = self.with(|peer, _| peer.machine.set_stream_value(StreamId(stream), value));
         set.is_some_and(|set| set.is_ok())
+    }
+
+    /// Number of messages of a stream, or of all streams, that were given up by a rule, or by any rule (RFC 7496, 4.3 and 4.4).
+    pub fn abandoned_messages(
+        &self,
+        stream: Option<u16>,
+        policy: Option<ReliabilityPolicy>,
+    ) -> AbandonedMessages {
+        let stream = stream.map(StreamId);
+        let counts = |peer: &Peer| peer.machine.abandoned_messages(stream, policy);
+        self.inspect(|peer, _| counts(peer)).unwrap_or_default()
     }
 
     /// Messages of which nothing was ever sent, oldest first. Meant for use after the association has ended.

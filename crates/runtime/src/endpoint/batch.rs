@@ -113,6 +113,12 @@ impl Batch {
         if length < self.segment { Fit::Last } else { Fit::More }
     }
 
+    /// Leaves out the first datagrams, which have so many bytes together.
+    pub fn skip(&mut self, bytes: usize) {
+        self.bytes.drain(..bytes);
+        self.count -= bytes.div_ceil(self.segment.max(1));
+    }
+
     /// Splits the batch at the place that [`Fit::Longer`] gave. The longer datagram remains as the batch; the
     /// datagrams before it are returned.
     #[must_use]
@@ -187,5 +193,9 @@ mod tests {
         assert_eq!((batch.bytes().len(), batch.segment(), batch.destination()), (140, 140, to));
         assert_eq!(batch.push(write(20)), Fit::Last);
         assert!(batch.is_full(2) && !batch.is_full(3));
+        batch.skip(140);
+        assert_eq!((batch.bytes().len(), batch.is_full(2)), (20, false));
+        batch.skip(20);
+        assert!(batch.is_empty());
     }
 }

@@ -66,10 +66,14 @@ impl Peer {
     #[cold]
     pub fn may_send_unvalidated(&mut self, route: Route, path: usize, packet: &Packet) -> bool {
         let refused = |chunk: &Chunk| match chunk {
-            // RFC 5061, 5.2: an ASCONF is answered where it came from, which may be a new address.
-            Chunk::Extension(extension) => {
-                !matches!(**extension, ExtensionChunk::AsconfAck(..) | ExtensionChunk::Auth(_))
-            }
+            // RFC 5061, 5.2: an ASCONF is answered where it came from, which may be a new address. 5.3: it may be the only
+            // chunk that leaves from a new address of this end.
+            Chunk::Extension(extension) => !matches!(
+                **extension,
+                ExtensionChunk::Asconf(..)
+                    | ExtensionChunk::AsconfAck(..)
+                    | ExtensionChunk::Auth(_)
+            ),
             chunk => matches!(chunk, Chunk::Data(_) | Chunk::Sack(_)),
         };
         let bytes = u64::from(packet.wire_len() + self.encapsulation.overhead());

@@ -271,9 +271,11 @@ impl EndpointState {
 
     /// Own addresses to list to a peer at address `peer`.
     pub(super) fn listed_addresses(&mut self, now: Time, peer: IpAddr) -> Vec<IpAddr> {
-        let all = self.own_addresses.get(now);
+        let avoided = &self.options.avoided_interfaces;
+        let mut all = self.own_addresses.get(now).to_vec();
+        all.retain(|seen| !avoided.contains(&seen.name));
         let sockets = self.sockets.iter().zip(&self.links);
         let bound: Vec<_> = sockets.map(|(socket, link)| Bound::of(socket, &link.local)).collect();
-        listed(&bound, peer, all)
+        listed(&bound, peer, &all)
     }
 }

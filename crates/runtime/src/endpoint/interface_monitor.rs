@@ -27,7 +27,9 @@ enum PathAction {
 impl EndpointState {
     /// Whether any interface or address can appear or disappear.
     pub(super) fn monitors_interfaces(&self) -> bool {
-        self.options.automatic || self.links.iter().any(BoundInterface::is_watched)
+        self.options.automatic
+            || self.followed.is_on()
+            || self.links.iter().any(BoundInterface::is_watched)
     }
 
     /// Polls the interfaces and applies the changes.
@@ -41,6 +43,9 @@ impl EndpointState {
         }
         if self.options.automatic && !self.closing {
             self.take_new_interfaces(now, &all);
+        }
+        if self.followed.is_on() && !self.closing {
+            self.follow_interfaces(now, &all);
         }
     }
 
@@ -84,6 +89,8 @@ impl EndpointState {
                         peer.traffic_of(path).failure = Some(PathCause::InterfaceDown);
                         peer.machine.path_lost(now, PathId::from_index(path));
                     }
+                    // The peer does not know yet where the path begins.
+                    PathAction::Probe if peer.machine.is_announcing(PathId::from_index(path)) => {}
                     PathAction::Probe => peer.machine.validate_path(now, PathId::from_index(path)),
                 }
             }
@@ -171,8 +178,9 @@ impl Peer {
             if paths & (1 << index) != 0
                 && let Some(Some(route)) = self.routes.get_mut(index)
             {
-                // The source address may be gone; the system chooses another one.
-                route.source = None;
+                // The source address may be gone; the system chooses another one. The peer of an association that follows
+                // addresses has to be told of it first.
+                route.source = route.source.filter(|_| self.follows_interfaces);
             }
             if paths & (1 << index) != 0 && self.machine.path_status(path) != PathStatus::Inactive {
                 self.traffic_of(index).failure = Some(PathCause::SendRefused);

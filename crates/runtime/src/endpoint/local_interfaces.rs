@@ -76,6 +76,10 @@ impl BoundInterface {
 
     fn record(&mut self, matching: &[&InterfaceAddress]) {
         self.index = matching.first().and_then(|seen| seen.index);
+        if matching.is_empty() {
+            // The addresses that paths began at still tell these paths apart.
+            return;
+        }
         self.addresses = matching.iter().map(|seen| seen.ip).collect();
         self.addresses.sort_unstable();
         if let [seen] = matching {
@@ -115,6 +119,16 @@ impl BoundInterface {
         self.presence == Presence::Gone
     }
 
+    /// Whether the socket sends from this address of the interface that it is bound to.
+    pub fn has_address(&self, ip: IpAddr) -> bool {
+        self.local.interface.is_some() && !self.is_gone() && self.addresses.contains(&ip)
+    }
+
+    /// The addresses of the interface that the socket is bound to, or was when they were last seen.
+    pub fn addresses(&self) -> &[IpAddr] {
+        if self.local.interface.is_some() { &self.addresses } else { &[] }
+    }
+
     /// An address of the link, for comparison with the peer's addresses.
     pub fn address(&self) -> SocketAddr {
         let bound = self.local.address;
@@ -129,7 +143,7 @@ impl BoundInterface {
         }
         let present = self.matching(all);
         let (before, now) = (self.presence, presence(&present));
-        let (index, addresses) = (self.index, std::mem::take(&mut self.addresses));
+        let (index, addresses) = (self.index, self.addresses.clone());
         self.presence = now;
         self.record(&present);
         match (before, now) {
@@ -174,7 +188,7 @@ pub fn automatic(remotes: &[SocketAddr], all: &[InterfaceAddress]) -> Vec<BindAd
         let first = all.iter().filter(|seen| Some(seen.ip) == chosen);
         let like = all.iter().filter(|seen| seen.ip.is_ipv6() == ipv6 && is_usable(seen));
         for seen in first.chain(like).take(AUTOMATIC_LIMIT) {
-            let local = on(&seen.name, ipv6);
+            let local = on(&seen.name, ipv6, 0);
             if !locals.contains(&local) {
                 locals.push(local);
             }
@@ -187,8 +201,10 @@ pub fn automatic(remotes: &[SocketAddr], all: &[InterfaceAddress]) -> Vec<BindAd
 }
 
 /// Binds to an interface with any address.
-fn on(name: &str, ipv6: bool) -> BindAddress {
-    BindAddress { address: unspecified(ipv6), interface: Some(name.to_owned()) }
+pub fn on(name: &str, ipv6: bool, port: u16) -> BindAddress {
+    let mut address = unspecified(ipv6);
+    address.set_port(port);
+    BindAddress { address, interface: Some(name.to_owned()) }
 }
 
 /// The same interface by its address, for systems that restrict binding to interfaces.

@@ -5,6 +5,7 @@
 //! these are sent by the call that requests them, because their time of sending matters.
 
 mod address_filter;
+mod address_following;
 mod address_reconfiguration;
 mod admission;
 mod association;
@@ -30,6 +31,7 @@ mod inbound;
 mod incoming;
 mod initiation;
 mod interface_monitor;
+mod joint_sockets;
 mod limits;
 mod liveness;
 mod local_interfaces;
@@ -48,6 +50,7 @@ mod plain;
 mod probes;
 mod publish;
 mod raw;
+mod raw_send;
 mod refusals;
 mod responder;
 mod send_errors;
@@ -95,9 +98,9 @@ pub use ropewalk_engine::sctp::association::{
     CloseReason, ParameterError, Parameters, PathCounters, ResetDirection, SenderStats, State,
 };
 pub use ropewalk_engine::sctp::{
-    AcceptedRequests, AddressChange, AddressError, ChunkTypes, Copies, Delivery, Outcome, Part,
-    ReconfigurationError, Reconfigured, Refusal, SharedKeyError, SharedKeys, StreamScheduler,
-    Streams, Urgency,
+    AbandonedMessages, AcceptedRequests, AddressChange, AddressError, ChunkTypes, Copies, Delivery,
+    HmacId, HmacList, HmacListError, Outcome, Part, ReconfigurationError, Reconfigured, Refusal,
+    ReliabilityPolicy, SharedKeyError, SharedKeys, StreamScheduler, Streams, Urgency,
 };
 
 use self::association_counts::Admissions;

@@ -8,8 +8,8 @@ use ropewalk_engine::congestion::{CongestionFlavour, UnknownCongestion};
 use ropewalk_engine::path::MtuRange;
 use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions, UnknownScheduler};
 use ropewalk_engine::sctp::{
-    AcceptedRequests, ChunkTypes, Config, Extensions, Negotiation, PacketForm, PathConfig, Preset,
-    SharedKeys, StreamScheduler,
+    AcceptedRequests, ChunkTypes, Config, Extensions, HmacList, Negotiation, PacketForm,
+    PathConfig, Preset, SharedKeys, StreamScheduler,
 };
 
 use super::connect::SctpPorts;
@@ -140,8 +140,16 @@ pub struct Transport {
     /// Whether unsealed associations follow addresses that come and go (ASCONF, RFC 5061), if the peer offers it as well (off).
     /// Chunks about addresses are authenticated. Costs 55 bytes in the handshake. Sealed associations follow addresses anyway.
     pub address_reconfiguration: bool,
+    /// Whether unsealed associations announce addresses of interfaces that appear, and give up those that disappear, if
+    /// both ends have `address_reconfiguration` (off). At sockets that are bound to no address, and on endpoints that use
+    /// all interfaces.
+    pub follow_interfaces: bool,
     /// Types of chunks that unsealed peers have to authenticate (none).
     pub authenticated_chunks: ChunkTypes,
+    /// Algorithms that are offered for authenticated chunks (SHA-256, then SHA-1).
+    pub hmacs: HmacList,
+    /// What unsealed peers are told about the layer above SCTP (RFC 5061, 4.2.6; none: nothing).
+    pub adaptation: Option<u32>,
     /// Secrets for authenticated chunks, which the peer has as well (the empty key 0). With the empty key, only those who have
     /// not seen the handshake cannot forge chunks.
     pub shared_keys: SharedKeys,
@@ -181,7 +189,10 @@ impl Default for Transport {
             reconfiguration: false,
             authentication: false,
             address_reconfiguration: false,
+            follow_interfaces: false,
             authenticated_chunks: ChunkTypes::NONE,
+            hmacs: HmacList::default(),
+            adaptation: None,
             shared_keys: SharedKeys::default(),
             accepted_requests: AcceptedRequests::default(),
             stream_limit: 1024,
@@ -299,6 +310,8 @@ impl Transport {
             config.authentication = self.authentication && extends;
             config.address_reconfiguration = self.address_reconfiguration && extends;
             config.authenticated_chunks = self.authenticated_chunks;
+            config.hmacs = self.hmacs;
+            config.adaptation = self.adaptation;
             config.shared_keys.clone_from(&self.shared_keys);
         } else {
             // Paths are identified by their numbers, whatever their addresses.

@@ -138,6 +138,12 @@ impl EndpointState {
     /// Adds a path for each address that the peer listed and that is not in use. All paths use the port of the first
     /// one until packets show another port (RFC 6951, 5.4).
     pub(super) fn learn_addresses(&mut self, now: Time, peer: &mut Peer) {
+        let follows = peer.follows_interfaces && peer.machine.reconfigures_addresses();
+        if follows {
+            // Before new paths, which could begin at addresses that the peer does not know.
+            self.note_own_addresses(peer);
+            self.pin_sources(peer);
+        }
         let Some(first) = peer.routes.iter().flatten().map(|route| route.remote).next() else {
             return;
         };
@@ -148,6 +154,9 @@ impl EndpointState {
         let locals: Vec<_> = self.sockets.iter().map(Socket::local).collect();
         // The address of an interface is nearer to the peer's than the unspecified one of its socket.
         let nearby: Vec<_> = self.links.iter().map(BoundInterface::address).collect();
+        let usable: Vec<usize> =
+            (0..nearby.len()).filter(|socket| self.may_begin_at(peer, *socket)).collect();
+        let usable_addresses: Vec<_> = usable.iter().map(|socket| nearby[*socket]).collect();
         let own = self.own_addresses.get(now);
         for ip in listed {
             let known = |route: &Route| route.remote.ip().to_canonical() == ip;
@@ -160,15 +169,19 @@ impl EndpointState {
             {
                 continue;
             }
-            let Some(socket) = nearest(&nearby, &remote) else { continue };
+            let Some(at) = nearest(&usable_addresses, &remote) else { continue };
+            let socket = usable[at];
             if self.options.all_interfaces && peer.move_unconfirmed(socket, &nearby[socket], remote)
             {
                 continue;
             }
             let path = self.options.transport.path(ip);
-            let Some(id) = peer.machine.add_path(now, path) else { return };
+            let Some(id) = peer.machine.add_path(now, path) else { break };
             peer.set_route(id, Route::new(socket, remote));
             peer.validation.on_listed(id.index());
+        }
+        if follows {
+            self.pin_sources(peer);
         }
     }
 }
@@ -179,7 +192,9 @@ impl Peer {
     /// share its link.
     fn move_unconfirmed(&mut self, socket: usize, local: &SocketAddr, remote: SocketAddr) -> bool {
         let unconfirmed = |path: &usize| {
-            self.machine.path_status(PathId::from_index(*path)) == PathStatus::Unconfirmed
+            let path = PathId::from_index(*path);
+            self.machine.path_status(path) == PathStatus::Unconfirmed
+                && !self.machine.is_announcing(path)
         };
         let farther = |path: &usize| {
             self.routes[*path].is_some_and(|known| {

@@ -9,7 +9,7 @@ use super::socket::{BindAddress, Socket};
 use crate::interfaces::{self, InterfaceAddress};
 
 /// Most addresses that are listed: an INIT with more would exceed the MTU of some links.
-const ADDRESSES_LIMIT: usize = 16;
+pub(super) const ADDRESSES_LIMIT: usize = 16;
 
 /// How long a list of the interfaces is used. Reading a new one for each packet of an unauthenticated peer would cost
 /// more than the answer.
@@ -84,6 +84,11 @@ impl Scope {
             (Self::Global, own) => own == Self::Global,
         }
     }
+}
+
+/// Whether an own address is listed to a peer at `peer`.
+pub(super) fn may_list(peer: IpAddr, own: IpAddr) -> bool {
+    Scope::of(peer).may_list(Scope::of(own), own)
 }
 
 /// The address of a socket, and its interface if it is bound to one.

@@ -159,6 +159,10 @@ pub struct Peer {
     pub former: Vec<IpAddr>,
     /// Addresses of this end that were removed from the association.
     pub given_up: Vec<IpAddr>,
+    /// Whether own addresses that appear and disappear are announced to the peer.
+    pub follows_interfaces: bool,
+    /// The number of changes of own addresses that the peer was told of.
+    pub told_changes: u64,
     /// Its entry in the list of deadlines.
     pub deadline: Option<Time>,
     /// Whether it is in the ready list.
@@ -227,6 +231,8 @@ impl Peer {
             remotes: Vec::new(),
             former: Vec::new(),
             given_up: Vec::new(),
+            follows_interfaces: false,
+            told_changes: 0,
             deadline: None,
             ready: false,
             connected: false,

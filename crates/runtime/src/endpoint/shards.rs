@@ -16,6 +16,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use ropewalk_base::Time;
@@ -23,6 +24,7 @@ use ropewalk_engine::sctp::Packet;
 use tokio::sync::mpsc;
 
 use super::association_table::PortPair;
+use super::joint_sockets::JointSockets;
 use super::socket::{ReceivedDatagrams, RecvBatch};
 use super::state::EndpointState;
 
@@ -136,16 +138,26 @@ pub struct Misdelivered {
     bytes: Vec<u8>,
 }
 
-/// Datagrams that other shards pass on.
-pub type Misdeliveries = mpsc::Receiver<Misdelivered>;
+/// What a shard passes on to another one.
+#[derive(Debug)]
+pub enum Passed {
+    Datagram(Misdelivered),
+    /// Sockets that wait to be taken.
+    Sockets,
+}
+
+/// What other shards pass on.
+pub type Misdeliveries = mpsc::Receiver<Passed>;
 
 /// A shard among those of its endpoint.
 #[derive(Debug)]
 pub struct Shard {
     pub index: usize,
     pub steering: Steering,
+    /// The sockets of addresses that came later.
+    pub joint: Arc<JointSockets>,
     /// The queue of each shard.
-    queues: Vec<mpsc::Sender<Misdelivered>>,
+    queues: Vec<mpsc::Sender<Passed>>,
 }
 
 impl Shard {
@@ -157,8 +169,23 @@ impl Shard {
         let steering = Steering::new(sealed, count);
         let (queues, ends): (Vec<_>, Vec<_>) =
             (0..count).map(|_| mpsc::channel(QUEUE_LIMIT)).unzip();
-        let shard = |(index, end)| Some((Self { index, steering, queues: queues.clone() }, end));
+        let joint = Arc::<JointSockets>::default();
+        let shard = |(index, end)| {
+            Some((Self { index, steering, joint: joint.clone(), queues: queues.clone() }, end))
+        };
         ends.into_iter().enumerate().map(shard).collect()
+    }
+
+    /// Number of shards of the endpoint.
+    pub const fn count(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Makes the other shards take sockets that were opened for them.
+    pub fn wake_others(&self) {
+        let others = self.queues.iter().enumerate().filter(|(index, _)| *index != self.index);
+        // A shard whose queue is full is awake.
+        others.for_each(|(_, queue)| drop(queue.try_send(Passed::Sockets)));
     }
 
     /// Whether any of these datagrams belongs to another shard.
@@ -175,7 +202,13 @@ impl Shard {
         let ReceivedDatagrams { from, to, ce, .. } = *one;
         let bytes = one.bytes.to_vec();
         // A shard whose queue is full has too much to do already.
-        let _ = self.queues[shard].try_send(Misdelivered { socket, from, to, ce, bytes });
+        let _ = self.queues[shard].try_send(Passed::Datagram(Misdelivered {
+            socket,
+            from,
+            to,
+            ce,
+            bytes,
+        }));
         true
     }
 }
@@ -214,7 +247,7 @@ impl EndpointState {
         }
     }
 
-    /// Takes datagrams that other shards have passed on. Returns whether there may be more.
+    /// Takes what other shards have passed on. Returns whether there may be more, or new sockets have to be looked at.
     pub(super) fn take_misdelivered(
         &mut self,
         now: Time,
@@ -222,11 +255,13 @@ impl EndpointState {
         context: &mut Context<'_>,
     ) -> bool {
         let mut packet = std::mem::take(&mut self.packet);
-        let mut taken = 0;
+        let (mut taken, sockets) = (0, self.sockets.len());
         while taken < TAKEN_PER_ROUND
-            && let Poll::Ready(Some(one)) = queue.poll_recv(context)
+            && let Poll::Ready(Some(passed)) = queue.poll_recv(context)
         {
             taken += 1;
+            self.take_joint_sockets();
+            let Passed::Datagram(one) = passed else { continue };
             let Misdelivered { socket, from, to, ce, bytes } = one;
             if socket < self.sockets.len() {
                 let stride = bytes.len().max(1);
@@ -235,7 +270,7 @@ impl EndpointState {
             }
         }
         self.packet = packet;
-        taken == TAKEN_PER_ROUND
+        taken == TAKEN_PER_ROUND || self.sockets.len() > sockets
     }
 }
 

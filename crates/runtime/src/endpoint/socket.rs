@@ -14,6 +14,7 @@ use tokio::io::Interest;
 use super::batch::Batch;
 use super::df_bit::FragmentationAllowed;
 use super::raw::{self, Carrier};
+use super::raw_send;
 use super::refusals::{ErrorQueue, Refusal};
 use super::send_errors::{despite_queued_errors, without_source};
 use super::shards::Steering;
@@ -62,6 +63,14 @@ struct Form {
     steering: Option<Steering>,
     /// What carries the datagrams.
     carrier: Carrier,
+}
+
+/// Why a batch was not sent, or not all of it.
+#[derive(Debug)]
+struct Unsent {
+    error: io::Error,
+    /// Bytes of its first datagrams, which were sent.
+    sent: usize,
 }
 
 /// The system's socket.
@@ -350,13 +359,15 @@ impl Socket {
             return Ok(());
         }
         match self.try_send(batch) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.backlog.push_back(batch.take());
+            Err(Unsent { error, sent }) if error.kind() == io::ErrorKind::WouldBlock => {
+                let mut rest = batch.take();
+                rest.skip(sent);
+                self.backlog.push_back(rest);
                 Ok(())
             }
             other => {
                 batch.clear();
-                other
+                other.map_err(|unsent| unsent.error)
             }
         }
     }
@@ -369,19 +380,19 @@ impl Socket {
         if self.is_blocked() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        self.try_send(batch)
+        self.try_send(batch).map_err(|unsent| unsent.error)
     }
 
-    fn try_send(&mut self, batch: &Batch) -> io::Result<()> {
+    fn try_send(&mut self, batch: &Batch) -> Result<(), Unsent> {
         let Some(Open { io, state }) = &self.open else {
-            return Err(io::ErrorKind::NetworkDown.into());
+            return Err(Unsent { error: io::ErrorKind::NetworkDown.into(), sent: 0 });
         };
         let _cuttable = batch.may_be_fragmented().then(|| FragmentationAllowed::new(io));
         let mut rest = batch.bytes();
         while !rest.is_empty() {
             // A machine may lose its offload while running: joined datagrams are then sent one by one.
             let most = batch.segment() * self.segments.max(1);
-            let (now, later) = rest.split_at(most.min(rest.len()));
+            let now = &rest[..most.min(rest.len())];
             let transmit = Transmit {
                 destination: batch.destination(),
                 ecn: EcnCodepoint::from_bits(batch.ecn() as u8),
@@ -389,15 +400,23 @@ impl Socket {
                 segment_size: (now.len() > batch.segment()).then_some(batch.segment()),
                 src_ip: batch.source(),
             };
+            let raw = self.form.carrier == Carrier::Ip;
+            let mut taken = now.len();
             let send = || {
-                io.try_io(Interest::WRITABLE, || state.try_send(UdpSockRef::from(io), &transmit))
+                io.try_io(Interest::WRITABLE, || match raw {
+                    true => raw_send::send(io, batch, now).map(|bytes| taken = bytes),
+                    false => state.try_send(UdpSockRef::from(io), &transmit),
+                })
             };
             let sent = match self.errors {
                 Some(_) => despite_queued_errors(send),
-                None => send(),
+                None => {
+                    let mut send = send;
+                    send()
+                }
             };
             if let Err(error) = sent {
-                let lost_offload = state.max_gso_segments() < self.segments;
+                let lost_offload = !raw && state.max_gso_segments() < self.segments;
                 if lost_offload && error.kind() != io::ErrorKind::WouldBlock {
                     self.segments = state.max_gso_segments();
                     continue;
@@ -405,9 +424,10 @@ impl Socket {
                 if error.kind() != io::ErrorKind::WouldBlock {
                     self.refused += now.len().div_ceil(batch.segment()) as u64;
                 }
-                return Err(without_source(error, batch));
+                let sent = batch.bytes().len() - rest.len();
+                return Err(Unsent { error: without_source(error, batch), sent });
             }
-            rest = later;
+            rest = &rest[taken..];
         }
         Ok(())
     }
@@ -419,12 +439,12 @@ impl Socket {
 
     /// Sends the waiting batches. Ready once none is left.
     pub fn flush(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        while let Some(batch) = self.backlog.pop_front() {
-            let blocked = |sent: &io::Result<()>| {
-                sent.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
-            };
+        while let Some(mut batch) = self.backlog.pop_front() {
             // Only a failed call tells tokio that the socket is full, so that the task can wait for it.
-            if blocked(&self.try_send(&batch)) {
+            if let Err(Unsent { error, sent }) = self.try_send(&batch)
+                && error.kind() == io::ErrorKind::WouldBlock
+            {
+                batch.skip(sent);
                 self.backlog.push_front(batch);
                 let Some(Open { io, .. }) = &self.open else { continue };
                 if io.poll_send_ready(context).is_pending() {
@@ -462,9 +482,9 @@ fn open(local: &BindAddress, form: Form) -> io::Result<(Open, SocketAddr)> {
     }
 }
 
-/// Most datagrams that one call can send. Only UDP has segmentation offload.
+/// Most datagrams that one call can send.
 fn segments(open: &Open, form: Form) -> usize {
-    if form.carrier == Carrier::Ip { 1 } else { open.state.max_gso_segments() }
+    if form.carrier == Carrier::Ip { raw_send::PACKETS } else { open.state.max_gso_segments() }
 }
 
 fn configure(socket: &std::net::UdpSocket) -> io::Result<UdpSocketState> {

@@ -9,6 +9,7 @@ use ropewalk_engine::sctp::{Listener, Packet};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
+use super::address_following::FollowedAddresses;
 use super::association_counts::{Admissions, AssociationCounts};
 use super::association_table::{AssociationTable, PortPair};
 use super::batch::Batch;
@@ -79,6 +80,8 @@ pub struct EndpointState {
     pub(super) interface_poll_due: bool,
     /// An association has more to send, on a path that takes it.
     pub(super) has_more_to_send: bool,
+    /// Number of sockets that were taken from those of all shards.
+    pub(super) joint_sockets: usize,
     /// Which datagrams belong here; none: all.
     pub(super) shard: Option<Shard>,
     pub(super) seed: Seed,
@@ -97,6 +100,8 @@ pub struct EndpointState {
     pub(super) listener: Option<Listener>,
     /// The addresses of this machine.
     pub(super) own_addresses: OwnAddresses,
+    /// Addresses of this machine that appear and disappear, for associations that follow them.
+    pub(super) followed: FollowedAddresses,
     /// Unsealed associations that this end opens and that are not established.
     pub(super) setting_up: BTreeSet<AssociationKey>,
     /// Over IP alone, the SCTP ports that belong to this endpoint; none over UDP, whose ports tell endpoints apart.
@@ -161,6 +166,8 @@ impl EndpointState {
         let capture = options.capture.clone().map(PacketCapture::new);
         let owned_ports = (options.carrier == Carrier::Ip).then(OwnedPorts::default);
         let publisher = options.observer.as_ref().map(Observer::publisher);
+        let follows = options.transport.follow_interfaces && options.sealing.is_none();
+        let followed = FollowedAddresses::new(follows);
         Self {
             clock,
             runtime: Handle::try_current().ok(),
@@ -169,6 +176,7 @@ impl EndpointState {
             links,
             interface_poll_due: false,
             has_more_to_send: false,
+            joint_sockets: 0,
             shard,
             seed,
             counters: Counters::default(),
@@ -180,6 +188,7 @@ impl EndpointState {
             counts: AssociationCounts::new(admissions),
             listener: None,
             own_addresses: OwnAddresses::default(),
+            followed,
             setting_up: BTreeSet::new(),
             owned_ports,
             ports_changed: false,
@@ -223,7 +232,8 @@ impl EndpointState {
     }
 
     /// Adds an association.
-    pub(super) fn insert(&mut self, peer: Peer) -> AssociationKey {
+    pub(super) fn insert(&mut self, mut peer: Peer) -> AssociationKey {
+        peer.follows_interfaces = self.options.transport.follow_interfaces;
         let slot_index = self.free_slots.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             self.slots.len() as u32 - 1

@@ -10,6 +10,9 @@ use crate::address;
 /// Longest piece of an undelivered message in a notification, bytes: the whole message.
 const FAILED_DATA_LIMIT: usize = 1 << 16;
 
+/// `SCTP_AUTH_NO_AUTH`.
+const NO_AUTHENTICATION: u32 = 2;
+
 /// What happened to an association.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
@@ -83,6 +86,13 @@ pub enum Notification {
         /// The streams; none: all.
         streams: Vec<u16>,
     },
+    /// `SCTP_ADAPTATION_INDICATION`.
+    Adaptation {
+        /// What the peer says about the layer above SCTP.
+        layer: u32,
+    },
+    /// `SCTP_AUTHENTICATION_EVENT`: the peer does not support authenticated chunks (`SCTP_AUTH_NO_AUTH`).
+    NoAuthentication,
     /// `SCTP_ASSOC_RESET_EVENT`.
     AssociationReset {
         /// Outcome.
@@ -109,6 +119,8 @@ impl Notification {
             Self::Shutdown => &[number::SHUTDOWN],
             Self::SenderDry => &[number::SENDER_DRY],
             Self::StreamsReset { .. } => &[number::STREAM_RESET],
+            Self::Adaptation { .. } => &[number::ADAPTATION],
+            Self::NoAuthentication => &[number::AUTHENTICATION],
             Self::AssociationReset { .. } => &[number::ASSOC_RESET],
             Self::StreamsChanged { .. } => &[number::STREAM_CHANGE],
         }
@@ -136,6 +148,9 @@ impl Notification {
             Self::StreamsReset { streams, .. } => {
                 streams.iter().fold(Image::new().i32(id), |image, stream| image.u16(*stream))
             }
+            Self::Adaptation { layer } => Image::new().u32(*layer).i32(id),
+            // Key numbers, and the indication.
+            Self::NoAuthentication => Image::new().u16(0).u16(0).u32(NO_AUTHENTICATION).i32(id),
             Self::AssociationReset { tsns, .. } => Image::new().i32(id).u32(tsns.0).u32(tsns.1),
             Self::StreamsChanged { streams, .. } => {
                 Image::new().i32(id).u16(streams.0).u16(streams.1)

@@ -21,6 +21,10 @@ pub mod message {
     pub const PR_TTL: u16 = 0x10;
     /// Partial reliability by number of retransmissions.
     pub const PR_RTX: u16 = 0x20;
+    /// Partial reliability by priority.
+    pub const PR_PRIO: u16 = 0x30;
+    /// In requests for counts: all policies.
+    pub const PR_ALL: u16 = 0x80;
     /// Flag of `recvmsg`: the message is a notification.
     pub const MSG_NOTIFICATION: i32 = 0x8000;
 }
@@ -54,6 +58,7 @@ pub mod option {
     pub const AUTOCLOSE: i32 = 4;
     pub const SET_PEER_PRIMARY_ADDR: i32 = 5;
     pub const PRIMARY_ADDR: i32 = 6;
+    pub const ADAPTATION_LAYER: i32 = 7;
     pub const DISABLE_FRAGMENTS: i32 = 8;
     pub const PEER_ADDR_PARAMS: i32 = 9;
     pub const DEFAULT_SEND_PARAM: i32 = 10;
@@ -68,12 +73,15 @@ pub mod option {
     pub const PARTIAL_DELIVERY_POINT: i32 = 19;
     pub const MAX_BURST: i32 = 20;
     pub const AUTH_CHUNK: i32 = 21;
+    pub const HMAC_IDENT: i32 = 22;
     pub const AUTH_KEY: i32 = 23;
     pub const AUTH_ACTIVE_KEY: i32 = 24;
     pub const AUTH_DELETE_KEY: i32 = 25;
+    pub const PEER_AUTH_CHUNKS: i32 = 26;
     pub const LOCAL_AUTH_CHUNKS: i32 = 27;
     pub const GET_ASSOC_NUMBER: i32 = 28;
     pub const GET_ASSOC_ID_LIST: i32 = 29;
+    pub const AUTO_ASCONF: i32 = 30;
     pub const PEER_ADDR_THLDS: i32 = 31;
     pub const RECVRCVINFO: i32 = 32;
     pub const RECVNXTINFO: i32 = 33;
@@ -91,6 +99,8 @@ pub mod option {
     pub const CONNECTX3: i32 = 111;
     pub const PR_SUPPORTED: i32 = 113;
     pub const DEFAULT_PRINFO: i32 = 114;
+    pub const PR_ASSOC_STATUS: i32 = 115;
+    pub const PR_STREAM_STATUS: i32 = 116;
     pub const ENABLE_STREAM_RESET: i32 = 118;
     pub const RESET_STREAMS: i32 = 119;
     pub const RESET_ASSOC: i32 = 120;
@@ -127,6 +137,8 @@ pub mod notification {
     pub const PEER_ADDR_CHANGE: u16 = 2;
     pub const SEND_FAILED: u16 = 3;
     pub const SHUTDOWN: u16 = 5;
+    pub const ADAPTATION: u16 = 7;
+    pub const AUTHENTICATION: u16 = 8;
     pub const SENDER_DRY: u16 = 9;
     pub const STREAM_RESET: u16 = 10;
     pub const ASSOC_RESET: u16 = 11;

@@ -1,7 +1,7 @@
 //! Options about authenticated chunks (RFC 4895; RFC 6458, 8.1.13, 8.1.14, 8.3).
 
 use libc::c_int;
-use ropewalk_runtime::endpoint::{ChunkTypes, SharedKeyError};
+use ropewalk_runtime::endpoint::{ChunkTypes, HmacId, HmacList, HmacListError, SharedKeyError};
 
 use super::{assoc_value, assoc_value_image, scope};
 use crate::abi::number::option;
@@ -9,6 +9,8 @@ use crate::abi::{Fields, Image};
 use crate::errno::{Errno, Result};
 use crate::socket::{Socket, State};
 
+/// Most algorithms in a list.
+const HMACS_LIMIT: usize = 8;
 /// Types of chunks that cannot be listed (RFC 6458, 8.3.2): INIT, INIT ACK, SHUTDOWN COMPLETE, AUTH.
 const NEVER: [u8; 4] = [1, 2, 14, 15];
 
@@ -25,6 +27,7 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     match name {
         option::AUTH_SUPPORTED => set_supported(state, value),
         option::AUTH_CHUNK => add_chunk(state, value),
+        option::HMAC_IDENT => set_hmacs(state, value),
         option::AUTH_KEY => {
             let length = usize::from(value.u16(6)?);
             let key = value.rest(8)?.get(..length).ok_or(Errno(libc::EINVAL))?;
@@ -53,6 +56,23 @@ fn add_chunk(state: &mut State, value: Fields<'_>) -> Result<()> {
     }
     let chunks = &mut state.settings.authenticated_chunks;
     *chunks = chunks.and(ChunkTypes::of(&[kind]));
+    Ok(())
+}
+
+/// `SCTP_HMAC_IDENT`: the algorithms that later associations offer, the preferred one first.
+fn set_hmacs(state: &mut State, value: Fields<'_>) -> Result<()> {
+    let count = usize::try_from(value.u32(0)?).map_err(|_| Errno(libc::EINVAL))?;
+    // No list is longer: there are fewer algorithms.
+    if count > HMACS_LIMIT {
+        return Err(Errno(libc::EINVAL));
+    }
+    let numbers = (0..count).map(|at| value.u16(4 + 2 * at)).collect::<Result<Vec<_>>>()?;
+    state.settings.hmacs = HmacList::of(&numbers).map_err(|error| {
+        Errno(match error {
+            HmacListError::Unsupported(_) => libc::EOPNOTSUPP,
+            HmacListError::NoSha1 => libc::EINVAL,
+        })
+    })?;
     Ok(())
 }
 
@@ -110,10 +130,21 @@ pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
             let active = state.settings.shared_keys.active();
             Ok(Image::new().i32(input.i32(0)?).u16(active).pad_to(8).finish())
         }
-        _ => {
-            let types: Vec<u8> = state.settings.authenticated_chunks.iter().collect();
-            let image = Image::new().i32(input.i32(0)?).u32(types.len() as u32).bytes(&types);
-            Ok(image.finish())
+        option::HMAC_IDENT => {
+            let numbers: Vec<u16> = state.settings.hmacs.iter().map(HmacId::number).collect();
+            let image = Image::new().u32(numbers.len() as u32);
+            Ok(numbers.into_iter().fold(image, |image, number| image.u16(number)).finish())
         }
+        option::PEER_AUTH_CHUNKS => {
+            let (_, link) = state.link(socket.style, input.i32(0)?)?;
+            chunks(input, link.association.peer_authenticated_chunks())
+        }
+        _ => chunks(input, state.settings.authenticated_chunks),
     }
+}
+
+/// `struct sctp_authchunks`.
+fn chunks(input: Fields<'_>, types: ChunkTypes) -> Result<Vec<u8>> {
+    let types: Vec<u8> = types.iter().collect();
+    Ok(Image::new().i32(input.i32(0)?).u32(types.len() as u32).bytes(&types).finish())
 }

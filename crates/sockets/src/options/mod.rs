@@ -67,10 +67,11 @@ pub fn set(
         | option::ADD_STREAMS => reconfiguration::set(socket, name, value),
         option::AUTH_SUPPORTED
         | option::AUTH_CHUNK
+        | option::HMAC_IDENT
         | option::AUTH_KEY
         | option::AUTH_ACTIVE_KEY
         | option::AUTH_DELETE_KEY => authentication::set(socket, name, value),
-        option::ASCONF_SUPPORTED | option::SET_PEER_PRIMARY_ADDR => {
+        option::ASCONF_SUPPORTED | option::AUTO_ASCONF | option::SET_PEER_PRIMARY_ADDR => {
             reconfigured_addresses::set(socket, name, value)
         }
         _ => sending::set(socket, name, value),
@@ -117,6 +118,9 @@ pub fn get(
         option::PRIMARY_ADDR => addresses::primary(socket, input),
         option::REMOTE_UDP_ENCAPS_PORT => addresses::udp_port(socket, input),
         option::STATUS | option::GET_PEER_ADDR_INFO => status::get(socket, name, input),
+        option::PR_ASSOC_STATUS | option::PR_STREAM_STATUS => {
+            status::abandoned(socket, name, input)
+        }
         option::GET_ASSOC_NUMBER | option::GET_ASSOC_ID_LIST => status::identifiers(socket, name),
         option::RTOINFO
         | option::ASSOCINFO
@@ -129,10 +133,14 @@ pub fn get(
         | option::INTERLEAVING_SUPPORTED
         | option::NRSACK_SUPPORTED => streams::get(socket, name, input),
         option::ENABLE_STREAM_RESET => reconfiguration::get(socket, input),
-        option::ASCONF_SUPPORTED => reconfigured_addresses::get(socket, input),
-        option::AUTH_SUPPORTED | option::AUTH_ACTIVE_KEY | option::LOCAL_AUTH_CHUNKS => {
-            authentication::get(socket, name, input)
+        option::ASCONF_SUPPORTED | option::AUTO_ASCONF => {
+            reconfigured_addresses::get(socket, name, input)
         }
+        option::AUTH_SUPPORTED
+        | option::AUTH_ACTIVE_KEY
+        | option::HMAC_IDENT
+        | option::PEER_AUTH_CHUNKS
+        | option::LOCAL_AUTH_CHUNKS => authentication::get(socket, name, input),
         _ => sending::get(socket, name, input),
     };
     value.map(Answer::from)

@@ -1,12 +1,12 @@
-//! Options about addresses that come and go while an association is used (RFC 5061; RFC 6458, 8.1.10 and 8.3.4).
+//! Options about addresses that come and go while an association is used (RFC 5061; RFC 6458, 8.1.10, 8.1.23 and 8.3.4).
 
 use libc::c_int;
 use ropewalk_runtime::endpoint::AddressError;
 
 use super::addresses::address_at;
 use super::{assoc_value, assoc_value_image};
-use crate::abi::Fields;
 use crate::abi::number::option;
+use crate::abi::{Fields, Image};
 use crate::errno::{Errno, Result};
 use crate::socket::{Socket, State};
 
@@ -26,6 +26,7 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     let state = &mut *socket.lock();
     match name {
         option::ASCONF_SUPPORTED => set_supported(state, value),
+        option::AUTO_ASCONF => set_following(state, value),
         _ => ask_for_primary(socket, state, value),
     }
 }
@@ -40,6 +41,19 @@ fn set_supported(state: &mut State, value: Fields<'_>) -> Result<()> {
     Ok(())
 }
 
+/// `SCTP_AUTO_ASCONF`: whether associations follow the addresses of interfaces. RFC 6458, 8.1.23: only those of sockets
+/// that are bound to all addresses.
+fn set_following(state: &mut State, value: Fields<'_>) -> Result<()> {
+    let wanted = value.i32(0)? != 0;
+    if wanted && !state.place.addresses.is_empty() {
+        return Err(Errno(libc::EINVAL));
+    }
+    state.settings.follow_interfaces = Some(wanted);
+    let associations = state.links.values().map(|link| &link.association);
+    associations.for_each(|association| association.set_follow_interfaces(wanted));
+    Ok(())
+}
+
 /// `SCTP_SET_PEER_PRIMARY_ADDR`: the peer is asked to send to one of the own addresses first.
 fn ask_for_primary(socket: &Socket, state: &State, value: Fields<'_>) -> Result<()> {
     let address = address_at(value, 4)?.ok_or(Errno(libc::EINVAL))?;
@@ -47,12 +61,15 @@ fn ask_for_primary(socket: &Socket, state: &State, value: Fields<'_>) -> Result<
     link.association.request_primary(address.ip().to_canonical()).map_err(errno_of)
 }
 
-/// Gets `SCTP_ASCONF_SUPPORTED`: of an association, whether both ends have it.
-pub fn get(socket: &Socket, input: Fields<'_>) -> Result<Vec<u8>> {
+/// Gets `SCTP_AUTO_ASCONF`, or `SCTP_ASCONF_SUPPORTED`: of an association, whether both ends have it.
+pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
     let state = &*socket.lock();
+    if name == option::AUTO_ASCONF {
+        return Ok(Image::new().i32(i32::from(state.settings.follows_interfaces())).finish());
+    }
     let (id, _) = assoc_value(input)?;
     let link = state.link(socket.style, id).ok().map(|(_, link)| link);
-    let on = link.map_or(state.settings.address_reconfiguration, |link| {
+    let on = link.map_or(state.settings.reconfigures_addresses(), |link| {
         link.association.reconfigures_addresses()
     });
     Ok(assoc_value_image(input, u32::from(on)))

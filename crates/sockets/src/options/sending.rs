@@ -7,7 +7,10 @@ use crate::abi::control::SendInfo;
 use crate::abi::number::{message, notification, option};
 use crate::abi::{Fields, Image};
 use crate::errno::{Errno, Result};
-use crate::socket::{Socket, SocketSettings};
+use crate::socket::{Socket, SocketSettings, Style};
+
+/// Longest idle time of an association that can be set, seconds: a signed number in the program.
+const AUTOCLOSE_LIMIT_S: u32 = i32::MAX as u32;
 
 /// Types in `struct sctp_event_subscribe`, in its order.
 const SUBSCRIBED: [u16; notification::COUNT as usize] =
@@ -29,6 +32,8 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
         option::I_WANT_MAPPED_V4_ADDR => on(value).map(|on| settings.mapped = on),
         option::RECVRCVINFO => on(value).map(|on| settings.receive_info = on),
         option::RECVNXTINFO => on(value).map(|on| settings.next_info = on),
+        option::ADAPTATION_LAYER => value.u32(0).map(|layer| settings.adaptation = Some(layer)),
+        option::AUTOCLOSE => set_autoclose(socket.style, settings, value),
         option::REUSE_PORT => value.i32(0).map(|number| settings.reuse[2] = number),
         option::MAXSEG => set_maxseg(settings, value),
         option::CONTEXT => assoc_value(value).map(|(_, number)| settings.context = number),
@@ -77,6 +82,16 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     }
 }
 
+/// `SCTP_AUTOCLOSE`: after how many seconds without data later associations are shut down. RFC 6458, 8.1.8: of one-to-many
+/// sockets only.
+fn set_autoclose(style: Style, settings: &mut SocketSettings, value: Fields<'_>) -> Result<()> {
+    if style == Style::OneToOne {
+        return Err(Errno(libc::EOPNOTSUPP));
+    }
+    settings.autoclose_s = value.u32(0)?.min(AUTOCLOSE_LIMIT_S);
+    Ok(())
+}
+
 fn set_init(settings: &mut SocketSettings, value: Fields<'_>) -> Result<()> {
     let mut given = [0; 4];
     for (index, number) in given.iter_mut().enumerate() {
@@ -114,6 +129,11 @@ pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
         option::I_WANT_MAPPED_V4_ADDR => flag(settings.mapped),
         option::RECVRCVINFO => flag(settings.receive_info),
         option::RECVNXTINFO => flag(settings.next_info),
+        option::ADAPTATION_LAYER => Image::new().u32(settings.adaptation.unwrap_or(0)),
+        option::AUTOCLOSE if socket.style == Style::OneToOne => {
+            return Err(Errno(libc::EOPNOTSUPP));
+        }
+        option::AUTOCLOSE => Image::new().u32(settings.autoclose_s),
         option::REUSE_PORT => Image::new().i32(settings.reuse[2]),
         option::FRAGMENT_INTERLEAVE => Image::new().i32(settings.fragment_interleave),
         option::PARTIAL_DELIVERY_POINT => Image::new().u32(settings.partial_delivery_point),

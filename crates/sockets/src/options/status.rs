@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use libc::c_int;
-use ropewalk_runtime::endpoint::{PathStats, PathStatus, State as Machine};
+use ropewalk_runtime::endpoint::{PathStats, PathStatus, ReliabilityPolicy, State as Machine};
 
 use super::addresses::address_at;
-use crate::abi::number::option;
+use crate::abi::number::{message, option};
 use crate::abi::{Fields, Image};
 use crate::address::{self, shown};
 use crate::errno::{Errno, Result};
@@ -102,4 +102,25 @@ pub fn identifiers(socket: &Socket, name: c_int) -> Result<Vec<u8>> {
         return Ok(image.finish());
     }
     Ok(state.links.keys().fold(image, |image, id| image.i32(*id)).finish())
+}
+
+/// Gets `struct sctp_prstatus`: how many messages of a stream or of an association were given up (RFC 7496, 4.3, 4.4).
+pub fn abandoned(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
+    let (id, stream, number) = (input.i32(0)?, input.u16(4)?, input.u16(6)?);
+    let policy = match number {
+        message::PR_TTL => Some(ReliabilityPolicy::Lifetime),
+        message::PR_RTX => Some(ReliabilityPolicy::Retransmissions),
+        message::PR_PRIO => Some(ReliabilityPolicy::Priority),
+        message::PR_ALL => None,
+        _ => return Err(Errno(libc::EINVAL)),
+    };
+    let state = &*socket.lock();
+    let (id, link) = state.link(socket.style, id)?;
+    let of_stream = (name == option::PR_STREAM_STATUS).then_some(stream);
+    if of_stream.is_some_and(|stream| stream >= link.streams()) {
+        return Err(Errno(libc::EINVAL));
+    }
+    let counts = link.association.abandoned_messages(of_stream, policy);
+    let image = Image::new().i32(id).u16(stream).u16(number);
+    Ok(image.bytes(&counts.unsent.to_ne_bytes()).bytes(&counts.sent.to_ne_bytes()).finish())
 }

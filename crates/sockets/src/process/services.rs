@@ -174,6 +174,7 @@ impl Process {
         }
         let open = |port| {
             let mut options = Options::listening(&place.sockets(port)).on_sctp_ports(&[]);
+            options.avoided_interfaces.clone_from(&self.settings().avoid);
             options.transport = transport.clone();
             Service::open(options)
         };

@@ -41,6 +41,19 @@ impl State {
         self.notify(id, &Notification::Association { state, error, streams });
     }
 
+    /// Reports that an association is established, and what the peer has said in the handshake (RFC 6458, 6.1.6, 6.1.8).
+    fn notify_established(&mut self, id: i32) {
+        self.notify_state(id, AssociationState::CommUp, 0);
+        let Some(link) = self.links.get(&id) else { return };
+        let authenticates = link.association.authenticates();
+        if let Some(layer) = link.association.peer_adaptation() {
+            self.notify(id, &Notification::Adaptation { layer });
+        }
+        if self.settings.authentication && !authenticates {
+            self.notify(id, &Notification::NoAuthentication);
+        }
+    }
+
     /// Reports what has happened to the streams of an association (RFC 6525, 6.1).
     pub(super) fn on_reconfigured(&mut self, id: i32, event: &Reconfigured) {
         let streams = |streams: &Streams| streams.listed().iter().map(|one| one.0).collect();
@@ -111,7 +124,7 @@ impl Socket {
                 association.set_heartbeats(path, false, None);
             }
         }
-        state.notify_state(id, AssociationState::CommUp, 0);
+        state.notify_established(id);
         self.show(state);
     }
 
@@ -172,6 +185,7 @@ impl Socket {
             self.show(state);
             return false;
         }
+        link.wake.used.notify_one();
         if !std::mem::replace(&mut link.is_ready, true) {
             state.ready.push_back(id);
         }
@@ -194,6 +208,14 @@ impl Socket {
         if state.links.get(&id).is_some_and(|link| !link.ended) {
             state.notify(id, &Notification::SenderDry);
             self.show(state);
+        }
+    }
+
+    /// An association has been idle for too long.
+    pub(super) fn on_idle(&self, id: i32) {
+        let state = &mut *self.lock();
+        if let Some(link) = state.links.get_mut(&id).filter(|link| !link.ended && !link.leaving) {
+            link.leave();
         }
     }
 
@@ -235,7 +257,7 @@ impl Socket {
 
     /// Reports the start of an association that a peer has opened.
     pub(super) fn announce(self: &Arc<Self>, state: &mut State, id: i32) {
-        state.notify_state(id, AssociationState::CommUp, 0);
+        state.notify_established(id);
         self.show(state);
     }
 }

@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use ropewalk_runtime::endpoint::Association;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use super::{Socket, State, next_id};
+use super::{Socket, State, Style, next_id};
 use crate::errno::Result;
 use crate::process::{Service, current};
 
@@ -23,6 +24,8 @@ pub struct Wake {
     pub full: Notify,
     /// Something was sent, and the program wants to know when all has arrived.
     pub dry: Notify,
+    /// A message was sent or received.
+    pub used: Notify,
 }
 
 /// An association of a socket.
@@ -145,12 +148,17 @@ impl Socket {
             wake: wake.clone(),
             ready,
         };
-        let tasks = vec![
+        let mut tasks = vec![
             handle.spawn(link(up).watch_life()).abort_handle(),
             handle.spawn(link(up).watch_reading()).abort_handle(),
             handle.spawn(link(up).watch_writing()).abort_handle(),
             handle.spawn(link(up).watch_dry()).abort_handle(),
         ];
+        let idle_s = u64::from(state.settings.autoclose_s);
+        if self.style == Style::OneToMany && idle_s > 0 {
+            let watching = link(up).watch_idle(Duration::from_secs(idle_s));
+            tasks.push(handle.spawn(watching).abort_handle());
+        }
         let link = Link {
             association,
             service,
@@ -224,6 +232,25 @@ impl Watched {
             self.association.writable(WRITABLE_BELOW).await;
             let Some(socket) = self.socket.upgrade() else { return };
             socket.on_writable(self.id);
+        }
+    }
+
+    /// Shuts the association down when it has neither sent nor received messages for this long (SCTP_AUTOCLOSE).
+    async fn watch_idle(self, most: Duration) {
+        if !self.ready && self.association.established().await.is_err() {
+            return;
+        }
+        loop {
+            if tokio::time::timeout(most, self.wake.used.notified()).await.is_ok() {
+                continue;
+            }
+            // What was sent may wait for the peer's acknowledgement.
+            self.association.flushed().await;
+            if tokio::time::timeout(Duration::ZERO, self.wake.used.notified()).await.is_ok() {
+                continue;
+            }
+            let Some(socket) = self.socket.upgrade() else { return };
+            return socket.on_idle(self.id);
         }
     }
 

@@ -157,6 +157,7 @@ impl Socket {
                 if info.flags & message::EOF != 0 {
                     link.leave();
                 }
+                link.wake.used.notify_one();
                 if dry {
                     link.wake.dry.notify_one();
                 }
@@ -211,6 +212,7 @@ fn delivery(info: &SendInfo) -> Delivery {
         message::PR_RTX => {
             delivery.retransmissions = Some(u8::try_from(info.value).unwrap_or(u8::MAX));
         }
+        message::PR_PRIO => delivery.priority = Some(info.value),
         _ => {}
     }
     delivery
@@ -219,6 +221,24 @@ fn delivery(info: &SendInfo) -> Delivery {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_policy_of_a_message_is_one_of_rfc_7496() {
+        for (policy, lifetime_ms, retransmissions, priority) in [
+            (0, None, None, None),
+            (message::PR_TTL, Some(7), None, None),
+            (message::PR_RTX, None, Some(7), None),
+            (message::PR_PRIO, None, None, Some(7)),
+        ] {
+            let found = delivery(&SendInfo { policy, value: 7, ..SendInfo::default() });
+            let lifetime = lifetime_ms.map(Duration::from_millis);
+            assert_eq!(
+                (found.lifetime, found.retransmissions, found.priority),
+                (lifetime, retransmissions, priority),
+                "{policy:#x}"
+            );
+        }
+    }
 
     #[test]
     fn the_flags_of_a_message_say_how_it_is_delivered() {

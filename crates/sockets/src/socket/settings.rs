@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{
-    AcceptedRequests, Association, ChunkTypes, Parameters, SharedKeys, StreamScheduler, Transport,
+    AcceptedRequests, Association, ChunkTypes, HmacList, Parameters, SharedKeys, StreamScheduler,
+    Transport,
 };
 
 use crate::abi::control::SendInfo;
@@ -146,10 +147,18 @@ pub struct SocketSettings {
     pub authentication: bool,
     /// SCTP_AUTH_CHUNK: types of chunks that peers have to authenticate.
     pub authenticated_chunks: ChunkTypes,
+    /// SCTP_HMAC_IDENT.
+    pub hmacs: HmacList,
+    /// SCTP_ADAPTATION_LAYER; none: peers are told nothing.
+    pub adaptation: Option<u32>,
+    /// SCTP_AUTOCLOSE, seconds; 0: associations are not shut down because they are idle.
+    pub autoclose_s: u32,
     /// SCTP_AUTH_KEY, SCTP_AUTH_ACTIVE_KEY and SCTP_AUTH_DELETE_KEY.
     pub shared_keys: SharedKeys,
     /// SCTP_ASCONF_SUPPORTED.
     pub address_reconfiguration: bool,
+    /// SCTP_AUTO_ASCONF; none: as the environment says.
+    pub follow_interfaces: Option<bool>,
     /// SCTP_NRSACK_SUPPORTED.
     pub nr_sack: bool,
     /// SCTP_ENABLE_STREAM_RESET.
@@ -189,8 +198,12 @@ impl Default for SocketSettings {
             interleaving: false,
             authentication: false,
             authenticated_chunks: ChunkTypes::NONE,
+            hmacs: HmacList::default(),
+            adaptation: None,
+            autoclose_s: 0,
             shared_keys: SharedKeys::default(),
             address_reconfiguration: false,
+            follow_interfaces: None,
             nr_sack: false,
             accepted_requests: AcceptedRequests::default(),
             stream_scheduler: StreamScheduler::FirstCome,
@@ -219,14 +232,29 @@ impl SocketSettings {
         transport.interleaving = self.interleaving;
         transport.nr_sack = self.nr_sack;
         transport.reconfiguration = true;
-        transport.address_reconfiguration |= self.address_reconfiguration;
+        transport.address_reconfiguration = self.reconfigures_addresses();
+        transport.follow_interfaces = self.follows_interfaces();
         transport.authentication |= self.authentication;
         transport.authenticated_chunks = self.authenticated_chunks;
+        transport.hmacs = self.hmacs;
+        transport.adaptation = self.adaptation;
         transport.shared_keys.clone_from(&self.shared_keys);
         transport.accepted_requests = self.accepted_requests;
         transport.stream_limit = u16::MAX;
         transport.stream_scheduler = self.stream_scheduler;
         transport
+    }
+
+    /// Whether associations follow the addresses of interfaces.
+    pub fn follows_interfaces(&self) -> bool {
+        let known = self.follow_interfaces;
+        known.unwrap_or_else(|| current().settings().transport.follow_interfaces)
+    }
+
+    /// Whether associations are offered that addresses are added and removed. Those that follow interfaces need it.
+    pub fn reconfigures_addresses(&self) -> bool {
+        let everywhere = || current().settings().transport.address_reconfiguration;
+        self.address_reconfiguration || self.follows_interfaces() || everywhere()
     }
 
     /// Gives an association the protocol parameters of the socket, and the values of its streams. Values that the engine refuses were refused when
@@ -237,6 +265,7 @@ impl SocketSettings {
         {
             let _ = association.set_parameters(self.overrides.apply(parameters));
         }
+        association.set_follow_interfaces(self.follows_interfaces());
         association.set_accepted_requests(self.accepted_requests);
         association.set_stream_scheduler(self.stream_scheduler);
         for (stream, value) in &self.stream_values {

@@ -9,6 +9,31 @@ static struct sockaddr_in on(uint32_t last, int port)
 	return address;
 }
 
+/* SCTP_AUTO_ASCONF: only sockets that are bound to no address follow those of interfaces. */
+static void following(void)
+{
+	struct sockaddr_in address = on(1, 0);
+	struct sctp_assoc_value offered = { 0, 9 };
+	int fd = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), value = 9;
+	socklen_t length = sizeof value, long_length = sizeof offered;
+
+	CHECK(getsockopt(fd, SOL_SCTP, SCTP_AUTO_ASCONF, &value, &length) == 0 && value == 0);
+	value = 1;
+	CHECK(setsockopt(fd, SOL_SCTP, SCTP_AUTO_ASCONF, &value, sizeof value) == 0);
+	value = 9;
+	CHECK(getsockopt(fd, SOL_SCTP, SCTP_AUTO_ASCONF, &value, &length) == 0 && value == 1);
+	/* It needs ASCONF. */
+	CHECK(getsockopt(fd, SOL_SCTP, SCTP_ASCONF_SUPPORTED, &offered, &long_length) == 0);
+	CHECK(offered.assoc_value == 1);
+	CHECK(close(fd) == 0);
+	fd = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+	CHECK(bind(fd, SA(address), sizeof address) == 0);
+	FAILS(setsockopt(fd, SOL_SCTP, SCTP_AUTO_ASCONF, &value, sizeof value), EINVAL);
+	value = 0;
+	CHECK(setsockopt(fd, SOL_SCTP, SCTP_AUTO_ASCONF, &value, sizeof value) == 0);
+	CHECK(close(fd) == 0);
+}
+
 static int offering(void)
 {
 	struct sctp_assoc_value wanted = { 0, 1 };
@@ -73,6 +98,7 @@ int main(void)
 	socklen_t length = sizeof server;
 	int listening = offering(), client = offering(), accepted, plain[2];
 
+	following();
 	CHECK(bind(listening, SA(server), sizeof server) == 0);
 	CHECK(listen(listening, 8) == 0);
 	CHECK(getsockname(listening, SA(server), &length) == 0);

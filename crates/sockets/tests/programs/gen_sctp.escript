@@ -17,6 +17,8 @@
 -record(sctp_rtoinfo, {assoc_id = 0, initial, max, min}).
 -record(sctp_assocparams,
         {assoc_id = 0, asocmaxrxt, number_peer_destinations, peer_rwnd, local_rwnd, cookie_life}).
+-record(sctp_setadaptation, {adaptation_ind}).
+-record(sctp_adaptation_event, {adaptation_ind, assoc_id}).
 -record(sctp_prim, {assoc_id = 0, addr}).
 
 -define(FIRST, {127, 0, 0, 1}).
@@ -41,6 +43,7 @@ main(_) ->
     messages(Client, Near, Server, Far),
     peeled(Client, Near, Server, Far),
     ended(Client, Server, Port),
+    idle(Events),
     io:put_chars("done\n").
 
 %% The next event of a kind; those of addresses may come between others.
@@ -119,5 +122,22 @@ ended(Client, Server, Port) ->
     #sctp_assoc_change{state = comm_lost} = event(Client, sctp_assoc_change),
     %% No socket listens on this port.
     {error, #sctp_assoc_change{state = cant_assoc}} = gen_sctp:connect(Client, ?FIRST, 9, []),
+    ok = gen_sctp:close(Client),
+    ok = gen_sctp:close(Server).
+
+%% Options of a socket, and an association that ends because it is idle.
+idle(Events) ->
+    Told = Events#sctp_event_subscribe{adaptation_layer_event = true},
+    Both = [binary, {active, false}, {ip, {127, 0, 0, 9}}, {sctp_events, Told}],
+    {ok, Server} = gen_sctp:open(0, [{sctp_adaptation_layer, #sctp_setadaptation{adaptation_ind = 5}} | Both]),
+    ok = gen_sctp:listen(Server, true),
+    {ok, {_, Port}} = inet:sockname(Server),
+    {ok, Client} = gen_sctp:open(0, [{sctp_autoclose, 1} | Both]),
+    {ok, [{sctp_autoclose, 1}]} = inet:getopts(Client, [sctp_autoclose]),
+    {ok, [{sctp_adaptation_layer, #sctp_setadaptation{adaptation_ind = 5}}]} =
+        inet:getopts(Server, [{sctp_adaptation_layer, #sctp_setadaptation{}}]),
+    {ok, #sctp_assoc_change{state = comm_up}} = gen_sctp:connect(Client, {127, 0, 0, 9}, Port, []),
+    #sctp_adaptation_event{adaptation_ind = 5} = event(Client, sctp_adaptation_event),
+    #sctp_assoc_change{state = shutdown_comp} = event(Client, sctp_assoc_change),
     ok = gen_sctp:close(Client),
     ok = gen_sctp:close(Server).

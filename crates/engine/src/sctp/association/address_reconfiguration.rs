@@ -78,6 +78,12 @@ impl Association {
         self.control.addresses.as_mut()?.take_change()
     }
 
+    /// Whether a request about this address of this end waits for the peer's answer.
+    pub fn awaits_answer_about(&self, address: IpAddr) -> bool {
+        let known = self.control.addresses.as_ref();
+        known.is_some_and(|addresses| addresses.concerns(address.to_canonical()))
+    }
+
     /// The addresses of this end that the peer knows, as far as they are listed.
     pub fn own_addresses(&self) -> &[IpAddr] {
         self.config.addresses.as_deref().unwrap_or_default()
@@ -179,8 +185,10 @@ impl Association {
         if next != last {
             return next;
         }
-        let announcing = self.announcing_path().filter(|path| *path != last);
-        announcing.unwrap_or_else(|| self.sender.best_path())
+        let count = self.sender.paths.len();
+        let after = (1..=count).map(|step| (last.index() + step) % count);
+        let announcing = after.into_iter().find(|at| self.sender.paths[*at].announcing);
+        announcing.map_or_else(|| self.sender.best_path(), PathId::from_index)
     }
 
     fn announcing_path(&self) -> Option<PathId> {

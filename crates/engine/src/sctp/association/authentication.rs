@@ -6,7 +6,9 @@ use super::super::cause::ErrorCause;
 use super::super::chunk::Chunk;
 use super::super::cookie::CookieContent;
 use super::super::extensions::Extensions;
-use super::super::extensions::authentication::{Authentication, SharedKeyError, SharedKeys};
+use super::super::extensions::authentication::{
+    Authentication, ChunkTypes, SharedKeyError, SharedKeys,
+};
 use super::super::init::Init;
 use super::super::packet::Packet;
 use super::super::wire::kind;
@@ -17,6 +19,12 @@ impl Association {
     /// Whether chunks can be authenticated: both ends offered it. False before the handshake.
     pub const fn authenticates(&self) -> bool {
         self.handshake.auth.is_some()
+    }
+
+    /// Types of chunks that the peer accepts in authenticated packets only, as far as this end knows them. None unless both ends
+    /// offer authenticated chunks.
+    pub fn peer_authenticated_chunks(&self) -> ChunkTypes {
+        self.handshake.auth.as_ref().map_or(ChunkTypes::NONE, |auth| auth.peer_listed())
     }
 
     /// Computes the keys of the association from what both ends have sent (RFC 4895, 6.1).

@@ -7,6 +7,7 @@ use crate::path::PathStatus;
 use crate::payload::Payload;
 use crate::sctp::chunk::Chunk;
 use crate::sctp::extension_chunk::{ForwardTsn, IForwardTsn};
+use crate::sctp::extensions::abandoned::{AbandonedMessages, ReliabilityPolicy};
 use crate::sctp::extensions::partial_reliability::{Delivery, Limit, Submitted};
 use crate::sctp::packet::Packet;
 use crate::sctp::tx::Backlog;
@@ -30,7 +31,11 @@ impl Association {
             let unordered = !delivery.ordered;
             return self.send_in_order(Submitted { stream, ppid, payload, unordered, limit });
         }
-        self.may_queue(stream, &payload)?;
+        match self.may_queue(stream, &payload) {
+            Err(SendError::Full) if delivery.priority.is_some_and(|p| self.sender.make_room(p)) => {
+            }
+            answer => answer?,
+        }
         let (unordered, limit) = (!delivery.ordered, delivery.limit(now));
         let message = Submitted { stream, ppid, payload, unordered, limit };
         if self.sender.outstanding.queue.is_held(stream) {
@@ -40,6 +45,16 @@ impl Association {
         self.sender.submit(message, delivery.urgency);
         self.sender.refill_bursts();
         Ok(())
+    }
+
+    /// Number of messages of a stream, or of all streams, that were given up by a rule, or by any rule (RFC 7496, 4.3 and 4.4).
+    pub fn abandoned_messages(
+        &self,
+        stream: Option<StreamId>,
+        policy: Option<ReliabilityPolicy>,
+    ) -> AbandonedMessages {
+        let limits = self.sender.outstanding.limits.as_ref();
+        limits.map_or_else(Default::default, |limits| limits.abandoned.sum(stream, policy))
     }
 
     /// Bytes that wait for a path: new data, and an estimate for lost chunks.

@@ -126,6 +126,25 @@ impl Association {
         Some(id)
     }
 
+    /// From now on a path begins at an address of this end that the peer does not know yet: as [`Association::add_announcing_path`],
+    /// for a path whose former address is gone.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn announce_from(&mut self, now: Time, path: PathId) {
+        self.path_lost(now, path);
+        self.sender.paths[path.index()].announcing = true;
+        self.control.heartbeats.stop_path(path);
+    }
+
+    /// Whether the path begins at an address of this end that the peer does not know yet.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn is_announcing(&self, path: PathId) -> bool {
+        self.sender.paths[path.index()].announcing
+    }
+
     /// Adds a path, or gives it the number of a retired one.
     fn place_path(&mut self, path: PathConfig) -> Option<PathId> {
         if let Some(id) = self.replace_retired(path) {

@@ -30,6 +30,9 @@ pub(super) struct Peer {
     pub agreed: Extensions,
     /// Whether the peer accepts timestamps beside chunks.
     pub takes_stamps: bool,
+    /// Whether the peer's user says what the layer above SCTP is. Apart from `layer`, this takes no space.
+    says_layer: bool,
+    layer: u32,
 }
 
 impl Peer {
@@ -47,6 +50,8 @@ impl Peer {
             agreed,
             takes_stamps: agreed.has(Extensions::DELAY),
             sack_delay: if agreed.has(Extensions::CMT) { own } else { own.max(WORST_CASE) },
+            says_layer: init.options.adaptation.is_some(),
+            layer: init.options.adaptation.unwrap_or_default(),
             abort_reason: None,
         }
     }
@@ -121,6 +126,13 @@ impl super::Association {
     /// Whether this is an address of the peer: listed, or the source of its INIT, INIT ACK or COOKIE ECHO.
     pub fn peer_has(&self, address: IpAddr) -> bool {
         self.handshake.peer.has(&address)
+    }
+
+    /// What the peer's user says about the layer above SCTP (RFC 5061, 4.2.6). None before the handshake, and if the peer says
+    /// nothing.
+    pub fn peer_adaptation(&self) -> Option<u32> {
+        let peer = &self.handshake.peer;
+        peer.says_layer.then_some(peer.layer)
     }
 
     /// Extensions of RFC 9260 that both ends support.

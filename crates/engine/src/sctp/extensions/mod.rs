@@ -1,5 +1,6 @@
 //! Extensions of RFC 9260, by the chunk types that an endpoint lists (RFC 5061, 4.2.7).
 
+pub mod abandoned;
 pub mod address_reconfiguration;
 pub mod authentication;
 pub mod interleaving;

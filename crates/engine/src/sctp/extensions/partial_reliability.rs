@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 
 use ropewalk_base::{Duration, Serial32, StreamId, Time};
 
+use super::abandoned::{AbandonedCounts, ReliabilityPolicy};
 use crate::payload::Payload;
 
 /// Most second copies whose duplicates are expected. The duplicates of older ones count as spurious retransmissions.
@@ -57,6 +58,9 @@ pub struct Delivery {
     /// Most retransmissions (RFC 7496, 3.1); none: as many as the lifetime permits. Not in effect towards a
     /// peer without FORWARD-TSN.
     pub retransmissions: Option<u8>,
+    /// Priority (RFC 7496, 3.2): while the message has not been sent, it may be given up for one with a lower number, if the
+    /// send buffer is full. None: it is not.
+    pub priority: Option<u32>,
     /// Whether the message is delivered in the order of its stream. An ordered message waits for earlier ones
     /// at the peer until these have arrived or are abandoned.
     pub ordered: bool,
@@ -74,6 +78,7 @@ impl Delivery {
     pub const RELIABLE: Self = Self {
         lifetime: None,
         retransmissions: None,
+        priority: None,
         ordered: true,
         urgency: Urgency::Bulk,
         copies: Copies::One,
@@ -85,6 +90,7 @@ impl Delivery {
         Self {
             lifetime: Some(lifetime),
             retransmissions: Some(1),
+            priority: None,
             ordered: false,
             urgency: Urgency::Bulk,
             copies: Copies::One,
@@ -104,6 +110,7 @@ impl Delivery {
                 .lifetime
                 .map_or(Time::FAR_FUTURE, |lifetime| now.saturating_add(lifetime)),
             retransmissions: self.retransmissions.unwrap_or(u8::MAX),
+            priority: self.priority,
             twice: self.copies == Copies::Two,
             urgent: false,
             immediate: self.immediate,
@@ -118,6 +125,8 @@ pub(crate) struct Limit {
     pub expires: Time,
     /// Most retransmissions; [`u8::MAX`]: any number.
     pub retransmissions: u8,
+    /// Whether it may be given up for others while it waits. Only of messages that have no TSN yet.
+    pub priority: Option<u32>,
     /// Whether a second copy is sent on another path.
     pub twice: bool,
     /// Whether it was sent as [`Urgency::Interactive`].
@@ -131,6 +140,7 @@ impl Limit {
     pub const NONE: Self = Self {
         expires: Time::FAR_FUTURE,
         retransmissions: u8::MAX,
+        priority: None,
         twice: false,
         urgent: false,
         immediate: false,
@@ -197,6 +207,8 @@ pub(crate) struct Limits {
     /// When the chunk after that expires, if a message may wait for it at the peer.
     pub next_expiry: Time,
     pub forward: ForwardTimer,
+    /// Messages that were given up.
+    pub abandoned: AbandonedCounts,
 }
 
 impl Limits {
@@ -217,12 +229,13 @@ impl Limits {
             passed: cumulative,
             next_expiry: Time::FAR_FUTURE,
             forward: ForwardTimer { told: cumulative, ..ForwardTimer::default() },
+            abandoned: AbandonedCounts::default(),
         }
     }
 
     /// Notes that a chunk with these limits gets `tsn`, the highest so far.
     pub fn note(&mut self, tsn: u64, limit: Limit) {
-        let limit = Limit { immediate: false, ..limit };
+        let limit = Limit { immediate: false, priority: None, ..limit };
         if limit != Limit::NONE {
             self.sent.push_back(Limited { tsn, limit, given_up: false });
         }
@@ -272,23 +285,48 @@ impl Limits {
         Some(message)
     }
 
+    /// The messages outside of the queue, oldest first in each list.
+    pub fn beside_queue(&self) -> impl Iterator<Item = &Submitted> {
+        self.interactive.iter().chain(&self.first_open).chain(&self.background)
+    }
+
+    /// Drops the messages outside of the queue for which `is_over` returns true. Returns their number.
+    pub fn drop_beside_queue(
+        &mut self,
+        policy: ReliabilityPolicy,
+        mut is_over: impl FnMut(&Submitted) -> bool,
+    ) -> u64 {
+        let mut dropped = 0;
+        let abandoned = &mut self.abandoned;
+        let mut stays = |message: &Submitted| {
+            let over = is_over(message);
+            if over {
+                dropped += 1;
+                abandoned.count(message.stream, policy, false, 1);
+            }
+            !over
+        };
+        self.interactive.retain(&mut stays);
+        self.first_open.retain(&mut stays);
+        self.background.retain(&mut stays);
+        let bytes = |message: &Submitted| u64::from(message.payload.len());
+        self.interactive_bytes = self.interactive.iter().map(bytes).sum();
+        self.waiting_bytes = self.beside_queue().map(bytes).sum();
+        dropped
+    }
+
     /// Drops the messages outside of the queue whose lifetime is over. Returns their number, and when the next of the
     /// others expires.
     pub fn drop_expired(&mut self, now: Time) -> (u64, Time) {
         let mut next = Time::FAR_FUTURE;
-        let count = |limits: &Self| {
-            limits.interactive.len() + limits.first_open.len() + limits.background.len()
-        };
-        let before = count(self);
-        let mut keep = |messages: &mut VecDeque<Submitted>| -> u64 {
-            messages.retain(|message| message.limit.expires > now);
-            next = messages.iter().map(|message| message.limit.expires).fold(next, Time::min);
-            messages.iter().map(|message| u64::from(message.payload.len())).sum()
-        };
-        self.interactive_bytes = keep(&mut self.interactive);
-        let others = keep(&mut self.first_open) + keep(&mut self.background);
-        self.waiting_bytes = self.interactive_bytes + others;
-        ((before - count(self)) as u64, next)
+        let dropped = self.drop_beside_queue(ReliabilityPolicy::Lifetime, |message| {
+            let stays = message.limit.expires > now;
+            if stays {
+                next = next.min(message.limit.expires);
+            }
+            !stays
+        });
+        (dropped, next)
     }
 
     /// Notes that the first of the second copies leaves.

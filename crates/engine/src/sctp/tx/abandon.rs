@@ -10,6 +10,7 @@ use crate::path::{PathStatus, PathUse};
 use crate::scheduler::PathView;
 use crate::sctp::chunk::{Data, DataFlags};
 use crate::sctp::extension_chunk::{ExtensionChunk, ForwardTsn, IForwardTsn, Skipped};
+use crate::sctp::extensions::abandoned::ReliabilityPolicy;
 use crate::sctp::extensions::partial_reliability::{Limit, Limits};
 
 /// Delay of a FORWARD-TSN for which no message waits at the peer, so that it may go with a DATA chunk (RFC 3758, 3.5
@@ -211,7 +212,27 @@ impl Chunks {
     /// Abandons the message of which a part has been sent and the rest is queued.
     fn abandon_front(&mut self) {
         let last = self.end_message();
+        self.count_abandoned(last, ReliabilityPolicy::Lifetime, true);
         self.abandon_message(last);
+    }
+
+    /// Counts the message of `tsn` as given up.
+    fn count_abandoned(&mut self, tsn: u64, policy: ReliabilityPolicy, was_sent: bool) {
+        let stream = self.board.get(tsn).map(|record| record.data.stream);
+        if let (Some(stream), Some(limits)) = (stream, &mut self.limits) {
+            limits.abandoned.count(stream, policy, was_sent, 1);
+        }
+    }
+
+    /// Why the message of `tsn` is given up: all of its retransmissions have been sent, or its lifetime is over before the
+    /// next one could arrive.
+    fn reason(&self, now: Time, tsn: u64) -> ReliabilityPolicy {
+        let limit = self.limits.as_ref().and_then(|limits| limits.get(tsn));
+        let lives = limit.is_some_and(|(limit, _)| limit.expires > now);
+        match lives && self.is_used_up(now, tsn) {
+            true => ReliabilityPolicy::Retransmissions,
+            false => ReliabilityPolicy::Lifetime,
+        }
     }
 
     /// RFC 3758, 3.5 C2: advances the Advanced.Peer.Ack.Point over chunks of messages that are given up, and over
@@ -241,6 +262,8 @@ impl Chunks {
                         break;
                     }
                     limits.advanced = tsn;
+                    let was_sent = record.transmissions > 0;
+                    self.count_abandoned(tsn, ReliabilityPolicy::Lifetime, was_sent);
                     self.abandon_message(tsn);
                     advance.abandoned += 1;
                 }
@@ -293,7 +316,7 @@ impl Sender {
         while let Some(lost) = self.outstanding.board.lost().first()
             && self.outstanding.is_over(now, lost)
         {
-            self.abandon(lost);
+            self.abandon(now, lost);
         }
         self.advance_peer(now);
     }
@@ -310,8 +333,12 @@ impl Sender {
             chunks.abandon_front();
             self.measurements.stats.abandoned += 1;
         }
-        let (dropped, next) = self.outstanding.queue.drop_expired(now);
-        let limits = self.outstanding.limits_mut();
+        let chunks = &mut self.outstanding;
+        let Some(limits) = &mut chunks.limits else { return };
+        let counts = &mut limits.abandoned;
+        let (dropped, next) = chunks.queue.drop_expired(now, |stream, count| {
+            counts.count(stream, ReliabilityPolicy::Lifetime, false, count);
+        });
         let (beside, soonest) = limits.drop_expired(now);
         limits.queued_expiry = next.min(soonest);
         self.measurements.stats.abandoned += dropped + beside;
@@ -321,7 +348,10 @@ impl Sender {
 
     /// Abandons the message of `tsn`.
     #[cold]
-    pub fn abandon(&mut self, tsn: u64) {
+    pub fn abandon(&mut self, now: Time, tsn: u64) {
+        let policy = self.outstanding.reason(now, tsn);
+        let was_sent = self.outstanding.board.get(tsn).is_some_and(|one| one.transmissions > 0);
+        self.outstanding.count_abandoned(tsn, policy, was_sent);
         self.outstanding.abandon_message(tsn);
         self.measurements.stats.abandoned += 1;
         self.epoch += 1;
@@ -487,7 +517,7 @@ impl Sender {
         if self.outstanding.is_used_up(now, tsn) {
             return Repair::Abandon;
         }
-        if (Limit { twice: false, urgent: false, ..limit }) == Limit::NONE {
+        if (Limit { twice: false, urgent: false, priority: None, ..limit }) == Limit::NONE {
             return Repair::AsUsual;
         }
         match self.earliest_arrival(now, None, limit.urgent) {

@@ -124,7 +124,7 @@ impl Sender {
                 Repair::AsUsual => break,
                 Repair::On(path) => return Some(Next::Recorded { path, tsn: lost, again: true }),
                 Repair::Wait => return None,
-                Repair::Abandon => self.abandon(lost),
+                Repair::Abandon => self.abandon(now, lost),
             }
             lost = self.outstanding.board.lost().first()?;
         }
@@ -215,7 +215,7 @@ impl Sender {
         };
         let (tsn, bytes) = self.outstanding.chunk_at(position)?;
         if tsn < self.outstanding.board.next_tsn() && self.outstanding.is_over(now, tsn) {
-            self.abandon(tsn);
+            self.abandon(now, tsn);
             self.sendable_left = self.sendable();
             return if self.outstanding.is_idle() { None } else { self.next_new(now) };
         }

@@ -22,6 +22,7 @@ mod message_ids;
 mod miss_indications;
 mod path;
 mod path_mtu;
+mod priority;
 mod queue;
 mod record;
 mod rescue;

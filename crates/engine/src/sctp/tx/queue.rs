@@ -26,6 +26,8 @@ pub(super) struct Waiting {
     twice: bool,
     retransmissions: u8,
     immediate: bool,
+    /// One more than the priority, because this takes less space; 0: none. The two lowest priorities count as one.
+    priority: u32,
     expires: Time,
     payload: Payload,
     /// Bytes of the message that have been cut into chunks.
@@ -58,7 +60,8 @@ impl Waiting {
     #[inline]
     const fn limit(&self) -> Limit {
         let Self { expires, retransmissions, twice, immediate, .. } = *self;
-        Limit { expires, retransmissions, twice, urgent: false, immediate }
+        let priority = self.priority.checked_sub(1);
+        Limit { expires, retransmissions, priority, twice, urgent: false, immediate }
     }
 }
 
@@ -229,7 +232,7 @@ impl SendQueue {
             *next = ssn.plus(count as u16);
         }
         self.bytes += count * payload.len() as u64;
-        let Limit { expires, retransmissions, twice, immediate, .. } = limit;
+        let Limit { expires, retransmissions, priority, twice, immediate, .. } = limit;
         let waiting = Waiting {
             stream,
             ssn,
@@ -238,6 +241,7 @@ impl SendQueue {
             twice,
             retransmissions,
             immediate,
+            priority: priority.map_or(0, |priority| priority.saturating_add(1)),
             expires,
             payload,
             taken: 0,
@@ -294,50 +298,86 @@ impl SendQueue {
 
     /// Drops the messages whose lifetime is over and of which no part has a TSN (RFC 3758, 4.1, TR3). Later
     /// messages of their streams get the SSNs of the dropped ones, so the peer does not wait for these.
-    /// Returns the number of dropped messages, and when the next of those that stay expires.
-    pub fn drop_expired(&mut self, now: Time) -> (u64, Time) {
-        if self.has_lanes() {
-            return self.drop_expired_anywhere(now, 0);
-        }
+    /// Returns the number of dropped messages, and when the next of those that stay expires. Calls `told` for each run of them
+    /// with their number.
+    pub fn drop_expired(&mut self, now: Time, mut told: impl FnMut(StreamId, u64)) -> (u64, Time) {
         let is_over = |message: &Waiting| message.expires <= now && message.taken == 0;
         let mut dropped = 0;
-        while self.messages.front().is_some_and(|m| is_over(m) && m.unordered)
+        while !self.has_lanes()
+            && self.messages.front().is_some_and(|m| is_over(m) && m.unordered)
             && let Some(message) = self.messages.pop_front()
         {
             let count = u64::from(message.more) + 1;
             dropped += count;
+            told(message.stream, count);
             self.discount(&message, message.payload.len(), count);
         }
         match self.messages.front() {
-            None => (dropped, Time::FAR_FUTURE),
-            Some(first) if self.in_order_of_expiry && first.expires > now => {
-                (dropped, first.expires)
+            None if !self.has_lanes() => return (dropped, Time::FAR_FUTURE),
+            Some(first) if !self.has_lanes() && self.in_order_of_expiry && first.expires > now => {
+                return (dropped, first.expires);
             }
-            Some(_) => self.drop_expired_anywhere(now, dropped),
+            _ => {}
         }
+        let mut next = Time::FAR_FUTURE;
+        let all = self.drop_where(told, |message| {
+            if is_over(message) {
+                return u64::MAX;
+            }
+            // Of a run, the first message may have begun to leave; the others expire after it is gone.
+            let least = if message.taken > 0 { now + LOOK_AGAIN } else { now };
+            next = next.min(message.expires.max(least));
+            0
+        });
+        (dropped + all, next)
+    }
+
+    /// User data of the messages of which no part has a TSN and that have a priority, with this priority, bytes.
+    pub fn priorities(&self) -> impl Iterator<Item = (u32, u64)> {
+        let whole = self.messages.iter().chain(self.lanes()).filter(|message| message.taken == 0);
+        whole.filter_map(|message| Some((message.limit().priority?, message.bytes_left())))
+    }
+
+    /// Drops messages of which no part has a TSN. `count_of` says how many of a run, given their priority, length and number;
+    /// otherwise as [`Self::drop_expired`]. Returns the number of dropped messages.
+    pub fn drop_messages(
+        &mut self,
+        mut count_of: impl FnMut(Option<u32>, u32, u64) -> u64,
+        told: impl FnMut(StreamId, u64),
+    ) -> u64 {
+        self.drop_where(told, |message| match message.taken {
+            0 => {
+                let count = u64::from(message.more) + 1;
+                count_of(message.limit().priority, message.payload.len(), count)
+            }
+            _ => 0,
+        })
     }
 
     #[cold]
-    fn drop_expired_anywhere(&mut self, now: Time, mut dropped: u64) -> (u64, Time) {
-        let mut next = Time::FAR_FUTURE;
-        let mut missing = BTreeMap::<u16, u16>::new();
-        let lanes = self.take_all();
-        for mut message in lanes {
-            if message.expires > now || message.taken > 0 {
-                // Of a run, the first message may have begun to leave; the others expire after it is gone.
-                let least = if message.taken > 0 { now + LOOK_AGAIN } else { now };
-                next = next.min(message.expires.max(least));
-                let before = missing.get(&message.stream.0).copied().unwrap_or(0);
-                message.ssn = message.ssn.plus(before.wrapping_neg());
-                self.put_anywhere(message);
-                continue;
+    fn drop_where(
+        &mut self,
+        mut told: impl FnMut(StreamId, u64),
+        mut count_of: impl FnMut(&Waiting) -> u64,
+    ) -> u64 {
+        let (mut dropped, mut missing) = (0, BTreeMap::<u16, u16>::new());
+        for mut message in self.take_all() {
+            let before = missing.get(&message.stream.0).copied().unwrap_or(0);
+            message.ssn = message.ssn.plus(before.wrapping_neg());
+            let whole = u64::from(message.more) + 1;
+            let count = count_of(&message).min(whole);
+            if count > 0 {
+                dropped += count;
+                told(message.stream, count);
+                self.discount(&message, message.payload.len(), count);
+                if !message.unordered {
+                    let missing = missing.entry(message.stream.0).or_default();
+                    *missing = missing.wrapping_add(count as u16);
+                }
             }
-            let count = u64::from(message.more) + 1;
-            dropped += count;
-            self.discount(&message, message.payload.len(), count);
-            if !message.unordered {
-                let missing = missing.entry(message.stream.0).or_default();
-                *missing = missing.wrapping_add(count as u16);
+            if count < whole {
+                message.more -= count as u32;
+                self.put_anywhere(message);
             }
         }
         for (stream, missing) in missing {
@@ -345,7 +385,7 @@ impl SendQueue {
             *next = next.plus(missing.wrapping_neg());
         }
         self.choose_stream();
-        (dropped, next)
+        dropped
     }
 
     /// Drops the rest of the message of which a part has a TSN, except for its next chunk, which becomes the last one.
@@ -517,7 +557,7 @@ mod tests {
                 3 if queue.is_within_message() => queue.drop_rest(),
                 3 => {
                     let now = Time::from_millis(step.saturating_sub(400).into());
-                    let (_, next) = queue.drop_expired(now);
+                    let (_, next) = queue.drop_expired(now, |_, _| {});
                     assert!(next > now);
                 }
                 _ => drop(next_of(&mut queue)),

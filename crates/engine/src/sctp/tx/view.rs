@@ -75,13 +75,26 @@ impl Sender {
     /// Room in the send buffer, bytes of user data. The last message may exceed it, so that a message longer
     /// than the whole buffer can be sent.
     pub fn buffer_room(&self) -> u64 {
+        let (unsent, all, most) = self.buffer_use();
+        let room = self.outstanding.config.send_buffer.saturating_sub(all);
+        most.map_or(room, |most| room.min(most.saturating_sub(unsent)))
+    }
+
+    /// By how much the last message exceeds the send buffer, bytes.
+    pub fn buffer_excess(&self) -> u64 {
+        let (unsent, all, most) = self.buffer_use();
+        let excess = all.saturating_sub(self.outstanding.config.send_buffer);
+        most.map_or(excess, |most| excess.max(unsent.saturating_sub(most)))
+    }
+
+    /// Data that was not sent, all data in the send buffer, and the most that may wait unsent, if that is limited, bytes.
+    fn buffer_use(&self) -> (u64, u64, Option<u64>) {
         let chunks = &self.outstanding;
         let unsent = chunks.queue.bytes() + chunks.bytes_beside_queue() + chunks.queue.held_bytes();
-        let room = chunks.config.send_buffer.saturating_sub(unsent + chunks.board.buffered());
-        let Some(least) = chunks.config.unsent_limit else { return room };
+        let all = unsent + chunks.board.buffered();
         let window = |i| self.congestion.window(PathId::from_index(i));
-        let windows = (0..self.paths.len()).map(window).sum::<u64>();
-        room.min(least.max(windows).saturating_sub(unsent))
+        let windows = || (0..self.paths.len()).map(window).sum::<u64>();
+        (unsent, all, chunks.config.unsent_limit.map(|least| least.max(windows())))
     }
 
     /// Data that waits for a path, bytes; an estimate for lost chunks.

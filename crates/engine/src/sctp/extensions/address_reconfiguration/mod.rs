@@ -175,6 +175,12 @@ impl AddressReconfiguration {
         Ok(())
     }
 
+    /// Whether a request about this address waits or is outstanding.
+    pub fn concerns(&self, address: IpAddr) -> bool {
+        let sent = self.outstanding.iter().flat_map(|one| &one.requests);
+        sent.chain(&self.waiting).any(|request| request.address().to_canonical() == address)
+    }
+
     /// Whether a request can be sent: one waits, and none is outstanding (RFC 5061, 5.1 A2).
     pub fn is_ready(&self) -> bool {
         self.outstanding.is_none() && !self.waiting.is_empty()

@@ -15,9 +15,6 @@ pub enum HmacId {
 }
 
 impl HmacId {
-    /// All, in the order in which this end lists them.
-    pub(super) const PREFERRED: [Self; 2] = [Self::Sha256, Self::Sha1];
-
     /// The identifier.
     pub const fn number(self) -> u16 {
         match self {

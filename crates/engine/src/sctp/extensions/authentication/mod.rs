@@ -5,11 +5,13 @@
 //!   common header | chunks without a code | AUTH: key, algorithm, code | chunks that the code covers
 //! ```
 
+mod hmac_list;
 mod keys;
 pub mod parameters;
 
 use bytes::Bytes;
 
+pub use self::hmac_list::{HmacList, HmacListError};
 use self::keys::KeyVectors;
 pub use self::keys::{HmacId, SharedKeyError, SharedKeys};
 pub use self::parameters::AuthParameters;
@@ -120,7 +122,11 @@ pub(in crate::sctp) struct Authentication {
     own_types: ChunkTypes,
     /// Types that the peer accepts in authenticated packets only.
     peer_types: ChunkTypes,
+    /// The same as the peer has listed them.
+    peer_listed: ChunkTypes,
     vectors: KeyVectors,
+    /// The algorithms that this end has offered.
+    offered: HmacList,
     /// The algorithm for what is sent.
     hmac: HmacId,
     /// Endpoint pair shared keys.
@@ -142,11 +148,14 @@ const HEADER: usize = 8;
 impl Authentication {
     /// Of an association whose ends have sent these parameters; none if the peer's are incomplete.
     pub fn agree(own: &AuthParameters, peer: &AuthParameters, keys: &SharedKeys) -> Option<Self> {
-        let hmac = peer.hmac().filter(|_| own.is_offer() && peer.is_offer())?;
+        let offered = own.offered().filter(|_| own.is_offer() && peer.is_offer())?;
+        let hmac = peer.hmac_among(offered)?;
         Some(Self {
             own_types: own.types(),
             peer_types: peer.types(),
+            peer_listed: peer.listed_types(),
             vectors: KeyVectors::new(own.key_vector(), peer.key_vector()),
+            offered,
             hmac,
             keys: keys.clone(),
         })
@@ -161,6 +170,11 @@ impl Authentication {
     /// any packet.
     pub const fn covers_much(&self) -> bool {
         !self.peer_types.without(ChunkTypes::ASCONF).is_empty()
+    }
+
+    /// Types of chunks that the peer has listed, as far as this end knows them.
+    pub const fn peer_listed(&self) -> ChunkTypes {
+        self.peer_listed
     }
 
     /// Whether the peer requires authentication of chunks of this type.
@@ -198,7 +212,8 @@ impl Authentication {
 
     /// Verifies an AUTH chunk with the chunks after it (RFC 4895, 6.3).
     fn verify(&self, auth: &Auth) -> Verdict {
-        let Some(hmac) = HmacId::from_number(auth.hmac) else {
+        let known = HmacId::from_number(auth.hmac).filter(|id| self.offered.has(*id));
+        let Some(hmac) = known else {
             return Verdict::Unsupported(auth.hmac);
         };
         let covered = &auth.covered.0;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{ChunkTypes, HmacId};
+use super::{ChunkTypes, HmacId, HmacList};
 use crate::sctp::cause::ErrorCause;
 use crate::sctp::wire::kind;
 
@@ -35,10 +35,14 @@ pub struct AuthParameters {
 }
 
 impl AuthParameters {
-    /// The parameters of an end that draws `random` and requires authentication of `types`.
-    pub(in crate::sctp) fn new(random: [u8; RANDOM_LEN], types: ChunkTypes) -> Self {
+    /// The parameters of an end that draws `random`, requires authentication of `types`, and offers these algorithms.
+    pub(in crate::sctp) fn new(
+        random: [u8; RANDOM_LEN],
+        types: ChunkTypes,
+        offered: HmacList,
+    ) -> Self {
         let listed: Vec<u8> = types.iter().collect();
-        let hmacs = HmacId::PREFERRED.map(|one| one.number().to_be_bytes()).concat();
+        let hmacs: Vec<u8> = offered.iter().flat_map(|one| one.number().to_be_bytes()).collect();
         Self {
             random: Some(Bytes::copy_from_slice(&random)),
             // RFC 4895, 6.1: an empty list may be omitted.
@@ -64,9 +68,14 @@ impl AuthParameters {
         (!(random && chunks && hmacs)).then_some(ErrorCause::VIOLATION)
     }
 
+    /// The types of chunks that the sender has listed.
+    pub(in crate::sctp) fn listed_types(&self) -> ChunkTypes {
+        ChunkTypes::of(self.chunks.as_deref().unwrap_or_default())
+    }
+
     /// The types of chunks that the sender accepts in authenticated packets only.
     pub(in crate::sctp) fn types(&self) -> ChunkTypes {
-        let listed = ChunkTypes::of(self.chunks.as_deref().unwrap_or_default());
+        let listed = self.listed_types();
         // A part of a DATA chunk is data, too.
         match listed.has(kind::DATA) || listed.has(kind::I_DATA) {
             true => listed.with(kind::DATA_FRAGMENT),
@@ -74,10 +83,24 @@ impl AuthParameters {
         }
     }
 
+    fn listed(&self) -> impl Iterator<Item = u16> {
+        let listed = self.hmacs.as_deref().unwrap_or_default().as_chunks::<2>().0;
+        listed.iter().map(|id| u16::from_be_bytes(*id))
+    }
+
     /// The algorithm for chunks to this end. RFC 4895, 6.1: the first one listed that is supported.
     pub(in crate::sctp) fn hmac(&self) -> Option<HmacId> {
-        let listed = self.hmacs.as_deref().unwrap_or_default().as_chunks::<2>().0;
-        listed.iter().find_map(|id| HmacId::from_number(u16::from_be_bytes(*id)))
+        self.listed().find_map(HmacId::from_number)
+    }
+
+    /// The same among those that the sender has offered itself.
+    pub(in crate::sctp) fn hmac_among(&self, offered: HmacList) -> Option<HmacId> {
+        self.listed().filter_map(HmacId::from_number).find(|id| offered.has(*id))
+    }
+
+    /// The algorithms that this end offers.
+    pub(in crate::sctp) fn offered(&self) -> Option<HmacList> {
+        HmacList::of(&self.listed().collect::<Vec<_>>()).ok()
     }
 
     fn each(&self) -> impl Iterator<Item = (u16, &Bytes)> {
@@ -145,7 +168,8 @@ mod tests {
 
     #[test]
     fn the_key_vector_has_the_parameters_in_order_and_gives_them_back() {
-        let own = AuthParameters::new([7; 32], ChunkTypes::of(&[0xc1, 0x80, 0]));
+        let own =
+            AuthParameters::new([7; 32], ChunkTypes::of(&[0xc1, 0x80, 0]), HmacList::default());
         let expected = [
             &[0x80, 0x02, 0, 36][..],
             &[7; 32],
@@ -155,7 +179,7 @@ mod tests {
         .concat();
         assert_eq!(own.key_vector(), expected);
         assert_eq!(own.wire_len(), 36 + 8 + 8);
-        let none = AuthParameters::new([8; 32], ChunkTypes::NONE);
+        let none = AuthParameters::new([8; 32], ChunkTypes::NONE, HmacList::default());
         assert_eq!(none.key_vector().len(), 36 + 8);
         for one in [own, none, parameters(32, Some(0), &[1]), AuthParameters::default()] {
             assert_eq!(AuthParameters::of_key_vector(&one.key_vector()), Some(one));

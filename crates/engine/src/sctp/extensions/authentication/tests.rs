@@ -14,8 +14,8 @@ const PORTS: Ports = Ports { source: 5001, destination: 9899 };
 
 /// Both ends of an association in which the second accepts these types in authenticated packets only.
 fn ends(types: &[u8], keys: [&SharedKeys; 2]) -> [Authentication; 2] {
-    let one = AuthParameters::new([1; 32], ChunkTypes::ASCONF);
-    let other = AuthParameters::new([2; 32], ChunkTypes::of(types));
+    let one = AuthParameters::new([1; 32], ChunkTypes::ASCONF, HmacList::default());
+    let other = AuthParameters::new([2; 32], ChunkTypes::of(types), HmacList::default());
     [
         Authentication::agree(&one, &other, keys[0]).expect("both offer it"),
         Authentication::agree(&other, &one, keys[1]).expect("both offer it"),
@@ -207,4 +207,23 @@ proptest! {
             prop_assert!(taken.chunks.is_empty());
         }
     }
+}
+
+#[test]
+fn an_algorithm_that_this_end_has_not_offered_is_neither_used_nor_accepted() {
+    let keys = keyed(0, b"");
+    let sha_1 = HmacList::of(&[1]).expect("SHA-1 alone");
+    let all = AuthParameters::new([1; 32], ChunkTypes::of(&[0]), HmacList::default());
+    let one = AuthParameters::new([2; 32], ChunkTypes::of(&[0]), sha_1);
+    let ends = [(&all, &one), (&one, &all)];
+    let [wide, narrow] = ends.map(|(own, peer)| Authentication::agree(own, peer, &keys));
+    let (wide, narrow) = (wide.expect("both offer it"), narrow.expect("both offer it"));
+    assert_eq!([wide.chunk_len(), narrow.chunk_len()], [28; 2], "SHA-1 in both directions");
+    // What another end with the same keys signs with SHA-256 is refused as not offered.
+    let mut forged = packet(vec![data(9)]);
+    let signer = Authentication { hmac: HmacId::Sha256, ..wide };
+    signer.sign(&mut forged).expect("it needs a code");
+    let mut arrived = received(bytes_of(&forged)).expect("a packet");
+    assert_eq!(narrow.filter(&mut arrived), Some(3));
+    assert!(arrived.chunks.is_empty());
 }
