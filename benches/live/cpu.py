@@ -46,13 +46,16 @@ def told(text: str) -> dict:
     return json.loads(text[text.index("{") : text.rindex("}") + 1])
 
 
-def ropewalk(binary: Path, room: str, seconds: float, sealed: bool) -> Transport:
+def ropewalk(binary: Path, room: str, seconds: float, sealed: bool, authenticated: str = "") -> Transport:
     far, near = "--plain", "--plain"
+    if authenticated:
+        far += f" --extension authentication --authenticate {authenticated}"
+        near = far
     if sealed:
         public_near, public_far = keys(binary, Path(room))
         far, near = f"--key {room}/far.key --allow {public_near}", f"--key {room}/near.key --peer {public_far}"
     return Transport(
-        "Ropewalk, " + ("sealed" if sealed else "plain"),
+        "Ropewalk, " + ("sealed" if sealed else f"plain, {authenticated} authenticated" if authenticated else "plain"),
         f"{binary} bench serve --once {far} --listen {TO}",
         f"{binary} bench run {near} --to {TO} --from {FROM} --time '{seconds} s' --warmup '0 s' --json",
         lambda _, said: sum(path["delivered_bytes"] for path in told(said)["paths"]),
@@ -163,6 +166,8 @@ def main() -> None:
         makers: dict[str, Callable[[], Transport | None]] = {
             "Ropewalk, sealed": lambda: ropewalk(binary, room, seconds, True),
             "Ropewalk, plain": lambda: ropewalk(binary, room, seconds, False),
+            "Ropewalk, plain, data authenticated": lambda: ropewalk(binary, room, seconds, False, "data"),
+            "Ropewalk, plain, data,sack authenticated": lambda: ropewalk(binary, room, seconds, False, "data,sack"),
             "quinn": lambda: quinn(room, seconds),
             "preloaded": lambda: preloaded(binary, seconds),
             "usrsctp": lambda: usrsctp(seconds, 1400),

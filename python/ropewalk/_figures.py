@@ -122,6 +122,14 @@ class FlowResult:
     """Its kind; ``messages`` for a source."""
     goodput_bps: float
     """User data delivered, in both directions, bit/s; of datagrams, whole IP packets."""
+    sent: int = 0
+    """Messages of a source that were due in the measured interval; left out for flows through a tunnel."""
+    delivered: int = 0
+    """Messages of these that were read."""
+    abandoned: int = 0
+    """Messages of these that the sender gave up, because of ``lifetime`` or ``retransmissions``; empty or 0 if zero. With NR-SACK, also those of such a source that wait at the receiver for earlier ones at the end."""
+    under_way: int = 0
+    """Messages of these that had been neither read nor given up at the end; empty or 0 if zero."""
     delay_p50_s: float | None
     """Median delay, s: of packets with data from one end of the tunnel to the other, for ``ping`` and ``dns`` until the reply, of messages from when they are due until they are read; None if nothing arrived."""
     delay_p99_s: float | None
@@ -129,9 +137,9 @@ class FlowResult:
     delay_max_s: float | None
     """Longest delay, s."""
     lost: float | None
-    """Share of the packets with data that did not arrive: dropped by the tunnel's queue, lost by a link, or given up. For ``ping`` and ``dns``, share of the requests without a reply; of messages, those not read before the end; None if nothing was sent."""
+    """Share of the packets with data that did not arrive: dropped by the tunnel's queue, lost by a link, or given up. For ``ping`` and ``dns``, share of the requests without a reply. Of messages, those given up, without those under way at the end. Null if nothing was sent."""
     out_of_order: float
-    """Share of the packets with data that arrived after a later one."""
+    """Share of the packets with data that arrived after a later one; of messages, after a later one of their stream."""
     longest_gap_s: float | None
     """Longest time between two arrivals, s."""
     mos: float | None
@@ -237,6 +245,10 @@ PATH = (
 
 FLOW = (
     Figure("goodput_bps", "Goodput", "goodput", "{} goodput", "bit/s", "Run"),
+    Figure("sent", "Sent", "sent", "{} sent", "count", "Run"),
+    Figure("delivered", "Delivered", "delivered", "{} delivered", "count", "Run"),
+    Figure("abandoned", "Abandoned", "abandoned", "{} abandoned", "count", "Run"),
+    Figure("under_way", "Under way", "under way", "{} under way", "count", "Run"),
     Figure("delay_p50_s", "Delay, median", "delay p50", "{} delay, median", "s", "Run"),
     Figure("delay_p99_s", "Delay, p99", "delay p99", "{} delay, p99", "s", "Run"),
     Figure("delay_max_s", "Delay, max", "delay max", "{} delay, max", "s", "Run"),

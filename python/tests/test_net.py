@@ -8,41 +8,15 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from net_pair import LOOPBACK, pair
 
 import ropewalk as rw
 from ropewalk import net
 from ropewalk.net import aio
-
-LOOPBACK = "127.0.0.1:0"
-
-
-@contextmanager
-def pair(
-    *, plain: bool = False, paths: int = 1, **options: Any
-) -> Iterator[tuple[net.Association, net.Association]]:
-    # Without encryption a path is identified by its addresses, so each path has its own.
-    places = [f"127.0.0.{1 + path}:0" for path in range(paths)]
-    with net.listen(places, plain=plain, **options) as listener:
-        near = net.connect(
-            listener.addresses,
-            via=places,
-            peer=listener.public_key,
-            plain=plain,
-            **options,
-        )
-        far = listener.accept(timeout=10)
-        try:
-            yield near, far
-        finally:
-            near.abort()
-            far.abort()
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -97,111 +71,6 @@ def test_what_is_longer_than_a_packet_or_the_receive_buffer_arrives() -> None:
             parts.append(far.receive(timeout=10))
         assert [part.part for part in parts if part][0] == "first"
         assert b"".join(part.data for part in parts if part) == vast
-
-
-@pytest.mark.parametrize("plain", [False, True])
-def test_messages_of_several_streams_are_interleaved_if_both_ends_ask_for_it(plain: bool) -> None:
-    options: dict[str, Any] = {"interleaving": True, "stream_scheduler": "priority"}
-    with pair(plain=plain, **options) as (near, far):
-        assert near.interleaves and far.interleaves
-        near.set_stream_value(1, 0)
-        near.set_stream_scheduler("weighted-fair")
-        for stream in range(3):
-            near.send(bytes([stream]) * 200_000, stream=stream)
-        found = [far.receive(timeout=10) for _ in range(3)]
-        messages = [message for message in found if message is not None]
-        assert sorted(message.stream for message in messages) == [0, 1, 2]
-        assert all(message.data == bytes([message.stream]) * 200_000 for message in messages)
-        with pytest.raises(net.OptionError, match="streams"):
-            near.set_stream_value(2000, 1)
-        with pytest.raises(net.OptionError, match="round-robin-per-packet"):
-            near.set_stream_scheduler("fair")
-    with pair(plain=plain) as (near, _):
-        assert not near.interleaves
-
-
-ALL_REQUESTS = ["reset-streams", "reset-association", "add-streams"]
-
-
-@pytest.mark.parametrize("plain", [False, True])
-def test_streams_are_reset_and_added_and_both_ends_are_told(plain: bool) -> None:
-    def reset(direction: Any, streams: tuple[int, ...]) -> net.StreamEvent:
-        return net.StreamEvent("streams-reset", "performed", direction, streams, 0, 0)
-
-    options: dict[str, Any] = {"reconfiguration": True, "accepted_requests": ALL_REQUESTS}
-    with pair(plain=plain, streams=4, **options) as (near, far):
-        assert near.reconfigures and far.reconfigures
-        near.send(b"before", stream=2)
-        near.reset_streams([2, 2])
-        near.send(b"after", stream=2)
-        first = far.receive(timeout=10)
-        assert first is not None and first.data == b"before"
-        assert far.stream_event(timeout=10) == reset("incoming", (2,))
-        assert near.stream_event(timeout=10) == reset("outgoing", (2,))
-        later = far.receive(timeout=10)
-        assert later is not None and later.data == b"after"
-
-        near.reset_streams(direction="incoming")
-        assert far.stream_event(timeout=10) == reset("outgoing", ())
-        assert near.stream_event(timeout=10) == reset("incoming", ())
-
-        near.add_streams(outgoing=2)
-        added = net.StreamEvent("streams-added", "performed", None, (), 2, 0)
-        assert near.stream_event(timeout=10) == added
-        assert far.stream_event(timeout=10) == replace(added, outgoing=0, incoming=2)
-        assert near.streams == 6
-        near.send(b"new", stream=5)
-        fresh = far.receive(timeout=10)
-        assert fresh is not None and (fresh.data, fresh.stream) == (b"new", 5)
-
-        far.reset_association()
-        for end in (near, far):
-            event = end.stream_event(timeout=10)
-            assert event is not None
-            assert (event.kind, event.outcome) == ("association-reset", "performed")
-        with pytest.raises(net.OptionError, match="no such stream"):
-            near.reset_streams([6])
-        with pytest.raises(net.OptionError, match="streams to add"):
-            near.add_streams()
-        with pytest.raises(net.OptionError, match="outgoing, incoming, both"):
-            near.reset_streams(direction="up")  # type: ignore[arg-type]
-        near.shutdown(timeout=10)
-        assert list(near.stream_events()) == []
-        with pytest.raises(net.ClosedError):
-            near.reset_association()
-
-
-def test_a_request_that_the_peer_does_not_accept_is_denied() -> None:
-    with pair(reconfiguration=True) as (near, far):
-        near.reset_streams([1])
-        event = near.stream_event(timeout=10)
-        assert event == net.StreamEvent("streams-reset", "denied", "outgoing", (1,), 0, 0)
-        with pytest.raises(net.TimedOut):
-            far.stream_event(timeout=0.01)
-        near.send(b"as before", stream=1)
-        message = far.receive(timeout=10)
-        assert message is not None and message.data == b"as before"
-    with pair() as (near, _):
-        assert not near.reconfigures
-        with pytest.raises(net.OptionError, match="negotiated"):
-            near.add_streams(incoming=1)
-    with pytest.raises(net.OptionError, match="reconfiguration=True"):
-        net.listen(LOOPBACK, accepted_requests="add-streams")
-    with pytest.raises(net.OptionError, match="reset-association, add-streams"):
-        net.listen(LOOPBACK, reconfiguration=True, accepted_requests="all")
-
-
-@pytest.mark.parametrize("plain", [False, True])
-def test_data_is_reported_as_non_renegable_if_both_ends_ask_for_it(plain: bool) -> None:
-    with pair(plain=plain, paths=2, nr_sack=True) as (near, far):
-        assert near.reports_non_renegable and far.reports_non_renegable
-        sender = threading.Thread(target=near.send_all, args=([bytes(5000)] * 500,))
-        sender.start()
-        found = [far.receive(timeout=10) for _ in range(500)]
-        sender.join()
-        assert all(message is not None and len(message.data) == 5000 for message in found)
-    with pair(plain=plain) as (near, _):
-        assert not near.reports_non_renegable
 
 
 def test_messages_without_order_all_arrive_beside_those_with_one() -> None:

@@ -194,3 +194,18 @@ def test_events_about_streams_come_to_a_task_of_their_own() -> None:
         net.StreamEvent("streams-added", "performed", None, (), 1, 0),
         net.StreamEvent("streams-reset", "denied", "outgoing", (), 0, 0),
     ]
+
+
+def test_an_address_is_added_and_the_event_is_awaited() -> None:
+    async def scenario() -> None:
+        options: dict[str, Any] = {"plain": True, "address_reconfiguration": True}
+        async with aio.listen(LOOPBACK, **options) as listener:
+            near = await aio.connect(listener.addresses, via="127.0.0.1", **options)
+            async with near, asyncio.timeout(10):
+                near.add_address("127.0.0.2")
+                async for event in near.path_events():
+                    if event.kind == "own-address-added":
+                        assert (event.address, event.refusal) == ("127.0.0.2", None)
+                        break
+
+    asyncio.run(scenario())

@@ -54,6 +54,28 @@ fn both_ends_speak_sctp_over_ip_without_udp() {
     assert_eq!(found["paths"][0]["remote"], "127.0.0.1:0", "{found}");
 }
 
+/// The server prints the options that its client needs to offer the same.
+#[test]
+fn extensions_that_both_ends_offer_are_in_use_and_the_others_are_not() {
+    let said = |server: &[&str], more: &[&str]| {
+        let words = ["bench", "serve", "--plain", "--once", "--listen", "127.0.0.1:0"];
+        let mut server =
+            Server::start(Command::new(ROPEWALK).args(words).args(server), "bench run");
+        let times = ["--time", "100 ms", "--warmup", "0 s"];
+        let client = Command::new(ROPEWALK).args(&server.line).args(times).args(more).output();
+        let client = client.expect("the command runs");
+        assert!(server.child.wait().expect("it ends").success());
+        assert!(client.status.success(), "{client:?}");
+        String::from_utf8_lossy(&client.stderr).into_owned()
+    };
+    let both = ["--extension", "nr-sack,authentication", "--authenticate", "data"];
+    let text = said(&both, &[]);
+    assert!(text.contains("extensions in use: nr-sack, authentication"), "{text}");
+    let text = said(&[], &["--extension", "interleaving,address-reconfiguration"]);
+    assert!(text.contains("not offer it: interleaving, address-reconfiguration"), "{text}");
+    assert!(!text.contains("in use: "), "{text}");
+}
+
 #[test]
 fn the_result_of_a_measurement_is_also_printed_as_csv_and_markdown() {
     for (option, expected) in [

@@ -195,6 +195,20 @@ fn in_the_clear_over_two_paths_both_ends_write_documents_that_agree() {
     home.same("file", "in/file");
 }
 
+#[test]
+fn a_file_arrives_with_extensions_in_the_clear_and_sealed() {
+    let clear = "interleaving,nr-sack,authentication,address-reconfiguration";
+    for (words, extensions) in [(&["--plain"][..], clear), (&[], "interleaving,nr-sack")] {
+        let home = TestHome::new(&format!("extensions-{}", words.len()));
+        home.write("file", &noise(300_000));
+        let here = ["in", "--once", "--listen", "127.0.0.1:0", "--extension", extensions];
+        let mut receiver = home.receiver(&[&here[..], words].concat());
+        good(&home.send(&receiver, &["file"], &[]));
+        assert!(receiver.child.wait().expect("recv").success());
+        home.same("file", "in/file");
+    }
+}
+
 /// Waits until the receiver has this many bytes of an unfinished file.
 fn wait_for_part(home: &TestHome, bytes: u64) {
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -301,6 +315,9 @@ fn wrong_input_is_refused_before_anything_is_sent() {
         (vec!["recv", "no/where", "--listen", "127.0.0.1:0"], vec!["no/where", "help:"]),
         (vec!["recv", "file", "--listen", "127.0.0.1:0"], vec!["cannot receive into `file`"]),
         (vec!["recv", "--plain", "--allow", key], vec!["--plain"]),
+        (with(&["--extension", "authentication"]), vec!["needs --plain", "whole packets"]),
+        (vec!["recv", "--extension", "address-reconfiguration"], vec!["needs --plain"]),
+        (vec!["recv", "--extension", "asconf"], vec!["asconf", "address-reconfiguration"]),
     ] {
         let output = home.run(&words);
         failed(&output, 2, &hints);

@@ -46,6 +46,8 @@ mod series;
 mod setup;
 mod slot;
 mod sources;
+#[cfg(test)]
+mod sources_tests;
 pub mod sweep;
 mod tcp_config;
 pub mod tournament;

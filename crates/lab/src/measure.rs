@@ -7,7 +7,7 @@ use ropewalk_scenario::Scenario;
 
 use crate::bound::flow_control_bound_bps;
 use crate::endpoint::Endpoint;
-use crate::machine::EngineSettings;
+use crate::machine::{EngineSettings, Machine};
 use crate::packet_log::Packets;
 use crate::result::{
     AppDelay, BlockingTime, EngineFigures, FlowResult, OutOfOrder, PathResult, ReceiveBufferResult,
@@ -56,7 +56,8 @@ fn flows(
 fn messages(setup: &Setup, scenario: &Scenario, interval: (Time, Time)) -> Option<Vec<FlowResult>> {
     let transfer = setup.transfers.first()?;
     let [one, other] = [transfer.sender, transfer.receiver].map(|host| setup.world.host(host));
-    Some(sources::results(scenario, (one.sources()?, other.sources()?), interval))
+    let Machine::Sctp(association) = &one.machine else { return None };
+    Some(sources::results(scenario, (one.sources()?, other.sources()?), association, interval))
 }
 
 /// Measures one run.

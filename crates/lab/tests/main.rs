@@ -10,6 +10,7 @@ mod determinism;
 mod ecn;
 mod figures;
 mod interleaving;
+mod lifetimes;
 mod link_uses;
 mod linux;
 mod losses_by_rounds;

@@ -29,6 +29,7 @@ pub const READY_SCENARIOS: &[ReadyScenario] = ready![
     "handover-outage",
     "kuhn-2-200-45",
     "l4s",
+    "late-is-lost",
     "lossy-wifi",
     "lte-satellite",
     "sarwar",

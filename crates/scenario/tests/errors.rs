@@ -472,6 +472,21 @@ const SOURCES: &[Wrong] = &[
         Conflict,
         "the sources use one",
     ),
+    (
+        "[[path]]\n[[source]]\nname = \"a\"\nlifetime = \"100 ms\"\nretransmissions = 0\n",
+        5,
+        Conflict,
+        "`lifetime` and `retransmissions` exclude each other",
+    ),
+    ("[[path]]\n[[source]]\nname = \"a\"\nlifetime = \"0 s\"\n", 4, OutOfRange, "\"1 ms\""),
+    ("[[path]]\n[[source]]\nname = \"a\"\nlifetime = 100\n", 4, WrongUnit, "a time"),
+    ("[[path]]\n[[source]]\nname = \"a\"\nretransmissions = 255\n", 4, OutOfRange, "254"),
+    (
+        "[[path]]\n[[source]]\nname = \"a\"\nunordered = \"yes\"\n",
+        4,
+        WrongType,
+        "`true` or `false`",
+    ),
 ];
 
 const TABLES: [(&str, &[Wrong]); 9] = [

@@ -82,7 +82,7 @@ def listen(
     ports = options.listen_ports(port, plain)
     places = options.places("addresses", addresses)
     settings = options.socket_options(
-        scheduler, congestion, receive_buffer, streams, mtu, profile, **extensions
+        scheduler, congestion, receive_buffer, streams, mtu, profile, plain, **extensions
     )
     return Listener(native.net_listen(places, secret, allowed, peers, settings, ports))
 
@@ -149,7 +149,7 @@ def connect(
     remotes = [options.look_up(*target) for target in options.targets(to)]
     places = options.sources(via, remotes)
     settings = options.socket_options(
-        scheduler, congestion, receive_buffer, streams, mtu, profile, **extensions
+        scheduler, congestion, receive_buffer, streams, mtu, profile, plain, **extensions
     )
     opening = native.net_connect(remotes, places, secret, settings, ports, timeout)
     return Association(opening.wait(None))
@@ -271,7 +271,7 @@ class Association(BaseAssociation):
         TimedOut
             Nothing changed within ``timeout`` seconds.
         """
-        event = waited(self._native.take_path_events, self._native.path_events, timeout)
+        event = waited(self._native.take_path_event, self._native.path_events, timeout)
         return None if event is None else event_of(event)
 
     def path_events(self) -> Iterator[PathEvent]:

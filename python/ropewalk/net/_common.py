@@ -147,6 +147,70 @@ class BaseAssociation:
         outgoing = options.within("outgoing", outgoing, 0, 65_535)
         self._native.add_streams(outgoing, options.within("incoming", incoming, 0, 65_535))
 
+    @property
+    def authenticates(self) -> bool:
+        """Whether chunks can be authenticated (AUTH, RFC 4895): both ends asked for it."""
+        return self._native.authenticates
+
+    @property
+    def reconfigures_addresses(self) -> bool:
+        """Whether addresses can be added and removed (ASCONF, RFC 5061): both ends asked for it."""
+        return self._native.reconfigures_addresses
+
+    def add_address(self, address: str) -> None:
+        """Tell the peer that this end has this address as well, without a port.
+
+        Paths begin there when the peer has answered, which a :class:`PathEvent` tells (``own-address-added``).
+
+        Raises
+        ------
+        OptionError
+            The address cannot be used, or the association does not reconfigure addresses.
+        NetError
+            Too many requests wait for an answer.
+        ClosedError
+            The association is shutting down, or has ended.
+        """
+        self._native.add_address(address)
+
+    def remove_address(self, address: str) -> None:
+        """Tell the peer that this end gives up this address; paths that begin there end at once.
+
+        The last address cannot be removed. A :class:`PathEvent` tells the answer (``own-address-removed``). Raises as
+        :meth:`add_address`.
+        """
+        self._native.remove_address(address)
+
+    def request_primary(self, address: str) -> None:
+        """Ask the peer to send to this address of this end first, as long as it does not send on all paths.
+
+        A :class:`PathEvent` tells the answer (``own-primary-requested``). Raises as :meth:`add_address`.
+        """
+        self._native.request_primary(address)
+
+    def set_shared_key(self, number: int, key: bytes) -> None:
+        """Set a secret for authenticated chunks, or replace it; the peer needs it as well.
+
+        Does not change which one is active.
+
+        Raises
+        ------
+        OptionError
+            There are 16 secrets already, or this one is longer than 256 bytes.
+        """
+        self._native.set_shared_key(options.within("number", number, 0, 65_535), key)
+
+    def activate_shared_key(self, number: int) -> None:
+        """Authenticate what is sent with this secret from now on. Raises :class:`OptionError` if there is none."""
+        self._native.activate_shared_key(options.within("number", number, 0, 65_535))
+
+    def delete_shared_key(self, number: int) -> None:
+        """Delete a secret: what the peer authenticates with it is discarded.
+
+        Raises :class:`OptionError` if there is none, or if it is active.
+        """
+        self._native.delete_shared_key(options.within("number", number, 0, 65_535))
+
     def set_stream_scheduler(self, name: str) -> None:
         """Change the order in which messages of different streams are sent.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 #: ``unconfirmed``: not yet proved to be the peer's; ``active``: in use; ``potentially-failed``: after a
 #: timeout, without new data while others are active; ``inactive``: failed, probed from time to time.
@@ -12,22 +12,40 @@ PathStatus = Literal["unconfirmed", "active", "potentially-failed", "inactive"]
 
 @dataclass(frozen=True, slots=True)
 class PathEvent:
-    """A change of a path.
+    """A change of a path, or of an address of either end (RFC 5061).
 
     Attributes
     ----------
     kind : str
         ``changed``: the path has another status. ``restarted``: the peer restarted, so messages
-        may be missing; this concerns no path.
+        may be missing; this concerns no path. The others concern an address, and no path:
+        ``address-added``, ``address-removed`` and ``primary-requested`` by the peer; ``own-address-added``,
+        ``own-address-removed`` and ``own-primary-requested`` when the peer has answered a request of this end.
     path : int or None
         Its number, from 0, the index in :attr:`Stats.paths`.
     status : str or None
         ``unconfirmed``, ``active``, ``potentially-failed`` or ``inactive``.
+    address : str or None
+        The address, without a port.
+    refusal : str or None
+        Why the peer refused a request of this end: ``unresolvable``, ``invalid``, ``last-address``, ``resources``,
+        ``source-address``, ``not-permitted``, or ``cause`` and the number of another cause. None: it did not.
     """
 
-    kind: Literal["changed", "restarted"]
+    kind: Literal[
+        "changed",
+        "restarted",
+        "address-added",
+        "address-removed",
+        "primary-requested",
+        "own-address-added",
+        "own-address-removed",
+        "own-primary-requested",
+    ]
     path: int | None
     status: PathStatus | None
+    address: str | None = None
+    refusal: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +149,9 @@ def stats_of(figures: dict[str, Any]) -> Stats:
     return Stats(paths=paths, **figures)
 
 
-def event_of(news: tuple[str, int | None, str | None]) -> PathEvent:
-    """From the native half's tuple."""
-    kind, path, status = news
-    return PathEvent(
-        cast(Literal["changed", "restarted"], kind), path, cast(PathStatus | None, status)
-    )
+def event_of(event: dict[str, Any]) -> PathEvent:
+    """From the native half's dict."""
+    return PathEvent(**event)
 
 
 def stream_event_of(event: dict[str, Any]) -> StreamEvent:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -50,6 +50,19 @@ class Extensions(TypedDict, total=False):
     accepted_requests : str or list of str
         With ``reconfiguration``, which requests of the peer are performed: ``"reset-streams"``,
         ``"reset-association"``, ``"add-streams"``, each for both directions. None by default: they are denied.
+    authentication : bool
+        With ``plain=True``, chunks are authenticated (AUTH, RFC 4895). Off by default; 45 bytes in the handshake.
+    authenticated_chunks : str or list of str
+        With ``authentication`` or ``address_reconfiguration``, what the peer has to authenticate: names of chunks as
+        ``"data"`` and ``"sack"``. None by default. Each packet with such a chunk has 40 bytes more.
+    shared_keys : dict of int to bytes
+        With either of both, secrets that the peer has as well, by numbers from 0 to 65535; at most 16 of 256 bytes. Without
+        a secret, everyone who has seen the handshake can forge chunks.
+    active_key : int
+        The number of the secret with which this end authenticates; 0 by default, which is empty unless it is set.
+    address_reconfiguration : bool
+        With ``plain=True``, addresses can be added and removed while the association is used (ASCONF, RFC 5061), with
+        authenticated chunks. Encrypted associations follow addresses without it. Off by default; 55 bytes in the handshake.
     """
 
     interleaving: bool
@@ -57,6 +70,11 @@ class Extensions(TypedDict, total=False):
     nr_sack: bool
     reconfiguration: bool
     accepted_requests: Texts
+    authentication: bool
+    authenticated_chunks: Texts
+    shared_keys: Mapping[int, bytes]
+    active_key: int
+    address_reconfiguration: bool
 
 
 def extension_options(
@@ -66,8 +84,19 @@ def extension_options(
     nr_sack: bool = False,
     reconfiguration: bool = False,
     accepted_requests: Texts = (),
+    authentication: bool = False,
+    authenticated_chunks: Texts = (),
+    shared_keys: Mapping[int, bytes] | None = None,
+    active_key: int = 0,
+    address_reconfiguration: bool = False,
 ) -> _ExtensionOptions:
     """All options of :class:`Extensions`."""
+    chunks = listed("authenticated_chunks", authenticated_chunks) if authenticated_chunks else []
+    keys = dict(shared_keys or {})
+    for number in (*keys, active_key):
+        within("key", number, 0, 65_535)
+    if (chunks or keys or active_key) and not (authentication or address_reconfiguration):
+        raise OptionError("keys and authenticated_chunks need authentication=True at both ends")
     accepted = listed("accepted_requests", accepted_requests) if accepted_requests else []
     if accepted and not reconfiguration:
         raise OptionError(f"accepted_requests = {accepted}: requests need reconfiguration=True")
@@ -77,7 +106,24 @@ def extension_options(
         "nr_sack": nr_sack,
         "reconfiguration": reconfiguration,
         "accepted_requests": accepted,
+        "authentication": authentication,
+        "authenticated_chunks": chunks,
+        "shared_keys": list(keys.items()),
+        "active_key": active_key,
+        "address_reconfiguration": address_reconfiguration,
     }
+
+
+def check_clear(plain: bool, extensions: Extensions) -> None:
+    """Refuses the extensions that only associations in the clear can have."""
+    if plain:
+        return
+    for option, why in [
+        ("authentication", "encryption authenticates whole packets"),
+        ("address_reconfiguration", "encrypted associations follow addresses without it"),
+    ]:
+        if extensions.get(option):
+            raise OptionError(f"{option}=True needs plain=True: {why}")
 
 
 def socket_options(
@@ -87,9 +133,11 @@ def socket_options(
     streams: int,
     mtu: int,
     profile: str,
+    plain: bool,
     **extensions: Unpack[Extensions],
 ) -> _SocketOptions:
-    """Properties of associations; the two ends may differ in all of them."""
+    """Properties of associations; the two ends may differ in all of them but ``plain``."""
+    check_clear(plain, extensions)
     if isinstance(receive_buffer, int) and receive_buffer < 0:
         raise OptionError(f"receive_buffer = {receive_buffer}: give bytes, or a text as '16 MiB'")
     return (

@@ -61,7 +61,7 @@ def listen(
     ports = options.listen_ports(port, plain)
     places = options.places("addresses", addresses)
     settings = options.socket_options(
-        scheduler, congestion, receive_buffer, streams, mtu, profile, **extensions
+        scheduler, congestion, receive_buffer, streams, mtu, profile, plain, **extensions
     )
     return Listener(native.net_listen(places, secret, allowed, peers, settings, ports))
 
@@ -91,7 +91,7 @@ async def connect(
     remotes = [await look_up(*target) for target in options.targets(to)]
     places = options.sources(via, remotes)
     settings = options.socket_options(
-        scheduler, congestion, receive_buffer, streams, mtu, profile, **extensions
+        scheduler, congestion, receive_buffer, streams, mtu, profile, plain, **extensions
     )
     opening = native.net_connect(remotes, places, secret, settings, ports, timeout)
     return Association(await finished(opening))
@@ -185,7 +185,7 @@ class Association(BaseAssociation):
 
     async def path_event(self) -> PathEvent | None:
         """The next change of a path. None: the association has ended."""
-        event = await arrived(self._native.take_path_events, self._native.path_events)
+        event = await arrived(self._native.take_path_event, self._native.path_events)
         return None if event is None else event_of(event)
 
     async def path_events(self) -> AsyncIterator[PathEvent]:

@@ -19,8 +19,9 @@ use crate::console::{Console, width};
 use crate::failure::Failure;
 use crate::format::{Captioned, Format, FormatArgs, print_tables};
 use crate::live::{
-    Access, Announcer, Flow, LimitArgs, ListenArgs, Listening, Log, LogArgs, LogLevel, Notes,
-    ObserveArgs, Outputs, ReachArgs, Reload, TransportArgs, listed, reachable, start,
+    Access, Announcer, ExtensionArgs, Flow, LimitArgs, ListenArgs, Listening, Log, LogArgs,
+    LogLevel, Notes, ObserveArgs, Outputs, ReachArgs, Reload, TransportArgs, listed, reachable,
+    start,
 };
 use crate::output;
 use crate::printer::{count, percent, rate, size, time, time_or_dash};
@@ -60,6 +61,8 @@ struct ServeArgs {
     listen: ListenArgs,
     #[command(flatten)]
     transport: TransportArgs,
+    #[command(flatten)]
+    extensions: ExtensionArgs,
     /// End after one client
     #[arg(long)]
     once: bool,
@@ -78,6 +81,7 @@ struct ServeArgs {
     Examples:\n  \
     ropewalk bench run --to 127.0.0.1 --plain --time 2s\n  \
     ropewalk bench run --to 127.0.0.1 --plain --time 2s --in-order --csv\n  \
+    ropewalk bench run --to 127.0.0.1 --plain --time 2s --extension nr-sack,interleaving\n  \
     ropewalk bench run --to 192.0.2.7,198.51.100.7 --from wlan0,wwan0 --peer PUBKEY --json"
 )]
 struct RunArgs {
@@ -85,6 +89,8 @@ struct RunArgs {
     reach: ReachArgs,
     #[command(flatten)]
     transport: TransportArgs,
+    #[command(flatten)]
+    extensions: ExtensionArgs,
     /// How long to measure
     #[arg(long, value_name = "TIME", default_value = "10 s", value_parser = parse_duration)]
     time: Duration,
@@ -121,7 +127,7 @@ fn serve(args: &ServeArgs, console: Console) -> Result<(), Failure> {
     let runtime = runtime()?;
     runtime.block_on(async {
         let Listening { endpoint, public, access } =
-            args.listen.listen(&args.transport, &observation, console)?;
+            args.listen.listen(&args.transport, &args.extensions, &observation, console)?;
         let reporter = observation.reporter();
         let (list, admission) = (access.clone(), endpoint.admission());
         let limits = endpoint.admission();
@@ -143,7 +149,7 @@ fn serve(args: &ServeArgs, console: Console) -> Result<(), Failure> {
         // Probes need the authentication of a sealed session.
         let measure =
             public.map_or_else(String::new, |_| format!("\n  ropewalk measure --to {to} {who}"));
-        let run = format!("ropewalk bench run --to {to} {who}");
+        let run = format!("ropewalk bench run --to {to} {who}{}", args.extensions.options());
         console.note(format_args!("at the other side:\n  {run}{measure}"));
         reporter.report(PeerIdentity::default(), Event::Listening { addresses: to, key: public });
         clients(args, &endpoint, &access, &reporter).await;
@@ -198,7 +204,7 @@ fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
     let flow = if args.reverse { Flow::Received } else { Flow::Sent };
     let outputs = args.observe.stream(outputs, "bench run", flow, args.format.is_data())?;
     let measured = runtime()?.block_on(async {
-        let (endpoint, target) = args.reach.open(&args.transport, observer, console)?;
+        let (endpoint, target) = args.reach.open(&args.transport, &args.extensions, observer, console)?;
         let announcer = Announcer::with_notes(observation.reporter(), console);
         Reload::<RunArgs>::new(announcer).watch(args.transport.config());
         let _monitor = start(observation, Sources::default(), outputs)?;
@@ -208,6 +214,7 @@ fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
                         pre-shared key, is it the one of --psk-file?";
             Failure::Run(format!("{error}\n = help: {help}"))
         })?;
+        args.extensions.tell(&association, console);
         let measuring = measure::run(&association, plan);
         let measured = measuring.await.map_err(|error| Failure::Run(error.to_string()))?;
         // The driver sends the abort in its next turn.

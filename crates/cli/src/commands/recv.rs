@@ -19,9 +19,9 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::format::{Format, FormatArgs};
 use crate::live::{
-    Access, Announcer, ConfineArgs, Files, Flow, Interrupt, LimitArgs, ListenArgs, Listening, Log,
-    LogArgs, LogControl, LogLevel, ObserveArgs, Outputs, Reload, TransportArgs, listed, reachable,
-    start,
+    Access, Announcer, ConfineArgs, ExtensionArgs, Files, Flow, Interrupt, LimitArgs, ListenArgs,
+    Listening, Log, LogArgs, LogControl, LogLevel, ObserveArgs, Outputs, Reload, TransportArgs,
+    listed, reachable, start,
 };
 use crate::output;
 use crate::printer::size;
@@ -46,6 +46,8 @@ pub struct RecvArgs {
     listen: ListenArgs,
     #[command(flatten)]
     transport: TransportArgs,
+    #[command(flatten)]
+    extensions: ExtensionArgs,
     /// Replace files that exist and differ
     #[arg(long)]
     overwrite: bool,
@@ -82,7 +84,8 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     let (reporter, observer) = (observation.reporter(), observation.observer());
     let runtime = runtime()?;
     let (listening, mut interrupt) = runtime.block_on(async {
-        let listening = args.listen.listen(&args.transport, &observation, console)?;
+        let listening =
+            args.listen.listen(&args.transport, &args.extensions, &observation, console)?;
         Ok::<_, Failure>((listening, Interrupt::install()))
     })?;
     let Listening { endpoint, public, access } = listening;
@@ -262,19 +265,21 @@ fn greet(args: &RecvArgs, endpoint: &Endpoint, key: Option<PublicKey>, console: 
         console.note(format_args!("  at {address}{on}"));
     }
     let to = listed(&addresses);
+    let more = args.extensions.options();
     match key {
         None => {
             console.note("not encrypted: anyone on the way can read and change the data");
             let plain = args.listen.plain_options();
-            console
-                .note(format_args!("at the other side:\n  ropewalk send FILES --to {to} {plain}"));
+            console.note(format_args!(
+                "at the other side:\n  ropewalk send FILES --to {to} {plain}{more}"
+            ));
         }
         Some(key) => {
             if args.listen.is_open() {
                 console.note("everyone who has this public key may send (--allow restricts this)");
             }
             console.note(format_args!(
-                "at the other side:\n  ropewalk send FILES --to {to} --peer {key}"
+                "at the other side:\n  ropewalk send FILES --to {to} --peer {key}{more}"
             ));
         }
     }

@@ -18,7 +18,8 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::format::{Format, FormatArgs};
 use crate::live::{
-    Announcer, Flow, Interrupt, ObserveArgs, Outputs, ReachArgs, Reload, TransportArgs, start,
+    Announcer, ExtensionArgs, Flow, Interrupt, ObserveArgs, Outputs, ReachArgs, Reload,
+    TransportArgs, start,
 };
 use crate::output;
 use crate::printer::{count, size};
@@ -47,6 +48,8 @@ pub struct SendArgs {
     reach: ReachArgs,
     #[command(flatten)]
     transport: TransportArgs,
+    #[command(flatten)]
+    extensions: ExtensionArgs,
     /// How long to retry when the receiver does not answer
     #[arg(long, value_name = "TIME", default_value = "1 min", value_parser = parse_duration)]
     retry: Duration,
@@ -75,7 +78,8 @@ pub fn execute(args: &SendArgs, console: Console) -> Result<(), Failure> {
     let runtime = runtime()?;
     let (reach, mut interrupt) = runtime.block_on(async {
         let observer = Some(observation.observer());
-        let (endpoint, target) = args.reach.open(&args.transport, observer, console)?;
+        let (endpoint, target) =
+            args.reach.open(&args.transport, &args.extensions, observer, console)?;
         let announcer = Announcer::with_notes(observation.reporter(), console);
         Reload::<SendArgs>::new(announcer).watch(args.transport.config());
         let reach = FileConnector { endpoint: Arc::new(endpoint), target };

@@ -3,6 +3,7 @@
 mod access;
 mod addresses;
 mod confine;
+mod extensions;
 mod identity;
 mod interrupt;
 mod limits;
@@ -17,6 +18,7 @@ mod stream;
 pub use access::{Access, AccessArgs};
 pub use addresses::{listed, listen, listening, locals, reachable, remotes as resolved};
 pub use confine::{ConfineArgs, Files};
+pub use extensions::ExtensionArgs;
 pub use identity::{identity, private_directory};
 pub use interrupt::{Interrupt, Threads, run_until_interrupted};
 pub use limits::LimitArgs;

@@ -18,6 +18,7 @@ use ropewalk_scenario::{Congestion, parse_size};
 
 use super::access::AccessArgs;
 use super::addresses;
+use super::extensions::ExtensionArgs;
 use super::identity::identity;
 use super::limits::LimitArgs;
 use super::peers::PeerArg;
@@ -172,6 +173,7 @@ impl ListenArgs {
     pub fn listen(
         &self,
         transport: &TransportArgs,
+        extensions: &ExtensionArgs,
         observation: &Observation,
         console: Console,
     ) -> Result<Listening, Failure> {
@@ -181,6 +183,7 @@ impl ListenArgs {
         options.carrier = carrier(&self.encapsulation);
         options.limits = self.limits.limits()?;
         options.transport = transport.transport()?;
+        extensions.offer(self.plain, &mut options.transport)?;
         options.capture = transport.capture(false, console)?;
         options.observer = Some(observation.observer());
         let access = self.access.open()?;
@@ -280,10 +283,12 @@ impl ReachArgs {
     pub fn open(
         &self,
         transport: &TransportArgs,
+        extensions: &ExtensionArgs,
         observer: Option<Observer>,
         console: Console,
     ) -> Result<(Endpoint, Target), Failure> {
         let (mut options, target) = self.options(transport, console)?;
+        extensions.offer(self.plain, &mut options.transport)?;
         options.observer = observer;
         let endpoint = Endpoint::open(options).map_err(refused)?;
         Ok((endpoint, target))

@@ -191,6 +191,39 @@ fn a_forward_tsn_that_is_lost_is_repeated_until_the_peer_follows() {
     assert_settled(&mut pair);
 }
 
+/// RFC 3758, 3.5 C3: the SACKs of later messages show that the FORWARD-TSN was lost, long before its timer expires.
+#[test]
+fn ordered_messages_wait_two_round_trips_at_most_for_a_forward_tsn_that_is_lost() {
+    for delays in [&[10][..], &[10, 30]] {
+        let longest = 2 * delays.iter().max().expect("some");
+        let mut pair = Pair::up(&config(delays.len(), 1 << 20), delays);
+        pair.greet();
+        let mut forwards = 0;
+        pair.script(move |sent| {
+            let forward = forward_in(sent).is_some();
+            forwards += u32::from(forward);
+            let drop = sent.data().any(|data| data.payload == numbered(500, 1))
+                || forward && forwards == 1;
+            if drop { Fate::Drop } else { Fate::Arrive }
+        });
+        let delivery = Delivery { retransmissions: Some(0), ordered: true, ..Delivery::RELIABLE };
+        for salt in 1..30 {
+            pair.send_message(LEFT, numbered(500, salt), delivery);
+            pair.run_for(ms(10));
+        }
+        let told: Vec<_> =
+            pair.log.iter().filter(|s| forward_in(s).is_some()).map(|s| s.at).collect();
+        assert!(told.len() >= 2, "{told:?}");
+        let wait = told[1].since(told[0]);
+        assert!(wait >= ms(longest) && wait <= ms(2 * longest), "{wait:?}");
+        pair.run_for(ms(100));
+        // The message that left with the first FORWARD-TSN may be lost, too.
+        let read: Vec<_> = pair.read[RIGHT].iter().map(|m| m.payload.clone()).collect();
+        assert!(read.len() >= 27 && read.last() == Some(&numbered(500, 29)), "{}", read.len());
+        assert_settled(&mut pair);
+    }
+}
+
 #[test]
 fn towards_a_peer_without_forward_tsn_messages_are_dropped_only_before_they_are_sent() {
     let plain = Config { negotiation: Negotiation::Listed(Extensions::NONE), ..config(1, 1 << 20) };

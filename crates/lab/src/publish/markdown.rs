@@ -30,7 +30,7 @@ pub fn reference() -> String {
     page += "\n## A path\n\nEach element of `paths`, summed over all associations.\n\n\
              | key | type | unit | meaning |\n| --- | --- | --- | --- |\n";
     PathResult::FIGURES.iter().for_each(|figure| page += &document_row(figure));
-    page += "\n## A flow\n\nEach element of `flows`, of a scenario with a tunnel.\n\n\
+    page += "\n## A flow\n\nEach element of `flows`, of a scenario with `[[flow]]` or `[[source]]`.\n\n\
              | key | type | unit | meaning |\n| --- | --- | --- | --- |\n";
     FlowResult::FIGURES.iter().for_each(|figure| page += &document_row(figure));
     page += "\n## Tables of several runs\n\nThe columns of `compare`, `sweep` and `tournament`: means over the runs. \

@@ -14,7 +14,9 @@ use declare::results;
 use figure::Column::{Shown, Stored};
 use figure::Value;
 pub use figure::{Better, Column, Figure, Group, Show, Type, Unit};
-pub use table::{Row, column, compared, figures, flow_columns, path_columns, ranked, swept};
+pub use table::{
+    Row, column, compared, figures, flow_columns, path_columns, ranked, swept, telling_flow_columns,
+};
 
 /// A figure in bit/s.
 const fn rate(label: &'static str) -> Show {
@@ -198,6 +200,19 @@ results! {
         kind: String = text("Kind");
         /// User data delivered, in both directions, bit/s; of datagrams, whole IP packets.
         goodput_bps: f64 = rate("Goodput");
+        /// Messages of a source that were due in the measured interval; left out for flows through a tunnel.
+        #[omit = "is_zero"]
+        sent: u64 = count("Sent");
+        /// Messages of these that were read.
+        #[omit = "is_zero"]
+        delivered: u64 = count("Delivered");
+        /// Messages of these that the sender gave up, because of `lifetime` or `retransmissions`; left out if zero. With
+        /// NR-SACK, also those of such a source that wait at the receiver for earlier ones at the end.
+        #[omit = "is_zero"]
+        abandoned: u64 = count("Abandoned");
+        /// Messages of these that had been neither read nor given up at the end; left out if zero.
+        #[omit = "is_zero"]
+        under_way: u64 = count("Under way");
         /// Median delay, s: of packets with data from one end of the tunnel to the other, for `ping` and `dns` until the
         /// reply, of messages from when they are due until they are read; null if nothing arrived.
         delay_p50_s: Option<f64> = seconds("Delay, median").heading("delay p50");
@@ -206,10 +221,10 @@ results! {
         /// Longest delay, s.
         delay_max_s: Option<f64> = seconds("Delay, max").heading("delay max");
         /// Share of the packets with data that did not arrive: dropped by the tunnel's queue, lost by a link, or given up.
-        /// For `ping` and `dns`, share of the requests without a reply; of messages, those not read before the end; null if
-        /// nothing was sent.
+        /// For `ping` and `dns`, share of the requests without a reply. Of messages, those given up, without those under way at
+        /// the end. Null if nothing was sent.
         lost: Option<f64> = ratio("Lost");
-        /// Share of the packets with data that arrived after a later one.
+        /// Share of the packets with data that arrived after a later one; of messages, after a later one of their stream.
         out_of_order: f64 = ratio("Out of order").heading("disordered");
         /// Longest time between two arrivals, s.
         longest_gap_s: Option<f64> = seconds("Longest gap").heading("gap max");

@@ -122,6 +122,19 @@ pub fn flow_columns() -> Vec<&'static Figure<FlowResult>> {
     FlowResult::FIGURES.iter().filter(|figure| figure.show.unit != Unit::Text).collect()
 }
 
+/// The figures that say something about any of some flows, of which `values` returns a figure. One that documents leave out
+/// if it is zero is left out if it is zero in all flows. One that no flow has is left out as well.
+pub fn telling_flow_columns(
+    values: impl Fn(&Figure<FlowResult>) -> Vec<Option<f64>>,
+) -> Vec<&'static Figure<FlowResult>> {
+    let mut columns = flow_columns();
+    columns.retain(|figure| {
+        let tells = |value: &f64| !figure.omitted_if_zero || *value != 0.0;
+        values(figure).iter().flatten().any(tells)
+    });
+    columns
+}
+
 /// Values of figures, by the names of their columns. It serialises as one key per figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row<T>(Vec<(String, T)>);

@@ -1,15 +1,17 @@
 //! Associations.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 use ropewalk_apps::measure::links::{self, LinkPlan};
 use ropewalk_runtime::endpoint::{
-    Association as Native, CloseReason, Delivery, Endpoint, PathEvent, Received, Reconfigured,
-    SendError,
+    AddressError, Association as Native, CloseReason, Delivery, Endpoint, PathEvent, Received,
+    Reconfigured, SendError,
 };
 
+use super::address_event;
 use super::inbox::{Fetched, Inbox};
 use super::message::{Message, bytes_of};
 use super::net_runtime::NetRuntime;
@@ -54,6 +56,18 @@ impl Association {
                 _endpoint: endpoint,
             }),
         }
+    }
+
+    fn change_address(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        change: fn(&Native, IpAddr) -> Result<(), AddressError>,
+    ) -> PyResult<()> {
+        self.net_runtime.check()?;
+        let address = address_event::address(text)?;
+        let asked = py.detach(|| change(&self.inner.native, address));
+        asked.map_err(address_event::not_requested)
     }
 }
 
@@ -122,17 +136,10 @@ impl Association {
         })
     }
 
-    /// The next change of a path: the event, the path, its status.
-    fn take_path_events<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let Some(path_events) = self.inner.path_events.take() else { return Ok(None) };
-        let (what, path, status) = match path_events {
-            PathEvent::Changed(path, status) => {
-                ("changed", Some(path.index()), Some(stats::status(status)))
-            }
-            PathEvent::Restarted => ("restarted", None, None),
-            PathEvent::Address(_) => ("addresses", None, None),
-        };
-        (what, path, status).into_pyobject(py).map(Some)
+    /// The next change of a path or of an address, as a dict.
+    fn take_path_event<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let event = self.inner.path_events.take();
+        event.map(|event| address_event::dict(py, &event)).transpose()
     }
 
     /// Waits for a change of a path; false if none will follow.
@@ -177,6 +184,42 @@ impl Association {
         self.net_runtime.check()?;
         let asked = py.detach(|| self.inner.native.add_streams(outgoing, incoming));
         asked.map_err(stream_event::not_requested)
+    }
+
+    /// Tells the peer that this end has this address as well.
+    fn add_address(&self, py: Python<'_>, address: &str) -> PyResult<()> {
+        self.change_address(py, address, Native::add_address)
+    }
+
+    /// Tells the peer that this end gives up this address.
+    fn remove_address(&self, py: Python<'_>, address: &str) -> PyResult<()> {
+        self.change_address(py, address, Native::remove_address)
+    }
+
+    /// Asks the peer to send to this address of this end first.
+    fn request_primary(&self, py: Python<'_>, address: &str) -> PyResult<()> {
+        self.change_address(py, address, Native::request_primary)
+    }
+
+    /// Sets a secret for authenticated chunks, or replaces it.
+    fn set_shared_key(&self, py: Python<'_>, id: u16, key: Vec<u8>) -> PyResult<()> {
+        self.net_runtime.check()?;
+        let set = py.detach(|| self.inner.native.set_shared_key(id, &key));
+        set.map_err(address_event::key_refused)
+    }
+
+    /// Authenticates what is sent with this secret from now on.
+    fn activate_shared_key(&self, py: Python<'_>, id: u16) -> PyResult<()> {
+        self.net_runtime.check()?;
+        let set = py.detach(|| self.inner.native.activate_shared_key(id));
+        set.map_err(address_event::key_refused)
+    }
+
+    /// Deletes a secret.
+    fn delete_shared_key(&self, py: Python<'_>, id: u16) -> PyResult<()> {
+        self.net_runtime.check()?;
+        let set = py.detach(|| self.inner.native.delete_shared_key(id));
+        set.map_err(address_event::key_refused)
     }
 
     /// Raises the reason of the end, unless the end was orderly and all messages were taken.
@@ -267,6 +310,18 @@ impl Association {
     #[getter]
     fn reconfigures(&self, py: Python<'_>) -> bool {
         py.detach(|| self.inner.native.reconfigures())
+    }
+
+    /// Whether chunks can be authenticated.
+    #[getter]
+    fn authenticates(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.inner.native.authenticates())
+    }
+
+    /// Whether addresses can be added and removed.
+    #[getter]
+    fn reconfigures_addresses(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.inner.native.reconfigures_addresses())
     }
 
     fn set_stream_scheduler(&self, py: Python<'_>, name: &str) -> PyResult<()> {

@@ -4,6 +4,7 @@
 //! Ctrl-C honoured, or is called back, which is how asyncio waits. Arriving data goes into an inbox first: a
 //! cancelled wait loses nothing.
 
+mod address_event;
 mod association;
 mod callback_thread;
 mod inbox;

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use ropewalk_apps::access::AccessList;
+use ropewalk_apps::extensions;
 use ropewalk_runtime::endpoint::{
-    AcceptedRequests, BindAddress, CloseReason, ConnectError, Endpoint, OpenError, Options,
-    Profile, SctpPorts, StreamScheduler, Target, Transport,
+    AcceptedRequests, BindAddress, ChunkTypes, CloseReason, ConnectError, Endpoint, OpenError,
+    Options, Profile, SctpPorts, SharedKeys, StreamScheduler, Target, Transport,
 };
 use ropewalk_runtime::seal::Allowed;
 use ropewalk_scenario::parse_size;
@@ -32,6 +33,11 @@ pub(crate) struct ExtensionOptions {
     nr_sack: bool,
     reconfiguration: bool,
     accepted_requests: Vec<String>,
+    authentication: bool,
+    authenticated_chunks: Vec<String>,
+    shared_keys: Vec<(u16, Vec<u8>)>,
+    active_key: u16,
+    address_reconfiguration: bool,
 }
 
 /// A size: bytes, or a text with a unit.
@@ -168,6 +174,10 @@ fn options(places: Vec<Place>, settings: SocketOptions) -> PyResult<Options> {
         nr_sack: extensions.nr_sack,
         reconfiguration: extensions.reconfiguration,
         accepted_requests: accepted_requests(&extensions.accepted_requests)?,
+        authentication: extensions.authentication,
+        authenticated_chunks: chunk_types(&extensions.authenticated_chunks)?,
+        shared_keys: shared_keys(&extensions)?,
+        address_reconfiguration: extensions.address_reconfiguration,
         stream_limit: u16::MAX,
         mtu,
         ..Transport::default()
@@ -190,6 +200,25 @@ fn accepted_requests(names: &[String]) -> PyResult<AcceptedRequests> {
         }
     }
     Ok(accepted)
+}
+
+/// The types of chunks of these names.
+fn chunk_types(names: &[String]) -> PyResult<ChunkTypes> {
+    extensions::chunk_types(names.iter().map(String::as_str))
+        .map_err(|error| error::option(format_args!("authenticated_chunks: {error}")))
+}
+
+/// The secrets for authenticated chunks.
+fn shared_keys(extensions: &ExtensionOptions) -> PyResult<SharedKeys> {
+    let refused = |error| error::option(format_args!("shared_keys: {error}"));
+    let mut keys = SharedKeys::default();
+    for (id, key) in &extensions.shared_keys {
+        keys.set(*id, key).map_err(refused)?;
+    }
+    let active = extensions.active_key;
+    keys.activate(active)
+        .map_err(|error| error::option(format_args!("active_key = {active}: {error}")))?;
+    Ok(keys)
 }
 
 /// The stream scheduler of that name.

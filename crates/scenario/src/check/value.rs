@@ -133,6 +133,7 @@ from_value! {
     Duration, Value::Time(d) => *d;
     Time, Value::Time(d) => Time::ZERO + *d;
     Rate, Value::Rate(r) => *r;
+    u8, Value::Integer(i) => u8::try_from(*i).expect("limited to 8 bits");
     u16, Value::Integer(i) => u16::try_from(*i).expect("limited to 16 bits");
 }
 

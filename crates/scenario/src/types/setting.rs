@@ -46,6 +46,7 @@ settings! {
     bool: |this, _| this.to_string();
     u64: |this, kind| whole(*this, kind);
     u32: |this, kind| whole(u64::from(*this), kind);
+    u8: |this, kind| whole(u64::from(*this), kind);
     u16: |this, kind| whole(u64::from(*this), kind);
     // The shortest text that parses to the same number, always in the form of a float.
     f64: |this, _| format!("{this:?}");

@@ -6,7 +6,7 @@ use super::builder::{Builder, tables};
 use super::{Application, Transfer};
 use crate::check::Checked;
 use crate::error::ProblemKind;
-use crate::keys::{INSTANT, Kind, LONGEST_DELAY, NS_PER_MS, Table, size, time};
+use crate::keys::{Exclusive, INSTANT, Kind, LONGEST_DELAY, NS_PER_MS, Table, size, time};
 
 table! {
     /// Messages of one size at regular times, on streams that no other source uses. With sources, nothing else is sent. The
@@ -27,10 +27,24 @@ table! {
         /// Priority of these streams with `sctp.stream_scheduler = "priority"` (the least is sent first), and weight with
         /// `"weighted-fair"`.
         value: u16 = Kind::Integer { min: 0, max: 65_535 }.is("0").example("9");
+        /// Time after it is due from which a message is not sent any more, neither for the first time nor again (RFC 3758). One
+        /// that was sent before may arrive one forward delay later.
+        lifetime: Option<Duration> =
+            time(NS_PER_MS, LONGEST_DELAY).derived("no limit").example("\"100 ms\"");
+        /// Most retransmissions of each packet of a message, after which the message is given up (RFC 7496 Section 3.1).
+        retransmissions: Option<u8> = Kind::Integer { min: 0, max: 254 }
+            .derived("no limit").example("0");
+        /// Messages are read as they arrive. Otherwise each waits for earlier ones of its stream until these have arrived, or
+        /// until the receiver knows that they were given up.
+        unordered: bool = Kind::Bool.is("false").example("true");
     }
 }
 
-pub(super) const SOURCE: Table = Table::new("[[source]]", Source::ABOUT, Source::KEYS);
+pub(super) const SOURCE: Table = Table {
+    // RFC 7496, 3: a message has one policy.
+    exclusive: &[Exclusive { ways: &[&["lifetime"], &["retransmissions"]], required: false }],
+    ..Table::new("[[source]]", Source::ABOUT, Source::KEYS)
+};
 
 impl Builder<'_> {
     /// Reads all of `[[source]]`.

@@ -1,8 +1,8 @@
 //! The output of `compare`.
 
 use ropewalk_lab::RunResult;
-use ropewalk_lab::compare::{Change, Compared, Comparison, Summary};
-use ropewalk_lab::result::{Better, Column, Figure, Group, Unit, compared, flow_columns};
+use ropewalk_lab::compare::{Change, Compared, Comparison, RepeatedPart, Summary};
+use ropewalk_lab::result::{Better, Column, Figure, Group, Unit, compared, telling_flow_columns};
 use ropewalk_scenario::duration_text;
 
 use super::variants::Variants;
@@ -128,9 +128,14 @@ pub fn table(comparison: &Comparison, variants: &Variants, order: Order) -> Tabl
     table
 }
 
-/// The flows of each variant side by side; none without a tunnel.
+/// The flows of each variant side by side; none without a tunnel and without sources of messages.
 fn flow_table(comparison: &Comparison, variants: &Variants) -> Option<Table> {
-    let columns = flow_columns();
+    let all = || comparison.summary.iter().flat_map(|summary| &summary.flows);
+    let columns = telling_flow_columns(|figure| {
+        let value =
+            |flow: &RepeatedPart| flow.figures.get(&figure.column()).map(|value| value.mean);
+        all().map(value).collect()
+    });
     let mut table = Table::empty();
     table.name("flow", "flow");
     for name in &variants.columns {
@@ -139,11 +144,10 @@ fn flow_table(comparison: &Comparison, variants: &Variants) -> Option<Table> {
     for figure in &columns {
         table.column(&figure.heading(), &figure.column());
     }
-    let flows = comparison.summary.iter().flat_map(|one| one.flows.iter().map(|flow| &flow.name));
     let mut names: Vec<&str> = Vec::new();
-    for name in flows {
-        if !names.contains(&name.as_str()) {
-            names.push(name);
+    for flow in all() {
+        if !names.contains(&flow.name.as_str()) {
+            names.push(&flow.name);
         }
     }
     for name in &names {

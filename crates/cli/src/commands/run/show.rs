@@ -1,7 +1,9 @@
 //! The output of `run`.
 
 use ropewalk_lab::compare::{Estimate, Repeated};
-use ropewalk_lab::result::{Figure, Group, Unit, figures, flow_columns, path_columns};
+use ropewalk_lab::result::{
+    Figure, Group, Unit, figures, flow_columns, path_columns, telling_flow_columns,
+};
 use ropewalk_lab::{FlowResult, PathResult, RunResult};
 
 use crate::console::{layout, width, wrapped};
@@ -121,11 +123,13 @@ impl Results<'_> {
         tables.into_iter().chain(flows).collect()
     }
 
-    /// The figures of the flows; none without a tunnel.
+    /// The figures of the flows through a tunnel or of the sources of messages; none without either.
     fn flows(&self) -> Option<Table> {
         let flows = self.flow_list();
         let mut table = Table::new(&["flow", "kind"]);
-        let columns = flow_columns();
+        let columns = telling_flow_columns(|figure| {
+            (0..flows.len()).map(|flow| self.flow(flow, figure).map(|value| value.mean)).collect()
+        });
         for figure in &columns {
             table.column(&figure.heading(), &figure.column());
         }

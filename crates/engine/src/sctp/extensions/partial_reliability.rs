@@ -171,6 +171,8 @@ struct Limited {
 pub(crate) struct ForwardTimer {
     /// The highest point that the peer was told.
     pub told: u64,
+    /// When it was told.
+    pub told_at: Time,
     /// When the chunk is sent at the latest; none: the peer need not be told.
     pub due: Option<Time>,
     /// Number of times that the same point was sent.
@@ -386,7 +388,7 @@ impl Limits {
         self.passed = self.passed.max(cumulative);
         if self.advanced == cumulative {
             let told = self.forward.told.max(cumulative);
-            self.forward = ForwardTimer { told, due: None, repeats: 0 };
+            self.forward = ForwardTimer { told, ..ForwardTimer::default() };
         }
     }
 }

@@ -82,14 +82,6 @@ impl Chunks {
         self.limits.as_ref().is_some_and(|limits| limits.was_skipped(tsn))
     }
 
-    /// RFC 3758, 3.5 C1.
-    #[inline]
-    pub fn follow_cumulative(&mut self) {
-        if let Some(limits) = &mut self.limits {
-            limits.on_cumulative(self.board.cumulative());
-        }
-    }
-
     /// Whether `tsn` must not be sent any more (RFC 3758, 4.1, TR4).
     #[inline]
     pub fn is_over(&self, now: Time, tsn: u64) -> bool {
@@ -308,6 +300,33 @@ impl Sender {
         self.outstanding.limits.is_some()
     }
 
+    /// RFC 3758, 3.5 C1 and C3, for a SACK.
+    #[inline]
+    pub fn follow_cumulative(&mut self, now: Time) {
+        if self.has_limits() {
+            self.follow_limits(now);
+        }
+    }
+
+    /// RFC 3758, 3.5 C3: a FORWARD-TSN that the cumulative TSN of a SACK has not followed MUST be sent again. A SACK that was
+    /// sent before the FORWARD-TSN arrived says nothing about it. So one that comes within the longest round trip is passed over.
+    #[cold]
+    fn follow_limits(&mut self, now: Time) {
+        let trips = self.paths.iter().filter_map(|path| path.known_trip());
+        let trip = trips.max().unwrap_or(Duration::ZERO);
+        let cumulative = self.outstanding.board.cumulative();
+        let limits = self.outstanding.limits_mut();
+        limits.on_cumulative(cumulative);
+        let forward = &mut limits.forward;
+        if cumulative < forward.told
+            && let Some(due) = forward.due
+            && now >= forward.told_at + trip
+        {
+            forward.due = Some(due.min(now));
+            self.outstanding.deadline.invalidate();
+        }
+    }
+
     /// Drops or abandons the messages whose lifetime is over.
     #[cold]
     pub fn settle_limits(&mut self, now: Time) {
@@ -407,7 +426,8 @@ impl Sender {
         let most = self.outstanding.config.rto_max;
         let forward = &mut self.outstanding.limits_mut().forward;
         let interval = rto.saturating_mul(1 << forward.repeats.min(16)).min(most);
-        (forward.told, forward.due) = (point, Some(now + interval));
+        (forward.told, forward.told_at) = (point, now);
+        forward.due = Some(now + interval);
         forward.repeats += 1;
         self.outstanding.deadline.invalidate();
         let cumulative = Serial32::wrap(point);

@@ -269,7 +269,7 @@ impl Sender {
             }
             self.end_copies(now, tsn, acks);
         }
-        self.outstanding.follow_cumulative();
+        self.follow_cumulative(now);
         Ok(())
     }
 

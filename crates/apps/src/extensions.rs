@@ -1,0 +1,170 @@
+//! Extensions of SCTP that users choose by their names.
+
+use std::fmt;
+
+use ropewalk_runtime::endpoint::{Association, ChunkTypes, Transport};
+
+/// An extension that an end offers to its peer. It is used if the peer offers it as well. Stream reconfiguration is not among
+/// them: no command resets streams, and requests of peers are denied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extension {
+    /// Messages of different streams alternate (I-DATA, RFC 8260).
+    Interleaving,
+    /// Data that will not be dropped is reported as such (NR-SACK, draft-natarajan-tsvwg-sctp-nrsack).
+    NrSack,
+    /// Chunks are authenticated (AUTH, RFC 4895).
+    Authentication,
+    /// Addresses are added and removed (ASCONF, RFC 5061).
+    AddressReconfiguration,
+}
+
+impl Extension {
+    /// All extensions with their names.
+    pub const NAMES: [(&str, Self); 4] = [
+        ("interleaving", Self::Interleaving),
+        ("nr-sack", Self::NrSack),
+        ("authentication", Self::Authentication),
+        ("address-reconfiguration", Self::AddressReconfiguration),
+    ];
+
+    /// The extension of this name.
+    ///
+    /// # Errors
+    /// There is none; the message lists those that exist.
+    pub fn from_name(name: &str) -> Result<Self, UnknownExtension> {
+        let found = Self::NAMES.into_iter().find(|(known, _)| *known == name);
+        found.map(|(_, extension)| extension).ok_or(UnknownExtension)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let found = Self::NAMES.into_iter().find(|(_, known)| *known == self);
+        found.map_or("", |(name, _)| name)
+    }
+
+    /// Why a sealed association cannot use it; none: it can.
+    pub const fn not_sealed(self) -> Option<&'static str> {
+        match self {
+            Self::Authentication => Some("a seal authenticates whole packets"),
+            Self::AddressReconfiguration => {
+                Some("a sealed association follows addresses without it")
+            }
+            Self::Interleaving | Self::NrSack => None,
+        }
+    }
+
+    /// Whether both ends of an association have offered it.
+    pub fn is_used(self, association: &Association) -> bool {
+        match self {
+            Self::Interleaving => association.interleaves(),
+            Self::NrSack => association.reports_non_renegable(),
+            Self::Authentication => association.authenticates(),
+            Self::AddressReconfiguration => association.reconfigures_addresses(),
+        }
+    }
+
+    /// Offers it.
+    pub const fn offer(self, transport: &mut Transport) {
+        match self {
+            Self::Interleaving => transport.interleaving = true,
+            Self::NrSack => transport.nr_sack = true,
+            Self::Authentication => transport.authentication = true,
+            Self::AddressReconfiguration => transport.address_reconfiguration = true,
+        }
+    }
+}
+
+/// No extension has this name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnknownExtension;
+
+impl fmt::Display for UnknownExtension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} are known", Extension::NAMES.map(|(name, _)| name).join(", "))
+    }
+}
+
+impl std::error::Error for UnknownExtension {}
+
+/// The types of chunks that an end can have authenticated, by the names of their RFCs.
+const CHUNKS: [(&str, u8); 19] = [
+    ("data", 0),
+    ("sack", 3),
+    ("heartbeat", 4),
+    ("heartbeat-ack", 5),
+    ("abort", 6),
+    ("shutdown", 7),
+    ("shutdown-ack", 8),
+    ("error", 9),
+    ("cookie-echo", 10),
+    ("cookie-ack", 11),
+    ("ecne", 12),
+    ("cwr", 13),
+    ("nr-sack", 0x10),
+    ("i-data", 0x40),
+    ("re-config", 0x82),
+    ("pad", 0x84),
+    ("forward-tsn", 0xc0),
+    ("i-forward-tsn", 0xc2),
+    ("asconf", 0xc1),
+];
+
+/// The set of the types of these names.
+///
+/// # Errors
+/// A name is unknown; the message has it, and lists those that are known.
+pub fn chunk_types<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<ChunkTypes, UnknownChunk> {
+    let number = |name: &str| {
+        let found = CHUNKS.iter().find(|(known, _)| *known == name);
+        found.map(|(_, number)| *number).ok_or_else(|| UnknownChunk(name.to_owned()))
+    };
+    let numbers = names.into_iter().map(number).collect::<Result<Vec<_>, _>>()?;
+    Ok(ChunkTypes::of(&numbers))
+}
+
+/// No chunk that can be authenticated has this name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownChunk(String);
+
+impl fmt::Display for UnknownChunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = CHUNKS.map(|(name, _)| name).join(", ");
+        write!(f, "`{}` is no chunk that can be authenticated; {all} are", self.0)
+    }
+}
+
+impl std::error::Error for UnknownChunk {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_extension_has_a_name_and_sets_something_of_its_own() {
+        let mut all = Vec::new();
+        for (name, extension) in Extension::NAMES {
+            assert_eq!((Extension::from_name(name), extension.name()), (Ok(extension), name));
+            let mut transport = Transport::default();
+            extension.offer(&mut transport);
+            assert_ne!(transport, Transport::default(), "{name}");
+            assert!(!all.contains(&transport), "{name}");
+            all.push(transport);
+        }
+        let unknown = Extension::from_name("asconf").expect_err("not a name").to_string();
+        assert!(unknown.contains("address-reconfiguration"), "{unknown}");
+    }
+
+    #[test]
+    fn every_named_chunk_can_be_authenticated_and_others_are_refused_with_their_names() {
+        for (name, number) in CHUNKS {
+            let set = chunk_types([name]).expect("known");
+            assert_eq!(set.iter().collect::<Vec<_>>(), [number], "{name}");
+        }
+        for name in ["init", "auth", "DATA", ""] {
+            let error = chunk_types(["data", name]).expect_err(name).to_string();
+            assert!(error.contains(&format!("`{name}`")) && error.contains("sack"), "{error}");
+        }
+    }
+}
