@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +32,53 @@ def test_messages_of_several_streams_are_interleaved_if_both_ends_ask_for_it(pla
             near.set_stream_scheduler("fair")
     with pair(plain=plain) as (near, _):
         assert not near.interleaves
+
+
+def fill(association: net.Association, **how: Any) -> int:
+    """Sends messages of 1000 bytes until there is no room. Returns their number."""
+    count = 0
+    with pytest.raises(net.TimedOut):
+        while True:
+            association.send(bytes(1000), timeout=0.5, **how)
+            count += 1
+    return count
+
+
+def test_messages_of_lower_priority_make_room_and_what_is_given_up_is_counted() -> None:
+    with pair(receive_buffer="128 KiB") as (near, far):
+        count = fill(near, priority=9)
+        assert near.abandoned_messages() == 0
+        near.send(b"urgent", priority=1, timeout=0.5)
+        given_up = near.abandoned_messages()
+        assert given_up >= 1
+        messages = [far.receive(timeout=10) for _ in range(count - given_up + 1)]
+        assert messages[-1] is not None and messages[-1].data == b"urgent"
+
+
+def test_messages_are_not_sent_after_their_lifetime() -> None:
+    with pair(receive_buffer="128 KiB") as (near, far):
+        count = fill(near, lifetime=0.2, retransmissions=3)
+        until = time.monotonic() + 10
+        while near.abandoned_messages() == 0 and time.monotonic() < until:
+            time.sleep(0.05)
+        near.send(b"last")
+        got = []
+        while not got or got[-1] != b"last":
+            message = far.receive(timeout=10)
+            assert message is not None
+            got.append(message.data)
+        assert 1 <= near.abandoned_messages() <= count
+        assert len(got) - 1 + near.abandoned_messages() >= count
+        for wrong in ({"lifetime": 0}, {"retransmissions": 256}, {"priority": -1}):
+            with pytest.raises(net.OptionError, match=next(iter(wrong))):
+                near.send(b"x", **wrong)  # type: ignore[arg-type]
+
+
+def test_the_peer_is_told_why_an_association_is_aborted() -> None:
+    with pair() as (near, far):
+        near.abort("the licence is over")
+        with pytest.raises(net.ClosedError, match="and says: the licence is over"):
+            far.receive(timeout=10)
 
 
 ALL_REQUESTS = ["reset-streams", "reset-association", "add-streams"]

@@ -27,13 +27,14 @@ from ropewalk.errors import (
 from ropewalk.net._blocking import Association, Listener, connect, listen
 from ropewalk.net._figures import PathEvent, PathStats, Stats, StreamEvent
 from ropewalk.net._keys import generate_key, public_key
-from ropewalk.net._options import Extensions
+from ropewalk.net._options import Delivery, Extensions
 
 __all__ = [
     "Association",
     "BindError",
     "ClosedError",
     "ConnectError",
+    "Delivery",
     "Extensions",
     "Key",
     "Listener",

@@ -14,7 +14,7 @@ from ropewalk.errors import ClosedError
 from ropewalk.net import _options as options
 from ropewalk.net._common import BATCH, BaseAssociation, BaseListener, Data
 from ropewalk.net._figures import PathEvent, StreamEvent, event_of, stream_event_of
-from ropewalk.net._options import Extensions, KeyLike, Texts
+from ropewalk.net._options import Delivery, Extensions, KeyLike, Texts
 
 T = TypeVar("T")
 
@@ -196,9 +196,8 @@ class Association(BaseAssociation):
         *,
         stream: int = 0,
         ppid: int = 0,
-        unordered: bool = False,
-        immediate: bool = False,
         timeout: float | None = None,
+        **how: Unpack[Delivery],
     ) -> None:
         """Queue a message; waits only while the send buffer is full.
 
@@ -210,32 +209,34 @@ class Association(BaseAssociation):
             From 0 to :attr:`streams` - 1. Messages of one stream arrive in order.
         ppid
             Payload protocol identifier, for the peer: any 32-bit number.
-        unordered
-            Deliver it on arrival, independent of earlier messages. If it fits into one packet, it never waits in
-            the peer's receive buffer, which may then be small even for very different paths.
-        immediate
-            Ask the peer to acknowledge it without delay (RFC 7053), which it otherwise may put off by 200 ms.
         timeout
             Most seconds to wait for room; nothing is queued after that.
+        **how
+            ``unordered``, ``immediate``, ``lifetime``, ``retransmissions`` and ``priority``, as in :class:`Delivery`.
 
         Raises
         ------
         OptionError
-            There is no such stream, or no byte.
+            There is no such stream, or no byte, or a value is out of its range.
         TimedOut
             There was no room in time.
         ClosedError
             The association is shutting down, or has ended.
         """
-        self._sending([data], stream, ppid, unordered, immediate).wait(timeout)
+        self._sending([data], stream, ppid, how).wait(timeout)
 
     def send_all(
-        self, messages: Iterable[Data], *, stream: int = 0, ppid: int = 0, unordered: bool = False
+        self,
+        messages: Iterable[Data],
+        *,
+        stream: int = 0,
+        ppid: int = 0,
+        **how: Unpack[Delivery],
     ) -> None:
         """Queue many messages, which is cheaper than one by one; waits for room when necessary."""
         remaining = iter(messages)
         while batch := list(islice(remaining, BATCH)):
-            self._sending(batch, stream, ppid, unordered, immediate=False).wait(None)
+            self._sending(batch, stream, ppid, how).wait(None)
 
     def receive(self, *, timeout: float | None = None) -> native.Message | None:
         """The next message; waits for it. None: the peer has shut down, and all messages were read.

@@ -9,6 +9,7 @@ from ropewalk import _ropewalk as native
 from ropewalk.errors import ClosedError, OptionError
 from ropewalk.net import _options as options
 from ropewalk.net._figures import Stats, stats_of
+from ropewalk.net._options import Delivery
 
 Data = bytes | bytearray | memoryview
 
@@ -48,15 +49,19 @@ class BaseAssociation:
         self._native = inner
 
     def _sending(
-        self, messages: list[Any], stream: int, ppid: int, unordered: bool, immediate: bool
+        self, messages: list[Any], stream: int, ppid: int, how: Delivery
     ) -> native.Operation:
         options.within("stream", stream, 0, 65_535)
         options.within("ppid", ppid, 0, 2**32 - 1)
-        return self._native.send(stream, ppid, messages, unordered, immediate)
+        return self._native.send(stream, ppid, messages, options.delivery(**how))
 
-    def abort(self) -> None:
-        """Abort it at both ends; unacknowledged data is lost."""
-        self._native.abort()
+    def abort(self, reason: str = "") -> None:
+        """Abort it at both ends; unacknowledged data is lost. The peer is told the reason, if there is one."""
+        self._native.abort(reason)
+
+    def abandoned_messages(self) -> int:
+        """Number of messages so far that were given up because of ``lifetime``, ``retransmissions`` or ``priority``."""
+        return self._native.abandoned_messages()
 
     def stats(self) -> Stats:
         """Its statistics so far.

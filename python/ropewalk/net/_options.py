@@ -29,6 +29,40 @@ KeyLike = Key | str | PathLike[str]
 Place = tuple[str, str | None]
 
 
+#: Longest lifetime of a message: that of a 32-bit number of milliseconds (RFC 6458, 5.3.7).
+LONGEST_LIFETIME_S = 4_294_967
+
+
+class Delivery(TypedDict, total=False):
+    """How messages are delivered: options of :meth:`Association.send` and :meth:`Association.send_all`.
+
+    A message with ``lifetime``, ``retransmissions`` or ``priority`` may be given up (partial reliability, RFC 3758 and
+    RFC 7496); :meth:`Association.abandoned_messages` counts those that were.
+
+    Attributes
+    ----------
+    unordered : bool
+        Deliver it on arrival, independent of earlier messages. If it fits into one packet, it never waits in the peer's
+        receive buffer, which may then be small even for very different paths. Off by default.
+    immediate : bool
+        Ask the peer to acknowledge it without delay (RFC 7053), which it otherwise may put off by 200 ms. Off by default.
+    lifetime : float
+        Seconds after which it is not sent any more; by default it is sent until it is acknowledged. What was sent before
+        may arrive one forward delay later.
+    retransmissions : int
+        Most retransmissions, 0 to 255; by default as many as it takes.
+    priority : int
+        0 to 4294967295. In a full send buffer, it is given up for a message with a lower number if it has not been sent,
+        instead of letting that one wait. By default it is not given up.
+    """
+
+    unordered: bool
+    immediate: bool
+    lifetime: float | None
+    retransmissions: int | None
+    priority: int | None
+
+
 class Extensions(TypedDict, total=False):
     """Options of :func:`listen` and :func:`connect` about extensions of SCTP.
 
@@ -178,6 +212,24 @@ def connect_ports(
 ) -> tuple[int | None, int]:
     """The own SCTP port, if given, and the peer's."""
     return sctp_port("local_port", local_port, plain), sctp_port("port", port, plain) or PORT
+
+
+def delivery(
+    *,
+    unordered: bool = False,
+    immediate: bool = False,
+    lifetime: float | None = None,
+    retransmissions: int | None = None,
+    priority: int | None = None,
+) -> tuple[bool, bool, float | None, int | None, int | None]:
+    """The same for the native half: unordered, immediate, lifetime in seconds, most retransmissions, priority."""
+    if lifetime is not None and not 0 < lifetime <= LONGEST_LIFETIME_S:
+        raise OptionError(f"lifetime = {lifetime}: give more than 0 and at most {LONGEST_LIFETIME_S} seconds")
+    if retransmissions is not None:
+        within("retransmissions", retransmissions, 0, 255)
+    if priority is not None:
+        within("priority", priority, 0, 2**32 - 1)
+    return unordered, immediate, lifetime, retransmissions, priority
 
 
 def within(option: str, value: int, least: int, most: int) -> int:

@@ -33,7 +33,7 @@ from ropewalk.errors import ClosedError
 from ropewalk.net import _options as options
 from ropewalk.net._common import BATCH, BaseAssociation, BaseListener, Data
 from ropewalk.net._figures import PathEvent, StreamEvent, event_of, stream_event_of
-from ropewalk.net._options import Extensions, KeyLike, Texts
+from ropewalk.net._options import Delivery, Extensions, KeyLike, Texts
 
 __all__ = ["Association", "Listener", "connect", "listen"]
 
@@ -144,22 +144,26 @@ class Association(BaseAssociation):
         *,
         stream: int = 0,
         ppid: int = 0,
-        unordered: bool = False,
-        immediate: bool = False,
+        **how: Unpack[Delivery],
     ) -> None:
         """Queue a message; waits only while the send buffer is full.
 
         As :meth:`ropewalk.net.Association.send`. If it is cancelled, the message may have been queued.
         """
-        await finished(self._sending([data], stream, ppid, unordered, immediate))
+        await finished(self._sending([data], stream, ppid, how))
 
     async def send_all(
-        self, messages: Iterable[Data], *, stream: int = 0, ppid: int = 0, unordered: bool = False
+        self,
+        messages: Iterable[Data],
+        *,
+        stream: int = 0,
+        ppid: int = 0,
+        **how: Unpack[Delivery],
     ) -> None:
         """Queue many messages, which is cheaper than one by one."""
         remaining = iter(messages)
         while batch := list(islice(remaining, BATCH)):
-            await finished(self._sending(batch, stream, ppid, unordered, immediate=False))
+            await finished(self._sending(batch, stream, ppid, how))
 
     async def receive(self) -> native.Message | None:
         """The next message. None: the peer has shut down, and all messages were read.

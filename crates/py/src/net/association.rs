@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use ropewalk_apps::measure::links::{self, LinkPlan};
+use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{
     AddressError, Association as Native, CloseReason, Delivery, Endpoint, PathEvent, Received,
     Reconfigured, SendError,
@@ -23,6 +24,21 @@ use crate::error;
 
 /// Why nothing more will arrive; `None` if the association was dropped.
 type End = Option<CloseReason>;
+
+/// Unordered, immediate, lifetime in seconds, most retransmissions, priority.
+type DeliveryOptions = (bool, bool, Option<f64>, Option<u8>, Option<u32>);
+
+fn delivery_of(options: DeliveryOptions) -> Delivery {
+    let (unordered, immediate, lifetime_s, retransmissions, priority) = options;
+    Delivery {
+        ordered: !unordered,
+        immediate,
+        lifetime: lifetime_s.map(Duration::from_secs_f64),
+        retransmissions,
+        priority,
+        ..Delivery::RELIABLE
+    }
+}
 
 /// An association, established or ended.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
@@ -104,11 +120,10 @@ impl Association {
         stream: u16,
         ppid: u32,
         messages: Vec<Bound<'_, PyAny>>,
-        unordered: bool,
-        immediate: bool,
+        delivery: DeliveryOptions,
     ) -> PyResult<Operation> {
         self.net_runtime.check()?;
-        let delivery = Delivery { ordered: !unordered, immediate, ..Delivery::RELIABLE };
+        let delivery = delivery_of(delivery);
         let messages = messages.iter().map(bytes_of).collect::<PyResult<Vec<_>>>()?;
         let inner = self.inner.clone();
         Ok(Operation::new(self.net_runtime, "the send buffer was not free", async move {
@@ -226,7 +241,9 @@ impl Association {
     fn check_end(&self) -> PyResult<()> {
         match self.inner.messages.end() {
             Some(Some(reason)) if reason != CloseReason::Shutdown => {
-                Err(error::closed(format_args!("the association has ended: {reason}")))
+                let said = self.inner.native.abort_reason();
+                let said = said.map_or(String::new(), |text| format!(", and says: {text}"));
+                Err(error::closed(format_args!("the association has ended: {reason}{said}")))
             }
             _ => Ok(()),
         }
@@ -274,11 +291,21 @@ impl Association {
         })
     }
 
-    /// Aborts the association.
-    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+    /// Aborts the association. The peer is told the reason, unless it is empty.
+    fn abort(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
         self.net_runtime.check()?;
-        py.detach(|| self.inner.native.abort());
+        py.detach(|| match reason {
+            "" => self.inner.native.abort(),
+            reason => self.inner.native.abort_because(reason),
+        });
         Ok(())
+    }
+
+    /// Number of messages that were given up.
+    fn abandoned_messages(&self) -> PyResult<u64> {
+        self.net_runtime.check()?;
+        let counts = self.inner.native.abandoned_messages(None, None);
+        Ok(counts.unsent + counts.sent)
     }
 
     /// The statistics; `None` after the end.
