@@ -173,9 +173,9 @@ fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
     set(&mut config.sack.delay, sctp.sack_delay);
     set(&mut config.sack.count_per_path, sctp.sack_count.map(|c| c == file::SackCount::Path));
     set(&mut config.cmt.delayed_ack, sctp.delayed_ack_for_cmt);
-    set(&mut config.min_ssthresh_chunks, sctp.min_ssthresh.map(u64::from));
+    set(&mut config.min_ssthresh_chunks, sctp.min_ssthresh);
     set(&mut config.window_rounding, sctp.window_rounding.map(window_rounding));
-    set(&mut config.byte_counting_limit, sctp.byte_counting_limit.map(u64::from));
+    set(&mut config.byte_counting_limit, sctp.byte_counting_limit);
     set(&mut config.growth_when_full_only, sctp.cwnd_growth_when_full_only);
     set(&mut config.ecn, sctp.ecn);
     set(&mut config.accurate_ecn, sctp.accurate_ecn);

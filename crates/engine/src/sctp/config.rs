@@ -276,9 +276,9 @@ pub struct Config {
     /// high.
     pub initial_ssthresh: Option<u64>,
     /// Minimum slow-start threshold after a loss, in full chunks (4; algorithms of TCP: 2).
-    pub min_ssthresh_chunks: u64,
+    pub min_ssthresh_chunks: u32,
     /// Most chunks by which one acknowledgement increases the window in slow start (1; algorithms of TCP: 2).
-    pub byte_counting_limit: u64,
+    pub byte_counting_limit: u32,
     /// Let windows grow only if they were full.
     pub growth_when_full_only: bool,
     /// When the windows of idle paths decay.
@@ -328,8 +328,9 @@ impl Config {
             (self.ecn, self.accurate_ecn) = (true, true);
         }
         if !matches!(made, Congestion::Rfc9260(_)) {
-            self.min_ssthresh_chunks = tcp.min_ssthresh_units;
-            self.byte_counting_limit = tcp.byte_counting_limit;
+            let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+            self.min_ssthresh_chunks = count(tcp.min_ssthresh_units);
+            self.byte_counting_limit = count(tcp.byte_counting_limit);
         }
         Ok(())
     }
@@ -344,8 +345,8 @@ impl Config {
             unit: self.chunk_limit() as u64,
             initial_window: self.initial_window,
             initial_ssthresh: self.initial_ssthresh.unwrap_or(peer_window),
-            min_ssthresh_units: self.min_ssthresh_chunks,
-            byte_counting_limit: self.byte_counting_limit,
+            min_ssthresh_units: self.min_ssthresh_chunks.into(),
+            byte_counting_limit: self.byte_counting_limit.into(),
             growth_when_full_only: self.growth_when_full_only,
             idle_decay: self.idle_decay,
             partial_bytes_capped: self.partial_bytes_capped,

@@ -4,7 +4,7 @@ use crate::association::{live, pair};
 use crate::{Measuring, allocated};
 
 /// Bytes of the engine's part of an idle association, of the 20 KiB that a sealed one may take in all.
-const IDLE_LIMIT: usize = 10_400;
+const IDLE_LIMIT: usize = 10 << 10;
 
 #[test]
 fn an_idle_live_association_takes_little() {
