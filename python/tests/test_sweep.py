@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -176,7 +177,11 @@ def test_ctrl_c_stops_a_sweep_and_finished_points_are_kept(
     out = tmp_path / "x.parquet"
     journal = tmp_path / "x.parquet.journal"
     words = [sys.executable, "-c", LONG, str(scenario_file), str(out)]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+    # A shell without job control starts background jobs with SIGINT ignored, and `make test` may be one.
+    listens = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(
+        words, stderr=subprocess.PIPE, text=True, preexec_fn=listens
+    ) as process:
         deadline = time.monotonic() + 60
         while not journal.exists() or journal.read_bytes().count(b"\n") < 3:
             assert process.poll() is None and time.monotonic() < deadline
