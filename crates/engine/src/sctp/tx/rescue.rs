@@ -59,13 +59,7 @@ impl Sender {
             return;
         }
         let (from, next) = (path.rescue().before, path.tx.flights.next_number());
-        let Some(limits) = &mut self.outstanding.limits else { return };
-        let fresh = path.tx.flights.live().filter(|(number, _)| *number >= from);
-        for (_, flight) in fresh {
-            if limits.is_urgent(flight.tsn) && is_only_on(&self.outstanding.board, flight.tsn, id) {
-                limits.second_copies.push_back(flight.tsn);
-            }
-        }
+        self.want_copies(id, |number, _| number >= from);
         let path = &mut self.paths[id.index()];
         let rescue = &mut path.records.get_or_insert_default().rescue;
         (rescue.before, rescue.at) = (next, now);
@@ -90,13 +84,22 @@ impl Sender {
         let tx = &path.tx;
         let Some(back) = tx.rtt.base().map(|trip| trip / 2) else { return };
         let Some((_, elsewhere, _)) = self.earliest_arrival(now, Some(id), true) else { return };
+        let Some(rate) = tx.drain.suspected_rate(now) else { return };
+        // Of the data in flight here, what arrives before a copy on another path would.
+        let in_time = rate.bytes_in(elsewhere.since(now) + back);
+        self.want_copies(id, |_, end| end > in_time);
+        let path = &mut self.paths[id.index()];
+        path.records.get_or_insert_default().rescue.grew_at = now;
+    }
+
+    /// Wants a further copy of each interactive message that is in flight on `id` alone and is late. `is_late` gets the number
+    /// of its transmission, and the bytes in flight on the path up to its end.
+    fn want_copies(&mut self, id: PathId, is_late: impl Fn(u64, u64) -> bool) {
         let Some(limits) = &mut self.outstanding.limits else { return };
-        let mut ahead = 0;
-        for (_, flight) in tx.flights.live() {
-            ahead += u64::from(flight.bytes);
-            let Some(delay) = tx.drain.time_for(now, ahead) else { return };
-            let is_late = now + delay.saturating_sub(back) > elsewhere;
-            if is_late
+        let mut end = 0;
+        for (number, flight) in self.paths[id.index()].tx.flights.live() {
+            end += u64::from(flight.bytes);
+            if is_late(number, end)
                 && limits.is_urgent(flight.tsn)
                 && is_only_on(&self.outstanding.board, flight.tsn, id)
                 && !limits.second_copies.contains(&flight.tsn)
@@ -104,7 +107,5 @@ impl Sender {
                 limits.second_copies.push_back(flight.tsn);
             }
         }
-        let path = &mut self.paths[id.index()];
-        path.records.get_or_insert_default().rescue.grew_at = now;
     }
 }
