@@ -302,9 +302,9 @@ impl Association {
     }
 
     /// Number of messages that were given up.
-    fn abandoned_messages(&self) -> PyResult<u64> {
+    fn abandoned_messages(&self, py: Python<'_>) -> PyResult<u64> {
         self.net_runtime.check()?;
-        let counts = self.inner.native.abandoned_messages(None, None);
+        let counts = py.detach(|| self.inner.native.abandoned_messages(None, None));
         Ok(counts.unsent + counts.sent)
     }
 
