@@ -23,17 +23,22 @@ struct Case {
     sack: bool,
     on_loss: bool,
     guard: bool,
+    nagle: bool,
+    multipath: bool,
+    /// Between two writes, ms.
+    spacing: u64,
 }
 
 fn case() -> impl Strategy<Value = Case> {
     let delays = proptest::collection::vec(1u64..150, 1..4);
     let writes = proptest::collection::vec(1u64..40_000, 1..12);
     let rates = (0.0..0.3, 0.0..0.2, 0.0..0.1);
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let flags = [any::<bool>(); 6];
+    let spacing = prop_oneof![1u64..20, Just(500)];
     let names = 0..Scheduler::NAMES.len();
-    (any::<u64>(), names, delays, 3_000u64..200_000, writes, rates, flags).prop_map(
-        |(seed, scheduler, delays, buffer, writes, (loss, late, twice), flags)| {
-            let (by_time, sack, on_loss, guard) = flags;
+    (any::<u64>(), names, delays, 3_000u64..200_000, writes, rates, flags, spacing).prop_map(
+        |(seed, scheduler, delays, buffer, writes, (loss, late, twice), flags, spacing)| {
+            let [by_time, sack, on_loss, guard, nagle, multipath] = flags;
             Case {
                 seed,
                 scheduler,
@@ -47,6 +52,9 @@ fn case() -> impl Strategy<Value = Case> {
                 sack,
                 on_loss,
                 guard,
+                nagle,
+                multipath,
+                spacing,
             }
         },
     )
@@ -58,6 +66,9 @@ fn configured(case: &Case) -> Config {
         sack: case.sack,
         reinjection: if case.on_loss { Reinjection::OnLoss } else { Reinjection::OnTimeout },
         guard: case.guard,
+        nagle: case.nagle,
+        // Plain TCP has one path.
+        multipath: case.multipath || case.delays.len() > 1,
         max_retransmissions: 1_000,
         ..config(case.delays.len(), case.buffer)
     }
@@ -92,7 +103,7 @@ fn play(case: &Case) -> (Pair, u64) {
             pair.write(written, bytes);
             written += bytes;
         }
-        pair.run_until(500 * (i as u64 + 1));
+        pair.run_until(case.spacing * (i as u64 + 1));
         let (held, window) = pair.ends[RIGHT].receive_occupancy();
         assert!(held <= case.buffer && window <= case.buffer, "held {held}, window {window}");
     }

@@ -5,6 +5,7 @@ use ropewalk_base::{Ecn, PathId, Time};
 
 use super::super::segment::{Segment, Stamps};
 use super::board::MappingState;
+use super::view::Candidate;
 use super::{Session, State};
 use crate::congestion::{CongestionControl, SentPacket};
 use crate::mptcp::reordering::SpuriousRule;
@@ -172,13 +173,13 @@ impl Session {
                 let (path, unit) = sender.unblock(now)?;
                 return Some(self.send_unit(now, path, unit, segment));
             };
-            let unit = sender.outstanding.unit_at(position)?;
-            let bytes = sender.fill_segment(path, unit)?;
-            if !self.config.nagle || !sender.holds_back(path, bytes) {
-                break (path, position, decision, unit, bytes as u64);
+            match sender.segment_for(path, position, self.config.nagle)? {
+                Candidate::Unit { unit, bytes } => {
+                    break (path, position, decision, unit, bytes as u64);
+                }
+                // Closed until the next input.
+                Candidate::HeldBack => sender.views[path.index()].burst_room = 0,
             }
-            // Closed until the next input.
-            sender.views[path.index()].burst_room = 0;
         };
         sender.on_assigned(now, (path, position, &decision), (unit, bytes));
         sender.sendable_left = sender.sendable_left.saturating_sub(1);

@@ -87,6 +87,13 @@ impl Mappings {
         self.edge.saturating_sub(self.board.una())
     }
 
+    /// Bytes of the unit at a position of the unassigned queue, if it has no number yet.
+    pub fn unnumbered_bytes_at(&self, position: u64) -> Option<u32> {
+        let limit = self.segment_limit as u64;
+        let before = position.checked_sub(self.board.holes().len())? * limit;
+        Some(self.queue.bytes().saturating_sub(before).min(limit) as u32)
+    }
+
     /// The unit at a position of the unassigned queue. Numbers all units before it.
     pub fn unit_at(&mut self, position: u64) -> Option<u64> {
         let holes = self.board.holes().len();

@@ -8,9 +8,35 @@ use crate::multipath::fallback_path;
 use crate::path::{PathStatus, PathUse};
 use crate::scheduler::{Behind, Schedule};
 
+/// What a subflow may send of the unassigned data.
+pub(super) enum Candidate {
+    /// This unit, of so many bytes.
+    Unit { unit: u64, bytes: u32 },
+    /// Nothing now, by Nagle's algorithm.
+    HeldBack,
+}
+
 impl DataSender {
+    /// The data at a position of the unassigned queue, for a segment on this subflow; none if there is no data. Data that is
+    /// held back gets no number before it is sent, so that what is queued later joins its segment.
+    pub(super) fn segment_for(
+        &mut self,
+        path: PathId,
+        position: u64,
+        nagle: bool,
+    ) -> Option<Candidate> {
+        let unnumbered = self.outstanding.unnumbered_bytes_at(position);
+        if nagle && unnumbered.is_some_and(|bytes| self.holds_back(path, bytes)) {
+            return Some(Candidate::HeldBack);
+        }
+        let unit = self.outstanding.unit_at(position)?;
+        let bytes = self.fill_segment(path, unit)?;
+        let is_held_back = nagle && unnumbered.is_none() && self.holds_back(path, bytes);
+        Some(if is_held_back { Candidate::HeldBack } else { Candidate::Unit { unit, bytes } })
+    }
+
     /// Fills a short segment with the data that follows it, if that goes to the same subflow. Returns its bytes.
-    pub(super) fn fill_segment(&mut self, path: PathId, unit: u64) -> Option<u32> {
+    fn fill_segment(&mut self, path: PathId, unit: u64) -> Option<u32> {
         let (board, limit) = (&mut self.outstanding.board, self.outstanding.segment_limit);
         let follows = self.outstanding.config.fragment.is_some()
             && self.scheduler.behind(path) == Behind::Next;
@@ -23,7 +49,7 @@ impl DataSender {
     /// Nagle's algorithm as Minshall modified it (RFC 9293, 3.7.4; `tcp_nagle_check` in net/ipv4/tcp_output.c): a segment
     /// of `bytes` bytes behind which no data waits for the subflow is not sent while an earlier short segment is
     /// unacknowledged.
-    pub(super) fn holds_back(&self, path: PathId, bytes: u32) -> bool {
+    fn holds_back(&self, path: PathId, bytes: u32) -> bool {
         let subflow = &self.paths[path.index()];
         bytes < self.outstanding.segment_limit
             && subflow.short_end > subflow.sent.una()
