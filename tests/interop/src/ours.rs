@@ -1,11 +1,13 @@
 //! Ropewalk's end of a test: messages out, messages in, each byte compared.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use ropewalk_runtime::endpoint::{
-    Association, Endpoint, Options, PORT, Part, PathStatus, Received, SctpPorts, Target, Transport,
+    Association, Endpoint, OpenError, Options, PORT, Part, PathStatus, Received, SctpPorts, Target,
+    Transport,
 };
 
 use crate::hosts::{Hosts, Side};
@@ -49,12 +51,29 @@ impl Hosts {
     }
 }
 
+/// Opens an endpoint. A process that another test is just starting has copies of all our sockets until its program begins,
+/// also of those that we have closed: an address in use is tried again for a while.
+///
+/// # Panics
+/// If it cannot be opened.
+pub async fn open(options: Options) -> Endpoint {
+    for _ in 0..500 {
+        match Endpoint::open(options.clone()) {
+            Err(OpenError::Bind(_, error)) if error.kind() == ErrorKind::AddrInUse => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            opened => return opened.expect("an endpoint"),
+        }
+    }
+    panic!("an address is in use for five seconds: {options:?}");
+}
+
 /// Opens an association over the first links.
 ///
 /// # Panics
 /// If it does not come about.
 pub async fn connect(hosts: &Hosts, links: usize) -> (Endpoint, Association) {
-    let endpoint = Endpoint::open(hosts.options(links)).expect("an endpoint");
+    let endpoint = open(hosts.options(links)).await;
     let association = endpoint.connect(&hosts.target(links)).await.expect("an association");
     (endpoint, association)
 }
@@ -83,7 +102,7 @@ pub async fn connect_as(
     transport: Transport,
 ) -> (Endpoint, Association) {
     let options = Options { transport, ..hosts.options(links) };
-    let endpoint = Endpoint::open(options).expect("an endpoint");
+    let endpoint = open(options).await;
     let association = endpoint.connect(&hosts.target(links)).await.expect("an association");
     (endpoint, association)
 }
@@ -97,7 +116,7 @@ pub async fn connect_with_ports(
     links: usize,
     ports: SctpPorts,
 ) -> (Endpoint, Association) {
-    let endpoint = Endpoint::open(hosts.options(links)).expect("an endpoint");
+    let endpoint = open(hosts.options(links)).await;
     let target = hosts.target(links);
     let association = endpoint.connect_with_ports(&target, ports).await;
     (endpoint, association.expect("an association"))
@@ -110,9 +129,9 @@ const PION: u16 = 5000;
 ///
 /// # Panics
 /// If the port is taken.
-pub fn listen(hosts: &Hosts, links: usize) -> Endpoint {
+pub async fn listen(hosts: &Hosts, links: usize) -> Endpoint {
     let options = Options { listen: true, ..hosts.options(links) }.on_sctp_ports(&[PORT, PION]);
-    Endpoint::open(options).expect("an endpoint")
+    open(options).await
 }
 
 /// Sends back what comes, on the stream that it came on, until the association ends; how many bytes

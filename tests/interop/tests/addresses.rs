@@ -10,7 +10,7 @@ use ropewalk_engine::sctp::{Chunk, ErrorCause, Init, Packet};
 use ropewalk_interop::crafted::{Crafted, SILENCE};
 use ropewalk_interop::hosts::{Hosts, Side};
 use ropewalk_interop::or_skip;
-use ropewalk_interop::ours::{echo, receive, send};
+use ropewalk_interop::ours::{echo, open, receive, send};
 use ropewalk_interop::peer::{Peer, usrsctp};
 use ropewalk_runtime::endpoint::{
     Association, CloseReason, Endpoint, Options, PORT, PathStatus, Target,
@@ -108,7 +108,7 @@ fn with_usrsctp_one_association_has_addresses_of_both_families() {
         let report = hosts.live(async || {
             let ours = of_both_families(&hosts, Side::Ours);
             let options = Options { listen: they_open, ..Options::connecting(&ours) };
-            let endpoint = Endpoint::open(options.on_sctp_ports(&[PORT])).expect("an endpoint");
+            let endpoint = open(options.on_sctp_ports(&[PORT])).await;
             let peer = Peer::start(&hosts, Side::Theirs, program, &words);
             let target = Target { addresses: of_both_families(&hosts, Side::Theirs), key: None };
             let association = match they_open {
@@ -142,7 +142,7 @@ fn a_peer_that_gives_an_address_up_keeps_the_association() {
     );
     let peer = Peer::start(&hosts, Side::Theirs, program, &words);
     hosts.live(async || {
-        let endpoint = Endpoint::open(hosts.options(2)).expect("an endpoint");
+        let endpoint = open(hosts.options(2)).await;
         let association = endpoint.connect(&hosts.target(2)).await.expect("an association");
         both_confirmed(&association).await;
         assert_eq!(receive(&association, 100_000).await.bytes, 100_000);
@@ -176,7 +176,7 @@ fn an_init_to_everybody_is_answered_by_nobody() {
     encode(&Packet::of(0, Chunk::Init(Box::new(init))), ports, Checksum::Crc32c, &mut bytes);
     hosts.live(async || {
         let anywhere = [SocketAddr::from(([0, 0, 0, 0], PORT))];
-        let endpoint = Endpoint::open(Options::listening(&anywhere)).expect("an endpoint");
+        let endpoint = open(Options::listening(&anywhere)).await;
         for (to, answers) in [
             ([10, 77, 1, 255], 0),
             ([255, 255, 255, 255], 0),

@@ -7,10 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use ropewalk_interop::hosts::{Hosts, Side};
 use ropewalk_interop::or_skip;
-use ropewalk_interop::ours::{PPID, receive};
+use ropewalk_interop::ours::{PPID, open, receive};
 use ropewalk_interop::pattern;
 use ropewalk_runtime::endpoint::{
-    AddressChange, Association, Endpoint, Options, PORT, PathEvent, PathStatus, Target, Transport,
+    AddressChange, Association, Options, PORT, PathEvent, PathStatus, Target, Transport,
 };
 use tokio::time::timeout;
 
@@ -105,7 +105,7 @@ fn beside_a_server(
             hosts.live_on(Side::Theirs, async move || {
                 let anywhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), PORT);
                 let options = Options { transport: transport(), ..Options::listening(&[anywhere]) };
-                let endpoint = Endpoint::open(options).expect("an endpoint");
+                let endpoint = open(options).await;
                 listens.send(()).expect("somebody waits");
                 let association = endpoint.accept().await;
                 assert_eq!(receive(&association, usize::MAX).await.bytes, total);
@@ -121,7 +121,7 @@ fn beside_a_server(
         listening.recv().expect("it listens");
         hosts.live(async || {
             let to = hosts.sockets(Side::Theirs, PORT)[0];
-            let endpoint = Endpoint::open(client_options(bound, to)).expect("an endpoint");
+            let endpoint = open(client_options(bound, to)).await;
             let target = Target { addresses: vec![to], key: None };
             let association = endpoint.connect(&target).await.expect("an association");
             assert!(association.reconfigures_addresses());

@@ -8,7 +8,7 @@ use std::thread;
 use ropewalk_interop::capture::Capture;
 use ropewalk_interop::hosts::{Hosts, Side};
 use ropewalk_interop::or_skip;
-use ropewalk_interop::ours::{all_paths, echo, receive, receive_into, send};
+use ropewalk_interop::ours::{all_paths, echo, open, receive, receive_into, send};
 use ropewalk_interop::peer::{Peer, usrsctp};
 use ropewalk_runtime::endpoint::{
     Association, Carrier, CloseReason, Endpoint, Options, PathStatus, RawError, Target,
@@ -30,7 +30,7 @@ fn hosts(links: u8) -> Result<Hosts, ropewalk_interop::Missing> {
 /// Opens an association from these addresses to those.
 async fn connect(from: &[IpAddr], to: &[IpAddr]) -> (Endpoint, Association) {
     let options = Options::connecting(&at(from)).over(Carrier::Ip);
-    let endpoint = Endpoint::open(options).expect("an endpoint");
+    let endpoint = open(options).await;
     let target = Target { addresses: at(to), key: None };
     let association = endpoint.connect(&target).await.expect("an association");
     (endpoint, association)
@@ -48,7 +48,7 @@ fn both(
         let serving = scope.spawn(|| {
             hosts.live_on(Side::Theirs, async || {
                 let options = Options::listening(&at(at_theirs)).over(Carrier::Ip);
-                let endpoint = Endpoint::open(options).expect("an endpoint");
+                let endpoint = open(options).await;
                 ready.wait();
                 server(endpoint).await;
             });
@@ -178,7 +178,7 @@ fn usrsctp_connects_over_ip() {
         hosts.live(async || {
             let ours = at(&hosts.addresses(Side::Ours)[..links]);
             let options = Options::listening(&ours).over(Carrier::Ip);
-            let endpoint = Endpoint::open(options).expect("an endpoint");
+            let endpoint = open(options).await;
             let words = format!(
                 "--udp-port 0 --remote-udp-port 0 --bind {bind} --connect {to} --bytes {MB} \
                  --expect {MB} --message 1000 --streams 10 --finish shutdown"

@@ -41,7 +41,7 @@ fn they_open_the_association_and_what_they_send_comes_back_and_they_shut_down() 
     for (total, length, streams) in CASES {
         let case = format!("{total} {length} {streams}");
         hosts.live(async || {
-            let listening = listen(&hosts, 1);
+            let listening = listen(&hosts, 1).await;
             let whole = total.next_multiple_of(length);
             let words = format!(
                 "{THEIRS} --connect 10.77.1.1:9899 --bytes {total} --expect {whole} --message {length} \

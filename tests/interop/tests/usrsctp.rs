@@ -93,7 +93,7 @@ fn they_open_the_association_and_what_they_send_comes_back() {
     for ((links, bind), total, length, streams, more) in cases {
         let case = format!("{bind} {total} {length} {streams} {more}");
         hosts.live(async || {
-            let listening = listen(&hosts, links);
+            let listening = listen(&hosts, links).await;
             let words = format!(
                 "{bind} {} --bytes {total} --expect {total} --message {length} \
                  --streams {streams} --finish shutdown {more}",

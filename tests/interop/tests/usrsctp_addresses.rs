@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ropewalk_interop::hosts::{Hosts, Side};
 use ropewalk_interop::or_skip;
-use ropewalk_interop::ours::{receive, send};
+use ropewalk_interop::ours::{open, receive, send};
 use ropewalk_interop::peer::{Peer, Report, usrsctp};
 use ropewalk_runtime::endpoint::{
     AddressChange, Association, Endpoint, Options, PORT, PathEvent, PathStatus, Transport,
@@ -27,7 +27,7 @@ fn ip(text: &str) -> IpAddr {
 /// An association from our first `ours` links to both addresses of the peer.
 async fn connect(hosts: &Hosts, ours: usize) -> (Endpoint, Association) {
     let options = Options { transport: transport(), ..hosts.options(ours) };
-    let endpoint = Endpoint::open(options).expect("an endpoint");
+    let endpoint = open(options).await;
     let association = endpoint.connect(&hosts.target(2)).await.expect("an association");
     assert!(association.reconfigures_addresses());
     (endpoint, association)
@@ -141,8 +141,7 @@ fn our_ends_follow_each_other_when_all_old_addresses_of_one_are_gone() {
         let there = scope.spawn(|| {
             hosts.live_on(Side::Theirs, async move || {
                 let options = Options::listening(&locals);
-                let endpoint = Endpoint::open(Options { transport: transport(), ..options });
-                let endpoint = endpoint.expect("an endpoint");
+                let endpoint = open(Options { transport: transport(), ..options }).await;
                 listens.send(()).expect("somebody waits");
                 let association = endpoint.accept().await;
                 assert_eq!(receive(&association, usize::MAX).await.bytes, TOTAL);
@@ -218,7 +217,7 @@ fn usrsctp_that_has_opened_the_association_follows_our_addresses_as_well() {
     let peer = hosts.live(async || {
         let locals = &hosts.sockets(Side::Ours, PORT)[..1];
         let options = Options { transport: transport(), ..Options::listening(locals) };
-        let endpoint = Endpoint::open(options).expect("an endpoint");
+        let endpoint = open(options).await;
         let words = format!(
             "--connect 10.77.1.1 {BIND} --bytes {TOTAL} --message 1000 --expect {TOTAL} --finish wait"
         );

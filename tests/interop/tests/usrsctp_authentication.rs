@@ -6,7 +6,7 @@ use std::time::Duration;
 use ropewalk_interop::capture::{Capture, Dissection};
 use ropewalk_interop::hosts::{Hosts, Side};
 use ropewalk_interop::or_skip;
-use ropewalk_interop::ours::{receive, send};
+use ropewalk_interop::ours::{open, receive, send};
 use ropewalk_interop::peer::{Peer, usrsctp};
 use ropewalk_runtime::endpoint::{
     Association, ChunkTypes, CloseReason, Endpoint, Options, PORT, SharedKeys, Transport,
@@ -65,7 +65,7 @@ impl Case {
 async fn connect(hosts: &Hosts, case: &Case) -> (Endpoint, Association) {
     // A segment that the network card would have cut is one long datagram in a capture.
     let options = Options { transport: case.transport(), offload: false, ..hosts.options(2) };
-    let endpoint = Endpoint::open(options).expect("an endpoint");
+    let endpoint = open(options).await;
     let association = endpoint.connect(&hosts.target(2)).await.expect("an association");
     (endpoint, association)
 }
@@ -122,7 +122,7 @@ fn usrsctp_opens_an_association_with_authenticated_chunks_and_shuts_it_down() {
             let locals = hosts.sockets(Side::Ours, PORT);
             let options = Options::listening(&locals);
             let options = Options { transport: case.transport(), offload: false, ..options };
-            let endpoint = Endpoint::open(options).expect("an endpoint");
+            let endpoint = open(options).await;
             let words = format!(
                 "--connect 10.77.1.1,10.77.2.1 {BIND} --bytes {TOTAL} --message 1000 --finish shutdown{}",
                 case.words()

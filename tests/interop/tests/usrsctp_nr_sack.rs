@@ -6,7 +6,7 @@ use std::time::Duration;
 use ropewalk_interop::capture::{Capture, Dissection};
 use ropewalk_interop::hosts::{Hosts, Side};
 use ropewalk_interop::or_skip;
-use ropewalk_interop::ours::{receive, send};
+use ropewalk_interop::ours::{open, receive, send};
 use ropewalk_interop::peer::{Peer, usrsctp};
 use ropewalk_runtime::endpoint::{Association, CloseReason, Endpoint, Options, Transport};
 
@@ -33,7 +33,7 @@ async fn connect(hosts: &Hosts, nr_sack: bool) -> (Endpoint, Association) {
     // A segment that the network card would have cut is one long datagram in a capture.
     let transport = transport(nr_sack);
     let options = Options { transport, offload: false, ..hosts.options(2) };
-    let endpoint = Endpoint::open(options).expect("an endpoint");
+    let endpoint = open(options).await;
     let association = endpoint.connect(&hosts.target(2)).await.expect("an association");
     (endpoint, association)
 }

@@ -7,11 +7,9 @@ use std::path::Path;
 use ropewalk_interop::capture::Capture;
 use ropewalk_interop::hosts::{Hosts, Side};
 use ropewalk_interop::or_skip;
-use ropewalk_interop::ours::{echo, receive, send};
+use ropewalk_interop::ours::{echo, open, receive, send};
 use ropewalk_interop::peer::{Peer, usrsctp};
-use ropewalk_runtime::endpoint::{
-    CloseReason, Endpoint, Options, PORT, PathStatus, SctpPorts, Target,
-};
+use ropewalk_runtime::endpoint::{CloseReason, Options, PORT, PathStatus, SctpPorts, Target};
 
 #[test]
 fn no_packet_of_either_end_is_malformed() {
@@ -24,7 +22,7 @@ fn no_packet_of_either_end_is_malformed() {
     hosts.live(async || {
         // A segment that the network card would have cut is one long datagram in a capture.
         let options = Options { offload: false, ..hosts.options(2) };
-        let endpoint = Endpoint::open(options).expect("an endpoint");
+        let endpoint = open(options).await;
         let association = endpoint.connect(&hosts.target(2)).await.expect("an association");
         send(&association, 300_000, 7000, 20).await;
         let received = receive(&association, 300_000).await;
@@ -49,7 +47,7 @@ fn a_bulk_sender_gets_a_sack_for_every_second_of_its_packets() {
     hosts.live(async || {
         // Several SACKs in one segment would be one packet in a capture.
         let options = Options { offload: false, ..hosts.options(1) };
-        let endpoint = Endpoint::open(options).expect("an endpoint");
+        let endpoint = open(options).await;
         let association = endpoint.connect(&hosts.target(1)).await.expect("an association");
         assert_eq!(receive(&association, 3_000_000).await.bytes, 3_000_200);
         association.shutdown().await.expect("in order");
@@ -74,7 +72,7 @@ fn over_ipv6_it_is_the_same() {
         "--server --bind fd77:1::2,fd77:2::2 --bytes 500000 --expect 500000 --finish shutdown";
     let peer = Peer::start(&hosts, Side::Theirs, program, words);
     hosts.live(async || {
-        let endpoint = Endpoint::open(Options::connecting(&at(Side::Ours))).expect("an endpoint");
+        let endpoint = open(Options::connecting(&at(Side::Ours))).await;
         let target = Target { addresses: at(Side::Theirs), key: None };
         let association = endpoint.connect(&target).await.expect("an association");
         assert_eq!(echo(&association).await, 500_000);
@@ -93,7 +91,7 @@ fn through_other_ports_it_is_the_same() {
     hosts.live(async || {
         let ours = hosts.sockets(Side::Ours, 30_000);
         let options = Options::listening(&ours).on_sctp_ports(&[8]);
-        let endpoint = Endpoint::open(options).expect("an endpoint");
+        let endpoint = open(options).await;
         let peer = Peer::start(&hosts, Side::Theirs, program, words);
         let association = endpoint.accept().await;
         assert_eq!(echo(&association).await, 500_000);
@@ -104,7 +102,7 @@ fn through_other_ports_it_is_the_same() {
     let peer = Peer::start(&hosts, Side::Theirs, program, words);
     hosts.live(async || {
         let ours = hosts.sockets(Side::Ours, 30_000);
-        let endpoint = Endpoint::open(Options::connecting(&ours)).expect("an endpoint");
+        let endpoint = open(Options::connecting(&ours)).await;
         let target = Target { addresses: hosts.sockets(Side::Theirs, 20_000), key: None };
         let ports = SctpPorts { local: Some(6001), remote: 5001 };
         let association = endpoint.connect_with_ports(&target, ports).await;
@@ -130,7 +128,7 @@ fn bound_to_no_address_we_are_multihomed_too() {
             format!("--server {bind} --bytes 200000 --expect 200000 --finish shutdown")
         };
         let report = hosts.live(async || {
-            let endpoint = Endpoint::open(Options::listening(&anywhere)).expect("an endpoint");
+            let endpoint = open(Options::listening(&anywhere)).await;
             let peer = Peer::start(&hosts, Side::Theirs, program, &words);
             let association = match they_open {
                 true => endpoint.accept().await,

@@ -25,7 +25,7 @@ async fn report(peer: Peer) -> Report {
 fn a_peer_that_went_without_a_word_and_comes_again_restarts_the_association() {
     let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(2)));
     hosts.live(async || {
-        let endpoint = listen(&hosts, 2);
+        let endpoint = listen(&hosts, 2).await;
         let words = format!("{BIND} {TO_OURS} --bytes 200000");
         let first = Peer::start(&hosts, Side::Theirs, program, &format!("{words} --finish vanish"));
         let association = endpoint.accept().await;
@@ -77,7 +77,7 @@ fn when_both_open_it_there_is_one_association() {
     // Who has sent an INIT already, unheard, when the other end begins.
     for we_first in [true, false] {
         hosts.live(async || {
-            let endpoint = listen(&hosts, 2);
+            let endpoint = listen(&hosts, 2).await;
             (1..=2).for_each(|link| hosts.cut(link));
             let target = hosts.target(2);
             let (association, peer) = if we_first {
