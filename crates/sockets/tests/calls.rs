@@ -53,6 +53,11 @@ fn one_to_one_sockets_behave_as_the_kernels_do() {
 }
 
 #[test]
+fn sockets_share_a_port_as_the_kernels_do() {
+    assert_eq!(check("sharing"), "");
+}
+
+#[test]
 fn options_are_set_and_shown_as_the_kernel_lays_them_out() {
     assert_eq!(check("options"), "");
 }

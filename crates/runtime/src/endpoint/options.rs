@@ -371,6 +371,8 @@ pub struct Options {
     pub carrier: Carrier,
     /// Local sockets, one per local path.
     pub locals: Vec<BindAddress>,
+    /// Whether IPv6 sockets that are bound to no address leave IPv4 to others, even if the endpoint has none for IPv4 (off).
+    pub ipv6_only: bool,
     /// Sockets that another program has bound, such as a service manager, one for each of `locals`. If there are any, none is
     /// bound, except for further shards: these need `SO_REUSEPORT`, set when the sockets were bound.
     pub inherited: Vec<Arc<UdpSocket>>,
@@ -498,6 +500,7 @@ impl Options {
             sealing: None,
             carrier: Carrier::Udp,
             locals,
+            ipv6_only: false,
             inherited: Vec::new(),
             automatic: false,
             all_interfaces: false,
