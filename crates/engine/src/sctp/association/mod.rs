@@ -400,6 +400,11 @@ impl Association {
             && chunks.queue.held_bytes() == 0
     }
 
+    /// The highest TSN up to which all data has been received, as it would be acknowledged now.
+    pub const fn cumulative_tsn(&self) -> Serial32 {
+        Serial32::wrap(self.receiver.buffer.cumulative())
+    }
+
     /// Takes the next received message.
     #[inline]
     pub fn read(&mut self, now: Time) -> Option<Message> {
