@@ -29,6 +29,7 @@ def test_messages_cross_both_ways_with_stream_and_ppid(plain: bool, paths: int) 
         assert there is not None and back is not None
         assert (there.data, there.stream, there.ppid, there.part) == (b"there", 3, 7, "whole")
         assert (back.data, back.stream, back.ppid) == (b"and back", 0, 0)
+        assert (there.ssn, back.ssn) == (0, 0) and there.tsn != back.tsn
         assert repr(there) == "<Message of 5 bytes, stream 3, ppid 7, whole>"
 
 

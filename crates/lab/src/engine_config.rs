@@ -201,6 +201,8 @@ fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
     set(&mut config.interleaving, sctp.interleaving);
     set(&mut config.nr_sack, sctp.nr_sack);
     set(&mut config.send_buffer, sctp.send_buffer);
+    let reserve = sctp.stream_reserve.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+    set(&mut config.stream_reserve, reserve);
     set(&mut config.stream_scheduler, sctp.stream_scheduler.map(stream_scheduler));
     set(&mut config.window_unit, sctp.window_counted_in.map(window_unit));
     set(&mut config.window_check, sctp.window_check.map(window_check));
@@ -323,10 +325,11 @@ mod tests {
 
     #[test]
     fn the_send_buffer_and_nr_sacks_are_as_the_file_says() {
-        let text = "[sctp]\nnr_sack = true\nsend_buffer = '50 kB'\n[[path]]\nname = 'a'\n";
+        let text = "[sctp]\nnr_sack = true\nsend_buffer = '50 kB'\nstream_reserve = '9 kB'\n[[path]]\nname = 'a'\n";
         let scenario = file::Scenario::parse(text, "test.toml").expect("a valid scenario");
         let found = config(&scenario);
         assert_eq!((found.nr_sack, found.send_buffer), (true, 50_000));
+        assert_eq!(found.stream_reserve, 9000);
         let plain = file::Scenario::parse("[[path]]\nname = 'a'\n", "test.toml").expect("valid");
         let found = config(&plain);
         assert_eq!((found.nr_sack, found.send_buffer), (false, 4 << 17));

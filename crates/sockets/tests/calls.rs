@@ -53,6 +53,16 @@ fn one_to_one_sockets_behave_as_the_kernels_do() {
 }
 
 #[test]
+fn sockets_share_a_port_as_the_kernels_do() {
+    assert_eq!(check("sharing"), "");
+}
+
+#[test]
+fn short_messages_have_room_beside_a_long_one_of_another_stream() {
+    assert_eq!(check("short_beside_long"), "");
+}
+
+#[test]
 fn options_are_set_and_shown_as_the_kernel_lays_them_out() {
     assert_eq!(check("options"), "");
 }

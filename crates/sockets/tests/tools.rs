@@ -34,6 +34,35 @@ fn ncat_carries_lines_both_ways() {
     server.end();
 }
 
+/// Without an address, ncat listens with a socket for each family at the same port.
+#[test]
+fn ncat_listens_without_an_address_for_both_families() {
+    or_skip!(installed("ncat", "ncat"));
+    let [udp, _] = free_udp_ports();
+    let mut server = preloaded("ncat", udp, udp);
+    // It ends with its first connection unless told otherwise, and ends connections at the end of its input.
+    server.args(["-v", "--sctp", "--keep-open", "-l", "5401"]).stdin(Stdio::piped());
+    let mut server = Running::start(&mut server);
+    let _open = server.child().stdin.take();
+    let mut shown = BufReader::new(server.stdout());
+    let mut says = BufReader::new(server.child().stderr.take().expect("piped")).lines();
+    let listens = |line: std::io::Result<String>| line.is_ok_and(|l| l.contains("0.0.0.0:5401"));
+    assert!(says.any(listens), "the second socket does not listen");
+    for (address, text) in [("127.0.0.1", "over IPv4\n"), ("::1", "over IPv6\n")] {
+        let mut client = preloaded("ncat", udp, udp);
+        client.args(["--sctp", "--send-only", address, "5401"]).stdin(Stdio::piped());
+        let mut client = Running::start(&mut client);
+        let mut input = client.child().stdin.take().expect("piped");
+        input.write_all(text.as_bytes()).expect("ncat reads");
+        drop(input);
+        let ended = client.end();
+        assert!(ended.status.success() && ended.stderr.is_empty(), "{address}: {ended:?}");
+        let mut line = String::new();
+        shown.read_line(&mut line).expect("a line");
+        assert_eq!(line, text);
+    }
+}
+
 #[test]
 fn sctp_test_sends_messages_of_all_sizes() {
     or_skip!(installed("sctp_test", "lksctp-tools"));

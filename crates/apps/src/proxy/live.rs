@@ -24,7 +24,9 @@ const UNSENT: u64 = 64 << 10;
 
 /// Transport options for a proxy: many streams, none of which can occupy the send buffer.
 pub fn transport() -> Transport {
-    Transport { streams: STREAMS, unsent_limit: Some(UNSENT), ..Transport::default() }
+    // The proxy itself keeps the data of each connection until its turn comes.
+    let unsent_limit = Some(UNSENT);
+    Transport { streams: STREAMS, unsent_limit, stream_reserve: 0, ..Transport::default() }
 }
 
 /// Connects to an exit, from new sockets each time. To a restarted exit it then is a new peer, and not one that

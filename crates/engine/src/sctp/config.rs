@@ -184,6 +184,10 @@ pub struct Config {
     /// that is more. Queued data cannot be overtaken. So applications with urgent messages set this limit,
     /// and pay with a scheduler that looks less far ahead. None: no limit but `send_buffer`.
     pub unsent_limit: Option<u64>,
+    /// Room beyond a full send buffer that only messages of streams with little unsent data may use, bytes (0): those of
+    /// which at most a quarter of it is unsent. Without it, a message that is longer than the buffer holds up the messages of
+    /// all other streams until it has been acknowledged, whatever the stream scheduler. Costs memory while it is used.
+    pub stream_reserve: u32,
     /// Most bytes of the peer's receive buffer that this end uses: it then sends as to a peer with a buffer of this
     /// size. None: all of it.
     pub peer_buffer_limit: Option<u64>,

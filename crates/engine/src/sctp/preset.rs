@@ -77,6 +77,7 @@ impl Preset {
             window_check: WindowCheck::Span,
             send_buffer: receive_buffer.saturating_mul(4).max(1 << 16),
             unsent_limit: None,
+            stream_reserve: 0,
             peer_buffer_limit: None,
             streams: 1,
             inbound_streams: None,

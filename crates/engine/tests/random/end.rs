@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use ropewalk_base::{Duration, PathId, Seed, StreamId, Time};
+use ropewalk_base::{Duration, PathId, Seed, Serial16, Serial32, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::{Association, Event, Packet as SctpPacket};
@@ -75,6 +75,29 @@ pub struct Inbox {
     loose: BTreeMap<usize, ()>,
     /// The parts so far of messages longer than the buffer: one of each stream and order, or one in all.
     parts: BTreeMap<(StreamId, bool), Vec<Payload>>,
+    /// By stream.
+    numbers: Vec<Numbers>,
+}
+
+/// Numbers of the last ordered message, or part of one, on a stream.
+#[derive(Clone, Copy, Debug, Default)]
+struct Numbers {
+    last: Option<(Serial16, Serial32)>,
+}
+
+impl Numbers {
+    /// Messages of a stream are numbered from 0, and the TSNs of their first chunks ascend.
+    fn check(&mut self, part: Part, ssn: Serial16, tsn: Serial32) -> Result<(), String> {
+        let begins = matches!(part, Part::Whole | Part::First);
+        let fits = match self.last {
+            None => ssn == Serial16(0),
+            Some((last, before)) => {
+                ssn == last.plus(u16::from(begins)) && tsn.distance_from(before) > 0
+            }
+        };
+        self.last = Some((ssn, tsn));
+        if fits { Ok(()) } else { Err(format!("{part:?} with {ssn:?} and {tsn:?}")) }
+    }
 }
 
 impl Inbox {
@@ -88,7 +111,8 @@ impl Inbox {
                 ordered[message.stream as usize].push(number);
             }
         }
-        Self { plan, ordered, loose, parts: BTreeMap::new() }
+        let numbers = vec![Numbers::default(); streams as usize];
+        Self { plan, ordered, loose, parts: BTreeMap::new(), numbers }
     }
 
     pub fn is_complete(&self) -> bool {
@@ -100,15 +124,18 @@ impl Inbox {
     }
 
     fn take_part(&mut self, message: Message, interleaved: bool) -> Result<(), String> {
-        let Message { stream, payload, part, unordered, .. } = message;
+        let Message { stream, part, unordered, .. } = message;
         let way = (stream, unordered);
+        if !unordered {
+            self.numbers[stream.0 as usize].check(part, message.ssn, message.tsn)?;
+        }
         let begun = self.parts.contains_key(&way);
         let taken = if interleaved { begun } else { !self.parts.is_empty() };
         match part {
-            Part::Whole => return self.take(stream, &payload),
+            Part::Whole => return self.take(stream, &message.payload),
             Part::First if taken => return Err("two messages in parts at a time".to_owned()),
             Part::Middle | Part::Last if !begun => return Err("a part of nothing".to_owned()),
-            _ => self.parts.entry(way).or_default().push(payload),
+            _ => self.parts.entry(way).or_default().push(message.payload),
         }
         if part != Part::Last {
             return Ok(());

@@ -18,13 +18,26 @@ pub(crate) struct Message {
     /// Its payload protocol identifier, which the sender chose.
     #[pyo3(get)]
     ppid: u32,
+    /// Its stream sequence number, as the sender set it; with interleaving, the lower half of its message identifier.
+    #[pyo3(get)]
+    ssn: u16,
+    /// The transmission sequence number of one of its DATA chunks.
+    #[pyo3(get)]
+    tsn: u32,
     part: Part,
 }
 
 impl Message {
     pub fn new(py: Python<'_>, received: &Received) -> Self {
-        let Received { stream, ppid, bytes, part, .. } = received;
-        Self { data: PyBytes::new(py, bytes).unbind(), stream: *stream, ppid: *ppid, part: *part }
+        let Received { stream, ppid, bytes, part, ssn, tsn, .. } = received;
+        Self {
+            data: PyBytes::new(py, bytes).unbind(),
+            stream: *stream,
+            ppid: *ppid,
+            ssn: *ssn,
+            tsn: *tsn,
+            part: *part,
+        }
     }
 }
 

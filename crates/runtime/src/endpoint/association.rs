@@ -7,7 +7,7 @@ use ropewalk_base::{Histogram, PathId, PeerText, StreamId};
 use ropewalk_engine::Payload;
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::{CloseReason, SendError as Refusal};
-use ropewalk_engine::sctp::{Delivery, Message, Part};
+use ropewalk_engine::sctp::{Association as Machine, Delivery, Message, Part};
 
 use super::encapsulation::Encapsulation;
 use super::handshake::Silence;
@@ -41,6 +41,12 @@ pub struct Received {
     pub part: Part,
     /// Whether it was sent unordered.
     pub unordered: bool,
+    /// Its stream sequence number, as the sender set it; with interleaving, the lower half of its message identifier.
+    pub ssn: u16,
+    /// TSN of one of its DATA chunks.
+    pub tsn: u32,
+    /// The cumulative TSN when it was taken from the association.
+    pub cumulative_tsn: u32,
 }
 
 /// Why a message could not be queued.
@@ -255,7 +261,7 @@ impl Association {
             let before = into.len();
             let ended = self.with_if_needed(|peer, now| {
                 while let Some(message) = peer.read(now) {
-                    into.push(received(message));
+                    into.push(received(&peer.machine, message));
                 }
                 // What was read makes room in the receive buffer, which the peer may have to learn.
                 (peer.ended.is_some(), into.len() > before)
@@ -273,8 +279,11 @@ impl Association {
             let readable = self.signals.readable.notified();
             tokio::pin!(readable);
             readable.as_mut().enable();
-            let next =
-                self.with(|peer, now| (peer.read(now).map(received), peer.ended.is_some()))?;
+            let next = self.with(|peer, now| {
+                let message = peer.read(now);
+                let message = message.map(|message| received(&peer.machine, message));
+                (message, peer.ended.is_some())
+            })?;
             match next {
                 (Some(message), _) => return Some(message),
                 (None, true) => return None,
@@ -447,9 +456,19 @@ impl Association {
     }
 }
 
-pub(super) fn received(message: Message) -> Received {
-    let (stream, bytes) = (message.stream.0, message.payload.into_bytes());
-    Received { stream, ppid: message.ppid, bytes, part: message.part, unordered: message.unordered }
+/// A message as the application gets it from this association.
+pub(super) fn received(machine: &Machine, message: Message) -> Received {
+    let Message { stream, ppid, ssn, tsn, payload, part, unordered, .. } = message;
+    Received {
+        stream: stream.0,
+        ppid,
+        bytes: payload.into_bytes(),
+        part,
+        unordered,
+        ssn: ssn.0,
+        tsn: tsn.0,
+        cumulative_tsn: machine.cumulative_tsn().0,
+    }
 }
 
 impl Drop for Association {

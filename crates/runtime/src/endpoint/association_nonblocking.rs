@@ -61,7 +61,7 @@ pub(super) fn take_messages(
         && !stops(peer)
         && let Some(message) = peer.read(now)
     {
-        let message = received(message);
+        let message = received(&peer.machine, message);
         bytes += message.bytes.len();
         into.push(message);
     }

@@ -214,7 +214,7 @@ pub(super) fn bind(
     let anywhere = [BindAddress::of(local_interfaces::unspecified(ipv6))];
     let locals = if found { &anywhere[..] } else { &options.locals };
     if bound.is_empty() {
-        let beside_ipv4 = locals.iter().any(|local| local.address.is_ipv4());
+        let beside_ipv4 = options.ipv6_only || locals.iter().any(|local| local.address.is_ipv4());
         let bind = match options.carrier {
             Carrier::Ip => Socket::bind_raw,
             Carrier::Udp if beside_ipv4 => Socket::bind_beside_ipv4,

@@ -109,6 +109,9 @@ pub struct Transport {
     /// Most of that data that may wait unsent, bytes, or the sum of all congestion windows if that is larger; none:
     /// no separate limit. For applications that send several things, some of them urgent.
     pub unsent_limit: Option<u64>,
+    /// Room beyond a full send buffer that only messages of streams with little unsent data may use, bytes (64 KiB): those of
+    /// which at most a quarter of it is unsent. Short messages then do not wait for room behind long ones of other streams.
+    pub stream_reserve: u32,
     /// Most bytes of the peer's receive buffer that this end uses, as if the peer had a buffer of this size; none: all
     /// of it. To try a smaller buffer without changing the peer.
     pub peer_buffer_limit: Option<u64>,
@@ -177,6 +180,7 @@ impl Default for Transport {
             receive_buffer: 16 << 20,
             send_buffer: None,
             unsent_limit: None,
+            stream_reserve: 64 << 10,
             peer_buffer_limit: None,
             scheduler: "lay".to_owned(),
             congestion: None,
@@ -329,6 +333,7 @@ impl Transport {
         config.stream_limit = self.stream_limit;
         config.guard &= self.guard;
         config.unsent_limit = self.unsent_limit;
+        config.stream_reserve = self.stream_reserve;
         config.peer_buffer_limit = self.peer_buffer_limit;
         if let Some(bytes) = self.send_buffer {
             config.send_buffer = bytes;
@@ -371,6 +376,8 @@ pub struct Options {
     pub carrier: Carrier,
     /// Local sockets, one per local path.
     pub locals: Vec<BindAddress>,
+    /// Whether IPv6 sockets that are bound to no address leave IPv4 to others, even if the endpoint has none for IPv4 (off).
+    pub ipv6_only: bool,
     /// Sockets that another program has bound, such as a service manager, one for each of `locals`. If there are any, none is
     /// bound, except for further shards: these need `SO_REUSEPORT`, set when the sockets were bound.
     pub inherited: Vec<Arc<UdpSocket>>,
@@ -498,6 +505,7 @@ impl Options {
             sealing: None,
             carrier: Carrier::Udp,
             locals,
+            ipv6_only: false,
             inherited: Vec::new(),
             automatic: false,
             all_interfaces: false,

@@ -4,13 +4,16 @@
 //! endpoint owns the ports on which it accepts associations, and those of its associations. It answers packets to these
 //! ports only: an ABORT for an unknown port could end an association of another program.
 //!
-//! A port has one owner in a network namespace. The owner holds a socket of the local domain with an abstract name that
-//! contains the port. The kernel keeps such names per network namespace, and forgets them with the process.
+//! A port of IPv4 or of IPv6 has one owner in a network namespace. The owner holds a socket of the local domain with an
+//! abstract name that contains the port and the family. The kernel keeps such names per network namespace, and forgets them
+//! with the process.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use super::OpenError;
+use super::options::Options;
+use super::socket::Socket;
 use super::state::EndpointState;
 
 /// A port that is held for this process.
@@ -22,28 +25,43 @@ struct Reservation {
 
 impl Reservation {
     #[cfg(target_os = "linux")]
-    fn of(port: u16) -> io::Result<Self> {
+    fn of(port: u16, family: &str) -> io::Result<Self> {
         use std::os::linux::net::SocketAddrExt as _;
         use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-        let name = format!("ropewalk/sctp-port/{port}");
+        let name = format!("ropewalk/sctp-port/{port}/{family}");
         let address = SocketAddr::from_abstract_name(name)?;
         Ok(Self { _name: UnixDatagram::bind_addr(&address)? })
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn of(_: u16) -> io::Result<Self> {
+    fn of(_: u16, _: &str) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
 /// The ports of an endpoint.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct OwnedPorts {
-    held: BTreeMap<u16, Reservation>,
+    /// Whether the endpoint has sockets for IPv4, or may get some.
+    ipv4: bool,
+    /// The same for IPv6.
+    ipv6: bool,
+    held: BTreeMap<u16, Vec<Reservation>>,
 }
 
 impl OwnedPorts {
+    /// No ports yet, of an endpoint with these sockets. One that follows interfaces gets sockets later.
+    pub fn of(options: &Options, sockets: &[Socket]) -> Self {
+        let grows = options.all_interfaces || options.transport.follow_interfaces;
+        let ipv6 = |socket: &Socket| socket.local().is_ipv6();
+        Self {
+            ipv4: grows || !sockets.iter().all(ipv6),
+            ipv6: grows || sockets.iter().any(ipv6),
+            held: BTreeMap::new(),
+        }
+    }
+
     /// Whether the endpoint owns the port.
     pub fn has(&self, port: u16) -> bool {
         self.held.contains_key(&port)
@@ -55,7 +73,10 @@ impl OwnedPorts {
     /// If another endpoint on this machine owns it ([`io::ErrorKind::AddrInUse`]), or the system refuses.
     pub fn take(&mut self, port: u16) -> io::Result<()> {
         if !self.has(port) {
-            self.held.insert(port, Reservation::of(port)?);
+            let families = [(self.ipv4, "ipv4"), (self.ipv6, "ipv6")];
+            let used = families.into_iter().filter(|(used, _)| *used);
+            let names = used.map(|(_, family)| Reservation::of(port, family));
+            self.held.insert(port, names.collect::<io::Result<_>>()?);
         }
         Ok(())
     }
@@ -115,10 +136,14 @@ impl EndpointState {
 mod tests {
     use super::*;
 
+    fn none(ipv4: bool, ipv6: bool) -> OwnedPorts {
+        OwnedPorts { ipv4, ipv6, held: BTreeMap::new() }
+    }
+
     #[test]
     fn a_port_has_one_owner_until_it_is_released() {
         // No service uses port 1, and no other test does.
-        let (mut one, mut other) = (OwnedPorts::default(), OwnedPorts::default());
+        let (mut one, mut other) = (none(true, true), none(true, true));
         one.take(1).expect("a free port");
         one.take(1).expect("its own port");
         assert!(one.has(1) && !one.has(2));
@@ -128,5 +153,18 @@ mod tests {
         one.keep(|port| port != 1);
         other.take(1).expect("a free port");
         assert!(!one.has(1) && other.has(1));
+    }
+
+    #[test]
+    fn a_port_of_ipv4_is_another_one_than_that_of_ipv6() {
+        // As above, with port 2.
+        let (mut v4, mut v6, mut both) = (none(true, false), none(false, true), none(true, true));
+        v4.take(2).expect("a free port");
+        assert_eq!(both.take(2).map_err(|e| e.kind()), Err(io::ErrorKind::AddrInUse));
+        v6.take(2).expect("what `both` could not have is free");
+        v4.keep(|_| false);
+        assert_eq!(both.take(2).map_err(|e| e.kind()), Err(io::ErrorKind::AddrInUse));
+        v6.keep(|_| false);
+        both.take(2).expect("a free port");
     }
 }

@@ -164,7 +164,8 @@ impl EndpointState {
         seed: Seed,
     ) -> Self {
         let capture = options.capture.clone().map(PacketCapture::new);
-        let owned_ports = (options.carrier == Carrier::Ip).then(OwnedPorts::default);
+        let owned_ports =
+            (options.carrier == Carrier::Ip).then(|| OwnedPorts::of(&options, &sockets));
         let publisher = options.observer.as_ref().map(Observer::publisher);
         let follows = options.transport.follow_interfaces && options.sealing.is_none();
         let followed = FollowedAddresses::new(follows);

@@ -101,6 +101,9 @@ table! {
         /// Most user data that is queued or unacknowledged.
         send_buffer: Option<u64> =
             size(1, LARGEST_WINDOW).derived("four times `transfer.receive_buffer`, at least 64 KiB").example("\"128 kB\"");
+        /// Room beyond a full send buffer that only messages of streams with little unsent data may use: at most a quarter of
+        /// it. A message that is longer than the buffer then does not hold up those of other streams.
+        stream_reserve: Option<u64> = size(0, LARGEST_WINDOW).derived("0").example("\"64 kB\"");
         /// In which order messages of different streams are sent (RFC 8260 Section 3): after each chunk with
         /// `interleaving`, else after each message.
         stream_scheduler: Option<StreamScheduler> =

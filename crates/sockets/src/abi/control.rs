@@ -67,7 +67,9 @@ impl SendInfo {
     pub fn to_sndrcv(self) -> Vec<u8> {
         let Self { stream, flags, ppid, context, policy, value, association } = self;
         let ttl = if policy == message::PR_TTL { value } else { 0 };
-        sndrcv_image(ReceiveInfo { stream, flags, ppid, context, association }, ttl)
+        let info =
+            ReceiveInfo { stream, flags, ppid, context, association, ..ReceiveInfo::default() };
+        sndrcv_image(info, ttl)
     }
 
     /// As `struct sctp_sndinfo`.
@@ -128,13 +130,14 @@ impl Controls {
 fn sndrcv_image(info: ReceiveInfo, ttl: u32) -> Vec<u8> {
     Image::new()
         .u16(info.stream)
-        .u16(0)
+        .u16(info.ssn)
         .u16(info.flags)
         .pad_to(8)
         .u32(info.ppid)
         .u32(info.context)
         .u32(ttl)
-        .pad_to(28)
+        .u32(info.tsn)
+        .u32(info.cumulative_tsn)
         .i32(info.association)
         .finish()
 }
@@ -152,23 +155,30 @@ pub struct ReceiveInfo {
     pub context: u32,
     /// The association.
     pub association: i32,
+    /// Stream sequence number.
+    pub ssn: u16,
+    /// TSN of one of its DATA chunks.
+    pub tsn: u32,
+    /// The cumulative TSN.
+    pub cumulative_tsn: u32,
 }
 
 impl ReceiveInfo {
-    /// As `struct sctp_sndrcvinfo`. SSN and TSN are 0: the engine does not keep them.
+    /// As `struct sctp_sndrcvinfo`.
     pub fn to_sndrcv(self) -> Vec<u8> {
         sndrcv_image(self, 0)
     }
 
-    /// As `struct sctp_rcvinfo`. SSN and TSN are 0.
+    /// As `struct sctp_rcvinfo`.
     pub fn to_rcvinfo(self) -> Vec<u8> {
         Image::new()
             .u16(self.stream)
-            .u16(0)
+            .u16(self.ssn)
             .u16(self.flags)
             .pad_to(8)
             .u32(self.ppid)
-            .pad_to(20)
+            .u32(self.tsn)
+            .u32(self.cumulative_tsn)
             .u32(self.context)
             .i32(self.association)
             .finish()

@@ -23,7 +23,8 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     if matches!(name, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO) {
         return raw::set_option(socket.pair.near(), libc::SOL_SOCKET, name, value.rest(0)?);
     }
-    let settings = &mut socket.lock().settings;
+    let state = &mut *socket.lock();
+    let settings = &mut state.settings;
     match name {
         libc::SO_SNDBUF | libc::SO_SNDBUFFORCE => settings.send_buffer = buffer(value)?,
         libc::SO_RCVBUF | libc::SO_RCVBUFFORCE => settings.receive_buffer = buffer(value)?,
@@ -31,8 +32,10 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
             let seconds = u64::try_from(value.i32(4)?).unwrap_or(0);
             settings.linger = (value.i32(0)? != 0).then_some(seconds);
         }
-        libc::SO_REUSEADDR => settings.reuse[0] = value.i32(0)?,
-        libc::SO_REUSEPORT => settings.reuse[1] = value.i32(0)?,
+        libc::SO_REUSEADDR | libc::SO_REUSEPORT => {
+            settings.reuse[usize::from(name == libc::SO_REUSEPORT)] = value.i32(0)?;
+            state.on_sharing_changed(socket.ipv6);
+        }
         libc::SO_KEEPALIVE => settings.keepalive = value.i32(0)?,
         _ => return Err(Errno(libc::ENOPROTOOPT)),
     }
@@ -83,7 +86,12 @@ pub fn set_ipv6(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     if name != libc::IPV6_V6ONLY || !socket.ipv6 {
         return Err(Errno(libc::ENOPROTOOPT));
     }
-    socket.lock().settings.v6_only = value.i32(0)? != 0;
+    let state = &mut *socket.lock();
+    // RFC 3493, 5.3: before the socket is bound.
+    if state.claim.is_some() {
+        return Err(Errno(libc::EINVAL));
+    }
+    state.settings.v6_only = value.i32(0)? != 0;
     Ok(())
 }
 

@@ -24,6 +24,7 @@ fn on(value: Fields<'_>) -> Result<bool> {
 pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     let state = &mut *socket.lock();
     let idle = state.links.is_empty() && state.listening.is_none();
+    let bound = state.claim.is_some();
     let settings = &mut state.settings;
     match name {
         option::INITMSG => set_init(settings, value),
@@ -34,6 +35,9 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
         option::RECVNXTINFO => on(value).map(|on| settings.next_info = on),
         option::ADAPTATION_LAYER => value.u32(0).map(|layer| settings.adaptation = Some(layer)),
         option::AUTOCLOSE => set_autoclose(socket.style, settings, value),
+        // RFC 6458, 8.1.27: one-to-one sockets only, and before they are bound.
+        option::REUSE_PORT if socket.style == Style::OneToMany => Err(Errno(libc::EOPNOTSUPP)),
+        option::REUSE_PORT if bound => Err(Errno(libc::EFAULT)),
         option::REUSE_PORT => value.i32(0).map(|number| settings.reuse[2] = number),
         option::MAXSEG => set_maxseg(settings, value),
         option::CONTEXT => assoc_value(value).map(|(_, number)| settings.context = number),

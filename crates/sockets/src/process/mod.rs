@@ -5,6 +5,7 @@
 //! inherited are refused with `EBADF` and a message, and sockets that it makes itself work. If not, no socket has listened
 //! or connected yet, and the child keeps all of them, as daemons need that bind a port first.
 
+mod ports;
 mod reactor;
 mod services;
 mod table;
@@ -16,9 +17,11 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-pub use self::services::{Place, Service, free_port};
+pub use self::ports::{Claim, Sharing};
+pub use self::services::{Place, Service};
 pub use self::table::{Found, is_ours};
 
+use self::ports::Ports;
 use self::reactor::Closing;
 use self::services::Services;
 use self::table::Table;
@@ -34,6 +37,7 @@ pub struct Process {
     settings: OnceLock<Settings>,
     reactor: Mutex<Option<Handle>>,
     services: Services,
+    ports: Mutex<Ports>,
     closing: Arc<Closing>,
 }
 
@@ -68,6 +72,7 @@ impl Process {
             settings: OnceLock::new(),
             reactor: Mutex::new(None),
             services: Services::default(),
+            ports: Mutex::default(),
             closing: Arc::default(),
         }
     }
@@ -102,6 +107,11 @@ impl Process {
     /// The endpoints of this process.
     pub const fn services(&self) -> &Services {
         &self.services
+    }
+
+    /// The SCTP ports that its sockets are bound to.
+    const fn ports(&self) -> &Mutex<Ports> {
+        &self.ports
     }
 
     /// The socket of a descriptor.
@@ -139,6 +149,7 @@ impl Process {
 struct Held {
     table: MutexGuard<'static, Table>,
     reactor: MutexGuard<'static, Option<Handle>>,
+    _ports: MutexGuard<'static, Ports>,
 }
 
 thread_local! {
@@ -149,7 +160,8 @@ extern "C" fn before_fork() {
     let process = current();
     let reactor = lock(&process.reactor);
     let table = lock(&process.table);
-    HELD.with(|held| held.replace(Some(Held { table, reactor })));
+    let ports = lock(&process.ports);
+    HELD.with(|held| held.replace(Some(Held { table, reactor, _ports: ports })));
 }
 
 extern "C" fn after_fork() {

@@ -1,21 +1,25 @@
 //! Endpoints of this process. Sockets that listen share one endpoint for each set of addresses, because they share its
-//! UDP port; it stays open until the process ends. A socket that only connects has an endpoint of its own.
+//! UDP port; it stays open until the process ends, or until it is idle and another endpoint needs the UDP port. A socket that
+//! only connects has an endpoint of its own.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
-use ropewalk_runtime::endpoint::{Endpoint, OpenError, Options, RawError, Transport};
-
+use ropewalk_runtime::endpoint::{Association, Endpoint, OpenError, Options, RawError, Transport};
 use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
 
 use super::{Process, current, lock};
 use crate::errno::{Errno, Result};
 use crate::settings::PEER_UDP_PORT;
-use crate::socket::Socket;
+use crate::socket::{Socket, peer_of};
 
-/// Client ports: the dynamic range of RFC 6335, 6.
-const DYNAMIC_FROM: u16 = 49_152;
+/// How often, and after which pauses, a UDP port is tried that endpoints of this process are giving up.
+const CLOSING_TRIES: u32 = 500;
+const CLOSING_PAUSE: Duration = Duration::from_millis(2);
 
 /// Where a socket is bound.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -48,7 +52,8 @@ impl Place {
 pub struct Service {
     /// The endpoint.
     pub endpoint: Endpoint,
-    listeners: Mutex<BTreeMap<u16, Weak<Socket>>>,
+    /// The sockets that listen on each SCTP port; several if they share it (`SO_REUSEPORT`).
+    listeners: Mutex<BTreeMap<u16, Vec<Weak<Socket>>>>,
 }
 
 impl Service {
@@ -77,6 +82,7 @@ impl Service {
             place.v6_only = true;
         }
         let mut options = Options::connecting(&place.sockets(current().settings().client_udp_port));
+        options.ipv6_only = place.v6_only;
         options.transport = transport;
         if place.addresses.is_empty() {
             options = options.avoiding(&current().settings().avoid).on_all_interfaces(remotes);
@@ -85,36 +91,52 @@ impl Service {
         Self::open(options).map_err(Refused::report)
     }
 
-    /// Delivers associations on an SCTP port to a socket.
+    /// Delivers associations on an SCTP port to a socket, which has claimed it.
     ///
     /// # Errors
-    /// `EADDRINUSE` if another socket listens there, or another program over IP alone.
+    /// `EADDRINUSE` if another program has the port, over IP alone.
     pub fn listen(&self, port: u16, socket: &Arc<Socket>) -> Result<()> {
         let mut listeners = lock(&self.listeners);
-        if listeners.get(&port).is_some_and(|other| other.strong_count() > 0) {
-            return Err(Errno(libc::EADDRINUSE));
-        }
         // Over IP alone, another program may have the port.
         if !self.endpoint.listen_on(port) && !self.endpoint.listens_on(port) {
             return Err(Errno(libc::EADDRINUSE));
         }
-        listeners.insert(port, Arc::downgrade(socket));
+        listeners.entry(port).or_default().push(Arc::downgrade(socket));
         Ok(())
     }
 
     /// Ends that.
-    pub fn stop_listening(&self, port: u16) {
-        lock(&self.listeners).remove(&port);
-        self.endpoint.stop_listening_on(port);
+    pub fn stop_listening(&self, port: u16, socket: &Socket) {
+        let mut listeners = lock(&self.listeners);
+        let Some(sockets) = listeners.get_mut(&port) else { return };
+        sockets.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), socket));
+        if sockets.is_empty() {
+            listeners.remove(&port);
+            self.endpoint.stop_listening_on(port);
+        }
+    }
+
+    /// The socket that an association is delivered to. Sockets that share a port share the peers, as in the kernel.
+    fn listener_of(&self, association: &Association) -> Option<Arc<Socket>> {
+        let (port, _) = association.sctp_ports()?;
+        let listeners = lock(&self.listeners);
+        let sockets: Vec<_> = listeners.get(&port)?.iter().filter_map(Weak::upgrade).collect();
+        let chosen = match sockets.len() {
+            0 | 1 => 0,
+            count => {
+                let mut hasher = DefaultHasher::new();
+                peer_of(association).hash(&mut hasher);
+                (hasher.finish() % count as u64) as usize
+            }
+        };
+        sockets.into_iter().nth(chosen)
     }
 
     /// Delivers the associations that peers open.
     async fn accept(self: Arc<Self>) {
         loop {
             let association = self.endpoint.accept().await;
-            let port = association.sctp_ports().map_or(0, |(local, _)| local);
-            let listener = lock(&self.listeners).get(&port).and_then(Weak::upgrade);
-            match listener {
+            match self.listener_of(&association) {
                 Some(socket) => socket.on_incoming(association, &self),
                 None => association.abort(),
             }
@@ -152,7 +174,50 @@ impl From<OpenError> for Refused {
 /// The endpoints that accept associations.
 #[derive(Debug, Default)]
 pub struct Services {
-    listening: Mutex<BTreeMap<Place, Arc<Service>>>,
+    listening: Mutex<BTreeMap<Place, (Arc<Service>, AbortHandle)>>,
+}
+
+/// Closes the endpoints on which nothing listens and that have no association. Returns whether some are closed, or may be
+/// soon.
+fn close_idle(listening: &mut BTreeMap<Place, (Arc<Service>, AbortHandle)>) -> bool {
+    let mut unused = false;
+    listening.retain(|_, (service, accepting)| {
+        let listens = !lock(&service.listeners).is_empty();
+        let idle = !listens && service.endpoint.associations() == 0;
+        unused |= !listens;
+        if idle {
+            accepting.abort();
+        }
+        !idle
+    });
+    unused
+}
+
+type Opened = std::result::Result<Arc<Service>, Refused>;
+
+fn is_in_use(opened: &Opened) -> bool {
+    matches!(opened, Err(Refused { errno: Errno(libc::EADDRINUSE), .. }))
+}
+
+/// Opens an endpoint, whose UDP ports an unused endpoint of this process may have.
+#[expect(clippy::disallowed_methods, reason = "the program has called `listen`, and waits")]
+fn open_in_place_of_unused(
+    listening: &mut BTreeMap<Place, (Arc<Service>, AbortHandle)>,
+    open: impl Fn() -> Opened,
+) -> Opened {
+    let mut opened = open();
+    // The last associations of an endpoint may be shutting down, and its task closes the UDP sockets.
+    let (mut tries, mut unused) = (0, false);
+    while is_in_use(&opened) && tries < CLOSING_TRIES {
+        unused |= close_idle(listening);
+        if !unused {
+            break;
+        }
+        tries += 1;
+        std::thread::sleep(CLOSING_PAUSE);
+        opened = open();
+    }
+    opened
 }
 
 impl Process {
@@ -168,19 +233,23 @@ impl Process {
         any_port: bool,
     ) -> Result<Arc<Service>> {
         self.reactor()?;
+        let mut key = place.clone();
+        key.addresses.sort_unstable();
         let mut listening = lock(&self.services().listening);
-        if let Some(service) = listening.get(place) {
+        if let Some((service, _)) = listening.get(&key) {
             return Ok(service.clone());
         }
         let open = |port| {
             let mut options = Options::listening(&place.sockets(port)).on_sctp_ports(&[]);
             options.avoided_interfaces.clone_from(&self.settings().avoid);
+            options.ipv6_only = place.ipv6 && place.v6_only;
             options.transport = transport.clone();
             Service::open(options)
         };
         let port = self.settings().udp_port;
-        let service = match open(port) {
-            Err(Refused { errno: Errno(libc::EADDRINUSE), .. }) if any_port => {
+        let opened = open_in_place_of_unused(&mut listening, || open(port));
+        let service = match opened {
+            opened if any_port && is_in_use(&opened) => {
                 let service = open(0).map_err(Refused::report)?;
                 let used = service.endpoint.locals().first().map_or(0, SocketAddr::port);
                 eprintln!(
@@ -191,18 +260,8 @@ impl Process {
             }
             opened => opened.map_err(Refused::report)?,
         };
-        self.reactor()?.spawn(service.clone().accept());
-        listening.insert(place.clone(), service.clone());
+        let accepting = self.reactor()?.spawn(service.clone().accept()).abort_handle();
+        listening.insert(key, (service.clone(), accepting));
         Ok(service)
     }
-}
-
-/// A free SCTP port for a socket that has chosen none. RFC 6056, 3.3.1: a random one.
-///
-/// # Errors
-/// `EIO` if the system provides no random numbers.
-pub fn free_port() -> Result<u16> {
-    let drawn = getrandom::u32().map_err(|_| Errno(libc::EIO))?;
-    let count = u32::from(u16::MAX - DYNAMIC_FROM) + 1;
-    Ok(DYNAMIC_FROM + (drawn % count) as u16)
 }

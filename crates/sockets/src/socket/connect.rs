@@ -8,7 +8,7 @@ use ropewalk_runtime::endpoint::{Association, ConnectError, SctpPorts, Target, T
 use super::link::NewLink;
 use super::{Phase, Socket, State, Style};
 use crate::errno::{Errno, Result};
-use crate::process::{Service, current, free_port};
+use crate::process::{Service, current};
 use crate::signals::Blocked;
 
 fn errno_of(error: &ConnectError) -> Errno {
@@ -23,26 +23,6 @@ fn errno_of(error: &ConnectError) -> Errno {
 
 /// Most ports that are drawn for one association.
 const DRAWS: usize = 64;
-
-/// Starts an association from `local`, which is chosen if it is 0.
-fn start(service: &Service, target: &Target, local: &mut u16, remote: u16) -> Result<Association> {
-    let is_drawn = *local == 0;
-    let mut draws = 0;
-    loop {
-        let port = if is_drawn { free_port()? } else { *local };
-        draws += 1;
-        let ports = SctpPorts { local: Some(port), remote };
-        match service.endpoint.start_connect(target, ports) {
-            // Over IP alone, another program may have the port.
-            Err(ConnectError::PortTaken(_)) if is_drawn && draws < DRAWS => {}
-            started => {
-                let association = started.map_err(|error| errno_of(&error))?;
-                *local = port;
-                return Ok(association);
-            }
-        }
-    }
-}
 
 impl Socket {
     /// Opens an association to a peer with these addresses, whose ports are SCTP ports (`connect`, `sctp_connectx`).
@@ -136,7 +116,7 @@ impl Socket {
         };
         let peer = SocketAddr::new(addresses[0].ip(), first.port());
         let target = Target { addresses, key: None };
-        let association = start(&service, &target, &mut state.port, first.port())?;
+        let association = self.start(state, &service, &target, first.port())?;
         state.settings.configure(&association);
         if let Some(attempts) = Some(state.settings.init[2]).filter(|most| *most > 0)
             && let Some(mut parameters) = association.parameters()
@@ -146,6 +126,35 @@ impl Socket {
         }
         let association = Arc::new(association);
         self.add_link(state, NewLink { association, service, peer, up: false, streams, id: None })
+    }
+
+    /// Starts an association. A socket that is not bound takes any free port.
+    fn start(
+        &self,
+        state: &mut State,
+        service: &Service,
+        target: &Target,
+        remote: u16,
+    ) -> Result<Association> {
+        let mut draws = 0;
+        loop {
+            let drawn = match &state.claim {
+                Some(_) => None,
+                None => Some(self.claim_any(state)?),
+            };
+            draws += 1;
+            let local = drawn.as_ref().map_or_else(|| state.port(), |claim| claim.port());
+            let ports = SctpPorts { local: Some(local), remote };
+            match service.endpoint.start_connect(target, ports) {
+                // Over IP alone, another program may have the port.
+                Err(ConnectError::PortTaken(_)) if drawn.is_some() && draws < DRAWS => {}
+                started => {
+                    let association = started.map_err(|error| errno_of(&error))?;
+                    state.claim = drawn.map(Arc::new).or(state.claim.take());
+                    return Ok(association);
+                }
+            }
+        }
     }
 
     /// Waits until an association is established.

@@ -10,7 +10,7 @@ use super::link::NewLink;
 use super::{Phase, Socket, State, Style};
 use crate::address::shown;
 use crate::errno::{Errno, Result};
-use crate::process::Service;
+use crate::process::{Claim, Service};
 use crate::signals::Blocked;
 
 /// A new socket, its descriptor and its peer.
@@ -24,10 +24,17 @@ pub struct Accepted {
 }
 
 /// The peer's address with its SCTP port.
-fn peer_of(association: &Association) -> Option<SocketAddr> {
+pub fn peer_of(association: &Association) -> Option<SocketAddr> {
     let (_, port) = association.sctp_ports()?;
     let remote = association.stats()?.paths.iter().find_map(|path| path.remote)?;
     Some(SocketAddr::new(remote.ip().to_canonical(), port))
+}
+
+impl State {
+    /// The claim to the port of a socket that takes over one of the associations.
+    fn inherited_claim(&self) -> Option<Arc<Claim>> {
+        self.claim.as_ref().map(|claim| Arc::new(claim.inherited()))
+    }
 }
 
 impl Socket {
@@ -102,7 +109,7 @@ impl Socket {
         let (fd, socket) = Self::with(Style::OneToOne, self.ipv6, flags, settings)?;
         {
             let fresh = &mut *socket.lock();
-            (fresh.place, fresh.port) = (state.place.clone(), state.port);
+            (fresh.place, fresh.claim) = (state.place.clone(), state.inherited_claim());
             fresh.phase = Phase::Connected;
             fresh.settings.configure(&association);
             let streams = fresh.settings.init[0];
@@ -131,7 +138,7 @@ impl Socket {
         let peer = shown(link.peer, self.ipv6, state.settings.mapped);
         {
             let fresh = &mut *socket.lock();
-            (fresh.place, fresh.port) = (state.place.clone(), state.port);
+            (fresh.place, fresh.claim) = (state.place.clone(), state.inherited_claim());
             fresh.phase = Phase::Connected;
             let (moved, kept) = state.inbox.drain(..).partition(|item| item.id() == id);
             (fresh.inbox, state.inbox) = (moved, kept);

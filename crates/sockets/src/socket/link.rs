@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 
 use super::{Socket, State, Style, next_id};
 use crate::errno::Result;
-use crate::process::{Service, current};
+use crate::process::{Claim, Service, current};
 
 /// The descriptor becomes writable again when fewer bytes than this wait for a path.
 const WRITABLE_BELOW: u64 = 512 << 10;
@@ -94,8 +94,8 @@ impl Link {
         self.tasks.drain(..).for_each(|task| task.abort());
     }
 
-    /// Ends the association: at once with `abort`, otherwise in the background.
-    pub fn close(mut self, abort: bool) {
+    /// Ends the association: at once with `abort`, otherwise in the background. `claim` is held until it has ended.
+    pub fn close(mut self, abort: bool, claim: Option<Arc<Claim>>) {
         self.stop();
         let unread = self.association.can_receive();
         if self.ended {
@@ -111,6 +111,7 @@ impl Link {
             let _ = association.shutdown().await;
             drop(association);
             drop(service);
+            drop(claim);
         });
     }
 }

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use libc::c_int;
 use ropewalk_runtime::endpoint::{AddressError, Association};
 
+pub use self::incoming::peer_of;
 pub use self::link::Link;
 pub use self::receive::{Delivered, PartOf};
 pub use self::send::{MESSAGE_LIMIT, Outgoing};
@@ -26,7 +27,7 @@ use self::receive::Item;
 use crate::errno::{Errno, Result};
 use crate::options::errno_of_address;
 use crate::pair::Pair;
-use crate::process::{self, Place, Service, current};
+use crate::process::{self, Claim, Place, Service, Sharing, current};
 use crate::signals::Blocked;
 
 /// Style of a socket.
@@ -67,8 +68,8 @@ pub struct Socket {
 pub struct State {
     /// Where it is bound.
     pub place: Place,
-    /// Its SCTP port; 0: not bound.
-    pub port: u16,
+    /// Its SCTP port; none: not bound.
+    pub claim: Option<Arc<Claim>>,
     /// The endpoint that it listens on.
     pub listening: Option<Arc<Service>>,
     backlog: usize,
@@ -125,7 +126,7 @@ impl Socket {
         let (fd, pair) = Pair::new(flags)?;
         let state = State {
             place: Place { ipv6, ..Place::default() },
-            port: 0,
+            claim: None,
             listening: None,
             backlog: 0,
             accept_queue: VecDeque::new(),
@@ -147,7 +148,7 @@ impl Socket {
         Ok((fd, Arc::new(Self { style, ipv6, pair, nonblocking, state: Mutex::new(state) })))
     }
 
-    /// The state. No other lock of this library is taken while it is held, except those of endpoints.
+    /// The state. No other lock of this library is taken while it is held, except those of endpoints and of the ports.
     pub fn lock(&self) -> MutexGuard<'_, State> {
         process::lock(&self.state)
     }
@@ -165,15 +166,20 @@ impl Socket {
     /// Binds the socket. Port 0: any free port.
     ///
     /// # Errors
-    /// `EINVAL` if it is bound, `EADDRNOTAVAIL` if an address is not one of this machine.
+    /// `EINVAL` if it is bound, `EADDRNOTAVAIL` if an address is not one of this machine, `EADDRINUSE` if another socket
+    /// has it and does not share it.
     pub fn bind(&self, addresses: &[SocketAddr]) -> Result<()> {
         let state = &mut *self.lock();
-        if state.port != 0 || state.phase != Phase::Idle {
+        if state.claim.is_some() || state.phase != Phase::Idle {
             return Err(Errno(libc::EINVAL));
         }
         let port = addresses.first().ok_or(Errno(libc::EINVAL))?.port();
-        state.add_addresses(self.ipv6, addresses)?;
-        state.port = if port == 0 { process::free_port()? } else { port };
+        if addresses.iter().any(|address| address.port() != 0 && address.port() != port) {
+            return Err(Errno(libc::EINVAL));
+        }
+        let ips = state.bindable(self.ipv6, addresses)?;
+        state.claim = Some(Arc::new(Claim::bind(port, state.sharing(self.ipv6), &ips)?));
+        state.add_addresses(&ips);
         Ok(())
     }
 
@@ -184,22 +190,22 @@ impl Socket {
     pub fn add_addresses(&self, addresses: &[SocketAddr]) -> Result<()> {
         {
             let state = &mut *self.lock();
-            if state.port != 0 {
+            if let Some(claim) = state.claim.clone() {
                 let in_use = state.listening.is_some() || !state.links.is_empty();
-                let other = |a: &SocketAddr| a.port() != 0 && a.port() != state.port;
+                let other = |a: &SocketAddr| a.port() != 0 && a.port() != claim.port();
                 if addresses.iter().any(other) {
                     return Err(Errno(libc::EINVAL));
                 }
-                if !in_use {
-                    return state.add_addresses(self.ipv6, addresses);
+                if in_use {
+                    state.may_tell_peers()?;
                 }
-                state.may_tell_peers()?;
-                let before = state.place.addresses.clone();
-                state.add_addresses(self.ipv6, addresses)?;
-                let known = |ip: &IpAddr| before.contains(ip);
-                let ips = addresses.iter().map(|address| address.ip().to_canonical());
-                let new: Vec<IpAddr> = ips.filter(|ip| !known(ip)).collect();
-                return state.tell_peers(&new, |association, ip| association.add_address(ip));
+                let ips = state.bindable(self.ipv6, addresses)?;
+                claim.add(state.sharing(self.ipv6), &ips)?;
+                state.add_addresses(&ips);
+                if !in_use {
+                    return Ok(());
+                }
+                return state.tell_peers(&ips, |association, ip| association.add_address(ip));
             }
         }
         self.bind(addresses)
@@ -222,6 +228,9 @@ impl Socket {
             return Err(Errno(libc::EINVAL));
         }
         bound.retain(|ip| !gone.contains(ip));
+        if let Some(claim) = &state.claim {
+            claim.remove(&gone);
+        }
         if !in_use {
             return Ok(());
         }
@@ -238,26 +247,44 @@ impl Socket {
             return Err(Errno(libc::EINVAL));
         }
         state.backlog = usize::try_from(backlog).unwrap_or(0).clamp(1, 4096);
-        if let Some(service) = &state.listening {
+        if state.listening.is_some() {
             if backlog == 0 && self.style == Style::OneToMany {
-                service.stop_listening(state.port);
-                state.listening = None;
+                state.stop_listening(self);
             }
             return Ok(());
         }
         if backlog == 0 && self.style == Style::OneToMany {
             return Ok(());
         }
-        if state.port == 0 {
-            state.port = process::free_port()?;
+        let claim = match &state.claim {
+            Some(claim) => claim.clone(),
+            None => state.claim.insert(Arc::new(self.claim_any(state)?)).clone(),
+        };
+        claim.listen()?;
+        let service = self.service_to_listen(state, claim.port());
+        if service.is_err() {
+            claim.stop_listening();
         }
+        state.listening = Some(service?);
+        Ok(())
+    }
+
+    /// The endpoint that accepts associations for this socket.
+    fn service_to_listen(self: &Arc<Self>, state: &mut State, port: u16) -> Result<Arc<Service>> {
         state.place.v6_only = state.settings.v6_only;
         let any_port = self.style == Style::OneToMany;
         let transport = state.settings.transport();
         let service = current().listening_at(&state.place, &transport, any_port)?;
-        service.listen(state.port, self)?;
-        state.listening = Some(service);
-        Ok(())
+        service.listen(port, self)?;
+        Ok(service)
+    }
+
+    /// Takes a free port for all addresses, as a socket does that listens or connects without `bind`.
+    ///
+    /// # Errors
+    /// As [`Claim::bind`].
+    fn claim_any(&self, state: &State) -> Result<Claim> {
+        Claim::bind(0, state.sharing(self.ipv6), &[self.unspecified()])
     }
 
     /// Ends sending, receiving or both (`shutdown`). SCTP has no half-closed state: an end that sends no more ends the
@@ -289,9 +316,9 @@ impl Socket {
     pub fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
-        if let Some(service) = state.listening.take() {
-            service.stop_listening(state.port);
-        }
+        state.stop_listening(self);
+        // As in the kernel, the port is free once its last association has ended.
+        let claim = state.claim.take();
         let waiting = std::mem::take(&mut state.accept_queue);
         let links = std::mem::take(&mut state.links);
         let unread = state.inbox.iter().any(Item::is_message);
@@ -303,7 +330,7 @@ impl Socket {
         drop(state);
         waiting.iter().for_each(|(association, _)| association.abort());
         for link in links.into_values() {
-            link.close(abort || unread && self.style == Style::OneToOne);
+            link.close(abort || unread && self.style == Style::OneToOne, claim.clone());
         }
     }
 
@@ -368,25 +395,59 @@ impl Socket {
 }
 
 impl State {
-    fn add_addresses(&mut self, ipv6: bool, addresses: &[SocketAddr]) -> Result<()> {
-        let mut own = None;
-        for address in addresses {
-            let ip = address.ip().to_canonical();
-            if ip.is_unspecified() {
-                continue;
-            }
-            if ip.is_ipv6() && !ipv6 {
-                return Err(Errno(libc::EINVAL));
-            }
-            let own = own.get_or_insert_with(names::own_addresses);
-            if !own.contains(&ip) && !ip.is_loopback() {
-                return Err(Errno(libc::EADDRNOTAVAIL));
-            }
-            if !self.place.addresses.contains(&ip) {
-                self.place.addresses.push(ip);
+    /// Its SCTP port; 0: not bound.
+    pub fn port(&self) -> u16 {
+        self.claim.as_ref().map_or(0, |claim| claim.port())
+    }
+
+    /// What decides whether the socket may share its port. `ipv6`: whether it is an IPv6 socket.
+    fn sharing(&self, ipv6: bool) -> Sharing {
+        let [reuse_address, reuse_port, sctp_reuse_port] = self.settings.reuse.map(|on| on != 0);
+        let v6_only = self.settings.v6_only;
+        Sharing { ipv6, v6_only, reuse_address: reuse_address || sctp_reuse_port, reuse_port }
+    }
+
+    /// Follows options that decide whether the socket may share its port.
+    pub fn on_sharing_changed(&self, ipv6: bool) {
+        if let Some(claim) = &self.claim {
+            claim.set_sharing(self.sharing(ipv6));
+        }
+    }
+
+    /// The addresses to bind, without ports.
+    ///
+    /// # Errors
+    /// `EINVAL` if the socket cannot have addresses of the family, `EADDRNOTAVAIL` if one is not one of this machine.
+    fn bindable(&self, ipv6: bool, addresses: &[SocketAddr]) -> Result<Vec<IpAddr>> {
+        let ips: Vec<_> = addresses.iter().map(|address| address.ip().to_canonical()).collect();
+        let fits = |ip: &IpAddr| if ip.is_ipv6() { ipv6 } else { !ipv6 || !self.settings.v6_only };
+        if !ips.iter().all(fits) {
+            return Err(Errno(libc::EINVAL));
+        }
+        let mut to_find =
+            ips.iter().filter(|ip| !ip.is_unspecified() && !ip.is_loopback()).peekable();
+        let own = if to_find.peek().is_some() { names::own_addresses() } else { Vec::new() };
+        if to_find.all(|ip| own.contains(ip)) { Ok(ips) } else { Err(Errno(libc::EADDRNOTAVAIL)) }
+    }
+
+    /// Adds addresses that the socket has been bound to.
+    fn add_addresses(&mut self, ips: &[IpAddr]) {
+        for ip in ips {
+            if !ip.is_unspecified() {
+                self.place.addresses.push(*ip);
+            } else if ip.is_ipv4() {
+                self.place.ipv6 = false;
             }
         }
-        Ok(())
+    }
+
+    /// Accepts no more associations.
+    fn stop_listening(&mut self, socket: &Socket) {
+        let Some(service) = self.listening.take() else { return };
+        if let Some(claim) = &self.claim {
+            service.stop_listening(claim.port(), socket);
+            claim.stop_listening();
+        }
     }
 
     /// Whether each association of the socket can follow a change of addresses (RFC 5061).

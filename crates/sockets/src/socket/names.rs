@@ -66,11 +66,15 @@ impl Socket {
         let first = state.place.addresses.first().copied();
         let own = || state.only().and_then(|link| link.own().first().copied());
         let ip = first.or_else(own).unwrap_or_else(|| self.unspecified());
-        shown(SocketAddr::new(ip, state.port), self.ipv6, state.settings.mapped)
+        shown(SocketAddr::new(ip, state.port()), self.ipv6, state.settings.mapped)
     }
 
-    fn unspecified(&self) -> IpAddr {
-        if self.ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
+    pub(super) const fn unspecified(&self) -> IpAddr {
+        if self.ipv6 {
+            IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+        } else {
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+        }
     }
 
     /// The address of `getpeername`.
@@ -109,7 +113,7 @@ impl Socket {
         }
         ips.sort_unstable();
         ips.dedup();
-        let addresses = ips.into_iter().map(|ip| SocketAddr::new(ip, state.port));
+        let addresses = ips.into_iter().map(|ip| SocketAddr::new(ip, state.port()));
         Ok(addresses.map(|a| shown(a, self.ipv6, state.settings.mapped)).collect())
     }
 }

@@ -133,7 +133,7 @@ pub struct SocketSettings {
     pub peer_udp_port: Option<u16>,
     /// IPV6_V6ONLY.
     pub v6_only: bool,
-    /// SO_REUSEADDR, SO_REUSEPORT and SCTP_REUSE_PORT, kept for the program.
+    /// SO_REUSEADDR, SO_REUSEPORT and SCTP_REUSE_PORT.
     pub reuse: [i32; 3],
     /// SO_KEEPALIVE, kept for the program: HEARTBEATs are always sent.
     pub keepalive: i32,

@@ -42,6 +42,7 @@ int main(void)
 	struct sctp_sndrcvinfo info = { 0 };
 	CHECK(sctp_recvmsg(server, bytes, sizeof bytes, SA(from), &length, &info, &flags) == 3);
 	CHECK(memcmp(bytes, "one", 3) == 0 && info.sinfo_stream == 2 && info.sinfo_ppid == htonl(9));
+	CHECK(info.sinfo_ssn == 0 && info.sinfo_tsn != 0 && info.sinfo_cumtsn == info.sinfo_tsn);
 	CHECK(info.sinfo_assoc_id == far && from.sin_addr.s_addr == address.sin_addr.s_addr);
 
 	/* Answers by address and by identifier. */
@@ -51,6 +52,7 @@ int main(void)
 	CHECK(sctp_sendv(server, &three, 1, NULL, 0, &how, sizeof how, SCTP_SENDV_SNDINFO, 0) == 5);
 	CHECK(setsockopt(client, SOL_SCTP, SCTP_RECVRCVINFO, &one, sizeof one) == 0);
 	int seen = 0;
+	uint32_t tsns[2];
 	for (int i = 0; i < 2; i++) {
 		struct sctp_rcvinfo got = { 0 };
 		struct iovec into = { bytes, sizeof bytes };
@@ -61,9 +63,11 @@ int main(void)
 		CHECK(type == SCTP_RECVV_RCVINFO && size == sizeof got && got.rcv_assoc_id == near);
 		int unordered = count == 5;
 		CHECK(unordered == !!(got.rcv_flags & SCTP_UNORDERED) && got.rcv_sid == unordered);
+		CHECK(got.rcv_ssn == 0 && (int32_t)(got.rcv_cumtsn - got.rcv_tsn) >= 0);
+		tsns[i] = got.rcv_tsn;
 		seen += count;
 	}
-	CHECK(seen == 8);
+	CHECK(seen == 8 && (tsns[1] - tsns[0] == 1 || tsns[0] - tsns[1] == 1));
 
 	/* A second association, and a socket of its own for it. */
 	struct sockaddr_in second;

@@ -100,7 +100,8 @@ pub enum Event {
 /// Why [`Association::send`] refused a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendError {
-    /// The send buffer is full. [`Event::Writable`] follows when it has room again.
+    /// The send buffer is full, and the message may not use [`Config::stream_reserve`]. [`Event::Writable`] follows when there
+    /// is room again.
     Full,
     /// The stream does not exist.
     NoSuchStream,
@@ -238,6 +239,7 @@ impl Association {
             handshake.local_tsn,
             config.streams,
             config.first_mtu(),
+            config.fast_retransmit_threshold,
             TxConfig::of(&config),
         );
         chunks.queue.set_stream_scheduler(config.stream_scheduler);
@@ -365,7 +367,12 @@ impl Association {
     #[inline]
     fn may_queue(&mut self, stream: StreamId, payload: &Payload) -> Result<(), SendError> {
         self.may_send(stream, payload)?;
-        if self.send_room() == 0 {
+        if self.send_room() > 0 {
+            self.sender.outstanding.reserve = None;
+            return Ok(());
+        }
+        let size = self.config.stream_reserve;
+        if !self.sender.take_from_reserve(size, stream, payload.len()) {
             self.sender.outstanding.was_full = true;
             return Err(SendError::Full);
         }
@@ -378,9 +385,13 @@ impl Association {
         self.sender.buffer_room()
     }
 
-    /// Emits [`Event::Writable`] if the send buffer was full and has room again.
+    /// Emits [`Event::Writable`] if the send buffer was full and has room again, if only for a message that did not fit into the
+    /// reserve.
     pub(super) fn report_writable(&mut self) {
-        if self.sender.outstanding.was_full && self.send_room() > 0 {
+        if self.sender.outstanding.was_full
+            && (self.send_room() > 0
+                || self.sender.has_reserve_for_refused(self.config.stream_reserve))
+        {
             self.sender.outstanding.was_full = false;
             self.push_event(Event::Writable);
         }
@@ -398,6 +409,11 @@ impl Association {
             && chunks.board.is_empty()
             && !chunks.has_messages_beside_queue()
             && chunks.queue.held_bytes() == 0
+    }
+
+    /// The highest TSN up to which all data has been received, as it would be acknowledged now.
+    pub const fn cumulative_tsn(&self) -> Serial32 {
+        Serial32::wrap(self.receiver.buffer.cumulative())
     }
 
     /// Takes the next received message.

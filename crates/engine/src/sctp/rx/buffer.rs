@@ -455,12 +455,12 @@ impl ReceiveBuffer {
             self.stats.delivered(now, arrived, data.first_sent, data.payload.len());
             charge += charge_of(&data);
             let unordered = data.flags.has(DataFlags::UNORDERED);
-            whole.get_or_insert((data.stream, data.ppid, unordered));
+            whole.get_or_insert((data.stream, data.ppid, unordered, data.ssn, data.tsn));
             payloads.push(data.payload);
         }
-        if let Some((stream, ppid, unordered)) = whole {
+        if let Some((stream, ppid, unordered, ssn, tsn)) = whole {
             let payload = Payload::concat(&payloads);
-            self.ready.push(Message { stream, ppid, payload, part, unordered, charge });
+            self.ready.push(Message { stream, ppid, ssn, tsn, payload, part, unordered, charge });
         }
     }
 

@@ -6,6 +6,7 @@ use ropewalk_base::{PathId, Serial32, Time};
 
 use super::path::Path;
 use super::queue::SendQueue;
+use super::reserve::Reserve;
 use super::sack::AckScratch;
 use super::zero_window::WindowProbe;
 use super::{DeliveryDelays, MissIndications, RecordState, Scoreboard, TxConfig};
@@ -57,6 +58,8 @@ pub struct Chunks {
     /// State of the zero-window probe.
     pub window_probe: WindowProbe,
     pub config: TxConfig,
+    /// What is left of the reserve; none: all of it.
+    pub reserve: Option<Box<Reserve>>,
     /// Delays of delivery; none unless they are measured.
     pub delivery_delays: Option<Box<DeliveryDelays>>,
     /// What is kept about messages that are not plain; none before the first of them.
@@ -95,8 +98,15 @@ const fn unwrapped(initial_tsn: u32) -> u64 {
 }
 
 impl Chunks {
-    /// Creates an empty queue and scoreboard for packets of `mtu` bytes; the first chunk gets `initial_tsn`.
-    pub fn new(initial_tsn: u32, streams: u16, mtu: u32, config: TxConfig) -> Self {
+    /// Creates an empty queue and scoreboard for packets of `mtu` bytes; the first chunk gets `initial_tsn`, and is lost after
+    /// so many miss indications.
+    pub fn new(
+        initial_tsn: u32,
+        streams: u16,
+        mtu: u32,
+        miss_indications: u32,
+        config: TxConfig,
+    ) -> Self {
         let first = unwrapped(initial_tsn);
         Self {
             board: Scoreboard::new(first),
@@ -112,13 +122,14 @@ impl Chunks {
             primary: PathId(0),
             streams,
             offered_gaps: 0,
-            misses: MissIndications { threshold: config.fast_retransmit_threshold },
+            misses: MissIndications { threshold: miss_indications },
             last_sack_at: Time::ZERO,
             recovery_exit: None,
             scratch: AckScratch::new(),
             reports: PathReports::default(),
             spare_gaps: GapList::default(),
             config,
+            reserve: None,
             delivery_delays: None,
             limits: None,
         }
@@ -143,6 +154,7 @@ impl Chunks {
         self.scratch = AckScratch::new();
         self.offered_gaps = 0;
         (self.was_full, self.shutting) = (false, false);
+        self.reserve = None;
         self.recovery_exit = None;
         self.limits = None;
     }

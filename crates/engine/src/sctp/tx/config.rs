@@ -20,12 +20,12 @@ pub struct TxConfig {
     pub retransmission: RetransmissionPolicy,
     pub idle_decay: IdleDecay,
     pub window_check: WindowCheck,
-    pub fast_retransmit_threshold: u32,
     pub max_burst: u32,
     pub rto_max: Duration,
     pub send_buffer: u64,
-    pub unsent_limit: Option<u64>,
-    pub peer_buffer_limit: Option<u64>,
+    /// `u64::MAX`: none, because this takes less space; the next one likewise.
+    pub unsent_limit: u64,
+    pub peer_buffer_limit: u64,
     /// Path MTU discovery; none: the configured MTU is taken for granted.
     pub mtu_discovery: Option<MtuRange>,
     /// Bytes of a packet before its first chunk, headers of lower layers included.
@@ -48,6 +48,13 @@ pub struct TxConfig {
     pub interleaves: bool,
 }
 
+const fn limit(limit: Option<u64>) -> u64 {
+    match limit {
+        Some(limit) => limit,
+        None => u64::MAX,
+    }
+}
+
 impl TxConfig {
     /// The configuration before the peer is known.
     pub const fn of(config: &Config) -> Self {
@@ -57,12 +64,11 @@ impl TxConfig {
             retransmission: config.retransmission,
             idle_decay: config.idle_decay,
             window_check: config.window_check,
-            fast_retransmit_threshold: config.fast_retransmit_threshold,
             max_burst: config.max_burst,
             rto_max: config.rto.max,
             send_buffer: config.send_buffer,
-            unsent_limit: config.unsent_limit,
-            peer_buffer_limit: config.peer_buffer_limit,
+            unsent_limit: limit(config.unsent_limit),
+            peer_buffer_limit: limit(config.peer_buffer_limit),
             mtu_discovery: config.mtu_discovery,
             headers: config.headers(),
             data_headers: config.data_headers(),
@@ -86,10 +92,7 @@ impl TxConfig {
     /// The part of the peer's receive buffer that is used, bytes.
     #[inline]
     pub const fn used_buffer(&self, offered: u64) -> u64 {
-        match self.peer_buffer_limit {
-            Some(limit) if limit < offered => limit,
-            _ => offered,
-        }
+        if self.peer_buffer_limit < offered { self.peer_buffer_limit } else { offered }
     }
 
     /// Whether the path MTU is searched for.

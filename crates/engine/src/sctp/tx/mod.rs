@@ -26,6 +26,7 @@ mod priority;
 mod queue;
 mod record;
 mod rescue;
+mod reserve;
 mod sack;
 mod scoreboard;
 mod send_times;

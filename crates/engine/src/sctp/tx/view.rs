@@ -87,6 +87,11 @@ impl Sender {
         most.map_or(excess, |most| excess.max(unsent.saturating_sub(most)))
     }
 
+    /// Data in the send buffer, bytes.
+    pub fn buffered(&self) -> u64 {
+        self.buffer_use().1
+    }
+
     /// Data that was not sent, all data in the send buffer, and the most that may wait unsent, if that is limited, bytes.
     fn buffer_use(&self) -> (u64, u64, Option<u64>) {
         let chunks = &self.outstanding;
@@ -94,7 +99,8 @@ impl Sender {
         let all = unsent + chunks.board.buffered();
         let window = |i| self.congestion.window(PathId::from_index(i));
         let windows = || (0..self.paths.len()).map(window).sum::<u64>();
-        (unsent, all, chunks.config.unsent_limit.map(|least| least.max(windows())))
+        let least = Some(chunks.config.unsent_limit).filter(|least| *least < u64::MAX);
+        (unsent, all, least.map(|least| least.max(windows())))
     }
 
     /// Data that waits for a path, bytes; an estimate for lost chunks.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_base::{Serial32, Time};
+use ropewalk_base::{Serial16, Serial32, Time};
 
 use super::messages::{Delivery, Fit, Messages, Passed, Way, stream_of, way_of};
 use super::slots::Held;
@@ -125,11 +125,13 @@ impl ReceiveBuffer {
             (false, true) => Part::Last,
         };
         let (mut charge, mut payloads, mut kept) = (0, Vec::with_capacity(tsns.len()), ppid);
+        let mut numbers = None;
         for tsn in tsns {
             let Some(Held { data, arrived, .. }) = self.slots.take(tsn) else { continue };
             self.held_bytes -= charge_of(&data);
             self.stats.delivered(now, arrived, data.first_sent, data.payload.len());
             charge += charge_of(&data);
+            numbers.get_or_insert((data.ssn, data.tsn));
             if kept.is_none() {
                 kept = Some(data.ppid);
                 if let Some(messages) = self.messages.as_mut().filter(|_| part == Part::First) {
@@ -140,7 +142,8 @@ impl ReceiveBuffer {
         }
         let payload = Payload::concat(&payloads);
         let (stream, unordered, ppid) = (stream_of(way), way.1, kept.unwrap_or_default());
-        self.ready.push(Message { stream, ppid, payload, part, unordered, charge });
+        let (ssn, tsn) = numbers.unwrap_or_default();
+        self.ready.push(Message { stream, ppid, ssn, tsn, payload, part, unordered, charge });
     }
 
     /// Delivers a part of each message that has its turn and whose beginning is here. Each message may be longer than the
@@ -191,10 +194,13 @@ impl ReceiveBuffer {
             let dropped = self.slots.take(tsn);
             self.held_bytes -= dropped.map_or(0, |held| charge_of(&held.data));
         }
-        if begun {
+        if let Some(message) = begun {
             let (payload, part) = (Payload::Length(0), Part::Last);
-            let (stream, unordered) = (stream_of(way), way.1);
-            self.ready.push(Message { stream, ppid: 0, payload, part, unordered, charge: 0 });
+            let (stream, unordered, ssn) = (stream_of(way), way.1, Serial16(message as u16));
+            // Its TSN is among those that the sender has skipped.
+            let tsn = Serial32::wrap(self.cumulative());
+            let (ppid, charge) = (0, 0);
+            self.ready.push(Message { stream, ppid, ssn, tsn, payload, part, unordered, charge });
         }
     }
 }

@@ -422,7 +422,7 @@ impl Messages {
         self.fragments -= assembly.fragments.len() as u64;
         self.end(key);
         let tsns = assembly.fragments.into_values().collect();
-        Passed::Dropped { tsns, begun: assembly.delivered > 0 }
+        Passed::Dropped { tsns, begun: (assembly.delivered > 0).then_some(key.1) }
     }
 }
 
@@ -431,8 +431,8 @@ impl Messages {
 pub(super) enum Passed {
     /// It is complete and delivered.
     Complete(Delivery),
-    /// These fragments are dropped. `begun`: a part has been delivered.
-    Dropped { tsns: Vec<u64>, begun: bool },
+    /// These fragments are dropped. `begun`: the identifier of the message, if a part has been delivered.
+    Dropped { tsns: Vec<u64>, begun: Option<u32> },
 }
 
 /// The stream of a way.

@@ -1,7 +1,7 @@
 //! Partial delivery (RFC 9260, 6.9): a message longer than the buffer is delivered in parts, to make room for
 //! the rest.
 
-use ropewalk_base::{Serial16, StreamId, Time};
+use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 
 use super::{Message, Part, ReceiveBuffer};
 use crate::payload::Payload;
@@ -82,9 +82,9 @@ impl ReceiveBuffer {
     pub(super) fn cut_part_off(&mut self, skipped_to: u64) {
         let base = self.slots.base();
         let Some(begun) = self.begun.take_if(|_| base <= skipped_to) else { return };
-        let PartialDelivery { stream, unordered, .. } = begun;
-        let (payload, part) = (Payload::Length(0), Part::Last);
-        self.ready.push(Message { stream, ppid: 0, payload, part, unordered, charge: 0 });
+        let PartialDelivery { stream, ssn, unordered } = begun;
+        let (tsn, payload, part) = (Serial32::wrap(base), Payload::Length(0), Part::Last);
+        self.ready.push(Message { stream, ppid: 0, ssn, tsn, payload, part, unordered, charge: 0 });
         if !unordered {
             self.streams.advance(stream);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ropewalk_base::StreamId;
+use ropewalk_base::{Serial16, Serial32, StreamId};
 
 use crate::payload::Payload;
 use crate::sctp::{Data, DataFlags};
@@ -30,6 +30,10 @@ pub struct Message {
     pub stream: StreamId,
     /// Payload protocol identifier.
     pub ppid: u32,
+    /// Stream sequence number that the sender gave the message; with interleaving, the lower half of its message identifier.
+    pub ssn: Serial16,
+    /// TSN of the first chunk of this part; of an empty last part, one that the sender has skipped.
+    pub tsn: Serial32,
     /// User data.
     pub payload: Payload,
     /// Which part of the message this is.
@@ -45,6 +49,8 @@ impl Message {
     const BLANK: Self = Self {
         stream: StreamId(0),
         ppid: 0,
+        ssn: Serial16(0),
+        tsn: Serial32(0),
         payload: Payload::Length(0),
         part: Part::Whole,
         unordered: false,
@@ -88,6 +94,7 @@ impl Ready {
         self.messages.push_back(Message::BLANK);
         let Some(message) = self.messages.back_mut() else { return };
         (message.stream, message.ppid, message.charge) = (data.stream, data.ppid, charge);
+        (message.ssn, message.tsn) = (data.ssn, data.tsn);
         message.unordered = data.flags.has(DataFlags::UNORDERED);
         match &mut data.payload {
             Payload::Length(n) => message.payload = Payload::Length(*n),

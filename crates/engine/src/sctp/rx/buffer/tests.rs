@@ -53,6 +53,20 @@ fn fragments_come_together_in_any_order() {
 }
 
 #[test]
+fn messages_have_the_numbers_of_their_first_chunks() {
+    let mut buffer = ReceiveBuffer::new(10_000, 0, 1);
+    buffer.on_data(Time::ZERO, 1, piece(1, 3, 0, DataFlags::WHOLE));
+    buffer.on_data(Time::ZERO, 4, piece(4, 3, 2, DataFlags::WHOLE));
+    buffer.on_data(Time::ZERO, 5, piece(5, 3, 9, DataFlags::WHOLE.and(DataFlags::UNORDERED)));
+    buffer.on_data(Time::ZERO, 2, piece(2, 3, 1, DataFlags::BEGIN));
+    buffer.on_data(Time::ZERO, 3, piece(3, 3, 1, DataFlags::END));
+    let numbers = |m: Message| (m.ssn.0, m.tsn.0);
+    let read: Vec<_> = std::iter::from_fn(|| buffer.read()).map(numbers).collect();
+    // The unordered one did not wait for those before it.
+    assert_eq!(read, [(0, 1), (9, 5), (1, 2), (2, 4)]);
+}
+
+#[test]
 fn a_full_buffer_gives_up_its_highest_chunk_for_the_hole_before_it() {
     let mut buffer = ReceiveBuffer::new(3 * 116, 0, 1);
     for tsn in 2..=4 {
