@@ -124,6 +124,12 @@ pub fn chunk_types<'a>(
     Ok(ChunkTypes::of(&numbers))
 }
 
+/// The names of the types in a set, as far as they have one.
+pub fn chunk_names(types: ChunkTypes) -> Vec<&'static str> {
+    let name = |kind: u8| CHUNKS.iter().find(|(_, number)| *number == kind).map(|(name, _)| *name);
+    types.iter().filter_map(name).collect()
+}
+
 /// No chunk that can be authenticated has this name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownChunk(String);

@@ -25,7 +25,17 @@ from ropewalk.errors import (
     TimedOut,
 )
 from ropewalk.net._blocking import Association, Listener, connect, listen
-from ropewalk.net._figures import PathEvent, PathStats, Stats, StreamEvent
+from ropewalk.net._control import ParameterChanges
+from ropewalk.net._figures import (
+    Parameters,
+    PathEvent,
+    PathStats,
+    PathTimers,
+    Stats,
+    Status,
+    StreamEvent,
+    Undelivered,
+)
 from ropewalk.net._keys import generate_key, public_key
 from ropewalk.net._options import Delivery, Extensions
 
@@ -41,11 +51,16 @@ __all__ = [
     "Message",
     "NetError",
     "OptionError",
+    "ParameterChanges",
+    "Parameters",
     "PathEvent",
     "PathStats",
+    "PathTimers",
     "Stats",
+    "Status",
     "StreamEvent",
     "TimedOut",
+    "Undelivered",
     "connect",
     "generate_key",
     "listen",

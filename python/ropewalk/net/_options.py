@@ -64,9 +64,9 @@ class Delivery(TypedDict, total=False):
 
 
 class Extensions(TypedDict, total=False):
-    """Options of :func:`listen` and :func:`connect` about extensions of SCTP.
+    """Further options of :func:`listen` and :func:`connect`: extensions of SCTP, and buffers.
 
-    Each is in use if both ends ask for it.
+    An extension is in use if both ends ask for it.
 
     Attributes
     ----------
@@ -89,6 +89,9 @@ class Extensions(TypedDict, total=False):
     authenticated_chunks : str or list of str
         With ``authentication`` or ``address_reconfiguration``, what the peer has to authenticate: names of chunks as
         ``"data"`` and ``"sack"``. None by default. Each packet with such a chunk has 40 bytes more.
+    hmacs : str or list of str
+        With either of both, the algorithms that this end offers for these codes, the preferred one first. By default
+        ``["sha-256", "sha-1"]``; ``"sha-1"`` must be among them.
     shared_keys : dict of int to bytes
         With either of both, secrets that the peer has as well, by numbers from 0 to 65535; at most 16 of 256 bytes. Without
         a secret, everyone who has seen the handshake can forge chunks.
@@ -97,6 +100,19 @@ class Extensions(TypedDict, total=False):
     address_reconfiguration : bool
         With ``plain=True``, addresses can be added and removed while the association is used (ASCONF, RFC 5061), with
         authenticated chunks. Encrypted associations follow addresses without it. Off by default; 55 bytes in the handshake.
+    follow_interfaces : bool
+        With ``address_reconfiguration``, addresses of interfaces that appear are announced to the peer, and those that
+        disappear are given up. For sockets that are bound to no address (``0.0.0.0``, or no ``via``). Off by default.
+    adaptation : int
+        With ``plain=True``, a number that tells the peer about the layer above SCTP (RFC 5061, 4.2.6); it reads
+        :attr:`Association.peer_adaptation`. Nothing is told by default.
+    ecn : bool
+        Congestion marks of the network are used, if the peer supports them. On by default, and off with the profile
+        ``"rfc9260"``.
+    send_buffer : int or str
+        Most data that waits unsent or unacknowledged, bytes or a text with a unit; four receive buffers by default.
+    incoming_streams : int
+        Most streams on which the peer may send; by default as many as ``streams``.
     """
 
     interleaving: bool
@@ -106,9 +122,15 @@ class Extensions(TypedDict, total=False):
     accepted_requests: Texts
     authentication: bool
     authenticated_chunks: Texts
+    hmacs: Texts
     shared_keys: Mapping[int, bytes]
     active_key: int
     address_reconfiguration: bool
+    follow_interfaces: bool
+    adaptation: int | None
+    ecn: bool
+    send_buffer: int | str | None
+    incoming_streams: int | None
 
 
 def extension_options(
@@ -120,9 +142,15 @@ def extension_options(
     accepted_requests: Texts = (),
     authentication: bool = False,
     authenticated_chunks: Texts = (),
+    hmacs: Texts = ("sha-256", "sha-1"),
     shared_keys: Mapping[int, bytes] | None = None,
     active_key: int = 0,
     address_reconfiguration: bool = False,
+    follow_interfaces: bool = False,
+    adaptation: int | None = None,
+    ecn: bool = True,
+    send_buffer: int | str | None = None,
+    incoming_streams: int | None = None,
 ) -> _ExtensionOptions:
     """All options of :class:`Extensions`."""
     chunks = listed("authenticated_chunks", authenticated_chunks) if authenticated_chunks else []
@@ -134,6 +162,14 @@ def extension_options(
     accepted = listed("accepted_requests", accepted_requests) if accepted_requests else []
     if accepted and not reconfiguration:
         raise OptionError(f"accepted_requests = {accepted}: requests need reconfiguration=True")
+    if follow_interfaces and not address_reconfiguration:
+        raise OptionError("follow_interfaces=True needs address_reconfiguration=True at both ends")
+    if adaptation is not None:
+        within("adaptation", adaptation, 0, 2**32 - 1)
+    if incoming_streams is not None:
+        within("incoming_streams", incoming_streams, 1, 65_535)
+    if isinstance(send_buffer, int) and send_buffer < 0:
+        raise OptionError(f"send_buffer = {send_buffer}: give bytes, or a text as '16 MiB'")
     return {
         "interleaving": interleaving,
         "stream_scheduler": stream_scheduler,
@@ -142,9 +178,15 @@ def extension_options(
         "accepted_requests": accepted,
         "authentication": authentication,
         "authenticated_chunks": chunks,
+        "hmacs": listed("hmacs", hmacs),
         "shared_keys": list(keys.items()),
         "active_key": active_key,
         "address_reconfiguration": address_reconfiguration,
+        "follow_interfaces": follow_interfaces,
+        "adaptation": adaptation,
+        "ecn": ecn,
+        "send_buffer": send_buffer,
+        "incoming_streams": incoming_streams,
     }
 
 
@@ -158,6 +200,8 @@ def check_clear(plain: bool, extensions: Extensions) -> None:
     ]:
         if extensions.get(option):
             raise OptionError(f"{option}=True needs plain=True: {why}")
+    if extensions.get("adaptation") is not None:
+        raise OptionError("adaptation needs plain=True: encrypted handshakes do not carry it")
 
 
 def socket_options(
@@ -286,6 +330,20 @@ def connect_peer(
     if to is None and not addresses:
         raise OptionError(f"to is missing: no address of {peer} is known")
     return (addresses if to is None else to), (own_key(key, is_name), public)
+
+
+def further_peer(
+    to: Texts | None, peer: str | None, peers: PathLike[str] | str | None, plain: bool
+) -> tuple[Texts, str | None]:
+    """The addresses and the public key of a peer to which a listener connects."""
+    if plain:
+        return connect_peer(to, None, peer, peers, plain)[0], None
+    if peer is None:
+        raise OptionError("peer is missing: give the name of a paired peer, or its public key")
+    public, addresses, _ = native.net_find_peer("peer", peer, peers)
+    if to is None and not addresses:
+        raise OptionError(f"to is missing: no address of {peer} is known")
+    return (addresses if to is None else to), public
 
 
 def own_key(key: KeyLike | None, named: bool) -> Key:

@@ -13,6 +13,7 @@ use ropewalk_runtime::endpoint::{
 };
 
 use super::address_event;
+use super::association_control::AssociationControl;
 use super::inbox::{Fetched, Inbox};
 use super::message::{Message, bytes_of};
 use super::net_runtime::NetRuntime;
@@ -87,6 +88,18 @@ impl Association {
     }
 }
 
+impl Association {
+    /// # Errors
+    /// This is a fork of the process that opened it.
+    pub(super) fn check_process(&self) -> PyResult<()> {
+        self.net_runtime.check()
+    }
+
+    pub(super) fn native(&self) -> &Native {
+        &self.inner.native
+    }
+}
+
 impl AssociationInner {
     async fn fetch_messages(&self) -> Fetched<Received, End> {
         let mut messages = Vec::new();
@@ -114,6 +127,11 @@ impl AssociationInner {
 
 #[pymethods]
 impl Association {
+    /// Its status, timers and parameters, and what was not delivered.
+    fn control(slf: Bound<'_, Self>) -> AssociationControl {
+        AssociationControl::new(slf.unbind())
+    }
+
     /// Queues messages; waits while the send buffer is full.
     fn send(
         &self,
@@ -299,13 +317,6 @@ impl Association {
             reason => self.inner.native.abort_because(reason),
         });
         Ok(())
-    }
-
-    /// Number of messages that were given up.
-    fn abandoned_messages(&self, py: Python<'_>) -> PyResult<u64> {
-        self.net_runtime.check()?;
-        let counts = py.detach(|| self.inner.native.abandoned_messages(None, None));
-        Ok(counts.unsent + counts.sent)
     }
 
     /// The statistics; `None` after the end.

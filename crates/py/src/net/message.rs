@@ -18,13 +18,22 @@ pub(crate) struct Message {
     /// Its payload protocol identifier, which the sender chose.
     #[pyo3(get)]
     ppid: u32,
+    /// Whether it was sent unordered.
+    #[pyo3(get)]
+    unordered: bool,
     part: Part,
 }
 
 impl Message {
     pub fn new(py: Python<'_>, received: &Received) -> Self {
-        let Received { stream, ppid, bytes, part, .. } = received;
-        Self { data: PyBytes::new(py, bytes).unbind(), stream: *stream, ppid: *ppid, part: *part }
+        let Received { stream, ppid, bytes, part, unordered } = received;
+        Self {
+            data: PyBytes::new(py, bytes).unbind(),
+            stream: *stream,
+            ppid: *ppid,
+            unordered: *unordered,
+            part: *part,
+        }
     }
 }
 
