@@ -96,7 +96,8 @@ class Extensions(TypedDict, total=False):
         With either of both, secrets that the peer has as well, by numbers from 0 to 65535; at most 16 of 256 bytes. Without
         a secret, everyone who has seen the handshake can forge chunks.
     active_key : int
-        The number of the secret with which this end authenticates; 0 by default, which is empty unless it is set.
+        The number of the secret with which this end authenticates; 0 by default, which is empty unless it is set. If another
+        one is active, the empty one is not accepted from the peer.
     address_reconfiguration : bool
         With ``plain=True``, addresses can be added and removed while the association is used (ASCONF, RFC 5061), with
         authenticated chunks. Encrypted associations follow addresses without it. Off by default; 55 bytes in the handshake.

@@ -285,6 +285,10 @@ fn shared_keys(extensions: &ExtensionOptions) -> PyResult<SharedKeys> {
         .map_err(|error| error::option(format_args!("active_key = {active}: {error}")))?;
     Ok(keys)
 }
+    if active != 0 && extensions.shared_keys.iter().all(|(id, _)| *id != 0) {
+        // The empty key 0, which everyone knows, would let everyone who has seen the handshake forge chunks.
+        keys.delete(0).map_err(refused)?;
+    }
 
 /// The stream scheduler of that name.
 pub(super) fn stream_scheduler(name: &str) -> PyResult<StreamScheduler> {
