@@ -91,6 +91,17 @@ impl FollowedAddresses {
 }
 
 impl Association {
+/// The addresses of interfaces that are up, each once: two interfaces may have the same one.
+fn present_addresses(all: &[InterfaceAddress]) -> Vec<IpAddr> {
+    let mut seen: Vec<IpAddr> = Vec::new();
+    for ip in all.iter().filter(|one| one.up).map(|one| one.ip.to_canonical()) {
+        if !seen.contains(&ip) {
+            seen.push(ip);
+        }
+    }
+    seen
+}
+
     /// Enables or disables that own addresses which appear and disappear are announced to the peer, as
     /// [`Transport::follow_interfaces`](super::Transport::follow_interfaces) does for all associations of an endpoint.
     pub fn set_follow_interfaces(&self, on: bool) {
@@ -99,17 +110,15 @@ impl Association {
             peer.told_changes = 0;
             state.followed.on |= on && peer.session.is_none();
         });
-        // The driver polls the interfaces from now on.
-        self.with(|_, _| ());
+        // It polls the interfaces from now on.
+        self.wake_driver();
     }
 }
 
 impl EndpointState {
     /// Follows the addresses of `all`, which are there at this moment.
     pub(super) fn follow_interfaces(&mut self, now: Time, all: &[InterfaceAddress]) {
-        let mut seen: Vec<IpAddr> =
-            all.iter().filter(|one| one.up).map(|one| one.ip.to_canonical()).collect();
-        seen.dedup();
+        let seen = present_addresses(all);
         self.expect_known_addresses();
         let appeared = self.followed.update(now, &seen);
         let changes = self.followed.changes;
@@ -279,6 +288,26 @@ mod tests {
     fn ms(ms: u64) -> Time {
         Time::from_millis(ms)
     }
+    #[test]
+    fn an_address_of_two_interfaces_is_there_once() {
+        let on = |name: &str, last: u8, up| InterfaceAddress {
+            name: name.to_owned(),
+            index: None,
+            ip: ip(last),
+            prefix: 24,
+            broadcast: None,
+            up,
+        };
+        let all = [
+            on("a", 1, true),
+            on("a", 2, true),
+            on("b", 1, true),
+            on("b", 3, false),
+            on("c", 2, true),
+        ];
+        assert_eq!(present_addresses(&all), [ip(1), ip(2)]);
+    }
+
 
     #[test]
     fn an_address_counts_once_it_has_been_there_or_missing_for_long_enough() {

@@ -79,7 +79,7 @@ impl Association {
         work: impl FnOnce(&mut EndpointState, Time, &mut Peer) -> Result<(), AddressError>,
     ) -> Result<(), AddressError> {
         let done = self.with_state(|state, peer| work(state, state.clock.now(), peer));
-        self.with(|_, _| ());
+        self.wake_driver();
         done.unwrap_or(Err(AddressError::Closing))
     }
 }
