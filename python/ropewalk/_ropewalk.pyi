@@ -294,6 +294,7 @@ class _ExtensionOptions(TypedDict):
     active_key: int
     address_reconfiguration: bool
     follow_interfaces: bool
+    translated: bool
     adaptation: int | None
     ecn: bool
     send_buffer: int | str | None

@@ -237,6 +237,7 @@ def test_requests_of_the_peer_are_accepted_from_now_on() -> None:
         ({"hmacs": "sha-256", "plain": True, "authentication": True}, "SHA-1"),
         ({"hmacs": "md5", "plain": True, "authentication": True}, "sha-256, sha-1 are known"),
         ({"follow_interfaces": True}, "needs address_reconfiguration=True"),
+        ({"translated": True}, "needs address_reconfiguration=True"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], part: str) -> None:

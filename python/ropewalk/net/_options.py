@@ -104,6 +104,10 @@ class Extensions(TypedDict, total=False):
     follow_interfaces : bool
         With ``address_reconfiguration``, addresses of interfaces that appear are announced to the peer, and those that
         disappear are given up. For sockets that are bound to no address (``0.0.0.0``, or no ``via``). Off by default.
+    translated : bool
+        With ``address_reconfiguration``, a translator (NAT) hides all addresses of this end: those that are added and removed
+        are told as the source of the packet. For private IPv4 addresses and a peer that has none, this is so in any case.
+        Off by default.
     adaptation : int
         With ``plain=True``, a number that tells the peer about the layer above SCTP (RFC 5061, 4.2.6); it reads
         :attr:`Association.peer_adaptation`. Nothing is told by default.
@@ -128,6 +132,7 @@ class Extensions(TypedDict, total=False):
     active_key: int
     address_reconfiguration: bool
     follow_interfaces: bool
+    translated: bool
     adaptation: int | None
     ecn: bool
     send_buffer: int | str | None
@@ -148,6 +153,7 @@ def extension_options(
     active_key: int = 0,
     address_reconfiguration: bool = False,
     follow_interfaces: bool = False,
+    translated: bool = False,
     adaptation: int | None = None,
     ecn: bool = True,
     send_buffer: int | str | None = None,
@@ -165,6 +171,8 @@ def extension_options(
         raise OptionError(f"accepted_requests = {accepted}: requests need reconfiguration=True")
     if follow_interfaces and not address_reconfiguration:
         raise OptionError("follow_interfaces=True needs address_reconfiguration=True at both ends")
+    if translated and not address_reconfiguration:
+        raise OptionError("translated=True needs address_reconfiguration=True at both ends")
     if adaptation is not None:
         within("adaptation", adaptation, 0, 2**32 - 1)
     if incoming_streams is not None:
@@ -184,6 +192,7 @@ def extension_options(
         "active_key": active_key,
         "address_reconfiguration": address_reconfiguration,
         "follow_interfaces": follow_interfaces,
+        "translated": translated,
         "adaptation": adaptation,
         "ecn": ecn,
         "send_buffer": send_buffer,

@@ -31,11 +31,7 @@ impl Hosts {
     /// # Panics
     /// If it takes longer than a minute, or panics.
     pub fn live_on<T: Send>(&self, side: Side, what: impl AsyncFnOnce() -> T + Send) -> T {
-        self.inside(side, || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let patient = async { tokio::time::timeout(PATIENCE, what()).await };
-            runtime.expect("a runtime").block_on(patient).expect("done within a minute")
-        })
+        self.inside(side, || run(what))
     }
 
     /// Options of an endpoint on our first links.
@@ -47,6 +43,13 @@ impl Hosts {
     pub fn target(&self, links: usize) -> Target {
         Target { addresses: self.sockets(Side::Theirs, PORT)[..links].to_vec(), key: None }
     }
+}
+
+/// Runs this in a runtime of its own.
+pub(crate) fn run<T>(what: impl AsyncFnOnce() -> T) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let patient = async { tokio::time::timeout(PATIENCE, what()).await };
+    runtime.expect("a runtime").block_on(patient).expect("done within a minute")
 }
 
 /// Opens an association over the first links.

@@ -35,6 +35,7 @@ mod restart;
 mod sack;
 mod shutdown;
 mod standard;
+mod translated_addresses;
 mod undelivered;
 mod urgency;
 mod window;

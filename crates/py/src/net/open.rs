@@ -42,6 +42,7 @@ pub(crate) struct ExtensionOptions {
     active_key: u16,
     address_reconfiguration: bool,
     follow_interfaces: bool,
+    translated: bool,
     adaptation: Option<u32>,
     ecn: bool,
     send_buffer: Option<Size>,
@@ -215,6 +216,7 @@ fn options(places: Vec<Place>, settings: SocketOptions) -> PyResult<Options> {
         hmacs: hmacs(&extensions.hmacs)?,
         address_reconfiguration: extensions.address_reconfiguration,
         follow_interfaces: extensions.follow_interfaces,
+        translated: extensions.translated,
         adaptation: extensions.adaptation,
         ecn: extensions.ecn,
         send_buffer: send_buffer.transpose()?,
@@ -283,12 +285,12 @@ fn shared_keys(extensions: &ExtensionOptions) -> PyResult<SharedKeys> {
     let active = extensions.active_key;
     keys.activate(active)
         .map_err(|error| error::option(format_args!("active_key = {active}: {error}")))?;
-    Ok(keys)
-}
     if active != 0 && extensions.shared_keys.iter().all(|(id, _)| *id != 0) {
         // The empty key 0, which everyone knows, would let everyone who has seen the handshake forge chunks.
         keys.delete(0).map_err(refused)?;
     }
+    Ok(keys)
+}
 
 /// The stream scheduler of that name.
 pub(super) fn stream_scheduler(name: &str) -> PyResult<StreamScheduler> {
