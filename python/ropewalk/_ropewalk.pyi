@@ -298,7 +298,9 @@ class _ExtensionOptions(TypedDict):
     adaptation: int | None
     ecn: bool
     send_buffer: int | str | None
+    unsent_limit: int | str | None
     incoming_streams: int | None
+    limits: list[tuple[str, float]]
 
 _SocketOptions = tuple[str, str | None, int | str, int, int, str, _ExtensionOptions]
 
@@ -361,7 +363,7 @@ class Association:
         stream: int,
         ppid: int,
         messages: list[Any],
-        delivery: tuple[bool, bool, float | None, int | None, int | None],
+        delivery: tuple[bool, bool, float | None, int | None, int | None, str, bool],
     ) -> Operation: ...
     def take(self) -> Message | None: ...
     def take_all(self) -> list[Message]: ...
@@ -410,6 +412,7 @@ class Association:
 class Listener:
     def take(self) -> Association | None: ...
     def arrival(self) -> Operation: ...
+    def counters(self) -> dict[str, Any] | None: ...
     def connect(
         self, to: Sequence[str], peer: str | None, ports: tuple[int | None, int], seconds: float
     ) -> Operation: ...

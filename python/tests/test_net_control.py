@@ -236,6 +236,11 @@ def test_requests_of_the_peer_are_accepted_from_now_on() -> None:
         ({"adaptation": 1}, "adaptation needs plain=True"),
         ({"hmacs": "sha-256", "plain": True, "authentication": True}, "SHA-1"),
         ({"hmacs": "md5", "plain": True, "authentication": True}, "sha-256, sha-1 are known"),
+        ({"limits": {"associations": 0}}, "associations = 0: give a whole number"),
+        ({"limits": {"accept_queue": 1.5}}, "accept_queue = 1.5"),
+        ({"limits": {"setup_timeout_s": -1}}, "setup_timeout_s = -1"),
+        ({"limits": {"people": 1}}, "no limit"),
+        ({"unsent_limit": -1}, "unsent_limit = -1"),
         ({"follow_interfaces": True}, "needs address_reconfiguration=True"),
         ({"translated": True}, "needs address_reconfiguration=True"),
     ],
@@ -267,6 +272,44 @@ def test_a_listener_opens_associations_from_its_own_addresses(plain: bool) -> No
             end.abort()
     with pytest.raises(net.ClosedError):
         one.connect(other.addresses, peer=other.public_key)
+
+
+def test_a_listener_keeps_its_limits_and_counts_what_it_refuses() -> None:
+    with net.listen(LOOPBACK, limits={"associations": 1, "setup_timeout_s": 5}) as listener:
+        near = net.connect(listener.addresses, peer=listener.public_key)
+        far = listener.accept(timeout=10)
+        near.send(b"busy")
+        assert far.receive(timeout=10) is not None
+        before = listener.counters()
+        assert before.received > 0 and before.sent > 0 and before.unauthenticated == 0
+        assert set(before.limits.values()) == {0}
+        with pytest.raises(net.ConnectError):
+            net.connect(listener.addresses, peer=listener.public_key, timeout=1)
+        assert listener.counters().limits["associations"] > 0
+        near.abort()
+    with pytest.raises(net.ClosedError):
+        listener.counters()
+
+
+def test_urgent_messages_overtake_others_and_copies_arrive_once() -> None:
+    with pair(paths=2) as (near, far):
+        far_messages = 0
+        for number in range(50):
+            near.send(b"bulk", ppid=number, unordered=True, copies=2)
+        near.send(b"urgent", ppid=50, unordered=True, urgency="interactive")
+        near.send(b"later", ppid=51, unordered=True, urgency="background")
+        got = []
+        while far_messages < 52:
+            found = far.receive(timeout=10)
+            assert found is not None
+            got.append(found.ppid)
+            far_messages += 1
+        assert sorted(got) == list(range(52))
+        with pytest.raises(net.TimedOut):
+            far.receive(timeout=0.3)
+        for wrong in ({"urgency": "soon"}, {"copies": 3}):
+            with pytest.raises(net.OptionError, match=next(iter(wrong))):
+                near.send(b"x", **wrong)  # type: ignore[arg-type]
 
 
 def test_a_listener_of_a_coroutine_opens_associations() -> None:

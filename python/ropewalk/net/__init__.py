@@ -27,6 +27,7 @@ from ropewalk.errors import (
 from ropewalk.net._blocking import Association, Listener, connect, listen
 from ropewalk.net._control import ParameterChanges
 from ropewalk.net._figures import (
+    Counters,
     Parameters,
     PathEvent,
     PathStats,
@@ -37,16 +38,18 @@ from ropewalk.net._figures import (
     Undelivered,
 )
 from ropewalk.net._keys import generate_key, public_key
-from ropewalk.net._options import Delivery, Extensions
+from ropewalk.net._options import Delivery, Extensions, Limits
 
 __all__ = [
     "Association",
     "BindError",
     "ClosedError",
     "ConnectError",
+    "Counters",
     "Delivery",
     "Extensions",
     "Key",
+    "Limits",
     "Listener",
     "Message",
     "NetError",

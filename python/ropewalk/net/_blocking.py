@@ -249,7 +249,8 @@ class Association(BaseAssociation):
         timeout
             Most seconds to wait for room; nothing is queued after that.
         **how
-            ``unordered``, ``immediate``, ``lifetime``, ``retransmissions`` and ``priority``, as in :class:`Delivery`.
+            ``unordered``, ``immediate``, ``lifetime``, ``retransmissions``, ``priority``, ``urgency`` and ``copies``, as in
+            :class:`Delivery`.
 
         Raises
         ------

@@ -9,7 +9,7 @@ from ropewalk import _ropewalk as native
 from ropewalk.errors import ClosedError, OptionError
 from ropewalk.net import _options as options
 from ropewalk.net._control import GONE, Control
-from ropewalk.net._figures import Stats, stats_of
+from ropewalk.net._figures import Counters, Stats, stats_of
 from ropewalk.net._options import Delivery
 
 Data = bytes | bytearray | memoryview
@@ -33,6 +33,13 @@ class BaseListener:
     def public_key(self) -> str | None:
         """Its public key; None without encryption."""
         return self._native.public_key
+
+    def counters(self) -> Counters:
+        """What has arrived and what was refused so far. Raises :class:`ClosedError` if it is closed."""
+        found = self._native.counters()
+        if found is None:
+            raise ClosedError("the listener is closed, and its figures are gone")
+        return Counters(**found)
 
     def close(self) -> None:
         """Accept no more associations. Accepted ones continue, the others are aborted."""

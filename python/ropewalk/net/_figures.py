@@ -190,6 +190,29 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
+class Counters:
+    """What has arrived at a listener and what was refused, since it was opened.
+
+    Attributes
+    ----------
+    received, sent : int
+        Datagrams.
+    unknown : int
+        Received datagrams that were not SCTP, had a wrong checksum, or belonged to no association.
+    unauthenticated : int
+        Received packets of which chunks were discarded because they lacked a valid code (AUTH, RFC 4895).
+    limits : dict of str to int
+        How often each limit was reached: the names of :class:`Limits` without ``_s``.
+    """
+
+    received: int
+    sent: int
+    unknown: int
+    unauthenticated: int
+    limits: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class PathTimers:
     """Timers of a path.
 

@@ -6,7 +6,7 @@ import ipaddress
 import socket
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from ropewalk import _ropewalk as native
 from ropewalk._ropewalk import Key
@@ -54,6 +54,13 @@ class Delivery(TypedDict, total=False):
     priority : int
         0 to 4294967295. In a full send buffer, it is given up for a message with a lower number if it has not been sent,
         instead of letting that one wait. By default it is not given up.
+    urgency : str
+        ``"bulk"``, the default: in the order of submission, on the path that the scheduler chooses. ``"interactive"``: before
+        all queued messages, on the path on which it arrives first. ``"first-open"``: in the order of submission, on the open
+        path on which it arrives first. ``"background"``: when no other message is queued. An interactive or first-open message
+        must be unordered and fit into one packet; otherwise it is sent as bulk.
+    copies : int
+        2: it is sent on two paths, and the first copy that arrives is delivered. 1 by default.
     """
 
     unordered: bool
@@ -61,6 +68,44 @@ class Delivery(TypedDict, total=False):
     lifetime: float | None
     retransmissions: int | None
     priority: int | None
+    urgency: Literal["interactive", "bulk", "first-open", "background"]
+    copies: Literal[1, 2]
+
+
+class Limits(TypedDict, total=False):
+    """What peers may make a listener hold: the option ``limits`` of :func:`listen`.
+
+    Attributes
+    ----------
+    associations, associations_per_key, associations_per_prefix : int
+        Most associations that peers have opened: 10000; of one public key: 256; of one IPv4 /24 or IPv6 /56: 1024.
+    half_open, half_open_per_key, half_open_per_prefix : int
+        Most handshakes that were answered and not finished: 1024; of one key: 4; of one prefix: 64.
+    memory : int
+        Most bytes that all associations hold together: 268435456.
+    accept_queue : int
+        Most associations that wait for :meth:`Listener.accept`: 256.
+    half_open_timeout_s, setup_timeout_s, accept_timeout_s : float
+        Longest handshake: 10; longest setup of an association: 20; longest wait for :meth:`Listener.accept`: 30.
+    silent_timeout_s : float
+        Age from which an association without a message may be dropped for another one: 60.
+    vanished_timeout_s : float
+        Longest silence of an idle peer before it counts as gone: 120.
+    """
+
+    associations: int
+    associations_per_key: int
+    associations_per_prefix: int
+    half_open: int
+    half_open_per_key: int
+    half_open_per_prefix: int
+    memory: int
+    accept_queue: int
+    half_open_timeout_s: float
+    setup_timeout_s: float
+    accept_timeout_s: float
+    silent_timeout_s: float
+    vanished_timeout_s: float
 
 
 class Extensions(TypedDict, total=False):
@@ -116,8 +161,13 @@ class Extensions(TypedDict, total=False):
         ``"rfc9260"``.
     send_buffer : int or str
         Most data that waits unsent or unacknowledged, bytes or a text with a unit; four receive buffers by default.
+    unsent_limit : int or str
+        Most of that data that may wait unsent; by default there is no separate limit. For programs that send several things,
+        some of them urgent.
     incoming_streams : int
         Most streams on which the peer may send; by default as many as ``streams``.
+    limits : Limits
+        Of :func:`listen`: what peers may make the listener hold.
     """
 
     interleaving: bool
@@ -136,7 +186,9 @@ class Extensions(TypedDict, total=False):
     adaptation: int | None
     ecn: bool
     send_buffer: int | str | None
+    unsent_limit: int | str | None
     incoming_streams: int | None
+    limits: Limits
 
 
 def extension_options(
@@ -157,7 +209,9 @@ def extension_options(
     adaptation: int | None = None,
     ecn: bool = True,
     send_buffer: int | str | None = None,
+    unsent_limit: int | str | None = None,
     incoming_streams: int | None = None,
+    limits: Limits | None = None,
 ) -> _ExtensionOptions:
     """All options of :class:`Extensions`."""
     chunks = listed("authenticated_chunks", authenticated_chunks) if authenticated_chunks else []
@@ -177,8 +231,9 @@ def extension_options(
         within("adaptation", adaptation, 0, 2**32 - 1)
     if incoming_streams is not None:
         within("incoming_streams", incoming_streams, 1, 65_535)
-    if isinstance(send_buffer, int) and send_buffer < 0:
-        raise OptionError(f"send_buffer = {send_buffer}: give bytes, or a text as '16 MiB'")
+    for option, size in [("send_buffer", send_buffer), ("unsent_limit", unsent_limit)]:
+        if isinstance(size, int) and size < 0:
+            raise OptionError(f"{option} = {size}: give bytes, or a text as '16 MiB'")
     return {
         "interleaving": interleaving,
         "stream_scheduler": stream_scheduler,
@@ -196,7 +251,9 @@ def extension_options(
         "adaptation": adaptation,
         "ecn": ecn,
         "send_buffer": send_buffer,
+        "unsent_limit": unsent_limit,
         "incoming_streams": incoming_streams,
+        "limits": list(dict[str, Any](limits or {}).items()),
     }
 
 
@@ -275,15 +332,18 @@ def delivery(
     lifetime: float | None = None,
     retransmissions: int | None = None,
     priority: int | None = None,
-) -> tuple[bool, bool, float | None, int | None, int | None]:
-    """The same for the native half: unordered, immediate, lifetime in seconds, most retransmissions, priority."""
+    urgency: str = "bulk",
+    copies: int = 1,
+) -> tuple[bool, bool, float | None, int | None, int | None, str, bool]:
+    """The same for the native half: unordered, immediate, lifetime in seconds, most retransmissions, priority, urgency, twice."""
     if lifetime is not None and not 0 < lifetime <= LONGEST_LIFETIME_S:
         raise OptionError(f"lifetime = {lifetime}: give more than 0 and at most {LONGEST_LIFETIME_S} seconds")
     if retransmissions is not None:
         within("retransmissions", retransmissions, 0, 255)
     if priority is not None:
         within("priority", priority, 0, 2**32 - 1)
-    return unordered, immediate, lifetime, retransmissions, priority
+    twice = within("copies", copies, 1, 2) == 2
+    return unordered, immediate, lifetime, retransmissions, priority, urgency, twice
 
 
 def within(option: str, value: int, least: int, most: int) -> int:

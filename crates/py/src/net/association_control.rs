@@ -288,7 +288,7 @@ fn seconds(duration: Duration) -> f64 {
 
 /// # Errors
 /// It is negative, or not a number, or a day or more.
-fn duration(option: &str, seconds: f64) -> PyResult<Duration> {
+pub(super) fn duration(option: &str, seconds: f64) -> PyResult<Duration> {
     if (0.0..86_400.0).contains(&seconds) {
         return Ok(Duration::from_secs_f64(seconds));
     }

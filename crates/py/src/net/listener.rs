@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use ropewalk_runtime::endpoint::{Association as Native, Endpoint, SctpPorts, Target};
 use tokio::sync::watch;
 
 use super::association::Association;
 use super::inbox::{Fetched, Inbox};
 use super::key::public_key;
+use super::limits;
 use super::net_runtime::NetRuntime;
 use super::open::{Attempt, UNANSWERED, address};
 use super::operation::{Operation, Outcome, duration};
@@ -76,6 +78,14 @@ impl Listener {
             };
             Ok(Outcome::Arrived(opened.arrival(next).await))
         })
+    }
+
+    /// What has arrived and what was refused so far, as a dict; none if it is closed.
+    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.net_runtime.check()?;
+        let endpoint = self.endpoint();
+        let counters = py.detach(|| endpoint.as_ref().map(|endpoint| endpoint.counters()));
+        counters.map(|counters| limits::counters(py, &counters)).transpose()
     }
 
     /// Connects from its sockets.

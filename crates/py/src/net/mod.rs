@@ -10,6 +10,7 @@ mod association_control;
 mod callback_thread;
 mod inbox;
 mod key;
+mod limits;
 mod listener;
 mod message;
 mod net_runtime;

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 
 use super::association::Association;
 use super::key::{Key, peer, public_key};
+use super::limits::limits;
 use super::listener::Listener;
 use super::net_runtime::NetRuntime;
 use super::operation::{Operation, Outcome, duration};
@@ -46,7 +47,9 @@ pub(crate) struct ExtensionOptions {
     adaptation: Option<u32>,
     ecn: bool,
     send_buffer: Option<Size>,
+    unsent_limit: Option<Size>,
     incoming_streams: Option<u16>,
+    limits: Vec<(String, f64)>,
 }
 
 /// A size: bytes, or a text with a unit.
@@ -198,6 +201,8 @@ fn options(places: Vec<Place>, settings: SocketOptions) -> PyResult<Options> {
     let profile = Profile::from_name(&profile)
         .map_err(|error| error::option(format_args!("profile: {error}")))?;
     let receive_buffer = receive_buffer.bytes("receive_buffer")?;
+    let unsent_limit = extensions.unsent_limit.as_ref().map(|size| size.bytes("unsent_limit"));
+    options.limits = limits(&extensions.limits)?;
     let send_buffer = extensions.send_buffer.as_ref().map(|size| size.bytes("send_buffer"));
     options.transport = Transport {
         profile,
@@ -220,6 +225,7 @@ fn options(places: Vec<Place>, settings: SocketOptions) -> PyResult<Options> {
         adaptation: extensions.adaptation,
         ecn: extensions.ecn,
         send_buffer: send_buffer.transpose()?,
+        unsent_limit: unsent_limit.transpose()?,
         inbound_streams: extensions.incoming_streams,
         stream_limit: u16::MAX,
         mtu,
