@@ -283,8 +283,11 @@ def test_a_listener_keeps_its_limits_and_counts_what_it_refuses() -> None:
         before = listener.counters()
         assert before.received > 0 and before.sent > 0 and before.unauthenticated == 0
         assert set(before.limits.values()) == {0}
-        with pytest.raises(net.ConnectError):
-            net.connect(listener.addresses, peer=listener.public_key, timeout=1)
+        # On a busy machine a handshake may take longer than one attempt.
+        until = time.monotonic() + 30
+        while listener.counters().limits["associations"] == 0 and time.monotonic() < until:
+            with pytest.raises(net.ConnectError):
+                net.connect(listener.addresses, peer=listener.public_key, timeout=1)
         assert listener.counters().limits["associations"] > 0
         near.abort()
     with pytest.raises(net.ClosedError):
@@ -293,17 +296,15 @@ def test_a_listener_keeps_its_limits_and_counts_what_it_refuses() -> None:
 
 def test_urgent_messages_overtake_others_and_copies_arrive_once() -> None:
     with pair(paths=2) as (near, far):
-        far_messages = 0
         for number in range(50):
             near.send(b"bulk", ppid=number, unordered=True, copies=2)
         near.send(b"urgent", ppid=50, unordered=True, urgency="interactive")
         near.send(b"later", ppid=51, unordered=True, urgency="background")
         got = []
-        while far_messages < 52:
+        while len(got) < 52:
             found = far.receive(timeout=10)
             assert found is not None
             got.append(found.ppid)
-            far_messages += 1
         assert sorted(got) == list(range(52))
         with pytest.raises(net.TimedOut):
             far.receive(timeout=0.3)
