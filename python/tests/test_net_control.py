@@ -302,7 +302,7 @@ def test_urgent_messages_overtake_others_and_copies_arrive_once() -> None:
             near.send(b"bulk", ppid=number, unordered=True, copies=2)
         near.send(b"urgent", ppid=50, unordered=True, urgency="interactive")
         near.send(b"later", ppid=51, unordered=True, urgency="background")
-        got = []
+        got: list[int] = []
         while len(got) < 52:
             found = far.receive(timeout=10)
             assert found is not None
@@ -312,7 +312,7 @@ def test_urgent_messages_overtake_others_and_copies_arrive_once() -> None:
             far.receive(timeout=0.3)
         for wrong in ({"urgency": "soon"}, {"copies": 3}):
             with pytest.raises(net.OptionError, match=next(iter(wrong))):
-                near.send(b"x", **wrong)  # type: ignore[arg-type]
+                near.send(b"x", **wrong)
 
 
 def test_a_listener_of_a_coroutine_opens_associations() -> None:
