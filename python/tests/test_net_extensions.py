@@ -238,6 +238,20 @@ def test_chunks_are_authenticated_with_secrets_that_both_ends_have() -> None:
                 unknown(7)
 
 
+def test_the_empty_secret_is_not_accepted_beside_an_active_one() -> None:
+    options: dict[str, Any] = {"authentication": True, "authenticated_chunks": "data"}
+    secret = {"shared_keys": {1: b"of both ends"}, "active_key": 1}
+    with net.listen(LOOPBACK, plain=True, **secret, **options) as listener:
+        near = net.connect(listener.addresses, plain=True, **options)
+        far = listener.accept(timeout=5)
+        near.send(b"everyone can compute this code")
+        with pytest.raises(net.TimedOut):
+            far.receive(timeout=0.5)
+        with pytest.raises(net.OptionError, match="no shared key"):
+            far.activate_shared_key(0)
+        near.abort()
+
+
 def test_other_secrets_than_the_listener_has_do_not_get_data_across() -> None:
     options: dict[str, Any] = {"authentication": True, "authenticated_chunks": "data"}
     with net.listen(LOOPBACK, plain=True, shared_keys={0: b"right"}, **options) as listener:

@@ -109,7 +109,10 @@ const CHUNKS: [(&str, u8); 19] = [
     ("asconf", 0xc1),
 ];
 
-/// The set of the types of these names.
+/// All types that can be authenticated, by their common name.
+const ALL: &str = "all";
+
+/// The set of the types of these names; `all` is that of all of them.
 ///
 /// # Errors
 /// A name is unknown; the message has it, and lists those that are known.
@@ -120,8 +123,25 @@ pub fn chunk_types<'a>(
         let found = CHUNKS.iter().find(|(known, _)| *known == name);
         found.map(|(_, number)| *number).ok_or_else(|| UnknownChunk(name.to_owned()))
     };
-    let numbers = names.into_iter().map(number).collect::<Result<Vec<_>, _>>()?;
-    Ok(ChunkTypes::of(&numbers))
+    let mut types = ChunkTypes::NONE;
+    for name in names {
+        types = types.and(match name {
+            ALL => all_chunk_types(),
+            name => ChunkTypes::of(&[number(name)?]),
+        });
+    }
+    Ok(types)
+}
+
+/// All types that can be authenticated.
+pub fn all_chunk_types() -> ChunkTypes {
+    ChunkTypes::of(&CHUNKS.map(|(_, number)| number))
+}
+
+/// The names of the types in a set, as far as they have one.
+pub fn chunk_names(types: ChunkTypes) -> Vec<&'static str> {
+    let name = |kind: u8| CHUNKS.iter().find(|(_, number)| *number == kind).map(|(name, _)| *name);
+    types.iter().filter_map(name).collect()
 }
 
 /// No chunk that can be authenticated has this name.

@@ -10,5 +10,6 @@ pub mod mux;
 pub mod observe;
 pub mod pair;
 pub mod proxy;
+pub mod secrets;
 #[cfg(target_os = "linux")]
 pub mod tunnel;

@@ -90,8 +90,9 @@ fn the_help_of_each_command_shows_an_example_and_it_works() {
                 continue;
             }
             let done = dir.ropewalk(&words.iter().map(String::as_str).collect::<Vec<_>>()).good();
-            // These write a file, and a pre-shared key is never printed.
-            let writes = command == "new" || example.contains("--psk");
+            // These write a file, and a pre-shared key or a secret is never printed.
+            let writes =
+                command == "new" || ["--psk", "--secrets"].iter().any(|one| example.contains(one));
             assert!(!done.stdout().is_empty() || writes, "{example}");
         }
     }

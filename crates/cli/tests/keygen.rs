@@ -52,6 +52,19 @@ fn a_pre_shared_key_is_written_and_never_printed() {
     dir.ropewalk(&["keygen", "--psk", "shared.psk"]).refused(&["exists"]);
 }
 
+#[test]
+fn a_secret_for_authenticated_chunks_is_written_and_never_printed() {
+    let dir = TestDir::new("keygen-secrets");
+    let made = dir.ropewalk(&["keygen", "--secrets", "secrets"]).good();
+    assert_eq!(made.stdout(), "");
+    assert!(made.stderr().contains("--secrets-file secrets"), "{}", made.stderr());
+    let text = fs::read_to_string(dir.file("secrets")).expect("the secret");
+    let digits = text.strip_prefix("1 hex:").and_then(|rest| rest.strip_suffix('\n'));
+    assert!(digits.is_some_and(|hex| hex.len() == 64 && !made.stderr().contains(hex)), "{text}");
+    dir.ropewalk(&["keygen", "--secrets", "secrets"]).refused(&["exists"]);
+    dir.ropewalk(&["keygen", "--secrets", "--psk", "other"]).refused(&["--psk"]);
+}
+
 /// Each option that names a key file gets a path that would block or is not a file.
 #[cfg(target_os = "linux")]
 #[test]

@@ -21,6 +21,7 @@ mod preload;
 mod proxy;
 mod refusals;
 mod robust;
+mod secrets;
 mod support;
 mod sweep;
 mod tournament;

@@ -543,6 +543,7 @@ fn the_examples_of_the_help_work() {
     });
     assert!(send.len() >= 3 && recv.len() >= 3, "{send:?} {recv:?}");
     good(&home.run(&["keygen", "own.key"]));
+    good(&home.run(&["keygen", "--secrets", "secrets"]));
     let own = home.run(&["keygen", "--public", "own.key"]);
     let own = text(&own.stdout).trim();
     let two = ["--listen", "127.0.0.1:0", "--listen", "127.0.0.2:0"];
@@ -552,6 +553,9 @@ fn the_examples_of_the_help_work() {
         words.extend(two);
         if line.contains("--plain") {
             words.push("--plain");
+        }
+        if line.contains("--secrets-file secrets") {
+            words.extend(["--secrets-file", "secrets"]);
         }
         let receiver = home.receiver(&words);
         let at = receiver.line.iter().position(|word| word == "--to").expect("addresses");

@@ -36,8 +36,8 @@ mod _ropewalk {
     };
     #[pymodule_export]
     use crate::net::{
-        Association, Key, Listener, Message, Operation, net_connect, net_default_key,
-        net_find_peer, net_listen,
+        Association, AssociationControl, Key, Listener, Message, Operation, net_connect,
+        net_default_key, net_find_peer, net_listen,
     };
     #[pymodule_export]
     use crate::optimise::{allocate, heuristic, least_buffer};

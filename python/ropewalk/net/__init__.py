@@ -25,27 +25,45 @@ from ropewalk.errors import (
     TimedOut,
 )
 from ropewalk.net._blocking import Association, Listener, connect, listen
-from ropewalk.net._figures import PathEvent, PathStats, Stats, StreamEvent
+from ropewalk.net._control import ParameterChanges
+from ropewalk.net._figures import (
+    Counters,
+    Parameters,
+    PathEvent,
+    PathStats,
+    PathTimers,
+    Stats,
+    Status,
+    StreamEvent,
+    Undelivered,
+)
 from ropewalk.net._keys import generate_key, public_key
-from ropewalk.net._options import Delivery, Extensions
+from ropewalk.net._options import Delivery, Extensions, Limits
 
 __all__ = [
     "Association",
     "BindError",
     "ClosedError",
     "ConnectError",
+    "Counters",
     "Delivery",
     "Extensions",
     "Key",
+    "Limits",
     "Listener",
     "Message",
     "NetError",
     "OptionError",
+    "ParameterChanges",
+    "Parameters",
     "PathEvent",
     "PathStats",
+    "PathTimers",
     "Stats",
+    "Status",
     "StreamEvent",
     "TimedOut",
+    "Undelivered",
     "connect",
     "generate_key",
     "listen",

@@ -176,6 +176,43 @@ class Listener(BaseListener):
             raise ClosedError("the listener is closed")
         return Association(found)
 
+    def connect(
+        self,
+        to: Texts | None = None,
+        *,
+        peer: str | None = None,
+        peers: str | PathLike[str] | None = None,
+        port: int | None = None,
+        local_port: int | None = None,
+        timeout: float = 10,
+    ) -> Association:
+        """Open an association from these sockets, with the key and the options of this listener.
+
+        So one program both accepts and opens associations at the same addresses. If two listeners connect to each
+        other, there is one association between them.
+
+        Parameters
+        ----------
+        to, peer, peers, port, timeout
+            As for :func:`connect`. The paths begin at this listener's addresses.
+        local_port
+            With ``plain=True``, the own SCTP port; by default the first one of this listener.
+
+        Raises
+        ------
+        OptionError
+            An option is invalid, or a name does not resolve.
+        ConnectError
+            The peer refused, or did not answer, or there is an association with it already.
+        ClosedError
+            The listener is closed.
+        """
+        plain = self.public_key is None
+        ports = options.connect_ports(port, local_port, plain)
+        to, public = options.further_peer(to, peer, peers, plain)
+        remotes = [options.look_up(*target) for target in options.targets(to)]
+        return Association(self._native.connect(remotes, public, ports, timeout).wait(None))
+
     def __enter__(self) -> Self:
         return self
 
@@ -212,7 +249,8 @@ class Association(BaseAssociation):
         timeout
             Most seconds to wait for room; nothing is queued after that.
         **how
-            ``unordered``, ``immediate``, ``lifetime``, ``retransmissions`` and ``priority``, as in :class:`Delivery`.
+            ``unordered``, ``immediate``, ``lifetime``, ``retransmissions``, ``priority``, ``urgency`` and ``copies``, as in
+            :class:`Delivery`.
 
         Raises
         ------

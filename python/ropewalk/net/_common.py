@@ -8,7 +8,8 @@ from typing import Any, Literal
 from ropewalk import _ropewalk as native
 from ropewalk.errors import ClosedError, OptionError
 from ropewalk.net import _options as options
-from ropewalk.net._figures import Stats, stats_of
+from ropewalk.net._control import GONE, Control
+from ropewalk.net._figures import Counters, Stats, stats_of
 from ropewalk.net._options import Delivery
 
 Data = bytes | bytearray | memoryview
@@ -33,6 +34,13 @@ class BaseListener:
         """Its public key; None without encryption."""
         return self._native.public_key
 
+    def counters(self) -> Counters:
+        """What has arrived and what was refused so far. Raises :class:`ClosedError` if it is closed."""
+        found = self._native.counters()
+        if found is None:
+            raise ClosedError("the listener is closed, and its figures are gone")
+        return Counters(**found)
+
     def close(self) -> None:
         """Accept no more associations. Accepted ones continue, the others are aborted."""
         self._native.close()
@@ -42,11 +50,12 @@ class BaseListener:
         return f"<Listener {state}>"
 
 
-class BaseAssociation:
+class BaseAssociation(Control):
     """An association without the calls that wait."""
 
     def __init__(self, inner: native.Association) -> None:
         self._native = inner
+        self._control = inner.control()
 
     def _sending(
         self, messages: list[Any], stream: int, ppid: int, how: Delivery
@@ -59,10 +68,6 @@ class BaseAssociation:
         """Abort it at both ends; unacknowledged data is lost. The peer is told the reason, if there is one."""
         self._native.abort(reason)
 
-    def abandoned_messages(self) -> int:
-        """Number of messages so far that were given up because of ``lifetime``, ``retransmissions`` or ``priority``."""
-        return self._native.abandoned_messages()
-
     def stats(self) -> Stats:
         """Its statistics so far.
 
@@ -73,7 +78,7 @@ class BaseAssociation:
         """
         found = self._native.stats()
         if found is None:
-            raise ClosedError("the association has ended, and its figures are gone")
+            raise ClosedError(GONE)
         return stats_of(found)
 
     @property

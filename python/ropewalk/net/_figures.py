@@ -143,6 +143,160 @@ class Stats:
     max_out_of_order_bytes: int
 
 
+#: State of an association (RFC 9260, 4).
+State = Literal[
+    "closed",
+    "cookie-wait",
+    "cookie-echoed",
+    "established",
+    "shutdown-pending",
+    "shutdown-sent",
+    "shutdown-received",
+    "shutdown-ack-sent",
+    "ended",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Status of an association (RFC 9260, 11.1.8).
+
+    Attributes
+    ----------
+    state : str
+        ``established``, ``shutdown-pending``, ``ended``, or another state of RFC 9260, 4.
+    peer_window_bytes : int
+        The receive window that the peer advertised last.
+    chunks_in_flight : int
+        DATA chunks that were sent and are neither acknowledged nor given up as lost.
+    waiting_bytes : int
+        User data that has not been sent.
+    receive_free_bytes : int
+        Free bytes of the own receive buffer.
+    outgoing_streams, incoming_streams : int
+        Number of streams on which this end sends, and on which the peer sends.
+    primary : int
+        Number of the primary path.
+    """
+
+    state: State
+    peer_window_bytes: int
+    chunks_in_flight: int
+    waiting_bytes: int
+    receive_free_bytes: int
+    outgoing_streams: int
+    incoming_streams: int
+    primary: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What has arrived at a listener and what was refused, since it was opened.
+
+    Attributes
+    ----------
+    received, sent : int
+        Datagrams.
+    unknown : int
+        Received datagrams that were not SCTP, had a wrong checksum, or belonged to no association.
+    unauthenticated : int
+        Received packets of which chunks were discarded because they lacked a valid code (AUTH, RFC 4895).
+    limits : dict of str to int
+        How often each limit was reached: the names of :class:`Limits` without ``_s``.
+    """
+
+    received: int
+    sent: int
+    unknown: int
+    unauthenticated: int
+    limits: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PathTimers:
+    """Timers of a path.
+
+    Attributes
+    ----------
+    rto_s : float
+        Retransmission timeout.
+    heartbeat_interval_s : float or None
+        Interval of HEARTBEATs while the path is idle. None: they are disabled.
+    """
+
+    rto_s: float
+    heartbeat_interval_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Protocol parameters of an association (RFC 9260, 16), in seconds or numbers.
+
+    Attributes
+    ----------
+    rto_initial_s, rto_min_s, rto_max_s : float
+        Retransmission timeout before the first sample of the round trip, and its limits.
+    association_max_retrans : int
+        Consecutive errors after which the association ends.
+    path_max_retrans : int
+        Consecutive errors after which a path is inactive; :meth:`Association.set_path_max_retrans` sets it for one path.
+    potentially_failed_max_retrans : int
+        Consecutive errors after which a path is potentially failed (RFC 7829).
+    max_init_retransmits : int
+        Retransmissions of INIT and COOKIE ECHO.
+    heartbeat_interval_s : float
+        Interval of HEARTBEATs of an idle path; :meth:`Association.set_heartbeats` sets it for one path.
+    heartbeat_burst, max_burst : int
+        Most HEARTBEATs at once, and most packets with data at once; 0: no limit.
+    sack_delay_s : float
+        Longest delay of an acknowledgement, at most 0.5.
+    sack_every_packets : int
+        Packets with data after which an acknowledgement is sent without delay.
+    cookie_life_s : float
+        How long a state cookie is valid.
+    """
+
+    rto_initial_s: float
+    rto_min_s: float
+    rto_max_s: float
+    association_max_retrans: int
+    path_max_retrans: int
+    potentially_failed_max_retrans: int
+    max_init_retransmits: int
+    heartbeat_interval_s: float
+    heartbeat_burst: int
+    max_burst: int
+    sack_delay_s: float
+    sack_every_packets: int
+    cookie_life_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    """A message that the peer has not acknowledged to its end, or the rest of one.
+
+    Attributes
+    ----------
+    data : bytes
+        Its bytes, without the beginning that the peer has acknowledged.
+    stream, ppid : int
+        As it was sent.
+    unordered : bool
+        As it was sent.
+    whole : bool
+        Whether ``data`` is the whole message.
+    reported_bytes : int
+        How many of these bytes the peer has reported as arrived, while earlier data is missing.
+    """
+
+    data: bytes
+    stream: int
+    ppid: int
+    unordered: bool
+    whole: bool
+    reported_bytes: int
+
+
 def stats_of(figures: dict[str, Any]) -> Stats:
     """From the native half's dict."""
     paths = tuple(PathStats(**path) for path in figures.pop("paths"))

@@ -6,7 +6,7 @@ import ipaddress
 import socket
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from ropewalk import _ropewalk as native
 from ropewalk._ropewalk import Key
@@ -54,6 +54,13 @@ class Delivery(TypedDict, total=False):
     priority : int
         0 to 4294967295. In a full send buffer, it is given up for a message with a lower number if it has not been sent,
         instead of letting that one wait. By default it is not given up.
+    urgency : str
+        ``"bulk"``, the default: in the order of submission, on the path that the scheduler chooses. ``"interactive"``: before
+        all queued messages, on the path on which it arrives first. ``"first-open"``: in the order of submission, on the open
+        path on which it arrives first. ``"background"``: when no other message is queued. An interactive or first-open message
+        must be unordered and fit into one packet; otherwise it is sent as bulk.
+    copies : int
+        2: it is sent on two paths, and the first copy that arrives is delivered. 1 by default.
     """
 
     unordered: bool
@@ -61,12 +68,50 @@ class Delivery(TypedDict, total=False):
     lifetime: float | None
     retransmissions: int | None
     priority: int | None
+    urgency: Literal["interactive", "bulk", "first-open", "background"]
+    copies: Literal[1, 2]
+
+
+class Limits(TypedDict, total=False):
+    """What peers may make a listener hold: the option ``limits`` of :func:`listen`.
+
+    Attributes
+    ----------
+    associations, associations_per_key, associations_per_prefix : int
+        Most associations that peers have opened: 10000; of one public key: 256; of one IPv4 /24 or IPv6 /56: 1024.
+    half_open, half_open_per_key, half_open_per_prefix : int
+        Most handshakes that were answered and not finished: 1024; of one key: 4; of one prefix: 64.
+    memory : int
+        Most bytes that all associations hold together: 268435456.
+    accept_queue : int
+        Most associations that wait for :meth:`Listener.accept`: 256.
+    half_open_timeout_s, setup_timeout_s, accept_timeout_s : float
+        Longest handshake: 10; longest setup of an association: 20; longest wait for :meth:`Listener.accept`: 30.
+    silent_timeout_s : float
+        Age from which an association without a message may be dropped for another one: 60.
+    vanished_timeout_s : float
+        Longest silence of an idle peer before it counts as gone: 120.
+    """
+
+    associations: int
+    associations_per_key: int
+    associations_per_prefix: int
+    half_open: int
+    half_open_per_key: int
+    half_open_per_prefix: int
+    memory: int
+    accept_queue: int
+    half_open_timeout_s: float
+    setup_timeout_s: float
+    accept_timeout_s: float
+    silent_timeout_s: float
+    vanished_timeout_s: float
 
 
 class Extensions(TypedDict, total=False):
-    """Options of :func:`listen` and :func:`connect` about extensions of SCTP.
+    """Further options of :func:`listen` and :func:`connect`: extensions of SCTP, and buffers.
 
-    Each is in use if both ends ask for it.
+    An extension is in use if both ends ask for it.
 
     Attributes
     ----------
@@ -89,14 +134,40 @@ class Extensions(TypedDict, total=False):
     authenticated_chunks : str or list of str
         With ``authentication`` or ``address_reconfiguration``, what the peer has to authenticate: names of chunks as
         ``"data"`` and ``"sack"``. None by default. Each packet with such a chunk has 40 bytes more.
+    hmacs : str or list of str
+        With either of both, the algorithms that this end offers for these codes, the preferred one first. By default
+        ``["sha-256", "sha-1"]``; ``"sha-1"`` must be among them.
     shared_keys : dict of int to bytes
         With either of both, secrets that the peer has as well, by numbers from 0 to 65535; at most 16 of 256 bytes. Without
         a secret, everyone who has seen the handshake can forge chunks.
     active_key : int
-        The number of the secret with which this end authenticates; 0 by default, which is empty unless it is set.
+        The number of the secret with which this end authenticates; 0 by default, which is empty unless it is set. If another
+        one is active, the empty one is not accepted from the peer.
     address_reconfiguration : bool
         With ``plain=True``, addresses can be added and removed while the association is used (ASCONF, RFC 5061), with
         authenticated chunks. Encrypted associations follow addresses without it. Off by default; 55 bytes in the handshake.
+    follow_interfaces : bool
+        With ``address_reconfiguration``, addresses of interfaces that appear are announced to the peer, and those that
+        disappear are given up. For sockets that are bound to no address (``0.0.0.0``, or no ``via``). Off by default.
+    translated : bool
+        With ``address_reconfiguration``, a translator (NAT) hides all addresses of this end: those that are added and removed
+        are told as the source of the packet. For private IPv4 addresses and a peer that has none, this is so in any case.
+        Off by default.
+    adaptation : int
+        With ``plain=True``, a number that tells the peer about the layer above SCTP (RFC 5061, 4.2.6); it reads
+        :attr:`Association.peer_adaptation`. Nothing is told by default.
+    ecn : bool
+        Congestion marks of the network are used, if the peer supports them. On by default, and off with the profile
+        ``"rfc9260"``.
+    send_buffer : int or str
+        Most data that waits unsent or unacknowledged, bytes or a text with a unit; four receive buffers by default.
+    unsent_limit : int or str
+        Most of that data that may wait unsent; by default there is no separate limit. For programs that send several things,
+        some of them urgent.
+    incoming_streams : int
+        Most streams on which the peer may send; by default as many as ``streams``.
+    limits : Limits
+        Of :func:`listen`: what peers may make the listener hold.
     """
 
     interleaving: bool
@@ -106,9 +177,18 @@ class Extensions(TypedDict, total=False):
     accepted_requests: Texts
     authentication: bool
     authenticated_chunks: Texts
+    hmacs: Texts
     shared_keys: Mapping[int, bytes]
     active_key: int
     address_reconfiguration: bool
+    follow_interfaces: bool
+    translated: bool
+    adaptation: int | None
+    ecn: bool
+    send_buffer: int | str | None
+    unsent_limit: int | str | None
+    incoming_streams: int | None
+    limits: Limits
 
 
 def extension_options(
@@ -120,9 +200,18 @@ def extension_options(
     accepted_requests: Texts = (),
     authentication: bool = False,
     authenticated_chunks: Texts = (),
+    hmacs: Texts = ("sha-256", "sha-1"),
     shared_keys: Mapping[int, bytes] | None = None,
     active_key: int = 0,
     address_reconfiguration: bool = False,
+    follow_interfaces: bool = False,
+    translated: bool = False,
+    adaptation: int | None = None,
+    ecn: bool = True,
+    send_buffer: int | str | None = None,
+    unsent_limit: int | str | None = None,
+    incoming_streams: int | None = None,
+    limits: Limits | None = None,
 ) -> _ExtensionOptions:
     """All options of :class:`Extensions`."""
     chunks = listed("authenticated_chunks", authenticated_chunks) if authenticated_chunks else []
@@ -134,6 +223,17 @@ def extension_options(
     accepted = listed("accepted_requests", accepted_requests) if accepted_requests else []
     if accepted and not reconfiguration:
         raise OptionError(f"accepted_requests = {accepted}: requests need reconfiguration=True")
+    if follow_interfaces and not address_reconfiguration:
+        raise OptionError("follow_interfaces=True needs address_reconfiguration=True at both ends")
+    if translated and not address_reconfiguration:
+        raise OptionError("translated=True needs address_reconfiguration=True at both ends")
+    if adaptation is not None:
+        within("adaptation", adaptation, 0, 2**32 - 1)
+    if incoming_streams is not None:
+        within("incoming_streams", incoming_streams, 1, 65_535)
+    for option, size in [("send_buffer", send_buffer), ("unsent_limit", unsent_limit)]:
+        if isinstance(size, int) and size < 0:
+            raise OptionError(f"{option} = {size}: give bytes, or a text as '16 MiB'")
     return {
         "interleaving": interleaving,
         "stream_scheduler": stream_scheduler,
@@ -142,9 +242,18 @@ def extension_options(
         "accepted_requests": accepted,
         "authentication": authentication,
         "authenticated_chunks": chunks,
+        "hmacs": listed("hmacs", hmacs),
         "shared_keys": list(keys.items()),
         "active_key": active_key,
         "address_reconfiguration": address_reconfiguration,
+        "follow_interfaces": follow_interfaces,
+        "translated": translated,
+        "adaptation": adaptation,
+        "ecn": ecn,
+        "send_buffer": send_buffer,
+        "unsent_limit": unsent_limit,
+        "incoming_streams": incoming_streams,
+        "limits": list(dict[str, Any](limits or {}).items()),
     }
 
 
@@ -158,6 +267,8 @@ def check_clear(plain: bool, extensions: Extensions) -> None:
     ]:
         if extensions.get(option):
             raise OptionError(f"{option}=True needs plain=True: {why}")
+    if extensions.get("adaptation") is not None:
+        raise OptionError("adaptation needs plain=True: encrypted handshakes do not carry it")
 
 
 def socket_options(
@@ -221,15 +332,18 @@ def delivery(
     lifetime: float | None = None,
     retransmissions: int | None = None,
     priority: int | None = None,
-) -> tuple[bool, bool, float | None, int | None, int | None]:
-    """The same for the native half: unordered, immediate, lifetime in seconds, most retransmissions, priority."""
+    urgency: str = "bulk",
+    copies: int = 1,
+) -> tuple[bool, bool, float | None, int | None, int | None, str, bool]:
+    """The same for the native half: unordered, immediate, lifetime in seconds, most retransmissions, priority, urgency, twice."""
     if lifetime is not None and not 0 < lifetime <= LONGEST_LIFETIME_S:
         raise OptionError(f"lifetime = {lifetime}: give more than 0 and at most {LONGEST_LIFETIME_S} seconds")
     if retransmissions is not None:
         within("retransmissions", retransmissions, 0, 255)
     if priority is not None:
         within("priority", priority, 0, 2**32 - 1)
-    return unordered, immediate, lifetime, retransmissions, priority
+    twice = within("copies", copies, 1, 2) == 2
+    return unordered, immediate, lifetime, retransmissions, priority, urgency, twice
 
 
 def within(option: str, value: int, least: int, most: int) -> int:
@@ -286,6 +400,20 @@ def connect_peer(
     if to is None and not addresses:
         raise OptionError(f"to is missing: no address of {peer} is known")
     return (addresses if to is None else to), (own_key(key, is_name), public)
+
+
+def further_peer(
+    to: Texts | None, peer: str | None, peers: PathLike[str] | str | None, plain: bool
+) -> tuple[Texts, str | None]:
+    """The addresses and the public key of a peer to which a listener connects."""
+    if plain:
+        return connect_peer(to, None, peer, peers, plain)[0], None
+    if peer is None:
+        raise OptionError("peer is missing: give the name of a paired peer, or its public key")
+    public, addresses, _ = native.net_find_peer("peer", peer, peers)
+    if to is None and not addresses:
+        raise OptionError(f"to is missing: no address of {peer} is known")
+    return (addresses if to is None else to), public
 
 
 def own_key(key: KeyLike | None, named: bool) -> Key:

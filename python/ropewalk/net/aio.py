@@ -117,6 +117,23 @@ class Listener(BaseListener):
             raise ClosedError("the listener is closed")
         return Association(found)
 
+    async def connect(
+        self,
+        to: Texts | None = None,
+        *,
+        peer: str | None = None,
+        peers: str | PathLike[str] | None = None,
+        port: int | None = None,
+        local_port: int | None = None,
+        timeout: float = 10,
+    ) -> Association:
+        """Open an association from these sockets; as :meth:`ropewalk.net.Listener.connect`."""
+        plain = self.public_key is None
+        ports = options.connect_ports(port, local_port, plain)
+        to, public = options.further_peer(to, peer, peers, plain)
+        remotes = [await look_up(*target) for target in options.targets(to)]
+        return Association(await finished(self._native.connect(remotes, public, ports, timeout)))
+
     async def __aiter__(self) -> AsyncIterator[Association]:
         while not self._native.closed:
             found = await arrived(self._native.take, self._native.arrival)

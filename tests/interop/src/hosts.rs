@@ -114,14 +114,7 @@ impl Hosts {
     /// # Panics
     /// If the host cannot be entered, or `what` panics.
     pub fn inside<T: Send>(&self, side: Side, what: impl FnOnce() -> T + Send) -> T {
-        let host = self.host(side);
-        thread::scope(|scope| {
-            let there = scope.spawn(|| {
-                setns(host, CloneFlags::CLONE_NEWNET).expect("into the namespace");
-                what()
-            });
-            there.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        inside(self.host(side), what)
     }
 
     /// Starts a program on a host.
@@ -233,8 +226,19 @@ impl Hosts {
     }
 }
 
+/// Does something in a namespace, on a thread of its own.
+pub(crate) fn inside<T: Send>(namespace: &File, what: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let there = scope.spawn(|| {
+            setns(namespace, CloneFlags::CLONE_NEWNET).expect("into the namespace");
+            what()
+        });
+        there.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 /// A network namespace that is there for as long as somebody holds it or lives in it.
-fn namespace() -> Result<File, Missing> {
+pub(crate) fn namespace() -> Result<File, Missing> {
     let made = thread::spawn(|| {
         unshare(CloneFlags::CLONE_NEWNET).map_err(io::Error::from)?;
         File::open("/proc/thread-self/ns/net")
@@ -244,6 +248,6 @@ fn namespace() -> Result<File, Missing> {
 }
 
 /// By which other processes find it.
-fn path_of(namespace: &File) -> PathBuf {
+pub(crate) fn path_of(namespace: &File) -> PathBuf {
     PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), namespace.as_raw_fd()))
 }

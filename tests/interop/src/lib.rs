@@ -10,6 +10,7 @@ pub mod hosts;
 pub mod ours;
 pub mod pattern;
 pub mod peer;
+pub mod translators;
 
 use std::fmt;
 

@@ -33,11 +33,7 @@ impl Hosts {
     /// # Panics
     /// If it takes longer than a minute, or panics.
     pub fn live_on<T: Send>(&self, side: Side, what: impl AsyncFnOnce() -> T + Send) -> T {
-        self.inside(side, || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let patient = async { tokio::time::timeout(PATIENCE, what()).await };
-            runtime.expect("a runtime").block_on(patient).expect("done within a minute")
-        })
+        self.inside(side, || run(what))
     }
 
     /// Options of an endpoint on our first links.
@@ -66,6 +62,13 @@ pub async fn open(options: Options) -> Endpoint {
         }
     }
     panic!("an address is in use for five seconds: {options:?}");
+}
+
+/// Runs this in a runtime of its own.
+pub(crate) fn run<T>(what: impl AsyncFnOnce() -> T) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let patient = async { tokio::time::timeout(PATIENCE, what()).await };
+    runtime.expect("a runtime").block_on(patient).expect("done within a minute")
 }
 
 /// Opens an association over the first links.

@@ -8,6 +8,7 @@ mod over_ip;
 mod over_ip_ports;
 mod pion;
 mod refusals;
+mod translated;
 mod usrsctp;
 mod usrsctp_addresses;
 mod usrsctp_alone;

@@ -132,6 +132,31 @@ fn usrsctp_accepts_a_new_address_that_is_announced_from_itself_because_the_old_o
     }
 }
 
+/// As behind a translator (RFC 5061, 4.2.1): the requests name no address.
+#[test]
+fn usrsctp_takes_the_source_of_our_requests_for_our_address_and_gives_up_the_others() {
+    let (program, hosts) = (or_skip!(usrsctp()), or_skip!(Hosts::new(2)));
+    let words = format!("--server {BIND} --streams 10 --expect {TOTAL}");
+    let peer = Peer::start(&hosts, Side::Theirs, program, &words);
+    hosts.live(async || {
+        let transport = Transport { translated: true, ..transport() };
+        let options = Options { transport, ..hosts.options(1) };
+        let endpoint = Endpoint::open(options).expect("an endpoint");
+        let association = endpoint.connect(&hosts.target(2)).await.expect("an association");
+        add_second(&association).await;
+        association.request_primary(ip("10.77.2.1")).expect("it may be asked");
+        change(&association, AddressChange::OwnPrimary(ip("10.77.2.1"), Ok(()))).await;
+        remove_first(&association).await;
+        hosts.cut(1);
+        send(&association, TOTAL, 1000, 3).await;
+        association.shutdown().await.expect("a shutdown");
+    });
+    let report = received(peer, TOTAL);
+    for event in ["path 10.77.2.1 added", "path 10.77.1.1 removed"] {
+        assert!(report.saw(event), "{event}: {}", report.0);
+    }
+}
+
 #[test]
 fn our_ends_follow_each_other_when_all_old_addresses_of_one_are_gone() {
     let hosts = or_skip!(Hosts::new(2));

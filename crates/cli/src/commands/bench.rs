@@ -55,7 +55,8 @@ enum Side {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  \
     ropewalk bench serve\n  \
-    ropewalk bench serve --plain --listen 127.0.0.1 --once")]
+    ropewalk bench serve --plain --listen 127.0.0.1 --once\n  \
+    ropewalk bench serve --plain --listen 127.0.0.1 --secrets-file secrets")]
 struct ServeArgs {
     #[command(flatten)]
     listen: ListenArgs,
@@ -82,6 +83,7 @@ struct ServeArgs {
     ropewalk bench run --to 127.0.0.1 --plain --time 2s\n  \
     ropewalk bench run --to 127.0.0.1 --plain --time 2s --in-order --csv\n  \
     ropewalk bench run --to 127.0.0.1 --plain --time 2s --extension nr-sack,interleaving\n  \
+    ropewalk bench run --to 127.0.0.1 --plain --time 2s --secrets-file secrets\n  \
     ropewalk bench run --to 192.0.2.7,198.51.100.7 --from wlan0,wwan0 --peer PUBKEY --json"
 )]
 struct RunArgs {
@@ -212,7 +214,7 @@ fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
             let help = "is `ropewalk bench serve` running there, with this public key; are its address and UDP \
                         port right, and open in the firewall; does it allow your key; if it requires a \
                         pre-shared key, is it the one of --psk-file?";
-            Failure::Run(format!("{error}\n = help: {help}"))
+            Failure::Run(format!("{error}\n = help: {help}{}", args.extensions.question()))
         })?;
         args.extensions.tell(&association, console);
         let measuring = measure::run(&association, plan);

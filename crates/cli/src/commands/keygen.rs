@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ropewalk_runtime::seal::{KeyFileError, PresharedKey, SecretKey};
+use ropewalk_runtime::seal::{KeyFileError, PresharedKey, SecretKey, write_new_secret};
 use serde::Serialize;
 
 use crate::console::Console;
@@ -13,9 +13,9 @@ use crate::output;
 /// Arguments of `keygen`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  ropewalk keygen me.key\n  ropewalk keygen --public me.key\n  ropewalk keygen --psk shared.psk\n\n\
+    after_help = "Examples:\n  ropewalk keygen me.key\n  ropewalk keygen --public me.key\n  ropewalk keygen --psk shared.psk\n  ropewalk keygen --secrets secrets\n\n\
     The file holds the secret: keep it on this machine. Give the printed public key to the peer. \
-    A pre-shared key is secret too, and both ends need the same file: copy it over a channel that nobody else can read."
+    A pre-shared key and secrets are secret too, and both ends need the same file: copy it over a channel that nobody else can read."
 )]
 pub struct KeygenArgs {
     /// File for the new key, readable by you alone; an existing file is not overwritten
@@ -26,6 +26,9 @@ pub struct KeygenArgs {
     /// Create a pre-shared key, which both ends use in addition to their own keys
     #[arg(long, conflicts_with = "public")]
     psk: bool,
+    /// Create a file with a secret for authenticated chunks (RFC 4895), for --secrets-file
+    #[arg(long, conflicts_with_all = ["public", "psk"])]
+    secrets: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -34,20 +37,21 @@ pub struct KeygenArgs {
 #[derive(Serialize)]
 struct Document {
     schema: &'static str,
-    /// Absent for a pre-shared key, which has no public key.
+    /// Absent for a pre-shared key and for secrets, which have no public key.
     #[serde(skip_serializing_if = "Option::is_none")]
     public_key: Option<String>,
     file: String,
     created: bool,
 }
 
-/// Writes the secret key and prints the public one, or writes a pre-shared key.
+/// Writes the secret key and prints the public one, or writes a pre-shared key or a file with secrets.
 ///
 /// # Errors
 /// [`Failure`].
 pub fn execute(args: &KeygenArgs, console: Console) -> Result<(), Failure> {
     let public_key = match args.psk {
         true => create_psk(args, console).map(|()| None)?,
+        false if args.secrets => create_secrets(args, console).map(|()| None)?,
         false if args.public => Some(SecretKey::read_file(&args.file)?.public().to_string()),
         false => Some(create(args, console)?.public().to_string()),
     };
@@ -68,6 +72,15 @@ fn create_psk(args: &KeygenArgs, console: Console) -> Result<(), Failure> {
     let file = args.file.display();
     console.note(format_args!(
         "{file} holds the pre-shared key; both ends need it: --psk-file {file}"
+    ));
+    Ok(())
+}
+
+fn create_secrets(args: &KeygenArgs, console: Console) -> Result<(), Failure> {
+    write_new_secret("1 hex:", &args.file)?;
+    let file = args.file.display();
+    console.note(format_args!(
+        "{file} holds a secret for authenticated chunks; both ends need it: --plain --secrets-file {file}"
     ));
     Ok(())
 }

@@ -36,7 +36,8 @@ use crate::printer::size;
     Examples:\n  \
     ropewalk recv\n  \
     ropewalk recv inbox --once\n  \
-    ropewalk recv inbox --listen 192.0.2.7 --listen 198.51.100.7 --allow PUBKEY"
+    ropewalk recv inbox --listen 192.0.2.7 --listen 198.51.100.7 --allow PUBKEY\n  \
+    ropewalk recv inbox --plain --secrets-file secrets"
 )]
 pub struct RecvArgs {
     /// Directory to write to

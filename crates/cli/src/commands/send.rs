@@ -38,7 +38,8 @@ const CHECK: &str = "is `ropewalk recv` running there, with this public key; are
     Examples:\n  \
     ropewalk send video.mkv photos --to 192.0.2.7 --peer PUBKEY\n  \
     ropewalk send video.mkv --to 192.0.2.7,198.51.100.7 --from wlan0,wwan0 --peer PUBKEY\n  \
-    ropewalk send video.mkv --to 127.0.0.1 --plain --json"
+    ropewalk send video.mkv --to 127.0.0.1 --plain --json\n  \
+    ropewalk send video.mkv --to 127.0.0.1 --plain --secrets-file secrets"
 )]
 pub struct SendArgs {
     /// Files and folders
@@ -139,7 +140,10 @@ fn conclude(
         size(progress.bytes as f64),
     );
     let resume = format!("to resume where it stopped: {}", command_line());
-    let help = if nobody { CHECK.to_owned() } else { format!("{done}; {resume}") };
+    let help = match nobody {
+        true => format!("{CHECK}{}", args.extensions.question()),
+        false => format!("{done}; {resume}"),
+    };
     Err(Failure::Run(format!("{error}\n = help: {help}")))
 }
 

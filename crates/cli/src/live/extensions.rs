@@ -1,12 +1,23 @@
 //! Extensions of SCTP that a command offers to its peer.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use ropewalk_apps::extensions::{Extension, chunk_types};
-use ropewalk_runtime::endpoint::{Association, Transport};
+use ropewalk_apps::extensions::{Extension, all_chunk_types, chunk_types};
+use ropewalk_apps::secrets;
+use ropewalk_runtime::endpoint::{Association, ChunkTypes, Observer, Transport};
 
 use crate::console::Console;
 use crate::failure::Failure;
+
+/// Type of COOKIE ECHO (RFC 9260, 3.2).
+const COOKIE_ECHO: u8 = 10;
+/// How often it is looked whether packets were discarded.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// Interval of notes about packets that were discarded.
+const NOTE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The extensions to offer.
 #[derive(Clone, Debug, Default, Args)]
@@ -16,9 +27,14 @@ pub struct ExtensionArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',',
         value_parser = PossibleValuesParser::new(Extension::NAMES.map(|(name, _)| name)))]
     extension: Vec<String>,
-    /// With `--extension authentication`, chunks that the peer must authenticate, such as data,sack
-    #[arg(long, value_name = "CHUNK", value_delimiter = ',', requires = "extension")]
+    /// With `--extension authentication` or --secrets-file, chunks that the peer must authenticate, such as data,sack;
+    /// with --secrets-file, all of them by default
+    #[arg(long, value_name = "CHUNK", value_delimiter = ',')]
     authenticate: Vec<String>,
+    /// With --plain, authenticate chunks by the secrets in this file; both ends need it (`ropewalk keygen --secrets FILE`
+    /// creates one)
+    #[arg(long, value_name = "FILE")]
+    secrets_file: Option<PathBuf>,
 }
 
 impl ExtensionArgs {
@@ -34,21 +50,76 @@ impl ExtensionArgs {
             }
             extension.offer(transport);
         }
+        self.read_secrets(plain, transport)?;
         if self.authenticate.is_empty() {
             return Ok(());
         }
         if !transport.authentication && !transport.address_reconfiguration {
             return Err(Failure::input(
                 "--authenticate: chunks are not authenticated",
-                "add --extension authentication on both sides",
+                "add --extension authentication or --secrets-file FILE on both sides",
             ));
         }
         let names = self.authenticate.iter().map(String::as_str);
         let types = chunk_types(names).map_err(|error| {
             Failure::input(format!("--authenticate: {error}"), "such as --authenticate data,sack")
         })?;
-        transport.authenticated_chunks = types;
+        transport.authenticated_chunks = match self.secrets_file {
+            Some(_) => types.and(ChunkTypes::of(&[COOKIE_ECHO])),
+            None => types,
+        };
         Ok(())
+    }
+
+    /// Reads the file with secrets, if one is given. Peers without these secrets are then refused: their handshake has to
+    /// be authenticated, too.
+    fn read_secrets(&self, plain: bool, transport: &mut Transport) -> Result<(), Failure> {
+        let Some(file) = &self.secrets_file else { return Ok(()) };
+        if !plain {
+            return Err(Failure::input(
+                "--secrets-file needs --plain: a seal authenticates whole packets",
+                "leave it out, or give --plain on both sides; --psk-file adds a secret to a seal",
+            ));
+        }
+        let keys = secrets::read_file(file);
+        transport.shared_keys = keys.map_err(|error| Failure::input(&error, error.help()))?;
+        transport.authentication = true;
+        transport.authenticated_chunks = all_chunk_types();
+        Ok(())
+    }
+
+    /// A question to add to the hint for a peer that does not answer, with a space before it; empty without secrets.
+    pub fn question(&self) -> &'static str {
+        match self.secrets_file {
+            Some(_) => {
+                " Does it have the same secrets (--secrets-file)? One of another secret gets no answer."
+            }
+            None => "",
+        }
+    }
+
+    /// Tells the user when packets are discarded because they lack a valid code. Needs a tokio runtime.
+    pub fn watch(&self, observer: &Observer, console: Console) {
+        if self.secrets_file.is_none() {
+            return;
+        }
+        let observer = observer.clone();
+        tokio::spawn(async move {
+            let mut told = 0;
+            loop {
+                let count =
+                    observer.snapshots().iter().map(|one| one.counters.unauthenticated).sum();
+                if count > told {
+                    told = count;
+                    console.note(format_args!(
+                        "packets without a valid code were discarded: does the peer have the same secrets \
+                         (--secrets-file)? One that was restarted sends such packets, too ({count} so far)"
+                    ));
+                    tokio::time::sleep(NOTE_INTERVAL).await;
+                }
+                tokio::time::sleep(LOOK_INTERVAL).await;
+            }
+        });
     }
 
     /// The options of a peer that offers the same, with a space before them; empty if there are none.
@@ -57,7 +128,10 @@ impl ExtensionArgs {
             [] => String::new(),
             _ => format!(" {name} {}", values.join(",")),
         };
-        option("--extension", &self.extension) + &option("--authenticate", &self.authenticate)
+        let secrets = self.secrets_file.as_ref().map(|file| file.display().to_string());
+        option("--extension", &self.extension)
+            + &option("--authenticate", &self.authenticate)
+            + &option("--secrets-file", &secrets.into_iter().collect::<Vec<_>>())
     }
 
     fn chosen(&self) -> impl Iterator<Item = Extension> {
@@ -127,6 +201,25 @@ mod tests {
         let again = Line::parse_from(["bench"].into_iter().chain(options.split_whitespace()));
         assert_eq!(again.extensions.options(), options);
         assert_eq!(ExtensionArgs::default().options(), "");
+    }
+
+    #[test]
+    fn secrets_turn_authentication_on_and_need_it_of_the_handshake() {
+        let file = std::env::temp_dir().join(format!("ropewalk-secrets-{}", std::process::id()));
+        let _ = std::fs::remove_file(&file);
+        ropewalk_runtime::seal::write_new_secret("4 hex:", &file).expect("a new file");
+        let name = file.to_str().expect("text");
+        let all = offered(true, &["--secrets-file", name]).expect("valid");
+        assert!(all.authentication && all.shared_keys.active() == 4);
+        assert_eq!(all.authenticated_chunks, all_chunk_types());
+        let some = offered(true, &["--secrets-file", name, "--authenticate", "data,sack"]);
+        assert_eq!(some.expect("valid").authenticated_chunks, ChunkTypes::of(&[0, 3, COOKIE_ECHO]));
+        let error = offered(false, &["--secrets-file", name]).expect_err("sealed");
+        assert!(error.contains("needs --plain") && error.contains("--psk-file"), "{error}");
+        let line = Line::parse_from(["bench", "--secrets-file", name]);
+        assert_eq!(line.extensions.options(), format!(" --secrets-file {name}"));
+        assert!(line.extensions.question().contains("--secrets-file"));
+        let _ = std::fs::remove_file(&file);
     }
 
     #[test]

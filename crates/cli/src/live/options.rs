@@ -195,6 +195,7 @@ impl ListenArgs {
         }
         let endpoint = Endpoint::open(options).map_err(refused)?;
         access.watch(&endpoint, observation.reporter(), console, |_| {});
+        extensions.watch(&observation.observer(), console);
         Ok(Listening { endpoint, public, access: access.list().clone() })
     }
 
@@ -289,6 +290,9 @@ impl ReachArgs {
     ) -> Result<(Endpoint, Target), Failure> {
         let (mut options, target) = self.options(transport, console)?;
         extensions.offer(self.plain, &mut options.transport)?;
+        if let Some(observer) = &observer {
+            extensions.watch(observer, console);
+        }
         options.observer = observer;
         let endpoint = Endpoint::open(options).map_err(refused)?;
         Ok((endpoint, target))

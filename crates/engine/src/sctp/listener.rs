@@ -35,6 +35,8 @@ pub struct Listener {
     keys: Keys,
     /// Limits ABORTs and similar replies, which could be provoked in large numbers.
     limit: AnswerLimit,
+    /// COOKIE ECHOs that lacked a valid code, and that the driver has not counted.
+    unauthenticated: u64,
 }
 
 /// How to react to a packet out of the blue.
@@ -100,7 +102,13 @@ impl Listener {
             config,
             keys: Keys::new(Generator::new(randomness.into(), "listener"), life),
             limit: AnswerLimit::FULL,
+            unauthenticated: 0,
         }
+    }
+
+    /// Number of COOKIE ECHOs, since the last call, that were discarded because they lacked a valid code.
+    pub const fn take_unauthenticated(&mut self) -> u64 {
+        core::mem::replace(&mut self.unauthenticated, 0)
     }
 
     /// Processes a packet that belongs to no association. `from` identifies its source, address and port, as
@@ -244,6 +252,7 @@ impl Listener {
         }
         let auth_random = key.auth_random(&content, from);
         if !self.is_authentic(&content, auth_random, packet) {
+            self.unauthenticated += 1;
             return Answer::Nothing;
         }
         packet.chunks.retain(|chunk| !matches!(chunk, Chunk::CookieEcho(_)));

@@ -137,6 +137,43 @@ fn without_a_code_nothing_is_answered_and_no_address_changes() {
     assert!(victim.changes().is_empty());
 }
 
+/// The unspecified address stands for the source, which anybody can write into a packet.
+#[test]
+fn a_source_becomes_an_address_only_by_an_authentic_request_from_there() {
+    let mut victim = victim();
+    let serial = victim.serial();
+    let any = ip("0.0.0.0");
+    let asks = asconf(
+        serial,
+        &[request(ADD, 1, any), request(SET_PRIMARY, 2, any), request(DELETE, 3, any)],
+    );
+    let signed = victim.signed(std::slice::from_ref(&asks));
+    let tag = victim.tags(RIGHT).0;
+    let unsigned = read(&datagram(tag, &[asks])).expect("a packet");
+    let mut forged = signed.clone();
+    for chunk in &mut forged.chunks {
+        if let Chunk::Extension(one) = chunk
+            && let ExtensionChunk::Auth(auth) = &mut **one
+        {
+            let mut code = auth.code.to_vec();
+            code[0] ^= 1;
+            auth.code = code.into();
+        }
+    }
+    let mut other = signed.clone();
+    other.tag ^= 1;
+    // From a foreign source, and from a known one.
+    for packet in [unsigned, forged, other] {
+        for link in [3, 1] {
+            assert!(victim.come(link, packet.clone()).is_empty(), "{packet:?}");
+            assert_eq!(victim.addresses(), [address_of(0), address_of(1)]);
+        }
+    }
+    assert!(victim.changes().is_empty());
+    assert!(answers(&victim.come(3, signed)).is_empty());
+    assert_eq!(victim.addresses(), [address_of(3)]);
+}
+
 #[test]
 fn a_repeated_request_gets_the_same_answer_and_others_are_discarded() {
     let mut victim = victim();

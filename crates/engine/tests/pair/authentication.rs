@@ -189,6 +189,50 @@ fn through_listener(settings: [&Config; 2]) -> Option<[Association; 2]> {
 }
 
 #[test]
+fn packets_without_a_valid_code_are_counted_once_each() {
+    let cookie = requiring(&[DATA, COOKIE_ECHO]);
+    let (right, wrong) = (keyed(cookie.clone(), 1, b"one"), keyed(cookie, 1, b"two"));
+    let (mut end, mut init) = client(&wrong);
+    let (mut listener, answer) = asked(&right, &mut init);
+    end.handle_datagram(Time::ZERO, ropewalk_base::PathId(0), answer.expect("an INIT ACK"));
+    let mut echo = end.poll_transmit(Time::ZERO).expect("a COOKIE ECHO").packet;
+    for _ in 0..2 {
+        assert!(matches!(listener.handle(Time::ZERO, HOME, &mut echo.clone()), Answer::Nothing));
+        assert_eq!(listener.take_unauthenticated(), 1);
+    }
+    echo.chunks.retain(|chunk| chunk.kind() != 0x0f);
+    assert!(matches!(listener.handle(Time::ZERO, HOME, &mut echo), Answer::Nothing));
+    assert_eq!((listener.take_unauthenticated(), listener.take_unauthenticated()), (1, 0));
+
+    let mut pair = up(&requiring(&[DATA]), &requiring(&[DATA]));
+    pair.send_on(LEFT, 0, Payload::Length(900), false);
+    pair.run_for(ms(500));
+    assert_eq!([LEFT, RIGHT].map(|end| pair.ends[end].take_unauthenticated()), [0, 0]);
+    pair.ends[LEFT].set_shared_key(3, b"of one end").expect("room");
+    pair.ends[LEFT].activate_shared_key(3).expect("it was set");
+    pair.send_on(LEFT, 0, Payload::Length(900), false);
+    pair.run_for(ms(5));
+    pair.run_for(ms(50));
+    assert!(pair.ends[RIGHT].take_unauthenticated() > 0);
+    assert_eq!(pair.ends[LEFT].take_unauthenticated(), 0);
+}
+
+#[test]
+fn an_init_ack_without_authentication_is_ignored_if_it_is_required_and_the_next_one_is_not() {
+    let cookie = requiring(&[DATA, COOKIE_ECHO]);
+    let (mut end, init) = client(&cookie);
+    let off = Config { authentication: false, ..cookie.clone() };
+    let forged = asked(&off, &mut init.clone()).1.expect("an INIT ACK");
+    let path = ropewalk_base::PathId(0);
+    end.handle_datagram(Time::ZERO, path, forged);
+    assert!(matches!(end.state(), State::CookieWait { .. }), "{:?}", end.state());
+    assert_eq!(end.take_unauthenticated(), 1);
+    let real = asked(&cookie, &mut init.clone()).1.expect("an INIT ACK");
+    end.handle_datagram(Time::ZERO, path, real);
+    assert!(matches!(end.state(), State::CookieEchoed { .. }), "{:?}", end.state());
+}
+
+#[test]
 fn a_listener_computes_the_keys_from_the_cookie_and_requires_its_authentication() {
     let cookie = requiring(&[DATA, COOKIE_ECHO]);
     let secret = keyed(cookie.clone(), 0, b"secret");
@@ -200,7 +244,9 @@ fn a_listener_computes_the_keys_from_the_cookie_and_requires_its_authentication(
         (&secret, &requiring(&[DATA]), true),
         (&cookie, &secret, false),
         (&plain, &cookie, false),
-        (&cookie, &plain, true),
+        // The client accepts only servers that can authenticate, too: the INIT ACK may be forged.
+        (&cookie, &plain, false),
+        (&requiring(&[DATA]), &plain, true),
     ] {
         let ends = through_listener([client, server]);
         assert_eq!(ends.is_some(), accepted);

@@ -36,6 +36,7 @@ mod restart;
 mod sack;
 mod shutdown;
 mod standard;
+mod translated_addresses;
 mod undelivered;
 mod urgency;
 mod window;

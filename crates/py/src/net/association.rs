@@ -8,11 +8,12 @@ use pyo3::types::PyDict;
 use ropewalk_apps::measure::links::{self, LinkPlan};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{
-    AddressError, Association as Native, CloseReason, Delivery, Endpoint, PathEvent, Received,
-    Reconfigured, SendError,
+    AddressError, Association as Native, CloseReason, Copies, Delivery, Endpoint, PathEvent,
+    Received, Reconfigured, SendError, Urgency,
 };
 
 use super::address_event;
+use super::association_control::AssociationControl;
 use super::inbox::{Fetched, Inbox};
 use super::message::{Message, bytes_of};
 use super::net_runtime::NetRuntime;
@@ -25,19 +26,32 @@ use crate::error;
 /// Why nothing more will arrive; `None` if the association was dropped.
 type End = Option<CloseReason>;
 
-/// Unordered, immediate, lifetime in seconds, most retransmissions, priority.
-type DeliveryOptions = (bool, bool, Option<f64>, Option<u8>, Option<u32>);
+/// Unordered, immediate, lifetime in seconds, most retransmissions, priority, urgency, on two paths.
+type DeliveryOptions = (bool, bool, Option<f64>, Option<u8>, Option<u32>, String, bool);
 
-fn delivery_of(options: DeliveryOptions) -> Delivery {
-    let (unordered, immediate, lifetime_s, retransmissions, priority) = options;
-    Delivery {
+/// # Errors
+/// There is no such urgency.
+fn delivery_of(options: DeliveryOptions) -> PyResult<Delivery> {
+    let (unordered, immediate, lifetime_s, retransmissions, priority, urgency, twice) = options;
+    let urgency = match urgency.as_str() {
+        "interactive" => Urgency::Interactive,
+        "bulk" => Urgency::Bulk,
+        "first-open" => Urgency::FirstOpen,
+        "background" => Urgency::Background,
+        _ => {
+            let known = "interactive, bulk, first-open, background are known";
+            return Err(error::option(format_args!("urgency = {urgency:?}: {known}")));
+        }
+    };
+    Ok(Delivery {
         ordered: !unordered,
         immediate,
         lifetime: lifetime_s.map(Duration::from_secs_f64),
         retransmissions,
         priority,
-        ..Delivery::RELIABLE
-    }
+        urgency,
+        copies: if twice { Copies::Two } else { Copies::One },
+    })
 }
 
 /// An association, established or ended.
@@ -87,6 +101,18 @@ impl Association {
     }
 }
 
+impl Association {
+    /// # Errors
+    /// This is a fork of the process that opened it.
+    pub(super) fn check_process(&self) -> PyResult<()> {
+        self.net_runtime.check()
+    }
+
+    pub(super) fn native(&self) -> &Native {
+        &self.inner.native
+    }
+}
+
 impl AssociationInner {
     async fn fetch_messages(&self) -> Fetched<Received, End> {
         let mut messages = Vec::new();
@@ -114,6 +140,11 @@ impl AssociationInner {
 
 #[pymethods]
 impl Association {
+    /// Its status, timers and parameters, and what was not delivered.
+    fn control(slf: Bound<'_, Self>) -> AssociationControl {
+        AssociationControl::new(slf.unbind())
+    }
+
     /// Queues messages; waits while the send buffer is full.
     fn send(
         &self,
@@ -123,7 +154,7 @@ impl Association {
         delivery: DeliveryOptions,
     ) -> PyResult<Operation> {
         self.net_runtime.check()?;
-        let delivery = delivery_of(delivery);
+        let delivery = delivery_of(delivery)?;
         let messages = messages.iter().map(bytes_of).collect::<PyResult<Vec<_>>>()?;
         let inner = self.inner.clone();
         Ok(Operation::new(self.net_runtime, "the send buffer was not free", async move {
@@ -299,13 +330,6 @@ impl Association {
             reason => self.inner.native.abort_because(reason),
         });
         Ok(())
-    }
-
-    /// Number of messages that were given up.
-    fn abandoned_messages(&self, py: Python<'_>) -> PyResult<u64> {
-        self.net_runtime.check()?;
-        let counts = py.detach(|| self.inner.native.abandoned_messages(None, None));
-        Ok(counts.unsent + counts.sent)
     }
 
     /// The statistics; `None` after the end.

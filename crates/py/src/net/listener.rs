@@ -6,13 +6,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use pyo3::prelude::*;
-use ropewalk_runtime::endpoint::{Association as Native, Endpoint};
+use pyo3::types::PyDict;
+use ropewalk_runtime::endpoint::{Association as Native, Endpoint, SctpPorts, Target};
 use tokio::sync::watch;
 
 use super::association::Association;
 use super::inbox::{Fetched, Inbox};
+use super::key::public_key;
+use super::limits;
 use super::net_runtime::NetRuntime;
-use super::operation::{Operation, Outcome};
+use super::open::{Attempt, UNANSWERED, address};
+use super::operation::{Operation, Outcome, duration};
+use crate::error;
 
 /// Sockets that wait for associations.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
@@ -73,6 +78,39 @@ impl Listener {
             };
             Ok(Outcome::Arrived(opened.arrival(next).await))
         })
+    }
+
+    /// What has arrived and what was refused so far, as a dict; none if it is closed.
+    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.net_runtime.check()?;
+        let endpoint = self.endpoint();
+        let counters = py.detach(|| endpoint.as_ref().map(|endpoint| endpoint.counters()));
+        counters.map(|counters| limits::counters(py, &counters)).transpose()
+    }
+
+    /// Connects from its sockets.
+    fn connect(
+        &self,
+        to: Vec<String>,
+        peer: Option<String>,
+        ports: (Option<u16>, u16),
+        seconds: f64,
+    ) -> PyResult<Operation> {
+        let patience = duration(seconds)?;
+        let addresses = to.iter().map(|text| address(text)).collect::<PyResult<Vec<_>>>()?;
+        let key = peer.map(|text| public_key("peer", &text)).transpose()?;
+        let endpoint = self.endpoint().ok_or_else(|| error::closed("the listener is closed"))?;
+        let attempt = Attempt {
+            target: Target { addresses, key },
+            ports: SctpPorts { local: ports.0, remote: ports.1 },
+            own: self.public_key.clone(),
+            patience,
+        };
+        let net_runtime = self.net_runtime;
+        Ok(Operation::new(net_runtime, UNANSWERED, async move {
+            let native = attempt.run(&endpoint).await?;
+            Ok(Outcome::Association(Association::new(net_runtime, native, None)))
+        }))
     }
 
     /// Accepts no more associations. Accepted ones continue; pending ones are aborted.

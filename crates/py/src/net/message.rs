@@ -24,18 +24,22 @@ pub(crate) struct Message {
     /// The transmission sequence number of one of its DATA chunks.
     #[pyo3(get)]
     tsn: u32,
+    /// Whether it was sent unordered.
+    #[pyo3(get)]
+    unordered: bool,
     part: Part,
 }
 
 impl Message {
     pub fn new(py: Python<'_>, received: &Received) -> Self {
-        let Received { stream, ppid, bytes, part, ssn, tsn, .. } = received;
+        let Received { stream, ppid, bytes, part, unordered, ssn, tsn, .. } = received;
         Self {
             data: PyBytes::new(py, bytes).unbind(),
             stream: *stream,
             ppid: *ppid,
             ssn: *ssn,
             tsn: *tsn,
+            unordered: *unordered,
             part: *part,
         }
     }

@@ -6,9 +6,11 @@
 
 mod address_event;
 mod association;
+mod association_control;
 mod callback_thread;
 mod inbox;
 mod key;
+mod limits;
 mod listener;
 mod message;
 mod net_runtime;
@@ -18,6 +20,7 @@ mod stats;
 mod stream_event;
 
 pub(crate) use association::Association;
+pub(crate) use association_control::AssociationControl;
 pub(crate) use key::{Key, net_default_key, net_find_peer};
 pub(crate) use listener::Listener;
 pub(crate) use message::Message;

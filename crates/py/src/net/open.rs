@@ -2,13 +2,15 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use ropewalk_apps::access::AccessList;
 use ropewalk_apps::extensions;
 use ropewalk_runtime::endpoint::{
-    AcceptedRequests, BindAddress, ChunkTypes, CloseReason, ConnectError, Endpoint, OpenError,
-    Options, Profile, SctpPorts, SharedKeys, StreamScheduler, Target, Transport,
+    AcceptedRequests, Association as Native, BindAddress, ChunkTypes, CloseReason, ConnectError,
+    Endpoint, HmacId, HmacList, OpenError, Options, Profile, SctpPorts, SharedKeys,
+    StreamScheduler, Target, Transport,
 };
 use ropewalk_runtime::seal::Allowed;
 use ropewalk_scenario::parse_size;
@@ -16,6 +18,7 @@ use tokio::time::timeout;
 
 use super::association::Association;
 use super::key::{Key, peer, public_key};
+use super::limits::limits;
 use super::listener::Listener;
 use super::net_runtime::NetRuntime;
 use super::operation::{Operation, Outcome, duration};
@@ -35,9 +38,18 @@ pub(crate) struct ExtensionOptions {
     accepted_requests: Vec<String>,
     authentication: bool,
     authenticated_chunks: Vec<String>,
+    hmacs: Vec<String>,
     shared_keys: Vec<(u16, Vec<u8>)>,
     active_key: u16,
     address_reconfiguration: bool,
+    follow_interfaces: bool,
+    translated: bool,
+    adaptation: Option<u32>,
+    ecn: bool,
+    send_buffer: Option<Size>,
+    unsent_limit: Option<Size>,
+    incoming_streams: Option<u16>,
+    limits: Vec<(String, f64)>,
 }
 
 /// A size: bytes, or a text with a unit.
@@ -120,21 +132,47 @@ pub(crate) fn net_connect(
     }
     let net_runtime = NetRuntime::get()?;
     let endpoint = open(py, net_runtime, options)?;
-    let target = Target { addresses, key: peer };
-    let ports = SctpPorts { local: ports.0, remote: ports.1 };
-    Ok(Operation::new(net_runtime, "the peer did not answer", async move {
-        match timeout(patience, endpoint.connect_with_ports(&target, ports)).await {
-            Ok(Ok(native)) => {
-                Ok(Outcome::Association(Association::new(net_runtime, native, Some(endpoint))))
-            }
+    let attempt = Attempt {
+        target: Target { addresses, key: peer },
+        ports: SctpPorts { local: ports.0, remote: ports.1 },
+        own: own.map(|key| key.to_string()),
+        patience,
+    };
+    Ok(Operation::new(net_runtime, UNANSWERED, async move {
+        let native = attempt.run(&endpoint).await?;
+        Ok(Outcome::Association(Association::new(net_runtime, native, Some(endpoint))))
+    }))
+}
+
+/// What a wait for a new association misses.
+pub(super) const UNANSWERED: &str = "the peer did not answer";
+
+/// A new association to a peer.
+pub(super) struct Attempt {
+    pub target: Target,
+    pub ports: SctpPorts,
+    /// The own public key, for the error message.
+    pub own: Option<String>,
+    /// How long it is tried.
+    pub patience: Duration,
+}
+
+impl Attempt {
+    /// Connects from the sockets of an endpoint.
+    ///
+    /// # Errors
+    /// The exception: the peer refused, or did not answer.
+    pub async fn run(self, endpoint: &Endpoint) -> PyResult<Native> {
+        match timeout(self.patience, endpoint.connect_with_ports(&self.target, self.ports)).await {
+            Ok(Ok(native)) => Ok(native),
             Ok(Err(ConnectError::Ended(CloseReason::NoAnswer) | ConnectError::NoSession(_)))
             | Err(_) => {
-                let own = own.map(|key| key.to_string());
-                Err(error::connect(silence(&target, ports.remote, own.as_deref())))
+                let text = silence(&self.target, self.ports.remote, self.own.as_deref());
+                Err(error::connect(text))
             }
             Ok(Err(error)) => Err(error::connect(error)),
         }
-    }))
+    }
 }
 
 /// Possible reasons why the peer does not answer.
@@ -163,6 +201,9 @@ fn options(places: Vec<Place>, settings: SocketOptions) -> PyResult<Options> {
     let profile = Profile::from_name(&profile)
         .map_err(|error| error::option(format_args!("profile: {error}")))?;
     let receive_buffer = receive_buffer.bytes("receive_buffer")?;
+    let unsent_limit = extensions.unsent_limit.as_ref().map(|size| size.bytes("unsent_limit"));
+    options.limits = limits(&extensions.limits)?;
+    let send_buffer = extensions.send_buffer.as_ref().map(|size| size.bytes("send_buffer"));
     options.transport = Transport {
         profile,
         scheduler,
@@ -177,7 +218,15 @@ fn options(places: Vec<Place>, settings: SocketOptions) -> PyResult<Options> {
         authentication: extensions.authentication,
         authenticated_chunks: chunk_types(&extensions.authenticated_chunks)?,
         shared_keys: shared_keys(&extensions)?,
+        hmacs: hmacs(&extensions.hmacs)?,
         address_reconfiguration: extensions.address_reconfiguration,
+        follow_interfaces: extensions.follow_interfaces,
+        translated: extensions.translated,
+        adaptation: extensions.adaptation,
+        ecn: extensions.ecn,
+        send_buffer: send_buffer.transpose()?,
+        unsent_limit: unsent_limit.transpose()?,
+        inbound_streams: extensions.incoming_streams,
         stream_limit: u16::MAX,
         mtu,
         ..Transport::default()
@@ -185,8 +234,21 @@ fn options(places: Vec<Place>, settings: SocketOptions) -> PyResult<Options> {
     Ok(options)
 }
 
+/// The names of the requests that are accepted.
+pub(super) fn accepted_names(accepted: AcceptedRequests) -> Vec<&'static str> {
+    let AcceptedRequests { stream_resets, association_resets, more_streams } = accepted;
+    [
+        ("reset-streams", stream_resets),
+        ("reset-association", association_resets),
+        ("add-streams", more_streams),
+    ]
+    .into_iter()
+    .filter_map(|(name, accepted)| accepted.then_some(name))
+    .collect()
+}
+
 /// The requests of these names.
-fn accepted_requests(names: &[String]) -> PyResult<AcceptedRequests> {
+pub(super) fn accepted_requests(names: &[String]) -> PyResult<AcceptedRequests> {
     let mut accepted = AcceptedRequests::default();
     for name in names {
         match name.as_str() {
@@ -208,6 +270,17 @@ fn chunk_types(names: &[String]) -> PyResult<ChunkTypes> {
         .map_err(|error| error::option(format_args!("authenticated_chunks: {error}")))
 }
 
+/// The algorithms of these names, the preferred one first.
+fn hmacs(names: &[String]) -> PyResult<HmacList> {
+    let number = |name: &String| match name.as_str() {
+        "sha-256" => Ok(HmacId::Sha256.number()),
+        "sha-1" => Ok(HmacId::Sha1.number()),
+        _ => Err(error::option(format_args!("hmacs = {name:?}: sha-256, sha-1 are known"))),
+    };
+    let numbers = names.iter().map(number).collect::<PyResult<Vec<_>>>()?;
+    HmacList::of(&numbers).map_err(|error| error::option(format_args!("hmacs: {error}")))
+}
+
 /// The secrets for authenticated chunks.
 fn shared_keys(extensions: &ExtensionOptions) -> PyResult<SharedKeys> {
     let refused = |error| error::option(format_args!("shared_keys: {error}"));
@@ -218,6 +291,10 @@ fn shared_keys(extensions: &ExtensionOptions) -> PyResult<SharedKeys> {
     let active = extensions.active_key;
     keys.activate(active)
         .map_err(|error| error::option(format_args!("active_key = {active}: {error}")))?;
+    if active != 0 && extensions.shared_keys.iter().all(|(id, _)| *id != 0) {
+        // The empty key 0, which everyone knows, would let everyone who has seen the handshake forge chunks.
+        keys.delete(0).map_err(refused)?;
+    }
     Ok(keys)
 }
 
@@ -229,7 +306,7 @@ pub(super) fn stream_scheduler(name: &str) -> PyResult<StreamScheduler> {
     })
 }
 
-fn address(text: &str) -> PyResult<SocketAddr> {
+pub(super) fn address(text: &str) -> PyResult<SocketAddr> {
     text.parse().map_err(|_| error::option(format_args!("{text:?} is not an address and a port")))
 }
 

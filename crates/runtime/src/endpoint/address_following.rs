@@ -21,6 +21,7 @@ use super::local_interfaces::source_address_for;
 use super::own_addresses::{ADDRESSES_LIMIT, may_list};
 use super::peer::Peer;
 use super::state::EndpointState;
+use super::translated_addresses::Requested;
 use crate::interfaces::InterfaceAddress;
 
 /// How long an address is there before it is announced. The system checks new IPv6 addresses for duplicates for about a
@@ -90,6 +91,17 @@ impl FollowedAddresses {
     }
 }
 
+/// The addresses of interfaces that are up, each once: two interfaces may have the same one.
+fn present_addresses(all: &[InterfaceAddress]) -> Vec<IpAddr> {
+    let mut seen: Vec<IpAddr> = Vec::new();
+    for ip in all.iter().filter(|one| one.up).map(|one| one.ip.to_canonical()) {
+        if !seen.contains(&ip) {
+            seen.push(ip);
+        }
+    }
+    seen
+}
+
 impl Association {
     /// Enables or disables that own addresses which appear and disappear are announced to the peer, as
     /// [`Transport::follow_interfaces`](super::Transport::follow_interfaces) does for all associations of an endpoint.
@@ -99,17 +111,15 @@ impl Association {
             peer.told_changes = 0;
             state.followed.on |= on && peer.session.is_none();
         });
-        // The driver polls the interfaces from now on.
-        self.with(|_, _| ());
+        // It polls the interfaces from now on.
+        self.wake_driver();
     }
 }
 
 impl EndpointState {
     /// Follows the addresses of `all`, which are there at this moment.
     pub(super) fn follow_interfaces(&mut self, now: Time, all: &[InterfaceAddress]) {
-        let mut seen: Vec<IpAddr> =
-            all.iter().filter(|one| one.up).map(|one| one.ip.to_canonical()).collect();
-        seen.dedup();
+        let seen = present_addresses(all);
         self.expect_known_addresses();
         let appeared = self.followed.update(now, &seen);
         let changes = self.followed.changes;
@@ -171,9 +181,9 @@ impl EndpointState {
             }
             done = false;
             if stays && !peer.machine.awaits_answer_about(*ip) {
-                match peer.machine.remove_address(*ip) {
-                    Ok(()) => self.leave_own(now, peer, *ip),
-                    Err(AddressError::TooMany) => {}
+                match self.request_removal(peer, *ip) {
+                    Ok(Requested::Now) => self.leave_own(now, peer, *ip),
+                    Ok(Requested::NotYet) | Err(AddressError::TooMany) => {}
                     Err(_) => done = true,
                 }
             }
@@ -186,11 +196,8 @@ impl EndpointState {
         if self.socket_at(ip).is_none() {
             return false;
         }
-        match peer.machine.add_address(ip) {
-            Ok(()) => {
-                self.announce_at(now, peer, ip);
-                true
-            }
+        match self.request_addition(now, peer, ip) {
+            Ok(_) => true,
             Err(error) => error == AddressError::TooMany,
         }
     }
@@ -198,7 +205,8 @@ impl EndpointState {
     /// Whether an own address that is there may become one of the association.
     fn may_announce(&self, peer: &Peer, ip: IpAddr) -> bool {
         let remote = peer.routes.iter().flatten().next();
-        let reachable = |remote: IpAddr| may_list(remote.to_canonical(), ip);
+        let reachable =
+            |remote: IpAddr| may_list(remote.to_canonical(), ip) || self.is_translated(peer, ip);
         remote.is_some_and(|route| reachable(route.remote.ip()))
             && self.is_followed(ip)
             && !peer.given_up.contains(&ip)
@@ -278,6 +286,26 @@ mod tests {
 
     fn ms(ms: u64) -> Time {
         Time::from_millis(ms)
+    }
+
+    #[test]
+    fn an_address_of_two_interfaces_is_there_once() {
+        let on = |name: &str, last: u8, up| InterfaceAddress {
+            name: name.to_owned(),
+            index: None,
+            ip: ip(last),
+            prefix: 24,
+            broadcast: None,
+            up,
+        };
+        let all = [
+            on("a", 1, true),
+            on("a", 2, true),
+            on("b", 1, true),
+            on("b", 3, false),
+            on("c", 2, true),
+        ];
+        assert_eq!(present_addresses(&all), [ip(1), ip(2)]);
     }
 
     #[test]

@@ -42,9 +42,8 @@ impl Association {
             }
             state.socket_at(address).ok_or(AddressError::Unsuitable)?;
             state.note_own_addresses(peer);
-            peer.machine.add_address(address)?;
+            state.request_addition(now, peer, address)?.now()?;
             peer.given_up.retain(|ip| *ip != address);
-            state.announce_at(now, peer, address);
             Ok(())
         })
     }
@@ -60,7 +59,7 @@ impl Association {
                 return Err(AddressError::NotSupported);
             }
             state.note_own_addresses(peer);
-            peer.machine.remove_address(address)?;
+            state.request_removal(peer, address)?.now()?;
             state.leave_own(now, peer, address);
             Ok(())
         })
@@ -71,7 +70,7 @@ impl Association {
     /// # Errors
     /// [`AddressError`]; in that case nothing is requested.
     pub fn request_primary(&self, address: IpAddr) -> Result<(), AddressError> {
-        self.reconfigure(|_, _, peer| peer.machine.request_primary(address))
+        self.reconfigure(|state, _, peer| state.request_to_be_primary(peer, address))
     }
 
     fn reconfigure(
@@ -79,7 +78,7 @@ impl Association {
         work: impl FnOnce(&mut EndpointState, Time, &mut Peer) -> Result<(), AddressError>,
     ) -> Result<(), AddressError> {
         let done = self.with_state(|state, peer| work(state, state.clock.now(), peer));
-        self.with(|_, _| ());
+        self.wake_driver();
         done.unwrap_or(Err(AddressError::Closing))
     }
 }
@@ -196,7 +195,7 @@ impl EndpointState {
     }
 
     /// The local address of a route.
-    fn source_of(&self, route: &Route) -> Option<IpAddr> {
+    pub(super) fn source_of(&self, route: &Route) -> Option<IpAddr> {
         let local = self.sockets[route.socket].local().ip();
         if !local.is_unspecified() {
             return Some(local.to_canonical());
@@ -208,7 +207,7 @@ impl EndpointState {
     }
 
     /// The route from an own address to the nearest address of the peer.
-    fn route_from(&mut self, peer: &Peer, ip: IpAddr) -> Option<Route> {
+    pub(super) fn route_from(&mut self, peer: &Peer, ip: IpAddr) -> Option<Route> {
         let socket = self.socket_at(ip)?;
         let wildcard = self.sockets[socket].local().ip().is_unspecified();
         let mut remotes: Vec<SocketAddr> =

@@ -92,6 +92,13 @@ impl Association {
         Some(result)
     }
 
+    /// Wakes the driver, which then does for this association what has become necessary.
+    pub(super) fn wake_driver(&self) {
+        let mut core = self.shared.lock();
+        core.mark_ready(self.key);
+        core.wake();
+    }
+
     /// As [`Association::with`], but wakes the driver only if `work` returns true with its result: otherwise the peer has
     /// nothing new to send.
     pub(super) fn with_if_needed<T>(

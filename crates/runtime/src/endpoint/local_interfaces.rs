@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use super::socket::BindAddress;
+use socket2::{Domain, Type};
+
+use super::socket::{BindAddress, bind_interface};
 use crate::interfaces::{InterfaceAddress, list};
 
 /// Most interfaces that are used automatically.
@@ -242,11 +244,20 @@ pub fn local_address_towards(
 }
 
 /// The local address from which the system would send to `remote`. No packet is sent.
-/// The address from which the system would send to `remote`.
 pub fn source_address_for(remote: &SocketAddr) -> Option<IpAddr> {
     let socket = UdpSocket::bind(unspecified(remote.is_ipv6())).ok()?;
     socket.connect(remote).ok()?;
     socket.local_addr().ok().map(|local| local.ip())
+}
+
+/// Whether packets to `remote` leave an interface from this address of it. True if the system does not tell. No packet is sent.
+pub fn leads_to(interface: &str, ip: IpAddr, remote: &SocketAddr) -> bool {
+    let socket = socket2::Socket::new(Domain::for_address(*remote), Type::DGRAM, None);
+    let bound = socket.and_then(|socket| bind_interface(&socket, interface).map(|()| socket));
+    let Ok(socket) = bound else { return true };
+    let connected = socket.connect(&(*remote).into()).is_ok();
+    let source = socket.local_addr().ok().and_then(|local| local.as_socket());
+    connected && source.is_some_and(|source| source.ip().to_canonical() == ip)
 }
 
 #[cfg(test)]

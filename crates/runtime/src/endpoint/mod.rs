@@ -59,6 +59,7 @@ mod shards;
 mod socket;
 mod state;
 mod stats;
+mod translated_addresses;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

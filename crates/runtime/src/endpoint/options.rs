@@ -147,6 +147,10 @@ pub struct Transport {
     /// both ends have `address_reconfiguration` (off). At sockets that are bound to no address, and on endpoints that use
     /// all interfaces.
     pub follow_interfaces: bool,
+    /// Whether a translator (NAT) hides all addresses of this end from unsealed peers (off). Addresses that are added and removed
+    /// are then told as the source of the packet (RFC 5061, 4.2.1). For private addresses and peers that have none, this is so in any
+    /// case.
+    pub translated: bool,
     /// Types of chunks that unsealed peers have to authenticate (none).
     pub authenticated_chunks: ChunkTypes,
     /// Algorithms that are offered for authenticated chunks (SHA-256, then SHA-1).
@@ -194,6 +198,7 @@ impl Default for Transport {
             authentication: false,
             address_reconfiguration: false,
             follow_interfaces: false,
+            translated: false,
             authenticated_chunks: ChunkTypes::NONE,
             hmacs: HmacList::default(),
             adaptation: None,

@@ -85,6 +85,7 @@ impl EndpointState {
             true => listener.handle(now, &from, packet),
             false => listener.refuse(now, &from, packet),
         };
+        self.counters.unauthenticated += listener.take_unauthenticated();
         match answer {
             Answer::Nothing => {}
             Answer::Reply(reply) => self.send_packet(route, ports.swapped(), &reply),

@@ -91,6 +91,14 @@ pub(super) fn may_list(peer: IpAddr, own: IpAddr) -> bool {
     Scope::of(peer).may_list(Scope::of(own), own)
 }
 
+/// Whether a peer at `peer` cannot know this own address, because a translator (NAT) stands between both: the own one is private,
+/// and that of the peer is not. Private IPv6 addresses are not translated as a rule.
+pub(super) fn is_hidden_from(peer: IpAddr, own: IpAddr) -> bool {
+    own.to_canonical().is_ipv4()
+        && Scope::of(own) == Scope::Private
+        && Scope::of(peer) == Scope::Global
+}
+
 /// The address of a socket, and its interface if it is bound to one.
 pub(super) struct Bound<'a> {
     pub ip: IpAddr,
@@ -156,6 +164,23 @@ mod tests {
             prefix: 24,
             broadcast: None,
             up,
+        }
+    }
+
+    #[test]
+    fn a_translator_hides_private_addresses_from_peers_that_have_none() {
+        for (peer, own, hidden) in [
+            ("203.0.113.5", "10.0.0.1", true),
+            ("203.0.113.5", "192.168.7.1", true),
+            ("203.0.113.5", "100.64.3.1", true),
+            ("203.0.113.5", "::ffff:10.0.0.1", true),
+            ("203.0.113.5", "192.0.2.1", false),
+            ("203.0.113.5", "127.0.0.1", false),
+            ("203.0.113.5", "169.254.1.1", false),
+            ("10.9.9.9", "10.0.0.1", false),
+            ("2001:db8::5", "fd00::1", false),
+        ] {
+            assert_eq!(is_hidden_from(ip(peer), ip(own)), hidden, "{own} from {peer}");
         }
     }
 

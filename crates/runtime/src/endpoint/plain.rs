@@ -99,9 +99,11 @@ impl EndpointState {
         let source = route.remote.ip().to_canonical();
         let reconfigures = peer.machine.reconfigures_addresses();
         let after = peer.machine.tags();
+        let unauthenticated = peer.machine.take_unauthenticated();
         if after != before {
             self.on_tags_changed(key, path, route);
         }
+        self.counters.unauthenticated += unauthenticated;
         if reconfigures {
             self.follow_packet(now, found, source);
         }

@@ -52,6 +52,8 @@ pub struct Counters {
     pub passed_on: u64,
     /// Sent datagrams.
     pub sent: u64,
+    /// Received packets of which chunks were discarded because they lacked a valid authentication code (RFC 4895).
+    pub unauthenticated: u64,
     /// How often each limit was reached.
     pub limits: LimitCounters,
 }
@@ -62,6 +64,7 @@ impl Counters {
         self.unknown += other.unknown;
         self.passed_on += other.passed_on;
         self.sent += other.sent;
+        self.unauthenticated += other.unauthenticated;
         self.limits.add_all(&other.limits);
     }
 }

@@ -98,6 +98,28 @@ fn read<K: core::str::FromStr<Err = KeyError>>(path: &Path) -> Result<K, KeyFile
     text.parse().map_err(problem)
 }
 
+/// Writes a line to a new file with mode 0600: `prefix`, and 32 random bytes in hexadecimal digits. The file appears complete
+/// or not at all.
+///
+/// # Errors
+/// [`KeyFileError`]: the file exists or cannot be written, or there are no random numbers.
+pub fn write_new_secret(prefix: &str, path: &Path) -> Result<(), KeyFileError> {
+    let mut bytes = Zeroizing::new([0_u8; 32]);
+    getrandom::fill(&mut *bytes).map_err(|_| KeyFileError {
+        path: path.to_owned(),
+        problem: KeyFileProblem::Key(KeyError::NoRandomness),
+    })?;
+    // Allocated in full: a growing string would leave copies of the secret in memory.
+    let mut text = Zeroizing::new(String::with_capacity(prefix.len() + 2 * bytes.len()));
+    text.push_str(prefix);
+    for byte in bytes.iter() {
+        let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
+        text.push(digit(byte >> 4));
+        text.push(digit(byte & 15));
+    }
+    write(&text, path)
+}
+
 fn write(text: &Zeroizing<String>, path: &Path) -> Result<(), KeyFileError> {
     write_once(text, path).map_err(|problem| KeyFileError { path: path.to_owned(), problem })
 }

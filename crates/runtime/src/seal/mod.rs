@@ -35,7 +35,7 @@ mod wire;
 pub use allowed::{Allowed, Grant, Refusal, Refused};
 pub use cipher::Cipher;
 pub use initiator::{Finish, HandshakeError, Initiator};
-pub use key_file::{KeyFileError, KeyFileProblem};
+pub use key_file::{KeyFileError, KeyFileProblem, write_new_secret};
 pub use keys::{KeyError, PublicKey, SecretKey};
 pub use pairing::{
     AnsweredPairing, ConfirmedPairing, INTRODUCTION_MAX, IntroducedPairing, PAKE_LEN, PairedPeer,

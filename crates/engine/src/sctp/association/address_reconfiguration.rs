@@ -15,13 +15,16 @@ use super::super::extensions::address_reconfiguration::parameters::{
     Answer, Asked, Refusal, Request, read_address, wire_len,
 };
 use super::super::extensions::address_reconfiguration::{
-    ADDRESSES_LIMIT, AddressChange, AddressError, AddressReconfiguration, Treatment, is_usable,
+    ADDRESSES_LIMIT, AddressChange, AddressError, AddressReconfiguration, Treatment, Wish,
+    is_usable,
 };
 use super::super::packet::Packet;
 use super::super::wire::goes_on;
 use super::{Association, Event, State};
 use crate::path::PathStatus;
 
+/// Transmissions of a request about a source on its own path, before it also leaves on others that work.
+const SOURCE_ATTEMPTS: u32 = 4;
 /// Chunk header and serial number of an ASCONF ACK, bytes.
 const ACK_HEADER: u32 = 8;
 
@@ -49,7 +52,21 @@ impl Association {
     /// # Errors
     /// [`AddressError`]; nothing is requested then.
     pub fn add_address(&mut self, address: IpAddr) -> Result<(), AddressError> {
-        self.request_address(Request::Add(address))
+        self.request_address(Request::Add(address), None)
+    }
+
+    /// As [`Association::add_address`], for an address that a translator (NAT) hides: the peer is told of the source of packets on
+    /// this path, which begins at the address. The request leaves there only, as long as it is answered.
+    ///
+    /// RFC 5061, 4.2.1: the unspecified address stands for the source of the packet.
+    ///
+    /// # Errors
+    /// [`AddressError`]; nothing is requested then.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn add_source(&mut self, address: IpAddr, path: PathId) -> Result<(), AddressError> {
+        self.request_address(Request::Add(address), Some(path))
     }
 
     /// Tells the peer that this end gives up this address. The driver must not send anything from it any more.
@@ -62,7 +79,26 @@ impl Association {
         if own == [address.to_canonical()] {
             return Err(AddressError::LastAddress);
         }
-        self.request_address(Request::Delete(address))
+        self.request_address(Request::Delete(address), None)
+    }
+
+    /// As [`Association::remove_address`], for an address that a translator (NAT) hides: the peer gives up all addresses of this end
+    /// but the source of packets on this path (RFC 5061, 4.2.2).
+    ///
+    /// # Errors
+    /// [`AddressError`]; nothing is requested then.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn remove_all_but_source(
+        &mut self,
+        address: IpAddr,
+        path: PathId,
+    ) -> Result<(), AddressError> {
+        if self.own_addresses() == [address.to_canonical()] {
+            return Err(AddressError::LastAddress);
+        }
+        self.request_address(Request::Delete(address), Some(path))
     }
 
     /// Asks the peer to send to this address of this end first. [`AddressChange::OwnPrimary`] follows.
@@ -70,7 +106,22 @@ impl Association {
     /// # Errors
     /// [`AddressError`]; nothing is requested then.
     pub fn request_primary(&mut self, address: IpAddr) -> Result<(), AddressError> {
-        self.request_address(Request::SetPrimary(address))
+        self.request_address(Request::SetPrimary(address), None)
+    }
+
+    /// As [`Association::request_primary`], for an address that a translator (NAT) hides: the source of packets on this path.
+    ///
+    /// # Errors
+    /// [`AddressError`]; nothing is requested then.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn request_primary_source(
+        &mut self,
+        address: IpAddr,
+        path: PathId,
+    ) -> Result<(), AddressError> {
+        self.request_address(Request::SetPrimary(address), Some(path))
     }
 
     /// The next change of addresses that [`Event::AddressesChanged`] announced.
@@ -131,7 +182,13 @@ impl Association {
             && auth.is_authentic(packet)
     }
 
-    fn request_address(&mut self, request: Request) -> Result<(), AddressError> {
+    fn request_address(
+        &mut self,
+        request: Request,
+        from: Option<PathId>,
+    ) -> Result<(), AddressError> {
+        let count = self.sender.paths.len();
+        assert!(from.is_none_or(|path| path.index() < count), "there is no {from:?}");
         if !matches!(self.state, State::Established) {
             return Err(AddressError::Closing);
         }
@@ -141,7 +198,7 @@ impl Association {
         if !is_usable(request.address()) {
             return Err(AddressError::Unsuitable);
         }
-        self.addresses().wish(request)
+        self.addresses().wish(Wish { request, from })
     }
 
     fn addresses(&mut self) -> &mut AddressReconfiguration {
@@ -166,8 +223,9 @@ impl Association {
             return;
         }
         let best = self.sender.best_path();
-        let path = match self.path_status(best) {
-            PathStatus::Active => best,
+        let path = match (self.addresses().next_source(), self.path_status(best)) {
+            (Some(path), _) => path,
+            (None, PathStatus::Active) => best,
             _ => self.announcing_path().unwrap_or(best),
         };
         let timer = now + self.sender.paths[path.index()].tx.rtt.rto();
@@ -181,6 +239,10 @@ impl Association {
     /// The path of the next transmission of an ASCONF: another active one, else one from an address that the peer does not know
     /// yet. RFC 5061, 5.3: an ASCONF may leave from there, and its address parameter finds the association.
     fn next_request_path(&self, last: PathId) -> PathId {
+        let known = self.control.addresses.as_ref();
+        if let Some(path) = known.and_then(|one| one.bound_to(SOURCE_ATTEMPTS)) {
+            return path;
+        }
         let next = self.next_path(last);
         if next != last {
             return next;
@@ -198,6 +260,14 @@ impl Association {
     /// Bytes of the AUTH chunk in a packet with an ASCONF.
     fn auth_room(&self) -> u32 {
         self.handshake.auth.as_ref().map_or(0, |auth| auth.chunk_len())
+    }
+
+    /// A path has ended: requests about its source cannot be made any more.
+    pub(super) fn leave_source(&mut self, path: PathId) {
+        let given_up = self.control.addresses.as_mut().map_or(Vec::new(), |one| one.leave(path));
+        for request in given_up {
+            self.finish_address_request(request, Err(Refusal::Unresolvable));
+        }
     }
 
     /// Handles T4-rto (RFC 5061, 5.1.1): the timeout counts as an error, and the ASCONF is sent again, on another path if there

@@ -50,6 +50,32 @@ impl Association {
         })
     }
 
+    /// Takes everything out of a packet that may not be processed, and counts the packet if there is such a chunk. Returns the
+    /// identifier of an algorithm that is not supported.
+    pub(super) fn filter_packet(&mut self, packet: &mut Packet) -> Option<u16> {
+        let auth = self.handshake.auth.as_ref()?;
+        let others = |packet: &Packet| {
+            packet.chunks.iter().filter(|chunk| chunk.kind() != kind::AUTH).count()
+        };
+        let before = others(packet);
+        let unsupported = auth.filter(packet);
+        self.control.unauthenticated += u64::from(others(packet) < before);
+        unsupported
+    }
+
+    /// Number of received packets, since the last call, of which chunks were discarded because they lacked a valid code.
+    pub const fn take_unauthenticated(&mut self) -> u64 {
+        core::mem::replace(&mut self.control.unauthenticated, 0)
+    }
+
+    /// Whether an INIT ACK comes from an end that cannot authenticate, and this end accepts only peers that can: it requires
+    /// authenticated COOKIE ECHOs. Such an INIT ACK may be forged: everyone on the way can leave the parameters out.
+    pub(super) fn lacks_authentication(&self, init: &Init) -> bool {
+        let agreed = self.config.agreed(init.extensions()).has(Extensions::AUTH);
+        self.config.requires_cookie_authentication()
+            && !(agreed && init.options.authentication.is_some())
+    }
+
     /// Checks the authentication of a COOKIE ECHO that comes before the association has keys. Returns whether the packet has a
     /// valid AUTH chunk, which is removed; none if the packet is to be discarded.
     ///

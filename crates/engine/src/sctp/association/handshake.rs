@@ -265,6 +265,10 @@ impl Association {
         if !matches!(self.state, State::CookieWait { .. }) || self.refuses(path, init, cookie) {
             return;
         }
+        if self.lacks_authentication(init) {
+            self.control.unauthenticated += 1;
+            return;
+        }
         self.handshake.refused_paths = 0;
         self.adopt_peer(init);
         let cookie = cookie.cloned().unwrap_or_default();

@@ -162,6 +162,8 @@ struct Control {
     events: VecDeque<Event>,
     /// Consecutive errors over all paths.
     errors: u32,
+    /// Packets that lacked a valid code, and that the driver has not counted.
+    unauthenticated: u64,
 }
 
 /// Random numbers.
@@ -260,6 +262,7 @@ impl Association {
                 addresses: None,
                 events: VecDeque::new(),
                 errors: 0,
+                unauthenticated: 0,
             },
             handshake,
             random: Random { rng, nonces },

@@ -211,6 +211,7 @@ impl Association {
         self.set_path_use(path, PathUse::Never, u32::MAX);
         self.control.heartbeats.stop_path(path);
         self.control.queue.renumber(|one| (one != path).then_some(one));
+        self.leave_source(path);
         self.sender.paths[path.index()].retired = true;
         if self.sender.outstanding.primary == path {
             self.set_primary(self.sender.best_path());

@@ -35,8 +35,8 @@ impl Association {
         }
         let mut unsupported = None;
         let mut unfiltered = false;
-        if let Some(auth) = &self.handshake.auth {
-            unsupported = auth.filter(packet);
+        if self.authenticates() {
+            unsupported = self.filter_packet(packet);
             if packet.chunks.is_empty() && unsupported.is_none() {
                 return;
             }
@@ -64,8 +64,8 @@ impl Association {
             return;
         }
         // The chunks after the COOKIE ECHO that has established the association.
-        if let Some(auth) = self.handshake.auth.as_ref().filter(|_| unfiltered) {
-            auth.filter(packet);
+        if unfiltered {
+            self.filter_packet(packet);
         }
         if let Some(echo) = &packet.echo {
             self.sender.on_delay_echo(now, echo);

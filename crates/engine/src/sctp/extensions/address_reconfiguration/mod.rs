@@ -80,12 +80,32 @@ pub(crate) fn is_usable(ip: IpAddr) -> bool {
     !ip.is_unspecified() && !ip.is_multicast() && !broadcast
 }
 
+/// A request of this end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wish {
+    /// The request, with the address of this end.
+    pub request: Request,
+    /// The path whose source the request is about: a translator (NAT) hides the own address, so that the unspecified address
+    /// stands in its place (RFC 5061, 4.2.1, 4.2.2, 4.2.4), and the ASCONF leaves on this path. None: the request names the
+    /// address.
+    pub from: Option<PathId>,
+}
+
+impl Wish {
+    fn raw(self, id: u32) -> RawParameter {
+        let unnamed = self.from.is_some();
+        if unnamed { self.request.unnamed().raw(id) } else { self.request.raw(id) }
+    }
+}
+
 /// The ASCONF that has been sent.
 #[derive(Clone, Debug)]
 struct Outstanding {
     serial: Serial32,
-    /// In their order. The correlation identifier of a request is its place.
-    requests: Vec<Request>,
+    /// In their order. The correlation identifier of a request is its place. All are about the same source, or name addresses.
+    requests: Vec<Wish>,
+    /// Whether it has also left from another source than the one that it is about.
+    elsewhere: bool,
     chunk: Chunk,
     path: PathId,
     timer: Time,
@@ -97,7 +117,7 @@ struct Outstanding {
 #[derive(Clone, Debug)]
 pub struct AddressReconfiguration {
     next: Serial32,
-    waiting: VecDeque<Request>,
+    waiting: VecDeque<Wish>,
     outstanding: Option<Outstanding>,
     /// The serial number of the peer's last ASCONF that was processed, or that before its first one.
     peer_serial: Serial32,
@@ -167,7 +187,7 @@ impl AddressReconfiguration {
     }
 
     /// Adds a request.
-    pub fn wish(&mut self, request: Request) -> Result<(), AddressError> {
+    pub fn wish(&mut self, request: Wish) -> Result<(), AddressError> {
         if self.waiting.len() >= WISHES_LIMIT {
             return Err(AddressError::TooMany);
         }
@@ -178,7 +198,37 @@ impl AddressReconfiguration {
     /// Whether a request about this address waits or is outstanding.
     pub fn concerns(&self, address: IpAddr) -> bool {
         let sent = self.outstanding.iter().flat_map(|one| &one.requests);
-        sent.chain(&self.waiting).any(|request| request.address().to_canonical() == address)
+        sent.chain(&self.waiting).any(|wish| wish.request.address().to_canonical() == address)
+    }
+
+    /// The path on which the next ASCONF has to leave, if it is about the source of its packet.
+    pub fn next_source(&self) -> Option<PathId> {
+        self.waiting.front().and_then(|wish| wish.from)
+    }
+
+    /// The path on which the outstanding ASCONF has to leave again. None: it may leave on any path.
+    ///
+    /// If its path brings no answer, an ASCONF that only adds its source may leave from another address: that one is known, so
+    /// the request changes nothing, and the next ASCONF can follow. A request to delete all but the source must not.
+    pub fn bound_to(&self, attempts_limit: u32) -> Option<PathId> {
+        let outstanding = self.outstanding.as_ref()?;
+        let deletes = |wish: &Wish| matches!(wish.request, Request::Delete(_));
+        let stays =
+            outstanding.attempts < attempts_limit || outstanding.requests.iter().any(deletes);
+        outstanding.requests.first()?.from.filter(|_| stays)
+    }
+
+    /// A path has ended. Requests about its source that have not been sent are given up; they are returned.
+    pub fn leave(&mut self, path: PathId) -> Vec<Request> {
+        if let Some(outstanding) = &mut self.outstanding {
+            for wish in outstanding.requests.iter_mut().filter(|wish| wish.from == Some(path)) {
+                (wish.from, outstanding.elsewhere) = (None, true);
+            }
+        }
+        let (gone, stays): (Vec<_>, Vec<_>) =
+            self.waiting.drain(..).partition(|wish| wish.from == Some(path));
+        self.waiting = stays.into();
+        gone.into_iter().map(|wish| wish.request).collect()
     }
 
     /// Whether a request can be sent: one waits, and none is outstanding (RFC 5061, 5.1 A2).
@@ -188,16 +238,19 @@ impl AddressReconfiguration {
 
     /// The ASCONF for requests that wait, as many as fit into `room` bytes. `own`: the addresses of this end that the peer knows.
     ///
-    /// RFC 5061, 4.1.1: the first parameter is one of them. The unspecified address stands for the source of the packet.
+    /// RFC 5061, 4.1.1: the first parameter is one of them. The unspecified address stands for the source of the packet: the peer
+    /// finds the association by its tag.
     pub fn ask(&mut self, own: &[IpAddr], room: u32, path: PathId, timer: Time) -> Chunk {
-        let stays = |ip: &&IpAddr| !self.waiting.contains(&Request::Delete(**ip));
-        let known = own.iter().find(stays).copied();
+        let from = self.next_source();
+        let deleted = |ip: IpAddr| move |wish: &Wish| wish.request == Request::Delete(ip);
+        let stays = |ip: &&IpAddr| !self.waiting.iter().any(deleted(**ip));
+        let known = own.iter().filter(|_| from.is_none()).find(stays).copied();
         let known = known.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let mut parameters = vec![address_parameter(known)];
         let mut requests = Vec::new();
         // Chunk header and serial number.
         let mut length = 8 + wire_len(&parameters[0]);
-        while let Some(request) = self.waiting.front() {
+        while let Some(request) = self.waiting.front().filter(|wish| wish.from == from) {
             let raw = request.raw(requests.len() as u32);
             length += wire_len(&raw);
             if length > room && !requests.is_empty() {
@@ -210,7 +263,9 @@ impl AddressReconfiguration {
         self.next = serial.plus(1);
         let chunk = Chunk::Extension(Box::new(ExtensionChunk::Asconf(serial, parameters)));
         let copy = chunk.clone();
-        self.outstanding = Some(Outstanding { serial, requests, chunk, path, timer, attempts: 1 });
+        let elsewhere = false;
+        self.outstanding =
+            Some(Outstanding { serial, requests, elsewhere, chunk, path, timer, attempts: 1 });
         copy
     }
 
@@ -239,6 +294,8 @@ impl AddressReconfiguration {
         let outstanding = self.outstanding.as_mut()?;
         (outstanding.path, outstanding.timer) = (path, timer);
         outstanding.attempts += 1;
+        let source = outstanding.requests.first().and_then(|wish| wish.from);
+        outstanding.elsewhere |= source.is_some_and(|source| source != path);
         Some(outstanding.chunk.clone())
     }
 
@@ -252,7 +309,8 @@ impl AddressReconfiguration {
     /// Takes the answer to the outstanding ASCONF. Returns each request with its result; none if the answer is of another one.
     ///
     /// RFC 5061, 5.1 (V): requests without an answer have succeeded if no request before them has failed, and have failed
-    /// otherwise.
+    /// otherwise. If the ASCONF has also left from another source than the one that it is about, it is not known which of them the
+    /// peer knows: it counts as refused.
     pub fn on_answer(
         &mut self,
         serial: Serial32,
@@ -260,22 +318,23 @@ impl AddressReconfiguration {
     ) -> Option<Vec<(Request, Result<(), Refusal>)>> {
         let outstanding = self.outstanding.take_if(|one| one.serial == serial)?;
         let answers: Vec<Answer> = parameters.iter().filter_map(Answer::read).collect();
-        let mut failed = None;
+        let mut failed = outstanding.elsewhere.then_some(Refusal::Unresolvable);
         let mut results = Vec::with_capacity(outstanding.requests.len());
-        for (id, request) in outstanding.requests.into_iter().enumerate() {
+        let elsewhere = outstanding.elsewhere;
+        for (id, wish) in outstanding.requests.into_iter().enumerate() {
             let about = |answer: &&Answer| {
                 let (Answer::Success(of) | Answer::Error(of, _)) = **answer;
                 of == id as u32
             };
             let result = match answers.iter().find(about) {
-                Some(Answer::Success(_)) => Ok(()),
+                Some(Answer::Success(_)) if !elsewhere => Ok(()),
                 Some(Answer::Error(_, refusal)) => {
                     failed = Some(*refusal);
                     Err(*refusal)
                 }
-                None => failed.map_or(Ok(()), Err),
+                Some(Answer::Success(_)) | None => failed.map_or(Ok(()), Err),
             };
-            results.push((request, result));
+            results.push((wish.request, result));
         }
         Some(results)
     }
@@ -283,13 +342,17 @@ impl AddressReconfiguration {
     /// The peer does not know ASCONF, or the association ends: all requests fail.
     pub fn give_up(&mut self) -> Vec<Request> {
         let sent = self.outstanding.take().map_or(Vec::new(), |one| one.requests);
-        sent.into_iter().chain(self.waiting.drain(..)).collect()
+        sent.into_iter().chain(self.waiting.drain(..)).map(|wish| wish.request).collect()
     }
 
     /// Follows the paths to other numbers.
     pub fn renumber(&mut self, renumbered: impl Fn(PathId) -> Option<PathId>) {
         if let Some(outstanding) = &mut self.outstanding {
             outstanding.path = renumbered(outstanding.path).unwrap_or(PathId(0));
+        }
+        let sent = self.outstanding.iter_mut().flat_map(|one| &mut one.requests);
+        for wish in sent.chain(&mut self.waiting) {
+            wish.from = wish.from.map(|path| renumbered(path).unwrap_or(path));
         }
     }
 }
@@ -302,6 +365,10 @@ mod tests {
 
     fn ip(last: u8) -> IpAddr {
         IpAddr::from([192, 0, 2, last])
+    }
+
+    fn named(ip: IpAddr) -> Wish {
+        Wish { request: Request::Add(ip), from: None }
     }
 
     fn parameters(chunk: &Chunk) -> (Serial32, &[RawParameter]) {
@@ -318,7 +385,7 @@ mod tests {
     fn one_asconf_is_outstanding_and_it_is_repeated_unchanged() {
         let mut own = AddressReconfiguration::new(Serial32(u32::MAX), Serial32(5));
         for last in 1..=4 {
-            own.wish(Request::Add(ip(last))).expect("room");
+            own.wish(named(ip(last))).expect("room");
         }
         // Address parameter, then two requests of 16 bytes.
         let chunk = own.ask(&[ip(9)], 8 + 8 + 32, ONE, Time::from_millis(5));
@@ -338,6 +405,37 @@ mod tests {
     }
 
     #[test]
+    fn requests_about_a_source_are_not_mixed_with_others_and_name_no_address() {
+        let mut own = AddressReconfiguration::new(Serial32(0), Serial32(5));
+        let source = |request| Wish { request, from: Some(PathId(2)) };
+        let delete = Request::Delete(ip(2));
+        let wishes = [source(Request::Add(ip(1))), source(delete), named(ip(3)), source(delete)];
+        wishes.into_iter().for_each(|wish| own.wish(wish).expect("room"));
+        let mut sizes = Vec::new();
+        for (serial, from) in [Some(PathId(2)), None, Some(PathId(2))].into_iter().enumerate() {
+            assert_eq!(own.next_source(), from);
+            let chunk = own.ask(&[ip(9)], 1000, PathId(2), Time::ZERO);
+            let (_, list) = parameters(&chunk);
+            sizes.push(list.len() - 1);
+            let any = &[0, 0, 0, 0][..];
+            let unnamed = list.iter().all(|one| one.value.ends_with(any));
+            assert_eq!(unnamed, from.is_some(), "{list:?}");
+            assert!(own.concerns(ip(2)) || serial == 1);
+            // To add may be asked elsewhere if nothing comes back, to delete may not.
+            assert_eq!(own.bound_to(1), from);
+            assert_eq!(own.bound_to(9), from);
+            own.on_answer(Serial32(serial as u32), &[]).expect("it is outstanding");
+        }
+        assert_eq!(sizes, [2, 1, 1]);
+        own.wish(source(Request::Add(ip(1)))).expect("room");
+        own.ask(&[ip(9)], 1000, PathId(2), Time::ZERO);
+        assert_eq!((own.bound_to(2), own.bound_to(1)), (Some(PathId(2)), None));
+        own.repeat(ONE, Time::ZERO).expect("it is outstanding");
+        let refused = (Request::Add(ip(1)), Err(Refusal::Unresolvable));
+        assert_eq!(own.on_answer(Serial32(3), &[]), Some(vec![refused]));
+    }
+
+    #[test]
     fn requests_after_a_failure_have_failed_unless_the_answer_says_otherwise() {
         let refused = Refusal::Resources;
         let about = Request::Add(ip(1)).raw(0);
@@ -352,7 +450,7 @@ mod tests {
         ] {
             let mut own = AddressReconfiguration::new(Serial32(3), Serial32(5));
             for last in 0..4 {
-                own.wish(Request::Add(ip(last))).expect("room");
+                own.wish(named(ip(last))).expect("room");
             }
             own.ask(&[ip(9)], 1000, ONE, Time::ZERO);
             let results = own.on_answer(Serial32(3), &answers).expect("it is outstanding");
@@ -380,7 +478,7 @@ mod tests {
     #[test]
     fn wishes_are_bounded() {
         let mut own = AddressReconfiguration::new(Serial32(3), Serial32(0));
-        let made = (0..100).filter(|last| own.wish(Request::Delete(ip(*last))).is_ok()).count();
+        let made = (0..100).filter(|last| own.wish(named(ip(*last))).is_ok()).count();
         assert_eq!(made, WISHES_LIMIT);
         for (address, usable) in [
             ("192.0.2.1", true),

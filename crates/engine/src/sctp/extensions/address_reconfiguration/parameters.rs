@@ -85,6 +85,19 @@ impl Request {
         }
     }
 
+    /// The same request about the source of the packet, whatever that is.
+    pub const fn unnamed(self) -> Self {
+        let source = match self.address() {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        match self {
+            Self::Add(_) => Self::Add(source),
+            Self::Delete(_) => Self::Delete(source),
+            Self::SetPrimary(_) => Self::SetPrimary(source),
+        }
+    }
+
     const fn kind(self) -> u16 {
         match self {
             Self::Add(_) => ADD,
