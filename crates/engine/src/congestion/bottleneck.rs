@@ -184,6 +184,7 @@ impl<C: PathCongestion, S: Copy + PartialEq> Path<C, S> {
             rtt: rtt.filter(|_| !self.karn),
             srtt: rtt,
             least_rtt: rtt,
+            forward_queueing: None,
             app_limited: packet.snapshot.is_limited(),
             delivery: Delivery {
                 newest: Some(packet.number),

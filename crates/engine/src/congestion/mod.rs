@@ -71,6 +71,8 @@ pub struct AckSample {
     pub srtt: Option<Duration>,
     /// Least round trip of the path, the best estimate without queueing.
     pub least_rtt: Option<Duration>,
+    /// Queueing delay of the newest acknowledged packet on its way to the peer; none if it is not measured.
+    pub forward_queueing: Option<Duration>,
     /// Whether the sender had less to send than the window allowed when the newest acknowledged packet was
     /// sent.
     pub app_limited: bool,

@@ -93,6 +93,7 @@ impl<O: Outstanding> Sender<O> {
         view.delivered = path.rate.delivered();
         view.burst_room = path.burst_room(now, budget.chunk);
         view.rate = path.rate.rate().or(path.config.rate_hint);
+        view.pacing_rate = self.congestion.pace(view.id).map_or(Rate::ZERO, |pace| pace.rate);
         let is_slower =
             |drain: &Rate| view.rate.is_some_and(|rate| drain.as_bps() < rate.as_bps() / 2);
         view.drain = path.drain.rate(now).filter(is_slower);

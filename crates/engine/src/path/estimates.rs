@@ -57,6 +57,12 @@ impl Estimates<'_> {
         }
     }
 
+    /// Queueing delay of the packet that was acknowledged last, on its way to the peer; none if it is not measured. A round
+    /// trip also shows the queues on the way back, which are not this sender's.
+    pub fn last_forward_queueing(&self) -> Option<Duration> {
+        (self.source == DelaySource::Timestamp).then(|| self.forward.last_queueing()).flatten()
+    }
+
     /// The smoothed round trip without queueing, with acknowledgements returning on the paths that they use
     /// now.
     pub fn empty_round_trip(&self) -> Option<Duration> {

@@ -58,6 +58,7 @@ pub(super) fn path_view(id: u8) -> PathView {
         delivered: 0,
         burst_room: u64::MAX,
         rate: None,
+        pacing_rate: Rate::ZERO,
         drain: None,
         rate_confidence: 0.0,
         loss: 0.0,

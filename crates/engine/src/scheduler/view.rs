@@ -68,6 +68,9 @@ pub struct PathView {
     pub burst_room: u64,
     /// Measured delivery rate; none before there is one.
     pub rate: Option<Rate>,
+    /// Rate at which congestion control paces the path: the rate that it takes the path to have, times the gain of its present
+    /// state. Zero if it does not pace.
+    pub pacing_rate: Rate,
     /// Rate at which the queue of the path drains, while it grows and this is less than half of `rate`: the path has become
     /// slower.
     pub drain: Option<Rate>,
@@ -112,6 +115,7 @@ impl PathView {
             delivered: 0,
             burst_room: 0,
             rate: None,
+            pacing_rate: Rate::ZERO,
             drain: None,
             rate_confidence: 0.0,
             loss: 0.0,
@@ -155,14 +159,18 @@ impl PathView {
     }
 
     /// The rate that the path would have without a receive window, bytes per nanosecond: the measured
-    /// delivery rate, or the rate that the congestion window allows if the path was never full. 0 before a
+    /// delivery rate, or the rate that the congestion window and pacing allow if the path was never full. 0 before a
     /// round trip is known.
     pub fn potential_rate(&self) -> f64 {
         let Some(srtt) = self.srtt else { return 0.0 };
         // Conversion from a signed integer takes one instruction; no time or rate reaches half of the range.
-        let by_window = self.cwnd as f64 / srtt.as_nanos().max(1) as i64 as f64;
+        let bytes_per_nano = |rate: Rate| rate.as_bps() as i64 as f64 / 8e9;
+        // A model of the path has a window of more than its bandwidth-delay product, and paces at the rate of the path.
+        let is_paced = self.pacing_rate > Rate::ZERO;
+        let paced = if is_paced { bytes_per_nano(self.pacing_rate) } else { f64::MAX };
+        let by_window = (self.cwnd as f64 / srtt.as_nanos().max(1) as i64 as f64).min(paced);
         let Some(rate) = self.rate else { return by_window };
-        let seen = rate.as_bps() as i64 as f64 / 8e9;
+        let seen = bytes_per_nano(rate);
         // Queueing shows that the measured rate is all that the path can deliver.
         if self.queueing > srtt / 9 { seen } else { seen.max(by_window) }
     }

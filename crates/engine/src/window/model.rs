@@ -235,6 +235,7 @@ impl<'a> Bundle<'a> {
             delivered: 0,
             burst_room: if self.case.paced && queueing > link.service { 0 } else { u64::MAX },
             rate: Some(Rate::from_bps(8 * CHUNK * 1000 / link.service)),
+            pacing_rate: Rate::ZERO,
             drain: None,
             rate_confidence: 1.0,
             loss: 0.0,

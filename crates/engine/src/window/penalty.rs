@@ -59,6 +59,7 @@ mod tests {
             delivered: 0,
             burst_room: 9000,
             rate: None,
+            pacing_rate: ropewalk_base::Rate::ZERO,
             drain: None,
             rate_confidence: 0.0,
             loss: 0.0,

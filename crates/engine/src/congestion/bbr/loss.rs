@@ -76,9 +76,7 @@ impl Bbr {
     /// The limit on losses that tell nothing.
     pub(super) fn loss_limit(&self) -> LossLimit {
         let rate = f64::from(self.options.tolerated_loss_permille) * 1e-3;
-        let queue = |least: Duration| {
-            self.last_rtt.is_some_and(|last| last.as_secs_f64() > least.as_secs_f64() * QUEUE_RTT)
-        };
+        let queue = |least: Duration| self.last_rtt.as_secs_f64() > least.as_secs_f64() * QUEUE_RTT;
         let has_queue = self.model.min_rtt.is_some_and(queue);
         LossLimit { rate, unit: self.options.unit, has_queue }
     }

@@ -36,8 +36,10 @@ use crate::path::Pace;
 
 /// `BBR.Beta`: what a round with losses leaves of the short-term bounds.
 const BETA: f64 = 0.7;
-/// Multiple of the bandwidth-delay product whose data in flight fills a path.
+/// Multiple of the bandwidth-delay product whose data in flight fills a path, if queueing delays are not measured.
 const FULL_PATH: f64 = 1.25;
+/// Part of the least round trip that the queueing delay of a full path has.
+const FULL_QUEUE: f64 = 1.0 / 8.0;
 /// What a mark leaves of the window (RFC 8511).
 const ECN_BETA: f64 = 0.85;
 /// `BBR.Headroom`: part of `inflight_longterm` that is left to others.
@@ -99,11 +101,11 @@ pub struct Bbr {
     cwnd_limited: [bool; 2],
     /// Most data in flight in the last round, and in this one, bytes.
     most_in_flight: [u64; 2],
-    /// Losses in this round that do not follow on one another, and the number of the last lost packet.
+    /// Losses in this round that do not follow on one another, and the number after that of the last lost packet.
     separate_losses: u32,
-    last_lost: Option<u64>,
-    /// The last round trip that was measured.
-    last_rtt: Option<Duration>,
+    after_last_lost: u64,
+    /// The last round trip that was measured; zero before the first.
+    last_rtt: Duration,
     group: Group,
 }
 
@@ -173,8 +175,8 @@ impl Bbr {
             cwnd_limited: [false; 2],
             most_in_flight: [0; 2],
             separate_losses: 0,
-            last_lost: None,
-            last_rtt: None,
+            after_last_lost: u64::MAX,
+            last_rtt: Duration::ZERO,
             group: Group::default(),
         };
         bbr.init_pacing_rate(None);
@@ -254,7 +256,7 @@ impl Bbr {
     fn update_model_and_state(&mut self, now: Time, sample: &RateSample) {
         self.latest.update(sample, self.delivered);
         self.update_round(sample);
-        self.last_rtt = sample.rtt.or(self.last_rtt);
+        self.last_rtt = sample.rtt.unwrap_or(self.last_rtt);
         self.model.update_max_bw(sample);
         self.update_congestion_signals(sample);
         self.model.update_ack_aggregation(
@@ -410,6 +412,22 @@ impl Bbr {
         longterm.saturating_sub(headroom).max(self.min_pipe_cwnd())
     }
 
+    /// Whether the newest acknowledged packet has waited as on a full path.
+    fn has_waited(&self, ack: &AckSample) -> Option<bool> {
+        let (queueing, least) = (ack.forward_queueing?, self.model.min_rtt?);
+        Some(queueing >= least.mul_f64(FULL_QUEUE))
+    }
+
+    /// Whether so much data in flight fills the path. A queue on the way back also lengthens the round trip, so that data in
+    /// flight exceeds the product of the rate and the least round trip although the path to the peer is empty.
+    fn is_full(&self, tx_in_flight: u64) -> bool {
+        let bdp = self.model.max_bdp() as f64;
+        match self.full_bw.has_waited {
+            Some(has_waited) => has_waited && tx_in_flight as f64 >= bdp,
+            None => tx_in_flight as f64 >= FULL_PATH * bdp,
+        }
+    }
+
     /// `HandleRestartFromIdle()`.
     fn handle_restart_from_idle(&mut self, now: Time) {
         self.idle_restart = true;
@@ -432,8 +450,8 @@ impl PathCongestion for Bbr {
         self.most_in_flight[1] = self.most_in_flight[1].max(tx_in_flight);
         self.cwnd_limited[1] |= tx_in_flight + self.options.unit > self.cwnd;
         // A path with a queue is full, whatever else the sender could have sent: a scheduler may hold data back.
-        let is_full = tx_in_flight as f64 >= FULL_PATH * self.model.max_bdp() as f64;
-        let app_limited = packet.app_limited && !is_full || self.delivered < self.app_limited_until;
+        let app_limited = packet.app_limited && !self.is_full(tx_in_flight)
+            || self.delivered < self.app_limited_until;
         self.sent.push(packet.number, PacketState { tx_in_flight, lost: self.lost, app_limited });
     }
 
@@ -444,6 +462,7 @@ impl PathCongestion for Bbr {
         self.acked_at = now;
         self.delivered = ack.delivery.delivered;
         self.in_flight = ack.delivery.in_flight;
+        self.full_bw.has_waited = self.has_waited(ack);
         let sample = self.rate_sample(ack);
         self.update_recovery(ack.in_recovery, &sample);
         self.update_model_and_state(now, &sample);
@@ -456,10 +475,10 @@ impl PathCongestion for Bbr {
     fn on_lost(&mut self, now: Time, packet: &LostPacket) {
         self.lost += packet.bytes;
         self.in_flight = self.in_flight.saturating_sub(packet.bytes);
-        if self.last_lost.is_none_or(|last| packet.number != last + 1) {
+        if packet.number != self.after_last_lost {
             self.separate_losses += 1;
         }
-        self.last_lost = Some(packet.number);
+        self.after_last_lost = packet.number + 1;
         if let Some(state) = self.sent.get(packet.number) {
             self.handle_lost_packet(now, state, packet.bytes);
         } else {

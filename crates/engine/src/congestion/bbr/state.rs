@@ -126,6 +126,8 @@ pub(super) struct FullBw {
     pub bw: u64,
     /// `BBR.full_bw_count`: rounds without growth.
     pub count: u32,
+    /// Whether the last packet has waited in a queue on the way to the peer, as on a full path; none if that is not measured.
+    pub has_waited: Option<bool>,
 }
 
 impl FullBw {

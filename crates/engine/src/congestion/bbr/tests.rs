@@ -4,7 +4,7 @@ use ropewalk_base::{Duration, Rate, Seed, Time};
 
 use super::super::bottleneck::{PACKET, Path, seconds};
 use super::{Bbr, BbrState};
-use crate::congestion::{CongestionOptions, CongestionVariants, PathCongestion};
+use crate::congestion::{AckSample, CongestionOptions, CongestionVariants, PathCongestion};
 
 fn over(mbps: u64, rtt_ms: u64, queue_bdp: f64) -> Path<Bbr, BbrState> {
     Path::new(Bbr::new, Bbr::state, (mbps, rtt_ms, queue_bdp))
@@ -260,4 +260,31 @@ fn a_round_trip_that_grows_is_followed() {
     let goodput = path.run_until(seconds(60));
     assert!(path.control.min_rtt().unwrap() >= Duration::from_millis(100));
     assert!(goodput > 18.5, "{goodput}");
+}
+
+/// Whether data in flight fills a path of 8 Mbit/s and 100 ms, if it is `share` of the bandwidth-delay product and the last
+/// packet has waited for so long on its way.
+fn is_full(share: f64, waited_ms: Option<u64>) -> bool {
+    let mut path = over(8, 100, 4.0);
+    path.run_until(seconds(8));
+    let control = &mut path.control;
+    let forward_queueing = waited_ms.map(Duration::from_millis);
+    control.full_bw.has_waited =
+        control.has_waited(&AckSample { forward_queueing, ..AckSample::default() });
+    control.is_full((share * control.model.max_bdp() as f64) as u64)
+}
+
+#[test]
+fn a_path_is_full_if_packets_wait_on_their_way_and_not_if_acknowledgements_do() {
+    for (share, waited_ms, full) in [
+        (1.1, Some(20), true),
+        (0.9, Some(20), false),
+        (1.1, Some(5), false),
+        // The round trip is longer by a queue on the way back.
+        (1.5, Some(0), false),
+        (1.1, None, false),
+        (1.3, None, true),
+    ] {
+        assert_eq!(is_full(share, waited_ms), full, "{share} {waited_ms:?}");
+    }
 }

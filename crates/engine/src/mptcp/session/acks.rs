@@ -171,6 +171,7 @@ impl Session {
             subflow.tx.begin_round();
         }
         let rate = measure(now, subflow, ackd);
+        let source = self.sender.config.delay_source;
         let returned = subflow.tx.state.on_success();
         let in_recovery = subflow.in_recovery();
         if ackd.advanced {
@@ -187,6 +188,7 @@ impl Session {
             rtt: ackd.round_trip(now),
             srtt: subflow.tx.rtt.srtt(),
             least_rtt: subflow.tx.rtt.base(),
+            forward_queueing: subflow.as_ref().estimates(source).last_forward_queueing(),
             app_limited: ackd.newest.is_some_and(|(_, flight)| flight.snapshot.is_limited()),
             delivery: ackd.newest.as_ref().map_or_else(Delivery::default, |(number, flight)| {
                 subflow.tx.delivery((*number, flight), true, rate)

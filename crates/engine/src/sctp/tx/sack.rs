@@ -491,7 +491,7 @@ impl Sender {
             CwndUpdate::Cuc => ack.pseudo_moved,
             CwndUpdate::CucV2 => own_advance || cumulative_moved,
         };
-        let in_recovery = self.recovers(id);
+        let (in_recovery, source) = (self.recovers(id), self.config.delay_source);
         self.settle_t3(now, id, own_advance, ack.heard);
         let path = &mut self.paths[id.index()];
         let sample = AckSample {
@@ -503,6 +503,7 @@ impl Sender {
             rtt: timed.then(|| now.since(flight.sent_at)),
             srtt: path.tx.rtt.srtt(),
             least_rtt: path.tx.rtt.base(),
+            forward_queueing: path.as_ref().estimates(source).last_forward_queueing(),
             app_limited: flight.snapshot.is_limited(),
             delivery: path.tx.delivery((ack.newest_end - 1, flight), ack.newest_sure, rate),
             marked_bytes: path.ecn.as_mut().map_or(0, |ecn| ecn.take_marked_bytes()),
