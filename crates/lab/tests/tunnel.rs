@@ -67,6 +67,44 @@ fn a_link_that_becomes_slower_delays_calls_by_little_more_than_the_other_link_ta
     }
 }
 
+/// A download, a call and a ping over paths of (Mbit/s, round trip in ms, loss), of which those in `used` carry data.
+fn bundle(links: &[(u32, u32, f64)], used: &[usize]) -> RunResult {
+    let mut text = String::from("[transfer]\nduration = '50 s'\nwarmup = '10 s'\n");
+    for (i, (rate, trip, loss)) in links.iter().enumerate() {
+        let usage = if used.contains(&i) { "always" } else { "never" };
+        text += &format!(
+            "[[path]]\nname = 'p{i}'\nrate = '{rate} Mbit/s'\nrtt = '{trip} ms'\nloss = {loss}\nuse = '{usage}'\n"
+        );
+    }
+    for kind in ["tcp", "call", "ping"] {
+        text += &flow(kind, kind, "");
+    }
+    result(&text)
+}
+
+#[test]
+fn a_bundle_is_not_slower_than_its_best_link_and_its_calls_are_no_worse() {
+    for links in [
+        // Both far, and a queue that is short for such a path.
+        [(18, 160, 0.0), (13, 280, 0.0)],
+        // The second path adds to the round trip so much that the sender's buffer is full at times.
+        [(58, 8, 0.0), (66, 269, 0.01)],
+        // A near path that is full, and a far one of the same rate.
+        [(80, 24, 0.0), (80, 200, 0.0)],
+        // Repairs take longer than the waits of most paths.
+        [(38, 171, 0.02), (4, 253, 0.0)],
+    ] {
+        let both = bundle(&links, &[0, 1]);
+        let mos = |result: &RunResult| of(result, "call").mos.expect("a call has a score");
+        let alone = [0, 1].map(|i| bundle(&links, &[i]));
+        let best = alone.iter().map(|one| of(one, "tcp").goodput_bps).fold(0.0, f64::max);
+        let goodput = of(&both, "tcp").goodput_bps;
+        assert!(goodput > 0.95 * best, "{links:?}: {goodput}, {best} over one link");
+        let best = alone.iter().map(mos).fold(0.0, f64::max);
+        assert!(mos(&both) > best - 0.15, "{links:?}: {} instead of {best}", mos(&both));
+    }
+}
+
 #[test]
 fn tcp_arrives_in_order_over_paths_of_unequal_delay_and_quic_as_it_comes() {
     let base = paths(10, [20, 120], "");

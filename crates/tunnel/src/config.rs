@@ -30,7 +30,7 @@ pub struct Config {
     /// Copies of interactive packets (default: [`Redundancy::Auto`]).
     pub redundancy: Redundancy,
     /// The longest time that a received packet waits for an earlier one of its flow, and that a packet may take beyond
-    /// the time in which it would arrive undisturbed (default 300 ms). A smaller value delivers out of order, or not at
+    /// the time in which it would arrive undisturbed (default 500 ms). A smaller value delivers out of order, or not at
     /// all, what a longer wait would have repaired.
     pub latency_budget: Duration,
     /// The longest time for which the driver may do nothing although packets wait for it (default 2 ms: as much as pacing
@@ -58,7 +58,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             redundancy: Redundancy::Auto,
-            latency_budget: Duration::from_millis(300),
+            latency_budget: Duration::from_millis(500),
             longest_pause: Duration::from_millis(2),
             codel: CodelConfig {
                 target: Duration::from_millis(5),

@@ -202,8 +202,8 @@ mod tests {
             (&[10, 10], 60 + 10),
             (&[10, 20], 10 + 120 + 10),
             (&[10, 50], 200),
-            (&[10, 200], 300),
-            (&[10, 400], 300),
+            (&[10, 200], 500),
+            (&[10, 400], 500),
         ] {
             let paths: Vec<_> = delays.iter().map(|delay| PathState::new(ms(*delay))).collect();
             assert_eq!(Outlook::of(&config, &paths, Duration::ZERO).hold, ms(hold), "{delays:?}");
@@ -223,7 +223,7 @@ mod tests {
             // 10 Mbit/s for 90 ms, and a quarter more.
             (vec![path(10, 10), path(100, 10)], 140_625),
             (vec![path(10, 10), path(10, 10), path(100, 5)], 281_250),
-            (vec![path(10, 10), path(311, 10)], 0),
+            (vec![path(10, 10), path(511, 10)], 0),
         ] {
             let outlook = Outlook::of(&config, &paths, Duration::ZERO);
             assert_eq!(outlook.lookahead, bytes + outlook.slack, "{paths:?}");

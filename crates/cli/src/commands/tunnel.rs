@@ -77,7 +77,7 @@ struct CommonArgs {
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
     redundancy: RedundancyArg,
     /// Longest time that a packet waits for an earlier one of its flow at the far end
-    #[arg(long, value_name = "TIME", default_value = "300 ms", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value_t = Config::default().latency_budget, value_parser = parse_duration)]
     latency_budget: Duration,
     /// Longest time that packets wait for others, so that they are handled together: less CPU time, while many pass
     #[arg(long, value_name = "TIME", default_value = "2 ms", value_parser = pause)]

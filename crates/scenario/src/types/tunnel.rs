@@ -26,13 +26,13 @@ table! {
         redundancy: Redundancy = names::<Redundancy>().is("auto").example("\"always\"");
         /// Longest time that a packet waits at the far end for an earlier one of its flow. A smaller value lowers the
         /// delay after a loss, and reorders what a longer wait would have put in order.
-        latency_budget: Duration = time(NS_PER_MS, LONGEST_BUDGET).is("300 ms").example("\"150 ms\"");
+        latency_budget: Duration = time(NS_PER_MS, LONGEST_BUDGET).is("500 ms").example("\"150 ms\"");
     }
 }
 
 impl Default for Tunnel {
     fn default() -> Self {
-        Self { redundancy: Redundancy::Auto, latency_budget: Duration::from_millis(300) }
+        Self { redundancy: Redundancy::Auto, latency_budget: Duration::from_millis(500) }
     }
 }
 

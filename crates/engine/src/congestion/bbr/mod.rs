@@ -36,10 +36,6 @@ use crate::path::Pace;
 
 /// `BBR.Beta`: what a round with losses leaves of the short-term bounds.
 const BETA: f64 = 0.7;
-/// Multiple of the bandwidth-delay product whose data in flight fills a path, if queueing delays are not measured.
-const FULL_PATH: f64 = 1.25;
-/// Part of the least round trip that the queueing delay of a full path has.
-const FULL_QUEUE: f64 = 1.0 / 8.0;
 /// What a mark leaves of the window (RFC 8511).
 const ECN_BETA: f64 = 0.85;
 /// `BBR.Headroom`: part of `inflight_longterm` that is left to others.
@@ -412,22 +408,6 @@ impl Bbr {
         longterm.saturating_sub(headroom).max(self.min_pipe_cwnd())
     }
 
-    /// Whether the newest acknowledged packet has waited as on a full path.
-    fn has_waited(&self, ack: &AckSample) -> Option<bool> {
-        let (queueing, least) = (ack.forward_queueing?, self.model.min_rtt?);
-        Some(queueing >= least.mul_f64(FULL_QUEUE))
-    }
-
-    /// Whether so much data in flight fills the path. A queue on the way back also lengthens the round trip, so that data in
-    /// flight exceeds the product of the rate and the least round trip although the path to the peer is empty.
-    fn is_full(&self, tx_in_flight: u64) -> bool {
-        let bdp = self.model.max_bdp() as f64;
-        match self.full_bw.has_waited {
-            Some(has_waited) => has_waited && tx_in_flight as f64 >= bdp,
-            None => tx_in_flight as f64 >= FULL_PATH * bdp,
-        }
-    }
-
     /// `HandleRestartFromIdle()`.
     fn handle_restart_from_idle(&mut self, now: Time) {
         self.idle_restart = true;
@@ -450,8 +430,8 @@ impl PathCongestion for Bbr {
         self.most_in_flight[1] = self.most_in_flight[1].max(tx_in_flight);
         self.cwnd_limited[1] |= tx_in_flight + self.options.unit > self.cwnd;
         // A path with a queue is full, whatever else the sender could have sent: a scheduler may hold data back.
-        let app_limited = packet.app_limited && !self.is_full(tx_in_flight)
-            || self.delivered < self.app_limited_until;
+        let is_full = self.full_bw.is_full(tx_in_flight, self.model.max_bdp());
+        let app_limited = packet.app_limited && !is_full || self.delivered < self.app_limited_until;
         self.sent.push(packet.number, PacketState { tx_in_flight, lost: self.lost, app_limited });
     }
 
@@ -462,7 +442,7 @@ impl PathCongestion for Bbr {
         self.acked_at = now;
         self.delivered = ack.delivery.delivered;
         self.in_flight = ack.delivery.in_flight;
-        self.full_bw.has_waited = self.has_waited(ack);
+        self.full_bw.note_wait(ack.forward_queueing, self.model.min_rtt);
         let sample = self.rate_sample(ack);
         self.update_recovery(ack.in_recovery, &sample);
         self.update_model_and_state(now, &sample);

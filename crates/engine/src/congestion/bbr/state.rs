@@ -115,6 +115,11 @@ pub(in super::super) struct Rounds {
     pub next_delivered: u64,
 }
 
+/// Multiple of the bandwidth-delay product whose data in flight fills a path, if queueing delays are not measured.
+const FULL_PATH: f64 = 1.25;
+/// Part of the least round trip that the queueing delay of a full path has.
+const FULL_QUEUE: f64 = 1.0 / 8.0;
+
 /// Detects that the path is full (draft, 5.3.1.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullBw {
@@ -127,7 +132,7 @@ pub(super) struct FullBw {
     /// `BBR.full_bw_count`: rounds without growth.
     pub count: u32,
     /// Whether the last packet has waited in a queue on the way to the peer, as on a full path; none if that is not measured.
-    pub has_waited: Option<bool>,
+    has_waited: Option<bool>,
 }
 
 impl FullBw {
@@ -136,6 +141,22 @@ impl FullBw {
         self.bw = bw;
         self.count = 0;
         self.now = false;
+    }
+
+    /// Notes how long the newest acknowledged packet has waited on its way to the peer; none if that is not measured.
+    pub fn note_wait(&mut self, queueing: Option<Duration>, least_rtt: Option<Duration>) {
+        let is_long =
+            |(queueing, least): (Duration, Duration)| queueing >= least.mul_f64(FULL_QUEUE);
+        self.has_waited = queueing.zip(least_rtt).map(is_long);
+    }
+
+    /// Whether so much data in flight fills a path with this bandwidth-delay product, bytes. A queue on the way back also
+    /// lengthens the round trip, so that data in flight exceeds that product although the path to the peer is empty.
+    pub fn is_full(&self, tx_in_flight: u64, bdp: u64) -> bool {
+        match self.has_waited {
+            Some(has_waited) => has_waited && tx_in_flight >= bdp,
+            None => tx_in_flight as f64 >= FULL_PATH * bdp as f64,
+        }
     }
 
     /// `CheckFullBWReached()`.

@@ -3,8 +3,9 @@
 use ropewalk_base::{Duration, Rate, Seed, Time};
 
 use super::super::bottleneck::{PACKET, Path, seconds};
+use super::state::FullBw;
 use super::{Bbr, BbrState};
-use crate::congestion::{AckSample, CongestionOptions, CongestionVariants, PathCongestion};
+use crate::congestion::{CongestionOptions, CongestionVariants, PathCongestion};
 
 fn over(mbps: u64, rtt_ms: u64, queue_bdp: f64) -> Path<Bbr, BbrState> {
     Path::new(Bbr::new, Bbr::state, (mbps, rtt_ms, queue_bdp))
@@ -262,16 +263,12 @@ fn a_round_trip_that_grows_is_followed() {
     assert!(goodput > 18.5, "{goodput}");
 }
 
-/// Whether data in flight fills a path of 8 Mbit/s and 100 ms, if it is `share` of the bandwidth-delay product and the last
-/// packet has waited for so long on its way.
+/// Whether data in flight fills a path with a least round trip of 100 ms, if it is `share` of the bandwidth-delay product and
+/// the last packet has waited for so long on its way.
 fn is_full(share: f64, waited_ms: Option<u64>) -> bool {
-    let mut path = over(8, 100, 4.0);
-    path.run_until(seconds(8));
-    let control = &mut path.control;
-    let forward_queueing = waited_ms.map(Duration::from_millis);
-    control.full_bw.has_waited =
-        control.has_waited(&AckSample { forward_queueing, ..AckSample::default() });
-    control.is_full((share * control.model.max_bdp() as f64) as u64)
+    let mut full = FullBw::default();
+    full.note_wait(waited_ms.map(Duration::from_millis), Some(Duration::from_millis(100)));
+    full.is_full((share * 1e6) as u64, 1_000_000)
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use ropewalk_base::{Duration, Histogram, Time};
 
+use super::Sender;
 use crate::path::Estimates;
 
 /// Delays from the first transmission of each chunk to its delivery in order.
@@ -57,6 +58,15 @@ impl DeliveryDelays {
     /// The delays, nanoseconds.
     pub const fn nanos(&self) -> &Histogram {
         &self.nanos
+    }
+}
+
+impl Sender {
+    /// Measures delays of delivery from now on.
+    pub fn measure_delivery_delays(&mut self) {
+        let source = self.config.delay_source;
+        let paths = self.paths.iter().map(|path| path.as_ref().estimates(source));
+        self.outstanding.delivery_delays = Some(Box::new(DeliveryDelays::new(paths)));
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ropewalk_base::{Duration, PathId, Rate, Time};
 use smallvec::SmallVec;
 
-use super::{DeliveryDelays, GapDiff, Path, RecordState, Sender};
+use super::{GapDiff, Path, RecordState, Sender};
 use crate::congestion::{AckSample, CongestionControl};
 use crate::meter;
 use crate::recovery::{Flight, LossDetection};
@@ -553,13 +553,6 @@ impl Sender {
         if repaired {
             self.on_tail_lost(now, id);
         }
-    }
-
-    /// Measures delays of delivery from now on.
-    pub fn measure_delivery_delays(&mut self) {
-        let source = self.config.delay_source;
-        let paths = self.paths.iter().map(|path| path.as_ref().estimates(source));
-        self.outstanding.delivery_delays = Some(Box::new(DeliveryDelays::new(paths)));
     }
 
     /// Samples the forward delay from a timestamp echo. It also shows that the path works when SACKs cannot,
