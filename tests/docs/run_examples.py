@@ -10,10 +10,15 @@ A block may read files that an earlier one wrote.
     ```python        all blocks of a page are one program
     ```toml          must be TOML; if its first line is `# scenario`, `ropewalk predict` must accept it;
                      `# scenario: mine.toml` also keeps it under that name for the blocks that follow
+    ```text          after `<!-- output: ropewalk ... -->`: what that command prints on standard output; after
+                     `<!-- output 12-19: ... -->` so many lines of it, and after `<!-- output exit=2: ... -->` what
+                     it prints on standard error when it fails so. `--update` puts there what it prints now
 """
 
 import argparse
+import difflib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,19 +33,24 @@ ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 300
 
 
+# The line before a block that shows the output of a command.
+OUTPUT = re.compile(r"<!-- output(?P<flags>[^:]*): (?P<command>.*) -->")
+
+
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its flags, the number of its first line, its text."""
+    """A fenced block: its language, its flags, the number of its first line, its text, and the line before it."""
 
     language: str
     flags: tuple[str, ...]
     line: int
     text: str
+    before: str = ""
 
 
 def blocks_of(page_text):
     """All fenced blocks of a page, in order."""
-    blocks, opened, mark, lines = [], None, "", []
+    blocks, opened, mark, lines, before = [], None, "", [], ""
     for number, line in enumerate(page_text.splitlines(), start=1):
         stripped = line.strip()
         if opened is None:
@@ -48,12 +58,14 @@ def blocks_of(page_text):
             if len(mark) >= 3 and "`" not in stripped[len(mark) :]:
                 words = stripped[len(mark) :].split() or [""]
                 opened, indent, lines = (words, number + 1), len(line) - len(line.lstrip()), []
+                heading = before
         elif stripped.startswith(mark) and not stripped.strip("`"):
             (language, *flags), start = opened
-            blocks.append(Block(language, tuple(flags), start, "\n".join(lines) + "\n"))
+            blocks.append(Block(language, tuple(flags), start, "\n".join(lines) + "\n", heading))
             opened = None
         else:
             lines.append(line[indent:] if line[:indent].isspace() else line)
+        before = stripped
     if opened is not None:
         raise ValueError(f"line {opened[1] - 1}: the code block is never closed")
     return blocks
@@ -83,8 +95,8 @@ def expected_status(block):
 class Page:
     """Runs the examples of one page and collects the failures."""
 
-    def __init__(self, path, binary, python):
-        self.path, self.python = path, python
+    def __init__(self, path, binary, python, update=False):
+        self.path, self.python, self.update = path, python, update
         self.name = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name
         self.failures, self.ran, self.left_out = [], 0, 0
         self.environment = dict(os.environ, MPLBACKEND="Agg", NO_COLOR="1", TERM="dumb")
@@ -113,8 +125,34 @@ class Page:
         elif block.language == "sh":
             for line, command in commands_of(block):
                 self.execute(line, ["bash", "-c", command], directory, expected_status(block))
+        elif found := OUTPUT.fullmatch(block.before):
+            self.compare_output(block, directory, found)
         elif block.language == "toml":
             self.try_toml(block, directory)
+
+    def compare_output(self, block, directory, found):
+        """The block must show what its command prints."""
+        flags, command = found["flags"].split(), found["command"]
+        statuses = [int(flag.removeprefix("exit=")) for flag in flags if flag.startswith("exit=")]
+        status = (statuses or [0])[0]
+        printed = self.execute(block.line, ["bash", "-c", command], directory, status)
+        if printed is None:
+            return
+        shown = printed[1 if statuses else 0]
+        for first, last in (flag.split("-") for flag in flags if flag[0].isdigit()):
+            shown = "".join(shown.splitlines(keepends=True)[int(first) - 1 : int(last)])
+        if shown == block.text:
+            return
+        if self.update:
+            page = self.path.read_text(encoding="utf-8")
+            self.path.write_text(page.replace(block.text, shown), encoding="utf-8")
+            return
+        changes = "\n    ".join(
+            difflib.unified_diff(
+                block.text.splitlines(), shown.splitlines(), "page", "command", n=0, lineterm=""
+            )
+        )
+        self.failures.append(f"{self.name}:{block.line}: {command}\n    {changes}")
 
     def try_toml(self, block, directory):
         """TOML must parse; a scenario must be one that `ropewalk` accepts."""
@@ -145,7 +183,7 @@ class Page:
         self.execute(blocks[0].line, [str(self.python), file.name], directory, 0)
 
     def execute(self, line, command, directory, expected):
-        """Runs one command; another exit status than the expected one is a failure."""
+        """Runs one command, and returns what it prints; another exit status than the expected one is a failure."""
         self.ran += 1
         shown = command[-1] if command[0] == "bash" else " ".join(command)
         try:
@@ -155,11 +193,13 @@ class Page:
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as error:
             self.failures.append(f"{self.name}:{line}: {shown}\n    {error}")
-            return
+            return None
         if done.returncode != expected:
             said = "\n    ".join((done.stderr or done.stdout).strip().splitlines()[-15:])
             status = f"exit status {done.returncode}, expected {expected}"
             self.failures.append(f"{self.name}:{line}: {shown}\n    {status}\n    {said}")
+            return None
+        return done.stdout, done.stderr
 
 
 def arguments():
@@ -168,6 +208,7 @@ def arguments():
     parser.add_argument("--binary", type=Path, required=True, help="the built `ropewalk`")
     parser.add_argument("--python", type=Path, help="a python that has the package; without it, "
                         "python blocks are left out and counted")  # fmt: skip
+    parser.add_argument("--update", action="store_true", help="replace outputs that have changed")
     parser.add_argument("pages", nargs="*", type=Path, help="default: README.md and docs/**/*.md")
     return parser.parse_args()
 
@@ -180,7 +221,7 @@ def main():
     # Not resolved: a virtual environment's python is a link whose place matters.
     python = args.python and Path(os.path.abspath(args.python))
     found = args.pages or [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-    pages = [Page(path.resolve(), args.binary.resolve(), python).run() for path in found]
+    pages = [Page(path.resolve(), args.binary.resolve(), python, args.update).run() for path in found]
     for page in pages:
         if page.ran:
             print(f"{page.name}: {page.ran} run, {page.left_out} left out", file=sys.stderr)

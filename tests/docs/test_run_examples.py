@@ -13,6 +13,8 @@ COMMAND = """#!/bin/sh
 case "$1" in
   run) exit "${2:-0}" ;;
   write) echo x > "$2" ;;
+  say) shift; printf '%s\\n' "$@" ;;
+  refuse) echo "no: $2" >&2; exit 2 ;;
   predict|read) test -s "$2" ;;
 esac
 """
@@ -43,6 +45,9 @@ GOOD = {
     + block("sh", "ropewalk read a"),
     "a scenario with a name": block("toml", "# scenario: mine.toml", "a = 1")
     + block("sh", "ropewalk read mine.toml"),
+    "an output": "<!-- output: ropewalk say a b -->\n" + block("text", "a", "b"),
+    "a part of an output": "<!-- output 2-3: ropewalk say a b c d -->\n" + block("text", "b", "c"),
+    "an error": "<!-- output exit=2: ropewalk refuse x -->\n" + block("text", "no: x"),
     "an indented block": "- so\n\n  ```sh\n  ropewalk run\n  ```\n",
 }
 
@@ -52,6 +57,18 @@ BAD = {
     "a failure behind a continuation": (block("sh", "ropewalk run \\", "3"), "exit status 3"),
     "a file that is not there": (block("sh", "ropewalk read a"), "ropewalk read a"),
     "broken TOML": (block("toml", "a = = 1") + block("sh", "ropewalk run"), "page.md:2: not TOML"),
+    "an output that has changed": (
+        "<!-- output: ropewalk say a c -->\n" + block("text", "a", "b"),
+        "page.md:3: ropewalk say a c",
+    ),
+    "an error that has changed": (
+        "<!-- output exit=2: ropewalk refuse y -->\n" + block("text", "no: x"),
+        "+no: y",
+    ),
+    "an output of a command that fails": (
+        "<!-- output: ropewalk refuse x -->\n" + block("text", "no: x"),
+        "exit status 2",
+    ),
     "an open block": ("```sh\nropewalk run\n", "never closed"),
     "nothing to run": (block("sh", "cargo build"), "0 examples run"),
     "everything left out": (block("sh no-run", "ropewalk run"), "0 examples run"),
@@ -70,6 +87,13 @@ def test_a_bad_page_fails_and_the_place_is_shown(name, tmp_path):
     status, said = run_page(tmp_path, text)
     assert status == 1
     assert expected in said
+
+
+def test_outputs_that_have_changed_can_be_replaced(tmp_path):
+    page = "before\n<!-- output: ropewalk say a c -->\n" + block("text", "a", "b") + "after\n"
+    status, said = run_page(tmp_path, page, "--update")
+    assert status == 0, said
+    assert (tmp_path / "page.md").read_text() == page.replace("a\nb\n", "a\nc\n")
 
 
 def test_python_blocks_of_a_page_are_one_program_with_the_lines_of_the_page(tmp_path):
