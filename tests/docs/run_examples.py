@@ -99,6 +99,8 @@ class Page:
         self.path, self.python, self.update = path, python, update
         self.name = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name
         self.failures, self.ran, self.left_out = [], 0, 0
+        # What each shell command of the page has printed: on standard output, and on standard error.
+        self.printed = {}
         self.environment = dict(os.environ, MPLBACKEND="Agg", NO_COLOR="1", TERM="dumb")
         self.environment["PATH"] = f"{binary.parent}{os.pathsep}{os.environ['PATH']}"
 
@@ -135,10 +137,11 @@ class Page:
         flags, command = found["flags"].split(), found["command"]
         statuses = [int(flag.removeprefix("exit=")) for flag in flags if flag.startswith("exit=")]
         status = (statuses or [0])[0]
-        printed = self.execute(block.line, ["bash", "-c", command], directory, status)
-        if printed is None:
+        if command not in self.printed:
+            self.execute(block.line, ["bash", "-c", command], directory, status)
+        if command not in self.printed:
             return
-        shown = printed[1 if statuses else 0]
+        shown = self.printed[command][1 if statuses else 0]
         for first, last in (flag.split("-") for flag in flags if flag[0].isdigit()):
             shown = "".join(shown.splitlines(keepends=True)[int(first) - 1 : int(last)])
         if shown == block.text:
@@ -183,7 +186,7 @@ class Page:
         self.execute(blocks[0].line, [str(self.python), file.name], directory, 0)
 
     def execute(self, line, command, directory, expected):
-        """Runs one command, and returns what it prints; another exit status than the expected one is a failure."""
+        """Runs one command, and keeps what it prints; another exit status than the expected one is a failure."""
         self.ran += 1
         shown = command[-1] if command[0] == "bash" else " ".join(command)
         try:
@@ -193,13 +196,13 @@ class Page:
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as error:
             self.failures.append(f"{self.name}:{line}: {shown}\n    {error}")
-            return None
+            return
         if done.returncode != expected:
             said = "\n    ".join((done.stderr or done.stdout).strip().splitlines()[-15:])
             status = f"exit status {done.returncode}, expected {expected}"
             self.failures.append(f"{self.name}:{line}: {shown}\n    {status}\n    {said}")
-            return None
-        return done.stdout, done.stderr
+            return
+        self.printed[shown] = (done.stdout, done.stderr)
 
 
 def arguments():
