@@ -60,7 +60,8 @@ fn a_bottleneck_that_moves_is_found_again() {
 fn without_the_option_nothing_is_compared_and_nothing_changes() {
     let of = |coupling: &str| {
         let text = format!(
-            "[transfer]\nduration = '20 s'\npreset = 'live'\n{coupling}\n\
+            // With coupling, all probes of the round trip are full ones.
+            "[transfer]\nduration = '20 s'\npreset = 'live'\nbrief_probe_rtt = false\n{coupling}\n\
              [[path]]\nname = 'a'\nrate = '20 Mbit/s'\nrtt = '40 ms'\n\
              [[path]]\nname = 'b'\nrate = '10 Mbit/s'\nrtt = '70 ms'\n"
         );
