@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use ropewalk_runtime::endpoint::{
-    Association, Endpoint, OpenError, Options, PORT, Part, PathStatus, Received, SctpPorts, Target,
-    Transport,
+    AddressChange, Association, Endpoint, OpenError, Options, PORT, Part, PathEvent, PathStatus,
+    Received, SctpPorts, Target, Transport,
 };
 
 use crate::hosts::{Hosts, Side};
@@ -135,6 +135,17 @@ const PION: u16 = 5000;
 pub async fn listen(hosts: &Hosts, links: usize) -> Endpoint {
     let options = Options { listen: true, ..hosts.options(links) }.on_sctp_ports(&[PORT, PION]);
     open(options).await
+}
+
+/// The changes of the peer's and the own addresses that an association reports until it ends.
+pub async fn address_changes(association: &Association) -> Vec<AddressChange> {
+    let mut changes = Vec::new();
+    while let Some(event) = association.next_path_event().await {
+        if let PathEvent::Address(change) = event {
+            changes.push(change);
+        }
+    }
+    changes
 }
 
 /// Sends back what comes, on the stream that it came on, until the association ends; how many bytes

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ropewalk_interop::hosts::{Hosts, Side};
 use ropewalk_interop::or_skip;
-use ropewalk_interop::ours::{PPID, open, receive};
+use ropewalk_interop::ours::{PPID, address_changes, open, receive};
 use ropewalk_interop::pattern;
 use ropewalk_runtime::endpoint::{
     AddressChange, Association, Options, PORT, PathEvent, PathStatus, Target, Transport,
@@ -109,13 +109,7 @@ fn beside_a_server(
                 listens.send(()).expect("somebody waits");
                 let association = endpoint.accept().await;
                 assert_eq!(receive(&association, usize::MAX).await.bytes, total);
-                let mut changes = Vec::new();
-                while let Some(event) = association.next_path_event().await {
-                    if let PathEvent::Address(change) = event {
-                        changes.push(change);
-                    }
-                }
-                changes
+                address_changes(&association).await
             })
         });
         listening.recv().expect("it listens");

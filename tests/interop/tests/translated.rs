@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ropewalk_interop::or_skip;
-use ropewalk_interop::ours::{PPID, receive};
+use ropewalk_interop::ours::{PPID, address_changes, open, receive};
 use ropewalk_interop::pattern;
 use ropewalk_interop::translators::{PRIVATE, PUBLIC, SERVER, Translators, address};
 use ropewalk_runtime::endpoint::{
-    AddressChange, Association, Endpoint, Options, PORT, PathEvent, PathStatus, Target, Transport,
+    AddressChange, Association, Options, PORT, PathEvent, PathStatus, Target, Transport,
 };
 use tokio::time::timeout;
 
@@ -99,23 +99,17 @@ fn beside_a_server(
                 let here = SocketAddr::new(address(SERVER), PORT);
                 let transport = Transport { follow_interfaces: false, ..transport() };
                 let options = Options { transport, ..Options::listening(&[here]) };
-                let endpoint = Endpoint::open(options).expect("an endpoint");
+                let endpoint = open(options).await;
                 listens.send(()).expect("somebody waits");
                 let association = endpoint.accept().await;
                 assert_eq!(receive(&association, usize::MAX).await.bytes, total);
-                let mut changes = Vec::new();
-                while let Some(event) = association.next_path_event().await {
-                    if let PathEvent::Address(change) = event {
-                        changes.push(change);
-                    }
-                }
-                changes
+                address_changes(&association).await
             })
         });
         listening.recv().expect("it listens");
         hosts.on_client(async || {
             let to = SocketAddr::new(address(SERVER), PORT);
-            let endpoint = Endpoint::open(client_options(bound, to)).expect("an endpoint");
+            let endpoint = open(client_options(bound, to)).await;
             let target = Target { addresses: vec![to], key: None };
             let association = endpoint.connect(&target).await.expect("an association");
             assert!(association.reconfigures_addresses());
