@@ -137,7 +137,7 @@ pub async fn listen(hosts: &Hosts, links: usize) -> Endpoint {
     open(options).await
 }
 
-/// The changes of the peer's and the own addresses that an association reports until it ends.
+/// The changes of its own and the peer's addresses that an association reports until it ends.
 pub async fn address_changes(association: &Association) -> Vec<AddressChange> {
     let mut changes = Vec::new();
     while let Some(event) = association.next_path_event().await {

@@ -97,7 +97,7 @@ pub struct Bbr {
     cwnd_limited: [bool; 2],
     /// Most data in flight in the last round, and in this one, bytes.
     most_in_flight: [u64; 2],
-    /// Losses in this round that do not follow on one another, and the number after that of the last lost packet.
+    /// Losses in this round that do not follow on one another, and the packet number after the last lost one.
     separate_losses: u32,
     after_last_lost: u64,
     /// The last round trip that was measured; zero before the first.

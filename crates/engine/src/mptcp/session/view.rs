@@ -25,8 +25,8 @@ impl DataSender {
         position: u64,
         nagle: bool,
     ) -> Option<Candidate> {
-        let unnumbered = self.outstanding.unnumbered_bytes_at(position);
-        if nagle && unnumbered.is_some_and(|bytes| self.holds_back(path, bytes)) {
+        let unnumbered = if nagle { self.outstanding.unnumbered_bytes_at(position) } else { None };
+        if unnumbered.is_some_and(|bytes| self.holds_back(path, bytes)) {
             return Some(Candidate::HeldBack);
         }
         let unit = self.outstanding.unit_at(position)?;
