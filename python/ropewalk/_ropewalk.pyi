@@ -301,6 +301,7 @@ class _ExtensionOptions(TypedDict):
     unsent_limit: int | str | None
     incoming_streams: int | None
     limits: list[tuple[str, float]]
+    encapsulation: str
 
 _SocketOptions = tuple[str, str | None, int | str, int, int, str, _ExtensionOptions]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from dataclasses import replace
@@ -293,3 +294,39 @@ def test_data_is_reported_as_non_renegable_if_both_ends_ask_for_it(plain: bool) 
         assert all(message is not None and len(message.data) == 5000 for message in found)
     with pair(plain=plain) as (near, _):
         assert not near.reports_non_renegable
+
+
+def may_open_raw_sockets() -> bool:
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_SCTP).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not may_open_raw_sockets(), reason="raw sockets need CAP_NET_RAW")
+def test_packets_go_directly_over_ip_without_encapsulation() -> None:
+    options: dict[str, Any] = {"plain": True, "port": 5170, "encapsulation": "none"}
+    with (
+        net.listen("127.0.0.1", **options) as listener,
+        net.connect("127.0.0.1", via="127.0.0.2", **options) as near,
+    ):
+        far = listener.accept(timeout=10)
+        near.send(b"over IP", stream=3)
+        message = far.receive(timeout=10)
+        assert message is not None and (message.data, message.stream) == (b"over IP", 3)
+        # An endpoint over UDP is another one, on the same ports.
+        with pytest.raises(net.ConnectError):
+            net.connect("127.0.0.1", via="127.0.0.3", plain=True, port=5170, timeout=0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"encapsulation": "none"}, "plain=True"),
+        ({"encapsulation": "tcp", "plain": True}, "udp, none"),
+    ],
+)
+def test_an_encapsulation_that_cannot_be_is_refused(options: dict[str, Any], part: str) -> None:
+    with pytest.raises(net.OptionError, match=part):
+        net.listen(LOOPBACK, **options)

@@ -168,6 +168,10 @@ class Extensions(TypedDict, total=False):
         Most streams on which the peer may send; by default as many as ``streams``.
     limits : Limits
         Of :func:`listen`: what peers may make the listener hold.
+    encapsulation : str
+        ``"udp"``, the default: SCTP in UDP (RFC 6951). ``"none"``: SCTP directly over IP, with ``plain=True``, on Linux, by
+        a program that may open raw sockets (``CAP_NET_RAW``). Addresses then have no UDP ports; those that are given are
+        ignored.
     """
 
     interleaving: bool
@@ -189,6 +193,7 @@ class Extensions(TypedDict, total=False):
     unsent_limit: int | str | None
     incoming_streams: int | None
     limits: Limits
+    encapsulation: Literal["udp", "none"]
 
 
 def extension_options(
@@ -212,6 +217,7 @@ def extension_options(
     unsent_limit: int | str | None = None,
     incoming_streams: int | None = None,
     limits: Limits | None = None,
+    encapsulation: str = "udp",
 ) -> _ExtensionOptions:
     """All options of :class:`Extensions`."""
     chunks = listed("authenticated_chunks", authenticated_chunks) if authenticated_chunks else []
@@ -254,6 +260,7 @@ def extension_options(
         "unsent_limit": unsent_limit,
         "incoming_streams": incoming_streams,
         "limits": list(dict[str, Any](limits or {}).items()),
+        "encapsulation": encapsulation,
     }
 
 
@@ -269,6 +276,8 @@ def check_clear(plain: bool, extensions: Extensions) -> None:
             raise OptionError(f"{option}=True needs plain=True: {why}")
     if extensions.get("adaptation") is not None:
         raise OptionError("adaptation needs plain=True: encrypted handshakes do not carry it")
+    if extensions.get("encapsulation") == "none":
+        raise OptionError("encapsulation='none' needs plain=True: encryption needs UDP")
 
 
 def socket_options(

@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use ropewalk_apps::access::AccessList;
 use ropewalk_apps::extensions;
 use ropewalk_runtime::endpoint::{
-    AcceptedRequests, Association as Native, BindAddress, ChunkTypes, CloseReason, ConnectError,
-    Endpoint, HmacId, HmacList, OpenError, Options, Profile, SctpPorts, SharedKeys,
+    AcceptedRequests, Association as Native, BindAddress, Carrier, ChunkTypes, CloseReason,
+    ConnectError, Endpoint, HmacId, HmacList, OpenError, Options, Profile, SctpPorts, SharedKeys,
     StreamScheduler, Target, Transport,
 };
 use ropewalk_runtime::seal::Allowed;
@@ -50,6 +50,7 @@ pub(crate) struct ExtensionOptions {
     unsent_limit: Option<Size>,
     incoming_streams: Option<u16>,
     limits: Vec<(String, f64)>,
+    encapsulation: String,
 }
 
 /// A size: bytes, or a text with a unit.
@@ -203,6 +204,8 @@ fn options(places: Vec<Place>, settings: SocketOptions) -> PyResult<Options> {
     let receive_buffer = receive_buffer.bytes("receive_buffer")?;
     let unsent_limit = extensions.unsent_limit.as_ref().map(|size| size.bytes("unsent_limit"));
     options.limits = limits(&extensions.limits)?;
+    options.carrier = Carrier::from_name(&extensions.encapsulation)
+        .map_err(|error| error::option(format_args!("encapsulation: {error}")))?;
     let send_buffer = extensions.send_buffer.as_ref().map(|size| size.bytes("send_buffer"));
     options.transport = Transport {
         profile,

@@ -109,8 +109,8 @@ pub struct Transport {
     /// Most of that data that may wait unsent, bytes, or the sum of all congestion windows if that is larger; none:
     /// no separate limit. For applications that send several things, some of them urgent.
     pub unsent_limit: Option<u64>,
-    /// Room beyond a full send buffer that only messages of streams with little unsent data may use, bytes (64 KiB): those of
-    /// which at most a quarter of it is unsent. Short messages then do not wait for room behind long ones of other streams.
+    /// Room beyond a full send buffer that only messages of streams with little unsent data may use, bytes (64 KiB, at most
+    /// the send buffer): those of which at most a quarter of it is unsent. Short messages then do not wait for room behind long ones of other streams.
     pub stream_reserve: u32,
     /// Most bytes of the peer's receive buffer that this end uses, as if the peer had a buffer of this size; none: all
     /// of it. To try a smaller buffer without changing the peer.
@@ -338,11 +338,12 @@ impl Transport {
         config.stream_limit = self.stream_limit;
         config.guard &= self.guard;
         config.unsent_limit = self.unsent_limit;
-        config.stream_reserve = self.stream_reserve;
         config.peer_buffer_limit = self.peer_buffer_limit;
         if let Some(bytes) = self.send_buffer {
             config.send_buffer = bytes;
         }
+        let most = u32::try_from(config.send_buffer).unwrap_or(u32::MAX);
+        config.stream_reserve = self.stream_reserve.min(most);
         if let Some(name) = &self.congestion {
             let used = config.use_congestion(name, CongestionFlavour::Published);
             used.map_err(UnknownName::Congestion)?;
