@@ -133,7 +133,7 @@ test-fast: ## what differs from main: the tests of its crates without those that
 	$(PYTHON) tests/fast.py
 
 test-rust: ## unit, property, integration and tidy tests
-	$(CARGO) test --workspace
+	CARGO=$(CARGO) $(PYTHON) tests/rust.py
 
 test-memory: ## C programs with the sockets under the address sanitizer
 	$(PYTHON) tests/sanitize/run.py --quick
