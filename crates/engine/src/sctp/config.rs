@@ -188,6 +188,9 @@ pub struct Config {
     /// which at most a quarter of it is unsent. Without it, a message that is longer than the buffer holds up the messages of
     /// all other streams until it has been acknowledged, whatever the stream scheduler. Costs memory while it is used.
     pub stream_reserve: u32,
+    /// Whether messages that are given up are kept until [`Association::take_abandoned`](super::Association::take_abandoned):
+    /// the user has to take them. Otherwise they are only counted.
+    pub reports_abandoned: bool,
     /// Most bytes of the peer's receive buffer that this end uses: it then sends as to a peer with a buffer of this
     /// size. None: all of it.
     pub peer_buffer_limit: Option<u64>,

@@ -78,6 +78,7 @@ impl Preset {
             send_buffer: receive_buffer.saturating_mul(4).max(1 << 16),
             unsent_limit: None,
             stream_reserve: 0,
+            reports_abandoned: false,
             peer_buffer_limit: None,
             streams: 1,
             inbound_streams: None,

@@ -124,6 +124,7 @@ fn of_a_message_that_has_partly_arrived_the_rest_can_be_had() {
         unsent: (10 - sent) * FULL,
         reported: FULL,
         freed: 0,
+        context: 0,
     };
     assert_eq!(all, [rest]);
     assert_eq!(pair.ends[LEFT].unsent().count(), 0);

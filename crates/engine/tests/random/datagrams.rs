@@ -1,7 +1,7 @@
 //! Messages with limits over random networks: an unordered message is delivered at most once and never later than a
 //! forward delay after its lifetime, an ordered one in its place, and nothing of it stays behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use proptest::collection::vec;
@@ -58,6 +58,7 @@ fn any_delivery() -> impl Strategy<Value = Delivery> {
             urgency,
             copies,
             immediate,
+            context: 0,
         },
     )
 }
@@ -93,7 +94,8 @@ fn any_case() -> impl Strategy<Value = Case> {
 }
 
 fn pair_of(case: &Case) -> Pair {
-    let settings = Config { streams: 3, ..config(case.delays.len(), case.buffer) };
+    let paths = config(case.delays.len(), case.buffer);
+    let settings = Config { streams: 3, reports_abandoned: true, ..paths };
     let settings = match case.compact {
         true => Config {
             packet_form: PacketForm::Compact,
@@ -126,14 +128,20 @@ fn send_all(pair: &mut Pair, case: &Case) -> Sent {
         let mut bytes = vec![0; message.size as usize];
         bytes[..4].copy_from_slice(&number.to_be_bytes());
         let payload = Payload::from(Bytes::from(bytes));
-        if pair.try_send(LEFT, message.stream, payload, message.delivery).is_ok() {
+        let delivery = Delivery { context: context_of(number), ..message.delivery };
+        if pair.try_send(LEFT, message.stream, payload, delivery).is_ok() {
             sent.insert(number, (pair.now, *message));
         }
     }
     sent
 }
 
-fn check(pair: &Pair, case: &Case, sent: &Sent) -> Result<(), TestCaseError> {
+/// The application's number of a message. One in four messages has none.
+const fn context_of(number: u32) -> u32 {
+    if number % 4 == 3 { 0 } else { number + 1 }
+}
+
+fn check(pair: &Pair, case: &Case, sent: &Sent) -> Result<BTreeSet<u32>, TestCaseError> {
     let slowest = case.delays.iter().max().copied().unwrap_or(0) + case.jitter;
     let mut seen = BTreeMap::<u32, Time>::new();
     let mut last = [None; 3];
@@ -173,6 +181,38 @@ fn check(pair: &Pair, case: &Case, sent: &Sent) -> Result<(), TestCaseError> {
         let reliable = lifetime.is_none() && retransmissions.is_none() && priority.is_none();
         prop_assert!(!reliable || seen.contains_key(number), "{} is missing", number);
     }
+    Ok(seen.into_keys().collect())
+}
+
+/// Each message that did not arrive is reported once as given up, with the application's number, and nothing is counted twice.
+fn check_reports(
+    pair: &mut Pair,
+    sent: &Sent,
+    seen: &BTreeSet<u32>,
+) -> Result<(), TestCaseError> {
+    let reports = pair.ends[LEFT].take_abandoned();
+    let counts = pair.ends[LEFT].abandoned_messages(None, None);
+    prop_assert_eq!(counts.unsent + counts.sent, reports.len() as u64);
+    prop_assert_eq!(pair.ends[LEFT].sender_stats().abandoned, reports.len() as u64);
+    let never_left = reports.iter().filter(|message| message.never_left()).count();
+    prop_assert_eq!(counts.unsent as usize, never_left);
+    let mut gone = BTreeSet::new();
+    for message in &reports {
+        if message.from_beginning && message.freed == 0 {
+            let bytes = message.payload.clone().into_bytes();
+            let number = u32::from_be_bytes(*bytes.first_chunk().expect("4 bytes"));
+            prop_assert_eq!(bytes.len(), sent[&number].1.size as usize, "message {}", number);
+            prop_assert_eq!(message.context, context_of(number));
+            prop_assert!(gone.insert(number), "{} is reported twice", number);
+        } else {
+            // Its beginning has arrived and was acknowledged.
+            gone.extend(message.context.checked_sub(1));
+        }
+    }
+    for number in sent.keys().filter(|number| context_of(**number) > 0) {
+        let known = seen.contains(number) || gone.contains(number);
+        prop_assert!(known, "{} neither arrived nor was reported", number);
+    }
     Ok(())
 }
 
@@ -192,7 +232,8 @@ fn play(case: &Case) -> Result<(), TestCaseError> {
     pair.run_for(Duration::from_secs(300));
     prop_assert!(pair.ends[LEFT].is_flushed(), "{:?}", pair.ends[LEFT].state());
     prop_assert_eq!(pair.ends[RIGHT].receive_occupancy().0, 0);
-    check(&pair, case, &sent)?;
+    let seen = check(&pair, case, &sent)?;
+    check_reports(&mut pair, &sent, &seen)?;
     let after = size(&pair);
     prop_assert!(after < before + 12_000, "{} characters became {}", before, after);
     Ok(())

@@ -2,7 +2,7 @@
 
 use ropewalk_base::{PathId, StreamId, Time};
 
-use super::{Association, Event, SendError, TransmitInfo};
+use super::{Association, Event, SendError, TransmitInfo, Undelivered};
 use crate::path::PathStatus;
 use crate::payload::Payload;
 use crate::sctp::chunk::Chunk;
@@ -55,6 +55,19 @@ impl Association {
     ) -> AbandonedMessages {
         let limits = self.sender.outstanding.limits.as_ref();
         limits.map_or_else(Default::default, |limits| limits.abandoned.sum(stream, policy))
+    }
+
+    /// Whether there are messages for [`Association::take_abandoned`].
+    pub fn has_abandoned(&self) -> bool {
+        let limits = self.sender.outstanding.limits.as_ref();
+        limits.and_then(|limits| limits.reports.as_ref()).is_some_and(|all| !all.is_empty())
+    }
+
+    /// The messages that were given up since the last call, the earliest first. Empty without
+    /// [`Config::reports_abandoned`](crate::sctp::Config::reports_abandoned).
+    pub fn take_abandoned(&mut self) -> Vec<Undelivered> {
+        let limits = self.sender.outstanding.limits.as_mut();
+        limits.and_then(|limits| limits.reports.as_mut()).map_or_else(Vec::new, std::mem::take)
     }
 
     /// Bytes that wait for a path: new data, and an estimate for lost chunks.

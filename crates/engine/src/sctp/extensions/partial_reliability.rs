@@ -16,6 +16,7 @@ use ropewalk_base::{Duration, Serial32, StreamId, Time};
 
 use super::abandoned::{AbandonedCounts, ReliabilityPolicy};
 use crate::payload::Payload;
+use crate::sctp::tx::Undelivered;
 
 /// Most second copies whose duplicates are expected. The duplicates of older ones count as spurious retransmissions.
 const COPIED_LIMIT: usize = 256;
@@ -71,6 +72,8 @@ pub struct Delivery {
     /// Whether the peer is asked to acknowledge its last chunk at once (SACK-IMMEDIATELY, RFC 7053, 7.1). Saves up to 200 ms
     /// if the application waits for the acknowledgement, and costs a SACK.
     pub immediate: bool,
+    /// A number of the application, which comes back with the message if it is not delivered (RFC 6458, 5.3.4).
+    pub context: u32,
 }
 
 impl Delivery {
@@ -83,6 +86,7 @@ impl Delivery {
         urgency: Urgency::Bulk,
         copies: Copies::One,
         immediate: false,
+        context: 0,
     };
 
     /// A datagram: unordered, given up after `lifetime`, and sent again at most once.
@@ -95,6 +99,7 @@ impl Delivery {
             urgency: Urgency::Bulk,
             copies: Copies::One,
             immediate: false,
+            context: 0,
         }
     }
 
@@ -114,11 +119,12 @@ impl Delivery {
             twice: self.copies == Copies::Two,
             urgent: false,
             immediate: self.immediate,
+            context: self.context,
         }
     }
 }
 
-/// When a message is given up.
+/// When a message is given up, and what else the sender keeps about it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Limit {
     /// End of the lifetime; [`Time::FAR_FUTURE`]: none.
@@ -133,6 +139,8 @@ pub(crate) struct Limit {
     pub urgent: bool,
     /// Whether its last chunk asks for a SACK. Only of messages that have no TSN yet.
     pub immediate: bool,
+    /// The application's number.
+    pub context: u32,
 }
 
 impl Limit {
@@ -144,6 +152,7 @@ impl Limit {
         twice: false,
         urgent: false,
         immediate: false,
+        context: 0,
     };
 }
 
@@ -211,11 +220,13 @@ pub(crate) struct Limits {
     pub forward: ForwardTimer,
     /// Messages that were given up.
     pub abandoned: AbandonedCounts,
+    /// Those of them that the user has not taken yet; none: they are only counted.
+    pub reports: Option<Vec<Undelivered>>,
 }
 
 impl Limits {
-    /// Nothing has been limited up to `cumulative`.
-    pub fn new(cumulative: u64) -> Self {
+    /// Nothing has been limited up to `cumulative`. `reports`: whether messages that are given up are kept for the user.
+    pub fn new(cumulative: u64, reports: bool) -> Self {
         Self {
             sent: VecDeque::new(),
             interactive: VecDeque::new(),
@@ -232,6 +243,21 @@ impl Limits {
             next_expiry: Time::FAR_FUTURE,
             forward: ForwardTimer { told: cumulative, ..ForwardTimer::default() },
             abandoned: AbandonedCounts::default(),
+            reports: reports.then(Vec::new),
+        }
+    }
+
+    /// Counts `count` messages of which nothing was sent as given up; `messages` is each of them.
+    pub fn on_dropped(
+        &mut self,
+        policy: ReliabilityPolicy,
+        stream: StreamId,
+        count: u64,
+        messages: impl Iterator<Item = Undelivered>,
+    ) {
+        self.abandoned.count(stream, policy, false, count);
+        if let Some(reports) = &mut self.reports {
+            reports.extend(messages);
         }
     }
 
@@ -298,23 +324,25 @@ impl Limits {
         policy: ReliabilityPolicy,
         mut is_over: impl FnMut(&Submitted) -> bool,
     ) -> u64 {
-        let mut dropped = 0;
-        let abandoned = &mut self.abandoned;
+        let mut dropped = Vec::new();
         let mut stays = |message: &Submitted| {
             let over = is_over(message);
             if over {
-                dropped += 1;
-                abandoned.count(message.stream, policy, false, 1);
+                dropped.push(Undelivered::from(message));
             }
             !over
         };
         self.interactive.retain(&mut stays);
         self.first_open.retain(&mut stays);
         self.background.retain(&mut stays);
+        let count = dropped.len() as u64;
+        for message in dropped {
+            self.on_dropped(policy, message.stream, 1, std::iter::once(message));
+        }
         let bytes = |message: &Submitted| u64::from(message.payload.len());
         self.interactive_bytes = self.interactive.iter().map(bytes).sum();
         self.waiting_bytes = self.beside_queue().map(bytes).sum();
-        dropped
+        count
     }
 
     /// Drops the messages outside of the queue whose lifetime is over. Returns their number, and when the next of the

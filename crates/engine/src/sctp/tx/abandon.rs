@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use ropewalk_base::{Duration, PathId, Serial16, Serial32, StreamId, Time};
+use smallvec::SmallVec;
 
+use super::record::Record;
+use super::undelivered::Rest;
 use super::{Chunks, RecordState, Sender};
 use crate::meter;
 use crate::path::{PathStatus, PathUse};
@@ -35,6 +38,9 @@ struct Advance {
 /// The last abandoned message of each stream, ordered ones (false) and unordered ones.
 type LastSkipped = BTreeMap<(StreamId, bool), Serial32>;
 
+/// TSNs of the fragments of a message.
+type Fragments = SmallVec<[u64; 4]>;
+
 /// What is to be done with a lost chunk.
 pub enum Repair {
     /// Nothing limits its retransmission.
@@ -51,7 +57,8 @@ impl Chunks {
     /// The limits of messages, which are allocated by the first message that has any.
     pub fn limits_mut(&mut self) -> &mut Limits {
         let cumulative = self.board.cumulative();
-        self.limits.get_or_insert_with(|| Box::new(Limits::new(cumulative)))
+        let reports = self.config.reports_abandoned;
+        self.limits.get_or_insert_with(|| Box::new(Limits::new(cumulative, reports)))
     }
 
     /// Keeps the limits of the next chunk of the queue, which gets the next TSN.
@@ -71,9 +78,10 @@ impl Chunks {
         self.deadline.invalidate();
     }
 
-    /// Whether `tsn` has limits.
+    /// Whether `tsn` may be given up.
     pub fn is_limited(&self, tsn: u64) -> bool {
-        self.limits.as_ref().is_some_and(|limits| limits.get(tsn).is_some())
+        let limit = self.limits.as_ref().and_then(|limits| limits.get(tsn));
+        limit.is_some_and(|(limit, _)| Limit { context: 0, ..limit } != Limit::NONE)
     }
 
     /// Whether the peer was told to move past `tsn`.
@@ -127,58 +135,100 @@ impl Chunks {
     }
 
     /// Abandons the message of `tsn`. RFC 3758, 3.5 A3: all fragments of a message are abandoned together. A
-    /// fragment in flight follows once it is acknowledged or lost.
-    pub fn abandon_message(&mut self, tsn: u64) {
-        if self.queue.is_interleaved() {
-            return self.abandon_interleaved(tsn);
+    /// fragment in flight follows once it is acknowledged or lost. Returns whether the message had not been given up before.
+    pub fn abandon_message(&mut self, tsn: u64, policy: ReliabilityPolicy) -> bool {
+        let (fragments, ends) = self.fragments_of(tsn);
+        let end = (!ends && self.has_rest_in_front(tsn)).then(|| self.end_message());
+        self.abandon_fragments(fragments, end, policy)
+    }
+
+    /// Whether the rest of the message of `tsn` is queued; it is first in the queue then.
+    fn has_rest_in_front(&mut self, tsn: u64) -> bool {
+        if !self.queue.is_interleaved() {
+            return self.queue.is_within_message();
         }
-        let (first, mut last, ends) = self.message_of(tsn);
-        if !ends && self.queue.is_within_message() {
-            last = self.end_message();
-        }
-        let Some(limits) = &mut self.limits else { return };
-        for one in first..=last {
-            limits.give_up(one);
-            self.board.abandon(one);
-        }
+        let Some(data) = self.board.get(tsn).map(|record| &record.data) else { return false };
+        self.queue.bring_rest_to_front(data.stream, data.flags.has(DataFlags::UNORDERED))
     }
 
     /// Assigns a TSN to the next fragment of the message of which a part has been sent, and drops the rest. The peer can
-    /// discard what it has of a message only if a TSN of the message is abandoned.
-    fn end_message(&mut self) -> u64 {
+    /// discard what it has of a message only if a TSN of the message is abandoned. Returns that TSN, and what of the message
+    /// had none.
+    fn end_message(&mut self) -> (u64, Option<Rest>) {
+        let rest = self.queue.front_rest();
         self.note_limit();
         self.queue.drop_rest();
         // It is never sent, and ends the message here.
-        self.board.assign(|chunk| self.queue.next_chunk(chunk))
+        (self.board.assign(|chunk| self.queue.next_chunk(chunk)), rest)
     }
 
-    /// As [`Self::abandon_message`], for a message whose fragments may have those of others between them.
-    #[cold]
-    fn abandon_interleaved(&mut self, tsn: u64) {
-        let (mut fragments, ends) = self.fragments_of(tsn);
-        if !ends && let Some(record) = self.board.get(tsn) {
-            let unordered = record.data.flags.has(DataFlags::UNORDERED);
-            if self.queue.bring_rest_to_front(record.data.stream, unordered) {
-                fragments.push(self.end_message());
-            }
+    /// Abandons the message with these fragments, and counts it unless it was given up before. `end`: as
+    /// [`Self::end_message`] returns it.
+    fn abandon_fragments(
+        &mut self,
+        mut fragments: Fragments,
+        end: Option<(u64, Option<Rest>)>,
+        policy: ReliabilityPolicy,
+    ) -> bool {
+        let Some(limits) = &self.limits else { return false };
+        let is_over = |tsn: &u64| limits.get(*tsn).is_some_and(|(_, given_up)| given_up);
+        let is_news = !fragments.iter().any(is_over);
+        let (last, rest) = end.unzip();
+        if is_news {
+            fragments.sort_unstable();
+            self.tell_abandoned(&fragments, rest.flatten(), policy);
         }
-        let Some(limits) = &mut self.limits else { return };
-        for one in fragments {
+        let Some(limits) = &mut self.limits else { return false };
+        for one in fragments.into_iter().chain(last) {
             limits.give_up(one);
             self.board.abandon(one);
         }
+        is_news
     }
 
-    /// The fragments of the interleaved message of `tsn` that have records, and whether its end is among them.
-    fn fragments_of(&self, tsn: u64) -> (Vec<u64>, bool) {
-        let Some(record) = self.board.get(tsn) else { return (Vec::new(), true) };
+    /// Counts the message with these fragments and this rest as given up, and keeps it if the user wants to know.
+    fn tell_abandoned(
+        &mut self,
+        fragments: &[u64],
+        rest: Option<Rest>,
+        policy: ReliabilityPolicy,
+    ) {
+        let mut all = fragments.iter().filter_map(|tsn| self.board.get(*tsn));
+        // What has been acknowledged has no record.
+        let begins = |record: &Record| record.data.flags.has(DataFlags::BEGIN);
+        let was_sent = all.clone().any(|record| record.transmissions > 0)
+            || !all.clone().next().is_some_and(begins);
+        let stream = all.next().map(|record| record.data.stream);
+        let Some(stream) = stream.or(rest.as_ref().map(|rest| rest.stream)) else { return };
+        let keeps = self.limits.as_ref().is_some_and(|limits| limits.reports.is_some());
+        let message = keeps.then(|| self.gather(fragments, rest)).flatten();
+        let Some(limits) = &mut self.limits else { return };
+        limits.abandoned.count(stream, policy, was_sent, 1);
+        if let Some(reports) = &mut limits.reports {
+            reports.extend(message);
+        }
+    }
+
+    /// The fragments of the message of `tsn` that have records, in any order, and whether its end is among them.
+    fn fragments_of(&self, tsn: u64) -> (Fragments, bool) {
+        if self.queue.is_interleaved() {
+            return self.interleaved_fragments_of(tsn);
+        }
+        let (first, last, ends) = self.message_of(tsn);
+        ((first..=last).collect(), ends)
+    }
+
+    /// As [`Self::fragments_of`], where a message may have fragments of others between its own.
+    #[cold]
+    fn interleaved_fragments_of(&self, tsn: u64) -> (Fragments, bool) {
+        let Some(record) = self.board.get(tsn) else { return (Fragments::new(), true) };
         let (data, kind) = (&record.data, DataFlags::INTERLEAVED.and(DataFlags::UNORDERED));
         let is_of_it = |other: &Data| {
             (other.stream, other.message()) == (data.stream, data.message())
                 && other.flags.only(kind) == data.flags.only(kind)
         };
         let of_it = |at: u64| self.board.get(at).filter(|record| is_of_it(&record.data));
-        let (mut all, mut at) = (vec![tsn], tsn);
+        let (mut all, mut at) = (Fragments::from_elem(tsn, 1), tsn);
         while !of_it(at).is_some_and(|r| r.data.flags.has(DataFlags::BEGIN)) {
             at -= 1;
             meter::count(1);
@@ -203,17 +253,10 @@ impl Chunks {
 
     /// Abandons the message of which a part has been sent and the rest is queued.
     fn abandon_front(&mut self) {
-        let last = self.end_message();
-        self.count_abandoned(last, ReliabilityPolicy::Lifetime, true);
-        self.abandon_message(last);
-    }
-
-    /// Counts the message of `tsn` as given up.
-    fn count_abandoned(&mut self, tsn: u64, policy: ReliabilityPolicy, was_sent: bool) {
-        let stream = self.board.get(tsn).map(|record| record.data.stream);
-        if let (Some(stream), Some(limits)) = (stream, &mut self.limits) {
-            limits.abandoned.count(stream, policy, was_sent, 1);
-        }
+        let (last, rest) = self.end_message();
+        let (mut fragments, _) = self.fragments_of(last);
+        fragments.retain(|tsn| *tsn != last);
+        self.abandon_fragments(fragments, Some((last, rest)), ReliabilityPolicy::Lifetime);
     }
 
     /// Why the message of `tsn` is given up: all of its retransmissions have been sent, or its lifetime is over before the
@@ -254,10 +297,8 @@ impl Chunks {
                         break;
                     }
                     limits.advanced = tsn;
-                    let was_sent = record.transmissions > 0;
-                    self.count_abandoned(tsn, ReliabilityPolicy::Lifetime, was_sent);
-                    self.abandon_message(tsn);
-                    advance.abandoned += 1;
+                    let is_news = self.abandon_message(tsn, ReliabilityPolicy::Lifetime);
+                    advance.abandoned += u64::from(is_news);
                 }
                 _ => break,
             }
@@ -354,9 +395,9 @@ impl Sender {
         }
         let chunks = &mut self.outstanding;
         let Some(limits) = &mut chunks.limits else { return };
-        let counts = &mut limits.abandoned;
-        let (dropped, next) = chunks.queue.drop_expired(now, |stream, count| {
-            counts.count(stream, ReliabilityPolicy::Lifetime, false, count);
+        let (dropped, next) = chunks.queue.drop_expired(now, |run, count| {
+            let rests = run.rests().take(count as usize).map(Into::into);
+            limits.on_dropped(ReliabilityPolicy::Lifetime, run.stream, count, rests);
         });
         let (beside, soonest) = limits.drop_expired(now);
         limits.queued_expiry = next.min(soonest);
@@ -369,10 +410,8 @@ impl Sender {
     #[cold]
     pub fn abandon(&mut self, now: Time, tsn: u64) {
         let policy = self.outstanding.reason(now, tsn);
-        let was_sent = self.outstanding.board.get(tsn).is_some_and(|one| one.transmissions > 0);
-        self.outstanding.count_abandoned(tsn, policy, was_sent);
-        self.outstanding.abandon_message(tsn);
-        self.measurements.stats.abandoned += 1;
+        let is_news = self.outstanding.abandon_message(tsn, policy);
+        self.measurements.stats.abandoned += u64::from(is_news);
         self.epoch += 1;
     }
 

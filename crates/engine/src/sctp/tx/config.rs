@@ -46,6 +46,8 @@ pub struct TxConfig {
     pub abandons: bool,
     /// Whether messages are sent as I-DATA.
     pub interleaves: bool,
+    /// Whether messages that are given up are kept until the user takes them.
+    pub reports_abandoned: bool,
 }
 
 const fn limit(limit: Option<u64>) -> u64 {
@@ -79,6 +81,7 @@ impl TxConfig {
             pieces: false,
             abandons: false,
             interleaves: false,
+            reports_abandoned: config.reports_abandoned,
         }
     }
 

@@ -63,11 +63,13 @@ impl Chunks {
     /// Gives up the messages of a cut. Returns their number.
     fn give_up(&mut self, mut cut: Cut) -> u64 {
         let Some(limits) = &mut self.limits else { return 0 };
-        let counts = &mut limits.abandoned;
         let policy = ReliabilityPolicy::Priority;
         let mut gone = self.queue.drop_messages(
             |priority, len, count| cut.take(priority, len, count),
-            |stream, count| counts.count(stream, policy, false, count),
+            |run, count| {
+                let rests = run.rests().take(count as usize).map(Into::into);
+                limits.on_dropped(policy, run.stream, count, rests);
+            },
         );
         gone += limits.drop_beside_queue(policy, |message: &Submitted| {
             cut.take(message.limit.priority, message.payload.len(), 1) > 0

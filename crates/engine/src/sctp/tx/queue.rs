@@ -26,6 +26,7 @@ pub(super) struct Waiting {
     twice: bool,
     retransmissions: u8,
     immediate: bool,
+    context: u32,
     /// One more than the priority, because this takes less space; 0: none. The two lowest priorities count as one.
     priority: u32,
     expires: Time,
@@ -59,9 +60,20 @@ impl Waiting {
 
     #[inline]
     const fn limit(&self) -> Limit {
-        let Self { expires, retransmissions, twice, immediate, .. } = *self;
+        let Self { expires, retransmissions, twice, immediate, context, .. } = *self;
         let priority = self.priority.checked_sub(1);
-        Limit { expires, retransmissions, priority, twice, urgent: false, immediate }
+        Limit { expires, retransmissions, priority, twice, urgent: false, immediate, context }
+    }
+
+    /// The messages of the run, the first one without what has been cut.
+    pub fn rests(&self) -> impl Iterator<Item = Rest> {
+        let Self { stream, ssn, ppid, unordered, context, more, .. } = *self;
+        (0..=more).map(move |at| {
+            let taken = if at == 0 { self.taken } else { 0 };
+            let ssn = if unordered { ssn } else { ssn.plus(at as u16) };
+            let payload = self.payload.slice(taken, self.payload.len() - taken);
+            Rest { stream, ssn, ppid, unordered, payload, whole: taken == 0, context }
+        })
     }
 }
 
@@ -232,7 +244,7 @@ impl SendQueue {
             *next = ssn.plus(count as u16);
         }
         self.bytes += count * payload.len() as u64;
-        let Limit { expires, retransmissions, priority, twice, immediate, .. } = limit;
+        let Limit { expires, retransmissions, priority, twice, immediate, context, .. } = limit;
         let waiting = Waiting {
             stream,
             ssn,
@@ -241,6 +253,7 @@ impl SendQueue {
             twice,
             retransmissions,
             immediate,
+            context,
             priority: priority.map_or(0, |priority| priority.saturating_add(1)),
             expires,
             payload,
@@ -275,15 +288,12 @@ impl SendQueue {
 
     /// The queued messages, one by one.
     pub fn rests(&self) -> impl Iterator<Item = Rest> {
-        self.messages.iter().chain(self.lanes()).flat_map(|message| {
-            let Waiting { stream, ssn, ppid, unordered, taken, more, .. } = *message;
-            (0..=more).map(move |at| {
-                let taken = if at == 0 { taken } else { 0 };
-                let ssn = if unordered { ssn } else { ssn.plus(at as u16) };
-                let payload = message.payload.slice(taken, message.payload.len() - taken);
-                Rest { stream, ssn, ppid, unordered, payload, whole: taken == 0 }
-            })
-        })
+        self.messages.iter().chain(self.lanes()).flat_map(Waiting::rests)
+    }
+
+    /// What of the next chunk's message has not been cut.
+    pub fn front_rest(&self) -> Option<Rest> {
+        self.messages.front()?.rests().next()
     }
 
     /// The limits of the next chunk's message; none if the queue is empty.
@@ -300,7 +310,11 @@ impl SendQueue {
     /// messages of their streams get the SSNs of the dropped ones, so the peer does not wait for these.
     /// Returns the number of dropped messages, and when the next of those that stay expires. Calls `told` for each run of them
     /// with their number.
-    pub fn drop_expired(&mut self, now: Time, mut told: impl FnMut(StreamId, u64)) -> (u64, Time) {
+    pub(super) fn drop_expired(
+        &mut self,
+        now: Time,
+        mut told: impl FnMut(&Waiting, u64),
+    ) -> (u64, Time) {
         let is_over = |message: &Waiting| message.expires <= now && message.taken == 0;
         let mut dropped = 0;
         while !self.has_lanes()
@@ -309,7 +323,7 @@ impl SendQueue {
         {
             let count = u64::from(message.more) + 1;
             dropped += count;
-            told(message.stream, count);
+            told(&message, count);
             self.discount(&message, message.payload.len(), count);
         }
         match self.messages.front() {
@@ -340,10 +354,10 @@ impl SendQueue {
 
     /// Drops messages of which no part has a TSN. `count_of` says how many of a run, given their priority, length and number;
     /// otherwise as [`Self::drop_expired`]. Returns the number of dropped messages.
-    pub fn drop_messages(
+    pub(super) fn drop_messages(
         &mut self,
         mut count_of: impl FnMut(Option<u32>, u32, u64) -> u64,
-        told: impl FnMut(StreamId, u64),
+        told: impl FnMut(&Waiting, u64),
     ) -> u64 {
         self.drop_where(told, |message| match message.taken {
             0 => {
@@ -357,7 +371,7 @@ impl SendQueue {
     #[cold]
     fn drop_where(
         &mut self,
-        mut told: impl FnMut(StreamId, u64),
+        mut told: impl FnMut(&Waiting, u64),
         mut count_of: impl FnMut(&Waiting) -> u64,
     ) -> u64 {
         let (mut dropped, mut missing) = (0, BTreeMap::<u16, u16>::new());
@@ -368,7 +382,7 @@ impl SendQueue {
             let count = count_of(&message).min(whole);
             if count > 0 {
                 dropped += count;
-                told(message.stream, count);
+                told(&message, count);
                 self.discount(&message, message.payload.len(), count);
                 if !message.unordered {
                     let missing = missing.entry(message.stream.0).or_default();

@@ -216,11 +216,6 @@ impl Scoreboard {
         self.records.iter()
     }
 
-    /// All records, lowest TSN first, and whether the user data of each has been freed.
-    pub fn pieces(&self) -> impl Iterator<Item = (&Record, bool)> {
-        self.records().zip(self.base..).map(|(record, tsn)| (record, self.is_kept(tsn)))
-    }
-
     #[inline]
     fn record_mut(&mut self, tsn: u64) -> &mut Record {
         &mut self.records[(tsn - self.base) as usize]

@@ -35,6 +35,8 @@ pub struct Undelivered {
     /// Bytes that `payload` lacks because the peer has reported them as non-renegable: they were freed. A message of which
     /// all bytes were is delivered, and not listed.
     pub freed: u32,
+    /// The application's number, from [`Delivery::context`](crate::sctp::Delivery::context).
+    pub context: u32,
 }
 
 impl Undelivered {
@@ -53,6 +55,49 @@ pub struct Rest {
     pub payload: Payload,
     /// Whether this is the whole message.
     pub whole: bool,
+    pub context: u32,
+}
+
+impl Rest {
+    /// A message that has not entered the queue.
+    pub(super) fn of(message: &Submitted) -> Self {
+        let Submitted { stream, ppid, unordered, ref payload, limit } = *message;
+        let payload = payload.clone();
+        Self {
+            stream,
+            ssn: Serial16(0),
+            ppid,
+            unordered,
+            payload,
+            whole: true,
+            context: limit.context,
+        }
+    }
+}
+
+impl From<&Submitted> for Undelivered {
+    fn from(message: &Submitted) -> Self {
+        Rest::of(message).into()
+    }
+}
+
+impl From<Rest> for Undelivered {
+    fn from(rest: Rest) -> Self {
+        let Rest { stream, ssn, ppid, unordered, payload, whole, context } = rest;
+        let unsent = payload.len();
+        Self {
+            stream,
+            ssn,
+            ppid,
+            unordered,
+            payload,
+            from_beginning: whole,
+            unsent,
+            reported: 0,
+            freed: 0,
+            context,
+        }
+    }
 }
 
 /// Iterator over undelivered messages, oldest first.
@@ -61,22 +106,32 @@ struct Messages<R, Q> {
     queue: Q,
 }
 
-/// A chunk with a TSN, and whether its user data was freed.
-type Piece<'a> = (&'a Record, bool);
+/// A chunk with a TSN.
+#[derive(Clone, Copy)]
+struct Piece<'a> {
+    record: &'a Record,
+    /// Whether its user data was freed.
+    freed: bool,
+    context: u32,
+}
+
+impl Piece<'_> {
+    /// An abandoned message is not delivered on purpose. It has no rest in the queue.
+    fn is_kept(&self) -> bool {
+        !matches!(self.record.state, RecordState::Abandoned { .. })
+    }
+}
 
 impl<'a, R: Iterator<Item = Piece<'a>>, Q: Iterator<Item = Rest>> Iterator for Messages<R, Q> {
     type Item = Undelivered;
 
     fn next(&mut self) -> Option<Undelivered> {
         loop {
-            // An abandoned message is not delivered on purpose. It has no rest in the queue.
-            let is_kept =
-                |(record, _): &Piece<'_>| !matches!(record.state, RecordState::Abandoned { .. });
-            let Some(first) = self.records.find(is_kept) else {
-                return self.queue.next().map(of_rest);
+            let Some(first) = self.records.find(Piece::is_kept) else {
+                return self.queue.next().map(Undelivered::from);
             };
-            let mut message = Gathered::begin(&first.0.data);
-            message.message.ppid = first.0.data.ppid;
+            let mut message = Gathered::begin(first);
+            message.message.ppid = first.record.data.ppid;
             let mut piece = Some(first);
             // The fragments of a message have consecutive TSNs, and those without a TSN come first in the queue.
             while let Some(one) = piece {
@@ -95,28 +150,6 @@ impl<'a, R: Iterator<Item = Piece<'a>>, Q: Iterator<Item = Rest>> Iterator for M
     }
 }
 
-fn of_rest(rest: Rest) -> Undelivered {
-    let Rest { stream, ssn, ppid, unordered, payload, whole } = rest;
-    let unsent = payload.len();
-    Undelivered {
-        stream,
-        ssn,
-        ppid,
-        unordered,
-        payload,
-        from_beginning: whole,
-        unsent,
-        reported: 0,
-        freed: 0,
-    }
-}
-
-fn rest_of(message: &Submitted) -> Rest {
-    let Submitted { stream, ppid, unordered, ref payload, .. } = *message;
-    let payload = payload.clone();
-    Rest { stream, ssn: Serial16(0), ppid, unordered, payload, whole: true }
-}
-
 /// A message that is being put together.
 struct Gathered {
     message: Undelivered,
@@ -125,8 +158,8 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn begin(data: &Data) -> Self {
-        let Data { stream, ssn, ppid, flags, .. } = *data;
+    fn begin(first: Piece<'_>) -> Self {
+        let Data { stream, ssn, ppid, flags, .. } = first.record.data;
         let from_beginning = flags.has(DataFlags::BEGIN);
         let message = Undelivered {
             stream,
@@ -138,11 +171,13 @@ impl Gathered {
             unsent: 0,
             reported: 0,
             freed: 0,
+            context: first.context,
         };
         Self { message, pieces: Vec::new(), ended: false }
     }
 
-    fn add(&mut self, (record, freed): Piece<'_>) {
+    fn add(&mut self, piece: Piece<'_>) {
+        let Piece { record, freed, .. } = piece;
         let bytes = record.data.payload.len();
         self.ended = record.data.flags.has(DataFlags::END);
         if freed {
@@ -178,16 +213,16 @@ fn gathered<'a>(
 ) -> Vec<Undelivered> {
     let mut all = Vec::<Gathered>::new();
     let mut open = BTreeMap::<(StreamId, bool), usize>::new();
-    let is_kept = |(r, _): &Piece<'_>| !matches!(r.state, RecordState::Abandoned { .. });
-    for (record, freed) in records.filter(is_kept) {
+    for piece in records.filter(Piece::is_kept) {
+        let record = piece.record;
         let whole = record.data.flags.has(DataFlags::WHOLE);
         let way = (record.data.stream, record.data.flags.has(DataFlags::UNORDERED));
         let known = open.get(&way).copied().filter(|_| !whole);
         let at = known.unwrap_or_else(|| {
-            all.push(Gathered::begin(&record.data));
+            all.push(Gathered::begin(piece));
             all.len() - 1
         });
-        all[at].add((record, freed));
+        all[at].add(piece);
         if !whole && all[at].ended {
             open.remove(&way);
         } else if !whole {
@@ -198,7 +233,7 @@ fn gathered<'a>(
     for rest in queue {
         match open.remove(&(rest.stream, rest.unordered)).filter(|_| !rest.whole) {
             Some(at) => all[at].add_rest(rest),
-            None => rests.push(of_rest(rest)),
+            None => rests.push(rest.into()),
         }
     }
     let kept = all.into_iter().filter(|message| !message.is_delivered());
@@ -206,6 +241,30 @@ fn gathered<'a>(
 }
 
 impl Chunks {
+    fn piece(&self, tsn: u64) -> Option<Piece<'_>> {
+        let record = self.board.get(tsn)?;
+        let limit = self.limits.as_ref().and_then(|limits| limits.get(tsn));
+        let context = limit.map_or(0, |(limit, _)| limit.context);
+        Some(Piece { record, freed: self.board.is_kept(tsn), context })
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+        (self.board.cumulative() + 1..).map_while(|tsn| self.piece(tsn))
+    }
+
+    /// The message of which these are the fragments with a TSN, lowest first, and `rest` what has none.
+    pub fn gather(&self, fragments: &[u64], rest: Option<Rest>) -> Option<Undelivered> {
+        let mut pieces = fragments.iter().filter_map(|tsn| self.piece(*tsn)).peekable();
+        let Some(first) = pieces.peek() else { return rest.map(Into::into) };
+        let mut message = Gathered::begin(*first);
+        message.message.ppid = first.record.data.ppid;
+        pieces.for_each(|piece| message.add(piece));
+        if let Some(rest) = rest {
+            message.add_rest(rest);
+        }
+        Some(message.done())
+    }
+
     /// Messages whose end the peer has not acknowledged, oldest first.
     pub fn undelivered(&self) -> impl Iterator<Item = Undelivered> {
         let limits = self.limits.iter();
@@ -213,13 +272,13 @@ impl Chunks {
             limits.interactive.iter().chain(&limits.first_open).chain(&limits.background)
         });
         let held = self.queue.held().into_iter().flat_map(Held::messages);
-        let held = held.flat_map(|(message, more)| (0..=more).map(|_| rest_of(message)));
-        let queue = self.queue.rests().chain(beside.map(rest_of)).chain(held);
+        let held = held.flat_map(|(message, more)| (0..=more).map(|_| Rest::of(message)));
+        let queue = self.queue.rests().chain(beside.map(Rest::of)).chain(held);
         let (mut plain, mut interleaved) = (None, Vec::new());
         if self.queue.is_interleaved() {
-            interleaved = gathered(self.board.pieces(), queue);
+            interleaved = gathered(self.pieces(), queue);
         } else {
-            plain = Some(Messages { records: self.board.pieces(), queue });
+            plain = Some(Messages { records: self.pieces(), queue });
         }
         plain.into_iter().flatten().chain(interleaved)
     }
