@@ -73,6 +73,11 @@ fn streams_are_reset_and_added_and_the_program_is_told() {
 }
 
 #[test]
+fn a_program_is_told_what_was_not_delivered_and_why_an_association_has_ended() {
+    assert_eq!(check("undelivered"), "");
+}
+
+#[test]
 fn addresses_come_and_go_while_an_association_is_used() {
     assert_eq!(check("addresses"), "");
 }

@@ -70,6 +70,22 @@ pub enum AbortCause {
     Other(u16),
 }
 
+impl AbortCause {
+    /// Its code (RFC 9260, 3.3.10); 0 if it has none.
+    pub const fn code(self) -> u16 {
+        match self {
+            Self::OutOfResource => 4,
+            Self::UnresolvableAddress => 5,
+            Self::NoUserData => 9,
+            Self::NewAddresses => 11,
+            Self::User => 12,
+            Self::ProtocolViolation => 13,
+            Self::Other(code) => code,
+            Self::Unreachable | Self::Unknown | Self::Unspecified => 0,
+        }
+    }
+}
+
 impl core::fmt::Display for AbortCause {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {

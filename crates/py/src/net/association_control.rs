@@ -43,7 +43,7 @@ impl AssociationControl {
         let native = association.native();
         let found = py.detach(|| if sent { native.unacknowledged() } else { native.unsent() });
         let fields = |message: Undelivered| {
-            let Undelivered { stream, ppid, unordered, bytes, whole, reported } = message;
+            let Undelivered { stream, ppid, unordered, bytes, whole, reported, .. } = message;
             (PyBytes::new(py, &bytes).unbind(), stream, ppid, unordered, whole, reported)
         };
         Ok(found.into_iter().map(fields).collect())

@@ -21,19 +21,25 @@ pub struct Undelivered {
     pub bytes: Bytes,
     /// Whether `bytes` is the whole message.
     pub whole: bool,
+    /// Whether any of the message was ever sent.
+    pub sent: bool,
     /// How many of `bytes` the peer has reported in gap ack blocks: they arrived while earlier data is missing.
     pub reported: usize,
+    /// The application's number, from [`Delivery::context`](super::Delivery::context).
+    pub context: u32,
 }
 
 impl From<association::Undelivered> for Undelivered {
     fn from(message: association::Undelivered) -> Self {
         Self {
+            sent: !message.never_left(),
             stream: message.stream.0,
             ppid: message.ppid,
             unordered: message.unordered,
             bytes: message.payload.into_bytes(),
             whole: message.from_beginning,
             reported: message.reported as usize,
+            context: message.context,
         }
     }
 }
@@ -126,6 +132,25 @@ impl Association {
         let stream = stream.map(StreamId);
         let counts = |peer: &Peer| peer.machine.abandoned_messages(stream, policy);
         self.inspect(|peer, _| counts(peer)).unwrap_or_default()
+    }
+
+    /// Waits until messages are given up. Returns them, the earliest first; none if the association has ended and all were
+    /// taken. Needs [`Transport::reports_abandoned`](super::Transport::reports_abandoned).
+    pub async fn next_abandoned(&self) -> Option<Vec<Undelivered>> {
+        loop {
+            let changed = self.signals().changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let take = |peer: &mut Peer| (peer.machine.take_abandoned(), peer.ended.is_some());
+            let (messages, ended) = self.with_if_needed(|peer, _| (take(peer), false))?;
+            if !messages.is_empty() {
+                return Some(messages.into_iter().map(Into::into).collect());
+            }
+            if ended {
+                return None;
+            }
+            changed.await;
+        }
     }
 
     /// Messages of which nothing was ever sent, oldest first. Meant for use after the association has ended.

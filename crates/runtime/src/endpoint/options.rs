@@ -112,6 +112,9 @@ pub struct Transport {
     /// Room beyond a full send buffer that only messages of streams with little unsent data may use, bytes (64 KiB, at most
     /// the send buffer): those of which at most a quarter of it is unsent. Short messages then do not wait for room behind long ones of other streams.
     pub stream_reserve: u32,
+    /// Whether messages that are given up are kept for [`Association::next_abandoned`](super::Association::next_abandoned): the
+    /// application has to take them (no).
+    pub reports_abandoned: bool,
     /// Most bytes of the peer's receive buffer that this end uses, as if the peer had a buffer of this size; none: all
     /// of it. To try a smaller buffer without changing the peer.
     pub peer_buffer_limit: Option<u64>,
@@ -185,6 +188,7 @@ impl Default for Transport {
             send_buffer: None,
             unsent_limit: None,
             stream_reserve: 64 << 10,
+            reports_abandoned: false,
             peer_buffer_limit: None,
             scheduler: "lay".to_owned(),
             congestion: None,
@@ -338,6 +342,7 @@ impl Transport {
         config.stream_limit = self.stream_limit;
         config.guard &= self.guard;
         config.unsent_limit = self.unsent_limit;
+        config.reports_abandoned = self.reports_abandoned;
         config.peer_buffer_limit = self.peer_buffer_limit;
         if let Some(bytes) = self.send_buffer {
             config.send_buffer = bytes;

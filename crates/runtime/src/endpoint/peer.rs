@@ -368,6 +368,9 @@ impl Peer {
             self.awaited_below = None;
             self.signals.drained.notify_waiters();
         }
+        if self.machine.has_abandoned() {
+            self.signals.changed.notify_waiters();
+        }
         if self.flushing && self.machine.is_flushed() {
             self.flushing = false;
             self.signals.flushed.notify_waiters();

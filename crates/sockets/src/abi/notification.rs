@@ -54,10 +54,12 @@ pub enum Notification {
     Association {
         /// What happened.
         state: AssociationState,
-        /// Error cause, if there is one.
+        /// Code of the error cause; 0: none. Programs see it in network byte order, as from Linux.
         error: u16,
         /// Outbound and inbound streams.
         streams: (u16, u16),
+        /// The peer's ABORT chunk, if there was one.
+        abort: Vec<u8>,
     },
     /// `SCTP_PEER_ADDR_CHANGE`.
     Address {
@@ -129,9 +131,13 @@ impl Notification {
     /// Its bytes as a notification of type `kind` about an association.
     pub fn image(&self, kind: u16, id: i32) -> Vec<u8> {
         let body = match self {
-            Self::Association { state, error, streams } => {
-                Image::new().u16(*state as u16).u16(*error).u16(streams.0).u16(streams.1).i32(id)
-            }
+            Self::Association { state, error, streams, abort } => Image::new()
+                .u16(*state as u16)
+                .u16(error.to_be())
+                .u16(streams.0)
+                .u16(streams.1)
+                .i32(id)
+                .bytes(abort),
             Self::Address { state, address } => {
                 Image::new().bytes(&address::storage(*address)).i32(*state as i32).i32(0).i32(id)
             }

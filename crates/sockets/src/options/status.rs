@@ -65,7 +65,7 @@ pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
         .u32(u32::try_from(status.peer_window_bytes).unwrap_or(u32::MAX))
         .u16(count(status.chunks_in_flight))
         .u16(u16::try_from(pending).unwrap_or(u16::MAX))
-        .u16(link.inbound_streams)
+        .u16(link.inbound_streams())
         .u16(link.streams())
         .u32(status.message_size)
         .bytes(&primary.finish())

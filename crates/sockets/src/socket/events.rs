@@ -7,6 +7,7 @@ use ropewalk_runtime::endpoint::{
     AddressChange, CloseReason, Outcome, PathEvent, PathStatus, Reconfigured, Streams, Undelivered,
 };
 
+use super::link::Link;
 use super::receive::Item;
 use super::{Phase, Socket, State, Style};
 use crate::abi::control::SendInfo;
@@ -35,15 +36,41 @@ impl State {
     }
 
     /// Queues a notification about the state of an association.
-    pub fn notify_state(&mut self, id: i32, state: AssociationState, error: u16) {
+    pub fn notify_state(&mut self, id: i32, state: AssociationState) {
         let streams =
-            self.links.get(&id).map_or((0, 0), |link| (link.streams(), self.settings.init[1]));
-        self.notify(id, &Notification::Association { state, error, streams });
+            self.links.get(&id).map_or((0, 0), |link| (link.streams(), link.inbound_streams()));
+        self.notify(id, &Notification::Association { state, error: 0, streams, abort: Vec::new() });
+    }
+
+    /// Reports that an association has failed, or could not be established, for this reason.
+    fn notify_failure(&mut self, id: i32, state: AssociationState, reason: CloseReason) {
+        let Some(link) = self.links.get(&id) else { return };
+        let streams = (link.streams(), link.inbound_streams());
+        let (error, abort) = match reason {
+            CloseReason::AbortedByPeer(cause) => {
+                let said = link.association.abort_reason();
+                let said = said.as_ref().map_or("", |text| text.unescaped());
+                (cause.code(), abort_chunk(cause.code(), said.as_bytes()))
+            }
+            CloseReason::Aborted(cause) => (cause.code(), Vec::new()),
+            _ => (0, Vec::new()),
+        };
+        self.notify(id, &Notification::Association { state, error, streams, abort });
+    }
+
+    /// Reports the messages of an association that were not delivered (RFC 6458, 6.1.11).
+    fn notify_undelivered(&mut self, id: i32) {
+        let Some(association) = self.links.get(&id).map(|link| link.association.clone()) else {
+            return;
+        };
+        for message in association.unacknowledged().into_iter().chain(association.unsent()) {
+            self.notify(id, &send_failed(message));
+        }
     }
 
     /// Reports that an association is established, and what the peer has said in the handshake (RFC 6458, 6.1.6, 6.1.8).
     fn notify_established(&mut self, id: i32) {
-        self.notify_state(id, AssociationState::CommUp, 0);
+        self.notify_state(id, AssociationState::CommUp);
         let Some(link) = self.links.get(&id) else { return };
         let authenticates = link.association.authenticates();
         if let Some(layer) = link.association.peer_adaptation() {
@@ -134,7 +161,8 @@ impl Socket {
         if !state.links.contains_key(&id) {
             return;
         }
-        state.notify_state(id, AssociationState::CannotStart, 0);
+        state.notify_undelivered(id);
+        state.notify_failure(id, AssociationState::CannotStart, reason);
         state.links.remove(&id);
         state.ready.retain(|other| *other != id);
         if self.style == Style::OneToOne {
@@ -150,7 +178,7 @@ impl Socket {
         match event {
             PathEvent::Restarted => {
                 state.forget_part(id);
-                state.notify_state(id, AssociationState::Restart, 0);
+                state.notify_state(id, AssociationState::Restart);
             }
             PathEvent::Address(change) => state.on_address_change(id, change, self.ipv6),
             PathEvent::Changed(path, status) => {
@@ -170,6 +198,15 @@ impl Socket {
                 };
                 state.notify(id, &Notification::Address { state: change, address });
             }
+        }
+        self.show(state);
+    }
+
+    /// Messages were given up (RFC 3758, 3.5).
+    pub(super) fn on_abandoned(&self, id: i32, messages: Vec<Undelivered>) {
+        let state = &mut *self.lock();
+        for message in messages {
+            state.notify(id, &send_failed(message));
         }
         self.show(state);
     }
@@ -205,7 +242,8 @@ impl Socket {
     /// Everything sent has arrived.
     pub(super) fn on_dry(&self, id: i32) {
         let state = &mut *self.lock();
-        if state.links.get(&id).is_some_and(|link| !link.ended) {
+        let lives = |link: &Link| !link.ended && link.association.close_reason().is_none();
+        if state.links.get(&id).is_some_and(lives) {
             state.notify(id, &Notification::SenderDry);
             self.show(state);
         }
@@ -224,23 +262,17 @@ impl Socket {
         let state = &mut *self.lock();
         let Some(link) = state.links.get_mut(&id) else { return };
         (link.ended, link.full) = (true, false);
-        let (association, leaving) = (link.association.clone(), link.leaving);
-        let reason = association.close_reason().unwrap_or(CloseReason::Shutdown);
+        let leaving = link.leaving;
+        let reason = link.association.close_reason().unwrap_or(CloseReason::Shutdown);
         state.take_rest(id);
-        for (sent, messages) in
-            [(true, association.unacknowledged()), (false, association.unsent())]
-        {
-            for message in messages {
-                state.notify(id, &send_failed(sent, message));
-            }
-        }
+        state.notify_undelivered(id);
         if reason == CloseReason::Shutdown {
             if !leaving {
                 state.notify(id, &Notification::Shutdown);
             }
-            state.notify_state(id, AssociationState::ShutdownComplete, 0);
+            state.notify_state(id, AssociationState::ShutdownComplete);
         } else {
-            state.notify_state(id, AssociationState::CommLost, 0);
+            state.notify_failure(id, AssociationState::CommLost, reason);
         }
         match self.style {
             Style::OneToOne => {
@@ -262,12 +294,25 @@ impl Socket {
     }
 }
 
-fn send_failed(sent: bool, message: Undelivered) -> Notification {
+/// An ABORT chunk with one cause (RFC 9260, 3.3.7).
+fn abort_chunk(code: u16, info: &[u8]) -> Vec<u8> {
+    const ABORT: u8 = 6;
+    let cause = (4 + info.len()) as u16;
+    let mut chunk = vec![ABORT, 0];
+    chunk.extend((4 + cause).to_be_bytes());
+    chunk.extend(code.to_be_bytes());
+    chunk.extend(cause.to_be_bytes());
+    chunk.extend(info);
+    chunk
+}
+
+fn send_failed(message: Undelivered) -> Notification {
     let info = SendInfo {
         stream: message.stream,
         flags: if message.unordered { message::UNORDERED } else { 0 },
         ppid: message.ppid.to_be(),
+        context: message.context,
         ..SendInfo::default()
     };
-    Notification::SendFailed { sent, info, bytes: message.bytes.to_vec() }
+    Notification::SendFailed { sent: message.sent, info, bytes: message.bytes.to_vec() }
 }

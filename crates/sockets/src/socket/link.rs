@@ -67,11 +67,19 @@ impl Link {
         }
     }
 
+    /// Inbound streams: those on which the peer may send.
+    pub fn inbound_streams(&self) -> u16 {
+        match self.association.stream_counts().1 {
+            0 => self.inbound_streams,
+            agreed => agreed,
+        }
+    }
+
     /// Notes that streams were added in both directions. Returns the inbound and outbound streams that there are now.
     pub fn add_streams(&mut self, incoming: u16, outgoing: u16) -> (u16, u16) {
         self.streams = self.streams.saturating_add(outgoing);
         self.inbound_streams = self.inbound_streams.saturating_add(incoming);
-        (self.inbound_streams, self.streams())
+        (self.inbound_streams(), self.streams())
     }
 
     /// Notes that a path's address is confirmed. Returns whether this is the first time.
@@ -201,9 +209,20 @@ impl Watched {
                 Err(reason) => return socket.on_not_established(self.id, reason),
             }
         }
-        while let Some(event) = self.association.next_path_event().await {
-            let Some(socket) = self.socket.upgrade() else { return };
-            socket.on_path_event(self.id, event);
+        loop {
+            tokio::select! {
+                // What was given up before the end is reported before it.
+                biased;
+                Some(messages) = self.association.next_abandoned() => {
+                    let Some(socket) = self.socket.upgrade() else { return };
+                    socket.on_abandoned(self.id, messages);
+                }
+                event = self.association.next_path_event() => {
+                    let Some(event) = event else { break };
+                    let Some(socket) = self.socket.upgrade() else { return };
+                    socket.on_path_event(self.id, event);
+                }
+            }
         }
         if let Some(socket) = self.socket.upgrade() {
             socket.on_ended(self.id);

@@ -202,7 +202,7 @@ fn send_info(state: &State, controls: &Controls) -> SendInfo {
 }
 
 fn delivery(info: &SendInfo) -> Delivery {
-    let mut delivery = Delivery::RELIABLE;
+    let mut delivery = Delivery { context: info.context, ..Delivery::RELIABLE };
     delivery.ordered = info.flags & message::UNORDERED == 0;
     delivery.immediate = info.flags & message::SACK_IMMEDIATELY != 0;
     match info.policy {

@@ -217,7 +217,8 @@ impl SocketSettings {
     /// How associations of the socket behave.
     pub fn transport(&self) -> Transport {
         let mut transport = current().settings().transport.clone();
-        transport.streams = STREAMS_LIMIT;
+        transport.streams = self.init[0].clamp(1, STREAMS_LIMIT);
+        transport.reports_abandoned = true;
         transport.inbound_streams = Some(self.init[1]);
         if let Some(bytes) = self.receive_buffer {
             transport.receive_buffer = bytes;
