@@ -50,7 +50,7 @@ class Delivery(TypedDict, total=False):
         Seconds after which it is not sent any more; by default it is sent until it is acknowledged. What was sent before
         may arrive one forward delay later.
     retransmissions : int
-        Most retransmissions, 0 to 255; by default as many as it takes.
+        Most retransmissions, 0 to 254; by default as many as it takes.
     priority : int
         0 to 4294967295. In a full send buffer, it is given up for a message with a lower number if it has not been sent,
         instead of letting that one wait. By default it is not given up.
@@ -348,7 +348,7 @@ def delivery(
     if lifetime is not None and not 0 < lifetime <= LONGEST_LIFETIME_S:
         raise OptionError(f"lifetime = {lifetime}: give more than 0 and at most {LONGEST_LIFETIME_S} seconds")
     if retransmissions is not None:
-        within("retransmissions", retransmissions, 0, 255)
+        within("retransmissions", retransmissions, 0, 254)
     if priority is not None:
         within("priority", priority, 0, 2**32 - 1)
     twice = within("copies", copies, 1, 2) == 2

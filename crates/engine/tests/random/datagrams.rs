@@ -185,11 +185,7 @@ fn check(pair: &Pair, case: &Case, sent: &Sent) -> Result<BTreeSet<u32>, TestCas
 }
 
 /// Each message that did not arrive is reported once as given up, with the application's number, and nothing is counted twice.
-fn check_reports(
-    pair: &mut Pair,
-    sent: &Sent,
-    seen: &BTreeSet<u32>,
-) -> Result<(), TestCaseError> {
+fn check_reports(pair: &mut Pair, sent: &Sent, seen: &BTreeSet<u32>) -> Result<(), TestCaseError> {
     let reports = pair.ends[LEFT].take_abandoned();
     let counts = pair.ends[LEFT].abandoned_messages(None, None);
     prop_assert_eq!(counts.unsent + counts.sent, reports.len() as u64);

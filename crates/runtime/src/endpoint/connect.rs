@@ -12,13 +12,14 @@ use super::encapsulation::Encapsulation;
 use super::handshake::{HandshakeInProgress, Silence};
 use super::handshake_payload::Hello;
 use super::local_interfaces::BoundInterface;
-use super::options::{Encryption, PORT, UnknownName};
+use super::options::PORT;
 use super::own_addresses::{Bound, listed};
 use super::path_pairing::pair;
 use super::peer::{Peer, Route};
 use super::raw::Carrier;
 use super::shards::Shard;
 use super::state::{AssociationKey, EndpointState};
+use super::transport::{Encryption, UnknownName};
 use super::{Association, Endpoint, secret};
 use crate::seal::PublicKey;
 

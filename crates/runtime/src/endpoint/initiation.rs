@@ -8,11 +8,11 @@ use super::encapsulation::Encapsulation;
 use super::inbound::Opened;
 use super::incoming::Decision;
 use super::limits::Limit;
-use super::options::Encryption;
 use super::peer::{Peer, Route};
 use super::responder::{Confirmed, HalfOpen};
 use super::secret;
 use super::state::EndpointState;
+use super::transport::Encryption;
 
 impl EndpointState {
     /// Handles an initiation. Only its reply is sent; there is no association until the initiator uses the session.

@@ -60,6 +60,7 @@ mod socket;
 mod state;
 mod stats;
 mod translated_addresses;
+mod transport;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -84,7 +85,7 @@ pub use self::observer::{
     PathCause, TransportEvent, TransportEventKind,
 };
 pub use self::open::OpenError;
-pub use self::options::{Options, PORT, Profile, Sealing, Transport, UnknownName, UnknownProfile};
+pub use self::options::{Options, PORT, Sealing};
 pub use self::peer::PathEvent;
 pub use self::probes::{ProbeBurst, ReceivedProbe, SentProbes};
 pub use self::publish::PathTraffic;
@@ -93,6 +94,7 @@ pub use self::shards::SHARDS_LIMIT;
 pub use self::socket::{BindAddress, SocketGrants};
 pub use self::state::Counters;
 pub use self::stats::{LocalAddress, PathStats, Stats};
+pub use self::transport::{Profile, Transport, UnknownName, UnknownProfile};
 pub use ropewalk_engine::path::{FailureLimits, RtoLimits};
 pub use ropewalk_engine::path::{PathStatus, PathUse};
 pub use ropewalk_engine::sctp::association::{

@@ -6,10 +6,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use super::interface_monitor;
 use super::local_interfaces::{self, BoundInterface};
-use super::options::{Encryption, Options, UnknownName};
+use super::options::Options;
 use super::raw::{Carrier, RawError, overlap};
 use super::shards::{SHARDS_LIMIT, Steering};
 use super::socket::{BindAddress, Socket};
+use super::transport::{Encryption, UnknownName};
 use crate::interfaces::InterfaceAddress;
 
 /// Why an endpoint could not be opened.

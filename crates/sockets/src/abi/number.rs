@@ -101,6 +101,7 @@ pub mod option {
     pub const DEFAULT_PRINFO: i32 = 114;
     pub const PR_ASSOC_STATUS: i32 = 115;
     pub const PR_STREAM_STATUS: i32 = 116;
+    pub const RECONFIG_SUPPORTED: i32 = 117;
     pub const ENABLE_STREAM_RESET: i32 = 118;
     pub const RESET_STREAMS: i32 = 119;
     pub const RESET_ASSOC: i32 = 120;

@@ -61,7 +61,8 @@ pub fn set(
         | option::STREAM_SCHEDULER_VALUE
         | option::INTERLEAVING_SUPPORTED
         | option::NRSACK_SUPPORTED => streams::set(socket, name, value),
-        option::ENABLE_STREAM_RESET
+        option::RECONFIG_SUPPORTED
+        | option::ENABLE_STREAM_RESET
         | option::RESET_STREAMS
         | option::RESET_ASSOC
         | option::ADD_STREAMS => reconfiguration::set(socket, name, value),
@@ -132,7 +133,9 @@ pub fn get(
         | option::STREAM_SCHEDULER_VALUE
         | option::INTERLEAVING_SUPPORTED
         | option::NRSACK_SUPPORTED => streams::get(socket, name, input),
-        option::ENABLE_STREAM_RESET => reconfiguration::get(socket, input),
+        option::RECONFIG_SUPPORTED | option::ENABLE_STREAM_RESET => {
+            reconfiguration::get(socket, name, input)
+        }
         option::ASCONF_SUPPORTED | option::AUTO_ASCONF => {
             reconfigured_addresses::get(socket, name, input)
         }
@@ -142,9 +145,16 @@ pub fn get(
         | option::PEER_AUTH_CHUNKS
         | option::LOCAL_AUTH_CHUNKS => authentication::get(socket, name, input),
         _ => sending::get(socket, name, input),
-    };
-    value.map(Answer::from)
+    }?;
+    // Like the kernel, which never gives a part of an answer to these.
+    if value.len() > input.0.len() && !SHORTENED.contains(&name) {
+        return Err(Errno(libc::EINVAL));
+    }
+    Ok(value.into())
 }
+
+/// Options of which a program may ask for the beginning: their structures have grown.
+const SHORTENED: [c_int; 2] = [option::EVENTS, option::PEER_ADDR_PARAMS];
 
 /// What an option concerns: the settings for later associations, and present ones.
 struct Scope {

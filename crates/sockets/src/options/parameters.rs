@@ -15,7 +15,7 @@ use crate::abi::{Fields, Image};
 use crate::address::STORAGE_LEN;
 use crate::errno::{Errno, Result};
 use crate::process::current;
-use crate::socket::{Overrides, Socket, State};
+use crate::socket::{LEAST_MTU, Overrides, Socket, State};
 
 /// Flags of `struct sctp_paddrparams`.
 mod flag {
@@ -179,13 +179,21 @@ fn set_thresholds(socket: &Socket, state: &mut State, value: Fields<'_>) -> Resu
     change(socket, state, id, &changes)
 }
 
+/// Path MTU of associations without discovery for which the program names none, bytes.
+const DEFAULT_MTU: u32 = 1500;
+
+/// Whether a program may fix the path MTU so, bytes; 0: to the default.
+const fn is_mtu(bytes: u32) -> bool {
+    bytes == 0 || bytes >= LEAST_MTU && bytes <= u16::MAX as u32
+}
+
 /// `struct sctp_paddrparams`: HEARTBEATs and failure of one path, of all paths of an association, or of those that the
 /// socket will have (RFC 6458, 8.1.12).
 fn set_path(socket: &Socket, state: &mut State, value: Fields<'_>) -> Result<()> {
     let (id, address) = (value.i32(0)?, address_at(value, 4)?);
     let at = 4 + STORAGE_LEN;
     let (interval, most) = (ms(value.u32(at)?), positive(u32::from(value.u16(at + 4)?)));
-    let (delay, flags) = (value.u32(at + 10)?, value.u32(at + 14)?);
+    let (mtu, delay, flags) = (value.u32(at + 6)?, value.u32(at + 10)?, value.u32(at + 14)?);
     let both = |one: u32, other: u32| flags & (one | other) == one | other;
     if both(flag::HB_ENABLE, flag::HB_DISABLE)
         || both(flag::PMTUD_ENABLE, flag::PMTUD_DISABLE)
@@ -194,6 +202,11 @@ fn set_path(socket: &Socket, state: &mut State, value: Fields<'_>) -> Result<()>
         return Err(Errno(libc::EINVAL));
     }
     let scope = scope(socket, state, id)?;
+    let fixed_mtu = flags & flag::PMTUD_DISABLE != 0;
+    if fixed_mtu && (!scope.links.is_empty() || address.is_some() || !is_mtu(mtu)) {
+        // Discovery cannot be switched off while an association is used.
+        return Err(Errno(libc::EINVAL));
+    }
     let enabled = match flags & (flag::HB_ENABLE | flag::HB_DISABLE) {
         flag::HB_ENABLE => Some(true),
         flag::HB_DISABLE => Some(false),
@@ -225,6 +238,11 @@ fn set_path(socket: &Socket, state: &mut State, value: Fields<'_>) -> Result<()>
     }
     if scope.settings {
         state.settings.heartbeats = enabled.unwrap_or(state.settings.heartbeats);
+        if fixed_mtu {
+            state.settings.path_mtu = Some(if mtu == 0 { DEFAULT_MTU } else { mtu });
+        } else if flags & flag::PMTUD_ENABLE != 0 {
+            state.settings.path_mtu = None;
+        }
     }
     let sack_delay = if flags & flag::SACKDELAY_ENABLE != 0 { ms(delay) } else { None };
     let heartbeat_interval = interval.filter(|_| enabled == Some(true));
@@ -257,7 +275,8 @@ fn path(socket: &Socket, state: &State, input: Fields<'_>) -> Result<Vec<u8>> {
     };
     let stats = link.and_then(|link| link.association.stats());
     let mtu = stats.zip(path).and_then(|(stats, path)| stats.paths.get(path).map(|p| p.mtu_bytes));
-    let discovers = current().settings().transport.discover_mtu;
+    let transport = state.settings.transport();
+    let (discovers, mtu) = (transport.discover_mtu, mtu.or(state.settings.path_mtu));
     let flags = if interval.is_some() { flag::HB_ENABLE } else { flag::HB_DISABLE }
         | if discovers { flag::PMTUD_ENABLE } else { flag::PMTUD_DISABLE }
         | flag::SACKDELAY_ENABLE;

@@ -23,8 +23,10 @@ const fn errno_of(error: ReconfigurationError) -> Errno {
 
 /// Sets one of the options.
 pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
-    if name == option::ENABLE_STREAM_RESET {
-        return enable(socket, value);
+    match name {
+        option::ENABLE_STREAM_RESET => return enable(socket, value),
+        option::RECONFIG_SUPPORTED => return set_supported(socket, value),
+        _ => {}
     }
     let state = &mut *socket.lock();
     let (_, link) = state.link(socket.style, value.i32(0)?)?;
@@ -54,6 +56,17 @@ fn reset_streams(link: &Link, value: Fields<'_>) -> Result<()> {
     link.association.reset_streams(&streams, direction).map_err(errno_of)
 }
 
+/// `SCTP_RECONFIG_SUPPORTED`: whether later associations offer the extension.
+fn set_supported(socket: &Socket, value: Fields<'_>) -> Result<()> {
+    let wanted = assoc_value(value)?.1 != 0;
+    let state = &mut *socket.lock();
+    if !state.links.is_empty() || state.listening.is_some() {
+        return Err(Errno(libc::EINVAL));
+    }
+    state.settings.reconfiguration = wanted;
+    Ok(())
+}
+
 /// `SCTP_ENABLE_STREAM_RESET`: which requests of the peer are performed.
 fn enable(socket: &Socket, value: Fields<'_>) -> Result<()> {
     let (id, bits) = assoc_value(value)?;
@@ -77,10 +90,13 @@ fn enable(socket: &Socket, value: Fields<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Gets `SCTP_ENABLE_STREAM_RESET`.
-pub fn get(socket: &Socket, input: Fields<'_>) -> Result<Vec<u8>> {
+/// Gets `SCTP_ENABLE_STREAM_RESET`, or `SCTP_RECONFIG_SUPPORTED`.
+pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
     let state = &*socket.lock();
     let (id, _) = assoc_value(input)?;
+    if name == option::RECONFIG_SUPPORTED {
+        return Ok(assoc_value_image(input, u32::from(state.settings.reconfiguration)));
+    }
     let link = state.link(socket.style, id).ok().map(|(_, link)| link);
     let accepted = match link {
         Some(link) => link.association.accepted_requests(),

@@ -22,7 +22,7 @@ pub const STREAMS_LIMIT: u16 = 1024;
 const HEADERS: u32 = 20 + 8 + 12 + 16;
 
 /// Least size of packets that SCTP_MAXSEG can ask for, bytes.
-const LEAST_MTU: u32 = 576;
+pub const LEAST_MTU: u32 = 576;
 
 /// Protocol parameters that the program has set; none: those of the profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -111,6 +111,8 @@ pub struct SocketSettings {
     pub mapped: bool,
     /// SCTP_MAXSEG, bytes; 0: no limit.
     pub maxseg: u32,
+    /// SCTP_PEER_ADDR_PARAMS without path MTU discovery: the path MTU, bytes.
+    pub path_mtu: Option<u32>,
     /// SCTP_CONTEXT.
     pub context: u32,
     /// SCTP_FRAGMENT_INTERLEAVE.
@@ -161,6 +163,8 @@ pub struct SocketSettings {
     pub follow_interfaces: Option<bool>,
     /// SCTP_NRSACK_SUPPORTED.
     pub nr_sack: bool,
+    /// SCTP_RECONFIG_SUPPORTED.
+    pub reconfiguration: bool,
     /// SCTP_ENABLE_STREAM_RESET.
     pub accepted_requests: AcceptedRequests,
     /// SCTP_STREAM_SCHEDULER.
@@ -180,6 +184,7 @@ impl Default for SocketSettings {
             disable_fragments: false,
             mapped: true,
             maxseg: 0,
+            path_mtu: None,
             context: 0,
             fragment_interleave: 0,
             partial_delivery_point: 0,
@@ -205,6 +210,7 @@ impl Default for SocketSettings {
             address_reconfiguration: false,
             follow_interfaces: None,
             nr_sack: false,
+            reconfiguration: true,
             accepted_requests: AcceptedRequests::default(),
             stream_scheduler: StreamScheduler::FirstCome,
             stream_values: BTreeMap::new(),
@@ -226,13 +232,16 @@ impl SocketSettings {
         if let Some(bytes) = self.send_buffer {
             transport.send_buffer = Some(bytes);
         }
+        if let Some(bytes) = self.path_mtu {
+            (transport.mtu, transport.discover_mtu) = (bytes, false);
+        }
         if self.maxseg > 0 {
             transport.mtu = transport.mtu.min((self.maxseg + HEADERS).max(LEAST_MTU));
         }
         transport.ecn &= self.ecn;
         transport.interleaving = self.interleaving;
         transport.nr_sack = self.nr_sack;
-        transport.reconfiguration = true;
+        transport.reconfiguration = self.reconfiguration;
         transport.address_reconfiguration = self.reconfigures_addresses();
         transport.follow_interfaces = self.follows_interfaces();
         transport.authentication |= self.authentication;

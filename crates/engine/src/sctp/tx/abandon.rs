@@ -187,12 +187,7 @@ impl Chunks {
     }
 
     /// Counts the message with these fragments and this rest as given up, and keeps it if the user wants to know.
-    fn tell_abandoned(
-        &mut self,
-        fragments: &[u64],
-        rest: Option<Rest>,
-        policy: ReliabilityPolicy,
-    ) {
+    fn tell_abandoned(&mut self, fragments: &[u64], rest: Option<Rest>, policy: ReliabilityPolicy) {
         let mut all = fragments.iter().filter_map(|tsn| self.board.get(*tsn));
         // What has been acknowledged has no record.
         let begins = |record: &Record| record.data.flags.has(DataFlags::BEGIN);
