@@ -57,6 +57,7 @@ impl Pair {
         };
         let pair = Self { near, far };
         pair.shrink();
+        name_program_end(near);
         if flags & libc::SOCK_CLOEXEC == 0 {
             // SAFETY: sets the flags of a descriptor made above.
             unsafe { real::fcntl(ends[0], libc::F_SETFD, 0) };
@@ -93,6 +94,14 @@ impl Pair {
         let byte = [0_u8];
         // SAFETY: the buffer is valid for reading one byte.
         unsafe { real::send(self.far, byte.as_ptr().cast(), 1, QUIET) };
+    }
+
+    /// Whether a byte makes the program's end readable.
+    pub fn is_readable(&self) -> bool {
+        let mut byte = [0_u8];
+        let flags = QUIET | libc::MSG_PEEK;
+        // SAFETY: the buffer is valid for writing one byte.
+        unsafe { real::recv(self.near, byte.as_mut_ptr().cast(), 1, flags) == 1 }
     }
 
     /// Makes the program's end no longer readable.
@@ -158,6 +167,44 @@ impl Pair {
 /// No waiting, and no SIGPIPE.
 const QUIET: c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 
+/// Beginning of the address of a program's end, an abstract one (unix(7)). It tells a program that inherits the descriptor
+/// what it is.
+const NAME: &[u8] = b"\0libropewalk-";
+
+/// The address of a UNIX socket.
+fn unix_address() -> libc::sockaddr_un {
+    libc::sockaddr_un { sun_family: libc::AF_UNIX as libc::sa_family_t, sun_path: [0; 108] }
+}
+
+/// Gives a program's end an address of its own. The address only serves to recognise it, so an error is no obstacle.
+fn name_program_end(fd: c_int) {
+    let mut random = [0; 8];
+    if getrandom::fill(&mut random).is_err() {
+        return;
+    }
+    let name = format!("{:016x}", u64::from_ne_bytes(random));
+    let mut address = unix_address();
+    let bytes = NAME.iter().chain(name.as_bytes());
+    for (to, from) in address.sun_path.iter_mut().zip(bytes) {
+        *to = *from as libc::c_char;
+    }
+    let length = size_of::<libc::sa_family_t>() + NAME.len() + name.len();
+    // SAFETY: the address is valid for reading that length.
+    unsafe { real::bind(fd, (&raw const address).cast(), length as libc::socklen_t) };
+}
+
+/// Whether a descriptor is the program's end of a pair, of whichever process.
+pub fn is_program_end(fd: c_int) -> bool {
+    let mut address = unix_address();
+    let mut length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: the address is valid for writing its length.
+    let got = unsafe { real::getsockname(fd, (&raw mut address).cast(), &raw mut length) };
+    let is_unix = c_int::from(address.sun_family) == libc::AF_UNIX;
+    let named = length as usize > size_of::<libc::sa_family_t>() + NAME.len();
+    let begins = address.sun_path.iter().zip(NAME).all(|(is, wanted)| *is as u8 == *wanted);
+    got == 0 && is_unix && named && begins
+}
+
 /// Duplicates a descriptor to a high number.
 fn own(fd: c_int) -> Result<c_int> {
     // SAFETY: duplicates an open descriptor.
@@ -187,6 +234,18 @@ impl Drop for Pair {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "makes system calls that Miri does not know")]
+    fn the_programs_end_is_told_from_other_sockets() {
+        let (fd, pair) = Pair::new(0).expect("a pair");
+        let other = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let of = |stream: &std::os::unix::net::UnixStream| std::os::fd::AsRawFd::as_raw_fd(stream);
+        let found = [fd, pair.near, pair.far, of(&other.0), -1].map(is_program_end);
+        assert_eq!(found, [true, true, false, false, false]);
+        // SAFETY: the descriptor was made above.
+        unsafe { real::close(fd) };
+    }
 
     fn events(fd: c_int) -> c_int {
         let mut polled = libc::pollfd { fd, events: libc::POLLIN | libc::POLLOUT, revents: 0 };

@@ -56,8 +56,10 @@ fn duplicated(from: c_int, to: c_int) {
     }
     let _signals = Blocked::new();
     let _ = guarded(|| {
-        if let Found::Socket(socket) = current().find(from) {
-            current().insert(to, socket);
+        match current().find(from) {
+            Found::Socket(socket) => current().insert(to, socket),
+            Found::Inherited => current().insert_inherited(to),
+            Found::Other => {}
         }
         Ok(())
     });

@@ -2,7 +2,7 @@
 //! endpoints that they share.
 //!
 //! The thread exists in the parent only. If it has started before a fork, the child starts over: the sockets that it has
-//! inherited are refused with `EBADF` and a message, and sockets that it makes itself work. If not, no socket has listened
+//! inherited are replaced and refused ([`crate::inherited`]), and sockets that it makes itself work. If not, no socket has listened
 //! or connected yet, and the child keeps all of them, as daemons need that bind a port first.
 
 mod ports;
@@ -26,6 +26,7 @@ use self::reactor::Closing;
 use self::services::Services;
 use self::table::Table;
 use crate::errno::Result;
+use crate::inherited;
 use crate::real;
 use crate::settings::Settings;
 use crate::socket::Socket;
@@ -124,6 +125,11 @@ impl Process {
         lock(&self.table).insert(fd, socket);
     }
 
+    /// Enters a descriptor of a socket that belongs to another process or program.
+    pub fn insert_inherited(&self, fd: i32) {
+        lock(&self.table).insert_inherited(fd);
+    }
+
     /// Removes a descriptor. Returns the socket if this was its last one.
     pub fn remove(&self, fd: i32) -> Option<Arc<Socket>> {
         lock(&self.table).remove(fd)
@@ -176,7 +182,10 @@ extern "C" fn in_child() {
         Some(Held { reactor, .. }) if reactor.is_none() => {
             current().id.store(std::process::id(), Ordering::Relaxed);
         }
-        Some(Held { table, .. }) => Process::new(table.inherited()).install(),
+        Some(Held { table, .. }) => {
+            inherited::replace(table.own());
+            Process::new(table.inherited()).install();
+        }
         None => Process::new(Table::default()).install(),
     }
 }

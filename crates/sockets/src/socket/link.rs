@@ -15,6 +15,9 @@ use crate::process::{Claim, Service, current};
 /// The descriptor becomes writable again when fewer bytes than this wait for a path.
 const WRITABLE_BELOW: u64 = 512 << 10;
 
+/// Messages that have not been read for this long are shown again.
+const SHOW_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
 /// Wakes the tasks of an association.
 #[derive(Debug, Default)]
 pub struct Wake {
@@ -221,8 +224,17 @@ impl Watched {
                 return;
             }
             if waits {
-                self.wake.read.notified().await;
+                self.await_reading().await;
             }
+        }
+    }
+
+    /// Waits until the program has read everything. Meanwhile, another program may take the byte that shows that there is
+    /// something to read: one that has inherited the descriptor and has not loaded this library.
+    async fn await_reading(&self) {
+        while tokio::time::timeout(SHOW_AGAIN_AFTER, self.wake.read.notified()).await.is_err() {
+            let Some(socket) = self.socket.upgrade() else { return };
+            socket.show_again();
         }
     }
 

@@ -370,6 +370,14 @@ impl Socket {
         Ok(())
     }
 
+    /// Makes the descriptor readable again if it should be and another process has read the byte that makes it so.
+    fn show_again(&self) {
+        let state = &*self.lock();
+        if state.shows_readable && !state.finished && !self.pair.is_readable() {
+            self.pair.set_readable();
+        }
+    }
+
     /// Makes the descriptor readable and writable as the state requires.
     fn show(&self, state: &mut State) {
         let over = state.is_over(self.style);
