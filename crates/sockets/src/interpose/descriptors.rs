@@ -22,7 +22,8 @@ fn forget(fd: c_int) {
         Ok(socket.linger_s())
     });
     if let Ok(Some(seconds)) = closed {
-        signals.unblocked(|| current().wait_for_closing(Duration::from_secs(seconds)));
+        let limit = Duration::from_secs(seconds);
+        let _ = signals.unblocked(|| current().wait_for_closing(limit));
     }
 }
 

@@ -22,7 +22,7 @@ pub use self::services::{Place, Service};
 pub use self::table::{Found, is_ours};
 
 use self::ports::Ports;
-use self::reactor::Closing;
+use self::reactor::{Closing, Unfinished};
 use self::services::Services;
 use self::table::Table;
 use crate::errno::Result;
@@ -135,18 +135,25 @@ impl Process {
         lock(&self.table).remove(fd)
     }
 
-    /// Runs `shutdown`, which ends an association, in the background. The exit of the process waits for it.
-    pub fn close_in_background(&self, shutdown: impl Future<Output = ()> + Send + 'static) {
+    /// Waits in the background for `answer`, the end of the handshake, and then for `end`, the end of the association. The exit
+    /// of the process waits for both.
+    pub fn close_in_background(
+        &self,
+        answer: impl Future<Output = ()> + Send + 'static,
+        end: impl Future<Output = ()> + Send + 'static,
+    ) {
         let Ok(handle) = self.reactor() else { return };
-        let held = self.closing.begin();
+        let mut held = self.closing.begin();
         handle.spawn(async move {
-            shutdown.await;
+            answer.await;
+            held.on_answer();
+            end.await;
             drop(held);
         });
     }
 
-    /// Waits until all associations that are being closed have ended, at most for `limit`. Returns whether all have.
-    pub fn wait_for_closing(&self, limit: Duration) -> bool {
+    /// Waits until all associations that are being closed have ended, at most for `limit`. Returns those that have not.
+    pub fn wait_for_closing(&self, limit: Duration) -> Unfinished {
         self.closing.wait(limit)
     }
 }
@@ -200,7 +207,13 @@ extern "C" fn at_exit() {
         socket.close();
     }
     let limit = process.settings().linger_s;
-    if !process.wait_for_closing(Duration::from_secs(limit)) {
+    let left = process.wait_for_closing(Duration::from_secs(limit));
+    if left.unanswered > 0 {
+        eprintln!(
+            "libropewalk: after {limit} s, a peer has not answered: what was sent to it is lost"
+        );
+    }
+    if left.unacknowledged > 0 {
         eprintln!(
             "libropewalk: after {limit} s, a peer has not acknowledged all data: it may be lost"
         );
