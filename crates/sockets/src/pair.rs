@@ -11,6 +11,8 @@
 //!     full      --- filler  -->    not read while the send buffer of the association is full
 //! ```
 
+use std::sync::atomic::{AtomicI32, Ordering};
+
 use libc::{c_int, c_void};
 
 use crate::errno::{Errno, Result};
@@ -27,7 +29,8 @@ const FILLER: usize = 4096;
 pub struct Pair {
     /// A duplicate of the program's end, which stays open whatever the program closes.
     near: c_int,
-    far: c_int,
+    /// -1 once it was closed.
+    far: AtomicI32,
 }
 
 impl Pair {
@@ -55,7 +58,7 @@ impl Pair {
                 return Err(Errno(libc::EMFILE));
             }
         };
-        let pair = Self { near, far };
+        let pair = Self { near, far: AtomicI32::new(far) };
         pair.shrink();
         name_program_end(near);
         if flags & libc::SOCK_CLOEXEC == 0 {
@@ -89,11 +92,15 @@ impl Pair {
         self.near
     }
 
+    fn far(&self) -> c_int {
+        self.far.load(Ordering::Relaxed)
+    }
+
     /// Makes the program's end readable. It must not be readable already.
     pub fn set_readable(&self) {
         let byte = [0_u8];
         // SAFETY: the buffer is valid for reading one byte.
-        unsafe { real::send(self.far, byte.as_ptr().cast(), 1, QUIET) };
+        unsafe { real::send(self.far(), byte.as_ptr().cast(), 1, QUIET) };
     }
 
     /// Whether a byte makes the program's end readable.
@@ -128,7 +135,7 @@ impl Pair {
         let mut filler = [0_u8; FILLER];
         loop {
             // SAFETY: the buffer is valid for writing its length.
-            let got = unsafe { real::recv(self.far, filler.as_mut_ptr().cast(), FILLER, QUIET) };
+            let got = unsafe { real::recv(self.far(), filler.as_mut_ptr().cast(), FILLER, QUIET) };
             if got <= 0 {
                 return;
             }
@@ -138,7 +145,34 @@ impl Pair {
     /// Makes the program's end readable for ever, as after the end of a connection.
     pub fn finish(&self) {
         // SAFETY: the descriptor belongs to the pair.
-        unsafe { real::shutdown(self.far, libc::SHUT_WR) };
+        unsafe { real::shutdown(self.far(), libc::SHUT_WR) };
+    }
+
+    /// Shows POLLHUP for ever, as after the loss of a connection, and with `error` also POLLERR. The caller holds the lock under
+    /// which all other calls but those that wait are made.
+    ///
+    /// The kernel shows an error if the far end is closed while something lies there unread.
+    pub fn hang_up(&self, error: bool) {
+        if error {
+            let byte = [0_u8];
+            // SAFETY: the buffer is valid for reading one byte.
+            unsafe { real::send(self.near, byte.as_ptr().cast(), 1, QUIET) };
+        } else {
+            self.drain();
+        }
+        let far = self.far.swap(-1, Ordering::Relaxed);
+        // SAFETY: the descriptor belongs to the pair, which uses it no more.
+        unsafe { real::close(far) };
+    }
+
+    /// Shows POLLERR no longer: the program has received the error.
+    pub fn clear_error(&self) {
+        let (mut error, mut length) = (0 as c_int, size_of::<c_int>() as libc::socklen_t);
+        let value = (&raw mut error).cast::<c_void>();
+        // SAFETY: the value is an int, as the option requires.
+        unsafe {
+            real::getsockopt(self.near, libc::SOL_SOCKET, libc::SO_ERROR, value, &raw mut length);
+        }
     }
 
     /// Waits until the program's end is readable.
@@ -149,7 +183,7 @@ impl Pair {
         let mut byte = [0_u8];
         // SAFETY: the buffer is valid for writing one byte.
         let got = unsafe { real::recv(self.near, byte.as_mut_ptr().cast(), 1, libc::MSG_PEEK) };
-        if got < 0 { Err(Errno::last()) } else { Ok(()) }
+        waited(got)
     }
 
     /// Waits until the program's end is writable.
@@ -160,7 +194,7 @@ impl Pair {
         let byte = [0_u8];
         // SAFETY: the buffer is valid for reading one byte.
         let sent = unsafe { real::send(self.near, byte.as_ptr().cast(), 1, libc::MSG_NOSIGNAL) };
-        if sent < 0 { Err(Errno::last()) } else { Ok(()) }
+        waited(sent)
     }
 }
 
@@ -205,6 +239,15 @@ pub fn is_program_end(fd: c_int) -> bool {
     got == 0 && is_unix && named && begins
 }
 
+/// The result of a call that waits. After [`Pair::hang_up`] there is nothing to wait for.
+fn waited(result: isize) -> Result<()> {
+    match Errno::last() {
+        _ if result >= 0 => Ok(()),
+        Errno(libc::ECONNRESET | libc::EPIPE) => Ok(()),
+        error => Err(error),
+    }
+}
+
 /// Duplicates a descriptor to a high number.
 fn own(fd: c_int) -> Result<c_int> {
     // SAFETY: duplicates an open descriptor.
@@ -226,7 +269,7 @@ impl Drop for Pair {
         // SAFETY: the pair owns both descriptors.
         unsafe {
             real::close(self.near);
-            real::close(self.far);
+            real::close(self.far());
         }
     }
 }
@@ -241,10 +284,35 @@ mod tests {
         let (fd, pair) = Pair::new(0).expect("a pair");
         let other = std::os::unix::net::UnixStream::pair().expect("a pair");
         let of = |stream: &std::os::unix::net::UnixStream| std::os::fd::AsRawFd::as_raw_fd(stream);
-        let found = [fd, pair.near, pair.far, of(&other.0), -1].map(is_program_end);
+        let found = [fd, pair.near, pair.far(), of(&other.0), -1].map(is_program_end);
         assert_eq!(found, [true, true, false, false, false]);
         // SAFETY: the descriptor was made above.
         unsafe { real::close(fd) };
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "makes system calls that Miri does not know")]
+    fn the_loss_of_a_connection_is_shown_whatever_lies_in_the_pair() {
+        for (full, readable, error) in
+            [false, true].into_iter().flat_map(|full| [(full, false, true), (full, true, false)])
+        {
+            let (fd, pair) = Pair::new(0).expect("a pair");
+            if full {
+                pair.fill();
+            }
+            if readable {
+                pair.set_readable();
+            }
+            pair.hang_up(error);
+            let (lost, always) = (c_int::from(libc::POLLERR), c_int::from(libc::POLLHUP));
+            let shown = events(fd) & (lost | always);
+            assert_eq!(shown, if error { lost | always } else { always }, "{full} {readable}");
+            assert_eq!((pair.wait_readable(), pair.wait_writable()), (Ok(()), Ok(())));
+            pair.clear_error();
+            assert_eq!(events(fd) & (lost | always), always, "{full} {readable}");
+            // SAFETY: the descriptor was made above.
+            unsafe { real::close(fd) };
+        }
     }
 
     fn events(fd: c_int) -> c_int {
