@@ -7,6 +7,7 @@
 
 mod ports;
 mod reactor;
+pub mod routes;
 mod services;
 mod table;
 
