@@ -14,7 +14,8 @@
 //!   ropewalk_runtime::endpoint           associations over UDP (RFC 6951)
 //! ```
 //!
-//! Unsafe code is confined to `interpose`, `pair`, `real`, `signals` and `errno`.
+//! Unsafe code is confined to `interpose`, `inherited`, `pair`, `real`, `signals` and `errno`, and to the handlers of forks
+//! in `process`.
 
 #![cfg(target_os = "linux")]
 // Under Miri no function has the name that C programs call, and most of them are unused.
@@ -23,6 +24,7 @@
 mod abi;
 mod address;
 mod errno;
+mod inherited;
 mod interpose;
 mod options;
 mod pair;

@@ -11,6 +11,8 @@
 //!     full      --- filler  -->    not read while the send buffer of the association is full
 //! ```
 
+use std::sync::atomic::{AtomicI32, Ordering};
+
 use libc::{c_int, c_void};
 
 use crate::errno::{Errno, Result};
@@ -27,7 +29,8 @@ const FILLER: usize = 4096;
 pub struct Pair {
     /// A duplicate of the program's end, which stays open whatever the program closes.
     near: c_int,
-    far: c_int,
+    /// -1 once it was closed.
+    far: AtomicI32,
 }
 
 impl Pair {
@@ -55,8 +58,9 @@ impl Pair {
                 return Err(Errno(libc::EMFILE));
             }
         };
-        let pair = Self { near, far };
+        let pair = Self { near, far: AtomicI32::new(far) };
         pair.shrink();
+        name_program_end(near);
         if flags & libc::SOCK_CLOEXEC == 0 {
             // SAFETY: sets the flags of a descriptor made above.
             unsafe { real::fcntl(ends[0], libc::F_SETFD, 0) };
@@ -88,11 +92,23 @@ impl Pair {
         self.near
     }
 
+    fn far(&self) -> c_int {
+        self.far.load(Ordering::Relaxed)
+    }
+
     /// Makes the program's end readable. It must not be readable already.
     pub fn set_readable(&self) {
         let byte = [0_u8];
         // SAFETY: the buffer is valid for reading one byte.
-        unsafe { real::send(self.far, byte.as_ptr().cast(), 1, QUIET) };
+        unsafe { real::send(self.far(), byte.as_ptr().cast(), 1, QUIET) };
+    }
+
+    /// Whether a byte makes the program's end readable.
+    pub fn is_readable(&self) -> bool {
+        let mut byte = [0_u8];
+        let flags = QUIET | libc::MSG_PEEK;
+        // SAFETY: the buffer is valid for writing one byte.
+        unsafe { real::recv(self.near, byte.as_mut_ptr().cast(), 1, flags) == 1 }
     }
 
     /// Makes the program's end no longer readable.
@@ -119,7 +135,7 @@ impl Pair {
         let mut filler = [0_u8; FILLER];
         loop {
             // SAFETY: the buffer is valid for writing its length.
-            let got = unsafe { real::recv(self.far, filler.as_mut_ptr().cast(), FILLER, QUIET) };
+            let got = unsafe { real::recv(self.far(), filler.as_mut_ptr().cast(), FILLER, QUIET) };
             if got <= 0 {
                 return;
             }
@@ -129,7 +145,34 @@ impl Pair {
     /// Makes the program's end readable for ever, as after the end of a connection.
     pub fn finish(&self) {
         // SAFETY: the descriptor belongs to the pair.
-        unsafe { real::shutdown(self.far, libc::SHUT_WR) };
+        unsafe { real::shutdown(self.far(), libc::SHUT_WR) };
+    }
+
+    /// Shows POLLHUP for ever, as after the loss of a connection, and with `error` also POLLERR. The caller holds the lock under
+    /// which all other calls but those that wait are made.
+    ///
+    /// The kernel shows an error if the far end is closed while something lies there unread.
+    pub fn hang_up(&self, error: bool) {
+        if error {
+            let byte = [0_u8];
+            // SAFETY: the buffer is valid for reading one byte.
+            unsafe { real::send(self.near, byte.as_ptr().cast(), 1, QUIET) };
+        } else {
+            self.drain();
+        }
+        let far = self.far.swap(-1, Ordering::Relaxed);
+        // SAFETY: the descriptor belongs to the pair, which uses it no more.
+        unsafe { real::close(far) };
+    }
+
+    /// Shows POLLERR no longer: the program has received the error.
+    pub fn clear_error(&self) {
+        let (mut error, mut length) = (0 as c_int, size_of::<c_int>() as libc::socklen_t);
+        let value = (&raw mut error).cast::<c_void>();
+        // SAFETY: the value is an int, as the option requires.
+        unsafe {
+            real::getsockopt(self.near, libc::SOL_SOCKET, libc::SO_ERROR, value, &raw mut length);
+        }
     }
 
     /// Waits until the program's end is readable.
@@ -140,7 +183,7 @@ impl Pair {
         let mut byte = [0_u8];
         // SAFETY: the buffer is valid for writing one byte.
         let got = unsafe { real::recv(self.near, byte.as_mut_ptr().cast(), 1, libc::MSG_PEEK) };
-        if got < 0 { Err(Errno::last()) } else { Ok(()) }
+        waited(got)
     }
 
     /// Waits until the program's end is writable.
@@ -151,12 +194,59 @@ impl Pair {
         let byte = [0_u8];
         // SAFETY: the buffer is valid for reading one byte.
         let sent = unsafe { real::send(self.near, byte.as_ptr().cast(), 1, libc::MSG_NOSIGNAL) };
-        if sent < 0 { Err(Errno::last()) } else { Ok(()) }
+        waited(sent)
     }
 }
 
 /// No waiting, and no SIGPIPE.
 const QUIET: c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+
+/// Beginning of the address of a program's end, an abstract one (unix(7)). It tells a program that inherits the descriptor
+/// what it is.
+const NAME: &[u8] = b"\0libropewalk-";
+
+/// The address of a UNIX socket.
+fn unix_address() -> libc::sockaddr_un {
+    libc::sockaddr_un { sun_family: libc::AF_UNIX as libc::sa_family_t, sun_path: [0; 108] }
+}
+
+/// Gives a program's end an address of its own. The address only serves to recognise it, so an error is no obstacle.
+fn name_program_end(fd: c_int) {
+    let mut random = [0; 8];
+    if getrandom::fill(&mut random).is_err() {
+        return;
+    }
+    let name = format!("{:016x}", u64::from_ne_bytes(random));
+    let mut address = unix_address();
+    let bytes = NAME.iter().chain(name.as_bytes());
+    for (to, from) in address.sun_path.iter_mut().zip(bytes) {
+        *to = *from as libc::c_char;
+    }
+    let length = size_of::<libc::sa_family_t>() + NAME.len() + name.len();
+    // SAFETY: the address is valid for reading that length.
+    unsafe { real::bind(fd, (&raw const address).cast(), length as libc::socklen_t) };
+}
+
+/// Whether a descriptor is the program's end of a pair, of whichever process.
+pub fn is_program_end(fd: c_int) -> bool {
+    let mut address = unix_address();
+    let mut length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: the address is valid for writing its length.
+    let got = unsafe { real::getsockname(fd, (&raw mut address).cast(), &raw mut length) };
+    let is_unix = c_int::from(address.sun_family) == libc::AF_UNIX;
+    let named = length as usize > size_of::<libc::sa_family_t>() + NAME.len();
+    let begins = address.sun_path.iter().zip(NAME).all(|(is, wanted)| *is as u8 == *wanted);
+    got == 0 && is_unix && named && begins
+}
+
+/// The result of a call that waits. After [`Pair::hang_up`] there is nothing to wait for.
+fn waited(result: isize) -> Result<()> {
+    match Errno::last() {
+        _ if result >= 0 => Ok(()),
+        Errno(libc::ECONNRESET | libc::EPIPE) => Ok(()),
+        error => Err(error),
+    }
+}
 
 /// Duplicates a descriptor to a high number.
 fn own(fd: c_int) -> Result<c_int> {
@@ -179,7 +269,7 @@ impl Drop for Pair {
         // SAFETY: the pair owns both descriptors.
         unsafe {
             real::close(self.near);
-            real::close(self.far);
+            real::close(self.far());
         }
     }
 }
@@ -187,6 +277,43 @@ impl Drop for Pair {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "makes system calls that Miri does not know")]
+    fn the_programs_end_is_told_from_other_sockets() {
+        let (fd, pair) = Pair::new(0).expect("a pair");
+        let other = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let of = |stream: &std::os::unix::net::UnixStream| std::os::fd::AsRawFd::as_raw_fd(stream);
+        let found = [fd, pair.near, pair.far(), of(&other.0), -1].map(is_program_end);
+        assert_eq!(found, [true, true, false, false, false]);
+        // SAFETY: the descriptor was made above.
+        unsafe { real::close(fd) };
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "makes system calls that Miri does not know")]
+    fn the_loss_of_a_connection_is_shown_whatever_lies_in_the_pair() {
+        for (full, readable, error) in
+            [false, true].into_iter().flat_map(|full| [(full, false, true), (full, true, false)])
+        {
+            let (fd, pair) = Pair::new(0).expect("a pair");
+            if full {
+                pair.fill();
+            }
+            if readable {
+                pair.set_readable();
+            }
+            pair.hang_up(error);
+            let (lost, always) = (c_int::from(libc::POLLERR), c_int::from(libc::POLLHUP));
+            let shown = events(fd) & (lost | always);
+            assert_eq!(shown, if error { lost | always } else { always }, "{full} {readable}");
+            assert_eq!((pair.wait_readable(), pair.wait_writable()), (Ok(()), Ok(())));
+            pair.clear_error();
+            assert_eq!(events(fd) & (lost | always), always, "{full} {readable}");
+            // SAFETY: the descriptor was made above.
+            unsafe { real::close(fd) };
+        }
+    }
 
     fn events(fd: c_int) -> c_int {
         let mut polled = libc::pollfd { fd, events: libc::POLLIN | libc::POLLOUT, revents: 0 };

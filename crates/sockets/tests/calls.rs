@@ -110,7 +110,22 @@ fn memory_of_the_program_is_touched_within_the_lengths_that_it_states() {
 #[test]
 fn children_are_refused_and_threads_are_safe() {
     let told = check("process");
-    assert!(told.is_empty() || told.contains("uses an SCTP socket of its parent"), "{told}");
+    assert!(told.is_empty() || told.contains("has inherited an SCTP socket"), "{told}");
+}
+
+/// The library is preloaded, so executed programs have it too. It says why they fail, and nothing about those that use no
+/// inherited socket.
+#[test]
+fn executed_programs_are_refused_sockets_and_take_nothing_from_their_owner() {
+    let program = or_skip!(compiled("executed", &[]));
+    let told = run(&program, true);
+    std::fs::remove_file(&program).expect("it is ours");
+    let lines: Vec<&str> = told.lines().collect();
+    let (first, rest) = lines.split_first().expect("it says something");
+    assert_eq!(*first, "quiet until here", "{told}");
+    let why = rest.iter().filter(|line| line.contains("has inherited an SCTP socket"));
+    // Five programs, each executed in two ways.
+    assert_eq!(why.count(), 10, "{told}");
 }
 
 #[test]

@@ -11,5 +11,6 @@ mod following;
 mod header;
 mod iperf3;
 mod peers;
+mod routes;
 mod support;
 mod tools;

@@ -1,7 +1,9 @@
 //! Programs of other people that speak SCTP: ncat, lksctp-tools, Python, Erlang.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::UdpSocket;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use ropewalk_interop::or_skip;
 
@@ -201,4 +203,49 @@ fn a_connection_to_a_closed_udp_port_is_refused() {
     let mut python = preloaded("python3", own, closed);
     let said = Running::start(python.args(["-c", script])).end().good();
     assert_eq!(said, "ECONNREFUSED\nEINPROGRESS\nECONNREFUSED\n");
+}
+
+/// Programs that give up a handshake, in several ways. The peer receives packets and answers none.
+#[test]
+fn a_program_that_gives_up_a_silent_peer_ends_at_once() {
+    or_skip!(installed("python3", "python3"));
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let peer = silent.local_addr().expect("bound").port();
+    let [own, _] = free_udp_ports();
+    for give_up in [
+        "s.settimeout(0.2)\ntry: s.connect(to)\nexcept TimeoutError: pass",
+        "s.setblocking(False); s.connect_ex(to)",
+        "s.setblocking(False); s.connect_ex(to); s.close()",
+        "s.setblocking(False); s.connect_ex(to); s.setblocking(True); \
+         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 30)); s.close()",
+        "signal.setitimer(signal.ITIMER_REAL, 0.2); \
+         signal.signal(signal.SIGALRM, lambda *_: exit(0)); s.connect(to)",
+    ] {
+        let script = format!(
+            "import signal, socket, struct\nto = '127.0.0.1', 5000\n\
+             s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)\n{give_up}"
+        );
+        let mut python = preloaded("python3", own, peer);
+        let begun = Instant::now();
+        let ended = Running::start(python.args(["-c", &script])).end();
+        assert!(ended.status.success() && ended.stderr.is_empty(), "{give_up}: {ended:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{give_up}: {:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn messages_to_a_silent_peer_delay_the_exit_which_says_that_it_has_not_answered() {
+    or_skip!(installed("python3", "python3"));
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let peer = silent.local_addr().expect("bound").port();
+    let [own, _] = free_udp_ports();
+    let script = "import socket\n\
+                  s = socket.socket(socket.AF_INET, socket.SOCK_SEQPACKET, 132)\n\
+                  s.sendto(b'waits', ('127.0.0.1', 5000))";
+    let mut python = preloaded("python3", own, peer);
+    python.env("ROPEWALK_LINGER_S", "1");
+    let ended = Running::start(python.args(["-c", script])).end();
+    assert!(ended.status.success(), "{ended:?}");
+    let expected = "libropewalk: after 1 s, a peer has not answered: what was sent to it is lost\n";
+    assert_eq!(ended.stderr, expected);
 }

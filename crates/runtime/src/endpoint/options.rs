@@ -132,13 +132,18 @@ impl Options {
     }
 
     /// Without sealing, uses one socket for each interface that may reach these addresses now. Does nothing if a peer is
-    /// on this machine, or if no interface may reach them.
+    /// on this machine, or if no interface may reach them. Where interfaces are avoided, addresses of a family that no other
+    /// one may reach are left out.
     #[must_use]
     pub fn on_all_interfaces(mut self, remotes: &[SocketAddr]) -> Self {
         let mut all = interfaces::list().unwrap_or_default();
         all.retain(|seen| !self.avoided_interfaces.contains(&seen.name));
-        let locals = local_interfaces::automatic(remotes, &all);
-        let named = locals.iter().all(|local| local.interface.is_some());
+        let mut locals = local_interfaces::automatic(remotes, &all);
+        let is_named = |local: &BindAddress| local.interface.is_some();
+        if !self.avoided_interfaces.is_empty() && locals.iter().any(is_named) {
+            locals.retain(is_named);
+        }
+        let named = locals.iter().all(is_named);
         if self.sealing.is_none() && named && local_interfaces::leave_this_machine(remotes, &all) {
             self.locals = locals;
             self.all_interfaces = true;

@@ -22,7 +22,8 @@ fn forget(fd: c_int) {
         Ok(socket.linger_s())
     });
     if let Ok(Some(seconds)) = closed {
-        signals.unblocked(|| current().wait_for_closing(Duration::from_secs(seconds)));
+        let limit = Duration::from_secs(seconds);
+        let _ = signals.unblocked(|| current().wait_for_closing(limit));
     }
 }
 
@@ -56,8 +57,10 @@ fn duplicated(from: c_int, to: c_int) {
     }
     let _signals = Blocked::new();
     let _ = guarded(|| {
-        if let Found::Socket(socket) = current().find(from) {
-            current().insert(to, socket);
+        match current().find(from) {
+            Found::Socket(socket) => current().insert(to, socket),
+            Found::Inherited => current().insert_inherited(to),
+            Found::Other => {}
         }
         Ok(())
     });

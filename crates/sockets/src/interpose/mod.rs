@@ -11,11 +11,12 @@ mod stdio;
 mod transfer;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 use libc::c_int;
 
 use crate::errno::{Errno, Result};
+use crate::inherited;
 use crate::process::{Found, current};
 use crate::signals::Blocked;
 use crate::socket::Socket;
@@ -33,7 +34,7 @@ fn with<T>(fd: c_int, work: impl FnOnce(&Arc<Socket>, &Blocked) -> Result<T>) ->
     let signals = Blocked::new();
     Outcome::Done(match current().find(fd) {
         Found::Other => return Outcome::Other,
-        Found::Inherited => Err(refuse_inherited()),
+        Found::Inherited => Err(inherited::refuse()),
         Found::Socket(socket) => guarded(|| work(&socket, &signals)),
     })
 }
@@ -41,18 +42,6 @@ fn with<T>(fd: c_int, work: impl FnOnce(&Arc<Socket>, &Blocked) -> Result<T>) ->
 /// A defect of this library must not end the program's process: a panic becomes `EIO`.
 fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(Errno(libc::EIO)))
-}
-
-fn refuse_inherited() -> Errno {
-    static TOLD: Once = Once::new();
-    TOLD.call_once(|| {
-        eprintln!(
-            "libropewalk: process {} uses an SCTP socket of its parent: associations stay in the process that opened \
-             them; start the program without forking for each connection",
-            std::process::id()
-        );
-    });
-    Errno(libc::EBADF)
 }
 
 /// A number as C functions return it, or -1 and errno.

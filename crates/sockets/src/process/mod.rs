@@ -2,11 +2,12 @@
 //! endpoints that they share.
 //!
 //! The thread exists in the parent only. If it has started before a fork, the child starts over: the sockets that it has
-//! inherited are refused with `EBADF` and a message, and sockets that it makes itself work. If not, no socket has listened
+//! inherited are replaced and refused ([`crate::inherited`]), and sockets that it makes itself work. If not, no socket has listened
 //! or connected yet, and the child keeps all of them, as daemons need that bind a port first.
 
 mod ports;
 mod reactor;
+pub mod routes;
 mod services;
 mod table;
 
@@ -22,10 +23,11 @@ pub use self::services::{Place, Service};
 pub use self::table::{Found, is_ours};
 
 use self::ports::Ports;
-use self::reactor::Closing;
+use self::reactor::{Closing, Unfinished};
 use self::services::Services;
 use self::table::Table;
 use crate::errno::Result;
+use crate::inherited;
 use crate::real;
 use crate::settings::Settings;
 use crate::socket::Socket;
@@ -124,23 +126,35 @@ impl Process {
         lock(&self.table).insert(fd, socket);
     }
 
+    /// Enters a descriptor of a socket that belongs to another process or program.
+    pub fn insert_inherited(&self, fd: i32) {
+        lock(&self.table).insert_inherited(fd);
+    }
+
     /// Removes a descriptor. Returns the socket if this was its last one.
     pub fn remove(&self, fd: i32) -> Option<Arc<Socket>> {
         lock(&self.table).remove(fd)
     }
 
-    /// Runs `shutdown`, which ends an association, in the background. The exit of the process waits for it.
-    pub fn close_in_background(&self, shutdown: impl Future<Output = ()> + Send + 'static) {
+    /// Waits in the background for `answer`, the end of the handshake, and then for `end`, the end of the association. The exit
+    /// of the process waits for both.
+    pub fn close_in_background(
+        &self,
+        answer: impl Future<Output = ()> + Send + 'static,
+        end: impl Future<Output = ()> + Send + 'static,
+    ) {
         let Ok(handle) = self.reactor() else { return };
-        let held = self.closing.begin();
+        let mut held = self.closing.begin();
         handle.spawn(async move {
-            shutdown.await;
+            answer.await;
+            held.on_answer();
+            end.await;
             drop(held);
         });
     }
 
-    /// Waits until all associations that are being closed have ended, at most for `limit`. Returns whether all have.
-    pub fn wait_for_closing(&self, limit: Duration) -> bool {
+    /// Waits until all associations that are being closed have ended, at most for `limit`. Returns those that have not.
+    pub fn wait_for_closing(&self, limit: Duration) -> Unfinished {
         self.closing.wait(limit)
     }
 }
@@ -176,7 +190,10 @@ extern "C" fn in_child() {
         Some(Held { reactor, .. }) if reactor.is_none() => {
             current().id.store(std::process::id(), Ordering::Relaxed);
         }
-        Some(Held { table, .. }) => Process::new(table.inherited()).install(),
+        Some(Held { table, .. }) => {
+            inherited::replace(table.own());
+            Process::new(table.inherited()).install();
+        }
         None => Process::new(Table::default()).install(),
     }
 }
@@ -191,7 +208,13 @@ extern "C" fn at_exit() {
         socket.close();
     }
     let limit = process.settings().linger_s;
-    if !process.wait_for_closing(Duration::from_secs(limit)) {
+    let left = process.wait_for_closing(Duration::from_secs(limit));
+    if left.unanswered > 0 {
+        eprintln!(
+            "libropewalk: after {limit} s, a peer has not answered: what was sent to it is lost"
+        );
+    }
+    if left.unacknowledged > 0 {
         eprintln!(
             "libropewalk: after {limit} s, a peer has not acknowledged all data: it may be lost"
         );

@@ -12,7 +12,7 @@ use ropewalk_runtime::endpoint::{Association, Endpoint, OpenError, Options, RawE
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use super::{Process, current, lock};
+use super::{Process, current, lock, routes};
 use crate::errno::{Errno, Result};
 use crate::settings::PEER_UDP_PORT;
 use crate::socket::{Socket, peer_of};
@@ -68,7 +68,7 @@ impl Service {
     /// Opens an endpoint for one socket that connects to `remotes` (addresses with UDP ports).
     ///
     /// # Errors
-    /// As the system says when the UDP sockets are bound.
+    /// As the system says when the UDP sockets are bound; `ENETUNREACH` if the settings avoid all interfaces.
     pub fn connecting(
         place: &Place,
         remotes: &[SocketAddr],
@@ -85,7 +85,7 @@ impl Service {
         options.ipv6_only = place.v6_only;
         options.transport = transport;
         if place.addresses.is_empty() {
-            options = options.avoiding(&current().settings().avoid).on_all_interfaces(remotes);
+            options = routes::on_interfaces(options, remotes)?;
         }
         current().reactor()?;
         Self::open(options).map_err(Refused::report)

@@ -36,7 +36,7 @@ fn mark(fd: i32, ours: bool) {
 pub enum Found {
     /// A socket of this library.
     Socket(Arc<Socket>),
-    /// A socket that the process has inherited from its parent, which cannot be used.
+    /// A socket of another process or program, which cannot be used.
     Inherited,
     /// Something else.
     Other,
@@ -70,6 +70,12 @@ impl Table {
         self.entries.insert(fd, Entry::Socket(socket));
     }
 
+    /// Enters a descriptor of a socket that belongs to another process or program.
+    pub fn insert_inherited(&mut self, fd: i32) {
+        mark(fd, true);
+        self.entries.insert(fd, Entry::Inherited);
+    }
+
     /// Removes a descriptor. Returns the socket if it has no other.
     pub fn remove(&mut self, fd: i32) -> Option<Arc<Socket>> {
         mark(fd, false);
@@ -82,6 +88,12 @@ impl Table {
     pub fn take_all(&mut self) -> Vec<Arc<Socket>> {
         let fds: Vec<i32> = self.entries.keys().copied().collect();
         fds.into_iter().filter_map(|fd| self.remove(fd)).collect()
+    }
+
+    /// The descriptors of sockets of this process.
+    pub fn own(&self) -> Vec<i32> {
+        let is_own = |(fd, entry): (&i32, &Entry)| matches!(entry, Entry::Socket(_)).then_some(*fd);
+        self.entries.iter().filter_map(is_own).collect()
     }
 
     /// The same table in a child: its descriptors are inherited.

@@ -8,7 +8,7 @@ use ropewalk_runtime::endpoint::{Association, ConnectError, SctpPorts, Target, T
 use super::link::NewLink;
 use super::{Phase, Socket, State, Style};
 use crate::errno::{Errno, Result};
-use crate::process::{Service, current};
+use crate::process::{Service, current, routes};
 use crate::signals::Blocked;
 
 fn errno_of(error: &ConnectError) -> Errno {
@@ -30,7 +30,7 @@ impl Socket {
     ///
     /// # Errors
     /// `EINPROGRESS` if the socket is nonblocking; the association then goes on. `EISCONN`, `EALREADY`, `ECONNREFUSED`,
-    /// `ETIMEDOUT`, `EINTR`.
+    /// `ETIMEDOUT`, `EINTR`; `EINVAL` and `ENETUNREACH` as [`routes::check`] says.
     pub fn connect(
         self: &Arc<Self>,
         peers: &[SocketAddr],
@@ -106,6 +106,7 @@ impl Socket {
             addresses.push(address);
         }
         let place = super::Place { v6_only: state.settings.v6_only, ..state.place.clone() };
+        routes::check(&place, &addresses)?;
         // A socket that listens opens associations from its own UDP port.
         let service = match &state.listening {
             Some(service) => service.clone(),

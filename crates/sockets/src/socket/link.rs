@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ropewalk_runtime::endpoint::Association;
+use ropewalk_runtime::endpoint::{Association, State as AssociationState};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
@@ -14,6 +14,9 @@ use crate::process::{Claim, Service, current};
 
 /// The descriptor becomes writable again when fewer bytes than this wait for a path.
 const WRITABLE_BELOW: u64 = 512 << 10;
+
+/// Messages that have not been read for this long are shown again.
+const SHOW_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Wakes the tasks of an association.
 #[derive(Debug, Default)]
@@ -102,6 +105,17 @@ impl Link {
         self.tasks.drain(..).for_each(|task| task.abort());
     }
 
+    /// Whether the handshake is under way and no message waits for its end.
+    fn is_only_begun(&self) -> bool {
+        let begun = self.association.status().is_some_and(|status| {
+            matches!(
+                status.state,
+                AssociationState::CookieWait { .. } | AssociationState::CookieEchoed { .. }
+            )
+        });
+        begun && self.association.is_flushed()
+    }
+
     /// Ends the association: at once with `abort`, otherwise in the background. `claim` is held until it has ended.
     pub fn close(mut self, abort: bool, claim: Option<Arc<Claim>>) {
         self.stop();
@@ -109,13 +123,17 @@ impl Link {
         if self.ended {
             return;
         }
-        if abort || unread && self.up {
+        // RFC 9260, 9.2: SHUTDOWN in COOKIE-WAIT or COOKIE-ECHOED has nothing to wait for. Linux deletes the association.
+        if abort || unread && self.up || self.is_only_begun() {
             self.association.abort();
         }
         let Self { association, service, .. } = self;
-        current().close_in_background(async move {
-            // What was sent before the association was established still arrives.
-            let _ = association.established().await;
+        let setup = association.clone();
+        // What was sent before the association was established still arrives.
+        let answer = async move {
+            let _ = setup.established().await;
+        };
+        current().close_in_background(answer, async move {
             let _ = association.shutdown().await;
             drop(association);
             drop(service);
@@ -240,8 +258,17 @@ impl Watched {
                 return;
             }
             if waits {
-                self.wake.read.notified().await;
+                self.await_reading().await;
             }
+        }
+    }
+
+    /// Waits until the program has read everything. Meanwhile, another program may take the byte that shows that there is
+    /// something to read: one that has inherited the descriptor and has not loaded this library.
+    async fn await_reading(&self) {
+        while tokio::time::timeout(SHOW_AGAIN_AFTER, self.wake.read.notified()).await.is_err() {
+            let Some(socket) = self.socket.upgrade() else { return };
+            socket.show_again();
         }
     }
 

@@ -24,7 +24,7 @@ pub use self::send::{MESSAGE_LIMIT, Outgoing};
 pub use self::settings::{LEAST_MTU, Overrides, STREAMS_LIMIT, SocketSettings};
 
 use self::receive::Item;
-use crate::errno::{Errno, Result};
+use crate::errno::{Errno, Result, of_close};
 use crate::options::errno_of_address;
 use crate::pair::Pair;
 use crate::process::{self, Claim, Place, Service, Sharing, current};
@@ -93,6 +93,16 @@ pub struct State {
     shows_readable: bool,
     shows_full: bool,
     finished: bool,
+    /// What the descriptor shows about the loss of the association.
+    loss: Loss,
+}
+
+/// What a descriptor shows about the loss of its association: POLLHUP, and POLLERR until the program has the error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Loss {
+    None,
+    Error,
+    Told,
 }
 
 /// Identifiers of associations. Linux reserves 0 to 2.
@@ -143,6 +153,7 @@ impl Socket {
             shows_readable: false,
             shows_full: false,
             finished: false,
+            loss: Loss::None,
         };
         let nonblocking = AtomicBool::new(flags & libc::SOCK_NONBLOCK != 0);
         Ok((fd, Arc::new(Self { style, ipv6, pair, nonblocking, state: Mutex::new(state) })))
@@ -370,6 +381,14 @@ impl Socket {
         Ok(())
     }
 
+    /// Makes the descriptor readable again if it should be and another process has read the byte that makes it so.
+    fn show_again(&self) {
+        let state = &*self.lock();
+        if state.shows_readable && !state.finished && !self.pair.is_readable() {
+            self.pair.set_readable();
+        }
+    }
+
     /// Makes the descriptor readable and writable as the state requires.
     fn show(&self, state: &mut State) {
         let over = state.is_over(self.style);
@@ -385,11 +404,31 @@ impl Socket {
         if over && !std::mem::replace(&mut state.finished, true) {
             self.pair.finish();
         }
+        self.show_loss(state);
         let connecting = self.style == Style::OneToOne && state.phase == Phase::Connecting;
         let full = connecting || state.links.values().any(|link| link.full);
         if full != state.shows_full {
             state.shows_full = full;
             if full { self.pair.fill() } else { self.pair.drain() }
+        }
+    }
+}
+
+impl Socket {
+    /// Makes the descriptor show that the association was lost.
+    fn show_loss(&self, state: &mut State) {
+        let pending = state.error.is_some();
+        match state.loss {
+            Loss::None if state.is_lost(self.style) => {
+                self.pair.hang_up(pending);
+                state.finished = true;
+                state.loss = if pending { Loss::Error } else { Loss::Told };
+            }
+            Loss::Error if !pending => {
+                self.pair.clear_error();
+                state.loss = Loss::Told;
+            }
+            _ => {}
         }
     }
 }
@@ -480,6 +519,14 @@ impl State {
             && self.phase == Phase::Connected
             && self.links.values().all(|link| link.ended && !link.association.can_receive());
         (self.read_shut || ended) && self.inbox.is_empty()
+    }
+
+    /// Whether the association of a one-to-one socket has ended without a shutdown.
+    fn is_lost(&self, style: Style) -> bool {
+        let lost = |link: &Link| {
+            link.ended && link.association.close_reason().and_then(|r| of_close(r, true)).is_some()
+        };
+        style == Style::OneToOne && self.links.values().any(lost)
     }
 
     /// The association of a one-to-one socket.

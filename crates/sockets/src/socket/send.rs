@@ -10,6 +10,7 @@ use ropewalk_runtime::endpoint::{Delivery, SendError, TrySendError};
 
 use super::{Phase, Socket, State, Style};
 use crate::abi::control::{Controls, SendInfo, names_one};
+use crate::abi::notification::Notification;
 use crate::abi::number::{message, notification};
 use crate::errno::{Errno, Result, of_close};
 use crate::signals::Blocked;
@@ -175,6 +176,14 @@ impl Socket {
                 Ok(Try::Full)
             }
             Err(TrySendError::Refused(SendError::Misuse(_))) => Err(Errno(libc::EINVAL)),
+            // The peer has refused the association that this message begins.
+            Err(TrySendError::Refused(SendError::Closed(_)))
+                if self.style == Style::OneToMany && !link.up =>
+            {
+                let bytes = outgoing.bytes.to_vec();
+                state.notify(id, &Notification::SendFailed { sent: false, info: *info, bytes });
+                Ok(Try::Sent)
+            }
             Err(TrySendError::Refused(SendError::Closed(reason))) => {
                 let error = reason.and_then(|reason| of_close(reason, link.up));
                 match error {

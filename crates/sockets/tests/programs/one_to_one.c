@@ -278,6 +278,76 @@ static void duplicates_share_a_socket(void)
 	close(ends[1]);
 }
 
+/* POLLERR and POLLHUP come without being asked for. */
+static int losses_of(int fd, int wait_ms)
+{
+	struct pollfd polled = { .fd = fd, .events = 0 };
+	CHECK(poll(&polled, 1, wait_ms) >= 0);
+	return polled.revents;
+}
+
+/* Ends an association by an ABORT. */
+static void abort_of(int fd)
+{
+	struct linger now = { 1, 0 };
+	CHECK(setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now) == 0);
+	CHECK(close(fd) == 0);
+}
+
+/* `unread`: a message that has arrived before is still read. `full`: the send buffer is full. */
+static void the_loss_of_an_association_is_shown(int unread, int full)
+{
+	int ends[2], error;
+	socklen_t length = sizeof error;
+	char bytes[8];
+	static char many[1 << 16];
+	connected(ends);
+	int waiting = epoll_create1(0);
+	struct epoll_event event = { .events = EPOLLET }, found;
+	CHECK(epoll_ctl(waiting, EPOLL_CTL_ADD, ends[0], &event) == 0);
+	CHECK(epoll_wait(waiting, &found, 1, 0) == 0 && losses_of(ends[0], 0) == 0);
+	if (unread) {
+		CHECK(write(ends[1], "unread", 6) == 6);
+		await(ends[0], POLLIN);
+	}
+	CHECK(fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0);
+	while (full && write(ends[0], many, sizeof many) > 0)
+		;
+	abort_of(ends[1]);
+	CHECK(epoll_wait(waiting, &found, 1, 20000) == 1);
+	CHECK(found.events == (EPOLLERR | EPOLLHUP));
+	CHECK(losses_of(ends[0], 0) == (POLLERR | POLLHUP));
+	if (unread)
+		CHECK(read(ends[0], bytes, sizeof bytes) == 6);
+	if (full) {
+		FAILS(send(ends[0], "x", 1, MSG_NOSIGNAL), ECONNRESET);
+	} else if (unread) {
+		FAILS(read(ends[0], bytes, sizeof bytes), ECONNRESET);
+	} else {
+		CHECK(getsockopt(ends[0], SOL_SOCKET, SO_ERROR, &error, &length) == 0);
+		CHECK(error == ECONNRESET);
+	}
+	/* The error was told; the association stays lost. */
+	CHECK(losses_of(ends[0], 0) == POLLHUP);
+	CHECK(getsockopt(ends[0], SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0);
+	CHECK(read(ends[0], bytes, sizeof bytes) == 0);
+	FAILS(send(ends[0], "x", 1, MSG_NOSIGNAL), EPIPE);
+	CHECK(losses_of(ends[0], 0) == POLLHUP);
+	close(waiting);
+	close(ends[0]);
+}
+
+/* A shutdown loses nothing. */
+static void a_shutdown_is_no_loss(void)
+{
+	int ends[2];
+	connected(ends);
+	close(ends[1]);
+	await(ends[0], POLLIN);
+	CHECK((losses_of(ends[0], 100) & POLLERR) == 0);
+	close(ends[0]);
+}
+
 int main(void)
 {
 	connects_without_waiting();
@@ -290,6 +360,10 @@ int main(void)
 	signals_interrupt_waiting();
 	edges_of_epoll_come_again();
 	duplicates_share_a_socket();
+	the_loss_of_an_association_is_shown(0, 0);
+	the_loss_of_an_association_is_shown(1, 0);
+	the_loss_of_an_association_is_shown(0, 1);
+	a_shutdown_is_no_loss();
 	puts("done");
 	return 0;
 }

@@ -1,0 +1,117 @@
+//! Descriptors of SCTP sockets that belong to another process or program.
+//!
+//! An association lives in the memory of the process that opened it. A child of `fork` or an executed program that
+//! reads or writes an inherited descriptor would take the bytes that wake up the owner, and its data would reach nobody. Each
+//! inherited descriptor is therefore replaced by one that is open to nothing (`O_PATH`): the kernel itself refuses
+//! reads and writes with `EBADF`, those of `stdio` too, which the library cannot replace.
+//!
+//! ```text
+//!   owner --- fork ---> child             replaced by the handler of forks
+//!     |                   |
+//!     |                 exec -----------> recognised by its name (MARKER), already harmless
+//!     |
+//!     +-- vfork, posix_spawn -- exec ---> recognised by the pair's address, replaced when the library loads
+//! ```
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use libc::c_int;
+
+use crate::errno::Errno;
+use crate::pair;
+use crate::process::{current, is_ours};
+use crate::real;
+
+/// Name of the file that replaces inherited sockets. Its link in `/proc/PID/fd` shows it.
+const MARKER: &str = "sctp-socket-of-another-process";
+
+/// Replaces descriptors by one that is open to nothing. Their flag `FD_CLOEXEC` stays.
+pub fn replace(fds: impl IntoIterator<Item = c_int>) {
+    let mut fds = fds.into_iter().peekable();
+    if fds.peek().is_none() {
+        return;
+    }
+    let nothing = open_nothing();
+    if nothing < 0 {
+        return;
+    }
+    for fd in fds {
+        // SAFETY: asks for the flags of a descriptor, then overwrites it. It is a copy of the owner's.
+        unsafe {
+            let flags = real::fcntl(fd, libc::F_GETFD, 0);
+            let closes = flags >= 0 && flags & libc::FD_CLOEXEC != 0;
+            real::dup3(nothing, fd, if closes { libc::O_CLOEXEC } else { 0 });
+        }
+    }
+    // SAFETY: the descriptor was made above, and is not used after this.
+    unsafe { real::close(nothing) };
+}
+
+/// A descriptor that refuses every use. Without `/proc` it has no name that an executed program would recognise.
+fn open_nothing() -> c_int {
+    let flags = libc::O_PATH | libc::O_CLOEXEC;
+    let name = format!("{MARKER}\0");
+    // SAFETY: the names are strings that end with a zero.
+    unsafe {
+        let memory = libc::memfd_create(name.as_ptr().cast(), libc::MFD_CLOEXEC);
+        let path = format!("/proc/self/fd/{memory}\0");
+        let named = libc::open(path.as_ptr().cast(), flags);
+        if memory >= 0 {
+            real::close(memory);
+        }
+        if named >= 0 { named } else { libc::open(c"/".as_ptr(), flags) }
+    }
+}
+
+/// What a descriptor is when the library is loaded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// A socket of the program that executed this one.
+    Pair,
+    /// One that was replaced before.
+    Replaced,
+}
+
+fn origin_of(fd: c_int) -> Option<Origin> {
+    let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
+    let link = link.to_string_lossy();
+    if link.starts_with("socket:") && pair::is_program_end(fd) {
+        return Some(Origin::Pair);
+    }
+    link.starts_with(&format!("/memfd:{MARKER} ")).then_some(Origin::Replaced)
+}
+
+/// Finds the SCTP sockets that this program has inherited, and marks them so that each use is refused.
+extern "C" fn at_load() {
+    let Ok(listed) = std::fs::read_dir("/proc/self/fd") else { return };
+    let names = listed.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let fds: Vec<c_int> = names.filter_map(|name| name.parse().ok()).collect();
+    let found: Vec<(c_int, Origin)> =
+        fds.into_iter().filter_map(|fd| Some((fd, origin_of(fd)?))).collect();
+    replace(found.iter().filter(|(_, origin)| *origin == Origin::Pair).map(|(fd, _)| *fd));
+    for (fd, _) in &found {
+        current().insert_inherited(*fd);
+    }
+    // A socket at the standard input or output was handed over on purpose. `stdio` reads and writes it past this library.
+    if found.iter().any(|(fd, _)| [libc::STDIN_FILENO, libc::STDOUT_FILENO].contains(fd)) {
+        refuse();
+    }
+}
+
+#[cfg(not(miri))]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = at_load;
+
+/// The error for each use of an inherited socket. The first one is explained at standard error, unless this is such a socket.
+pub fn refuse() -> Errno {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if !is_ours(libc::STDERR_FILENO) && !TOLD.swap(true, Ordering::Relaxed) {
+        eprintln!(
+            "libropewalk: process {} has inherited an SCTP socket, which it cannot use (EBADF): associations stay in the process \
+             that opened them; serve each connection there, without fork or exec",
+            std::process::id()
+        );
+    }
+    Errno(libc::EBADF)
+}
