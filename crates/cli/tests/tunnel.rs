@@ -36,21 +36,21 @@ const HOSTS: [&str; 4] = ["c", "d", "h", "i"];
 /// The port of the echo servers.
 const ECHO: u16 = 7777;
 /// Addresses of the hub on the two links, of the hub towards the host, and of the host.
-const HUB: [&str; 2] = ["198.51.100.2", "203.0.113.2"];
-const HOST: &str = "192.0.2.2";
+pub const HUB: [&str; 2] = ["198.51.100.2", "203.0.113.2"];
+pub const HOST: &str = "192.0.2.2";
 /// Addresses in the tunnel.
 const INNER_HUB: &str = "10.88.0.1";
 const INNER_HUB_V6: &str = "fd88::1";
 
 /// The namespaces, which end with this value.
-struct Hosts {
+pub struct Hosts {
     prefix: String,
-    dir: TestDir,
+    pub dir: TestDir,
 }
 
 impl Hosts {
     /// Creates the topology; `None`, with a note, if the system does not permit it.
-    fn new(name: &str) -> Option<Self> {
+    pub fn new(name: &str) -> Option<Self> {
         if !can_emulate() {
             return None;
         }
@@ -73,11 +73,11 @@ impl Hosts {
         Some(hosts)
     }
 
-    fn name(&self, host: &str) -> String {
+    pub fn name(&self, host: &str) -> String {
         format!("{}{host}", self.prefix)
     }
 
-    fn ip(&self, host: &str, words: &[&str]) {
+    pub fn ip(&self, host: &str, words: &[&str]) {
         assert!(ip(&[&["-n", &self.name(host)], words].concat()), "ip -n {host} {words:?}");
     }
 
@@ -93,7 +93,7 @@ impl Hosts {
     }
 
     /// Calls `what` in the namespace of a host.
-    fn inside<T: Send>(&self, host: &str, what: impl FnOnce() -> T + Send) -> T {
+    pub fn inside<T: Send>(&self, host: &str, what: impl FnOnce() -> T + Send) -> T {
         let namespace = File::open(format!("/run/netns/{}", self.name(host))).expect("it exists");
         thread::scope(|scope| {
             let work = move || {
@@ -105,11 +105,11 @@ impl Hosts {
     }
 
     /// Starts `ropewalk tunnel` with these words on a host.
-    fn start(&self, host: &str, words: &[&str]) -> Tunnel {
+    pub fn start(&self, host: &str, words: &[&str]) -> Tunnel {
         self.start_as(host, &format!("{host}.log"), words)
     }
 
-    fn start_as(&self, host: &str, log: &str, words: &[&str]) -> Tunnel {
+    pub fn start_as(&self, host: &str, log: &str, words: &[&str]) -> Tunnel {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name(host), BINARY, "tunnel"]).args(words);
         command.args(["--run-directory", &format!("run-{host}")]);
@@ -122,14 +122,14 @@ impl Hosts {
     }
 
     /// Starts a hub that admits these clients.
-    fn serve(&self, allow: &[&str], more: &[&str]) -> Tunnel {
+    pub fn serve(&self, allow: &[&str], more: &[&str]) -> Tunnel {
         let allow = allow.join(",");
         let words = ["serve", "--key", "hub.key", "--allow", &allow, "--state-directory", "state"];
         self.start("h", &[&words[..], more].concat())
     }
 
     /// Starts a client of the hub with this key.
-    fn connect(&self, hub: &str, more: &[&str]) -> Tunnel {
+    pub fn connect(&self, hub: &str, more: &[&str]) -> Tunnel {
         let to = HUB.join(",");
         let words = ["up", "--key", "client.key", "--peer", hub, "--to", &to];
         let dns = ["--dns-file", "resolv.conf"];
@@ -143,13 +143,13 @@ impl Hosts {
     }
 
     /// Whether an echo server on a host answers the client within [`ANSWER`].
-    fn answers(&self, from: &str, to: &str) -> bool {
+    pub fn answers(&self, from: &str, to: &str) -> bool {
         let to = SocketAddr::new(to.parse().expect("an address"), ECHO);
         self.inside(from, || ask(to).is_some())
     }
 
     /// Waits until the echo server answers.
-    fn wait_for_answer(&self, to: &str, tunnels: &[&Tunnel]) {
+    pub fn wait_for_answer(&self, to: &str, tunnels: &[&Tunnel]) {
         self.wait_for_answer_to("c", to, tunnels);
     }
 
@@ -164,7 +164,7 @@ impl Hosts {
     }
 
     /// The status of the tunnel of this command.
-    fn status(&self, command: &str) -> Value {
+    pub fn status(&self, command: &str) -> Value {
         let mut run = Command::new(BINARY);
         run.args(["tunnel", "status", "--json"]);
         let output = run.env("ROPEWALK_RUNTIME_DIR", self.dir.file("status")).output();
@@ -204,7 +204,7 @@ impl Hosts {
     }
 
     /// The links of a tunnel that carry data.
-    fn links_up(&self, command: &str) -> Vec<String> {
+    pub fn links_up(&self, command: &str) -> Vec<String> {
         let all = self.status(command)["links"].as_array().cloned().unwrap_or_default();
         let active = all.iter().filter(|link| link["state"] == "active");
         active.filter_map(|link| link["link"].as_str().map(str::to_owned)).collect()
@@ -219,7 +219,7 @@ impl Hosts {
         bytes("rx") + bytes("tx")
     }
 
-    fn wait_for(&self, what: &str, mut is_so: impl FnMut() -> bool) {
+    pub fn wait_for(&self, what: &str, mut is_so: impl FnMut() -> bool) {
         let start = Instant::now();
         while !is_so() {
             assert!(start.elapsed() < PATIENCE, "not {what}");
@@ -227,8 +227,13 @@ impl Hosts {
         }
     }
 
+    /// Lets pass what the programs do twice a second.
+    pub fn pause(&self) {
+        thread::sleep(Duration::from_millis(700));
+    }
+
     /// The routes of the client.
-    fn routes(&self) -> String {
+    pub fn routes(&self) -> String {
         let name = self.name("c");
         let shown = Command::new("ip").args(["-n", &name, "route"]).output().expect("ip");
         String::from_utf8_lossy(&shown.stdout).into_owned()
@@ -254,7 +259,7 @@ impl Drop for Hosts {
     }
 }
 
-fn ip(words: &[&str]) -> bool {
+pub fn ip(words: &[&str]) -> bool {
     Command::new("ip").args(words).status().is_ok_and(|status| status.success())
 }
 
@@ -270,7 +275,7 @@ fn ask(to: SocketAddr) -> Option<IpAddr> {
 }
 
 /// Tells each peer its address, until the test ends.
-fn echo(hosts: &Hosts, host: &str) {
+pub fn echo(hosts: &Hosts, host: &str) {
     for any in ["0.0.0.0", "::"] {
         let address = SocketAddr::new(any.parse().expect("an address"), ECHO);
         let socket = hosts.inside(host, || {
@@ -294,18 +299,23 @@ fn echo(hosts: &Hosts, host: &str) {
 }
 
 /// A running `ropewalk tunnel`.
-struct Tunnel {
+pub struct Tunnel {
     child: Child,
     log: PathBuf,
 }
 
 impl Tunnel {
-    fn said(&self) -> String {
+    pub fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// Waits until it has ended by itself.
+    pub fn wait(mut self) {
+        self.child.wait().expect("a child");
+    }
+
     /// Ends it with a signal, and waits until it has ended.
-    fn end(mut self, signal: Signal) {
+    pub fn end(mut self, signal: Signal) {
         kill(Pid::from_raw(self.child.id() as i32), signal).expect("it runs");
         self.child.wait().expect("a child");
     }

@@ -15,6 +15,7 @@ use ropewalk_runtime::system::{TunDevice, TunWriter, routes};
 use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION, Welcome};
 use super::counters::{Counters, Refusal};
 use super::error::TunnelError;
+use super::exceptions::{Exceptions, SharedJournal};
 use super::hubs::{Attempts, Fresh, HubList, NoAssociation};
 use super::journal::Journal;
 use super::lane::{Lane, LaneInlet, LaneSettings, PacketBatch, PacketSink};
@@ -35,6 +36,8 @@ pub struct ClientSettings {
     pub device: String,
     /// The hubs, the preferred one first.
     pub hubs: HubList,
+    /// Interfaces that the user has named as links.
+    pub links: Vec<String>,
     /// The networks that are reached through the tunnel.
     pub networks: Vec<IpNet>,
     /// Networks that are reached outside of the tunnel in spite of the kill switch.
@@ -56,7 +59,8 @@ pub struct ClientSettings {
 pub struct TunnelClient {
     settings: ClientSettings,
     device: TunDevice,
-    journal: Journal,
+    journal: SharedJournal,
+    exceptions: Arc<Exceptions>,
     reporter: Reporter,
     shared: Arc<Shared>,
     /// The hub that was last reported as in use.
@@ -121,7 +125,15 @@ impl TunnelClient {
         }
         let shared =
             Arc::new(Shared { counters: Arc::default(), state: Mutex::new(State::default()) });
-        Ok(Self { settings, device, journal, reporter, shared, reported: None })
+        let journal = SharedJournal::new(journal);
+        let exceptions = Arc::new(Exceptions::new(
+            &settings.hubs.addresses(),
+            &settings.networks,
+            &settings.links,
+            journal.clone(),
+            reporter.clone(),
+        ));
+        Ok(Self { settings, device, journal, exceptions, reporter, shared, reported: None })
     }
 
     /// For status and metrics.
@@ -137,6 +149,7 @@ impl TunnelClient {
     pub async fn run(mut self) -> Result<(), TunnelError> {
         let (device, shared) = (self.device.clone(), self.shared.clone());
         let peers = self.settings.hubs.addresses();
+        let exceptions = self.exceptions.clone();
         let connected = async {
             let mut attempts = Attempts::new(self.settings.hubs.hubs.len());
             let mut next = None;
@@ -162,6 +175,7 @@ impl TunnelClient {
         };
         tokio::select! {
             result = connected => result,
+            never = exceptions.keep() => match never {},
             result = read_device(device, shared, peers) => {
                 result.map_err(TunnelError::system("the TUN device has ended"))
             }
@@ -169,12 +183,12 @@ impl TunnelClient {
     }
 
     /// Opens an association with a hub.
-    async fn open(&mut self, index: usize) -> Result<Option<Fresh>, TunnelError> {
-        let hubs = &self.settings.hubs;
-        machine::except_peers(&mut self.journal, &hubs.addresses())?;
-        match hubs.open(index).await {
+    async fn open(&self, index: usize) -> Result<Option<Fresh>, TunnelError> {
+        self.exceptions.reconcile();
+        match self.settings.hubs.open(index).await {
             Ok(fresh) => Ok(Some(fresh)),
-            Err(NoAssociation::Local(error)) => Err(error.into()),
+            // Later, links may be missing that come back.
+            Err(NoAssociation::Local(error)) if self.reported.is_none() => Err(error.into()),
             Err(problem) => {
                 let problem = format!("no connection to the hub: {problem}");
                 self.report(index, Event::Problem(problem));
@@ -197,7 +211,13 @@ impl TunnelClient {
         attempts.on_accepted(index);
         let (mut lane, inlet) =
             Lane::new(association, self.settings.lane.clone(), self.shared.counters.clone());
-        self.set_up(&welcome, inlet.mtu())?;
+        if let Err(error) = self.set_up(&welcome, inlet.mtu()) {
+            if self.reported.is_none() {
+                return Err(error);
+            }
+            self.report(index, Event::Problem(error.to_string()));
+            return Ok(Ended::Refused);
+        }
         self.begin(index, &welcome, &inlet);
         let mut sink = HubSink {
             own: welcome.addresses.iter().map(IpNet::addr).collect(),
@@ -206,18 +226,9 @@ impl TunnelClient {
             counters: self.shared.counters.clone(),
         };
         let (association, sent) = (lane.association(), lane.sent());
-        let (journal, hubs) = (&mut self.journal, &self.settings.hubs);
-        let peers = hubs.addresses();
-        // A link that has come back has lost its exceptions.
-        let keep_exceptions = async {
-            while association.next_path_event().await.is_some() {
-                machine::except_peers(journal, &peers)?;
-            }
-            Ok::<(), TunnelError>(())
-        };
+        let hubs = &self.settings.hubs;
         let replaced = tokio::select! {
             () = lane.run(&mut sink) => None,
-            result = keep_exceptions => result.map(|()| None)?,
             fresh = hubs.replacement(index, &association, &sent) => Some(fresh),
             fresh = hubs.preferred(index) => Some(fresh),
         };
@@ -274,7 +285,12 @@ impl TunnelClient {
         }
         let servers = self.settings.dns.as_ref().unwrap_or(&welcome.dns);
         if let Some(file) = self.settings.dns_file.as_ref().filter(|_| !servers.is_empty()) {
-            machine::set_name_servers(&mut self.journal, file, &self.settings.name, servers)?;
+            machine::set_name_servers(
+                &mut self.journal.lock(),
+                file,
+                &self.settings.name,
+                servers,
+            )?;
         }
         Ok(())
     }

@@ -6,12 +6,11 @@
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use ipnet::IpNet;
-use ropewalk_runtime::system::{firewall, routes};
+use ropewalk_runtime::system::firewall;
+use ropewalk_runtime::system::routes::{self, Route};
 use serde::{Deserialize, Serialize};
 
 /// Most bytes that are read of a journal.
@@ -21,17 +20,9 @@ const LARGEST: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// A route by another interface than the tunnel's.
-    Route {
-        /// Its destination.
-        to: IpNet,
-        /// The router.
-        gateway: Option<IpAddr>,
-        /// Name of the interface.
-        interface: String,
-        /// Its metric.
-        metric: Option<u32>,
-    },
+    /// A route that does not end with the tunnel's interface. It names interfaces by their index, which they keep when
+    /// they are renamed.
+    Route(Route),
     /// A table of the packet filter.
     Firewall {
         /// Its name.
@@ -95,7 +86,7 @@ impl std::error::Error for JournalError {}
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Route { to, interface, .. } => write!(f, "add a route to {to} by {interface}"),
+            Self::Route(route) => write!(f, "add a route to {}", route.to),
             Self::Firewall { table } => write!(f, "install the nftables table {table}"),
             Self::Value { file, .. } | Self::File { file, .. } => {
                 write!(f, "write {}", file.display())
@@ -140,26 +131,44 @@ impl Journal {
         Ok((journal, left))
     }
 
-    /// Adds a route by another interface than the tunnel's. Does nothing if it exists.
+    /// Adds a route, also if it was added before and the system has removed it. Does nothing if it exists.
     ///
     /// # Errors
     /// As the system says.
-    pub fn add_route(&mut self, route: &routes::Route, name: &str) -> Result<(), JournalError> {
-        let (to, gateway, metric) = (route.to, route.gateway, route.metric);
-        let change = Change::Route { to, gateway, interface: name.to_owned(), metric };
-        if self.changes.contains(&change) {
-            return Ok(());
+    pub fn add_route(&mut self, route: &Route) -> Result<(), JournalError> {
+        let change = Change::Route(route.clone());
+        let recorded = self.changes.contains(&change);
+        if !recorded {
+            self.write(&change)?;
         }
-        self.write(&change)?;
         match routes::add_route(route) {
             Ok(true) => Ok(()),
+            Ok(false) if recorded => Ok(()),
             // Somebody else's, which must stay.
-            Ok(false) => self.forget_last(),
+            Ok(false) => self.forget(&change),
             Err(error) => {
-                self.forget_last()?;
+                self.forget(&change)?;
                 Err(JournalError::Change(change, error))
             }
         }
+    }
+
+    /// Removes a route that was added.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub fn remove_route(&mut self, route: &Route) -> Result<(), JournalError> {
+        let change = Change::Route(route.clone());
+        change.undo();
+        self.forget(&change)
+    }
+
+    /// The routes that were added.
+    pub fn routes(&self) -> impl Iterator<Item = &Route> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::Route(route) => Some(route),
+            _ => None,
+        })
     }
 
     /// Installs a table of the packet filter.
@@ -247,18 +256,20 @@ impl Journal {
         Ok(())
     }
 
-    fn forget_last(&mut self) -> Result<(), JournalError> {
-        self.changes.pop();
+    fn forget(&mut self, change: &Change) -> Result<(), JournalError> {
+        self.changes.retain(|other| other != change);
         self.rewrite().map_err(|error| JournalError::Io(self.path.clone(), error))
     }
 
     fn rewrite(&mut self) -> io::Result<()> {
+        let mut text = String::new();
+        for change in &self.changes {
+            text += &serde_json::to_string(change)?;
+            text.push('\n');
+        }
         self.file.set_len(0)?;
         self.file.rewind()?;
-        for change in &self.changes {
-            writeln!(self.file, "{}", serde_json::to_string(change)?)?;
-        }
-        Ok(())
+        self.file.write_all(text.as_bytes())
     }
 }
 
@@ -273,16 +284,8 @@ impl Change {
     /// case.
     fn undo(&self) {
         match self {
-            Self::Route { to, gateway, interface, metric } => {
-                if let Ok(index) = routes::interface_index(interface) {
-                    let (to, gateway, metric) = (*to, *gateway, *metric);
-                    let _ = routes::remove_route(&routes::Route {
-                        to,
-                        gateway,
-                        interface: index,
-                        metric,
-                    });
-                }
+            Self::Route(route) => {
+                let _ = routes::remove_route(route);
             }
             Self::Firewall { table } => {
                 let _ = firewall::remove(table);

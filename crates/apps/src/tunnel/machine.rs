@@ -2,11 +2,11 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use ropewalk_runtime::system::firewall::{Action, Chain, Hook, Match, Rule, Table};
-use ropewalk_runtime::system::routes::{self, Route};
+use ropewalk_runtime::system::routes::{self, Hop, Route};
 
 use super::journal::{Journal, JournalError};
 
@@ -37,36 +37,6 @@ pub fn single(address: IpAddr) -> IpNet {
     }
 }
 
-/// Excepts the peers from the tunnel: packets to them keep the ways that they have now. Packets of sockets that are
-/// bound to an interface do not need it, but the reverse path filter does.
-///
-/// # Errors
-/// As the system says.
-pub fn except_peers(journal: &mut Journal, peers: &[SocketAddr]) -> Result<(), JournalError> {
-    let failed = |error| JournalError::Io(PathBuf::from("the list of routes"), error);
-    let names = routes::interface_names().map_err(failed)?;
-    for address in peers.iter().map(|peer| peer.ip().to_canonical()) {
-        let all = routes::main_routes(address.is_ipv6()).map_err(failed)?;
-        let host = single(address);
-        // A tunnel's routes to everything have prefixes of one bit. Exceptions of other links do not count.
-        let is_known = |route: &Route| {
-            route.to.prefix_len() > 1 && route.to != host && route.to.contains(&address)
-        };
-        if address.is_loopback() || all.iter().any(is_known) {
-            continue;
-        }
-        for default in all.into_iter().filter(|route| route.to.prefix_len() == 0) {
-            let Some((_, name)) = names.iter().find(|(index, _)| *index == default.interface)
-            else {
-                continue;
-            };
-            let route = Route { to: host, ..default };
-            journal.add_route(&route, name)?;
-        }
-    }
-    Ok(())
-}
-
 /// Sends these networks into the tunnel whose device has the addresses `own`.
 ///
 /// # Errors
@@ -77,7 +47,8 @@ pub fn route_into_tunnel(interface: u32, networks: &[IpNet], own: &[IpNet]) -> i
     let is_own = |network: &IpNet| own.iter().any(|address| address.trunc() == *network);
     let wanted = |network: &&IpNet| (ipv6 || network.addr().is_ipv4()) && !is_own(network);
     for to in networks.iter().filter(wanted) {
-        let route = Route { to: *to, gateway: None, interface, metric: None };
+        let route =
+            Route { to: *to, hops: vec![Hop::to_link(interface)], metric: None, source: None };
         if !routes::add_route(&route)? {
             let message = format!("there is a route to {to} already: another tunnel may have it");
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));

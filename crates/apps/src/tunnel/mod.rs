@@ -17,6 +17,7 @@ pub mod client;
 pub mod control;
 pub mod counters;
 mod error;
+mod exceptions;
 pub mod hub;
 pub mod hubs;
 pub mod journal;

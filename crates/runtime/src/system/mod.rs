@@ -5,7 +5,9 @@
 
 pub mod firewall;
 mod netlink;
+mod route_monitor;
 pub mod routes;
 mod tun;
 
+pub use route_monitor::RouteMonitor;
 pub use tun::{TunDevice, TunError, TunReader, TunWriter};

@@ -6,45 +6,93 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::link::{
+    InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
+};
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteNextHop,
+    RouteNextHopFlags, RouteProtocol, RouteScope, RouteType, RouteVia,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
+use serde::{Deserialize, Serialize};
 
 use super::netlink::{change, dump};
 
 /// A route of the main table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Route {
     /// Destination network.
     pub to: IpNet,
+    /// The next hops, which share the packets; none: the destination is unreachable.
+    pub hops: Vec<Hop>,
+    /// The route with the lowest metric is used; none: that of the system.
+    pub metric: Option<u32>,
+    /// The source address of packets whose sender has chosen none; none: the system chooses.
+    pub source: Option<IpAddr>,
+}
+
+/// A next hop of a route.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Hop {
     /// Router on the link; none: the destination is on the link.
     pub gateway: Option<IpAddr>,
     /// Index of the interface.
     pub interface: u32,
-    /// The route with the lowest metric is used; none: that of the system.
-    pub metric: Option<u32>,
+    /// Whether the router is on the link although no network of the interface contains it.
+    pub on_link: bool,
+    /// Its part of the packets is this number and 1, of the sum over all next hops.
+    pub weight: u8,
 }
 
-/// The name of each interface, by its index.
+impl Hop {
+    /// A destination on the link of this interface.
+    pub const fn to_link(interface: u32) -> Self {
+        Self { gateway: None, interface, on_link: false, weight: 0 }
+    }
+}
+
+/// A network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its index.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Whether it is a TUN device, which carries the IP packets of a program.
+    pub is_tun: bool,
+}
+
+/// The interfaces of this machine.
 ///
 /// # Errors
 /// As the system says.
-pub fn interface_names() -> io::Result<Vec<(u32, String)>> {
+pub fn interfaces() -> io::Result<Vec<Interface>> {
     let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
     let links = dump(NETLINK_ROUTE, request)?.into_iter().filter_map(|message| match message {
-        RouteNetlinkMessage::NewLink(link) => {
-            let name = link.attributes.into_iter().find_map(|attribute| match attribute {
-                LinkAttribute::IfName(name) => Some(name),
-                _ => None,
-            });
-            Some((link.header.index, name?))
-        }
+        RouteNetlinkMessage::NewLink(link) => interface(link),
         _ => None,
     });
     Ok(links.collect())
+}
+
+fn interface(link: LinkMessage) -> Option<Interface> {
+    let (mut name, mut kind) = (None, None);
+    for attribute in link.attributes {
+        match attribute {
+            LinkAttribute::IfName(text) => name = Some(text),
+            LinkAttribute::LinkInfo(all) => {
+                kind = all.into_iter().find_map(|info| match info {
+                    LinkInfo::Kind(kind) => Some(kind),
+                    _ => None,
+                });
+            }
+            _ => {}
+        }
+    }
+    // TAP devices have the same kind. They carry Ethernet.
+    let is_tun = kind == Some(InfoKind::Tun) && link.header.link_layer_type == LinkLayerType::None;
+    Some(Interface { index: link.header.index, name: name?, is_tun })
 }
 
 /// The index of the interface of this name.
@@ -52,8 +100,8 @@ pub fn interface_names() -> io::Result<Vec<(u32, String)>> {
 /// # Errors
 /// If there is none.
 pub fn interface_index(name: &str) -> io::Result<u32> {
-    let found = interface_names()?.into_iter().find(|(_, other)| other == name);
-    found.map(|(index, _)| index).ok_or_else(|| io::ErrorKind::NotFound.into())
+    let found = interfaces()?.into_iter().find(|other| other.name == name);
+    found.map(|interface| interface.index).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// Sets the MTU of an interface, bytes, and starts it.
@@ -99,7 +147,7 @@ pub fn remove_address(index: u32, address: IpNet) -> io::Result<()> {
     change(NETLINK_ROUTE, RouteNetlinkMessage::DelAddress(message), 0)
 }
 
-/// Adds a route. Returns whether it was added: false if the same one exists.
+/// Adds a route. Returns whether it was added: false if there is one with the same destination and metric.
 ///
 /// # Errors
 /// As the system says.
@@ -120,7 +168,7 @@ pub fn remove_route(route: &Route) -> io::Result<()> {
     change(NETLINK_ROUTE, RouteNetlinkMessage::DelRoute(message_of(route)), 0)
 }
 
-/// The unicast routes of the main table, of one family of addresses. Routes with several next hops are not listed.
+/// The unicast routes of the main table, of one family of addresses. Next hops by interfaces that are down are left out.
 ///
 /// # Errors
 /// As the system says.
@@ -139,21 +187,60 @@ fn route(message: RouteNetlinkMessage) -> Option<Route> {
         return None;
     }
     let ipv6 = header.address_family == AddressFamily::Inet6;
-    let prefix = header.destination_prefix_length;
-    let anywhere = if ipv6 { IpAddr::from([0_u8; 16]) } else { IpAddr::from([0_u8; 4]) };
-    let (mut to, mut gateway, mut interface, mut metric) = (anywhere, None, None, None);
-    for attribute in message.attributes {
+    let (mut to, mut metric, mut source) = (None, None, None);
+    let mut hops: Vec<Hop> = Vec::new();
+    for attribute in &message.attributes {
         match attribute {
-            RouteAttribute::Gateway(RouteAddress::Inet(ip)) => gateway = Some(IpAddr::V4(ip)),
-            RouteAttribute::Gateway(RouteAddress::Inet6(ip)) => gateway = Some(IpAddr::V6(ip)),
-            RouteAttribute::Destination(RouteAddress::Inet(ip)) => to = IpAddr::V4(ip),
-            RouteAttribute::Destination(RouteAddress::Inet6(ip)) => to = IpAddr::V6(ip),
-            RouteAttribute::Oif(index) => interface = Some(index),
-            RouteAttribute::Priority(value) => metric = Some(value),
+            RouteAttribute::Destination(address) => to = ip_of(address),
+            RouteAttribute::PrefSource(address) => source = ip_of(address),
+            RouteAttribute::Priority(value) => metric = Some(*value),
+            RouteAttribute::MultiPath(several) => hops.extend(several.iter().filter_map(next_hop)),
             _ => {}
         }
     }
-    Some(Route { to: IpNet::new(to, prefix).ok()?, gateway, interface: interface?, metric })
+    let is_dead = header.flags.contains(RouteFlags::Dead);
+    if hops.is_empty() && !is_dead {
+        let on_link = header.flags.contains(RouteFlags::Onlink);
+        hops.extend(hop(&message.attributes, None, on_link, 0));
+    }
+    let to =
+        to.unwrap_or_else(|| if ipv6 { IpAddr::from([0_u8; 16]) } else { IpAddr::from([0_u8; 4]) });
+    let to = IpNet::new(to, header.destination_prefix_length).ok()?;
+    (!hops.is_empty()).then_some(Route { to, hops, metric, source })
+}
+
+fn next_hop(found: &RouteNextHop) -> Option<Hop> {
+    if found.flags.contains(RouteNextHopFlags::Dead) {
+        return None;
+    }
+    let on_link = found.flags.contains(RouteNextHopFlags::Onlink);
+    hop(&found.attributes, Some(found.interface_index), on_link, found.hops)
+}
+
+fn hop(
+    attributes: &[RouteAttribute],
+    mut interface: Option<u32>,
+    on_link: bool,
+    weight: u8,
+) -> Option<Hop> {
+    let mut gateway = None;
+    for attribute in attributes {
+        match attribute {
+            RouteAttribute::Gateway(address) => gateway = ip_of(address),
+            RouteAttribute::Via(RouteVia::Inet6(ip)) => gateway = Some(IpAddr::V6(*ip)),
+            RouteAttribute::Oif(index) => interface = Some(*index),
+            _ => {}
+        }
+    }
+    Some(Hop { gateway, interface: interface?, on_link, weight })
+}
+
+const fn ip_of(address: &RouteAddress) -> Option<IpAddr> {
+    match address {
+        RouteAddress::Inet(ip) => Some(IpAddr::V4(*ip)),
+        RouteAddress::Inet6(ip) => Some(IpAddr::V6(*ip)),
+        _ => None,
+    }
 }
 
 fn message_of(route: &Route) -> RouteMessage {
@@ -163,17 +250,51 @@ fn message_of(route: &Route) -> RouteMessage {
     header.destination_prefix_length = route.to.prefix_len();
     header.table = RouteHeader::RT_TABLE_MAIN;
     header.protocol = RouteProtocol::Static;
-    header.kind = RouteType::Unicast;
-    let ipv4_on_link = route.gateway.is_none() && route.to.addr().is_ipv4();
+    header.kind = if route.hops.is_empty() { RouteType::Unreachable } else { RouteType::Unicast };
+    let has_router = route.hops.iter().any(|hop| hop.gateway.is_some());
+    let ipv4_on_link = !route.hops.is_empty() && !has_router && route.to.addr().is_ipv4();
     header.scope = if ipv4_on_link { RouteScope::Link } else { RouteScope::Universe };
     let attributes = &mut message.attributes;
     if route.to.prefix_len() > 0 {
         attributes.push(RouteAttribute::Destination(route.to.network().into()));
     }
-    attributes.extend(route.gateway.map(|gateway| RouteAttribute::Gateway(gateway.into())));
-    attributes.push(RouteAttribute::Oif(route.interface));
     attributes.extend(route.metric.map(RouteAttribute::Priority));
+    attributes.extend(route.source.map(|source| RouteAttribute::PrefSource(source.into())));
+    let ipv6 = route.to.addr().is_ipv6();
+    match &route.hops[..] {
+        [] => {}
+        [hop] => {
+            if hop.on_link {
+                header.flags |= RouteFlags::Onlink;
+            }
+            attributes.extend(hop.gateway.map(|gateway| by(gateway, ipv6)));
+            attributes.push(RouteAttribute::Oif(hop.interface));
+        }
+        several => {
+            let next_hops = several.iter().map(|hop| next_hop_of(hop, ipv6)).collect();
+            attributes.push(RouteAttribute::MultiPath(next_hops));
+        }
+    }
     message
+}
+
+fn next_hop_of(hop: &Hop, ipv6: bool) -> RouteNextHop {
+    let mut message = RouteNextHop::default();
+    message.interface_index = hop.interface;
+    message.hops = hop.weight;
+    if hop.on_link {
+        message.flags |= RouteNextHopFlags::Onlink;
+    }
+    message.attributes.extend(hop.gateway.map(|gateway| by(gateway, ipv6)));
+    message
+}
+
+/// The attribute of a router, for a destination of IPv6 or of IPv4.
+fn by(gateway: IpAddr, ipv6: bool) -> RouteAttribute {
+    match gateway {
+        IpAddr::V6(ip) if !ipv6 => RouteAttribute::Via(RouteVia::Inet6(ip)),
+        other => RouteAttribute::Gateway(other.into()),
+    }
 }
 
 const fn family(address: IpAddr) -> AddressFamily {

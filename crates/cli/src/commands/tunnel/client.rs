@@ -174,6 +174,7 @@ fn settings(
         name: common.name(),
         device: common.device(),
         hubs,
+        links: args.from.clone(),
         networks: if everything { machine::everything() } else { args.route.clone() },
         direct: args.direct.clone(),
         kill_switch: args.kill_switch,
