@@ -96,6 +96,10 @@ fn set_autoclose(style: Style, settings: &mut SocketSettings, value: Fields<'_>)
     Ok(())
 }
 
+/// Max.Init.Retransmits and RTO.Max (RFC 9260, 16), which apply until the program says otherwise.
+const INIT_ATTEMPTS: u16 = 8;
+const INIT_TIMEOUT_MS: u16 = 60_000;
+
 fn set_init(settings: &mut SocketSettings, value: Fields<'_>) -> Result<()> {
     let mut given = [0; 4];
     for (index, number) in given.iter_mut().enumerate() {
@@ -126,7 +130,10 @@ pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
     let flag = |on: bool| Image::new().i32(i32::from(on));
     Ok(match name {
         option::INITMSG => {
-            settings.init.iter().fold(Image::new(), |image, number| image.u16(*number))
+            let [outbound, inbound, attempts, timeout_ms] = settings.init;
+            let attempts = if attempts > 0 { attempts } else { INIT_ATTEMPTS };
+            let timeout_ms = if timeout_ms > 0 { timeout_ms } else { INIT_TIMEOUT_MS };
+            Image::new().u16(outbound).u16(inbound).u16(attempts).u16(timeout_ms)
         }
         option::NODELAY => Image::new().i32(settings.nodelay),
         option::DISABLE_FRAGMENTS => flag(settings.disable_fragments),

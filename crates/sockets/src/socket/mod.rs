@@ -232,6 +232,10 @@ impl Socket {
         if in_use {
             state.may_tell_peers()?;
         }
+        // Port 0 is that of the socket.
+        if addresses.iter().any(|one| ![0, state.port()].contains(&one.port())) {
+            return Err(Errno(libc::EINVAL));
+        }
         let gone: Vec<IpAddr> = addresses.iter().map(|a| a.ip().to_canonical()).collect();
         let bound = &mut state.place.addresses;
         let all_known = gone.iter().all(|ip| bound.contains(ip));

@@ -114,6 +114,10 @@ int main(void)
 	memcpy(&primary.sspp_addr, &second, sizeof second);
 	CHECK(setsockopt(client, SOL_SCTP, SCTP_SET_PEER_PRIMARY_ADDR, &primary, sizeof primary) == 0);
 	told(accepted, second, SCTP_ADDR_MADE_PRIM);
+	/* Port 0 is that of the socket, and another one is none of it. */
+	first.sin_port = htons(ntohs(second.sin_port) + 7);
+	FAILS(sctp_bindx(client, SA(first), 1, SCTP_BINDX_REM_ADDR), EINVAL);
+	first.sin_port = 0;
 	CHECK(sctp_bindx(client, SA(first), 1, SCTP_BINDX_REM_ADDR) == 0);
 	told(accepted, first, SCTP_ADDR_REMOVED);
 	talk(client, accepted);

@@ -33,6 +33,9 @@ static void before_the_association(void)
 	CHECK(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kind, sizeof kind) == 0);
 	CHECK(getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kind, &length) == 0 && kind == 400000);
 
+	struct sctp_initmsg defaults = { 0 };
+	get(fd, SCTP_INITMSG, &defaults, sizeof defaults);
+	CHECK(defaults.sinit_max_attempts == 8 && defaults.sinit_max_init_timeo == 60000);
 	struct sctp_initmsg init = { .sinit_num_ostreams = 5, .sinit_max_attempts = 3 };
 	set(fd, SCTP_INITMSG, &init, sizeof init);
 	memset(&init, 0, sizeof init);
