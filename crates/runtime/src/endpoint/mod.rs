@@ -15,6 +15,7 @@ mod association_counts;
 mod association_nonblocking;
 mod association_streams;
 mod association_table;
+mod backlog;
 mod batch;
 mod binding;
 mod challenge;

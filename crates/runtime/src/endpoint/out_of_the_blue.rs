@@ -70,6 +70,7 @@ impl EndpointState {
         }
         let initiates = matches!(packet.leading(), Some(Chunk::Init(_) | Chunk::CookieEcho(_)));
         let listens = self.options.listen && self.options.sctp_ports.contains(&ports.destination);
+        let listens = listens && (!initiates || self.has_room(ports.destination));
         if initiates && listens && self.refuse_initiation(now, route, ports, packet) {
             return;
         }
@@ -133,7 +134,8 @@ impl EndpointState {
         let mut peer = Peer::new(now, machine, encapsulation, None, vec![Some(route)], true);
         peer.validation.on_packet(now, 0, route, route, bytes);
         peer.admitted = Some(self.counts.admit(None, route.remote.ip()));
-        self.insert(peer);
+        let key = self.insert(peer);
+        self.on_begun(ports.destination, key);
     }
 
     /// Adds a path for each address that the peer listed and that is not in use. All paths use the port of the first

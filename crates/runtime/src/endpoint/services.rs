@@ -32,6 +32,7 @@ impl Endpoint {
         for shard in &self.shards {
             let state = &mut *shard.lock();
             state.options.sctp_ports.retain(|port| *port != sctp_port);
+            state.forget_room(sctp_port);
             state.ports_changed = true;
             state.wake();
         }

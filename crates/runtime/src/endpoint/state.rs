@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use super::address_following::FollowedAddresses;
 use super::association_counts::{Admissions, AssociationCounts};
 use super::association_table::{AssociationTable, PortPair};
+use super::backlog::Backlog;
 use super::batch::Batch;
 use super::limits::LimitCounters;
 use super::local_interfaces::BoundInterface;
@@ -114,6 +115,8 @@ pub struct EndpointState {
     deadlines: BTreeSet<(Time, AssociationKey)>,
     pub(super) ready: Vec<AssociationKey>,
     pub(super) accepted: VecDeque<AssociationKey>,
+    /// SCTP ports on which a limited number of associations waits to be accepted.
+    pub(super) backlogs: Vec<Backlog>,
     generation: u32,
     /// Wakes the driver while it sleeps.
     pub(super) driver: Option<Waker>,
@@ -199,6 +202,7 @@ impl EndpointState {
             deadlines: BTreeSet::new(),
             ready: Vec::new(),
             accepted: VecDeque::new(),
+            backlogs: Vec::new(),
             generation: 0,
             driver: None,
             closing: false,

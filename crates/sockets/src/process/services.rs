@@ -53,7 +53,20 @@ pub struct Service {
     /// The endpoint.
     pub endpoint: Endpoint,
     /// The sockets that listen on each SCTP port; several if they share it (`SO_REUSEPORT`).
-    listeners: Mutex<BTreeMap<u16, Vec<Weak<Socket>>>>,
+    listeners: Mutex<BTreeMap<u16, Vec<Listener>>>,
+}
+
+/// A socket that listens.
+#[derive(Debug)]
+struct Listener {
+    socket: Weak<Socket>,
+    /// How many more associations its accept queue takes.
+    room: usize,
+}
+
+/// The room of all sockets that share a port.
+fn room_of(listeners: &[Listener]) -> usize {
+    listeners.iter().map(|one| one.room).fold(0, usize::saturating_add)
 }
 
 impl Service {
@@ -91,28 +104,45 @@ impl Service {
         Self::open(options).map_err(Refused::report)
     }
 
-    /// Delivers associations on an SCTP port to a socket, which has claimed it.
+    /// Delivers associations on an SCTP port to a socket, which has claimed it and has room for so many.
     ///
     /// # Errors
     /// `EADDRINUSE` if another program has the port, over IP alone.
-    pub fn listen(&self, port: u16, socket: &Arc<Socket>) -> Result<()> {
+    pub fn listen(&self, port: u16, socket: &Arc<Socket>, room: usize) -> Result<()> {
         let mut listeners = lock(&self.listeners);
         // Over IP alone, another program may have the port.
         if !self.endpoint.listen_on(port) && !self.endpoint.listens_on(port) {
             return Err(Errno(libc::EADDRINUSE));
         }
-        listeners.entry(port).or_default().push(Arc::downgrade(socket));
+        let sharing = listeners.entry(port).or_default();
+        sharing.push(Listener { socket: Arc::downgrade(socket), room });
+        self.endpoint.set_room(port, room_of(sharing));
         Ok(())
+    }
+
+    /// Follows the room in a socket's accept queue.
+    pub fn set_room(&self, port: u16, socket: &Socket, room: usize) {
+        let mut listeners = lock(&self.listeners);
+        let Some(sharing) = listeners.get_mut(&port) else { return };
+        let own = sharing.iter_mut().find(|one| std::ptr::eq(one.socket.as_ptr(), socket));
+        if let Some(own) = own {
+            own.room = room;
+        }
+        self.endpoint.set_room(port, room_of(sharing));
     }
 
     /// Ends that.
     pub fn stop_listening(&self, port: u16, socket: &Socket) {
         let mut listeners = lock(&self.listeners);
         let Some(sockets) = listeners.get_mut(&port) else { return };
-        sockets.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), socket));
+        sockets.retain(|Listener { socket: other, .. }| {
+            other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), socket)
+        });
         if sockets.is_empty() {
             listeners.remove(&port);
             self.endpoint.stop_listening_on(port);
+        } else {
+            self.endpoint.set_room(port, room_of(sockets));
         }
     }
 
@@ -120,7 +150,8 @@ impl Service {
     fn listener_of(&self, association: &Association) -> Option<Arc<Socket>> {
         let (port, _) = association.sctp_ports()?;
         let listeners = lock(&self.listeners);
-        let sockets: Vec<_> = listeners.get(&port)?.iter().filter_map(Weak::upgrade).collect();
+        let sockets: Vec<_> =
+            listeners.get(&port)?.iter().filter_map(|one| one.socket.upgrade()).collect();
         let chosen = match sockets.len() {
             0 | 1 => 0,
             count => {

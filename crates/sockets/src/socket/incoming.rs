@@ -31,6 +31,15 @@ pub fn peer_of(association: &Association) -> Option<SocketAddr> {
 }
 
 impl State {
+    /// How many more associations the accept queue takes. As in the kernel, one more than `listen` says; a one-to-many socket
+    /// takes all.
+    pub(super) fn room(&self, style: Style) -> usize {
+        match style {
+            Style::OneToOne => (self.backlog + 1).saturating_sub(self.accept_queue.len()),
+            Style::OneToMany => usize::MAX,
+        }
+    }
+
     /// The claim to the port of a socket that takes over one of the associations.
     fn inherited_claim(&self) -> Option<Arc<Claim>> {
         self.claim.as_ref().map(|claim| Arc::new(claim.inherited()))
@@ -60,11 +69,20 @@ impl Socket {
             }
             return;
         }
-        if state.accept_queue.len() >= state.backlog {
+        // The endpoint refuses handshakes when the queue is full. Peers that sockets of one port share may fill one queue.
+        if state.room(self.style) == 0 {
             return association.abort();
         }
         state.accept_queue.push_back((association, service.clone()));
+        self.tell_room(state);
         self.show(state);
+    }
+
+    /// Tells the endpoint how many more associations the accept queue takes.
+    pub(super) fn tell_room(&self, state: &State) {
+        if let Some(service) = &state.listening {
+            service.set_room(state.port(), self, state.room(self.style));
+        }
     }
 
     /// Takes the next association of the accept queue. `flags`: those of the new descriptor.
@@ -83,6 +101,7 @@ impl Socket {
                     return Err(Errno(libc::EINVAL));
                 }
                 let next = state.accept_queue.pop_front();
+                self.tell_room(state);
                 self.show(state);
                 if let Some((association, service)) = next {
                     // An association that has ended meanwhile is given out as well: it may hold data.

@@ -266,6 +266,7 @@ impl Socket {
             if backlog == 0 && self.style == Style::OneToMany {
                 state.stop_listening(self);
             }
+            self.tell_room(state);
             return Ok(());
         }
         if backlog == 0 && self.style == Style::OneToMany {
@@ -290,7 +291,7 @@ impl Socket {
         let any_port = self.style == Style::OneToMany;
         let transport = state.settings.transport();
         let service = current().listening_at(&state.place, &transport, any_port)?;
-        service.listen(port, self)?;
+        service.listen(port, self, state.room(self.style))?;
         Ok(service)
     }
 

@@ -278,6 +278,54 @@ static void duplicates_share_a_socket(void)
 	close(ends[1]);
 }
 
+/* As in the kernel, one more waits than `listen` says. Both those who ask one after the other and those who ask at once
+   are refused while the queue is full. */
+static void a_full_accept_queue_refuses(int at_once)
+{
+	enum { BACKLOG = 2, CLIENTS = 8 };
+	struct sockaddr_in address = loopback(0);
+	socklen_t length = sizeof address;
+	int clients[CLIENTS], server = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), refused = 0;
+	char byte;
+	CHECK(bind(server, SA(address), sizeof address) == 0 && listen(server, BACKLOG) == 0);
+	CHECK(getsockname(server, SA(address), &length) == 0);
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < CLIENTS; i++) {
+			clients[i] = socket(AF_INET, SOCK_STREAM | (at_once ? SOCK_NONBLOCK : 0), IPPROTO_SCTP);
+			int result = connect(clients[i], SA(address), sizeof address);
+			if (at_once) {
+				CHECK(result == -1 && errno == EINPROGRESS);
+			} else {
+				CHECK(i <= BACKLOG ? result == 0 : result == -1 && errno == ECONNREFUSED);
+				refused += result;
+			}
+		}
+		for (int i = 0; i < CLIENTS && at_once; i++) {
+			int error;
+			await(clients[i], POLLOUT);
+			length = sizeof error;
+			CHECK(getsockopt(clients[i], SOL_SOCKET, SO_ERROR, &error, &length) == 0);
+			CHECK(error == 0 || error == ECONNREFUSED);
+			refused -= error != 0;
+		}
+		CHECK(refused == -(round + 1) * (CLIENTS - BACKLOG - 1));
+		for (int i = 0; i <= BACKLOG; i++) {
+			int end = accept(server, NULL, NULL);
+			CHECK(end >= 0 && write(end, "x", 1) == 1);
+			close(end);
+		}
+		/* Those who were not refused were accepted. */
+		int served = 0;
+		for (int i = 0; i < CLIENTS; i++) {
+			CHECK(fcntl(clients[i], F_SETFL, 0) == 0);
+			served += read(clients[i], &byte, 1) == 1;
+			close(clients[i]);
+		}
+		CHECK(served == BACKLOG + 1);
+	}
+	close(server);
+}
+
 /* POLLERR and POLLHUP come without being asked for. */
 static int losses_of(int fd, int wait_ms)
 {
@@ -364,6 +412,8 @@ int main(void)
 	the_loss_of_an_association_is_shown(1, 0);
 	the_loss_of_an_association_is_shown(0, 1);
 	a_shutdown_is_no_loss();
+	a_full_accept_queue_refuses(0);
+	a_full_accept_queue_refuses(1);
 	puts("done");
 	return 0;
 }
