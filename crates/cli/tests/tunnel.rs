@@ -246,7 +246,7 @@ impl Hosts {
         String::from_utf8_lossy(&shown.stdout).into_owned()
     }
 
-    fn name_servers(&self) -> String {
+    pub fn name_servers(&self) -> String {
         fs::read_to_string(self.dir.file("resolv.conf")).expect("a file")
     }
 }

@@ -29,18 +29,18 @@ impl Hosts {
         serde_json::from_slice(&shown.expect("ip").stdout).unwrap_or_default()
     }
 
-    /// The routes of the client to a destination: routers and interfaces of each, and its metric.
+    /// The routes of the client to a destination: routers and interfaces of each that are up, and its metric.
     fn ways(&self, to: &str) -> BTreeSet<String> {
         let hop = |hop: &Value| format!("{} {}", hop["gateway"], hop["dev"]);
+        let is_alive = |hop: &&Value| !hop["flags"].to_string().contains("dead");
         let way = |route: &Value| {
-            let several = route["nexthops"].as_array().cloned().unwrap_or_default();
-            let hops: Vec<String> = several.iter().map(hop).collect();
-            let hops = if hops.is_empty() { hop(route) } else { hops.join(", ") };
-            format!("{hops} metric {}", route["metric"])
+            let several = route["nexthops"].as_array().cloned();
+            let all = several.unwrap_or_else(|| vec![route.clone()]);
+            let hops: Vec<String> = all.iter().filter(is_alive).map(hop).collect();
+            (!hops.is_empty()).then(|| format!("{} metric {}", hops.join(", "), route["metric"]))
         };
-        let alive =
-            |route: &&Value| route["dst"] == to && !route["flags"].to_string().contains("dead");
-        self.shown(&["route"]).iter().filter(alive).map(way).collect()
+        let all = self.shown(&["route"]);
+        all.iter().filter(|route| route["dst"] == to).filter_map(way).collect()
     }
 
     /// Waits until the exceptions for the hub are what the default routes say, and packets arrive.
@@ -62,13 +62,19 @@ impl Hosts {
     }
 }
 
-/// Hosts, an admitted client and a running hub.
-fn started(name: &str) -> Option<(Hosts, String, Tunnel)> {
+/// Hosts, and the public keys of the client and of the hub.
+fn prepared(name: &str) -> Option<(Hosts, [String; 2])> {
     let hosts = Hosts::new(name)?;
-    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
+    let keys = ["client.key", "hub.key"].map(|file| hosts.dir.key(file));
     echo(&hosts, "i");
     hosts.ip("c", &["address", "add", &format!("{}/24", OTHER[0]), "dev", "l1"]);
     hosts.ip("h", &["address", "add", &format!("{}/24", OTHER[1]), "dev", "l1"]);
+    Some((hosts, keys))
+}
+
+/// Hosts, the public key of the hub, and the hub, which admits the client.
+fn started(name: &str) -> Option<(Hosts, String, Tunnel)> {
+    let (hosts, [client, hub]) = prepared(name)?;
     let serve = hosts.serve(&[&client], &[]);
     Some((hosts, hub, serve))
 }
@@ -159,4 +165,60 @@ fn the_exception_of_a_link_that_is_renamed_ends_with_the_tunnel() {
     hosts.wait_for_exceptions(&[&serve, &up]);
     up.end(Signal::SIGTERM);
     assert_eq!(hosts.ways(BEHIND), BTreeSet::new());
+}
+
+#[test]
+fn ipv6_is_unreachable_while_the_hub_carries_none_unless_it_may_leave_outside() {
+    let Some((hosts, [client, hub])) = prepared("s") else { return };
+    let outside = "2001:db8:9::9";
+    hosts.ip("c", &["address", "add", "2001:db8:1::1/64", "dev", "l1", "nodad"]);
+    hosts.ip("c", &["-6", "route", "add", "default", "via", "2001:db8:1::2", "dev", "l1"]);
+    let way = |to| hosts.shown(&["-6", "route", "get", to]).first().map(|it| it["dev"].clone());
+    assert_eq!(way(outside), Some("l1".into()));
+    let serve = hosts.serve(&[&client], &["--network", "10.88.0.0/16"]);
+    for (more, expected) in [(None, None), (Some("--leave-ipv6"), Some("l1".into()))] {
+        let up = hosts.connect(&hub, &more.into_iter().collect::<Vec<_>>());
+        hosts.wait_for_answer(HOST, &[&serve, &up]);
+        assert_eq!(way(outside), expected);
+        assert_eq!(way("2001:db8:1::2"), Some("l1".into()), "on the link");
+        assert!(up.said().contains("the hub has no IPv6 network"), "{}", up.said());
+        let servers = hosts.name_servers();
+        assert!(servers.contains("9.9.9.9") && !servers.contains(':'), "{servers}");
+        // After a kill, the next start undoes what was left.
+        up.end(Signal::SIGKILL);
+    }
+    assert_eq!(way(outside), Some("l1".into()));
+    serve.end(Signal::SIGTERM);
+    let serve = hosts.serve(&[&client], &[]);
+    let up = hosts.connect(&hub, &[]);
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    assert_eq!(way(outside), Some("rw-tunnel".into()));
+}
+
+#[test]
+fn the_device_of_another_tunnel_is_no_link_unless_it_is_named() {
+    let Some((hosts, hub, serve)) = started("t") else { return };
+    let [other, two] = ["other.key", "two.key"].map(|name| hosts.dir.key(name));
+    std::fs::write(hosts.dir.file("two.toml"), "network = [\"10.90.0.0/24\"]\n").expect("written");
+    let at = ["--listen", "0.0.0.0:9900", "--key", "two.key", "--state-directory", "two"];
+    let words = ["serve", "./two.toml", "--allow", &other];
+    let second = hosts.start_as("h", "two.log", &[&words[..], &at].concat());
+    let up = hosts.connect_behind(&hub, &[]);
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    std::fs::write(hosts.dir.file("too.toml"), "route = [\"10.91.0.0/16\"]\n").expect("written");
+    let to = [BEHIND, ":9900"].concat();
+    let words = ["up", "./too.toml", "--key", "other.key", "--peer", &two, "--to", &to];
+    for (links, expected) in [(&[][..], false), (&["--from", "l1,rw-tunnel"], true)] {
+        let too = hosts.start_as("c", "too.log", &[&words[..], links].concat());
+        hosts.wait_for("up", || too.said().contains("tunnel up"));
+        hosts.pause();
+        let is_link = || too.said().contains("link rw-tunnel up");
+        assert!(!up.said().contains("link rw-too"), "{}", up.said());
+        if expected {
+            hosts.wait_for("a link", is_link);
+        }
+        assert_eq!(is_link(), expected, "{}", too.said());
+        too.end(Signal::SIGTERM);
+    }
+    drop(second);
 }

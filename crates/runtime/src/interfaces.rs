@@ -56,6 +56,21 @@ pub fn list() -> io::Result<Vec<InterfaceAddress>> {
     Ok(found.collect())
 }
 
+/// Names of the TUN devices of this machine, which carry the IP packets of programs. None are known on other systems than
+/// Linux.
+///
+/// # Errors
+/// As the system says.
+pub fn tun_devices() -> io::Result<Vec<String>> {
+    #[cfg(target_os = "linux")]
+    let all = crate::system::routes::interfaces()?;
+    #[cfg(target_os = "linux")]
+    let tun = all.into_iter().filter(|one| one.is_tun).map(|one| one.name).collect();
+    #[cfg(not(target_os = "linux"))]
+    let tun = Vec::new();
+    Ok(tun)
+}
+
 /// The last address of a network, which reaches all of its hosts whether or not it is configured (RFC 919). None for
 /// networks of one or two addresses (RFC 3021).
 fn broadcast_of(ip: Ipv4Addr, prefix: u8) -> Option<Ipv4Addr> {

@@ -138,11 +138,22 @@ pub enum Event {
         /// Number of changes.
         changes: usize,
     },
+    /// A hub does not carry a family of addresses that should lead into the tunnel.
+    NotInTunnel {
+        /// Its name.
+        family: &'static str,
+        /// Whether it leaves outside of the tunnel. Otherwise it is unreachable.
+        outside: bool,
+    },
+    /// A hub owes an answer, and has sent nothing for too long.
+    HubSilent,
+    /// A hub that was silent has sent something.
+    HubAnswers,
 }
 
 impl Event {
     /// Names of all events, in the order of their numbers.
-    pub const NAMES: [&'static str; 22] = [
+    pub const NAMES: [&'static str; 25] = [
         "listening",
         "confinement",
         "problem",
@@ -165,6 +176,9 @@ impl Event {
         "options changed",
         "tunnel up",
         "tunnel changes undone",
+        "not in the tunnel",
+        "hub silent",
+        "hub answers again",
     ];
 
     const fn index(&self) -> usize {
@@ -191,6 +205,9 @@ impl Event {
             Self::OptionsChanged(_) => 19,
             Self::TunnelUp { .. } => 20,
             Self::TunnelUndone { .. } => 21,
+            Self::NotInTunnel { .. } => 22,
+            Self::HubSilent => 23,
+            Self::HubAnswers => 24,
         }
     }
 
@@ -202,7 +219,10 @@ impl Event {
     /// Its severity.
     pub fn severity(&self) -> Severity {
         match self {
-            Self::Problem(_) | Self::LimitReached { .. } => Severity::Warning,
+            Self::Problem(_)
+            | Self::LimitReached { .. }
+            | Self::NotInTunnel { .. }
+            | Self::HubSilent => Severity::Warning,
             Self::Confined(text) if text.contains(" not ") => Severity::Warning,
             Self::TargetConnected { .. }
             | Self::FileStarted { .. }
@@ -246,6 +266,7 @@ impl Event {
             | Self::LinkDown { link: text, .. } => text.clone(),
             Self::TunnelUp { device, addresses } => format!("{device} has {addresses}"),
             Self::TunnelUndone { changes } => changes.to_string(),
+            Self::NotInTunnel { family, .. } => (*family).to_owned(),
             Self::FileStarted { name, .. }
             | Self::FileFinished { name, .. }
             | Self::FileRefused { name, .. } => name.to_string(),
@@ -263,6 +284,17 @@ impl Event {
             | Self::FileRefused { reason, .. }
             | Self::TransferInterrupted { reason } => reason.to_string(),
             Self::LinkDown { cause, .. } => cause.to_string(),
+            Self::NotInTunnel { family, outside } => {
+                let option = family.to_lowercase();
+                let why = format!("the hub has no {family} network");
+                if *outside {
+                    format!("{why}, so that it leaves outside of the tunnel (--leave-{option})")
+                } else {
+                    format!(
+                        "{why}, so that it is unreachable; --leave-{option} permits it outside of the tunnel"
+                    )
+                }
+            }
             _ => return None,
         })
     }

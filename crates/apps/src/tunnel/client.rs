@@ -15,13 +15,13 @@ use ropewalk_runtime::system::{TunDevice, TunWriter, routes};
 use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION, Welcome};
 use super::counters::{Counters, Refusal};
 use super::error::TunnelError;
-use super::exceptions::{Exceptions, SharedJournal};
 use super::hubs::{Attempts, Fresh, HubList, NoAssociation};
 use super::journal::Journal;
 use super::lane::{Lane, LaneInlet, LaneSettings, PacketBatch, PacketSink};
 use super::machine;
 use super::packet::{Headers, Transport};
 use super::path_mtu::{clamp_mss, too_big};
+use super::routing::{Routing, SharedJournal};
 use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 
 /// How long the hub may take to answer.
@@ -42,6 +42,8 @@ pub struct ClientSettings {
     pub networks: Vec<IpNet>,
     /// Networks that are reached outside of the tunnel in spite of the kill switch.
     pub direct: Vec<IpNet>,
+    /// Families of addresses that may leave this machine outside of the tunnel if the hub does not carry them.
+    pub left_outside: Vec<Family>,
     /// Whether nothing else may leave this machine outside of the tunnel.
     pub kill_switch: bool,
     /// Name servers; none: those that the hub recommends.
@@ -54,15 +56,46 @@ pub struct ClientSettings {
     pub run_directory: PathBuf,
 }
 
+/// A family of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// The family of an address.
+    pub const fn of(address: IpAddr) -> Self {
+        if address.is_ipv6() { Self::V6 } else { Self::V4 }
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V4 => "IPv4",
+            Self::V6 => "IPv6",
+        }
+    }
+
+    /// Whether one of these addresses is of the family.
+    fn is_among(self, addresses: &[IpNet]) -> bool {
+        addresses.iter().any(|address| Self::of(address.addr()) == self)
+    }
+}
+
 /// A client whose machine is set up as far as is possible before it has connected.
 #[derive(Debug)]
 pub struct TunnelClient {
     settings: ClientSettings,
     device: TunDevice,
     journal: SharedJournal,
-    exceptions: Arc<Exceptions>,
+    routing: Arc<Routing>,
     reporter: Reporter,
     shared: Arc<Shared>,
+    /// The networks that are routed into the tunnel.
+    routed: Vec<IpNet>,
     /// The hub that was last reported as in use.
     reported: Option<usize>,
 }
@@ -126,14 +159,23 @@ impl TunnelClient {
         let shared =
             Arc::new(Shared { counters: Arc::default(), state: Mutex::new(State::default()) });
         let journal = SharedJournal::new(journal);
-        let exceptions = Arc::new(Exceptions::new(
+        let routing = Arc::new(Routing::new(
             &settings.hubs.addresses(),
             &settings.networks,
             &settings.links,
             journal.clone(),
             reporter.clone(),
         ));
-        Ok(Self { settings, device, journal, exceptions, reporter, shared, reported: None })
+        Ok(Self {
+            settings,
+            device,
+            journal,
+            routing,
+            reporter,
+            shared,
+            routed: Vec::new(),
+            reported: None,
+        })
     }
 
     /// For status and metrics.
@@ -149,7 +191,7 @@ impl TunnelClient {
     pub async fn run(mut self) -> Result<(), TunnelError> {
         let (device, shared) = (self.device.clone(), self.shared.clone());
         let peers = self.settings.hubs.addresses();
-        let exceptions = self.exceptions.clone();
+        let routing = self.routing.clone();
         let connected = async {
             let mut attempts = Attempts::new(self.settings.hubs.hubs.len());
             let mut next = None;
@@ -175,7 +217,7 @@ impl TunnelClient {
         };
         tokio::select! {
             result = connected => result,
-            never = exceptions.keep() => match never {},
+            never = routing.keep() => match never {},
             result = read_device(device, shared, peers) => {
                 result.map_err(TunnelError::system("the TUN device has ended"))
             }
@@ -184,7 +226,7 @@ impl TunnelClient {
 
     /// Opens an association with a hub.
     async fn open(&self, index: usize) -> Result<Option<Fresh>, TunnelError> {
-        self.exceptions.reconcile();
+        self.routing.reconcile();
         match self.settings.hubs.open(index).await {
             Ok(fresh) => Ok(Some(fresh)),
             // Later, links may be missing that come back.
@@ -259,6 +301,7 @@ impl TunnelClient {
             let addresses: Vec<_> = welcome.addresses.iter().map(ToString::to_string).collect();
             let device = self.device.name().to_owned();
             self.report(index, Event::TunnelUp { device, addresses: addresses.join(" and ") });
+            self.report_families(index, &welcome.addresses);
             self.reported = Some(index);
         }
     }
@@ -274,16 +317,16 @@ impl TunnelClient {
             let failed = TunnelError::system(format!("giving {name} the address {address}"));
             routes::add_address(index, *address).map_err(failed)?;
         }
+        self.route(index, &welcome.addresses)
+            .map_err(TunnelError::system(format!("routing into {name}")))?;
         // New ones come first: the system removes the routes of an interface with its last address.
         for old in before.iter().filter(|old| !welcome.addresses.contains(old)) {
             let _ = routes::remove_address(index, *old);
         }
-        if before.is_empty() {
-            let failed = TunnelError::system(format!("routing into {name}"));
-            let own = &welcome.addresses;
-            machine::route_into_tunnel(index, &self.settings.networks, own).map_err(failed)?;
-        }
-        let servers = self.settings.dns.as_ref().unwrap_or(&welcome.dns);
+        // Servers of the other family are unreachable.
+        let mut recommended = welcome.dns.clone();
+        recommended.retain(|server| Family::of(*server).is_among(&welcome.addresses));
+        let servers = self.settings.dns.as_ref().unwrap_or(&recommended);
         if let Some(file) = self.settings.dns_file.as_ref().filter(|_| !servers.is_empty()) {
             machine::set_name_servers(
                 &mut self.journal.lock(),
@@ -293,6 +336,45 @@ impl TunnelClient {
             )?;
         }
         Ok(())
+    }
+
+    /// Routes the networks of the tunnel: into it, if the hub carries their family. Otherwise they are unreachable, unless
+    /// they may leave outside of the tunnel.
+    fn route(&mut self, interface: u32, own: &[IpNet]) -> io::Result<()> {
+        // The tunnel's own networks have their routes with the addresses.
+        let is_own = |network: &IpNet| own.iter().any(|address| address.trunc() == *network);
+        let networks = self.settings.networks.iter().copied();
+        let (carried, others): (Vec<IpNet>, Vec<IpNet>) =
+            networks.partition(|network| Family::of(network.addr()).is_among(own));
+        for network in carried.iter().filter(|network| !is_own(network)) {
+            if !self.routed.contains(network) {
+                machine::route_into_tunnel(interface, *network)?;
+                self.routed.push(*network);
+            }
+        }
+        let left = &self.settings.left_outside;
+        let blocked = others.into_iter().filter(|to| !left.contains(&Family::of(to.addr())));
+        self.routing.block(blocked.collect());
+        self.routed.retain(|network| {
+            let stays = carried.contains(network);
+            if !stays {
+                machine::route_past_tunnel(interface, *network);
+            }
+            stays
+        });
+        Ok(())
+    }
+
+    /// Reports the families of addresses that are not in the tunnel although they should be.
+    fn report_families(&self, index: usize, own: &[IpNet]) {
+        for family in [Family::V4, Family::V6] {
+            let networks = &self.settings.networks;
+            let wanted = networks.iter().any(|network| Family::of(network.addr()) == family);
+            if wanted && !family.is_among(own) {
+                let outside = self.settings.left_outside.contains(&family);
+                self.report(index, Event::NotInTunnel { family: family.name(), outside });
+            }
+        }
     }
 
     /// Reports an event that concerns the hub with this number.

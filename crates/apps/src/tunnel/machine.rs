@@ -37,24 +37,26 @@ pub fn single(address: IpAddr) -> IpNet {
     }
 }
 
-/// Sends these networks into the tunnel whose device has the addresses `own`.
+/// Sends a network into the tunnel.
 ///
 /// # Errors
 /// A route exists already, or as the system says.
-pub fn route_into_tunnel(interface: u32, networks: &[IpNet], own: &[IpNet]) -> io::Result<()> {
-    let ipv6 = own.iter().any(|address| address.addr().is_ipv6());
-    // The tunnel's own networks have their routes with the addresses.
-    let is_own = |network: &IpNet| own.iter().any(|address| address.trunc() == *network);
-    let wanted = |network: &&IpNet| (ipv6 || network.addr().is_ipv4()) && !is_own(network);
-    for to in networks.iter().filter(wanted) {
-        let route =
-            Route { to: *to, hops: vec![Hop::to_link(interface)], metric: None, source: None };
-        if !routes::add_route(&route)? {
-            let message = format!("there is a route to {to} already: another tunnel may have it");
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
-        }
+pub fn route_into_tunnel(interface: u32, network: IpNet) -> io::Result<()> {
+    if routes::add_route(&into_tunnel(interface, network))? {
+        return Ok(());
     }
-    Ok(())
+    let message = format!("there is a route to {network} already: another tunnel may have it");
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, message))
+}
+
+/// Sends a network into the tunnel no longer.
+pub fn route_past_tunnel(interface: u32, network: IpNet) {
+    // The system may have removed it.
+    let _ = routes::remove_route(&into_tunnel(interface, network));
+}
+
+fn into_tunnel(interface: u32, to: IpNet) -> Route {
+    Route { to, hops: vec![Hop::to_link(interface)], metric: None, source: None }
 }
 
 /// The rules that let nothing leave this machine, or pass it, outside of the tunnel: only packets to the peers, DHCP,

@@ -17,7 +17,6 @@ pub mod client;
 pub mod control;
 pub mod counters;
 mod error;
-mod exceptions;
 pub mod hub;
 pub mod hubs;
 pub mod journal;
@@ -28,6 +27,7 @@ mod meters;
 pub mod packet;
 pub mod path_mtu;
 pub mod quota;
+mod routing;
 mod store;
 
 pub use self::error::TunnelError;

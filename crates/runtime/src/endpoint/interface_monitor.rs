@@ -35,8 +35,7 @@ impl EndpointState {
     /// Polls the interfaces and applies the changes.
     pub(super) fn poll_interfaces(&mut self, now: Time) {
         // Without a list of interfaces nothing can be said about missing ones.
-        let Ok(mut all) = interfaces::list() else { return };
-        all.retain(|seen| !self.options.avoided_interfaces.contains(&seen.name));
+        let Ok(all) = self.options.interfaces() else { return };
         for i in 0..self.sockets.len() {
             let change = self.links[i].update(&all);
             self.apply_change(now, i, change);

@@ -13,7 +13,7 @@ use super::raw::Carrier;
 use super::socket::BindAddress;
 use super::transport::Transport;
 use crate::capture::Capture;
-use crate::interfaces;
+use crate::interfaces::{self, InterfaceAddress};
 use crate::seal::{Allowed, PresharedKey, SecretKey};
 
 /// UDP port of SCTP in UDP (RFC 6951, 5.1), and the SCTP port of Ropewalk's own services.
@@ -51,8 +51,10 @@ pub struct Options {
     /// Whether the local sockets are those of all interfaces. Their order means nothing: each is paired with the
     /// nearest address of the peer.
     pub all_interfaces: bool,
-    /// Names of interfaces that are never used automatically, such as the device of a tunnel over this endpoint.
+    /// Names of interfaces that are never used automatically.
     pub avoided_interfaces: Vec<String>,
+    /// Whether TUN devices are never used automatically. They lead into tunnels.
+    pub avoid_tun: bool,
     /// Number of shards (1): parts with their own sockets and associations, which use as many cores. For endpoints with many
     /// associations, in a runtime with as many threads. Not with `automatic` or `all_interfaces`.
     pub shards: usize,
@@ -118,12 +120,31 @@ impl Options {
         self
     }
 
+    /// Never uses TUN devices automatically.
+    #[must_use]
+    pub const fn avoiding_tun(mut self) -> Self {
+        self.avoid_tun = true;
+        self
+    }
+
+    /// The addresses of the interfaces that may be used.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub(super) fn interfaces(&self) -> io::Result<Vec<InterfaceAddress>> {
+        let mut all = interfaces::list()?;
+        let tun = if self.avoid_tun { interfaces::tun_devices()? } else { Vec::new() };
+        all.retain(|seen| {
+            !self.avoided_interfaces.contains(&seen.name) && !tun.contains(&seen.name)
+        });
+        Ok(all)
+    }
+
     /// Uses one socket for each interface that may reach these addresses, and adds paths for interfaces that appear
     /// later. Does nothing if a peer is on this machine.
     #[must_use]
     pub fn automatic(mut self, remotes: &[SocketAddr]) -> Self {
-        let mut all = interfaces::list().unwrap_or_default();
-        all.retain(|seen| !self.avoided_interfaces.contains(&seen.name));
+        let all = self.interfaces().unwrap_or_default();
         if self.sealing.is_some() && local_interfaces::leave_this_machine(remotes, &all) {
             self.locals = local_interfaces::automatic(remotes, &all);
             self.automatic = true;
@@ -136,8 +157,7 @@ impl Options {
     /// one may reach are left out.
     #[must_use]
     pub fn on_all_interfaces(mut self, remotes: &[SocketAddr]) -> Self {
-        let mut all = interfaces::list().unwrap_or_default();
-        all.retain(|seen| !self.avoided_interfaces.contains(&seen.name));
+        let all = self.interfaces().unwrap_or_default();
         let mut locals = local_interfaces::automatic(remotes, &all);
         let is_named = |local: &BindAddress| local.interface.is_some();
         if !self.avoided_interfaces.is_empty() && locals.iter().any(is_named) {
@@ -179,6 +199,7 @@ impl Options {
             automatic: false,
             all_interfaces: false,
             avoided_interfaces: Vec::new(),
+            avoid_tun: false,
             shards: 1,
             listen: false,
             sctp_ports: vec![PORT],

@@ -8,7 +8,7 @@ use clap::Args;
 use ipnet::IpNet;
 use ropewalk_apps::access::PeerPolicy;
 use ropewalk_apps::observe::{Event, EventRecord, Ledger, Sink, Sources, Status};
-use ropewalk_apps::tunnel::client::{ClientSettings, TunnelClient};
+use ropewalk_apps::tunnel::client::{ClientSettings, Family, TunnelClient};
 use ropewalk_apps::tunnel::hubs::{Hub, HubList};
 use ropewalk_apps::tunnel::{LaneSettings, LinkLedger, LinkSpec, machine};
 use ropewalk_base::Duration;
@@ -40,7 +40,7 @@ pub struct UpArgs {
     /// Addresses of the hub, one per path; with --peer NAME, the addresses at which it was paired by default
     #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',')]
     to: Vec<String>,
-    /// Own address or network interface, one per path; all interfaces that are up by default
+    /// Own address or network interface, one per path; by default all interfaces that are up, without TUN devices
     #[arg(long, value_name = "ADDR|INTERFACE", value_delimiter = ',')]
     from: Vec<String>,
     /// The hub, by the name under which it was paired (`ropewalk pair`), or by the public key that it prints
@@ -58,6 +58,12 @@ pub struct UpArgs {
     /// Networks that are reached through the tunnel; everything by default
     #[arg(long, value_name = "NETWORK", value_delimiter = ',', value_parser = network)]
     route: Vec<IpNet>,
+    /// Let IPv4 leave this machine outside of the tunnel if the hub has no IPv4 network; by default, it is unreachable then
+    #[arg(long)]
+    leave_ipv4: bool,
+    /// Let IPv6 leave this machine outside of the tunnel if the hub has no IPv6 network; by default, it is unreachable then
+    #[arg(long)]
+    leave_ipv6: bool,
     /// Let nothing leave this machine outside of the tunnel, even while it is not connected
     #[arg(long)]
     kill_switch: bool,
@@ -163,7 +169,7 @@ fn settings(
         options.capture = capture.clone();
         options.observer = Some(observer.clone());
         if args.from.is_empty() {
-            options = options.avoiding(&[common.device()]).automatic(&addresses);
+            options = options.avoiding_tun().automatic(&addresses);
         }
         Hub { options, target: Target { addresses, key: Some(hub.key) } }
     };
@@ -177,6 +183,10 @@ fn settings(
         links: args.from.clone(),
         networks: if everything { machine::everything() } else { args.route.clone() },
         direct: args.direct.clone(),
+        left_outside: [(args.leave_ipv4, Family::V4), (args.leave_ipv6, Family::V6)]
+            .into_iter()
+            .filter_map(|(left, family)| left.then_some(family))
+            .collect(),
         kill_switch: args.kill_switch,
         dns: (!args.dns.is_empty()).then(|| args.dns.clone()),
         // A tunnel to some networks leaves name resolution alone, unless name servers are given.

@@ -1,6 +1,6 @@
-//! Routes that except the hubs from the tunnel: packets to them keep the ways that they have without it.
+//! The routes beside those into the tunnel.
 //!
-//! Packets of sockets that are bound to an interface do not need these routes. The reverse path filter does: it drops
+//! **Exceptions** keep the hubs out of the tunnel: packets to them keep the ways that they have without it. Packets of sockets that are bound to an interface do not need these routes. The reverse path filter does: it drops
 //! what a hub sends unless a route back leads out of the link.
 //!
 //! ```text
@@ -11,6 +11,9 @@
 //!
 //! The routes of a machine change while a tunnel runs. So the exceptions are not added once, but compared with what the
 //! routes ask for whenever something has changed.
+//!
+//! **Unreachable** is what should lead into the tunnel, but whose family of addresses the hub does not carry. Otherwise
+//! the default route would carry it outside of the tunnel. Programs learn at once that they have to use the other family.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -48,22 +51,27 @@ impl SharedJournal {
     }
 }
 
-/// Keeps the exceptions as the routes of the machine ask for.
+/// The metric of routes that make networks unreachable: any other route is preferred.
+const LAST: u32 = u32::MAX;
+
+/// Keeps the routes beside the tunnel as the routes of the machine ask for.
 #[derive(Debug)]
-pub struct Exceptions {
+pub struct Routing {
     peers: BTreeSet<IpAddr>,
     /// The networks that lead into the tunnel.
     networks: Vec<IpNet>,
     /// TUN devices that the user has named as links.
     links: Vec<String>,
+    /// Networks that are unreachable.
+    blocked: Mutex<Vec<IpNet>>,
     journal: SharedJournal,
     reporter: Reporter,
     /// The problems that were reported, and are not solved.
     problems: Mutex<BTreeSet<String>>,
 }
 
-impl Exceptions {
-    /// Exceptions for these hubs from a tunnel to `networks`. TUN devices are no ways to a hub unless `links` names them.
+impl Routing {
+    /// Routing for these hubs from a tunnel to `networks`. TUN devices are no ways to a hub unless `links` names them.
     pub fn new(
         peers: &[SocketAddr],
         networks: &[IpNet],
@@ -74,7 +82,14 @@ impl Exceptions {
         let peers = peers.iter().map(|peer| peer.ip().to_canonical());
         let peers = peers.filter(|address| !address.is_loopback()).collect();
         let (networks, links) = (networks.to_vec(), links.to_vec());
-        Self { peers, networks, links, journal, reporter, problems: Mutex::default() }
+        let (blocked, problems) = Default::default();
+        Self { peers, networks, links, blocked, journal, reporter, problems }
+    }
+
+    /// Makes these networks unreachable, and only these.
+    pub fn block(&self, networks: Vec<IpNet>) {
+        *self.blocked.lock().unwrap_or_else(PoisonError::into_inner) = networks;
+        self.reconcile();
     }
 
     /// Compares the exceptions with the routes whenever something changes.
@@ -105,7 +120,7 @@ impl Exceptions {
     pub fn reconcile(&self) -> bool {
         let found = self
             .compare()
-            .unwrap_or_else(|error| [format!("the exceptions of the tunnel: {error}")].into());
+            .unwrap_or_else(|error| [format!("the routes beside the tunnel: {error}")].into());
         let mut known = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
         for problem in found.difference(&known) {
             let event = Event::Problem(format!("{problem}; it is tried again"));
@@ -119,9 +134,11 @@ impl Exceptions {
     fn compare(&self) -> io::Result<BTreeSet<String>> {
         let interfaces = routes::interfaces()?;
         let mut journal = self.journal.lock();
-        let own: Vec<Route> =
-            journal.routes().filter(|own| !own.hops.is_empty()).cloned().collect();
-        let (mut present, mut wanted) = (Vec::new(), Vec::new());
+        let own: Vec<Route> = journal.routes().cloned().collect();
+        // The system does not list unreachable networks among the routes. Adding one that exists changes nothing.
+        let blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (mut present, mut wanted) =
+            (Vec::new(), blocked.into_iter().map(unreachable).collect::<Vec<_>>());
         for ipv6 in [false, true] {
             let mut peers = self.peers.iter().filter(|peer| peer.is_ipv6() == ipv6).peekable();
             if peers.peek().is_none() {
@@ -141,7 +158,7 @@ impl Exceptions {
         let mut problems = BTreeSet::new();
         for missing in wanted.iter().filter(|one| !present.contains(one)) {
             if let Err(error) = journal.add_route(missing) {
-                problems.insert(format!("{error} ({})", names(missing, &interfaces)));
+                problems.insert(format!("{error}{}", names(missing, &interfaces)));
             }
         }
         Ok(problems)
@@ -199,6 +216,10 @@ fn wanted_for(
     wanted.into_values().map(normal).collect()
 }
 
+fn unreachable(to: IpNet) -> Route {
+    Route { to, hops: Vec::new(), metric: Some(LAST), source: None }
+}
+
 /// A route as the system lists it.
 fn normal(mut route: Route) -> Route {
     if let [hop] = &mut route.hops[..] {
@@ -207,12 +228,12 @@ fn normal(mut route: Route) -> Route {
     route
 }
 
-/// The interfaces of a route.
+/// The interfaces of a route, in parentheses.
 fn names(route: &Route, interfaces: &[Interface]) -> String {
     let name =
         |index| interfaces.iter().find(|one| one.index == index).map(|one| one.name.as_str());
     let names: Vec<&str> = route.hops.iter().filter_map(|hop| name(hop.interface)).collect();
-    names.join(" and ")
+    if names.is_empty() { String::new() } else { format!(" ({})", names.join(" and ")) }
 }
 
 #[cfg(test)]
