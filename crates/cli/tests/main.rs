@@ -30,4 +30,5 @@ mod tune;
 mod tunnel;
 mod tunnel_hub;
 mod tunnel_load;
+mod tunnel_undo;
 mod validate;

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,21 +10,25 @@ use bytes::{Bytes, BytesMut};
 use ipnet::IpNet;
 use ropewalk_base::PeerText;
 use ropewalk_runtime::endpoint::Association;
+use ropewalk_runtime::interfaces;
+use ropewalk_runtime::system::firewall::Table;
 use ropewalk_runtime::system::{TunDevice, TunWriter, routes};
 
 use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION, Welcome};
 use super::counters::{Counters, Refusal};
 use super::error::TunnelError;
 use super::hubs::{Attempts, Fresh, HubList, NoAssociation};
-use super::journal::Journal;
+use super::journal::{Journal, JournalError};
 use super::lane::{Lane, LaneInlet, LaneSettings, PacketBatch, PacketSink};
-use super::machine;
+use super::machine::{self, Overlap};
 use super::packet::{Headers, Transport};
 use super::path_mtu::{clamp_mss, too_big};
 use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 
 /// How long the hub may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often the list of name servers and the interfaces are looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How a client is set up.
 #[derive(Clone, Debug)]
@@ -41,6 +45,8 @@ pub struct ClientSettings {
     pub direct: Vec<IpNet>,
     /// Whether nothing else may leave this machine outside of the tunnel.
     pub kill_switch: bool,
+    /// Whether networks behind this machine reach the tunnel, with the client's address.
+    pub share: bool,
     /// Name servers; none: those that the hub recommends.
     pub dns: Option<Vec<IpAddr>>,
     /// The file that names the name servers; none: name servers stay as they are.
@@ -49,6 +55,26 @@ pub struct ClientSettings {
     pub lane: LaneSettings,
     /// Directory of the journal.
     pub run_directory: PathBuf,
+}
+
+impl ClientSettings {
+    /// The rules of the packet filter; none if none are needed.
+    fn rules(&self, device: &str) -> Option<Table> {
+        let name = format!("ropewalk-{}", self.name);
+        let (peers, direct) = (self.hubs.addresses(), &self.direct);
+        let kill_switch = self.kill_switch;
+        let kill_switch = kill_switch.then(|| machine::kill_switch(&name, device, &peers, direct));
+        let mut chains = kill_switch.map(|table| table.chains).unwrap_or_default();
+        chains.extend(self.share.then(|| machine::share(device)));
+        (!chains.is_empty()).then_some(Table { name, chains })
+    }
+
+    /// The file that names the name servers, and those that it has to name; none if they stay as they are.
+    fn servers<'a>(&'a self, welcome: &'a Welcome) -> Option<(&'a Path, &'a [IpAddr])> {
+        let servers = self.dns.as_ref().unwrap_or(&welcome.dns);
+        let file = self.dns_file.as_deref().filter(|_| !servers.is_empty())?;
+        Some((file, servers))
+    }
 }
 
 /// A client whose machine is set up as far as is possible before it has connected.
@@ -113,10 +139,7 @@ impl TunnelClient {
             reporter.report(PeerIdentity::default(), Event::TunnelUndone { changes: left });
         }
         let device = TunDevice::create(&settings.device)?;
-        if settings.kill_switch {
-            let table = format!("ropewalk-{}", settings.name);
-            let peers = settings.hubs.addresses();
-            let rules = machine::kill_switch(&table, device.name(), &peers, &settings.direct);
+        if let Some(rules) = settings.rules(device.name()) {
             journal.install(&rules)?;
         }
         let shared =
@@ -137,6 +160,7 @@ impl TunnelClient {
     pub async fn run(mut self) -> Result<(), TunnelError> {
         let (device, shared) = (self.device.clone(), self.shared.clone());
         let peers = self.settings.hubs.addresses();
+        let foreign = ForeignSources { reporter: self.reporter.clone(), is_told: false };
         let connected = async {
             let mut attempts = Attempts::new(self.settings.hubs.hubs.len());
             let mut next = None;
@@ -162,7 +186,7 @@ impl TunnelClient {
         };
         tokio::select! {
             result = connected => result,
-            result = read_device(device, shared, peers) => {
+            result = read_device(device, shared, peers, foreign) => {
                 result.map_err(TunnelError::system("the TUN device has ended"))
             }
         }
@@ -194,6 +218,14 @@ impl TunnelClient {
                 return Ok(Ended::Refused);
             }
         };
+        if let Some(problem) = self.overlap(&welcome)? {
+            let problem = format!(
+                "{problem}; help: the hub needs another --network, or this machine another network"
+            );
+            self.report(index, Event::Problem(problem));
+            association.abort();
+            return Ok(Ended::Refused);
+        }
         attempts.on_accepted(index);
         let (mut lane, inlet) =
             Lane::new(association, self.settings.lane.clone(), self.shared.counters.clone());
@@ -208,16 +240,23 @@ impl TunnelClient {
         let (association, sent) = (lane.association(), lane.sent());
         let (journal, hubs) = (&mut self.journal, &self.settings.hubs);
         let peers = hubs.addresses();
-        // A link that has come back has lost its exceptions.
-        let keep_exceptions = async {
-            while association.next_path_event().await.is_some() {
-                machine::except_peers(journal, &peers)?;
+        let keep_set_up = async {
+            loop {
+                tokio::select! {
+                    // A link that has come back has lost its exceptions.
+                    event = association.next_path_event() => match event {
+                        Some(_) => machine::except_peers(journal, &peers)?,
+                        None => return Ok::<(), TunnelError>(()),
+                    },
+                    () = tokio::time::sleep(LOOK_INTERVAL) => {
+                        keep_settings(journal, &self.settings, &welcome)?;
+                    }
+                }
             }
-            Ok::<(), TunnelError>(())
         };
         let replaced = tokio::select! {
             () = lane.run(&mut sink) => None,
-            result = keep_exceptions => result.map(|()| None)?,
+            result = keep_set_up => result.map(|()| None)?,
             fresh = hubs.replacement(index, &association, &sent) => Some(fresh),
             fresh = hubs.preferred(index) => Some(fresh),
         };
@@ -234,6 +273,15 @@ impl TunnelClient {
             self.report(index, Event::Problem(format!("the hub: {TAKEN_OVER}")));
         }
         Ok(Ended::Closed { taken_over })
+    }
+
+    /// A network of this machine that overlaps a new one of the hub.
+    fn overlap(&self, welcome: &Welcome) -> Result<Option<Overlap>, TunnelError> {
+        let before = self.shared.lock().addresses.clone();
+        let new = welcome.addresses.iter().filter(|address| !before.contains(address));
+        let networks: Vec<IpNet> = new.map(IpNet::trunc).collect();
+        let failed = TunnelError::system("listing the networks of this machine");
+        machine::overlap(&networks, self.device.name()).map_err(failed)
     }
 
     /// Lets packets of the device go to the hub, and reports it unless nothing has changed.
@@ -272,11 +320,7 @@ impl TunnelClient {
             let own = &welcome.addresses;
             machine::route_into_tunnel(index, &self.settings.networks, own).map_err(failed)?;
         }
-        let servers = self.settings.dns.as_ref().unwrap_or(&welcome.dns);
-        if let Some(file) = self.settings.dns_file.as_ref().filter(|_| !servers.is_empty()) {
-            machine::set_name_servers(&mut self.journal, file, &self.settings.name, servers)?;
-        }
-        Ok(())
+        Ok(keep_settings(&mut self.journal, &self.settings, welcome)?)
     }
 
     /// Reports an event that concerns the hub with this number.
@@ -285,6 +329,19 @@ impl TunnelClient {
         let peer = PeerIdentity { key, ..PeerIdentity::default() };
         self.reporter.report(peer, event);
     }
+}
+
+/// Sets the name servers, and what else a hub's answer asks for and other programs may have changed: a DHCP client writes
+/// its name servers, and interfaces appear.
+fn keep_settings(
+    journal: &mut Journal,
+    settings: &ClientSettings,
+    welcome: &Welcome,
+) -> Result<(), JournalError> {
+    if let Some((file, servers)) = settings.servers(welcome) {
+        machine::set_name_servers(journal, file, &settings.name, servers)?;
+    }
+    if settings.share { machine::forward(journal, &welcome.addresses) } else { Ok(()) }
 }
 
 /// Why an association carries no more packets.
@@ -369,11 +426,38 @@ pub(super) fn clamp(packet: &mut Bytes, headers: &Headers, mtu: u32) {
     *packet = changed.freeze();
 }
 
+/// Tells the user once why packets of other machines are not carried.
+struct ForeignSources {
+    reporter: Reporter,
+    is_told: bool,
+}
+
+impl ForeignSources {
+    fn tell(&mut self, headers: &Headers) {
+        let source = headers.source;
+        let is_link_local = matches!(source, IpAddr::V6(ip) if ip.is_unicast_link_local());
+        if self.is_told || is_link_local || headers.destination.is_multicast() {
+            return;
+        }
+        // Programs on this machine may still use an address of an earlier hub.
+        if interfaces::list().is_ok_and(|all| all.iter().any(|own| own.ip == source)) {
+            return;
+        }
+        self.is_told = true;
+        let problem = format!(
+            "packets from {source} are not carried: the hub takes only those from the addresses of this \
+             client; --share translates the addresses of networks behind this machine"
+        );
+        self.reporter.report(PeerIdentity::default(), Event::Problem(problem));
+    }
+}
+
 /// Reads packets of the device and gives them to the lane. Ends when the device is gone.
 async fn read_device(
     device: TunDevice,
     shared: Arc<Shared>,
     peers: Vec<SocketAddr>,
+    mut foreign: ForeignSources,
 ) -> io::Result<()> {
     let (mut reader, mut writer) = (device.reader(), device.writer());
     let is_loop = |headers: &Headers| {
@@ -400,6 +484,10 @@ async fn read_device(
         for packet in batch.drain(..) {
             let headers = match Headers::read(&packet).map_err(Refusal::from) {
                 Ok(headers) if is_loop(&headers) => Err(Refusal::Loop),
+                Ok(headers) if !own.contains(&headers.source) => {
+                    foreign.tell(&headers);
+                    Err(Refusal::ForeignSource)
+                }
                 other => other,
             };
             let headers = match headers {
