@@ -20,8 +20,31 @@ pub enum PoolError {
     Family(IpNet, IpNet),
     /// There is no room for the hub and a client.
     TooSmall(IpNet),
+    /// No machine has addresses of this network, or every machine has them itself.
+    Reserved(IpNet),
     /// There is no network.
     Empty,
+}
+
+/// Networks whose addresses no client can have: this host, loopback, link-local, multicast, reserved (RFC 6890).
+const RESERVED: [&str; 8] = [
+    "0.0.0.0/8",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "224.0.0.0/4",
+    "240.0.0.0/4",
+    "::/16",
+    "fe80::/10",
+    "ff00::/8",
+];
+
+fn is_reserved(network: &IpNet) -> bool {
+    RESERVED.iter().any(|text| overlap(network, &text.parse().expect("a network")))
+}
+
+/// Whether two networks have addresses in common.
+pub(super) fn overlap(one: &IpNet, other: &IpNet) -> bool {
+    one.contains(other) || other.contains(one)
 }
 
 impl fmt::Display for PoolError {
@@ -31,6 +54,9 @@ impl fmt::Display for PoolError {
                 write!(f, "{first} and {second} are of one family: give one of IPv4, one of IPv6")
             }
             Self::TooSmall(network) => write!(f, "{network} has no address for a client"),
+            Self::Reserved(network) => {
+                write!(f, "{network} has addresses that no machine in a network can have")
+            }
             Self::Empty => f.write_str("the tunnel has no network"),
         }
     }
@@ -53,6 +79,9 @@ impl Pool {
         let room = |network: &IpNet| network.max_prefix_len() - network.prefix_len() >= 2;
         if let Some(small) = networks.iter().find(|network| !room(network)) {
             return Err(PoolError::TooSmall(*small));
+        }
+        if let Some(reserved) = networks.iter().find(|network| is_reserved(network)) {
+            return Err(PoolError::Reserved(*reserved));
         }
         if networks.is_empty() {
             return Err(PoolError::Empty);

@@ -1,8 +1,8 @@
 //! The client's end of a tunnel.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,15 +10,17 @@ use bytes::{Bytes, BytesMut};
 use ipnet::IpNet;
 use ropewalk_base::PeerText;
 use ropewalk_runtime::endpoint::Association;
+use ropewalk_runtime::interfaces;
 use ropewalk_runtime::system::{TunDevice, TunWriter, routes};
 
+pub use super::client_settings::{ClientSettings, Family};
 use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION, Welcome};
 use super::counters::{Counters, Refusal};
 use super::error::TunnelError;
-use super::hubs::{Attempts, Fresh, HubList, NoAssociation};
-use super::journal::Journal;
-use super::lane::{Lane, LaneInlet, LaneSettings, PacketBatch, PacketSink};
-use super::machine;
+use super::hubs::{Attempts, Fresh, NoAssociation};
+use super::journal::{Journal, JournalError};
+use super::lane::{Lane, LaneInlet, PacketBatch, PacketSink};
+use super::machine::{self, Overlap};
 use super::packet::{Headers, Transport};
 use super::path_mtu::{clamp_mss, too_big};
 use super::routing::{Routing, SharedJournal};
@@ -26,64 +28,8 @@ use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 
 /// How long the hub may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How a client is set up.
-#[derive(Clone, Debug)]
-pub struct ClientSettings {
-    /// Name of the tunnel.
-    pub name: String,
-    /// Name of the TUN device.
-    pub device: String,
-    /// The hubs, the preferred one first.
-    pub hubs: HubList,
-    /// Interfaces that the user has named as links.
-    pub links: Vec<String>,
-    /// The networks that are reached through the tunnel.
-    pub networks: Vec<IpNet>,
-    /// Networks that are reached outside of the tunnel in spite of the kill switch.
-    pub direct: Vec<IpNet>,
-    /// Families of addresses that may leave this machine outside of the tunnel if the hub does not carry them.
-    pub left_outside: Vec<Family>,
-    /// Whether nothing else may leave this machine outside of the tunnel.
-    pub kill_switch: bool,
-    /// Name servers; none: those that the hub recommends.
-    pub dns: Option<Vec<IpAddr>>,
-    /// The file that names the name servers; none: name servers stay as they are.
-    pub dns_file: Option<PathBuf>,
-    /// How packets are carried.
-    pub lane: LaneSettings,
-    /// Directory of the journal.
-    pub run_directory: PathBuf,
-}
-
-/// A family of addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// IPv4.
-    V4,
-    /// IPv6.
-    V6,
-}
-
-impl Family {
-    /// The family of an address.
-    pub const fn of(address: IpAddr) -> Self {
-        if address.is_ipv6() { Self::V6 } else { Self::V4 }
-    }
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::V4 => "IPv4",
-            Self::V6 => "IPv6",
-        }
-    }
-
-    /// Whether one of these addresses is of the family.
-    fn is_among(self, addresses: &[IpNet]) -> bool {
-        addresses.iter().any(|address| Self::of(address.addr()) == self)
-    }
-}
+/// How often the list of name servers and the interfaces are looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A client whose machine is set up as far as is possible before it has connected.
 #[derive(Debug)]
@@ -150,10 +96,7 @@ impl TunnelClient {
             reporter.report(PeerIdentity::default(), Event::TunnelUndone { changes: left });
         }
         let device = TunDevice::create(&settings.device)?;
-        if settings.kill_switch {
-            let table = format!("ropewalk-{}", settings.name);
-            let peers = settings.hubs.addresses();
-            let rules = machine::kill_switch(&table, device.name(), &peers, &settings.direct);
+        if let Some(rules) = settings.rules(device.name()) {
             journal.install(&rules)?;
         }
         let shared =
@@ -192,6 +135,7 @@ impl TunnelClient {
         let (device, shared) = (self.device.clone(), self.shared.clone());
         let peers = self.settings.hubs.addresses();
         let routing = self.routing.clone();
+        let foreign = ForeignSources { reporter: self.reporter.clone(), is_told: false };
         let connected = async {
             let mut attempts = Attempts::new(self.settings.hubs.hubs.len());
             let mut next = None;
@@ -218,7 +162,7 @@ impl TunnelClient {
         tokio::select! {
             result = connected => result,
             never = routing.keep() => match never {},
-            result = read_device(device, shared, peers) => {
+            result = read_device(device, shared, peers, foreign) => {
                 result.map_err(TunnelError::system("the TUN device has ended"))
             }
         }
@@ -250,6 +194,14 @@ impl TunnelClient {
                 return Ok(Ended::Refused);
             }
         };
+        if let Some(problem) = self.overlap(&welcome)? {
+            let problem = format!(
+                "{problem}; help: the hub needs another --network, or this machine another network"
+            );
+            self.report(index, Event::Problem(problem));
+            association.abort();
+            return Ok(Ended::Refused);
+        }
         attempts.on_accepted(index);
         let (mut lane, inlet) =
             Lane::new(association, self.settings.lane.clone(), self.shared.counters.clone());
@@ -271,6 +223,7 @@ impl TunnelClient {
         let hubs = &self.settings.hubs;
         let replaced = tokio::select! {
             () = lane.run(&mut sink) => None,
+            never = self.keep_set_up(index, &welcome) => match never {},
             fresh = hubs.replacement(index, &association, &sent) => Some(fresh),
             fresh = hubs.preferred(index) => Some(fresh),
         };
@@ -287,6 +240,31 @@ impl TunnelClient {
             self.report(index, Event::Problem(format!("the hub: {TAKEN_OVER}")));
         }
         Ok(Ended::Closed { taken_over })
+    }
+
+    /// Keeps name servers and forwarding as the hub's answer asks for, whatever other programs write.
+    async fn keep_set_up(&self, index: usize, welcome: &Welcome) -> Infallible {
+        let mut last = None;
+        loop {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+            let kept = keep_settings(&mut self.journal.lock(), &self.settings, welcome);
+            let problem = kept.err().map(|error| error.to_string());
+            if problem != last
+                && let Some(text) = &problem
+            {
+                self.report(index, Event::Problem(text.clone()));
+            }
+            last = problem;
+        }
+    }
+
+    /// A network of this machine that overlaps a new one of the hub.
+    fn overlap(&self, welcome: &Welcome) -> Result<Option<Overlap>, TunnelError> {
+        let before = self.shared.lock().addresses.clone();
+        let new = welcome.addresses.iter().filter(|address| !before.contains(address));
+        let networks: Vec<IpNet> = new.map(IpNet::trunc).collect();
+        let failed = TunnelError::system("listing the networks of this machine");
+        machine::overlap(&networks, self.device.name()).map_err(failed)
     }
 
     /// Lets packets of the device go to the hub, and reports it unless nothing has changed.
@@ -323,19 +301,7 @@ impl TunnelClient {
         for old in before.iter().filter(|old| !welcome.addresses.contains(old)) {
             let _ = routes::remove_address(index, *old);
         }
-        // Servers of the other family are unreachable.
-        let mut recommended = welcome.dns.clone();
-        recommended.retain(|server| Family::of(*server).is_among(&welcome.addresses));
-        let servers = self.settings.dns.as_ref().unwrap_or(&recommended);
-        if let Some(file) = self.settings.dns_file.as_ref().filter(|_| !servers.is_empty()) {
-            machine::set_name_servers(
-                &mut self.journal.lock(),
-                file,
-                &self.settings.name,
-                servers,
-            )?;
-        }
-        Ok(())
+        Ok(keep_settings(&mut self.journal.lock(), &self.settings, welcome)?)
     }
 
     /// Routes the networks of the tunnel: into it, if the hub carries their family. Otherwise they are unreachable, unless
@@ -383,6 +349,19 @@ impl TunnelClient {
         let peer = PeerIdentity { key, ..PeerIdentity::default() };
         self.reporter.report(peer, event);
     }
+}
+
+/// Sets the name servers, and what else a hub's answer asks for and other programs may have changed: a DHCP client writes
+/// its name servers, and interfaces appear.
+fn keep_settings(
+    journal: &mut Journal,
+    settings: &ClientSettings,
+    welcome: &Welcome,
+) -> Result<(), JournalError> {
+    if let Some((file, servers)) = settings.servers(welcome) {
+        machine::set_name_servers(journal, file, &settings.name, &servers)?;
+    }
+    if settings.share { machine::forward(journal, &welcome.addresses) } else { Ok(()) }
 }
 
 /// Why an association carries no more packets.
@@ -467,11 +446,38 @@ pub(super) fn clamp(packet: &mut Bytes, headers: &Headers, mtu: u32) {
     *packet = changed.freeze();
 }
 
+/// Tells the user once why packets of other machines are not carried.
+struct ForeignSources {
+    reporter: Reporter,
+    is_told: bool,
+}
+
+impl ForeignSources {
+    fn tell(&mut self, headers: &Headers) {
+        let source = headers.source;
+        let is_link_local = matches!(source, IpAddr::V6(ip) if ip.is_unicast_link_local());
+        if self.is_told || is_link_local || headers.destination.is_multicast() {
+            return;
+        }
+        // Programs on this machine may still use an address of an earlier hub.
+        if interfaces::list().is_ok_and(|all| all.iter().any(|own| own.ip == source)) {
+            return;
+        }
+        self.is_told = true;
+        let problem = format!(
+            "packets from {source} are not carried: the hub takes only those from the addresses of this \
+             client; --share translates the addresses of networks behind this machine"
+        );
+        self.reporter.report(PeerIdentity::default(), Event::Problem(problem));
+    }
+}
+
 /// Reads packets of the device and gives them to the lane. Ends when the device is gone.
 async fn read_device(
     device: TunDevice,
     shared: Arc<Shared>,
     peers: Vec<SocketAddr>,
+    mut foreign: ForeignSources,
 ) -> io::Result<()> {
     let (mut reader, mut writer) = (device.reader(), device.writer());
     let is_loop = |headers: &Headers| {
@@ -498,6 +504,10 @@ async fn read_device(
         for packet in batch.drain(..) {
             let headers = match Headers::read(&packet).map_err(Refusal::from) {
                 Ok(headers) if is_loop(&headers) => Err(Refusal::Loop),
+                Ok(headers) if !own.contains(&headers.source) => {
+                    foreign.tell(&headers);
+                    Err(Refusal::ForeignSource)
+                }
                 other => other,
             };
             let headers = match headers {

@@ -8,6 +8,7 @@ use ropewalk_runtime::system::TunError;
 
 use super::addresses::PoolError;
 use super::journal::JournalError;
+use super::machine::Overlap;
 
 /// Why a tunnel could not start, or ended.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub enum TunnelError {
     Pool(PoolError),
     /// The sockets could not be opened.
     Open(OpenError),
+    /// The tunnel's addresses are in use on this machine.
+    Overlap(Overlap),
     /// Something else on the machine failed.
     System(String, io::Error),
 }
@@ -38,6 +41,7 @@ impl TunnelError {
             {
                 Some("run it as root, or with the capability CAP_NET_ADMIN")
             }
+            Self::Overlap(_) => Some("give another --network, such as 10.89.0.0/16,fd89::/64"),
             Self::Pool(_) => Some("give for example --network 10.88.0.0/24,fd88::/64"),
             _ => None,
         }
@@ -56,6 +60,7 @@ impl fmt::Display for TunnelError {
             Self::Journal(error) => error.fmt(f),
             Self::Pool(error) => error.fmt(f),
             Self::Open(error) => error.fmt(f),
+            Self::Overlap(overlap) => overlap.fmt(f),
             Self::System(what, error) => write!(f, "{what}: {error}"),
         }
     }

@@ -35,6 +35,8 @@ use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often the volumes of clients are stored. A crash loses what was carried since.
 const STORE_INTERVAL: Duration = Duration::from_secs(10);
+/// How often the interfaces are looked at: a new one forwards after this time at most.
+const FORWARDING_INTERVAL: Duration = Duration::from_secs(1);
 /// MTU of the hub's device, bytes. Packets that are too big for a client are answered for this client.
 const DEVICE_MTU: u32 = 1500;
 
@@ -89,7 +91,7 @@ pub struct TunnelHub {
     shared: Arc<Shared>,
     reporter: Reporter,
     /// Undoes everything when the hub ends.
-    _journal: Journal,
+    journal: Journal,
 }
 
 /// What the tasks of all clients share.
@@ -153,6 +155,12 @@ impl TunnelHub {
         policy_of: PolicyOf,
         reporter: Reporter,
     ) -> Result<Self, TunnelError> {
+        let listed = machine::overlap(settings.pool.networks(), &settings.device);
+        let overlap =
+            listed.map_err(TunnelError::system("listing the networks of this machine"))?;
+        if let Some(overlap) = overlap {
+            return Err(TunnelError::Overlap(overlap));
+        }
         let (mut journal, left) = Journal::open(&settings.run_directory, &settings.name)?;
         if left > 0 {
             reporter.report(PeerIdentity::default(), Event::TunnelUndone { changes: left });
@@ -184,7 +192,7 @@ impl TunnelHub {
             counters: Arc::default(),
             writer,
         });
-        Ok(Self { device, shared, reporter, _journal: journal })
+        Ok(Self { device, shared, reporter, journal })
     }
 
     /// For status and metrics.
@@ -197,7 +205,7 @@ impl TunnelHub {
     /// # Errors
     /// The device is gone.
     pub async fn run(self, endpoint: &Endpoint) -> Result<(), TunnelError> {
-        let Self { device, shared, reporter, _journal } = self;
+        let Self { device, shared, reporter, journal } = self;
         let mut clients = JoinSet::new();
         let serve = async {
             loop {
@@ -209,6 +217,7 @@ impl TunnelHub {
         tokio::select! {
             () = serve => Ok(()),
             () = store_volumes(&shared, &reporter) => Ok(()),
+            () = keep_forwarding(journal, &shared) => Ok(()),
             result = read_device(&device, &shared) => {
                 result.map_err(TunnelError::system("the TUN device has ended"))
             }
@@ -233,6 +242,15 @@ async fn store_volumes(shared: &Arc<Shared>, reporter: &Reporter) {
             let problem = format!("volumes of clients are not stored: {problem}");
             reporter.report(PeerIdentity::default(), Event::Problem(problem));
         }
+    }
+}
+
+/// Lets interfaces forward that appear, and those that another program has told not to.
+async fn keep_forwarding(mut journal: Journal, shared: &Shared) {
+    loop {
+        tokio::time::sleep(FORWARDING_INTERVAL).await;
+        // What the system refuses now, it may permit later.
+        let _ = machine::forward(&mut journal, shared.settings.pool.networks());
     }
 }
 

@@ -1,13 +1,16 @@
 //! What a tunnel changes on its machine: routes, packet filter, name servers. Every change is in the journal.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use ropewalk_runtime::interfaces;
 use ropewalk_runtime::system::firewall::{Action, Chain, Hook, Match, Rule, Table};
 use ropewalk_runtime::system::routes::{self, Hop, Route};
 
+use super::addresses;
 use super::journal::{Journal, JournalError};
 
 /// Ports of DHCP and of DHCPv6: source and destination of what a client sends (RFC 2131, 4.1; RFC 9915, 7.2).
@@ -23,6 +26,9 @@ const PRIVATE: [&str; 6] = [
     "fc00::/7",
 ];
 
+/// How the first line of a list of name servers begins that a tunnel has written; then its name follows.
+const MARK: &str = "# written by ropewalk tunnel ";
+
 /// The networks that a tunnel carries: two halves of each address space, which leave the default route as it is.
 pub fn everything() -> Vec<IpNet> {
     let halves = ["0.0.0.0/1", "128.0.0.0/1", "::/1", "8000::/1"];
@@ -35,6 +41,41 @@ pub fn single(address: IpAddr) -> IpNet {
         IpAddr::V4(ip) => Ipv4Net::from(ip).into(),
         IpAddr::V6(ip) => Ipv6Net::from(ip).into(),
     }
+}
+
+/// A network of a tunnel overlaps one that this machine has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overlap {
+    /// The network of the tunnel.
+    pub network: IpNet,
+    /// The machine's address, with the prefix of its network.
+    pub address: IpNet,
+    /// The interface that has it.
+    pub interface: String,
+}
+
+impl fmt::Display for Overlap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { network, address, interface } = self;
+        write!(
+            f,
+            "the tunnel's network {network} overlaps {address}, which {interface} of this machine has"
+        )
+    }
+}
+
+/// Finds a network of this machine that overlaps one of these, except those of the interface `own`.
+///
+/// # Errors
+/// As the system says.
+pub fn overlap(networks: &[IpNet], own: &str) -> io::Result<Option<Overlap>> {
+    let addresses = interfaces::list()?.into_iter().filter(|address| address.name != own);
+    let found = addresses.filter_map(|address| {
+        let with_prefix = IpNet::new(address.ip, address.prefix).ok()?;
+        let network = *networks.iter().find(|it| addresses::overlap(it, &with_prefix.trunc()))?;
+        Some(Overlap { network, address: with_prefix, interface: address.name })
+    });
+    Ok({ found }.next())
 }
 
 /// Sends a network into the tunnel.
@@ -96,6 +137,12 @@ pub fn kill_switch(table: &str, device: &str, peers: &[SocketAddr], direct: &[Ip
     }
 }
 
+/// The rules that give packets of networks behind this machine the client's address.
+pub fn share(device: &str) -> Chain {
+    let translated = Rule::new([Match::By(device.to_owned())], Action::Masquerade);
+    Chain { hook: Hook::SourceNat, drops: false, rules: vec![translated] }
+}
+
 /// The rules of a hub: translation of the clients' addresses, and protection of private networks.
 pub fn hub_rules(table: &str, device: &str, pool: &[IpNet], nat: bool, private: bool) -> Table {
     let leaves = |network: &IpNet| {
@@ -119,31 +166,68 @@ pub fn hub_rules(table: &str, device: &str, pool: &[IpNet], nat: bool, private: 
     }
 }
 
-/// Lets this machine forward packets of these networks.
+/// Lets this machine forward packets of these networks: each interface, except the loopback interface. Must be called
+/// again from time to time: interfaces may appear.
+///
+/// The switches for the whole machine stay as they are where the kernel permits it. Writing them resets other values of all
+/// interfaces, and other programs take them for a sign that they need not be written.
 ///
 /// # Errors
 /// As the system says.
 pub fn forward(journal: &mut Journal, pool: &[IpNet]) -> Result<(), JournalError> {
     if pool.iter().any(|network| network.addr().is_ipv4()) {
-        journal.set(Path::new("/proc/sys/net/ipv4/ip_forward"), "1")?;
+        let conf = Path::new("/proc/sys/net/ipv4/conf");
+        set_on_interfaces(journal, conf, "forwarding")?;
     }
-    if pool.iter().all(|network| network.addr().is_ipv4()) {
+    let conf = Path::new("/proc/sys/net/ipv6/conf");
+    // A machine without IPv6 forwards none.
+    if pool.iter().all(|network| network.addr().is_ipv4()) || !conf.exists() {
         return Ok(());
     }
-    let interfaces = Path::new("/proc/sys/net/ipv6/conf");
-    // A machine without IPv6 forwards none.
-    let Ok(entries) = std::fs::read_dir(interfaces) else { return Ok(()) };
-    // A machine that forwards ignores router advertisements, and would lose its own default route, unless told so.
-    for entry in entries.flatten() {
-        let file = entry.path().join("accept_ra");
-        if std::fs::read_to_string(&file).is_ok_and(|value| value.trim() == "1") {
-            journal.set(&file, "2")?;
-        }
+    // IPv6 looks at the switch for the whole machine, or, since Linux 6.17, at this value of the interface.
+    if conf.join("all/force_forwarding").exists() {
+        return set_on_interfaces(journal, conf, "force_forwarding");
     }
-    journal.set(&interfaces.join("all/forwarding"), "1")
+    forward_ipv6_everywhere(journal, conf)
 }
 
-/// Sets the name servers, unless this tunnel has set the same ones.
+/// Switches a value on for all interfaces.
+fn set_on_interfaces(journal: &mut Journal, conf: &Path, key: &str) -> Result<(), JournalError> {
+    let switch = conf.join("all").join(key);
+    for interface in interface_values(conf) {
+        match journal.set(&interface.join(key), "1", Some(&switch)) {
+            // The interface has gone meanwhile.
+            Err(JournalError::Io(_, error)) if error.kind() == io::ErrorKind::NotFound => {}
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// The directories of the interfaces' values, except the one of the loopback interface.
+fn interface_values(conf: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(conf).into_iter().flatten().flatten();
+    let is_other =
+        |path: &PathBuf| !["all", "default", "lo"].iter().any(|name| path.ends_with(name));
+    entries.map(|entry| entry.path()).filter(is_other)
+}
+
+/// Switches forwarding of IPv6 on for the whole machine. A machine that forwards ignores router advertisements, and would
+/// lose its own default route, unless told so.
+fn forward_ipv6_everywhere(journal: &mut Journal, conf: &Path) -> Result<(), JournalError> {
+    let all: Vec<PathBuf> = interface_values(conf).collect();
+    for file in all.iter().map(|interface| interface.join("accept_ra")) {
+        if std::fs::read_to_string(&file).is_ok_and(|value| value.trim() == "1") {
+            journal.set(&file, "2", None)?;
+        }
+    }
+    let others = [conf.join("default"), conf.join("lo")];
+    let dependent: Vec<PathBuf> =
+        all.iter().chain(&others).map(|interface| interface.join("forwarding")).collect();
+    journal.set_switch(&conf.join("all/forwarding"), "1", &dependent)
+}
+
+/// Sets the name servers, unless they are set. Other lines that matter to programs, such as `search` and `options`, stay.
 ///
 /// # Errors
 /// Another tunnel has set them, or as the system says.
@@ -153,17 +237,28 @@ pub fn set_name_servers(
     tunnel: &str,
     servers: &[IpAddr],
 ) -> Result<(), JournalError> {
-    let mark = "# written by ropewalk tunnel ";
-    let now = std::fs::read_to_string(file).unwrap_or_default();
-    let lines: String = servers.iter().map(|server| format!("nameserver {server}\n")).collect();
-    let text = format!("{mark}{tunnel}\n{lines}");
-    if now == text {
-        return Ok(());
-    }
-    let owner = now.lines().next().and_then(|line| line.strip_prefix(mark));
-    if let Some(other) = owner.filter(|owner| *owner != tunnel) {
+    let now = std::fs::read(file).unwrap_or_default();
+    let lines = || now.split(|byte| *byte == b'\n');
+    let owner = lines().next().and_then(|line| line.strip_prefix(MARK.as_bytes()));
+    if let Some(other) = owner.filter(|owner| *owner != tunnel.as_bytes()) {
+        let other = String::from_utf8_lossy(other);
         let message = format!("the tunnel {other} has set the name servers");
         return Err(JournalError::Io(file.to_owned(), io::Error::other(message)));
     }
-    journal.replace(file, &text)
+    let mut text = format!("{MARK}{tunnel}\n").into_bytes();
+    for server in servers {
+        text.extend(format!("nameserver {server}\n").bytes());
+    }
+    for line in lines().filter(|line| is_kept(line)) {
+        text.extend(line);
+        text.push(b'\n');
+    }
+    if now == text { Ok(()) } else { journal.replace(file, &text) }
+}
+
+/// Whether a line of `resolv.conf` stays: all settings but the name servers (resolv.conf(5)).
+fn is_kept(line: &[u8]) -> bool {
+    let mut words = line.split(u8::is_ascii_whitespace);
+    let keyword = words.find(|word| !word.is_empty()).unwrap_or_default();
+    [&b"search"[..], b"domain", b"options", b"sortlist"].contains(&keyword)
 }

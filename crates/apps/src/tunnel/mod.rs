@@ -14,6 +14,7 @@
 pub mod addresses;
 pub mod class;
 pub mod client;
+mod client_settings;
 pub mod control;
 pub mod counters;
 mod error;

@@ -24,7 +24,7 @@ pub fn listen(text: &str) -> Result<SocketAddr, Failure> {
 }
 
 /// An endpoint that listens at the sockets of the service manager, if it passes any (`sd_listen_fds`), else at these
-/// addresses.
+/// addresses, else at all addresses of this machine.
 ///
 /// # Errors
 /// A text is not an address, or the service manager passes something other than UDP sockets.
@@ -32,10 +32,20 @@ pub fn listening(texts: &[String]) -> Result<Options, Failure> {
     let sockets = inherited()?;
     if sockets.is_empty() {
         let locals = texts.iter().map(|text| listen(text)).collect::<Result<Vec<_>, _>>()?;
+        let locals = if locals.is_empty() { everywhere() } else { locals };
         return Ok(Options::listening(&locals));
     }
     let refused = |error| Failure::Run(format!("a socket of the service manager: {error}"));
     Options::inheriting(sockets).map_err(refused)
+}
+
+/// All addresses of this machine: of IPv4, and of IPv6 if it has that.
+fn everywhere() -> Vec<SocketAddr> {
+    let all = [SocketAddr::from(([0; 4], PORT)), SocketAddr::from(([0_u16; 8], PORT))];
+    let has_family = |address: &SocketAddr| {
+        address.is_ipv4() || UdpSocket::bind(SocketAddr::new(address.ip(), 0)).is_ok()
+    };
+    all.into_iter().filter(has_family).collect()
 }
 
 fn inherited() -> Result<Vec<UdpSocket>, Failure> {

@@ -1,10 +1,17 @@
-//! Signals: Ctrl-C, and SIGTERM from a service manager, end a command. SIGHUP lets it read its files again.
+//! Signals: Ctrl-C, SIGTERM from a service manager, and others that would end the process end a command, which undoes what
+//! it has changed. SIGHUP lets a command read its files again; without such files it ends the command.
 
 use std::future::Future;
 use std::sync::Arc;
+#[cfg(unix)]
+use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(unix)]
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use ropewalk_runtime::moderation::Moderation;
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 
@@ -52,10 +59,15 @@ pub fn run_until_interrupted(
     })
 }
 
-/// Handlers of these signals. From [`Interrupt::install`] on, a signal does not end the process by itself.
+/// Whether a SIGHUP lets this command read files again, so that it does not end the command.
+#[cfg(unix)]
+static REREADS: AtomicBool = AtomicBool::new(false);
+
+/// Handlers of the signals that end a command. From [`Interrupt::install`] on, a signal does not end the process by
+/// itself, so that everything that the command has changed is undone.
 pub struct Interrupt {
     #[cfg(unix)]
-    signals: [Option<tokio::signal::unix::Signal>; 2],
+    signals: Vec<(SignalKind, Signal)>,
 }
 
 #[cfg(unix)]
@@ -66,25 +78,45 @@ impl Interrupt {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn install() -> Self {
-        use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
-        Self { signals: kinds.map(|kind| signal(kind).ok()) }
+        let always = [SignalKind::interrupt(), SignalKind::terminate()];
+        // `nohup` and shells that start a command in the background have these ignored, and they stay ignored.
+        let unless_ignored = [
+            SignalKind::hangup(),
+            SignalKind::quit(),
+            SignalKind::alarm(),
+            SignalKind::user_defined1(),
+            SignalKind::user_defined2(),
+        ];
+        let ignored = ignored_signals();
+        let is_left = |kind: &SignalKind| ignored & (1 << (kind.as_raw_value() - 1)) == 0;
+        let kinds = always.into_iter().chain(unless_ignored.into_iter().filter(is_left));
+        let handled = kinds.filter_map(|kind| Some((kind, signal(kind).ok()?)));
+        Self { signals: handled.collect() }
     }
 
-    /// Waits for the next signal.
+    /// Waits for the next signal that ends the command.
     pub async fn wait(&mut self) {
-        let [interrupt, terminate] = &mut self.signals;
-        let next = async |signal: &mut Option<tokio::signal::unix::Signal>| match signal {
-            Some(signal) => {
-                signal.recv().await;
+        let next = |context: &mut Context<'_>| {
+            for (kind, signal) in &mut self.signals {
+                while signal.poll_recv(context).is_ready() {
+                    if *kind != SignalKind::hangup() || !REREADS.load(Ordering::Relaxed) {
+                        return Poll::Ready(());
+                    }
+                }
             }
-            None => std::future::pending().await,
+            Poll::Pending
         };
-        tokio::select! {
-            () = next(interrupt) => {}
-            () = next(terminate) => {}
-        }
+        std::future::poll_fn(next).await;
     }
+}
+
+/// The signals that this process ignores, bit 0 for signal 1. Elsewhere than on Linux, safe Rust cannot ask: all signals
+/// count as ignored, and keep what the process was started with.
+#[cfg(unix)]
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(u64::MAX)
 }
 
 #[cfg(not(unix))]
@@ -102,22 +134,23 @@ impl Interrupt {
     }
 }
 
-/// Receives SIGHUPs if they are needed. Without a handler, SIGHUP ends the process, which is expected when a
-/// terminal closes.
+/// Receives SIGHUPs if they are needed. If not, SIGHUP ends the command, which is expected when a terminal closes.
 pub struct Hangups {
     #[cfg(unix)]
-    signal: Option<tokio::signal::unix::Signal>,
+    signal: Option<Signal>,
 }
 
 #[cfg(unix)]
 impl Hangups {
-    /// Installs the handler if it is wanted.
+    /// Installs the handler if it is wanted. From then on, a SIGHUP does not end the command.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     pub fn new(wanted: bool) -> Self {
-        use tokio::signal::unix::{SignalKind, signal};
         let signal = wanted.then(|| signal(SignalKind::hangup()).ok()).flatten();
+        if signal.is_some() {
+            REREADS.store(true, Ordering::Relaxed);
+        }
         Self { signal }
     }
 

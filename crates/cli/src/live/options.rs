@@ -26,7 +26,7 @@ use crate::args::{SchedulerParser, command_line};
 use crate::console::Console;
 use crate::failure::Failure;
 
-/// The default address to listen on.
+/// The default address to listen on without sealing.
 const ANYWHERE: &str = "0.0.0.0";
 const ADDRESSES_HELP: &str =
     "give the addresses at which the peer listens: --to 192.0.2.7,198.51.100.7";
@@ -144,7 +144,7 @@ pub struct Listening {
 /// Addresses to listen on, and the peers to admit.
 #[derive(Clone, Debug, Args)]
 pub struct ListenArgs {
-    /// Address of this machine, one per path; all addresses by default
+    /// Address of this machine, one per path; all addresses by default, of IPv4 and, without --plain, IPv6
     #[arg(long, value_name = "ADDR[:PORT]")]
     listen: Vec<String>,
     /// Own secret key file, instead of your default key, which is created when first needed
@@ -178,7 +178,8 @@ impl ListenArgs {
         console: Console,
     ) -> Result<Listening, Failure> {
         let default = [ANYWHERE.to_owned()];
-        let texts = if self.listen.is_empty() { &default[..] } else { &self.listen };
+        let is_default = self.plain && self.listen.is_empty();
+        let texts = if is_default { &default[..] } else { &self.listen };
         let mut options = addresses::listening(texts)?.on_sctp_ports(&[self.port]);
         options.carrier = carrier(&self.encapsulation);
         options.limits = self.limits.limits()?;

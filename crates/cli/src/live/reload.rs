@@ -98,7 +98,7 @@ impl<A: Args + FromArgMatches + Send + 'static> Reload<A> {
         })
     }
 
-    /// Reads the file again at each SIGHUP from now on, if there is a file. Without one, a SIGHUP has its usual effect.
+    /// Reads the file again at each SIGHUP from now on, if there is a file. Without one, a SIGHUP ends the command.
     ///
     /// # Panics
     /// Outside a tokio runtime.

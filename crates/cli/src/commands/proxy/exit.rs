@@ -30,8 +30,8 @@ use crate::live::{
     ropewalk proxy exit --allow PUBKEY --allow-to 10.0.0.0/8:22,wiki.lan"
 )]
 pub struct ExitArgs {
-    /// Address of this machine, one per path; all addresses by default
-    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', default_value = "0.0.0.0")]
+    /// Address of this machine, one per path; all addresses by default, of IPv4 and IPv6
+    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',')]
     listen: Vec<String>,
     #[command(flatten)]
     access: AccessArgs,

@@ -70,6 +70,9 @@ pub struct UpArgs {
     /// Networks that --kill-switch lets through, such as the local one
     #[arg(long, value_name = "NETWORK", value_delimiter = ',', value_parser = network)]
     direct: Vec<IpNet>,
+    /// Carry packets of networks behind this machine too, with the client's address; this machine must be their router
+    #[arg(long)]
+    share: bool,
     /// When a link carries data, and how much: `wwan0 use=backup cap=20GB/month cost=5`; `use` is always, when-needed,
     /// backup or never; may be repeated
     #[arg(long, value_name = "RULE", value_parser = str::parse::<LinkSpec>)]
@@ -188,6 +191,7 @@ fn settings(
             .filter_map(|(left, family)| left.then_some(family))
             .collect(),
         kill_switch: args.kill_switch,
+        share: args.share,
         dns: (!args.dns.is_empty()).then(|| args.dns.clone()),
         // A tunnel to some networks leaves name resolution alone, unless name servers are given.
         dns_file: (!args.no_dns && (everything || !args.dns.is_empty()))

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use clap::Args;
 use ipnet::IpNet;
-use ropewalk_apps::access::{ClientLimits, TunnelPolicy, parse_monthly, parse_rate};
+use ropewalk_apps::access::{AccessList, ClientLimits, TunnelPolicy, parse_monthly, parse_rate};
 use ropewalk_apps::observe::{Event, PeerIdentity, Sources};
 use ropewalk_apps::tunnel::addresses::Pool;
-use ropewalk_apps::tunnel::hub::{HubSettings, PolicyOf, TunnelHub};
+use ropewalk_apps::tunnel::hub::{HubFigures, HubSettings, PolicyOf, TunnelHub};
 use ropewalk_runtime::endpoint::Endpoint;
 use ropewalk_runtime::moderation::Moderation;
 
@@ -18,8 +18,8 @@ use super::{CommonArgs, failed};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::live::{
-    AccessArgs, Flow, LimitArgs, Log, LogArgs, LogLevel, Outputs, ShardArgs, identity, listed,
-    listening, reachable, refused, start,
+    Access, AccessArgs, Announcer, Flow, LimitArgs, Log, LogArgs, LogControl, LogLevel, Outputs,
+    Reload, ShardArgs, identity, listed, listening, reachable, refused, start,
 };
 
 /// Arguments of `tunnel serve`.
@@ -35,8 +35,8 @@ use crate::live::{
 pub struct ServeArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// Address of this machine, one per path; all addresses by default
-    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', default_value = "0.0.0.0")]
+    /// Address of this machine, one per path; all addresses by default, of IPv4 and IPv6
+    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',')]
     listen: Vec<String>,
     #[command(flatten)]
     access: AccessArgs,
@@ -82,7 +82,7 @@ pub async fn run(
         let help = "name the clients: --allow PUBKEY for each, or --allow-file peers.toml";
         return Err(Failure::input("a hub without --allow would be open to everyone", help));
     }
-    let (console, _log) = args.log.start(console, LogLevel::Info);
+    let (console, log) = args.log.start(console, LogLevel::Info);
     let common = &args.common;
     let secret = identity(common.key.as_deref(), console)?;
     let public = secret.public();
@@ -113,7 +113,10 @@ pub async fn run(
     let reporter = observation.reporter();
     let hub = TunnelHub::prepare(settings, policy_of, reporter.clone()).map_err(failed)?;
     let limits = hub.figures();
-    access.watch(&endpoint, reporter.clone(), console, move |_| limits.refresh_limits());
+    let reloaded = limits.clone();
+    access.watch(&endpoint, reporter.clone(), console, move |_| reloaded.refresh_limits());
+    let announcer = Announcer::with_log(reporter.clone(), console);
+    reload(announcer, log, &endpoint, &list, limits).watch(common.file());
     let figures = hub.figures();
     let names = list.clone();
     let tunnel = move || {
@@ -140,6 +143,24 @@ pub async fn run(
     );
     console.note(format_args!("at the client:\n  ropewalk tunnel up --to {to} --peer {public}"));
     hub.run(&endpoint).await.map_err(failed)
+}
+
+/// What a SIGHUP may change.
+fn reload(
+    announcer: Announcer,
+    log: LogControl,
+    endpoint: &Endpoint,
+    access: &AccessList,
+    figures: HubFigures,
+) -> Reload<ServeArgs> {
+    let (list, admission, limits) = (access.clone(), endpoint.admission(), endpoint.admission());
+    Reload::<ServeArgs>::new(announcer)
+        .set(&["log-level"], move |args| log.set(&args.log))
+        .on(&["allow"], move |args| {
+            let figures = figures.clone();
+            Access::check_allow(&list, &admission, &args.access, move |_| figures.refresh_limits())
+        })
+        .on(LimitArgs::NAMES, move |args| args.limits.check(&limits))
 }
 
 fn settings(args: &ServeArgs) -> Result<HubSettings, Failure> {

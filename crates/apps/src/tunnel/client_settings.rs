@@ -1,0 +1,95 @@
+//! Settings of the client's end of a tunnel.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+use ropewalk_runtime::system::firewall::Table;
+
+use super::control::Welcome;
+use super::hubs::HubList;
+use super::lane::LaneSettings;
+use super::machine;
+
+/// How a client is set up.
+#[derive(Clone, Debug)]
+pub struct ClientSettings {
+    /// Name of the tunnel.
+    pub name: String,
+    /// Name of the TUN device.
+    pub device: String,
+    /// The hubs, the preferred one first.
+    pub hubs: HubList,
+    /// Interfaces that the user has named as links.
+    pub links: Vec<String>,
+    /// The networks that are reached through the tunnel.
+    pub networks: Vec<IpNet>,
+    /// Networks that are reached outside of the tunnel in spite of the kill switch.
+    pub direct: Vec<IpNet>,
+    /// Families of addresses that may leave this machine outside of the tunnel if the hub does not carry them.
+    pub left_outside: Vec<Family>,
+    /// Whether nothing else may leave this machine outside of the tunnel.
+    pub kill_switch: bool,
+    /// Whether networks behind this machine reach the tunnel, with the client's address.
+    pub share: bool,
+    /// Name servers; none: those that the hub recommends.
+    pub dns: Option<Vec<IpAddr>>,
+    /// The file that names the name servers; none: name servers stay as they are.
+    pub dns_file: Option<PathBuf>,
+    /// How packets are carried.
+    pub lane: LaneSettings,
+    /// Directory of the journal.
+    pub run_directory: PathBuf,
+}
+
+/// A family of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// The family of an address.
+    pub const fn of(address: IpAddr) -> Self {
+        if address.is_ipv6() { Self::V6 } else { Self::V4 }
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V4 => "IPv4",
+            Self::V6 => "IPv6",
+        }
+    }
+
+    /// Whether one of these addresses is of the family.
+    pub(super) fn is_among(self, addresses: &[IpNet]) -> bool {
+        addresses.iter().any(|address| Self::of(address.addr()) == self)
+    }
+}
+
+impl ClientSettings {
+    /// The rules of the packet filter; none if none are needed.
+    pub(super) fn rules(&self, device: &str) -> Option<Table> {
+        let name = format!("ropewalk-{}", self.name);
+        let (peers, direct) = (self.hubs.addresses(), &self.direct);
+        let kill_switch = self.kill_switch;
+        let kill_switch = kill_switch.then(|| machine::kill_switch(&name, device, &peers, direct));
+        let mut chains = kill_switch.map(|table| table.chains).unwrap_or_default();
+        chains.extend(self.share.then(|| machine::share(device)));
+        (!chains.is_empty()).then_some(Table { name, chains })
+    }
+
+    /// The file that names the name servers, and those that it has to name; none if they stay as they are.
+    pub(super) fn servers(&self, welcome: &Welcome) -> Option<(&Path, Vec<IpAddr>)> {
+        // Servers of a family that the hub does not carry are unreachable.
+        let carried = |server: &IpAddr| Family::of(*server).is_among(&welcome.addresses);
+        let recommended = || welcome.dns.iter().copied().filter(carried).collect();
+        let servers: Vec<IpAddr> = self.dns.clone().unwrap_or_else(recommended);
+        let file = self.dns_file.as_deref().filter(|_| !servers.is_empty())?;
+        Some((file, servers))
+    }
+}

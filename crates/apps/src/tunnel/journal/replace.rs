@@ -1,0 +1,104 @@
+//! Files that a tunnel replaces: what was there before, and how it comes back.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Mode of a file that was not there before, whatever the umask is.
+const NEW_MODE: u32 = 0o644;
+
+/// The bytes of a file. In the journal they are a text if they are UTF-8, and a list of numbers otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Stored", into = "Stored")]
+pub struct Content(pub Vec<u8>);
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Stored {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl From<Stored> for Content {
+    fn from(stored: Stored) -> Self {
+        match stored {
+            Stored::Text(text) => Self(text.into_bytes()),
+            Stored::Bytes(bytes) => Self(bytes),
+        }
+    }
+}
+
+impl From<Content> for Stored {
+    fn from(content: Content) -> Self {
+        let bytes = content.0;
+        String::from_utf8(bytes).map_or_else(|error| Self::Bytes(error.into_bytes()), Self::Text)
+    }
+}
+
+/// What was there before a file was replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Before {
+    /// Nothing.
+    Nothing,
+    /// A file with this text.
+    Text(Content),
+    /// A symbolic link to this place.
+    Link(PathBuf),
+}
+
+impl Before {
+    /// What is there now.
+    pub(super) fn read(file: &Path) -> io::Result<Self> {
+        if let Ok(target) = fs::read_link(file) {
+            return Ok(Self::Link(target));
+        }
+        match fs::read(file) {
+            Ok(bytes) => Ok(Self::Text(Content(bytes))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::Nothing),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes it as it was.
+    pub(super) fn restore(&self, file: &Path) -> io::Result<()> {
+        match self {
+            Self::Nothing => fs::remove_file(file),
+            Self::Text(text) => put(file, &text.0),
+            Self::Link(target) => {
+                fs::remove_file(file)?;
+                symlink(target, file)
+            }
+        }
+    }
+}
+
+/// Replaces a file at once, so that no reader sees half of it. It keeps its mode and its owner.
+pub(super) fn put(file: &Path, text: &[u8]) -> io::Result<()> {
+    let aside = file.with_extension("ropewalk-new");
+    let replaced = write_aside(&aside, file, text).and_then(|()| fs::rename(&aside, file));
+    if replaced.is_err() {
+        let _ = fs::remove_file(&aside);
+        // A file that is mounted, as in containers, cannot be replaced.
+        return fs::write(file, text);
+    }
+    replaced
+}
+
+/// Writes a new file with the mode and the owner of another one.
+fn write_aside(aside: &Path, like: &Path, text: &[u8]) -> io::Result<()> {
+    let _ = fs::remove_file(aside);
+    let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(aside)?;
+    new.write_all(text)?;
+    let mode = match fs::metadata(like) {
+        Ok(like) => {
+            chown(aside, Some(like.uid()), Some(like.gid()))?;
+            like.mode() & 0o7777
+        }
+        Err(_) => NEW_MODE,
+    };
+    new.set_permissions(Permissions::from_mode(mode))
+}

@@ -1,0 +1,246 @@
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let name = format!("ropewalk-journal-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("a new directory");
+        Self(path)
+    }
+
+    fn open(&self) -> (Journal, usize) {
+        Journal::open(&self.0.join("run"), "home").expect("nobody has it open")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What `kill -9` leaves: the file as it is, without its lock.
+fn kill(journal: Journal) {
+    let journal = std::mem::ManuallyDrop::new(journal);
+    journal.file.unlock().expect("it was locked");
+}
+
+#[test]
+fn files_and_values_are_restored_at_the_end_and_after_a_kill() {
+    let place = Place::new("restore");
+    let [value, text, link, target] =
+        ["value", "text", "link", "target"].map(|name| place.0.join(name));
+    fs::write(&value, "0\n").expect("written");
+    fs::write(&text, "before").expect("written");
+    fs::write(&target, "target").expect("written");
+    symlink("target", &link).expect("a link");
+    for killed in [false, true] {
+        let (mut journal, left) = place.open();
+        assert_eq!(left, 0);
+        journal.set(&value, "1", None).expect("set");
+        journal.replace(&text, b"after").expect("replaced");
+        journal.replace(&link, b"own").expect("replaced");
+        journal.replace(&place.0.join("new"), b"own").expect("created");
+        assert_eq!(fs::read_to_string(&link).expect("a file"), "own");
+        assert_eq!(fs::read_to_string(&target).expect("a file"), "target");
+        if killed {
+            kill(journal);
+            assert_eq!(place.open().1, 4, "all changes were found");
+        } else {
+            drop(journal);
+        }
+        assert_eq!(fs::read_to_string(&value).expect("a file"), "0");
+        assert_eq!(fs::read_to_string(&text).expect("a file"), "before");
+        assert_eq!(fs::read_link(&link).expect("a link"), Path::new("target"));
+        assert!(!place.0.join("new").exists());
+    }
+}
+
+#[test]
+fn what_others_have_changed_meanwhile_stays() {
+    let place = Place::new("others");
+    let file = place.0.join("resolv.conf");
+    let (mut journal, _) = place.open();
+    journal.replace(&file, b"own").expect("replaced");
+    fs::write(&file, "theirs").expect("written");
+    drop(journal);
+    assert_eq!(fs::read_to_string(&file).expect("a file"), "theirs");
+}
+
+#[test]
+fn a_file_that_is_replaced_many_times_takes_one_line_and_gets_its_first_text_back() {
+    let place = Place::new("often");
+    let file = place.0.join("resolv.conf");
+    for killed in [false, true] {
+        fs::write(&file, "before").expect("written");
+        let (mut journal, _) = place.open();
+        for text in ["one", "two", "one", "three"] {
+            journal.replace(&file, text.as_bytes()).expect("replaced");
+            assert_eq!(journal.changes.len(), 1);
+        }
+        if killed {
+            kill(journal);
+            assert_eq!(place.open().1, 1);
+        } else {
+            drop(journal);
+        }
+        assert_eq!(fs::read_to_string(&file).expect("a file"), "before");
+    }
+    let (mut journal, _) = place.open();
+    journal.replace(&file, b"one").expect("replaced");
+    fs::write(&file, "theirs").expect("written");
+    journal.replace(&file, b"two").expect("replaced");
+    drop(journal);
+    assert_eq!(fs::read_to_string(&file).expect("a file"), "theirs");
+}
+
+#[test]
+fn a_tunnel_runs_once() {
+    let place = Place::new("once");
+    let (_journal, _) = place.open();
+    let second = Journal::open(&place.0.join("run"), "home").expect_err("it is running");
+    assert_eq!(second.to_string(), "the tunnel home is running");
+}
+
+#[test]
+fn a_line_that_was_cut_off_is_ignored() {
+    let place = Place::new("cut");
+    let (mut journal, _) = place.open();
+    journal.replace(&place.0.join("new"), b"own").expect("created");
+    journal.file.write_all(b"{\"firewall\":{\"ta").expect("written");
+    kill(journal);
+    assert_eq!(place.open().1, 1);
+    assert!(!place.0.join("new").exists());
+}
+
+/// Two journals in one directory.
+fn two(place: &Place) -> [Journal; 2] {
+    ["one", "two"].map(|name| Journal::open(&place.0.join("run"), name).expect("not running").0)
+}
+
+#[test]
+fn a_value_is_restored_by_the_last_of_the_tunnels_that_need_it() {
+    let place = Place::new("shared");
+    let value = place.0.join("value");
+    let now = || fs::read_to_string(&value).expect("a file").trim().to_owned();
+    for (last, killed) in [(0, false), (1, false), (0, true), (1, true)] {
+        fs::write(&value, "0\n").expect("written");
+        let [mut one, mut two] = two(&place);
+        for journal in [&mut one, &mut two] {
+            journal.set(&value, "1", None).expect("set");
+        }
+        let (first, last) = if last == 1 { (one, two) } else { (two, one) };
+        if killed {
+            kill(first);
+        } else {
+            drop(first);
+        }
+        assert_eq!(now(), "1", "the other one runs");
+        drop(last);
+        assert_eq!(now(), "0");
+    }
+}
+
+#[test]
+fn a_tunnel_that_starts_again_after_a_kill_takes_no_value_from_one_that_runs() {
+    let place = Place::new("again");
+    let value = place.0.join("value");
+    fs::write(&value, "0\n").expect("written");
+    let [mut one, mut two] = two(&place);
+    one.set(&value, "1", None).expect("set");
+    kill(one);
+    two.set(&value, "1", None).expect("set");
+    let (mut one, left) = Journal::open(&place.0.join("run"), "one").expect("not running");
+    assert_eq!((left, fs::read_to_string(&value).expect("a file").trim()), (1, "1"));
+    one.set(&value, "1", None).expect("set");
+    drop(two);
+    assert_eq!(fs::read_to_string(&value).expect("a file").trim(), "1");
+    drop(one);
+    assert_eq!(fs::read_to_string(&value).expect("a file").trim(), "0");
+}
+
+#[test]
+fn a_value_stays_if_another_program_has_used_its_switch_since() {
+    let place = Place::new("switch");
+    let [value, switch] = ["value", "switch"].map(|name| place.0.join(name));
+    for (by_other, expected) in [("0", "0"), ("1", "1")] {
+        fs::write(&value, "0\n").expect("written");
+        fs::write(&switch, "0\n").expect("written");
+        let (mut journal, _) = place.open();
+        journal.set(&value, "1", Some(&switch)).expect("set");
+        fs::write(&switch, by_other).expect("written");
+        drop(journal);
+        assert_eq!(fs::read_to_string(&value).expect("a file"), expected.to_owned());
+    }
+}
+
+/// As IPv6 does before Linux 6.17: a switch that is written sets the values of all interfaces.
+#[test]
+fn values_that_a_switch_has_set_are_restored_with_it_by_the_last_tunnel() {
+    let place = Place::new("all");
+    let files = ["all", "on", "off"].map(|name| place.0.join(name));
+    let [switch, on, off] = &files;
+    let write = |file: &Path, value: &str| fs::write(file, value).expect("written");
+    let everywhere = |value: &str| files.iter().for_each(|file| write(file, value));
+    for last in [0, 1] {
+        everywhere("0");
+        write(on, "1");
+        let mut both = two(&place);
+        for journal in &mut both {
+            let dependent = [on.clone(), off.clone()];
+            journal.set_switch(switch, "1", &dependent).expect("set");
+            everywhere("1");
+        }
+        let [one, two] = both;
+        let (first, last) = if last == 1 { (one, two) } else { (two, one) };
+        drop(first);
+        assert_eq!(fs::read_to_string(switch).expect("a file"), "1");
+        // What the kernel does when the switch goes off, before the other values come back.
+        let mut last = last;
+        last.changes
+            .iter()
+            .filter(|it| matches!(it, Change::Value { file, .. } if file == switch))
+            .for_each(|it| it.undo());
+        everywhere("0");
+        last.undo();
+        let now = [switch, on, off].map(|file| fs::read_to_string(file).expect("a file"));
+        assert_eq!(now, ["0", "1", "0"]);
+    }
+}
+
+#[test]
+fn a_replaced_file_that_is_no_text_comes_back_byte_by_byte() {
+    let place = Place::new("bytes");
+    let file = place.0.join("resolv.conf");
+    for killed in [false, true] {
+        fs::write(&file, b"# caf\xe9\n").expect("written");
+        let (mut journal, _) = place.open();
+        journal.replace(&file, b"own").expect("replaced");
+        if killed {
+            kill(journal);
+            assert_eq!(place.open().1, 1);
+        } else {
+            drop(journal);
+        }
+        assert_eq!(fs::read(&file).expect("a file"), b"# caf\xe9\n");
+    }
+}
+
+#[test]
+fn what_another_program_writes_between_two_replacements_comes_back() {
+    let place = Place::new("between");
+    let file = place.0.join("resolv.conf");
+    let (mut journal, _) = place.open();
+    for theirs in ["one", "two", "three"] {
+        fs::write(&file, theirs).expect("written");
+        journal.replace(&file, b"own").expect("replaced");
+        assert_eq!(journal.changes.len(), 1);
+    }
+    drop(journal);
+    assert_eq!(fs::read_to_string(&file).expect("a file"), "three");
+}
