@@ -86,7 +86,7 @@ pub enum JournalError {
     /// It cannot be read or written.
     Io(PathBuf, io::Error),
     /// A change failed.
-    Change(Change, io::Error),
+    Change(Box<Change>, io::Error),
 }
 
 impl fmt::Display for JournalError {
@@ -164,7 +164,7 @@ impl Journal {
             Ok(false) => self.forget_last(),
             Err(error) => {
                 self.forget_last()?;
-                Err(JournalError::Change(change, error))
+                Err(JournalError::Change(Box::new(change), error))
             }
         }
     }
@@ -178,7 +178,7 @@ impl Journal {
         if !self.changes.contains(&change) {
             self.write(&change)?;
         }
-        firewall::install(table).map_err(|error| JournalError::Change(change, error))
+        firewall::install(table).map_err(|error| JournalError::Change(Box::new(change), error))
     }
 
     /// Writes a value of the system, unless it is set. If `switch` holds something else at the end than now, the value
@@ -229,13 +229,17 @@ impl Journal {
         interfaces: &[PathBuf],
     ) -> Result<(), JournalError> {
         let failed = |error| JournalError::Io(switch.to_owned(), error);
-        let off = read_value(switch).map_err(failed)?;
         let lock = lock(self.directory()).map_err(failed)?;
         // Once the switch is on, the values of interfaces do not tell what they were before: another journal does.
         let others: Vec<Change> = self.others().flat_map(|(_, all)| all).collect();
+        let off = match others.iter().find(|change| change.sets(switch, value)) {
+            Some(Change::Value { before, .. }) => before.clone(),
+            _ => read_value(switch).map_err(failed)?,
+        };
         for file in interfaces {
             let inherited = others.iter().find(|change| change.sets(file, &off));
-            let is_other = off != value && read_value(file).is_ok_and(|now| now == value);
+            let is_off = off != value && read_value(switch).is_ok_and(|now| now == off);
+            let is_other = is_off && read_value(file).is_ok_and(|now| now == value);
             let new = || Change::Value {
                 file: file.clone(),
                 before: value.to_owned(),
@@ -262,7 +266,7 @@ impl Journal {
         let after = Content(text.to_owned());
         let change = Change::File { file: file.to_owned(), before, after };
         self.write(&change)?;
-        put(file, text).map_err(|error| JournalError::Change(change, error))?;
+        put(file, text).map_err(|error| JournalError::Change(Box::new(change), error))?;
         self.join_replacements(file);
         Ok(())
     }

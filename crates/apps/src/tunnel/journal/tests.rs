@@ -1,3 +1,5 @@
+use std::os::unix::fs::symlink;
+
 use super::*;
 
 struct Place(PathBuf);
