@@ -84,7 +84,11 @@ pub fn expand(root: &Command, mut words: Vec<OsString>) -> Result<Configured, Fa
     let (command, matches) = given;
     let source = path.display().to_string();
     let text = fs::read_to_string(&path).map_err(|error| {
-        Failure::input(format!("cannot read `{source}`: {error}"), "--config names a TOML file")
+        let help = match (path_of(matches, OPTION), path_of(matches, TUNNEL)) {
+            (None, Some(_)) => "`ropewalk tunnel new` writes this file; a path has a `/`",
+            _ => "--config names a TOML file",
+        };
+        Failure::input(format!("cannot read `{source}`: {error}"), help)
     })?;
     let mut file = ConfigFile { source, text, options: Vec::new() };
     let added = file.words(command, matches)?;
@@ -102,9 +106,12 @@ fn named<'a>(
     while let Some((name, inner)) = matches.subcommand() {
         (command, matches) = (command.find_subcommand(name)?, inner);
     }
-    let file = |id| matches.try_get_one::<PathBuf>(id).ok().flatten();
-    let path = file(OPTION).or_else(|| file(TUNNEL))?;
+    let path = path_of(matches, OPTION).or_else(|| path_of(matches, TUNNEL))?;
     Some((path.clone(), (command, matches)))
+}
+
+fn path_of<'a>(matches: &'a ArgMatches, id: &str) -> Option<&'a PathBuf> {
+    matches.try_get_one(id).ok().flatten()
 }
 
 impl Configured {

@@ -70,7 +70,11 @@ fn the_schema_of_a_file_has_the_options_of_its_command() {
         assert!(found == kind || found[0] == kind, "{words:?} {option}: {found}");
         assert!(schema["properties"]["config"].is_null());
     }
-    dir.ropewalk(&["schema", "--config", "run"]).refused(&["`run`", "recv"]);
+    let refused = ["`run`", "recv", "proxy exit", "tunnel up", "tunnel serve", "measure"];
+    dir.ropewalk(&["schema", "--config", "run"]).refused(&refused);
+    let quoted = dir.ropewalk(&["schema", "--config", "tunnel up"]).good();
+    let words = dir.ropewalk(&["schema", "--config", "tunnel", "up"]).good();
+    assert_eq!(quoted.stdout(), words.stdout());
 }
 
 /// A command that runs in the background, with its notes in a file. It is killed when this value is dropped.

@@ -590,3 +590,14 @@ fn a_new_configuration_is_one_that_the_command_takes() {
         assert!(run.stderr().contains("no.key"), "{}", run.stderr());
     }
 }
+
+#[test]
+fn a_latency_budget_has_the_limits_of_scenarios_and_a_missing_file_is_told_what_writes_it() {
+    let dir = TestDir::new("tunnel-limits");
+    for budget in ["60 min", "0 s", "6 s"] {
+        let refused = dir.ropewalk(&["tunnel", "up", "--latency-budget", budget]);
+        refused.refused(&["give 1 ms to 5 s"]);
+    }
+    dir.ropewalk(&["tunnel", "up", "./nosuch.toml"])
+        .refused(&["nosuch.toml", "ropewalk tunnel new"]);
+}

@@ -388,3 +388,32 @@ fn a_network_behind_the_client_is_carried_if_the_client_shares_the_tunnel() {
     assert_eq!(differences(&before.0, &settings(&hosts, "c")), [""; 0]);
     assert_eq!(tables(&hosts, "c"), before.1);
 }
+
+#[test]
+fn the_status_tells_an_ordinary_user_that_a_tunnel_of_another_user_runs() {
+    let Some(hosts) = Hosts::new("p") else { return };
+    let client = hosts.dir.key("client.key");
+    hosts.dir.key("hub.key");
+    let serve = hosts.serve(&[&client], &[]);
+    hosts.wait_for("listening", || serve.said().contains("listening"));
+    for more in [&[][..], &["--json"]] {
+        let mut status = Command::new("setpriv");
+        status.args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            BINARY,
+            "tunnel",
+            "status",
+        ]);
+        status.args(more).env("ROPEWALK_RUNTIME_DIR", "/nonexistent");
+        let output = match status.output() {
+            Ok(output) if output.status.code() != Some(127) => output,
+            _ => return eprintln!("skipped: no `setpriv`, or others may not run the command"),
+        };
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("a tunnel of another user is running"), "{said}");
+        assert!(said.contains("sudo ropewalk tunnel status"), "{said}");
+    }
+}

@@ -1,6 +1,6 @@
 //! The hub's table of inner addresses: which client has which, and which packets it may send.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -176,7 +176,9 @@ impl std::error::Error for AddressError {}
 pub struct Leases {
     pool: Pool,
     by_key: BTreeMap<PublicKey, Vec<IpAddr>>,
-    taken: BTreeSet<IpAddr>,
+    taken: BTreeMap<IpAddr, PublicKey>,
+    /// The keys in the order in which they got their addresses.
+    by_age: BTreeMap<u64, PublicKey>,
     /// For each network, a number below which no address is free. A search begins here.
     first_free: Vec<u128>,
 }
@@ -185,11 +187,12 @@ impl Leases {
     /// No key has an address yet.
     pub fn new(pool: Pool) -> Self {
         let first_free = vec![FIRST_CLIENT; pool.networks.len()];
-        Self { pool, by_key: BTreeMap::new(), taken: BTreeSet::new(), first_free }
+        let (by_key, taken, by_age) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { pool, by_key, taken, by_age, first_free }
     }
 
-    /// Reads lines of [`Leases::line`]. The last line of a key applies. A line without an end was cut off, and addresses
-    /// that do not fit the pool any more are left out.
+    /// Reads lines of [`Leases::line`]. The last line of a key applies, and the last key that has an address. A line without
+    /// an end was cut off, and addresses that do not fit the pool any more are left out.
     pub fn read(pool: Pool, text: &str) -> Self {
         let mut leases = Self::new(pool);
         for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
@@ -197,6 +200,11 @@ impl Leases {
             let Some(key) = words.next().and_then(|word| word.parse().ok()) else { continue };
             let addresses: Vec<IpAddr> = words.filter_map(|word| word.parse().ok()).collect();
             leases.release(&key);
+            for address in &addresses {
+                if let Some(owner) = leases.taken.get(address).copied() {
+                    leases.release(&owner);
+                }
+            }
             leases.take(key, &addresses);
         }
         leases
@@ -209,9 +217,9 @@ impl Leases {
         format!("{key} {}\n", words.join(" "))
     }
 
-    /// The lines of all keys.
+    /// The lines of all keys, the oldest first.
     pub fn text(&self) -> String {
-        self.by_key.keys().map(|key| self.line(key)).collect()
+        self.by_age.values().map(|key| self.line(key)).collect()
     }
 
     /// The networks.
@@ -221,14 +229,20 @@ impl Leases {
 
     fn take(&mut self, key: PublicKey, addresses: &[IpAddr]) {
         for address in addresses {
-            if self.pool.is_assignable(*address) && self.taken.insert(*address) {
+            if self.pool.is_assignable(*address) && !self.taken.contains_key(address) {
+                self.taken.insert(*address, key);
                 self.by_key.entry(key).or_default().push(*address);
             }
+        }
+        if self.by_key.contains_key(&key) {
+            let next = self.by_age.last_key_value().map_or(0, |(age, _)| age + 1);
+            self.by_age.insert(next, key);
         }
     }
 
     /// Takes its addresses from a key.
     fn release(&mut self, key: &PublicKey) {
+        self.by_age.retain(|_, other| other != key);
         for address in self.by_key.remove(key).unwrap_or_default() {
             self.taken.remove(&address);
             for (network, first) in self.pool.networks.iter().zip(&mut self.first_free) {
@@ -240,11 +254,31 @@ impl Leases {
     }
 
     /// The addresses of a key: one of each network, and whether they are others than before. A new key gets the
-    /// configured addresses in `wanted`, else free ones.
+    /// configured addresses in `wanted`, else free ones. If none is free, keys that are not admitted any more lose theirs,
+    /// the oldest first.
     ///
     /// # Errors
-    /// [`AddressError`]; in that case nothing changes.
+    /// [`AddressError`]; in that case no admitted key has lost an address.
     pub fn assign(
+        &mut self,
+        key: PublicKey,
+        wanted: &[IpAddr],
+        is_admitted: impl Fn(&PublicKey) -> bool,
+    ) -> Result<(Vec<IpNet>, bool), AddressError> {
+        loop {
+            let assigned = self.try_assign(key, wanted);
+            if !matches!(assigned, Err(AddressError::Full(_))) {
+                return assigned;
+            }
+            let gone = |other: &&PublicKey| **other != key && !is_admitted(other);
+            match self.by_age.values().find(gone).copied() {
+                Some(gone) => self.release(&gone),
+                None => return assigned,
+            }
+        }
+    }
+
+    fn try_assign(
         &mut self,
         key: PublicKey,
         wanted: &[IpAddr],
@@ -258,7 +292,7 @@ impl Leases {
                 Some(address) if !self.pool.is_assignable(address) => {
                     return Err(AddressError::Unusable(address));
                 }
-                Some(address) if !own.contains(&address) && self.taken.contains(&address) => {
+                Some(address) if !own.contains(&address) && self.taken.contains_key(&address) => {
                     return Err(AddressError::Unusable(address));
                 }
                 Some(address) => address,
@@ -287,7 +321,7 @@ impl Leases {
             return None;
         }
         let mut taken = self.taken.range(at(network, number)..=network.broadcast());
-        while taken.next() == Some(&at(network, number)) {
+        while taken.next().map(|(address, _)| *address) == Some(at(network, number)) {
             number += 1;
             if number > last {
                 break;
@@ -350,6 +384,8 @@ impl<C: PartialEq + Clone> Connected<C> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use ropewalk_runtime::seal::SecretKey;
 
     use super::*;
@@ -372,13 +408,14 @@ mod tests {
         let mut leases = Leases::new(pool(&["10.88.0.0/29", "fd88::/64"]).expect("a pool"));
         let keys: Vec<PublicKey> = (0..5).map(|_| key()).collect();
         for (number, key) in (2..).zip(&keys) {
-            let (addresses, is_new) = leases.assign(*key, &[]).expect("room");
+            let (addresses, is_new) = leases.assign(*key, &[], |_| true).expect("room");
             assert!(is_new);
             let expected = [format!("10.88.0.{number}/29"), format!("fd88::{number}/64")];
             assert_eq!(shown(&addresses), expected);
         }
-        assert!(matches!(leases.assign(key(), &[]), Err(AddressError::Full(_))));
-        let again = Leases::read(leases.pool().clone(), &leases.text()).assign(keys[3], &[]);
+        assert!(matches!(leases.assign(key(), &[], |_| true), Err(AddressError::Full(_))));
+        let again =
+            Leases::read(leases.pool().clone(), &leases.text()).assign(keys[3], &[], |_| true);
         let (addresses, is_new) = again.expect("its own");
         assert_eq!(
             (shown(&addresses), is_new),
@@ -391,14 +428,23 @@ mod tests {
         let mut leases = Leases::new(pool(&["10.88.0.0/24"]).expect("a pool"));
         let (first, second) = (key(), key());
         let wanted = [IpAddr::from([10, 88, 0, 9])];
-        leases.assign(first, &[]).expect("room");
-        assert_eq!(shown(&leases.assign(first, &wanted).expect("it is free").0), ["10.88.0.9/24"]);
-        assert_eq!(leases.assign(second, &wanted), Err(AddressError::Unusable(wanted[0])));
+        leases.assign(first, &[], |_| true).expect("room");
+        assert_eq!(
+            shown(&leases.assign(first, &wanted, |_| true).expect("it is free").0),
+            ["10.88.0.9/24"]
+        );
+        assert_eq!(
+            leases.assign(second, &wanted, |_| true),
+            Err(AddressError::Unusable(wanted[0]))
+        );
         for last in [0, 1, 255] {
             let wanted = [IpAddr::from([10, 88, 0, last])];
-            assert_eq!(leases.assign(second, &wanted), Err(AddressError::Unusable(wanted[0])));
+            assert_eq!(
+                leases.assign(second, &wanted, |_| true),
+                Err(AddressError::Unusable(wanted[0]))
+            );
         }
-        assert_eq!(shown(&leases.assign(second, &[]).expect("room").0), ["10.88.0.2/24"]);
+        assert_eq!(shown(&leases.assign(second, &[], |_| true).expect("room").0), ["10.88.0.2/24"]);
     }
 
     #[test]
@@ -408,8 +454,39 @@ mod tests {
             "{second} 10.88.0.7\n{first} 10.88.0.2\n{second} 10.88.0.2 10.9.9.9\nnonsense\n{first} 10.88.0.2\n{second} 10.88.0.33"
         );
         let mut leases = Leases::read(pool(&["10.88.0.0/24"]).expect("a pool"), &text);
-        assert_eq!(shown(&leases.assign(first, &[]).expect("its own").0), ["10.88.0.2/24"]);
-        assert_eq!(shown(&leases.assign(second, &[]).expect("room").0), ["10.88.0.3/24"]);
+        assert_eq!(
+            shown(&leases.assign(first, &[], |_| true).expect("its own").0),
+            ["10.88.0.2/24"]
+        );
+        assert_eq!(shown(&leases.assign(second, &[], |_| true).expect("room").0), ["10.88.0.3/24"]);
+    }
+
+    #[test]
+    fn in_a_full_network_keys_that_are_not_admitted_any_more_lose_their_addresses_the_oldest_first()
+    {
+        let pool = pool(&["10.88.0.0/29", "fd88::/64"]).expect("a pool");
+        let mut leases = Leases::new(pool.clone());
+        let keys: Vec<PublicKey> = (0..8).map(|_| key()).collect();
+        let mut appended = String::new();
+        let admitted = [keys[0], keys[3], keys[5], keys[6], keys[7]];
+        let mut assign = |leases: &mut Leases, index: usize| {
+            let assigned = leases.assign(keys[index], &[], |key| admitted.contains(key));
+            let given = assigned.map(|(given, _)| given[0].addr().to_string())?;
+            appended += &leases.line(&keys[index]);
+            Ok::<String, AddressError>(given)
+        };
+        for index in 0..5 {
+            assert_eq!(assign(&mut leases, index), Ok(format!("10.88.0.{}", index + 2)));
+        }
+        // The ages outlive a restart.
+        let mut leases = Leases::read(pool.clone(), &leases.text());
+        for (index, expected) in [(5, "10.88.0.3"), (6, "10.88.0.4"), (7, "10.88.0.6")] {
+            assert_eq!(assign(&mut leases, index), Ok(expected.to_owned()));
+        }
+        assert!(matches!(assign(&mut leases, 1), Err(AddressError::Full(_))));
+        assert_eq!(assign(&mut leases, 3), Ok("10.88.0.5".to_owned()), "its own");
+        let appended = Leases::read(pool, &appended);
+        assert_eq!(appended.by_key, leases.by_key);
     }
 
     proptest::proptest! {
@@ -425,7 +502,7 @@ mod tests {
             for (index, wanted) in asked {
                 let wanted: Vec<IpAddr> = wanted.map(|last| [10, 88, 0, last].into()).into_iter().collect();
                 let before = leases.by_key.get(&keys[index]).cloned();
-                match leases.assign(keys[index], &wanted) {
+                match leases.assign(keys[index], &wanted, |_| true) {
                     Ok((given, is_new)) => {
                         proptest::prop_assert!(wanted.is_empty() || given[0].addr() == wanted[0]);
                         let kept = before.is_some_and(|before| before == [given[0].addr()]);
@@ -440,7 +517,7 @@ mod tests {
                 let all: Vec<IpAddr> = leases.by_key.values().flatten().copied().collect();
                 let unique: BTreeSet<IpAddr> = all.iter().copied().collect();
                 proptest::prop_assert_eq!(all.len(), unique.len());
-                proptest::prop_assert_eq!(&unique, &leases.taken);
+                proptest::prop_assert_eq!(unique, leases.taken.keys().copied().collect());
             }
             let read = Leases::read(leases.pool().clone(), &appended);
             proptest::prop_assert_eq!(read.text(), leases.text());

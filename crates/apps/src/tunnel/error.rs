@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use ropewalk_runtime::endpoint::OpenError;
 use ropewalk_runtime::system::TunError;
 
 use super::addresses::PoolError;
-use super::journal::JournalError;
+use super::journal::{Change, JournalError};
 use super::machine::Overlap;
 
 /// Why a tunnel could not start, or ended.
@@ -23,8 +24,38 @@ pub enum TunnelError {
     Open(OpenError),
     /// The tunnel's addresses are in use on this machine.
     Overlap(Overlap),
+    /// A file of the tunnel's state cannot be used.
+    Store(String, io::Error),
     /// Something else on the machine failed.
     System(String, io::Error),
+}
+
+/// What a tunnel needs to change the machine.
+const NEEDS_RIGHTS: &str = "run it as root, or with the capability CAP_NET_ADMIN";
+
+/// What permits a change that was denied: CAP_NET_ADMIN does not permit to write files of root.
+fn denied(error: &JournalError) -> Option<&'static str> {
+    let (file, error) = match error {
+        JournalError::Io(file, error) => (Some(file), error),
+        JournalError::Change(change, error) => match &**change {
+            Change::File { file, .. } => (Some(file), error),
+            _ => (None, error),
+        },
+        JournalError::Running(_) => return None,
+    };
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return None;
+    }
+    let is_journal = |file: &PathBuf| file.extension().is_some_and(|it| it == "journal");
+    match file {
+        Some(file) if is_journal(file) => {
+            Some("run it as root, or give --run-directory DIR, which this user may write")
+        }
+        Some(file) if !file.starts_with("/proc") => {
+            Some("run it as root, or leave the name servers as they are: --no-dns")
+        }
+        _ => Some(NEEDS_RIGHTS),
+    }
 }
 
 impl TunnelError {
@@ -35,16 +66,22 @@ impl TunnelError {
             Self::Journal(JournalError::Running(_)) => {
                 Some("`ropewalk tunnel status` shows it; stop it first")
             }
-            Self::Journal(JournalError::Change(_, error) | JournalError::Io(_, error))
-            | Self::System(_, error)
-                if error.kind() == io::ErrorKind::PermissionDenied =>
-            {
-                Some("run it as root, or with the capability CAP_NET_ADMIN")
+            Self::Journal(error) => denied(error),
+            Self::Store(_, error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Some("run it as root, or give --state-directory DIR, which this user may write")
+            }
+            Self::System(_, error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Some(NEEDS_RIGHTS)
             }
             Self::Overlap(_) => Some("give another --network, such as 10.89.0.0/16,fd89::/64"),
             Self::Pool(_) => Some("give for example --network 10.88.0.0/24,fd88::/64"),
             _ => None,
         }
+    }
+
+    pub(super) fn store(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |error| Self::Store(what, error)
     }
 
     pub(super) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
@@ -61,7 +98,7 @@ impl fmt::Display for TunnelError {
             Self::Pool(error) => error.fmt(f),
             Self::Open(error) => error.fmt(f),
             Self::Overlap(overlap) => overlap.fmt(f),
-            Self::System(what, error) => write!(f, "{what}: {error}"),
+            Self::System(what, error) | Self::Store(what, error) => write!(f, "{what}: {error}"),
         }
     }
 }
@@ -89,5 +126,26 @@ impl From<PoolError> for TunnelError {
 impl From<OpenError> for TunnelError {
     fn from(error: OpenError) -> Self {
         Self::Open(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_denied_change_is_answered_with_the_option_that_does_without_it() {
+        let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let journal = |file: &str| JournalError::Io(PathBuf::from(file), denied()).into();
+        for (error, expected) in [
+            (journal("/run/ropewalk/tunnel/home.journal"), "--run-directory"),
+            (journal("/etc/resolv.conf"), "--no-dns"),
+            (journal("/proc/sys/net/ipv4/conf/eth0/forwarding"), "CAP_NET_ADMIN"),
+            (TunnelError::store("writing the leases")(denied()), "--state-directory"),
+            (TunnelError::system("starting rw-home")(denied()), "CAP_NET_ADMIN"),
+        ] {
+            let help = error.help().expect("help");
+            assert!(help.contains(expected), "{error}: {help}");
+        }
     }
 }

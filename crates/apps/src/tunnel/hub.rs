@@ -82,8 +82,8 @@ impl HubSettings {
     }
 }
 
-/// Finds what the operator has configured for a client.
-pub type PolicyOf = Arc<dyn Fn(&PublicKey) -> TunnelPolicy + Send + Sync>;
+/// Finds what the operator has configured for a client; none: its key is not admitted.
+pub type PolicyOf = Arc<dyn Fn(&PublicKey) -> Option<TunnelPolicy> + Send + Sync>;
 
 /// A hub whose machine is set up.
 pub struct TunnelHub {
@@ -137,7 +137,8 @@ impl HubFigures {
 
     /// Applies the limits that the operator has configured now.
     pub fn refresh_limits(&self) {
-        self.0.meters.refresh(&*self.0.policy_of);
+        let policy_of = &self.0.policy_of;
+        self.0.meters.refresh(&|key| policy_of(key).unwrap_or_default());
     }
 }
 
@@ -258,7 +259,7 @@ async fn keep_forwarding(mut journal: Journal, shared: &Shared) {
 async fn serve_client(association: Association, shared: Arc<Shared>, reporter: Reporter) {
     let Some(key) = association.peer_key() else { return association.abort() };
     let identity = PeerIdentity { key: Some(key), ..PeerIdentity::default() };
-    let policy = (shared.policy_of)(&key);
+    let policy = (shared.policy_of)(&key).unwrap_or_default();
     let addresses = match shared.greet(&association, key, &policy.addresses).await {
         Ok(addresses) => addresses,
         Err(None) => return,
@@ -336,8 +337,9 @@ impl Shared {
 
     fn assign(&self, key: PublicKey, configured: &[IpAddr]) -> Result<Vec<IpNet>, String> {
         let mut leases = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
-        let assigned = leases.assign(key, configured).map_err(|error| error.to_string())?;
-        let (addresses, is_new) = assigned;
+        let is_admitted = |key: &PublicKey| (self.policy_of)(key).is_some();
+        let assigned = leases.assign(key, configured, is_admitted);
+        let (addresses, is_new) = assigned.map_err(|error| error.to_string())?;
         if is_new {
             self.lease_file.append(&leases.line(&key))?;
         }

@@ -238,13 +238,17 @@ impl Journal {
         interfaces: &[PathBuf],
     ) -> Result<(), JournalError> {
         let failed = |error| JournalError::Io(switch.to_owned(), error);
-        let off = read_value(switch).map_err(failed)?;
         let lock = lock(self.directory()).map_err(failed)?;
         // Once the switch is on, the values of interfaces do not tell what they were before: another journal does.
         let others: Vec<Change> = self.others().flat_map(|(_, all)| all).collect();
+        let off = match others.iter().find(|change| change.sets(switch, value)) {
+            Some(Change::Value { before, .. }) => before.clone(),
+            _ => read_value(switch).map_err(failed)?,
+        };
         for file in interfaces {
             let inherited = others.iter().find(|change| change.sets(file, &off));
-            let is_other = off != value && read_value(file).is_ok_and(|now| now == value);
+            let is_off = off != value && read_value(switch).is_ok_and(|now| now == off);
+            let is_other = is_off && read_value(file).is_ok_and(|now| now == value);
             let new = || Change::Value {
                 file: file.clone(),
                 before: value.to_owned(),

@@ -35,11 +35,11 @@ fn read(file: &Path) -> Result<String, TunnelError> {
         Ok(text) => Ok(text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let directory = file.parent().unwrap_or(file);
-            let failed = TunnelError::system(format!("creating {}", directory.display()));
+            let failed = TunnelError::store(format!("creating {}", directory.display()));
             fs::create_dir_all(directory).map_err(failed)?;
             Ok(String::new())
         }
-        Err(error) => Err(TunnelError::System(format!("reading {}", file.display()), error)),
+        Err(error) => Err(TunnelError::Store(format!("reading {}", file.display()), error)),
     }
 }
 
@@ -57,7 +57,7 @@ impl LeaseFile {
         let leases = Leases::read(pool, &text);
         let now = leases.text();
         if now != text {
-            let failed = TunnelError::system(format!("writing {}", file.display()));
+            let failed = TunnelError::store(format!("writing {}", file.display()));
             replace(file, &now).map_err(failed)?;
         }
         Ok((Self(file.to_owned()), leases))
@@ -134,14 +134,17 @@ mod tests {
         let (store, mut leases) = LeaseFile::open(&file, pool()).expect("a new file");
         let mut given = Vec::new();
         for key in &keys {
-            given.push(leases.assign(*key, &[]).expect("room").0);
+            given.push(leases.assign(*key, &[], |_| true).expect("room").0);
             store.append(&leases.line(key)).expect("written");
         }
         let whole = fs::read_to_string(&file).expect("text");
         fs::write(&file, &whole[..whole.len() - 2]).expect("written");
         let (store, mut leases) = LeaseFile::open(&file, pool()).expect("the file");
-        assert_eq!(leases.assign(keys[1], &[]).expect("its own"), (given[1].clone(), false));
-        let (again, is_new) = leases.assign(keys[2], &[]).expect("room");
+        assert_eq!(
+            leases.assign(keys[1], &[], |_| true).expect("its own"),
+            (given[1].clone(), false)
+        );
+        let (again, is_new) = leases.assign(keys[2], &[], |_| true).expect("room");
         assert!(is_new && again == given[2], "it was cut off, and is free");
         store.append(&leases.line(&keys[2])).expect("written");
         let (_, leases) = LeaseFile::open(&file, pool()).expect("the file");

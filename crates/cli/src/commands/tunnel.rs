@@ -14,7 +14,7 @@ use ropewalk_apps::tunnel::{Config, LaneSettings, Redundancy, TunnelError};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::Transport;
 use ropewalk_runtime::moderation::Moderation;
-use ropewalk_scenario::parse_duration;
+use ropewalk_scenario::{LATENCY_BUDGETS, parse_duration};
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -76,8 +76,8 @@ struct CommonArgs {
     /// When packets of calls, names and handshakes are sent on two paths
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
     redundancy: RedundancyArg,
-    /// Longest time that a packet waits for an earlier one of its flow at the far end
-    #[arg(long, value_name = "TIME", default_value_t = Config::default().latency_budget, value_parser = parse_duration)]
+    /// Longest time that a packet waits for an earlier one of its flow at the far end, 1 ms to 5 s
+    #[arg(long, value_name = "TIME", default_value_t = Config::default().latency_budget, value_parser = latency_budget)]
     latency_budget: Duration,
     /// Longest time that packets wait for others, so that they are handled together: less CPU time, while many pass
     #[arg(long, value_name = "TIME", default_value = "2 ms", value_parser = pause)]
@@ -167,6 +167,15 @@ fn pause(text: &str) -> Result<Duration, String> {
         return Err(format!("give at most {most}, or 0 s for none"));
     }
     Ok(pause)
+}
+
+/// A latency budget within the limits of scenarios.
+fn latency_budget(text: &str) -> Result<Duration, String> {
+    let (budget, [least, most]) = (parse_duration(text)?, LATENCY_BUDGETS);
+    if (least..=most).contains(&budget) {
+        return Ok(budget);
+    }
+    Err(format!("give {least} to {most}"))
 }
 
 fn interface(text: &str) -> Result<String, String> {

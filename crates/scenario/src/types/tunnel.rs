@@ -11,8 +11,8 @@ use crate::keys::{
 };
 use crate::toml_text::Entries;
 
-/// Longest hold of the tunnel.
-const LONGEST_BUDGET: u64 = 5_000 * NS_PER_MS;
+/// Shortest and longest hold of the tunnel, in scenarios and live.
+pub const LATENCY_BUDGETS: [Duration; 2] = [Duration::from_millis(1), Duration::from_secs(5)];
 /// Smallest and largest inner packet.
 const INNER: Kind = size(64, 9_000);
 
@@ -26,7 +26,7 @@ table! {
         redundancy: Redundancy = names::<Redundancy>().is("auto").example("\"always\"");
         /// Longest time that a packet waits at the far end for an earlier one of its flow. A smaller value lowers the
         /// delay after a loss, and reorders what a longer wait would have put in order.
-        latency_budget: Duration = time(NS_PER_MS, LONGEST_BUDGET).is("500 ms").example("\"150 ms\"");
+        latency_budget: Duration = time(LATENCY_BUDGETS[0].as_nanos(), LATENCY_BUDGETS[1].as_nanos()).is("500 ms").example("\"150 ms\"");
     }
 }
 

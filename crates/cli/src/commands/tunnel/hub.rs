@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use ipnet::IpNet;
 use ropewalk_apps::access::{AccessList, ClientLimits, TunnelPolicy, parse_monthly, parse_rate};
-use ropewalk_apps::observe::{Event, PeerIdentity, Sources};
+use ropewalk_apps::observe::{Event, PeerIdentity, Sources, TunnelFigures};
 use ropewalk_apps::tunnel::addresses::Pool;
 use ropewalk_apps::tunnel::hub::{HubFigures, HubSettings, PolicyOf, TunnelHub};
 use ropewalk_runtime::endpoint::Endpoint;
@@ -106,8 +106,8 @@ pub async fn run(
     let policy_of: PolicyOf = {
         let list = list.clone();
         Arc::new(move |key| {
-            let policy = list.policy(key).map(|peer| peer.tunnel.clone()).unwrap_or_default();
-            TunnelPolicy { limits: policy.limits.or(defaults), ..policy }
+            let policy = list.policy(key)?.tunnel.clone();
+            Some(TunnelPolicy { limits: policy.limits.or(defaults), ..policy })
         })
     };
     let reporter = observation.reporter();
@@ -119,15 +119,7 @@ pub async fn run(
     reload(announcer, log, &endpoint, &list, limits).watch(common.file());
     let figures = hub.figures();
     let names = list.clone();
-    let tunnel = move || {
-        let mut figures = figures.read();
-        for volume in &mut figures.volumes {
-            if let Ok(key) = volume.client.parse() {
-                volume.client = names.name(&key);
-            }
-        }
-        Some(figures)
-    };
+    let tunnel = move || Some(named(figures.read(), &names));
     let sources = Sources {
         name: Box::new(move |key| list.listed_name(key)),
         tunnel: Box::new(tunnel),
@@ -143,6 +135,16 @@ pub async fn run(
     );
     console.note(format_args!("at the client:\n  ropewalk tunnel up --to {to} --peer {public}"));
     hub.run(&endpoint).await.map_err(failed)
+}
+
+/// The figures with the names of the clients.
+fn named(mut figures: TunnelFigures, names: &AccessList) -> TunnelFigures {
+    for volume in &mut figures.volumes {
+        if let Ok(key) = volume.client.parse() {
+            volume.client = names.name(&key);
+        }
+    }
+    figures
 }
 
 /// What a SIGHUP may change.
