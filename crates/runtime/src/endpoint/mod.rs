@@ -19,6 +19,7 @@ mod backlog;
 mod batch;
 mod binding;
 mod challenge;
+mod chosen_interfaces;
 mod connect;
 mod datagrams;
 mod df_bit;

@@ -15,12 +15,10 @@ use ropewalk_engine::sctp::{
 use super::connect::SctpPorts;
 use super::incoming::{IncomingFilter, OnLimit};
 use super::limits::Limits;
-use super::local_interfaces;
 use super::observer::Observer;
 use super::raw::Carrier;
 use super::socket::BindAddress;
 use crate::capture::Capture;
-use crate::interfaces;
 use crate::seal::{Allowed, OVERHEAD, PresharedKey, SecretKey};
 
 /// UDP port of SCTP in UDP (RFC 6951, 5.1), and the SCTP port of Ropewalk's own services.
@@ -449,46 +447,6 @@ impl Options {
     pub fn with_psk(mut self, psk: Option<PresharedKey>) -> Self {
         if let Some(sealing) = &mut self.sealing {
             sealing.psk = psk;
-        }
-        self
-    }
-
-    /// Never uses these interfaces automatically.
-    #[must_use]
-    pub fn avoiding(mut self, interfaces: &[String]) -> Self {
-        self.avoided_interfaces = interfaces.to_vec();
-        self
-    }
-
-    /// Uses one socket for each interface that may reach these addresses, and adds paths for interfaces that appear
-    /// later. Does nothing if a peer is on this machine.
-    #[must_use]
-    pub fn automatic(mut self, remotes: &[SocketAddr]) -> Self {
-        let mut all = interfaces::list().unwrap_or_default();
-        all.retain(|seen| !self.avoided_interfaces.contains(&seen.name));
-        if self.sealing.is_some() && local_interfaces::leave_this_machine(remotes, &all) {
-            self.locals = local_interfaces::automatic(remotes, &all);
-            self.automatic = true;
-        }
-        self
-    }
-
-    /// Without sealing, uses one socket for each interface that may reach these addresses now. Does nothing if a peer is
-    /// on this machine, or if no interface may reach them. Where interfaces are avoided, addresses of a family that no other
-    /// one may reach are left out.
-    #[must_use]
-    pub fn on_all_interfaces(mut self, remotes: &[SocketAddr]) -> Self {
-        let mut all = interfaces::list().unwrap_or_default();
-        all.retain(|seen| !self.avoided_interfaces.contains(&seen.name));
-        let mut locals = local_interfaces::automatic(remotes, &all);
-        let is_named = |local: &BindAddress| local.interface.is_some();
-        if !self.avoided_interfaces.is_empty() && locals.iter().any(is_named) {
-            locals.retain(is_named);
-        }
-        let named = locals.iter().all(is_named);
-        if self.sealing.is_none() && named && local_interfaces::leave_this_machine(remotes, &all) {
-            self.locals = locals;
-            self.all_interfaces = true;
         }
         self
     }
