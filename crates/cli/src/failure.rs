@@ -13,17 +13,19 @@ pub enum Failure {
     Input(String),
     /// The input was right, but the run failed or a result could not be written.
     Run(String),
+    /// A program could not be run for the user. The status is that of a shell: 127 if it is missing, otherwise 126.
+    NotRun(u8, String),
     /// A program that was run for the user ended with this status and has reported the reason itself.
     Status(u8),
 }
 
 impl Failure {
-    /// 2 for wrong input, 1 for a failed run, a program's own status.
+    /// 2 for wrong input, 1 for a failed run, the status of a program that was run or could not be.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Input(_) => ExitCode::from(2),
             Self::Run(_) => ExitCode::from(1),
-            Self::Status(status) => ExitCode::from(*status),
+            Self::NotRun(status, _) | Self::Status(status) => ExitCode::from(*status),
         }
     }
 
@@ -35,7 +37,9 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Input(text) | Self::Run(text)) = self else { return Ok(()) };
+        let (Self::Input(text) | Self::Run(text) | Self::NotRun(_, text)) = self else {
+            return Ok(());
+        };
         // Errors of a scenario have their own headings, one per problem.
         if text.starts_with("error:") { f.write_str(text) } else { write!(f, "error: {text}") }
     }

@@ -1,7 +1,7 @@
 //! The `ropewalk` command.
 //!
 //! Data goes to stdout, everything else to stderr. The exit status is 0 on success, 1 when the run failed, and
-//! 2 when the input was wrong and nothing was run or written.
+//! 2 when the input was wrong and nothing was run or written. A program that is run for the user has its own.
 
 mod args;
 mod commands;
@@ -79,7 +79,7 @@ fn parsed() -> Result<Cli, Failure> {
     let cli = matched.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     cli.or_else(|error| match configured.locate(&error) {
         Some(failure) => Err(failure),
-        None => with_key(error).exit(),
+        None => with_separator(with_key(error)).exit(),
     })
 }
 
@@ -125,6 +125,23 @@ fn with_key(mut error: clap::Error) -> clap::Error {
     error
 }
 
+/// Names `--` if a word stands where only a program after `--` may, as in `ropewalk preload iperf3`.
+fn with_separator(mut error: clap::Error) -> clap::Error {
+    let word = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if !word.starts_with('-') => word.clone(),
+        _ => return error,
+    };
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+        _ => return error,
+    };
+    if error.kind() == ErrorKind::UnknownArgument && usage.contains("-- <") {
+        let tip = format!("the program to run and its arguments follow '--': '-- {word} ...'");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +165,20 @@ mod tests {
             let error = Cli::try_parse_from(["ropewalk", "run", "a.toml", option, "1"]);
             let shown = with_key(error.expect_err("there is no such option")).to_string();
             assert_eq!(shown.contains("--set transfer."), tip, "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_program_without_the_separator_points_to_it() {
+        for (words, tip) in [
+            (&["preload", "iperf3", "-s"][..], true),
+            (&["preload", "--udp-port", "9000", "iperf3"], true),
+            (&["preload", "--iperf3"], false),
+            (&["schema", "iperf3"], false),
+        ] {
+            let error = Cli::try_parse_from([&["ropewalk"], words].concat());
+            let shown = with_separator(error.expect_err("it is refused")).to_string();
+            assert_eq!(shown.contains("'-- iperf3 ...'"), tip, "{shown}");
         }
     }
 

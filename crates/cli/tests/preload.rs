@@ -1,5 +1,7 @@
 //! `ropewalk preload`: programs with Ropewalk's sockets.
 
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Command;
 
@@ -66,11 +68,72 @@ fn packets_over_ip_alone_need_a_privilege() {
     assert!(said.contains("raw sockets are not permitted") && ended.stdout.is_empty(), "{said}");
 }
 
+/// The statuses are those of `env`, `nice` and `timeout`.
+#[test]
+fn a_program_that_cannot_be_run_has_a_status_of_its_own() {
+    let dir = TestDir::new("preload-cannot-run");
+    fs::write(dir.file("text"), "no program").expect("it is ours");
+    fs::write(dir.file("script"), "#!/no/such/interpreter\n").expect("it is ours");
+    let script = dir.file("script");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let (text, script) = (dir.file("text"), script.display().to_string());
+    for (program, status, why) in [
+        ("no-such-program", 127, "there is no such program"),
+        ("/no/such/program", 127, "there is no such program"),
+        (&script, 127, "its interpreter is missing"),
+        (&text.display().to_string(), 126, "it is not executable"),
+        ("/tmp", 126, "it is a directory"),
+    ] {
+        let ended = dir.ropewalk(&["preload", "--", program]);
+        assert_eq!((ended.status(), ended.stdout()), (status, ""), "{program}");
+        let said = ended.stderr();
+        assert!(said.contains(&format!("cannot run `{program}`: {why}")), "{said}");
+    }
+}
+
+/// Programs of another group, whose loader ignores the library, and statically linked ones.
+#[test]
+fn a_program_that_the_library_does_not_reach_is_noted_and_run() {
+    let dir = TestDir::new("preload-no-effect");
+    let run = |program: &Path, quiet: bool| {
+        let program = program.display().to_string();
+        let quiet: &[&str] = if quiet { &["--quiet"] } else { &[] };
+        dir.ropewalk(&[&["preload"], quiet, &["--", &program]].concat()).good().stderr().to_owned()
+    };
+    let copy = dir.file("true");
+    fs::copy("/bin/true", &copy).expect("there is one");
+    assert_eq!(run(&copy, false), "");
+    let own = fs::metadata(&copy).expect("it is ours").gid();
+    if std::os::unix::fs::chown(&copy, None, Some(own + 1)).is_err() {
+        return eprintln!("skipped: a file cannot be given to another group");
+    }
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o2755)).expect("it is ours");
+    let why = format!(
+        "warning: `ropewalk preload` has no effect: {} has the set-group-ID",
+        copy.display()
+    );
+    assert!(run(&copy, false).starts_with(&why), "{}", run(&copy, false));
+    assert_eq!(run(&copy, true), "");
+}
+
+#[test]
+fn an_avoided_interface_that_is_not_there_is_noted() {
+    let dir = TestDir::new("preload-avoid");
+    let said =
+        dir.ropewalk(&["preload", "--avoid", "nosuch0", "--avoid", "lo", "--", "true"]).good();
+    assert!(said.stderr().starts_with("note: --avoid nosuch0: no interface of this name"));
+    assert!(!said.stderr().contains("--avoid lo"), "{}", said.stderr());
+}
+
 #[test]
 fn a_missing_program_or_a_wrong_port_is_refused() {
     let dir = TestDir::new("preload-refused");
     dir.ropewalk(&["preload"]).refused(&["PROGRAM"]);
-    dir.ropewalk(&["preload", "--", "no-such-program"]).refused(&["cannot run `no-such-program`"]);
+    dir.ropewalk(&["preload", "iperf3", "-s"]).refused(&["'-- iperf3 ...'"]);
+    for option in ["--udp-port", "--client-udp-port", "--peer-udp-port"] {
+        let words = ["preload", "--encapsulation", "none", option, "5000", "--", "true"];
+        dir.ropewalk(&words).refused(&[option, "no UDP ports"]);
+    }
     dir.ropewalk(&["preload", "--encapsulation", "tcp", "--", "true"]).refused(&["udp, none"]);
     dir.ropewalk(&["preload", "--udp-port", "0", "--", "true"]).refused(&["--udp-port"]);
 }

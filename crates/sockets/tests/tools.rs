@@ -249,3 +249,29 @@ fn messages_to_a_silent_peer_delay_the_exit_which_says_that_it_has_not_answered(
     let expected = "libropewalk: after 1 s, a peer has not answered: what was sent to it is lost\n";
     assert_eq!(ended.stderr, expected);
 }
+
+#[test]
+fn a_udp_port_in_use_is_reported_with_the_option_that_chooses_another() {
+    or_skip!(installed("python3", "python3"));
+    let taken = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("bound").port();
+    let begin = "import errno, socket\n\
+                 s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)\n\
+                 s.bind(('127.0.0.1', 5000))\n";
+    for (call, option) in [
+        ("s.listen()", "(--udp-port of `ropewalk preload`, ROPEWALK_UDP_PORT)"),
+        (
+            "s.connect(('127.0.0.1', 5001))",
+            "(--client-udp-port of `ropewalk preload`, ROPEWALK_CLIENT_UDP_PORT)",
+        ),
+    ] {
+        let script = format!(
+            "{begin}try: {call}\nexcept OSError as error: print(errno.errorcode[error.errno])"
+        );
+        let mut python = preloaded("python3", port, 9);
+        python.env("ROPEWALK_CLIENT_UDP_PORT", port.to_string());
+        let ended = Running::start(python.args(["-c", &script])).end();
+        assert_eq!(ended.stdout, "EADDRINUSE\n", "{ended:?}");
+        assert!(ended.stderr.trim_end().ends_with(option), "{ended:?}");
+    }
+}

@@ -136,7 +136,7 @@ pub fn execute(command: Command, console: Console) -> Result<(), Failure> {
         Command::New(args) => new::execute(&args, console),
         Command::Proxy(args) => proxy::execute(&args, console),
         #[cfg(target_os = "linux")]
-        Command::Preload(args) => preload::execute(&args),
+        Command::Preload(args) => preload::execute(&args, console),
         #[cfg(target_os = "linux")]
         Command::Tunnel(args) => tunnel::execute(&args, console),
         Command::Schema(args) => schema::execute(&args),

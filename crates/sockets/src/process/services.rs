@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 
 use super::{Process, current, lock, routes};
 use crate::errno::{Errno, Result};
-use crate::settings::PEER_UDP_PORT;
+use crate::settings::{CLIENT_UDP_PORT, PEER_UDP_PORT, UDP_PORT};
 use crate::socket::{Socket, peer_of};
 
 /// How often, and after which pauses, a UDP port is tried that endpoints of this process are giving up.
@@ -101,7 +101,7 @@ impl Service {
             options = routes::on_interfaces(options, remotes)?;
         }
         current().reactor()?;
-        Self::open(options).map_err(Refused::report)
+        Self::open(options).map_err(|e| e.report("--client-udp-port", CLIENT_UDP_PORT))
     }
 
     /// Delivers associations on an SCTP port to a socket, which has claimed it and has room for so many.
@@ -183,9 +183,13 @@ struct Refused {
 
 impl Refused {
     /// The error number. The reason goes to standard error, because a UDP port in use is not the SCTP port that the
-    /// program has asked for.
-    fn report(self) -> Errno {
-        eprintln!("libropewalk: {}", self.error);
+    /// program has asked for. `option` and `variable` set the UDP port.
+    fn report(self, option: &str, variable: &str) -> Errno {
+        let chosen = match self.errno {
+            Errno(libc::EADDRINUSE) => format!(" ({option} of `ropewalk preload`, {variable})"),
+            _ => String::new(),
+        };
+        eprintln!("libropewalk: {}{chosen}", self.error);
         self.errno
     }
 }
@@ -278,10 +282,11 @@ impl Process {
             Service::open(options)
         };
         let port = self.settings().udp_port;
+        let refused = |error: Refused| error.report("--udp-port", UDP_PORT);
         let opened = open_in_place_of_unused(&mut listening, || open(port));
         let service = match opened {
             opened if any_port && is_in_use(&opened) => {
-                let service = open(0).map_err(Refused::report)?;
+                let service = open(0).map_err(refused)?;
                 let used = service.endpoint.locals().first().map_or(0, SocketAddr::port);
                 eprintln!(
                     "libropewalk: another program has UDP port {port}: peers that connect to this one need \
@@ -289,7 +294,7 @@ impl Process {
                 );
                 service
             }
-            opened => opened.map_err(Refused::report)?,
+            opened => opened.map_err(refused)?,
         };
         let accepting = self.reactor()?.spawn(service.clone().accept()).abort_handle();
         listening.insert(key, (service.clone(), accepting));

@@ -194,7 +194,7 @@ fn run_all(
     for (outcome, (name, _, transport)) in done.into_iter().zip(jobs) {
         match outcome {
             Some(Ok(cell)) => cells.push(cell),
-            Some(Err(Failure::Input(text) | Failure::Run(text))) => {
+            Some(Err(Failure::Input(text) | Failure::Run(text) | Failure::NotRun(_, text))) => {
                 failures.push(format!("{name}, {transport}: {text}"));
             }
             Some(Err(Failure::Status(_))) | None => {}

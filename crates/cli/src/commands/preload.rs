@@ -1,16 +1,21 @@
 //! `ropewalk preload`: runs a program whose SCTP sockets are Ropewalk's.
 
+mod program;
+
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
 use ropewalk_runtime::endpoint::{Carrier, PORT, Profile, RawError};
+use ropewalk_runtime::interfaces;
 use ropewalk_scenario::{Congestion, SchedulerName, parse_size};
 
 use crate::args::SchedulerParser;
+use crate::console::Console;
 use crate::failure::Failure;
 
 /// The library's file name.
@@ -38,15 +43,15 @@ pub struct PreloadArgs {
     /// What SCTP packets are encapsulated in: udp, or none for packets directly over IP, which needs CAP_NET_RAW
     #[arg(long, value_name = "NAME", default_value = "udp", value_parser = Carrier::NAMES)]
     encapsulation: String,
-    /// UDP port that the program's listening sockets receive on
-    #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = udp_port())]
-    udp_port: u16,
+    /// UDP port that the program's listening sockets receive on; 9899 by default
+    #[arg(long, value_name = "PORT", value_parser = udp_port())]
+    udp_port: Option<u16>,
     /// UDP port of the program's sockets that only connect; any free one by default
     #[arg(long, value_name = "PORT", value_parser = udp_port())]
     client_udp_port: Option<u16>,
-    /// UDP port of the peers that the program connects to
-    #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = udp_port())]
-    peer_udp_port: u16,
+    /// UDP port of the peers that the program connects to; 9899 by default
+    #[arg(long, value_name = "PORT", value_parser = udp_port())]
+    peer_udp_port: Option<u16>,
     /// Network interface that is not used; may be repeated
     #[arg(long, value_name = "INTERFACE")]
     avoid: Vec<String>,
@@ -87,8 +92,8 @@ fn udp_port() -> clap::builder::RangedI64ValueParser<u16> {
 /// Runs the program in place of this process.
 ///
 /// # Errors
-/// [`Failure`]: the library or the program is missing.
-pub fn execute(args: &PreloadArgs) -> Result<(), Failure> {
+/// [`Failure`]: the library or the program is missing, or options contradict each other.
+pub fn execute(args: &PreloadArgs, console: Console) -> Result<(), Failure> {
     let library = library()?;
     if args.library {
         return crate::output::print(&format!("{}\n", library.display()));
@@ -100,15 +105,53 @@ pub fn execute(args: &PreloadArgs) -> Result<(), Failure> {
         ));
     };
     if args.encapsulation.parse() == Ok(Carrier::Ip) {
+        refuse_udp_ports(args)?;
         RawError::check().map_err(|error| Failure::Input(error.to_string()))?;
     }
+    note_what_has_no_effect(args, program, console);
     let error = Command::new(program)
         .args(arguments)
         .envs(variables(args))
         .env("LD_PRELOAD", preloaded(&library))
         .exec();
-    let name = program.to_string_lossy();
-    Err(Failure::input(format!("cannot run `{name}`: {error}"), "is it installed?"))
+    Err(program::failure(program, &error))
+}
+
+/// Packets over IP alone have no UDP ports.
+fn refuse_udp_ports(args: &PreloadArgs) -> Result<(), Failure> {
+    let given = [
+        ("--udp-port", args.udp_port),
+        ("--client-udp-port", args.client_udp_port),
+        ("--peer-udp-port", args.peer_udp_port),
+    ];
+    match given.into_iter().find(|(_, port)| port.is_some()) {
+        Some((option, _)) => Err(Failure::input(
+            format!("{option} has no meaning with --encapsulation none"),
+            "packets directly over IP have no UDP ports: leave out one of the two options",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Notes interfaces that this machine does not have, and a program that the library does not reach.
+fn note_what_has_no_effect(args: &PreloadArgs, program: &OsStr, console: Console) {
+    let mut known: Vec<String> =
+        interfaces::list().unwrap_or_default().into_iter().map(|seen| seen.name).collect();
+    known.sort_unstable();
+    known.dedup();
+    for name in args.avoid.iter().filter(|name| !known.contains(name)) {
+        console.note(format!(
+            "note: --avoid {name}: no interface of this name has an address now; {} have",
+            known.join(", ")
+        ));
+    }
+    let own = std::fs::metadata("/proc/self").map(|own| (own.uid(), own.gid()));
+    let path = program::find(program);
+    if let (Some(path), Ok(own)) = (path, own)
+        && let Some(why) = program::obstacle(&path, own)
+    {
+        console.note(format!("warning: `ropewalk preload` has no effect: {why}"));
+    }
 }
 
 /// The library before those that are preloaded already.
@@ -125,8 +168,8 @@ fn preloaded(library: &Path) -> OsString {
 fn variables(args: &PreloadArgs) -> Vec<(&'static str, String)> {
     let mut variables = vec![
         ("ROPEWALK_ENCAPSULATION", args.encapsulation.clone()),
-        ("ROPEWALK_UDP_PORT", args.udp_port.to_string()),
-        ("ROPEWALK_PEER_UDP_PORT", args.peer_udp_port.to_string()),
+        ("ROPEWALK_UDP_PORT", args.udp_port.unwrap_or(PORT).to_string()),
+        ("ROPEWALK_PEER_UDP_PORT", args.peer_udp_port.unwrap_or(PORT).to_string()),
         ("ROPEWALK_PROFILE", args.profile.clone()),
         ("ROPEWALK_AVOID", args.avoid.join(",")),
     ];
