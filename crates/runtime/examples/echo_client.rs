@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::ExitCode;
 
 use bytes::Bytes;
 use ropewalk_runtime::endpoint::{Association, Endpoint, Options, Target};
@@ -15,7 +16,17 @@ type Failure = Box<dyn std::error::Error>;
 const COUNT: u32 = 1000;
 
 #[tokio::main]
-async fn main() -> Result<(), Failure> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("echo_client: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let key: PublicKey = arguments.next().ok_or("give the server's key and addresses")?.parse()?;
     let mut addresses = Vec::new();

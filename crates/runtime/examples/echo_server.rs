@@ -5,6 +5,7 @@
 //! It prints what `echo_client` needs: its public key and its addresses, one per path.
 
 use std::net::SocketAddr;
+use std::process::ExitCode;
 
 use ropewalk_runtime::endpoint::{Association, Endpoint, Options};
 use ropewalk_runtime::seal::{Allowed, SecretKey};
@@ -12,7 +13,17 @@ use ropewalk_runtime::seal::{Allowed, SecretKey};
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
-async fn main() -> Result<(), Failure> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("echo_server: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Failure> {
     let mut locals = Vec::new();
     for address in std::env::args().skip(1) {
         locals.push(address.parse::<SocketAddr>()?);

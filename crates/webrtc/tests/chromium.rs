@@ -122,3 +122,27 @@ fn check(report: &Report, content: &[u8]) {
     assert_eq!((*bytes, hash), (SIZE as u64, &sha256));
     assert!(fs::read(path).expect("it was written") == content, "what came back is the file");
 }
+
+#[test]
+fn what_cannot_be_sent_or_kept_is_refused_before_a_peer_comes() {
+    let folder = std::env::temp_dir().join(format!("send-file-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let (file, missing) = (folder.join("file"), folder.join("missing"));
+    fs::write(&file, "bytes").expect("a file");
+    for (path, inbox, why) in [
+        (&file, None, None),
+        (&file, Some(&folder), None),
+        (&folder, None, Some("no file")),
+        (&missing, None, Some("missing")),
+        (&file, Some(&missing), Some("missing: there is no such folder")),
+        (&file, Some(&file), Some("there is no such folder")),
+    ] {
+        let refused = Transfer::new(path, inbox.map(PathBuf::as_path)).err();
+        match (refused.map(|error| error.to_string()), why) {
+            (None, None) => {}
+            (Some(error), Some(why)) => assert!(error.contains(why), "{error}"),
+            (refused, why) => panic!("{path:?} {inbox:?}: {refused:?}, expected {why:?}"),
+        }
+    }
+    fs::remove_dir_all(&folder).expect("it is ours");
+}

@@ -52,6 +52,11 @@ fn main() -> ExitCode {
         eprintln!("usage: send-file FILE [--inbox DIR] [--once]");
         return ExitCode::from(2);
     };
+    // The file and the folder are looked at before anybody opens the page.
+    if let Err(error) = Transfer::new(&options.file, options.inbox.as_deref()) {
+        eprintln!("send-file: {error}");
+        return ExitCode::from(2);
+    }
     match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -74,8 +79,6 @@ struct Browser {
 type Browsers = BTreeMap<u64, Browser>;
 
 fn run(options: &Options) -> io::Result<()> {
-    // The file is looked at before anybody opens the page.
-    Transfer::new(&options.file, None)?;
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut server = Server::bind(any, Config::new(DtlsRole::Server))?;
     let (address, requests) = http::listen(any)?;

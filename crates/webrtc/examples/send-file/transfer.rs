@@ -4,7 +4,7 @@
 //! its SHA-256. The peer answers on its channel `control` with a JSON text of the bytes and the SHA-256 that it has got.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -75,8 +75,21 @@ pub struct Transfer {
 
 impl Transfer {
     /// Prepares to send the file at `path`.
+    ///
+    /// # Errors
+    /// It is no file that can be read, or `inbox` is no folder.
     pub fn new(path: &Path, inbox: Option<&Path>) -> io::Result<Self> {
-        let size = path.metadata()?.len();
+        let named =
+            |path: &Path, why: &dyn Display| io::Error::other(format!("{}: {why}", path.display()));
+        let file = File::open(path).and_then(|file| file.metadata());
+        let file = file.map_err(|error| named(path, &error))?;
+        if !file.is_file() {
+            return Err(named(path, &"this is no file: name one"));
+        }
+        if let Some(inbox) = inbox.filter(|inbox| !inbox.is_dir()) {
+            return Err(named(inbox, &"there is no such folder: make it first"));
+        }
+        let size = file.len();
         Ok(Self {
             path: path.to_owned(),
             size,
