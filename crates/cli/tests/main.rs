@@ -28,6 +28,7 @@ mod tournament;
 mod transfer;
 mod tune;
 mod tunnel;
+mod tunnel_config;
 mod tunnel_hub;
 mod tunnel_load;
 mod tunnel_routes;

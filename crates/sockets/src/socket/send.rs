@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use libc::c_int;
 use ropewalk_base::Duration;
-use ropewalk_runtime::endpoint::{Delivery, SendError, TrySendError};
+use ropewalk_runtime::endpoint::{CloseReason, Delivery, SendError, TrySendError};
 
 use super::{Phase, Socket, State, Style};
 use crate::abi::control::{Controls, SendInfo, names_one};
@@ -176,24 +176,34 @@ impl Socket {
                 Ok(Try::Full)
             }
             Err(TrySendError::Refused(SendError::Misuse(_))) => Err(Errno(libc::EINVAL)),
-            // The peer has refused the association that this message begins.
-            Err(TrySendError::Refused(SendError::Closed(_)))
-                if self.style == Style::OneToMany && !link.up =>
-            {
-                let bytes = outgoing.bytes.to_vec();
-                state.notify(id, &Notification::SendFailed { sent: false, info: *info, bytes });
-                Ok(Try::Sent)
-            }
             Err(TrySendError::Refused(SendError::Closed(reason))) => {
-                let error = reason.and_then(|reason| of_close(reason, link.up));
-                match error {
-                    Some(error) if self.style == Style::OneToOne && state.error == Some(error) => {
-                        state.error = None;
-                        Err(error)
-                    }
-                    _ => Err(Errno(libc::EPIPE)),
-                }
+                self.on_closed(state, id, info, outgoing, reason)
             }
+        }
+    }
+
+    /// What becomes of a message for an association that has ended.
+    fn on_closed(
+        &self,
+        state: &mut State,
+        id: i32,
+        info: &SendInfo,
+        outgoing: &Outgoing,
+        reason: Option<CloseReason>,
+    ) -> Result<Try> {
+        let up = state.links.get(&id).is_some_and(|link| link.up);
+        if self.style == Style::OneToMany && !up {
+            // The peer has refused the association that this message begins.
+            let bytes = outgoing.bytes.to_vec();
+            state.notify(id, &Notification::SendFailed { sent: false, info: *info, bytes });
+            return Ok(Try::Sent);
+        }
+        match reason.and_then(|reason| of_close(reason, up)) {
+            Some(error) if self.style == Style::OneToOne && state.error == Some(error) => {
+                state.error = None;
+                Err(error)
+            }
+            _ => Err(Errno(libc::EPIPE)),
         }
     }
 }

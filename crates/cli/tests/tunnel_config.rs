@@ -1,0 +1,58 @@
+//! Configurations of a tunnel that are refused, and new ones.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::process::Command;
+
+use crate::support::TestDir;
+use crate::tunnel::{BINARY, Hosts};
+
+#[test]
+fn a_wrong_configuration_gives_one_message_with_its_line_and_changes_nothing() {
+    let Some(hosts) = Hosts::new("w") else { return };
+    let routes = hosts.routes();
+    let hub = hosts.dir.key("hub.key");
+    for (text, expected) in [
+        ("rout = [\"10.0.0.0/8\"]\n", "did you mean `route`?"),
+        ("route = [\"10.0.0.0/40\"]\n", "10.20.0.0/16"),
+        ("kill_switch = 3\n", "true or false"),
+        ("device = \"a-name-that-is-too-long\"\n", "at most 15 letters"),
+    ] {
+        fs::write(hosts.dir.file("w.toml"), format!("peer = \"{hub}\"\n{text}")).expect("written");
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &hosts.name("c"), BINARY, "tunnel", "up", "./w.toml"]);
+        let output = command.current_dir(hosts.dir.file(".")).output().expect("the command");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(expected) && said.contains("w.toml:2"), "{said}");
+        assert_eq!(said.matches("error").count(), 1, "{said}");
+    }
+    assert_eq!(hosts.routes(), routes);
+}
+
+#[test]
+fn a_new_configuration_is_one_that_the_command_takes() {
+    let dir = TestDir::new("tunnel-new");
+    let key = dir.key("hub.key");
+    dir.ropewalk(&["tunnel", "new", "./home.toml", "--to", "192.0.2.7", "--peer", &key]).good();
+    dir.ropewalk(&["tunnel", "new", "./hub.toml", "--hub", "--allow", &key]).good();
+    let refused = dir.ropewalk(&["tunnel", "new", "./hub.toml", "--hub"]);
+    assert_eq!(refused.status(), 2);
+    for (command, file) in [("up", "./home.toml"), ("serve", "./hub.toml")] {
+        // The first thing after all options are read is the key, which is missing.
+        let run = dir.ropewalk(&["tunnel", command, file, "--key", "no.key"]);
+        assert_eq!(run.status(), 2);
+        assert!(run.stderr().contains("no.key"), "{}", run.stderr());
+    }
+}
+
+#[test]
+fn a_latency_budget_has_the_limits_of_scenarios_and_a_missing_file_is_told_what_writes_it() {
+    let dir = TestDir::new("tunnel-limits");
+    for budget in ["60 min", "0 s", "6 s"] {
+        let refused = dir.ropewalk(&["tunnel", "up", "--latency-budget", budget]);
+        refused.refused(&["give 1 ms to 5 s"]);
+    }
+    dir.ropewalk(&["tunnel", "up", "./nosuch.toml"])
+        .refused(&["nosuch.toml", "ropewalk tunnel new"]);
+}
