@@ -203,8 +203,7 @@ fn set_path(socket: &Socket, state: &mut State, value: Fields<'_>) -> Result<()>
     }
     let scope = scope(socket, state, id)?;
     let fixed_mtu = flags & flag::PMTUD_DISABLE != 0;
-    if fixed_mtu && (!scope.links.is_empty() || address.is_some() || !is_mtu(mtu)) {
-        // Discovery cannot be switched off while an association is used.
+    if fixed_mtu && !is_mtu(mtu) {
         return Err(Errno(libc::EINVAL));
     }
     let enabled = match flags & (flag::HB_ENABLE | flag::HB_DISABLE) {
