@@ -31,4 +31,5 @@ mod tunnel;
 mod tunnel_hub;
 mod tunnel_load;
 mod tunnel_routes;
+mod tunnel_silence;
 mod validate;

@@ -1,8 +1,10 @@
 //! The client's end of a tunnel.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ use ropewalk_runtime::system::{TunDevice, TunWriter, routes};
 use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION, Welcome};
 use super::counters::{Counters, Refusal};
 use super::error::TunnelError;
-use super::hubs::{Attempts, Fresh, HubList, NoAssociation};
+use super::hubs::{Attempts, Fresh, HubList, NoAssociation, Silence};
 use super::journal::Journal;
 use super::lane::{Lane, LaneInlet, LaneSettings, PacketBatch, PacketSink};
 use super::machine;
@@ -26,6 +28,11 @@ use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 
 /// How long the hub may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a hub may take to open an association until the user is told what may be wrong.
+const HINT_AFTER: Duration = Duration::from_secs(3);
+const HINT: &str = "no answer from the hub yet. It may be unreachable, UDP may be blocked on the way, --peer may not be its \
+    key, or its --allow does not have the key of this end";
 
 /// How a client is set up.
 #[derive(Clone, Debug)]
@@ -98,6 +105,8 @@ pub struct TunnelClient {
     routed: Vec<IpNet>,
     /// The hub that was last reported as in use.
     reported: Option<usize>,
+    /// Whether it was reported that a hub does not answer.
+    silent: AtomicBool,
 }
 
 /// What the tasks of a client share.
@@ -175,6 +184,7 @@ impl TunnelClient {
             shared,
             routed: Vec::new(),
             reported: None,
+            silent: AtomicBool::default(),
         })
     }
 
@@ -227,7 +237,18 @@ impl TunnelClient {
     /// Opens an association with a hub.
     async fn open(&self, index: usize) -> Result<Option<Fresh>, TunnelError> {
         self.routing.reconcile();
-        match self.settings.hubs.open(index).await {
+        let hint = async {
+            tokio::time::sleep(HINT_AFTER).await;
+            if !self.silent.swap(true, Ordering::Relaxed) {
+                self.report(index, Event::Problem(HINT.to_owned()));
+            }
+            std::future::pending::<Infallible>().await
+        };
+        let opened = tokio::select! {
+            opened = self.settings.hubs.open(index) => opened,
+            never = hint => match never {},
+        };
+        match opened {
             Ok(fresh) => Ok(Some(fresh)),
             // Later, links may be missing that come back.
             Err(NoAssociation::Local(error)) if self.reported.is_none() => Err(error.into()),
@@ -251,6 +272,7 @@ impl TunnelClient {
             }
         };
         attempts.on_accepted(index);
+        self.tell(index, Silence::Ended);
         let (mut lane, inlet) =
             Lane::new(association, self.settings.lane.clone(), self.shared.counters.clone());
         if let Err(error) = self.set_up(&welcome, inlet.mtu()) {
@@ -271,7 +293,7 @@ impl TunnelClient {
         let hubs = &self.settings.hubs;
         let replaced = tokio::select! {
             () = lane.run(&mut sink) => None,
-            fresh = hubs.replacement(index, &association, &sent) => Some(fresh),
+            fresh = hubs.replacement(index, &association, &sent, |it| self.tell(index, it)) => Some(fresh),
             fresh = hubs.preferred(index) => Some(fresh),
         };
         self.shared.lock().inlet = None;
@@ -374,6 +396,14 @@ impl TunnelClient {
                 let outside = self.settings.left_outside.contains(&family);
                 self.report(index, Event::NotInTunnel { family: family.name(), outside });
             }
+        }
+    }
+
+    /// Reports once that a hub is silent, and once that it answers again.
+    fn tell(&self, index: usize, silence: Silence) {
+        let silent = silence == Silence::Began;
+        if self.silent.swap(silent, Ordering::Relaxed) != silent {
+            self.report(index, if silent { Event::HubSilent } else { Event::HubAnswers });
         }
     }
 

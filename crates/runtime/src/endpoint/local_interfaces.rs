@@ -1,11 +1,13 @@
 //! The interfaces and addresses that sockets are bound to, and how they change.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use socket2::{Domain, Type};
 
+use super::options::Options;
 use super::socket::{BindAddress, bind_interface};
-use crate::interfaces::{InterfaceAddress, list};
+use crate::interfaces::{InterfaceAddress, list, tun_devices};
 
 /// Most interfaces that are used automatically.
 const AUTOMATIC_LIMIT: usize = 8;
@@ -163,6 +165,61 @@ impl BoundInterface {
     /// The socket could not be bound again: the next poll retries.
     pub fn retry_binding(&mut self) {
         self.presence = Presence::Gone;
+    }
+}
+
+impl Options {
+    /// Never uses these interfaces automatically.
+    #[must_use]
+    pub fn avoiding(mut self, interfaces: &[String]) -> Self {
+        self.avoided_interfaces = interfaces.to_vec();
+        self
+    }
+
+    /// Never uses TUN devices automatically.
+    #[must_use]
+    pub const fn avoiding_tun(mut self) -> Self {
+        self.avoid_tun = true;
+        self
+    }
+
+    /// The addresses of the interfaces that may be used.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn interfaces(&self) -> io::Result<Vec<InterfaceAddress>> {
+        let mut all = list()?;
+        let tun = if self.avoid_tun { tun_devices()? } else { Vec::new() };
+        all.retain(|seen| {
+            !self.avoided_interfaces.contains(&seen.name) && !tun.contains(&seen.name)
+        });
+        Ok(all)
+    }
+
+    /// Uses one socket for each interface that may reach these addresses, and adds paths for interfaces that appear
+    /// later. Does nothing if a peer is on this machine.
+    #[must_use]
+    pub fn automatic(mut self, remotes: &[SocketAddr]) -> Self {
+        let all = self.interfaces().unwrap_or_default();
+        if self.sealing.is_some() && leave_this_machine(remotes, &all) {
+            self.locals = automatic(remotes, &all);
+            self.automatic = true;
+        }
+        self
+    }
+
+    /// Without sealing, uses one socket for each interface that may reach these addresses now. Does nothing if a peer is
+    /// on this machine, or if no interface may reach them.
+    #[must_use]
+    pub fn on_all_interfaces(mut self, remotes: &[SocketAddr]) -> Self {
+        let all = self.interfaces().unwrap_or_default();
+        let locals = automatic(remotes, &all);
+        let named = locals.iter().all(|local| local.interface.is_some());
+        if self.sealing.is_none() && named && leave_this_machine(remotes, &all) {
+            self.locals = locals;
+            self.all_interfaces = true;
+        }
+        self
     }
 }
 

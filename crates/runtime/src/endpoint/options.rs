@@ -15,12 +15,10 @@ use ropewalk_engine::sctp::{
 use super::connect::SctpPorts;
 use super::incoming::{IncomingFilter, OnLimit};
 use super::limits::Limits;
-use super::local_interfaces;
 use super::observer::Observer;
 use super::raw::Carrier;
 use super::socket::BindAddress;
 use crate::capture::Capture;
-use crate::interfaces::{self, InterfaceAddress};
 use crate::seal::{Allowed, OVERHEAD, PresharedKey, SecretKey};
 
 /// UDP port of SCTP in UDP (RFC 6951, 5.1), and the SCTP port of Ropewalk's own services.
@@ -451,59 +449,6 @@ impl Options {
     pub fn with_psk(mut self, psk: Option<PresharedKey>) -> Self {
         if let Some(sealing) = &mut self.sealing {
             sealing.psk = psk;
-        }
-        self
-    }
-
-    /// Never uses these interfaces automatically.
-    #[must_use]
-    pub fn avoiding(mut self, interfaces: &[String]) -> Self {
-        self.avoided_interfaces = interfaces.to_vec();
-        self
-    }
-
-    /// Never uses TUN devices automatically.
-    #[must_use]
-    pub const fn avoiding_tun(mut self) -> Self {
-        self.avoid_tun = true;
-        self
-    }
-
-    /// The addresses of the interfaces that may be used.
-    ///
-    /// # Errors
-    /// As the system says.
-    pub(super) fn interfaces(&self) -> io::Result<Vec<InterfaceAddress>> {
-        let mut all = interfaces::list()?;
-        let tun = if self.avoid_tun { interfaces::tun_devices()? } else { Vec::new() };
-        all.retain(|seen| {
-            !self.avoided_interfaces.contains(&seen.name) && !tun.contains(&seen.name)
-        });
-        Ok(all)
-    }
-
-    /// Uses one socket for each interface that may reach these addresses, and adds paths for interfaces that appear
-    /// later. Does nothing if a peer is on this machine.
-    #[must_use]
-    pub fn automatic(mut self, remotes: &[SocketAddr]) -> Self {
-        let all = self.interfaces().unwrap_or_default();
-        if self.sealing.is_some() && local_interfaces::leave_this_machine(remotes, &all) {
-            self.locals = local_interfaces::automatic(remotes, &all);
-            self.automatic = true;
-        }
-        self
-    }
-
-    /// Without sealing, uses one socket for each interface that may reach these addresses now. Does nothing if a peer is
-    /// on this machine, or if no interface may reach them.
-    #[must_use]
-    pub fn on_all_interfaces(mut self, remotes: &[SocketAddr]) -> Self {
-        let all = self.interfaces().unwrap_or_default();
-        let locals = local_interfaces::automatic(remotes, &all);
-        let named = locals.iter().all(|local| local.interface.is_some());
-        if self.sealing.is_none() && named && local_interfaces::leave_this_machine(remotes, &all) {
-            self.locals = locals;
-            self.all_interfaces = true;
         }
         self
     }
