@@ -32,5 +32,6 @@ mod tunnel_config;
 mod tunnel_hub;
 mod tunnel_load;
 mod tunnel_routes;
+mod tunnel_silence;
 mod tunnel_undo;
 mod validate;

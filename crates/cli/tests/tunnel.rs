@@ -329,9 +329,14 @@ impl Tunnel {
         self.child.wait().expect("a child");
     }
 
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).expect("it runs");
+    }
+
     /// Ends it with a signal, and waits until it has ended.
     pub fn end(mut self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id() as i32), signal).expect("it runs");
+        self.signal(signal);
         self.child.wait().expect("a child");
     }
 }

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ pub use super::client_settings::{ClientSettings, Family};
 use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION, Welcome};
 use super::counters::{Counters, Refusal};
 use super::error::TunnelError;
-use super::hubs::{Attempts, Fresh, NoAssociation};
+use super::hubs::{Attempts, Fresh, NoAssociation, Silence};
 use super::journal::{Journal, JournalError};
 use super::lane::{Lane, LaneInlet, PacketBatch, PacketSink};
 use super::machine::{self, Overlap};
@@ -30,6 +31,11 @@ use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often the list of name servers and the interfaces are looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How long a hub may take to open an association until the user is told what may be wrong.
+const HINT_AFTER: Duration = Duration::from_secs(3);
+const HINT: &str = "no answer from the hub yet. It may be unreachable, UDP may be blocked on the way, --peer may not be its \
+    key, or its --allow does not have the key of this end";
 
 /// A client whose machine is set up as far as is possible before it has connected.
 #[derive(Debug)]
@@ -44,6 +50,8 @@ pub struct TunnelClient {
     routed: Vec<IpNet>,
     /// The hub that was last reported as in use.
     reported: Option<usize>,
+    /// Whether it was reported that a hub does not answer.
+    silent: AtomicBool,
 }
 
 /// What the tasks of a client share.
@@ -118,6 +126,7 @@ impl TunnelClient {
             shared,
             routed: Vec::new(),
             reported: None,
+            silent: AtomicBool::default(),
         })
     }
 
@@ -171,7 +180,18 @@ impl TunnelClient {
     /// Opens an association with a hub.
     async fn open(&self, index: usize) -> Result<Option<Fresh>, TunnelError> {
         self.routing.reconcile();
-        match self.settings.hubs.open(index).await {
+        let hint = async {
+            tokio::time::sleep(HINT_AFTER).await;
+            if !self.silent.swap(true, Ordering::Relaxed) {
+                self.report(index, Event::Problem(HINT.to_owned()));
+            }
+            std::future::pending::<Infallible>().await
+        };
+        let opened = tokio::select! {
+            opened = self.settings.hubs.open(index) => opened,
+            never = hint => match never {},
+        };
+        match opened {
             Ok(fresh) => Ok(Some(fresh)),
             // Later, links may be missing that come back.
             Err(NoAssociation::Local(error)) if self.reported.is_none() => Err(error.into()),
@@ -203,6 +223,7 @@ impl TunnelClient {
             return Ok(Ended::Refused);
         }
         attempts.on_accepted(index);
+        self.tell(index, Silence::Ended);
         let (mut lane, inlet) =
             Lane::new(association, self.settings.lane.clone(), self.shared.counters.clone());
         if let Err(error) = self.set_up(&welcome, inlet.mtu()) {
@@ -224,7 +245,7 @@ impl TunnelClient {
         let replaced = tokio::select! {
             () = lane.run(&mut sink) => None,
             never = self.keep_set_up(index, &welcome) => match never {},
-            fresh = hubs.replacement(index, &association, &sent) => Some(fresh),
+            fresh = hubs.replacement(index, &association, &sent, |it| self.tell(index, it)) => Some(fresh),
             fresh = hubs.preferred(index) => Some(fresh),
         };
         self.shared.lock().inlet = None;
@@ -340,6 +361,14 @@ impl TunnelClient {
                 let outside = self.settings.left_outside.contains(&family);
                 self.report(index, Event::NotInTunnel { family: family.name(), outside });
             }
+        }
+    }
+
+    /// Reports once that a hub is silent, and once that it answers again.
+    fn tell(&self, index: usize, silence: Silence) {
+        let silent = silence == Silence::Began;
+        if self.silent.swap(silent, Ordering::Relaxed) != silent {
+            self.report(index, if silent { Event::HubSilent } else { Event::HubAnswers });
         }
     }
 

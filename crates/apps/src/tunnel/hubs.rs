@@ -9,6 +9,7 @@
 //! While a client uses another hub than the first, it asks those before it from time to time, and moves back to one that
 //! has answered several times in a row.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,6 +24,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const SILENT: Duration = Duration::from_millis(300);
 /// Twice the round trip before it is measured.
 const UNMEASURED: Duration = Duration::from_millis(600);
+/// How much longer the silence of a hub lasts until the user is told. A restarted hub has answered by then.
+const SAID_AFTER: Duration = Duration::from_secs(1);
 /// How long a hub may take to open an association while there are others to ask.
 const ANSWER: Duration = Duration::from_secs(2);
 /// Interval at which the hubs before the one in use are asked, and how often in a row they must answer.
@@ -48,6 +51,15 @@ pub struct HubList {
     pub hubs: Vec<Hub>,
     /// How long a hub may be silent before others are asked.
     pub failover: Duration,
+}
+
+/// Whether a hub is silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// It owes an answer, and has sent nothing for too long.
+    Began,
+    /// It has sent something.
+    Ended,
 }
 
 /// An association that a hub has just accepted. The client has not asked for addresses yet.
@@ -108,18 +120,25 @@ impl HubList {
     }
 
     /// Waits until the hub in use has become silent and a hub has accepted a new association. `sent` is notified whenever
-    /// something was sent.
+    /// something was sent. `tell` is called when the hub has been silent for a while, and when it answers again.
     pub async fn replacement(
         &self,
         index: usize,
         association: &Association,
         sent: &Notify,
+        tell: impl Fn(Silence),
     ) -> Fresh {
         loop {
             let mut watch = silent(association, sent).await;
+            let tells = async {
+                sleep(SAID_AFTER).await;
+                tell(Silence::Began);
+                std::future::pending::<Infallible>().await
+            };
             tokio::select! {
                 fresh = self.ask(index) => return fresh,
-                () = watch.answered(association) => {}
+                () = watch.answered(association) => tell(Silence::Ended),
+                never = tells => match never {},
             }
         }
     }

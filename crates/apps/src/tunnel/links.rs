@@ -23,13 +23,53 @@ use crate::access::parse_monthly;
 const LEAST_STEP: u64 = 1_000_000;
 const STEPS_PER_CAP: u64 = 1000;
 
-/// The rule of one link, as `wwan0 use=backup cap=20GB/month cost=5`.
+/// What applies to one link, as `wwan0 use=backup cap=20GB/month cost=5`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkSpec {
     /// Name of the network interface, or an own address.
     pub link: String,
-    /// Its rule.
-    pub rule: LinkRule,
+    usage: Option<LinkUse>,
+    cost: Option<u32>,
+    cap: Option<u64>,
+}
+
+impl LinkSpec {
+    /// The rule; what is not given is the default.
+    pub fn rule(&self) -> LinkRule {
+        let LinkRule { usage, cost, cap } = LinkRule::default();
+        LinkRule {
+            usage: self.usage.unwrap_or(usage),
+            cost: self.cost.unwrap_or(cost),
+            cap: self.cap.or(cap),
+        }
+    }
+
+    /// One for each link, with all that is given for it.
+    ///
+    /// # Errors
+    /// Something is given twice for a link.
+    pub fn joined(specs: &[Self]) -> Result<Vec<Self>, String> {
+        let mut joined: Vec<Self> = Vec::new();
+        for spec in specs {
+            let Some(same) = joined.iter_mut().find(|other| other.link == spec.link) else {
+                joined.push(spec.clone());
+                continue;
+            };
+            let twice = |key| format!("`{key}=` of the link {} is given twice", spec.link);
+            join(&mut same.usage, spec.usage).map_err(|()| twice("use"))?;
+            join(&mut same.cost, spec.cost).map_err(|()| twice("cost"))?;
+            join(&mut same.cap, spec.cap).map_err(|()| twice("cap"))?;
+        }
+        Ok(joined)
+    }
+}
+
+fn join<T>(known: &mut Option<T>, new: Option<T>) -> Result<(), ()> {
+    if known.is_some() && new.is_some() {
+        return Err(());
+    }
+    *known = known.take().or(new);
+    Ok(())
 }
 
 impl FromStr for LinkSpec {
@@ -39,23 +79,25 @@ impl FromStr for LinkSpec {
         let mut words = text.split_whitespace();
         let help = "give a link and what applies to it, such as `wwan0 use=backup cap=20GB/month`";
         let link = words.next().filter(|link| !link.contains('=')).ok_or(help)?.to_owned();
-        let mut rule = LinkRule::default();
+        let mut all = vec![Self { link: link.clone(), usage: None, cost: None, cap: None }];
         for word in words {
+            let mut spec = Self { link: link.clone(), usage: None, cost: None, cap: None };
             match word.split_once('=') {
-                Some(("use", usage)) => rule.usage = usage.parse()?,
+                Some(("use", usage)) => spec.usage = Some(usage.parse()?),
                 Some(("cost", cost)) => {
                     let wrong = |_| format!("`{cost}` is no cost: give a whole number, such as 5");
-                    rule.cost = cost.parse().map_err(wrong)?;
+                    spec.cost = Some(cost.parse().map_err(wrong)?);
                 }
-                Some(("cap", cap)) => rule.cap = Some(parse_cap(cap)?),
+                Some(("cap", cap)) => spec.cap = Some(parse_cap(cap)?),
                 _ => {
                     return Err(format!(
                         "`{word}` is unknown: use=, cap= and cost= are not; {help}"
                     ));
                 }
             }
+            all.push(spec);
         }
-        Ok(Self { link, rule })
+        Ok(Self::joined(&all)?.remove(0))
     }
 }
 
@@ -93,10 +135,11 @@ impl LinkLedger {
     /// Rules, and the file with the counts of the month, which need not exist.
     ///
     /// # Errors
-    /// The file cannot be read or written, or is damaged.
+    /// Something is given twice for a link, or the file cannot be read or written, or is damaged.
     pub fn open(specs: &[LinkSpec], file: &Path) -> io::Result<Self> {
+        let specs = LinkSpec::joined(specs).map_err(io::Error::other)?;
         let rules: BTreeMap<_, _> =
-            specs.iter().map(|spec| (spec.link.clone(), spec.rule)).collect();
+            specs.iter().map(|spec| (spec.link.clone(), spec.rule())).collect();
         let mut now = match fs::read_to_string(file) {
             Ok(text) => serde_json::from_str(&text).map_err(io::Error::other)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Stored::default(),
@@ -221,8 +264,8 @@ mod tests {
     fn a_rule_names_a_link_and_what_applies_to_it() {
         let full = spec("wwan0 use=when-needed cap=20GB/month cost=5");
         let rule = LinkRule { usage: LinkUse::WhenNeeded, cost: 5, cap: Some(20_000_000_000) };
-        assert_eq!(full, LinkSpec { link: "wwan0".to_owned(), rule });
-        assert_eq!(spec("wlan0").rule, LinkRule::default());
+        assert_eq!((full.link.as_str(), full.rule()), ("wwan0", rule));
+        assert_eq!(spec("wlan0").rule(), LinkRule::default());
         for (text, part) in [
             ("", "give a link"),
             ("use=backup", "give a link"),
@@ -231,9 +274,25 @@ mod tests {
             ("wwan0 cap=1kB/month", "at least 1 MB"),
             ("wwan0 cost=much", "whole number"),
             ("wwan0 speed=3", "`speed=3` is unknown"),
+            ("wwan0 cost=3 cost=4", "`cost=` of the link wwan0 is given twice"),
         ] {
             let error = text.parse::<LinkSpec>().expect_err(text);
             assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn all_that_is_given_for_a_link_applies_to_it_and_nothing_may_be_given_twice() {
+        let parts =
+            ["wwan0 use=when-needed", "wlan0 cost=2", "wwan0 cap=20GB/month", "wwan0 cost=5"];
+        let joined = LinkSpec::joined(&parts.map(spec)).expect("nothing is given twice");
+        assert_eq!(
+            joined,
+            [spec("wwan0 use=when-needed cap=20GB/month cost=5"), spec("wlan0 cost=2")]
+        );
+        for again in ["wwan0 use=backup", "wwan0 cap=20GB/month", "wwan0 cost=5"] {
+            let twice = LinkSpec::joined(&[&parts.map(spec)[..], &[spec(again)]].concat());
+            assert!(twice.is_err_and(|error| error.contains("wwan0 is given twice")), "{again}");
         }
     }
 

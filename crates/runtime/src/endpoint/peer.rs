@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
+use ropewalk_engine::sctp::AbortCause;
 use ropewalk_engine::sctp::association::CloseReason;
 use ropewalk_engine::sctp::{AddressChange, Association, Event, Message, Packet, PathConfig};
 use tokio::sync::Notify;
@@ -358,7 +359,11 @@ impl Peer {
                     self.push_event(PathEvent::Changed(path, status));
                 }
                 Event::Closed(reason) => {
-                    self.note_occurrence(Occurrence::Closed(reason));
+                    // An attempt that this end has given up is no association that ended.
+                    let given_up = CloseReason::Aborted(AbortCause::User);
+                    if self.connected || reason != given_up {
+                        self.note_occurrence(Occurrence::Closed(reason));
+                    }
                     self.ended = Some(reason);
                     self.signals.all();
                 }

@@ -15,6 +15,7 @@ use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{Observer, Options, Target};
 use ropewalk_runtime::moderation::Moderation;
 use ropewalk_runtime::seal::{Allowed, PresharedKey};
+use ropewalk_runtime::system::routes;
 use ropewalk_scenario::parse_duration;
 
 use super::{CommonArgs, failed};
@@ -196,22 +197,42 @@ fn settings(
         // A tunnel to some networks leaves name resolution alone, unless name servers are given.
         dns_file: (!args.no_dns && (everything || !args.dns.is_empty()))
             .then(|| args.dns_file.clone()),
-        lane: LaneSettings { links: links(args)?, ..common.lane()? },
+        lane: LaneSettings { links: links(args, console)?, ..common.lane()? },
         run_directory: common.run_directory.clone(),
     })
 }
 
 /// The rules of the links.
-fn links(args: &UpArgs) -> Result<Option<Arc<LinkLedger>>, Failure> {
+fn links(args: &UpArgs, console: Console) -> Result<Option<Arc<LinkLedger>>, Failure> {
     if args.link.is_empty() {
         return Ok(None);
     }
+    let specs = LinkSpec::joined(&args.link).map_err(|error| {
+        Failure::input(
+            format!("--link: {error}"),
+            "give each of use=, cap= and cost= once for a link",
+        )
+    })?;
+    note_missing(&specs, console);
     let file = args.state_directory.join(format!("{}.links", args.common.name()));
-    let ledger = LinkLedger::open(&args.link, &file).map_err(|error| {
+    let ledger = LinkLedger::open(&specs, &file).map_err(|error| {
         let message = format!("what links have carried, {}: {error}", file.display());
         Failure::input(message, "--state-directory names a directory that can be written")
     })?;
     Ok(Some(Arc::new(ledger)))
+}
+
+/// Tells of rules for links that this machine does not have now.
+fn note_missing(specs: &[LinkSpec], console: Console) {
+    let Ok(all) = routes::interfaces() else { return };
+    for LinkSpec { link, .. } in specs {
+        let is_address = link.parse::<IpAddr>().is_ok();
+        if !is_address && !all.iter().any(|interface| interface.name == *link) {
+            console.note(format_args!(
+                "--link: no interface is named {link} now; its rule applies when there is one"
+            ));
+        }
+    }
 }
 
 /// Shows a person what happens to the tunnel and its links.

@@ -1,0 +1,48 @@
+//! What a client says while its hub does not answer. Needs Linux and root; otherwise says so and passes.
+#![cfg(target_os = "linux")]
+
+use nix::sys::signal::Signal;
+
+use crate::tunnel::{HOST, Hosts, echo};
+
+#[test]
+fn a_hub_that_does_not_answer_is_told_soon_and_once_with_what_may_be_wrong() {
+    let Some(hosts) = Hosts::new("y") else { return };
+    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
+    echo(&hosts, "i");
+    let up = hosts.connect(&hub, &[]);
+    let hint = "no answer from the hub yet";
+    hosts.wait_for("told", || up.said().contains(hint));
+    assert!(!up.said().contains("no connection to the hub"), "{}", up.said());
+    let serve = hosts.serve(&[&client], &[]);
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    let said = up.said();
+    assert_eq!([said.matches(hint).count(), said.matches("hub answers again").count()], [1, 1]);
+}
+
+#[test]
+fn a_hub_that_becomes_silent_and_answers_again_is_told_once_each() {
+    let Some(hosts) = Hosts::new("z") else { return };
+    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
+    echo(&hosts, "i");
+    let serve = hosts.serve(&[&client], &[]);
+    let up = hosts.connect(&hub, &[]);
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    serve.signal(Signal::SIGSTOP);
+    // Something must be sent, and the old association ends after some seconds.
+    let mut unanswered = 0;
+    hosts.wait_for("silent", || {
+        unanswered += u32::from(!hosts.answers("c", HOST));
+        unanswered > 20
+    });
+    assert!(up.said().contains("hub silent"), "{}", up.said());
+    serve.signal(Signal::SIGCONT);
+    hosts.wait_for("answered", || up.said().contains("hub answers again"));
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    let said = up.said();
+    for event in ["hub silent", "hub answers again"] {
+        assert_eq!(said.matches(event).count(), 1, "{event}: {said}");
+    }
+    // At most the old association: attempts that were given up are none.
+    assert!(said.matches("association closed").count() <= 1, "{said}");
+}
