@@ -30,12 +30,10 @@ fn a_hub_that_becomes_silent_and_answers_again_is_told_once_each() {
     hosts.wait_for_answer(HOST, &[&serve, &up]);
     serve.signal(Signal::SIGSTOP);
     // Something must be sent, and the old association ends after some seconds.
-    let mut unanswered = 0;
     hosts.wait_for("silent", || {
-        unanswered += u32::from(!hosts.answers("c", HOST));
-        unanswered > 20
+        let _ = hosts.answers("c", HOST);
+        up.said().contains("hub silent")
     });
-    assert!(up.said().contains("hub silent"), "{}", up.said());
     serve.signal(Signal::SIGCONT);
     hosts.wait_for("answered", || up.said().contains("hub answers again"));
     hosts.wait_for_answer(HOST, &[&serve, &up]);
