@@ -24,7 +24,7 @@ WAITING = {"apps", "attacks", "cli", "interop", "load", "messages", "runtime", "
 # Crates with tests of minutes, which start first.
 LONG = {"cli", "lab"}
 # How much lower the priority of the tests that compute is.
-NICENESS = 10
+NICENESS = 19
 
 
 @dataclass(frozen=True)

@@ -548,7 +548,12 @@ fn a_link_carries_no_more_than_its_cap_also_after_a_restart() {
         let up = hosts.connect(&hub, &words);
         hosts.wait_for_answer(HOST, &[&serve, &up]);
         hosts.wait_for("two links", || hosts.links_up("tunnel up").len() == 2);
-        (0..5).for_each(|_| carry_much(&hosts));
+        // Neither link has a rate, so which of them carries more depends on the CPUs.
+        let mut rounds = 0;
+        while rounds < 5 || hosts.carried("l1") < 5_000_000 && rounds < 50 {
+            carry_much(&hosts);
+            rounds += 1;
+        }
         up.end(signal);
     }
     let [capped, other] = ["l1", "l2"].map(|link| hosts.carried(link));
