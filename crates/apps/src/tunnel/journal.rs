@@ -12,8 +12,8 @@ mod tests;
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use ropewalk_runtime::system::firewall;
@@ -27,6 +27,8 @@ pub use self::replace::{Before, Content};
 const LARGEST: u64 = 1 << 20;
 /// How the name of a journal ends.
 const EXTENSION: &str = "journal";
+/// The same of a journal that is about to replace another.
+const DRAFT: &str = "journal-new";
 /// The file whose lock a tunnel holds while it changes values that others may need.
 const LOCK: &str = "lock";
 
@@ -123,14 +125,20 @@ impl Journal {
         let failed = |error| JournalError::Io(path.clone(), error);
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
         let _lock = lock(directory).map_err(failed)?;
-        let mut options = OpenOptions::new();
-        options.read(true).append(true).create(true).mode(0o600);
-        let file = options.open(&path).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(JournalError::Running(name.to_owned())),
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-        }
+        let file = loop {
+            let file = open_file(&path).map_err(failed)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(JournalError::Running(name.to_owned()));
+                }
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
+            // A running tunnel may have replaced the file after it was opened here.
+            if is_at(&file, &path).map_err(failed)? {
+                break file;
+            }
+        };
         let changes = read_changes(&file).map_err(failed)?;
         let mut journal = Self { path, file, changes };
         let left = journal.changes.len();
@@ -354,9 +362,15 @@ impl Journal {
             text += &serde_json::to_string(change)?;
             text.push('\n');
         }
-        self.file.set_len(0)?;
-        self.file.rewind()?;
-        self.file.write_all(text.as_bytes())
+        // A process that is killed here leaves the old journal or the new one.
+        let draft = self.path.with_extension(DRAFT);
+        let mut file = open_file(&draft)?;
+        file.try_lock()?;
+        file.set_len(0)?;
+        file.write_all(text.as_bytes())?;
+        fs::rename(&draft, &self.path)?;
+        self.file = file;
+        Ok(())
     }
 }
 
@@ -416,6 +430,23 @@ fn lock(directory: &Path) -> io::Result<File> {
     let file = options.open(directory.join(LOCK))?;
     file.lock()?;
     Ok(file)
+}
+
+/// Opens a journal, or creates it.
+fn open_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true).mode(0o600);
+    options.open(path)
+}
+
+/// Whether this is the file that has the name.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    match fs::metadata(path) {
+        Ok(named) => Ok(id(named) == id(file.metadata()?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 fn read_value(file: &Path) -> io::Result<String> {

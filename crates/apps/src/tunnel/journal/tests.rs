@@ -100,6 +100,28 @@ fn a_file_that_is_replaced_many_times_takes_one_line_and_gets_its_first_text_bac
 }
 
 #[test]
+fn a_journal_is_replaced_at_once_and_stays_locked() {
+    let place = Place::new("at-once");
+    let (mut journal, _) = place.open();
+    for name in ["one", "two"] {
+        journal.replace(&place.0.join(name), b"own").expect("created");
+    }
+    let path = place.0.join("run/home.journal");
+    let before = fs::read_to_string(&path).expect("a journal");
+    // What a process sees that has opened the journal in time, and what a kill leaves in the midst of the next line.
+    let mut seen = File::open(&path).expect("a journal");
+    journal.replace(&place.0.join("two"), b"other").expect("replaced");
+    let mut text = String::new();
+    seen.read_to_string(&mut text).expect("a journal");
+    assert!(text.starts_with(&before), "{text}");
+    assert_eq!(fs::read_to_string(&path).expect("a journal").lines().count(), 2);
+    let second = Journal::open(&place.0.join("run"), "home").expect_err("it is running");
+    assert_eq!(second.to_string(), "the tunnel home is running");
+    kill(journal);
+    assert_eq!(place.open().1, 2);
+}
+
+#[test]
 fn a_tunnel_runs_once() {
     let place = Place::new("once");
     let (_journal, _) = place.open();
