@@ -301,17 +301,27 @@ impl Association {
 
     /// Waits for the next event of a path. None if the association has ended.
     pub async fn next_path_event(&self) -> Option<PathEvent> {
+        self.after_changes(|| {
+            let news = |peer: &mut Peer| (peer.path_events.pop_front(), peer.ended.is_some());
+            match self.with(|peer, _| news(peer)) {
+                Some((None, false)) => None,
+                Some((news, _)) => Some(news),
+                None => Some(None),
+            }
+        })
+        .await
+    }
+
+    /// Calls `look` now and after each change of the association, until it returns something.
+    pub(super) async fn after_changes<T>(&self, look: impl Fn() -> Option<T>) -> T {
         loop {
             let changed = self.signals.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let (news, ended) =
-                self.with(|peer, _| (peer.path_events.pop_front(), peer.ended.is_some()))?;
-            match news {
-                Some(news) => return Some(news),
-                None if ended => return None,
-                None => changed.await,
+            if let Some(found) = look() {
+                return found;
             }
+            changed.await;
         }
     }
 
@@ -329,30 +339,23 @@ impl Association {
 
     /// Waits until the association is established.
     pub(super) async fn up(&self) -> Result<(), CloseReason> {
-        loop {
-            let changed = self.signals.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            match self.inspect(|peer, _| (peer.connected, peer.ended)) {
-                Some((true, _)) => return Ok(()),
-                Some((false, None)) => changed.await,
-                Some((false, Some(reason))) => return Err(reason),
-                None => return Err(CloseReason::NoAnswer),
-            }
-        }
+        self.after_changes(|| match self.inspect(|peer, _| (peer.connected, peer.ended)) {
+            Some((true, _)) => Some(Ok(())),
+            Some((false, None)) => None,
+            Some((false, Some(reason))) => Some(Err(reason)),
+            None => Some(Err(CloseReason::NoAnswer)),
+        })
+        .await
     }
 
     /// Waits until the association has ended.
     pub async fn ended(&self) -> Option<CloseReason> {
-        loop {
-            let changed = self.signals.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            if let Some(reason) = self.inspect(|peer, _| peer.ended)? {
-                return Some(reason);
-            }
-            changed.await;
-        }
+        self.after_changes(|| match self.inspect(|peer, _| peer.ended) {
+            Some(None) => None,
+            Some(reason) => Some(reason),
+            None => Some(None),
+        })
+        .await
     }
 
     /// Waits until the peer has acknowledged everything that was sent, or the association has ended.

@@ -137,20 +137,16 @@ impl Association {
     /// Waits until messages are given up. Returns them, the earliest first; none if the association has ended and all were
     /// taken. Needs [`Transport::reports_abandoned`](super::Transport::reports_abandoned).
     pub async fn next_abandoned(&self) -> Option<Vec<Undelivered>> {
-        loop {
-            let changed = self.signals().changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
+        self.after_changes(|| {
             let take = |peer: &mut Peer| (peer.machine.take_abandoned(), peer.ended.is_some());
-            let (messages, ended) = self.with_if_needed(|peer, _| (take(peer), false))?;
-            if !messages.is_empty() {
-                return Some(messages.into_iter().map(Into::into).collect());
+            let taken = self.with_if_needed(|peer, _| (take(peer), false));
+            let Some((messages, ended)) = taken else { return Some(None) };
+            match messages.is_empty() {
+                true => ended.then_some(None),
+                false => Some(Some(messages.into_iter().map(Into::into).collect())),
             }
-            if ended {
-                return None;
-            }
-            changed.await;
-        }
+        })
+        .await
     }
 
     /// Messages of which nothing was ever sent, oldest first. Meant for use after the association has ended.

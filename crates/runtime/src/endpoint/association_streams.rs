@@ -90,18 +90,11 @@ impl Association {
 
     /// Waits for the next event about streams. None if the association has ended.
     pub async fn next_reconfiguration(&self) -> Option<Reconfigured> {
-        loop {
-            let changed = self.signals().changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            if let Some(event) = self.try_reconfiguration() {
-                return Some(event);
-            }
-            if self.inspect(|peer, _| peer.ended.is_some()) != Some(false) {
-                return None;
-            }
-            changed.await;
-        }
+        self.after_changes(|| match self.try_reconfiguration() {
+            None if self.inspect(|peer, _| peer.ended.is_some()) == Some(false) => None,
+            event => Some(event),
+        })
+        .await
     }
 
     /// As [`Association::try_receive`], but stops at an event about streams, so that messages and events come in order.
