@@ -3,7 +3,7 @@
 use libc::c_int;
 use ropewalk_runtime::endpoint::{ChunkTypes, HmacId, HmacList, HmacListError, SharedKeyError};
 
-use super::{assoc_value, assoc_value_image, scope};
+use super::{assoc_value, assoc_value_image, only_before_associations, scope};
 use crate::abi::number::option;
 use crate::abi::{Fields, Image};
 use crate::errno::{Errno, Result};
@@ -41,9 +41,7 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
 /// `SCTP_AUTH_SUPPORTED`: whether later associations offer authenticated chunks.
 fn set_supported(state: &mut State, value: Fields<'_>) -> Result<()> {
     let wanted = assoc_value(value)?.1 != 0;
-    if !state.links.is_empty() || state.listening.is_some() {
-        return Err(Errno(libc::EINVAL));
-    }
+    only_before_associations(state)?;
     state.settings.authentication = wanted;
     Ok(())
 }

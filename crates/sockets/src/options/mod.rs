@@ -179,6 +179,12 @@ fn scope(socket: &Socket, state: &State, id: i32) -> Result<Scope> {
     })
 }
 
+/// Extensions are offered when an association begins.
+fn only_before_associations(state: &State) -> Result<()> {
+    let begun = !state.links.is_empty() || state.listening.is_some();
+    if begun { Err(Errno(libc::EINVAL)) } else { Ok(()) }
+}
+
 /// The association of `struct sctp_assoc_value`, and the value. A program may also pass the value alone.
 fn assoc_value(value: Fields<'_>) -> Result<(i32, u32)> {
     match value.u32(4) {

@@ -3,7 +3,7 @@
 use libc::c_int;
 use ropewalk_runtime::endpoint::{AcceptedRequests, ReconfigurationError, ResetDirection};
 
-use super::{assoc_value, assoc_value_image, scope};
+use super::{assoc_value, assoc_value_image, only_before_associations, scope};
 use crate::abi::Fields;
 use crate::abi::number::{option, reconfiguration as flag};
 use crate::errno::{Errno, Result};
@@ -60,9 +60,7 @@ fn reset_streams(link: &Link, value: Fields<'_>) -> Result<()> {
 fn set_supported(socket: &Socket, value: Fields<'_>) -> Result<()> {
     let wanted = assoc_value(value)?.1 != 0;
     let state = &mut *socket.lock();
-    if !state.links.is_empty() || state.listening.is_some() {
-        return Err(Errno(libc::EINVAL));
-    }
+    only_before_associations(state)?;
     state.settings.reconfiguration = wanted;
     Ok(())
 }

@@ -4,7 +4,7 @@ use libc::c_int;
 use ropewalk_runtime::endpoint::AddressError;
 
 use super::addresses::address_at;
-use super::{assoc_value, assoc_value_image};
+use super::{assoc_value, assoc_value_image, only_before_associations};
 use crate::abi::number::option;
 use crate::abi::{Fields, Image};
 use crate::errno::{Errno, Result};
@@ -34,9 +34,7 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
 /// `SCTP_ASCONF_SUPPORTED`: whether later associations follow addresses.
 fn set_supported(state: &mut State, value: Fields<'_>) -> Result<()> {
     let wanted = assoc_value(value)?.1 != 0;
-    if !state.links.is_empty() || state.listening.is_some() {
-        return Err(Errno(libc::EINVAL));
-    }
+    only_before_associations(state)?;
     state.settings.address_reconfiguration = wanted;
     Ok(())
 }

@@ -4,7 +4,7 @@
 use libc::c_int;
 use ropewalk_runtime::endpoint::StreamScheduler;
 
-use super::{assoc_value, assoc_value_image, scope};
+use super::{assoc_value, assoc_value_image, only_before_associations, scope};
 use crate::abi::number::option;
 use crate::abi::{Fields, Image};
 use crate::errno::{Errno, Result};
@@ -34,12 +34,6 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
         option::STREAM_SCHEDULER => set_scheduler(socket, state, value),
         _ => set_value(socket, state, value),
     }
-}
-
-/// Extensions are offered when an association begins.
-fn only_before_associations(state: &State) -> Result<()> {
-    let begun = !state.links.is_empty() || state.listening.is_some();
-    if begun { Err(Errno(libc::EINVAL)) } else { Ok(()) }
 }
 
 /// RFC 8260, 4.3.1: it applies to later associations. Linux refuses it while messages are not interleaved on the way to the
