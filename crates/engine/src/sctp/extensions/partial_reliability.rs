@@ -324,25 +324,24 @@ impl Limits {
         policy: ReliabilityPolicy,
         mut is_over: impl FnMut(&Submitted) -> bool,
     ) -> u64 {
-        let mut dropped = Vec::new();
+        let mut dropped = 0;
+        let (abandoned, reports) = (&mut self.abandoned, &mut self.reports);
         let mut stays = |message: &Submitted| {
             let over = is_over(message);
             if over {
-                dropped.push(Undelivered::from(message));
+                dropped += 1;
+                abandoned.count(message.stream, policy, false, 1);
+                reports.iter_mut().for_each(|all| all.push(message.into()));
             }
             !over
         };
         self.interactive.retain(&mut stays);
         self.first_open.retain(&mut stays);
         self.background.retain(&mut stays);
-        let count = dropped.len() as u64;
-        for message in dropped {
-            self.on_dropped(policy, message.stream, 1, std::iter::once(message));
-        }
         let bytes = |message: &Submitted| u64::from(message.payload.len());
         self.interactive_bytes = self.interactive.iter().map(bytes).sum();
         self.waiting_bytes = self.beside_queue().map(bytes).sum();
-        count
+        dropped
     }
 
     /// Drops the messages outside of the queue whose lifetime is over. Returns their number, and when the next of the
