@@ -37,24 +37,26 @@ impl State {
 
     /// Queues a notification about the state of an association.
     pub fn notify_state(&mut self, id: i32, state: AssociationState) {
-        let streams =
-            self.links.get(&id).map_or((0, 0), |link| (link.streams(), link.inbound_streams()));
-        self.notify(id, &Notification::Association { state, error: 0, streams, abort: Vec::new() });
+        self.notify_association(id, state, 0, Vec::new());
     }
 
     /// Reports that an association has failed, or could not be established, for this reason.
     fn notify_failure(&mut self, id: i32, state: AssociationState, reason: CloseReason) {
-        let Some(link) = self.links.get(&id) else { return };
-        let streams = (link.streams(), link.inbound_streams());
         let (error, abort) = match reason {
             CloseReason::AbortedByPeer(cause) => {
-                let said = link.association.abort_reason();
+                let said = self.links.get(&id).and_then(|link| link.association.abort_reason());
                 let said = said.as_ref().map_or("", |text| text.unescaped());
                 (cause.code(), abort_chunk(cause.code(), said.as_bytes()))
             }
             CloseReason::Aborted(cause) => (cause.code(), Vec::new()),
             _ => (0, Vec::new()),
         };
+        self.notify_association(id, state, error, abort);
+    }
+
+    fn notify_association(&mut self, id: i32, state: AssociationState, error: u16, abort: Vec<u8>) {
+        let streams =
+            self.links.get(&id).map_or((0, 0), |link| (link.streams(), link.inbound_streams()));
         self.notify(id, &Notification::Association { state, error, streams, abort });
     }
 
@@ -103,7 +105,7 @@ impl State {
             Reconfigured::StreamsAdded { outgoing, incoming, outcome } => {
                 let flags = outcome_flag(*outcome);
                 let streams = match (flags, self.links.get_mut(&id)) {
-                    (0, Some(link)) => link.add_streams(*incoming, *outgoing),
+                    (0, Some(link)) => link.add_streams(*outgoing),
                     _ => (*incoming, *outgoing),
                 };
                 Notification::StreamsChanged { flags, streams }

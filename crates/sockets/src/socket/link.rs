@@ -78,10 +78,9 @@ impl Link {
         }
     }
 
-    /// Notes that streams were added in both directions. Returns the inbound and outbound streams that there are now.
-    pub fn add_streams(&mut self, incoming: u16, outgoing: u16) -> (u16, u16) {
+    /// Notes that outbound streams were added. Returns the inbound and outbound streams that there are now.
+    pub fn add_streams(&mut self, outgoing: u16) -> (u16, u16) {
         self.streams = self.streams.saturating_add(outgoing);
-        self.inbound_streams = self.inbound_streams.saturating_add(incoming);
         (self.inbound_streams(), self.streams())
     }
 

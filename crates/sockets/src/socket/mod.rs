@@ -417,9 +417,7 @@ impl Socket {
             if full { self.pair.fill() } else { self.pair.drain() }
         }
     }
-}
 
-impl Socket {
     /// Makes the descriptor show that the association was lost.
     fn show_loss(&self, state: &mut State) {
         let pending = state.error.is_some();
