@@ -8,7 +8,7 @@ use ropewalk_runtime::endpoint::OpenError;
 use ropewalk_runtime::system::TunError;
 
 use super::addresses::PoolError;
-use super::journal::{Change, JournalError};
+use super::journal::{self, Change, JournalError};
 use super::machine::Overlap;
 
 /// Why a tunnel could not start, or ended.
@@ -46,7 +46,7 @@ fn denied(error: &JournalError) -> Option<&'static str> {
     if error.kind() != io::ErrorKind::PermissionDenied {
         return None;
     }
-    let is_journal = |file: &PathBuf| file.extension().is_some_and(|it| it == "journal");
+    let is_journal = |file: &PathBuf| file.extension().is_some_and(|it| it == journal::EXTENSION);
     match file {
         Some(file) if is_journal(file) => {
             Some("run it as root, or give --run-directory DIR, which this user may write")

@@ -26,7 +26,7 @@ pub use self::replace::{Before, Content};
 /// Most bytes that are read of a journal.
 const LARGEST: u64 = 1 << 20;
 /// How the name of a journal ends.
-const EXTENSION: &str = "journal";
+pub(super) const EXTENSION: &str = "journal";
 /// The same of a journal that is about to replace another.
 const DRAFT: &str = "journal-new";
 /// The file whose lock a tunnel holds while it changes values that others may need.

@@ -70,12 +70,12 @@ impl fmt::Display for Overlap {
 /// As the system says.
 pub fn overlap(networks: &[IpNet], own: &str) -> io::Result<Option<Overlap>> {
     let addresses = interfaces::list()?.into_iter().filter(|address| address.name != own);
-    let found = addresses.filter_map(|address| {
+    let mut found = addresses.filter_map(|address| {
         let with_prefix = IpNet::new(address.ip, address.prefix).ok()?;
         let network = *networks.iter().find(|it| addresses::overlap(it, &with_prefix.trunc()))?;
         Some(Overlap { network, address: with_prefix, interface: address.name })
     });
-    Ok({ found }.next())
+    Ok(found.next())
 }
 
 /// Sends a network into the tunnel.

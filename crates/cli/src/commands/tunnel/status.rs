@@ -39,7 +39,7 @@ fn tunnel_of_another_user() -> Option<u32> {
     if own == 0 {
         return None;
     }
-    let processes = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| {
+    let mut processes = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
         Some((pid, entry.path()))
     });
@@ -50,7 +50,7 @@ fn tunnel_of_another_user() -> Option<u32> {
         };
         is_other && is_ropewalk() && fs::read(path.join("cmdline")).is_ok_and(|it| runs_tunnel(&it))
     };
-    { processes }.find(is_tunnel).map(|(pid, _)| pid)
+    processes.find(is_tunnel).map(|(pid, _)| pid)
 }
 
 #[cfg(not(target_os = "linux"))]
