@@ -14,6 +14,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -50,12 +51,14 @@ pub struct Hosts {
 
 impl Hosts {
     /// Creates the topology; `None`, with a note, if the system does not permit it.
-    pub fn new(name: &str) -> Option<Self> {
+    pub fn new() -> Option<Self> {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
         if !can_emulate() {
             return None;
         }
-        let dir = TestDir::new(&format!("tunnel-{name}"));
-        let hosts = Self { prefix: format!("rt{}{name}", std::process::id()), dir };
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let dir = TestDir::new(&format!("tunnel-{number}"));
+        let hosts = Self { prefix: format!("rt{}n{number}", std::process::id()), dir };
         let made = HOSTS.map(|host| ip(&["netns", "add", &hosts.name(host)]));
         if made.contains(&false) {
             eprintln!("skipped: no network namespaces");
@@ -139,6 +142,16 @@ impl Hosts {
         let words = ["up", "--key", "client.key", "--peer", hub, "--to", &to];
         let dns = ["--dns-file", "resolv.conf"];
         self.start("c", &[&words[..], &dns, more].concat())
+    }
+
+    /// Starts a hub, a client with these words, and an echo server behind the hub. Returns the first two when it answers.
+    pub fn bring_up(&self, more: &[&str]) -> (Tunnel, Tunnel) {
+        let (client, hub) = (self.dir.key("client.key"), self.dir.key("hub.key"));
+        echo(self, "i");
+        let serve = self.serve(&[&client], &[]);
+        let up = self.connect(&hub, more);
+        self.wait_for_answer(HOST, &[&serve, &up]);
+        (serve, up)
     }
 
     /// Starts a client of the hub with a umask that permits nothing to others.
@@ -350,7 +363,7 @@ impl Drop for Tunnel {
 
 #[test]
 fn a_client_reaches_the_internet_through_the_hub_and_everything_is_undone() {
-    let Some(hosts) = Hosts::new("a") else { return };
+    let Some(hosts) = Hosts::new() else { return };
     let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
     ["h", "i"].iter().for_each(|host| echo(&hosts, host));
     let routes = hosts.routes();
@@ -398,7 +411,7 @@ fn carry_much(hosts: &Hosts) {
 
 #[test]
 fn the_kill_switch_outlives_a_kill_and_the_next_start_undoes_what_was_left() {
-    let Some(hosts) = Hosts::new("k") else { return };
+    let Some(hosts) = Hosts::new() else { return };
     let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
     ["h", "i"].iter().for_each(|host| echo(&hosts, host));
     let serve = hosts.serve(&[&client], &[]);
@@ -420,7 +433,7 @@ fn the_kill_switch_outlives_a_kill_and_the_next_start_undoes_what_was_left() {
 
 #[test]
 fn a_client_may_send_only_from_its_own_addresses_and_not_to_private_networks() {
-    let Some(hosts) = Hosts::new("f") else { return };
+    let Some(hosts) = Hosts::new() else { return };
     let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
     ["h", "i"].iter().for_each(|host| echo(&hosts, host));
     hosts.ip("i", &["address", "add", "10.1.2.3/24", "dev", "e0"]);
@@ -442,7 +455,7 @@ fn a_client_may_send_only_from_its_own_addresses_and_not_to_private_networks() {
 
 #[test]
 fn clients_come_back_to_a_restarted_hub_and_reach_each_other_only_if_it_permits_that() {
-    let Some(hosts) = Hosts::new("r") else { return };
+    let Some(hosts) = Hosts::new() else { return };
     let keys = ["client.key", "other.key", "hub.key"].map(|name| hosts.dir.key(name));
     let [client, other, hub] = &keys;
     ["d", "i"].iter().for_each(|host| echo(&hosts, host));
@@ -465,7 +478,7 @@ fn clients_come_back_to_a_restarted_hub_and_reach_each_other_only_if_it_permits_
 
 #[test]
 fn a_client_moves_to_its_next_hub_and_back_and_nothing_leaves_outside_of_the_tunnel() {
-    let Some(hosts) = Hosts::new("n") else { return };
+    let Some(hosts) = Hosts::new() else { return };
     let keys = ["client.key", "hub.key", "two.key"].map(|name| hosts.dir.key(name));
     let [client, hub, two] = &keys;
     ["h", "i"].iter().for_each(|host| echo(&hosts, host));
@@ -502,12 +515,8 @@ fn a_client_moves_to_its_next_hub_and_back_and_nothing_leaves_outside_of_the_tun
 
 #[test]
 fn a_tunnel_goes_on_over_the_link_that_is_left_and_uses_one_that_comes_back() {
-    let Some(hosts) = Hosts::new("l") else { return };
-    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
-    echo(&hosts, "i");
-    let serve = hosts.serve(&[&client], &[]);
-    let up = hosts.connect(&hub, &[]);
-    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    let Some(hosts) = Hosts::new() else { return };
+    let (serve, up) = hosts.bring_up(&[]);
     for (link, way, other, metric) in [("l1", HUB[0], "l2", "300"), ("l2", HUB[1], "l1", "400")] {
         hosts.wait_for("two links", || hosts.links_up("tunnel up").len() == 2);
         hosts.ip("c", &["link", "set", link, "down"]);
@@ -520,12 +529,8 @@ fn a_tunnel_goes_on_over_the_link_that_is_left_and_uses_one_that_comes_back() {
 
 #[test]
 fn a_backup_carries_data_only_while_the_other_link_is_down() {
-    let Some(hosts) = Hosts::new("b") else { return };
-    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
-    echo(&hosts, "i");
-    let serve = hosts.serve(&[&client], &[]);
-    let up = hosts.connect(&hub, &["--link", "l2 use=backup", "--state-directory", "links"]);
-    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    let Some(hosts) = Hosts::new() else { return };
+    let (serve, up) = hosts.bring_up(&["--link", "l2 use=backup", "--state-directory", "links"]);
     hosts.wait_for("two links", || hosts.links_up("tunnel up").len() == 2);
     carry_much(&hosts);
     let [first, second] = ["l1", "l2"].map(|link| hosts.carried(link));
@@ -539,7 +544,7 @@ fn a_backup_carries_data_only_while_the_other_link_is_down() {
 
 #[test]
 fn a_link_carries_no_more_than_its_cap_also_after_a_restart() {
-    let Some(hosts) = Hosts::new("q") else { return };
+    let Some(hosts) = Hosts::new() else { return };
     let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
     echo(&hosts, "i");
     let serve = hosts.serve(&[&client], &[]);

@@ -9,7 +9,7 @@ use crate::tunnel::{BINARY, Hosts};
 
 #[test]
 fn a_wrong_configuration_gives_one_message_with_its_line_and_changes_nothing() {
-    let Some(hosts) = Hosts::new("w") else { return };
+    let Some(hosts) = Hosts::new() else { return };
     let routes = hosts.routes();
     let hub = hosts.dir.key("hub.key");
     for (text, expected) in [

@@ -63,8 +63,8 @@ impl Hosts {
 }
 
 /// Hosts, and the public keys of the client and of the hub.
-fn prepared(name: &str) -> Option<(Hosts, [String; 2])> {
-    let hosts = Hosts::new(name)?;
+fn prepared() -> Option<(Hosts, [String; 2])> {
+    let hosts = Hosts::new()?;
     let keys = ["client.key", "hub.key"].map(|file| hosts.dir.key(file));
     echo(&hosts, "i");
     hosts.ip("c", &["address", "add", &format!("{}/24", OTHER[0]), "dev", "l1"]);
@@ -73,8 +73,8 @@ fn prepared(name: &str) -> Option<(Hosts, [String; 2])> {
 }
 
 /// Hosts, the public key of the hub, and the hub, which admits the client.
-fn started(name: &str) -> Option<(Hosts, String, Tunnel)> {
-    let (hosts, [client, hub]) = prepared(name)?;
+fn started() -> Option<(Hosts, String, Tunnel)> {
+    let (hosts, [client, hub]) = prepared()?;
     let serve = hosts.serve(&[&client], &[]);
     Some((hosts, hub, serve))
 }
@@ -89,7 +89,7 @@ fn filter_reverse_paths(hosts: &Hosts) {
 
 #[test]
 fn exceptions_follow_the_default_routes_and_nothing_of_them_is_left() {
-    let Some((hosts, hub, serve)) = started("e") else { return };
+    let Some((hosts, hub, serve)) = started() else { return };
     filter_reverse_paths(&hosts);
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
         let up = hosts.connect_behind(&hub, &[]);
@@ -119,7 +119,7 @@ fn exceptions_follow_the_default_routes_and_nothing_of_them_is_left() {
 
 #[test]
 fn a_link_that_gets_its_address_and_route_back_later_is_excepted_again() {
-    let Some((hosts, hub, serve)) = started("o") else { return };
+    let Some((hosts, hub, serve)) = started() else { return };
     filter_reverse_paths(&hosts);
     let up = hosts.connect_behind(&hub, &["--from", "l2"]);
     hosts.default_route("del", "dev l1");
@@ -138,7 +138,7 @@ fn a_link_that_gets_its_address_and_route_back_later_is_excepted_again() {
 
 #[test]
 fn a_router_outside_of_the_network_of_its_link_is_used() {
-    let Some((hosts, hub, serve)) = started("u") else { return };
+    let Some((hosts, hub, serve)) = started() else { return };
     hosts.ip("c", &["address", "flush", "dev", "l1"]);
     hosts.ip("c", &["address", "add", "198.51.100.1/32", "dev", "l1"]);
     let on_link = format!("via {} dev l1 onlink metric 100", HUB[0]);
@@ -158,7 +158,7 @@ fn a_router_outside_of_the_network_of_its_link_is_used() {
 
 #[test]
 fn the_exception_of_a_link_that_is_renamed_ends_with_the_tunnel() {
-    let Some((hosts, hub, serve)) = started("g") else { return };
+    let Some((hosts, hub, serve)) = started() else { return };
     let up = hosts.connect_behind(&hub, &[]);
     hosts.wait_for_exceptions(&[&serve, &up]);
     hosts.ip("c", &["link", "set", "l2", "name", "wlan7"]);
@@ -169,7 +169,7 @@ fn the_exception_of_a_link_that_is_renamed_ends_with_the_tunnel() {
 
 #[test]
 fn ipv6_is_unreachable_while_the_hub_carries_none_unless_it_may_leave_outside() {
-    let Some((hosts, [client, hub])) = prepared("s") else { return };
+    let Some((hosts, [client, hub])) = prepared() else { return };
     let outside = "2001:db8:9::9";
     hosts.ip("c", &["address", "add", "2001:db8:1::1/64", "dev", "l1", "nodad"]);
     hosts.ip("c", &["-6", "route", "add", "default", "via", "2001:db8:1::2", "dev", "l1"]);
@@ -197,7 +197,7 @@ fn ipv6_is_unreachable_while_the_hub_carries_none_unless_it_may_leave_outside() 
 
 #[test]
 fn the_device_of_another_tunnel_is_no_link_unless_it_is_named() {
-    let Some((hosts, hub, serve)) = started("t") else { return };
+    let Some((hosts, hub, serve)) = started() else { return };
     let [other, two] = ["other.key", "two.key"].map(|name| hosts.dir.key(name));
     std::fs::write(hosts.dir.file("two.toml"), "network = [\"10.90.0.0/24\"]\n").expect("written");
     let at = ["--listen", "0.0.0.0:9900", "--key", "two.key", "--state-directory", "two"];

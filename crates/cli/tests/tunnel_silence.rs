@@ -7,7 +7,7 @@ use crate::tunnel::{HOST, Hosts, echo};
 
 #[test]
 fn a_hub_that_does_not_answer_is_told_soon_and_once_with_what_may_be_wrong() {
-    let Some(hosts) = Hosts::new("y") else { return };
+    let Some(hosts) = Hosts::new() else { return };
     let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
     echo(&hosts, "i");
     let up = hosts.connect(&hub, &[]);
@@ -22,12 +22,8 @@ fn a_hub_that_does_not_answer_is_told_soon_and_once_with_what_may_be_wrong() {
 
 #[test]
 fn a_hub_that_becomes_silent_and_answers_again_is_told_once_each() {
-    let Some(hosts) = Hosts::new("z") else { return };
-    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
-    echo(&hosts, "i");
-    let serve = hosts.serve(&[&client], &[]);
-    let up = hosts.connect(&hub, &[]);
-    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    let Some(hosts) = Hosts::new() else { return };
+    let (serve, up) = hosts.bring_up(&[]);
     serve.signal(Signal::SIGSTOP);
     // Something must be sent, and the old association ends after some seconds.
     hosts.wait_for("silent", || {
