@@ -288,10 +288,10 @@ impl Event {
                 let option = family.to_lowercase();
                 let why = format!("the hub has no {family} network");
                 if *outside {
-                    format!("{why}, so that it leaves outside of the tunnel (--leave-{option})")
+                    format!("{why}, so {family} leaves outside of the tunnel (--leave-{option})")
                 } else {
                     format!(
-                        "{why}, so that it is unreachable; --leave-{option} permits it outside of the tunnel"
+                        "{why}, so {family} is unreachable; --leave-{option} lets it leave outside of the tunnel"
                     )
                 }
             }
