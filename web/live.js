@@ -102,10 +102,13 @@
   const text = (value, kind) => (value === null || value === undefined ? "–" : rw.format.value(value, kind));
 
   function table(links) {
-    const head = ["Link", "Peer", "State", "Up", "Down", "Share", "RTT", "Loss", "Queue"];
+    // Only tunnels have rules about the use of links.
+    const rules = links.some((link) => link.use !== "always");
+    const head = ["Link", "Peer", "State", ...(rules ? ["Use"] : []), "Up", "Down", "Share", "RTT", "Loss", "Queue"];
     const row = (link) => h("tr", { "data-link": link.link, "data-state": link.state },
       h("th", { scope: "row" }, link.link), h("td", null, link.peer),
       h("td", { class: link.state === "active" ? "good" : "bad" }, link.state),
+      ...(rules ? [h("td", null, link.use)] : []),
       ...[[link.up_bps, "rate"], [link.down_bps, "rate"], [link.share, "ratio"], [link.rtt_s, "time"], [link.loss, "ratio"], [link.queue_s, "time"]]
         .map(([value, kind]) => h("td", { class: "quantity" }, text(value, kind))));
     return h("table", null,

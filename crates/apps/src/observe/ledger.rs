@@ -342,7 +342,7 @@ fn grow(total: &mut DelayCounts, before: &DelayCounts, now: &DelayCounts) {
 #[cfg(test)]
 mod tests {
     use ropewalk_runtime::endpoint::{
-        AssociationInfo, LocalAddress, PathCounters, PathTraffic, SenderStats, Stats,
+        AssociationInfo, LocalAddress, PathCounters, PathTraffic, PathUse, SenderStats, Stats,
     };
 
     use super::*;
@@ -356,6 +356,7 @@ mod tests {
             remote: None,
             local: Some(local),
             status: PathStatus::Active,
+            usage: PathUse::Always,
             counters: PathCounters {
                 delivered_bytes: bytes,
                 sent_chunks: bytes / 1000,

@@ -13,7 +13,7 @@ use ropewalk_runtime::endpoint::{DELAY_BOUNDS_NS, DelayCounts};
 
 use super::event::Event;
 use super::ledger::{Ledger, LinkTotals, PeerTotals, Track};
-use super::status::{Transfer, TunnelFigures};
+use super::status::{LinkCap, Transfer, TunnelFigures, use_word};
 
 /// What metrics are made of.
 #[derive(Debug, Default)]
@@ -232,6 +232,16 @@ fn path_gauges(out: &mut Out<'_, '_>, ledger: &Ledger) -> fmt::Result {
     })?;
     gauge("path_in_flight", "Sent, and neither acknowledged nor given up", bytes, &|tracks| {
         sum(tracks, &|track| track.stats.in_flight_bytes)
+    })?;
+    out.gauge("path_use", "Number of paths of this use", None, |m| {
+        combined.iter().try_for_each(|((link, peer), tracks)| {
+            let mut counts = std::collections::BTreeMap::<_, u64>::new();
+            tracks.iter().for_each(|track| *counts.entry(track.stats.usage).or_default() += 1);
+            counts.into_iter().try_for_each(|(usage, count)| {
+                let labels = [("link", *link), ("peer", *peer), ("use", use_word(usage))];
+                m.encode_family(&labels)?.encode_gauge(&count)
+            })
+        })
     })
 }
 
@@ -332,6 +342,18 @@ fn tunnel(out: &mut Out<'_, '_>, tunnel: &TunnelFigures) -> fmt::Result {
             m.encode_family(&labels)?.encode_gauge(&volume.quota_bytes)
         })
     })?;
+    let per_cap = |value: fn(&LinkCap) -> u64| {
+        move |m: &mut MetricEncoder<'_>| {
+            tunnel.caps.iter().try_for_each(|cap| {
+                m.encode_family(&[("link", cap.link.as_str())])?.encode_gauge(&value(cap))
+            })
+        }
+    };
+    let help = "What a link with a cap has carried in this month, headers included";
+    let bytes = Some(Unit::Bytes);
+    out.gauge("tunnel_link_cap_used", help, bytes.clone(), |m| per_cap(|cap| cap.used_bytes)(m))?;
+    let help = "The most that this link may carry in a month";
+    out.gauge("tunnel_link_cap", help, bytes, |m| per_cap(|cap| cap.cap_bytes)(m))?;
     let help = "Inner packets that were not carried or not delivered, by reason";
     out.counter("tunnel_refused_packets", help, None, |m| {
         tunnel.refused.iter().try_for_each(|refused| {

@@ -28,6 +28,6 @@ pub use self::monitor::{
     BindError, Monitor, Observation, Reporter, Settings, Sink, Sources, WebSettings,
 };
 pub use self::status::{
-    AssociationStatus, ClientVolume, EventStatus, LinkStatus, Refused, SCHEMA, Status, Transfer,
-    TunnelFigures, state_word,
+    AssociationStatus, ClientVolume, EventStatus, LinkCap, LinkStatus, Refused, SCHEMA, Status,
+    Transfer, TunnelFigures, state_word,
 };

@@ -1,6 +1,7 @@
 //! The state of a running command as one JSON document: what `ropewalk status` prints and the live page draws.
 
-use ropewalk_runtime::endpoint::PathStatus;
+use ropewalk_runtime::endpoint::{PathStatus, PathUse};
+use ropewalk_tunnel::LinkUse;
 use serde::{Deserialize, Serialize};
 
 use super::event::EventRecord;
@@ -68,6 +69,20 @@ pub struct TunnelFigures {
     /// Volumes of a hub's clients: those that have used the largest part of theirs.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub volumes: Vec<ClientVolume>,
+    /// Caps of a client's links.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub caps: Vec<LinkCap>,
+}
+
+/// What a link with a cap has carried in this month.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkCap {
+    /// Interface, or own address.
+    pub link: String,
+    /// Bytes of the tunnel's packets, in both directions, headers included.
+    pub used_bytes: u64,
+    /// The most that it may carry.
+    pub cap_bytes: u64,
 }
 
 /// What a client of a hub has carried in this month.
@@ -135,6 +150,9 @@ pub struct LinkStatus {
     pub remote: String,
     /// `active`, `unconfirmed`, `doubtful` or `down`.
     pub state: String,
+    /// When the path carries data: `always`, `when-needed`, `backup` or `never`.
+    #[serde(rename = "use")]
+    pub usage: String,
     /// Rate of user data that the peer has acknowledged, bit/s.
     pub up_bps: f64,
     /// Rate of user data that has arrived, bit/s.
@@ -199,6 +217,11 @@ pub const fn state_word(status: PathStatus) -> &'static str {
     }
 }
 
+/// When a path carries data, in one word.
+pub fn use_word(usage: PathUse) -> &'static str {
+    LinkUse::NAMED[usage as usize].0
+}
+
 impl Ledger {
     /// The open associations.
     pub fn association_statuses(&self) -> Vec<AssociationStatus> {
@@ -234,6 +257,7 @@ fn link_status(track: &Track, up_bps: f64, down_bps: f64, share: f64) -> LinkSta
         local: stats.local.as_ref().map(|local| local.address.to_string()).unwrap_or_default(),
         remote: stats.remote.map(|remote| remote.to_string()).unwrap_or_default(),
         state: state_word(stats.status).to_owned(),
+        usage: use_word(stats.usage).to_owned(),
         up_bps,
         down_bps,
         share,

@@ -21,6 +21,7 @@ use super::error::TunnelError;
 use super::hubs::{Attempts, Fresh, NoAssociation, Silence};
 use super::journal::{Journal, JournalError};
 use super::lane::{Lane, LaneInlet, PacketBatch, PacketSink};
+use super::links::LinkLedger;
 use super::machine::{self, Overlap};
 use super::packet::{Headers, Transport};
 use super::path_mtu::{clamp_mss, too_big};
@@ -78,6 +79,7 @@ impl Shared {
 pub struct ClientFigures {
     shared: Arc<Shared>,
     device: String,
+    links: Option<Arc<LinkLedger>>,
 }
 
 impl ClientFigures {
@@ -85,7 +87,8 @@ impl ClientFigures {
     pub fn read(&self) -> TunnelFigures {
         let addresses = self.shared.lock().addresses.iter().map(ToString::to_string).collect();
         let interface = self.device.clone();
-        TunnelFigures { interface, addresses, ..self.shared.counters.figures() }
+        let caps = self.links.iter().flat_map(|ledger| ledger.caps()).collect();
+        TunnelFigures { interface, addresses, caps, ..self.shared.counters.figures() }
     }
 }
 
@@ -132,7 +135,8 @@ impl TunnelClient {
 
     /// For status and metrics.
     pub fn figures(&self) -> ClientFigures {
-        ClientFigures { shared: self.shared.clone(), device: self.device.name().to_owned() }
+        let links = self.settings.lane.links.clone();
+        ClientFigures { shared: self.shared.clone(), device: self.device.name().to_owned(), links }
     }
 
     /// Connects to a hub, and again whenever the association ends. Everything is undone when the returned future is

@@ -156,6 +156,7 @@ impl Counters {
             late_packets: read(&self.late),
             refused: refused.map(|(packets, reason)| Refused { reason, packets }).collect(),
             volumes: Vec::new(),
+            caps: Vec::new(),
         }
     }
 }

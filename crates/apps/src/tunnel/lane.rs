@@ -256,8 +256,7 @@ impl Lane {
         for (link, carried) in links.iter().zip(&mut self.carried) {
             let bytes = link.carried_bytes.saturating_sub(*carried);
             *carried = link.carried_bytes;
-            // A count that could not be stored is kept in memory.
-            let _ = ledger.count(&link.link, bytes);
+            ledger.count(&link.link, bytes);
         }
         let rules: Vec<PathRule> = links.iter().map(|link| ledger.rule(&link.link)).collect();
         if rules == self.told {

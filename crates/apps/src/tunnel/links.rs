@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::quota::Month;
 use super::store::replace;
 use crate::access::parse_monthly;
+use crate::observe::{Event, LinkCap, PeerIdentity, Reporter};
 
 /// Least bytes that the file is ahead of the count, and the share of the cap if that is more: 20 MB of 20 GB.
 const LEAST_STEP: u64 = 1_000_000;
@@ -121,6 +122,8 @@ struct Counts {
     now: Stored,
     /// As the file has it: for each link at least what `now` has.
     written: Stored,
+    /// Whether it was reported that the file cannot be written.
+    is_told: bool,
 }
 
 /// The rules of all links, and what those with caps have carried this month.
@@ -129,6 +132,7 @@ pub struct LinkLedger {
     rules: BTreeMap<String, LinkRule>,
     file: PathBuf,
     counts: Mutex<Counts>,
+    reporter: Option<Reporter>,
 }
 
 impl LinkLedger {
@@ -149,7 +153,8 @@ impl LinkLedger {
         let ledger = Self {
             rules,
             file: file.to_owned(),
-            counts: Mutex::new(Counts { written: now.clone(), now }),
+            counts: Mutex::new(Counts { written: now.clone(), now, is_told: false }),
+            reporter: None,
         };
         if ledger.rules.values().any(|rule| rule.cap.is_some()) {
             ledger.write(&mut ledger.lock(), 1)?;
@@ -157,31 +162,56 @@ impl LinkLedger {
         Ok(ledger)
     }
 
+    /// Reports it when a cap changes the use of a link, and when the file cannot be written.
+    #[must_use]
+    pub fn reporting_to(mut self, reporter: Reporter) -> Self {
+        self.reporter = Some(reporter);
+        self
+    }
+
+    fn report(&self, event: Event) {
+        if let Some(reporter) = &self.reporter {
+            reporter.report(PeerIdentity::default(), event);
+        }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts `bytes` that a link has carried in either direction.
-    ///
-    /// # Errors
-    /// The file cannot be written. The bytes are counted nevertheless.
-    pub fn count(&self, link: &str, bytes: u64) -> io::Result<()> {
-        self.count_in(this_month(), link, bytes)
+    /// Counts `bytes` that a link has carried in either direction. If the file cannot be written, they are counted
+    /// nevertheless.
+    pub fn count(&self, link: &str, bytes: u64) {
+        self.count_in(this_month(), link, bytes);
     }
 
-    fn count_in(&self, month: Month, link: &str, bytes: u64) -> io::Result<()> {
-        if self.rules.get(link).is_none_or(|rule| rule.cap.is_none()) {
-            return Ok(());
-        }
+    fn count_in(&self, month: Month, link: &str, bytes: u64) {
+        let Some(rule) = self.rules.get(link).filter(|rule| rule.cap.is_some()) else { return };
         let mut counts = self.lock();
         let is_new = begin_month(&mut counts.now, month);
         let carried = counts.now.carried_bytes.entry(link.to_owned()).or_default();
+        let before = rule.usage_at(*carried);
         *carried = carried.saturating_add(bytes);
         let (carried, written) = (*carried, counts.written.carried_bytes.get(link).copied());
-        if is_new || written.is_none_or(|written| carried > written) {
-            return self.write(&mut counts, 1);
+        let now = rule.usage_at(carried);
+        if now != before {
+            self.report(Event::LimitReached { limit: reached(link, now) });
         }
-        Ok(())
+        if is_new || written.is_none_or(|written| carried > written) {
+            self.keep(&mut counts);
+        }
+    }
+
+    /// Writes the file. Reports it once if that fails.
+    fn keep(&self, counts: &mut Counts) {
+        let failed = self.write(counts, 1).err();
+        if let Some(error) = failed.as_ref().filter(|_| !counts.is_told) {
+            self.report(Event::Problem(format!(
+                "what links have carried cannot be stored in {}: {error}",
+                self.file.display()
+            )));
+        }
+        counts.is_told = failed.is_some();
     }
 
     /// Writes the file, ahead of the counts by so many steps.
@@ -205,6 +235,18 @@ impl LinkLedger {
         let carried = self.lock().now.carried_bytes.get(link).copied().unwrap_or_default();
         PathRule { usage: rule.usage_at(carried), cost: rule.cost }
     }
+
+    /// The links with caps, and what they have carried this month.
+    pub fn caps(&self) -> Vec<LinkCap> {
+        let counts = self.lock();
+        let is_past = this_month() > counts.now.month;
+        let cap = |(link, rule): (&String, &LinkRule)| {
+            let carried = counts.now.carried_bytes.get(link).filter(|_| !is_past);
+            let used_bytes = carried.copied().unwrap_or_default();
+            Some(LinkCap { link: link.clone(), used_bytes, cap_bytes: rule.cap? })
+        };
+        self.rules.iter().filter_map(cap).collect()
+    }
 }
 
 impl Drop for LinkLedger {
@@ -213,6 +255,18 @@ impl Drop for LinkLedger {
             // If it fails, the file stays ahead of the counts.
             let _ = self.write(&mut self.lock(), 0);
         }
+    }
+}
+
+/// What a cap has done to the use of a link.
+fn reached(link: &str, usage: LinkUse) -> String {
+    match usage {
+        LinkUse::Never => {
+            format!("the cap of {link} is used up: it carries nothing until the month ends")
+        }
+        _ => format!(
+            "nine tenths of the cap of {link} are used: it is a backup until the month ends"
+        ),
     }
 }
 
@@ -302,8 +356,8 @@ mod tests {
         let specs = [spec("wwan0 cap=100MB/month"), spec("wlan0")];
         let ledger = LinkLedger::open(&specs, &file).expect("it can be created");
         for _ in 0..500 {
-            ledger.count("wwan0", 10_000).expect("it can be written");
-            ledger.count("wlan0", 10_000).expect("a link without a cap");
+            ledger.count("wwan0", 10_000);
+            ledger.count("wlan0", 10_000);
         }
         let crashed = stored(&file).carried_bytes["wwan0"];
         assert!((5_000_000..=6_000_000).contains(&crashed), "{crashed}");
@@ -312,9 +366,9 @@ mod tests {
         assert_eq!(stored(&file).carried_bytes["wwan0"], 5_000_000);
         let ledger = LinkLedger::open(&specs, &file).expect("it can be read");
         assert_eq!(ledger.rule("wwan0").usage, LinkUse::Always);
-        ledger.count("wwan0", 85_000_000).expect("it can be written");
+        ledger.count("wwan0", 85_000_000);
         assert_eq!(ledger.rule("wwan0").usage, LinkUse::Backup);
-        ledger.count("wwan0", 9_000_000).expect("it can be written");
+        ledger.count("wwan0", 9_000_000);
         assert_eq!(ledger.rule("wwan0").usage, LinkUse::Never);
         assert_eq!(ledger.rule("eth0"), PathRule { usage: LinkUse::Always, cost: 1 });
     }
@@ -325,15 +379,15 @@ mod tests {
         let specs = [spec("wwan0 cap=10MB/month")];
         let month = |text: &str| text.parse::<Month>().expect("a month");
         let ledger = LinkLedger::open(&specs, &file).expect("created");
-        ledger.count_in(month("9999-01"), "wwan0", 10_000_000).expect("written");
+        ledger.count_in(month("9999-01"), "wwan0", 10_000_000);
         for (now, expected) in
             [("9998-12", LinkUse::Never), ("1970-01", LinkUse::Never), ("9999-02", LinkUse::Always)]
         {
-            ledger.count_in(month(now), "wwan0", 1).expect("written");
+            ledger.count_in(month(now), "wwan0", 1);
             assert_eq!(ledger.rule("wwan0").usage, expected, "{now}");
         }
         assert_eq!(stored(&file).month, month("9999-02"));
-        ledger.count_in(month("9999-02"), "wwan0", 10_000_000).expect("written");
+        ledger.count_in(month("9999-02"), "wwan0", 10_000_000);
         drop(ledger);
         // The clock of this machine is earlier.
         let ledger = LinkLedger::open(&specs, &file).expect("it can be read");

@@ -117,17 +117,28 @@ fn tunnel(tunnel: &TunnelFigures) -> String {
         }
         text.push_str(&table.text(width()));
     }
+    if !tunnel.caps.is_empty() {
+        let mut table = Table::new(&["cap of link", "this month", "of"]);
+        for cap in &tunnel.caps {
+            let (used, most) = (cap.used_bytes as f64, cap.cap_bytes as f64);
+            table.row(vec![cap.link.clone(), size(used), size(most)]);
+        }
+        text.push_str(&table.text(width()));
+    }
     text
 }
 
 fn links(links: &[LinkStatus]) -> String {
-    let names = ["link", "peer", "state", "up", "down", "share", "RTT", "loss", "queue"];
+    // Only tunnels have rules about the use of links.
+    let has_rules = links.iter().any(|link| link.usage != "always");
+    let usage = has_rules.then_some("use");
+    let mut names = vec!["link", "peer", "state"];
+    names.extend(usage.into_iter().chain(["up", "down", "share", "RTT", "loss", "queue"]));
     let mut table = Table::new(&names);
     for link in links {
-        table.row(vec![
-            link.link.clone(),
-            link.peer.clone(),
-            link.state.clone(),
+        let mut row = vec![link.link.clone(), link.peer.clone(), link.state.clone()];
+        row.extend(has_rules.then(|| link.usage.clone()));
+        row.extend([
             rate(link.up_bps),
             rate(link.down_bps),
             percent(link.share),
@@ -135,6 +146,7 @@ fn links(links: &[LinkStatus]) -> String {
             link.loss.map_or_else(|| "-".to_owned(), percent),
             time(link.queue_s),
         ]);
+        table.row(row);
     }
     table.text(width())
 }

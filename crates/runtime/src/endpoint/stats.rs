@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use ropewalk_base::{PathId, Time};
-use ropewalk_engine::path::PathStatus;
+use ropewalk_engine::path::{PathStatus, PathUse};
 use ropewalk_engine::sctp::association::{PathCounters, SenderStats};
 
 use super::peer::{Peer, Route};
@@ -56,6 +56,8 @@ pub struct PathStats {
     pub local: Option<LocalAddress>,
     /// Whether the path may carry data.
     pub status: PathStatus,
+    /// When the path carries data ([`super::Association::set_path_use`]).
+    pub usage: PathUse,
     /// Counters since the association began.
     pub counters: PathCounters,
     /// User data that arrived on the path and was stored, bytes. Duplicates are not counted.
@@ -110,6 +112,7 @@ impl Stats {
                 remote: route.map(|route| route.remote),
                 local: route.map(|route| state.local_end(now, route)),
                 status: machine.path_status(id),
+                usage: view.usage,
                 counters: *counters,
                 received_bytes: machine.received_bytes(id),
                 cwnd_bytes: view.cwnd,

@@ -7,7 +7,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Gauge, Paragraph, Row, Sparkline, Table};
-use ropewalk_apps::observe::{EventStatus, LinkStatus, Status, clock};
+use ropewalk_apps::observe::{EventStatus, LinkCap, LinkStatus, Status, clock};
 
 use crate::printer::{percent, rate, size, time, time_or_dash};
 
@@ -32,16 +32,18 @@ impl View<'_> {
         let transfer = u16::from(self.status.transfer.is_some());
         let rows = self.status.links.len().min(LINKS) as u16;
         let more = u16::from(self.status.links.len() > LINKS);
+        let caps = caps(self.status);
         let areas = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(transfer),
             Constraint::Length(rows + 1),
             Constraint::Length(more),
+            Constraint::Length(u16::from(caps.is_some())),
             Constraint::Length(SPARKLINE + 1),
             Constraint::Min(2),
             Constraint::Length(1),
         ]);
-        let [head, gauge, links, rest, spark, events, keys] = areas.areas(frame.area());
+        let [head, gauge, links, rest, cap, spark, events, keys] = areas.areas(frame.area());
         self.head(frame, head);
         self.transfer(frame, gauge);
         self.links(frame, links);
@@ -49,6 +51,7 @@ impl View<'_> {
             let text = format!("and {} more", self.status.links.len() - LINKS);
             frame.render_widget(Paragraph::new(text.dim()), rest);
         }
+        caps.into_iter().for_each(|text| frame.render_widget(Paragraph::new(text), cap));
         self.sparkline(frame, spark);
         self.events(frame, events);
         let tab = if self.several { "   Tab next command" } else { "" };
@@ -112,17 +115,32 @@ impl View<'_> {
     }
 }
 
+/// What links with caps have carried, in one line.
+fn caps(status: &Status) -> Option<String> {
+    let caps = status.tunnel.iter().flat_map(|tunnel| &tunnel.caps);
+    let used = |cap: &LinkCap| {
+        format!("{} {} of {}", cap.link, size(cap.used_bytes as f64), size(cap.cap_bytes as f64))
+    };
+    let all: Vec<String> = caps.map(used).collect();
+    (!all.is_empty()).then(|| format!("caps, this month: {}", all.join(", ")))
+}
+
 fn row(link: &LinkStatus) -> Row<'_> {
     let colour = match link.state.as_str() {
         "active" => Color::Green,
         "unconfirmed" => Color::Yellow,
         _ => Color::Red,
     };
+    // Of an active link that carries no data now, its use says more.
+    let state = match link.usage.as_str() {
+        usage @ ("backup" | "never") if link.state == "active" => usage,
+        _ => &link.state,
+    };
     let short = |text: &str, room: usize| text.chars().take(room).collect::<String>();
     Row::new([
         Cell::from(short(&link.link, 9)),
         Cell::from(short(&link.peer, 8)),
-        Cell::from(short(&link.state, 7)).style(colour),
+        Cell::from(short(state, 7)).style(colour),
         Cell::from(short(&compact(&rate(link.up_bps)), 10)),
         Cell::from(short(&compact(&rate(link.down_bps)), 10)),
         Cell::from(compact(&percent(link.share))),
@@ -152,7 +170,7 @@ fn event_line(event: &EventStatus) -> Line<'_> {
 mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
-    use ropewalk_apps::observe::{SCHEMA, Transfer};
+    use ropewalk_apps::observe::{SCHEMA, Transfer, TunnelFigures};
 
     use super::*;
 
@@ -164,6 +182,7 @@ mod tests {
             local: "192.0.2.1:40000".to_owned(),
             remote: "198.51.100.1:9899".to_owned(),
             state: state.to_owned(),
+            usage: "always".to_owned(),
             up_bps,
             down_bps: 0.0,
             share,
@@ -222,6 +241,24 @@ mod tests {
             "last 80 s, at most 199.0 Mbit/s",
             "14:03:07Z anna: link wwan0 down: no reply for 0.4 s",
             "q quit   Tab next command",
+        ] {
+            assert!(text.contains(words), "no {words:?} in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn the_use_of_links_and_their_caps_are_shown() {
+        let mut status = status();
+        status.links[0].usage = "backup".to_owned();
+        status.links[1].usage = "backup".to_owned();
+        let link = "wlan0".to_owned();
+        let caps = vec![LinkCap { link, used_bytes: 18_100_000_000, cap_bytes: 20_000_000_000 }];
+        status.tunnel = Some(TunnelFigures { caps, ..TunnelFigures::default() });
+        let text = drawn(&status);
+        for words in [
+            "wlan0     anna     backup ",
+            "wwan0     anna     down ",
+            "caps, this month: wlan0 18.10 GB of 20.00 GB",
         ] {
             assert!(text.contains(words), "no {words:?} in:\n{text}");
         }

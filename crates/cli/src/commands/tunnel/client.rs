@@ -10,7 +10,7 @@ use ropewalk_apps::access::PeerPolicy;
 use ropewalk_apps::observe::{Event, EventRecord, Ledger, Sink, Sources, Status};
 use ropewalk_apps::tunnel::client::{ClientSettings, Family, TunnelClient};
 use ropewalk_apps::tunnel::hubs::{Hub, HubList};
-use ropewalk_apps::tunnel::{LaneSettings, LinkLedger, LinkSpec, machine};
+use ropewalk_apps::tunnel::{LinkLedger, LinkSpec, machine};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{Observer, Options, Target};
 use ropewalk_runtime::moderation::Moderation;
@@ -133,6 +133,8 @@ pub async fn run(
     settings.lane.moderation = moderation;
     let outputs = Outputs::default().with(ShownEvents(console));
     let outputs = args.common.observe.stream(outputs, "tunnel up", Flow::Both, false)?;
+    let links = links(args, console)?.map(|ledger| ledger.reporting_to(observation.reporter()));
+    settings.lane.links = links.map(Arc::new);
     let client = TunnelClient::prepare(settings, observation.reporter()).map_err(failed)?;
     let figures = client.figures();
     let tunnel = Box::new(move || Some(figures.read()));
@@ -197,13 +199,13 @@ fn settings(
         // A tunnel to some networks leaves name resolution alone, unless name servers are given.
         dns_file: (!args.no_dns && (everything || !args.dns.is_empty()))
             .then(|| args.dns_file.clone()),
-        lane: LaneSettings { links: links(args, console)?, ..common.lane()? },
+        lane: common.lane()?,
         run_directory: common.run_directory.clone(),
     })
 }
 
 /// The rules of the links.
-fn links(args: &UpArgs, console: Console) -> Result<Option<Arc<LinkLedger>>, Failure> {
+fn links(args: &UpArgs, console: Console) -> Result<Option<LinkLedger>, Failure> {
     if args.link.is_empty() {
         return Ok(None);
     }
@@ -219,7 +221,7 @@ fn links(args: &UpArgs, console: Console) -> Result<Option<Arc<LinkLedger>>, Fai
         let message = format!("what links have carried, {}: {error}", file.display());
         Failure::input(message, "--state-directory names a directory that can be written")
     })?;
-    Ok(Some(Arc::new(ledger)))
+    Ok(Some(ledger))
 }
 
 /// Tells of rules for links that this machine does not have now.

@@ -1,0 +1,110 @@
+//! Rules of a tunnel's links: links that fail and return, backups, and caps. Needs Linux and root; otherwise says so and
+//! passes.
+#![cfg(target_os = "linux")]
+
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::tunnel::{HOST, HUB, Hosts, carry_much, echo};
+
+impl Hosts {
+    /// The uses of the links of a tunnel, sorted.
+    fn uses(&self, command: &str) -> Vec<String> {
+        let all = self.status(command)["links"].as_array().cloned().unwrap_or_default();
+        let words = all.iter().filter_map(|link| link["use"].as_str().map(str::to_owned));
+        let mut uses: Vec<String> = words.collect();
+        uses.sort();
+        uses
+    }
+
+    /// Bytes that a device of the client has carried in both directions.
+    fn carried(&self, device: &str) -> u64 {
+        let words = ["-n", &self.name("c"), "-json", "-stats", "link", "show", "dev", device];
+        let shown = Command::new("ip").args(words).output().expect("ip").stdout;
+        let shown: Value = serde_json::from_slice(&shown).expect("JSON");
+        let bytes = |way: &str| shown[0]["stats64"][way]["bytes"].as_u64().expect("a count");
+        bytes("rx") + bytes("tx")
+    }
+
+    /// Limits the rate of a link's device of the client.
+    fn shape(&self, device: &str) {
+        let limits = "rate 100mbit burst 32k latency 20ms";
+        let shape =
+            format!("netns exec {} tc qdisc add dev {device} root tbf {limits}", self.name("c"));
+        let shaped = Command::new("ip").args(shape.split(' ')).status();
+        assert!(shaped.is_ok_and(|status| status.success()), "tc");
+    }
+}
+
+#[test]
+fn a_tunnel_goes_on_over_the_link_that_is_left_and_uses_one_that_comes_back() {
+    let Some(hosts) = Hosts::new() else { return };
+    let (serve, up) = hosts.bring_up(&[]);
+    for (link, way, other, metric) in [("l1", HUB[0], "l2", "300"), ("l2", HUB[1], "l1", "400")] {
+        hosts.wait_for("two links", || hosts.links_up("tunnel up").len() == 2);
+        hosts.ip("c", &["link", "set", link, "down"]);
+        hosts.wait_for_answer(HOST, &[&serve, &up]);
+        hosts.wait_for("one link", || hosts.links_up("tunnel up") == [other]);
+        hosts.ip("c", &["link", "set", link, "up"]);
+        hosts.ip("c", &["route", "add", "default", "via", way, "metric", metric]);
+    }
+}
+
+#[test]
+fn a_backup_carries_data_only_while_the_other_link_is_down() {
+    let Some(hosts) = Hosts::new() else { return };
+    let (serve, up) = hosts.bring_up(&["--link", "l2 use=backup", "--state-directory", "links"]);
+    hosts.wait_for("two links", || hosts.links_up("tunnel up").len() == 2);
+    for end in ["tunnel up", "tunnel serve"] {
+        hosts.wait_for("the uses of both links", || hosts.uses(end) == ["always", "backup"]);
+    }
+    carry_much(&hosts);
+    let [first, second] = ["l1", "l2"].map(|link| hosts.carried(link));
+    assert!(first > 4_000_000 && second < 200_000, "{first} and {second} B");
+    hosts.ip("c", &["link", "set", "l1", "down"]);
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    carry_much(&hosts);
+    let second = hosts.carried("l2");
+    assert!(second > 4_000_000, "{second} B");
+}
+
+/// Checks that a status tells what a link has carried, and that its cap is used up.
+fn assert_cap_is_shown(status: &Value) {
+    let cap = &status["tunnel"]["caps"][0];
+    let used = cap["used_bytes"].as_u64().expect("a count");
+    assert_eq!((cap["link"].as_str(), cap["cap_bytes"].as_u64()), (Some("l1"), Some(10_000_000)));
+    assert!((9_900_000..10_300_000).contains(&used), "{used} B");
+    let events = status["events"].as_array().expect("events");
+    let reached = events.iter().filter(|event| event["event"] == "limit reached");
+    let texts: Vec<_> = reached.filter_map(|event| event["text"].as_str()).collect();
+    assert!(texts.iter().any(|text| text.contains("the cap of l1 is used up")), "{texts:?}");
+}
+
+#[test]
+fn a_link_carries_no_more_than_its_cap_also_after_a_restart() {
+    let Some(hosts) = Hosts::new() else { return };
+    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
+    echo(&hosts, "i");
+    let serve = hosts.serve(&[&client], &[]);
+    // The count of what a link carries is at most 10 ms old, in which an unlimited one carries megabytes.
+    hosts.shape("l1");
+    let rules = ["--link", "l1 cap=10MB/month", "--link", "l2 use=backup cost=5"];
+    let words = [&rules[..], &["--state-directory", "links"]].concat();
+    for signal in [Signal::SIGKILL, Signal::SIGTERM] {
+        let up = hosts.connect(&hub, &words);
+        hosts.wait_for_answer(HOST, &[&serve, &up]);
+        hosts.wait_for("two links", || hosts.links_up("tunnel up").len() == 2);
+        (0..5).for_each(|_| carry_much(&hosts));
+        hosts.wait_for("the cap is used up", || hosts.uses("tunnel up") == ["backup", "never"]);
+        if signal == Signal::SIGKILL {
+            assert_cap_is_shown(&hosts.status("tunnel up"));
+        }
+        up.end(signal);
+        let [capped, other] = ["l1", "l2"].map(|link| hosts.carried(link));
+        // The counters of the devices include Ethernet headers, and count those of several segments once.
+        assert!((9_500_000..10_300_000).contains(&capped), "{capped} B");
+        assert!(other > 10_000_000, "{other} B");
+    }
+}
