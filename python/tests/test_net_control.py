@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import socket
+import sys
 import time
 from typing import Any
 
@@ -327,3 +329,30 @@ def test_a_listener_of_a_coroutine_opens_associations() -> None:
                 assert found is not None and found.data == b"hello"
 
     asyncio.run(main())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux sends marked packets")
+def test_packets_have_the_code_point_of_the_option() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as observer:
+        observer.bind(("127.0.0.1", 0))
+        # IP_RECVTOS
+        observer.setsockopt(socket.IPPROTO_IP, 13, 1)
+        to = f"127.0.0.1:{observer.getsockname()[1]}"
+        with pytest.raises(net.ConnectError):
+            net.connect(to, plain=True, dscp=46, timeout=0.2)
+        _, control, _, _ = observer.recvmsg(2000, 64)
+        assert [(kind, data[0]) for _, kind, data in control] == [(socket.IP_TOS, 46 << 2)]
+
+
+def test_the_code_point_of_an_association_changes_and_others_are_refused() -> None:
+    with pair(dscp=26) as (near, far):
+        near.set_dscp(46)
+        near.set_dscp(0, path=0)
+        near.send(b"marked")
+        received = far.receive(timeout=10)
+        assert received is not None and received.data == b"marked"
+        for dscp, path in [(64, None), (-1, None), (26, 1), (26, -1)]:
+            with pytest.raises(net.OptionError):
+                near.set_dscp(dscp, path)
+    with pytest.raises(net.OptionError, match="dscp"):
+        net.listen(LOOPBACK, dscp=64)

@@ -3,6 +3,8 @@
 
 mod between;
 mod control;
+#[cfg(target_os = "linux")]
+mod dscp;
 mod emulated_links;
 mod loopback;
 mod nonblocking;

@@ -129,6 +129,28 @@ class Control:
         """
         return self._control.request_heartbeat(path_number(path))
 
+    def set_dscp(self, dscp: int, path: int | None = None) -> None:
+        """Set the class of service that packets ask the network for (RFC 2474). Only Linux sends marked packets.
+
+        Where it changes, the congestion window of the path starts over (RFC 9260, 7.2.5.1).
+
+        Parameters
+        ----------
+        dscp
+            The code point, 0 to 63; 0 is best effort.
+        path
+            The number of a path; by default all paths, also those that are added later.
+
+        Raises
+        ------
+        OptionError
+            There is no such path or code point.
+        """
+        number = None if path is None else path_number(path)
+        known = self._control.set_dscp(number, options.dscp_number(dscp))
+        if not known and path is not None:
+            raise no_path(path)
+
     def set_path_max_retrans(self, path: int, most: int | None) -> None:
         """Set after how many consecutive errors a path is inactive; None: as :class:`Parameters` says.
 

@@ -100,6 +100,14 @@ impl AssociationControl {
         Ok(py.detach(|| native.request_heartbeat(path)))
     }
 
+    /// The code point of a path's packets, or of those of all paths; returns whether the path exists.
+    fn set_dscp(&self, py: Python<'_>, path: Option<usize>, dscp: u8) -> PyResult<bool> {
+        let dscp = super::open::dscp(dscp)?;
+        let association = self.association(py)?;
+        let native = association.native();
+        Ok(py.detach(|| native.set_dscp(path, dscp)))
+    }
+
     /// Most consecutive errors of a path; returns whether it exists.
     fn set_path_max_retrans(
         &self,

@@ -9,8 +9,8 @@ use ropewalk_apps::access::AccessList;
 use ropewalk_apps::extensions;
 use ropewalk_runtime::endpoint::{
     AcceptedRequests, Association as Native, BindAddress, Carrier, ChunkTypes, CloseReason,
-    ConnectError, Endpoint, HmacId, HmacList, OpenError, Options, Profile, SctpPorts, SharedKeys,
-    StreamScheduler, Target, Transport,
+    ConnectError, Dscp, Endpoint, HmacId, HmacList, OpenError, Options, Profile, SctpPorts,
+    SharedKeys, StreamScheduler, Target, Transport,
 };
 use ropewalk_runtime::seal::Allowed;
 use ropewalk_scenario::parse_size;
@@ -46,6 +46,7 @@ pub(crate) struct ExtensionOptions {
     translated: bool,
     adaptation: Option<u32>,
     ecn: bool,
+    dscp: u8,
     send_buffer: Option<Size>,
     unsent_limit: Option<Size>,
     incoming_streams: Option<u16>,
@@ -227,6 +228,7 @@ fn options(places: Vec<Place>, settings: SocketOptions) -> PyResult<Options> {
         translated: extensions.translated,
         adaptation: extensions.adaptation,
         ecn: extensions.ecn,
+        dscp: dscp(extensions.dscp)?,
         send_buffer: send_buffer.transpose()?,
         unsent_limit: unsent_limit.transpose()?,
         inbound_streams: extensions.incoming_streams,
@@ -235,6 +237,14 @@ fn options(places: Vec<Place>, settings: SocketOptions) -> PyResult<Options> {
         ..Transport::default()
     };
     Ok(options)
+}
+
+/// A code point.
+///
+/// # Errors
+/// It has more than six bits.
+pub(super) fn dscp(value: u8) -> PyResult<Dscp> {
+    Dscp::new(value).ok_or_else(|| error::option(format_args!("dscp = {value}: give 0 to 63")))
 }
 
 /// The names of the requests that are accepted.

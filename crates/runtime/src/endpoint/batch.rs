@@ -4,6 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use ropewalk_base::Ecn;
 
+use super::dscp::Dscp;
+
 /// Most bytes in one call: the largest IPv4 datagram, less headers.
 const BYTES_LIMIT: usize = 65_000;
 
@@ -20,6 +22,8 @@ pub struct Batch {
     may_be_fragmented: bool,
     /// ECN field of the datagrams.
     ecn: Ecn,
+    /// DSCP of the datagrams.
+    dscp: Dscp,
 }
 
 impl Batch {
@@ -33,6 +37,7 @@ impl Batch {
             bytes: Vec::new(),
             may_be_fragmented: false,
             ecn: Ecn::NotEct,
+            dscp: Dscp::DEFAULT,
         }
     }
 
@@ -73,6 +78,16 @@ impl Batch {
     /// ECN field of the datagrams.
     pub const fn ecn(&self) -> Ecn {
         self.ecn
+    }
+
+    /// Sets the DSCP of the datagrams.
+    pub const fn set_dscp(&mut self, dscp: Dscp) {
+        self.dscp = dscp;
+    }
+
+    /// DSCP of the datagrams.
+    pub const fn dscp(&self) -> Dscp {
+        self.dscp
     }
 
     /// Allows fragmentation by the network: the datagram is longer than its path carries and cannot be made smaller.
@@ -135,7 +150,8 @@ impl Batch {
     /// Returns the batch and leaves an empty one for the same destination.
     #[must_use]
     pub fn take(&mut self) -> Self {
-        let empty = Self { source: self.source, ..Self::new(self.destination) };
+        let (source, dscp) = (self.source, self.dscp);
+        let empty = Self { source, dscp, ..Self::new(self.destination) };
         std::mem::replace(self, empty)
     }
 

@@ -129,6 +129,7 @@ impl EndpointState {
         let Encapsulation::Sealed(session) = &mut peer.encapsulation else { return };
         let mut batch = Batch::new(route.remote);
         batch.set_source(route.source);
+        batch.set_dscp(peer.dscps.of(path.index()));
         let fit = batch.push(|out| {
             // If the session's keys are used up, nothing is written.
             let _ = session.seal(path.0, out, content);

@@ -98,7 +98,7 @@ impl EndpointState {
             let path = PathId::from_index(challenge.path);
             // An error means that the session's keys are used up: nothing is sent until they change.
             if peer.encapsulation.write(path, &packet, &mut datagram).is_ok() {
-                self.send_alone(challenge.to, &datagram);
+                self.send_alone(challenge.to, peer.dscps.of(challenge.path), &datagram);
             }
         }
     }

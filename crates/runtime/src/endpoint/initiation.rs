@@ -35,7 +35,7 @@ impl EndpointState {
         self.responder = Some(responder);
         self.on_limit(now, Limit::HalfOpen, Some(route.remote), initiation.dropped as u64);
         if let Some(reply) = initiation.reply {
-            self.send_alone(route, &reply);
+            self.send_alone(route, self.options.transport.dscp, &reply);
         }
     }
 
@@ -95,7 +95,7 @@ impl EndpointState {
             wire::encode(&refusal, ports.swapped(), Checksum::None, out);
         };
         if half.session.seal(path, &mut datagram, write).is_ok() {
-            self.send_alone(half.replied_to, &datagram);
+            self.send_alone(half.replied_to, self.options.transport.dscp, &datagram);
         }
     }
 

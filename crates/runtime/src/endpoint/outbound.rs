@@ -4,6 +4,7 @@ use ropewalk_base::Time;
 use ropewalk_engine::PacketSize;
 
 use super::batch::{Batch, Fit};
+use super::dscp::Dscp;
 use super::encapsulation::Encapsulation;
 use super::limits::Limit;
 use super::packet_capture::LocalEnd;
@@ -53,10 +54,11 @@ impl EndpointState {
         while tx_batches.len() < peer.routes.len() {
             tx_batches.push(Batch::new(([0, 0, 0, 0], 0).into()));
         }
-        for (tx_batch, route) in tx_batches.iter_mut().zip(&peer.routes) {
+        for (path, (tx_batch, route)) in tx_batches.iter_mut().zip(&peer.routes).enumerate() {
             if let Some(route) = route {
                 tx_batch.redirect(route.remote);
                 tx_batch.set_source(route.source);
+                tx_batch.set_dscp(peer.dscps.of(path));
             }
         }
         self.send_handshake(peer);
@@ -121,18 +123,20 @@ impl EndpointState {
     fn send_handshake(&mut self, peer: &mut Peer) {
         let Encapsulation::HandshakeInProgress(handshake) = &mut peer.encapsulation else { return };
         let routes: Vec<_> = peer.routes.iter().flatten().collect();
+        let dscp = peer.dscps.general();
         while let Some((datagram, attempt)) = handshake.take_datagram() {
             let first = attempt % routes.len().max(1);
             // If the system refuses to send there, the next path is tried at once.
             let mut candidates = routes[first..].iter().chain(&routes[..first]);
-            let _ = candidates.any(|route| !self.send_alone(**route, &datagram));
+            let _ = candidates.any(|route| !self.send_alone(**route, dscp, &datagram));
         }
     }
 
     /// Sends one datagram outside an association's packets. Returns whether the system permanently refused it.
-    pub(super) fn send_alone(&mut self, route: Route, datagram: &[u8]) -> bool {
+    pub(super) fn send_alone(&mut self, route: Route, dscp: Dscp, datagram: &[u8]) -> bool {
         let mut batch = Batch::new(route.remote);
         batch.set_source(route.source);
+        batch.set_dscp(dscp);
         batch.push(|out| out.extend_from_slice(datagram));
         self.counters.sent += 1;
         send(&mut self.sockets[route.socket], &mut batch) == SendResult::Unreachable

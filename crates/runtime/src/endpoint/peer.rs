@@ -16,6 +16,7 @@ use tokio::sync::futures::Notified;
 
 use super::association_counts::Admitted;
 use super::binding::BindingResponse;
+use super::dscp::PathDscps;
 use super::encapsulation::Encapsulation;
 use super::liveness::Liveness;
 use super::packet_capture::LoggedAssociation;
@@ -143,6 +144,8 @@ pub struct Peer {
     pub session: Option<u32>,
     /// The routes of its paths, as far as known.
     pub routes: Vec<Option<Route>>,
+    /// The DSCPs of its packets.
+    pub dscps: PathDscps,
     /// Which of these addresses are validated, and where paths may have moved.
     pub validation: PathValidation,
     /// Where the handshake's reply was sent. Only its receiver can seal datagrams of the session, so the first such
@@ -224,6 +227,7 @@ impl Peer {
             encapsulation,
             session,
             routes,
+            dscps: PathDscps::default(),
             validation: PathValidation::default(),
             replied_to: None,
             liveness: Liveness::new(now),

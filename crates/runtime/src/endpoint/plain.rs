@@ -234,7 +234,7 @@ impl EndpointState {
         let mut datagram = Vec::new();
         if Encapsulation::Plain(ports).write(PathId(0), packet, &mut datagram).is_ok() {
             self.record_sent_alone(route, ports, packet);
-            self.send_alone(route, &datagram);
+            self.send_alone(route, self.options.transport.dscp, &datagram);
         }
     }
 }

@@ -143,7 +143,7 @@ impl EndpointState {
         if peer.ended.is_some() {
             return None;
         }
-        let lower = lower_headers(&route.remote);
+        let (lower, dscp) = (lower_headers(&route.remote), peer.dscps.of(burst.path));
         if burst.bytes < least_bytes(lower) || peer.validation.is_send_limited(burst.path) {
             return Some(sent);
         }
@@ -155,6 +155,7 @@ impl EndpointState {
             let count = most.min(burst.count - sent.count);
             let mut batch = Batch::new(route.remote);
             batch.set_source(route.source);
+            batch.set_dscp(dscp);
             for i in 0..count {
                 let number = burst.first + sent.count + i;
                 let fit = batch.push(|out| {

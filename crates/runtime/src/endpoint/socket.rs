@@ -13,10 +13,11 @@ use tokio::io::Interest;
 
 use super::batch::Batch;
 use super::df_bit::FragmentationAllowed;
+use super::dscp::Dscp;
 use super::raw::{self, Carrier};
-use super::raw_send;
 use super::refusals::{ErrorQueue, Refusal};
 use super::send_errors::{despite_queued_errors, without_source};
+use super::send_marked;
 use super::shards::Steering;
 
 /// Requested size of the socket buffers, bytes. The kernel grants no more than its own limit (`net.core.rmem_max`). A
@@ -401,10 +402,11 @@ impl Socket {
                 src_ip: batch.source(),
             };
             let raw = self.form.carrier == Carrier::Ip;
+            let marked = batch.dscp() != Dscp::DEFAULT && send_marked::AVAILABLE;
             let mut taken = now.len();
             let send = || {
-                io.try_io(Interest::WRITABLE, || match raw {
-                    true => raw_send::send(io, batch, now).map(|bytes| taken = bytes),
+                io.try_io(Interest::WRITABLE, || match raw || marked {
+                    true => send_marked::send(io, batch, now).map(|bytes| taken = bytes),
                     false => state.try_send(UdpSockRef::from(io), &transmit),
                 })
             };
@@ -484,7 +486,7 @@ fn open(local: &BindAddress, form: Form) -> io::Result<(Open, SocketAddr)> {
 
 /// Most datagrams that one call can send.
 fn segments(open: &Open, form: Form) -> usize {
-    if form.carrier == Carrier::Ip { raw_send::PACKETS } else { open.state.max_gso_segments() }
+    if form.carrier == Carrier::Ip { send_marked::PACKETS } else { open.state.max_gso_segments() }
 }
 
 fn configure(socket: &std::net::UdpSocket) -> io::Result<UdpSocketState> {

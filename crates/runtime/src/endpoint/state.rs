@@ -14,6 +14,7 @@ use super::association_counts::{Admissions, AssociationCounts};
 use super::association_table::{AssociationTable, PortPair};
 use super::backlog::Backlog;
 use super::batch::Batch;
+use super::dscp::PathDscps;
 use super::limits::LimitCounters;
 use super::local_interfaces::BoundInterface;
 use super::observer::{Observer, Publisher};
@@ -242,6 +243,7 @@ impl EndpointState {
     /// Adds an association.
     pub(super) fn insert(&mut self, mut peer: Peer) -> AssociationKey {
         peer.follows_interfaces = self.options.transport.follow_interfaces;
+        peer.dscps = PathDscps::all(self.options.transport.dscp);
         let slot_index = self.free_slots.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             self.slots.len() as u32 - 1

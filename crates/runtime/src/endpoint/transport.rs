@@ -10,6 +10,7 @@ use ropewalk_engine::sctp::{
     PathConfig, Preset, SharedKeys, StreamScheduler,
 };
 
+use super::dscp::Dscp;
 use super::raw::Carrier;
 use crate::seal::OVERHEAD;
 
@@ -165,6 +166,8 @@ pub struct Transport {
     /// Whether congestion marks of the network (ECN) are used, if the peer supports them (on; always off with the
     /// profile `rfc9260`).
     pub ecn: bool,
+    /// DSCP of all packets, also of those of the handshake (0, best effort). [`super::Association::set_dscp`] changes it.
+    pub dscp: Dscp,
 }
 
 impl Default for Transport {
@@ -200,6 +203,7 @@ impl Default for Transport {
             discover_mtu: true,
             guard: true,
             ecn: true,
+            dscp: Dscp::DEFAULT,
         }
     }
 }

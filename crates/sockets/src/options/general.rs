@@ -1,6 +1,7 @@
-//! Options of SOL_SOCKET and IPPROTO_IPV6.
+//! Options of SOL_SOCKET, IPPROTO_IP and IPPROTO_IPV6.
 
 use libc::c_int;
+use ropewalk_runtime::endpoint::Dscp;
 
 use crate::abi::{Fields, Image, number};
 use crate::errno::{Errno, Result};
@@ -81,24 +82,66 @@ pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
     Ok(Image::new().i32(value).finish())
 }
 
-/// Sets an option of IPPROTO_IPV6.
-pub fn set_ipv6(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
-    if name != libc::IPV6_V6ONLY || !socket.ipv6 {
+/// Sets an option of IPPROTO_IP.
+pub fn set_ip(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
+    if name != libc::IP_TOS {
         return Err(Errno(libc::ENOPROTOOPT));
     }
-    let state = &mut *socket.lock();
-    // RFC 3493, 5.3: before the socket is bound.
-    if state.claim.is_some() {
-        return Err(Errno(libc::EINVAL));
+    // As in the kernel, one byte is enough.
+    let field = value.i32(0).or_else(|_| value.u8(0).map(i32::from))?;
+    set_dscp(socket, field as u8);
+    Ok(())
+}
+
+/// Gets an option of IPPROTO_IP.
+pub fn get_ip(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
+    if name != libc::IP_TOS {
+        return Err(Errno(libc::ENOPROTOOPT));
     }
-    state.settings.v6_only = value.i32(0)? != 0;
+    let field = socket.lock().settings.dscp.field();
+    let is_short = input.i32(0).is_err();
+    Ok(if is_short { vec![field] } else { Image::new().i32(i32::from(field)).finish() })
+}
+
+/// Marks the packets of all associations with the DSCP of this TOS byte or traffic class. Its ECN field belongs to the
+/// transport.
+fn set_dscp(socket: &Socket, field: u8) {
+    let state = &mut *socket.lock();
+    let dscp = Dscp::of_field(field);
+    state.settings.dscp = dscp;
+    for link in state.links.values() {
+        link.association.set_dscp(None, dscp);
+    }
+}
+
+/// Sets an option of IPPROTO_IPV6.
+pub fn set_ipv6(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
+    match name {
+        libc::IPV6_V6ONLY if socket.ipv6 => {
+            let state = &mut *socket.lock();
+            // RFC 3493, 5.3: before the socket is bound.
+            if state.claim.is_some() {
+                return Err(Errno(libc::EINVAL));
+            }
+            state.settings.v6_only = value.i32(0)? != 0;
+        }
+        // RFC 3542, 6.5: -1 stands for the default.
+        libc::IPV6_TCLASS if socket.ipv6 => match value.i32(0)? {
+            class @ -1..=255 => set_dscp(socket, u8::try_from(class).unwrap_or(0)),
+            _ => return Err(Errno(libc::EINVAL)),
+        },
+        _ => return Err(Errno(libc::ENOPROTOOPT)),
+    }
     Ok(())
 }
 
 /// Gets an option of IPPROTO_IPV6.
 pub fn get_ipv6(socket: &Socket, name: c_int) -> Result<Vec<u8>> {
-    if name != libc::IPV6_V6ONLY || !socket.ipv6 {
-        return Err(Errno(libc::ENOPROTOOPT));
-    }
-    Ok(Image::new().i32(i32::from(socket.lock().settings.v6_only)).finish())
+    let settings = &socket.lock().settings;
+    let value = match name {
+        libc::IPV6_V6ONLY if socket.ipv6 => i32::from(settings.v6_only),
+        libc::IPV6_TCLASS if socket.ipv6 => i32::from(settings.dscp.field()),
+        _ => return Err(Errno(libc::ENOPROTOOPT)),
+    };
+    Ok(Image::new().i32(value).finish())
 }

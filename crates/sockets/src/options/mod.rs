@@ -4,6 +4,7 @@ mod addresses;
 mod authentication;
 mod general;
 mod parameters;
+mod paths;
 mod reconfiguration;
 mod reconfigured_addresses;
 mod sending;
@@ -39,6 +40,7 @@ pub fn set(
     match level {
         number::SCTP => {}
         libc::SOL_SOCKET => return general::set(socket, name, value),
+        libc::IPPROTO_IP => return general::set_ip(socket, name, value),
         libc::IPPROTO_IPV6 => return general::set_ipv6(socket, name, value),
         _ => return Err(Errno(libc::ENOPROTOOPT)),
     }
@@ -51,9 +53,9 @@ pub fn set(
         }
         option::PRIMARY_ADDR => addresses::set_primary(socket, value),
         option::REMOTE_UDP_ENCAPS_PORT => addresses::set_udp_port(socket, value),
+        option::PEER_ADDR_PARAMS => paths::set(socket, value),
         option::RTOINFO
         | option::ASSOCINFO
-        | option::PEER_ADDR_PARAMS
         | option::PEER_ADDR_THLDS
         | option::DELAYED_SACK
         | option::MAX_BURST => parameters::set(socket, name, value),
@@ -107,6 +109,7 @@ pub fn get(
     match level {
         number::SCTP => {}
         libc::SOL_SOCKET => return general::get(socket, name, input).map(Answer::from),
+        libc::IPPROTO_IP => return general::get_ip(socket, name, input).map(Answer::from),
         libc::IPPROTO_IPV6 => return general::get_ipv6(socket, name).map(Answer::from),
         _ => return Err(Errno(libc::ENOPROTOOPT)),
     }
@@ -123,9 +126,9 @@ pub fn get(
             status::abandoned(socket, name, input)
         }
         option::GET_ASSOC_NUMBER | option::GET_ASSOC_ID_LIST => status::identifiers(socket, name),
+        option::PEER_ADDR_PARAMS => paths::get(socket, input),
         option::RTOINFO
         | option::ASSOCINFO
-        | option::PEER_ADDR_PARAMS
         | option::PEER_ADDR_THLDS
         | option::DELAYED_SACK
         | option::MAX_BURST => parameters::get(socket, name, input),
@@ -237,6 +240,7 @@ mod tests {
             level in prop_oneof![
                 8 => Just(number::SCTP),
                 1 => Just(libc::SOL_SOCKET),
+                1 => Just(libc::IPPROTO_IP),
                 1 => Just(libc::IPPROTO_IPV6),
             ],
             many: bool,

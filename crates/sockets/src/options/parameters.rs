@@ -8,35 +8,23 @@ use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::{Association as Machine, Config, PathConfig, Preset, Secret};
 use ropewalk_runtime::endpoint::{Parameters, Profile};
 
-use super::addresses::address_at;
 use super::{assoc_value, assoc_value_image, scope};
 use crate::abi::number::option;
 use crate::abi::{Fields, Image};
 use crate::address::STORAGE_LEN;
 use crate::errno::{Errno, Result};
 use crate::process::current;
-use crate::socket::{LEAST_MTU, Overrides, Socket, State};
+use crate::socket::{Overrides, Socket, State};
 
-/// Flags of `struct sctp_paddrparams`.
-mod flag {
-    pub const HB_ENABLE: u32 = 1;
-    pub const HB_DISABLE: u32 = 2;
-    pub const HB_DEMAND: u32 = 4;
-    pub const PMTUD_ENABLE: u32 = 8;
-    pub const PMTUD_DISABLE: u32 = 16;
-    pub const SACKDELAY_ENABLE: u32 = 32;
-    pub const SACKDELAY_DISABLE: u32 = 64;
-}
-
-fn ms(value: u32) -> Option<Duration> {
+pub(super) fn ms(value: u32) -> Option<Duration> {
     (value > 0).then(|| Duration::from_millis(u64::from(value)))
 }
 
-fn as_ms(value: Duration) -> u32 {
+pub(super) fn as_ms(value: Duration) -> u32 {
     u32::try_from(value.as_nanos() / 1_000_000).unwrap_or(u32::MAX)
 }
 
-fn positive(value: u32) -> Option<u32> {
+pub(super) fn positive(value: u32) -> Option<u32> {
     (value > 0).then_some(value)
 }
 
@@ -56,7 +44,12 @@ pub fn defaults() -> Parameters {
 }
 
 /// Changes parameters of an association or of those that the socket will have.
-fn change(socket: &Socket, state: &mut State, id: i32, change: &Overrides) -> Result<()> {
+pub(super) fn change(
+    socket: &Socket,
+    state: &mut State,
+    id: i32,
+    change: &Overrides,
+) -> Result<()> {
     let scope = scope(socket, state, id)?;
     let refused = |_| Errno(libc::EINVAL);
     for id in &scope.links {
@@ -78,7 +71,7 @@ fn change(socket: &Socket, state: &mut State, id: i32, change: &Overrides) -> Re
 }
 
 /// The parameters of an association, or those that the socket will give to associations.
-fn of(socket: &Socket, state: &State, id: i32) -> Result<Parameters> {
+pub(super) fn of(socket: &Socket, state: &State, id: i32) -> Result<Parameters> {
     let scope = scope(socket, state, id)?;
     let link = scope.links.first().and_then(|id| state.links.get(id));
     let present = link.and_then(|link| link.association.parameters());
@@ -105,8 +98,7 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
             let (id, most) = assoc_value(value)?;
             (id, Overrides { max_burst: Some(most), ..none })
         }
-        option::PEER_ADDR_THLDS => return set_thresholds(socket, state, value),
-        _ => return set_path(socket, state, value),
+        _ => return set_thresholds(socket, state, value),
     };
     change(socket, state, id, &changes)
 }
@@ -126,9 +118,6 @@ fn sack_info(value: Fields<'_>) -> Result<(i32, Overrides)> {
 /// Gets one of the options.
 pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
     let state = &*socket.lock();
-    if name == option::PEER_ADDR_PARAMS {
-        return path(socket, state, input);
-    }
     let id = if name == option::MAX_BURST { assoc_value(input)?.0 } else { input.i32(0)? };
     let parameters = of(socket, state, id)?;
     let image = Image::new().i32(id);
@@ -177,116 +166,4 @@ fn set_thresholds(socket: &Socket, state: &mut State, value: Fields<'_>) -> Resu
         ..Overrides::default()
     };
     change(socket, state, id, &changes)
-}
-
-/// Path MTU of associations without discovery for which the program names none, bytes.
-const DEFAULT_MTU: u32 = 1500;
-
-/// Whether a program may fix the path MTU so, bytes; 0: to the default.
-const fn is_mtu(bytes: u32) -> bool {
-    bytes == 0 || bytes >= LEAST_MTU && bytes <= u16::MAX as u32
-}
-
-/// `struct sctp_paddrparams`: HEARTBEATs and failure of one path, of all paths of an association, or of those that the
-/// socket will have (RFC 6458, 8.1.12).
-fn set_path(socket: &Socket, state: &mut State, value: Fields<'_>) -> Result<()> {
-    let (id, address) = (value.i32(0)?, address_at(value, 4)?);
-    let at = 4 + STORAGE_LEN;
-    let (interval, most) = (ms(value.u32(at)?), positive(u32::from(value.u16(at + 4)?)));
-    let (mtu, delay, flags) = (value.u32(at + 6)?, value.u32(at + 10)?, value.u32(at + 14)?);
-    let both = |one: u32, other: u32| flags & (one | other) == one | other;
-    if both(flag::HB_ENABLE, flag::HB_DISABLE)
-        || both(flag::PMTUD_ENABLE, flag::PMTUD_DISABLE)
-        || both(flag::SACKDELAY_ENABLE, flag::SACKDELAY_DISABLE)
-    {
-        return Err(Errno(libc::EINVAL));
-    }
-    let scope = scope(socket, state, id)?;
-    let fixed_mtu = flags & flag::PMTUD_DISABLE != 0;
-    if fixed_mtu && !is_mtu(mtu) {
-        return Err(Errno(libc::EINVAL));
-    }
-    let enabled = match flags & (flag::HB_ENABLE | flag::HB_DISABLE) {
-        flag::HB_ENABLE => Some(true),
-        flag::HB_DISABLE => Some(false),
-        _ => None,
-    };
-    for id in &scope.links {
-        let Some(link) = state.links.get(id) else { continue };
-        let paths = match address {
-            None => 0..link.association.paths().len(),
-            Some(address) => {
-                let path = link.path_to(address.ip()).ok_or(Errno(libc::EINVAL))?;
-                path..path + 1
-            }
-        };
-        for path in paths {
-            if let Some(enabled) = enabled {
-                link.association.set_heartbeats(path, enabled, interval);
-            }
-            if flags & flag::HB_DEMAND != 0 {
-                link.association.request_heartbeat(path);
-            }
-            if most.is_some() {
-                link.association.set_path_max_retrans(path, most);
-            }
-        }
-    }
-    if address.is_some() {
-        return Ok(());
-    }
-    if scope.settings {
-        state.settings.heartbeats = enabled.unwrap_or(state.settings.heartbeats);
-        if fixed_mtu {
-            state.settings.path_mtu = Some(if mtu == 0 { DEFAULT_MTU } else { mtu });
-        } else if flags & flag::PMTUD_ENABLE != 0 {
-            state.settings.path_mtu = None;
-        }
-    }
-    let sack_delay = if flags & flag::SACKDELAY_ENABLE != 0 { ms(delay) } else { None };
-    let heartbeat_interval = interval.filter(|_| enabled == Some(true));
-    let changes = Overrides {
-        path_max_retrans: most,
-        heartbeat_interval,
-        sack_delay,
-        ..Overrides::default()
-    };
-    change(socket, state, id, &changes)
-}
-
-/// `struct sctp_paddrparams` of a path, of an association, or of those that the socket will have.
-fn path(socket: &Socket, state: &State, input: Fields<'_>) -> Result<Vec<u8>> {
-    let (id, address) = (input.i32(0)?, address_at(input, 4)?);
-    let storage = input.rest(4)?.get(..STORAGE_LEN).ok_or(Errno(libc::EINVAL))?;
-    let parameters = of(socket, state, id)?;
-    let scope = scope(socket, state, id)?;
-    let link = scope.links.first().and_then(|id| state.links.get(id));
-    let path = match (link, address) {
-        (Some(link), Some(address)) => Some(link.path_to(address.ip()).ok_or(Errno(libc::EINVAL))?),
-        (Some(_), None) => Some(0),
-        (None, Some(_)) => return Err(Errno(libc::EINVAL)),
-        (None, None) => None,
-    };
-    let timers = link.zip(path).and_then(|(link, path)| link.association.path_timers(path));
-    let interval = match timers {
-        Some(timers) => timers.heartbeat_interval,
-        None => state.settings.heartbeats.then_some(parameters.heartbeat_interval),
-    };
-    let stats = link.and_then(|link| link.association.stats());
-    let mtu = stats.zip(path).and_then(|(stats, path)| stats.paths.get(path).map(|p| p.mtu_bytes));
-    let transport = state.settings.transport();
-    let (discovers, mtu) = (transport.discover_mtu, mtu.or(state.settings.path_mtu));
-    let flags = if interval.is_some() { flag::HB_ENABLE } else { flag::HB_DISABLE }
-        | if discovers { flag::PMTUD_ENABLE } else { flag::PMTUD_DISABLE }
-        | flag::SACKDELAY_ENABLE;
-    Ok(Image::new()
-        .i32(id)
-        .bytes(storage)
-        .u32(as_ms(interval.unwrap_or(parameters.heartbeat_interval)))
-        .u16(parameters.failure.path_max_retrans as u16)
-        .u32(mtu.unwrap_or(0))
-        .u32(as_ms(parameters.sack_delay))
-        .u32(flags)
-        .pad_to(156)
-        .finish())
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{
-    AcceptedRequests, Association, ChunkTypes, HmacList, Parameters, SharedKeys, StreamScheduler,
-    Transport,
+    AcceptedRequests, Association, ChunkTypes, Dscp, HmacList, Parameters, SharedKeys,
+    StreamScheduler, Transport,
 };
 
 use crate::abi::control::SendInfo;
@@ -143,6 +143,8 @@ pub struct SocketSettings {
     pub heartbeats: bool,
     /// SCTP_ECN_SUPPORTED.
     pub ecn: bool,
+    /// IP_TOS, IPV6_TCLASS, and SCTP_PEER_ADDR_PARAMS with a DSCP.
+    pub dscp: Dscp,
     /// SCTP_INTERLEAVING_SUPPORTED.
     pub interleaving: bool,
     /// SCTP_AUTH_SUPPORTED.
@@ -200,6 +202,7 @@ impl Default for SocketSettings {
             keepalive: 0,
             heartbeats: true,
             ecn: true,
+            dscp: Dscp::DEFAULT,
             interleaving: false,
             authentication: false,
             authenticated_chunks: ChunkTypes::NONE,
@@ -239,6 +242,7 @@ impl SocketSettings {
             transport.mtu = transport.mtu.min((self.maxseg + HEADERS).max(LEAST_MTU));
         }
         transport.ecn &= self.ecn;
+        transport.dscp = self.dscp;
         transport.interleaving = self.interleaving;
         transport.nr_sack = self.nr_sack;
         transport.reconfiguration = self.reconfiguration;

@@ -293,10 +293,76 @@ static void fixed_mtu(void)
 	close(server);
 }
 
+/* The TOS byte of the first datagram that comes to a UDP socket. */
+static int first_tos(int fd)
+{
+	char bytes[2000], control[64];
+	struct iovec place = { bytes, sizeof bytes };
+	struct msghdr message = {
+		.msg_iov = &place, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control,
+	};
+	CHECK(recvmsg(fd, &message, 0) > 0);
+	for (struct cmsghdr *one = CMSG_FIRSTHDR(&message); one; one = CMSG_NXTHDR(&message, one))
+		if (one->cmsg_level == IPPROTO_IP && one->cmsg_type == IP_TOS)
+			return *(unsigned char *)CMSG_DATA(one);
+	return -1;
+}
+
+/* The DSCP of packets, by the options of IP and of SCTP (RFC 6458, 8.1.12). The ECN field belongs to the transport. */
+static void dscp(void)
+{
+	struct sockaddr_in address, seen = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t length = sizeof seen;
+	int server = listener(SOCK_STREAM, &address), fd = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+	int six = socket(AF_INET6, SOCK_STREAM, IPPROTO_SCTP), observer = socket(AF_INET, SOCK_DGRAM, 0), one = 1;
+	int class = 0x68 | 3;
+
+	CHECK(setsockopt(six, IPPROTO_IPV6, IPV6_TCLASS, &class, sizeof class) == 0);
+	class = 256;
+	FAILS(setsockopt(six, IPPROTO_IPV6, IPV6_TCLASS, &class, sizeof class), EINVAL);
+	CHECK(getsockopt(six, IPPROTO_IPV6, IPV6_TCLASS, &class, &(socklen_t){ sizeof class }) == 0 && class == 0x68);
+	FAILS(setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &class, sizeof class), ENOPROTOOPT);
+	close(six);
+
+	/* Nobody answers there, so that INITs are all that comes. */
+	CHECK(bind(observer, SA(seen), sizeof seen) == 0 && getsockname(observer, SA(seen), &length) == 0);
+	CHECK(setsockopt(observer, IPPROTO_IP, IP_RECVTOS, &one, sizeof one) == 0);
+	int silent = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_SCTP);
+	struct sctp_udpencaps encapsulation = { .sue_port = seen.sin_port };
+	set(silent, SCTP_REMOTE_UDP_ENCAPS_PORT, &encapsulation, sizeof encapsulation);
+	class = 0xb8 | 1;
+	CHECK(setsockopt(silent, IPPROTO_IP, IP_TOS, &class, sizeof class) == 0);
+	FAILS(connect(silent, SA(address), sizeof address), EINPROGRESS);
+	CHECK(first_tos(observer) == 0xb8);
+	close(silent);
+	close(observer);
+
+	struct sctp_paddrparams params = { .spp_flags = SPP_DSCP, .spp_dscp = 0x68 }, shown = { 0 };
+	set(fd, SCTP_PEER_ADDR_PARAMS, &params, sizeof params);
+	CHECK(getsockopt(fd, IPPROTO_IP, IP_TOS, &class, &(socklen_t){ sizeof class }) == 0 && class == 0x68);
+	CHECK(connect(fd, SA(address), sizeof address) == 0);
+	memcpy(&shown.spp_address, &address, sizeof address);
+	get(fd, SCTP_PEER_ADDR_PARAMS, &shown, sizeof shown);
+	CHECK((shown.spp_flags & SPP_DSCP) && shown.spp_dscp == 0x68);
+	memcpy(&params.spp_address, &address, sizeof address);
+	params.spp_dscp = 0x28;
+	set(fd, SCTP_PEER_ADDR_PARAMS, &params, sizeof params);
+	get(fd, SCTP_PEER_ADDR_PARAMS, &shown, sizeof shown);
+	CHECK(shown.spp_dscp == 0x28);
+	CHECK(getsockopt(fd, IPPROTO_IP, IP_TOS, &class, &(socklen_t){ sizeof class }) == 0 && class == 0x68);
+	class = 0;
+	CHECK(setsockopt(fd, IPPROTO_IP, IP_TOS, &class, sizeof class) == 0);
+	get(fd, SCTP_PEER_ADDR_PARAMS, &shown, sizeof shown);
+	CHECK(shown.spp_dscp == 0);
+	close(fd);
+	close(server);
+}
+
 int main(void)
 {
 	short_answers();
 	fixed_mtu();
+	dscp();
 	interleaved(0);
 	interleaved(1);
 	before_the_association();

@@ -189,7 +189,7 @@ impl Association {
         self.control.heartbeats.stop_path(id);
         self.sender.outstanding.deadline.invalidate();
         self.sender.epoch += 1;
-        self.renew_congestion(id);
+        self.reset_congestion(id);
         Some(id)
     }
 
@@ -259,15 +259,18 @@ impl Association {
             self.control.heartbeats.force(path);
             self.sender.forget_mtu(now, path);
             self.heartbeat_due(now, path);
-            self.renew_congestion(path);
+            self.reset_congestion(path);
             // A due time of now makes the driver poll even if no packet causes it to.
             self.control.heartbeats.set_due(path, now);
         }
     }
 
-    /// RFC 9260, 7.2.5.2: if the route to an address has changed, its congestion control parameters MUST be
-    /// reset.
-    fn renew_congestion(&mut self, path: PathId) {
+    /// Lets the congestion control of a path start over, because its route has changed, or the DSCP of its packets (RFC 9260,
+    /// 7.2.5).
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn reset_congestion(&mut self, path: PathId) {
         let fresh = self.fresh_congestion(self.sender.outstanding.peer_rwnd);
         self.sender.congestion.renew(path, fresh);
         self.sender.forget_bottleneck(path);

@@ -1,13 +1,16 @@
-//! Sends SCTP packets over IP in batches. Raw sockets have no segmentation offload, but one call takes several packets
-//! (`sendmmsg`).
+//! Sends packets in batches, each with all of its TOS byte or traffic class: SCTP packets over IP, and datagrams with a DSCP.
+//! There is no segmentation offload, but one call takes several packets (`sendmmsg`).
 
 #[cfg(target_os = "linux")]
 pub use self::linux::send;
 
+/// Whether this system can do it.
+pub const AVAILABLE: bool = cfg!(target_os = "linux");
+
 /// Most packets per call.
 pub const PACKETS: usize = 32;
 
-/// Fails: other systems have no raw sockets of SCTP.
+/// Fails.
 ///
 /// # Errors
 /// Always.
@@ -38,7 +41,8 @@ mod linux {
             packets.chunks(batch.segment()).map(|one| [IoSlice::new(one)]).collect();
         let to = vec![Some(SockaddrStorage::from(batch.destination())); slices.len()];
         let (v4, v6) = source(batch.source());
-        let (tos, class) = (batch.ecn() as u8, i32::from(batch.ecn() as u8));
+        let tos = batch.dscp().field() | batch.ecn() as u8;
+        let class = i32::from(tos);
         // The kernel reads the whole space: it has exactly the size of the control messages.
         let (controls, space) = match (batch.destination().is_ipv4(), &v4, &v6) {
             (true, Some(from), _) => (
