@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use ropewalk_base::{Duration, Time};
 
-use crate::config::CodelConfig;
+use crate::config::{CodelConfig, packet_cost};
 use crate::tunnel::Ecn;
 
 /// Nothing is dropped while the queue holds at most this many bytes: one full packet (RFC 8289, 5.3).
@@ -67,6 +67,11 @@ impl<P> Codel<P> {
 
     pub const fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// What the packets cost, bytes.
+    pub fn cost(&self) -> u64 {
+        self.bytes + packet_cost(0) * self.waiting.len() as u64
     }
 
     pub fn len(&self) -> usize {

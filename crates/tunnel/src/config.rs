@@ -24,6 +24,14 @@ pub struct CodelConfig {
     pub interval: Duration,
 }
 
+/// Bookkeeping of a packet that waits, bytes: an estimate.
+const BOOKKEEPING: u64 = 128;
+
+/// What a packet of `bytes` takes of the memory while it waits, bytes.
+pub const fn packet_cost(bytes: u32) -> u64 {
+    bytes as u64 + BOOKKEEPING
+}
+
 /// Options of one end.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use ropewalk_base::Time;
 
 use crate::codel::Waiting;
-use crate::config::{CodelConfig, Config};
+use crate::config::{CodelConfig, Config, packet_cost};
 use crate::counters::Counters;
 use crate::flow::{Flows, Listed};
 use crate::header::Header;
@@ -65,6 +65,9 @@ pub(crate) struct Ingress<P> {
     lists: [Lists; 3],
     bytes: u64,
     bytes_max: u64,
+    /// What all packets cost.
+    cost: u64,
+    cost_max: u64,
     codel: CodelConfig,
 }
 
@@ -75,6 +78,8 @@ impl<P> Ingress<P> {
             lists: Default::default(),
             bytes: 0,
             bytes_max: config.queue_bytes,
+            cost: 0,
+            cost_max: u64::MAX,
             codel: config.codel,
         }
     }
@@ -82,6 +87,16 @@ impl<P> Ingress<P> {
     /// Inner bytes in all queues.
     pub const fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// What the packets in all queues cost, bytes.
+    pub const fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// Limits what they may cost from the next packet on. If they cost more now, the queues grow no more.
+    pub fn limit_cost(&mut self, most: u64) {
+        self.cost_max = most.max(self.cost);
     }
 
     /// Number of known flows.
@@ -110,21 +125,25 @@ impl<P> Ingress<P> {
             self.lists[flow.class as usize].new.push_back(slot);
         }
         self.bytes += u64::from(bytes);
+        self.cost += packet_cost(bytes);
         if self.bytes > self.bytes_max {
             self.shorten(counters);
         }
+        while self.cost > self.cost_max && self.shorten(counters) {}
     }
 
-    /// RFC 8290, 4.1: drops half of the longest queue, at its head, but not more than a batch.
-    fn shorten(&mut self, counters: &mut Counters) {
-        let Some(slot) = self.flows.longest() else { return };
+    /// RFC 8290, 4.1: drops half of the longest queue, at its head, but not more than a batch. Returns whether it had packets.
+    fn shorten(&mut self, counters: &mut Counters) -> bool {
+        let Some(slot) = self.flows.longest() else { return false };
         let flow = self.flows.get(slot);
         let batch = flow.queue.len().div_ceil(2).min(DROP_BATCH);
         for _ in 0..batch {
-            let Some(bytes) = flow.queue.drop_head() else { return };
+            let Some(bytes) = flow.queue.drop_head() else { break };
             self.bytes -= u64::from(bytes);
+            self.cost -= packet_cost(bytes);
             counters.class_mut(flow.class).dropped_by_limit += 1;
         }
+        batch > 0
     }
 
     /// The next packet; none if all queues are empty.
@@ -196,9 +215,10 @@ impl<P> Ingress<P> {
                 continue;
             }
             let codel = if class == Class::Interactive { &self.codel } else { bulk };
-            let queued = flow.queue.bytes();
+            let (bytes, cost) = (flow.queue.bytes(), flow.queue.cost());
             let out = flow.queue.pop(now, codel);
-            self.bytes -= queued - flow.queue.bytes();
+            self.bytes -= bytes - flow.queue.bytes();
+            self.cost -= cost - flow.queue.cost();
             let counted = counters.class_mut(class);
             counted.dropped_by_delay += out.dropped.0;
             let Some(packet) = out.packet else {

@@ -53,7 +53,7 @@ mod outlook;
 mod receiver;
 mod tunnel;
 
-pub use config::{CodelConfig, Config, Redundancy};
+pub use config::{CodelConfig, Config, Redundancy, packet_cost};
 pub use counters::{ClassCounters, Counters, ReceiveCounters};
 pub use header::Header;
 pub use links::{LinkRule, LinkUse, PathRule, decode_uses, encode_uses};

@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use ropewalk_base::{Duration, RangeSet, Time};
 
+use crate::config::packet_cost;
+
 /// Most ranges of missing sequence numbers that are remembered, so that late packets are told from duplicates.
 const MISSING_MAX: usize = 64;
 /// The first packet that arrives of a flow may be this far behind the first that was sent.
@@ -118,7 +120,7 @@ impl<P> FlowOrder<P> {
             };
             self.held.insert(sequence, Held { since: now, bytes, payload });
             self.arrivals.push_back((now, sequence));
-            self.held_bytes += charge(bytes);
+            self.held_bytes += packet_cost(bytes);
             self.deadline.get_or_insert(now + hold);
             return if waits { Fate::Held } else { Fate::Delivered };
         }
@@ -145,7 +147,7 @@ impl<P> FlowOrder<P> {
     }
 
     fn hand_over(&mut self, held: Held<P>, out: &mut impl FnMut(Time, P)) {
-        self.held_bytes -= charge(held.bytes);
+        self.held_bytes -= packet_cost(held.bytes);
         if let Some(payload) = held.payload {
             out(held.since, payload);
         }
@@ -185,11 +187,6 @@ impl<P> FlowOrder<P> {
         self.arrivals.clear();
         self.deadline = None;
     }
-}
-
-/// What a waiting packet takes of the memory limit: its bytes, and an estimate of the bookkeeping.
-fn charge(bytes: u32) -> u64 {
-    u64::from(bytes) + 128
 }
 
 #[cfg(test)]

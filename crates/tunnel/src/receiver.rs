@@ -15,8 +15,11 @@ pub(crate) struct Receiver<P> {
     /// When the wait of a flow ends.
     deadlines: BTreeSet<(Time, u16)>,
     ready: VecDeque<P>,
+    /// What the waiting packets cost.
     held_bytes: u64,
     held_bytes_max: u64,
+    /// A lower limit that others need.
+    cost_max: u64,
 }
 
 impl<P> Receiver<P> {
@@ -27,7 +30,18 @@ impl<P> Receiver<P> {
             ready: VecDeque::new(),
             held_bytes: 0,
             held_bytes_max,
+            cost_max: u64::MAX,
         }
+    }
+
+    /// What the waiting packets cost, bytes.
+    pub const fn cost(&self) -> u64 {
+        self.held_bytes
+    }
+
+    /// Limits what they may cost from the next packet on. If they cost more now, no more of them wait.
+    pub fn limit_cost(&mut self, most: u64) {
+        self.cost_max = most.max(self.held_bytes);
     }
 
     /// Takes a packet. `hold`: how long it may wait for earlier ones of its flow.
@@ -61,7 +75,7 @@ impl<P> Receiver<P> {
         }
         self.follow(header.slot, before, held);
         counters.held_bytes_max = counters.held_bytes_max.max(self.held_bytes);
-        while self.held_bytes > self.held_bytes_max {
+        while self.held_bytes > self.held_bytes_max.min(self.cost_max) {
             let Some((_, slot)) = self.deadlines.first().copied() else { return };
             self.give_up(now, slot, hold, counters);
         }

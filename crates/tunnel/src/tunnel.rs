@@ -247,6 +247,19 @@ impl<P> Tunnel<P> {
         self.ingress.bytes()
     }
 
+    /// What all waiting packets cost: those that are to be sent, and those that wait for earlier ones
+    /// ([`crate::packet_cost`]), bytes.
+    pub const fn cost(&self) -> u64 {
+        self.ingress.cost() + self.receiver.cost()
+    }
+
+    /// From the next packet on, the packets to be sent cost at most so many bytes, or what they cost now, and so do those that
+    /// wait for earlier ones. Beyond it, the longest queue is shortened, and the longest wait ends.
+    pub fn limit_cost(&mut self, most: u64) {
+        self.ingress.limit_cost(most);
+        self.receiver.limit_cost(most);
+    }
+
     /// Number of known flows: sent, received.
     pub fn flow_counts(&self) -> (usize, usize) {
         (self.ingress.flow_count(), self.receiver.flow_count())

@@ -97,3 +97,30 @@ fn the_longest_queue_pays_for_a_lack_of_memory() {
     }
     assert_eq!(first, (0..10).collect::<Vec<_>>());
 }
+
+#[test]
+fn a_lower_limit_keeps_what_waits_and_lets_nothing_grow() {
+    let mut tunnel = Tunnel::new(Config::default());
+    let now = Time::from_secs(1);
+    let put = |tunnel: &mut Tunnel<_>, flow, number| {
+        tunnel.enqueue(now, inner(flow, Class::Bulk, 1000, number));
+    };
+    (0..40).for_each(|number| put(&mut tunnel, number % 4, number));
+    let before = tunnel.cost();
+    assert!(before > 40_000, "{before} B");
+    tunnel.limit_cost(0);
+    assert_eq!(tunnel.cost(), before);
+    (0..100).for_each(|number| put(&mut tunnel, 1, number));
+    assert!(tunnel.cost() <= before && tunnel.queued_bytes() > 0, "{} B", tunnel.cost());
+    // The longest queue was shortened, the others were not.
+    let mut left = [0; 4];
+    while let Some(out) = tunnel.next(now, Waiting::default()) {
+        left[out.payload.0 as usize] += 1;
+    }
+    assert_eq!([left[0], left[2], left[3]], [10; 3], "{left:?}");
+    assert_eq!(tunnel.cost(), 0);
+    // Something may always be sent again once there is room.
+    tunnel.limit_cost(2000);
+    put(&mut tunnel, 7, 0);
+    assert!(tunnel.next(now, Waiting::default()).is_some());
+}

@@ -22,6 +22,8 @@ pub enum Refusal {
     TooBig,
     /// The queue was full.
     QueueFull,
+    /// The packets of all clients took all memory that they may have.
+    Memory,
     /// The device did not take it.
     Device,
     /// The queue of its flow had delayed packets for too long (CoDel).
@@ -40,7 +42,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Names of all reasons, in the order of their numbers.
-    pub const NAMES: [&'static str; 18] = [
+    pub const NAMES: [&'static str; 19] = [
         "version",
         "header",
         "length",
@@ -59,6 +61,7 @@ impl Refusal {
         "client quota",
         "loop",
         "message",
+        "memory",
     ];
 
     fn index(self) -> usize {
@@ -78,6 +81,7 @@ impl Refusal {
             Self::Quota => 15,
             Self::Loop => 16,
             Self::Message => 17,
+            Self::Memory => 18,
         }
     }
 }
@@ -220,6 +224,7 @@ mod tests {
             Refusal::Quota,
             Refusal::Loop,
             Refusal::Message,
+            Refusal::Memory,
         ] {
             counters.on_refused(why);
         }

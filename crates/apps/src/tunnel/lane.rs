@@ -16,7 +16,7 @@ use ropewalk_runtime::endpoint::{
 use ropewalk_runtime::moderation::Moderation;
 use ropewalk_tunnel::{
     Class, Config, Ecn, Header, Inner, Order, Outgoing, PathRule, PathState, REPAIRS, Tunnel,
-    Waiting, decode_uses, encode_uses,
+    Waiting, decode_uses, encode_uses, packet_cost,
 };
 use tokio::sync::{Notify, mpsc};
 
@@ -25,6 +25,7 @@ use super::control::{CONTROL_STREAM, PACKET_PPID, PACKET_STREAM, USES_PPID};
 use super::counters::{Counters, LaneTotals, Refusal};
 use super::links::{LinkLedger, path_use};
 use super::packet::{Headers, mark_congestion};
+use super::packet_memory::{PacketMemory, QueueShare};
 use super::path_mtu::LEAST_MTU;
 
 /// Packets that wait between the device and the tunnel's own queues.
@@ -55,6 +56,8 @@ pub struct LaneSettings {
     pub links: Option<Arc<LinkLedger>>,
     /// Lets the threads that carry packets be woken less often.
     pub moderation: Arc<Moderation>,
+    /// What packets may take while they wait. All lanes of a hub share it.
+    pub memory: Arc<PacketMemory>,
 }
 
 /// Takes packets that have arrived. They are not checked yet.
@@ -74,6 +77,7 @@ pub struct LaneInlet {
     waiting: Arc<AtomicUsize>,
     mtu: Arc<AtomicU32>,
     counters: Arc<Counters>,
+    memory: Arc<PacketMemory>,
 }
 
 impl PartialEq for LaneInlet {
@@ -89,10 +93,16 @@ impl LaneInlet {
         if count == 0 {
             return;
         }
+        let refuse = |why| (0..count).for_each(|_| self.counters.on_refused(why));
+        let cost = cost_of(&packets);
+        if !self.memory.take(cost) {
+            return refuse(Refusal::Memory);
+        }
         let before = self.waiting.fetch_add(count, Ordering::Relaxed);
         if before + count > INLET || self.packets.try_send(packets).is_err() {
             self.waiting.fetch_sub(count, Ordering::Relaxed);
-            (0..count).for_each(|_| self.counters.on_refused(Refusal::QueueFull));
+            self.memory.give_back(cost);
+            refuse(Refusal::QueueFull);
         }
     }
 
@@ -111,6 +121,7 @@ pub struct Lane {
     tunnel: Tunnel<Bytes>,
     packets: mpsc::Receiver<PacketBatch>,
     waiting: Arc<AtomicUsize>,
+    share: QueueShare,
     mtu: Arc<AtomicU32>,
     counters: Arc<Counters>,
     /// What was counted when the counters were last passed on.
@@ -143,7 +154,9 @@ impl Lane {
             waiting: Arc::default(),
             mtu: mtu.clone(),
             counters: counters.clone(),
+            memory: settings.memory.clone(),
         };
+        let share = QueueShare::of(settings.memory.clone());
         let tunnel = Tunnel::new(settings.config);
         let (counted, paths_at) = (LaneTotals::default(), None);
         let (clock, association) = (association.clock(), Arc::new(association));
@@ -154,6 +167,7 @@ impl Lane {
             tunnel,
             packets,
             waiting: inlet.waiting.clone(),
+            share,
             mtu,
             counters,
             counted,
@@ -184,6 +198,8 @@ impl Lane {
             self.learn_paths();
             let Ok(full) = self.send() else { break };
             self.deliver(sink).await;
+            let room = self.share.set(self.tunnel.cost());
+            self.tunnel.limit_cost(room);
             let waits = self.tunnel.queued_bytes() > 0;
             let room = async {
                 if full {
@@ -203,6 +219,7 @@ impl Lane {
                 queued = self.packets.recv() => {
                     let Some(queued) = queued else { break };
                     self.waiting.fetch_sub(queued.len(), Ordering::Relaxed);
+                    self.share.memory().give_back(cost_of(&queued));
                     self.passed += queued.len() as u64;
                     self.enqueue(queued);
                 }
@@ -363,6 +380,21 @@ impl Lane {
         self.counters.add_lane(&self.counted, &total);
         self.counted = total;
     }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        // Nothing comes any more after this.
+        self.packets.close();
+        while let Ok(queued) = self.packets.try_recv() {
+            self.share.memory().give_back(cost_of(&queued));
+        }
+    }
+}
+
+/// What packets cost that wait for the tunnel.
+fn cost_of(packets: &PacketBatch) -> u64 {
+    packets.iter().map(|(_, packet)| packet_cost(packet.len() as u32)).sum()
 }
 
 /// Uses the paths as these rules say.

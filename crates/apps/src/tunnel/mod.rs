@@ -26,6 +26,7 @@ mod links;
 pub mod machine;
 mod meters;
 pub mod packet;
+mod packet_memory;
 pub mod path_mtu;
 pub mod quota;
 mod routing;
@@ -34,6 +35,7 @@ mod store;
 pub use self::error::TunnelError;
 pub use self::lane::LaneSettings;
 pub use self::links::{LinkLedger, LinkSpec};
+pub use self::packet_memory::{PacketMemory, QueueShare};
 pub use ropewalk_tunnel::{Config, Redundancy};
 
 /// A seed for [`LaneSettings`].

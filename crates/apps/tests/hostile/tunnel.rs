@@ -1,8 +1,11 @@
 //! What packets of a hostile peer make one end of a tunnel hold.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use ropewalk_apps::tunnel::{PacketMemory, QueueShare};
 use ropewalk_base::{Duration, Time};
-use ropewalk_tunnel::{Config, Header, Tunnel};
+use ropewalk_tunnel::{Class, Config, Ecn, Header, Inner, Order, Tunnel};
 
 use crate::{allocated, turn};
 
@@ -40,5 +43,51 @@ fn packets_that_wait_for_others_take_a_bounded_part_of_the_memory() {
             "{packets} packets of {bytes} B: {most} B, the limit is not reached"
         );
         assert!(most < limit * 3 / 2 + (2 << 20), "{packets} packets of {bytes} B: {most} B");
+    }
+}
+
+/// Hubs give each client a tunnel. Here, packets for all clients wait, and packets of all clients wait for others. Returns
+/// the most that was allocated, bytes.
+fn hold_for_many(limit: u64, clients: usize, bytes: usize) -> u64 {
+    let _turn = turn();
+    let before = allocated();
+    let memory = Arc::new(PacketMemory::new(limit));
+    let mut ends: Vec<_> = (0..clients)
+        .map(|_| (Tunnel::new(Config::default()), QueueShare::of(memory.clone())))
+        .collect();
+    let (mut most, mut now) = (0, Time::ZERO);
+    for number in 0..400_000 / bytes as u32 {
+        now += Duration::from_micros(1);
+        for (tunnel, share) in &mut ends {
+            let packet = || Bytes::from(vec![0; bytes]);
+            let header = ORDERED | ((2 * number) % ORDERED);
+            tunnel.on_message(now, Header::decode(header.to_be_bytes()), bytes as u32, packet());
+            let inner = Inner {
+                flow: u64::from(number % 8),
+                class: Class::Bulk,
+                order: Order::Restored,
+                ecn: Ecn::NotEct,
+                bytes: bytes as u32,
+                payload: packet(),
+            };
+            tunnel.enqueue(now, inner);
+            while tunnel.deliver(now).is_some() {}
+            let room = share.set(tunnel.cost());
+            tunnel.limit_cost(room);
+        }
+        most = allocated().saturating_sub(before).max(most);
+    }
+    assert!(memory.used() > limit / 4, "{} of {limit} B: the limit is not reached", memory.used());
+    most
+}
+
+#[test]
+fn packets_of_all_clients_together_take_a_bounded_part_of_the_memory() {
+    let limit = 4 << 20;
+    for (clients, bytes) in [(200, 28), (200, 1400), (1000, 200)] {
+        let most = hold_for_many(limit, clients, bytes);
+        // The queues and lists of each client, empty.
+        let base = clients as u64 * (16 << 10);
+        assert!(most < limit * 3 / 2 + base, "{clients} clients, {bytes} B long: {most} B");
     }
 }

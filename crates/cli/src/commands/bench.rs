@@ -138,7 +138,7 @@ fn serve(args: &ServeArgs, console: Console) -> Result<(), Failure> {
             .on(&["allow"], move |args| {
                 Access::check_allow(&list, &admission, args.listen.access(), |_| {})
             })
-            .on(LimitArgs::NAMES, move |args| args.listen.limits().check(&limits))
+            .on(LimitArgs::NAMES, move |args| args.listen.limits().check(&limits, |_| {}))
             .watch(args.transport.config());
         let names = access.clone();
         let sources =

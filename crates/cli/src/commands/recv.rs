@@ -168,7 +168,7 @@ fn reload(
         .on(&["allow"], move |args| {
             Access::check_allow(&list, &admission, args.listen.access(), |_| {})
         })
-        .on(LimitArgs::NAMES, move |args| args.listen.limits().check(&limits))
+        .on(LimitArgs::NAMES, move |args| args.listen.limits().check(&limits, |_| {}))
         .set(&["overwrite", "preserve-modes", "quota", "max-file"], move |args| {
             rules.set_rules(args.rules());
         })

@@ -29,13 +29,18 @@ impl LimitArgs {
     pub const NAMES: &'static [&'static str] =
         &["associations", "associations-per-key", "associations-per-prefix", "memory"];
 
-    /// Checks the limits, for an endpoint that runs.
+    /// Checks the limits, for an endpoint that runs. `apply` learns of them when they apply.
     ///
     /// # Errors
     /// The limits would not admit a single association.
-    pub fn check(&self, admission: &Admission) -> Result<Option<Commit>, Failure> {
+    pub fn check(
+        &self,
+        admission: &Admission,
+        apply: impl FnOnce(&Limits) + Send + 'static,
+    ) -> Result<Option<Commit>, Failure> {
         let (limits, admission) = (self.limits()?, admission.clone());
         Ok(Some(Box::new(move || {
+            apply(&limits);
             admission.set_limits(limits);
             Ok(())
         })))

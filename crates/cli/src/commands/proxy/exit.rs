@@ -181,7 +181,7 @@ fn reload(
                 exit.expect_keys(list.peers().map_or(0, |peers| peers.len() as u64));
             })
         })
-        .on(LimitArgs::NAMES, move |args| args.limits.check(&limits))
+        .on(LimitArgs::NAMES, move |args| args.limits.check(&limits, |_| {}))
         .set(&["allow-to", "allow-private"], move |args| policy.set_policy(args.policy()))
         .set(&["connections", "buffers"], move |args| quotas.set_limits(args.exit_limits()))
 }

@@ -8,6 +8,7 @@ use clap::Args;
 use ipnet::IpNet;
 use ropewalk_apps::access::{AccessList, ClientLimits, TunnelPolicy, parse_monthly, parse_rate};
 use ropewalk_apps::observe::{Event, PeerIdentity, Sources, TunnelFigures};
+use ropewalk_apps::tunnel::PacketMemory;
 use ropewalk_apps::tunnel::addresses::Pool;
 use ropewalk_apps::tunnel::hub::{HubFigures, HubSettings, PolicyOf, TunnelHub};
 use ropewalk_runtime::endpoint::Endpoint;
@@ -94,6 +95,8 @@ pub async fn run(
     options.capture = common.transport.capture(false, console)?;
     let mut settings = settings(args)?;
     settings.lane.moderation = moderation;
+    let memory = Arc::new(PacketMemory::new(options.limits.memory));
+    settings.lane.memory = memory.clone();
     let observation = common.observe.bind("tunnel serve", console)?;
     options.observer = Some(observation.observer());
     let endpoint = Endpoint::open(options).map_err(refused)?;
@@ -116,7 +119,7 @@ pub async fn run(
     let reloaded = limits.clone();
     access.watch(&endpoint, reporter.clone(), console, move |_| reloaded.refresh_limits());
     let announcer = Announcer::with_log(reporter.clone(), console);
-    reload(announcer, log, &endpoint, &list, limits).watch(common.file());
+    reload(announcer, log, &endpoint, &list, limits, memory).watch(common.file());
     let figures = hub.figures();
     let names = list.clone();
     let tunnel = move || Some(named(figures.read(), &names));
@@ -154,6 +157,7 @@ fn reload(
     endpoint: &Endpoint,
     access: &AccessList,
     figures: HubFigures,
+    memory: Arc<PacketMemory>,
 ) -> Reload<ServeArgs> {
     let (list, admission, limits) = (access.clone(), endpoint.admission(), endpoint.admission());
     Reload::<ServeArgs>::new(announcer)
@@ -162,7 +166,10 @@ fn reload(
             let figures = figures.clone();
             Access::check_allow(&list, &admission, &args.access, move |_| figures.refresh_limits())
         })
-        .on(LimitArgs::NAMES, move |args| args.limits.check(&limits))
+        .on(LimitArgs::NAMES, move |args| {
+            let memory = memory.clone();
+            args.limits.check(&limits, move |limits| memory.set_limit(limits.memory))
+        })
 }
 
 fn settings(args: &ServeArgs) -> Result<HubSettings, Failure> {

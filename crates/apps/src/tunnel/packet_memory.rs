@@ -1,0 +1,135 @@
+//! The memory that inner packets take while they wait, over all clients of a hub.
+//!
+//! Each lane may have as much in a queue as all lanes leave free together (dynamic thresholds: Choudhury and Hahne, 1998). A
+//! single lane with a long queue then takes half of the limit, and `n` of them take `1/(n + 1)` each, so that something
+//! is left for those with short queues. No lane is reserved anything.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A limit, and what is in use of it. Costs are bytes with bookkeeping ([`ropewalk_tunnel::packet_cost`]).
+#[derive(Debug)]
+pub struct PacketMemory {
+    limit: AtomicU64,
+    used: AtomicU64,
+}
+
+impl Default for PacketMemory {
+    fn default() -> Self {
+        Self::new(u64::MAX)
+    }
+}
+
+impl PacketMemory {
+    /// Nothing is in use of the limit, bytes.
+    pub const fn new(limit: u64) -> Self {
+        Self { limit: AtomicU64::new(limit), used: AtomicU64::new(0) }
+    }
+
+    /// Changes the limit. What is in use beyond a lower one is not taken back at once.
+    pub fn set_limit(&self, limit: u64) {
+        self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// What is in use, bytes.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// What is left of the limit, bytes.
+    pub fn left(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed).saturating_sub(self.used())
+    }
+
+    /// Takes so much, if it is left. Returns whether it was.
+    pub fn take(&self, cost: u64) -> bool {
+        let is_left = self.left() >= cost;
+        if is_left {
+            self.used.fetch_add(cost, Ordering::Relaxed);
+        }
+        is_left
+    }
+
+    /// Gives back what was taken.
+    pub fn give_back(&self, cost: u64) {
+        self.used.fetch_sub(cost, Ordering::Relaxed);
+    }
+}
+
+/// What the queues of one lane take. It is given back when the lane ends.
+#[derive(Debug, Default)]
+pub struct QueueShare {
+    memory: Arc<PacketMemory>,
+    taken: u64,
+}
+
+impl QueueShare {
+    /// Nothing of this memory.
+    pub const fn of(memory: Arc<PacketMemory>) -> Self {
+        Self { memory, taken: 0 }
+    }
+
+    /// The memory.
+    pub const fn memory(&self) -> &Arc<PacketMemory> {
+        &self.memory
+    }
+
+    /// The queues take so much now. Returns how much each of them may take from now on, bytes.
+    pub fn set(&mut self, cost: u64) -> u64 {
+        if cost != self.taken {
+            // Wraps around if it is less than before.
+            self.memory.used.fetch_add(cost.wrapping_sub(self.taken), Ordering::Relaxed);
+            self.taken = cost;
+        }
+        self.memory.left()
+    }
+}
+
+impl Drop for QueueShare {
+    fn drop(&mut self) {
+        self.memory.give_back(self.taken);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lanes that fill their queues, one packet of 1 kB at a time. Returns what each has in the end.
+    fn fill(memory: &Arc<PacketMemory>, lanes: usize) -> Vec<u64> {
+        let mut shares: Vec<_> = (0..lanes).map(|_| QueueShare::of(memory.clone())).collect();
+        let mut held = vec![0; lanes];
+        for _ in 0..2000 {
+            for (share, held) in shares.iter_mut().zip(&mut held) {
+                if *held < share.set(*held) {
+                    *held += 1000;
+                }
+            }
+        }
+        shares.iter_mut().zip(&held).for_each(|(share, held)| drop(share.set(*held)));
+        assert_eq!(memory.used(), held.iter().sum::<u64>());
+        held
+    }
+
+    #[test]
+    fn lanes_with_long_queues_have_equal_parts_and_leave_one_free() {
+        let memory = Arc::new(PacketMemory::new(1_000_000));
+        for lanes in [1, 4, 19] {
+            let held = fill(&memory, lanes);
+            let part = 1_000_000 / (lanes as u64 + 1);
+            assert!(held.iter().all(|held| held.abs_diff(part) <= 2000), "{held:?}");
+            assert_eq!(memory.used(), 0, "lanes that end give back what they had");
+        }
+    }
+
+    #[test]
+    fn what_is_not_left_is_not_taken_and_a_lower_limit_leaves_nothing() {
+        let memory = PacketMemory::new(1000);
+        assert!(memory.take(600) && !memory.take(401) && memory.take(400));
+        memory.set_limit(500);
+        assert_eq!((memory.used(), memory.left()), (1000, 0));
+        memory.give_back(600);
+        assert!(memory.take(100) && !memory.take(1));
+        assert!(PacketMemory::default().take(u64::MAX / 2));
+    }
+}
