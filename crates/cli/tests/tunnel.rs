@@ -493,11 +493,11 @@ fn a_client_moves_to_its_next_hub_and_back_and_nothing_leaves_outside_of_the_tun
     };
     hosts.wait_for("by the second hub", moved);
     assert!(!hosts.inner_addresses().contains("10.88."), "{}", hosts.inner_addresses());
-    assert!(hosts.name_servers().contains("192.0.2.54"), "{}", hosts.name_servers());
+    hosts.wait_for("its name servers", || hosts.name_servers().contains("192.0.2.54"));
     let serve = hosts.serve(&[client], &[]);
     let back = || hosts.answers("c", HOST) && hosts.inner_addresses().contains("10.88.0.2");
     hosts.wait_for("back at the first hub", back);
-    assert!(hosts.name_servers().contains("9.9.9.9"), "{}", hosts.name_servers());
+    hosts.wait_for("its name servers", || hosts.name_servers().contains("9.9.9.9"));
     assert!(!hosts.answers("c", outside), "nothing leaves outside of the tunnel");
     up.end(Signal::SIGTERM);
     assert_eq!(hosts.name_servers(), "nameserver 192.0.2.53\n");

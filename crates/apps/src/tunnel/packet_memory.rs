@@ -106,7 +106,9 @@ mod tests {
                 }
             }
         }
-        shares.iter_mut().zip(&held).for_each(|(share, held)| drop(share.set(*held)));
+        for (share, held) in shares.iter_mut().zip(&held) {
+            share.set(*held);
+        }
         assert_eq!(memory.used(), held.iter().sum::<u64>());
         held
     }
