@@ -4,6 +4,7 @@
 mod between;
 mod control;
 mod emulated_links;
+mod interfaces;
 mod loopback;
 mod nonblocking;
 #[cfg(target_os = "linux")]

@@ -29,6 +29,7 @@ pub mod packet;
 pub mod path_mtu;
 pub mod quota;
 mod routing;
+mod settings_watch;
 mod store;
 
 pub use self::error::TunnelError;

@@ -62,6 +62,16 @@ impl FollowedAddresses {
             .extend(known.iter().filter(|ip| !present.contains(ip)).copied().collect::<Vec<_>>());
     }
 
+    /// When the next address begins or ceases to count as present, if nothing else changes.
+    pub fn next_change(&self) -> Option<Time> {
+        let is_present = |ip| self.present.as_ref().is_some_and(|present| present.contains(ip));
+        let due = self
+            .changing
+            .iter()
+            .map(|(ip, since)| *since + if is_present(ip) { DISAPPEARANCE } else { APPEARANCE });
+        due.min()
+    }
+
     /// Takes the addresses that are there now. Returns those that count as present from now on.
     fn update(&mut self, now: Time, seen: &[IpAddr]) -> Vec<IpAddr> {
         if self.changes == 0 {
@@ -110,6 +120,7 @@ impl Association {
             peer.follows_interfaces = on;
             peer.told_changes = 0;
             state.followed.on |= on && peer.session.is_none();
+            state.interface_poll_due |= on;
         });
         // It polls the interfaces from now on.
         self.wake_driver();
@@ -117,12 +128,13 @@ impl Association {
 }
 
 impl EndpointState {
-    /// Follows the addresses of `all`, which are there at this moment.
-    pub(super) fn follow_interfaces(&mut self, now: Time, all: &[InterfaceAddress]) {
+    /// Follows the addresses of `all`, which are there at this moment. Returns whether all peers know them.
+    pub(super) fn follow_interfaces(&mut self, now: Time, all: &[InterfaceAddress]) -> bool {
         let seen = present_addresses(all);
         self.expect_known_addresses();
         let appeared = self.followed.update(now, &seen);
         let changes = self.followed.changes;
+        let mut complete = true;
         for key in self.keys() {
             let unaware = |peer: &Peer| {
                 let usable = peer.follows_interfaces && peer.connected && peer.ended.is_none();
@@ -134,12 +146,15 @@ impl EndpointState {
             let Some(mut peer) = self.take_out(key) else { continue };
             // An address that was given up, and that has been away meanwhile, is a new one.
             peer.given_up.retain(|ip| !appeared.contains(ip));
-            if self.tell_changes(now, &mut peer) {
+            let done = self.tell_changes(now, &mut peer);
+            if done {
                 peer.told_changes = changes;
             }
+            complete &= done;
             self.put_back(key, peer);
             self.mark_ready(key);
         }
+        complete
     }
 
     /// Addresses that new associations have listed to their peers count as present.
