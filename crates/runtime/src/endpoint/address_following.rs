@@ -348,6 +348,26 @@ mod tests {
         assert_eq!((followed.changes, followed.changing.len()), (3, 0));
     }
 
+    #[test]
+    fn the_next_poll_is_due_when_an_address_begins_or_ceases_to_count() {
+        let mut followed = FollowedAddresses::new(true);
+        let both = [ip(1), ip(2)];
+        // Time (ms), what is there, when the next change is due (ms).
+        type Look<'a> = (u64, &'a [IpAddr], Option<u64>);
+        let looks: [Look<'_>; 5] = [
+            (0, &both[..1], None),
+            (500, &both, Some(1500)),
+            (600, &both[1..], Some(1500)),
+            (1500, &both[1..], Some(3600)),
+            (3600, &both[1..], None),
+        ];
+        for (at, seen, due) in looks {
+            followed.update(ms(at), seen);
+            assert_eq!(followed.next_change(), due.map(ms), "{at} ms");
+        }
+        assert_eq!(followed.present.as_deref(), Some(&both[1..]));
+    }
+
     proptest! {
         #[test]
         fn it_remembers_no_more_than_what_is_there_and_follows_what_stays(

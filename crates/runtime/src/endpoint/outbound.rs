@@ -149,6 +149,8 @@ impl EndpointState {
         }
         if events.addresses {
             self.follow_addresses(now, key, &mut peer);
+            // The answer to one request may permit the next one.
+            self.interface_poll_due |= peer.follows_interfaces;
             if !std::mem::replace(&mut peer.ready, true) {
                 self.ready.push(key);
             }
