@@ -30,6 +30,7 @@ mod tune;
 mod tunnel;
 mod tunnel_config;
 mod tunnel_hub;
+mod tunnel_idle;
 mod tunnel_links;
 mod tunnel_load;
 mod tunnel_routes;

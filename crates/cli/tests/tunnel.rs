@@ -246,7 +246,7 @@ impl Hosts {
         }
     }
 
-    /// Lets pass what the programs do twice a second.
+    /// Lets pass the time after which the programs have acted on a change.
     pub fn pause(&self) {
         thread::sleep(Duration::from_millis(700));
     }

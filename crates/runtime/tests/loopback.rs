@@ -289,3 +289,40 @@ async fn an_observer_sees_what_each_path_carried_and_how_the_association_ended()
     let carried = |path: &PathStats| path.traffic.received_bytes > path.received_bytes;
     assert!(last.stats.paths.iter().any(carried), "headers count as well");
 }
+
+#[tokio::test]
+async fn an_idle_endpoint_publishes_only_what_it_is_asked_for() {
+    let (mut server, client, key) = both(true, 1);
+    let observer = Observer::new(ropewalk_base::Duration::from_millis(50), |_| {});
+    server.observer = Some(observer.clone());
+    let server = Endpoint::open(server).expect("free ports");
+    let client = Endpoint::open(client).expect("free ports");
+    let target = Target { addresses: server.locals().to_vec(), key };
+    let near = client.connect(&target).await.expect("the server listens");
+    let far = server.accept().await;
+    for _ in 0..2 {
+        near.send(0, 0, Bytes::from_static(b"news")).await.expect("it is up");
+        far.receive().await.expect("a message");
+        timeout(PATIENCE, observer.news()).await.expect("a snapshot");
+        let latest = || observer.snapshots()[0].at;
+        let idle = async {
+            let mut at = latest();
+            loop {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                if std::mem::replace(&mut at, latest()) == at {
+                    return at;
+                }
+            }
+        };
+        let at = timeout(PATIENCE, idle).await.expect("no more snapshots");
+        observer.request();
+        timeout(PATIENCE, observer.answered()).await.expect("a snapshot");
+        assert!(latest() > at);
+        let no_news = timeout(Duration::from_millis(50), async {
+            // What passed before may be told once more.
+            observer.news().await;
+            observer.news().await;
+        });
+        assert!(no_news.await.is_err(), "a request is no news");
+    }
+}

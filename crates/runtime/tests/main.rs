@@ -6,6 +6,7 @@ mod control;
 #[cfg(target_os = "linux")]
 mod dscp;
 mod emulated_links;
+mod interfaces;
 mod loopback;
 mod nonblocking;
 #[cfg(target_os = "linux")]

@@ -59,14 +59,18 @@ pub type EncodeMetrics = Box<dyn Fn(&str) -> (String, &'static str) + Send + Syn
 pub enum Pages {
     /// Metrics only.
     Metrics(EncodeMetrics),
+    /// The metrics of a command with associations only.
+    Figures(Arc<Published>),
     /// The live page only.
     Web(Arc<Published>, WebSettings),
 }
 
 impl Pages {
-    /// The metrics of a command with associations.
-    pub(super) fn metrics(published: Arc<Published>) -> Self {
-        Self::Metrics(Box::new(move |accept| metrics::encode(&published.figures, accept)))
+    /// Has the figures updated that are about to be read.
+    async fn refresh(&self) {
+        if let Self::Figures(published) = self {
+            drop(published.subscribe().await);
+        }
     }
 
     fn answer(&self, bound: SocketAddr, request: &Request<Incoming>) -> Response<Body> {
@@ -78,7 +82,7 @@ impl Pages {
         // A token is a better proof than a name.
         let token = match self {
             Self::Web(_, web) => web.token.as_deref(),
-            Self::Metrics(_) => None,
+            Self::Metrics(_) | Self::Figures(_) => None,
         };
         if token.is_none() && !names_this_machine(bound, request.headers()) {
             return text(StatusCode::MISDIRECTED_REQUEST, MISDIRECTED);
@@ -89,12 +93,18 @@ impl Pages {
         }
         match self {
             Self::Metrics(encode) => metrics_page(encode, request),
+            Self::Figures(published) => {
+                metrics_page(&|accept| metrics::encode(&published.figures, accept), request)
+            }
             Self::Web(published, web) => live_page(published, web, request.uri().path()),
         }
     }
 }
 
-fn metrics_page(encode: &EncodeMetrics, request: &Request<Incoming>) -> Response<Body> {
+fn metrics_page(
+    encode: &dyn Fn(&str) -> (String, &'static str),
+    request: &Request<Incoming>,
+) -> Response<Body> {
     if request.uri().path() != "/metrics" {
         return text(StatusCode::NOT_FOUND, "the metrics are at /metrics\n");
     }
@@ -244,8 +254,11 @@ pub async fn serve(listener: TcpListener, pages: Pages) {
         let stays = matches!(&*pages, Pages::Web(..));
         tokio::spawn(async move {
             let service = service_fn(move |request| {
-                let answer = pages.answer(bound, &request);
-                async move { Ok::<_, Infallible>(answer) }
+                let pages = pages.clone();
+                async move {
+                    pages.refresh().await;
+                    Ok::<_, Infallible>(pages.answer(bound, &request))
+                }
             });
             let mut server = http1::Builder::new();
             server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);

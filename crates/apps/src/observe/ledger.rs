@@ -113,16 +113,19 @@ pub struct Growth {
 }
 
 impl Track {
-    /// Samples the path, if there are newer figures than at the last sample.
-    fn sample(&mut self, totals: &mut LinkTotals) {
-        let Some(last) = self.samples.back().copied() else { return };
+    /// Samples the path, if there are newer figures than at the last sample. `was_idle`: nothing was carried until a second
+    /// before at most.
+    fn sample(&mut self, totals: &mut LinkTotals, was_idle: bool) {
+        let Some(last) = self.samples.back_mut() else { return };
         if last.at >= self.at {
             return;
         }
-        if self.samples.len() == 1 && last.at == Time::ZERO {
+        if was_idle || last.at == Time::ZERO {
             // Nothing is known about the time before the first snapshot, which took the previous second.
-            self.samples[0].at = Time::from_nanos(self.at.as_nanos().saturating_sub(1_000_000_000));
+            let second_ago = self.at.as_nanos().saturating_sub(1_000_000_000);
+            last.at = last.at.max(Time::from_nanos(second_ago));
         }
+        let last = *last;
         // An idle path has no new round trip.
         let has_news = self.stats.traffic.received_packets > last.received_packets;
         if let Some(rtt_s) = self.stats.last_rtt_s.filter(|_| has_news) {
@@ -230,16 +233,25 @@ impl Ledger {
     }
 
     /// Samples the paths, which determines their rates and losses. Called once a second, however often snapshots are
-    /// folded.
-    pub fn sample(&mut self) {
-        self.sample_paths(..);
+    /// folded. `was_idle`: nothing was carried until a second before at most, and there were no samples since.
+    pub fn sample(&mut self, was_idle: bool) {
+        self.sample_paths(.., was_idle);
     }
 
-    fn sample_paths(&mut self, which: impl RangeBounds<PathKey>) {
+    fn sample_paths(&mut self, which: impl RangeBounds<PathKey>, was_idle: bool) {
         for (_, track) in self.paths.range_mut(which) {
             let totals = self.links.entry((track.peer.clone(), track.link.clone())).or_default();
-            track.sample(totals);
+            track.sample(totals, was_idle);
         }
+    }
+
+    /// A number that is another one whenever data has passed since, or associations have come or gone.
+    pub fn activity(&self) -> u64 {
+        let links = self.links.values().map(|link| {
+            link.data_sent_bytes + link.data_received_bytes + link.retransmitted + link.lost
+        });
+        let established = self.peers.values().map(|peer| peer.established);
+        links.chain(established).chain([self.unknown_datagrams]).sum()
     }
 
     /// Adds the last figures of an association that has ended, and forgets it.
@@ -249,7 +261,7 @@ impl Ledger {
         self.add(&label, last);
         // Only its own paths: many associations may end at the same time.
         let own = (key.0, key.1, 0)..=(key.0, key.1, usize::MAX);
-        self.sample_paths(own.clone());
+        self.sample_paths(own.clone(), false);
         self.associations.remove(&key);
         let paths: Vec<PathKey> = self.paths.range(own).map(|(path, _)| *path).collect();
         for path in paths {
@@ -397,7 +409,7 @@ mod tests {
         let counters = Counters::default();
         let snapshot = EndpointSnapshot { endpoint: 0, at, counters, associations };
         ledger.fold(&[Arc::new(snapshot)], |_| "anna".to_owned());
-        ledger.sample();
+        ledger.sample(false);
     }
 
     fn totals(ledger: &Ledger) -> LinkTotals {
@@ -441,7 +453,7 @@ mod tests {
                 often.fold(&[Arc::new(one)], |_| "anna".to_owned());
             }
             fold(&mut seldom, vec![association(1, second, second * 1_000_000)]);
-            often.sample();
+            often.sample(false);
         }
         let rates = |ledger: &Ledger| ledger.paths.values().next().expect("a path").rates_bps();
         assert_eq!(rates(&often), rates(&seldom));

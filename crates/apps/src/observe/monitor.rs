@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use ropewalk_runtime::endpoint::{
     AssociationSnapshot, Observer, TransportEvent, TransportEventKind,
 };
 use ropewalk_runtime::seal::PublicKey;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::event::{Event, EventRecord, PeerIdentity, Severity};
@@ -33,6 +33,8 @@ const TICK: Duration = Duration::from_secs(1);
 const EVENTS_LIMIT: usize = 4096;
 /// Events that the status contains.
 const SHOWN_EVENTS: usize = 100;
+/// How long a reader waits for new figures of idle endpoints. Their tasks answer at once, unless the machine is busy.
+const FRESH_TIMEOUT: Duration = Duration::from_millis(100);
 /// How long the thread waits for its clients at the end.
 const END_TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -85,9 +87,13 @@ impl std::error::Error for BindError {}
 pub trait Sink: Send {
     /// Something happened.
     fn event(&mut self, record: &EventRecord);
-    /// A second has passed.
+    /// A second has passed. Seconds are left out in which nothing happens and nobody reads, unless [`Self::uses_time`].
     fn tick(&mut self, status: &Status, ledger: &Ledger);
-    /// The interval of [`Settings::interval`] has passed, or the command ends.
+    /// Whether ticks and intervals matter while nothing happens. They wake the process.
+    fn uses_time(&self) -> bool {
+        false
+    }
+    /// The interval of [`Settings::interval`] has passed, if [`Self::uses_time`], or the command ends.
     fn interval(&mut self, _: &Status, _: &Ledger) {}
     /// The command ends. The last tick and the last interval were just before.
     fn end(&mut self, status: &Status, ledger: &Ledger);
@@ -254,6 +260,40 @@ pub(super) struct Published {
     pub sample: watch::Sender<Arc<str>>,
     pub history: Mutex<History>,
     pub figures: Arc<Mutex<Figures>>,
+    observer: Observer,
+    /// Whether nothing has happened for a while, so that the figures are not updated.
+    is_paused: AtomicBool,
+    /// A reader wants new figures.
+    wanted: Notify,
+}
+
+impl Published {
+    fn new(observation: &Observation) -> Self {
+        let figures = Figures { version: observation.settings.version, ..Figures::default() };
+        Self {
+            status: watch::Sender::new(Arc::from("")),
+            sample: watch::Sender::new(Arc::from("")),
+            history: Mutex::default(),
+            figures: Arc::new(Mutex::new(figures)),
+            observer: observation.observer.clone(),
+            is_paused: AtomicBool::new(false),
+            wanted: Notify::new(),
+        }
+    }
+
+    /// Subscribes to the status, whose first value is a second old at most. It is updated every second while there are
+    /// subscribers.
+    pub async fn subscribe(&self) -> watch::Receiver<Arc<str>> {
+        let mut status = self.status.subscribe();
+        if self.is_paused.load(Ordering::Relaxed) {
+            self.observer.request();
+            let _ = tokio::time::timeout(FRESH_TIMEOUT, self.observer.answered()).await;
+            self.wanted.notify_one();
+            // Fails if the command ends.
+            let _ = status.changed().await;
+        }
+        status
+    }
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -266,25 +306,9 @@ async fn observe(
     sink: Box<dyn Sink>,
     mut stopped: oneshot::Receiver<()>,
 ) {
-    let figures = Figures { version: observation.settings.version, ..Figures::default() };
-    let published = Arc::new(Published {
-        status: watch::Sender::new(Arc::from("")),
-        sample: watch::Sender::new(Arc::from("")),
-        history: Mutex::default(),
-        figures: Arc::new(Mutex::new(figures)),
-    });
-    let mut state = State {
-        clock: Clock::start(),
-        command: observation.settings.command,
-        observer: observation.observer.clone(),
-        dropped: observation.reporter.dropped.clone(),
-        events: VecDeque::new(),
-        frequent_last: false,
-        published: published.clone(),
-        sources,
-        sink,
-    };
-    state.tick();
+    let published = Arc::new(Published::new(&observation));
+    let mut state = State::new(&observation, published.clone(), sources, sink);
+    state.tick(false);
     serve(&mut observation, &published);
     let every = |period| {
         let mut ticks = interval(period);
@@ -292,7 +316,10 @@ async fn observe(
         ticks
     };
     let (mut ticks, mut intervals) = (every(TICK), every(observation.settings.interval));
+    let uses_time = state.sink.uses_time();
+    let observer = observation.observer.clone();
     loop {
+        let is_paused = published.is_paused.load(Ordering::Relaxed);
         tokio::select! {
             biased;
             event = observation.events.recv() => match event {
@@ -300,14 +327,26 @@ async fn observe(
                 None => break,
             },
             _ = &mut stopped => break,
-            _ = ticks.tick() => state.tick(),
-            _ = intervals.tick() => state.interval(),
+            () = observer.news(), if is_paused => {}
+            () = published.wanted.notified(), if is_paused => {}
+            _ = ticks.tick(), if !is_paused => {
+                state.tick(false);
+                continue;
+            }
+            _ = intervals.tick(), if uses_time => {
+                state.interval();
+                continue;
+            }
+        }
+        if is_paused {
+            state.tick(true);
+            ticks.reset();
         }
     }
     while let Ok((time_s, message)) = observation.events.try_recv() {
         state.take(time_s, message);
     }
-    state.tick();
+    state.tick(false);
     state.end();
 }
 
@@ -315,7 +354,7 @@ async fn observe(
 fn serve(observation: &mut Observation, published: &Arc<Published>) {
     let adopt = |listener: TcpListener| tokio::net::TcpListener::from_std(listener).ok();
     if let Some(listener) = observation.metrics.take().and_then(adopt) {
-        tokio::spawn(http::serve(listener, Pages::metrics(published.clone())));
+        tokio::spawn(http::serve(listener, Pages::Figures(published.clone())));
     }
     if let (Some(listener), Some(web)) =
         (observation.web.take().and_then(adopt), observation.settings.web.take())
@@ -324,7 +363,7 @@ fn serve(observation: &mut Observation, published: &Arc<Published>) {
     }
     #[cfg(unix)]
     if let Some(socket) = observation.socket.take() {
-        tokio::spawn(socket.serve(published.status.subscribe()));
+        tokio::spawn(socket.serve(published.clone()));
     }
 }
 
@@ -334,6 +373,11 @@ struct State {
     observer: Observer,
     dropped: Arc<AtomicU64>,
     events: VecDeque<EventStatus>,
+    /// Number of events.
+    recorded: u64,
+    /// What had happened at the last tick.
+    activity: Option<(u64, u64, Option<Transfer>)>,
+    never_pauses: bool,
     /// The latest event is one of those of which only the latest matters.
     frequent_last: bool,
     published: Arc<Published>,
@@ -342,6 +386,29 @@ struct State {
 }
 
 impl State {
+    fn new(
+        observation: &Observation,
+        published: Arc<Published>,
+        sources: Sources,
+        sink: Box<dyn Sink>,
+    ) -> Self {
+        Self {
+            clock: Clock::start(),
+            command: observation.settings.command,
+            observer: observation.observer.clone(),
+            dropped: observation.reporter.dropped.clone(),
+            events: VecDeque::new(),
+            recorded: 0,
+            activity: None,
+            // The live page shows the last hour.
+            never_pauses: observation.settings.web.is_some() || sink.uses_time(),
+            frequent_last: false,
+            published,
+            sources,
+            sink,
+        }
+    }
+
     fn take(&mut self, time_s: f64, message: Message) {
         let (peer, event) = match message {
             Message::Application(peer, event) => (peer, event),
@@ -362,6 +429,7 @@ impl State {
     }
 
     fn record(&mut self, record: EventRecord) {
+        self.recorded += 1;
         let kind = Event::NAMES.iter().position(|name| *name == record.event.name());
         if let Some(kind) = kind {
             lock(&self.published.figures).events[kind] += 1;
@@ -380,7 +448,8 @@ impl State {
         self.sink.event(&record);
     }
 
-    fn tick(&mut self) {
+    /// Updates everything that can be read. `was_paused`: there was no tick until something happened.
+    fn tick(&mut self, was_paused: bool) {
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
             let event = Event::Problem(format!("{dropped} events came too fast to be recorded"));
@@ -389,16 +458,25 @@ impl State {
         }
         self.fold();
         let mut figures = lock(&self.published.figures);
-        figures.ledger.sample();
+        figures.ledger.sample(was_paused);
         figures.transfer = (self.sources.transfer)();
         figures.tunnel = (self.sources.tunnel)();
         let status = self.status(&figures);
         self.sink.tick(&status, &figures.ledger);
+        let activity = Some((figures.ledger.activity(), self.recorded, figures.transfer));
         drop(figures);
         let sample = lock(&self.published.history).add(&status);
         self.published.sample.send_replace(Arc::from(sample));
         let line = serde_json::to_string(&status).unwrap_or_default();
         self.published.status.send_replace(Arc::from(line));
+        let is_read = self.never_pauses || self.published.status.receiver_count() > 0;
+        let is_idle = !is_read && activity == self.activity;
+        self.activity = activity;
+        self.published.is_paused.store(is_idle, Ordering::Relaxed);
+        if !is_idle {
+            // The last figures before a pause have to show that nothing is carried any more.
+            self.observer.request();
+        }
     }
 
     /// Folds the latest snapshots.

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
+use super::monitor::Published;
 use super::status::Status;
 
 /// Most readers at a time; further ones are closed.
@@ -70,7 +71,7 @@ impl StatusSocket {
     }
 
     /// Serves readers until the runtime ends.
-    pub(super) async fn serve(self, status: watch::Receiver<Arc<str>>) {
+    pub(super) async fn serve(self, published: Arc<Published>) {
         let Self { listener, file: _file } = self;
         let Ok(listener) = tokio::net::UnixListener::from_std(listener) else { return };
         let places = Arc::new(Semaphore::new(READERS));
@@ -80,8 +81,9 @@ impl StatusSocket {
                 continue;
             };
             let Ok(place) = places.clone().try_acquire_owned() else { continue };
-            let mut status = status.clone();
+            let published = published.clone();
             tokio::spawn(async move {
+                let mut status = published.subscribe().await;
                 loop {
                     let line = format!("{}\n", &*status.borrow_and_update());
                     let written = socket.write_all(line.as_bytes()).await;

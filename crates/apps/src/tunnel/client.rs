@@ -26,12 +26,13 @@ use super::machine::{self, Overlap};
 use super::packet::{Headers, Transport};
 use super::path_mtu::{clamp_mss, too_big};
 use super::routing::{Routing, SharedJournal};
+use super::settings_watch::SettingsWatch;
 use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 
 /// How long the hub may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often the list of name servers and the interfaces are looked at.
-const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// How soon a setting that the system has refused is tried again, if nothing changes.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// How long a hub may take to open an association until the user is told what may be wrong.
 const HINT_AFTER: Duration = Duration::from_secs(3);
@@ -270,8 +271,10 @@ impl TunnelClient {
     /// Keeps name servers and forwarding as the hub's answer asks for, whatever other programs write.
     async fn keep_set_up(&self, index: usize, welcome: &Welcome) -> Infallible {
         let mut last = None;
+        let file = self.settings.servers(welcome).map(|(file, _)| file);
+        let mut watch = SettingsWatch::open(file, self.settings.share);
         loop {
-            tokio::time::sleep(LOOK_INTERVAL).await;
+            // What changed before the watch was opened is found by the first look.
             let kept = keep_settings(&mut self.journal.lock(), &self.settings, welcome);
             let problem = kept.err().map(|error| error.to_string());
             if problem != last
@@ -280,6 +283,10 @@ impl TunnelClient {
                 self.report(index, Event::Problem(text.clone()));
             }
             last = problem;
+            match last {
+                None => watch.changed().await,
+                Some(_) => drop(tokio::time::timeout(RETRY, watch.changed()).await),
+            }
         }
     }
 

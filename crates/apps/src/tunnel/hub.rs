@@ -27,16 +27,15 @@ use super::meters::Meters;
 use super::packet::{Headers, Transport, decrement_ttl};
 use super::path_mtu::prohibited;
 use super::quota::{Direction, Excess, Meter, Month};
+use super::settings_watch::SettingsWatch;
 use super::store::LeaseFile;
 use crate::access::TunnelPolicy;
 use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 
 /// How long a client may take to ask for its addresses.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often the volumes of clients are stored. A crash loses what was carried since.
+/// How soon the volumes of clients are stored after one has changed. A crash loses what was carried since.
 const STORE_INTERVAL: Duration = Duration::from_secs(10);
-/// How often the interfaces are looked at: a new one forwards after this time at most.
-const FORWARDING_INTERVAL: Duration = Duration::from_secs(1);
 /// MTU of the hub's device, bytes. Packets that are too big for a client are answered for this client.
 const DEVICE_MTU: u32 = 1500;
 
@@ -236,6 +235,7 @@ impl Drop for Shared {
 /// Stores what clients have carried, from time to time.
 async fn store_volumes(shared: &Arc<Shared>, reporter: &Reporter) {
     loop {
+        shared.meters.changed().await;
         tokio::time::sleep(STORE_INTERVAL).await;
         let one = shared.clone();
         let stored = tokio::task::spawn_blocking(move || one.meters.store()).await;
@@ -248,10 +248,11 @@ async fn store_volumes(shared: &Arc<Shared>, reporter: &Reporter) {
 
 /// Lets interfaces forward that appear, and those that another program has told not to.
 async fn keep_forwarding(mut journal: Journal, shared: &Shared) {
+    let mut watch = SettingsWatch::open(None, true);
     loop {
-        tokio::time::sleep(FORWARDING_INTERVAL).await;
         // What the system refuses now, it may permit later.
         let _ = machine::forward(&mut journal, shared.settings.pool.networks());
+        watch.changed().await;
     }
 }
 
@@ -417,7 +418,10 @@ impl Shared {
         packet: &[u8],
     ) -> Result<(), Option<Vec<u8>>> {
         let (why, answer) = match meter.admit(at, direction, packet.len()) {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                self.meters.note_change();
+                return Ok(());
+            }
             Err(Excess::Rate) => (Refusal::Rate, false),
             Err(Excess::Quota { answer }) => (Refusal::Quota, answer),
         };

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropewalk_base::Time;
 use ropewalk_runtime::clock::{Clock, unix_time};
 use ropewalk_runtime::seal::PublicKey;
+use tokio::sync::Notify;
 
 use super::error::TunnelError;
 use super::quota::{Meter, Month, Volume};
@@ -24,6 +26,9 @@ pub(super) struct Meters {
     clock: Clock,
     file: VolumeFile,
     by_key: Mutex<BTreeMap<PublicKey, Arc<Meter>>>,
+    /// Whether a volume has changed since the last store, and who waits for that.
+    is_changed: AtomicBool,
+    changed: Notify,
 }
 
 impl Meters {
@@ -38,7 +43,8 @@ impl Meters {
             (key, Arc::new(Meter::new(ClientLimits::default(), volume, clock.now())))
         };
         let by_key = Mutex::new(volumes.into_iter().map(meter).collect());
-        Ok(Self { clock, file, by_key })
+        let (is_changed, changed) = Default::default();
+        Ok(Self { clock, file, by_key, is_changed, changed })
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PublicKey, Arc<Meter>>> {
@@ -67,12 +73,27 @@ impl Meters {
         }
     }
 
+    /// A meter has counted something.
+    pub(super) fn note_change(&self) {
+        if !self.is_changed.load(Ordering::Relaxed)
+            && !self.is_changed.swap(true, Ordering::Relaxed)
+        {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Waits until a meter has counted something since the last store.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
     /// Stores the volumes, if one has changed. Those of earlier months are left out.
     ///
     /// # Errors
     /// As the system says.
     pub(super) fn store(&self) -> io::Result<()> {
         let (_, month) = self.now();
+        self.is_changed.store(false, Ordering::Relaxed);
         let mut changed = false;
         let volumes: Vec<(PublicKey, Volume)> = {
             let all = self.lock();

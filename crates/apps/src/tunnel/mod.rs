@@ -30,6 +30,7 @@ mod packet_memory;
 pub mod path_mtu;
 pub mod quota;
 mod routing;
+mod settings_watch;
 mod store;
 
 pub use self::error::TunnelError;

@@ -23,8 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ipnet::IpNet;
-use ropewalk_runtime::system::RouteMonitor;
 use ropewalk_runtime::system::routes::{self, Interface, Route};
+use ropewalk_runtime::system::{Changes, NetworkMonitor};
 
 use super::journal::Journal;
 use super::machine::single;
@@ -94,7 +94,7 @@ impl Routing {
 
     /// Compares the exceptions with the routes whenever something changes.
     pub async fn keep(&self) -> Infallible {
-        let mut monitor = RouteMonitor::open().ok();
+        let mut monitor = NetworkMonitor::open(Changes::Routes).ok();
         loop {
             let complete = self.reconcile();
             let changed = async {

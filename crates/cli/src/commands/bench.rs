@@ -252,6 +252,10 @@ impl Sink for Seconds {
         }
     }
 
+    fn uses_time(&self) -> bool {
+        true
+    }
+
     fn end(&mut self, _: &Status, _: &Ledger) {}
 }
 

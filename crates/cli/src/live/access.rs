@@ -16,7 +16,7 @@ use super::reload::Commit;
 use crate::console::Console;
 use crate::failure::Failure;
 
-/// How often refused peers are reported. The endpoint keeps a few of them between two reports, so a flood of
+/// How long refused peers are collected until they are reported. The endpoint keeps a few of them between two reports, so a flood of
 /// refusals does not flood the log.
 const REPORT: Duration = Duration::from_secs(1);
 
@@ -134,9 +134,13 @@ struct Watcher {
 impl Watcher {
     async fn run(self, mut hangups: Hangups, reloaded: impl Fn(&AccessList)) {
         while !self.admission.is_over() {
+            let refused = async {
+                self.admission.refused().await;
+                tokio::time::sleep(REPORT).await;
+            };
             tokio::select! {
                 () = hangups.next() => self.reload(&reloaded),
-                () = tokio::time::sleep(REPORT) => {}
+                () = refused => {}
             }
             for refused in self.admission.take_refused() {
                 let name = self.list.listed_name(&refused.peer);

@@ -250,6 +250,10 @@ impl Sink for Outputs {
         self.0.iter_mut().for_each(|sink| sink.tick(status, ledger));
     }
 
+    fn uses_time(&self) -> bool {
+        self.0.iter().any(|sink| sink.uses_time())
+    }
+
     fn interval(&mut self, status: &Status, ledger: &Ledger) {
         self.0.iter_mut().for_each(|sink| sink.interval(status, ledger));
     }

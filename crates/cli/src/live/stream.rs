@@ -208,6 +208,10 @@ impl Sink for JsonStream {
 
     fn tick(&mut self, _: &Status, _: &Ledger) {}
 
+    fn uses_time(&self) -> bool {
+        true
+    }
+
     fn interval(&mut self, status: &Status, ledger: &Ledger) {
         if !ledger.links.is_empty() && status.uptime_s > self.last_s {
             let data = self.carried(status.uptime_s, ledger);

@@ -62,6 +62,16 @@ impl FollowedAddresses {
             .extend(known.iter().filter(|ip| !present.contains(ip)).copied().collect::<Vec<_>>());
     }
 
+    /// When the next address begins or ceases to count as present, if nothing else changes.
+    pub fn next_change(&self) -> Option<Time> {
+        let is_present = |ip| self.present.as_ref().is_some_and(|present| present.contains(ip));
+        let due = self
+            .changing
+            .iter()
+            .map(|(ip, since)| *since + if is_present(ip) { DISAPPEARANCE } else { APPEARANCE });
+        due.min()
+    }
+
     /// Takes the addresses that are there now. Returns those that count as present from now on.
     fn update(&mut self, now: Time, seen: &[IpAddr]) -> Vec<IpAddr> {
         if self.changes == 0 {
@@ -110,6 +120,7 @@ impl Association {
             peer.follows_interfaces = on;
             peer.told_changes = 0;
             state.followed.on |= on && peer.session.is_none();
+            state.interface_poll_due |= on;
         });
         // It polls the interfaces from now on.
         self.wake_driver();
@@ -117,12 +128,13 @@ impl Association {
 }
 
 impl EndpointState {
-    /// Follows the addresses of `all`, which are there at this moment.
-    pub(super) fn follow_interfaces(&mut self, now: Time, all: &[InterfaceAddress]) {
+    /// Follows the addresses of `all`, which are there at this moment. Returns whether all peers know them.
+    pub(super) fn follow_interfaces(&mut self, now: Time, all: &[InterfaceAddress]) -> bool {
         let seen = present_addresses(all);
         self.expect_known_addresses();
         let appeared = self.followed.update(now, &seen);
         let changes = self.followed.changes;
+        let mut complete = true;
         for key in self.keys() {
             let unaware = |peer: &Peer| {
                 let usable = peer.follows_interfaces && peer.connected && peer.ended.is_none();
@@ -134,12 +146,15 @@ impl EndpointState {
             let Some(mut peer) = self.take_out(key) else { continue };
             // An address that was given up, and that has been away meanwhile, is a new one.
             peer.given_up.retain(|ip| !appeared.contains(ip));
-            if self.tell_changes(now, &mut peer) {
+            let done = self.tell_changes(now, &mut peer);
+            if done {
                 peer.told_changes = changes;
             }
+            complete &= done;
             self.put_back(key, peer);
             self.mark_ready(key);
         }
+        complete
     }
 
     /// Addresses that new associations have listed to their peers count as present.
@@ -331,6 +346,26 @@ mod tests {
             assert_eq!(followed.present.as_deref(), Some(present), "{at} ms");
         }
         assert_eq!((followed.changes, followed.changing.len()), (3, 0));
+    }
+
+    #[test]
+    fn the_next_poll_is_due_when_an_address_begins_or_ceases_to_count() {
+        let mut followed = FollowedAddresses::new(true);
+        let both = [ip(1), ip(2)];
+        // Time (ms), what is there, when the next change is due (ms).
+        type Look<'a> = (u64, &'a [IpAddr], Option<u64>);
+        let looks: [Look<'_>; 5] = [
+            (0, &both[..1], None),
+            (500, &both, Some(1500)),
+            (600, &both[1..], Some(1500)),
+            (1500, &both[1..], Some(3600)),
+            (3600, &both[1..], None),
+        ];
+        for (at, seen, due) in looks {
+            followed.update(ms(at), seen);
+            assert_eq!(followed.next_change(), due.map(ms), "{at} ms");
+        }
+        assert_eq!(followed.present.as_deref(), Some(&both[1..]));
     }
 
     proptest! {

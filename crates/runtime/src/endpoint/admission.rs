@@ -6,19 +6,21 @@ use super::Endpoint;
 use super::encapsulation::Encapsulation;
 use super::limits::Limits;
 use super::responder::HandshakeResponder;
-use super::state::{EndpointState, Shared};
+use super::state::{EndpointSignals, EndpointState, Shared};
 use crate::seal::{Allowed, Refused};
 
 /// A handle on the list of allowed peers and on the limits. It does not keep the endpoint alive.
 #[derive(Clone, Debug)]
 pub struct Admission {
     shards: Vec<Weak<Shared>>,
+    signals: Arc<EndpointSignals>,
 }
 
 impl Endpoint {
     /// Returns a handle that changes the list of allowed peers and reports refused ones.
     pub fn admission(&self) -> Admission {
-        Admission { shards: self.shards.iter().map(Arc::downgrade).collect() }
+        let shards = self.shards.iter().map(Arc::downgrade).collect();
+        Admission { shards, signals: self.signals.clone() }
     }
 }
 
@@ -54,6 +56,11 @@ impl Admission {
             core.responder.as_mut().map(HandshakeResponder::take_refused).unwrap_or_default()
         };
         self.shards().flat_map(refused).collect()
+    }
+
+    /// Waits until an initiator was refused, or the endpoint may have ended. One task waits at a time.
+    pub async fn refused(&self) {
+        self.signals.refused.notified().await;
     }
 
     /// Whether the endpoint has been dropped.

@@ -8,14 +8,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
+use super::observer::Publisher;
+use super::responder::HandshakeResponder;
 use super::shards::Misdeliveries;
 use super::socket::RecvBatch;
 use super::state::{EndpointState, Shared};
-
-/// Interval between two polls of the interfaces.
-const INTERFACE_POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Delay of the next poll after the system refused to send.
-const POLL_DELAY_AFTER_REFUSAL: Duration = Duration::from_millis(50);
 
 /// Longest wait for a woken reader. A safety bound: readers usually run within microseconds.
 const READER_WAIT_MAX: Duration = Duration::from_millis(1);
@@ -30,8 +27,6 @@ pub struct Driver {
     /// What other shards pass on; none without shards.
     misdeliveries: Option<Misdeliveries>,
     deadline_timer: Pin<Box<Sleep>>,
-    /// When to poll the interfaces next.
-    interface_timer: Pin<Box<Sleep>>,
     /// Readers were woken, and nothing has been sent since.
     awaits_readers: bool,
 }
@@ -39,37 +34,24 @@ pub struct Driver {
 impl Driver {
     pub(super) fn new(shared: Arc<Shared>, misdeliveries: Option<Misdeliveries>) -> Self {
         let deadline_timer = Box::pin(tokio::time::sleep(Duration::ZERO));
-        let interface_timer = Box::pin(tokio::time::sleep(INTERFACE_POLL_INTERVAL));
-        Self {
-            shared,
-            batch: RecvBatch::default(),
-            misdeliveries,
-            deadline_timer,
-            interface_timer,
-            awaits_readers: false,
-        }
+        let batch = RecvBatch::default();
+        Self { shared, batch, misdeliveries, deadline_timer, awaits_readers: false }
     }
 }
 
 /// Polls the interfaces when it is time to.
-fn poll_interfaces(
-    state: &mut EndpointState,
-    interface_timer: &mut Pin<Box<Sleep>>,
-    context: &mut Context<'_>,
-) {
+fn poll_interfaces(state: &mut EndpointState, context: &mut Context<'_>) {
     if !state.monitors_interfaces() {
         return;
     }
+    let now = state.clock.now();
+    state.interface_watch.start(now);
     if std::mem::take(&mut state.interface_poll_due) {
-        let soon = Instant::now() + POLL_DELAY_AFTER_REFUSAL;
-        if interface_timer.deadline() > soon {
-            interface_timer.as_mut().reset(soon);
-        }
+        state.interface_watch.hurry(now);
     }
-    while interface_timer.as_mut().poll(context).is_ready() {
-        let now = state.clock.now();
-        state.poll_interfaces(now);
-        interface_timer.as_mut().reset(Instant::now() + INTERFACE_POLL_INTERVAL);
+    while state.interface_watch.poll(now, context) {
+        let outcome = state.poll_interfaces(now);
+        state.interface_watch.on_polled(now, outcome);
     }
 }
 
@@ -88,8 +70,9 @@ fn wake_at_deadline(
     timer: &mut Pin<Box<Sleep>>,
     context: &mut Context<'_>,
 ) {
-    let snapshot = state.publisher.as_ref().map(|publisher| publisher.next);
-    let deadline = state.next_deadline().into_iter().chain(snapshot).min();
+    let snapshot = state.publisher.as_ref().and_then(Publisher::due);
+    let interfaces = state.interface_watch.due();
+    let deadline = state.next_deadline().into_iter().chain(snapshot).chain(interfaces).min();
     let due = deadline.map(|at| Instant::from_std(state.clock.instant(at)));
     let latest = awaits_readers.then(|| Instant::now() + READER_WAIT_MAX);
     let Some(at) = due.into_iter().chain(latest).min() else { return };
@@ -105,13 +88,12 @@ impl Future for Driver {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let Self { shared, batch, misdeliveries, deadline_timer, interface_timer, awaits_readers } =
-            &mut *self;
+        let Self { shared, batch, misdeliveries, deadline_timer, awaits_readers } = &mut *self;
         let mut state = shared.lock();
         if state.ports_changed {
             state.update_ports();
         }
-        poll_interfaces(&mut state, interface_timer, context);
+        poll_interfaces(&mut state, context);
         let (mut busy, mut pausing) = (false, false);
         for _ in 0..ROUNDS_BEFORE_YIELD {
             busy = false;
@@ -151,13 +133,18 @@ impl Future for Driver {
         }
         let now = state.clock.now();
         state.publish_if_due(now);
+        if state.responder.as_ref().is_some_and(HandshakeResponder::has_refused) {
+            shared.signals.refused.notify_one();
+        }
         state.driver = Some(context.waker().clone());
+        if let Some(publisher) = &state.publisher {
+            publisher.on_sleep(context.waker());
+        }
         if state.closing && state.count() == 0 {
             return Poll::Ready(());
         }
         if state.interface_poll_due {
-            // The poll is due earlier than the timer above.
-            poll_interfaces(&mut state, interface_timer, context);
+            poll_interfaces(&mut state, context);
         }
         let blocked = state.sockets.iter().any(super::socket::Socket::is_blocked);
         // A socket that still has datagrams was not asked to wake this task: that happens only when it is empty.

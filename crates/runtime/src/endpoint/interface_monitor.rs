@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
 
+use super::interface_watch::PollOutcome;
 use super::local_interfaces::{self, BoundInterface, Change};
 use super::observer::PathCause;
 use super::path_pairing::nearest;
@@ -33,19 +34,24 @@ impl EndpointState {
     }
 
     /// Polls the interfaces and applies the changes.
-    pub(super) fn poll_interfaces(&mut self, now: Time) {
+    pub(super) fn poll_interfaces(&mut self, now: Time) -> PollOutcome {
         // Without a list of interfaces nothing can be said about missing ones.
-        let Ok(all) = self.options.interfaces() else { return };
+        let Ok(all) = self.options.interfaces() else {
+            return PollOutcome { retry: true, again: None };
+        };
+        let mut outcome = PollOutcome::default();
         for i in 0..self.sockets.len() {
             let change = self.links[i].update(&all);
-            self.apply_change(now, i, change);
+            outcome.retry |= !self.apply_change(now, i, change);
         }
         if self.options.automatic && !self.closing {
-            self.take_new_interfaces(now, &all);
+            outcome.retry |= !self.take_new_interfaces(now, &all);
         }
         if self.followed.is_on() && !self.closing {
-            self.follow_interfaces(now, &all);
+            outcome.retry |= !self.follow_interfaces(now, &all);
+            outcome.again = self.followed.next_change();
         }
+        outcome
     }
 
     /// Whether the interface or address of a route is down or gone at this moment.
@@ -54,7 +60,8 @@ impl EndpointState {
         link.is_watched() && interfaces::list().is_ok_and(|all| link.is_missing_in(&all))
     }
 
-    fn apply_change(&mut self, now: Time, i: usize, change: Change) {
+    /// Applies a change of the interface of socket `i`. Returns whether that succeeded.
+    fn apply_change(&mut self, now: Time, i: usize, change: Change) -> bool {
         match change {
             Change::Nothing => {}
             Change::Gone => {
@@ -69,9 +76,11 @@ impl EndpointState {
                 Err(_) => {
                     self.links[i].retry_binding();
                     self.apply_to_paths(now, i, PathAction::Fail);
+                    return false;
                 }
             },
         }
+        true
     }
 
     /// Applies `action` to all paths through a socket.
@@ -98,22 +107,27 @@ impl EndpointState {
     }
 
     /// Opens a socket on each new interface and adds a path through it to every association that this end opened. The
-    /// end that opened an association numbers its paths; the other end learns them from packets.
-    fn take_new_interfaces(&mut self, now: Time, all: &[InterfaceAddress]) {
+    /// end that opened an association numbers its paths; the other end learns them from packets. Returns whether there is
+    /// a socket on each of them now.
+    fn take_new_interfaces(&mut self, now: Time, all: &[InterfaceAddress]) -> bool {
         let mut remotes: Vec<SocketAddr> = Vec::new();
         for key in self.keys() {
             remotes.extend(self.peer(key).into_iter().flat_map(|peer| &peer.remotes));
         }
         if !local_interfaces::leave_this_machine(&remotes, all) {
-            return;
+            return true;
         }
+        let mut complete = true;
         for wanted in local_interfaces::automatic(&remotes, all) {
             let full = self.links.len() >= SOCKETS_LIMIT;
             if full || wanted.interface.is_none() || self.has_socket_for(&wanted, all) {
                 continue;
             }
             let bound = bind_automatic(&wanted, self.options.carrier, all);
-            let Some((socket, link)) = bound else { continue };
+            let Some((socket, link)) = bound else {
+                complete = false;
+                continue;
+            };
             let local = link.address();
             self.sockets.push(socket);
             self.links.push(link);
@@ -122,6 +136,7 @@ impl EndpointState {
                 self.add_path_through(now, key, socket, local);
             }
         }
+        complete
     }
 
     /// Whether a socket exists there, or one that waits for the interface to return.

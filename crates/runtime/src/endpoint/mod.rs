@@ -33,6 +33,7 @@ mod inbound;
 mod incoming;
 mod initiation;
 mod interface_monitor;
+mod interface_watch;
 mod joint_sockets;
 mod limits;
 mod liveness;
@@ -178,6 +179,10 @@ impl Endpoint {
                 core.listen_unsealed()?;
             }
             core.own_listening_ports()?;
+            if core.monitors_interfaces() {
+                // Here, not in the task: its thread may be in another network namespace than the sockets.
+                core.interface_watch.start(clock.now());
+            }
             drivers.push((Shared::new(core, signals.clone()), misdeliveries));
         }
         let mut shards = Vec::with_capacity(drivers.len());

@@ -1,21 +1,25 @@
 //! Observation of endpoints from other threads.
 //!
-//! The task that drives an endpoint publishes a snapshot of all figures a few times a second, and reports events when
-//! they happen. Observers read the latest snapshot. They never take the endpoint's lock, so that a slow observer
+//! The task that drives an endpoint publishes a snapshot of all figures a few times a second while data passes, and
+//! reports events when they happen. An idle endpoint publishes when it is asked to, so that it is not woken for snapshots
+//! that nobody reads. Observers read the latest snapshot. They never take the endpoint's lock, so that a slow observer
 //! cannot delay packets:
 //!
 //! ```text
 //!   driver task --> EndpointSnapshot --> slot of the endpoint --> Observer::snapshots, any thread
 //!          \------> TransportEvent  --> Observer's listener, which must not wait
+//!   driver task <-- Observer::request
 //! ```
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Waker;
 
 use ropewalk_base::{Duration, Histogram, PathId, Time};
 use ropewalk_engine::sctp::association::CloseReason;
+use tokio::sync::Notify;
 
 use super::state::Counters;
 use super::stats::Stats;
@@ -171,14 +175,38 @@ pub struct TransportEvent {
 
 type Listener = dyn Fn(TransportEvent) + Send + Sync;
 
-/// The latest snapshot of one endpoint.
-type Slot = Mutex<Option<Arc<EndpointSnapshot>>>;
+/// What an endpoint shares with its observers.
+#[derive(Debug, Default)]
+struct Slot {
+    latest: Mutex<Option<Arc<EndpointSnapshot>>>,
+    /// Whether a newer snapshot is wanted.
+    requested: AtomicBool,
+    /// Wakes the driver, which sleeps and publishes nothing.
+    driver: Mutex<Option<Waker>>,
+}
+
+impl Slot {
+    fn request(&self) {
+        self.requested.store(true, Ordering::SeqCst);
+        if let Some(driver) = lock(&self.driver).take() {
+            driver.wake();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 struct Inner {
     interval: Duration,
     endpoints: AtomicU64,
     slots: Mutex<Vec<Weak<Slot>>>,
     listener: Box<Listener>,
+    /// A snapshot was published because something has happened.
+    news: Notify,
+    /// A requested snapshot was published.
+    answered: Notify,
 }
 
 /// Receives what endpoints publish. Clones observe the same endpoints.
@@ -194,7 +222,7 @@ impl fmt::Debug for Observer {
 }
 
 impl Observer {
-    /// An observer that wants a snapshot per `interval`, at most 20 a second. Endpoints with many associations publish
+    /// An observer that wants a snapshot per `interval`, at most 20 a second, while something happens. Endpoints with many associations publish
     /// less often, so that publishing costs at most 0.5 % of the time.
     ///
     /// `listener` is called by the task that drives the endpoint, under its lock: it must not wait.
@@ -203,25 +231,52 @@ impl Observer {
         listener: impl Fn(TransportEvent) + Send + Sync + 'static,
     ) -> Self {
         let interval = interval.max(Duration::from_millis(50));
-        let (endpoints, slots) = (AtomicU64::new(0), Mutex::default());
+        let (endpoints, slots, news, answered) = Default::default();
         let listener = Box::new(listener);
-        Self { inner: Arc::new(Inner { interval, endpoints, slots, listener }) }
+        Self { inner: Arc::new(Inner { interval, endpoints, slots, listener, news, answered }) }
     }
 
     /// The latest snapshot of each open endpoint.
     pub fn snapshots(&self) -> Vec<Arc<EndpointSnapshot>> {
-        let slots = self.inner.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let latest = |slot: Arc<Slot>| slot.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        slots.iter().filter_map(Weak::upgrade).filter_map(latest).collect()
+        self.slots().iter().filter_map(|slot| lock(&slot.latest).clone()).collect()
+    }
+
+    /// Asks all open endpoints for a snapshot, also if nothing has happened since the last one.
+    pub fn request(&self) {
+        self.slots().iter().for_each(|slot| slot.request());
+    }
+
+    /// Waits until each open endpoint has published a snapshot since the call of [`Self::request`].
+    pub async fn answered(&self) {
+        loop {
+            let answered = self.inner.answered.notified();
+            tokio::pin!(answered);
+            answered.as_mut().enable();
+            if !self.slots().iter().any(|slot| slot.requested.load(Ordering::SeqCst)) {
+                return;
+            }
+            answered.await;
+        }
+    }
+
+    /// Waits until data has passed, or the set of associations or the state of a path has changed, and a snapshot that
+    /// shows it was published since the last call. One task waits at a time.
+    pub async fn news(&self) {
+        self.inner.news.notified().await;
+    }
+
+    fn slots(&self) -> Vec<Arc<Slot>> {
+        lock(&self.inner.slots).iter().filter_map(Weak::upgrade).collect()
     }
 
     pub(super) fn publisher(&self) -> Publisher {
         let slot = Arc::new(Slot::default());
-        let mut slots = self.inner.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = lock(&self.inner.slots);
         slots.retain(|slot| slot.strong_count() > 0);
         slots.push(Arc::downgrade(&slot));
         let endpoint = self.inner.endpoints.fetch_add(1, Ordering::Relaxed);
-        Publisher { observer: self.clone(), endpoint, slot, next: Time::ZERO }
+        let observer = self.clone();
+        Publisher { observer, endpoint, slot, has_news: true, next: Time::ZERO }
     }
 }
 
@@ -231,8 +286,10 @@ pub(super) struct Publisher {
     observer: Observer,
     pub(super) endpoint: u64,
     slot: Arc<Slot>,
-    /// When the next snapshot is due.
-    pub(super) next: Time,
+    /// Something has happened since the last snapshot.
+    has_news: bool,
+    /// When the next snapshot may be published.
+    next: Time,
 }
 
 /// The share of time that publishing may take is the inverse of this.
@@ -243,9 +300,38 @@ impl Publisher {
         (self.observer.inner.listener)(event);
     }
 
+    /// Something has happened that a snapshot shows.
+    pub(super) const fn note_news(&mut self) {
+        self.has_news = true;
+    }
+
+    /// When the next snapshot is due; none if nothing has happened and none is wanted.
+    pub(super) fn due(&self) -> Option<Time> {
+        let wanted = self.has_news || self.slot.requested.load(Ordering::SeqCst);
+        wanted.then_some(self.next)
+    }
+
+    /// The driver is about to sleep until [`Self::due`], which it reads after this call. A request wakes it.
+    pub(super) fn on_sleep(&self, driver: &Waker) {
+        if self.has_news {
+            // It will be woken for the next snapshot.
+            return;
+        }
+        let mut known = lock(&self.slot.driver);
+        if !known.as_ref().is_some_and(|known| known.will_wake(driver)) {
+            *known = Some(driver.clone());
+        }
+    }
+
     /// Stores a snapshot that was begun at `began` and complete at `now`.
     pub(super) fn publish(&mut self, snapshot: EndpointSnapshot, began: Time, now: Time) {
-        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(snapshot));
+        *lock(&self.slot.latest) = Some(Arc::new(snapshot));
+        if self.slot.requested.swap(false, Ordering::SeqCst) {
+            self.observer.inner.answered.notify_waiters();
+        }
+        if std::mem::take(&mut self.has_news) {
+            self.observer.inner.news.notify_one();
+        }
         let cost = now.since(began);
         self.next = began + self.observer.inner.interval.max(cost * COST_DIVISOR);
     }

@@ -153,12 +153,16 @@ impl EndpointState {
         }
         if events.addresses {
             self.follow_addresses(now, key, &mut peer);
+            // The answer to one request may permit the next one.
+            self.interface_poll_due |= peer.follows_interfaces;
             if !std::mem::replace(&mut peer.ready, true) {
                 self.ready.push(key);
             }
         }
         if events.connected && peer.session.is_none() {
             self.learn_addresses(now, &mut peer);
+            // An address that the peer was told of may have gone meanwhile.
+            self.interface_poll_due |= peer.follows_interfaces;
             if !std::mem::replace(&mut peer.ready, true) {
                 self.ready.push(key);
             }

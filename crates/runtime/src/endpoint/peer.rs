@@ -189,6 +189,8 @@ pub struct Peer {
     pub path_events: VecDeque<PathEvent>,
     /// Packets of each path.
     pub traffic: Vec<PathTraffic>,
+    /// Amount of data that had passed when the observer was last told.
+    carried: u64,
     /// Its place in the qlog.
     pub logged: LoggedAssociation,
     /// What happened in this turn and is to be reported to the observer.
@@ -249,6 +251,7 @@ impl Peer {
             ended: None,
             path_events: VecDeque::new(),
             traffic: Vec::new(),
+            carried: 0,
             logged: LoggedAssociation::default(),
             occurrences: Vec::new(),
             probes: None,
@@ -385,6 +388,17 @@ impl Peer {
             self.signals.flushed.notify_waiters();
         }
         changes
+    }
+
+    /// Whether data has passed in either direction since the last call.
+    pub fn has_carried_data(&mut self) -> bool {
+        let paths = self.machine.path_counters().enumerate();
+        let carried = paths.map(|(path, counters)| {
+            let received = self.machine.received_bytes(PathId::from_index(path));
+            received + counters.sent_chunks + counters.delivered_bytes
+        });
+        let carried = carried.sum();
+        std::mem::replace(&mut self.carried, carried) != carried
     }
 
     /// The counters of a path's packets.

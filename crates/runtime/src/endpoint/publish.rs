@@ -54,10 +54,15 @@ impl PathTraffic {
 impl EndpointState {
     /// Publishes a snapshot if it is time to.
     pub(super) fn publish_if_due(&mut self, now: Time) {
-        let Some(publisher) = self.publisher.as_ref().filter(|publisher| publisher.next <= now)
-        else {
+        let Some(publisher) = &mut self.publisher else { return };
+        let notable = self.counters.notable();
+        if notable != self.published_counters {
+            publisher.note_news();
+        }
+        if publisher.due().is_none_or(|due| due > now) {
             return;
-        };
+        }
+        self.published_counters = notable;
         let endpoint = publisher.endpoint;
         let mut associations = Vec::new();
         for key in self.keys() {
@@ -92,6 +97,11 @@ impl EndpointState {
 
     /// Reports what happened to an association in this turn.
     pub(super) fn report_occurrences(&mut self, now: Time, key: AssociationKey, peer: &mut Peer) {
+        if let Some(publisher) = &mut self.publisher
+            && (peer.has_carried_data() || !peer.occurrences.is_empty())
+        {
+            publisher.note_news();
+        }
         if peer.occurrences.is_empty() {
             return;
         }

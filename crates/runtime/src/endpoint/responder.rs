@@ -75,6 +75,11 @@ impl HandshakeResponder {
         self.responder.set_allowed(allowed);
     }
 
+    /// Whether initiators were refused since the last call of [`Self::take_refused`].
+    pub fn has_refused(&self) -> bool {
+        self.responder.has_refused()
+    }
+
     /// Initiators that were refused since the last call.
     pub fn take_refused(&mut self) -> Vec<Refused> {
         self.responder.take_refused()

@@ -15,6 +15,7 @@ use super::association_table::{AssociationTable, PortPair};
 use super::backlog::Backlog;
 use super::batch::Batch;
 use super::dscp::PathDscps;
+use super::interface_watch::InterfaceWatch;
 use super::limits::LimitCounters;
 use super::local_interfaces::BoundInterface;
 use super::observer::{Observer, Publisher};
@@ -61,6 +62,11 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// The counters that an idle endpoint does not change.
+    pub(super) fn notable(&self) -> Self {
+        Self { received: 0, sent: 0, passed_on: 0, ..*self }
+    }
+
     pub(super) fn add(&mut self, other: &Self) {
         self.received += other.received;
         self.unknown += other.unknown;
@@ -81,7 +87,10 @@ pub struct EndpointState {
     pub(super) sockets: Vec<Socket>,
     /// The interface or address of each socket.
     pub(super) links: Vec<BoundInterface>,
-    /// The system permanently refused to send something: an interface may be gone.
+    /// When the interfaces are polled.
+    pub(super) interface_watch: InterfaceWatch,
+    /// They have to be polled soon: the system permanently refused to send something, or an association begins to follow
+    /// addresses.
     pub(super) interface_poll_due: bool,
     /// An association has more to send, on a path that takes it.
     pub(super) has_more_to_send: bool,
@@ -125,6 +134,8 @@ pub struct EndpointState {
     pub(super) closing: bool,
     /// Publishes figures and events, if set.
     pub(super) publisher: Option<Publisher>,
+    /// The notable counters of the last snapshot.
+    pub(super) published_counters: Counters,
     /// Captures packets, if set.
     pub(super) capture: Option<PacketCapture>,
     /// Reused for each packet.
@@ -146,6 +157,8 @@ pub struct EndpointSignals {
     pub accept: Notify,
     /// An association has been removed.
     pub gone: Notify,
+    /// An initiator was refused, or a shard has ended.
+    pub refused: Notify,
 }
 
 impl Shared {
@@ -157,6 +170,12 @@ impl Shared {
     /// matters more than the other associations.
     pub(super) fn lock(&self) -> MutexGuard<'_, EndpointState> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.signals.refused.notify_one();
     }
 }
 
@@ -182,6 +201,7 @@ impl EndpointState {
             options,
             sockets,
             links,
+            interface_watch: InterfaceWatch::default(),
             interface_poll_due: false,
             has_more_to_send: false,
             joint_sockets: 0,
@@ -208,6 +228,7 @@ impl EndpointState {
             driver: None,
             closing: false,
             publisher,
+            published_counters: Counters::default(),
             capture,
             packet: Packet::default(),
             tx_batches: Vec::new(),
@@ -312,6 +333,9 @@ impl EndpointState {
                 Some(reason) => self.associations.remove_ended(key, reason),
                 None => self.associations.remove(key),
             }
+        }
+        if let Some(publisher) = &mut self.publisher {
+            publisher.note_news();
         }
         self.ports_changed = true;
         self.setting_up.remove(&key);

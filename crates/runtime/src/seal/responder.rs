@@ -132,6 +132,11 @@ impl Responder {
         &self.allowed
     }
 
+    /// Whether initiators were refused since the last call of [`Self::take_refused`].
+    pub fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
     /// Initiators that were refused since the last call. If there were many, only the first ones.
     pub fn take_refused(&mut self) -> Vec<Refused> {
         self.refused.drain(..).collect()

@@ -99,6 +99,8 @@ fn draw_until_over(
         bar.set_length(progress.bytes);
         bar.set_position(progress.placed);
         let total = lines.draw(bars, &open_paths(observer));
+        // Without being asked, an endpoint publishes nothing while no data passes, and the last rates would stay.
+        observer.request();
         bar.set_message(rate(total));
     }
     main.iter().for_each(ProgressBar::finish_and_clear);
@@ -207,6 +209,10 @@ impl Sink for Periodic {
         if self.is_shown && self.ticks.is_multiple_of(LINE_INTERVAL) && !status.links.is_empty() {
             self.console.note(progress_line(status));
         }
+    }
+
+    fn uses_time(&self) -> bool {
+        self.is_shown
     }
 
     fn end(&mut self, _: &Status, _: &Ledger) {}

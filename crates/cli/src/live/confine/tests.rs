@@ -43,6 +43,7 @@ fn try_everything(room: &Path) {
     show("packet socket", raw.map(drop));
     show("udp", std::net::UdpSocket::bind("127.0.0.1:0").map(drop));
     show("interfaces", ropewalk_runtime::interfaces::list().map(drop));
+    show("changes of interfaces", watch_interfaces());
     show(
         "thread",
         std::thread::Builder::new().spawn(|| ()).map(|thread| thread.join().expect("it ends")),
@@ -53,6 +54,17 @@ fn try_everything(room: &Path) {
         let none = limits.expect("limits") == (0, 0) && !dumpable;
         if none { Err(ErrorKind::PermissionDenied.into()) } else { Ok(()) }
     });
+}
+
+/// Opens the notifications of the system, and looks for one.
+fn watch_interfaces() -> std::io::Result<()> {
+    use ropewalk_runtime::system::{Changes, NetworkMonitor};
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let monitor = NetworkMonitor::open(Changes::Interfaces)?;
+        let changed = tokio::time::timeout(std::time::Duration::ZERO, monitor.changed());
+        changed.await.unwrap_or(Ok(()))
+    })
 }
 
 #[test]
@@ -116,7 +128,7 @@ fn a_confined_process_runs_no_program_traces_nothing_and_keeps_its_files() {
             }
             assert!(result("exec").contains("PermissionDenied"), "{text}");
             assert!(result("trace").contains("PermissionDenied"), "{text}");
-            for what in ["udp", "interfaces", "thread"] {
+            for what in ["udp", "interfaces", "changes of interfaces", "thread"] {
                 assert_eq!(result(what), "ok", "{profile} {user:?} {what}: {text}");
             }
             for what in ["write", "append", "rename", "remove", "directory"] {

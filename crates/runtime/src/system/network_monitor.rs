@@ -1,0 +1,114 @@
+//! Notices changes of the interfaces, addresses, routes and forwarding of this machine, which the kernel tells of by netlink
+//! messages (rtnetlink(7)).
+
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::task::{Context, Poll, ready};
+
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, socket,
+};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// Groups of messages (`rtnetlink.h`). Group n is bit n - 1 of the mask.
+const LINK: u32 = 1 << 0;
+const IPV4_ADDRESS: u32 = 1 << 4;
+const IPV4_ROUTE: u32 = 1 << 6;
+const IPV6_ADDRESS: u32 = 1 << 8;
+const IPV6_ROUTE: u32 = 1 << 10;
+/// Values below `/proc/sys/net/ipv4/conf` and `/proc/sys/net/ipv6/conf`, among them those of forwarding.
+const IPV4_VALUES: u32 = 1 << 23;
+const IPV6_VALUES: u32 = 1 << 24;
+
+/// Most messages that are read at once.
+const READS: usize = 1024;
+
+/// What a [`NetworkMonitor`] tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// Interfaces and their addresses.
+    Interfaces,
+    /// Interfaces, addresses and routes. The kernel does not tell of IPv4 routes that end with their interface or address.
+    Routes,
+    /// Interfaces, and whether they forward.
+    Forwarding,
+}
+
+impl Changes {
+    const fn groups(self) -> u32 {
+        match self {
+            Self::Interfaces => LINK | IPV4_ADDRESS | IPV6_ADDRESS,
+            Self::Routes => Self::Interfaces.groups() | IPV4_ROUTE | IPV6_ROUTE,
+            Self::Forwarding => LINK | IPV4_VALUES | IPV6_VALUES,
+        }
+    }
+}
+
+/// Waits for changes in the network namespace of the thread that has opened it. One task waits at a time.
+#[derive(Debug)]
+pub struct NetworkMonitor {
+    socket: AsyncFd<OwnedFd>,
+}
+
+impl NetworkMonitor {
+    /// Tells of all changes from now on.
+    ///
+    /// # Errors
+    /// As the system says. It may forbid such sockets.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn open(changes: Changes) -> io::Result<Self> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let protocol = SockProtocol::NetlinkRoute;
+        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
+        bind(socket.as_raw_fd(), &NetlinkAddr::new(0, changes.groups()))?;
+        #[expect(deprecated, reason = "sound for `OwnedFd`, and what replaces it is unsafe")]
+        let socket = AsyncFd::with_interest(socket, Interest::READABLE)?;
+        Ok(Self { socket })
+    }
+
+    /// Waits until something may have changed since the last call.
+    ///
+    /// # Errors
+    /// The socket is unusable.
+    pub async fn changed(&self) -> io::Result<()> {
+        poll_fn(|context| self.poll_changed(context)).await
+    }
+
+    /// Whether something may have changed since the last call. The task is woken when that is so.
+    ///
+    /// # Errors
+    /// The socket is unusable.
+    pub fn poll_changed(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let mut ready = ready!(self.socket.poll_read_ready(context))?;
+            let (mut count, mut is_empty) = (0, false);
+            while count < READS && !is_empty {
+                is_empty = !self.read()?;
+                count += usize::from(!is_empty);
+            }
+            if is_empty {
+                ready.clear_ready();
+            }
+            if count > 0 {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
+    /// Reads one message. Returns whether there was one.
+    fn read(&self) -> io::Result<bool> {
+        // Only that there is a message matters. The rest of a longer one is dropped.
+        let mut buffer = [0; 16];
+        match recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
+            Ok(_) => Ok(true),
+            // netlink(7): the kernel had to drop messages, so something has changed as well.
+            Err(nix::Error::ENOBUFS | nix::Error::EINTR) => Ok(true),
+            Err(nix::Error::EWOULDBLOCK) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
