@@ -31,6 +31,7 @@ mod tunnel;
 mod tunnel_config;
 mod tunnel_hub;
 mod tunnel_load;
+mod tunnel_names;
 mod tunnel_routes;
 mod tunnel_silence;
 mod tunnel_undo;

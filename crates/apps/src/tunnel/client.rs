@@ -22,6 +22,7 @@ use super::hubs::{Attempts, Fresh, NoAssociation, Silence};
 use super::journal::{Journal, JournalError};
 use super::lane::{Lane, LaneInlet, PacketBatch, PacketSink};
 use super::machine::{self, Overlap};
+use super::name_servers::NameServers;
 use super::packet::{Headers, Transport};
 use super::path_mtu::{clamp_mss, too_big};
 use super::routing::{Routing, SharedJournal};
@@ -42,6 +43,7 @@ const HINT: &str = "no answer from the hub yet. It may be unreachable, UDP may b
 pub struct TunnelClient {
     settings: ClientSettings,
     device: TunDevice,
+    names: NameServers,
     journal: SharedJournal,
     routing: Arc<Routing>,
     reporter: Reporter,
@@ -98,11 +100,16 @@ impl TunnelClient {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn prepare(settings: ClientSettings, reporter: Reporter) -> Result<Self, TunnelError> {
+    pub async fn prepare(
+        settings: ClientSettings,
+        reporter: Reporter,
+    ) -> Result<Self, TunnelError> {
+        let mut names = NameServers::find(&settings, &reporter).await?;
         let (mut journal, left) = Journal::open(&settings.run_directory, &settings.name)?;
         if left > 0 {
             reporter.report(PeerIdentity::default(), Event::TunnelUndone { changes: left });
         }
+        names.look_at_file();
         let device = TunDevice::create(&settings.device)?;
         if let Some(rules) = settings.rules(device.name()) {
             journal.install(&rules)?;
@@ -120,6 +127,7 @@ impl TunnelClient {
         Ok(Self {
             settings,
             device,
+            names,
             journal,
             routing,
             reporter,
@@ -226,7 +234,7 @@ impl TunnelClient {
         self.tell(index, Silence::Ended);
         let (mut lane, inlet) =
             Lane::new(association, self.settings.lane.clone(), self.shared.counters.clone());
-        if let Err(error) = self.set_up(&welcome, inlet.mtu()) {
+        if let Err(error) = self.set_up(&welcome, inlet.mtu()).await {
             if self.reported.is_none() {
                 return Err(error);
             }
@@ -245,6 +253,7 @@ impl TunnelClient {
         let replaced = tokio::select! {
             () = lane.run(&mut sink) => None,
             never = self.keep_set_up(index, &welcome) => match never {},
+            never = self.names.keep_in_resolved() => match never {},
             fresh = hubs.replacement(index, &association, &sent, |it| self.tell(index, it)) => Some(fresh),
             fresh = hubs.preferred(index) => Some(fresh),
         };
@@ -268,7 +277,8 @@ impl TunnelClient {
         let mut last = None;
         loop {
             tokio::time::sleep(LOOK_INTERVAL).await;
-            let kept = keep_settings(&mut self.journal.lock(), &self.settings, welcome);
+            let kept =
+                keep_settings(&mut self.journal.lock(), &self.names, &self.settings, welcome);
             let problem = kept.err().map(|error| error.to_string());
             if problem != last
                 && let Some(text) = &problem
@@ -306,7 +316,7 @@ impl TunnelClient {
     }
 
     /// Sets the addresses, routes and name servers that the hub's answer asks for, unless they are set.
-    fn set_up(&mut self, welcome: &Welcome, mtu: u32) -> Result<(), TunnelError> {
+    async fn set_up(&mut self, welcome: &Welcome, mtu: u32) -> Result<(), TunnelError> {
         let before = self.shared.lock().addresses.clone();
         let index = self.device.index();
         let name = self.device.name().to_owned();
@@ -322,7 +332,9 @@ impl TunnelClient {
         for old in before.iter().filter(|old| !welcome.addresses.contains(old)) {
             let _ = routes::remove_address(index, *old);
         }
-        Ok(keep_settings(&mut self.journal.lock(), &self.settings, welcome)?)
+        let servers = self.settings.servers(welcome);
+        self.names.set(index, &name, servers, &self.journal).await?;
+        Ok(keep_settings(&mut self.journal.lock(), &self.names, &self.settings, welcome)?)
     }
 
     /// Routes the networks of the tunnel: into it, if the hub carries their family. Otherwise they are unreachable, unless
@@ -380,16 +392,15 @@ impl TunnelClient {
     }
 }
 
-/// Sets the name servers, and what else a hub's answer asks for and other programs may have changed: a DHCP client writes
+/// Keeps the name servers, and what else a hub's answer asks for and other programs may have changed: a DHCP client writes
 /// its name servers, and interfaces appear.
 fn keep_settings(
     journal: &mut Journal,
+    names: &NameServers,
     settings: &ClientSettings,
     welcome: &Welcome,
 ) -> Result<(), JournalError> {
-    if let Some((file, servers)) = settings.servers(welcome) {
-        machine::set_name_servers(journal, file, &settings.name, &servers)?;
-    }
+    names.keep_listed(journal)?;
     if settings.share { machine::forward(journal, &welcome.addresses) } else { Ok(()) }
 }
 

@@ -25,6 +25,7 @@ pub mod lane;
 mod links;
 pub mod machine;
 mod meters;
+pub mod name_servers;
 pub mod packet;
 pub mod path_mtu;
 pub mod quota;
