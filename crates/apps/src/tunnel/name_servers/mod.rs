@@ -125,7 +125,9 @@ impl NameServers {
                 found.is_auto = true;
                 match Resolved::connect().await {
                     Ok(_) => found.by_resolved = true,
-                    Err(error) if error.is_unexpected() => found.report_unused(error),
+                    Err(error) if error.is_unexpected() => {
+                        found.report_unused(NameServersError::Resolved(error));
+                    }
                     Err(_) => {}
                 }
             }
@@ -144,8 +146,8 @@ impl NameServers {
         }
     }
 
-    /// Sets the servers of a tunnel's interface. If systemd-resolved fails and another manager may be used, reports it and
-    /// uses the other one from now on.
+    /// Sets the servers of a tunnel's interface. If the manager fails and another one may be used, reports it and uses that
+    /// from now on.
     ///
     /// # Errors
     /// The servers could not be set.
@@ -165,7 +167,7 @@ impl NameServers {
             if !self.is_auto {
                 return Err(NameServersError::Resolved(error).into());
             }
-            self.report_unused(error);
+            self.report_unused(NameServersError::Resolved(error));
             self.by_resolved = false;
             if matches!(self.listed, Listed::Elsewhere) {
                 self.listed = by_file();
@@ -175,8 +177,13 @@ impl NameServers {
         let mut journal = journal.lock();
         if let Listed::Resolvconf(program) = &self.listed
             && is_new
+            && let Err(error) = program.add(&mut journal, device, &servers)
         {
-            program.add(&mut journal, device, &servers)?;
+            if !self.is_auto {
+                return Err(error.into());
+            }
+            self.report_unused(error);
+            self.listed = Listed::File(RESOLV_CONF.into());
         }
         self.current = (interface, servers);
         self.keep_listed(&mut journal)?;
@@ -227,10 +234,12 @@ impl NameServers {
         self.reporter.report(PeerIdentity::default(), event);
     }
 
-    /// Reports that systemd-resolved is not used although it should be.
-    fn report_unused(&self, error: ResolvedError) {
-        let error = NameServersError::Resolved(error);
-        self.report(format!("{error}, so they are set in {RESOLV_CONF} alone"));
+    /// Reports that a manager is not used although it should be.
+    fn report_unused(&self, error: impl fmt::Display) {
+        // Some of systemd-resolved's messages are sentences.
+        let error = error.to_string();
+        let error = error.trim_end_matches('.');
+        self.report(format!("{error}; they are set in {RESOLV_CONF} instead"));
     }
 
     fn report(&self, problem: String) {

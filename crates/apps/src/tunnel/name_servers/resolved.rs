@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use zbus::message::Type;
 use zbus::{
-    Connection, DynamicType, MatchRule, MessageStream, OwnedObjectPath, OwnedVariant, Variant,
+    Connection, DynamicType, MatchRule, MessageStream, OwnedObjectPath, OwnedVariant, Variant, fdo,
 };
 
 /// How long the bus and systemd-resolved may take for one task.
@@ -86,12 +86,16 @@ impl From<zbus::Error> for ResolvedError {
             {
                 Self::NotRunning
             }
-            zbus::Error::FDO(fdo) if matches!(**fdo, zbus::fdo::Error::NameHasNoOwner(_)) => {
-                Self::NotRunning
-            }
+            zbus::Error::FDO(fdo) if is_gone(fdo) => Self::NotRunning,
             _ => Self::Bus(error),
         }
     }
+}
+
+/// Whether the bus says that a service does not run, or that it has ended before it answered.
+const fn is_gone(error: &fdo::Error) -> bool {
+    use fdo::Error::{NameHasNoOwner, NoReply, ServiceUnknown};
+    matches!(error, NameHasNoOwner(_) | NoReply(_) | ServiceUnknown(_))
 }
 
 /// Does something, unless it takes longer than [`LIMIT`].
@@ -103,8 +107,12 @@ async fn bounded<T>(
 
 /// Sends all names to these servers, through this interface.
 pub async fn set(interface: u32, servers: &[IpAddr]) -> Result<(), ResolvedError> {
-    let resolved = Resolved::connect().await?;
-    bounded(resolved.set(interface, servers)).await
+    bounded(async {
+        let resolved = Resolved::open().await?;
+        resolved.check().await?;
+        resolved.set(interface, servers).await
+    })
+    .await
 }
 
 /// Sets the servers whenever they are not set. Each failure is reported once, until it succeeds again.
@@ -228,7 +236,7 @@ impl Resolved {
         match self.manager("SetLinkDefaultRoute", &(link, true)).await {
             // systemd before 240 has the domain alone.
             Err(ResolvedError::Bus(zbus::Error::FDO(error)))
-                if matches!(*error, zbus::fdo::Error::UnknownMethod(_)) => {}
+                if matches!(*error, fdo::Error::UnknownMethod(_)) => {}
             other => other?,
         }
         self.manager("FlushCaches", &()).await
