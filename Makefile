@@ -229,7 +229,7 @@ $(TOOLS)/semver-checks-$(SEMVER_CHECKS):
 	$(INSTALL_TOOL) --version $(SEMVER_CHECKS) cargo-semver-checks
 	@touch $@
 
-# Installed, they would change how this machine finds names.
+# Installed, they would change how this machine finds names. The last package has the program `resolvconf` of the first one, too.
 NAME_MANAGERS := $(TOOLS)/name-managers
 NAME_PACKAGES := systemd-resolved libsystemd-shared openresolv
 
@@ -238,7 +238,7 @@ name-managers: $(NAME_MANAGERS) ## unpacks Debian's systemd-resolved and openres
 $(NAME_MANAGERS):
 	rm -rf $@.new && mkdir -p $@.new/packages $@.new/usr/lib $@.new/usr/sbin
 	cd $@.new/packages && { apt-get download -qq $(NAME_PACKAGES) || { apt-get update -qq && apt-get download -qq $(NAME_PACKAGES); }; }
-	for package in $@.new/packages/*.deb; do dpkg -x "$$package" $@.new; done
+	for package in $(NAME_PACKAGES); do dpkg -x $@.new/packages/$${package}_*.deb $@.new; done
 	for part in lib sbin; do [ ! -d $@.new/$$part ] || cp -a $@.new/$$part/. $@.new/usr/$$part/; done
 	mv $@.new $@
 
