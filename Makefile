@@ -15,7 +15,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-tunnel fast bench bench-live bench-tunnel bench-hub bench-python tournament validation sanitize miri fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-memory test-python test-docs test-report test-tunnel fmt fmt-check lint python command dist container test-dist test-packages bench-install docs semver venv clean-venv
+.PHONY: help demo demo-tunnel fast bench bench-live bench-tunnel bench-hub bench-python tournament validation sanitize miri fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-memory test-python test-docs test-report test-tunnel fmt fmt-check lint python command dist container test-dist test-packages bench-install docs semver name-managers venv clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -228,6 +228,19 @@ semver: $(TOOLS)/semver-checks-$(SEMVER_CHECKS) ## compares the Rust API with th
 $(TOOLS)/semver-checks-$(SEMVER_CHECKS):
 	$(INSTALL_TOOL) --version $(SEMVER_CHECKS) cargo-semver-checks
 	@touch $@
+
+# Installed, they would change how this machine finds names. The last package has the program `resolvconf` of the first one, too.
+NAME_MANAGERS := $(TOOLS)/name-managers
+NAME_PACKAGES := systemd-resolved libsystemd-shared openresolv
+
+name-managers: $(NAME_MANAGERS) ## unpacks Debian's systemd-resolved and openresolv, with which the tests of a tunnel's name servers run
+
+$(NAME_MANAGERS):
+	rm -rf $@.new && mkdir -p $@.new/packages $@.new/usr/lib $@.new/usr/sbin
+	cd $@.new/packages && { apt-get download -qq $(NAME_PACKAGES) || { apt-get update -qq && apt-get download -qq $(NAME_PACKAGES); }; }
+	for package in $(NAME_PACKAGES); do dpkg -x $@.new/packages/$${package}_*.deb $@.new; done
+	for part in lib sbin; do [ ! -d $@.new/$$part ] || cp -a $@.new/$$part/. $@.new/usr/$$part/; done
+	mv $@.new $@
 
 # Cargo unites the features of all that one command builds, and those of the dependencies of tests if it builds a
 # test or an example. This command therefore uses what `cargo test --workspace` has built, and adds the Python library.

@@ -145,6 +145,13 @@ pub enum Event {
         /// Whether it leaves outside of the tunnel. Otherwise it is unreachable.
         outside: bool,
     },
+    /// A tunnel has set the name servers of this machine.
+    NameServers {
+        /// Their addresses.
+        servers: String,
+        /// What they were set by.
+        manager: String,
+    },
     /// A hub owes an answer, and has sent nothing for too long.
     HubSilent,
     /// A hub that was silent has sent something.
@@ -153,7 +160,7 @@ pub enum Event {
 
 impl Event {
     /// Names of all events, in the order of their numbers.
-    pub const NAMES: [&'static str; 25] = [
+    pub const NAMES: [&'static str; 26] = [
         "listening",
         "confinement",
         "problem",
@@ -179,6 +186,7 @@ impl Event {
         "not in the tunnel",
         "hub silent",
         "hub answers again",
+        "name servers",
     ];
 
     const fn index(&self) -> usize {
@@ -208,6 +216,7 @@ impl Event {
             Self::NotInTunnel { .. } => 22,
             Self::HubSilent => 23,
             Self::HubAnswers => 24,
+            Self::NameServers { .. } => 25,
         }
     }
 
@@ -267,6 +276,7 @@ impl Event {
             Self::TunnelUp { device, addresses } => format!("{device} has {addresses}"),
             Self::TunnelUndone { changes } => changes.to_string(),
             Self::NotInTunnel { family, .. } => (*family).to_owned(),
+            Self::NameServers { servers, manager } => format!("{servers} by {manager}"),
             Self::FileStarted { name, .. }
             | Self::FileFinished { name, .. }
             | Self::FileRefused { name, .. } => name.to_string(),

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use ipnet::IpNet;
 use ropewalk_base::PeerText;
 use ropewalk_runtime::endpoint::Association;
 use ropewalk_runtime::interfaces;
 use ropewalk_runtime::system::{TunDevice, TunWriter, routes};
 
+use super::admission::{Admission, admit, clamp};
 pub use super::client_settings::{ClientSettings, Family};
 use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION, Welcome};
 use super::counters::{Counters, Refusal};
@@ -23,8 +24,8 @@ use super::journal::{Journal, JournalError};
 use super::lane::{Lane, LaneInlet, PacketBatch, PacketSink};
 use super::links::LinkLedger;
 use super::machine::{self, Overlap};
+use super::name_servers::NameServers;
 use super::packet::{Headers, Transport};
-use super::path_mtu::{clamp_mss, too_big};
 use super::routing::{Routing, SharedJournal};
 use super::settings_watch::SettingsWatch;
 use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
@@ -44,6 +45,7 @@ const HINT: &str = "no answer from the hub yet. It may be unreachable, UDP may b
 pub struct TunnelClient {
     settings: ClientSettings,
     device: TunDevice,
+    names: NameServers,
     journal: SharedJournal,
     routing: Arc<Routing>,
     reporter: Reporter,
@@ -102,11 +104,16 @@ impl TunnelClient {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn prepare(settings: ClientSettings, reporter: Reporter) -> Result<Self, TunnelError> {
+    pub async fn prepare(
+        settings: ClientSettings,
+        reporter: Reporter,
+    ) -> Result<Self, TunnelError> {
+        let mut names = NameServers::find(&settings, &reporter).await?;
         let (mut journal, left) = Journal::open(&settings.run_directory, &settings.name)?;
         if left > 0 {
             reporter.report(PeerIdentity::default(), Event::TunnelUndone { changes: left });
         }
+        names.look_at_file();
         let device = TunDevice::create(&settings.device)?;
         if let Some(rules) = settings.rules(device.name()) {
             journal.install(&rules)?;
@@ -124,6 +131,7 @@ impl TunnelClient {
         Ok(Self {
             settings,
             device,
+            names,
             journal,
             routing,
             reporter,
@@ -231,7 +239,7 @@ impl TunnelClient {
         self.tell(index, Silence::Ended);
         let (mut lane, inlet) =
             Lane::new(association, self.settings.lane.clone(), self.shared.counters.clone());
-        if let Err(error) = self.set_up(&welcome, inlet.mtu()) {
+        if let Err(error) = self.set_up(&welcome, inlet.mtu()).await {
             if self.reported.is_none() {
                 return Err(error);
             }
@@ -250,6 +258,7 @@ impl TunnelClient {
         let replaced = tokio::select! {
             () = lane.run(&mut sink) => None,
             never = self.keep_set_up(index, &welcome) => match never {},
+            never = self.names.keep_in_resolved() => match never {},
             fresh = hubs.replacement(index, &association, &sent, |it| self.tell(index, it)) => Some(fresh),
             fresh = hubs.preferred(index) => Some(fresh),
         };
@@ -271,11 +280,11 @@ impl TunnelClient {
     /// Keeps name servers and forwarding as the hub's answer asks for, whatever other programs write.
     async fn keep_set_up(&self, index: usize, welcome: &Welcome) -> Infallible {
         let mut last = None;
-        let file = self.settings.servers(welcome).map(|(file, _)| file);
-        let mut watch = SettingsWatch::open(file, self.settings.share);
+        let mut watch = SettingsWatch::open(self.names.watched_file(), self.settings.share);
         loop {
             // What changed before the watch was opened is found by the first look.
-            let kept = keep_settings(&mut self.journal.lock(), &self.settings, welcome);
+            let kept =
+                keep_settings(&mut self.journal.lock(), &self.names, &self.settings, welcome);
             let problem = kept.err().map(|error| error.to_string());
             if problem != last
                 && let Some(text) = &problem
@@ -317,7 +326,7 @@ impl TunnelClient {
     }
 
     /// Sets the addresses, routes and name servers that the hub's answer asks for, unless they are set.
-    fn set_up(&mut self, welcome: &Welcome, mtu: u32) -> Result<(), TunnelError> {
+    async fn set_up(&mut self, welcome: &Welcome, mtu: u32) -> Result<(), TunnelError> {
         let before = self.shared.lock().addresses.clone();
         let index = self.device.index();
         let name = self.device.name().to_owned();
@@ -333,7 +342,9 @@ impl TunnelClient {
         for old in before.iter().filter(|old| !welcome.addresses.contains(old)) {
             let _ = routes::remove_address(index, *old);
         }
-        Ok(keep_settings(&mut self.journal.lock(), &self.settings, welcome)?)
+        let servers = self.settings.servers(welcome);
+        self.names.set(index, &name, servers, &self.journal).await?;
+        Ok(keep_settings(&mut self.journal.lock(), &self.names, &self.settings, welcome)?)
     }
 
     /// Routes the networks of the tunnel: into it, if the hub carries their family. Otherwise they are unreachable, unless
@@ -391,16 +402,15 @@ impl TunnelClient {
     }
 }
 
-/// Sets the name servers, and what else a hub's answer asks for and other programs may have changed: a DHCP client writes
+/// Keeps the name servers, and what else a hub's answer asks for and other programs may have changed: a DHCP client writes
 /// its name servers, and interfaces appear.
 fn keep_settings(
     journal: &mut Journal,
+    names: &NameServers,
     settings: &ClientSettings,
     welcome: &Welcome,
 ) -> Result<(), JournalError> {
-    if let Some((file, servers)) = settings.servers(welcome) {
-        machine::set_name_servers(journal, file, &settings.name, &servers)?;
-    }
+    names.keep_listed(journal)?;
     if settings.share { machine::forward(journal, &welcome.addresses) } else { Ok(()) }
 }
 
@@ -473,17 +483,6 @@ impl HubSink {
         }
         checked.is_ok()
     }
-}
-
-/// Clamps the MSS of a packet that opens a TCP connection. Other packets are not touched, because a packet that shares its
-/// memory with others is copied.
-pub(super) fn clamp(packet: &mut Bytes, headers: &Headers, mtu: u32) {
-    if !matches!(headers.transport, Transport::Tcp { is_control: true, .. }) {
-        return;
-    }
-    let mut changed = BytesMut::from(std::mem::take(packet));
-    clamp_mss(&mut changed, mtu);
-    *packet = changed.freeze();
 }
 
 /// Tells the user once why packets of other machines are not carried.
@@ -568,32 +567,4 @@ async fn read_device(
             writer.write(answers.iter().map(Vec::as_slice)).await?;
         }
     }
-}
-
-/// What becomes of a packet of the device.
-pub(super) enum Admission {
-    /// It is carried.
-    Taken((Headers, Bytes)),
-    /// It is too big; the answer to its source.
-    Answered(Vec<u8>),
-    /// It is refused, and counted.
-    Refused,
-}
-
-/// Decides whether a packet is carried.
-pub(super) fn admit(
-    mut packet: Bytes,
-    headers: Headers,
-    mtu: u32,
-    own: &[IpAddr],
-    counters: &Counters,
-) -> Admission {
-    if packet.len() > mtu as usize && !headers.may_fragment {
-        counters.on_refused(Refusal::TooBig);
-        let from = own.iter().find(|own| own.is_ipv4() == headers.source.is_ipv4());
-        let answer = from.and_then(|from| too_big(&packet, mtu, *from));
-        return answer.map_or(Admission::Refused, Admission::Answered);
-    }
-    clamp(&mut packet, &headers, mtu);
-    Admission::Taken((headers, packet))
 }

@@ -1,7 +1,7 @@
 //! Settings of the client's end of a tunnel.
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ipnet::IpNet;
 use ropewalk_runtime::system::firewall::Table;
@@ -10,6 +10,7 @@ use super::control::Welcome;
 use super::hubs::HubList;
 use super::lane::LaneSettings;
 use super::machine;
+use super::name_servers::Manager;
 
 /// How a client is set up.
 #[derive(Clone, Debug)]
@@ -34,8 +35,8 @@ pub struct ClientSettings {
     pub share: bool,
     /// Name servers; none: those that the hub recommends.
     pub dns: Option<Vec<IpAddr>>,
-    /// The file that names the name servers; none: name servers stay as they are.
-    pub dns_file: Option<PathBuf>,
+    /// What sets the name servers; none: they stay as they are.
+    pub dns_manager: Option<Manager>,
     /// How packets are carried.
     pub lane: LaneSettings,
     /// Directory of the journal.
@@ -83,13 +84,14 @@ impl ClientSettings {
         (!chains.is_empty()).then_some(Table { name, chains })
     }
 
-    /// The file that names the name servers, and those that it has to name; none if they stay as they are.
-    pub(super) fn servers(&self, welcome: &Welcome) -> Option<(&Path, Vec<IpAddr>)> {
+    /// The name servers that are set; empty: they stay as they are.
+    pub(super) fn servers(&self, welcome: &Welcome) -> Vec<IpAddr> {
+        if self.dns_manager.is_none() {
+            return Vec::new();
+        }
         // Servers of a family that the hub does not carry are unreachable.
         let carried = |server: &IpAddr| Family::of(*server).is_among(&welcome.addresses);
         let recommended = || welcome.dns.iter().copied().filter(carried).collect();
-        let servers: Vec<IpAddr> = self.dns.clone().unwrap_or_else(recommended);
-        let file = self.dns_file.as_deref().filter(|_| !servers.is_empty())?;
-        Some((file, servers))
+        self.dns.clone().unwrap_or_else(recommended)
     }
 }

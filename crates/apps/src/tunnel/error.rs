@@ -10,6 +10,7 @@ use ropewalk_runtime::system::TunError;
 use super::addresses::PoolError;
 use super::journal::{self, Change, JournalError};
 use super::machine::Overlap;
+use super::name_servers::NameServersError;
 
 /// Why a tunnel could not start, or ended.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub enum TunnelError {
     Overlap(Overlap),
     /// A file of the tunnel's state cannot be used.
     Store(String, io::Error),
+    /// The manager of name servers that was asked for cannot be used.
+    NameServers(NameServersError),
     /// Something else on the machine failed.
     System(String, io::Error),
 }
@@ -73,6 +76,7 @@ impl TunnelError {
             Self::System(_, error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Some(NEEDS_RIGHTS)
             }
+            Self::NameServers(_) => Some("--dns-manager auto uses what this machine has"),
             Self::Overlap(_) => Some("give another --network, such as 10.89.0.0/16,fd89::/64"),
             Self::Pool(_) => Some("give for example --network 10.88.0.0/24,fd88::/64"),
             _ => None,
@@ -98,6 +102,7 @@ impl fmt::Display for TunnelError {
             Self::Pool(error) => error.fmt(f),
             Self::Open(error) => error.fmt(f),
             Self::Overlap(overlap) => overlap.fmt(f),
+            Self::NameServers(error) => error.fmt(f),
             Self::System(what, error) | Self::Store(what, error) => write!(f, "{what}: {error}"),
         }
     }
@@ -114,6 +119,12 @@ impl From<TunError> for TunnelError {
 impl From<JournalError> for TunnelError {
     fn from(error: JournalError) -> Self {
         Self::Journal(error)
+    }
+}
+
+impl From<NameServersError> for TunnelError {
+    fn from(error: NameServersError) -> Self {
+        Self::NameServers(error)
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::addresses::{Connected, Leases, Pool};
-use super::client::{Admission, admit, clamp};
+use super::admission::{Admission, admit, clamp};
 use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION, Welcome};
 use super::counters::{Counters, Refusal};
 use super::error::TunnelError;

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use self::replace::put;
 pub use self::replace::{Before, Content};
+use super::name_servers::remove_record;
 
 /// Most bytes that are read of a journal.
 const LARGEST: u64 = 1 << 20;
@@ -69,6 +70,11 @@ pub enum Change {
         /// The text that is there now.
         after: Content,
     },
+    /// Name servers that openresolv has got.
+    NameServers {
+        /// The record in which it keeps them.
+        record: String,
+    },
 }
 
 /// Why a journal cannot be used.
@@ -101,6 +107,9 @@ impl fmt::Display for Change {
             Self::Firewall { table } => write!(f, "install the nftables table {table}"),
             Self::Value { file, .. } | Self::File { file, .. } => {
                 write!(f, "write {}", file.display())
+            }
+            Self::NameServers { record } => {
+                write!(f, "give resolvconf the name servers of {record}")
             }
         }
     }
@@ -288,6 +297,22 @@ impl Journal {
         Ok(())
     }
 
+    /// Gives openresolv name servers by `add`, again if the record is known.
+    ///
+    /// # Errors
+    /// As `add` says, or the journal cannot be written.
+    pub fn add_name_servers(
+        &mut self,
+        record: &str,
+        add: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(), JournalError> {
+        let change = Change::NameServers { record: record.to_owned() };
+        if !self.changes.contains(&change) {
+            self.write(&change)?;
+        }
+        add().map_err(|error| JournalError::Change(Box::new(change), error))
+    }
+
     /// Of a file that was replaced twice, only what was there at first and what is there now is needed. If another program
     /// has changed it in between, that is what comes back.
     fn join_replacements(&mut self, file: &Path) {
@@ -407,6 +432,9 @@ impl Change {
                 if fs::read(file).is_ok_and(|now| now == after.0) {
                     let _ = before.restore(file);
                 }
+            }
+            Self::NameServers { record } => {
+                let _ = remove_record(record);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a tunnel changes on its machine: routes, packet filter, name servers. Every change is in the journal.
+//! What a tunnel changes on its machine: routes, packet filter. Every change is in the journal.
 
 use std::fmt;
 use std::io;
@@ -25,9 +25,6 @@ const PRIVATE: [&str; 6] = [
     "169.254.0.0/16",
     "fc00::/7",
 ];
-
-/// How the first line of a list of name servers begins that a tunnel has written; then its name follows.
-const MARK: &str = "# written by ropewalk tunnel ";
 
 /// The networks that a tunnel carries: two halves of each address space, which leave the default route as it is.
 pub fn everything() -> Vec<IpNet> {
@@ -225,40 +222,4 @@ fn forward_ipv6_everywhere(journal: &mut Journal, conf: &Path) -> Result<(), Jou
     let dependent: Vec<PathBuf> =
         all.iter().chain(&others).map(|interface| interface.join("forwarding")).collect();
     journal.set_switch(&conf.join("all/forwarding"), "1", &dependent)
-}
-
-/// Sets the name servers, unless they are set. Other lines that matter to programs, such as `search` and `options`, stay.
-///
-/// # Errors
-/// Another tunnel has set them, or as the system says.
-pub fn set_name_servers(
-    journal: &mut Journal,
-    file: &Path,
-    tunnel: &str,
-    servers: &[IpAddr],
-) -> Result<(), JournalError> {
-    let now = std::fs::read(file).unwrap_or_default();
-    let lines = || now.split(|byte| *byte == b'\n');
-    let owner = lines().next().and_then(|line| line.strip_prefix(MARK.as_bytes()));
-    if let Some(other) = owner.filter(|owner| *owner != tunnel.as_bytes()) {
-        let other = String::from_utf8_lossy(other);
-        let message = format!("the tunnel {other} has set the name servers");
-        return Err(JournalError::Io(file.to_owned(), io::Error::other(message)));
-    }
-    let mut text = format!("{MARK}{tunnel}\n").into_bytes();
-    for server in servers {
-        text.extend(format!("nameserver {server}\n").bytes());
-    }
-    for line in lines().filter(|line| is_kept(line)) {
-        text.extend(line);
-        text.push(b'\n');
-    }
-    if now == text { Ok(()) } else { journal.replace(file, &text) }
-}
-
-/// Whether a line of `resolv.conf` stays: all settings but the name servers (resolv.conf(5)).
-fn is_kept(line: &[u8]) -> bool {
-    let mut words = line.split(u8::is_ascii_whitespace);
-    let keyword = words.find(|word| !word.is_empty()).unwrap_or_default();
-    [&b"search"[..], b"domain", b"options", b"sortlist"].contains(&keyword)
 }

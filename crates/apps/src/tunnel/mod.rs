@@ -12,6 +12,7 @@
 //! refuses packets from other addresses.
 
 pub mod addresses;
+mod admission;
 pub mod class;
 pub mod client;
 mod client_settings;
@@ -25,6 +26,7 @@ pub mod lane;
 mod links;
 pub mod machine;
 mod meters;
+pub mod name_servers;
 pub mod packet;
 mod packet_memory;
 pub mod path_mtu;

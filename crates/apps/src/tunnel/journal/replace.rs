@@ -88,17 +88,18 @@ pub(super) fn put(file: &Path, text: &[u8]) -> io::Result<()> {
     replaced
 }
 
-/// Writes a new file with the mode and the owner of another one.
+/// Writes a new file with the mode and the owner of another one. A link has none that matter: its target may belong to a
+/// service, as that of systemd-resolved does.
 fn write_aside(aside: &Path, like: &Path, text: &[u8]) -> io::Result<()> {
     let _ = fs::remove_file(aside);
     let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(aside)?;
     new.write_all(text)?;
-    let mode = match fs::metadata(like) {
-        Ok(like) => {
+    let mode = match fs::symlink_metadata(like) {
+        Ok(like) if !like.is_symlink() => {
             chown(aside, Some(like.uid()), Some(like.gid()))?;
             like.mode() & 0o7777
         }
-        Err(_) => NEW_MODE,
+        _ => NEW_MODE,
     };
     new.set_permissions(Permissions::from_mode(mode))
 }

@@ -1,4 +1,4 @@
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
 
@@ -59,6 +59,20 @@ fn files_and_values_are_restored_at_the_end_and_after_a_kill() {
         assert_eq!(fs::read_link(&link).expect("a link"), Path::new("target"));
         assert!(!place.0.join("new").exists());
     }
+}
+
+#[test]
+fn a_file_in_the_place_of_a_link_does_not_get_the_mode_of_its_target() {
+    let place = Place::new("mode");
+    let [link, target] = ["link", "target"].map(|name| place.0.join(name));
+    fs::write(&target, "target").expect("written");
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o666)).expect("an own file");
+    symlink("target", &link).expect("a link");
+    let (mut journal, _) = place.open();
+    journal.replace(&link, b"own").expect("replaced");
+    assert_eq!(fs::symlink_metadata(&link).expect("a file").mode() & 0o7777, 0o644);
+    drop(journal);
+    assert_eq!(fs::read_link(&link).expect("a link"), Path::new("target"));
 }
 
 #[test]

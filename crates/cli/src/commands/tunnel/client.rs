@@ -4,12 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use ropewalk_apps::access::PeerPolicy;
 use ropewalk_apps::observe::{Event, EventRecord, Ledger, Sink, Sources, Status};
 use ropewalk_apps::tunnel::client::{ClientSettings, Family, TunnelClient};
 use ropewalk_apps::tunnel::hubs::{Hub, HubList};
+use ropewalk_apps::tunnel::name_servers::{Manager, RESOLV_CONF};
 use ropewalk_apps::tunnel::{LinkLedger, LinkSpec, machine};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{Observer, Options, Target};
@@ -87,9 +88,47 @@ pub struct UpArgs {
     /// Leave the name servers as they are
     #[arg(long, conflicts_with = "dns")]
     no_dns: bool,
-    /// The file that names the name servers
-    #[arg(long, value_name = "FILE", default_value = "/etc/resolv.conf")]
-    dns_file: PathBuf,
+    /// What sets the name servers
+    #[arg(long, value_name = "MANAGER", value_enum, default_value_t)]
+    dns_manager: ManagerArg,
+    /// Set the name servers in this file only, whatever manages them on this machine
+    #[arg(long, value_name = "FILE")]
+    dns_file: Option<PathBuf>,
+}
+
+/// What sets the name servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum ManagerArg {
+    /// What manages them on this machine: systemd-resolved, resolvconf, or else /etc/resolv.conf
+    #[default]
+    Auto,
+    /// systemd-resolved, for the tunnel's device
+    Resolved,
+    /// The program resolvconf of openresolv
+    Resolvconf,
+    /// The client itself, in /etc/resolv.conf or in --dns-file
+    File,
+}
+
+impl UpArgs {
+    /// What sets the name servers; none if they stay as they are.
+    fn dns_manager(&self) -> Result<Option<Manager>, Failure> {
+        let manager = match (self.dns_manager, &self.dns_file) {
+            (ManagerArg::Auto | ManagerArg::File, Some(file)) => Manager::File(file.clone()),
+            (_, Some(_)) => {
+                let help =
+                    "leave one of them out: --dns-file sets the name servers in that file only";
+                return Err(Failure::input("--dns-file and --dns-manager contradict", help));
+            }
+            (ManagerArg::Auto, None) => Manager::Auto,
+            (ManagerArg::Resolved, None) => Manager::Resolved,
+            (ManagerArg::Resolvconf, None) => Manager::Resolvconf,
+            (ManagerArg::File, None) => Manager::File(RESOLV_CONF.into()),
+        };
+        // A tunnel to some networks leaves name resolution alone, unless name servers are given.
+        let are_set = !self.no_dns && (self.route.is_empty() || !self.dns.is_empty());
+        Ok(are_set.then_some(manager))
+    }
 }
 
 /// A hub beside the first one.
@@ -135,7 +174,7 @@ pub async fn run(
     let outputs = args.common.observe.stream(outputs, "tunnel up", Flow::Both, false)?;
     let links = links(args, console)?.map(|ledger| ledger.reporting_to(observation.reporter()));
     settings.lane.links = links.map(Arc::new);
-    let client = TunnelClient::prepare(settings, observation.reporter()).map_err(failed)?;
+    let client = TunnelClient::prepare(settings, observation.reporter()).await.map_err(failed)?;
     let figures = client.figures();
     let tunnel = Box::new(move || Some(figures.read()));
     let _monitor = start(observation, Sources { tunnel, ..Sources::default() }, outputs)?;
@@ -196,9 +235,7 @@ fn settings(
         kill_switch: args.kill_switch,
         share: args.share,
         dns: (!args.dns.is_empty()).then(|| args.dns.clone()),
-        // A tunnel to some networks leaves name resolution alone, unless name servers are given.
-        dns_file: (!args.no_dns && (everything || !args.dns.is_empty()))
-            .then(|| args.dns_file.clone()),
+        dns_manager: args.dns_manager()?,
         lane: common.lane()?,
         run_directory: common.run_directory.clone(),
     })

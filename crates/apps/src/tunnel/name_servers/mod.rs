@@ -1,0 +1,265 @@
+//! The name servers of a machine while a tunnel is up.
+//!
+//! Some programs ask systemd-resolved for names, others read the name servers from `/etc/resolv.conf`. Both are told the
+//! tunnel's servers:
+//!
+//! ```text
+//!   programs --- systemd-resolved, if it runs --- servers of the tunnel's link (D-Bus)
+//!      |                |
+//!      |         127.0.0.53 is in
+//!      |                |
+//!      '--------- /etc/resolv.conf -------------- written by openresolv, or by the tunnel
+//! ```
+
+mod file;
+mod resolvconf;
+mod resolved;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use self::resolvconf::Resolvconf;
+pub(super) use self::resolvconf::remove as remove_record;
+use self::resolved::Resolved;
+pub use self::resolved::ResolvedError;
+use super::TunnelError;
+use super::client_settings::ClientSettings;
+use super::journal::{Journal, JournalError};
+use super::routing::SharedJournal;
+use crate::observe::{Event, PeerIdentity, Reporter};
+
+/// The file from which programs read the name servers (resolv.conf(5)).
+pub const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+/// What sets the name servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Manager {
+    /// Whatever manages them on this machine.
+    Auto,
+    /// systemd-resolved.
+    Resolved,
+    /// The program `resolvconf` of openresolv.
+    Resolvconf,
+    /// The tunnel, in this file alone.
+    File(PathBuf),
+}
+
+/// Why name servers cannot be set by the manager that was asked for.
+#[derive(Debug)]
+pub enum NameServersError {
+    /// systemd-resolved cannot be used.
+    Resolved(ResolvedError),
+    /// There is no openresolv.
+    NoOpenresolv,
+}
+
+impl fmt::Display for NameServersError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resolved(error) => write!(f, "name servers by systemd-resolved: {error}"),
+            Self::NoOpenresolv => {
+                let programs = resolvconf::PROGRAMS.join(" nor ");
+                write!(f, "name servers by resolvconf: neither {programs} is that of openresolv")
+            }
+        }
+    }
+}
+
+/// How programs that read the file get the tunnel's servers.
+#[derive(Debug)]
+enum Listed {
+    /// The file leads to systemd-resolved, or is left to the user.
+    Elsewhere,
+    /// By resolvconf.
+    Resolvconf(Resolvconf),
+    /// The tunnel writes this file.
+    File(PathBuf),
+}
+
+/// Sets the name servers.
+#[derive(Debug)]
+pub(super) struct NameServers {
+    /// Name of the tunnel.
+    tunnel: String,
+    reporter: Reporter,
+    /// Whether systemd-resolved is told.
+    by_resolved: bool,
+    listed: Listed,
+    /// Whether the manager was not named by the user, so that another one may be used.
+    is_auto: bool,
+    /// The index of the tunnel's interface, and the servers that were set; empty: none were.
+    current: (u32, Vec<IpAddr>),
+}
+
+impl NameServers {
+    /// Looks for the manager, and changes nothing.
+    ///
+    /// # Errors
+    /// The manager that the user has named cannot be used.
+    pub async fn find(
+        settings: &ClientSettings,
+        reporter: &Reporter,
+    ) -> Result<Self, NameServersError> {
+        let mut found = Self {
+            tunnel: settings.name.clone(),
+            reporter: reporter.clone(),
+            by_resolved: false,
+            listed: Listed::Elsewhere,
+            is_auto: false,
+            current: Default::default(),
+        };
+        match &settings.dns_manager {
+            None => {}
+            Some(Manager::File(file)) => found.listed = Listed::File(file.clone()),
+            Some(Manager::Resolvconf) => {
+                let program = Resolvconf::find().ok_or(NameServersError::NoOpenresolv)?;
+                found.listed = Listed::Resolvconf(program);
+            }
+            Some(Manager::Resolved) => {
+                Resolved::connect().await.map_err(NameServersError::Resolved)?;
+                found.by_resolved = true;
+            }
+            Some(Manager::Auto) => {
+                found.is_auto = true;
+                match Resolved::connect().await {
+                    Ok(_) => found.by_resolved = true,
+                    Err(error) if error.is_unexpected() => {
+                        found.report_unused(NameServersError::Resolved(error));
+                    }
+                    Err(_) => {}
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Looks who writes the file. Must be called after what an earlier run has left there is undone.
+    pub fn look_at_file(&mut self) {
+        if self.is_auto {
+            self.listed = if self.by_resolved && file::leads_to_resolved(Path::new(RESOLV_CONF)) {
+                Listed::Elsewhere
+            } else {
+                by_file()
+            };
+        }
+    }
+
+    /// Sets the servers of a tunnel's interface. If the manager fails and another one may be used, reports it and uses that
+    /// from now on.
+    ///
+    /// # Errors
+    /// The servers could not be set.
+    pub async fn set(
+        &mut self,
+        interface: u32,
+        device: &str,
+        servers: Vec<IpAddr>,
+        journal: &SharedJournal,
+    ) -> Result<(), TunnelError> {
+        if servers.is_empty() {
+            return Ok(());
+        }
+        if self.by_resolved
+            && let Err(error) = resolved::set(interface, &servers).await
+        {
+            if !self.is_auto {
+                return Err(NameServersError::Resolved(error).into());
+            }
+            self.report_unused(NameServersError::Resolved(error));
+            self.by_resolved = false;
+            if matches!(self.listed, Listed::Elsewhere) {
+                self.listed = by_file();
+            }
+        }
+        let is_new = self.current.1 != servers;
+        let mut journal = journal.lock();
+        if let Listed::Resolvconf(program) = &self.listed
+            && is_new
+            && let Err(error) = program.add(&mut journal, device, &servers)
+        {
+            if !self.is_auto {
+                return Err(error.into());
+            }
+            self.report_unused(error);
+            self.listed = Listed::File(RESOLV_CONF.into());
+        }
+        self.current = (interface, servers);
+        self.keep_listed(&mut journal)?;
+        if is_new {
+            self.report_set();
+        }
+        Ok(())
+    }
+
+    /// Sets the servers in the file again if another program has changed it.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn keep_listed(&self, journal: &mut Journal) -> Result<(), JournalError> {
+        let (_, servers) = &self.current;
+        match &self.listed {
+            Listed::File(file) if !servers.is_empty() => {
+                file::set(journal, file, &self.tunnel, servers)
+            }
+            Listed::Resolvconf(program) if !servers.is_empty() => program.keep(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The file that other programs may change, so that [`Self::keep_listed`] has something to do.
+    pub fn watched_file(&self) -> Option<&Path> {
+        let (_, servers) = &self.current;
+        match &self.listed {
+            Listed::File(file) if !servers.is_empty() => Some(file),
+            Listed::Resolvconf(_) if !servers.is_empty() => Some(Path::new(RESOLV_CONF)),
+            _ => None,
+        }
+    }
+
+    /// Sets the servers in systemd-resolved again whenever another program has changed them or it has been started again.
+    pub async fn keep_in_resolved(&self) -> Infallible {
+        let (interface, servers) = &self.current;
+        if !self.by_resolved || servers.is_empty() {
+            return std::future::pending().await;
+        }
+        resolved::keep(*interface, servers, |error| {
+            self.report(NameServersError::Resolved(error).to_string());
+        })
+        .await
+    }
+
+    fn report_set(&self) {
+        let resolved = self.by_resolved.then(|| "systemd-resolved".to_owned());
+        let listed = match &self.listed {
+            Listed::Elsewhere => None,
+            Listed::Resolvconf(_) => Some("resolvconf".to_owned()),
+            Listed::File(file) => Some(file.display().to_string()),
+        };
+        let managers: Vec<String> = resolved.into_iter().chain(listed).collect();
+        let servers: Vec<String> = self.current.1.iter().map(ToString::to_string).collect();
+        let event =
+            Event::NameServers { servers: servers.join(", "), manager: managers.join(" and ") };
+        self.reporter.report(PeerIdentity::default(), event);
+    }
+
+    /// Reports that a manager is not used although it should be.
+    fn report_unused(&self, error: impl fmt::Display) {
+        // Some of systemd-resolved's messages are sentences.
+        let error = error.to_string();
+        let error = error.trim_end_matches('.');
+        self.report(format!("{error}; they are set in {RESOLV_CONF} instead"));
+    }
+
+    fn report(&self, problem: String) {
+        self.reporter.report(PeerIdentity::default(), Event::Problem(problem));
+    }
+}
+
+/// Who writes [`RESOLV_CONF`], if it does not lead to systemd-resolved.
+fn by_file() -> Listed {
+    let file = Path::new(RESOLV_CONF);
+    let program = resolvconf::has_written(file).then(Resolvconf::find).flatten();
+    program.map_or_else(|| Listed::File(file.to_owned()), Listed::Resolvconf)
+}
