@@ -70,6 +70,53 @@ fn serve_second(hosts: &Hosts, client: &str) -> Tunnel {
 }
 
 #[test]
+fn what_a_killed_client_has_left_is_undone_before_its_hub_is_looked_up_and_by_a_command() {
+    let Some(hosts) = Hosts::new() else { return };
+    let words = ["--kill-switch", "--dns", "9.9.9.9"];
+    let before = (hosts.name_servers(), hosts.routes());
+    let tables = || {
+        let words = ["netns", "exec", &hosts.name("c"), "nft", "list", "tables"];
+        let listed = Command::new("ip").args(words).output().expect("ip").stdout;
+        String::from_utf8(listed).expect("text")
+    };
+    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
+    echo(&hosts, "i");
+    let serve = hosts.serve(&[&client], &[]);
+    let up = hosts.connect(&hub, &words);
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    up.end(Signal::SIGKILL);
+    assert!(hosts.name_servers().contains("9.9.9.9"), "{}", hosts.name_servers());
+    // No name server answers here.
+    let unknown = ["up", "--key", "client.key", "--peer", &hub, "--to", "hub.example"];
+    let waiting = hosts.start("c", &[&unknown[..], &["--dns-file", "resolv.conf"]].concat());
+    hosts.wait_for("undone", || (hosts.name_servers(), hosts.routes()) == before);
+    assert_eq!(tables(), "");
+    hosts.wait_for("told", || waiting.said().contains("hub.example"));
+    waiting.end(Signal::SIGTERM);
+
+    let up = hosts.connect(&hub, &words);
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    let undo = || {
+        let words = ["netns", "exec", &hosts.name("c"), BINARY, "tunnel", "undo"];
+        let mut command = Command::new("ip");
+        command.args(words).arg("--run-directory").arg(hosts.dir.file("run-c"));
+        let done = command.output().expect("it runs");
+        let text = [done.stdout, done.stderr].concat();
+        (done.status.success(), String::from_utf8(text).expect("text"))
+    };
+    let (done, text) = undo();
+    assert!(!done && text.contains("is running"), "{text}");
+    up.end(Signal::SIGKILL);
+    let (done, text) = undo();
+    assert!(done && text.contains("are undone"), "{text}");
+    assert_eq!(
+        (hosts.name_servers(), hosts.routes(), tables()),
+        (before.0, before.1, String::new())
+    );
+    assert!(undo().1.contains("nothing was left"));
+}
+
+#[test]
 fn any_signal_that_ends_a_tunnel_undoes_everything() {
     let Some(hosts) = Hosts::new() else { return };
     let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));

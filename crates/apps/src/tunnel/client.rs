@@ -96,8 +96,8 @@ impl ClientFigures {
 }
 
 impl TunnelClient {
-    /// Undoes what an earlier run has left, creates the device and installs the kill switch. Nothing stays changed if it
-    /// fails.
+    /// Creates the device and installs the kill switch. Nothing stays changed if it fails. The journal is that of the tunnel, in
+    /// which nothing is left of an earlier run.
     ///
     /// # Errors
     /// [`TunnelError`].
@@ -106,13 +106,10 @@ impl TunnelClient {
     /// Outside a tokio runtime.
     pub async fn prepare(
         settings: ClientSettings,
+        mut journal: Journal,
         reporter: Reporter,
     ) -> Result<Self, TunnelError> {
         let mut names = NameServers::find(&settings, &reporter).await?;
-        let (mut journal, left) = Journal::open(&settings.run_directory, &settings.name)?;
-        if left > 0 {
-            reporter.report(PeerIdentity::default(), Event::TunnelUndone { changes: left });
-        }
         names.look_at_file();
         let device = TunDevice::create(&settings.device)?;
         if let Some(rules) = settings.rules(device.name()) {

@@ -88,7 +88,6 @@ pub type PolicyOf = Arc<dyn Fn(&PublicKey) -> Option<TunnelPolicy> + Send + Sync
 pub struct TunnelHub {
     device: TunDevice,
     shared: Arc<Shared>,
-    reporter: Reporter,
     /// Undoes everything when the hub ends.
     journal: Journal,
 }
@@ -103,12 +102,14 @@ struct Shared {
     policy_of: PolicyOf,
     meters: Meters,
     counters: Arc<Counters>,
+    reporter: Reporter,
     writer: tokio::sync::Mutex<TunWriter>,
 }
 
 /// A connected client.
 #[derive(Clone, Debug)]
 struct Client {
+    key: PublicKey,
     inlet: LaneInlet,
     meter: Arc<Meter>,
     /// Told when another association of the client has taken its addresses over.
@@ -190,9 +191,10 @@ impl TunnelHub {
             policy_of,
             meters,
             counters: Arc::default(),
+            reporter,
             writer,
         });
-        Ok(Self { device, shared, reporter, journal })
+        Ok(Self { device, shared, journal })
     }
 
     /// For status and metrics.
@@ -205,18 +207,18 @@ impl TunnelHub {
     /// # Errors
     /// The device is gone.
     pub async fn run(self, endpoint: &Endpoint) -> Result<(), TunnelError> {
-        let Self { device, shared, reporter, journal } = self;
+        let Self { device, shared, journal } = self;
         let mut clients = JoinSet::new();
         let serve = async {
             loop {
                 let association = endpoint.accept().await;
                 while clients.try_join_next().is_some() {}
-                clients.spawn(serve_client(association, shared.clone(), reporter.clone()));
+                clients.spawn(serve_client(association, shared.clone()));
             }
         };
         tokio::select! {
             () = serve => Ok(()),
-            () = store_volumes(&shared, &reporter) => Ok(()),
+            () = store_volumes(&shared) => Ok(()),
             () = keep_forwarding(journal, &shared) => Ok(()),
             result = read_device(&device, &shared) => {
                 result.map_err(TunnelError::system("the TUN device has ended"))
@@ -233,7 +235,7 @@ impl Drop for Shared {
 }
 
 /// Stores what clients have carried, from time to time.
-async fn store_volumes(shared: &Arc<Shared>, reporter: &Reporter) {
+async fn store_volumes(shared: &Arc<Shared>) {
     loop {
         shared.meters.changed().await;
         tokio::time::sleep(STORE_INTERVAL).await;
@@ -241,7 +243,7 @@ async fn store_volumes(shared: &Arc<Shared>, reporter: &Reporter) {
         let stored = tokio::task::spawn_blocking(move || one.meters.store()).await;
         if let Ok(Err(problem)) = stored {
             let problem = format!("volumes of clients are not stored: {problem}");
-            reporter.report(PeerIdentity::default(), Event::Problem(problem));
+            shared.reporter.report(PeerIdentity::default(), Event::Problem(problem));
         }
     }
 }
@@ -257,7 +259,7 @@ async fn keep_forwarding(mut journal: Journal, shared: &Shared) {
 }
 
 /// Serves one client until its association ends.
-async fn serve_client(association: Association, shared: Arc<Shared>, reporter: Reporter) {
+async fn serve_client(association: Association, shared: Arc<Shared>) {
     let Some(key) = association.peer_key() else { return association.abort() };
     let identity = PeerIdentity { key: Some(key), ..PeerIdentity::default() };
     let policy = (shared.policy_of)(&key).unwrap_or_default();
@@ -265,7 +267,7 @@ async fn serve_client(association: Association, shared: Arc<Shared>, reporter: R
         Ok(addresses) => addresses,
         Err(None) => return,
         Err(Some(reason)) => {
-            reporter.report(identity, Event::AssociationRefused { reason });
+            shared.reporter.report(identity, Event::AssociationRefused { reason });
             // Lets the answer arrive first.
             let _ = tokio::time::timeout(HELLO_TIMEOUT, association.shutdown()).await;
             return;
@@ -274,7 +276,7 @@ async fn serve_client(association: Association, shared: Arc<Shared>, reporter: R
     let (mut lane, inlet) =
         Lane::new(association, shared.settings.lane.clone(), shared.counters.clone());
     let meter = shared.meters.of(key, policy.limits);
-    let client = Client { inlet, meter, replaced: Arc::default() };
+    let client = Client { key, inlet, meter, replaced: Arc::default() };
     for other in shared.change_connected(|connected| connected.insert(&addresses, &client)) {
         other.replaced.notify_one();
     }
@@ -359,7 +361,7 @@ impl Shared {
         let (mtu, at) = (client.inlet.mtu(), self.meters.now());
         packets.retain_mut(|packet| match self.direct(packet, own) {
             Ok((headers, other)) => {
-                if !self.admit(&client.meter, at, Direction::Up, packet, &client.inlet) {
+                if !self.admit(client, at, packet) {
                     return false;
                 }
                 self.counters.on_received(packet.len());
@@ -383,23 +385,15 @@ impl Shared {
         }
     }
 
-    /// Whether a packet is within the limits of its client. If the volume is used up, `source`, by which the packet has
-    /// come, is told from time to time.
-    fn admit(
-        &self,
-        meter: &Meter,
-        at: (Time, Month),
-        direction: Direction,
-        packet: &[u8],
-        source: &LaneInlet,
-    ) -> bool {
-        match self.within_limits(meter, at, direction, packet) {
+    /// Whether a packet of a client is within its limits. If its volume is used up, it is told from time to time.
+    fn admit(&self, client: &Client, at: (Time, Month), packet: &[u8]) -> bool {
+        match self.within_limits(client, at, Direction::Up, packet) {
             Ok(()) => true,
             Err(answer) => {
                 if let Some(answer) = answer
                     && let Ok(headers) = Headers::read(&answer)
                 {
-                    source.push(vec![(headers, answer.into())]);
+                    client.inlet.push(vec![(headers, answer.into())]);
                 }
                 false
             }
@@ -412,23 +406,34 @@ impl Shared {
     /// They do not. With the answer to the sender, if one is due.
     fn within_limits(
         &self,
-        meter: &Meter,
+        client: &Client,
         at: (Time, Month),
         direction: Direction,
         packet: &[u8],
     ) -> Result<(), Option<Vec<u8>>> {
-        let (why, answer) = match meter.admit(at, direction, packet.len()) {
+        let (why, answer) = match client.meter.admit(at, direction, packet.len()) {
             Ok(()) => {
                 self.meters.note_change();
                 return Ok(());
             }
             Err(Excess::Rate) => (Refusal::Rate, false),
-            Err(Excess::Quota { answer }) => (Refusal::Quota, answer),
+            Err(Excess::Quota { answer, is_first }) => {
+                if is_first {
+                    self.report_used_up(client.key);
+                }
+                (Refusal::Quota, answer)
+            }
         };
         self.counters.on_refused(why);
         let ipv4 = packet.first().is_some_and(|byte| byte >> 4 == 4);
         let from = self.hub.iter().find(|hub| hub.is_ipv4() == ipv4).filter(|_| answer);
         Err(from.and_then(|from| prohibited(packet, *from)))
+    }
+
+    fn report_used_up(&self, key: PublicKey) {
+        let peer = PeerIdentity { key: Some(key), ..PeerIdentity::default() };
+        let limit = "its volume is used up: it carries nothing until the month ends".to_owned();
+        self.reporter.report(peer, Event::LimitReached { limit });
     }
 
     /// Where a packet of a client goes: to another client, or to the device (none).
@@ -462,7 +467,7 @@ impl Shared {
             Ok(headers) => headers,
             Err(why) => return self.counters.on_refused(why.into()),
         };
-        if self.within_limits(&to.meter, at, Direction::Down, &packet).is_ok() {
+        if self.within_limits(to, at, Direction::Down, &packet).is_ok() {
             let mtu = to.inlet.mtu();
             let admission = admit(packet.freeze(), headers, mtu, &self.hub, &self.counters);
             if let Admission::Taken(packet) = admission {
@@ -490,7 +495,7 @@ impl Shared {
                 self.counters.on_refused(Refusal::NoSuchDestination);
                 continue;
             };
-            if let Err(answer) = self.within_limits(&client.meter, at, Direction::Down, &packet) {
+            if let Err(answer) = self.within_limits(client, at, Direction::Down, &packet) {
                 answers.extend(answer);
                 continue;
             }

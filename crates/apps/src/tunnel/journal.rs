@@ -287,8 +287,10 @@ impl Journal {
     /// # Errors
     /// As the system says.
     pub fn replace(&mut self, file: &Path, text: &[u8]) -> Result<(), JournalError> {
-        let before =
-            Before::read(file).map_err(|error| JournalError::Io(file.to_owned(), error))?;
+        let failed = |error| JournalError::Io(file.to_owned(), error);
+        // Another process may undo it, in another directory.
+        let file = &std::path::absolute(file).map_err(failed)?;
+        let before = Before::read(file).map_err(failed)?;
         let after = Content(text.to_owned());
         let change = Change::File { file: file.to_owned(), before, after };
         self.write(&change)?;

@@ -148,6 +148,8 @@ pub enum Excess {
     Quota {
         /// Whether the sender of the packet is told: not more often than once a second.
         answer: bool,
+        /// Whether it is the first packet of the month for which this is so.
+        is_first: bool,
     },
 }
 
@@ -162,6 +164,8 @@ struct State {
     buckets: Option<[TokenBucket; 2]>,
     volume: Volume,
     answered_at: Option<Time>,
+    /// The month in which the volume was found to be used up.
+    used_up: Option<Month>,
     /// Whether the volume has changed since it was last stored.
     changed: bool,
 }
@@ -170,7 +174,8 @@ impl Meter {
     /// A client that has carried this volume.
     pub fn new(limits: ClientLimits, volume: Volume, now: Time) -> Self {
         let buckets = buckets(limits, now);
-        Self(Mutex::new(State { limits, buckets, volume, answered_at: None, changed: false }))
+        let (answered_at, used_up) = (None, None);
+        Self(Mutex::new(State { limits, buckets, volume, answered_at, used_up, changed: false }))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -182,6 +187,9 @@ impl Meter {
         let mut state = self.lock();
         if state.limits.rate_bps != limits.rate_bps {
             state.buckets = buckets(limits, now);
+        }
+        if state.limits.quota_bytes != limits.quota_bytes {
+            state.used_up = None;
         }
         state.limits = limits;
     }
@@ -205,7 +213,9 @@ impl Meter {
             if answer {
                 state.answered_at = Some(now);
             }
-            return Err(Excess::Quota { answer });
+            let month = Some(state.volume.month);
+            let is_first = std::mem::replace(&mut state.used_up, month) != month;
+            return Err(Excess::Quota { answer, is_first });
         }
         if let Some(buckets) = &mut state.buckets {
             let bucket = &mut buckets[direction as usize];
@@ -268,14 +278,16 @@ mod tests {
         let admit = |month, bytes| meter.admit((Time::ZERO, month), Direction::Up, bytes);
         let (october, december) = (Month { month: 10, ..MONTH }, Month { month: 12, ..MONTH });
         assert_eq!(admit(MONTH, 600), Ok(()));
-        assert_eq!(admit(MONTH, 401), Err(Excess::Quota { answer: true }));
-        assert_eq!(admit(MONTH, 401), Err(Excess::Quota { answer: false }));
-        assert_eq!(admit(october, 401), Err(Excess::Quota { answer: false }), "set back");
+        let quota = |answer, is_first| Err(Excess::Quota { answer, is_first });
+        assert_eq!(admit(MONTH, 401), quota(true, true));
+        assert_eq!(admit(MONTH, 401), quota(false, false));
+        assert_eq!(admit(october, 401), quota(false, false), "set back");
         assert_eq!(admit(MONTH, 400), Ok(()), "a smaller packet fits");
         assert_eq!(admit(december, 1000), Ok(()));
         assert_eq!(meter.read().1, Volume { month: december, bytes: 1000 });
         meter.set_limits(ClientLimits { quota_bytes: Some(2000), ..limits }, Time::ZERO);
         assert_eq!(admit(december, 1000), Ok(()));
+        assert_eq!(admit(december, 1), quota(false, true), "of another month and limit");
     }
 
     #[test]
@@ -284,7 +296,8 @@ mod tests {
         let meter = Meter::new(limits, Volume::default(), Time::ZERO);
         let answers = (0..10_000).filter(|ms| {
             let now = Time::from_millis(*ms);
-            meter.admit((now, MONTH), Direction::Down, 100) == Err(Excess::Quota { answer: true })
+            let admitted = meter.admit((now, MONTH), Direction::Down, 100);
+            matches!(admitted, Err(Excess::Quota { answer: true, .. }))
         });
         assert_eq!(answers.count(), 10);
     }

@@ -4,6 +4,7 @@ mod client;
 mod hub;
 mod new;
 mod status;
+mod undo;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use crate::live::{ObserveArgs, Threads, TransportArgs, run_until_interrupted};
 
 /// Directory of the files that `tunnel up NAME` and `tunnel serve NAME` read.
 const CONFIGURATIONS: &str = "/etc/ropewalk/tunnel";
+/// Directory of the journals.
+const RUN_DIRECTORY: &str = "/run/ropewalk/tunnel";
 /// Longest name of a network interface (IFNAMSIZ less the terminating zero).
 const INTERFACE_LENGTH: usize = 15;
 /// Streams of an association: packets and control messages.
@@ -38,7 +41,8 @@ const STREAMS: u16 = 2;
     ropewalk tunnel serve hub\n  \
     ropewalk tunnel new home --to 192.0.2.7 --peer PUBKEY                (at the client)\n  \
     ropewalk tunnel up home\n  \
-    ropewalk tunnel status"
+    ropewalk tunnel status\n  \
+    ropewalk tunnel undo home                                            (after it was killed)"
 )]
 pub struct TunnelArgs {
     #[command(subcommand)]
@@ -56,13 +60,15 @@ enum Action {
     Serve(Box<hub::ServeArgs>),
     /// Show the running tunnels
     Status(status::StatusArgs),
+    /// Undo what a tunnel that was killed has left
+    Undo(undo::UndoArgs),
 }
 
 /// What both ends need.
 #[derive(Clone, Debug, Args)]
 struct CommonArgs {
     /// Name of a tunnel, whose options are in /etc/ropewalk/tunnel/NAME.toml, or the path of such a file
-    #[arg(value_name = "NAME|FILE", value_parser = configuration)]
+    #[arg(value_name = "NAME|FILE", value_parser = configuration, conflicts_with = "config")]
     tunnel: Option<PathBuf>,
     /// Name of the TUN device [default: rw-NAME]
     #[arg(long, value_name = "NAME", value_parser = interface)]
@@ -71,7 +77,7 @@ struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// Directory of the journal of changes on this machine
-    #[arg(long, value_name = "DIR", default_value = "/run/ropewalk/tunnel")]
+    #[arg(long, value_name = "DIR", default_value = RUN_DIRECTORY)]
     run_directory: PathBuf,
     /// When packets of calls, names and handshakes are sent on two paths
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
@@ -99,8 +105,7 @@ impl CommonArgs {
 
     /// The name of the tunnel.
     fn name(&self) -> String {
-        let stem = self.file().and_then(Path::file_stem);
-        stem.map_or_else(|| "tunnel".to_owned(), |stem| stem.to_string_lossy().into_owned())
+        name_of(self.file())
     }
 
     /// The name of the TUN device.
@@ -147,6 +152,12 @@ enum RedundancyArg {
     Auto,
     /// Always; costs twice the bytes of these packets
     Always,
+}
+
+/// The name of the tunnel with this file of options.
+fn name_of(file: Option<&Path>) -> String {
+    let stem = file.and_then(Path::file_stem);
+    stem.map_or_else(|| "tunnel".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
 /// The file of a tunnel by its name or path.
@@ -204,6 +215,7 @@ pub fn execute(args: &TunnelArgs, console: Console) -> Result<(), Failure> {
             run_until_interrupted(Threads::PerCore, Some(moderation), end)
         }
         Action::Status(args) => status::execute(args),
+        Action::Undo(args) => undo::execute(args),
     }
 }
 

@@ -90,7 +90,8 @@ fn remote(text: &str) -> Result<SocketAddr, Failure> {
     match found.map(|addresses| addresses.first().copied()) {
         Ok(Some(ip)) => Ok(SocketAddr::new(ip, port)),
         Ok(None) => Err(Failure::input(format!("--to {text}: the name has no address"), help)),
-        Err(error) => Err(Failure::input(format!("--to {text}: {error}"), help)),
+        // The name may be right, and the network not there yet.
+        Err(error) => Err(Failure::Run(format!("--to {text}: {error}"))),
     }
 }
 

@@ -3,13 +3,17 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use ropewalk_apps::access::PeerPolicy;
-use ropewalk_apps::observe::{Event, EventRecord, Ledger, Sink, Sources, Status};
+use ropewalk_apps::observe::{
+    Event, EventRecord, Ledger, PeerIdentity, Reporter, Sink, Sources, Status,
+};
 use ropewalk_apps::tunnel::client::{ClientSettings, Family, TunnelClient};
 use ropewalk_apps::tunnel::hubs::{Hub, HubList};
+use ropewalk_apps::tunnel::journal::Journal;
 use ropewalk_apps::tunnel::name_servers::{Manager, RESOLV_CONF};
 use ropewalk_apps::tunnel::{LinkLedger, LinkSpec, machine};
 use ropewalk_base::Duration;
@@ -23,6 +27,10 @@ use super::{CommonArgs, failed};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::live::{Flow, Outputs, PeerArg, identity, locals, remotes, start};
+
+/// How long name servers may take to find the hubs, and the pause between attempts.
+const LOOKUP_PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+const LOOKUP_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Arguments of `tunnel up`.
 #[derive(Clone, Debug, Args)]
@@ -167,42 +175,85 @@ pub async fn run(
     console: Console,
     moderation: Arc<Moderation>,
 ) -> Result<(), Failure> {
+    let hubs = hubs(args)?;
     let observation = args.common.observe.bind("tunnel up", console)?;
-    let mut settings = settings(args, &observation.observer(), console)?;
+    let reporter = observation.reporter();
+    // What an earlier run has left, such as its name servers and its kill switch, may be in the way of the lookup.
+    let journal = opened(&args.common, &reporter)?;
+    let hubs = look_up(hubs, console).await?;
+    let mut settings = settings(args, hubs, &observation.observer(), console)?;
     settings.lane.moderation = moderation;
     let outputs = Outputs::default().with(ShownEvents(console));
     let outputs = args.common.observe.stream(outputs, "tunnel up", Flow::Both, false)?;
-    let links = links(args, console)?.map(|ledger| ledger.reporting_to(observation.reporter()));
+    let links = links(args, console)?.map(|ledger| ledger.reporting_to(reporter.clone()));
     settings.lane.links = links.map(Arc::new);
-    let client = TunnelClient::prepare(settings, observation.reporter()).await.map_err(failed)?;
+    let client = TunnelClient::prepare(settings, journal, reporter).await.map_err(failed)?;
     let figures = client.figures();
     let tunnel = Box::new(move || Some(figures.read()));
     let _monitor = start(observation, Sources { tunnel, ..Sources::default() }, outputs)?;
     client.run().await.map_err(failed)
 }
 
-fn settings(
-    args: &UpArgs,
-    observer: &Observer,
-    console: Console,
-) -> Result<ClientSettings, Failure> {
-    let common = &args.common;
+/// The hubs, the first one first: their addresses as they were given, and what is known of them.
+fn hubs(args: &UpArgs) -> Result<Vec<(Vec<String>, PeerPolicy)>, Failure> {
     let hub = args.peer.as_ref().ok_or_else(|| {
         let help =
             "give the public key that `ropewalk tunnel serve` prints, or the name of a paired hub";
         Failure::input("--peer is missing", help)
     })?;
-    let hub = hub.find("--peer")?;
-    let addresses = remotes(&args.to, Some(&hub))?;
+    let mut hubs = vec![(args.to.clone(), hub.find("--peer")?)];
+    for backup in &args.backup_hub {
+        hubs.push((backup.to.clone(), backup.peer.find("--backup-hub")?));
+    }
+    Ok(hubs)
+}
+
+/// Opens the journal, and undoes what an earlier run has left.
+fn opened(common: &CommonArgs, reporter: &Reporter) -> Result<Journal, Failure> {
+    let opened = Journal::open(&common.run_directory, &common.name());
+    let (journal, changes) = opened.map_err(|error| failed(error.into()))?;
+    if changes > 0 {
+        reporter.report(PeerIdentity::default(), Event::TunnelUndone { changes });
+    }
+    Ok(journal)
+}
+
+/// Looks up the addresses of the hubs. Waits for name servers that do not answer: the network may not be there yet.
+async fn look_up(
+    hubs: Vec<(Vec<String>, PeerPolicy)>,
+    console: Console,
+) -> Result<Vec<(Vec<SocketAddr>, PeerPolicy)>, Failure> {
+    let end = Instant::now() + LOOKUP_PATIENCE;
+    let (mut found, mut is_told) = (Vec::new(), false);
+    for (to, hub) in hubs {
+        let addresses = loop {
+            match remotes(&to, Some(&hub)) {
+                Err(Failure::Run(problem)) if Instant::now() < end => {
+                    if !is_told {
+                        console.note(format_args!("{problem}; trying again for a minute"));
+                    }
+                    is_told = true;
+                    tokio::time::sleep(LOOKUP_INTERVAL).await;
+                }
+                other => break other?,
+            }
+        };
+        found.push((addresses, hub));
+    }
+    Ok(found)
+}
+
+fn settings(
+    args: &UpArgs,
+    hubs: Vec<(Vec<SocketAddr>, PeerPolicy)>,
+    observer: &Observer,
+    console: Console,
+) -> Result<ClientSettings, Failure> {
+    let common = &args.common;
     let secret = identity(common.key.as_deref(), console)?;
     console
         .note(format_args!("public key of this end, for the hub's --allow: {}", secret.public()));
     let psk = args.psk_file.as_deref().map(PresharedKey::read_file).transpose()?;
-    let mut peers = vec![(addresses, hub)];
-    for backup in &args.backup_hub {
-        let hub = backup.peer.find("--backup-hub")?;
-        peers.push((remotes(&backup.to, Some(&hub))?, hub));
-    }
     let transport = common.transport()?;
     let capture = common.transport.capture(true, console)?;
     let hub = |(addresses, hub): (Vec<SocketAddr>, PeerPolicy)| {
@@ -219,7 +270,7 @@ fn settings(
         Hub { options, target: Target { addresses, key: Some(hub.key) } }
     };
     let failover = std::time::Duration::from_nanos(args.failover.as_nanos());
-    let hubs = HubList { hubs: peers.into_iter().map(hub).collect(), failover };
+    let hubs = HubList { hubs: hubs.into_iter().map(hub).collect(), failover };
     let everything = args.route.is_empty();
     Ok(ClientSettings {
         name: common.name(),
@@ -237,7 +288,6 @@ fn settings(
         dns: (!args.dns.is_empty()).then(|| args.dns.clone()),
         dns_manager: args.dns_manager()?,
         lane: common.lane()?,
-        run_directory: common.run_directory.clone(),
     })
 }
 
