@@ -448,6 +448,25 @@ impl Change {
     }
 }
 
+/// The tunnels whose processes have ended without undoing their changes, with the number of these. Empty if this process may
+/// not know.
+pub fn left_behind(directory: &Path) -> Vec<(String, usize)> {
+    // A tunnel that starts now waits, and does not take its journal for one in use.
+    let Ok(_lock) = lock(directory) else { return Vec::new() };
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let left = |path: PathBuf| {
+        let name = path.file_stem()?.to_string_lossy().into_owned();
+        path.extension().filter(|it| *it == EXTENSION)?;
+        let file = File::open(&path).ok()?;
+        file.try_lock_shared().ok()?;
+        let changes = read_changes(&file).ok()?.len();
+        (changes > 0).then_some((name, changes))
+    };
+    let mut found: Vec<_> = entries.filter_map(|entry| left(entry.path())).collect();
+    found.sort_unstable();
+    found
+}
+
 /// The network namespace of this process.
 fn namespace() -> Option<PathBuf> {
     fs::read_link("/proc/thread-self/ns/net").ok()

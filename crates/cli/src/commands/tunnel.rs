@@ -24,7 +24,7 @@ use crate::live::{ObserveArgs, Threads, TransportArgs, run_until_interrupted};
 /// Directory of the files that `tunnel up NAME` and `tunnel serve NAME` read.
 const CONFIGURATIONS: &str = "/etc/ropewalk/tunnel";
 /// Directory of the journals.
-const RUN_DIRECTORY: &str = "/run/ropewalk/tunnel";
+pub const RUN_DIRECTORY: &str = "/run/ropewalk/tunnel";
 /// Longest name of a network interface (IFNAMSIZ less the terminating zero).
 const INTERFACE_LENGTH: usize = 15;
 /// Streams of an association: packets and control messages.

@@ -136,6 +136,20 @@ fn a_journal_is_replaced_at_once_and_stays_locked() {
 }
 
 #[test]
+fn what_is_left_behind_is_that_of_tunnels_that_were_killed() {
+    let place = Place::new("left");
+    let run = place.0.join("run");
+    assert_eq!(left_behind(&run), [], "there is no such directory");
+    let (mut journal, _) = place.open();
+    journal.replace(&place.0.join("text"), b"after").expect("replaced");
+    assert_eq!(left_behind(&run), [], "it is running");
+    kill(journal);
+    assert_eq!(left_behind(&run), [("home".to_owned(), 1)]);
+    assert_eq!(place.open().1, 1, "a look changes nothing");
+    assert_eq!(left_behind(&run), []);
+}
+
+#[test]
 fn a_tunnel_runs_once() {
     let place = Place::new("once");
     let (_journal, _) = place.open();

@@ -3,12 +3,14 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use ropewalk_apps::tunnel::journal;
 use ropewalk_runtime::clock::Clock;
 use ropewalk_runtime::endpoint::{BindAddress, SocketGrants};
 use ropewalk_runtime::interfaces;
 use ropewalk_runtime::seal::SecretKey;
 
 use super::routes::{self, Route};
+use crate::commands::tunnel::RUN_DIRECTORY;
 
 /// Readings that show the step of the monotonic clock.
 const CLOCK_READINGS: usize = 1000;
@@ -57,6 +59,8 @@ pub struct Facts {
     /// Whether the user named the addresses to listen on.
     pub listen_given: bool,
     pub tun: Fact<()>,
+    /// Tunnels that were killed, with the number of changes that are left of each.
+    pub killed_tunnels: Vec<(String, usize)>,
     /// Shortest step of the monotonic clock, nanoseconds.
     pub clock_step_ns: Option<u64>,
     /// Whether a time server sets the system clock.
@@ -79,6 +83,7 @@ impl Facts {
             listen: listen.iter().map(|address| (*address, free(*address))).collect(),
             listen_given,
             tun: tun(),
+            killed_tunnels: journal::left_behind(Path::new(RUN_DIRECTORY)),
             clock_step_ns: clock_step(),
             synchronised: synchronised(),
             settings: settings.map(|path| (path.to_owned(), mode(path))),
@@ -103,8 +108,10 @@ fn free(address: SocketAddr) -> Fact<()> {
 
 fn links() -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
+    // TUN devices lead into tunnels, which go over other links.
+    let tun = interfaces::tun_devices().unwrap_or_default();
     for seen in interfaces::list().unwrap_or_default() {
-        if !(seen.up && seen.is_routable()) {
+        if !(seen.up && seen.is_routable()) || tun.contains(&seen.name) {
             continue;
         }
         if let Some(link) = links.iter_mut().find(|link| link.name == seen.name) {

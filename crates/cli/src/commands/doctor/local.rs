@@ -47,6 +47,7 @@ pub fn checks(facts: &Facts, remotes: &[IpAddr]) -> Vec<Check> {
     checks.push(clock(facts.clock_step_ns));
     checks.push(synchronised(&facts.synchronised));
     checks.push(tun(&facts.tun));
+    checks.extend(facts.killed_tunnels.iter().map(|(name, changes)| killed_tunnel(name, *changes)));
     checks
 }
 
@@ -309,9 +310,19 @@ fn tun(fact: &Fact<()>) -> Check {
         Err(error) => Check::warning(
             NAME,
             format!("/dev/net/tun cannot be opened: {error}"),
-            "only `ropewalk emulate` needs it: run it as root, after `modprobe tun`",
+            "`ropewalk tunnel` and `ropewalk emulate` need it: run them as root, after `modprobe tun`",
         ),
     }
+}
+
+fn killed_tunnel(name: &str, changes: usize) -> Check {
+    Check::warning(
+        "killed tunnel",
+        format!(
+            "{changes} changes of the tunnel {name} are left, such as name servers and packet filter"
+        ),
+        format!("`ropewalk tunnel undo {name}`, or start the tunnel again"),
+    )
 }
 
 #[cfg(test)]

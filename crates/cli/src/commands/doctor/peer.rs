@@ -3,7 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use ropewalk_runtime::endpoint::{BindingResponse, Endpoint, OpenError, Options, Target};
+use ropewalk_runtime::endpoint::{
+    BindAddress, BindingResponse, Endpoint, OpenError, Options, Target,
+};
 use ropewalk_runtime::interfaces;
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
@@ -68,7 +70,10 @@ pub struct PeerRow {
 /// socket, so that the peer's responses to them show how a NAT maps it.
 pub async fn probe(options: &Options, target: &Target) -> Vec<Reach> {
     let mut reaches = Vec::new();
-    for local in &options.locals {
+    // TUN devices lead into tunnels, which go over the other links.
+    let tun = interfaces::tun_devices().unwrap_or_default();
+    let is_tun = |local: &&BindAddress| local.interface.as_ref().is_some_and(|it| tun.contains(it));
+    for local in options.locals.iter().filter(|local| !(options.automatic && is_tun(local))) {
         let mut alone = options.clone();
         (alone.locals, alone.automatic) = (vec![local.clone()], false);
         let any = if local.address.ip().is_unspecified() {

@@ -3,7 +3,6 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
@@ -28,8 +27,8 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::live::{Flow, Outputs, PeerArg, identity, locals, remotes, start};
 
-/// How long name servers may take to find the hubs, and the pause between attempts.
-const LOOKUP_PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+/// How often the hubs are looked up until name servers answer, and the pause between attempts.
+const LOOKUPS: u32 = 60;
 const LOOKUP_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Arguments of `tunnel up`.
@@ -223,16 +222,15 @@ async fn look_up(
     hubs: Vec<(Vec<String>, PeerPolicy)>,
     console: Console,
 ) -> Result<Vec<(Vec<SocketAddr>, PeerPolicy)>, Failure> {
-    let end = Instant::now() + LOOKUP_PATIENCE;
-    let (mut found, mut is_told) = (Vec::new(), false);
+    let (mut found, mut failures) = (Vec::new(), 0);
     for (to, hub) in hubs {
         let addresses = loop {
             match remotes(&to, Some(&hub)) {
-                Err(Failure::Run(problem)) if Instant::now() < end => {
-                    if !is_told {
+                Err(Failure::Run(problem)) if failures < LOOKUPS => {
+                    if failures == 0 {
                         console.note(format_args!("{problem}; trying again for a minute"));
                     }
-                    is_told = true;
+                    failures += 1;
                     tokio::time::sleep(LOOKUP_INTERVAL).await;
                 }
                 other => break other?,
