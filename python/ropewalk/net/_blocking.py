@@ -337,7 +337,15 @@ class Association(BaseAssociation):
             yield event
 
     def flush(self, *, timeout: float | None = None) -> None:
-        """Wait until the peer has acknowledged everything sent, or the association has ended."""
+        """Wait until the peer has acknowledged everything sent.
+
+        Raises
+        ------
+        TimedOut
+            It took longer.
+        ClosedError
+            The association has ended before: some of the data may not have arrived.
+        """
         self._native.flushed().wait(timeout)
 
     def shutdown(self, *, timeout: float | None = None) -> None:

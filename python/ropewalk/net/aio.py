@@ -225,7 +225,7 @@ class Association(BaseAssociation):
             yield event
 
     async def flush(self) -> None:
-        """Wait until the peer has acknowledged everything sent, or the association has ended."""
+        """Wait until the peer has acknowledged everything sent; as :meth:`ropewalk.net.Association.flush`."""
         await finished(self._native.flushed())
 
     async def shutdown(self) -> None:

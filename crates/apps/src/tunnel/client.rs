@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION,
 use super::counters::{Counters, Refusal};
 use super::error::TunnelError;
 use super::hubs::{Attempts, Fresh, NoAssociation, Silence};
-use super::journal::{Journal, JournalError};
+use super::journal::{self, Journal, JournalError};
 use super::lane::{Lane, LaneInlet, PacketBatch, PacketSink};
 use super::links::LinkLedger;
 use super::machine::{self, Overlap};
@@ -96,8 +97,8 @@ impl ClientFigures {
 }
 
 impl TunnelClient {
-    /// Creates the device and installs the kill switch. Nothing stays changed if it fails. The journal is that of the tunnel, in
-    /// which nothing is left of an earlier run.
+    /// Undoes what an earlier run has left, creates the device and installs the kill switch. Nothing stays changed if it
+    /// fails.
     ///
     /// # Errors
     /// [`TunnelError`].
@@ -106,10 +107,11 @@ impl TunnelClient {
     /// Outside a tokio runtime.
     pub async fn prepare(
         settings: ClientSettings,
-        mut journal: Journal,
         reporter: Reporter,
     ) -> Result<Self, TunnelError> {
         let mut names = NameServers::find(&settings, &reporter).await?;
+        let (mut journal, left) = Journal::open(&settings.run_directory, &settings.name)?;
+        report_undone(&reporter, left);
         names.look_at_file();
         let device = TunDevice::create(&settings.device)?;
         if let Some(rules) = settings.rules(device.name()) {
@@ -396,6 +398,22 @@ impl TunnelClient {
         let key = self.settings.hubs.hubs[index].target.key;
         let peer = PeerIdentity { key, ..PeerIdentity::default() };
         self.reporter.report(peer, event);
+    }
+}
+
+/// Undoes what an earlier run of a tunnel has left, before it is prepared: its name servers and its kill switch are in the way
+/// of a lookup of the hub.
+///
+/// # Errors
+/// The tunnel is running, or its journal cannot be opened.
+pub fn undo_earlier(directory: &Path, name: &str, reporter: &Reporter) -> Result<(), TunnelError> {
+    report_undone(reporter, journal::undo(directory, name)?);
+    Ok(())
+}
+
+fn report_undone(reporter: &Reporter, changes: usize) {
+    if changes > 0 {
+        reporter.report(PeerIdentity::default(), Event::TunnelUndone { changes });
     }
 }
 

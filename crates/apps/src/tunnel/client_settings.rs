@@ -1,6 +1,7 @@
 //! Settings of the client's end of a tunnel.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use ipnet::IpNet;
 use ropewalk_runtime::system::firewall::Table;
@@ -38,6 +39,8 @@ pub struct ClientSettings {
     pub dns_manager: Option<Manager>,
     /// How packets are carried.
     pub lane: LaneSettings,
+    /// Directory of the journal.
+    pub run_directory: PathBuf,
 }
 
 /// A family of addresses.

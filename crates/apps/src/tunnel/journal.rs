@@ -130,7 +130,7 @@ impl Journal {
     /// # Errors
     /// The tunnel is running, or the journal cannot be opened.
     pub fn open(directory: &Path, name: &str) -> Result<(Self, usize), JournalError> {
-        let path = directory.join(format!("{name}.{EXTENSION}"));
+        let path = path_of(directory, name);
         let failed = |error| JournalError::Io(path.clone(), error);
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
         let _lock = lock(directory).map_err(failed)?;
@@ -448,6 +448,17 @@ impl Change {
     }
 }
 
+/// Undoes what a tunnel that was killed has left. Returns how much that was, and creates nothing.
+///
+/// # Errors
+/// The tunnel is running, or its journal cannot be opened.
+pub fn undo(directory: &Path, name: &str) -> Result<usize, JournalError> {
+    if !path_of(directory, name).exists() {
+        return Ok(0);
+    }
+    Journal::open(directory, name).map(|(_, changes)| changes)
+}
+
 /// The tunnels whose processes have ended without undoing their changes, with the number of these. Empty if this process may
 /// not know.
 pub fn left_behind(directory: &Path) -> Vec<(String, usize)> {
@@ -465,6 +476,10 @@ pub fn left_behind(directory: &Path) -> Vec<(String, usize)> {
     let mut found: Vec<_> = entries.filter_map(|entry| left(entry.path())).collect();
     found.sort_unstable();
     found
+}
+
+fn path_of(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{name}.{EXTENSION}"))
 }
 
 /// The network namespace of this process.

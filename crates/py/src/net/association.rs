@@ -286,12 +286,7 @@ impl Association {
         let inner = self.inner.clone();
         Operation::new(self.net_runtime, "the peer did not acknowledge everything", async move {
             let ended = inner.native.shutdown().await;
-            ended.map(|()| Outcome::Nothing).map_err(|reason| {
-                error::closed(format_args!(
-                    "the association has ended, and some of what was sent may not have arrived: \
-                     {reason}"
-                ))
-            })
+            ended.map(|()| Outcome::Nothing).map_err(unflushed)
         })
     }
 
@@ -300,7 +295,10 @@ impl Association {
         let inner = self.inner.clone();
         Operation::new(self.net_runtime, "the peer did not acknowledge everything", async move {
             inner.native.flushed().await;
-            Ok(Outcome::Nothing)
+            match inner.native.close_reason() {
+                Some(reason) if !inner.native.is_flushed() => Err(unflushed(reason)),
+                _ => Ok(Outcome::Nothing),
+            }
         })
     }
 
@@ -428,4 +426,11 @@ fn unsent(native: &Native, stream: u16, error: SendError) -> PyErr {
             _ => error::option(misuse),
         },
     }
+}
+
+/// The exception for an association that has ended before everything was acknowledged.
+fn unflushed(reason: CloseReason) -> PyErr {
+    error::closed(format_args!(
+        "the association has ended, and some of what was sent may not have arrived: {reason}"
+    ))
 }

@@ -7,12 +7,9 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use ropewalk_apps::access::PeerPolicy;
-use ropewalk_apps::observe::{
-    Event, EventRecord, Ledger, PeerIdentity, Reporter, Sink, Sources, Status,
-};
-use ropewalk_apps::tunnel::client::{ClientSettings, Family, TunnelClient};
+use ropewalk_apps::observe::{Event, EventRecord, Ledger, Sink, Sources, Status};
+use ropewalk_apps::tunnel::client::{ClientSettings, Family, TunnelClient, undo_earlier};
 use ropewalk_apps::tunnel::hubs::{Hub, HubList};
-use ropewalk_apps::tunnel::journal::Journal;
 use ropewalk_apps::tunnel::name_servers::{Manager, RESOLV_CONF};
 use ropewalk_apps::tunnel::{LinkLedger, LinkSpec, machine};
 use ropewalk_base::Duration;
@@ -178,7 +175,7 @@ pub async fn run(
     let observation = args.common.observe.bind("tunnel up", console)?;
     let reporter = observation.reporter();
     // What an earlier run has left, such as its name servers and its kill switch, may be in the way of the lookup.
-    let journal = opened(&args.common, &reporter)?;
+    undo_earlier(&args.common.run_directory, &args.common.name(), &reporter).map_err(failed)?;
     let hubs = look_up(hubs, console).await?;
     let mut settings = settings(args, hubs, &observation.observer(), console)?;
     settings.lane.moderation = moderation;
@@ -186,7 +183,7 @@ pub async fn run(
     let outputs = args.common.observe.stream(outputs, "tunnel up", Flow::Both, false)?;
     let links = links(args, console)?.map(|ledger| ledger.reporting_to(reporter.clone()));
     settings.lane.links = links.map(Arc::new);
-    let client = TunnelClient::prepare(settings, journal, reporter).await.map_err(failed)?;
+    let client = TunnelClient::prepare(settings, reporter).await.map_err(failed)?;
     let figures = client.figures();
     let tunnel = Box::new(move || Some(figures.read()));
     let _monitor = start(observation, Sources { tunnel, ..Sources::default() }, outputs)?;
@@ -205,16 +202,6 @@ fn hubs(args: &UpArgs) -> Result<Vec<(Vec<String>, PeerPolicy)>, Failure> {
         hubs.push((backup.to.clone(), backup.peer.find("--backup-hub")?));
     }
     Ok(hubs)
-}
-
-/// Opens the journal, and undoes what an earlier run has left.
-fn opened(common: &CommonArgs, reporter: &Reporter) -> Result<Journal, Failure> {
-    let opened = Journal::open(&common.run_directory, &common.name());
-    let (journal, changes) = opened.map_err(|error| failed(error.into()))?;
-    if changes > 0 {
-        reporter.report(PeerIdentity::default(), Event::TunnelUndone { changes });
-    }
-    Ok(journal)
 }
 
 /// Looks up the addresses of the hubs. Waits for name servers that do not answer: the network may not be there yet.
@@ -286,6 +273,7 @@ fn settings(
         dns: (!args.dns.is_empty()).then(|| args.dns.clone()),
         dns_manager: args.dns_manager()?,
         lane: common.lane()?,
+        run_directory: common.run_directory.clone(),
     })
 }
 

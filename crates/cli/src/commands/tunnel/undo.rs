@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ropewalk_apps::tunnel::journal::Journal;
+use ropewalk_apps::tunnel::journal;
 
 use super::{RUN_DIRECTORY, configuration, failed, name_of};
 use crate::failure::Failure;
@@ -32,9 +32,8 @@ pub struct UndoArgs {
 /// [`Failure`]: the tunnel is running, or its journal cannot be opened.
 pub fn execute(args: &UndoArgs) -> Result<(), Failure> {
     let name = name_of(args.name.as_deref());
-    let opened = Journal::open(&args.run_directory, &name);
-    let (_, changes) = opened.map_err(|error| failed(error.into()))?;
-    match changes {
+    let undone = journal::undo(&args.run_directory, &name);
+    match undone.map_err(|error| failed(error.into()))? {
         0 => output::print(&format!("nothing was left of the tunnel {name}\n")),
         count => output::print(&format!("changes of the tunnel {name} that are undone: {count}\n")),
     }
