@@ -95,9 +95,10 @@ impl Link {
         first
     }
 
-    /// Whether messages may be sent on it.
+    /// Whether messages may be sent on it: it has not ended, and no shutdown has begun.
     pub fn takes_messages(&self) -> bool {
-        !self.ended && !self.leaving && self.association.close_reason().is_none()
+        let status = self.association.status();
+        !self.ended && status.is_some_and(|status| takes_data(&status.state))
     }
 
     /// Starts the shutdown.
@@ -146,6 +147,15 @@ impl Link {
             drop(claim);
         });
     }
+}
+
+const fn takes_data(state: &AssociationState) -> bool {
+    matches!(
+        state,
+        AssociationState::CookieWait { .. }
+            | AssociationState::CookieEchoed { .. }
+            | AssociationState::Established
+    )
 }
 
 /// What a new association of a socket begins with.

@@ -286,6 +286,16 @@ static void messages_to_all_are_checked(void)
 	CHECK(send_all(&star, "last", 4, 3, 0) == 4);
 	for (int i = 0; i < PEERS; i++)
 		CHECK(stream_at(&star, i) == 3);
+	/* An association whose shutdown has begun takes no messages. */
+	for (int i = 0; i < PEERS; i++) {
+		struct sockaddr_in *peer = &star.addresses[i];
+		CHECK(sctp_sendmsg(star.hub, NULL, 0, SA(*peer), sizeof *peer, 0, SCTP_EOF, 0, 0, 0) == 0);
+		if (i + 1 < PEERS) {
+			CHECK(send_all(&star, "rest", 4, 2, 0) == 4);
+			CHECK(stream_at(&star, i + 1) == 2);
+		}
+	}
+	FAILS(send_all(&star, "none", 4, 2, MSG_NOSIGNAL), EPIPE);
 	end(&star);
 }
 
