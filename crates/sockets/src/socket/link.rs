@@ -95,12 +95,6 @@ impl Link {
         first
     }
 
-    /// Whether messages may be sent on it: it has not ended, and no shutdown has begun.
-    pub fn takes_messages(&self) -> bool {
-        let status = self.association.status();
-        !self.ended && status.is_some_and(|status| takes_data(&status.state))
-    }
-
     /// Starts the shutdown.
     pub fn leave(&mut self) {
         self.leaving = true;
@@ -147,15 +141,6 @@ impl Link {
             drop(claim);
         });
     }
-}
-
-const fn takes_data(state: &AssociationState) -> bool {
-    matches!(
-        state,
-        AssociationState::CookieWait { .. }
-            | AssociationState::CookieEchoed { .. }
-            | AssociationState::Established
-    )
 }
 
 /// What a new association of a socket begins with.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use libc::c_int;
 use ropewalk_base::Duration;
-use ropewalk_runtime::endpoint::{CloseReason, Delivery, SendError, TrySendError};
+use ropewalk_runtime::endpoint::{
+    CloseReason, Delivery, SendError, State as AssociationState, TrySendError,
+};
 
 use super::{Link, Phase, Socket, State, Style};
 use crate::abi::control::{Controls, SendInfo, names_one};
@@ -47,6 +49,12 @@ enum Room {
 }
 
 impl Link {
+    /// Whether messages may be sent on it: it has not ended, and no shutdown has begun.
+    fn takes_messages(&self) -> bool {
+        let status = self.association.status();
+        !self.ended && status.is_some_and(|status| takes_data(&status.state))
+    }
+
     /// How a message is sent: as it says itself, else as the defaults of the association say.
     fn info(&self, outgoing: &Outgoing) -> SendInfo {
         let (controls, defaults) = (&outgoing.controls, &self.messages.send);
@@ -89,6 +97,15 @@ impl State {
         }
         Ok(())
     }
+}
+
+const fn takes_data(state: &AssociationState) -> bool {
+    matches!(
+        state,
+        AssociationState::CookieWait { .. }
+            | AssociationState::CookieEchoed { .. }
+            | AssociationState::Established
+    )
 }
 
 /// Whether a message is no user data: it aborts the association, or is empty and shuts it down.
