@@ -103,6 +103,16 @@ fn one_to_many_sockets_open_tell_and_give_away_associations() {
 }
 
 #[test]
+fn associations_of_a_socket_have_options_of_their_own_and_messages_to_all_arrive_at_each() {
+    assert_eq!(check("associations"), "");
+}
+
+#[test]
+fn a_program_that_sends_only_when_the_socket_is_writable_sends_everything() {
+    assert_eq!(check("writable"), "");
+}
+
+#[test]
 fn memory_of_the_program_is_touched_within_the_lengths_that_it_states() {
     assert_eq!(check("memory"), "");
 }

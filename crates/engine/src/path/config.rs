@@ -55,6 +55,8 @@ pub struct PathConfig {
     pub heartbeat_interval: Option<Duration>,
     /// Path.Max.Retrans of this path; none: that of the association.
     pub max_retrans: Option<u32>,
+    /// Errors after which this path is potentially failed; none: as many as the association says.
+    pub potentially_failed: Option<u32>,
 }
 
 impl Default for PathConfig {
@@ -70,6 +72,7 @@ impl Default for PathConfig {
             heartbeats: true,
             heartbeat_interval: None,
             max_retrans: None,
+            potentially_failed: None,
             delay_error: 1.0,
         }
     }
@@ -79,7 +82,9 @@ impl PathConfig {
     /// Error counts above which the path is potentially failed or inactive; `usual` has those of the
     /// association.
     pub fn failure(&self, usual: FailureLimits) -> FailureLimits {
-        let path_max_retrans = self.max_retrans.unwrap_or(usual.path_max_retrans);
-        FailureLimits { path_max_retrans, ..usual }
+        FailureLimits {
+            path_max_retrans: self.max_retrans.unwrap_or(usual.path_max_retrans),
+            potentially_failed: self.potentially_failed.unwrap_or(usual.potentially_failed),
+        }
     }
 }

@@ -300,6 +300,7 @@ fn a_long_message_that_is_given_up_does_not_take_others_with_it() {
             urgency: Urgency::Bulk,
             copies: Copies::One,
             immediate: false,
+            exceeds_buffer: false,
             context: 0,
         };
         let now = pair.now;

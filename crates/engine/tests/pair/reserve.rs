@@ -74,6 +74,24 @@ fn who_found_the_reserve_used_up_is_told_when_a_part_of_it_has_come_back() {
     assert_eq!(send(&mut pair, 5, 500), Ok(()));
 }
 
+/// An application that sends to several associations looks for room in all of them, and then queues a message in each.
+#[test]
+fn who_asks_for_room_is_told_when_there_is_some_and_a_promised_message_is_queued_without_room() {
+    let mut pair = pair(0, StreamScheduler::FirstCome);
+    assert!(pair.ends[LEFT].await_room());
+    assert_eq!(send(&mut pair, 0, LONG), Ok(()));
+    let before = pair.events[LEFT].len();
+    assert!(!pair.ends[LEFT].await_room());
+    assert_eq!(send(&mut pair, 1, 100), Err(SendError::Full));
+    let beyond = Delivery { exceeds_buffer: true, ..Delivery::RELIABLE };
+    assert_eq!(pair.try_send(LEFT, 1, Payload::Length(100), beyond), Ok(()));
+    assert!(!pair.ends[LEFT].await_room());
+    pair.run_until(at_ms(20_000));
+    let told = pair.events[LEFT][before..].iter().filter(|(_, e)| *e == Event::Writable).count();
+    assert_eq!((told, pair.ends[LEFT].await_room()), (1, true));
+    assert_eq!(pair.read_bytes(RIGHT), u64::from(LONG) + 100);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 

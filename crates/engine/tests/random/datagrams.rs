@@ -58,6 +58,7 @@ fn any_delivery() -> impl Strategy<Value = Delivery> {
             urgency,
             copies,
             immediate,
+            exceeds_buffer: false,
             context: 0,
         },
     )

@@ -51,6 +51,7 @@ fn delivery_of(options: DeliveryOptions) -> PyResult<Delivery> {
         priority,
         urgency,
         copies: if twice { Copies::Two } else { Copies::One },
+        exceeds_buffer: false,
         context: 0,
     })
 }

@@ -83,6 +83,14 @@ impl Association {
         set.is_some()
     }
 
+    /// Sets after how many consecutive errors a path counts as potentially failed (RFC 7829); none: the association's value.
+    /// Returns whether the path exists.
+    pub fn set_path_potentially_failed(&self, path: usize, errors: Option<u32>) -> bool {
+        let set = self
+            .on_path(path, |peer, _, path| peer.machine.set_path_potentially_failed(path, errors));
+        set.is_some()
+    }
+
     /// The protocol parameters. None once the association is gone.
     pub fn parameters(&self) -> Option<Parameters> {
         self.inspect(|peer, _| peer.machine.parameters())

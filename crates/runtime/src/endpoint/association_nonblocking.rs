@@ -46,6 +46,10 @@ pub struct PathTimers {
     pub rto: Duration,
     /// Interval of HEARTBEATs while the path is idle; none: they are disabled.
     pub heartbeat_interval: Option<Duration>,
+    /// With more consecutive errors than this, the path is inactive (Path.Max.Retrans).
+    pub max_retrans: u32,
+    /// With more consecutive errors than this, the path is potentially failed (RFC 7829).
+    pub potentially_failed: u32,
 }
 
 /// Appends messages that a peer has sent, until `most` bytes or more are appended or `stops` returns true.
@@ -125,6 +129,12 @@ impl Association {
         }
     }
 
+    /// Whether the send buffer is full. [`Association::writable`] waits until it has room. False after the end.
+    pub fn is_full(&self) -> bool {
+        let is_full = |peer: &mut Peer| peer.ended.is_none() && !peer.machine.await_room();
+        self.with_if_needed(|peer, _| (is_full(peer), false)).unwrap_or(false)
+    }
+
     /// Waits until the send buffer has room and fewer than `below` bytes wait for a path, or the association has ended.
     pub async fn writable(&self, below: u64) {
         loop {
@@ -132,9 +142,7 @@ impl Association {
             let writable = self.signals().writable.notified();
             tokio::pin!(writable);
             writable.as_mut().enable();
-            let full =
-                self.inspect(|peer, _| peer.ended.is_none() && peer.machine.send_room() == 0);
-            if full != Some(true) {
+            if !self.is_full() {
                 return;
             }
             writable.await;
@@ -190,9 +198,14 @@ impl Association {
         self.inspect(|peer, _| {
             let machine = &peer.machine;
             let id = PathId::from_index(path);
-            (path < machine.path_count()).then(|| PathTimers {
-                rto: machine.path_rto(id),
-                heartbeat_interval: machine.heartbeats_of(id),
+            (path < machine.path_count()).then(|| {
+                let failure = machine.path_failure(id);
+                PathTimers {
+                    rto: machine.path_rto(id),
+                    heartbeat_interval: machine.heartbeats_of(id),
+                    max_retrans: failure.path_max_retrans,
+                    potentially_failed: failure.potentially_failed,
+                }
             })
         })?
     }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::number::{association, control, message};
 use super::{Fields, Image};
-use crate::errno::Result;
+use crate::errno::{Errno, Result};
 
 /// How a message is sent: what `sctp_sndrcvinfo`, `sctp_sndinfo` and `sctp_prinfo` say together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -98,16 +98,20 @@ pub struct Controls {
 }
 
 impl Controls {
-    /// Takes one control message of [`super::number::SCTP`]. Unknown types are ignored.
+    /// Takes one control message of [`super::number::SCTP`].
     ///
     /// # Errors
-    /// `EINVAL` if it is too short.
+    /// `EINVAL` if it is too short, has a policy of partial reliability that RFC 7496 does not know, or is of a type that cannot
+    /// be obeyed: SCTP_AUTHINFO, because the active key authenticates all messages of an association, and, as in the kernel,
+    /// unknown types.
     pub fn take(&mut self, kind: i32, data: &[u8]) -> Result<()> {
         let fields = Fields(data);
         match kind {
             control::SNDRCV => self.info = Some(SendInfo::from_sndrcv(fields)?),
             control::SNDINFO => self.info = Some(SendInfo::from_sndinfo(fields)?),
-            control::PRINFO => self.reliability = Some((fields.u16(0)?, fields.u32(4)?)),
+            control::PRINFO => {
+                self.reliability = Some((known_policy(fields.u16(0)?)?, fields.u32(4)?));
+            }
             control::INIT => self.streams = Some(fields.u16(0)?),
             control::DSTADDRV4 => {
                 let octets: [u8; 4] = fields.u32(0)?.to_ne_bytes();
@@ -120,7 +124,7 @@ impl Controls {
                 }
                 self.addresses.push(IpAddr::from(octets));
             }
-            _ => {}
+            _ => return Err(Errno(libc::EINVAL)),
         }
         Ok(())
     }
@@ -194,6 +198,14 @@ impl ReceiveInfo {
             .i32(self.association)
             .finish()
     }
+}
+
+/// A policy of partial reliability in `struct sctp_prinfo` or `struct sctp_default_prinfo`.
+///
+/// # Errors
+/// `EINVAL` if RFC 7496 does not know it.
+pub const fn known_policy(number: u16) -> Result<u16> {
+    if number & !message::PR_MASK == 0 { Ok(number) } else { Err(Errno(libc::EINVAL)) }
 }
 
 /// Whether an identifier names one association.

@@ -43,6 +43,8 @@ pub mod control {
     pub const NXTINFO: i32 = 4;
     /// `struct sctp_prinfo`.
     pub const PRINFO: i32 = 5;
+    /// `struct sctp_authinfo`.
+    pub const AUTHINFO: i32 = 6;
     /// `struct in_addr`.
     pub const DSTADDRV4: i32 = 7;
     /// `struct in6_addr`.

@@ -34,6 +34,7 @@ mod information {
     pub const NONE: c_uint = 0;
     pub const SEND: c_uint = 1;
     pub const RELIABILITY: c_uint = 2;
+    pub const AUTHENTICATION: c_uint = 3;
     pub const SEND_ALL: c_uint = 4;
     pub const RECEIVE: c_uint = 1;
     pub const NEXT: c_uint = 2;
@@ -219,9 +220,18 @@ pub unsafe extern "C" fn sctp_opt_info(
     if unsafe { *length } < size_of::<i32>() as socklen_t {
         return returned_int(Err::<isize, _>(Errno(libc::EINVAL)));
     }
-    if !matches!(name, option::INITMSG | option::NODELAY | option::AUTOCLOSE | option::EVENTS) {
-        // SAFETY: as the caller promises; the structures of all other options begin with the identifier.
-        unsafe { value.cast::<i32>().write_unaligned(id) };
+    let at = match name {
+        option::INITMSG | option::NODELAY | option::AUTOCLOSE | option::EVENTS => None,
+        option::DEFAULT_SEND_PARAM => Some(28),
+        option::DEFAULT_SNDINFO => Some(12),
+        // The structures of all other options begin with the identifier.
+        _ => Some(0),
+    };
+    // SAFETY: as the caller promises.
+    let room = unsafe { *length } as usize;
+    if let Some(at) = at.filter(|at| at + size_of::<i32>() <= room) {
+        // SAFETY: the identifier ends within the structure.
+        unsafe { value.byte_add(at).cast::<i32>().write_unaligned(id) };
     }
     // SAFETY: as the caller promises.
     unsafe { getsockopt(fd, number::SCTP, name, value, length) }
@@ -336,6 +346,22 @@ pub unsafe extern "C" fn sctp_send(
     unsafe { send_with(fd, (&raw const vector, 1), (std::ptr::null_mut(), 0), &controls, flags) }
 }
 
+/// Appends control messages for `struct sctp_sendv_spa`: flags, then the three structures. Returns whether it is as long as the
+/// flags say.
+fn all_information(info: &[u8], controls: &mut Vec<u8>) -> bool {
+    let Ok(valid) = Fields(info).u32(0) else { return false };
+    let parts = [
+        (1, control::SNDINFO, 4..20),
+        (2, control::PRINFO, 20..28),
+        (4, control::AUTHINFO, 28..30),
+    ];
+    for (_, kind, range) in parts.into_iter().filter(|(flag, ..)| valid & flag != 0) {
+        let Some(part) = info.get(range) else { return false };
+        controls.extend(control_message(kind, part));
+    }
+    true
+}
+
 /// Sends a message, and says by a typed structure how.
 ///
 /// # Safety
@@ -365,19 +391,11 @@ pub unsafe extern "C" fn sctp_sendv(
             controls = control_message(control::PRINFO, info);
             info.len() == 8
         }
-        // `struct sctp_sendv_spa`: flags, then the three structures.
-        information::SEND_ALL => match (Fields(info).u32(0), info.get(4..20), info.get(20..28)) {
-            (Ok(valid), Some(send), Some(reliability)) => {
-                if valid & 1 != 0 {
-                    controls.extend(control_message(control::SNDINFO, send));
-                }
-                if valid & 2 != 0 {
-                    controls.extend(control_message(control::PRINFO, reliability));
-                }
-                true
-            }
-            _ => false,
-        },
+        information::AUTHENTICATION => {
+            controls = control_message(control::AUTHINFO, info);
+            info.len() == 2
+        }
+        information::SEND_ALL => all_information(info, &mut controls),
         _ => false,
     };
     let count = usize::try_from(vector_count);

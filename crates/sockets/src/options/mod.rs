@@ -3,6 +3,7 @@
 mod addresses;
 mod authentication;
 mod general;
+mod messages;
 mod parameters;
 mod paths;
 mod reconfiguration;
@@ -10,6 +11,7 @@ mod reconfigured_addresses;
 mod sending;
 mod status;
 mod streams;
+mod subscriptions;
 
 #[cfg(test)]
 pub use self::parameters::defaults as default_parameters;
@@ -77,6 +79,12 @@ pub fn set(
         option::ASCONF_SUPPORTED | option::AUTO_ASCONF | option::SET_PEER_PRIMARY_ADDR => {
             reconfigured_addresses::set(socket, name, value)
         }
+        option::MAXSEG
+        | option::CONTEXT
+        | option::DEFAULT_SEND_PARAM
+        | option::DEFAULT_SNDINFO
+        | option::DEFAULT_PRINFO => messages::set(socket, name, value),
+        option::EVENTS | option::EVENT => subscriptions::set(socket, name, value),
         _ => sending::set(socket, name, value),
     }
 }
@@ -147,6 +155,12 @@ pub fn get(
         | option::HMAC_IDENT
         | option::PEER_AUTH_CHUNKS
         | option::LOCAL_AUTH_CHUNKS => authentication::get(socket, name, input),
+        option::MAXSEG
+        | option::CONTEXT
+        | option::DEFAULT_SEND_PARAM
+        | option::DEFAULT_SNDINFO
+        | option::DEFAULT_PRINFO => messages::get(socket, name, input),
+        option::EVENTS | option::EVENT => subscriptions::get(socket, name, input),
         _ => sending::get(socket, name, input),
     }?;
     // Like the kernel, which never gives a part of an answer to these.

@@ -8,6 +8,8 @@ use ropewalk_engine::scheduler::{Scheduler, SchedulerOptions};
 use ropewalk_engine::sctp::{Association as Machine, Config, PathConfig, Preset, Secret};
 use ropewalk_runtime::endpoint::{Parameters, Profile};
 
+use super::addresses::address_at;
+use super::paths::path_to;
 use super::{assoc_value, assoc_value_image, scope};
 use crate::abi::number::option;
 use crate::abi::{Fields, Image};
@@ -93,7 +95,7 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
             let cookie_life = ms(value.u32(16)?);
             (value.i32(0)?, Overrides { association_max_retrans, cookie_life, ..none })
         }
-        option::DELAYED_SACK => sack_info(value)?,
+        option::DELAYED_SACK => sack_info(socket, state, value)?,
         option::MAX_BURST => {
             let (id, most) = assoc_value(value)?;
             (id, Overrides { max_burst: Some(most), ..none })
@@ -103,21 +105,33 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     change(socket, state, id, &changes)
 }
 
-/// `struct sctp_sack_info`, or the older `struct sctp_assoc_value` with the delay.
-fn sack_info(value: Fields<'_>) -> Result<(i32, Overrides)> {
-    let (id, delay, every) = (value.i32(0)?, value.u32(4)?, value.u32(8).unwrap_or(0));
-    let changes = Overrides {
-        // RFC 6458, 8.1.19: a frequency of 1 disables the delay; a value of 0 keeps what there is.
-        sack_delay: ms(delay),
-        sack_every_packets: positive(every),
-        ..Overrides::default()
-    };
-    Ok((id, changes))
+/// `struct sctp_sack_info`, or the older `struct sctp_assoc_value` with the delay, in which 0 disables the delay as in the
+/// kernel.
+fn sack_info(socket: &Socket, state: &State, value: Fields<'_>) -> Result<(i32, Overrides)> {
+    let (id, delay) = (value.i32(0)?, value.u32(4)?);
+    let every = value.u32(8).unwrap_or(u32::from(delay == 0));
+    let now = of(socket, state, id)?;
+    // RFC 6458, 8.1.19: a frequency of 1 disables the delay; a value of 0 keeps what there is.
+    let sack_every_packets = positive(every).or(enabling(&now).filter(|_| delay > 0));
+    Ok((id, Overrides { sack_delay: ms(delay), sack_every_packets, ..Overrides::default() }))
+}
+
+/// Whether SACKs are delayed.
+pub(super) const fn delays_sacks(parameters: &Parameters) -> bool {
+    parameters.sack_every_packets != 1
+}
+
+/// Packets per SACK with which SACKs are delayed again; none: they are.
+pub(super) fn enabling(parameters: &Parameters) -> Option<u32> {
+    (!delays_sacks(parameters)).then(|| defaults().sack_every_packets)
 }
 
 /// Gets one of the options.
 pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
     let state = &*socket.lock();
+    if name == option::PEER_ADDR_THLDS {
+        return thresholds(socket, state, input);
+    }
     let id = if name == option::MAX_BURST { assoc_value(input)?.0 } else { input.i32(0)? };
     let parameters = of(socket, state, id)?;
     let image = Image::new().i32(id);
@@ -140,30 +154,59 @@ pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
                 .u32(as_ms(parameters.cookie_life))
         }
         option::DELAYED_SACK => {
-            let image = image.u32(as_ms(parameters.sack_delay));
+            let delayed = delays_sacks(&parameters);
+            let image = image.u32(if delayed { as_ms(parameters.sack_delay) } else { 0 });
             let long = input.u32(8).is_ok();
             if long { image.u32(parameters.sack_every_packets) } else { image }
         }
-        option::PEER_ADDR_THLDS => image
-            .pad_to(8)
-            .bytes(input.rest(8)?.get(..STORAGE_LEN).ok_or(Errno(libc::EINVAL))?)
-            .u16(parameters.failure.path_max_retrans as u16)
-            .u16(parameters.failure.potentially_failed as u16)
-            .pad_to(144),
         _ => return Ok(assoc_value_image(input, parameters.max_burst)),
     }
     .finish())
 }
 
-/// `struct sctp_paddrthlds`: thresholds of path failure (RFC 7829, 7.1). All paths of an association have the same
-/// threshold of potential failure.
+/// `struct sctp_paddrthlds`: thresholds of failure of one path, or of all (RFC 7829, 7.1).
 fn set_thresholds(socket: &Socket, state: &mut State, value: Fields<'_>) -> Result<()> {
-    let id = value.i32(0)?;
+    let (id, address) = (value.i32(0)?, address_at(value, 8)?);
     let at = 8 + STORAGE_LEN;
-    let changes = Overrides {
-        path_max_retrans: positive(u32::from(value.u16(at)?)),
-        potentially_failed: Some(u32::from(value.u16(at + 2)?)),
-        ..Overrides::default()
+    let most = positive(u32::from(value.u16(at)?));
+    let doubted = Some(u32::from(value.u16(at + 2)?));
+    if let Some(address) = address {
+        let (_, link, path) = path_to(socket, state, id, address)?;
+        if most.is_some() {
+            link.association.set_path_max_retrans(path, most);
+        }
+        link.association.set_path_potentially_failed(path, doubted);
+        return Ok(());
+    }
+    let changes =
+        Overrides { path_max_retrans: most, potentially_failed: doubted, ..Overrides::default() };
+    change(socket, state, id, &changes)?;
+    // What was set for single paths no longer applies.
+    for link in scope(socket, state, id)?.links.iter().filter_map(|id| state.links.get(id)) {
+        for path in 0..link.association.paths().len() {
+            if most.is_some() {
+                link.association.set_path_max_retrans(path, None);
+            }
+            link.association.set_path_potentially_failed(path, None);
+        }
+    }
+    Ok(())
+}
+
+fn thresholds(socket: &Socket, state: &State, input: Fields<'_>) -> Result<Vec<u8>> {
+    let (id, address) = (input.i32(0)?, address_at(input, 8)?);
+    let (most, doubted) = match address {
+        Some(address) => {
+            let (_, link, path) = path_to(socket, state, id, address)?;
+            let timers = link.association.path_timers(path).ok_or(Errno(libc::EINVAL))?;
+            (timers.max_retrans, timers.potentially_failed)
+        }
+        None => {
+            let failure = of(socket, state, id)?.failure;
+            (failure.path_max_retrans, failure.potentially_failed)
+        }
     };
-    change(socket, state, id, &changes)
+    let address = input.rest(8)?.get(..STORAGE_LEN).ok_or(Errno(libc::EINVAL))?;
+    let image = Image::new().i32(id).pad_to(8).bytes(address);
+    Ok(image.u16(most as u16).u16(doubted as u16).pad_to(144).finish())
 }

@@ -1,17 +1,18 @@
 //! SCTP_PEER_ADDR_PARAMS: HEARTBEATs, failure, path MTU, SACK delay and DSCP of paths (RFC 6458, 8.1.12).
 
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use ropewalk_base::Duration;
-use ropewalk_runtime::endpoint::Dscp;
+use ropewalk_runtime::endpoint::{Dscp, Parameters};
 
 use super::addresses::address_at;
-use super::parameters::{as_ms, change, ms, of, positive};
+use super::parameters::{as_ms, change, delays_sacks, enabling, ms, of, positive};
 use super::scope;
 use crate::abi::{Fields, Image};
 use crate::address::STORAGE_LEN;
 use crate::errno::{Errno, Result};
-use crate::socket::{LEAST_MTU, Link, Overrides, Socket, SocketSettings};
+use crate::socket::{LEAST_MTU, Link, Overrides, Socket, SocketSettings, State};
 
 /// Flags of `struct sctp_paddrparams`.
 mod flag {
@@ -24,6 +25,8 @@ mod flag {
     pub const SACKDELAY_DISABLE: u32 = 64;
     pub const DSCP: u32 = 512;
 }
+
+const SACKDELAY: u32 = flag::SACKDELAY_ENABLE | flag::SACKDELAY_DISABLE;
 
 /// Path MTU of associations without discovery for which the program names none, bytes.
 const DEFAULT_MTU: u32 = 1500;
@@ -87,16 +90,10 @@ impl PathParameters {
         }
     }
 
-    /// Changes the path to the address, or all paths.
-    fn apply_to(&self, link: &Link) -> Result<()> {
+    /// Changes these paths.
+    fn apply_to(&self, link: &Link, paths: Range<usize>) {
         let association = &link.association;
-        let (paths, marked) = match self.address {
-            None => (0..association.paths().len(), None),
-            Some(address) => {
-                let path = link.path_to(address.ip()).ok_or(Errno(libc::EINVAL))?;
-                (path..path + 1, Some(path))
-            }
-        };
+        let marked = self.address.map(|_| paths.start);
         for path in paths {
             if let Some(enabled) = self.heartbeats() {
                 association.set_heartbeats(path, enabled, self.interval);
@@ -111,7 +108,6 @@ impl PathParameters {
         if let Some(dscp) = self.dscp {
             association.set_dscp(marked, dscp);
         }
-        Ok(())
     }
 
     /// Changes what later associations have.
@@ -125,49 +121,77 @@ impl PathParameters {
         }
     }
 
-    /// What whole associations have.
-    fn overrides(&self) -> Overrides {
+    /// What whole associations have; `now`: what they have so far.
+    fn overrides(&self, now: &Parameters) -> Overrides {
+        let sack_every_packets = match self.flags & SACKDELAY {
+            flag::SACKDELAY_ENABLE => enabling(now),
+            flag::SACKDELAY_DISABLE => Some(1),
+            _ => None,
+        };
         Overrides {
             path_max_retrans: self.max_retrans,
             heartbeat_interval: self.interval.filter(|_| self.heartbeats() == Some(true)),
             sack_delay: self.sack_delay,
+            sack_every_packets,
             ..Overrides::default()
         }
     }
+}
+
+/// The path to an address of a peer, and its association. As in the kernel, an address alone names its association.
+///
+/// # Errors
+/// `EINVAL` if the association has no such address.
+pub(super) fn path_to<'a>(
+    socket: &Socket,
+    state: &'a State,
+    id: i32,
+    address: SocketAddr,
+) -> Result<(i32, &'a Link, usize)> {
+    let by_address = || state.links.iter().find(|(_, link)| link.has_peer(&address));
+    let by_address = || by_address().map(|(id, link)| (*id, link)).ok_or(Errno(libc::EINVAL));
+    let (id, link) = state.link(socket.style, id).or_else(|_| by_address())?;
+    let path = link.path_to(address.ip()).ok_or(Errno(libc::EINVAL))?;
+    Ok((id, link, path))
 }
 
 /// Sets the parameters of one path, of all paths of an association, or of those that the socket will have.
 pub fn set(socket: &Socket, value: Fields<'_>) -> Result<()> {
     let state = &mut *socket.lock();
     let wanted = PathParameters::read(value)?;
+    if let Some(address) = wanted.address {
+        let (_, link, path) = path_to(socket, state, wanted.id, address)?;
+        wanted.apply_to(link, path..path + 1);
+        return Ok(());
+    }
     let scope = scope(socket, state, wanted.id)?;
     for link in scope.links.iter().filter_map(|id| state.links.get(id)) {
-        wanted.apply_to(link)?;
-    }
-    if wanted.address.is_some() {
-        return Ok(());
+        wanted.apply_to(link, 0..link.association.paths().len());
     }
     if scope.settings {
         wanted.apply_to_settings(&mut state.settings);
     }
-    change(socket, state, wanted.id, &wanted.overrides())
+    let now = of(socket, state, wanted.id)?;
+    change(socket, state, wanted.id, &wanted.overrides(&now))
 }
 
 /// `struct sctp_paddrparams` of a path, of an association, or of those that the socket will have.
 pub fn get(socket: &Socket, input: Fields<'_>) -> Result<Vec<u8>> {
     let state = &*socket.lock();
-    let (id, address) = (input.i32(0)?, address_at(input, 4)?);
+    let (given, address) = (input.i32(0)?, address_at(input, 4)?);
     let storage = input.rest(4)?.get(..STORAGE_LEN).ok_or(Errno(libc::EINVAL))?;
-    let parameters = of(socket, state, id)?;
-    let scope = scope(socket, state, id)?;
-    let link = scope.links.first().and_then(|id| state.links.get(id));
-    let path = match (link, address) {
-        (Some(link), Some(address)) => Some(link.path_to(address.ip()).ok_or(Errno(libc::EINVAL))?),
-        (Some(_), None) => Some(0),
-        (None, Some(_)) => return Err(Errno(libc::EINVAL)),
-        (None, None) => None,
+    let named = match address {
+        Some(address) => Some(path_to(socket, state, given, address)?),
+        None => None,
     };
+    let id = named.map_or(given, |(id, ..)| id);
+    let parameters = of(socket, state, id)?;
+    let link = scope(socket, state, id)?.links.first().and_then(|id| state.links.get(id));
+    let path = named.map(|(.., path)| path).or(link.map(|_| 0));
     let timers = link.zip(path).and_then(|(link, path)| link.association.path_timers(path));
+    let own = timers.filter(|_| address.is_some());
+    let failure = parameters.failure;
+    let max_retrans = own.map_or(failure.path_max_retrans, |timers| timers.max_retrans);
     let interval = match timers {
         Some(timers) => timers.heartbeat_interval,
         None => state.settings.heartbeats.then_some(parameters.heartbeat_interval),
@@ -178,15 +202,15 @@ pub fn get(socket: &Socket, input: Fields<'_>) -> Result<Vec<u8>> {
     let (discovers, mtu) = (transport.discover_mtu, mtu.or(state.settings.path_mtu));
     let flags = if interval.is_some() { flag::HB_ENABLE } else { flag::HB_DISABLE }
         | if discovers { flag::PMTUD_ENABLE } else { flag::PMTUD_DISABLE }
-        | flag::SACKDELAY_ENABLE
+        | if delays_sacks(&parameters) { flag::SACKDELAY_ENABLE } else { flag::SACKDELAY_DISABLE }
         | flag::DSCP;
     let of_path = link.and_then(|link| link.association.dscp(address.and(path)));
     let dscp = of_path.unwrap_or(state.settings.dscp);
     Ok(Image::new()
-        .i32(id)
+        .i32(given)
         .bytes(storage)
         .u32(as_ms(interval.unwrap_or(parameters.heartbeat_interval)))
-        .u16(parameters.failure.path_max_retrans as u16)
+        .u16(max_retrans as u16)
         .u32(mtu.unwrap_or(0))
         .u32(as_ms(parameters.sack_delay))
         .u32(flags)

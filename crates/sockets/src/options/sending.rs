@@ -1,20 +1,15 @@
-//! Options about messages: how they are sent and received, and which notifications come.
+//! Options of a socket about messages: how they are sent and received.
 
 use libc::c_int;
 
 use super::{assoc_value, assoc_value_image};
-use crate::abi::control::SendInfo;
-use crate::abi::number::{message, notification, option};
+use crate::abi::number::option;
 use crate::abi::{Fields, Image};
 use crate::errno::{Errno, Result};
 use crate::socket::{Socket, SocketSettings, Style};
 
 /// Longest idle time of an association that can be set, seconds: a signed number in the program.
 const AUTOCLOSE_LIMIT_S: u32 = i32::MAX as u32;
-
-/// Types in `struct sctp_event_subscribe`, in its order.
-const SUBSCRIBED: [u16; notification::COUNT as usize] =
-    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13];
 
 fn on(value: Fields<'_>) -> Result<bool> {
     Ok(value.i32(0)? != 0)
@@ -39,8 +34,6 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
         option::REUSE_PORT if socket.style == Style::OneToMany => Err(Errno(libc::EOPNOTSUPP)),
         option::REUSE_PORT if bound => Err(Errno(libc::EFAULT)),
         option::REUSE_PORT => value.i32(0).map(|number| settings.reuse[2] = number),
-        option::MAXSEG => set_maxseg(settings, value),
-        option::CONTEXT => assoc_value(value).map(|(_, number)| settings.context = number),
         option::FRAGMENT_INTERLEAVE => match value.i32(0)? {
             // Parts of messages of an association alternate (level 2) only with I-DATA (RFC 8260).
             level @ 0..=2 => {
@@ -58,30 +51,6 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
         // The engine offers partial reliability to every peer.
         option::PR_SUPPORTED if idle && assoc_value(value)?.1 != 0 => Ok(()),
         option::PR_SUPPORTED | option::ECN_SUPPORTED => Err(Errno(libc::EINVAL)),
-        option::DEFAULT_SEND_PARAM => {
-            settings.send = SendInfo::from_sndrcv(value)?;
-            Ok(())
-        }
-        option::DEFAULT_SNDINFO => {
-            let SendInfo { policy, value: limit, .. } = settings.send;
-            settings.send = SendInfo { policy, value: limit, ..SendInfo::from_sndinfo(value)? };
-            Ok(())
-        }
-        option::DEFAULT_PRINFO => {
-            (settings.send.value, settings.send.policy) = (value.u32(4)?, value.u16(8)?);
-            Ok(())
-        }
-        option::EVENTS => {
-            let given = value.rest(0)?.iter().zip(SUBSCRIBED);
-            given.for_each(|(byte, kind)| settings.events[usize::from(kind)] = *byte != 0);
-            Ok(())
-        }
-        option::EVENT => {
-            let kind = usize::from(value.u16(4)?.wrapping_sub(notification::BASE));
-            let event = settings.events.get_mut(kind).ok_or(Errno(libc::EINVAL))?;
-            *event = value.u8(6)? != 0;
-            Ok(())
-        }
         _ => Err(Errno(libc::ENOPROTOOPT)),
     }
 }
@@ -114,15 +83,6 @@ fn set_init(settings: &mut SocketSettings, value: Fields<'_>) -> Result<()> {
     Ok(())
 }
 
-fn set_maxseg(settings: &mut SocketSettings, value: Fields<'_>) -> Result<()> {
-    let (_, bytes) = assoc_value(value)?;
-    if bytes > 0 && !(512..=65_535).contains(&bytes) {
-        return Err(Errno(libc::EINVAL));
-    }
-    settings.maxseg = bytes;
-    Ok(())
-}
-
 /// Gets one of the options.
 pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
     let state = &*socket.lock();
@@ -148,33 +108,8 @@ pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
         option::REUSE_PORT => Image::new().i32(settings.reuse[2]),
         option::FRAGMENT_INTERLEAVE => Image::new().i32(settings.fragment_interleave),
         option::PARTIAL_DELIVERY_POINT => Image::new().u32(settings.partial_delivery_point),
-        option::MAXSEG => {
-            let (id, _) = assoc_value(input)?;
-            let link = state.link(socket.style, id).ok().map(|(_, link)| link);
-            let now = link.map(|link| link.association.message_size() as u32);
-            let bytes = match (settings.maxseg, now) {
-                (0, now) => now.unwrap_or(0),
-                (most, now) => now.unwrap_or(most).min(most),
-            };
-            return Ok(assoc_value_image(input, bytes));
-        }
-        option::CONTEXT => return Ok(assoc_value_image(input, settings.context)),
         option::ECN_SUPPORTED => return Ok(assoc_value_image(input, u32::from(settings.ecn))),
         option::PR_SUPPORTED => return Ok(assoc_value_image(input, 1)),
-        option::DEFAULT_SEND_PARAM => Image::new().bytes(&settings.send.to_sndrcv()),
-        option::DEFAULT_SNDINFO => Image::new().bytes(&settings.send.to_sndinfo()),
-        option::DEFAULT_PRINFO => {
-            let policy = settings.send.policy & message::PR_MASK;
-            Image::new().i32(input.i32(0)?).u32(settings.send.value).u16(policy).pad_to(12)
-        }
-        option::EVENTS => {
-            settings.events.iter().fold(Image::new(), |image, on| image.u8(u8::from(*on)))
-        }
-        option::EVENT => {
-            let kind = usize::from(input.u16(4)?.wrapping_sub(notification::BASE));
-            let on = *settings.events.get(kind).ok_or(Errno(libc::EINVAL))?;
-            Image::new().bytes(&input.rest(0)?[..6]).u8(u8::from(on)).pad_to(8)
-        }
         _ => return Err(Errno(libc::ENOPROTOOPT)),
     }
     .finish())

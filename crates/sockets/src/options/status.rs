@@ -6,6 +6,7 @@ use libc::c_int;
 use ropewalk_runtime::endpoint::{PathStats, PathStatus, ReliabilityPolicy, State as Machine};
 
 use super::addresses::address_at;
+use super::paths::path_to;
 use crate::abi::number::{message, option};
 use crate::abi::{Fields, Image};
 use crate::address::{self, shown};
@@ -41,14 +42,7 @@ pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
     let state = &*socket.lock();
     if name == option::GET_PEER_ADDR_INFO {
         let address = address_at(input, 4)?.ok_or(Errno(libc::EINVAL))?;
-        let (id, link) = match state.link(socket.style, input.i32(0)?) {
-            Ok(found) => found,
-            Err(error) => {
-                let found = state.links.iter().find(|(_, link)| link.has_peer(&address));
-                found.map(|(id, link)| (*id, link)).ok_or(error)?
-            }
-        };
-        let path = link.path_to(address.ip()).ok_or(Errno(libc::EINVAL))?;
+        let (id, link, path) = path_to(socket, state, input.i32(0)?, address)?;
         return path_info(socket, state, id, link, path).map(Image::finish);
     }
     let (id, link) = state.link(socket.style, input.i32(0)?)?;

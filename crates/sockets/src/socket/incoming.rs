@@ -152,7 +152,8 @@ impl Socket {
         let Some(mut link) = state.links.remove(&id) else { return Err(Errno(libc::EINVAL)) };
         link.stop();
         state.ready.retain(|other| *other != id);
-        let settings = state.settings.clone();
+        let mut settings = state.settings.clone();
+        settings.messages = link.messages;
         let (fd, socket) = Self::with(Style::OneToOne, self.ipv6, flags, settings)?;
         let peer = shown(link.peer, self.ipv6, state.settings.mapped);
         {

@@ -8,7 +8,7 @@ use ropewalk_runtime::endpoint::{Association, State as AssociationState};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use super::{Socket, State, Style, next_id};
+use super::{MessageSettings, Socket, State, Style, next_id};
 use crate::errno::Result;
 use crate::process::{Claim, Service, current};
 
@@ -44,6 +44,8 @@ pub struct Link {
     pub streams: u16,
     /// Inbound streams that the socket has offered.
     pub inbound_streams: u16,
+    /// Options about its messages.
+    pub messages: MessageSettings,
     /// Whether it was established.
     pub up: bool,
     /// Whether it has ended.
@@ -191,6 +193,7 @@ impl Socket {
             peer,
             streams,
             inbound_streams: state.settings.init[1],
+            messages: state.settings.messages,
             up,
             ended: false,
             leaving: false,

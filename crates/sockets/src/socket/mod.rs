@@ -21,7 +21,7 @@ pub use self::incoming::peer_of;
 pub use self::link::Link;
 pub use self::receive::{Delivered, PartOf};
 pub use self::send::{MESSAGE_LIMIT, Outgoing};
-pub use self::settings::{LEAST_MTU, Overrides, STREAMS_LIMIT, SocketSettings};
+pub use self::settings::{LEAST_MTU, MessageSettings, Overrides, STREAMS_LIMIT, SocketSettings};
 
 use self::receive::Item;
 use crate::errno::{Errno, Result, of_close};

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use libc::c_int;
 use ropewalk_base::Duration;
-use ropewalk_runtime::endpoint::{CloseReason, Delivery, SendError, TrySendError};
+use ropewalk_runtime::endpoint::{
+    CloseReason, Delivery, SendError, State as AssociationState, TrySendError,
+};
 
-use super::{Phase, Socket, State, Style};
+use super::{Link, Phase, Socket, State, Style};
 use crate::abi::control::{Controls, SendInfo, names_one};
 use crate::abi::notification::Notification;
 use crate::abi::number::{message, notification};
@@ -32,10 +34,83 @@ pub struct Outgoing {
 }
 
 /// What to do after one try to send.
+#[derive(Clone, Copy)]
 enum Try {
     Sent,
     /// The send buffer is full.
     Full,
+}
+
+/// Whether a message needs room in the send buffer, or all associations that it goes to had room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Needed,
+    Seen,
+}
+
+impl Link {
+    /// Whether messages may be sent on it: it has not ended, and no shutdown has begun.
+    fn takes_messages(&self) -> bool {
+        let status = self.association.status();
+        !self.ended && status.is_some_and(|status| takes_data(&status.state))
+    }
+
+    /// How a message is sent: as it says itself, else as the defaults of the association say.
+    fn info(&self, outgoing: &Outgoing) -> SendInfo {
+        let (controls, defaults) = (&outgoing.controls, &self.messages.send);
+        let mut info = controls.info.unwrap_or(*defaults);
+        if info.policy == 0 {
+            (info.policy, info.value) = (defaults.policy, defaults.value);
+        }
+        if let Some((policy, value)) = controls.reliability {
+            (info.policy, info.value) = (policy, value);
+        }
+        info
+    }
+
+    /// The descriptor is not writable until the send buffer has room. `connecting`: it is not writable for another reason yet.
+    fn await_room(&mut self, connecting: bool) {
+        if !std::mem::replace(&mut self.full, true) || connecting {
+            self.wake.full.notify_one();
+        }
+    }
+}
+
+impl State {
+    /// Whether an association may take a message.
+    ///
+    /// # Errors
+    /// `EINVAL` if the message is empty or its stream does not exist, `EMSGSIZE` if it may not be fragmented and is too long.
+    fn check(&self, link: &Link, outgoing: &Outgoing) -> Result<()> {
+        let info = link.info(outgoing);
+        if ends_only(&info, outgoing) {
+            return Ok(());
+        }
+        if outgoing.bytes.is_empty() || info.stream >= link.streams() {
+            return Err(Errno(libc::EINVAL));
+        }
+        let largest = link.association.message_size();
+        let maxseg = link.messages.maxseg as usize;
+        let largest = if maxseg > 0 { largest.min(maxseg) } else { largest };
+        if self.settings.disable_fragments && outgoing.bytes.len() > largest {
+            return Err(Errno(libc::EMSGSIZE));
+        }
+        Ok(())
+    }
+}
+
+const fn takes_data(state: &AssociationState) -> bool {
+    matches!(
+        state,
+        AssociationState::CookieWait { .. }
+            | AssociationState::CookieEchoed { .. }
+            | AssociationState::Established
+    )
+}
+
+/// Whether a message is no user data: it aborts the association, or is empty and shuts it down.
+fn ends_only(info: &SendInfo, outgoing: &Outgoing) -> bool {
+    info.flags & message::ABORT != 0 || info.flags & message::EOF != 0 && outgoing.bytes.is_empty()
 }
 
 impl Socket {
@@ -67,18 +142,40 @@ impl Socket {
         if state.write_shut {
             return Err(Errno(libc::EPIPE));
         }
-        let info = send_info(state, &outgoing.controls);
-        if info.flags & message::SENDALL != 0 && self.style == Style::OneToMany {
-            let all: Vec<i32> = state.links.keys().copied().collect();
-            for id in all {
-                let _ = self.send_on(state, id, &info, outgoing);
-            }
-            self.show(state);
-            return Ok(Try::Sent);
-        }
-        let id = self.association_for(state, &info, outgoing)?;
-        let result = self.send_on(state, id, &info, outgoing);
+        let info = outgoing.controls.info.unwrap_or(state.settings.messages.send);
+        let result = if info.flags & message::SENDALL != 0 && self.style == Style::OneToMany {
+            self.send_to_all(state, outgoing)
+        } else {
+            let id = self.association_for(state, &info, outgoing)?;
+            self.send_on(state, id, outgoing, Room::Needed)
+        };
         self.show(state);
+        result
+    }
+
+    /// Sends a message to each association that takes messages (SCTP_SENDALL), or to none: it waits until all of them have
+    /// room, and what one of them refuses is sent to none. An association that ends meanwhile does not count, because its end
+    /// is reported.
+    fn send_to_all(&self, state: &mut State, outgoing: &Outgoing) -> Result<Try> {
+        let takes = state.links.iter().filter(|(_, link)| link.takes_messages());
+        let all: Vec<i32> = takes.map(|(id, _)| *id).collect();
+        for id in &all {
+            state.check(&state.links[id], outgoing)?;
+        }
+        let mut full = false;
+        for (_, link) in state.links.iter_mut().filter(|(id, _)| all.contains(id)) {
+            if !ends_only(&link.info(outgoing), outgoing) && link.association.is_full() {
+                full = true;
+                link.await_room(false);
+            }
+        }
+        if full {
+            return Ok(Try::Full);
+        }
+        let mut result = Err(Errno(libc::EPIPE));
+        for id in all {
+            result = result.or(self.send_on(state, id, outgoing, Room::Seen));
+        }
         result
     }
 
@@ -102,8 +199,9 @@ impl Socket {
         {
             return Ok(*id);
         } else if outgoing.to.is_none() {
-            let known = names_one(info.association) && state.links.contains_key(&info.association);
-            return if known { Ok(info.association) } else { Err(Errno(libc::EPIPE)) };
+            let named = info.association;
+            let known = names_one(named) && state.links.contains_key(&named);
+            return if known { Ok(named) } else { Err(Errno(libc::EPIPE)) };
         }
         let to = outgoing.to.ok_or(Errno(libc::ENOTCONN))?;
         if info.flags & (message::EOF | message::ABORT) != 0
@@ -123,37 +221,24 @@ impl Socket {
         Ok(id)
     }
 
-    fn send_on(
-        &self,
-        state: &mut State,
-        id: i32,
-        info: &SendInfo,
-        outgoing: &Outgoing,
-    ) -> Result<Try> {
+    fn send_on(&self, state: &mut State, id: i32, outgoing: &Outgoing, room: Room) -> Result<Try> {
         let connecting = self.style == Style::OneToOne && state.phase == Phase::Connecting;
         let dry = state.settings.wants(notification::SENDER_DRY);
-        let (disable_fragments, maxseg) = (state.settings.disable_fragments, state.settings.maxseg);
-        let link = state.links.get_mut(&id).ok_or(Errno(libc::ENOTCONN))?;
-        let association = &link.association;
+        let link = state.links.get(&id).ok_or(Errno(libc::ENOTCONN))?;
+        state.check(link, outgoing)?;
+        let Some(link) = state.links.get_mut(&id) else { return Err(Errno(libc::ENOTCONN)) };
+        let info = link.info(outgoing);
         if info.flags & message::ABORT != 0 {
-            association.abort_because(&String::from_utf8_lossy(&outgoing.bytes));
+            link.association.abort_because(&String::from_utf8_lossy(&outgoing.bytes));
             return Ok(Try::Sent);
         }
-        if info.flags & message::EOF != 0 && outgoing.bytes.is_empty() {
+        if ends_only(&info, outgoing) {
             link.leave();
             return Ok(Try::Sent);
         }
-        if outgoing.bytes.is_empty() || info.stream >= link.streams() {
-            return Err(Errno(libc::EINVAL));
-        }
-        let largest = association.message_size();
-        let largest = if maxseg > 0 { largest.min(maxseg as usize) } else { largest };
-        if disable_fragments && outgoing.bytes.len() > largest {
-            return Err(Errno(libc::EMSGSIZE));
-        }
         let ppid = u32::from_be(info.ppid);
-        let sent = association.try_send(info.stream, ppid, outgoing.bytes.clone(), delivery(info));
-        match sent {
+        let delivery = Delivery { exceeds_buffer: room == Room::Seen, ..delivery(&info) };
+        match link.association.try_send(info.stream, ppid, outgoing.bytes.clone(), delivery) {
             Ok(room) => {
                 if info.flags & message::EOF != 0 {
                     link.leave();
@@ -169,16 +254,26 @@ impl Socket {
                 Ok(Try::Sent)
             }
             Err(TrySendError::Full) => {
-                // While it is connecting, the descriptor is not writable for that reason.
-                if !std::mem::replace(&mut link.full, true) || connecting {
-                    link.wake.full.notify_one();
-                }
+                link.await_room(connecting);
                 Ok(Try::Full)
             }
             Err(TrySendError::Refused(SendError::Misuse(_))) => Err(Errno(libc::EINVAL)),
             Err(TrySendError::Refused(SendError::Closed(reason))) => {
-                self.on_closed(state, id, info, outgoing, reason)
+                self.on_closed(state, id, &info, outgoing, reason)
             }
+        }
+    }
+
+    /// Reports when an association has nothing unsent or unacknowledged: at once if that is so already.
+    ///
+    /// RFC 6458, 6.1.9: if there is no such data when the program subscribes, the notification comes immediately.
+    pub fn watch_for_dry(&self, state: &mut State, id: i32) {
+        let Some(link) = state.links.get(&id).filter(|link| !link.ended) else { return };
+        if !link.association.is_flushed() {
+            link.wake.dry.notify_one();
+        } else if link.up && link.association.close_reason().is_none() {
+            state.notify(id, &Notification::SenderDry);
+            self.show(state);
         }
     }
 
@@ -206,18 +301,6 @@ impl Socket {
             _ => Err(Errno(libc::EPIPE)),
         }
     }
-}
-
-/// How a message is sent: as it says itself, else as the socket's defaults say.
-fn send_info(state: &State, controls: &Controls) -> SendInfo {
-    let mut info = controls.info.unwrap_or(state.settings.send);
-    if info.policy == 0 {
-        (info.policy, info.value) = (state.settings.send.policy, state.settings.send.value);
-    }
-    if let Some((policy, value)) = controls.reliability {
-        (info.policy, info.value) = (policy, value);
-    }
-    info
 }
 
 fn delivery(info: &SendInfo) -> Delivery {

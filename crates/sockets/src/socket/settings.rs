@@ -96,6 +96,15 @@ impl Overrides {
     }
 }
 
+/// Options about messages that each association has for itself. It inherits those of its socket when it begins (RFC 6458, 7.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MessageSettings {
+    /// SCTP_DEFAULT_SEND_PARAM, SCTP_DEFAULT_SNDINFO and SCTP_DEFAULT_PRINFO. They name no association.
+    pub send: SendInfo,
+    /// SCTP_MAXSEG, bytes; 0: no limit.
+    pub maxseg: u32,
+}
+
 /// Options of a socket.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SocketSettings {
@@ -109,8 +118,8 @@ pub struct SocketSettings {
     pub disable_fragments: bool,
     /// SCTP_I_WANT_MAPPED_V4_ADDR.
     pub mapped: bool,
-    /// SCTP_MAXSEG, bytes; 0: no limit.
-    pub maxseg: u32,
+    /// What associations inherit.
+    pub messages: MessageSettings,
     /// SCTP_PEER_ADDR_PARAMS without path MTU discovery: the path MTU, bytes.
     pub path_mtu: Option<u32>,
     /// SCTP_CONTEXT.
@@ -123,8 +132,6 @@ pub struct SocketSettings {
     pub receive_info: bool,
     /// SCTP_RECVNXTINFO.
     pub next_info: bool,
-    /// SCTP_DEFAULT_SEND_PARAM, SCTP_DEFAULT_SNDINFO and SCTP_DEFAULT_PRINFO.
-    pub send: SendInfo,
     /// SO_LINGER, seconds; none: off.
     pub linger: Option<u64>,
     /// SO_SNDBUF, bytes; none: the default.
@@ -185,14 +192,13 @@ impl Default for SocketSettings {
             nodelay: 0,
             disable_fragments: false,
             mapped: true,
-            maxseg: 0,
+            messages: MessageSettings::default(),
             path_mtu: None,
             context: 0,
             fragment_interleave: 0,
             partial_delivery_point: 0,
             receive_info: false,
             next_info: false,
-            send: SendInfo::default(),
             linger: None,
             send_buffer: None,
             receive_buffer: None,
@@ -238,8 +244,8 @@ impl SocketSettings {
         if let Some(bytes) = self.path_mtu {
             (transport.mtu, transport.discover_mtu) = (bytes, false);
         }
-        if self.maxseg > 0 {
-            transport.mtu = transport.mtu.min((self.maxseg + HEADERS).max(LEAST_MTU));
+        if self.messages.maxseg > 0 {
+            transport.mtu = transport.mtu.min((self.messages.maxseg + HEADERS).max(LEAST_MTU));
         }
         transport.ecn &= self.ecn;
         transport.dscp = self.dscp;

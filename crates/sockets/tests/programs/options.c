@@ -358,9 +358,101 @@ static void dscp(void)
 	close(server);
 }
 
+/* Parameters of one path are those of its address only (RFC 6458, 8.1.12; RFC 7829, 7.1). */
+static void of_one_path(void)
+{
+	struct sockaddr_in addresses[2] = { loopback(0), loopback(0) };
+	int server = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), fd = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+	struct sctp_paddrparams params[2] = { 0 }, wanted = { .spp_pathmaxrxt = 2 };
+	struct sctp_paddrthlds limits[2] = { 0 }, limit = { .spt_pathmaxrxt = 3, .spt_pathpfthld = 1 };
+	socklen_t length = sizeof limit;
+
+	addresses[1].sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+	CHECK(bind(server, SA(addresses[0]), sizeof *addresses) == 0);
+	CHECK(getsockname(server, SA(addresses[0]), &(socklen_t){ sizeof *addresses }) == 0);
+	addresses[1].sin_port = addresses[0].sin_port;
+	CHECK(sctp_bindx(server, SA(addresses[1]), 1, SCTP_BINDX_ADD_ADDR) == 0 && listen(server, 1) == 0);
+	/* There is no path yet. */
+	memcpy(&wanted.spp_address, &addresses[0], sizeof *addresses);
+	memcpy(&limit.spt_address, &addresses[0], sizeof *addresses);
+	FAILS(setsockopt(fd, SOL_SCTP, SCTP_PEER_ADDR_PARAMS, &wanted, sizeof wanted), EINVAL);
+	FAILS(setsockopt(fd, SOL_SCTP, SCTP_PEER_ADDR_THLDS, &limit, sizeof limit), EINVAL);
+	CHECK(sctp_connectx(fd, SA(addresses), 2, NULL) == 0);
+
+	for (int i = 0; i < 2; i++) {
+		memcpy(&params[i].spp_address, &addresses[i], sizeof *addresses);
+		memcpy(&limits[i].spt_address, &addresses[i], sizeof *addresses);
+	}
+	set(fd, SCTP_PEER_ADDR_PARAMS, &wanted, sizeof wanted);
+	for (int i = 0; i < 2; i++)
+		get(fd, SCTP_PEER_ADDR_PARAMS, &params[i], sizeof *params);
+	CHECK(params[0].spp_pathmaxrxt == 2 && params[1].spp_pathmaxrxt > 2);
+	set(fd, SCTP_PEER_ADDR_THLDS, &limit, sizeof limit);
+	for (int i = 0; i < 2; i++)
+		get(fd, SCTP_PEER_ADDR_THLDS, &limits[i], sizeof *limits);
+	CHECK(limits[0].spt_pathmaxrxt == 3 && limits[0].spt_pathpfthld == 1);
+	CHECK(limits[1].spt_pathmaxrxt == params[1].spp_pathmaxrxt && limits[1].spt_pathpfthld != 1);
+	/* Without an address, it is for all. */
+	limit = (struct sctp_paddrthlds){ .spt_pathmaxrxt = 6, .spt_pathpfthld = 4 };
+	set(fd, SCTP_PEER_ADDR_THLDS, &limit, sizeof limit);
+	for (int i = 0; i < 2; i++) {
+		get(fd, SCTP_PEER_ADDR_THLDS, &limits[i], sizeof *limits);
+		CHECK(limits[i].spt_pathmaxrxt == 6 && limits[i].spt_pathpfthld == 4);
+	}
+	addresses[1].sin_addr.s_addr = htonl(INADDR_LOOPBACK + 7);
+	memcpy(&limit.spt_address, &addresses[1], sizeof *addresses);
+	FAILS(setsockopt(fd, SOL_SCTP, SCTP_PEER_ADDR_THLDS, &limit, sizeof limit), EINVAL);
+	FAILS(getsockopt(fd, SOL_SCTP, SCTP_PEER_ADDR_THLDS, &limit, &length), EINVAL);
+	close(fd);
+	close(server);
+}
+
+static void check_delay(int fd, uint32_t delay, uint32_t every)
+{
+	struct sctp_paddrparams params = { 0 };
+	struct sctp_sack_info info = { 0 };
+	uint32_t flag = every == 1 ? SPP_SACKDELAY_DISABLE : SPP_SACKDELAY_ENABLE;
+
+	get(fd, SCTP_DELAYED_SACK, &info, sizeof info);
+	CHECK(info.sack_delay == delay && info.sack_freq == every);
+	get(fd, SCTP_PEER_ADDR_PARAMS, &params, sizeof params);
+	CHECK((params.spp_flags & (SPP_SACKDELAY_ENABLE | SPP_SACKDELAY_DISABLE)) == flag);
+}
+
+/* The delay of SACKs is switched off and on by three options (RFC 6458, 8.1.12 and 8.1.19). */
+static void delayed_sacks(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+	struct sctp_assoc_value delay = { 0, 100 };
+	struct sctp_sack_info info = { .sack_freq = 1 };
+	struct sctp_paddrparams params = { .spp_flags = SPP_SACKDELAY_DISABLE };
+
+	set(fd, SCTP_DELAYED_SACK, &delay, sizeof delay);
+	check_delay(fd, 100, 2);
+	delay.assoc_value = 0;
+	set(fd, SCTP_DELAYED_SACK, &delay, sizeof delay);
+	check_delay(fd, 0, 1);
+	delay.assoc_value = 80;
+	set(fd, SCTP_DELAYED_SACK, &delay, sizeof delay);
+	check_delay(fd, 80, 2);
+	set(fd, SCTP_DELAYED_SACK, &info, sizeof info);
+	check_delay(fd, 0, 1);
+	info = (struct sctp_sack_info){ .sack_delay = 60 };
+	set(fd, SCTP_DELAYED_SACK, &info, sizeof info);
+	check_delay(fd, 60, 2);
+	set(fd, SCTP_PEER_ADDR_PARAMS, &params, sizeof params);
+	check_delay(fd, 0, 1);
+	params = (struct sctp_paddrparams){ .spp_flags = SPP_SACKDELAY_ENABLE, .spp_sackdelay = 90 };
+	set(fd, SCTP_PEER_ADDR_PARAMS, &params, sizeof params);
+	check_delay(fd, 90, 2);
+	close(fd);
+}
+
 int main(void)
 {
 	short_answers();
+	of_one_path();
+	delayed_sacks();
 	fixed_mtu();
 	dscp();
 	interleaved(0);

@@ -32,8 +32,9 @@ impl Association {
             return self.send_in_order(Submitted { stream, ppid, payload, unordered, limit });
         }
         match self.may_queue(stream, &payload) {
-            Err(SendError::Full) if delivery.priority.is_some_and(|p| self.sender.make_room(p)) => {
-            }
+            Err(SendError::Full)
+                if delivery.exceeds_buffer
+                    || delivery.priority.is_some_and(|p| self.sender.make_room(p)) => {}
             answer => answer?,
         }
         let (unordered, limit) = (!delivery.ordered, delivery.limit(now));

@@ -202,8 +202,36 @@ impl Association {
     /// If there is no such path.
     pub fn set_path_max_retrans(&mut self, path: PathId, most: Option<u32>) {
         self.configure_path(path, |config| config.max_retrans = most);
+        self.apply_failure_limits(path);
+    }
+
+    /// Number of errors after which one path is potentially failed; none: that of the association (RFC 7829, 7.1).
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn set_path_potentially_failed(&mut self, path: PathId, errors: Option<u32>) {
+        self.configure_path(path, |config| config.potentially_failed = errors);
+        self.apply_failure_limits(path);
+    }
+
+    fn apply_failure_limits(&mut self, path: PathId) {
         let TxPath { config, state, .. } = &mut self.sender.paths[path.index()].tx;
         state.set_limits(config.failure(self.config.failure));
+    }
+
+    /// Numbers of errors after which a path is potentially failed or inactive.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn path_failure(&self, path: PathId) -> FailureLimits {
+        self.sender.paths[path.index()].tx.config.failure(self.config.failure)
+    }
+
+    /// Whether the send buffer has room. If not, [`Event::Writable`](super::Event::Writable) tells when it has room again.
+    pub fn await_room(&mut self) -> bool {
+        let has_room = self.send_room() > 0;
+        self.sender.outstanding.was_full |= !has_room;
+        has_room
     }
 
     /// Whether [`Association::read`] returns a message.

@@ -72,6 +72,9 @@ pub struct Delivery {
     /// Whether the peer is asked to acknowledge its last chunk at once (SACK-IMMEDIATELY, RFC 7053, 7.1). Saves up to 200 ms
     /// if the application waits for the acknowledgement, and costs a SACK.
     pub immediate: bool,
+    /// Whether the message is queued even if the send buffer is full. For an application that has seen room for a message in
+    /// several associations and queues it in all of them: acknowledgements and losses change the room meanwhile.
+    pub exceeds_buffer: bool,
     /// A number of the application, which comes back with the message if it is not delivered (RFC 6458, 5.3.4).
     pub context: u32,
 }
@@ -86,6 +89,7 @@ impl Delivery {
         urgency: Urgency::Bulk,
         copies: Copies::One,
         immediate: false,
+        exceeds_buffer: false,
         context: 0,
     };
 
@@ -99,6 +103,7 @@ impl Delivery {
             urgency: Urgency::Bulk,
             copies: Copies::One,
             immediate: false,
+            exceeds_buffer: false,
             context: 0,
         }
     }
