@@ -48,9 +48,9 @@ impl State {
     fn notify_failure(&mut self, id: i32, state: AssociationState, reason: CloseReason) {
         let (error, abort) = match reason {
             CloseReason::AbortedByPeer(cause) => {
-                let said = self.links.get(&id).and_then(|link| link.association.abort_reason());
-                let said = said.as_ref().map_or("", |text| text.unescaped());
-                (cause.code(), abort_chunk(cause.code(), said.as_bytes()))
+                let link = self.links.get(&id);
+                let said = link.and_then(|link| link.association.abort_reason_bytes());
+                (cause.code(), abort_chunk(cause.code(), &said.unwrap_or_default()))
             }
             CloseReason::Aborted(cause) => (cause.code(), Vec::new()),
             _ => (0, Vec::new()),
