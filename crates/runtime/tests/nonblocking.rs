@@ -86,3 +86,21 @@ async fn a_full_send_buffer_is_reported_and_writable_waits_for_room() {
     assert!(!far.try_receive(&mut arrived, 1 << 20));
     assert_eq!(arrived.len(), 4);
 }
+
+#[tokio::test]
+async fn the_shutdown_of_the_peer_is_noticed_while_messages_for_it_wait() {
+    let (server, client, target) = ends(1 << 20);
+    server.listen_on(7);
+    let near = client.connect_with_ports(&target, ports(7)).await.expect("it listens");
+    let far = server.accept().await;
+    // The peer does not read: one message is longer than its receive buffer.
+    let message = Bytes::from(vec![7; 64 << 20]);
+    near.try_send(0, 0, message, Delivery::RELIABLE).expect("room");
+    far.start_shutdown();
+    assert_eq!(timeout(LIMIT, near.shut_down_by_peer()).await, Ok(true));
+    assert_eq!(near.close_reason(), None);
+    near.abort_because_bytes(b"bytes \xff\0");
+    timeout(LIMIT, far.ended()).await.expect("it is told");
+    assert_eq!(far.abort_reason_bytes().as_deref(), Some(&b"bytes \xff\0"[..]));
+    assert!(!far.shut_down_by_peer().await, "the peer has aborted it");
+}

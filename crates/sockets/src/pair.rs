@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use libc::{c_int, c_void};
 
 use crate::errno::{Errno, Result};
+use crate::interpose::raw;
 use crate::real;
 
 /// Own descriptors are numbered from here, out of the range that programs expect their own in.
@@ -70,6 +71,20 @@ impl Pair {
             unsafe { real::fcntl(ends[0], libc::F_SETFL, libc::O_NONBLOCK as libc::c_ulong) };
         }
         Ok((ends[0], pair))
+    }
+
+    /// A pair for one call that waits, whose ends the program does not have. SO_SNDTIMEO is that of this pair.
+    ///
+    /// # Errors
+    /// As the system says: no more descriptors.
+    pub fn private(&self) -> Result<Self> {
+        let (fd, pair) = Self::new(libc::SOCK_CLOEXEC)?;
+        // SAFETY: the descriptor was made above, and is not used after this.
+        unsafe { real::close(fd) };
+        let (level, name) = (libc::SOL_SOCKET, libc::SO_SNDTIMEO);
+        let limit = raw::get_option(self.near, level, name, size_of::<libc::timeval>())?;
+        raw::set_option(pair.near, level, name, &limit)?;
+        Ok(pair)
     }
 
     /// Makes the send buffer of the program's end as small as the kernel permits.

@@ -78,6 +78,16 @@ fn a_program_is_told_what_was_not_delivered_and_why_an_association_has_ended() {
 }
 
 #[test]
+fn messages_and_associations_that_end_early_do_not_look_complete() {
+    assert_eq!(check("endings"), "");
+}
+
+#[test]
+fn calls_that_open_associations_wait_for_the_outcome_and_addresses_return() {
+    assert_eq!(check("connecting"), "");
+}
+
+#[test]
 fn addresses_come_and_go_while_an_association_is_used() {
     assert_eq!(check("addresses"), "");
 }

@@ -383,11 +383,21 @@ impl Association {
 
     /// Like [`Association::abort`], with a reason for the peer's application. Its first 400 bytes are sent.
     pub fn abort_because(&self, reason: &str) {
-        self.with(|peer, _| peer.machine.abort_because(reason.as_bytes()));
+        self.abort_because_bytes(reason.as_bytes());
     }
 
-    /// The reason that the peer's application gave for an abort.
+    /// Like [`Association::abort_because`], with a reason that need not be text.
+    pub fn abort_because_bytes(&self, reason: &[u8]) {
+        self.with(|peer, _| peer.machine.abort_because(reason));
+    }
+
+    /// The reason that the peer's application gave for an abort, as text.
     pub fn abort_reason(&self) -> Option<PeerText> {
+        self.abort_reason_bytes().map(|reason| PeerText::from_bytes(&reason))
+    }
+
+    /// The reason that the peer's application gave for an abort, as it was sent. It need not be text.
+    pub fn abort_reason_bytes(&self) -> Option<Bytes> {
         self.inspect(|peer, _| peer.machine.peer_abort_reason().cloned()).flatten()
     }
 

@@ -166,6 +166,17 @@ impl Association {
         });
     }
 
+    /// Waits until the peer's SHUTDOWN has arrived: the peer sends no more data, and nothing more can be queued. What was
+    /// queued is still sent. Returns false if the association has ended without one.
+    pub async fn shut_down_by_peer(&self) -> bool {
+        self.after_changes(|| match self.inspect(|peer, _| (peer.shut_down_by_peer, peer.ended)) {
+            Some((false, None)) => None,
+            Some((arrived, _)) => Some(arrived),
+            None => Some(false),
+        })
+        .await
+    }
+
     /// Whether nothing waits to be sent or acknowledged.
     pub fn is_flushed(&self) -> bool {
         self.inspect(|peer, _| peer.machine.is_flushed()).unwrap_or(true)

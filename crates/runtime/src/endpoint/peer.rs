@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::AbortCause;
-use ropewalk_engine::sctp::association::CloseReason;
+use ropewalk_engine::sctp::association::{CloseReason, State};
 use ropewalk_engine::sctp::{AddressChange, Association, Event, Message, Packet, PathConfig};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -173,6 +173,8 @@ pub struct Peer {
     pub ready: bool,
     /// Whether it was ever established.
     pub connected: bool,
+    /// Whether the peer's SHUTDOWN has arrived.
+    pub shut_down_by_peer: bool,
     /// Whether the peer opened it.
     pub opened_by_peer: bool,
     /// Whether the peer opened it and the application has not accepted it yet.
@@ -243,6 +245,7 @@ impl Peer {
             deadline: None,
             ready: false,
             connected: false,
+            shut_down_by_peer: false,
             opened_by_peer: incoming,
             incoming,
             abandoned: false,
@@ -379,6 +382,12 @@ impl Peer {
         if self.awaited_below.is_some_and(|bytes| self.machine.waiting_bytes() < bytes) {
             self.awaited_below = None;
             self.signals.drained.notify_waiters();
+        }
+        let state = self.machine.state();
+        let by_peer =
+            matches!(state, State::ShutdownReceived { .. } | State::ShutdownAckSent { .. });
+        if by_peer && !std::mem::replace(&mut self.shut_down_by_peer, true) {
+            self.signals.changed.notify_waiters();
         }
         if self.machine.has_abandoned() {
             self.signals.changed.notify_waiters();

@@ -7,8 +7,8 @@ use super::control::SendInfo;
 use super::number::notification as number;
 use crate::address;
 
-/// Longest piece of an undelivered message in a notification, bytes: the whole message.
-const FAILED_DATA_LIMIT: usize = 1 << 16;
+/// `SCTP_PARTIAL_DELIVERY_ABORTED`.
+const ABORTED: u32 = 0;
 
 /// `SCTP_AUTH_NO_AUTH`.
 const NO_AUTHENTICATION: u32 = 2;
@@ -79,6 +79,13 @@ pub enum Notification {
     },
     /// `SCTP_SHUTDOWN_EVENT`.
     Shutdown,
+    /// `SCTP_PARTIAL_DELIVERY_EVENT`: the rest of a message of which parts were delivered never comes.
+    PartialDeliveryAborted {
+        /// Its stream.
+        stream: u16,
+        /// Its stream sequence number.
+        sequence: u16,
+    },
     /// `SCTP_SENDER_DRY_EVENT`.
     SenderDry,
     /// `SCTP_STREAM_RESET_EVENT`.
@@ -119,6 +126,7 @@ impl Notification {
             Self::Address { .. } => &[number::PEER_ADDR_CHANGE],
             Self::SendFailed { .. } => &[number::SEND_FAILED_EVENT, number::SEND_FAILED],
             Self::Shutdown => &[number::SHUTDOWN],
+            Self::PartialDeliveryAborted { .. } => &[number::PARTIAL_DELIVERY],
             Self::SenderDry => &[number::SENDER_DRY],
             Self::StreamsReset { .. } => &[number::STREAM_RESET],
             Self::Adaptation { .. } => &[number::ADAPTATION],
@@ -147,10 +155,12 @@ impl Notification {
                     number::SEND_FAILED => info.to_sndrcv(),
                     _ => info.to_sndinfo(),
                 };
-                let bytes = &bytes[..bytes.len().min(FAILED_DATA_LIMIT)];
                 Image::new().u32(0).bytes(&info).i32(id).bytes(bytes)
             }
             Self::Shutdown | Self::SenderDry => Image::new().i32(id),
+            Self::PartialDeliveryAborted { stream, sequence } => {
+                Image::new().u32(ABORTED).i32(id).u32((*stream).into()).u32((*sequence).into())
+            }
             Self::StreamsReset { streams, .. } => {
                 streams.iter().fold(Image::new().i32(id), |image, stream| image.u16(*stream))
             }

@@ -140,6 +140,7 @@ pub mod notification {
     pub const PEER_ADDR_CHANGE: u16 = 2;
     pub const SEND_FAILED: u16 = 3;
     pub const SHUTDOWN: u16 = 5;
+    pub const PARTIAL_DELIVERY: u16 = 6;
     pub const ADAPTATION: u16 = 7;
     pub const AUTHENTICATION: u16 = 8;
     pub const SENDER_DRY: u16 = 9;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use ropewalk_runtime::endpoint::{Association, ConnectError, SctpPorts, Target, Transport};
 
+use super::history::History;
 use super::link::NewLink;
+use super::waiter::Waiter;
 use super::{Phase, Socket, State, Style};
 use crate::errno::{Errno, Result};
 use crate::process::{Service, current, routes};
@@ -29,13 +31,17 @@ impl Socket {
     /// Returns its identifier.
     ///
     /// # Errors
-    /// `EINPROGRESS` if the socket is nonblocking; the association then goes on. `EISCONN`, `EALREADY`, `ECONNREFUSED`,
+    /// `EINPROGRESS` if the socket is nonblocking, or after SO_SNDTIMEO; the association then goes on. `EISCONN`, `EALREADY`, `ECONNREFUSED`,
     /// `ETIMEDOUT`, `EINTR`; `EINVAL` and `ENETUNREACH` as [`routes::check`] says.
     pub fn connect(
         self: &Arc<Self>,
         peers: &[SocketAddr],
         signals: &Blocked,
     ) -> Result<(i32, Result<()>)> {
+        let blocking = !self.is_nonblocking();
+        let waiter = (blocking && self.style == Style::OneToMany)
+            .then(|| Waiter::new(&self.pair).map(Arc::new))
+            .transpose()?;
         let id = {
             let state = &mut *self.lock();
             self.may_connect(state, peers)?;
@@ -44,13 +50,25 @@ impl Socket {
             if self.style == Style::OneToOne {
                 (state.phase, state.error) = (Phase::Connecting, None);
             }
+            if let Some(link) = state.links.get_mut(&id) {
+                link.connecting.clone_from(&waiter);
+            }
             self.show(state);
             id
         };
-        if self.is_nonblocking() {
+        if !blocking {
             return Ok((id, Err(Errno(libc::EINPROGRESS))));
         }
-        Ok((id, self.wait_connected(id, signals)))
+        let connected = match waiter {
+            Some(waiter) => waiter.wait(signals),
+            None => self.wait_connected(id, signals),
+        };
+        // After SO_SNDTIMEO, the association goes on as that of a nonblocking socket does.
+        let in_progress = |error| match error {
+            Errno(libc::EAGAIN) => Errno(libc::EINPROGRESS),
+            other => other,
+        };
+        Ok((id, connected.map_err(in_progress)))
     }
 
     fn may_connect(&self, state: &State, peers: &[SocketAddr]) -> Result<()> {
@@ -126,7 +144,9 @@ impl Socket {
             let _ = association.set_parameters(parameters);
         }
         let association = Arc::new(association);
-        self.add_link(state, NewLink { association, service, peer, up: false, streams, id: None })
+        let history = History::default();
+        let new = NewLink { association, service, peer, up: false, streams, id: None, history };
+        self.add_link(state, new)
     }
 
     /// Starts an association. A socket that is not bound takes any free port.
@@ -158,7 +178,7 @@ impl Socket {
         }
     }
 
-    /// Waits until an association is established.
+    /// Waits until the association of a one-to-one socket is established.
     fn wait_connected(&self, id: i32, signals: &Blocked) -> Result<()> {
         loop {
             {
@@ -171,10 +191,6 @@ impl Socket {
                         self.show(state);
                         return Err(error.unwrap_or(Errno(libc::ETIMEDOUT)));
                     }
-                }
-                if self.style == Style::OneToMany {
-                    // The descriptor stays writable for other associations: messages wait for the establishment.
-                    return Ok(());
                 }
             }
             self.wait_writable(signals)?;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ropewalk_runtime::endpoint::{
-    AddressChange, CloseReason, Outcome, PathEvent, PathStatus, Reconfigured, Streams, Undelivered,
+    AddressChange, CloseReason, Outcome, PathEvent, Reconfigured, Streams, Undelivered,
 };
 
 use super::link::Link;
@@ -12,7 +12,7 @@ use super::receive::Item;
 use super::{Phase, Socket, State, Style};
 use crate::abi::control::SendInfo;
 use crate::abi::notification::{AddressState, AssociationState, Notification};
-use crate::abi::number::{message, notification, reconfiguration as flag};
+use crate::abi::number::{message, reconfiguration as flag};
 use crate::address::shown;
 use crate::errno::of_close;
 
@@ -28,11 +28,15 @@ const fn outcome_flag(outcome: Outcome) -> u16 {
 impl State {
     /// Queues a notification if the program has subscribed to it.
     pub fn notify(&mut self, id: i32, what: &Notification) {
-        let Some(kind) = what.types().iter().find(|kind| self.settings.wants(**kind)) else {
-            return;
-        };
+        let item = self.notification(id, what);
+        self.inbox.extend(item);
+    }
+
+    /// A notification, if the program has subscribed to it.
+    pub(super) fn notification(&self, id: i32, what: &Notification) -> Option<Item> {
+        let kind = what.types().iter().find(|kind| self.settings.wants(**kind))?;
         let peer = self.links.get(&id).map(|link| link.peer);
-        self.inbox.push_back(Item::notification(id, peer, what.image(*kind, id)));
+        Some(Item::notification(id, peer, what.image(*kind, id)))
     }
 
     /// Queues a notification about the state of an association.
@@ -44,9 +48,9 @@ impl State {
     fn notify_failure(&mut self, id: i32, state: AssociationState, reason: CloseReason) {
         let (error, abort) = match reason {
             CloseReason::AbortedByPeer(cause) => {
-                let said = self.links.get(&id).and_then(|link| link.association.abort_reason());
-                let said = said.as_ref().map_or("", |text| text.unescaped());
-                (cause.code(), abort_chunk(cause.code(), said.as_bytes()))
+                let link = self.links.get(&id);
+                let said = link.and_then(|link| link.association.abort_reason_bytes());
+                (cause.code(), abort_chunk(cause.code(), &said.unwrap_or_default()))
             }
             CloseReason::Aborted(cause) => (cause.code(), Vec::new()),
             _ => (0, Vec::new()),
@@ -67,6 +71,14 @@ impl State {
         };
         for message in association.unacknowledged().into_iter().chain(association.unsent()) {
             self.notify(id, &send_failed(message));
+        }
+    }
+
+    /// Reports once that the peer shuts the association down (RFC 6458, 6.1.5), unless this end has begun to.
+    fn notify_shutdown(&mut self, id: i32) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        if !link.history.leaving && !std::mem::replace(&mut link.history.peer_leaving, true) {
+            self.notify(id, &Notification::Shutdown);
         }
     }
 
@@ -131,10 +143,9 @@ impl State {
         self.notify(id, &Notification::Address { state, address });
     }
 
-    /// Takes all messages of an association that has ended, so that notifications come after them.
-    fn take_rest(&mut self, id: i32) {
+    /// Takes all messages of an association that have arrived, so that notifications come after them.
+    fn take_all(&mut self, id: i32) {
         while self.pull(id, usize::MAX) {}
-        self.forget_part(id);
     }
 }
 
@@ -144,6 +155,7 @@ impl Socket {
         let state = &mut *self.lock();
         let Some(link) = state.links.get_mut(&id) else { return };
         link.up = true;
+        link.end_connecting(Ok(()));
         if self.style == Style::OneToOne {
             state.phase = Phase::Connected;
         }
@@ -160,9 +172,8 @@ impl Socket {
     /// An association could not be established.
     pub(super) fn on_not_established(&self, id: i32, reason: CloseReason) {
         let state = &mut *self.lock();
-        if !state.links.contains_key(&id) {
-            return;
-        }
+        let Some(link) = state.links.get_mut(&id) else { return };
+        link.end_connecting(of_close(reason, false).map_or(Ok(()), Err));
         state.notify_undelivered(id);
         state.notify_failure(id, AssociationState::CannotStart, reason);
         state.links.remove(&id);
@@ -179,25 +190,22 @@ impl Socket {
         let state = &mut *self.lock();
         match event {
             PathEvent::Restarted => {
-                state.forget_part(id);
+                state.take_all(id);
+                state.cut_all_short(id);
                 state.notify_state(id, AssociationState::Restart);
             }
             PathEvent::Address(change) => state.on_address_change(id, change, self.ipv6),
             PathEvent::Changed(path, status) => {
                 let Some(link) = state.links.get_mut(&id) else { return };
                 let port = link.peer.port();
-                let first = status == PathStatus::Active && link.confirm(path.index());
+                let Some(change) = link.history.on_path_status(path.index(), status) else {
+                    return;
+                };
                 let stats = link.association.stats();
                 let remote = stats.and_then(|stats| stats.paths.get(path.index())?.remote);
                 let Some(mut address) = remote else { return };
                 address.set_port(port);
                 let address = shown(address, self.ipv6, state.settings.mapped);
-                let change = match status {
-                    PathStatus::Active if first => AddressState::Confirmed,
-                    PathStatus::Active => AddressState::Available,
-                    PathStatus::Inactive => AddressState::Unreachable,
-                    PathStatus::Unconfirmed | PathStatus::PotentiallyFailed => return,
-                };
                 state.notify(id, &Notification::Address { state: change, address });
             }
         }
@@ -254,8 +262,20 @@ impl Socket {
     /// An association has been idle for too long.
     pub(super) fn on_idle(&self, id: i32) {
         let state = &mut *self.lock();
-        if let Some(link) = state.links.get_mut(&id).filter(|link| !link.ended && !link.leaving) {
+        if let Some(link) =
+            state.links.get_mut(&id).filter(|link| !link.ended && !link.history.leaving)
+        {
             link.leave();
+        }
+    }
+
+    /// The peer's SHUTDOWN has arrived: everything that it has sent is here, and nothing more can be sent to it.
+    pub(super) fn on_peer_shutdown(&self, id: i32) {
+        let state = &mut *self.lock();
+        if state.links.get(&id).is_some_and(|link| !link.ended) {
+            state.take_all(id);
+            state.notify_shutdown(id);
+            self.show(state);
         }
     }
 
@@ -264,23 +284,18 @@ impl Socket {
         let state = &mut *self.lock();
         let Some(link) = state.links.get_mut(&id) else { return };
         (link.ended, link.full) = (true, false);
-        let leaving = link.leaving;
         let reason = link.association.close_reason().unwrap_or(CloseReason::Shutdown);
-        state.take_rest(id);
+        state.take_all(id);
+        state.cut_all_short(id);
         state.notify_undelivered(id);
         if reason == CloseReason::Shutdown {
-            if !leaving {
-                state.notify(id, &Notification::Shutdown);
-            }
+            state.notify_shutdown(id);
             state.notify_state(id, AssociationState::ShutdownComplete);
         } else {
             state.notify_failure(id, AssociationState::CommLost, reason);
         }
         match self.style {
-            Style::OneToOne => {
-                let told = state.settings.wants(notification::ASSOC_CHANGE);
-                state.error = of_close(reason, true).filter(|_| !told);
-            }
+            Style::OneToOne => state.error = of_close(reason, true),
             Style::OneToMany => {
                 state.links.remove(&id);
                 state.ready.retain(|other| *other != id);

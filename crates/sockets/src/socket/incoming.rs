@@ -6,6 +6,7 @@ use std::sync::Arc;
 use libc::c_int;
 use ropewalk_runtime::endpoint::Association;
 
+use super::history::History;
 use super::link::NewLink;
 use super::{Phase, Socket, State, Style};
 use crate::address::shown;
@@ -63,6 +64,7 @@ impl Socket {
                 up: true,
                 streams: state.settings.init[0],
                 id: None,
+                history: History::default(),
             };
             if let Ok(id) = self.add_link(state, new) {
                 self.announce(state, id);
@@ -132,7 +134,8 @@ impl Socket {
             fresh.phase = Phase::Connected;
             fresh.settings.configure(&association);
             let streams = fresh.settings.init[0];
-            let new = NewLink { association, service, peer, up: true, streams, id: None };
+            let history = History::default();
+            let new = NewLink { association, service, peer, up: true, streams, id: None, history };
             let id = socket.add_link(fresh, new)?;
             socket.announce(fresh, id);
         }
@@ -165,8 +168,8 @@ impl Socket {
             if state.in_part.is_some_and(|message| message.id == id) {
                 (fresh.in_part, state.in_part) = (state.in_part, None);
             }
-            let super::Link { association, service, peer, streams, up, .. } = link;
-            let new = NewLink { association, service, peer, up, streams, id: Some(id) };
+            let super::Link { association, service, peer, streams, up, history, .. } = link;
+            let new = NewLink { association, service, peer, up, streams, id: Some(id), history };
             socket.add_link(fresh, new)?;
             socket.show(fresh);
         }

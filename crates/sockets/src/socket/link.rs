@@ -8,8 +8,10 @@ use ropewalk_runtime::endpoint::{Association, State as AssociationState};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
+use super::history::History;
+use super::waiter::Waiter;
 use super::{MessageSettings, Socket, State, Style, next_id};
-use crate::errno::Result;
+use crate::errno::{Errno, Result};
 use crate::process::{Claim, Service, current};
 
 /// The descriptor becomes writable again when fewer bytes than this wait for a path.
@@ -50,16 +52,16 @@ pub struct Link {
     pub up: bool,
     /// Whether it has ended.
     pub ended: bool,
-    /// Whether this end has started its shutdown.
-    pub leaving: bool,
+    /// What it has been through.
+    pub history: History,
+    /// The call that waits for its establishment.
+    pub connecting: Option<Arc<Waiter>>,
     /// Whether the send buffer is full.
     pub full: bool,
     /// Whether it is in the list of those that can be read.
     pub is_ready: bool,
     /// Wakes its tasks.
     pub wake: Arc<Wake>,
-    /// Paths whose addresses were reported as confirmed.
-    confirmed: Vec<usize>,
     tasks: Vec<AbortHandle>,
 }
 
@@ -86,23 +88,22 @@ impl Link {
         (self.inbound_streams(), self.streams())
     }
 
-    /// Notes that a path's address is confirmed. Returns whether this is the first time.
-    pub fn confirm(&mut self, path: usize) -> bool {
-        let first = !self.confirmed.contains(&path);
-        if first {
-            self.confirmed.push(path);
-        }
-        first
-    }
-
     /// Starts the shutdown.
     pub fn leave(&mut self) {
-        self.leaving = true;
+        self.history.leaving = true;
         self.association.start_shutdown();
     }
 
-    /// Stops the tasks.
+    /// Ends the call that waits for the establishment.
+    pub fn end_connecting(&mut self, outcome: Result<()>) {
+        if let Some(waiter) = self.connecting.take() {
+            waiter.end(outcome);
+        }
+    }
+
+    /// Stops the tasks, and what waits for them.
     pub fn stop(&mut self) {
+        self.end_connecting(Err(Errno(libc::EBADF)));
         self.tasks.drain(..).for_each(|task| task.abort());
     }
 
@@ -157,6 +158,8 @@ pub struct NewLink {
     pub streams: u16,
     /// Its identifier, if it has one already.
     pub id: Option<i32>,
+    /// What it has been through.
+    pub history: History,
 }
 
 impl Socket {
@@ -165,7 +168,7 @@ impl Socket {
     /// # Errors
     /// As the system says: no thread.
     pub fn add_link(self: &Arc<Self>, state: &mut State, new: NewLink) -> Result<i32> {
-        let NewLink { association, service, peer, up, streams, id } = new;
+        let NewLink { association, service, peer, up, streams, id, history } = new;
         let handle = current().reactor()?;
         let id = id.unwrap_or_else(next_id);
         let wake = Arc::new(Wake::default());
@@ -196,11 +199,11 @@ impl Socket {
             messages: state.settings.messages,
             up,
             ended: false,
-            leaving: false,
+            history,
+            connecting: None,
             full: false,
             is_ready: false,
             wake,
-            confirmed: Vec::new(),
             tasks,
         };
         state.links.insert(id, link);
@@ -229,6 +232,7 @@ impl Watched {
                 Err(reason) => return socket.on_not_established(self.id, reason),
             }
         }
+        let mut awaits_shutdown = true;
         loop {
             tokio::select! {
                 // What was given up before the end is reported before it.
@@ -241,6 +245,13 @@ impl Watched {
                     let Some(event) = event else { break };
                     let Some(socket) = self.socket.upgrade() else { return };
                     socket.on_path_event(self.id, event);
+                }
+                arrived = self.association.shut_down_by_peer(), if awaits_shutdown => {
+                    awaits_shutdown = false;
+                    let Some(socket) = self.socket.upgrade() else { return };
+                    if arrived {
+                        socket.on_peer_shutdown(self.id);
+                    }
                 }
             }
         }

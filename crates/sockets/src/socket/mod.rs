@@ -2,12 +2,14 @@
 
 mod connect;
 mod events;
+mod history;
 mod incoming;
 mod link;
 mod names;
 mod receive;
 mod send;
 mod settings;
+mod waiter;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};

@@ -8,6 +8,7 @@ use ropewalk_runtime::endpoint::{Part, Received, UpToEvent};
 
 use super::{Phase, Socket, State, Style};
 use crate::abi::control::ReceiveInfo;
+use crate::abi::notification::Notification;
 use crate::abi::number::{message, notification};
 use crate::address::shown;
 use crate::errno::{Errno, Result};
@@ -28,6 +29,13 @@ pub struct PartOf {
     flags: u16,
 }
 
+/// A message of which parts have arrived, and not the end.
+#[derive(Clone, Copy, Debug)]
+pub struct Begun {
+    message: PartOf,
+    ssn: u16,
+}
+
 /// A message, a part of one, or a notification, which the program has not read to its end.
 #[derive(Debug)]
 pub struct Item {
@@ -37,13 +45,16 @@ pub struct Item {
     part: Part,
     info: ReceiveInfo,
     notification: bool,
+    /// The message that ends here without its last part: the one of these bytes, or with a notification about it.
+    cut_off: Option<PartOf>,
 }
 
 impl Item {
     /// A notification.
     pub fn notification(id: i32, peer: Option<SocketAddr>, bytes: Vec<u8>) -> Self {
         let info = ReceiveInfo::default();
-        Self { id, peer, bytes: bytes.into(), part: Part::Whole, info, notification: true }
+        let (part, bytes) = (Part::Whole, bytes.into());
+        Self { id, peer, bytes, part, info, notification: true, cut_off: None }
     }
 
     /// The association.
@@ -61,10 +72,12 @@ impl Item {
         PartOf { id: self.id, stream: self.info.stream, flags: self.info.flags }
     }
 
-    /// Whether it continues the message of which a part was read.
+    /// Whether it continues the message of which a part was read, or is the notification that nothing does.
     fn continues(&self, message: PartOf) -> bool {
-        let is_rest = matches!(self.part, Part::Middle | Part::Last);
-        !self.notification && is_rest && self.part_of() == message
+        if self.notification {
+            return self.cut_off == Some(message);
+        }
+        matches!(self.part, Part::Middle | Part::Last) && self.part_of() == message
     }
 }
 
@@ -143,35 +156,62 @@ impl State {
             bytes: message.bytes,
             part: message.part,
             notification: false,
+            cut_off: None,
         };
-        for message in fresh {
-            let item = item(message);
-            if item.part == Part::Last && item.bytes.is_empty() {
-                self.cut_short(item.part_of());
-            } else {
-                self.inbox.push_back(item);
-            }
-        }
+        let fresh: Vec<Item> = fresh.into_iter().map(item).collect();
+        fresh.into_iter().for_each(|item| self.queue(item));
         found
     }
 
-    /// The sender has abandoned the rest of a message that is being delivered in parts: it ends here.
-    fn cut_short(&mut self, message: PartOf) {
-        let is_part = |item: &&mut Item| item.is_message() && item.part_of() == message;
-        match self.inbox.iter_mut().rev().find(is_part) {
-            Some(item) if item.part == Part::First => item.part = Part::Whole,
-            Some(item) if item.part == Part::Middle => item.part = Part::Last,
-            _ if self.in_part == Some(message) => self.in_part = None,
-            _ => {}
+    /// Queues a message or a part of one.
+    fn queue(&mut self, item: Item) {
+        let begun = Begun { message: item.part_of(), ssn: item.info.ssn };
+        // An empty last part: the sender has abandoned the rest of the message.
+        let is_abandoned = item.part == Part::Last && item.bytes.is_empty();
+        if item.part != Part::Middle
+            && let Some(link) = self.links.get_mut(&item.id)
+        {
+            let open = &mut link.history.begun;
+            let before = open.iter().position(|other| other.message == begun.message);
+            let before = before.map(|at| open.remove(at));
+            if item.part == Part::First {
+                open.push(begun);
+            }
+            // A message that begins ends an older one whose sender has restarted.
+            let is_cut = is_abandoned || item.part != Part::Last;
+            before.filter(|_| is_cut).iter().for_each(|before| self.cut_short(before));
+        }
+        if !is_abandoned {
+            self.inbox.push_back(item);
         }
     }
 
-    /// The rest of a message of which a part was read never comes: the association has ended or restarted.
-    pub(super) fn forget_part(&mut self, id: i32) {
-        let Some(message) = self.in_part.filter(|message| message.id == id) else { return };
-        if !self.inbox.iter().any(|item| item.continues(message)) {
+    /// The rest of a message never comes. What has arrived of it ends without MSG_EOR, and with a notification if the program
+    /// has subscribed to it (RFC 6458, 6.1.7).
+    fn cut_short(&mut self, begun: &Begun) {
+        let Begun { message, ssn } = *begun;
+        let is_part = |item: &Item| item.is_message() && item.part_of() == message;
+        let is_open = |at: &usize| {
+            let item = &self.inbox[*at];
+            matches!(item.part, Part::First | Part::Middle) && item.cut_off.is_none()
+        };
+        let last = self.inbox.iter().rposition(is_part).filter(is_open);
+        let what = Notification::PartialDeliveryAborted { stream: message.stream, sequence: ssn };
+        if let Some(item) = self.notification(message.id, &what) {
+            let item = Item { cut_off: Some(message), ..item };
+            self.inbox.insert(last.map_or(self.inbox.len(), |at| at + 1), item);
+        } else if let Some(at) = last {
+            self.inbox[at].cut_off = Some(message);
+        } else if self.in_part == Some(message) {
             self.in_part = None;
         }
+    }
+
+    /// The rest of the messages of which parts have arrived never comes: the association has ended or restarted.
+    pub(super) fn cut_all_short(&mut self, id: i32) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let begun = std::mem::take(&mut link.history.begun);
+        begun.iter().for_each(|begun| self.cut_short(begun));
     }
 
     /// Takes messages of the associations that have some, until one can be delivered.
@@ -262,6 +302,7 @@ impl Socket {
             flags |= message::MSG_NOTIFICATION;
         }
         let (info, peer, message) = (item.info, item.peer, item.part_of());
+        let cut_off = item.cut_off.filter(|_| last);
         let is_message = item.is_message();
         if !peek {
             item.bytes.advance(length);
@@ -275,6 +316,9 @@ impl Socket {
             if is_message {
                 let alternates = state.settings.fragment_interleave > 1;
                 state.in_part = (!ends && !alternates).then_some(message);
+            }
+            if cut_off.is_some() && state.in_part == cut_off {
+                state.in_part = None;
             }
         }
         let next = || {

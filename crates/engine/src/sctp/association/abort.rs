@@ -2,7 +2,7 @@
 //! 9260, 9.1).
 
 use bytes::Bytes;
-use ropewalk_base::{PeerText, Time};
+use ropewalk_base::Time;
 
 use super::super::cause::{AbortCause, ErrorCause};
 use super::super::chunk::Chunk;
@@ -34,8 +34,8 @@ impl Association {
     /// Longest reason of a user-initiated abort, bytes: it fits into one packet on any path.
     pub const ABORT_REASON_LIMIT: usize = 400;
 
-    /// The reason that the peer gave for aborting the association, if any.
-    pub fn peer_abort_reason(&self) -> Option<&PeerText> {
+    /// The reason that the peer's user gave for aborting the association, if any.
+    pub fn peer_abort_reason(&self) -> Option<&Bytes> {
         self.handshake.peer.abort_reason.as_deref()
     }
 

@@ -2,7 +2,8 @@
 
 use core::net::IpAddr;
 
-use ropewalk_base::{Duration, PathId, PeerText};
+use bytes::Bytes;
+use ropewalk_base::{Duration, PathId};
 
 use super::super::config::Config;
 use super::super::extensions::Extensions;
@@ -25,7 +26,7 @@ pub(super) struct Peer {
     /// known, as RFC 9260, 6.2, allows. Peers with CMT have the same options as this end.
     pub sack_delay: Duration,
     /// The reason for which the peer's user aborted the association.
-    pub abort_reason: Option<Box<PeerText>>,
+    pub abort_reason: Option<Box<Bytes>>,
     /// Extensions of RFC 9260 that both ends support.
     pub agreed: Extensions,
     /// Whether the peer accepts timestamps beside chunks.

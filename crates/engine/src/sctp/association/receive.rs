@@ -1,7 +1,8 @@
 //! Processing of received packets: verification tags, chunks that must come first, and the dispatch of each
 //! chunk.
 
-use ropewalk_base::{PathId, PeerText, Serial32, Time};
+use bytes::Bytes;
+use ropewalk_base::{PathId, Serial32, Time};
 
 use super::super::cause::{AbortCause, ErrorCause, REPORT_LIMIT};
 use super::super::chunk::{Chunk, Sack};
@@ -396,8 +397,8 @@ impl Association {
         if let Some(ErrorCause::UserAbort(reason)) = causes.first()
             && !reason.is_empty()
         {
-            let shown = &reason[..reason.len().min(Self::ABORT_REASON_LIMIT)];
-            self.handshake.peer.abort_reason = Some(Box::new(PeerText::from_bytes(shown)));
+            let kept = &reason[..reason.len().min(Self::ABORT_REASON_LIMIT)];
+            self.handshake.peer.abort_reason = Some(Box::new(Bytes::copy_from_slice(kept)));
         }
     }
 

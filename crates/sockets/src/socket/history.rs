@@ -1,0 +1,94 @@
+//! What an association has been through, as far as later notifications depend on it.
+
+use ropewalk_runtime::endpoint::PathStatus;
+
+use super::receive::Begun;
+use crate::abi::notification::AddressState;
+
+/// The history of an association. It goes with the association to another socket.
+#[derive(Debug, Default)]
+pub struct History {
+    /// Whether this end has started its shutdown.
+    pub leaving: bool,
+    /// Whether the program was told of the peer's shutdown.
+    pub peer_leaving: bool,
+    /// Messages of which parts have arrived, and not the end.
+    pub begun: Vec<Begun>,
+    paths: Vec<Address>,
+}
+
+/// What is known about the address of a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Address {
+    /// Nothing has been told about it.
+    #[default]
+    Untold,
+    /// It is confirmed and can be reached.
+    Reachable,
+    /// The program was told that it cannot be reached.
+    Unreachable,
+}
+
+impl History {
+    /// Follows the status of a path. Returns what the program is told about its address (RFC 6458, 6.1.2).
+    ///
+    /// The address that the handshake used is confirmed from the start (RFC 9260, 5.4), which no event says: only a confirmed
+    /// address fails.
+    pub fn on_path_status(&mut self, path: usize, status: PathStatus) -> Option<AddressState> {
+        if path >= self.paths.len() {
+            self.paths.resize(path + 1, Address::Untold);
+        }
+        let address = &mut self.paths[path];
+        let (now, change) = match (status, *address) {
+            (PathStatus::Unconfirmed, _) => (Address::Untold, None),
+            (PathStatus::Active, Address::Untold) => {
+                (Address::Reachable, Some(AddressState::Confirmed))
+            }
+            (PathStatus::Active, Address::Unreachable) => {
+                (Address::Reachable, Some(AddressState::Available))
+            }
+            (PathStatus::Inactive, Address::Untold | Address::Reachable) => {
+                (Address::Unreachable, Some(AddressState::Unreachable))
+            }
+            (PathStatus::PotentiallyFailed, Address::Untold) => (Address::Reachable, None),
+            (PathStatus::Active, Address::Reachable)
+            | (PathStatus::PotentiallyFailed | PathStatus::Inactive, _) => (*address, None),
+        };
+        *address = now;
+        change
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use AddressState::{Available, Confirmed, Unreachable};
+    use PathStatus::{Active, Inactive, PotentiallyFailed, Unconfirmed};
+
+    /// What the program is told of these statuses of one path.
+    fn told(statuses: &[PathStatus]) -> Vec<AddressState> {
+        let mut history = History::default();
+        statuses.iter().filter_map(|status| history.on_path_status(1, *status)).collect()
+    }
+
+    #[test]
+    fn an_address_is_available_again_once_the_program_knows_that_it_was_unreachable() {
+        for (statuses, expected) in [
+            // The address of the handshake.
+            (&[PotentiallyFailed, Inactive, Active][..], &[Unreachable, Available][..]),
+            (
+                &[Inactive, Active, Inactive, Active],
+                &[Unreachable, Available, Unreachable, Available],
+            ),
+            (&[PotentiallyFailed, Active, PotentiallyFailed, Active], &[]),
+            // Another address.
+            (&[Active, Inactive, Active], &[Confirmed, Unreachable, Available]),
+            (&[Active, PotentiallyFailed, Active], &[Confirmed]),
+            // One that changes.
+            (&[Active, Unconfirmed, Active], &[Confirmed, Confirmed]),
+        ] {
+            assert_eq!(told(statuses), expected, "{statuses:?}");
+        }
+    }
+}
