@@ -229,7 +229,7 @@ impl Socket {
         let Some(link) = state.links.get_mut(&id) else { return Err(Errno(libc::ENOTCONN)) };
         let info = link.info(outgoing);
         if info.flags & message::ABORT != 0 {
-            link.association.abort_because(&String::from_utf8_lossy(&outgoing.bytes));
+            link.association.abort_because_bytes(&outgoing.bytes);
             return Ok(Try::Sent);
         }
         if ends_only(&info, outgoing) {
