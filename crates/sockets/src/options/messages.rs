@@ -19,9 +19,7 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     match name {
         option::CONTEXT => {
             let (id, context) = assoc_value(value)?;
-            scope(socket, state, id)?;
-            state.settings.context = context;
-            Ok(())
+            change(socket, state, id, |messages| messages.context = context)
         }
         option::MAXSEG => {
             let (id, bytes) = assoc_value(value)?;
@@ -62,7 +60,7 @@ fn check_stream(socket: &Socket, state: &State, info: &SendInfo) -> Result<()> {
     if known { Ok(()) } else { Err(Errno(libc::EINVAL)) }
 }
 
-fn change(
+pub(super) fn change(
     socket: &Socket,
     state: &mut State,
     id: i32,
@@ -81,7 +79,7 @@ fn change(
 }
 
 /// The settings of an association, or those that the socket will give to associations.
-fn of(socket: &Socket, state: &State, id: i32) -> Result<MessageSettings> {
+pub(super) fn of(socket: &Socket, state: &State, id: i32) -> Result<MessageSettings> {
     let future = socket.style == Style::OneToOne || id == association::FUTURE;
     let link = match socket.style {
         Style::OneToOne => state.only(),
@@ -97,8 +95,8 @@ pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
     let state = &*socket.lock();
     match name {
         option::CONTEXT => {
-            scope(socket, state, assoc_value(input)?.0)?;
-            Ok(assoc_value_image(input, state.settings.context))
+            let (id, _) = assoc_value(input)?;
+            Ok(assoc_value_image(input, of(socket, state, id)?.context))
         }
         option::MAXSEG => {
             let (id, _) = assoc_value(input)?;

@@ -34,7 +34,7 @@ impl State {
 
     /// A notification, if the program has subscribed to it.
     pub(super) fn notification(&self, id: i32, what: &Notification) -> Option<Item> {
-        let kind = what.types().iter().find(|kind| self.settings.wants(**kind))?;
+        let kind = what.types().iter().find(|kind| self.messages_of(id).wants(**kind))?;
         let peer = self.links.get(&id).map(|link| link.peer);
         Some(Item::notification(id, peer, what.image(*kind, id)))
     }

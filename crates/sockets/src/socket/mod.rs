@@ -534,6 +534,11 @@ impl State {
         style == Style::OneToOne && self.links.values().any(lost)
     }
 
+    /// The options about messages of an association.
+    fn messages_of(&self, id: i32) -> MessageSettings {
+        self.links.get(&id).map_or(self.settings.messages, |link| link.messages)
+    }
+
     /// The association of a one-to-one socket.
     pub fn only(&self) -> Option<&Link> {
         self.links.values().next()

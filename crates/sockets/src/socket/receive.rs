@@ -139,7 +139,7 @@ impl State {
         };
         let mut fresh = Vec::new();
         let found = link.association.try_receive_up_to_event(&mut fresh, most);
-        let (peer, context) = (link.peer, self.settings.context);
+        let (peer, context) = (link.peer, link.messages.context);
         let item = |message: Received| Item {
             id,
             peer: Some(peer),

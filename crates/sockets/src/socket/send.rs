@@ -223,7 +223,6 @@ impl Socket {
 
     fn send_on(&self, state: &mut State, id: i32, outgoing: &Outgoing, room: Room) -> Result<Try> {
         let connecting = self.style == Style::OneToOne && state.phase == Phase::Connecting;
-        let dry = state.settings.wants(notification::SENDER_DRY);
         let link = state.links.get(&id).ok_or(Errno(libc::ENOTCONN))?;
         state.check(link, outgoing)?;
         let Some(link) = state.links.get_mut(&id) else { return Err(Errno(libc::ENOTCONN)) };
@@ -244,7 +243,7 @@ impl Socket {
                     link.leave();
                 }
                 link.wake.used.notify_one();
-                if dry {
+                if link.messages.wants(notification::SENDER_DRY) {
                     link.wake.dry.notify_one();
                 }
                 if room == 0 {

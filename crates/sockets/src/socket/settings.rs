@@ -103,13 +103,22 @@ pub struct MessageSettings {
     pub send: SendInfo,
     /// SCTP_MAXSEG, bytes; 0: no limit.
     pub maxseg: u32,
+    /// SCTP_CONTEXT.
+    pub context: u32,
+    /// Types of notifications that the program has subscribed to. The first one stands for `sctp_data_io_event`.
+    pub events: [bool; notification::COUNT as usize],
+}
+
+impl MessageSettings {
+    /// Whether the program has subscribed to this type of notification.
+    pub fn wants(&self, kind: u16) -> bool {
+        self.events.get(usize::from(kind)) == Some(&true)
+    }
 }
 
 /// Options of a socket.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SocketSettings {
-    /// Types of notifications that the program has subscribed to. The first one stands for `sctp_data_io_event`.
-    pub events: [bool; notification::COUNT as usize],
     /// SCTP_INITMSG: outbound streams, inbound streams, attempts, longest timeout (ms).
     pub init: [u16; 4],
     /// SCTP_NODELAY. The engine never delays, so it changes nothing.
@@ -122,8 +131,6 @@ pub struct SocketSettings {
     pub messages: MessageSettings,
     /// SCTP_PEER_ADDR_PARAMS without path MTU discovery: the path MTU, bytes.
     pub path_mtu: Option<u32>,
-    /// SCTP_CONTEXT.
-    pub context: u32,
     /// SCTP_FRAGMENT_INTERLEAVE.
     pub fragment_interleave: i32,
     /// SCTP_PARTIAL_DELIVERY_POINT, bytes.
@@ -187,14 +194,12 @@ pub struct SocketSettings {
 impl Default for SocketSettings {
     fn default() -> Self {
         Self {
-            events: [false; notification::COUNT as usize],
             init: [DEFAULT_STREAMS, STREAMS_LIMIT, 0, 0],
             nodelay: 0,
             disable_fragments: false,
             mapped: true,
             messages: MessageSettings::default(),
             path_mtu: None,
-            context: 0,
             fragment_interleave: 0,
             partial_delivery_point: 0,
             receive_info: false,
@@ -295,7 +300,7 @@ impl SocketSettings {
 
     /// Whether the program has subscribed to this type of notification.
     pub fn wants(&self, kind: u16) -> bool {
-        self.events.get(usize::from(kind)) == Some(&true)
+        self.messages.wants(kind)
     }
 }
 

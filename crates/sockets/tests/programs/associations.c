@@ -324,8 +324,54 @@ static void dry_at_subscription(int old)
 	end(&star);
 }
 
+/* The context with messages, and notifications, are options of one association. */
+static void receiving_of_one_association(void)
+{
+	struct star star = star_of(0);
+	struct sctp_event event = { .se_assoc_id = star.ids[0], .se_type = SCTP_ASSOC_CHANGE, .se_on = 1 };
+	struct sctp_assoc_value context = { star.ids[0], 42 };
+	union sctp_notification *told = (union sctp_notification *)bytes;
+	int one = 1, flags = 0;
+
+	CHECK(set(star.hub, SCTP_CONTEXT, &context, sizeof context) == 0);
+	context.assoc_id = star.ids[1];
+	get(star.hub, SCTP_CONTEXT, &context, sizeof context);
+	CHECK(context.assoc_value == 0);
+	CHECK(set(star.hub, SCTP_RECVRCVINFO, &one, sizeof one) == 0);
+	for (int i = 0; i < PEERS; i++) {
+		struct { uint32_t number; sctp_assoc_t ids[8]; } list;
+		struct sctp_sndinfo info = { 0 };
+		struct sctp_rcvinfo got = { 0 };
+		struct iovec out = { "x", 1 }, into = { bytes, sizeof bytes };
+		socklen_t size = sizeof got;
+		unsigned type = 0;
+		get(star.peers[i], SCTP_GET_ASSOC_ID_LIST, &list, sizeof list);
+		info.snd_assoc_id = list.ids[0];
+		CHECK(sctp_sendv(star.peers[i], &out, 1, NULL, 0, &info, sizeof info, SCTP_SENDV_SNDINFO, 0) == 1);
+		CHECK(sctp_recvv(star.hub, &into, 1, NULL, NULL, &got, &size, &type, &flags) == 1);
+		CHECK(got.rcv_assoc_id == star.ids[i] && got.rcv_context == (i ? 0 : 42));
+	}
+
+	CHECK(set(star.hub, SCTP_EVENT, &event, sizeof event) == 0);
+	for (int i = 0; i < 3; i++) {
+		event.se_assoc_id = i < 2 ? star.ids[i] : SCTP_FUTURE_ASSOC;
+		get(star.hub, SCTP_EVENT, &event, sizeof event);
+		CHECK(event.se_on == !i);
+	}
+	/* The end of the second association is not told, that of the first one is. */
+	for (int i = PEERS - 1; i >= 0; i--)
+		CHECK(sctp_sendmsg(star.hub, "end", 3, SA(star.addresses[i]), sizeof star.addresses[i], 0, SCTP_ABORT, 0, 0, 0) == 3);
+	CHECK(recv(star.hub, bytes, sizeof bytes, 0) > 0);
+	CHECK(told->sn_header.sn_type == SCTP_ASSOC_CHANGE && told->sn_assoc_change.sac_state == SCTP_COMM_LOST);
+	CHECK(told->sn_assoc_change.sac_assoc_id == star.ids[0]);
+	usleep(100000);
+	FAILS(recv(star.hub, bytes, sizeof bytes, MSG_DONTWAIT), EAGAIN);
+	end(&star);
+}
+
 int main(void)
 {
+	receiving_of_one_association();
 	defaults_of_one_association();
 	scopes();
 	refused();
