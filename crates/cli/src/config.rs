@@ -203,7 +203,7 @@ impl ConfigFile {
         let near = near.filter(|(like, _)| *like > SIMILAR);
         let best = near.max_by(|a, b| a.0.total_cmp(&b.0));
         let help = best.map_or_else(
-            || format!("`ropewalk {} --help` lists the options", command.get_name()),
+            || "`--help` of the command lists the options".to_owned(),
             |(_, option)| format!("did you mean `{option}`?"),
         );
         let message = format!("unknown option `{name}`");

@@ -289,7 +289,7 @@ impl Process {
                 let service = open(0).map_err(refused)?;
                 let used = service.endpoint.locals().first().map_or(0, SocketAddr::port);
                 eprintln!(
-                    "libropewalk: another program has UDP port {port}: peers that connect to this one need \
+                    "libropewalk: UDP port {port} is in use, by another program or by a socket of this one: peers that connect to this one need \
                      {PEER_UDP_PORT}={used}"
                 );
                 service
