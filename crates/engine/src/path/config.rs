@@ -28,7 +28,7 @@ impl PathUse {
 
 /// Settings of one path.
 ///
-/// `repr(C)` keeps the order of the fields: first those that packets access.
+/// `repr(C)` keeps the order of the fields: first those that packets access. Small ones fill gaps between others.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[repr(C)]
 pub struct PathConfig {
@@ -39,6 +39,8 @@ pub struct PathConfig {
     pub cost: u32,
     /// When the path carries data.
     pub usage: PathUse,
+    /// Errors after which this path is potentially failed; none: as many as the association says.
+    pub potentially_failed: Option<u16>,
     /// Factor by which the estimated forward delay is wrong, for sensitivity studies; 1 is correct.
     pub delay_error: f64,
     /// Share for `weighted`.
@@ -51,12 +53,10 @@ pub struct PathConfig {
     pub ipv6: bool,
     /// Whether HEARTBEATs are sent on the path while it is idle (RFC 9260, 8.3).
     pub heartbeats: bool,
+    /// Path.Max.Retrans of this path; none: that of the association.
+    pub max_retrans: Option<u16>,
     /// HB.interval of this path; none: that of the association.
     pub heartbeat_interval: Option<Duration>,
-    /// Path.Max.Retrans of this path; none: that of the association.
-    pub max_retrans: Option<u32>,
-    /// Errors after which this path is potentially failed; none: as many as the association says.
-    pub potentially_failed: Option<u32>,
 }
 
 impl Default for PathConfig {
@@ -83,8 +83,8 @@ impl PathConfig {
     /// association.
     pub fn failure(&self, usual: FailureLimits) -> FailureLimits {
         FailureLimits {
-            path_max_retrans: self.max_retrans.unwrap_or(usual.path_max_retrans),
-            potentially_failed: self.potentially_failed.unwrap_or(usual.potentially_failed),
+            path_max_retrans: self.max_retrans.map_or(usual.path_max_retrans, u32::from),
+            potentially_failed: self.potentially_failed.map_or(usual.potentially_failed, u32::from),
         }
     }
 }

@@ -201,7 +201,7 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn set_path_max_retrans(&mut self, path: PathId, most: Option<u32>) {
-        self.configure_path(path, |config| config.max_retrans = most);
+        self.configure_path(path, |config| config.max_retrans = most.map(bounded));
         self.apply_failure_limits(path);
     }
 
@@ -210,7 +210,7 @@ impl Association {
     /// # Panics
     /// If there is no such path.
     pub fn set_path_potentially_failed(&mut self, path: PathId, errors: Option<u32>) {
-        self.configure_path(path, |config| config.potentially_failed = errors);
+        self.configure_path(path, |config| config.potentially_failed = errors.map(bounded));
         self.apply_failure_limits(path);
     }
 
@@ -256,4 +256,9 @@ impl Association {
     pub fn chunks_in_flight(&self) -> usize {
         self.sender.paths.iter().map(|path| path.tx.flights.count() as usize).sum()
     }
+}
+
+/// A number of errors of one path. So many do not occur.
+fn bounded(errors: u32) -> u16 {
+    u16::try_from(errors).unwrap_or(u16::MAX)
 }
