@@ -2,6 +2,7 @@
 //! passes.
 #![cfg(target_os = "linux")]
 
+use std::net::UdpSocket;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
@@ -26,6 +27,15 @@ impl Hosts {
         let shown: Value = serde_json::from_slice(&shown).expect("JSON");
         let bytes = |way: &str| shown[0]["stats64"][way]["bytes"].as_u64().expect("a count");
         bytes("rx") + bytes("tx")
+    }
+
+    /// Sends some datagrams through the tunnel.
+    fn send_to_host(&self, count: usize) {
+        self.inside("c", || {
+            let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
+            // Port 9 is closed: nothing answers but ICMP.
+            (0..count).for_each(|_| drop(socket.send_to(&[0; 1000], (HOST, 9))));
+        });
     }
 
     /// Limits the rate of a link's device of the client.
@@ -107,4 +117,72 @@ fn a_link_carries_no_more_than_its_cap_also_after_a_restart() {
         assert!((9_500_000..10_300_000).contains(&capped), "{capped} B");
         assert!(other > 10_000_000, "{other} B");
     }
+}
+
+#[test]
+fn a_client_that_starts_without_links_waits_for_them_and_keeps_their_rules() {
+    let Some(hosts) = Hosts::new() else { return };
+    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
+    echo(&hosts, "i");
+    let serve = hosts.serve(&[&client], &[]);
+    for link in ["l1", "l2"] {
+        hosts.ip("c", &["link", "set", link, "down"]);
+    }
+    let up = hosts.connect(&hub, &["--link", "l1 use=never", "--state-directory", "links"]);
+    hosts.wait_for("told", || up.said().contains("no link is up"));
+    for (link, way, metric) in [("l1", HUB[0], "100"), ("l2", HUB[1], "200")] {
+        hosts.ip("c", &["link", "set", link, "up"]);
+        hosts.ip("c", &["route", "add", "default", "via", way, "metric", metric]);
+    }
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    hosts.wait_for("two links", || {
+        let mut links = hosts.links("tunnel up");
+        links.sort();
+        links.dedup();
+        links == ["l1", "l2"]
+    });
+    hosts.wait_for("their uses", || {
+        let mut uses = hosts.uses("tunnel up");
+        uses.dedup();
+        uses == ["always", "never"]
+    });
+    carry_much(&hosts);
+    let [forbidden, other] = ["l1", "l2"].map(|link| hosts.carried(link));
+    assert!(forbidden < 100_000 && other > 4_000_000, "{forbidden} and {other} B");
+    assert_eq!(up.said().matches("no link is up").count(), 1, "{}", up.said());
+}
+
+#[test]
+fn no_hub_is_asked_while_no_link_may_carry_data_and_the_tunnel_goes_on_with_the_first_that_may() {
+    let Some(hosts) = Hosts::new() else { return };
+    let rules = ["--link", "l1 cap=10MB/month", "--link", "l2 cap=10MB/month"];
+    let (serve, up) = hosts.bring_up(&[&rules[..], &["--state-directory", "links"]].concat());
+    hosts.wait_for("two links", || hosts.links_up("tunnel up").len() == 2);
+    ["l1", "l2"].iter().for_each(|link| hosts.shape(link));
+    (0..4).for_each(|_| carry_much(&hosts));
+    // Not by TCP, which would wait long for packets that are not carried.
+    hosts.wait_for("both caps are used up", || {
+        hosts.send_to_host(200);
+        hosts.uses("tunnel up") == ["never", "never"]
+    });
+    hosts.wait_for("told", || {
+        let _ = hosts.answers("c", HOST);
+        up.said().contains("no link can carry data")
+    });
+    let carried = || ["l1", "l2"].map(|link| hosts.carried(link)).iter().sum::<u64>();
+    let before = carried();
+    // Each question waits for its answer for a while: eight seconds in all.
+    for _ in 0..25 {
+        assert!(!hosts.answers("c", HOST), "carried over a link whose cap is used up");
+    }
+    let after = carried();
+    assert!(after - before < 10_000, "{} B", after - before);
+    let said = up.said();
+    let count = |text: &str| said.matches(text).count();
+    assert_eq!([count("no link can carry data"), count("hub silent")], [1, 0], "{said}");
+    // A link without a rule.
+    hosts.join(["c", "l4", "100.100.4.1/30"], ["h", "l4", "100.100.4.2/30"]);
+    hosts.ip("c", &["route", "add", "default", "via", "100.100.4.2", "metric", "50"]);
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    carry_much(&hosts);
 }

@@ -1,32 +1,31 @@
 //! The client's end of a tunnel.
 
+mod packets;
+mod settings;
+
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use ipnet::IpNet;
 use ropewalk_base::PeerText;
 use ropewalk_runtime::endpoint::Association;
-use ropewalk_runtime::interfaces;
-use ropewalk_runtime::system::{TunDevice, TunWriter, routes};
+use ropewalk_runtime::system::{TunDevice, routes};
 
-use super::admission::{Admission, admit, clamp};
-pub use super::client_settings::{ClientSettings, Family};
+use self::packets::{ForeignSources, HubSink, read_device};
+pub use self::settings::{ClientSettings, Family};
 use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION, Welcome};
-use super::counters::{Counters, Refusal};
+use super::counters::Counters;
 use super::error::TunnelError;
-use super::hubs::{Attempts, Fresh, NoAssociation, Silence};
+use super::hubs::{Attempts, Condition, Fresh, NoAssociation};
 use super::journal::{self, Journal, JournalError};
-use super::lane::{Lane, LaneInlet, PacketBatch, PacketSink};
+use super::lane::{Lane, LaneInlet};
 use super::links::LinkLedger;
 use super::machine::{self, Overlap};
 use super::name_servers::NameServers;
-use super::packet::{Headers, Transport};
 use super::routing::{Routing, SharedJournal};
 use super::settings_watch::SettingsWatch;
 use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
@@ -40,6 +39,9 @@ const RETRY: Duration = Duration::from_secs(5);
 const HINT_AFTER: Duration = Duration::from_secs(3);
 const HINT: &str = "no answer from the hub yet. It may be unreachable, UDP may be blocked on the way, --peer may not be its \
     key, or its --allow does not have the key of this end";
+
+const NO_LINK: &str = "no link is up that could reach the hub: the client connects as soon as an interface is up with an \
+    address of its family (IPv4 or IPv6)";
 
 /// A client whose machine is set up as far as is possible before it has connected.
 #[derive(Debug)]
@@ -57,6 +59,8 @@ pub struct TunnelClient {
     reported: Option<usize>,
     /// Whether it was reported that a hub does not answer.
     silent: AtomicBool,
+    /// Whether it was reported that no link is up, or that none may carry data.
+    blocked: AtomicBool,
 }
 
 /// What the tasks of a client share.
@@ -138,6 +142,7 @@ impl TunnelClient {
             routed: Vec::new(),
             reported: None,
             silent: AtomicBool::default(),
+            blocked: AtomicBool::default(),
         })
     }
 
@@ -156,7 +161,7 @@ impl TunnelClient {
         let (device, shared) = (self.device.clone(), self.shared.clone());
         let peers = self.settings.hubs.addresses();
         let routing = self.routing.clone();
-        let foreign = ForeignSources { reporter: self.reporter.clone(), is_told: false };
+        let foreign = ForeignSources::new(self.reporter.clone());
         let connected = async {
             let mut attempts = Attempts::new(self.settings.hubs.hubs.len());
             let mut next = None;
@@ -191,7 +196,15 @@ impl TunnelClient {
 
     /// Opens an association with a hub.
     async fn open(&self, index: usize) -> Result<Option<Fresh>, TunnelError> {
+        if !self.settings.hubs.has_link() {
+            if !self.blocked.swap(true, Ordering::Relaxed) {
+                self.report(index, Event::Problem(NO_LINK.to_owned()));
+            }
+            self.settings.hubs.link_up().await;
+        }
         self.routing.reconcile();
+        // The first association may use any link: until it has set up the machine, packets leave outside of the tunnel.
+        let rules = self.settings.lane.links.as_deref().filter(|_| self.reported.is_some());
         let hint = async {
             tokio::time::sleep(HINT_AFTER).await;
             if !self.silent.swap(true, Ordering::Relaxed) {
@@ -200,7 +213,7 @@ impl TunnelClient {
             std::future::pending::<Infallible>().await
         };
         let opened = tokio::select! {
-            opened = self.settings.hubs.open(index) => opened,
+            opened = self.settings.hubs.open(index, rules) => opened,
             never = hint => match never {},
         };
         match opened {
@@ -235,7 +248,7 @@ impl TunnelClient {
             return Ok(Ended::Refused);
         }
         attempts.on_accepted(index);
-        self.tell(index, Silence::Ended);
+        self.tell(index, Condition::Answers);
         let (mut lane, inlet) =
             Lane::new(association, self.settings.lane.clone(), self.shared.counters.clone());
         if let Err(error) = self.set_up(&welcome, inlet.mtu()).await {
@@ -253,13 +266,14 @@ impl TunnelClient {
             counters: self.shared.counters.clone(),
         };
         let (association, sent) = (lane.association(), lane.sent());
-        let hubs = &self.settings.hubs;
+        let (hubs, rules) = (&self.settings.hubs, self.settings.lane.links.as_deref());
+        let tell = |condition| self.tell(index, condition);
         let replaced = tokio::select! {
             () = lane.run(&mut sink) => None,
             never = self.keep_set_up(index, &welcome) => match never {},
             never = self.names.keep_in_resolved() => match never {},
-            fresh = hubs.replacement(index, &association, &sent, |it| self.tell(index, it)) => Some(fresh),
-            fresh = hubs.preferred(index) => Some(fresh),
+            fresh = hubs.replacement(index, &association, &sent, rules, tell) => Some(fresh),
+            fresh = hubs.preferred(index, &association, rules) => Some(fresh),
         };
         self.shared.lock().inlet = None;
         self.shared.counters.set_clients(0);
@@ -385,11 +399,29 @@ impl TunnelClient {
         }
     }
 
-    /// Reports once that a hub is silent, and once that it answers again.
-    fn tell(&self, index: usize, silence: Silence) {
-        let silent = silence == Silence::Began;
-        if self.silent.swap(silent, Ordering::Relaxed) != silent {
-            self.report(index, if silent { Event::HubSilent } else { Event::HubAnswers });
+    /// Reports once that a hub is silent, that it answers again, and that no link may carry data.
+    fn tell(&self, index: usize, condition: Condition) {
+        let news = match condition {
+            Condition::Silent => {
+                (!self.silent.swap(true, Ordering::Relaxed)).then_some(Event::HubSilent)
+            }
+            Condition::Answers => {
+                self.silent.swap(false, Ordering::Relaxed).then_some(Event::HubAnswers)
+            }
+            Condition::Blocked(why) => {
+                // The hub owes nothing now.
+                self.silent.store(false, Ordering::Relaxed);
+                let problem = format!("no link can carry data: {why}");
+                let is_new = !self.blocked.swap(true, Ordering::Relaxed);
+                is_new.then_some(Event::Problem(problem))
+            }
+            Condition::Unblocked => {
+                self.blocked.store(false, Ordering::Relaxed);
+                None
+            }
+        };
+        if let Some(event) = news {
+            self.report(index, event);
         }
     }
 
@@ -462,124 +494,5 @@ pub async fn greet(association: Association) -> Result<(Association, Welcome), S
         Control::Welcome(welcome) => Ok((association, welcome)),
         Control::Refused { reason } => Err(format!("the hub refused: {}", PeerText::new(reason))),
         Control::Hello { .. } => Err("the peer is a client, not a hub".to_owned()),
-    }
-}
-
-/// Checks packets from the hub, and writes them to the device.
-struct HubSink {
-    own: Vec<IpAddr>,
-    inlet: LaneInlet,
-    writer: TunWriter,
-    counters: Arc<Counters>,
-}
-
-impl PacketSink for HubSink {
-    async fn deliver(&mut self, mut packets: Vec<Bytes>) {
-        packets.retain_mut(|packet| self.accept(packet));
-        if !matches!(self.writer.write(packets.iter().map(AsRef::as_ref)).await, Ok(true)) {
-            self.counters.on_refused(Refusal::Device);
-        }
-    }
-}
-
-impl HubSink {
-    /// Whether a packet goes to this machine.
-    fn accept(&self, packet: &mut Bytes) -> bool {
-        let checked = Headers::read(packet).map_err(Refusal::from).and_then(|headers| {
-            let is_own = self.own.contains(&headers.destination);
-            if is_own { Ok(headers) } else { Err(Refusal::NoSuchDestination) }
-        });
-        match &checked {
-            Ok(headers) => {
-                self.counters.on_received(packet.len());
-                clamp(packet, headers, self.inlet.mtu());
-            }
-            Err(why) => self.counters.on_refused(*why),
-        }
-        checked.is_ok()
-    }
-}
-
-/// Tells the user once why packets of other machines are not carried.
-struct ForeignSources {
-    reporter: Reporter,
-    is_told: bool,
-}
-
-impl ForeignSources {
-    fn tell(&mut self, headers: &Headers) {
-        let source = headers.source;
-        let is_link_local = matches!(source, IpAddr::V6(ip) if ip.is_unicast_link_local());
-        if self.is_told || is_link_local || headers.destination.is_multicast() {
-            return;
-        }
-        // Programs on this machine may still use an address of an earlier hub.
-        if interfaces::list().is_ok_and(|all| all.iter().any(|own| own.ip == source)) {
-            return;
-        }
-        self.is_told = true;
-        let problem = format!(
-            "packets from {source} are not carried: the hub takes only those from the addresses of this \
-             client; --share translates the addresses of networks behind this machine"
-        );
-        self.reporter.report(PeerIdentity::default(), Event::Problem(problem));
-    }
-}
-
-/// Reads packets of the device and gives them to the lane. Ends when the device is gone.
-async fn read_device(
-    device: TunDevice,
-    shared: Arc<Shared>,
-    peers: Vec<SocketAddr>,
-    mut foreign: ForeignSources,
-) -> io::Result<()> {
-    let (mut reader, mut writer) = (device.reader(), device.writer());
-    let is_loop = |headers: &Headers| {
-        let to = (headers.destination, headers.ports.1);
-        let is_udp = matches!(headers.transport, Transport::Udp { .. });
-        is_udp && peers.iter().any(|peer| (peer.ip().to_canonical(), peer.port()) == to)
-    };
-    let (mut batch, mut device_mtu) = (Vec::new(), 0);
-    loop {
-        reader.read(&mut batch).await?;
-        let (inlet, own) = {
-            let state = shared.lock();
-            (state.inlet.clone(), state.addresses.iter().map(IpNet::addr).collect::<Vec<_>>())
-        };
-        let Some(inlet) = inlet else {
-            batch.drain(..).for_each(|_| shared.counters.on_refused(Refusal::QueueFull));
-            continue;
-        };
-        let mtu = inlet.mtu();
-        if mtu != device_mtu && routes::start_interface(device.index(), mtu).is_ok() {
-            device_mtu = mtu;
-        }
-        let (mut answers, mut admitted) = (Vec::new(), PacketBatch::with_capacity(batch.len()));
-        for packet in batch.drain(..) {
-            let headers = match Headers::read(&packet).map_err(Refusal::from) {
-                Ok(headers) if is_loop(&headers) => Err(Refusal::Loop),
-                Ok(headers) if !own.contains(&headers.source) => {
-                    foreign.tell(&headers);
-                    Err(Refusal::ForeignSource)
-                }
-                other => other,
-            };
-            let headers = match headers {
-                Ok(headers) => headers,
-                Err(why) => {
-                    shared.counters.on_refused(why);
-                    continue;
-                }
-            };
-            match admit(packet, headers, mtu, &own, &shared.counters) {
-                Admission::Taken(packet) => admitted.push(packet),
-                Admission::Answered(answer) => answers.push(answer),
-                Admission::Refused => {}
-            }
-        }
-        inlet.push(admitted);
-        if !answers.is_empty() {
-            writer.write(answers.iter().map(Vec::as_slice)).await?;
-        }
     }
 }

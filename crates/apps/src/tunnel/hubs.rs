@@ -6,6 +6,8 @@
 //!   one has answered        move there; until then the old association stays, and goes on if its hub answers again
 //! ```
 //!
+//! A hub owes nothing while no link may carry data. Hubs are asked over links that may carry data only.
+//!
 //! While a client uses another hub than the first, it asks those before it from time to time, and moves back to one that
 //! has answered several times in a row.
 
@@ -15,8 +17,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ropewalk_runtime::endpoint::{Association, ConnectError, Endpoint, OpenError, Options, Target};
+use ropewalk_runtime::system::{Changes, NetworkMonitor};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
+
+use super::link_state::{Rules, obstacle};
+use super::links::LinkLedger;
 
 /// Interval of looks at an association while something is unacknowledged. An idle client needs none.
 const LOOK: Duration = Duration::from_millis(100);
@@ -34,6 +40,8 @@ const CHECKS: u32 = 3;
 /// Waits between attempts to connect.
 const SHORTEST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// Interval of looks for a link while none is up, if the system tells of no change.
+const LINK_LOOK: Duration = Duration::from_secs(5);
 
 /// A hub, and how to reach it.
 #[derive(Clone, Debug)]
@@ -53,13 +61,25 @@ pub struct HubList {
     pub failover: Duration,
 }
 
-/// Whether a hub is silent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Silence {
-    /// It owes an answer, and has sent nothing for too long.
-    Began,
+impl Hub {
+    /// Its options with the interfaces that are up now, if they are found automatically.
+    fn options(&self) -> Options {
+        let options = self.options.clone();
+        if options.automatic { options.automatic(&self.target.addresses) } else { options }
+    }
+}
+
+/// What the user is told about the connection to a hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// The hub owes an answer, and has sent nothing for too long.
+    Silent,
     /// It has sent something.
-    Ended,
+    Answers,
+    /// No link may carry data, for this reason.
+    Blocked(String),
+    /// A link may carry data again.
+    Unblocked,
 }
 
 /// An association that a hub has just accepted. The client has not asked for addresses yet.
@@ -78,6 +98,8 @@ pub struct Fresh {
 pub enum NoAssociation {
     /// This machine cannot open the sockets.
     Local(OpenError),
+    /// No link is up that could reach the hub.
+    NoLink,
     /// The hub refused, or did not answer for as long as an association waits.
     Hub(ConnectError),
     /// The hub did not answer soon enough, and there are others to ask.
@@ -88,6 +110,7 @@ impl fmt::Display for NoAssociation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local(error) => error.fmt(f),
+            Self::NoLink => f.write_str("no link is up that could reach it"),
             Self::Hub(error) => error.fmt(f),
             Self::Timeout => f.write_str("it does not answer"),
         }
@@ -102,13 +125,39 @@ impl HubList {
         self.hubs.iter().flat_map(|hub| &hub.target.addresses).copied().collect()
     }
 
+    /// Whether a link is up that could reach a hub.
+    pub fn has_link(&self) -> bool {
+        self.hubs.iter().any(|hub| !hub.options().locals.is_empty())
+    }
+
+    /// Waits until a link is up that could reach a hub.
+    pub async fn link_up(&self) {
+        // Before the first look, so that no change is missed.
+        let mut monitor = NetworkMonitor::open(Changes::Interfaces).ok();
+        while !self.has_link() {
+            let Some(notices) = &monitor else {
+                sleep(LINK_LOOK).await;
+                continue;
+            };
+            if matches!(timeout(LINK_LOOK, notices.changed()).await, Ok(Err(_))) {
+                monitor = None;
+            }
+        }
+    }
+
     /// Opens an association with a hub. A hub that does not answer is waited for for a limited time if there are others.
+    /// With `rules`, the handshake uses only links that may carry data, unless there are none.
     ///
     /// # Errors
     /// [`NoAssociation`].
-    pub async fn open(&self, index: usize) -> Result<Fresh, NoAssociation> {
-        let Hub { options, target } = &self.hubs[index];
-        let endpoint = Endpoint::open(options.clone()).map_err(NoAssociation::Local)?;
+    pub async fn open(&self, index: usize, rules: Rules<'_>) -> Result<Fresh, NoAssociation> {
+        let Hub { target, .. } = &self.hubs[index];
+        let mut options = self.hubs[index].options();
+        options.handshake_avoids = rules.map(LinkLedger::forbidden).unwrap_or_default();
+        let endpoint = Endpoint::open(options).map_err(|error| match error {
+            OpenError::NoInterface => NoAssociation::NoLink,
+            other => NoAssociation::Local(other),
+        })?;
         let connected = endpoint.connect(target);
         let association = if self.hubs.len() > 1 {
             timeout(ANSWER, connected).await.map_err(|_| NoAssociation::Timeout)?
@@ -120,56 +169,71 @@ impl HubList {
     }
 
     /// Waits until the hub in use has become silent and a hub has accepted a new association. `sent` is notified whenever
-    /// something was sent. `tell` is called when the hub has been silent for a while, and when it answers again.
+    /// something was sent. `tell` is called when the hub has been silent for a while, when it answers again, and when it
+    /// was found that no link may carry data, or that one may again.
     pub async fn replacement(
         &self,
         index: usize,
         association: &Association,
         sent: &Notify,
-        tell: impl Fn(Silence),
+        rules: Rules<'_>,
+        tell: impl Fn(Condition),
     ) -> Fresh {
         loop {
-            let mut watch = silent(association, sent).await;
+            let mut watch = silent(association, sent, rules, &tell).await;
             let tells = async {
                 sleep(SAID_AFTER).await;
-                tell(Silence::Began);
+                tell(Condition::Silent);
                 std::future::pending::<Infallible>().await
             };
             tokio::select! {
-                fresh = self.ask(index) => return fresh,
-                () = watch.answered(association) => tell(Silence::Ended),
+                fresh = self.ask(index, rules) => return fresh,
+                () = watch.answered(association) => tell(Condition::Answers),
+                why = blocked(association, rules) => tell(Condition::Blocked(why)),
                 never = tells => match never {},
             }
         }
     }
 
     /// Asks the hub with this number, then the others in their order and this one again, until one has accepted.
-    async fn ask(&self, index: usize) -> Fresh {
-        if let Ok(Ok(fresh)) = timeout(self.failover, self.open(index)).await {
+    async fn ask(&self, index: usize, rules: Rules<'_>) -> Fresh {
+        if let Ok(Ok(fresh)) = timeout(self.failover, self.open(index, rules)).await {
             return fresh;
         }
+        let mut wait = SHORTEST_WAIT;
         let others = (0..self.hubs.len()).filter(|other| *other != index);
         let order: Vec<usize> = others.chain([index]).collect();
         loop {
+            self.link_up().await;
             for index in &order {
-                if let Ok(fresh) = self.open(*index).await {
+                if let Ok(fresh) = self.open(*index, rules).await {
                     return fresh;
                 }
             }
-            sleep(SHORTEST_WAIT).await;
+            sleep(wait).await;
+            wait = (wait * 2).min(LONGEST_WAIT);
         }
     }
 
-    /// Waits until a hub before the one in use has answered several times in a row.
-    pub async fn preferred(&self, index: usize) -> Fresh {
+    /// Waits until a hub before the one in use has answered several times in a row. None is asked while no link may carry
+    /// data.
+    pub async fn preferred(
+        &self,
+        index: usize,
+        association: &Association,
+        rules: Rules<'_>,
+    ) -> Fresh {
         let mut answers = vec![0; index];
         if answers.is_empty() {
             return std::future::pending().await;
         }
         loop {
             sleep(CHECK_INTERVAL).await;
+            if obstacle(association, rules).is_some() {
+                continue;
+            }
             for (index, answers) in answers.iter_mut().enumerate() {
-                match self.open(index).await {
+                match self.open(index, rules).await {
                     Ok(fresh) if *answers + 1 >= CHECKS => return fresh,
                     // Without a request for addresses: the hub sees an association that ends at once.
                     Ok(_) => *answers += 1,
@@ -205,20 +269,48 @@ impl Watch {
     }
 }
 
-/// Waits until the peer owes an acknowledgement, and has sent nothing for too long.
-async fn silent(association: &Association, sent: &Notify) -> Watch {
+/// Waits until the peer owes an acknowledgement, and has sent nothing for too long. It owes none while no link may carry data.
+async fn silent(
+    association: &Association,
+    sent: &Notify,
+    rules: Rules<'_>,
+    tell: &impl Fn(Condition),
+) -> Watch {
+    // Another association may have been blocked.
+    let mut may_be_blocked = true;
+    let look = || {
+        let why = obstacle(association, rules);
+        let is_blocked = why.is_some();
+        tell(why.map_or(Condition::Unblocked, Condition::Blocked));
+        is_blocked
+    };
     loop {
         sent.notified().await;
         let (mut last, mut limit) = Watch::of(association);
         // Until everything is acknowledged.
         while timeout(LOOK, association.flushed()).await.is_err() {
             let (now, longest) = Watch::of(association);
-            if now.received_packets != last.received_packets {
+            let is_overdue = now.at - last.at >= limit;
+            if may_be_blocked || is_overdue {
+                may_be_blocked = look();
+            }
+            if may_be_blocked || now.received_packets != last.received_packets {
                 (last, limit) = (now, longest);
-            } else if now.at - last.at >= limit {
+            } else if is_overdue {
                 return last;
             }
         }
+        may_be_blocked = may_be_blocked && look();
+    }
+}
+
+/// Waits until no link may carry data. Returns why.
+async fn blocked(association: &Association, rules: Rules<'_>) -> String {
+    loop {
+        if let Some(why) = obstacle(association, rules) {
+            return why;
+        }
+        sleep(SAID_AFTER).await;
     }
 }
 

@@ -15,8 +15,8 @@ use ropewalk_runtime::endpoint::{
 };
 use ropewalk_runtime::moderation::Moderation;
 use ropewalk_tunnel::{
-    Class, Config, Ecn, Header, Inner, Order, Outgoing, PathRule, PathState, REPAIRS, Tunnel,
-    Waiting, decode_uses, encode_uses, packet_cost,
+    Class, Config, Ecn, Header, Inner, LinkUse, Order, Outgoing, PathRule, PathState, REPAIRS,
+    Tunnel, Waiting, decode_uses, encode_uses, packet_cost,
 };
 use tokio::sync::{Notify, mpsc};
 
@@ -40,6 +40,8 @@ const PATHS_INTERVAL: Duration = Duration::from_millis(10);
 const FULL_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
 /// Messages that a tunnel does not have after which the association is ended. Each costs its sender as much as a packet.
 const MISPLACED_MAX: u32 = 64;
+/// How long the other end may take to acknowledge that no link carries data any more.
+const LAST_RULES: Duration = Duration::from_secs(1);
 /// Flows that carry nothing for so long are forgotten.
 const IDLE_FLOW: Duration = Duration::from_secs(30);
 
@@ -138,6 +140,8 @@ pub struct Lane {
     carried: Vec<u64>,
     /// The rules of the paths that the other end was told.
     told: Vec<PathRule>,
+    /// Until when the other end may acknowledge that no link carries data any more. Only that is sent until then.
+    last_until: Option<Time>,
 }
 
 impl Lane {
@@ -177,6 +181,7 @@ impl Lane {
             sent: Arc::default(),
             carried: Vec::new(),
             told: Vec::new(),
+            last_until: None,
         };
         (lane, inlet)
     }
@@ -200,7 +205,8 @@ impl Lane {
             self.deliver(sink).await;
             let room = self.share.set(self.tunnel.cost());
             self.tunnel.limit_cost(room);
-            let waits = self.tunnel.queued_bytes() > 0;
+            let last_until = self.last_until.map(|until| self.clock.instant(until));
+            let waits = self.tunnel.queued_bytes() > 0 && last_until.is_none();
             let room = async {
                 if full {
                     tokio::time::sleep(FULL_PAUSE).await;
@@ -209,6 +215,12 @@ impl Lane {
                 }
             };
             let due = self.due();
+            let told = async {
+                if let Some(until) = last_until {
+                    let flushed = self.association.flushed();
+                    let _ = tokio::time::timeout_at(until.into(), flushed).await;
+                }
+            };
             let timer = async {
                 match due {
                     Some(at) => tokio::time::sleep_until(self.clock.instant(at).into()).await,
@@ -233,6 +245,10 @@ impl Lane {
                         self.association.abort_because("messages that a tunnel does not have");
                         break;
                     }
+                }
+                () = told, if last_until.is_some() => {
+                    self.last_until = None;
+                    obey(&self.association, &self.told);
                 }
                 () = room, if waits => {}
                 () = timer => self.forget_idle_flows(),
@@ -284,7 +300,12 @@ impl Lane {
             Some((message.take()?, Delivery::RELIABLE))
         });
         if matches!(sent, Ok(false)) {
-            obey(&self.association, &rules);
+            // Without a link that may carry data, the message itself needs one of those that carry nothing after it.
+            let is_last = rules.iter().all(|rule| rule.usage == LinkUse::Never);
+            self.last_until = is_last.then(|| self.clock.now() + LAST_RULES);
+            if !is_last {
+                obey(&self.association, &rules);
+            }
             self.told = rules;
         }
     }
@@ -327,8 +348,8 @@ impl Lane {
     /// Gives queued packets to the association while it has less to send than the tunnel wants. Returns whether its send
     /// buffer was full.
     fn send(&mut self) -> Result<bool, SendError> {
-        let Self { association, tunnel, counters, sent, .. } = self;
-        if tunnel.queued_bytes() == 0 {
+        let Self { association, tunnel, counters, sent, last_until, .. } = self;
+        if tunnel.queued_bytes() == 0 || last_until.is_some() {
             return Ok(false);
         }
         sent.notify_one();

@@ -236,6 +236,21 @@ impl LinkLedger {
         PathRule { usage: rule.usage_at(carried), cost: rule.cost }
     }
 
+    /// The links that carry nothing now.
+    pub fn forbidden(&self) -> Vec<String> {
+        let is_forbidden = |link: &&String| self.rule(link).usage == LinkUse::Never;
+        self.rules.keys().filter(is_forbidden).cloned().collect()
+    }
+
+    /// Why a link carries nothing now; none if it may carry data.
+    pub fn why_forbidden(&self, link: &str) -> Option<String> {
+        let rule = self.rules.get(link).filter(|_| self.rule(link).usage == LinkUse::Never)?;
+        Some(match rule.usage {
+            LinkUse::Never => format!("{link} has use=never"),
+            _ => format!("the cap of {link} is used up"),
+        })
+    }
+
     /// The links with caps, and what they have carried this month.
     pub fn caps(&self) -> Vec<LinkCap> {
         let counts = self.lock();
@@ -368,8 +383,12 @@ mod tests {
         assert_eq!(ledger.rule("wwan0").usage, LinkUse::Always);
         ledger.count("wwan0", 85_000_000);
         assert_eq!(ledger.rule("wwan0").usage, LinkUse::Backup);
+        assert_eq!((ledger.forbidden(), ledger.why_forbidden("wwan0")), (vec![], None));
         ledger.count("wwan0", 9_000_000);
         assert_eq!(ledger.rule("wwan0").usage, LinkUse::Never);
+        assert_eq!(ledger.forbidden(), ["wwan0"]);
+        assert_eq!(ledger.why_forbidden("wwan0").as_deref(), Some("the cap of wwan0 is used up"));
+        assert_eq!(ledger.why_forbidden("eth0"), None);
         assert_eq!(ledger.rule("eth0"), PathRule { usage: LinkUse::Always, cost: 1 });
     }
 

@@ -164,7 +164,8 @@ impl EndpointState {
         }
         let mut routes = pair(&locals, &addresses, by_place);
         // The first routes carry the handshake, so routes over interfaces that are absent come last.
-        routes.sort_by_key(|route| self.links[route.socket].is_gone());
+        let avoided = |route: &Route| self.handshake_avoids(*route);
+        routes.sort_by_key(|route| (self.links[route.socket].is_gone(), avoided(route)));
         routes.truncate(Machine::PATHS_LIMIT);
         let Some(first) = routes.first() else { return Err(ConnectError::NoPath) };
         let ipv6 = first.remote.is_ipv6();
@@ -210,6 +211,12 @@ impl EndpointState {
             self.setting_up.insert(key);
         }
         Ok(key)
+    }
+
+    /// Whether no handshake is sent there while there are other routes.
+    pub(super) fn handshake_avoids(&self, route: Route) -> bool {
+        let link = &self.links[route.socket];
+        self.options.handshake_avoids.iter().any(|name| link.is_called(name))
     }
 
     pub(super) fn config(

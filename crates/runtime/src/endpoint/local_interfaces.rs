@@ -89,6 +89,14 @@ impl BoundInterface {
         }
     }
 
+    /// Whether `name` is its interface or one of its addresses.
+    pub fn is_called(&self, name: &str) -> bool {
+        let is_address = |ip: &IpAddr| name.parse() == Ok(*ip);
+        self.name() == Some(name)
+            || is_address(&self.local.address.ip())
+            || self.addresses.iter().any(is_address)
+    }
+
     /// The interface that it was last seen on; none if several are possible.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
@@ -182,12 +190,15 @@ pub fn leave_this_machine(remotes: &[SocketAddr], all: &[InterfaceAddress]) -> b
 
 /// One socket for each usable interface and address family of the peer. The interface that the system would choose
 /// comes first. Paths from interfaces that do not lead to the peer simply stay unconfirmed.
+///
+/// A family without an interface gets a socket that is bound to none: the system chooses the interface for each packet, also
+/// one that appears later or that cannot be listed. [`without_unbound`] leaves it out where interfaces are avoided.
 pub fn automatic(remotes: &[SocketAddr], all: &[InterfaceAddress]) -> Vec<BindAddress> {
     let mut locals: Vec<BindAddress> = Vec::new();
     for ipv6 in [false, true] {
         let Some(remote) = remotes.iter().find(|remote| remote.is_ipv6() == ipv6) else { continue };
         let chosen = source_address_for(remote);
-        let first = all.iter().filter(|seen| Some(seen.ip) == chosen);
+        let first = all.iter().filter(|seen| Some(seen.ip) == chosen && !seen.ip.is_loopback());
         let like = all.iter().filter(|seen| seen.ip.is_ipv6() == ipv6 && is_usable(seen));
         for seen in first.chain(like).take(AUTOMATIC_LIMIT) {
             let local = on(&seen.name, ipv6, 0);
@@ -199,6 +210,12 @@ pub fn automatic(remotes: &[SocketAddr], all: &[InterfaceAddress]) -> Vec<BindAd
             locals.push(BindAddress::of(unspecified(ipv6)));
         }
     }
+    locals
+}
+
+/// The sockets that are bound to an interface. Others follow the routes, which can lead to interfaces that are to be avoided.
+pub fn without_unbound(mut locals: Vec<BindAddress>) -> Vec<BindAddress> {
+    locals.retain(|local| local.interface.is_some());
     locals
 }
 
@@ -348,6 +365,8 @@ mod tests {
             assert!(!leave_this_machine(&[four, own.parse().expect("an address")], &all), "{own}");
         }
         assert_eq!(automatic(&[four], &[]), [local("0.0.0.0", None)]);
+        assert_eq!(without_unbound(automatic(&[four], &[])), []);
+        assert_eq!(without_unbound(automatic(&[four], &all)).len(), 2);
         let by = by_address(&local("0.0.0.0", Some("wwan0")), &all);
         assert_eq!(by, Some(local("203.0.113.4", None)));
     }

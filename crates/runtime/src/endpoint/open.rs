@@ -20,6 +20,8 @@ pub enum OpenError {
     Bind(BindAddress, io::Error),
     /// No address was given.
     NoAddress,
+    /// No interface that may be used is up with an address of the peer's family.
+    NoInterface,
     /// The name of a scheduler or congestion control is unknown.
     Unknown(UnknownName),
     /// The system provides no random numbers.
@@ -43,6 +45,9 @@ impl fmt::Display for OpenError {
         match self {
             Self::Bind(local, error) => write!(f, "cannot bind {local}: {error}{}", hint(error)),
             Self::NoAddress => f.write_str("no local address: name at least one"),
+            Self::NoInterface => f.write_str(
+                "no interface that may be used is up with an address of the peer's family (IPv4 or IPv6)",
+            ),
             Self::Unknown(unknown) => unknown.fmt(f),
             Self::Random => f.write_str("the system provides no random numbers"),
             Self::SctpPort => f.write_str("there is no SCTP port 0: give one from 1 to 65535"),
@@ -90,7 +95,7 @@ fn hint(error: &io::Error) -> &'static str {
 /// [`OpenError`].
 pub(super) fn check(options: &Options) -> Result<(), OpenError> {
     if options.locals.is_empty() {
-        return Err(OpenError::NoAddress);
+        return Err(if options.automatic { OpenError::NoInterface } else { OpenError::NoAddress });
     }
     if options.sctp_ports.contains(&0) {
         return Err(OpenError::SctpPort);
@@ -210,6 +215,9 @@ pub(super) fn bind(
                 .iter()
                 .filter_map(|local| interface_monitor::bind_automatic(local, options.carrier, all)),
         );
+        if bound.is_empty() && options.avoids_interfaces() {
+            return Err(OpenError::NoInterface);
+        }
     }
     let ipv6 = options.locals.iter().all(|local| local.address.is_ipv6());
     let anywhere = [BindAddress::of(local_interfaces::unspecified(ipv6))];

@@ -55,6 +55,8 @@ pub struct Options {
     pub avoided_interfaces: Vec<String>,
     /// Whether TUN devices are never used automatically. They lead into tunnels.
     pub avoid_tun: bool,
+    /// Interfaces or own addresses over which no sealed handshake is sent, unless there are no others.
+    pub handshake_avoids: Vec<String>,
     /// Number of shards (1): parts with their own sockets and associations, which use as many cores. For endpoints with many
     /// associations, in a runtime with as many threads. Not with `automatic` or `all_interfaces`.
     pub shards: usize,
@@ -140,13 +142,21 @@ impl Options {
         Ok(all)
     }
 
+    /// Whether there are interfaces that must not be used automatically.
+    pub(super) const fn avoids_interfaces(&self) -> bool {
+        self.avoid_tun || !self.avoided_interfaces.is_empty()
+    }
+
     /// Uses one socket for each interface that may reach these addresses, and adds paths for interfaces that appear
-    /// later. Does nothing if a peer is on this machine.
+    /// later. Does nothing if a peer is on this machine. Where interfaces are avoided, `locals` is empty while no other one
+    /// may reach the addresses: opening the endpoint then fails with `OpenError::NoInterface`.
     #[must_use]
     pub fn automatic(mut self, remotes: &[SocketAddr]) -> Self {
         let all = self.interfaces().unwrap_or_default();
         if self.sealing.is_some() && local_interfaces::leave_this_machine(remotes, &all) {
-            self.locals = local_interfaces::automatic(remotes, &all);
+            let found = local_interfaces::automatic(remotes, &all);
+            let avoids = self.avoids_interfaces();
+            self.locals = if avoids { local_interfaces::without_unbound(found) } else { found };
             self.automatic = true;
         }
         self
@@ -200,6 +210,7 @@ impl Options {
             all_interfaces: false,
             avoided_interfaces: Vec::new(),
             avoid_tun: false,
+            handshake_avoids: Vec::new(),
             shards: 1,
             listen: false,
             sctp_ports: vec![PORT],

@@ -122,7 +122,10 @@ impl EndpointState {
     /// Sends the handshake's datagrams that are due. Each try uses another path.
     fn send_handshake(&mut self, peer: &mut Peer) {
         let Encapsulation::HandshakeInProgress(handshake) = &mut peer.encapsulation else { return };
-        let routes: Vec<_> = peer.routes.iter().flatten().collect();
+        let mut routes: Vec<_> = peer.routes.iter().flatten().collect();
+        if routes.iter().any(|route| !self.handshake_avoids(**route)) {
+            routes.retain(|route| !self.handshake_avoids(**route));
+        }
         let dscp = peer.dscps.general();
         while let Some((datagram, attempt)) = handshake.take_datagram() {
             let first = attempt % routes.len().max(1);

@@ -25,7 +25,7 @@ pub(super) use self::resolvconf::remove as remove_record;
 use self::resolved::Resolved;
 pub use self::resolved::ResolvedError;
 use super::TunnelError;
-use super::client_settings::ClientSettings;
+use super::client::ClientSettings;
 use super::journal::{Journal, JournalError};
 use super::routing::SharedJournal;
 use crate::observe::{Event, PeerIdentity, Reporter};

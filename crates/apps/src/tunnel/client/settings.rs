@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 use ropewalk_runtime::system::firewall::Table;
 
-use super::control::Welcome;
-use super::hubs::HubList;
-use super::lane::LaneSettings;
-use super::machine;
-use super::name_servers::Manager;
+use super::super::control::Welcome;
+use super::super::hubs::HubList;
+use super::super::lane::LaneSettings;
+use super::super::machine;
+use super::super::name_servers::Manager;
 
 /// How a client is set up.
 #[derive(Clone, Debug)]
