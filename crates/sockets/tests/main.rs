@@ -7,6 +7,7 @@
 )]
 
 mod calls;
+mod devices;
 mod following;
 mod header;
 mod iperf3;

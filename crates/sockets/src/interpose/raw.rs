@@ -202,6 +202,14 @@ pub fn set_option(fd: c_int, level: c_int, name: c_int, value: &[u8]) -> Result<
     if set < 0 { Err(Errno::last()) } else { Ok(()) }
 }
 
+/// Restricts a socket of the kernel to an interface.
+///
+/// # Errors
+/// As the kernel says.
+pub fn bind_to_device(fd: c_int, name: &str) -> Result<()> {
+    set_option(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, name.as_bytes())
+}
+
 /// Gets an option of a descriptor of the kernel, at most `length` bytes.
 ///
 /// # Errors

@@ -6,7 +6,11 @@ use ropewalk_runtime::endpoint::Dscp;
 use crate::abi::{Fields, Image, number};
 use crate::errno::{Errno, Result};
 use crate::interpose::raw;
+use crate::process::Interface;
 use crate::socket::{Socket, Style};
+
+/// Of Linux 5.0, `asm-generic/socket.h`.
+const SO_BINDTOIFINDEX: c_int = 62;
 
 /// Least buffer that a program can set, bytes: one message of 64 kB.
 const LEAST_BUFFER: u64 = 1 << 16;
@@ -23,6 +27,9 @@ fn buffer(value: Fields<'_>) -> Result<Option<u64>> {
 pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     if matches!(name, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO) {
         return raw::set_option(socket.pair.near(), libc::SOL_SOCKET, name, value.rest(0)?);
+    }
+    if matches!(name, libc::SO_BINDTODEVICE | SO_BINDTOIFINDEX) {
+        return bind_to_device(socket, name, value.rest(0)?);
     }
     let state = &mut *socket.lock();
     let settings = &mut state.settings;
@@ -43,6 +50,34 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Restricts the socket to an interface. The kernel finds it, and says whether the program may use it: the descriptor is bound
+/// too, where that has no effect.
+fn bind_to_device(socket: &Socket, name: c_int, value: &[u8]) -> Result<()> {
+    let fd = socket.pair.near();
+    let state = &mut *socket.lock();
+    // Its UDP sockets stay where they are.
+    if state.listening.is_some() || !state.links.is_empty() {
+        return Err(Errno(libc::EOPNOTSUPP));
+    }
+    raw::set_option(fd, libc::SOL_SOCKET, name, value)?;
+    let bound = raw::get_option(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, libc::IFNAMSIZ)?;
+    let bound = String::from_utf8_lossy(&bound).trim_end_matches('\0').to_owned();
+    let index = raw::get_option(fd, libc::SOL_SOCKET, SO_BINDTOIFINDEX, size_of::<c_int>())?;
+    let index = Fields(&index).i32(0)?.cast_unsigned();
+    state.place.interface = (index != 0).then_some(Interface { index, name: bound });
+    state.on_sharing_changed(socket.ipv6);
+    Ok(())
+}
+
+/// The name of the interface that the socket is bound to.
+fn bound_device(interface: Option<&Interface>, room: usize) -> Result<Vec<u8>> {
+    let Some(interface) = interface else { return Ok(Vec::new()) };
+    if room < libc::IFNAMSIZ {
+        return Err(Errno(libc::EINVAL));
+    }
+    Ok([interface.name.as_bytes(), &[0]].concat())
+}
+
 /// Gets an option of SOL_SOCKET.
 pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
     if matches!(name, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO) {
@@ -54,6 +89,7 @@ pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
     }
     let state = socket.lock();
     let settings = &state.settings;
+    let interface = state.place.interface.as_ref();
     let size = |bytes: u64| i32::try_from(bytes).unwrap_or(i32::MAX);
     let value = match name {
         libc::SO_TYPE => match socket.style {
@@ -72,6 +108,8 @@ pub fn get(socket: &Socket, name: c_int, input: Fields<'_>) -> Result<Vec<u8>> {
         libc::SO_REUSEADDR => settings.reuse[0],
         libc::SO_REUSEPORT => settings.reuse[1],
         libc::SO_KEEPALIVE => settings.keepalive,
+        libc::SO_BINDTODEVICE => return bound_device(interface, input.rest(0)?.len()),
+        SO_BINDTOIFINDEX => interface.map_or(0, |interface| interface.index.cast_signed()),
         libc::SO_LINGER => {
             let on = i32::from(settings.linger.is_some());
             let seconds = size(settings.linger.unwrap_or(0));

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 pub use self::ports::{Claim, Sharing};
-pub use self::services::{Place, Service};
+pub use self::services::{Interface, Place, Service};
 pub use self::table::{Found, is_ours};
 
 use self::ports::Ports;

@@ -2,7 +2,8 @@
 //! (`net/sctp/socket.c`: `sctp_get_port_local`; `net/sctp/input.c`: `__sctp_hash_endpoint`).
 //!
 //! Two sockets conflict at a port if an address of one is an address of the other, or if one of them is bound to the
-//! unspecified address. IPv4 and IPv6 addresses do not conflict if the IPv6 socket has `IPV6_V6ONLY`. Two exceptions:
+//! unspecified address. IPv4 and IPv6 addresses do not conflict if the IPv6 socket has `IPV6_V6ONLY`, and neither do sockets that are
+//! bound to different interfaces (`SO_BINDTODEVICE`). Two exceptions:
 //!
 //! - Both have `SO_REUSEADDR` or `SCTP_REUSE_PORT`, and neither listens (RFC 6458, 8.1.27: one socket at a time listens).
 //! - Both have `SO_REUSEPORT`. Such sockets listen at the same addresses and share the associations.
@@ -28,6 +29,15 @@ pub struct Sharing {
     pub reuse_address: bool,
     /// `SO_REUSEPORT`.
     pub reuse_port: bool,
+    /// Number of the interface that it is bound to; 0: none.
+    pub interface: u32,
+}
+
+impl Sharing {
+    /// Whether an interface is used by both sockets.
+    const fn meets(self, other: Self) -> bool {
+        self.interface == 0 || other.interface == 0 || self.interface == other.interface
+    }
 }
 
 /// A socket at a port.
@@ -44,7 +54,8 @@ impl Owner {
     fn conflicts(&self, address: IpAddr, other: Sharing) -> bool {
         // The kernel lets an IPv6 socket decide, if one is concerned.
         let decides = if self.sharing.ipv6 || !other.ipv6 { self.sharing } else { other };
-        self.addresses.iter().any(|own| overlap(decides, *own, address))
+        self.sharing.meets(other)
+            && self.addresses.iter().any(|own| overlap(decides, *own, address))
     }
 
     /// Whether a socket with `SO_REUSEPORT` that begins to listen joins the sockets of this one. None: neither, because their

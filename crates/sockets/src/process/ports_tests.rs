@@ -7,13 +7,14 @@ use super::*;
 const PORT: u16 = 5000;
 
 /// A socket as the tables name it: `4`, `6`, or `6o` with `IPV6_V6ONLY`, then `a` for `SO_REUSEADDR` or `SCTP_REUSE_PORT` and
-/// `p` for `SO_REUSEPORT`.
+/// `p` for `SO_REUSEPORT`, then the interface after `@`.
 fn sharing(text: &str) -> Sharing {
     Sharing {
         ipv6: text.starts_with('6'),
         v6_only: text.contains('o'),
         reuse_address: text.contains('a'),
         reuse_port: text.contains('p'),
+        interface: text.split_once('@').map_or(0, |(_, index)| index.parse().expect("a number")),
     }
 }
 
@@ -104,6 +105,13 @@ fn two_sockets_share_a_port_where_linux_lets_them() {
         ("4a", one, "4p", one, false),
         ("4p", "0.0.0.0", "4p", one, true),
         ("6p", "::", "4p", "0.0.0.0", true),
+        // SO_BINDTODEVICE.
+        ("4@1", "0.0.0.0", "4@2", "0.0.0.0", true),
+        ("4@1", one, "4@2", one, true),
+        ("6@1", "::", "4@2", one, true),
+        ("4@1", one, "4@1", one, false),
+        ("4@1", one, "4", one, false),
+        ("4", one, "4@1", one, false),
     ];
     for (first, at, second, there, may) in pairs {
         let sockets = [("A", first), ("B", second)];

@@ -1,13 +1,15 @@
 //! Whether a peer may be reached at all, which is known before a packet is sent.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ropewalk_runtime::endpoint::Options;
 use ropewalk_runtime::interfaces;
 
-use super::{Place, current};
+use super::{Interface, Place, current};
 use crate::errno::{Errno, Result};
+use crate::interpose::raw;
 use crate::settings::AVOID;
 
 /// Checks the addresses of a peer.
@@ -37,26 +39,32 @@ fn may_be_a_peer(remote: &SocketAddr) -> bool {
 /// of the system can choose the routing table by the source.
 fn has_route(place: &Place, remote: &SocketAddr) -> bool {
     let alike = |ip: &IpAddr| ip.is_ipv4() == remote.is_ipv4();
+    let leads_from = |ip| leads_from(ip, place.interface.as_ref(), remote);
     if !place.addresses.is_empty() {
-        return place.addresses.iter().copied().filter(alike).any(|ip| leads_from(ip, remote));
+        return place.addresses.iter().copied().filter(alike).any(leads_from);
     }
     let any = match remote {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    if leads_from(any, remote) {
+    if leads_from(any) {
         return true;
     }
     let own = interfaces::list().unwrap_or_default().into_iter();
     own.filter(|seen| seen.up && seen.is_routable())
         .map(|seen| seen.ip)
         .filter(alike)
-        .any(|ip| leads_from(ip, remote))
+        .any(leads_from)
 }
 
 /// Whether the system has a route from an address. No packet is sent. If it does not say, the handshake will tell.
-fn leads_from(ip: IpAddr, remote: &SocketAddr) -> bool {
+fn leads_from(ip: IpAddr, interface: Option<&Interface>, remote: &SocketAddr) -> bool {
     let Ok(socket) = UdpSocket::bind((ip, 0)) else { return true };
+    if let Some(Interface { name, .. }) = interface
+        && raw::bind_to_device(socket.as_raw_fd(), name).is_err()
+    {
+        return true;
+    }
     socket.connect(remote).is_ok()
 }
 

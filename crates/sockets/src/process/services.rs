@@ -21,6 +21,15 @@ use crate::socket::{Socket, peer_of};
 const CLOSING_TRIES: u32 = 500;
 const CLOSING_PAUSE: Duration = Duration::from_millis(2);
 
+/// An interface that a socket is bound to (`SO_BINDTODEVICE`).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Interface {
+    /// Its number.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+}
+
 /// Where a socket is bound.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Place {
@@ -30,6 +39,8 @@ pub struct Place {
     pub ipv6: bool,
     /// Whether an IPv6 socket uses no IPv4 addresses.
     pub v6_only: bool,
+    /// The only interface that it uses; none: all.
+    pub interface: Option<Interface>,
 }
 
 impl Place {
@@ -44,6 +55,13 @@ impl Place {
         };
         let all = if self.addresses.is_empty() { unspecified } else { &self.addresses };
         all.iter().map(|ip| SocketAddr::new(*ip, port)).collect()
+    }
+
+    /// Restricts an endpoint to the interface.
+    fn restrict(&self, options: &mut Options) {
+        for local in &mut options.locals {
+            local.interface = self.interface.as_ref().map(|interface| interface.name.clone());
+        }
     }
 }
 
@@ -97,7 +115,9 @@ impl Service {
         let mut options = Options::connecting(&place.sockets(current().settings().client_udp_port));
         options.ipv6_only = place.v6_only;
         options.transport = transport;
-        if place.addresses.is_empty() {
+        if place.interface.is_some() {
+            place.restrict(&mut options);
+        } else if place.addresses.is_empty() {
             options = routes::on_interfaces(options, remotes)?;
         }
         current().reactor()?;
@@ -278,6 +298,7 @@ impl Process {
             let mut options = Options::listening(&place.sockets(port)).on_sctp_ports(&[]);
             options.avoided_interfaces.clone_from(&self.settings().avoid);
             options.ipv6_only = place.ipv6 && place.v6_only;
+            place.restrict(&mut options);
             options.transport = transport.clone();
             Service::open(options)
         };

@@ -448,7 +448,9 @@ impl State {
     fn sharing(&self, ipv6: bool) -> Sharing {
         let [reuse_address, reuse_port, sctp_reuse_port] = self.settings.reuse.map(|on| on != 0);
         let v6_only = self.settings.v6_only;
-        Sharing { ipv6, v6_only, reuse_address: reuse_address || sctp_reuse_port, reuse_port }
+        let interface = self.place.interface.as_ref().map_or(0, |interface| interface.index);
+        let reuse_address = reuse_address || sctp_reuse_port;
+        Sharing { ipv6, v6_only, reuse_address, reuse_port, interface }
     }
 
     /// Follows options that decide whether the socket may share its port.
