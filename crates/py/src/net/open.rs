@@ -335,6 +335,7 @@ fn open(py: Python<'_>, net_runtime: &NetRuntime, options: Options) -> PyResult<
         | OpenError::Shards(_)
         | OpenError::Raw(_) => error::option(error),
         OpenError::Bind(..)
+        | OpenError::NoInterface
         | OpenError::SctpPortTaken(..)
         | OpenError::Random
         | OpenError::Inherited(..)
