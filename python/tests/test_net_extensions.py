@@ -222,6 +222,13 @@ def test_chunks_are_authenticated_with_secrets_that_both_ends_have() -> None:
         assert exchanged(near, far)
         near.activate_shared_key(7)
         assert exchanged(near, far)
+        event = far.path_event(timeout=10)
+        while event is not None and event.kind == "changed":
+            event = far.path_event(timeout=10)
+        assert event is not None and (event.kind, event.key) == ("peer-uses-key", 7)
+        near.deactivate_shared_key(1)
+        with pytest.raises(net.OptionError, match="deactivated"):
+            near.activate_shared_key(1)
         # What comes with a secret that the peer does not have, is discarded.
         near.set_shared_key(9, b"mine alone")
         near.activate_shared_key(9)

@@ -211,8 +211,19 @@ class BaseAssociation(Control):
         self._native.set_shared_key(options.within("number", number, 0, 65_535), key)
 
     def activate_shared_key(self, number: int) -> None:
-        """Authenticate what is sent with this secret from now on. Raises :class:`OptionError` if there is none."""
+        """Authenticate what is sent with this secret from now on.
+
+        Raises :class:`OptionError` if there is none, or if it was deactivated.
+        """
         self._native.activate_shared_key(options.within("number", number, 0, 65_535))
+
+    def deactivate_shared_key(self, number: int) -> None:
+        """Do not use this secret for what is sent any more, until it is set again.
+
+        What the peer authenticates with it is accepted, until it is deleted.
+        Raises :class:`OptionError` if there is none, or if it is active.
+        """
+        self._native.deactivate_shared_key(options.within("number", number, 0, 65_535))
 
     def delete_shared_key(self, number: int) -> None:
         """Delete a secret: what the peer authenticates with it is discarded.

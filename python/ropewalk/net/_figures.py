@@ -18,7 +18,8 @@ class PathEvent:
     ----------
     kind : str
         ``changed``: the path has another status. ``restarted``: the peer restarted, so messages
-        may be missing; this concerns no path. The others concern an address, and no path:
+        may be missing; this concerns no path. ``peer-uses-key``: the peer has authenticated a packet with another
+        secret for the first time (RFC 4895). The others concern an address, and no path:
         ``address-added``, ``address-removed`` and ``primary-requested`` by the peer; ``own-address-added``,
         ``own-address-removed`` and ``own-primary-requested`` when the peer has answered a request of this end.
     path : int or None
@@ -30,11 +31,14 @@ class PathEvent:
     refusal : str or None
         Why the peer refused a request of this end: ``unresolvable``, ``invalid``, ``last-address``, ``resources``,
         ``source-address``, ``not-permitted``, or ``cause`` and the number of another cause. None: it did not.
+    key : int or None
+        Number of the secret that the peer uses.
     """
 
     kind: Literal[
         "changed",
         "restarted",
+        "peer-uses-key",
         "address-added",
         "address-removed",
         "primary-requested",
@@ -46,6 +50,7 @@ class PathEvent:
     status: PathStatus | None
     address: str | None = None
     refusal: str | None = None
+    key: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use ropewalk_base::{Duration, Seed, Time};
 use ropewalk_engine::Payload;
-use ropewalk_engine::sctp::association::{CloseReason, State};
+use ropewalk_engine::sctp::association::{CloseReason, Event, State};
 use ropewalk_engine::sctp::{
     AbortCause, Answer, Association, AuthParameters, Chunk, ChunkTypes, Config, ErrorCause,
-    Extensions, Listener, Negotiation, Packet, SharedKeys,
+    Extensions, Listener, Negotiation, Packet, SharedKeyError, SharedKeys,
 };
 
 use crate::driver::{Fate, LEFT, Pair, RIGHT, config, in_turn, ms, name, numbered};
@@ -143,11 +143,38 @@ fn keys_are_changed_while_data_flows() {
         pair.run_for(Duration::from_secs(2));
         assert_eq!(pair.read_bytes(RIGHT), u64::from(round + 1) * 60_000);
     }
+    // Each key is reported when the peer uses it first, although packets with the old one came later.
+    let used = pair.events[RIGHT].iter().filter_map(|(_, event)| match event {
+        Event::PeerUsesKey(id) => Some(*id),
+        _ => None,
+    });
+    assert_eq!(used.collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    let of_left = pair.events[LEFT].iter();
+    assert!(of_left.into_iter().all(|(_, event)| !matches!(event, Event::PeerUsesKey(_))));
     // What was sent with a deleted key does not arrive.
     pair.ends[RIGHT].delete_shared_key(5).expect("it is not the active one there");
     pair.send_on(LEFT, 0, Payload::Length(100), false);
     pair.run_for(ms(300));
     assert_eq!(pair.read_bytes(RIGHT), 300_000);
+}
+
+#[test]
+fn a_deactivated_key_is_used_by_the_peer_alone_until_it_is_set_again() {
+    let end = keyed(requiring(&[DATA]), 1, b"one");
+    let mut pair = up(&end, &end);
+    let left = &mut pair.ends[LEFT];
+    assert_eq!(left.deactivate_shared_key(1), Err(SharedKeyError::Active));
+    assert_eq!(left.deactivate_shared_key(9), Err(SharedKeyError::Unknown));
+    left.activate_shared_key(0).and_then(|()| left.deactivate_shared_key(1)).expect("it was set");
+    assert_eq!(left.activate_shared_key(1), Err(SharedKeyError::Deactivated));
+    for (from, to) in [(LEFT, RIGHT), (RIGHT, LEFT)] {
+        pair.send_on(from, 0, Payload::Length(900), false);
+        pair.run_for(ms(500));
+        assert_eq!(pair.read_bytes(to), 900);
+    }
+    let left = &mut pair.ends[LEFT];
+    left.set_shared_key(1, b"one").and_then(|()| left.activate_shared_key(1)).expect("it is new");
+    left.deactivate_shared_key(0).expect("it is not active");
 }
 
 /// The answer of a listener to an INIT, and the listener.

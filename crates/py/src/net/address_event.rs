@@ -61,13 +61,17 @@ fn of_change(change: AddressChange) -> (&'static str, IpAddr, Option<Refusal>) {
 /// The fields of a `PathEvent`.
 pub(super) fn dict<'py>(py: Python<'py>, event: &PathEvent) -> PyResult<Bound<'py, PyDict>> {
     let (mut path, mut status): (Option<usize>, Option<PathStatus>) = (None, None);
-    let (mut address, mut refusal) = (None, None);
+    let (mut address, mut refusal, mut key) = (None, None, None);
     let kind = match *event {
         PathEvent::Changed(id, found) => {
             (path, status) = (Some(id.index()), Some(found));
             "changed"
         }
         PathEvent::Restarted => "restarted",
+        PathEvent::PeerUsesKey(id) => {
+            key = Some(id);
+            "peer-uses-key"
+        }
         PathEvent::Address(change) => {
             let (kind, ip, refused) = of_change(change);
             (address, refusal) = (Some(ip.to_string()), refused.map(refusal_name));
@@ -80,5 +84,6 @@ pub(super) fn dict<'py>(py: Python<'py>, event: &PathEvent) -> PyResult<Bound<'p
     dict.set_item("status", status.map(stats::status))?;
     dict.set_item("address", address)?;
     dict.set_item("refusal", refusal)?;
+    dict.set_item("key", key)?;
     Ok(dict)
 }

@@ -263,6 +263,13 @@ impl Association {
         set.map_err(address_event::key_refused)
     }
 
+    /// Does not use a secret for what is sent any more.
+    fn deactivate_shared_key(&self, py: Python<'_>, id: u16) -> PyResult<()> {
+        self.net_runtime.check()?;
+        let set = py.detach(|| self.inner.native.deactivate_shared_key(id));
+        set.map_err(address_event::key_refused)
+    }
+
     /// Deletes a secret.
     fn delete_shared_key(&self, py: Python<'_>, id: u16) -> PyResult<()> {
         self.net_runtime.check()?;

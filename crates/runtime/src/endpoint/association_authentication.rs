@@ -32,9 +32,18 @@ impl Association {
     /// Authenticates what is sent with this secret from now on. The peer needs to have it.
     ///
     /// # Errors
-    /// [`SharedKeyError::Unknown`].
+    /// [`SharedKeyError::Unknown`], [`SharedKeyError::Deactivated`].
     pub fn activate_shared_key(&self, id: u16) -> Result<(), SharedKeyError> {
         self.with(|peer, _| peer.machine.activate_shared_key(id)).unwrap_or(Ok(()))
+    }
+
+    /// Does not use this secret for what is sent any more, until it is set again. What the peer authenticates with it is
+    /// accepted, until it is deleted.
+    ///
+    /// # Errors
+    /// [`SharedKeyError::Unknown`], [`SharedKeyError::Active`].
+    pub fn deactivate_shared_key(&self, id: u16) -> Result<(), SharedKeyError> {
+        self.with(|peer, _| peer.machine.deactivate_shared_key(id)).unwrap_or(Ok(()))
     }
 
     /// Deletes a secret: what the peer authenticates with it is discarded.

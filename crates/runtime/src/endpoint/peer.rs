@@ -60,6 +60,8 @@ pub enum PathEvent {
     Restarted,
     /// Addresses were added or removed (RFC 5061).
     Address(AddressChange),
+    /// The peer has authenticated a packet with this secret for the first time (RFC 4895).
+    PeerUsesKey(u16),
 }
 
 /// What happened to an association, for its observer.
@@ -363,6 +365,7 @@ impl Peer {
                     self.signals.changed.notify_waiters();
                 }
                 Event::AddressesChanged => changes.addresses = true,
+                Event::PeerUsesKey(id) => self.push_event(PathEvent::PeerUsesKey(id)),
                 Event::PathChanged(path, status) => {
                     self.note_status(now, path, status);
                     self.note_occurrence(Occurrence::Path(path, status));

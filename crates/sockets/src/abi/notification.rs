@@ -10,8 +10,17 @@ use crate::address;
 /// `SCTP_PARTIAL_DELIVERY_ABORTED`.
 const ABORTED: u32 = 0;
 
-/// `SCTP_AUTH_NO_AUTH`.
-const NO_AUTHENTICATION: u32 = 2;
+/// What is told of the authentication of chunks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum KeyState {
+    /// `SCTP_AUTH_NEW_KEY`: the peer uses it for the first time.
+    New = 0,
+    /// `SCTP_AUTH_FREE_KEY`: nothing is sent with it any more.
+    Free = 1,
+    /// `SCTP_AUTH_NO_AUTH`: the peer does not support authenticated chunks.
+    NoAuthentication = 2,
+}
 
 /// What happened to an association.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,8 +109,13 @@ pub enum Notification {
         /// What the peer says about the layer above SCTP.
         layer: u32,
     },
-    /// `SCTP_AUTHENTICATION_EVENT`: the peer does not support authenticated chunks (`SCTP_AUTH_NO_AUTH`).
-    NoAuthentication,
+    /// `SCTP_AUTHENTICATION_EVENT`.
+    Key {
+        /// What happened.
+        state: KeyState,
+        /// Number of the shared key.
+        number: u16,
+    },
     /// `SCTP_ASSOC_RESET_EVENT`.
     AssociationReset {
         /// Outcome.
@@ -130,7 +144,7 @@ impl Notification {
             Self::SenderDry => &[number::SENDER_DRY],
             Self::StreamsReset { .. } => &[number::STREAM_RESET],
             Self::Adaptation { .. } => &[number::ADAPTATION],
-            Self::NoAuthentication => &[number::AUTHENTICATION],
+            Self::Key { .. } => &[number::AUTHENTICATION],
             Self::AssociationReset { .. } => &[number::ASSOC_RESET],
             Self::StreamsChanged { .. } => &[number::STREAM_CHANGE],
         }
@@ -165,8 +179,10 @@ impl Notification {
                 streams.iter().fold(Image::new().i32(id), |image, stream| image.u16(*stream))
             }
             Self::Adaptation { layer } => Image::new().u32(*layer).i32(id),
-            // Key numbers, and the indication.
-            Self::NoAuthentication => Image::new().u16(0).u16(0).u32(NO_AUTHENTICATION).i32(id),
+            // The second number is not used.
+            Self::Key { state, number } => {
+                Image::new().u16(*number).u16(0).u32(*state as u32).i32(id)
+            }
             Self::AssociationReset { tsns, .. } => Image::new().i32(id).u32(tsns.0).u32(tsns.1),
             Self::StreamsChanged { streams, .. } => {
                 Image::new().i32(id).u16(streams.0).u16(streams.1)

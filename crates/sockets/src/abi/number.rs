@@ -80,6 +80,7 @@ pub mod option {
     pub const AUTH_ACTIVE_KEY: i32 = 24;
     pub const AUTH_DELETE_KEY: i32 = 25;
     pub const PEER_AUTH_CHUNKS: i32 = 26;
+    pub const AUTH_DEACTIVATE_KEY: i32 = 35;
     pub const LOCAL_AUTH_CHUNKS: i32 = 27;
     pub const GET_ASSOC_NUMBER: i32 = 28;
     pub const GET_ASSOC_ID_LIST: i32 = 29;

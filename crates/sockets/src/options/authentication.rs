@@ -17,7 +17,10 @@ const NEVER: [u8; 4] = [1, 2, 14, 15];
 const fn errno_of(error: SharedKeyError) -> Errno {
     Errno(match error {
         SharedKeyError::TooMany => libc::ENOBUFS,
-        SharedKeyError::TooLong | SharedKeyError::Unknown | SharedKeyError::Active => libc::EINVAL,
+        SharedKeyError::TooLong
+        | SharedKeyError::Unknown
+        | SharedKeyError::Active
+        | SharedKeyError::Deactivated => libc::EINVAL,
     })
 }
 
@@ -34,6 +37,7 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
             change_key(socket, state, value, Change::Set(key))
         }
         option::AUTH_ACTIVE_KEY => change_key(socket, state, value, Change::Activate),
+        option::AUTH_DEACTIVATE_KEY => change_key(socket, state, value, Change::Deactivate),
         _ => change_key(socket, state, value, Change::Delete),
     }
 }
@@ -79,6 +83,7 @@ fn set_hmacs(state: &mut State, value: Fields<'_>) -> Result<()> {
 enum Change<'a> {
     Set(&'a [u8]),
     Activate,
+    Deactivate,
     Delete,
 }
 
@@ -96,6 +101,7 @@ fn change_key(
         let done = match change {
             Change::Set(key) => keys.set(number, key),
             Change::Activate => keys.activate(number),
+            Change::Deactivate => keys.deactivate(number),
             Change::Delete => keys.delete(number),
         };
         done.map_err(errno_of)?;
@@ -105,9 +111,13 @@ fn change_key(
         let done = match change {
             Change::Set(key) => association.set_shared_key(number, key),
             Change::Activate => association.activate_shared_key(number),
+            Change::Deactivate => association.deactivate_shared_key(number),
             Change::Delete => association.delete_shared_key(number),
         };
         done.map_err(errno_of)?;
+        if matches!(change, Change::Deactivate) {
+            socket.on_key_free(state, id, number);
+        }
     }
     Ok(())
 }

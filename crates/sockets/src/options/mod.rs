@@ -75,6 +75,7 @@ pub fn set(
         | option::HMAC_IDENT
         | option::AUTH_KEY
         | option::AUTH_ACTIVE_KEY
+        | option::AUTH_DEACTIVATE_KEY
         | option::AUTH_DELETE_KEY => authentication::set(socket, name, value),
         option::ASCONF_SUPPORTED | option::AUTO_ASCONF | option::SET_PEER_PRIMARY_ADDR => {
             reconfigured_addresses::set(socket, name, value)

@@ -11,7 +11,7 @@ use super::link::Link;
 use super::receive::Item;
 use super::{Phase, Socket, State, Style};
 use crate::abi::control::SendInfo;
-use crate::abi::notification::{AddressState, AssociationState, Notification};
+use crate::abi::notification::{AddressState, AssociationState, KeyState, Notification};
 use crate::abi::number::{message, reconfiguration as flag};
 use crate::address::shown;
 use crate::errno::of_close;
@@ -91,8 +91,13 @@ impl State {
             self.notify(id, &Notification::Adaptation { layer });
         }
         if self.settings.authentication && !authenticates {
-            self.notify(id, &Notification::NoAuthentication);
+            self.notify_key(id, KeyState::NoAuthentication, 0);
         }
+    }
+
+    /// Reports what has happened to a shared key (RFC 6458, 6.1.8).
+    fn notify_key(&mut self, id: i32, state: KeyState, number: u16) {
+        self.notify(id, &Notification::Key { state, number });
     }
 
     /// Reports what has happened to the streams of an association (RFC 6525, 6.1).
@@ -194,6 +199,7 @@ impl Socket {
                 state.cut_all_short(id);
                 state.notify_state(id, AssociationState::Restart);
             }
+            PathEvent::PeerUsesKey(number) => state.notify_key(id, KeyState::New, number),
             PathEvent::Address(change) => state.on_address_change(id, change, self.ipv6),
             PathEvent::Changed(path, status) => {
                 let Some(link) = state.links.get_mut(&id) else { return };
@@ -209,6 +215,12 @@ impl Socket {
                 state.notify(id, &Notification::Address { state: change, address });
             }
         }
+        self.show(state);
+    }
+
+    /// A shared key was deactivated: what is sent from now on has another one.
+    pub fn on_key_free(&self, state: &mut State, id: i32, number: u16) {
+        state.notify_key(id, KeyState::Free, number);
         self.show(state);
     }
 

@@ -37,13 +37,40 @@ static int offering(const char *secret)
 	return fd;
 }
 
-static void talk(int from, int to)
+static void hear(int to)
 {
 	char got[10];
 
-	CHECK(send(from, "words", 5, 0) == 5);
 	await(to, POLLIN);
 	CHECK(recv(to, got, sizeof got, 0) == 5 && memcmp(got, "words", 5) == 0);
+}
+
+static void talk(int from, int to)
+{
+	CHECK(send(from, "words", 5, 0) == 5);
+	hear(to);
+}
+
+/* Subscribes to what is told of keys. */
+static void subscribe(int fd)
+{
+	struct sctp_event event = { .se_type = SCTP_AUTHENTICATION_EVENT, .se_on = 1 };
+
+	CHECK(setsockopt(fd, SOL_SCTP, SCTP_EVENT, &event, sizeof event) == 0);
+}
+
+/* The next thing to read is a notification about this key. */
+static void told(int fd, uint16_t number, uint32_t indication)
+{
+	union sctp_notification got;
+	struct iovec vector = { &got, sizeof got };
+	struct msghdr header = { .msg_iov = &vector, .msg_iovlen = 1 };
+
+	await(fd, POLLIN);
+	CHECK(recvmsg(fd, &header, 0) == sizeof got.sn_authkey_event && (header.msg_flags & MSG_NOTIFICATION));
+	CHECK(got.sn_header.sn_type == SCTP_AUTHENTICATION_EVENT);
+	CHECK(got.sn_authkey_event.auth_keynumber == number);
+	CHECK(got.sn_authkey_event.auth_indication == indication);
 }
 
 int main(void)
@@ -51,7 +78,7 @@ int main(void)
 	struct sockaddr_in server = loopback(0);
 	socklen_t length = sizeof server;
 	struct sctp_assoc_value agreed = { 0, 9 };
-	struct sctp_authkeyid old = { .scact_keynumber = 5 };
+	struct sctp_authkeyid old = { .scact_keynumber = 5 }, new = { .scact_keynumber = 6 };
 	socklen_t agreed_length = sizeof agreed;
 	int listening = offering("a secret"), client = offering("a secret"), accepted;
 	struct pollfd silent = { .events = POLLIN };
@@ -68,11 +95,22 @@ int main(void)
 	CHECK(agreed.assoc_value == 1);
 	talk(client, accepted);
 	talk(accepted, client);
+	subscribe(client);
+	subscribe(accepted);
 	/* Another secret while the association is used; the receiver has it first. */
 	key(accepted, 6, "another", 0);
 	key(client, 6, "another", 1);
+	/* Packets are authenticated when they are sent, so the old one is free at once. */
+	FAILS(setsockopt(client, SOL_SCTP, SCTP_AUTH_DEACTIVATE_KEY, &new, sizeof new), EINVAL);
+	CHECK(setsockopt(client, SOL_SCTP, SCTP_AUTH_DEACTIVATE_KEY, &old, sizeof old) == 0);
+	told(client, 5, SCTP_AUTH_FREE_KEY);
+	FAILS(setsockopt(client, SOL_SCTP, SCTP_AUTH_ACTIVE_KEY, &old, sizeof old), EINVAL);
+	/* The peer still sends with it. */
+	talk(accepted, client);
 	CHECK(setsockopt(client, SOL_SCTP, SCTP_AUTH_DELETE_KEY, &old, sizeof old) == 0);
-	talk(client, accepted);
+	CHECK(send(client, "words", 5, 0) == 5);
+	told(accepted, 6, SCTP_AUTH_NEW_KEY);
+	hear(accepted);
 	/* What the peer cannot verify does not arrive. */
 	key(client, 7, "unknown to the peer", 1);
 	CHECK(send(client, "words", 5, 0) == 5);

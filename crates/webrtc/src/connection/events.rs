@@ -52,7 +52,8 @@ impl Connection {
             Reported::Readable
             | Reported::PathChanged(..)
             | Reported::Reconfigured
-            | Reported::AddressesChanged => {}
+            | Reported::AddressesChanged
+            | Reported::PeerUsesKey(_) => {}
         }
     }
 

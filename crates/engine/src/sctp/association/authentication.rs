@@ -7,13 +7,13 @@ use super::super::chunk::Chunk;
 use super::super::cookie::CookieContent;
 use super::super::extensions::Extensions;
 use super::super::extensions::authentication::{
-    Authentication, ChunkTypes, SharedKeyError, SharedKeys,
+    Authentication, ChunkTypes, Filtered, SharedKeyError, SharedKeys,
 };
 use super::super::init::Init;
 use super::super::packet::Packet;
 use super::super::wire::kind;
-use super::Association;
 use super::handshake::Handshake;
+use super::{Association, Event};
 
 impl Association {
     /// Whether chunks can be authenticated: both ends offered it. False before the handshake.
@@ -53,12 +53,15 @@ impl Association {
     /// Takes everything out of a packet that may not be processed, and counts the packet if there is such a chunk. Returns the
     /// identifier of an algorithm that is not supported.
     pub(super) fn filter_packet(&mut self, packet: &mut Packet) -> Option<u16> {
-        let auth = self.handshake.auth.as_ref()?;
+        let auth = self.handshake.auth.as_mut()?;
         let others = |packet: &Packet| {
             packet.chunks.iter().filter(|chunk| chunk.kind() != kind::AUTH).count()
         };
         let before = others(packet);
-        let unsupported = auth.filter(packet);
+        let Filtered { unsupported, new_key } = auth.filter(packet);
+        if let Some(id) = new_key {
+            self.push_event(Event::PeerUsesKey(id));
+        }
         self.control.unauthenticated += u64::from(others(packet) < before);
         unsupported
     }
@@ -111,9 +114,18 @@ impl Association {
     /// Authenticates what is sent with this key from now on. The peer needs to have it.
     ///
     /// # Errors
-    /// [`SharedKeyError::Unknown`].
+    /// [`SharedKeyError::Unknown`], [`SharedKeyError::Deactivated`].
     pub fn activate_shared_key(&mut self, id: u16) -> Result<(), SharedKeyError> {
         self.change_keys(|keys| keys.activate(id))
+    }
+
+    /// Does not use this key for what is sent any more, until it is set again (RFC 6458, 8.3.4). What the peer authenticates with
+    /// it is accepted. Packets are authenticated when they are sent, so the key is free at once.
+    ///
+    /// # Errors
+    /// [`SharedKeyError::Unknown`], [`SharedKeyError::Active`].
+    pub fn deactivate_shared_key(&mut self, id: u16) -> Result<(), SharedKeyError> {
+        self.change_keys(|keys| keys.deactivate(id))
     }
 
     /// Deletes a shared key: what the peer authenticates with it is discarded.

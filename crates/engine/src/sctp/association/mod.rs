@@ -91,6 +91,8 @@ pub enum Event {
     /// Addresses of either end were added or removed, or a request about them has ended: see
     /// [`Association::poll_address_change`].
     AddressesChanged,
+    /// The peer uses this shared key for the first time, after another one (RFC 6458, 6.1.8).
+    PeerUsesKey(u16),
     /// The status of a path changed.
     PathChanged(PathId, PathStatus),
     /// The association has ended.

@@ -73,8 +73,10 @@ pub enum SharedKeyError {
     TooLong,
     /// There is no key with this identifier.
     Unknown,
-    /// The active key cannot be deleted.
+    /// The active key cannot be deleted or deactivated.
     Active,
+    /// The key was deactivated.
+    Deactivated,
 }
 
 impl core::fmt::Display for SharedKeyError {
@@ -83,7 +85,10 @@ impl core::fmt::Display for SharedKeyError {
             Self::TooMany => "there are as many shared keys as there may be; delete one first",
             Self::TooLong => "a shared key has at most 256 bytes",
             Self::Unknown => "there is no shared key with this identifier",
-            Self::Active => "the active shared key cannot be deleted; activate another one first",
+            Self::Active => {
+                "the active shared key cannot be deleted or deactivated; activate another one first"
+            }
+            Self::Deactivated => "the shared key was deactivated; set it again to use it",
         })
     }
 }
@@ -98,13 +103,35 @@ pub struct SharedKeys(Option<Box<KeyList>>);
 /// The keys once any of them was changed.
 #[derive(Clone, PartialEq, Eq)]
 struct KeyList {
-    keys: Vec<(u16, Bytes)>,
+    keys: Vec<SharedKey>,
     active: u16,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct SharedKey {
+    id: u16,
+    secret: Bytes,
+    /// Whether it may not become active.
+    is_deactivated: bool,
+    /// Whether the peer has authenticated a packet with it.
+    is_used_by_peer: bool,
+}
+
+impl SharedKey {
+    const fn new(id: u16, secret: Bytes) -> Self {
+        Self { id, secret, is_deactivated: false, is_used_by_peer: false }
+    }
 }
 
 impl Default for KeyList {
     fn default() -> Self {
-        Self { keys: vec![(0, Bytes::new())], active: 0 }
+        Self { keys: vec![SharedKey::new(0, Bytes::new())], active: 0 }
+    }
+}
+
+impl KeyList {
+    fn find(&mut self, id: u16) -> Option<&mut SharedKey> {
+        self.keys.iter_mut().find(|key| key.id == id)
     }
 }
 
@@ -129,26 +156,45 @@ impl SharedKeys {
         if key.len() > Self::KEY_LEN_LIMIT {
             return Err(SharedKeyError::TooLong);
         }
-        let key = Bytes::copy_from_slice(key);
-        let keys = &mut self.0.get_or_insert_default().keys;
-        if let Some((_, old)) = keys.iter_mut().find(|(known, _)| *known == id) {
+        let key = SharedKey::new(id, Bytes::copy_from_slice(key));
+        let list = self.0.get_or_insert_default();
+        if let Some(old) = list.find(id) {
             *old = key;
             return Ok(());
         }
-        if keys.len() == Self::LIMIT {
+        if list.keys.len() == Self::LIMIT {
             return Err(SharedKeyError::TooMany);
         }
-        keys.push((id, key));
+        list.keys.push(key);
         Ok(())
     }
 
     /// Authenticates what is sent with the key `id` from now on.
     ///
     /// # Errors
-    /// [`SharedKeyError::Unknown`].
+    /// [`SharedKeyError::Unknown`], [`SharedKeyError::Deactivated`].
     pub fn activate(&mut self, id: u16) -> Result<(), SharedKeyError> {
-        self.get(id).ok_or(SharedKeyError::Unknown)?;
-        self.0.get_or_insert_default().active = id;
+        let list = self.0.get_or_insert_default();
+        if list.find(id).ok_or(SharedKeyError::Unknown)?.is_deactivated {
+            return Err(SharedKeyError::Deactivated);
+        }
+        list.active = id;
+        Ok(())
+    }
+
+    /// Does not use the key `id` for what is sent any more, until it is set again (RFC 6458, 8.3.4). What the peer authenticates
+    /// with it is accepted.
+    ///
+    /// # Errors
+    /// [`SharedKeyError::Unknown`], [`SharedKeyError::Active`].
+    pub fn deactivate(&mut self, id: u16) -> Result<(), SharedKeyError> {
+        let list = self.0.get_or_insert_default();
+        let active = list.active;
+        let key = list.find(id).ok_or(SharedKeyError::Unknown)?;
+        if active == id {
+            return Err(SharedKeyError::Active);
+        }
+        key.is_deactivated = true;
         Ok(())
     }
 
@@ -161,7 +207,7 @@ impl SharedKeys {
         if self.active() == id {
             return Err(SharedKeyError::Active);
         }
-        self.0.get_or_insert_default().keys.retain(|(known, _)| *known != id);
+        self.0.get_or_insert_default().keys.retain(|key| key.id != id);
         Ok(())
     }
 
@@ -172,9 +218,15 @@ impl SharedKeys {
 
     pub(super) fn get(&self, id: u16) -> Option<&[u8]> {
         match &self.0 {
-            Some(list) => list.keys.iter().find(|(known, _)| *known == id).map(|(_, key)| &key[..]),
+            Some(list) => list.keys.iter().find(|key| key.id == id).map(|key| &key.secret[..]),
             None => (id == 0).then_some(&[]),
         }
+    }
+
+    /// Notes that the peer uses the key `id`. Returns whether it does so for the first time.
+    pub(super) fn note_use_by_peer(&mut self, id: u16) -> bool {
+        let list = self.0.get_or_insert_default();
+        list.find(id).is_some_and(|key| !core::mem::replace(&mut key.is_used_by_peer, true))
     }
 }
 

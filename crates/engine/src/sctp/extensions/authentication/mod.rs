@@ -142,6 +142,15 @@ enum Verdict {
     Unsupported(u16),
 }
 
+/// What a packet's AUTH chunk has told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::sctp) struct Filtered {
+    /// The identifier of an algorithm that is not supported, which is to be reported.
+    pub unsupported: Option<u16>,
+    /// A shared key that the peer uses for the first time.
+    pub new_key: Option<u16>,
+}
+
 /// Header of an AUTH chunk, before the code, bytes.
 const HEADER: usize = 8;
 
@@ -150,6 +159,9 @@ impl Authentication {
     pub fn agree(own: &AuthParameters, peer: &AuthParameters, keys: &SharedKeys) -> Option<Self> {
         let offered = own.offered().filter(|_| own.is_offer() && peer.is_offer())?;
         let hmac = peer.hmac_among(offered)?;
+        let mut keys = keys.clone();
+        // The one that both ends begin with is not new.
+        keys.note_use_by_peer(keys.active());
         Some(Self {
             own_types: own.types(),
             peer_types: peer.types(),
@@ -157,7 +169,7 @@ impl Authentication {
             vectors: KeyVectors::new(own.key_vector(), peer.key_vector()),
             offered,
             hmac,
-            keys: keys.clone(),
+            keys,
         })
     }
 
@@ -232,15 +244,17 @@ impl Authentication {
     }
 
     /// Takes everything out of a packet that may not be processed: chunks that lack the authentication that this end
-    /// requires, and everything after an AUTH chunk that is not valid. Returns the identifier of an algorithm that is not
-    /// supported, which is to be reported.
+    /// requires, and everything after an AUTH chunk that is not valid.
     ///
     /// RFC 4895, 6.3: such chunks are silently discarded.
-    pub fn filter(&self, packet: &mut Packet) -> Option<u16> {
-        let (mut authenticated_from, mut unsupported) = (usize::MAX, None);
+    pub fn filter(&mut self, packet: &mut Packet) -> Filtered {
+        let (mut authenticated_from, mut unsupported, mut new_key) = (usize::MAX, None, None);
         if let Some((at, auth)) = find_auth(packet) {
             match self.verify(auth) {
-                Verdict::Valid => authenticated_from = at,
+                Verdict::Valid => {
+                    authenticated_from = at;
+                    new_key = Some(auth.key).filter(|key| self.keys.note_use_by_peer(*key));
+                }
                 Verdict::Invalid => packet.chunks.truncate(at),
                 Verdict::Unsupported(id) => {
                     unsupported = Some(id);
@@ -255,7 +269,7 @@ impl Authentication {
             let kind = chunk.kind();
             kind != kind::AUTH && (authenticated || !self.own_types.has(kind))
         });
-        unsupported
+        Filtered { unsupported, new_key }
     }
 
     /// Whether the AUTH chunk of a packet is valid.
