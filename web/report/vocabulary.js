@@ -3,7 +3,7 @@
   "use strict";
 
   rw.vocabulary = {
-    groups: ["Run","Goodput","Receive buffer","Blocking time","Delay","Out of order","Retransmissions","Delivered","Paths","Flows","Associations","Engine"],
+    groups: ["Run","Goodput","Receive buffer","Blocking time","Delay","Out of order","Retransmissions","Delivered","Paths","Directions","Flows","Associations","Engine"],
     run: [
       {"better":"","column":"schema","compare":false,"group":"Run","kind":"text","label":"Schema","means":"ropewalk.run/1.","path":"schema","tournament":false},
       {"better":"","column":"protocol","compare":false,"group":"Run","kind":"text","label":"Protocol","means":"Transport protocol.","path":"protocol","tournament":false},
@@ -13,7 +13,7 @@
       {"better":"","column":"warmup_s","compare":false,"group":"Run","kind":"time","label":"Warm-up","means":"Length of the warm-up, s.","path":"warmup_s","tournament":false},
       {"better":"high","column":"goodput_bps","compare":true,"group":"Goodput","kind":"rate","label":"Goodput","means":"User data delivered to the application in order, bit/s.","path":"goodput_bps","tournament":true},
       {"better":"high","column":"goodput_wire_bps","compare":false,"group":"Goodput","kind":"rate","label":"Goodput with headers","means":"Goodput including the headers of full packets, as papers count it, bit/s on the wire.","path":"goodput_wire_bps","tournament":false},
-      {"better":"","column":"flow_control_bound_bps","compare":false,"group":"Goodput","kind":"rate","label":"Flow-control bound","means":"Upper bound of the goodput that windows and receive buffer set, bit/s on the wire; null with shared links, for which it is undefined.","path":"flow_control_bound_bps","tournament":false},
+      {"better":"","column":"flow_control_bound_bps","compare":false,"group":"Goodput","kind":"rate","label":"Flow-control bound","means":"Upper bound of the goodput that windows and receive buffer set, bit/s on the wire; null with shared links, for which it is undefined, and with a tunnel, whose directions have bounds of their own.","path":"flow_control_bound_bps","tournament":false},
       {"better":"high","column":"share_of_bound","compare":true,"group":"Goodput","kind":"ratio","label":"Share of the bound","means":"Goodput with headers divided by the flow-control bound.","path":"share_of_bound","tournament":true},
       {"better":"low","column":"receive_buffer_max_bytes","compare":true,"group":"Receive buffer","kind":"bytes","label":"Peak buffer","means":"Highest occupancy of the receive buffer, bytes.","path":"receive_buffer.max_bytes","tournament":true},
       {"better":"low","column":"receive_buffer_mean_bytes","compare":false,"group":"Receive buffer","kind":"bytes","label":"Mean buffer","means":"Mean occupancy of the receive buffer, bytes.","path":"receive_buffer.mean_bytes","tournament":false},
@@ -48,7 +48,7 @@
       {"better":"","kind":"bytes","label":"Delivered","means":"User data acknowledged on this path, bytes.","path":"delivered_bytes"},
       {"better":"","kind":"bytes","label":"Carried","means":"What the link has carried for a tunnel since the run began, in both directions and with all headers, bytes; left out unless a path has a cap.","path":"carried_bytes"},
       {"better":"","kind":"rate","label":"Throughput","means":"User data acknowledged per second, bit/s.","path":"throughput_bps"},
-      {"better":"","kind":"ratio","label":"Utilisation","means":"Delivered bits on the wire divided by the capacity of the path's own link.","path":"utilisation"},
+      {"better":"","kind":"ratio","label":"Utilisation","means":"Delivered bits on the wire divided by the capacity of the path's own link. In paths of a tunnel, this figure, RTT and window are those of the direction that has delivered more on the path.","path":"utilisation"},
       {"better":"","kind":"time","label":"Smoothed RTT","means":"Smoothed RTT at the end, s; null without a sample.","path":"srtt_s"},
       {"better":"","kind":"bytes","label":"Congestion window","means":"Congestion window at the end, bytes.","path":"cwnd_bytes"},
       {"better":"","kind":"count","label":"Sent","means":"Packets with data sent.","path":"sent_packets"},
@@ -56,6 +56,20 @@
       {"better":"","kind":"count","label":"Lost","means":"Transmissions that counted as lost.","path":"lost_packets"},
       {"better":"","kind":"count","label":"Timeouts","means":"Expiries of the retransmission timer.","path":"timeouts"},
       {"better":"","kind":"count","label":"Undone reductions","means":"Window reductions that tcp.recovery found spurious and undid; left out if zero.","path":"undone_reductions"},
+    ],
+    direction: [
+      {"better":"","kind":"rate","label":"Goodput","means":"User data of the flows delivered in this direction, bit/s.","path":"goodput_bps"},
+      {"better":"","kind":"rate","label":"Flow-control bound","means":"Upper bound of the goodput that windows and receive buffer set, bit/s on the wire; null with shared links.","path":"flow_control_bound_bps"},
+      {"better":"","kind":"ratio","label":"Share of the bound","means":"Goodput with headers divided by the flow-control bound.","path":"share_of_bound"},
+      {"better":"","kind":"bytes","label":"Peak buffer","means":"Highest occupancy of the receive buffer, bytes.","path":"receive_buffer_max_bytes"},
+      {"better":"","kind":"time","label":"Blocked","means":"Time for which the receive window blocked the sender, s.","path":"blocked_s"},
+      {"better":"","kind":"time","label":"Delay, median","means":"Median time from first transmission to delivery of a chunk, s, without the wait in the tunnel's queue before.","path":"app_delay_p50_s"},
+      {"better":"","kind":"time","label":"Delay, p99","means":"99th percentile of that time, s.","path":"app_delay_p99_s"},
+      {"better":"","kind":"time","label":"Delay, max","means":"Maximum of that time, s.","path":"app_delay_max_s"},
+      {"better":"","kind":"ratio","label":"Out of order","means":"Stored chunks divided by received chunks, without duplicates.","path":"out_of_order_ratio"},
+      {"better":"","kind":"count","label":"Spurious retransmissions","means":"Number of retransmissions of data that had arrived.","path":"spurious_retransmissions"},
+      {"better":"","kind":"bytes","label":"Delivered","means":"Messages delivered, with the headers of the inner packets, bytes.","path":"delivered_bytes"},
+      {"better":"","kind":"count","label":"Delivered packets","means":"Chunks delivered.","path":"delivered_packets"},
     ],
     flow: [
       {"better":"","kind":"rate","label":"Goodput","means":"User data delivered, in both directions, bit/s; of datagrams, whole IP packets.","path":"goodput_bps"},
