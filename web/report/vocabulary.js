@@ -72,18 +72,18 @@
       {"better":"","kind":"count","label":"Delivered packets","means":"Chunks delivered.","path":"delivered_packets"},
     ],
     flow: [
-      {"better":"","kind":"rate","label":"Goodput","means":"User data delivered, in both directions, bit/s; of datagrams, whole IP packets.","path":"goodput_bps"},
+      {"better":"high","kind":"rate","label":"Goodput","means":"User data delivered, in both directions, bit/s; of datagrams, whole IP packets.","path":"goodput_bps"},
       {"better":"","kind":"count","label":"Sent","means":"Messages of a source that were due in the measured interval; left out for flows through a tunnel.","path":"sent"},
       {"better":"","kind":"count","label":"Delivered","means":"Messages of these that were read.","path":"delivered"},
       {"better":"","kind":"count","label":"Abandoned","means":"Messages of these that the sender gave up, because of lifetime or retransmissions; left out if zero. With NR-SACK, also those of such a source that wait at the receiver for earlier ones at the end.","path":"abandoned"},
       {"better":"","kind":"count","label":"Under way","means":"Messages of these that had been neither read nor given up at the end; left out if zero.","path":"under_way"},
       {"better":"","kind":"time","label":"Delay, median","means":"Median delay, s: of packets with data from one end of the tunnel to the other, for ping and dns until the reply, of messages from when they are due until they are read; null if nothing arrived.","path":"delay_p50_s"},
-      {"better":"","kind":"time","label":"Delay, p99","means":"99th percentile of the delay, s.","path":"delay_p99_s"},
+      {"better":"low","kind":"time","label":"Delay, p99","means":"99th percentile of the delay, s.","path":"delay_p99_s"},
       {"better":"","kind":"time","label":"Delay, max","means":"Longest delay, s.","path":"delay_max_s"},
-      {"better":"","kind":"ratio","label":"Lost","means":"Share of the packets with data that did not arrive: dropped by the tunnel's queue, lost by a link, or given up. For ping and dns, share of the requests without a reply. Of messages, those given up, without those under way at the end. Null if nothing was sent.","path":"lost"},
+      {"better":"low","kind":"ratio","label":"Lost","means":"Share of the packets with data that did not arrive: dropped by the tunnel's queue, lost by a link, or given up. For ping and dns, share of the requests without a reply. Of messages, those given up, without those under way at the end. Null if nothing was sent.","path":"lost"},
       {"better":"","kind":"ratio","label":"Out of order","means":"Share of the packets with data that arrived after a later one; of messages, after a later one of their stream.","path":"out_of_order"},
       {"better":"","kind":"time","label":"Longest gap","means":"Longest time between two arrivals, s.","path":"longest_gap_s"},
-      {"better":"","kind":"score","label":"MOS","means":"Mean opinion score of a call by the E-model, 1 to 4.5; null for other kinds.","path":"mos"},
+      {"better":"high","kind":"score","label":"MOS","means":"Mean opinion score of a call by the E-model, 1 to 4.5; null for other kinds.","path":"mos"},
     ],
   };
 })((window.Ropewalk = window.Ropewalk || {}));

@@ -15,8 +15,8 @@ use figure::Column::{Shown, Stored};
 use figure::Value;
 pub use figure::{Better, Column, Figure, Group, Show, Type, Unit};
 pub use table::{
-    Row, column, compared, direction_columns, figures, flow_columns, path_columns, ranked, swept,
-    telling_flow_columns,
+    Row, column, compared, direction_columns, figures, flow_columns, flow_swept, path_columns,
+    ranked, swept, telling_flow_columns,
 };
 
 /// A figure in bit/s.
@@ -239,7 +239,7 @@ results! {
         /// Its kind; `messages` for a source.
         kind: String = text("Kind");
         /// User data delivered, in both directions, bit/s; of datagrams, whole IP packets.
-        goodput_bps: f64 = rate("Goodput");
+        goodput_bps: f64 = rate("Goodput").high().sweep(Shown);
         /// Messages of a source that were due in the measured interval; left out for flows through a tunnel.
         #[omit = "is_zero"]
         sent: u64 = count("Sent");
@@ -257,19 +257,19 @@ results! {
         /// reply, of messages from when they are due until they are read; null if nothing arrived.
         delay_p50_s: Option<f64> = seconds("Delay, median").heading("delay p50");
         /// 99th percentile of the delay, s.
-        delay_p99_s: Option<f64> = seconds("Delay, p99").heading("delay p99");
+        delay_p99_s: Option<f64> = seconds("Delay, p99").heading("delay p99").low().sweep(Shown);
         /// Longest delay, s.
         delay_max_s: Option<f64> = seconds("Delay, max").heading("delay max");
         /// Share of the packets with data that did not arrive: dropped by the tunnel's queue, lost by a link, or given up.
         /// For `ping` and `dns`, share of the requests without a reply. Of messages, those given up, without those under way at
         /// the end. Null if nothing was sent.
-        lost: Option<f64> = ratio("Lost");
+        lost: Option<f64> = ratio("Lost").low().sweep(Shown);
         /// Share of the packets with data that arrived after a later one; of messages, after a later one of their stream.
         out_of_order: f64 = ratio("Out of order").heading("disordered");
         /// Longest time between two arrivals, s.
         longest_gap_s: Option<f64> = seconds("Longest gap").heading("gap max");
         /// Mean opinion score of a call by the E-model, 1 to 4.5; null for other kinds.
-        mos: Option<f64> = Show::new(Unit::Score, "MOS").heading("MOS");
+        mos: Option<f64> = Show::new(Unit::Score, "MOS").heading("MOS").high().sweep(Shown);
     }
 }
 

@@ -90,6 +90,12 @@ pub fn swept() -> Vec<Figure<RunResult>> {
     chosen(|show| show.sweep)
 }
 
+/// The figures of each flow that sweeps have.
+pub fn flow_swept() -> Vec<Figure<FlowResult>> {
+    let has = |figure: &&Figure<FlowResult>| figure.show.sweep != Column::Absent;
+    FlowResult::FIGURES.iter().filter(has).copied().collect()
+}
+
 /// The figures that comparisons have.
 pub fn compared() -> Vec<Figure<RunResult>> {
     chosen(|show| show.compare)
