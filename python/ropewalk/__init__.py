@@ -19,6 +19,7 @@ from ropewalk._compare import ComparedRun, Comparison, compare
 from ropewalk._delays import DelayDistribution, Ecdf
 from ropewalk._figures import (
     Delays,
+    DirectionResult,
     EngineFigures,
     FlowResult,
     OutOfOrder,
@@ -65,6 +66,7 @@ __all__ = [
     "Comparison",
     "DelayDistribution",
     "Delays",
+    "DirectionResult",
     "Ecdf",
     "EngineFigures",
     "FlowResult",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -35,7 +35,12 @@ class Choice:
     app_delay_p99_range_s: list[float] | None
     """The least and the most of these percentiles among the runs, s."""
     ratio: dict[str, float]
-    """Figure of the goal divided by that of the advice, seed by seed."""
+    """Figure of the goal divided by that of the advice, seed by seed; for calls through a
+    tunnel, the goodput of the other flows."""
+    tunnel: list[str] = field(default_factory=list)
+    """Changes of the tunnel: of ``redundancy``, ``latency_budget`` and the use of links."""
+    mos: dict[str, float] | None = None
+    """Mean opinion score of the worst call through a tunnel; None for other goals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +51,17 @@ class AdvisedLink:
     """Name."""
     used: bool
     """Whether the advice uses it."""
+    carried_share: float
+    """Share of the data that the link carries with the advice; 0 if the advice does not use it."""
     alone_bps: dict[str, float]
     """Goodput of the link alone, bit/s."""
     adds_bps: dict[str, float] | None
     """Goodput with this link less that without it, bit/s; None if it is the only link."""
     gain: dict[str, float] | None
-    """Figure of the goal with this link divided by that without it."""
+    """Figure of the goal with this link divided by that without it; for calls through a tunnel,
+    the goodput of the other flows."""
+    adds_mos: dict[str, float] | None = None
+    """Mean opinion score of the worst call with this link less that without it; None for other goals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +149,7 @@ class Advice(Document):
                 choice.scheduler,
                 choice.congestion,
                 _html.si(choice.receive_buffer_bytes, "B"),
+                _html.quantity(choice.mos["mean"] if choice.mos else None, "1 to 5"),
                 _html.si(choice.goodput_bps["mean"], "bit/s"),
                 _html.si(choice.app_delay_p99_s["mean"] if choice.app_delay_p99_s else None, "s"),
                 _html.percent(choice.ratio["mean"]),
@@ -152,6 +163,7 @@ class Advice(Document):
             "scheduler",
             "congestion",
             "buffer",
+            "MOS",
             "goodput",
             "delay p99",
             "of the advice",
@@ -177,7 +189,8 @@ def advise(
         A :class:`Scenario`, or the name of a scenario file.
     goal
         ``throughput``; ``latency``, the ratio of goodput to the 99th percentile of delay; or ``calls``, the
-        delay of a video call, or of the worst call through a tunnel if the scenario has flows.
+        delay of a video call; if the scenario has flows, the mean opinion score of the worst call through
+        the tunnel, and then the goodput of the other flows.
     seeds
         Runs behind each figure of the answer, at least 2.
     set

@@ -84,7 +84,7 @@ class EngineFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathResult:
-    """One path over the measured interval, summed over all associations."""
+    """One path over the measured interval, summed over all associations, and over the directions of a tunnel."""
 
     name: str
     """Name in the scenario."""
@@ -105,11 +105,45 @@ class PathResult:
     throughput_bps: float
     """User data acknowledged per second, bit/s."""
     utilisation: float
-    """Delivered bits on the wire divided by the capacity of the path's own link."""
+    """Delivered bits on the wire divided by the capacity of the path's own link. In ``paths`` of a tunnel, this figure, RTT and window are those of the direction that has delivered more on the path."""
     srtt_s: float | None
     """Smoothed RTT at the end, s; None without a sample."""
     cwnd_bytes: int
     """Congestion window at the end, bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectionResult:
+    """One direction of a tunnel over the measured interval."""
+
+    name: str
+    """``up`` or ``down``."""
+    goodput_bps: float
+    """User data of the flows delivered in this direction, bit/s."""
+    flow_control_bound_bps: float | None
+    """Upper bound of the goodput that windows and receive buffer set, bit/s on the wire; None with shared links."""
+    share_of_bound: float | None
+    """Goodput with headers divided by the flow-control bound."""
+    receive_buffer_max_bytes: int
+    """Highest occupancy of the receive buffer, bytes."""
+    blocked_s: float
+    """Time for which the receive window blocked the sender, s."""
+    app_delay_p50_s: float
+    """Median time from first transmission to delivery of a chunk, s, without the wait in the tunnel's queue before."""
+    app_delay_p99_s: float
+    """99th percentile of that time, s."""
+    app_delay_max_s: float
+    """Maximum of that time, s."""
+    out_of_order_ratio: float
+    """Stored chunks divided by received chunks, without duplicates."""
+    spurious_retransmissions: int
+    """Number of retransmissions of data that had arrived."""
+    delivered_bytes: int
+    """Messages delivered, with the headers of the inner packets, bytes."""
+    delivered_packets: int
+    """Chunks delivered."""
+    paths: Paths
+    """Each path in this direction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +208,9 @@ class Figures:
     first_arrival_s: float | None
     """Time of the first arrival of data, s since the start; None if none arrived."""
     paths: Paths
-    """Each path, summed over all associations."""
+    """Each path, summed over all associations; with a tunnel, over both directions."""
+    directions: list[DirectionResult]
+    """Each direction of a tunnel, ``up`` and ``down``; left out without a tunnel. All other figures of a tunnel are over both directions."""
     flows: list[FlowResult]
     """Each flow through the tunnel, or each source of messages; empty or 0 if there is none. With a tunnel, the goodput of the run is the user data of all."""
     receive_buffer: ReceiveBuffer
@@ -188,7 +224,7 @@ class Figures:
     spurious_retransmissions: int
     """Number of retransmissions of data that had arrived."""
     flow_control_bound_bps: float | None
-    """Upper bound of the goodput that windows and receive buffer set, bit/s on the wire; None with shared links, for which it is undefined."""
+    """Upper bound of the goodput that windows and receive buffer set, bit/s on the wire; None with shared links, for which it is undefined, and with a tunnel, whose directions have bounds of their own."""
     share_of_bound: float | None
     """Goodput with headers divided by the flow-control bound."""
     association_goodput_bps: list[float]
@@ -242,6 +278,22 @@ PATH = (
     Figure("undone_reductions", "Undone reductions", "undone", "{} undone reductions", "count", "Run"),
 )
 """The figures of a path."""
+
+DIRECTION = (
+    Figure("goodput_bps", "Goodput", "goodput", "{} goodput", "bit/s", "Run"),
+    Figure("flow_control_bound_bps", "Flow-control bound", "bound", "{} flow-control bound", "bit/s", "Run"),
+    Figure("share_of_bound", "Share of the bound", "of bound", "{} share of the bound", "0 to 1", "Run"),
+    Figure("receive_buffer_max_bytes", "Peak buffer", "peak buffer", "{} peak buffer", "B", "Run"),
+    Figure("blocked_s", "Blocked", "blocked", "{} blocked", "s", "Run"),
+    Figure("app_delay_p50_s", "Delay, median", "delay p50", "{} delay, median", "s", "Run"),
+    Figure("app_delay_p99_s", "Delay, p99", "delay p99", "{} delay, p99", "s", "Run"),
+    Figure("app_delay_max_s", "Delay, max", "delay max", "{} delay, max", "s", "Run"),
+    Figure("out_of_order_ratio", "Out of order", "disordered", "{} out of order", "0 to 1", "Run"),
+    Figure("spurious_retransmissions", "Spurious retransmissions", "spurious", "{} spurious retransmissions", "count", "Run"),
+    Figure("delivered_bytes", "Delivered", "data", "{} delivered", "B", "Run"),
+    Figure("delivered_packets", "Delivered packets", "packets", "{} delivered packets", "count", "Run"),
+)
+"""The figures of a direction of a tunnel."""
 
 FLOW = (
     Figure("goodput_bps", "Goodput", "goodput", "{} goodput", "bit/s", "Run"),

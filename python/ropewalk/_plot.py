@@ -219,5 +219,10 @@ def _shown(key: str) -> _figures.Figure:
     for figure in _figures.SWEPT_SHOWN:
         if figure.key == key:
             return figure
+    flow, _, own = key.removeprefix("flow.").rpartition(".")
+    if flow and key.startswith("flow."):
+        for figure in _figures.FLOW:
+            if figure.key == own:
+                return figure._replace(key=key, label=f"{flow}: {figure.label}")
     names = ", ".join(figure.key for figure in _figures.SWEPT_SHOWN)
     raise ValueError(f"no figure {key!r} to plot; there are: {names}")

@@ -14,6 +14,7 @@ from ropewalk import _ropewalk as native
 from ropewalk._document import Document
 from ropewalk._delays import DelayDistribution
 from ropewalk._figures import (
+    DirectionResult,
     EngineFigures,
     Figures,
     FlowResult,
@@ -93,6 +94,13 @@ class Run(Figures, Document):
         document = json.loads(self._json)
         document["seed"] = int(document["seed"])
         document["paths"] = Paths(record(PathResult, path) for path in document["paths"])
+        document["directions"] = [
+            record(
+                DirectionResult,
+                {**one, "paths": Paths(record(PathResult, path) for path in one["paths"])},
+            )
+            for one in document.get("directions", [])
+        ]
         document["flows"] = [record(FlowResult, flow) for flow in document.get("flows", [])]
         document["receive_buffer"] = record(ReceiveBuffer, document["receive_buffer"])
         for key in ("blocking_time_s", "app_delay_s"):
@@ -193,22 +201,27 @@ class Run(Figures, Document):
             if isinstance(value, (int, float)):
                 shown = figure.phrase.format(_html.quantity(value, figure.unit))
                 facts.setdefault(figure.group, []).append(shown)
-        rows = [
-            (path.name, *(_html.quantity(getattr(path, f.key), f.unit) for f in _figures.PATH))
-            for path in self.paths
-        ]
-        flows = [
-            (
-                flow.name,
-                flow.kind,
-                *(_html.quantity(getattr(flow, f.key), f.unit) for f in _figures.FLOW),
-            )
-            for flow in self.flows
-        ]
-        headings = ("path", *(figure.heading for figure in _figures.PATH))
+
+        def cells(part: object, figures: tuple[_figures.Figure, ...]) -> list[str]:
+            return [_html.quantity(getattr(part, f.key), f.unit) for f in figures]
+
+        directions = [(one.name, *cells(one, _figures.DIRECTION)) for one in self.directions]
+        # The paths of a tunnel, in each direction.
+        paths = [
+            (path.name, one.name, *cells(path, _figures.PATH))
+            for place in range(len(self.paths))
+            for one in self.directions
+            for path in one.paths[place : place + 1]
+        ] or [(path.name, *cells(path, _figures.PATH)) for path in self.paths]
+        flows = [(flow.name, flow.kind, *cells(flow, _figures.FLOW)) for flow in self.flows]
         heading = f"{self._title}: {self.protocol}, {self.scheduler}, seed {self.seed}"
         pairs = _html.pairs((name.lower(), ", ".join(parts)) for name, parts in facts.items())
-        page = _html.heading(heading) + pairs + _html.grid(headings, rows)
+        page = _html.heading(heading) + pairs
+        if directions:
+            headings = ("direction", *(figure.heading for figure in _figures.DIRECTION))
+            page += _html.grid(headings, directions)
+        names = ("path", "direction") if directions else ("path",)
+        page += _html.grid((*names, *(figure.heading for figure in _figures.PATH)), paths)
         if flows:
             headings = ("flow", "kind", *(figure.heading for figure in _figures.FLOW))
             page += _html.grid(headings, flows)

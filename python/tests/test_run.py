@@ -163,5 +163,14 @@ def test_flows_through_a_tunnel_have_results_of_their_own() -> None:
     assert {"sent", "delivered"} <= sources[0].keys() <= rw.FlowResult.__annotations__.keys()
     assert tunnel.flows[1].mos is not None and tunnel.flows[0].mos is None
     assert "<th>MOS</th>" in tunnel._repr_html_()
+    up, down = tunnel.directions
+    assert (up.name, down.name) == ("up", "down")
+    documented = tunnel.to_dict()["directions"][0]
+    assert documented.keys() == rw.DirectionResult.__annotations__.keys()
+    assert up.paths["lte"].sent_packets + down.paths["lte"].sent_packets == (
+        tunnel.paths["lte"].sent_packets
+    )
+    assert "<td>lte</td><td>down</td>" in tunnel._repr_html_()
     plain = rw.run("two-dsl", set=short)
+    assert plain.directions == []
     assert plain.flows == [] and "<th>MOS</th>" not in plain._repr_html_()

@@ -23,7 +23,7 @@
     return here ?? null;
   }
 
-  const { groups, run, path, flow } = rw.vocabulary;
+  const { groups, run, path, direction, flow } = rw.vocabulary;
   const documented = run.filter((figure) => figure.path && figure.kind !== "text");
   const HEADLINE = ["goodput_bps", "share_of_bound", "receive_buffer.max_bytes", "app_delay_s.p99"];
 
@@ -34,6 +34,7 @@
   const detail = groups.filter((title) => title !== "Run" && title !== "Associations")
     .map((title) => ({ title, metrics: documented.filter((figure) => figure.group === title) }));
   const paths = path;
+  const directions = direction;
   const flows = flow;
   const tournament = run.filter((figure) => figure.tournament);
 
@@ -46,5 +47,5 @@
     return values.map((v) => contest && v === winner);
   }
 
-  rw.metrics = { at, best, headline, comparison, detail, paths, flows, tournament };
+  rw.metrics = { at, best, headline, comparison, detail, paths, directions, flows, tournament };
 })((window.Ropewalk = window.Ropewalk || {}));

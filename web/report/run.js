@@ -187,7 +187,7 @@
       grid.append(cell);
       return rw.chart.create(cell, spec);
     });
-    const tables = [rw.tables.paths(run.result), rw.tables.flows(run.result)];
+    const tables = [rw.tables.directions(run.result), rw.tables.paths(run.result), rw.tables.flows(run.result)];
     parent.append(...tables.filter((table) => table !== null));
     parent.append(rw.tables.detail(run.result));
     const file = scenario(run);

@@ -6,9 +6,9 @@
   // Number of lines shown at first: more would hide each other.
   const SHOWN_AT_FIRST = 6;
 
-  // The figures that the points have.
-  function figures(points) {
-    return rw.vocabulary.run.filter((figure) => points.some((point) => isNumber(point[figure.column])));
+  // The figures that the points have: those of the run, and those of each flow.
+  function figures(points, flows) {
+    return [...rw.vocabulary.run, ...flows].filter((figure) => points.some((point) => isNumber(point[figure.column])));
   }
 
   const kindOf = (figure) => (figure.kind === "count" ? "number" : figure.kind);
@@ -132,7 +132,7 @@
 
   /** Draws the document `sweep` of a report into `parent`. */
   function draw(parent, sweep) {
-    const known = figures(sweep.points);
+    const known = figures(sweep.points, sweep.flows || []);
     if (!known.length) return;
     const room = h("div", null);
     let [figure, key] = [known.find((one) => one.column === "goodput_bps") || known[0], sweep.keys[0]];

@@ -58,8 +58,20 @@
           h("th", { scope: "row" }, part.name), columns.map((c) => c.cells[i]))))));
   }
 
-  /** The paths of one run. */
-  const paths = (result) => parts(result && result.paths, rw.metrics.paths, "Paths", "Path");
+  // The directions of a tunnel; empty without one.
+  const directionsOf = (result) => (result && result.directions) || [];
+
+  /** The paths of one run; of a tunnel, each in both directions. */
+  function paths(result) {
+    const directions = directionsOf(result);
+    if (!directions.length) return parts(result && result.paths, rw.metrics.paths, "Paths", "Path");
+    const each = directions[0].paths.flatMap((path, i) => directions.map((direction) => (
+      { ...direction.paths[i], name: `${path.name}, ${direction.name}` })));
+    return parts(each, rw.metrics.paths, "Paths", "Path and direction");
+  }
+
+  /** The directions of a tunnel. */
+  const directions = (result) => parts(directionsOf(result), rw.metrics.directions, "Directions", "Direction");
 
   /** The flows of one run through a tunnel. */
   const flows = (result) => parts(result && result.flows, rw.metrics.flows, "Flows", "Flow");
@@ -96,5 +108,5 @@
         body));
   }
 
-  rw.tables = { detail, paths, flows, comparison };
+  rw.tables = { detail, directions, paths, flows, comparison };
 })((window.Ropewalk = window.Ropewalk || {}));

@@ -6,25 +6,32 @@ use ropewalk_scenario::Scenario;
 
 use crate::lossy::Formulas;
 use crate::machine::EngineSettings;
+use crate::packet_log::Way;
 
 /// The paths as input of the models. None for a path over shared links or Wi-Fi, whose share is unknown.
 pub fn path_numbers(scenario: &Scenario) -> Option<Vec<PathNumbers>> {
+    numbers(scenario, Way::Up)
+}
+
+/// The same for data in a direction.
+fn numbers(scenario: &Scenario, way: Way) -> Option<Vec<PathNumbers>> {
     let one = |path: &ropewalk_scenario::Path| {
         if !path.via.is_empty() || path.wifi.is_some() {
             return None;
         }
+        let (there, returning) = way.of(((&path.up, &path.down), (&path.down, &path.up)));
         let rtt = (path.up.delay + path.down.delay).as_secs_f64();
-        let rate = path.up.capacity.mean_rate().as_bps() as f64;
-        let back = path.down.capacity.mean_rate().as_bps() as f64;
+        let rate = there.capacity.mean_rate().as_bps() as f64;
+        let back = returning.capacity.mean_rate().as_bps() as f64;
         let numbers = PathNumbers::new(rate, rtt).ok()?.with_reverse_rate_bps(back).ok()?;
-        numbers.with_forward_delay_s(path.up.delay.as_secs_f64()).ok()
+        numbers.with_forward_delay_s(there.delay.as_secs_f64()).ok()
     };
     scenario.paths.iter().map(one).collect()
 }
 
-/// The flow-control bound of the scenario, bit/s on the wire; plain SCTP uses one path at a time.
-pub fn flow_control_bound_bps(scenario: &Scenario) -> Option<f64> {
-    let mut paths = path_numbers(scenario)?;
+/// The flow-control bound of the scenario in a direction, bit/s on the wire; plain SCTP uses one path at a time.
+pub fn flow_control_bound_bps(scenario: &Scenario, way: Way) -> Option<f64> {
+    let mut paths = numbers(scenario, way)?;
     if scenario.transfer.protocol.is_single_path() {
         paths.truncate(1);
     }

@@ -18,6 +18,7 @@ mod cost;
 #[cfg(test)]
 mod coupling_tests;
 pub mod custom_schedulers;
+mod direction;
 pub mod draw;
 mod endpoint;
 mod engine_config;
@@ -68,8 +69,8 @@ pub use loss::LossKind;
 pub use measure::Run;
 pub use notes::result_notes;
 pub use result::{
-    AppDelay, BlockingTime, EngineFigures, FlowResult, OutOfOrder, PathResult, ReceiveBufferResult,
-    RunResult,
+    AppDelay, BlockingTime, DirectionResult, EngineFigures, FlowResult, OutOfOrder, PathResult,
+    ReceiveBufferResult, RunResult,
 };
 pub use run::{run, run_traced, run_watched};
 pub use series::{

@@ -1,22 +1,20 @@
 //! Collects the results of a run from the endpoints and links.
 
-use ropewalk_base::{Duration, Histogram, PathId, Time};
+use ropewalk_base::{Duration, PathId, Time};
 use ropewalk_engine::path::SharedBottlenecks;
 use ropewalk_engine::record::DecisionRecord;
+use ropewalk_netsim::HostId;
 use ropewalk_scenario::Scenario;
 
 use crate::bound::flow_control_bound_bps;
+use crate::direction::{self, LinkWork, Totals, ends, link_work, ways};
 use crate::endpoint::Endpoint;
 use crate::machine::{EngineSettings, Machine};
-use crate::packet_log::Packets;
-use crate::result::{
-    AppDelay, BlockingTime, EngineFigures, FlowResult, OutOfOrder, PathResult, ReceiveBufferResult,
-    RunResult,
-};
-use crate::series::{DelayHistogram, DelayHistograms, PathSeries, Sequence, SequencePath, Series};
-use crate::setup::Setup;
+use crate::packet_log::{Packets, Way};
+use crate::result::{EngineFigures, FlowResult, OutOfOrder, PathResult, RunResult};
+use crate::series::{DelayHistograms, PathSeries, Sequence, SequencePath, Series};
+use crate::setup::{Setup, Transfer};
 use crate::sources;
-use crate::tunnel::TunnelEnd;
 use crate::tunnel::flow_results;
 
 const NANO: f64 = 1e-9;
@@ -41,12 +39,12 @@ pub struct Run {
     pub bottlenecks: Option<SharedBottlenecks>,
 }
 
-/// The flows through a tunnel, and the user data that they have delivered; none without a tunnel.
+/// The flows through a tunnel, and the user data that they have delivered in each direction; none without a tunnel.
 fn flows(
     setup: &Setup,
     scenario: &Scenario,
     interval: (Time, Time),
-) -> Option<(Vec<FlowResult>, u64)> {
+) -> Option<(Vec<FlowResult>, [u64; 2])> {
     let transfer = setup.transfers.first()?;
     let [one, other] = [transfer.sender, transfer.receiver].map(|host| setup.world.host(host));
     Some(flow_results(scenario, (one.tunnel()?, other.tunnel()?), interval))
@@ -64,7 +62,10 @@ fn messages(setup: &Setup, scenario: &Scenario, interval: (Time, Time)) -> Optio
 pub struct Meter {
     /// Start of the measured interval.
     from: Time,
-    links_before: Vec<LinkWork>,
+    /// The directions in which there is user data.
+    ways: &'static [Way],
+    /// Work of the links before the interval, for each direction.
+    links_before: Vec<Vec<LinkWork>>,
     read_before: Vec<u64>,
     packets_before: u64,
     interval: Duration,
@@ -84,9 +85,10 @@ struct LastSample {
 impl Meter {
     /// A meter that starts with the run.
     pub fn new(scenario: &Scenario, setup: &mut Setup, with_series: bool) -> Self {
+        let ways = ways(scenario);
         if with_series {
-            for transfer in &setup.transfers {
-                setup.world.host_mut(transfer.receiver).track_peak();
+            for host in receivers(setup, ways) {
+                setup.world.host_mut(host).track_peak();
             }
         }
         let interval = scenario.record.interval;
@@ -94,7 +96,8 @@ impl Meter {
         let names = paths.map(|p| PathSeries { name: p.name.clone(), ..PathSeries::default() });
         Self {
             from: Time::ZERO,
-            links_before: link_work(setup),
+            ways,
+            links_before: ways.iter().map(|way| link_work(setup, *way)).collect(),
             read_before: vec![0; setup.transfers.len()],
             packets_before: 0,
             interval,
@@ -116,14 +119,14 @@ impl Meter {
     /// Restarts the measurements after the warm-up.
     pub fn reset(&mut self, setup: &mut Setup, now: Time) {
         self.from = now;
-        self.links_before = link_work(setup);
+        self.links_before = self.ways.iter().map(|way| link_work(setup, *way)).collect();
+        self.packets_before = Totals::of(setup, self.ways).delivered_chunks;
         self.last.paths.fill(0);
         self.last.lost.fill(0);
         for (i, transfer) in setup.transfers.iter().enumerate() {
             setup.world.host_mut(transfer.sender).reset_measurements(now);
             let receiver = setup.world.host_mut(transfer.receiver);
             self.read_before[i] = receiver.read_bytes;
-            self.packets_before += receiver.machine.receive_stats().delivered_chunks;
             receiver.reset_measurements(now);
         }
     }
@@ -133,8 +136,8 @@ impl Meter {
         let seconds = now.since(self.last.at).as_secs_f64().max(NANO);
         let rate = |bytes: u64| bytes as f64 * 8.0 / seconds;
         let (mut delivered, mut held, mut free, mut peak) = (0, 0, 0, 0);
-        for transfer in &setup.transfers {
-            let receiver = setup.world.host_mut(transfer.receiver);
+        for host in receivers(setup, self.ways) {
+            let receiver = setup.world.host_mut(host);
             delivered += receiver.read_bytes;
             let (now_held, now_free) = receiver.machine.receive_occupancy();
             held += now_held;
@@ -151,8 +154,12 @@ impl Meter {
         for (i, path) in self.series.paths.iter_mut().enumerate() {
             let (mut acked, mut lost, mut cwnd, mut in_flight) = (0, 0, 0, 0);
             let mut srtt = None;
-            for transfer in &setup.transfers {
-                let sender = &setup.world.host(transfer.sender).machine;
+            let both = setup
+                .transfers
+                .iter()
+                .flat_map(|transfer| self.ways.iter().map(|way| ends(setup, transfer, *way)[0]));
+            for sender in both {
+                let sender = &sender.machine;
                 let counters = sender.path_counters(i);
                 acked += counters.map_or(0, |c| c.delivered_bytes);
                 lost += counters.map_or(0, |c| c.lost);
@@ -180,7 +187,7 @@ impl Meter {
             setup.world.host_mut(transfer.receiver).machine.settle_measurements(ended);
         }
         let series = self.next.take().map(|_| std::mem::take(&mut self.series));
-        let delays = Totals::of(setup).delays();
+        let delays = Totals::of(setup, self.ways).delays();
         let result = self.result(setup, scenario, ended);
         // At most one association records decisions.
         let mut decisions = Vec::new();
@@ -192,27 +199,33 @@ impl Meter {
 
     fn result(&self, setup: &mut Setup, scenario: &Scenario, ended: Time) -> RunResult {
         let seconds = ended.since(self.from).as_secs_f64().max(NANO);
-        let totals = Totals::of(setup);
+        let totals = Totals::of(setup, self.ways);
         let per_association: Vec<f64> = (setup.transfers.iter().zip(&self.read_before))
             .map(|(t, before)| {
                 (setup.world.host(t.receiver).read_bytes - before) as f64 * 8.0 / seconds
             })
             .collect();
-        // Through a tunnel, data goes in both directions.
-        let (flows, goodput) = match flows(setup, scenario, (self.from, ended)) {
-            None => {
-                let messages = messages(setup, scenario, (self.from, ended));
-                (messages.unwrap_or_default(), per_association.iter().sum())
-            }
-            Some((flows, bytes)) => (flows, bytes as f64 * 8.0 / seconds),
-        };
         let on_wire =
             scenario.transfer.packet as f64 / EngineSettings::of(scenario).payload() as f64;
-        let bound = flow_control_bound_bps(scenario);
-        let first = setup.transfers.first().map(|t| setup.world.host(t.receiver));
-        let seconds_of = |at: Option<Time>| at.map(Time::as_secs_f64);
-        let completion = first.and_then(|end| seconds_of(end.done_at));
-        let first_arrival = first.and_then(|end| seconds_of(end.first_data));
+        let paths = self.paths(setup, scenario, ended, seconds);
+        let over_both = direction::over_both(setup, &paths);
+        // Through a tunnel, data goes in both directions.
+        let (flows, goodput, bound, directions) = match flows(setup, scenario, (self.from, ended)) {
+            None => {
+                let messages = messages(setup, scenario, (self.from, ended));
+                let bound = flow_control_bound_bps(scenario, Way::Up);
+                (messages.unwrap_or_default(), per_association.iter().sum(), bound, Vec::new())
+            }
+            Some((flows, bytes)) => {
+                let each = self.ways.iter().zip(paths).zip(bytes).map(|((way, paths), bytes)| {
+                    let amount = (bytes, seconds, on_wire);
+                    direction::result(setup, scenario, (*way, paths), amount)
+                });
+                let goodput = bytes.iter().sum::<u64>() as f64 * 8.0 / seconds;
+                (flows, goodput, None, each.collect())
+            }
+        };
+        let [completion, first_arrival] = self.times(setup);
         RunResult {
             schema: "ropewalk.run/1".to_owned(),
             protocol: scenario.transfer.protocol.to_string(),
@@ -226,14 +239,15 @@ impl Meter {
             delivered_packets: totals.delivered_chunks,
             completion_s: completion,
             first_arrival_s: first_arrival,
-            paths: self.paths(setup, scenario, ended, seconds),
+            paths: over_both,
+            directions,
             flows,
             receive_buffer: totals.receive_buffer(),
             blocking_time_s: totals.blocking_time(),
             app_delay_s: totals.app_delay(),
             out_of_order: OutOfOrder {
-                ratio: totals.stored as f64 / totals.received.max(1) as f64,
-                max_bytes: totals.occupancy.max(),
+                ratio: totals.out_of_order(),
+                max_bytes: totals.stored_max(),
             },
             spurious_retransmissions: totals.duplicates,
             flow_control_bound_bps: bound,
@@ -252,150 +266,36 @@ impl Meter {
         }
     }
 
+    /// When the first transfer had delivered the wanted bytes, and when its first data arrived, s since the start.
+    fn times(&self, setup: &Setup) -> [Option<f64>; 2] {
+        let Some(transfer) = setup.transfers.first() else { return [None; 2] };
+        let done = setup.world.host(transfer.receiver).done_at;
+        let arrivals = self.ways.iter().map(|way| ends(setup, transfer, *way)[1].first_data);
+        [done, arrivals.flatten().min()].map(|at| at.map(Time::as_secs_f64))
+    }
+
+    /// The paths in each direction.
     fn paths(
         &self,
-        setup: &mut Setup,
+        setup: &Setup,
         scenario: &Scenario,
         ended: Time,
         seconds: f64,
-    ) -> Vec<PathResult> {
-        let links = link_work(setup);
-        let mut out = Vec::with_capacity(scenario.paths.len());
-        for (i, path) in scenario.paths.iter().enumerate() {
-            let (before, after) = (&self.links_before[i], &links[i]);
-            let capacity = after.capacity_bytes - before.capacity_bytes;
-            let carried = after.delivered_bytes - before.delivered_bytes;
-            let mut result = PathResult {
-                name: path.name.clone(),
-                sent_packets: 0,
-                retransmitted_packets: 0,
-                lost_packets: 0,
-                timeouts: 0,
-                undone_reductions: 0,
-                delivered_bytes: 0,
-                carried_bytes: 0,
-                throughput_bps: 0.0,
-                utilisation: carried as f64 / capacity.max(1) as f64,
-                srtt_s: None,
-                cwnd_bytes: 0,
-            };
-            for transfer in &setup.transfers {
-                let host = setup.world.host(transfer.sender);
-                let caps = host.tunnel().map(TunnelEnd::carried).unwrap_or_default();
-                result.carried_bytes += caps.get(i).copied().unwrap_or_default();
-                let sender = &host.machine;
-                if let Some(counters) = sender.path_counters(i) {
-                    result.sent_packets += counters.sent_packets;
-                    result.retransmitted_packets += counters.retransmitted;
-                    result.lost_packets += counters.lost;
-                    result.timeouts += counters.timeouts;
-                    result.undone_reductions += counters.undone;
-                    result.delivered_bytes += counters.delivered_bytes;
-                }
-                let view = sender.path_view(ended, PathId::from_index(i));
-                result.srtt_s = result.srtt_s.or(view.srtt.map(Duration::as_secs_f64));
-                result.cwnd_bytes += view.cwnd;
-            }
-            result.throughput_bps = result.delivered_bytes as f64 * 8.0 / seconds;
-            out.push(result);
-        }
-        out
+    ) -> Vec<Vec<PathResult>> {
+        let each = self.ways.iter().zip(&self.links_before);
+        let paths = each.map(|(way, before)| {
+            direction::paths(setup, scenario, (*way, before), (ended, seconds))
+        });
+        paths.collect()
     }
 }
 
-/// Bytes that each path's own links towards the receiver have delivered and could have carried, summed over all
-/// associations. For a path over Wi-Fi, the wireless hop counts.
-fn link_work(setup: &Setup) -> Vec<LinkWork> {
-    let paths = setup.links.first().map_or(0, Vec::len);
-    let mut work = vec![LinkWork::default(); paths];
-    for association in &setup.links {
-        for (sum, path) in work.iter_mut().zip(association) {
-            let (link, alone) = match path.air {
-                Some((hop, alone)) => (hop, Some(alone)),
-                None => (path.wire.0, None),
-            };
-            let stats = setup.world.link_stats(link);
-            let elapsed = setup.world.now().since(Time::ZERO);
-            let capacity = alone.map(|rate| rate.bytes_in(elapsed)).or(stats.capacity_bytes);
-            sum.delivered_bytes += stats.delivered_bytes;
-            sum.capacity_bytes += capacity.unwrap_or(0);
-        }
-    }
-    work
-}
-
-/// Bytes delivered and capacity of links.
-#[derive(Clone, Copy, Debug, Default)]
-struct LinkWork {
-    delivered_bytes: u64,
-    capacity_bytes: u64,
-}
-
-/// Sums over all associations.
-#[derive(Default)]
-struct Totals {
-    occupancy: Histogram,
-    blocking: Histogram,
-    app_delay: Histogram,
-    delivered_bytes: u64,
-    delivered_chunks: u64,
-    received: u64,
-    stored: u64,
-    duplicates: u64,
-    blocked: Duration,
-}
-
-impl Totals {
-    fn of(setup: &Setup) -> Self {
-        let mut all = Self::default();
-        for transfer in &setup.transfers {
-            let stats = setup.world.host(transfer.receiver).machine.receive_stats();
-            all.occupancy.merge(&stats.occupancy);
-            all.blocking.merge(&stats.blocking);
-            all.app_delay.merge(&stats.app_delay);
-            all.delivered_bytes += stats.delivered_bytes;
-            all.delivered_chunks += stats.delivered_chunks;
-            all.received += stats.received;
-            all.stored += stats.stored;
-            all.duplicates += stats.duplicates;
-            all.blocked += setup.world.host(transfer.sender).machine.sender_stats().blocked;
-        }
-        all
-    }
-
-    fn receive_buffer(&self) -> ReceiveBufferResult {
-        ReceiveBufferResult {
-            max_bytes: self.occupancy.max(),
-            mean_bytes: self.occupancy.mean(),
-            p99_bytes: self.occupancy.quantile(0.99),
-            blocked_s: self.blocked.as_secs_f64(),
-        }
-    }
-
-    fn blocking_time(&self) -> BlockingTime {
-        BlockingTime {
-            max: self.blocking.max() as f64 * NANO,
-            mean: self.blocking.mean() * NANO,
-            p50: self.blocking.quantile(0.5) as f64 * NANO,
-            p99: self.blocking.quantile(0.99) as f64 * NANO,
-        }
-    }
-
-    fn delays(self) -> DelayHistograms {
-        DelayHistograms {
-            app_delay: DelayHistogram::of_nanos(self.app_delay),
-            blocking_time: DelayHistogram::of_nanos(self.blocking),
-        }
-    }
-
-    fn app_delay(&self) -> AppDelay {
-        AppDelay {
-            mean: self.app_delay.mean() * NANO,
-            p50: self.app_delay.quantile(0.5) as f64 * NANO,
-            p99: self.app_delay.quantile(0.99) as f64 * NANO,
-            max: self.app_delay.max() as f64 * NANO,
-        }
-    }
+/// The ends that receive user data in these directions.
+fn receivers(setup: &Setup, ways: &[Way]) -> Vec<HostId> {
+    let of = |transfer: &Transfer| {
+        ways.iter().map(|way| way.of((transfer.receiver, transfer.sender))).collect::<Vec<_>>()
+    };
+    setup.transfers.iter().flat_map(of).collect()
 }
 
 /// The recorded beginning of a transfer, up to the time where both lists are complete.

@@ -18,8 +18,8 @@ pub struct PathLinks {
     pub down: Vec<LinkId>,
     /// The path's own wire, towards the receiver and towards the sender.
     pub wire: (LinkId, LinkId),
-    /// The wireless hop towards the receiver, and its capacity.
-    pub air: Option<(LinkId, Rate)>,
+    /// The wireless hop, towards the receiver and towards the sender, and its capacity.
+    pub air: Option<((LinkId, LinkId), Rate)>,
 }
 
 /// A link that several paths cross, one for each direction.
@@ -77,20 +77,20 @@ pub fn add_paths<P: Clone, H: Host<P>>(
         let mut links = PathLinks { up, down, wire: (own_up, own_down), air: None };
         if let Some(hop) = path.wifi {
             let ends = air.add_hop(world, &name, &hop.radio)?;
-            let first = match hop.end {
+            let hops = match hop.end {
                 file::End::Sender => {
                     links.up.insert(0, ends.to_point);
                     links.down.push(ends.to_station);
-                    ends.to_point
+                    (ends.to_point, ends.to_station)
                 }
                 file::End::Receiver => {
                     links.up.push(ends.to_station);
                     links.down.insert(0, ends.to_point);
-                    ends.to_station
+                    (ends.to_station, ends.to_point)
                 }
             };
             let packet = path.mtu.min(scenario.transfer.packet);
-            links.air = wifi::alone(path, packet).map(|rate| (first, rate));
+            links.air = wifi::alone(path, packet).map(|rate| (hops, rate));
         }
         paths.push(links);
     }

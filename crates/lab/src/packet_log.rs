@@ -65,6 +65,14 @@ impl Way {
             Self::Down => "down",
         }
     }
+
+    /// What belongs to this direction, of a pair for `up` and `down`.
+    pub fn of<T>(self, (up, down): (T, T)) -> T {
+        match self {
+            Self::Up => up,
+            Self::Down => down,
+        }
+    }
 }
 
 /// What a packet carries.

@@ -1,6 +1,6 @@
 //! Flows through a simulated tunnel.
 
-use ropewalk_lab::{FlowResult, RunOptions, RunResult, run};
+use ropewalk_lab::{FlowResult, PathResult, RunOptions, RunResult, run};
 use ropewalk_scenario::Scenario;
 
 /// Two paths of the same rate in Mbit/s, their round trips in ms, and more lines of the second one.
@@ -167,4 +167,80 @@ fn the_same_seed_gives_the_same_result_and_another_seed_another() {
     };
     assert_eq!(with(3), with(3));
     assert_ne!(with(3), with(4));
+}
+
+/// The flows of this list, all in a direction.
+fn directed(flows: &[(&str, &str)], direction: &str) -> String {
+    let more = format!("direction = '{direction}'");
+    flows.iter().map(|(name, kind)| flow(name, kind, &more)).collect()
+}
+
+#[test]
+fn a_mirrored_tunnel_has_mirrored_figures_of_its_directions() {
+    // Flows whose packets do not depend on what the network does: the goodput of TCP differs by seeds of the ends.
+    let udp = |to: &str| flow("a", "udp", &format!("rate = '14 Mbit/s'\ndirection = '{to}'"));
+    let queries = |to: &str| directed(&[("call", "call"), ("ping", "ping"), ("dns", "dns")], to);
+    let both = |to: &str| udp(to) + &queries(to);
+    for (second, flows) in [
+        ("", &udp as &dyn Fn(&str) -> String),
+        ("", &queries),
+        ("", &both),
+        ("use = 'backup'", &queries),
+        ("use = 'when-needed'", &both),
+    ] {
+        let base = paths(10, [20, 60], second);
+        let [there, back] = ["up", "down"].map(|to| result(&(base.clone() + &flows(to))));
+        for result in [&there, &back] {
+            let names: Vec<&str> = result.directions.iter().map(|one| one.name.as_str()).collect();
+            assert_eq!(names, ["up", "down"]);
+        }
+        for (one, other) in [(0, 1), (1, 0)] {
+            let (one, other) = (&there.directions[one], &back.directions[other]);
+            let near = |a: f64, b: f64, least: f64| (a - b).abs() <= 0.01 * a.max(b) + least;
+            assert!(near(one.goodput_bps, other.goodput_bps, 5e3), "{one:?}\n{other:?}");
+            // The queue of a full path depends on windows, which differ by the seeds of the ends.
+            let full = one.paths.iter().any(|path| path.utilisation > 0.9);
+            let [delay, others] = [one, other].map(|direction| direction.app_delay_p50_s);
+            assert!(full || near(delay, others, 1e-3), "{one:?}\n{other:?}");
+            for (one, other) in one.paths.iter().zip(&other.paths) {
+                let all = [one, other];
+                let sent = all.map(|path| path.sent_packets as f64);
+                assert!(near(sent[0], sent[1], 20.0), "{all:?}");
+                assert_eq!(one.lost_packets, other.lost_packets, "{all:?}");
+                let [rate, used] = [all.map(|p| p.throughput_bps), all.map(|p| p.utilisation)];
+                assert!(near(rate[0], rate[1], 2e4) && near(used[0], used[1], 2e-3), "{all:?}");
+                // Delayed SACKs that return on either path give RTTs by chance, but none below that of the quicker path.
+                let measured = |path: &PathResult| path.srtt_s.is_some_and(|srtt| srtt > 0.019);
+                assert!(sent[0] < 50.0 || all.into_iter().all(measured), "{all:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_download_shows_the_paths_that_it_uses_busy_in_either_direction() {
+    for direction in ["up", "down"] {
+        let text = paths(10, [20, 60], "") + &directed(&[("a", "tcp")], direction);
+        let result = result(&text);
+        let [idle, busy]: [_; 2] = match direction {
+            "up" => [&result.directions[1], &result.directions[0]],
+            _ => [&result.directions[0], &result.directions[1]],
+        };
+        assert!(busy.paths.iter().all(|path| path.utilisation > 0.85), "{direction}: {busy:?}");
+        assert!(idle.paths.iter().all(|path| path.utilisation < 0.15), "{direction}: {idle:?}");
+        assert!(busy.share_of_bound.is_some_and(|share| share > 0.85), "{direction}: {busy:?}");
+        assert!(result.paths.iter().all(|path| path.utilisation > 0.85), "{:?}", result.paths);
+        // What both directions have is what the run has.
+        for (i, path) in result.paths.iter().enumerate() {
+            let sum = |of: fn(&PathResult) -> u64| -> u64 {
+                result.directions.iter().map(|direction| of(&direction.paths[i])).sum()
+            };
+            assert_eq!(path.delivered_bytes, sum(|path| path.delivered_bytes));
+            assert_eq!(path.sent_packets, sum(|path| path.sent_packets));
+            assert_eq!(path.lost_packets, sum(|path| path.lost_packets));
+        }
+        let goodput: f64 = result.directions.iter().map(|one| one.goodput_bps).sum();
+        assert!((goodput / result.goodput_bps - 1.0).abs() < 1e-9, "{goodput}");
+        assert_eq!(idle.goodput_bps, 0.0);
+    }
 }

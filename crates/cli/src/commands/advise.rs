@@ -34,7 +34,7 @@ pub struct AdviseArgs {
     #[command(flatten)]
     file: FileArgs,
     /// What to optimise: throughput; latency (goodput over the 99th percentile of delay); or calls (the
-    /// delay of a video call, or of the worst call through a tunnel)
+    /// delay of a video call; through a tunnel, how the worst call sounds, then the goodput of other flows)
     #[arg(long, value_name = "GOAL", default_value = "throughput", value_parser = str::parse::<Goal>)]
     goal: Goal,
     /// Runs behind each figure of the answer

@@ -6,10 +6,10 @@ use std::thread::available_parallelism;
 
 use clap::Args;
 use ropewalk_lab::report::{Report, ReportKind};
-use ropewalk_lab::result::{Column, Figure, Unit, swept};
+use ropewalk_lab::result::{Column, Figure, Unit, flow_swept, swept};
 use ropewalk_lab::sweep::{
     self, Axis, RecordBatch, Seeds, Shard, Source, Sweep, SweepError, SweepEstimate, SweepOptions,
-    SweepPlan, Tables, to_json, value, varied,
+    SweepPlan, Tables, flow_column, to_json, value, varied,
 };
 use ropewalk_lab::{CustomSchedulers, RunResult};
 use ropewalk_scenario::ScenarioText;
@@ -223,7 +223,11 @@ fn show(tables: &Tables, args: &SweepArgs, console: Console) -> Result<(), Failu
     match args.format.format() {
         Format::Json => output::print(&to_json(table))?,
         Format::Csv => output::print(&sweep::csv(table)?)?,
-        Format::Markdown => print_markdown(&[Captioned::new("", shown_table(table, usize::MAX))])?,
+        Format::Markdown => {
+            let tables = [Some(shown_table(table, usize::MAX)), flow_table(table, usize::MAX)];
+            let tables = tables.into_iter().flatten().map(|table| Captioned::new("", table));
+            print_markdown(&tables.collect::<Vec<_>>())?;
+        }
         Format::Text => output::print(&text(table))?,
     }
     for (what, path) in [("runs", &args.out), ("means", &args.means)] {
@@ -258,7 +262,19 @@ fn report(args: &SweepArgs, means: &RecordBatch) -> Result<Report, Failure> {
         json!({ "column": column, "label": label, "kind": kind })
     };
     let keys: Vec<Value> = varied(means).into_iter().map(key).collect();
-    report.sweep = Some(json!({ "keys": keys, "points": document["points"] }));
+    let schema = means.schema();
+    let flows = schema.fields().iter().filter_map(|field| {
+        let (flow, figure) = flow_column(field.name())?;
+        Some(json!({
+            "column": field.name(),
+            "label": format!("{flow}: {}", figure.show.label),
+            "kind": figure.show.unit.kind(),
+            "better": figure.show.better.word(),
+            "means": figure.meaning(),
+        }))
+    });
+    let flows: Vec<Value> = flows.collect();
+    report.sweep = Some(json!({ "keys": keys, "points": document["points"], "flows": flows }));
     Ok(report)
 }
 
@@ -275,6 +291,14 @@ fn text(table: &RecordBatch) -> String {
         let what = if is_single(table) { "runs" } else { "points" };
         text += &format!("... and {} more {what}\n", count((table.num_rows() - SHOWN) as u64));
     }
+    if let (Some(flows), lines) =
+        (flow_table(table, SHOWN), flow_names(table).len() * table.num_rows())
+    {
+        text += &format!("\n{}", flows.text(layout()));
+        if lines > SHOWN {
+            text += &format!("... and {} more lines\n", count((lines - SHOWN) as u64));
+        }
+    }
     let runs = |row| value(table, "runs", row).as_u64();
     if (0..table.num_rows()).any(|row| runs(row) > Some(1)) {
         text += "\n±  half of a 95 % confidence interval of the mean\n";
@@ -289,35 +313,77 @@ fn is_single(table: &RecordBatch) -> bool {
 
 /// The first rows with the varied keys and the main figures.
 fn shown_table(table: &RecordBatch, rows: usize) -> Table {
-    let keys = varied(table);
     let figures = shown();
     let mut lines = Table::empty();
-    for key in &keys {
-        lines.name(key.strip_suffix(unit_of(key)).unwrap_or(key), key);
-    }
-    if is_single(table) {
-        lines.name("seed", "seed_number");
-    }
+    name_points(table, &mut lines);
     for figure in &figures {
         lines.column(&figure.heading(), &figure.column());
     }
     for row in 0..table.num_rows().min(rows) {
-        let values = keys.iter().map(|key| varied_cell(key, &value(table, key, row)));
-        let seed =
-            is_single(table).then(|| Cell::Text(value(table, "seed_number", row).to_string()));
-        let figures = figures.iter().map(|figure| {
-            let name = figure.column();
-            let of = |name: &str| value(table, name, row).as_f64();
-            let half = of(&format!("{name}_half_width"));
-            of(&name).map_or(Cell::Unknown, |value| Cell::Quantity {
-                value,
-                half,
-                unit: figure.show.unit,
-            })
-        });
-        lines.row(values.chain(seed).chain(figures).collect());
+        let cells = figures.iter().map(|f| figure_cell(table, &f.column(), (row, f.show.unit)));
+        lines.row(point_cells(table, row).into_iter().chain(cells).collect());
     }
     lines
+}
+
+/// The flows of each row, as many lines as given at most; none without flows.
+fn flow_table(table: &RecordBatch, most: usize) -> Option<Table> {
+    let schema = table.schema();
+    let columns: Vec<_> = schema.fields().iter().filter_map(|f| flow_column(f.name())).collect();
+    let flows = flow_names(table);
+    let mut figures = flow_swept();
+    figures.retain(|figure| columns.iter().any(|(_, own)| own.key == figure.key));
+    let mut lines = Table::empty();
+    lines.name("flow", "flow");
+    name_points(table, &mut lines);
+    for figure in &figures {
+        lines.column(&figure.heading(), &figure.column());
+    }
+    let places =
+        flows.iter().flat_map(|flow| (0..table.num_rows()).map(move |row| (flow.as_str(), row)));
+    for (flow, row) in places.take(most) {
+        let cells = figures.iter().map(|figure| {
+            let name = format!("flow.{flow}.{}", figure.column());
+            figure_cell(table, &name, (row, figure.show.unit))
+        });
+        let names = [Cell::from(flow)].into_iter().chain(point_cells(table, row));
+        lines.row(names.chain(cells).collect());
+    }
+    (!flows.is_empty()).then_some(lines)
+}
+
+/// The names of the flows.
+fn flow_names(table: &RecordBatch) -> Vec<String> {
+    let schema = table.schema();
+    let names = schema.fields().iter().filter_map(|f| Some(flow_column(f.name())?.0.to_owned()));
+    let mut names: Vec<String> = names.collect();
+    names.dedup();
+    names
+}
+
+/// The headings that name a point, and in a table of single runs the seed.
+fn name_points(table: &RecordBatch, lines: &mut Table) {
+    for key in varied(table) {
+        lines.name(key.strip_suffix(unit_of(&key)).unwrap_or(&key), &key);
+    }
+    if is_single(table) {
+        lines.name("seed", "seed_number");
+    }
+}
+
+/// The cells below [`name_points`].
+fn point_cells(table: &RecordBatch, row: usize) -> Vec<Cell> {
+    let keys = varied(table);
+    let values = keys.iter().map(|key| varied_cell(key, &value(table, key, row)));
+    let seed = is_single(table).then(|| Cell::Text(value(table, "seed_number", row).to_string()));
+    values.chain(seed).collect()
+}
+
+/// A figure of a row with its interval.
+fn figure_cell(table: &RecordBatch, name: &str, (row, unit): (usize, Unit)) -> Cell {
+    let of = |name: &str| value(table, name, row).as_f64();
+    let half = of(&format!("{name}_half_width"));
+    of(name).map_or(Cell::Unknown, |value| Cell::Quantity { value, half, unit })
 }
 
 /// What the name of a column has after the key.

@@ -1,8 +1,9 @@
-//! A choice of links, scheduler, congestion control and receive buffer.
+//! A choice of links, scheduler, congestion control, receive buffer and settings of a tunnel.
 
 use ropewalk_scenario::{Congestion, Named, Scenario, SchedulerName, Target};
 
 use super::Goal;
+use super::tunnel::TunnelChoice;
 
 /// One choice that the search compares with others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct Candidate {
     pub congestion: Congestion,
     /// Receive buffer, bytes.
     pub receive_buffer: u64,
+    /// Changes of the tunnel.
+    pub tunnel: TunnelChoice,
 }
 
 impl Candidate {
@@ -26,7 +29,7 @@ impl Candidate {
         receive_buffer: u64,
     ) -> Self {
         let scheduler = if paths.len() > 1 { scheduler } else { SchedulerName::MinRtt };
-        Self { paths, scheduler, congestion, receive_buffer }
+        Self { paths, scheduler, congestion, receive_buffer, tunnel: TunnelChoice::default() }
     }
 
     /// The choice that the scenario makes, with another receive buffer.
@@ -42,7 +45,9 @@ impl Candidate {
 
     /// The same choice on other paths.
     pub fn on(&self, paths: Vec<usize>) -> Self {
-        Self::new(paths, self.scheduler, self.congestion, self.receive_buffer)
+        let tunnel = self.tunnel.on(&paths);
+        let chosen = Self::new(paths, self.scheduler, self.congestion, self.receive_buffer);
+        Self { tunnel, ..chosen }
     }
 
     /// Whether both differ at most in their receive buffers.
@@ -52,20 +57,26 @@ impl Candidate {
 
     /// Identifies the choice.
     pub fn key(&self) -> String {
-        let Self { paths, scheduler, congestion, receive_buffer } = self;
-        format!("{paths:?} {scheduler} {congestion} {receive_buffer}")
+        let Self { paths, scheduler, congestion, receive_buffer, tunnel } = self;
+        let key = format!("{paths:?} {scheduler} {congestion} {receive_buffer}");
+        match tunnel.changes() {
+            0 => key,
+            _ => format!("{key} {tunnel:?}"),
+        }
     }
 
     /// What it takes: the number of links, then that of changed settings, apart from the receive buffer.
     pub fn effort(&self, scenario: &Scenario) -> (usize, usize) {
         let own = Self::of(scenario, self.receive_buffer);
         let scheduler = self.paths.len() > 1 && self.scheduler != own.scheduler;
-        (self.paths.len(), usize::from(scheduler) + usize::from(self.congestion != own.congestion))
+        let transport = usize::from(scheduler) + usize::from(self.congestion != own.congestion);
+        (self.paths.len(), transport + self.tunnel.changes())
     }
 
     /// The scenario with this choice.
     pub fn applied_to(&self, scenario: &Scenario) -> Scenario {
         let mut chosen = on_paths(scenario, &self.paths);
+        self.tunnel.apply(&mut chosen, &self.paths);
         chosen.transfer.receive_buffer = self.receive_buffer;
         chosen.transfer.congestion = self.congestion;
         chosen.scheduler.name = self.scheduler;

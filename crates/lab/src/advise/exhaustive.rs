@@ -68,8 +68,9 @@ pub fn exhaustive(
         Span::Full,
     );
     trials.rank(&mut finalists, again.clone(), Span::Full);
-    let own = trials.score(advised, again.clone(), Span::Full);
-    let ratio = |one: &Candidate| (trials.score(one, again.clone(), Span::Full) - own).exp();
+    let own = trials.rating(advised, again.clone(), Span::Full).score();
+    let ratio =
+        |one: &Candidate| (trials.rating(one, again.clone(), Span::Full).score() - own).exp();
     Exhaustive {
         choices,
         ratio: finalists.first().map_or(1.0, |best| 1.0 / ratio(best)).min(1.0),

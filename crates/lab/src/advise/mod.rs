@@ -6,10 +6,12 @@
 
 mod candidate;
 mod exhaustive;
+mod rating;
 mod reason;
 mod search;
 mod sensitivity;
 mod trials;
+mod tunnel;
 mod write;
 
 use core::fmt;
@@ -26,6 +28,7 @@ pub use write::written;
 use crate::compare::{Estimate, mean};
 use candidate::Candidate;
 pub use candidate::on_paths;
+pub use rating::AUDIBLE;
 use search::search;
 use trials::{Outcome, Span, Trials};
 
@@ -41,8 +44,9 @@ pub enum Goal {
     Throughput,
     /// The highest ratio of goodput to the 99th percentile of delay (the power of Kleinrock, 1979).
     Latency,
-    /// The lowest 99th percentile of delay of a video call, or of the worst call through a tunnel, of which at least 98 %
-    /// arrives.
+    /// The lowest 99th percentile of delay of a video call of which at least 98 % arrives. Through a tunnel: the highest mean
+    /// opinion score of the worst call, and among scores that differ by less than [`AUDIBLE`], the highest goodput of the
+    /// other flows.
     Calls,
 }
 
@@ -165,6 +169,12 @@ pub struct Choice {
     pub congestion: String,
     /// Receive buffer, bytes.
     pub receive_buffer_bytes: u64,
+    /// Changes of the tunnel: of `redundancy`, `latency_budget` and the use of links.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tunnel: Vec<String>,
+    /// Mean opinion score of the worst call through a tunnel; left out for other goals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mos: Option<Estimate>,
     /// Goodput, at most the user data that the links carried, bit/s.
     pub goodput_bps: Estimate,
     /// 99th percentile of the delay between the applications, for calls through a tunnel that of the worst call, s; null
@@ -172,8 +182,19 @@ pub struct Choice {
     pub app_delay_p99_s: Option<Estimate>,
     /// The least and the most of these percentiles among the runs, s: where a single real run may lie.
     pub app_delay_p99_range_s: Option<[f64; 2]>,
-    /// Figure of the goal divided by that of the advice, seed by seed.
+    /// Figure of the goal divided by that of the advice, seed by seed; for calls through a tunnel, the goodput of the other
+    /// flows.
     pub ratio: Estimate,
+}
+
+/// Share of the data below which a link carries nothing: a link in reserve may carry the handshake and a few copies.
+const CARRIES: f64 = 1e-3;
+
+impl Link {
+    /// Whether the advice uses the link and it carries data then.
+    pub fn carries(&self) -> bool {
+        self.used && self.carried_share >= CARRIES
+    }
 }
 
 /// A link of the scenario.
@@ -183,12 +204,18 @@ pub struct Link {
     pub name: String,
     /// Whether the advice uses it.
     pub used: bool,
+    /// Share of the data that the link carries with the advice; 0 if the advice does not use it.
+    pub carried_share: f64,
     /// Goodput of the link alone, bit/s.
     pub alone_bps: Estimate,
     /// Goodput of the advice with this link less that without it, seed by seed, bit/s. Null if it is the only
     /// link.
     pub adds_bps: Option<Estimate>,
-    /// The advice's figure of the goal with this link divided by that without it.
+    /// Mean opinion score of the worst call with this link less that without it; left out for other goals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adds_mos: Option<Estimate>,
+    /// The advice's figure of the goal with this link divided by that without it; for calls through a tunnel, the goodput of
+    /// the other flows.
     pub gain: Option<Estimate>,
 }
 
@@ -308,6 +335,8 @@ impl<'a, 'b> Report<'a, 'b> {
             scheduler: of.scheduler.to_string(),
             congestion: of.congestion.to_string(),
             receive_buffer_bytes: of.receive_buffer,
+            tunnel: of.tunnel.texts(scenario),
+            mos: scores(&outcomes).map(|all| mean(all.into_iter())),
             goodput_bps: mean(outcomes.iter().map(|one| one.goodput_bps)),
             app_delay_p99_range_s: delays.as_deref().map(range),
             app_delay_p99_s: delays.map(|all| mean(all.into_iter())),
@@ -323,9 +352,16 @@ impl<'a, 'b> Report<'a, 'b> {
 
     fn best_single(&self) -> Choice {
         let singles = (0..self.trials.scenario().paths.len()).map(|path| self.best.on(vec![path]));
-        let score = |one: &Candidate| self.trials.score(one, self.seeds(), Span::Full);
-        let best = singles.max_by(|a, b| score(a).total_cmp(&score(b)));
-        self.choice(&best.unwrap_or_else(|| self.best.clone()))
+        let mut singles: Vec<Candidate> = singles.collect();
+        self.trials.rank(&mut singles, self.seeds(), Span::Full);
+        self.choice(singles.first().unwrap_or(&self.best))
+    }
+
+    /// The share of the data that a path carries with the advice.
+    fn carried_share(&self, path: usize) -> f64 {
+        let Some(place) = self.best.paths.iter().position(|used| *used == path) else { return 0.0 };
+        let outcomes = self.outcomes(&self.best);
+        outcomes.iter().map(|one| one.shares[place]).sum::<f64>() / outcomes.len() as f64
     }
 
     fn links(&self) -> Vec<Link> {
@@ -338,17 +374,29 @@ impl<'a, 'b> Report<'a, 'b> {
                 let pairs = self.outcomes(with).into_iter().zip(self.outcomes(without));
                 mean(pairs.map(|(with, without)| with.goodput_bps - without.goodput_bps))
             };
+            let adds_mos = || {
+                let [with, without] = [with, without].map(|one| scores(&self.outcomes(one)));
+                let pairs = with?.into_iter().zip(without?);
+                Some(mean(pairs.map(|(with, without)| with - without)))
+            };
             let alone = self.outcomes(&self.best.on(vec![path]));
             Link {
                 name: of.name.clone(),
                 used,
+                carried_share: self.carried_share(path),
                 alone_bps: mean(alone.iter().map(|one| one.goodput_bps)),
                 adds_bps: compared.then(adds),
+                adds_mos: compared.then(adds_mos).flatten(),
                 gain: compared.then(|| self.ratio(with, without)),
             }
         };
         self.trials.scenario().paths.iter().enumerate().map(link).collect()
     }
+}
+
+/// The mean opinion scores of all runs; none for other goals.
+fn scores(outcomes: &[Outcome]) -> Option<Vec<f64>> {
+    outcomes.iter().map(|outcome| outcome.mos).collect()
 }
 
 /// The set without the path if it contains it, else with it.

@@ -21,10 +21,12 @@ pub fn sentence(
         let each: Vec<String> = left.iter().map(|link| costs(goal, link)).collect();
         return format!("{} is best alone: {}.", advice.paths[0], each.join("; "));
     }
-    let used = links.iter().filter(|link| link.used);
+    let used = links.iter().filter(|link| link.carries());
     let least = used.min_by(|a, b| added(a).total_cmp(&added(b)));
     let mut parts: Vec<String> =
         least.map(|link| adds(goal, link, best_single)).into_iter().collect();
+    let idle = links.iter().filter(|link| link.used && !link.carries());
+    parts.extend(idle.map(|link| format!("{} is a reserve and carries nothing", link.name)));
     parts.extend(left.iter().map(|link| costs(goal, link)));
     format!("{}. {}", parts.join("; "), buffer_part(goal, advice, buffers))
 }
@@ -46,9 +48,15 @@ fn adds(goal: Goal, link: &Link, best_single: &Choice) -> String {
         Goal::Latency => {
             format!("{} changes the ratio of goodput to delay by {}", link.name, percent(gain))
         }
-        Goal::Calls => {
-            format!("{} changes the delay of calls by {}", link.name, percent(1.0 / gain))
-        }
+        Goal::Calls => match link.adds_mos {
+            Some(adds) => format!(
+                "{} changes the mean opinion score by {:+.2} and the goodput of other flows by {}",
+                link.name,
+                adds.mean,
+                percent(gain)
+            ),
+            None => format!("{} changes the delay of calls by {}", link.name, percent(1.0 / gain)),
+        },
     }
 }
 
@@ -59,9 +67,17 @@ fn costs(goal: Goal, link: &Link) -> String {
         Goal::Latency => {
             format!("with {} the ratio of goodput to delay changes by {}", link.name, percent(gain))
         }
-        Goal::Calls => {
-            format!("with {} the delay of calls changes by {}", link.name, percent(1.0 / gain))
-        }
+        Goal::Calls => match link.adds_mos {
+            Some(adds) => format!(
+                "with {} the mean opinion score changes by {:+.2} and the goodput of other flows by {}",
+                link.name,
+                adds.mean,
+                percent(gain)
+            ),
+            None => {
+                format!("with {} the delay of calls changes by {}", link.name, percent(1.0 / gain))
+            }
+        },
     }
 }
 
@@ -80,6 +96,7 @@ fn buffer_part(goal: Goal, advice: &Choice, buffers: &[Choice]) -> String {
         ),
         Some((one, ratio)) => {
             let (figure, factor) = match goal {
+                Goal::Calls if advice.mos.is_some() => ("goodput of other flows", ratio),
                 Goal::Calls => ("delay of calls", 1.0 / ratio),
                 Goal::Throughput | Goal::Latency => ("ratio of goodput to delay", ratio),
             };

@@ -7,7 +7,8 @@
 //!   3       the best 16 on other sets of links, links alone     3 short
 //!   4       the best 16 of all, and the scenario's own choice   3 full
 //!   5       the best 8, and the scenario's own choice           8 full
-//!   6       the best 3 with other receive buffers               4 full
+//!   6       calls through a tunnel: its settings, one by one    4 full
+//!   7       the best 3 with other receive buffers               4 full
 //! ```
 //!
 //! Short simulations favour congestion controls that reach a high rate soon over those that reach a higher one later.
@@ -23,7 +24,9 @@ use ropewalk_scenario::Scenario;
 
 use super::Candidate;
 use super::candidate::{congestions, schedulers, subsets};
+use super::rating::rates_calls;
 use super::trials::{Outcome, Span, Trials};
+use super::tunnel::variants;
 use crate::predict::predict;
 
 /// Seeds of the first round.
@@ -38,13 +41,15 @@ const FOURTH_ROUND: usize = 16;
 const EACH: [usize; 3] = [3, 1, 2];
 /// Candidates that are compared with more seeds.
 const FINALISTS: usize = 8;
+/// Changes of a tunnel's settings, one after the other.
+const TUNNEL_CHANGES: usize = 4;
 /// Finalists that are tried with all receive buffers.
-const SIXTH_ROUND: usize = 3;
+const SEVENTH_ROUND: usize = 3;
 /// Seeds of short simulations.
 const SHORT_SEEDS: u64 = 3;
-/// Seeds of full simulations, in the fourth, the fifth and the sixth round.
+/// Seeds of full simulations, in the fourth, the fifth, and the later rounds.
 const FULL_SEEDS: [u64; 3] = [3, 8, 4];
-/// Difference of the logarithm of scores within which a choice with fewer links or fewer changes is
+/// Difference of the logarithm of the figure of the goal within which a choice with fewer links or fewer changes is
 /// preferred, and a smaller buffer.
 const EQUAL: f64 = 0.005;
 /// Buffers that are tried, as multiples of the buffer with which no path is blocked while queues are empty.
@@ -85,6 +90,10 @@ pub fn search(trials: &mut Trials<'_>, goal: super::Goal) -> Found {
     trials.run(&finalists, 0..many, Span::Full);
     trials.rank(&mut finalists, 0..many, Span::Full);
     put_first(&mut finalists, trials, &scenario);
+    if rates_calls(goal, &scenario) {
+        trials.stage(0.82);
+        tunnel_settings(trials, &mut finalists);
+    }
     trials.stage(0.85);
     let (best, buffers) = choose_buffer(trials, &finalists, needed);
     Found { best, finalists, buffers }
@@ -189,15 +198,35 @@ fn shortlist(
 
 /// Moves the finalist with the fewest links and the fewest changes to the front, among those with nearly the best score.
 fn put_first(finalists: &mut Vec<Candidate>, trials: &Trials<'_>, scenario: &Scenario) {
-    let score = |candidate| trials.score(candidate, 0..FULL_SEEDS[1], Span::Full);
-    let Some(best) = finalists.first().map(score) else { return };
-    let near = finalists.iter().enumerate().filter(|(_, one)| score(one) >= best - EQUAL);
+    let rating = |candidate| trials.rating(candidate, 0..FULL_SEEDS[1], Span::Full);
+    let Some(best) = finalists.first().map(rating) else { return };
+    let near = finalists.iter().enumerate().filter(|(_, one)| !best.beats(rating(one), EQUAL));
     let fewest = near.min_by_key(|(_, one)| one.effort(scenario)).map_or(0, |(place, _)| place);
     let chosen = finalists.remove(fewest);
     finalists.insert(0, chosen);
 }
 
-/// Round 6: the smallest receive buffer with nearly the best score, for the best choices.
+/// Round 6: the settings of the tunnel that make the first finalist better, one change after the other.
+fn tunnel_settings(trials: &mut Trials<'_>, finalists: &mut Vec<Candidate>) {
+    let seeds = 0..FULL_SEEDS[2];
+    let Some(first) = finalists.first() else { return };
+    let mut best = first.clone();
+    for _ in 0..TUNNEL_CHANGES {
+        let mut others = variants(trials.scenario(), &best);
+        trials.run(&others, seeds.clone(), Span::Full);
+        trials.rank(&mut others, seeds.clone(), Span::Full);
+        let rating = |one: &Candidate| trials.rating(one, seeds.clone(), Span::Full);
+        match others.into_iter().next().filter(|other| rating(other).beats(rating(&best), EQUAL)) {
+            Some(better) => best = better,
+            None => break,
+        }
+    }
+    if best != finalists[0] {
+        finalists.insert(0, best);
+    }
+}
+
+/// Round 7: the smallest receive buffer with nearly the best score, for the best choices.
 fn choose_buffer(
     trials: &mut Trials<'_>,
     finalists: &[Candidate],
@@ -212,23 +241,25 @@ fn choose_buffer(
     };
     let mut distinct: Vec<&Candidate> = Vec::new();
     for one in finalists {
-        if distinct.len() < SIXTH_ROUND && distinct.iter().all(|known| !known.resembles(one)) {
+        if distinct.len() < SEVENTH_ROUND && distinct.iter().all(|known| !known.resembles(one)) {
             distinct.push(one);
         }
     }
     let rows: Vec<Vec<Candidate>> = distinct.into_iter().map(with_sizes).collect();
     trials.run(&rows.concat(), 0..FULL_SEEDS[2], Span::Full);
-    let score = |candidate: &Candidate| trials.score(candidate, 0..FULL_SEEDS[2], Span::Full);
-    let top = |row: &[Candidate]| row.iter().map(score).fold(f64::NEG_INFINITY, f64::max);
+    let rating = |candidate: &Candidate| trials.rating(candidate, 0..FULL_SEEDS[2], Span::Full);
+    let top = |row: &[Candidate]| {
+        let mut ranked = row.to_vec();
+        trials.rank(&mut ranked, 0..FULL_SEEDS[2], Span::Full);
+        rating(&ranked[0])
+    };
     // Another choice than the first must be better by more than a tie.
-    let row = rows.into_iter().reduce(
-        |best, row| {
-            if top(&row) > top(&best) + EQUAL { row } else { best }
-        },
-    );
+    let row = rows
+        .into_iter()
+        .reduce(|best, row| if top(&row).beats(top(&best), EQUAL) { row } else { best });
     let row = row.expect("there are finalists");
     let best = top(&row);
-    let near = row.iter().filter(|one| score(one) >= best - EQUAL);
+    let near = row.iter().filter(|one| !best.beats(rating(one), EQUAL));
     let smallest = near.min_by_key(|one| one.receive_buffer).expect("the best one is near").clone();
     (smallest, row)
 }

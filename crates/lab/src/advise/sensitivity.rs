@@ -37,7 +37,8 @@ pub struct Case {
     /// Goodput of the advice divided by that without the difference.
     pub goodput_ratio: f64,
     /// What the advice lacks of the best rival in the figure of the goal: 0.03 means that it has 97 % of the
-    /// rival's figure. Zero if the advice is still the best.
+    /// rival's figure. Zero if the advice is still the best. For calls through a tunnel, the figure is the goodput of the other
+    /// flows, or the mean opinion score above 1 if the rival's calls sound audibly better.
     pub loss: f64,
     /// That rival: its links, scheduler and congestion control. Null if the advice is still the best.
     pub better: Option<String>,
@@ -64,16 +65,17 @@ pub fn cases(trials: &Trials<'_>, found: &Found) -> (Vec<Case>, usize) {
                 let mut trials = trials.for_scenario(changed);
                 trials.run(&choices, 0..SEEDS, Span::Short);
                 simulations += trials.count();
-                let score = |one: &Candidate| trials.score(one, 0..SEEDS, Span::Short);
-                let own = score(&choices[0]);
-                let best = choices.iter().max_by(|a, b| score(a).total_cmp(&score(b)));
-                let better = best.filter(|one| score(one) > own);
+                let rating = |one: &Candidate| trials.rating(one, 0..SEEDS, Span::Short);
+                let own = rating(&choices[0]);
+                let mut ranked = choices.clone();
+                trials.rank(&mut ranked, 0..SEEDS, Span::Short);
+                let better = ranked.first().filter(|one| rating(one).beats(own, 0.0));
                 cases.push(Case {
                     path: scenario.paths[*path].name.clone(),
                     quantity,
                     factor,
                     goodput_ratio: goodput(&trials, &choices[0]) / reference,
-                    loss: better.map_or(0.0, |one| -(own - score(one)).exp_m1()),
+                    loss: better.map_or(0.0, |one| own.lacks(rating(one))),
                     better: better.map(|one| label(scenario, one)),
                 });
             }

@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ropewalk_base::Duration;
-use ropewalk_scenario::{Application, FlowKind, Scenario, Steady};
+use ropewalk_scenario::{Application, Scenario, Steady};
 
+use super::rating::{Calls, Rating, rates_calls, sort_by_rating};
 use super::{AdviseOptions, Candidate, Goal};
 use crate::compare::map_in_parallel;
-use crate::result::RunResult;
 use crate::run::run;
 use crate::setup::RunOptions;
 
@@ -34,7 +34,7 @@ pub enum Span {
 }
 
 /// The figures of one simulation.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Goodput, at most the user data that the paths carried, bit/s.
     pub goodput_bps: f64,
@@ -42,7 +42,12 @@ pub struct Outcome {
     pub p99_s: f64,
     /// Flow-control bound, bit/s.
     pub bound_bps: Option<f64>,
-    /// Logarithm of the score: a difference of 0.01 is 1 %.
+    /// Mean opinion score of the worst call through a tunnel, if the goal is calls.
+    pub mos: Option<f64>,
+    /// Shares of the data that the candidate's paths carry, in their order.
+    pub shares: Vec<f64>,
+    /// Logarithm of the figure of the goal: a difference of 0.01 is 1 %. For calls through a tunnel, the goodput of the
+    /// other flows, which counts after the mean opinion score.
     pub score: f64,
 }
 
@@ -128,21 +133,17 @@ impl<'a> Trials<'a> {
     /// If [`Self::run`] has not run it.
     pub fn outcomes(&self, candidate: &Candidate, seeds: Range<u64>, span: Span) -> Vec<Outcome> {
         let key = candidate.key();
-        seeds.map(|seed| self.known[&(key.clone(), seed, span)]).collect()
+        seeds.map(|seed| self.known[&(key.clone(), seed, span)].clone()).collect()
     }
 
-    /// Mean of the logarithm of the score.
-    pub fn score(&self, candidate: &Candidate, seeds: Range<u64>, span: Span) -> f64 {
-        let all = self.outcomes(candidate, seeds, span);
-        all.iter().map(|outcome| outcome.score).sum::<f64>() / all.len() as f64
+    /// The means of a candidate that decide.
+    pub fn rating(&self, candidate: &Candidate, seeds: Range<u64>, span: Span) -> Rating {
+        Rating::of(&self.outcomes(candidate, seeds, span))
     }
 
-    /// Sorts candidates by score, the best first. Equal scores keep their order.
+    /// Sorts candidates by rating, the best first. Equal ones keep their order.
     pub fn rank(&self, candidates: &mut [Candidate], seeds: Range<u64>, span: Span) {
-        candidates.sort_by(|a, b| {
-            let score = |candidate| self.score(candidate, seeds.clone(), span);
-            score(b).total_cmp(&score(a))
-        });
+        sort_by_rating(candidates, |candidate| self.rating(candidate, seeds.clone(), span));
     }
 
     fn simulate(&self, candidate: &Candidate, seed: u64, span: Span) -> Outcome {
@@ -150,11 +151,15 @@ impl<'a> Trials<'a> {
         (scenario.transfer.warmup, scenario.transfer.duration) = self.spans[span as usize];
         scenario.transfer.bytes = None;
         scenario.transfer.seed = scenario.transfer.seed.wrapping_add(seed);
+        let goal = self.options.goal;
+        let with_calls = rates_calls(goal, &scenario);
         let Ok(done) = run(&scenario, &RunOptions::default()) else {
             return Outcome {
                 goodput_bps: 0.0,
                 p99_s: f64::INFINITY,
                 bound_bps: None,
+                mos: with_calls.then_some(Calls::FAILED.mos),
+                shares: vec![0.0; scenario.paths.len()],
                 score: FAILED,
             };
         };
@@ -163,13 +168,24 @@ impl<'a> Trials<'a> {
         // With a large buffer and a short interval, that would exceed the capacity of the links.
         let carried_bps: f64 = result.paths.iter().map(|path| path.throughput_bps).sum();
         let goodput_bps = result.goodput_bps.min(carried_bps);
-        let goal = self.options.goal;
-        let (p99_s, delivered) = match goal {
-            Goal::Calls if !scenario.flows.is_empty() => worst_call(&result),
-            _ => (result.app_delay_s.p99, goodput_bps / sent_bps(&scenario, goodput_bps)),
+        let all: u64 = result.paths.iter().map(|path| path.delivered_bytes).sum();
+        let share = |bytes: u64| bytes as f64 / all.max(1) as f64;
+        let outcome = Outcome {
+            goodput_bps,
+            p99_s: result.app_delay_s.p99,
+            bound_bps: result.flow_control_bound_bps,
+            mos: None,
+            shares: result.paths.iter().map(|path| share(path.delivered_bytes)).collect(),
+            score: FAILED,
         };
-        let score = goal.score(goodput_bps, p99_s, delivered);
-        Outcome { goodput_bps, p99_s, bound_bps: result.flow_control_bound_bps, score }
+        if with_calls {
+            let calls = Calls::of(&result);
+            let score = calls.others_bps.map_or(0.0, |others| others.max(1.0).ln());
+            return Outcome { p99_s: calls.p99_s, mos: Some(calls.mos), score, ..outcome };
+        }
+        let delivered = goodput_bps / sent_bps(&scenario, goodput_bps);
+        let score = goal.score(goodput_bps, outcome.p99_s, delivered);
+        Outcome { score, ..outcome }
     }
 }
 
@@ -195,15 +211,6 @@ fn sent_bps(scenario: &Scenario, goodput_bps: f64) -> f64 {
         Application::Steady(steady) => steady.rate.as_bps() as f64,
         Application::Bulk => goodput_bps,
     }
-}
-
-/// Of the calls through a tunnel, the longest 99th percentile of delay, s, and the smallest share that has arrived.
-fn worst_call(result: &RunResult) -> (f64, f64) {
-    let calls = result.flows.iter().filter(|flow| flow.kind == FlowKind::Call.name());
-    calls.fold((0.0, 1.0), |(delay_s, delivered): (f64, f64), call| {
-        let own_s = call.delay_p99_s.unwrap_or(f64::INFINITY);
-        (delay_s.max(own_s), delivered.min(1.0 - call.lost.unwrap_or(0.0)))
-    })
 }
 
 /// Replaces bulk data by a video call: 2 Mbit/s, or half of the fastest path's rate if that is less. The flows through a

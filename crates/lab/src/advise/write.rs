@@ -1,13 +1,13 @@
 //! Writes an advice into the text of a scenario and leaves everything else unchanged.
 
-use ropewalk_scenario::Scenario;
+use ropewalk_scenario::{Scenario, duration_text};
 use toml_edit::{DocumentMut, Item, TableLike, Value};
 
 use super::Advice;
 use crate::tune::{WriteError, put};
 
 /// The text of a scenario with the advice: `transfer.scheduler`, `transfer.congestion` and
-/// `transfer.receive_buffer`, without the links that are left alone and the cross traffic on them. `scenario` is
+/// `transfer.receive_buffer`, its changes of the tunnel and the uses of links, without the links that are left alone and the cross traffic on them. `scenario` is
 /// what the text describes.
 ///
 /// # Errors
@@ -36,6 +36,10 @@ pub fn written(source: &str, scenario: &Scenario, advice: &Advice) -> Result<Str
     if found != known {
         return Err(WriteError::Paths { found, limits: known });
     }
+    for (path, usage) in &advice.chosen.tunnel.uses {
+        let own = table_mut(paths, *path).ok_or_else(|| no("a path is no table".into()))?;
+        put(own, "use", usage.as_str());
+    }
     let left: Vec<usize> = (0..known).filter(|path| !advice.chosen.paths.contains(path)).collect();
     left.iter().rev().for_each(|path| remove(paths, *path));
     let names: Vec<&str> = left.iter().map(|path| scenario.paths[*path].name.as_str()).collect();
@@ -49,6 +53,14 @@ pub fn written(source: &str, scenario: &Scenario, advice: &Advice) -> Result<Str
         if length(cross) == 0 {
             document.remove("cross");
         }
+    }
+    let tunnel = &advice.chosen.tunnel;
+    if tunnel.redundancy.is_some() || tunnel.latency_budget.is_some() {
+        let own = document.entry("tunnel").or_insert_with(toml_edit::table);
+        let own = own.as_table_like_mut().ok_or_else(|| no("`tunnel` is no table".into()))?;
+        tunnel.redundancy.iter().for_each(|one| put(own, "redundancy", one.as_str()));
+        let budget = tunnel.latency_budget.map(duration_text);
+        budget.iter().for_each(|one| put(own, "latency_budget", one));
     }
     Ok(document.to_string())
 }
@@ -67,6 +79,16 @@ fn table(item: &Item, place: usize) -> Option<&dyn TableLike> {
         Item::ArrayOfTables(list) => list.get(place).map(|table| table as &dyn TableLike),
         Item::Value(Value::Array(list)) => {
             list.get(place)?.as_inline_table().map(|table| table as &dyn TableLike)
+        }
+        _ => None,
+    }
+}
+
+fn table_mut(item: &mut Item, place: usize) -> Option<&mut dyn TableLike> {
+    match item {
+        Item::ArrayOfTables(list) => list.get_mut(place).map(|table| table as &mut dyn TableLike),
+        Item::Value(Value::Array(list)) => {
+            list.get_mut(place)?.as_inline_table_mut().map(|table| table as &mut dyn TableLike)
         }
         _ => None,
     }

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 pub use paired::{Change, Paired, paired};
 pub use parallel::map_in_parallel;
-pub use repeated::{Repeated, RepeatedPart};
+pub use repeated::{Repeated, RepeatedDirection, RepeatedPart};
 pub use single::BestPath;
 pub use statistics::{Estimate, estimate, mean};
 pub(crate) use statistics::{mean_and_deviation, student_quantile};

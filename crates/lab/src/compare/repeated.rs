@@ -3,7 +3,10 @@
 use serde::Serialize;
 
 use super::{Compared, ComparedRun, Estimate, estimate};
-use crate::result::{Figure, Row, RunResult, Unit, figures, flow_columns, path_columns};
+use crate::result::{
+    Figure, PathResult, Row, RunResult, Unit, direction_columns, figures, flow_columns,
+    path_columns,
+};
 
 /// Several runs of one scenario, `ropewalk.runs/1`.
 #[derive(Clone, Debug, Serialize)]
@@ -19,6 +22,9 @@ pub struct Repeated {
     pub figures: Row<Option<Estimate>>,
     /// The same for each path.
     pub paths: Vec<RepeatedPart>,
+    /// The same for each direction of a tunnel.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub directions: Vec<RepeatedDirection>,
     /// The same for each flow through a tunnel.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<RepeatedPart>,
@@ -34,6 +40,16 @@ pub struct RepeatedPart {
     /// Mean of every figure of the part with its interval; null if a run lacks it.
     #[serde(flatten)]
     pub figures: Row<Option<Estimate>>,
+}
+
+/// One direction over all seeds.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct RepeatedDirection {
+    /// `up` or `down`, and its figures.
+    #[serde(flatten)]
+    pub own: RepeatedPart,
+    /// Each path in this direction.
+    pub paths: Vec<RepeatedPart>,
 }
 
 impl Repeated {
@@ -55,15 +71,24 @@ impl Repeated {
             let reason = runs.iter().find_map(|run| run.outcome.as_ref().err());
             return Err(reason.map_or_else(String::new, ToString::to_string));
         };
-        let path_names = first.paths.iter().map(|path| path.name.as_str());
-        let paths = parts(&results, path_names, &path_columns(), |result| &result.paths);
+        let path_names = || first.paths.iter().map(|path| path.name.as_str());
+        let paths_of = |of: &dyn Fn(&RunResult) -> &Vec<PathResult>| {
+            parts(&results, path_names(), &path_columns(), of)
+        };
+        let names = first.directions.iter().map(|direction| direction.name.as_str());
+        let directions = parts(&results, names, &direction_columns(), &|result| &result.directions);
+        let with_paths = |(number, own): (usize, RepeatedPart)| RepeatedDirection {
+            own,
+            paths: paths_of(&|result: &RunResult| &result.directions[number].paths),
+        };
         Ok(Self {
             schema: "ropewalk.runs/1",
             protocol: first.protocol.clone(),
             scheduler: first.scheduler.clone(),
             succeeded: results.len(),
             figures: Row::new(&Self::figures(), |figure| over(&results, figure)),
-            paths,
+            paths: paths_of(&|result: &RunResult| &result.paths),
+            directions: directions.into_iter().enumerate().map(with_paths).collect(),
             flows: flows(&results),
             runs: runs.iter().map(ComparedRun::of).collect(),
         })
@@ -74,7 +99,7 @@ impl Repeated {
 pub(super) fn flows(results: &[&RunResult]) -> Vec<RepeatedPart> {
     let Some(first) = results.first() else { return Vec::new() };
     let names = first.flows.iter().map(|flow| flow.name.as_str());
-    parts(results, names, &flow_columns(), |result| &result.flows)
+    parts(results, names, &flow_columns(), &|result| &result.flows)
 }
 
 /// The parts of these runs that have these names, in their order.
@@ -82,7 +107,7 @@ fn parts<'a, R>(
     results: &[&'a RunResult],
     names: impl Iterator<Item = &'a str>,
     columns: &[&Figure<R>],
-    of: fn(&RunResult) -> &Vec<R>,
+    of: &dyn Fn(&RunResult) -> &Vec<R>,
 ) -> Vec<RepeatedPart> {
     let columns: Vec<Figure<R>> = columns.iter().map(|figure| **figure).collect();
     let part = |(number, name): (usize, &str)| {

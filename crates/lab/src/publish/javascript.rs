@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use crate::result::{Column, Figure, Group, RunResult, figures, flow_columns, path_columns};
+use crate::result::{
+    Column, Figure, Group, RunResult, direction_columns, figures, flow_columns, path_columns,
+};
 
 /// The text of the script.
 pub fn javascript() -> String {
@@ -15,6 +17,8 @@ pub fn javascript() -> String {
     let _ = writeln!(script, "    groups: {},", json!(groups));
     script += &list("run", figures().iter().map(of_run));
     script += &list("path", path_columns().into_iter().map(|figure| of(figure, figure.key)));
+    let directions = direction_columns().into_iter();
+    script += &list("direction", directions.map(|figure| of(figure, figure.key)));
     script += &list("flow", flow_columns().into_iter().map(|figure| of(figure, figure.key)));
     script + "  };\n})((window.Ropewalk = window.Ropewalk || {}));\n"
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::output::PACKET_COLUMNS;
 use crate::result::{
-    Column, Figure, FlowResult, PathResult, RunResult, Show, Type, figures, swept,
+    Column, DirectionResult, Figure, FlowResult, PathResult, RunResult, Show, Type, figures, swept,
 };
 use crate::series::{PathSeries, Series, SeriesColumn};
 
@@ -17,7 +17,10 @@ This page lists every figure of a result. It is generated from `crates/lab/src/r
 figures of them. In Python, the keys are attributes: `run.receive_buffer.max_bytes`. Rates are bits per second of user data unless the table says
 otherwise. All figures are over the measured interval, which begins after the warm-up.
 
-`ropewalk run --seeds N --json` prints `ropewalk.runs/1`. Its `figures` and `paths[]` have `mean` and `half_width` (half of a 95 % confidence interval) for
+A scenario with `[[flow]]` is a tunnel and carries data in both directions. Its figures are over both, and `directions` has those of each: `up` from the
+scenario's sender to its receiver, `down` the other way.
+
+`ropewalk run --seeds N --json` prints `ropewalk.runs/1`. Its `figures`, `paths[]`, `directions[]` and `flows[]` have `mean` and `half_width` (half of a 95 % confidence interval) for
 each figure, and `runs[]` has the document of every run. `--csv` prints the same figures in the same units. In a table of means, `<column>_half_width`
 follows each column.
 ";
@@ -27,9 +30,13 @@ pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
     page += "\n## A run\n\n| key | type | unit | meaning |\n| --- | --- | --- | --- |\n";
     RunResult::FIGURES.iter().for_each(|figure| page += &document_row(figure));
-    page += "\n## A path\n\nEach element of `paths`, summed over all associations.\n\n\
+    page += "\n## A path\n\nEach element of `paths`, summed over all associations; with a tunnel, over both directions. \
+             `directions[].paths` has the same figures in one direction.\n\n\
              | key | type | unit | meaning |\n| --- | --- | --- | --- |\n";
     PathResult::FIGURES.iter().for_each(|figure| page += &document_row(figure));
+    page += "\n## A direction\n\nEach element of `directions`, of a scenario with `[[flow]]`.\n\n\
+             | key | type | unit | meaning |\n| --- | --- | --- | --- |\n";
+    DirectionResult::FIGURES.iter().for_each(|figure| page += &document_row(figure));
     page += "\n## A flow\n\nEach element of `flows`, of a scenario with `[[flow]]` or `[[source]]`.\n\n\
              | key | type | unit | meaning |\n| --- | --- | --- | --- |\n";
     FlowResult::FIGURES.iter().for_each(|figure| page += &document_row(figure));
@@ -44,7 +51,8 @@ pub fn reference() -> String {
         let _ = writeln!(page, "* `{}`: {}", figure.column(), figure.meaning());
     }
     page += "\n## Time series\n\nOne row per `record.interval`. In files, a column of a path has the name of the path \
-             before it: `lte.srtt_s`.\n\n| column | unit | meaning |\n| --- | --- | --- |\n";
+             before it: `lte.srtt_s`. With a tunnel, the columns are sums over both directions, and goodput and delivered \
+             bytes are those of inner packets; the RTT is that of the first end that has one.\n\n| column | unit | meaning |\n| --- | --- | --- |\n";
     Series::COLUMNS.iter().for_each(|column| page += &series_row("", column));
     PathSeries::COLUMNS.iter().for_each(|column| page += &series_row("<path>.", column));
     page += "\n## Packets\n\nOne row per packet, in the order of sending: `run.packets` in \

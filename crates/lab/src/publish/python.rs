@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::output::PACKET_COLUMNS;
 use crate::result::{
-    Column, Figure, FlowResult, Group, PathResult, RunResult, Type, Unit, compared, figures,
-    flow_columns, path_columns, swept,
+    Column, DirectionResult, Figure, FlowResult, Group, PathResult, RunResult, Type, Unit,
+    compared, direction_columns, figures, flow_columns, path_columns, swept,
 };
 use crate::series::{PathSeries, Series};
 
@@ -79,8 +79,14 @@ pub fn python() -> String {
     }
     module += &dataclass(
         "PathResult",
-        "One path over the measured interval, summed over all associations.",
+        "One path over the measured interval, summed over all associations, and over the directions of a tunnel.",
         PathResult::FIGURES.iter(),
+        |figure| figure.meaning().to_owned(),
+    );
+    module += &dataclass(
+        "DirectionResult",
+        "One direction of a tunnel over the measured interval.",
+        DirectionResult::FIGURES.iter(),
         |figure| figure.meaning().to_owned(),
     );
     module += &dataclass(
@@ -97,6 +103,9 @@ pub fn python() -> String {
     let run = run.iter().filter(|figure| figure.in_document && figure.show.group != Group::Run);
     module += &table("RUN", "The figures of a run by group.", run);
     module += &table("PATH", "The figures of a path.", path_columns().into_iter());
+    let directions = direction_columns();
+    module +=
+        &table("DIRECTION", "The figures of a direction of a tunnel.", directions.into_iter());
     module += &table("FLOW", "The figures of a flow.", flow_columns().into_iter());
     module += &table("COMPARED", "The figures of a comparison by column.", compared().iter());
     module += &names("SWEPT", "The columns of a sweep.", swept().iter().map(Figure::column));

@@ -93,6 +93,8 @@ pub enum Group {
     Delivery,
     /// Each path.
     Paths,
+    /// Each direction.
+    Directions,
     /// Each flow.
     Flows,
     /// Each association.
@@ -103,7 +105,7 @@ pub enum Group {
 
 impl Group {
     /// All groups in their order.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Run,
         Self::Goodput,
         Self::ReceiveBuffer,
@@ -113,6 +115,7 @@ impl Group {
         Self::Retransmissions,
         Self::Delivery,
         Self::Paths,
+        Self::Directions,
         Self::Flows,
         Self::Associations,
         Self::Engine,
@@ -130,6 +133,7 @@ impl Group {
             Self::Retransmissions => "Retransmissions",
             Self::Delivery => "Delivered",
             Self::Paths => "Paths",
+            Self::Directions => "Directions",
             Self::Flows => "Flows",
             Self::Associations => "Associations",
             Self::Engine => "Engine",

@@ -15,7 +15,8 @@ use figure::Column::{Shown, Stored};
 use figure::Value;
 pub use figure::{Better, Column, Figure, Group, Show, Type, Unit};
 pub use table::{
-    Row, column, compared, figures, flow_columns, path_columns, ranked, swept, telling_flow_columns,
+    Row, column, compared, direction_columns, figures, flow_columns, flow_swept, path_columns,
+    ranked, swept, telling_flow_columns,
 };
 
 /// A figure in bit/s.
@@ -78,8 +79,12 @@ results! {
             .phrase("completed after {}").low().sweep(Stored);
         /// Time of the first arrival of data, s since the start; null if none arrived.
         first_arrival_s: Option<f64> = seconds("First arrival").of(Group::Delivery).phrase("first arrival after {}");
-        /// Each path, summed over all associations.
+        /// Each path, summed over all associations; with a tunnel, over both directions.
         paths: Vec<PathResult> = text("Paths").of(Group::Paths);
+        /// Each direction of a tunnel, `up` and `down`; left out without a tunnel. All other figures of a tunnel are over both
+        /// directions.
+        #[omit = "Vec::is_empty"]
+        directions: Vec<DirectionResult> = text("Directions").of(Group::Directions);
         /// Each flow through the tunnel, or each source of messages; left out if there is none. With a tunnel, the goodput of the
         /// run is the user data of all.
         #[omit = "Vec::is_empty"]
@@ -134,7 +139,7 @@ results! {
         spurious_retransmissions: u64 = count("Spurious retransmissions").of(Group::Retransmissions)
             .heading("spurious").phrase("{} spurious").low().compare(Shown).sweep(Stored).tournament(Shown);
         /// Upper bound of the goodput that windows and receive buffer set, bit/s on the wire; null with shared
-        /// links, for which it is undefined.
+        /// links, for which it is undefined, and with a tunnel, whose directions have bounds of their own.
         flow_control_bound_bps: Option<f64> = rate("Flow-control bound").of(Group::Goodput)
             .phrase("bound {}").sweep(Stored);
         /// Goodput with headers divided by the flow-control bound.
@@ -159,7 +164,7 @@ results! {
 }
 
 results! {
-    /// One path, summed over all associations.
+    /// One path, summed over all associations, in one direction; in `paths` of a tunnel, over both directions.
     struct PathResult {
         /// Name in the scenario.
         name: String = text("Path");
@@ -182,12 +187,47 @@ results! {
         carried_bytes: u64 = bytes("Carried");
         /// User data acknowledged per second, bit/s.
         throughput_bps: f64 = rate("Throughput");
-        /// Delivered bits on the wire divided by the capacity of the path's own link.
+        /// Delivered bits on the wire divided by the capacity of the path's own link. In `paths` of a tunnel, this figure, RTT
+        /// and window are those of the direction that has delivered more on the path.
         utilisation: f64 = ratio("Utilisation").heading("used");
         /// Smoothed RTT at the end, s; null without a sample.
         srtt_s: Option<f64> = seconds("Smoothed RTT").heading("RTT");
         /// Congestion window at the end, bytes.
         cwnd_bytes: u64 = bytes("Congestion window").heading("window");
+    }
+}
+
+results! {
+    /// One direction of a tunnel: `up` from the scenario's sender to its receiver, `down` the other way.
+    struct DirectionResult {
+        /// `up` or `down`.
+        name: String = text("Direction");
+        /// User data of the flows delivered in this direction, bit/s.
+        goodput_bps: f64 = rate("Goodput");
+        /// Upper bound of the goodput that windows and receive buffer set, bit/s on the wire; null with shared links.
+        flow_control_bound_bps: Option<f64> = rate("Flow-control bound").heading("bound");
+        /// Goodput with headers divided by the flow-control bound.
+        share_of_bound: Option<f64> = ratio("Share of the bound").heading("of bound");
+        /// Highest occupancy of the receive buffer, bytes.
+        receive_buffer_max_bytes: u64 = bytes("Peak buffer");
+        /// Time for which the receive window blocked the sender, s.
+        blocked_s: f64 = seconds("Blocked");
+        /// Median time from first transmission to delivery of a chunk, s, without the wait in the tunnel's queue before.
+        app_delay_p50_s: f64 = seconds("Delay, median").heading("delay p50");
+        /// 99th percentile of that time, s.
+        app_delay_p99_s: f64 = seconds("Delay, p99").heading("delay p99");
+        /// Maximum of that time, s.
+        app_delay_max_s: f64 = seconds("Delay, max").heading("delay max");
+        /// Stored chunks divided by received chunks, without duplicates.
+        out_of_order_ratio: f64 = ratio("Out of order").heading("disordered");
+        /// Number of retransmissions of data that had arrived.
+        spurious_retransmissions: u64 = count("Spurious retransmissions").heading("spurious");
+        /// Messages delivered, with the headers of the inner packets, bytes.
+        delivered_bytes: u64 = bytes("Delivered").heading("data");
+        /// Chunks delivered.
+        delivered_packets: u64 = count("Delivered packets").heading("packets");
+        /// Each path in this direction.
+        paths: Vec<PathResult> = text("Paths").of(Group::Paths);
     }
 }
 
@@ -199,7 +239,7 @@ results! {
         /// Its kind; `messages` for a source.
         kind: String = text("Kind");
         /// User data delivered, in both directions, bit/s; of datagrams, whole IP packets.
-        goodput_bps: f64 = rate("Goodput");
+        goodput_bps: f64 = rate("Goodput").high().sweep(Shown);
         /// Messages of a source that were due in the measured interval; left out for flows through a tunnel.
         #[omit = "is_zero"]
         sent: u64 = count("Sent");
@@ -217,19 +257,19 @@ results! {
         /// reply, of messages from when they are due until they are read; null if nothing arrived.
         delay_p50_s: Option<f64> = seconds("Delay, median").heading("delay p50");
         /// 99th percentile of the delay, s.
-        delay_p99_s: Option<f64> = seconds("Delay, p99").heading("delay p99");
+        delay_p99_s: Option<f64> = seconds("Delay, p99").heading("delay p99").low().sweep(Shown);
         /// Longest delay, s.
         delay_max_s: Option<f64> = seconds("Delay, max").heading("delay max");
         /// Share of the packets with data that did not arrive: dropped by the tunnel's queue, lost by a link, or given up.
         /// For `ping` and `dns`, share of the requests without a reply. Of messages, those given up, without those under way at
         /// the end. Null if nothing was sent.
-        lost: Option<f64> = ratio("Lost");
+        lost: Option<f64> = ratio("Lost").low().sweep(Shown);
         /// Share of the packets with data that arrived after a later one; of messages, after a later one of their stream.
         out_of_order: f64 = ratio("Out of order").heading("disordered");
         /// Longest time between two arrivals, s.
         longest_gap_s: Option<f64> = seconds("Longest gap").heading("gap max");
         /// Mean opinion score of a call by the E-model, 1 to 4.5; null for other kinds.
-        mos: Option<f64> = Show::new(Unit::Score, "MOS").heading("MOS");
+        mos: Option<f64> = Show::new(Unit::Score, "MOS").heading("MOS").high().sweep(Shown);
     }
 }
 
@@ -241,6 +281,10 @@ const fn is_zero(count: &u64) -> bool {
 
 impl Value for Vec<PathResult> {
     const TYPE: Type = Type::Parts("Paths");
+}
+
+impl Value for Vec<DirectionResult> {
+    const TYPE: Type = Type::Parts("list[DirectionResult]");
 }
 
 impl Value for Vec<FlowResult> {

@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 
 use super::figure::Column::{Shown, Stored};
 use super::figure::{Column, Figure, Group, Show, Type, Unit};
-use super::{FlowResult, PathResult, RunResult};
+use super::{DirectionResult, FlowResult, PathResult, RunResult};
 
 /// Figures that are computed from those of the document.
 const COMPUTED: [Figure<RunResult>; 4] = [
@@ -59,10 +59,10 @@ const fn computed(
     Figure { key, in_document: false, omitted_if_zero: false, kind, show, of, meaning }
 }
 
-/// With several associations, a result sums their times.
+/// A result sums the times of all associations and, with a tunnel, of both directions.
 fn blocked_share(result: &RunResult) -> f64 {
-    let associations = result.association_goodput_bps.len().max(1) as f64;
-    let measured = result.duration_s * associations;
+    let senders = result.association_goodput_bps.len().max(result.directions.len()).max(1);
+    let measured = result.duration_s * senders as f64;
     if measured > 0.0 { result.receive_buffer.blocked_s / measured } else { 0.0 }
 }
 
@@ -90,6 +90,12 @@ pub fn swept() -> Vec<Figure<RunResult>> {
     chosen(|show| show.sweep)
 }
 
+/// The figures of each flow that sweeps have.
+pub fn flow_swept() -> Vec<Figure<FlowResult>> {
+    let has = |figure: &&Figure<FlowResult>| figure.show.sweep != Column::Absent;
+    FlowResult::FIGURES.iter().filter(has).copied().collect()
+}
+
 /// The figures that comparisons have.
 pub fn compared() -> Vec<Figure<RunResult>> {
     chosen(|show| show.compare)
@@ -115,6 +121,13 @@ pub fn path_columns() -> Vec<&'static Figure<PathResult>> {
         PathResult::FIGURES.iter().filter(|figure| figure.show.unit != Unit::Text).collect();
     all.sort_by_key(|figure| figure.show.unit == Unit::Count);
     all
+}
+
+/// The figures of a direction of a tunnel.
+pub fn direction_columns() -> Vec<&'static Figure<DirectionResult>> {
+    let is_shown =
+        |figure: &&Figure<DirectionResult>| figure.is_value() && figure.show.unit != Unit::Text;
+    DirectionResult::FIGURES.iter().filter(is_shown).collect()
 }
 
 /// The figures of a flow.

@@ -4,6 +4,7 @@ use ropewalk_base::Seed;
 use ropewalk_scenario::{Override, Scenario, ScenarioError};
 
 use super::axis::Axis;
+use super::columns::{self, SweptColumn};
 use super::error::SweepError;
 use super::row::{Outcome, RunRow};
 use super::seeds::Seeds;
@@ -15,6 +16,8 @@ use crate::setup::RunOptions;
 pub const POINTS_MAX: usize = 100_000;
 /// Maximum number of runs of a sweep.
 pub const RUNS_MAX: u64 = 10_000_000;
+/// Maximum number of figures of all runs of a sweep: the most runs without flows fit. They take 16 B each in memory.
+pub const VALUES_MAX: u64 = 200_000_000;
 
 /// Text of a scenario, with the overrides for all points.
 #[derive(Clone, Debug)]
@@ -52,6 +55,7 @@ pub struct Grid {
     base: Scenario,
     axes: Vec<Axis>,
     seeds: Seeds,
+    columns: Vec<SweptColumn>,
 }
 
 impl Grid {
@@ -73,7 +77,8 @@ impl Grid {
             let help = "give all its values at once: a list may have several ranges";
             return Err(SweepError::input(message, help));
         }
-        let grid = Self { source, base, axes, seeds };
+        let columns = columns::columns(&base, &axes);
+        let grid = Self { source, base, axes, seeds, columns };
         grid.limit(grid.seeds.count())?;
         Ok(grid)
     }
@@ -87,7 +92,22 @@ impl Grid {
             let help = format!("a sweep has up to {POINTS_MAX} points and {RUNS_MAX} runs");
             return Err(SweepError::input(message, help));
         }
+        let values = points.saturating_mul(seeds.into()).saturating_mul(self.columns.len() as u128);
+        if values > VALUES_MAX.into() {
+            let figures = self.columns.len();
+            let message =
+                format!("{points} points with {seeds} seeds and {figures} figures are too many");
+            let help = format!(
+                "the figures of all runs are up to {VALUES_MAX}; sweep fewer points or seeds, or fewer flows"
+            );
+            return Err(SweepError::input(message, help));
+        }
         Ok(())
+    }
+
+    /// The figures of each run.
+    pub fn columns(&self) -> &[SweptColumn] {
+        &self.columns
     }
 
     /// The keys that vary.
@@ -161,6 +181,6 @@ impl Grid {
                 run.map(|run| run.result).map_err(|error| error.to_string())
             })
             .map(Box::new);
-        RunRow::new(point, seed, outcome)
+        RunRow::new(point, seed, outcome, &self.columns)
     }
 }

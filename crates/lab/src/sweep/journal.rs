@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::error::SweepError;
 use super::identity::Identity;
 use super::row::RunRow;
-use crate::result::swept;
 
 const SCHEMA: &str = "ropewalk.sweep-journal/2";
 
@@ -21,11 +20,14 @@ pub struct Header {
     pub identity: Identity,
     /// The shard, if the sweep has shards.
     pub shard: Option<String>,
+    /// Number of figures of each run. The identity determines it.
+    #[serde(skip)]
+    figures: usize,
 }
 
 impl Header {
-    pub(super) fn new(identity: Identity, shard: Option<String>) -> Self {
-        Self { schema: SCHEMA.to_owned(), identity, shard }
+    pub(super) fn new(identity: Identity, shard: Option<String>, figures: usize) -> Self {
+        Self { schema: SCHEMA.to_owned(), identity, shard, figures }
     }
 }
 
@@ -146,7 +148,7 @@ fn read(path: &Path, bytes: &[u8], header: &Header) -> Result<Contents, SweepErr
     for (number, line) in lines {
         let row: RunRow = serde_json::from_slice(line)
             .map_err(|error| damaged(path, number + 1, &error.to_string()))?;
-        if row.figures.len() != swept().len() {
+        if row.figures.len() != header.figures {
             return Err(damaged(path, number + 1, "it lacks the figures of this version"));
         }
         rows.push(row);

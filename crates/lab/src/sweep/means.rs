@@ -8,6 +8,7 @@ use arrow_schema::ArrowError;
 use arrow_select::take::take;
 
 use super::cells::{column, counts, floats, texts};
+use super::columns::figures_of;
 use super::json::leading;
 use super::table::MEANS_SCHEMA;
 use crate::compare::{Estimate, estimate};
@@ -15,7 +16,7 @@ use crate::output::Columns;
 use crate::result::swept;
 
 /// One row per point of a table of single runs. Columns: `point`; the varied keys; `runs` and
-/// `failed`; mean and `..._half_width` of the 95 % confidence interval of each of [`swept`]
+/// `failed`; mean and `..._half_width` of the 95 % confidence interval of each figure of the runs
 /// over the runs that did not fail, null where unknown; `error` of the first that failed.
 ///
 /// # Errors
@@ -35,8 +36,8 @@ pub fn means(runs: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     columns.counts("runs", good.iter().map(|rows| rows.len() as u64));
     let failed = points.iter().zip(&good).map(|(all, good)| (all.len() - good.len()) as u64);
     columns.counts("failed", failed);
-    for figure in swept() {
-        let name = figure.column();
+    swept().iter().try_for_each(|figure| floats(runs, &figure.column()).map(drop))?;
+    for name in figures_of(runs) {
         let values = floats(runs, &name)?;
         let means: Vec<_> = good.iter().map(|rows| mean(values, rows)).collect();
         columns.floats_or_null(&*name, means.iter().map(|mean| mean.map(|m| m.mean)));

@@ -22,6 +22,7 @@
 
 mod axis;
 mod cells;
+mod columns;
 mod error;
 mod estimate;
 mod file;
@@ -43,10 +44,11 @@ mod work;
 
 pub use arrow_array::RecordBatch;
 pub use axis::{Axis, split_list};
+pub use columns::{SweptColumn, flow_column};
 pub use error::SweepError;
 pub use estimate::{SweepEstimate, estimate};
 pub use file::{check_out, check_table, csv, is_csv, read, write};
-pub use grid::{Grid, POINTS_MAX, RUNS_MAX, Source};
+pub use grid::{Grid, POINTS_MAX, RUNS_MAX, Source, VALUES_MAX};
 pub use identity::Identity;
 pub use journal::journal_of;
 pub use json::{to_json, value, varied};

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::result::{Figure, RunResult, swept};
+use super::columns::SweptColumn;
+use crate::result::RunResult;
 
 /// The result of a run, or its error message.
 pub type Outcome = Result<Box<RunResult>, String>;
@@ -14,22 +15,18 @@ pub struct RunRow {
     pub point: usize,
     /// Number of the seed, from 1.
     pub seed: u32,
-    /// Values in the order of [`swept`]; none if unknown, and all none if the run failed.
+    /// Values in the order of the sweep's columns; none if unknown, and all none if the run failed.
     pub figures: Vec<Option<f64>>,
     /// Error message if the run failed.
     pub error: Option<String>,
 }
 
 impl RunRow {
-    /// The row of a run.
-    pub fn new(point: usize, seed: u32, outcome: Outcome) -> Self {
+    /// The row of a run in a sweep with these columns.
+    pub(super) fn new(point: usize, seed: u32, outcome: Outcome, columns: &[SweptColumn]) -> Self {
         let (figures, error) = match outcome {
-            // JSON cannot represent infinity.
-            Ok(result) => {
-                let value = |f: Figure<RunResult>| (f.of)(&result).filter(|x| x.is_finite());
-                (swept().into_iter().map(value).collect(), None)
-            }
-            Err(error) => (vec![None; swept().len()], Some(error)),
+            Ok(result) => (columns.iter().map(|column| column.value(&result)).collect(), None),
+            Err(error) => (vec![None; columns.len()], Some(error)),
         };
         Self { point, seed, figures, error }
     }

@@ -8,12 +8,12 @@ use arrow_schema::{ArrowError, Metadata};
 
 use super::axis::Axis;
 use super::cells::{counts, floats, texts};
+use super::columns::SweptColumn;
 use super::plan::SweepPlan;
 use super::row::RunRow;
 use super::shard::Shard;
 use super::value::{Value, unquoted};
 use crate::output::Columns;
-use crate::result::swept;
 
 /// Schema of single runs in the table's metadata.
 pub const RUNS_SCHEMA: &str = "ropewalk.sweep-runs/1";
@@ -24,7 +24,7 @@ pub const MEANS_SCHEMA: &str = "ropewalk.sweep/1";
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// The runs of a sweep as a table, by point and then by seed. Columns: `point`; one per varied key, with its
-/// unit as suffix (`path.lte.rtt_s`); `seed_number` and the `seed` itself; each of [`swept`], null if
+/// unit as suffix (`path.lte.rtt_s`); `seed_number` and the `seed` itself; each of the grid's columns, null if
 /// unknown; `error`, null unless the run failed. The metadata has `schema`, `version`, `identity`, `scenario`,
 /// `vary`, `seeds`, `points`, and `shard` if the table is only a part.
 ///
@@ -47,8 +47,8 @@ pub fn runs_table<'a>(
     }
     columns.counts("seed_number", rows.iter().map(|row| u64::from(row.seed)));
     columns.counts("seed", rows.iter().map(|row| grid.seed(row.seed)));
-    for (number, figure) in swept().iter().enumerate() {
-        columns.floats_or_null(figure.column(), rows.iter().map(|row| row.figures[number]));
+    for (number, column) in grid.columns().iter().enumerate() {
+        columns.floats_or_null(column.name.as_str(), rows.iter().map(|row| row.figures[number]));
     }
     let errors: Vec<Option<&str>> = rows.iter().map(|row| row.error.as_deref()).collect();
     columns.add("error", Arc::new(StringArray::from(errors)), true);
@@ -78,18 +78,18 @@ pub(super) fn seed_list(seeds: impl Iterator<Item = u64>) -> String {
     serde_json::Value::from(seeds.map(|seed| seed.to_string()).collect::<Vec<_>>()).to_string()
 }
 
-/// The rows of a table of runs.
+/// The rows of a table of runs with the figures `columns`.
 ///
 /// # Errors
 /// If a column is missing or has another type.
-pub(super) fn rows_of(runs: &RecordBatch) -> Result<Vec<RunRow>, ArrowError> {
+pub(super) fn rows_of(
+    runs: &RecordBatch,
+    columns: &[SweptColumn],
+) -> Result<Vec<RunRow>, ArrowError> {
     let (points, seeds) = (counts(runs, "point")?, counts(runs, "seed_number")?);
     let errors = texts(runs, "error")?;
-    let figures = swept();
-    let figures = figures
-        .iter()
-        .map(|figure| floats(runs, &figure.column()))
-        .collect::<Result<Vec<_>, _>>()?;
+    let figures = columns.iter().map(|column| floats(runs, &column.name));
+    let figures = figures.collect::<Result<Vec<_>, _>>()?;
     let row = |row: usize| RunRow {
         point: points.value(row) as usize,
         seed: seeds.value(row) as u32,

@@ -1,4 +1,5 @@
 mod adding;
+mod flows;
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -163,7 +164,7 @@ fn what_is_in_the_journal_is_not_done_again_and_half_a_line_is() {
     // The journal of a sweep that was killed while writing its fourth run.
     let out = dir.file("cut.parquet");
     let journal = journal_of(&out);
-    let header = journal::Header::new(plan.identity().clone(), None);
+    let header = journal::Header::new(plan.identity().clone(), None, plan.grid().columns().len());
     let (mut writer, rows) =
         journal::Journal::open(&journal, &header, false).expect("a new journal");
     assert!(rows.is_empty());
@@ -398,7 +399,8 @@ fn the_columns_of_varied_keys_have_their_type() {
         ("transfer.scheduler='daps',backup", "transfer.scheduler", "Utf8"),
     ] {
         let plan = plan_of(&[vary], 1).unwrap_or_else(|error| panic!("{vary}: {error}"));
-        let rows = [0, 1].map(|point| RunRow::new(point, 1, Err("not run".into())));
+        let rows =
+            [0, 1].map(|point| RunRow::new(point, 1, Err("not run".into()), plan.grid().columns()));
         let table = runs_table(&plan, None, &rows).expect("a table");
         assert_eq!(means(&table).expect("means").schema().field(1), table.schema().field(1));
         let schema = table.schema();

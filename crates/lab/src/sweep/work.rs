@@ -24,7 +24,6 @@ use super::row::RunRow;
 use super::seeds::Seeds;
 use super::shard::Shard;
 use super::table::{rows_of, runs_table};
-use crate::result::swept;
 
 /// Output file and part of a sweep.
 #[derive(Clone, Copy, Debug, Default)]
@@ -125,7 +124,7 @@ impl Sweep {
         let ours = row.point < self.plan.grid().points()
             && self.shard.is_none_or(|shard| shard.has(row.point))
             && self.seeds.contains(row.seed)
-            && row.figures.len() == swept().len();
+            && row.figures.len() == self.plan.grid().columns().len();
         if !ours || self.finished.rows.contains_key(&(row.point, row.seed)) {
             let message = format!("seed {} of point {} is not waited for", row.seed, row.point);
             return Err(SweepError::input(message, "bring each run that is left once"));
@@ -228,7 +227,8 @@ fn join(
 }
 
 fn header(plan: &SweepPlan, options: &SweepOptions<'_>) -> Header {
-    Header::new(plan.identity().clone(), options.shard.map(|shard| shard.to_string()))
+    let shard = options.shard.map(|shard| shard.to_string());
+    Header::new(plan.identity().clone(), shard, plan.grid().columns().len())
 }
 
 /// The points of the shard.
@@ -264,7 +264,8 @@ fn stored(plan: &SweepPlan, options: &SweepOptions<'_>, out: &Path) -> Result<Ro
     } else if metadata(&batch, "shard") != shard {
         "another part of this sweep".to_owned()
     } else {
-        let rows = rows_of(&batch).map_err(|error| SweepError::file(out, error))?;
+        let rows =
+            rows_of(&batch, plan.grid().columns()).map_err(|error| SweepError::file(out, error))?;
         return Ok(rows.into_iter().map(|row| ((row.point, row.seed), row)).collect());
     };
     let message = format!("--out {} has the result of {other}", out.display());

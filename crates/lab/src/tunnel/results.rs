@@ -12,14 +12,14 @@ use crate::result::FlowResult;
 const PLAYOUT: [f64; 5] = [0.9, 0.95, 0.98, 0.99, 1.0];
 
 /// The results of all flows over the measured interval, which begins at `from`, and the user data that all have
-/// delivered, bytes.
+/// delivered in the directions `up` and `down`, bytes.
 pub(crate) fn flow_results(
     scenario: &Scenario,
     (one, other): (&TunnelEnd, &TunnelEnd),
     (from, now): (Time, Time),
-) -> (Vec<FlowResult>, u64) {
+) -> (Vec<FlowResult>, [u64; 2]) {
     let mut results = Vec::with_capacity(scenario.flows.len());
-    let mut delivered = 0;
+    let mut delivered = [0; 2];
     for (flow, (one, other)) in scenario.flows.iter().zip(one.flows.iter().zip(&other.flows)) {
         let (begin, end) = (flow.start.max(from), flow.stop.unwrap_or(now).min(now));
         let meters = [&one.meter, &other.meter].map(|meter| {
@@ -27,7 +27,10 @@ pub(crate) fn flow_results(
             meter.finish(end);
             meter
         });
-        delivered += meters.iter().map(|meter| meter.bytes).sum::<u64>();
+        // What `up` carries is counted where it arrives: at the other end.
+        let [down, up] = &meters;
+        delivered[0] += up.bytes;
+        delivered[1] += down.bytes;
         results.push(result(flow, &meters, end.since(begin).as_secs_f64()));
     }
     (results, delivered)

@@ -1,6 +1,6 @@
 //! The output of `advise`.
 
-use ropewalk_lab::advise::{Advice, Case, Choice, Goal, Link, Quantity};
+use ropewalk_lab::advise::{AUDIBLE, Advice, Case, Choice, Goal, Link, Quantity};
 use ropewalk_lab::compare::Estimate;
 use ropewalk_lab::result::Unit;
 
@@ -17,6 +17,9 @@ pub fn text(title: &str, advice: &Advice) -> String {
     let goal = match advice.goal {
         Goal::Throughput => "the highest goodput",
         Goal::Latency => "the highest ratio of goodput to the 99th percentile of delay",
+        Goal::Calls if advice.advice.mos.is_some() => {
+            "the best mean opinion score of the worst call, then the highest goodput of the other flows"
+        }
         Goal::Calls => "the lowest 99th percentile of delay of a call",
     };
     let heading = format!("{title}: {goal}\n");
@@ -45,19 +48,29 @@ fn named(choice: &Choice) -> String {
         [_] => String::new(),
         _ => format!(", scheduler {}", choice.scheduler),
     };
-    format!("{links}{scheduler}, congestion control {}, receive buffer {buffer}", choice.congestion)
+    let tunnel: String = choice.tunnel.iter().map(|change| format!(", {change}")).collect();
+    let congestion = &choice.congestion;
+    format!("{links}{scheduler}, congestion control {congestion}, receive buffer {buffer}{tunnel}")
 }
 
 /// The figures of the advice beside those of the other choices.
 pub fn choices_table(advice: &Advice) -> Table {
-    let mut table = Table::new(&["choice", "goodput", "delay p99", "of the advice"]);
+    let rated = advice.advice.mos.is_some();
+    let mut table = Table::new(&["choice"]);
+    if rated {
+        table.column("MOS", "mos");
+    }
+    for heading in ["goodput", "delay p99", "of the advice"] {
+        table.column(heading, "");
+    }
     let mut row = |name: &str, choice: &Choice| {
-        table.row(vec![
-            Cell::from(name),
+        let score = rated.then(|| Cell::mean(choice.mos, Unit::Score));
+        let figures = [
             Cell::mean(Some(choice.goodput_bps), Unit::BitsPerSecond),
             Cell::mean(choice.app_delay_p99_s, Unit::Seconds),
             Cell::mean(Some(choice.ratio), Unit::Ratio),
-        ]);
+        ];
+        table.row([Cell::from(name)].into_iter().chain(score).chain(figures).collect());
     };
     row("use", &advice.advice);
     if let Some(rival) = &advice.rival {
@@ -81,7 +94,11 @@ pub fn links(links: &[Link]) -> Table {
     for link in links {
         table.row(vec![
             Cell::from(link.name.clone()),
-            Cell::from(if link.used { "pays off" } else { "leave it alone" }),
+            Cell::from(match (link.used, link.carries()) {
+                (false, _) => "leave it alone",
+                (true, false) => "reserve, carries nothing",
+                (true, true) => "pays off",
+            }),
             Cell::mean(Some(link.alone_bps), Unit::BitsPerSecond),
             Cell::mean(link.adds_bps, Unit::BitsPerSecond),
             link.gain.map_or(Cell::Unknown, |of| Cell::from(gain(of))),
@@ -155,5 +172,12 @@ fn notes(advice: &Advice) -> String {
         advice.seeds,
         crate::printer::time(advice.measured_s)
     );
-    wrapped("note: ", &text, width())
+    let rated = match advice.advice.mos {
+        Some(_) => format!(
+            "; MOS is the mean opinion score of the worst call, differences below {AUDIBLE} count as none, and the figure of the \
+             goal is then the goodput of the other flows"
+        ),
+        None => String::new(),
+    };
+    wrapped("note: ", &(text + &rated), width())
 }

@@ -2,9 +2,10 @@
 
 use ropewalk_lab::compare::{Estimate, Repeated};
 use ropewalk_lab::result::{
-    Figure, Group, Unit, figures, flow_columns, path_columns, telling_flow_columns,
+    Figure, Group, Unit, direction_columns, figures, flow_columns, path_columns,
+    telling_flow_columns,
 };
-use ropewalk_lab::{FlowResult, PathResult, RunResult};
+use ropewalk_lab::{DirectionResult, FlowResult, PathResult, RunResult};
 
 use crate::console::{layout, width, wrapped};
 use crate::format::Captioned;
@@ -13,6 +14,9 @@ use crate::table::{Cell, Table};
 
 /// Room for the name of a group.
 const GROUP_WIDTH: usize = 16;
+
+/// A path, and of a tunnel, a direction in which it is shown: their numbers.
+type Place = (Option<usize>, usize);
 
 /// The results of one run, or of several runs of one scenario.
 pub enum Results<'a> {
@@ -34,12 +38,55 @@ impl Results<'_> {
         }
     }
 
-    /// A figure of the path number `path`.
-    fn path(&self, path: usize, figure: &Figure<PathResult>) -> Option<Estimate> {
+    /// A figure of the path number `path`; of a tunnel, in the direction of this number.
+    fn path(&self, (direction, path): Place, figure: &Figure<PathResult>) -> Option<Estimate> {
         match self {
-            Self::One(result) => (figure.of)(&result.paths[path]).map(exact),
-            Self::Many(repeated) => *repeated.paths[path].figures.get(&figure.column()),
+            Self::One(result) => {
+                let paths = direction.map_or(&result.paths, |way| &result.directions[way].paths);
+                (figure.of)(&paths[path]).map(exact)
+            }
+            Self::Many(repeated) => {
+                let paths =
+                    direction.map_or(&repeated.paths, |way| &repeated.directions[way].paths);
+                *paths[path].figures.get(&figure.column())
+            }
         }
+    }
+
+    /// A figure of the direction number `direction` of a tunnel.
+    fn direction(&self, direction: usize, figure: &Figure<DirectionResult>) -> Option<Estimate> {
+        match self {
+            Self::One(result) => (figure.of)(&result.directions[direction]).map(exact),
+            Self::Many(repeated) => {
+                *repeated.directions[direction].own.figures.get(&figure.column())
+            }
+        }
+    }
+
+    /// The directions of a tunnel; empty without one.
+    fn direction_names(&self) -> Vec<&str> {
+        match self {
+            Self::One(result) => result.directions.iter().map(|one| one.name.as_str()).collect(),
+            Self::Many(repeated) => {
+                repeated.directions.iter().map(|one| one.own.name.as_str()).collect()
+            }
+        }
+    }
+
+    /// Numbers of a direction and a path, with their names, in the order of tables: each path, and of a tunnel, each path
+    /// in each direction.
+    fn path_rows(&self) -> Vec<(Place, [&str; 2])> {
+        let directions = self.direction_names();
+        let mut rows = Vec::new();
+        for (path, name) in self.path_names().into_iter().enumerate() {
+            if directions.is_empty() {
+                rows.push(((None, path), ["", name]));
+            }
+            for (number, direction) in directions.iter().enumerate() {
+                rows.push(((Some(number), path), [*direction, name]));
+            }
+        }
+        rows
     }
 
     /// A figure of the flow number `flow`.
@@ -68,36 +115,44 @@ impl Results<'_> {
         }
     }
 
-    /// Every figure of the run, of each path and of each flow in a row of its own. Without flows there is no column for
-    /// their names.
+    /// Every figure of the run, of each direction, of each path and of each flow in a row of its own. Without flows there is
+    /// no column for their names, and without a tunnel none for directions.
     pub fn tidy(&self) -> Table {
-        let flows = self.flow_list();
+        let (flows, directions) = (self.flow_list(), self.direction_names());
+        let shown = [!flows.is_empty(), !directions.is_empty(), true];
         let mut table = Table::empty();
-        if !flows.is_empty() {
-            table.name("flow", "flow");
+        for (name, _) in ["flow", "direction", "path"].iter().zip(shown).filter(|(_, shown)| *shown)
+        {
+            table.name(name, name);
         }
-        table.name("path", "path");
         table.name("figure", "figure");
         table.column("unit", "unit");
         table.column("value", "value");
-        let mut row = |part: [&str; 2], name: String, unit: Unit, value: Option<Estimate>| {
-            let parts = part.into_iter().skip(usize::from(flows.is_empty())).map(Cell::from);
+        let mut row = |part: [&str; 3], name: String, unit: Unit, value: Option<Estimate>| {
+            let parts = part.into_iter().zip(shown).filter(|(_, shown)| *shown);
+            let parts = parts.map(|(name, _)| Cell::from(name));
             let own = [name.into(), unit.symbol().into(), Cell::mean(value, unit)];
             table.row::<Cell>(parts.chain(own).collect());
         };
         for figure in figures().iter().filter(|figure| is_number(figure.show.unit)) {
-            row([""; 2], figure.column(), figure.show.unit, self.figure(figure));
+            row([""; 3], figure.column(), figure.show.unit, self.figure(figure));
         }
-        for (number, name) in self.path_names().into_iter().enumerate() {
+        for (number, name) in directions.iter().enumerate() {
+            for figure in direction_columns() {
+                let value = self.direction(number, figure);
+                row(["", name, ""], figure.column(), figure.show.unit, value);
+            }
+        }
+        for (place, [direction, name]) in self.path_rows() {
             for figure in path_columns() {
-                let value = self.path(number, figure);
-                row(["", name], figure.column(), figure.show.unit, value);
+                let value = self.path(place, figure);
+                row(["", direction, name], figure.column(), figure.show.unit, value);
             }
         }
         for (number, flow) in flows.iter().enumerate() {
             for figure in flow_columns() {
                 let value = self.flow(number, figure);
-                row([&flow.name, ""], figure.column(), figure.show.unit, value);
+                row([&flow.name, "", ""], figure.column(), figure.show.unit, value);
             }
         }
         table
@@ -118,9 +173,29 @@ impl Results<'_> {
                 ]);
             }
         }
-        let flows = self.flows().map(|flows| Captioned::new("", flows));
-        let tables = [Captioned::new("", table), Captioned::new("", self.paths())];
-        tables.into_iter().chain(flows).collect()
+        let own = [Some(table), self.directions(), Some(self.paths()), self.flows()];
+        own.into_iter().flatten().map(|table| Captioned::new("", table)).collect()
+    }
+
+    /// The figures of the directions of a tunnel that are not zero in all of them; none without a tunnel.
+    fn directions(&self) -> Option<Table> {
+        let names = self.direction_names();
+        let mut columns = direction_columns();
+        columns.retain(|figure| {
+            let values = (0..names.len()).filter_map(|number| self.direction(number, figure));
+            values.map(|value| value.mean).any(|mean| mean != 0.0)
+        });
+        let mut table = Table::new(&["direction"]);
+        for figure in &columns {
+            table.column(&figure.heading(), &figure.column());
+        }
+        for (number, name) in names.iter().enumerate() {
+            let cells = columns
+                .iter()
+                .map(|figure| Cell::mean(self.direction(number, figure), figure.show.unit));
+            table.row(std::iter::once(Cell::from(*name)).chain(cells).collect());
+        }
+        (!names.is_empty()).then_some(table)
     }
 
     /// The figures of the flows through a tunnel or of the sources of messages; none without either.
@@ -145,21 +220,26 @@ impl Results<'_> {
 
     fn paths(&self) -> Table {
         let mut columns = path_columns();
-        let names = self.path_names();
+        let rows = self.path_rows();
         // A figure that documents leave out if it is zero is left out here if it is zero on all paths.
         columns.retain(|figure| {
-            let zero = |path| self.path(path, figure).is_some_and(|value| value.mean == 0.0);
-            !figure.omitted_if_zero || !(0..names.len()).all(zero)
+            let zero = |place| self.path(place, figure).is_some_and(|value| value.mean == 0.0);
+            !figure.omitted_if_zero || !rows.iter().all(|(place, _)| zero(*place))
         });
+        let directed = !self.direction_names().is_empty();
         let mut table = Table::new(&["path"]);
+        if directed {
+            table.name("direction", "direction");
+        }
         for figure in &columns {
             table.column(&figure.heading(), &figure.column());
         }
-        for (number, name) in names.into_iter().enumerate() {
-            let cells = columns
-                .iter()
-                .map(|figure| Cell::mean(self.path(number, figure), figure.show.unit));
-            table.row(std::iter::once(Cell::from(name)).chain(cells).collect());
+        for (place, [direction, name]) in rows {
+            let names = [Some(name), directed.then_some(direction)];
+            let names = names.into_iter().flatten().map(Cell::from);
+            let cells =
+                columns.iter().map(|figure| Cell::mean(self.path(place, figure), figure.show.unit));
+            table.row(names.chain(cells).collect());
         }
         table
     }
@@ -183,15 +263,18 @@ pub fn text(title: &str, results: &Results<'_>, first: &RunResult, notes: &[Stri
             format!("seeds {} to {last}", first.seed)
         }
     };
+    let both = if first.directions.is_empty() { "" } else { "; both directions" };
     let heading = format!(
-        "{title}: {}, {}, {seeds}; {} after a warm-up of {}\n",
+        "{title}: {}, {}, {seeds}; {} after a warm-up of {}{both}\n",
         first.protocol,
         first.scheduler,
         time(first.duration_s),
         time(first.warmup_s),
     );
-    let mut parts = vec![heading, lines(results, first), results.paths().text(layout())];
-    parts.extend(results.flows().map(|flows| flows.text(layout())));
+    let tables = [results.directions(), Some(results.paths()), results.flows()];
+    let tables = tables.iter().flatten().map(|table| table.text(layout()));
+    let mut parts = vec![heading, lines(results, first)];
+    parts.extend(tables);
     let interval = matches!(results, Results::Many(_))
         .then(|| "±  half of a 95 % confidence interval of the mean\n".to_owned());
     let notes = notes.iter().map(|note| wrapped("note: ", note, width()));
