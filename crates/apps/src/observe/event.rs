@@ -5,7 +5,9 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use ropewalk_base::PeerText;
-use ropewalk_runtime::endpoint::{AssociationInfo, PathCause, TransportEvent, TransportEventKind};
+use ropewalk_runtime::endpoint::{
+    AssociationInfo, CloseReason, PathCause, TransportEvent, TransportEventKind,
+};
 use ropewalk_runtime::seal::PublicKey;
 
 use crate::proxy::exit::short_key;
@@ -320,8 +322,15 @@ impl Event {
             TransportEventKind::PathDown { link, remote, cause, .. } => {
                 Self::LinkDown { link: link.clone(), remote: *remote, cause: *cause }
             }
-            TransportEventKind::Closed { reason, .. } => {
-                Self::AssociationClosed { reason: reason.to_string().into() }
+            TransportEventKind::Closed { reason, said, .. } => {
+                let reason = match (reason, said) {
+                    (CloseReason::Aborted(_), Some(said)) => format!("this end aborted it: {said}"),
+                    (CloseReason::AbortedByPeer(_), Some(said)) => {
+                        format!("the peer aborted it: {said}")
+                    }
+                    _ => reason.to_string(),
+                };
+                Self::AssociationClosed { reason: reason.into() }
             }
         }
     }
