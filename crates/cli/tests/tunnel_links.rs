@@ -228,3 +228,23 @@ fn a_client_whose_named_links_are_all_missing_waits_for_the_first_that_appears()
     }
     assert_eq!(hosts.links_up("tunnel up").len(), 2, "{}", up.said());
 }
+
+#[test]
+fn a_link_that_no_hub_can_be_reached_over_is_told_once_with_the_reason() {
+    let Some(hosts) = Hosts::new() else { return };
+    let (_serve, up) = hosts.bring_up(&[]);
+    for (device, near, far) in [
+        ("l4", "2001:db8:4::1/64", "2001:db8:4::2/64"),
+        // Its address of IPv4 comes later, as with DHCP.
+        ("l5", "2001:db8:5::1/64", "2001:db8:5::2/64"),
+    ] {
+        hosts.join(["c", device, near], ["h", device, far]);
+    }
+    hosts.ip("c", &["address", "add", "100.100.5.1/30", "dev", "l5"]);
+    let why = "link l4 is not used: it has only IPv6, and the hub is known by IPv4 alone";
+    hosts.wait_for(why, || up.said().contains(why));
+    hosts.ip("c", &["address", "add", "100.100.4.1/30", "dev", "l4"]);
+    hosts.wait_for("used", || hosts.links("tunnel up").iter().any(|link| link == "l4"));
+    let said = up.said();
+    assert_eq!(said.matches("is not used").count(), 1, "{said}");
+}

@@ -1,5 +1,6 @@
 //! `ropewalk tunnel up`: the client.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use ropewalk_apps::tunnel::{LinkSpec, machine};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{Observer, Options, Target};
 use ropewalk_runtime::moderation::Moderation;
-use ropewalk_runtime::seal::{Allowed, PresharedKey};
+use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
 use ropewalk_scenario::parse_duration;
 
 use super::{CommonArgs, failed, links};
@@ -174,10 +175,17 @@ pub async fn run(
     let hubs = hubs(args)?;
     links::check(&args.from)?;
     links::note_missing(args, console);
+    if !args.kill_switch && !args.direct.is_empty() {
+        console.note(
+            "--direct has no effect without --kill-switch: what it names is reached as without it",
+        );
+    }
     let observation = args.common.observe.bind("tunnel up", console)?;
     let reporter = observation.reporter();
     // What an earlier run has left, such as its name servers and its kill switch, may be in the way of the lookup.
     undo_earlier(&args.common.run_directory, &args.common.name(), &reporter).map_err(failed)?;
+    let names: BTreeMap<PublicKey, String> =
+        hubs.iter().map(|(_, hub)| (hub.key, hub.name.clone())).collect();
     let hubs = look_up(hubs, console).await?;
     let mut settings = settings(args, hubs, &observation.observer(), console)?;
     settings.lane.moderation = moderation;
@@ -188,7 +196,8 @@ pub async fn run(
     let client = TunnelClient::prepare(settings, reporter).await.map_err(failed)?;
     let figures = client.figures();
     let tunnel = Box::new(move || Some(figures.read()));
-    let _monitor = start(observation, Sources { tunnel, ..Sources::default() }, outputs)?;
+    let name = Box::new(move |key: &PublicKey| names.get(key).cloned());
+    let _monitor = start(observation, Sources { name, tunnel, ..Sources::default() }, outputs)?;
     client.run().await.map_err(failed)
 }
 
