@@ -230,7 +230,7 @@ impl ConfigFile {
 }
 
 /// The options that a file may set.
-fn options(command: &Command) -> impl Iterator<Item = &Arg> {
+pub fn options(command: &Command) -> impl Iterator<Item = &Arg> {
     let named = command.get_arguments().filter(|option| option.get_long().is_some());
     named.filter(|option| ![OPTION, "help", "version"].contains(&option.get_id().as_str()))
 }
@@ -240,11 +240,13 @@ fn answers_to(option: &Arg, name: &str) -> bool {
     option.get_long() == Some(name) || aliases.contains(&name)
 }
 
-fn is_switch(option: &Arg) -> bool {
+/// Whether an option is on or off.
+pub fn is_switch(option: &Arg) -> bool {
     matches!(option.get_action(), ArgAction::SetTrue | ArgAction::SetFalse)
 }
 
-fn is_list(option: &Arg) -> bool {
+/// Whether an option may have several values.
+pub fn is_list(option: &Arg) -> bool {
     matches!(option.get_action(), ArgAction::Append)
 }
 
@@ -257,7 +259,8 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-fn help_of(option: &Arg) -> String {
+/// What an option does, in one line.
+pub fn help_of(option: &Arg) -> String {
     option.get_help().map(ToString::to_string).unwrap_or_default()
 }
 
