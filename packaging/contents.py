@@ -9,7 +9,7 @@ import licences
 from common import PACKAGING, ROOT, put, version
 
 DOCUMENTS = ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"]
-UNITS = ["ropewalk-recv@.service", "ropewalk-proxy@.service"]
+UNITS = [f"ropewalk-{name}@.service" for name in ("recv", "proxy", "tunnel", "hub")]
 LIBRARY = "libropewalk.so"
 HEADER = ROOT / "crates" / "sockets" / "include" / "netinet" / "sctp.h"
 EXAMPLES = ["recv.conf", "proxy.conf", "exit.conf"]
@@ -53,6 +53,9 @@ def tarball_tree(tree: Path, from_: Contents) -> None:
         put(tree / "completions" / names[shell], script)
     for name in DOCUMENTS:
         put(tree / name, (ROOT / name).read_bytes())
+    for unit in UNITS:
+        text = (PACKAGING / "systemd" / unit).read_text()
+        put(tree / "systemd" / unit, text.replace("/usr/bin/ropewalk", "/usr/local/bin/ropewalk").encode())
     put(tree / "LICENSE-THIRD-PARTY.txt", from_.licences)
     put(tree / "install.md", (ROOT / "docs" / "guides" / "install.md").read_bytes())
 

@@ -106,7 +106,7 @@
     const rules = links.some((link) => link.use !== "always");
     const head = ["Link", "Peer", "State", ...(rules ? ["Use"] : []), "Up", "Down", "Share", "RTT", "Loss", "Queue"];
     const row = (link) => h("tr", { "data-link": link.link, "data-state": link.state },
-      h("th", { scope: "row" }, link.link), h("td", null, link.peer),
+      h("th", { scope: "row" }, link.shown), h("td", null, link.peer),
       h("td", { class: link.state === "active" ? "good" : "bad" }, link.state),
       ...(rules ? [h("td", null, link.use)] : []),
       ...[[link.up_bps, "rate"], [link.down_bps, "rate"], [link.share, "ratio"], [link.rtt_s, "time"], [link.loss, "ratio"], [link.queue_s, "time"]]

@@ -33,7 +33,7 @@ def test_the_attributes_are_the_document(run: rw.Run) -> None:
 
 def test_the_documented_attributes_are_the_keys_of_the_document(run: rw.Run) -> None:
     # Left out of the document unless there are several associations, or a tunnel.
-    documented = Figures.__annotations__.keys() - {"association_goodput_bps", "flows"}
+    documented = Figures.__annotations__.keys() - {"association_goodput_bps", "flows", "directions"}
     assert documented == run.to_dict().keys()
     parts = {
         "receive_buffer": rw.ReceiveBuffer,

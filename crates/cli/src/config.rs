@@ -41,18 +41,16 @@ pub fn read_again(root: &Command, words: Vec<OsString>) -> Result<ArgMatches, Fa
     Ok(matches)
 }
 
-/// The long names of the options whose values differ, in the order of the command's help.
-pub fn differences(root: &Command, old: &ArgMatches, new: &ArgMatches) -> Vec<String> {
-    let values = |matches: &ArgMatches, id: &str| -> Vec<OsString> {
-        let raw = matches.try_get_raw(id).ok().flatten();
+/// Whether the values of the option with this long name differ.
+pub fn differs(command: &Command, long: &str, old: &ArgMatches, new: &ArgMatches) -> bool {
+    let Some(option) = command.get_arguments().find(|it| it.get_long() == Some(long)) else {
+        return false;
+    };
+    let values = |matches: &ArgMatches| -> Vec<OsString> {
+        let raw = matches.try_get_raw(option.get_id().as_str()).ok().flatten();
         raw.map(|values| values.map(ToOwned::to_owned).collect()).unwrap_or_default()
     };
-    let named = root.get_arguments().filter_map(|option| Some((option, option.get_long()?)));
-    let differing = named.filter(|(option, _)| {
-        let id = option.get_id().as_str();
-        values(old, id) != values(new, id)
-    });
-    differing.map(|(_, long)| long.to_owned()).collect()
+    values(old) != values(new)
 }
 
 /// A command line with the options of its file.
@@ -232,7 +230,7 @@ impl ConfigFile {
 }
 
 /// The options that a file may set.
-fn options(command: &Command) -> impl Iterator<Item = &Arg> {
+pub fn options(command: &Command) -> impl Iterator<Item = &Arg> {
     let named = command.get_arguments().filter(|option| option.get_long().is_some());
     named.filter(|option| ![OPTION, "help", "version"].contains(&option.get_id().as_str()))
 }
@@ -242,11 +240,13 @@ fn answers_to(option: &Arg, name: &str) -> bool {
     option.get_long() == Some(name) || aliases.contains(&name)
 }
 
-fn is_switch(option: &Arg) -> bool {
+/// Whether an option is on or off.
+pub fn is_switch(option: &Arg) -> bool {
     matches!(option.get_action(), ArgAction::SetTrue | ArgAction::SetFalse)
 }
 
-fn is_list(option: &Arg) -> bool {
+/// Whether an option may have several values.
+pub fn is_list(option: &Arg) -> bool {
     matches!(option.get_action(), ArgAction::Append)
 }
 
@@ -259,7 +259,8 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-fn help_of(option: &Arg) -> String {
+/// What an option does, in one line.
+pub fn help_of(option: &Arg) -> String {
     option.get_help().map(ToString::to_string).unwrap_or_default()
 }
 

@@ -34,6 +34,7 @@ mod tunnel_idle;
 mod tunnel_links;
 mod tunnel_load;
 mod tunnel_names;
+mod tunnel_reload;
 mod tunnel_routes;
 mod tunnel_silence;
 mod tunnel_undo;

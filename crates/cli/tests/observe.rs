@@ -343,7 +343,9 @@ fn top_shows_links_and_events_on_a_terminal_of_80_by_24() {
     let shown = until("screen of top", || {
         Some(screen()).filter(|text| text.contains("files received") && text.contains("q quit"))
     });
-    for words in ["ropewalk recv", "LINK", "QUEUE", "events (UTC)", "link 127.0.0.1 up"] {
+    for words in
+        ["ropewalk recv", "LINK", "QUEUE", "events (UTC)", "link 127.0.0.1 from 127.0.0.1 up"]
+    {
         assert!(shown.contains(words), "no {words:?} in:\n{shown}");
     }
     assert!(shown.lines().count() <= 24 && shown.lines().all(|line| line.chars().count() <= 80));

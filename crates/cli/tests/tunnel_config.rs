@@ -38,11 +38,109 @@ fn a_new_configuration_is_one_that_the_command_takes() {
     dir.ropewalk(&["tunnel", "new", "./hub.toml", "--hub", "--allow", &key]).good();
     let refused = dir.ropewalk(&["tunnel", "new", "./hub.toml", "--hub"]);
     assert_eq!(refused.status(), 2);
-    for (command, file) in [("up", "./home.toml"), ("serve", "./hub.toml")] {
-        // The first thing after all options are read is the key, which is missing.
-        let run = dir.ropewalk(&["tunnel", command, file, "--key", "no.key"]);
-        assert_eq!(run.status(), 2);
-        assert!(run.stderr().contains("no.key"), "{}", run.stderr());
+    read_by("up", "./home.toml", &dir);
+    read_by("serve", "./hub.toml", &dir);
+}
+
+/// Checks that a command takes the options of a file.
+fn read_by(command: &str, file: &str, dir: &TestDir) {
+    // The first thing after all options are read is the key, which is missing.
+    let run = dir.ropewalk(&["tunnel", command, file, "--key", "no.key"]);
+    assert_eq!(run.status(), 2);
+    assert!(run.stderr().contains("no.key"), "{}", run.stderr());
+}
+
+#[test]
+fn a_new_configuration_has_all_options_that_are_given() {
+    let dir = TestDir::new("tunnel-new-all");
+    let key = dir.key("hub.key");
+    let all = [
+        "--from",
+        "wlan0,wwan0",
+        "--link",
+        "wwan0 use=backup cap=20GB/month",
+        "--link",
+        "wlan0 cost=2",
+        "--share",
+        "--failover",
+        "3 s",
+        "--backup-hub",
+        &format!("192.0.2.9={key}"),
+        "--kill-switch",
+        "--direct",
+        "192.168.1.0/24",
+        "--latency-budget",
+        "300 ms",
+        "--rule",
+        "udp 5060-5080 interactive",
+        "--leave-ipv6",
+        "--scheduler",
+        "lay",
+    ];
+    dir.ropewalk(
+        &[&["tunnel", "new", "./all.toml", "--peer", &key, "--to", "192.0.2.7"], &all[..]].concat(),
+    )
+    .good();
+    let written = fs::read_to_string(dir.file("all.toml")).expect("a file");
+    for line in [
+        "from = [\"wlan0\", \"wwan0\"]",
+        "link = [\"wwan0 use=backup cap=20GB/month\", \"wlan0 cost=2\"]",
+        "share = true",
+        "failover = \"3 s\"",
+        "kill_switch = true",
+        "latency_budget = \"300 ms\"",
+    ] {
+        assert_eq!(written.matches(&format!("\n{line}\n")).count(), 1, "{line}:\n{written}");
+    }
+    assert!(!written.contains("# kill_switch") && written.contains("# route = "), "{written}");
+    let limited = [
+        "./limited.toml",
+        "--hub",
+        "--allow",
+        &key,
+        "--quota",
+        "20 GB/month",
+        "--network",
+        "10.9.0.0/24",
+    ];
+    dir.ropewalk(&[&["tunnel", "new"], &limited[..]].concat()).good();
+    dir.ropewalk(&[
+        "tunnel",
+        "new",
+        "./x.toml",
+        "--hub",
+        "--allow",
+        &key,
+        "--link",
+        "wwan0 cost=2",
+    ])
+    .refused(&["--link is no option of `ropewalk tunnel serve`", "without --hub"]);
+    dir.ropewalk(&["tunnel", "new", "./x.toml", "--link", "wwan0"]).refused(&["no rule"]);
+    assert!(!dir.file("x.toml").exists());
+    read_by("up", "./all.toml", &dir);
+    read_by("serve", "./limited.toml", &dir);
+}
+
+#[test]
+fn networks_of_a_kill_switch_that_is_off_are_noted() {
+    let dir = TestDir::new("tunnel-direct");
+    let key = dir.key("hub.key");
+    let words = [
+        "tunnel",
+        "up",
+        "--peer",
+        &key,
+        "--to",
+        "192.0.2.7",
+        "--key",
+        "no.key",
+        "--direct",
+        "10.0.0.0/8",
+    ];
+    let note = "--direct has no effect without --kill-switch";
+    for (more, told) in [(&[][..], true), (&["--kill-switch"][..], false)] {
+        let run = dir.ropewalk(&[&words[..], more].concat());
+        assert_eq!((run.status(), run.stderr().contains(note)), (2, told), "{}", run.stderr());
     }
 }
 

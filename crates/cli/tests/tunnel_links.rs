@@ -186,3 +186,65 @@ fn no_hub_is_asked_while_no_link_may_carry_data_and_the_tunnel_goes_on_with_the_
     hosts.wait_for_answer(HOST, &[&serve, &up]);
     carry_much(&hosts);
 }
+
+#[test]
+fn a_named_link_that_is_missing_at_the_start_carries_data_when_it_appears() {
+    let Some(hosts) = Hosts::new() else { return };
+    let (serve, up) = hosts.bring_up(&["--from", "l1,l4"]);
+    let said = up.said();
+    assert!(said.contains("--from: l4 is not there now"), "{said}");
+    assert!(said.contains("interfaces now: lo, l1, l2"), "{said}");
+    hosts.wait_for("one link", || hosts.links_up("tunnel up") == ["l1"]);
+    hosts.join(["c", "l4", "100.100.4.1/30"], ["h", "l4", "100.100.4.2/30"]);
+    hosts.ip("c", &["route", "add", "default", "via", "100.100.4.2", "metric", "300"]);
+    hosts.wait_for("two links", || hosts.links_up("tunnel up") == ["l1", "l4"]);
+    hosts.ip("c", &["link", "set", "l1", "down"]);
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    let before = hosts.carried("l4");
+    carry_much(&hosts);
+    let carried = hosts.carried("l4") - before;
+    assert!(carried > 4_000_000, "{carried} B");
+}
+
+#[test]
+fn a_client_whose_named_links_are_all_missing_waits_for_the_first_that_appears() {
+    let Some(hosts) = Hosts::new() else { return };
+    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
+    echo(&hosts, "i");
+    let serve = hosts.serve(&[&client], &[]);
+    let mut up = hosts.connect(&hub, &["--from", "l4,100.100.5.1"]);
+    hosts.wait_for("told", || up.said().contains("no link is up"));
+    assert!(up.said().contains("--from: 100.100.5.1 is not there now"), "{}", up.said());
+    for (link, near, far, metric) in [
+        ("l5", "100.100.5.1/30", "100.100.5.2/30", "50"),
+        ("l4", "100.100.4.1/30", "100.100.4.2/30", "60"),
+    ] {
+        assert!(up.child.try_wait().is_ok_and(|ended| ended.is_none()), "{}", up.said());
+        hosts.join(["c", link, near], ["h", link, far]);
+        let way = far.trim_end_matches("/30");
+        hosts.ip("c", &["route", "add", "default", "via", way, "metric", metric]);
+        hosts.wait_for_answer(HOST, &[&serve, &up]);
+        hosts.wait_for("the link", || hosts.links_up("tunnel up").iter().any(|it| it == link));
+    }
+    assert_eq!(hosts.links_up("tunnel up").len(), 2, "{}", up.said());
+}
+
+#[test]
+fn a_link_that_no_hub_can_be_reached_over_is_told_once_with_the_reason() {
+    let Some(hosts) = Hosts::new() else { return };
+    let (_serve, up) = hosts.bring_up(&[]);
+    for (device, near, far) in [
+        ("l4", "2001:db8:4::1/64", "2001:db8:4::2/64"),
+        // Its address of IPv4 comes later, as with DHCP.
+        ("l5", "2001:db8:5::1/64", "2001:db8:5::2/64"),
+    ] {
+        hosts.join(["c", device, near], ["h", device, far]);
+    }
+    hosts.ip("c", &["address", "add", "100.100.5.1/30", "dev", "l5"]);
+    let why = "link l4 is not used: it has only IPv6, and the hub is known by IPv4 alone";
+    hosts.wait_for(why, || up.said().contains(why));
+    hosts.ip("c", &["address", "add", "100.100.4.1/30", "dev", "l4"]);
+    hosts.wait_for("used", || hosts.links("tunnel up").iter().any(|link| link == "l4"));
+    let said = up.said();
+    assert_eq!(said.matches("is not used").count(), 1, "{said}");
+}

@@ -112,8 +112,10 @@ fn exceptions_follow_the_default_routes_and_nothing_of_them_is_left() {
         up.end(signal);
     }
     assert_eq!(hosts.ways(BEHIND), hosts.ways("default"), "killed");
-    // It undoes what was left, and ends because there is no such link.
-    hosts.connect_behind(&hub, &["--from", "none"]).wait();
+    // It undoes what was left, and waits because there is no such link.
+    let up = hosts.connect_behind(&hub, &["--from", "none"]);
+    hosts.wait_for("told", || up.said().contains("no link is up"));
+    up.end(Signal::SIGTERM);
     assert_eq!(hosts.ways(BEHIND), BTreeSet::new());
 }
 

@@ -283,7 +283,7 @@ async fn an_observer_sees_what_each_path_carried_and_how_the_association_ended()
     timeout(PATIENCE, published).await.expect("a snapshot with all data");
     near.abort();
     let event = timeout(PATIENCE, events.recv()).await.expect("in time").expect("an event");
-    let TransportEventKind::Closed { reason, last } = event.kind else { panic!("{event:?}") };
+    let TransportEventKind::Closed { reason, last, .. } = event.kind else { panic!("{event:?}") };
     assert!(matches!(reason, CloseReason::AbortedByPeer(_)), "{reason}");
     assert_eq!(bytes(&last.stats), 50_000);
     let carried = |path: &PathStats| path.traffic.received_bytes > path.received_bytes;

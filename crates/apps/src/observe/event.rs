@@ -5,7 +5,9 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use ropewalk_base::PeerText;
-use ropewalk_runtime::endpoint::{AssociationInfo, PathCause, TransportEvent, TransportEventKind};
+use ropewalk_runtime::endpoint::{
+    AssociationInfo, CloseReason, PathCause, TransportEvent, TransportEventKind,
+};
 use ropewalk_runtime::seal::PublicKey;
 
 use crate::proxy::exit::short_key;
@@ -59,6 +61,8 @@ pub enum Event {
         link: String,
         /// The peer's address.
         remote: Option<SocketAddr>,
+        /// Whether the peer opened the association. Its address then tells its links apart.
+        from_peer: bool,
     },
     /// A link carries no new data until it answers again.
     LinkDown {
@@ -66,6 +70,8 @@ pub enum Event {
         link: String,
         /// The peer's address.
         remote: Option<SocketAddr>,
+        /// Whether the peer opened the association.
+        from_peer: bool,
         /// Why.
         cause: PathCause,
     },
@@ -311,17 +317,25 @@ impl Event {
 
     /// The event of the transport as events of this vocabulary.
     pub fn of_transport(event: &TransportEvent) -> Self {
+        let from_peer = event.about.opened_by_peer;
         match &event.kind {
             TransportEventKind::Established => Self::AssociationOpened,
             TransportEventKind::Restarted => Self::PeerRestarted,
             TransportEventKind::PathUp { link, remote, .. } => {
-                Self::LinkUp { link: link.clone(), remote: *remote }
+                Self::LinkUp { link: link.clone(), remote: *remote, from_peer }
             }
             TransportEventKind::PathDown { link, remote, cause, .. } => {
-                Self::LinkDown { link: link.clone(), remote: *remote, cause: *cause }
+                Self::LinkDown { link: link.clone(), remote: *remote, from_peer, cause: *cause }
             }
-            TransportEventKind::Closed { reason, .. } => {
-                Self::AssociationClosed { reason: reason.to_string().into() }
+            TransportEventKind::Closed { reason, said, .. } => {
+                let reason = match (reason, said) {
+                    (CloseReason::Aborted(_), Some(said)) => format!("this end aborted it: {said}"),
+                    (CloseReason::AbortedByPeer(_), Some(said)) => {
+                        format!("the peer aborted it: {said}")
+                    }
+                    _ => reason.to_string(),
+                };
+                Self::AssociationClosed { reason: reason.into() }
             }
         }
     }
@@ -331,8 +345,13 @@ impl Event {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::LinkUp { link, .. } => write!(f, "link {link} up"),
-            Self::LinkDown { link, cause, .. } => write!(f, "link {link} down: {cause}"),
+            Self::LinkUp { link, remote, from_peer } => {
+                write!(f, "link {} up", link_from(link, remote.filter(|_| *from_peer)))
+            }
+            Self::LinkDown { link, remote, from_peer, cause } => {
+                let link = link_from(link, remote.filter(|_| *from_peer));
+                write!(f, "link {link} down: {cause}")
+            }
             Self::Measured { seconds } => write!(f, "measured for {seconds} s"),
             Self::FilesReceived { files, failed, bytes } => {
                 write!(f, "files received: {files}, {bytes} B")?;
@@ -345,6 +364,13 @@ impl fmt::Display for Event {
             }
         }
     }
+}
+
+/// A link with the address that the peer sends from, if that is given: `eth0 from 198.51.100.1`. All links of a peer may end at
+/// one interface.
+pub(super) fn link_from(link: &str, remote: Option<SocketAddr>) -> String {
+    let from = remote.map(|remote| remote.ip().to_canonical());
+    from.map_or_else(|| link.to_owned(), |from| format!("{link} from {from}"))
 }
 
 /// The peer that an event or an association concerns.
@@ -422,11 +448,16 @@ mod tests {
     #[test]
     fn an_event_is_one_line_with_time_and_cause() {
         let cause = PathCause::NoReply(Duration::from_millis(412));
-        let down = Event::LinkDown { link: "lte".to_owned(), remote: None, cause };
+        let remote = Some("198.51.100.1:9".parse().expect("an address"));
+        let down = |from_peer| {
+            let (link, cause) = ("lte".to_owned(), cause);
+            Event::LinkDown { link, remote, from_peer, cause }
+        };
         let name = "shed/a\nb".into();
         let refused = Event::FileRefused { name, reason: "the disk is full".into() };
         for (event, line) in [
-            (down, "14:03:07Z anna: link lte down: no reply for 0.4 s"),
+            (down(false), "14:03:07Z anna: link lte down: no reply for 0.4 s"),
+            (down(true), "14:03:07Z anna: link lte from 198.51.100.1 down: no reply for 0.4 s"),
             (Event::AssociationOpened, "14:03:07Z anna: association opened"),
             (refused, r"14:03:07Z anna: file refused: shed/a\u{a}b: the disk is full"),
             (Event::Measured { seconds: 10.0 }, "14:03:07Z anna: measured for 10 s"),

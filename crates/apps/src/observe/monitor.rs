@@ -411,7 +411,11 @@ impl State {
 
     fn take(&mut self, time_s: f64, message: Message) {
         let (peer, event) = match message {
-            Message::Application(peer, event) => (peer, event),
+            Message::Application(mut peer, event) => {
+                let named = || peer.key.as_ref().and_then(&self.sources.name);
+                peer.name = peer.name.take().or_else(named);
+                (peer, event)
+            }
             Message::Transport(event) => {
                 let peer = PeerIdentity::of(&event.about, &self.sources.name);
                 let mut figures = lock(&self.published.figures);

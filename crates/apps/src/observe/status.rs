@@ -4,8 +4,8 @@ use ropewalk_runtime::endpoint::{PathStatus, PathUse};
 use ropewalk_tunnel::LinkUse;
 use serde::{Deserialize, Serialize};
 
-use super::event::EventRecord;
-use super::ledger::{Ledger, OpenAssociation, Track};
+use super::event::{EventRecord, link_from};
+use super::ledger::{Ledger, OpenAssociation, PathKey, Track};
 
 /// The schema of [`Status`].
 pub const SCHEMA: &str = "ropewalk.status/1";
@@ -142,6 +142,9 @@ pub struct LinkStatus {
     pub number: u64,
     /// Interface, else local address.
     pub link: String,
+    /// How views name it: the link; at the end to which the peer has connected, with the address that the peer sends from.
+    #[serde(default)]
+    pub shown: String,
     /// Label of the peer.
     pub peer: String,
     /// Local address and port.
@@ -175,6 +178,13 @@ pub struct LinkStatus {
     pub data_received_bytes: u64,
     /// Chunks that were sent again since the association began.
     pub retransmitted: u64,
+}
+
+impl LinkStatus {
+    /// How views name it. An earlier release says only what its link is.
+    pub fn name(&self) -> &str {
+        if self.shown.is_empty() { &self.link } else { &self.shown }
+    }
 }
 
 /// An event.
@@ -240,11 +250,14 @@ impl Ledger {
     pub fn link_statuses(&self) -> Vec<LinkStatus> {
         let rates: Vec<(f64, f64)> = self.paths.values().map(Track::rates_bps).collect();
         let total: f64 = rates.iter().map(|(up, down)| up + down).sum();
-        let with_share = |(track, (up, down)): (&Track, (f64, f64))| {
+        let with_share = |((key, track), (up, down)): ((&PathKey, &Track), (f64, f64))| {
             let share = if total > 0.0 { (up + down) / total } else { 0.0 };
-            link_status(track, up, down, share)
+            let association = self.associations.get(&(key.0, key.1));
+            let from_peer = association.is_some_and(|open| open.snapshot.about.opened_by_peer);
+            let shown = link_from(&track.link, track.stats.remote.filter(|_| from_peer));
+            LinkStatus { shown, ..link_status(track, up, down, share) }
         };
-        self.paths.values().zip(rates).map(with_share).collect()
+        self.paths.iter().zip(rates).map(with_share).collect()
     }
 }
 
@@ -253,6 +266,7 @@ fn link_status(track: &Track, up_bps: f64, down_bps: f64, share: f64) -> LinkSta
     LinkStatus {
         number: track.number,
         link: track.link.clone(),
+        shown: track.link.clone(),
         peer: track.peer.clone(),
         local: stats.local.as_ref().map(|local| local.address.to_string()).unwrap_or_default(),
         remote: stats.remote.map(|remote| remote.to_string()).unwrap_or_default(),

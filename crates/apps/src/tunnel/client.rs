@@ -28,6 +28,7 @@ use super::machine::{self, Overlap};
 use super::name_servers::NameServers;
 use super::routing::{Routing, SharedJournal};
 use super::settings_watch::SettingsWatch;
+use super::unusable_links::UnusableLinks;
 use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 
 /// How long the hub may take to answer.
@@ -162,6 +163,8 @@ impl TunnelClient {
         let peers = self.settings.hubs.addresses();
         let routing = self.routing.clone();
         let foreign = ForeignSources::new(self.reporter.clone());
+        let unusable = UnusableLinks::new(self.settings.links.clone(), peers.clone());
+        let unusable = unusable.report(self.reporter.clone());
         let connected = async {
             let mut attempts = Attempts::new(self.settings.hubs.hubs.len());
             let mut next = None;
@@ -188,6 +191,7 @@ impl TunnelClient {
         tokio::select! {
             result = connected => result,
             never = routing.keep() => match never {},
+            never = unusable => match never {},
             result = read_device(device, shared, peers, foreign) => {
                 result.map_err(TunnelError::system("the TUN device has ended"))
             }

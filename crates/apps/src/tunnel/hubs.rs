@@ -127,7 +127,7 @@ impl HubList {
 
     /// Whether a link is up that could reach a hub.
     pub fn has_link(&self) -> bool {
-        self.hubs.iter().any(|hub| !hub.options().locals.is_empty())
+        self.hubs.iter().any(|hub| hub.options().has_local())
     }
 
     /// Waits until a link is up that could reach a hub.

@@ -80,7 +80,7 @@ impl FromStr for LinkSpec {
         let mut words = text.split_whitespace();
         let help = "give a link and what applies to it, such as `wwan0 use=backup cap=20GB/month`";
         let link = words.next().filter(|link| !link.contains('=')).ok_or(help)?.to_owned();
-        let mut all = vec![Self { link: link.clone(), usage: None, cost: None, cap: None }];
+        let mut all = Vec::new();
         for word in words {
             let mut spec = Self { link: link.clone(), usage: None, cost: None, cap: None };
             match word.split_once('=') {
@@ -98,7 +98,7 @@ impl FromStr for LinkSpec {
             }
             all.push(spec);
         }
-        Ok(Self::joined(&all)?.remove(0))
+        Self::joined(&all)?.pop().ok_or_else(|| format!("`{link}` has no rule: {help}"))
     }
 }
 
@@ -334,10 +334,11 @@ mod tests {
         let full = spec("wwan0 use=when-needed cap=20GB/month cost=5");
         let rule = LinkRule { usage: LinkUse::WhenNeeded, cost: 5, cap: Some(20_000_000_000) };
         assert_eq!((full.link.as_str(), full.rule()), ("wwan0", rule));
-        assert_eq!(spec("wlan0").rule(), LinkRule::default());
+        assert_eq!(spec("wlan0 use=always").rule(), LinkRule::default());
         for (text, part) in [
             ("", "give a link"),
             ("use=backup", "give a link"),
+            ("wwan0", "`wwan0` has no rule"),
             ("wwan0 use=sometimes", "when-needed"),
             ("wwan0 cap=20GB", "20GB/month"),
             ("wwan0 cap=1kB/month", "at least 1 MB"),
@@ -368,7 +369,7 @@ mod tests {
     #[test]
     fn counts_survive_a_restart_and_a_crash_loses_none_of_them() {
         let file = file("restart");
-        let specs = [spec("wwan0 cap=100MB/month"), spec("wlan0")];
+        let specs = [spec("wwan0 cap=100MB/month"), spec("wlan0 cost=1")];
         let ledger = LinkLedger::open(&specs, &file).expect("it can be created");
         for _ in 0..500 {
             ledger.count("wwan0", 10_000);

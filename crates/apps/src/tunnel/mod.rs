@@ -34,6 +34,7 @@ pub mod quota;
 mod routing;
 mod settings_watch;
 mod store;
+mod unusable_links;
 
 pub use self::error::TunnelError;
 pub use self::lane::LaneSettings;

@@ -136,7 +136,7 @@ fn serve(args: &ServeArgs, console: Console) -> Result<(), Failure> {
         Reload::<ServeArgs>::new(Announcer::with_log(reporter.clone(), console))
             .set(&["log-level"], move |args| log.set(&args.log))
             .on(&["allow"], move |args| {
-                Access::check_allow(&list, &admission, args.listen.access(), |_| {})
+                Access::check_allow(&list, &admission, args.listen.access(), false, |_| {})
             })
             .on(LimitArgs::NAMES, move |args| args.listen.limits().check(&limits, |_| {}))
             .watch(args.transport.config());

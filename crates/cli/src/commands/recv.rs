@@ -166,7 +166,7 @@ fn reload(
     Reload::<RecvArgs>::new(announcer)
         .set(&["log-level"], move |args| log.set(&args.log))
         .on(&["allow"], move |args| {
-            Access::check_allow(&list, &admission, args.listen.access(), |_| {})
+            Access::check_allow(&list, &admission, args.listen.access(), false, |_| {})
         })
         .on(LimitArgs::NAMES, move |args| args.listen.limits().check(&limits, |_| {}))
         .set(&["overwrite", "preserve-modes", "quota", "max-file"], move |args| {

@@ -136,7 +136,7 @@ fn links(links: &[LinkStatus]) -> String {
     names.extend(usage.into_iter().chain(["up", "down", "share", "RTT", "loss", "queue"]));
     let mut table = Table::new(&names);
     for link in links {
-        let mut row = vec![link.link.clone(), link.peer.clone(), link.state.clone()];
+        let mut row = vec![link.name().to_owned(), link.peer.clone(), link.state.clone()];
         row.extend(has_rules.then(|| link.usage.clone()));
         row.extend([
             rate(link.up_bps),

@@ -2,6 +2,7 @@
 
 mod client;
 mod hub;
+mod links;
 mod new;
 mod status;
 mod undo;

@@ -70,8 +70,9 @@ impl Access {
         options.sealed(secret, self.list.allowed()).with_psk(self.psk.clone())
     }
 
-    /// Checks the `--allow` of `args`, for the list and the endpoint. None if the server would become open to everyone,
-    /// or was: that needs a restart. `changed` is called with the new list.
+    /// Checks the `--allow` of `args`, for the list and the endpoint. None if the server was open to everyone, or would
+    /// become so: that needs a restart. A server that is `never_open` admits nobody without `--allow`. `changed` is called
+    /// with the new list.
     ///
     /// # Errors
     /// A name is not known, or the file of peers has an error.
@@ -79,9 +80,10 @@ impl Access {
         list: &AccessList,
         admission: &Admission,
         args: &AccessArgs,
+        never_open: bool,
         changed: impl FnOnce(&AccessList) + Send + 'static,
     ) -> Result<Option<Commit>, Failure> {
-        if list.is_anyone() || args.is_anyone() {
+        if list.is_anyone() || args.is_anyone() && !never_open {
             return Ok(None);
         }
         let peers = args.allow.iter().map(|peer| peer.find("--allow"));

@@ -122,7 +122,8 @@ fn by_name_servers(host: &str) -> Result<Vec<IpAddr>, String> {
     })
 }
 
-fn numeric(text: &str, port: u16) -> Option<SocketAddr> {
+/// An address in this notation; `port` if it has none.
+pub fn numeric(text: &str, port: u16) -> Option<SocketAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);
     }

@@ -16,7 +16,7 @@ mod shards;
 mod stream;
 
 pub use access::{Access, AccessArgs};
-pub use addresses::{listed, listen, listening, locals, reachable, remotes as resolved};
+pub use addresses::{listed, listen, listening, locals, numeric, reachable, remotes as resolved};
 pub use confine::{ConfineArgs, Files};
 pub use extensions::ExtensionArgs;
 pub use identity::{identity, private_directory};

@@ -1,8 +1,9 @@
 //! SIGHUP: reads the file of `--config` again while a command runs.
 //!
 //! Options that can change while the command runs apply at once. For others that differ, a warning says that they need a
-//! restart. A file with an error changes nothing.
+//! restart, at each SIGHUP until they have it. A file with an error changes nothing.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -109,44 +110,46 @@ impl<A: Args + FromArgMatches + Send + 'static> Reload<A> {
         let words: Vec<_> = std::env::args_os().collect();
         // The file was read a moment ago. Unless it has changed since, this is the state that is in force.
         let root = Cli::command();
-        let mut current = match config::read_again(&root, words.clone()) {
-            Ok(current) => current,
+        let mut state = match config::read_again(&root, words.clone()) {
+            Ok(first) => InForce::new(first),
             Err(error) => return self.refuse(&error),
         };
         tokio::spawn(async move {
             loop {
                 hangups.next().await;
                 match config::read_again(&root, words.clone()) {
-                    Ok(new) => current = self.apply(&file, current, new),
+                    Ok(new) => self.apply(&file, &mut state, new),
                     Err(error) => self.refuse(&error),
                 }
             }
         });
     }
 
-    /// Applies what differs. Returns the state that is compared with the next one.
-    fn apply(&self, file: &str, old: ArgMatches, new: ArgMatches) -> ArgMatches {
+    /// Applies what differs from the options that are in force.
+    fn apply(&self, file: &str, state: &mut InForce, new: ArgMatches) {
         let command = A::augment_args(Command::new("options"));
-        let differing = config::differences(&command, &old, &new);
+        let differing = state.differences(&command, &new);
         let checked = A::from_arg_matches(&new)
             .map_err(|error| Failure::Input(error.to_string()))
             .and_then(|args| self.check(&differing, &args));
         let commits = match checked {
             Ok(commits) => commits,
-            Err(error) => {
-                self.refuse(&error);
-                return old;
-            }
+            Err(error) => return self.refuse(&error),
         };
-        let mut live = Vec::new();
+        let (mut live, mut failed) = (Vec::new(), Vec::new());
         for (names, commit) in commits {
             match commit() {
                 Ok(()) => live.extend(names),
-                Err(error) => self.announcer.say(Event::Problem(one_line(&error))),
+                Err(error) => {
+                    failed.extend(names);
+                    self.announcer.say(Event::Problem(one_line(&error)));
+                }
             }
         }
-        self.announce(file, &differing, &live);
-        new
+        for event in events(file, &differing, &live, &failed) {
+            self.announcer.say(event);
+        }
+        state.take(&live, new);
     }
 
     /// Checks the options that differ. Returns what applies those that can change now.
@@ -165,25 +168,63 @@ impl<A: Args + FromArgMatches + Send + 'static> Reload<A> {
         Ok(commits)
     }
 
-    /// Reports which of the options that differ have changed, and which need a restart.
-    fn announce(&self, file: &str, differing: &[String], live: &[&str]) {
-        let (live, fixed): (Vec<&String>, Vec<&String>) =
-            differing.iter().partition(|name| live.contains(&name.as_str()));
-        let shown = |names: &[&String]| {
-            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-        };
-        if !fixed.is_empty() {
-            let problem = format!("{file}: a restart is needed to change {}", shown(&fixed));
-            self.announcer.say(Event::Problem(problem));
-        }
-        let what = if live.is_empty() { "nothing".to_owned() } else { shown(&live) };
-        self.announcer.say(Event::OptionsChanged(format!("read {file}: changed {what}")));
-    }
-
     fn refuse(&self, error: &Failure) {
         let problem = format!("{}; the old options stay in force", one_line(error));
         self.announcer.say(Event::Problem(problem));
     }
+}
+
+/// The options that are in force: those of the start, and those that later files have changed.
+struct InForce {
+    first: ArgMatches,
+    /// The options that a SIGHUP has changed, each with the latest file that changed it.
+    changed: BTreeMap<&'static str, Arc<ArgMatches>>,
+}
+
+impl InForce {
+    const fn new(first: ArgMatches) -> Self {
+        Self { first, changed: BTreeMap::new() }
+    }
+
+    /// The options of `new` that differ, in the order of the command's help.
+    fn differences(&self, command: &Command, new: &ArgMatches) -> Vec<String> {
+        let differs = |option: &str| {
+            let now = self.changed.get(option).map_or(&self.first, |changed| changed.as_ref());
+            config::differs(command, option, now, new)
+        };
+        let options = command.get_arguments().filter_map(|option| option.get_long());
+        options.filter(|option| differs(option)).map(str::to_owned).collect()
+    }
+
+    /// These options are in force as in `new`.
+    fn take(&mut self, live: &[&'static str], new: ArgMatches) {
+        let new = Arc::new(new);
+        self.changed.extend(live.iter().map(|option| (*option, new.clone())));
+    }
+}
+
+/// What is reported of the options that differ: those that have changed, and those that need a restart. Why some could not be
+/// changed was said before.
+fn events(file: &str, differing: &[String], live: &[&str], failed: &[&str]) -> Vec<Event> {
+    let shown = |is_shown: &dyn Fn(&str) -> bool| {
+        let names = differing.iter().filter(|name| is_shown(name));
+        names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    };
+    let changed = shown(&|name| live.contains(&name));
+    let fixed = shown(&|name| !live.contains(&name) && !failed.contains(&name));
+    let mut events = Vec::new();
+    if !fixed.is_empty() {
+        let text =
+            format!("{file}: a restart is needed to change {fixed}; the old values stay in force");
+        events.push(Event::Problem(text));
+    }
+    if !changed.is_empty() {
+        events.push(Event::OptionsChanged(format!("read {file}: changed {changed}")));
+    } else if differing.is_empty() {
+        let text = format!("read {file}: it has the options that are in force");
+        events.push(Event::OptionsChanged(text));
+    }
+    events
 }
 
 /// An error of several lines in one: place, message, help.
@@ -207,7 +248,53 @@ fn one_line(error: &Failure) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Arg;
+
     use super::*;
+
+    #[test]
+    fn an_option_that_needs_a_restart_differs_until_its_value_is_back() {
+        let command =
+            Command::new("test").arg(Arg::new("a").long("a")).arg(Arg::new("b").long("b"));
+        let read = |words: &str| {
+            let words = ["test"].into_iter().chain(words.split_whitespace());
+            command.clone().try_get_matches_from(words).expect("options")
+        };
+        let mut state = InForce::new(read("--a 1 --b 1"));
+        for (file, differing) in [
+            ("--a 2 --b 2", vec!["a", "b"]),
+            ("--a 2 --b 2", vec!["b"]),
+            ("--a 2 --b 1", vec![]),
+            ("--a 1 --b 1", vec!["a"]),
+            ("--b 1", vec!["a"]),
+        ] {
+            let new = read(file);
+            assert_eq!(state.differences(&command, &new), differing, "{file}");
+            // `b` needs a restart.
+            state.take(if differing.contains(&"a") { &["a"] } else { &[] }, new);
+        }
+    }
+
+    #[test]
+    fn what_has_changed_and_what_needs_a_restart_is_named_and_nothing_else_is_said() {
+        let texts = |differing: &[&str], live: &[&str], failed: &[&str]| {
+            let differing: Vec<String> = differing.iter().map(|name| (*name).to_owned()).collect();
+            let events = events("f.toml", &differing, live, failed);
+            events.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        };
+        for (differing, live, failed, expected) in [
+            (&[][..], &[][..], &[][..], "it has the options that are in force"),
+            (&["a"], &["a"], &[], "changed `a`"),
+            (&["a", "b"], &["b"], &[], "restart is needed to change `a`;"),
+            (&["a", "b"], &["b"], &[], "changed `b`"),
+            (&["a"], &[], &[], "restart is needed to change `a`;"),
+            (&["a", "b"], &["a"], &["b"], "changed `a`"),
+        ] {
+            let text = texts(differing, live, failed);
+            assert!(text.contains(expected) && !text.contains("nothing"), "{text}");
+        }
+        assert_eq!(texts(&["a"], &[], &["a"]), "");
+    }
 
     #[test]
     fn an_error_of_several_lines_becomes_one_with_its_place_and_help() {

@@ -9,6 +9,9 @@ use super::responder::HandshakeResponder;
 use super::state::{EndpointSignals, EndpointState, Shared};
 use crate::seal::{Allowed, Refused};
 
+/// What a peer is told whose key was removed.
+const REMOVED: &str = "the key is no longer among the allowed ones";
+
 /// A handle on the list of allowed peers and on the limits. It does not keep the endpoint alive.
 #[derive(Clone, Debug)]
 pub struct Admission {
@@ -85,7 +88,7 @@ impl EndpointState {
             let Some(peer) = self.peer(key) else { continue };
             let Encapsulation::Sealed(session) = &peer.encapsulation else { continue };
             if peer.opened_by_peer && peer.ended.is_none() && !allowed.lists(&session.peer()) {
-                peer.machine.abort();
+                peer.abort_because(REMOVED.as_bytes());
                 aborted += 1;
                 self.mark_ready(key);
             }

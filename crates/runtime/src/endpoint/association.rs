@@ -388,7 +388,7 @@ impl Association {
 
     /// Like [`Association::abort_because`], with a reason that need not be text.
     pub fn abort_because_bytes(&self, reason: &[u8]) {
-        self.with(|peer, _| peer.machine.abort_because(reason));
+        self.with(|peer, _| peer.abort_because(reason));
     }
 
     /// The reason that the peer's application gave for an abort, as text.

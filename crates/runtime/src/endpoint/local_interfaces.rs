@@ -76,6 +76,11 @@ impl BoundInterface {
         link
     }
 
+    /// A socket that waits for its interface or address.
+    pub fn waiting(local: BindAddress) -> Self {
+        Self { presence: Presence::Gone, ..Self::new(local, &[]) }
+    }
+
     fn record(&mut self, matching: &[&InterfaceAddress]) {
         self.index = matching.first().and_then(|seen| seen.index);
         if matching.is_empty() {
@@ -180,6 +185,22 @@ fn presence(matching: &[&InterfaceAddress]) -> Presence {
         some if some.iter().any(|seen| seen.up) => Presence::Present,
         _ => Presence::Down,
     }
+}
+
+/// Whether a socket that is bound there could send packets now.
+pub fn may_send(local: &BindAddress, all: &[InterfaceAddress]) -> bool {
+    let link = BoundInterface::new(local.clone(), all);
+    match link.presence {
+        Presence::Present => true,
+        Presence::Down | Presence::Gone => false,
+        // The system can permit addresses that no interface has.
+        Presence::Unwatched => UdpSocket::bind(local.address).is_ok(),
+    }
+}
+
+/// Whether the interface or address is missing.
+pub fn is_missing(local: &BindAddress, all: &[InterfaceAddress]) -> bool {
+    BoundInterface::new(local.clone(), all).matching(all).is_empty()
 }
 
 /// Whether paths to these addresses leave this machine.
@@ -337,6 +358,30 @@ mod tests {
             assert_eq!(link.is_watched(), watched, "{}", link.local);
             assert_eq!(link.update(&[]) == Change::Gone, watched && !link.local.address.is_ipv6());
         }
+    }
+
+    #[test]
+    fn what_is_missing_or_down_cannot_send_yet() {
+        let up = seen("wlan0", 3, "192.0.2.1", true);
+        let all = [up, seen("wwan0", 4, "192.0.2.2", false)];
+        for (local, sends, missing) in [
+            (local("0.0.0.0", Some("wlan0")), true, false),
+            (local("192.0.2.1", None), true, false),
+            // It has no address of that family.
+            (local("::", Some("wlan0")), false, true),
+            (local("0.0.0.0", Some("wwan0")), false, false),
+            (local("192.0.2.2", None), false, false),
+            (local("0.0.0.0", Some("usb0")), false, true),
+            (local("192.0.2.77", None), false, true),
+            (local("127.0.0.1", None), true, true),
+        ] {
+            assert_eq!(
+                (may_send(&local, &all), is_missing(&local, &all)),
+                (sends, missing),
+                "{local}"
+            );
+        }
+        assert!(BoundInterface::waiting(local("192.0.2.77", None)).is_gone());
     }
 
     #[test]

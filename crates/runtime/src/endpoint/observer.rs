@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 
-use ropewalk_base::{Duration, Histogram, PathId, Time};
+use ropewalk_base::{Duration, Histogram, PathId, PeerText, Time};
 use ropewalk_engine::sctp::association::CloseReason;
 use tokio::sync::Notify;
 
@@ -159,6 +159,8 @@ pub enum TransportEventKind {
     Closed {
         /// Why.
         reason: CloseReason,
+        /// What the end that aborted it has said.
+        said: Option<PeerText>,
         /// Its last figures.
         last: Box<AssociationSnapshot>,
     },

@@ -194,6 +194,17 @@ fn adopt(
     Ok(adopted.into_iter().unzip())
 }
 
+/// A closed socket, which is bound once its interface or address is there.
+fn wait_for(
+    local: &BindAddress,
+    bind: fn(&BindAddress) -> io::Result<Socket>,
+) -> io::Result<(Socket, BoundInterface)> {
+    let anywhere = local_interfaces::unspecified(local.address.is_ipv6());
+    let mut socket = bind(&BindAddress::of(anywhere))?;
+    socket.close();
+    Ok((socket, BoundInterface::waiting(local.clone())))
+}
+
 /// Binds or adopts all sockets, or none.
 ///
 /// # Errors
@@ -230,8 +241,17 @@ pub(super) fn bind(
             Carrier::Udp => Socket::bind,
         };
         for local in locals {
-            let socket = bind(local).map_err(|e| OpenError::Bind(local.clone(), e))?;
-            bound.push((socket, BoundInterface::new(local.clone(), all)));
+            let waits = options.wait_for_locals && local_interfaces::is_missing(local, all);
+            let one = match bind(local) {
+                Err(error) if waits && error.kind() != io::ErrorKind::PermissionDenied => {
+                    wait_for(local, bind)
+                }
+                result => result.map(|socket| (socket, BoundInterface::new(local.clone(), all))),
+            };
+            bound.push(one.map_err(|error| OpenError::Bind(local.clone(), error))?);
+        }
+        if options.wait_for_locals && bound.iter().all(|(_, link)| link.is_gone()) {
+            return Err(OpenError::NoInterface);
         }
     }
     Ok(bound.into_iter().unzip())

@@ -45,6 +45,9 @@ pub struct Options {
     /// Sockets that another program has bound, such as a service manager, one for each of `locals`. If there are any, none is
     /// bound, except for further shards: these need `SO_REUSEPORT`, set when the sockets were bound.
     pub inherited: Vec<Arc<UdpSocket>>,
+    /// Whether sockets of `locals` whose interface or address is missing are bound once it is there. One must be there when
+    /// the endpoint opens.
+    pub wait_for_locals: bool,
     /// Whether interfaces that appear while the endpoint runs add paths to the associations that it opens. For sealed
     /// endpoints: an unsealed peer does not learn of new paths.
     pub automatic: bool,
@@ -147,6 +150,21 @@ impl Options {
         self.avoid_tun || !self.avoided_interfaces.is_empty()
     }
 
+    /// Waits for interfaces and addresses of `locals` that are missing.
+    #[must_use]
+    pub const fn waiting_for_locals(mut self) -> Self {
+        self.wait_for_locals = true;
+        self
+    }
+
+    /// Whether one of `locals` may be used now. False if they are waited for, and each is missing or down.
+    pub fn has_local(&self) -> bool {
+        let Some(all) = self.wait_for_locals.then(|| self.interfaces().ok()).flatten() else {
+            return !self.locals.is_empty();
+        };
+        self.locals.iter().any(|local| local_interfaces::may_send(local, &all))
+    }
+
     /// Uses one socket for each interface that may reach these addresses, and adds paths for interfaces that appear
     /// later. Does nothing if a peer is on this machine. Where interfaces are avoided, `locals` is empty while no other one
     /// may reach the addresses: opening the endpoint then fails with `OpenError::NoInterface`.
@@ -206,6 +224,7 @@ impl Options {
             locals,
             ipv6_only: false,
             inherited: Vec::new(),
+            wait_for_locals: false,
             automatic: false,
             all_interfaces: false,
             avoided_interfaces: Vec::new(),

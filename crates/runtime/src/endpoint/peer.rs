@@ -189,6 +189,8 @@ pub struct Peer {
     pub awaited_below: Option<u64>,
     /// Why it ended.
     pub ended: Option<CloseReason>,
+    /// What this end has said when it aborted the association.
+    pub abort_reason: Option<Box<[u8]>>,
     /// Events of paths, oldest first.
     pub path_events: VecDeque<PathEvent>,
     /// Packets of each path.
@@ -219,6 +221,15 @@ pub struct EventSummary {
 }
 
 impl Peer {
+    /// Ends the association at once, with a reason for the peer.
+    pub fn abort_because(&mut self, reason: &[u8]) {
+        if self.ended.is_none() {
+            let kept = &reason[..reason.len().min(Association::ABORT_REASON_LIMIT)];
+            self.abort_reason = Some(kept.into());
+            self.machine.abort_because(kept);
+        }
+    }
+
     /// A new association.
     pub fn new(
         now: Time,
@@ -254,6 +265,7 @@ impl Peer {
             flushing: false,
             awaited_below: None,
             ended: None,
+            abort_reason: None,
             path_events: VecDeque::new(),
             traffic: Vec::new(),
             carried: 0,

@@ -1,6 +1,6 @@
 //! Publishes what happens in an endpoint to its [`Observer`](super::observer::Observer).
 
-use ropewalk_base::{PathId, Time};
+use ropewalk_base::{PathId, PeerText, Time};
 use ropewalk_engine::path::PathStatus;
 use ropewalk_engine::sctp::association::CloseReason;
 
@@ -148,7 +148,9 @@ impl EndpointState {
         reason: CloseReason,
     ) -> TransportEventKind {
         let last = Box::new(self.association_snapshot(endpoint, key, peer));
-        TransportEventKind::Closed { reason, last }
+        let own = peer.abort_reason.as_deref();
+        let said = own.or_else(|| peer.machine.peer_abort_reason().map(AsRef::as_ref));
+        TransportEventKind::Closed { reason, said: said.map(PeerText::from_bytes), last }
     }
 
     /// The event of a path's new status; none if it carried data before and still does, or neither.

@@ -177,7 +177,7 @@ fn reload(
         .set(&["log-level"], move |args| log.set(&args.log))
         .on(&["allow"], move |args| {
             let exit = keys.clone();
-            Access::check_allow(&list, &admission, &args.access, move |list| {
+            Access::check_allow(&list, &admission, &args.access, true, move |list| {
                 exit.expect_keys(list.peers().map_or(0, |peers| peers.len() as u64));
             })
         })

@@ -13,6 +13,8 @@ use crate::printer::{percent, rate, size, time, time_or_dash};
 
 /// Most links that are shown; the rest is counted.
 const LINKS: usize = 8;
+/// Width of the column with the names of links.
+const NAME: usize = 10;
 /// Height of the sparkline, without its heading.
 const SPARKLINE: u16 = 3;
 
@@ -86,10 +88,16 @@ impl View<'_> {
 
     fn links(&self, frame: &mut Frame<'_>, area: Rect) {
         let titles = ["LINK", "PEER", "STATE", "UP", "DOWN", "SHARE", "RTT", "LOSS", "QUEUE"];
-        let widths = [10, 9, 8, 11, 11, 7, 8, 6, 8].map(Constraint::Length);
-        let rows = self.status.links.iter().take(LINKS).map(row);
-        let header = Row::new(titles).style(Style::new().add_modifier(Modifier::BOLD));
-        let table = Table::new(rows, widths).header(header).column_spacing(0);
+        // Names with addresses take the room of losses and queues.
+        let is_wide = self.status.links.iter().any(|link| link.name().len() >= NAME);
+        let (name, count) =
+            if is_wide { (NAME + 14, titles.len() - 2) } else { (NAME, titles.len()) };
+        let widths = [name as u16, 9, 8, 11, 11, 7, 8, 6, 8].map(Constraint::Length);
+        let (titles, widths) = (&titles[..count], &widths[..count]);
+        let rows = self.status.links.iter().take(LINKS).map(|link| row(link, name - 1, count));
+        let header =
+            Row::new(titles.iter().copied()).style(Style::new().add_modifier(Modifier::BOLD));
+        let table = Table::new(rows, widths.iter().copied()).header(header).column_spacing(0);
         frame.render_widget(table, area);
     }
 
@@ -125,7 +133,8 @@ fn caps(status: &Status) -> Option<String> {
     (!all.is_empty()).then(|| format!("caps, this month: {}", all.join(", ")))
 }
 
-fn row(link: &LinkStatus) -> Row<'_> {
+/// A link, with so many characters of its name and so many columns.
+fn row(link: &LinkStatus, room: usize, columns: usize) -> Row<'_> {
     let colour = match link.state.as_str() {
         "active" => Color::Green,
         "unconfirmed" => Color::Yellow,
@@ -137,8 +146,11 @@ fn row(link: &LinkStatus) -> Row<'_> {
         _ => &link.state,
     };
     let short = |text: &str, room: usize| text.chars().take(room).collect::<String>();
-    Row::new([
-        Cell::from(short(&link.link, 9)),
+    // The end of a long address tells more.
+    let hidden = link.name().chars().count().saturating_sub(room);
+    let name: String = link.name().chars().skip(hidden).collect();
+    let cells = [
+        Cell::from(name),
         Cell::from(short(&link.peer, 8)),
         Cell::from(short(state, 7)).style(colour),
         Cell::from(short(&compact(&rate(link.up_bps)), 10)),
@@ -147,7 +159,8 @@ fn row(link: &LinkStatus) -> Row<'_> {
         Cell::from(compact(&time_or_dash(link.rtt_s))),
         Cell::from(link.loss.map_or_else(|| "-".to_owned(), |loss| compact(&percent(loss)))),
         Cell::from(compact(&time(link.queue_s))),
-    ])
+    ];
+    Row::new(cells.into_iter().take(columns))
 }
 
 /// A quantity without the space before its unit, and with `M` for `Mbit/s`: a column has little room.
@@ -178,6 +191,7 @@ mod tests {
         LinkStatus {
             number: 1,
             link: name.to_owned(),
+            shown: name.to_owned(),
             peer: "anna".to_owned(),
             local: "192.0.2.1:40000".to_owned(),
             remote: "198.51.100.1:9899".to_owned(),
@@ -241,6 +255,20 @@ mod tests {
             "last 80 s, at most 199.0 Mbit/s",
             "14:03:07Z anna: link wwan0 down: no reply for 0.4 s",
             "q quit   Tab next command",
+        ] {
+            assert!(text.contains(words), "no {words:?} in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn links_of_a_client_are_told_apart_by_its_addresses() {
+        let mut status = status();
+        status.links[0].shown = "eth0 from 198.51.100.1".to_owned();
+        status.links[1].shown = "eth0 from 2001:db8:1111:2222::77".to_owned();
+        let text = drawn(&status);
+        for words in [
+            "eth0 from 198.51.100.1  anna     active  45.00Mb/s  0b/s       100.0% 20.50ms",
+            "1:db8:1111:2222::77 anna ",
         ] {
             assert!(text.contains(words), "no {words:?} in:\n{text}");
         }

@@ -1,5 +1,6 @@
 //! `ropewalk tunnel up`: the client.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,15 +12,14 @@ use ropewalk_apps::observe::{Event, EventRecord, Ledger, Sink, Sources, Status};
 use ropewalk_apps::tunnel::client::{ClientSettings, Family, TunnelClient, undo_earlier};
 use ropewalk_apps::tunnel::hubs::{Hub, HubList};
 use ropewalk_apps::tunnel::name_servers::{Manager, RESOLV_CONF};
-use ropewalk_apps::tunnel::{LinkLedger, LinkSpec, machine};
+use ropewalk_apps::tunnel::{LinkSpec, machine};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{Observer, Options, Target};
 use ropewalk_runtime::moderation::Moderation;
-use ropewalk_runtime::seal::{Allowed, PresharedKey};
-use ropewalk_runtime::system::routes;
+use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
 use ropewalk_scenario::parse_duration;
 
-use super::{CommonArgs, failed};
+use super::{CommonArgs, failed, links};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::live::{Flow, Outputs, PeerArg, identity, locals, remotes, start};
@@ -42,13 +42,14 @@ const LOOKUP_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
 )]
 pub struct UpArgs {
     #[command(flatten)]
-    common: CommonArgs,
+    pub(super) common: CommonArgs,
     /// Addresses of the hub, one per path; with --peer NAME, the addresses at which it was paired by default
     #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',')]
     to: Vec<String>,
-    /// Own address or network interface, one per path; by default all interfaces that are up, without TUN devices
+    /// Own address or network interface, one per path; one that is missing is used when it appears; by default all interfaces
+    /// that are up, without TUN devices
     #[arg(long, value_name = "ADDR|INTERFACE", value_delimiter = ',')]
-    from: Vec<String>,
+    pub(super) from: Vec<String>,
     /// The hub, by the name under which it was paired (`ropewalk pair`), or by the public key that it prints
     #[arg(long, value_name = "NAME|PUBKEY", value_parser = str::parse::<PeerArg>)]
     peer: Option<PeerArg>,
@@ -82,10 +83,10 @@ pub struct UpArgs {
     /// When a link carries data, and how much: `wwan0 use=backup cap=20GB/month cost=5`; `use` is always, when-needed,
     /// backup or never; may be repeated
     #[arg(long, value_name = "RULE", value_parser = str::parse::<LinkSpec>)]
-    link: Vec<LinkSpec>,
+    pub(super) link: Vec<LinkSpec>,
     /// Directory of what links with a cap have carried
     #[arg(long, value_name = "DIR", default_value = "/var/lib/ropewalk/tunnel")]
-    state_directory: PathBuf,
+    pub(super) state_directory: PathBuf,
     /// Name servers while the tunnel is up; those that the hub recommends by default
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     dns: Vec<IpAddr>,
@@ -172,21 +173,31 @@ pub async fn run(
     moderation: Arc<Moderation>,
 ) -> Result<(), Failure> {
     let hubs = hubs(args)?;
+    links::check(&args.from)?;
+    links::note_missing(args, console);
+    if !args.kill_switch && !args.direct.is_empty() {
+        console.note(
+            "--direct has no effect without --kill-switch: what it names is reached as without it",
+        );
+    }
     let observation = args.common.observe.bind("tunnel up", console)?;
     let reporter = observation.reporter();
     // What an earlier run has left, such as its name servers and its kill switch, may be in the way of the lookup.
     undo_earlier(&args.common.run_directory, &args.common.name(), &reporter).map_err(failed)?;
+    let names: BTreeMap<PublicKey, String> =
+        hubs.iter().map(|(_, hub)| (hub.key, hub.name.clone())).collect();
     let hubs = look_up(hubs, console).await?;
     let mut settings = settings(args, hubs, &observation.observer(), console)?;
     settings.lane.moderation = moderation;
     let outputs = Outputs::default().with(ShownEvents(console));
     let outputs = args.common.observe.stream(outputs, "tunnel up", Flow::Both, false)?;
-    let links = links(args, console)?.map(|ledger| ledger.reporting_to(reporter.clone()));
+    let links = links::ledger(args)?.map(|ledger| ledger.reporting_to(reporter.clone()));
     settings.lane.links = links.map(Arc::new);
     let client = TunnelClient::prepare(settings, reporter).await.map_err(failed)?;
     let figures = client.figures();
     let tunnel = Box::new(move || Some(figures.read()));
-    let _monitor = start(observation, Sources { tunnel, ..Sources::default() }, outputs)?;
+    let name = Box::new(move |key: &PublicKey| names.get(key).cloned());
+    let _monitor = start(observation, Sources { name, tunnel, ..Sources::default() }, outputs)?;
     client.run().await.map_err(failed)
 }
 
@@ -246,6 +257,7 @@ fn settings(
             Options::connecting(&[]).sealed(secret.clone(), Allowed::Keys([hub.key].into()));
         let mut options = sealed.with_psk(psk.clone());
         options.locals = locals(&args.from, &addresses);
+        options.wait_for_locals = !args.from.is_empty();
         options.transport = transport.clone();
         options.capture = capture.clone();
         options.observer = Some(observer.clone());
@@ -275,39 +287,6 @@ fn settings(
         lane: common.lane()?,
         run_directory: common.run_directory.clone(),
     })
-}
-
-/// The rules of the links.
-fn links(args: &UpArgs, console: Console) -> Result<Option<LinkLedger>, Failure> {
-    if args.link.is_empty() {
-        return Ok(None);
-    }
-    let specs = LinkSpec::joined(&args.link).map_err(|error| {
-        Failure::input(
-            format!("--link: {error}"),
-            "give each of use=, cap= and cost= once for a link",
-        )
-    })?;
-    note_missing(&specs, console);
-    let file = args.state_directory.join(format!("{}.links", args.common.name()));
-    let ledger = LinkLedger::open(&specs, &file).map_err(|error| {
-        let message = format!("what links have carried, {}: {error}", file.display());
-        Failure::input(message, "--state-directory names a directory that can be written")
-    })?;
-    Ok(Some(ledger))
-}
-
-/// Tells of rules for links that this machine does not have now.
-fn note_missing(specs: &[LinkSpec], console: Console) {
-    let Ok(all) = routes::interfaces() else { return };
-    for LinkSpec { link, .. } in specs {
-        let is_address = link.parse::<IpAddr>().is_ok();
-        if !is_address && !all.iter().any(|interface| interface.name == *link) {
-            console.note(format_args!(
-                "--link: no interface is named {link} now; its rule applies when there is one"
-            ));
-        }
-    }
 }
 
 /// Shows a person what happens to the tunnel and its links.

@@ -164,7 +164,8 @@ fn reload(
         .set(&["log-level"], move |args| log.set(&args.log))
         .on(&["allow"], move |args| {
             let figures = figures.clone();
-            Access::check_allow(&list, &admission, &args.access, move |_| figures.refresh_limits())
+            let changed = move |_: &AccessList| figures.refresh_limits();
+            Access::check_allow(&list, &admission, &args.access, true, changed)
         })
         .on(LimitArgs::NAMES, move |args| {
             let memory = memory.clone();
