@@ -328,11 +328,6 @@ impl Tunnel {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Waits until it has ended by itself.
-    pub fn wait(mut self) {
-        self.child.wait().expect("a child");
-    }
-
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id() as i32), signal).expect("it runs");
