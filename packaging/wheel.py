@@ -3,6 +3,7 @@
 The wheel also contains the command. The archive does not: who installs it needs Rust, and gets the Python package.
 """
 
+import json
 import os
 import re
 import shutil
@@ -11,10 +12,10 @@ import sys
 import zipfile
 from pathlib import Path
 
-from common import NATIVE, ROOT, Architecture, archive, put, target_directory, version
+from common import NATIVE, ROOT, Architecture, archive, cargo, put, target_directory, version
 
 # What the archive contains of the files under version control.
-SOURCES = ["Cargo.toml", "Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT", "crates", "papers", "python", "scenarios", "web"]
+SOURCES = ["Cargo.toml", "Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT", "papers", "python", "scenarios", "web"]
 LEFT_OUT = ["python/tests/", "python/LICENSE", "python/requirements", "python/pyproject.toml"]
 
 
@@ -39,18 +40,35 @@ def build(out: Path, scratch: Path, architecture: Architecture, command: Path, l
     return [wheel, sdist]
 
 
+def needed_crates() -> list[str]:
+    """The directories of the Python package's crate and of all crates of the workspace that it needs. Cargo reads the manifests
+    of those that only tests need, too."""
+    command = [cargo(), "metadata", "--format-version", "1", "--no-deps", "--locked"]
+    shown = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    packages = {package["name"]: package for package in json.loads(shown.stdout)["packages"]}
+    needed, waiting = set(), ["ropewalk-py"]
+    while waiting:
+        name = waiting.pop()
+        if name not in needed:
+            needed.add(name)
+            waiting += [one["name"] for one in packages[name]["dependencies"] if one["name"] in packages]
+    places = (Path(packages[name]["manifest_path"]).parent for name in needed)
+    return sorted(place.relative_to(ROOT).as_posix() for place in places)
+
+
 def source_tree(tree: Path) -> None:
     """Copies the sources that the Python package needs, with its project file at the top."""
+    crates = needed_crates()
     listed = subprocess.run(
-        ["git", "ls-files", "-z", *SOURCES], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+        ["git", "ls-files", "-z", *SOURCES, *crates], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
     )
     for name in filter(None, listed.stdout.split("\0")):
         if not name.startswith(tuple(LEFT_OUT)):
             executable = os.access(ROOT / name, os.X_OK)
             put(tree / name, (ROOT / name).read_bytes(), 0o755 if executable else 0o644)
-    cargo = (tree / "Cargo.toml").read_text()
-    crates = ", ".join(f'"crates/{path.name}"' for path in sorted((tree / "crates").iterdir()))
-    put(tree / "Cargo.toml", re.sub(r"(?m)^members = .*$", f"members = [{crates}]", cargo))
+    manifest = (tree / "Cargo.toml").read_text()
+    members = ", ".join(f'"{crate}"' for crate in crates)
+    put(tree / "Cargo.toml", re.sub(r"(?m)^members = .*$", f"members = [{members}]", manifest))
     project = (ROOT / "python" / "pyproject.toml").read_text()
     for old, new in [
         ('manifest-path = "../crates/py/Cargo.toml"', 'manifest-path = "crates/py/Cargo.toml"'),

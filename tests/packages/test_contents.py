@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "packaging"))
 
 import sizes  # noqa: E402
+import wheel  # noqa: E402
 
 # Exposure of each unit, in tenths: those of tunnels run as root.
 UNITS = {
@@ -226,3 +227,12 @@ def test_a_unit_is_exposed_no_more_than_it_was(unpacked: Path, unit: str):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     assert re.search(r"exposure level.*: [0-3]\.\d", done.stdout), done.stdout
+
+
+def test_the_sources_of_the_python_package_are_a_whole_workspace(tmp_path: Path):
+    wheel.source_tree(tmp_path)
+    command = [os.environ.get("CARGO", "cargo"), "metadata", "--format-version", "1", "--no-deps", "--offline"]
+    shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert shown.returncode == 0, shown.stderr
+    # Only what the package needs.
+    assert (tmp_path / "crates" / "py").is_dir() and not (tmp_path / "crates" / "cli").exists()
