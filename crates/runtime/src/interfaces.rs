@@ -3,6 +3,8 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
+use ipnet::IpNet;
+
 /// An address of an interface of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceAddress {
@@ -27,6 +29,11 @@ impl InterfaceAddress {
             IpAddr::V4(ip) => !(ip.is_loopback() || ip.is_link_local()),
             IpAddr::V6(ip) => !(ip.is_loopback() || ip.is_unicast_link_local()),
         }
+    }
+
+    /// Whether an address is in its network.
+    pub fn is_in_network(&self, other: IpAddr) -> bool {
+        IpNet::new(self.ip, self.prefix).is_ok_and(|network| network.contains(&other))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Configuration of an endpoint.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use super::connect::SctpPorts;
@@ -56,8 +56,10 @@ pub struct Options {
     pub all_interfaces: bool,
     /// Names of interfaces that are never used automatically.
     pub avoided_interfaces: Vec<String>,
-    /// Whether TUN devices are never used automatically. They lead into tunnels.
+    /// Whether TUN devices are not used automatically, except where a peer is in a network of theirs. Others lead into tunnels.
     pub avoid_tun: bool,
+    /// Addresses of the peers, which `automatic` sets.
+    pub peers: Vec<IpAddr>,
     /// Interfaces or own addresses over which no sealed handshake is sent, unless there are no others.
     pub handshake_avoids: Vec<String>,
     /// Number of shards (1): parts with their own sockets and associations, which use as many cores. For endpoints with many
@@ -125,7 +127,7 @@ impl Options {
         self
     }
 
-    /// Never uses TUN devices automatically.
+    /// Does not use TUN devices automatically, except where a peer is in a network of theirs, as over emulated links.
     #[must_use]
     pub const fn avoiding_tun(mut self) -> Self {
         self.avoid_tun = true;
@@ -139,8 +141,10 @@ impl Options {
     pub(super) fn interfaces(&self) -> io::Result<Vec<InterfaceAddress>> {
         let mut all = interfaces::list()?;
         let tun = if self.avoid_tun { interfaces::tun_devices()? } else { Vec::new() };
+        let near = local_interfaces::leading_to(&self.peers, &all);
         all.retain(|seen| {
-            !self.avoided_interfaces.contains(&seen.name) && !tun.contains(&seen.name)
+            let is_tunnel = tun.contains(&seen.name) && !near.contains(&seen.name);
+            !self.avoided_interfaces.contains(&seen.name) && !is_tunnel
         });
         Ok(all)
     }
@@ -170,6 +174,7 @@ impl Options {
     /// may reach the addresses: opening the endpoint then fails with `OpenError::NoInterface`.
     #[must_use]
     pub fn automatic(mut self, remotes: &[SocketAddr]) -> Self {
+        self.peers = remotes.iter().map(|remote| remote.ip().to_canonical()).collect();
         let all = self.interfaces().unwrap_or_default();
         if self.sealing.is_some() && local_interfaces::leave_this_machine(remotes, &all) {
             let found = local_interfaces::automatic(remotes, &all);
@@ -229,6 +234,7 @@ impl Options {
             all_interfaces: false,
             avoided_interfaces: Vec::new(),
             avoid_tun: false,
+            peers: Vec::new(),
             handshake_avoids: Vec::new(),
             shards: 1,
             listen: false,
