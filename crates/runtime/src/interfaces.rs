@@ -31,6 +31,11 @@ impl InterfaceAddress {
         }
     }
 
+    /// Whether this is the name of its interface, or the address itself.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || name.parse() == Ok(self.ip)
+    }
+
     /// Whether an address is in its network.
     pub fn is_in_network(&self, other: IpAddr) -> bool {
         IpNet::new(self.ip, self.prefix).is_ok_and(|network| network.contains(&other))
@@ -63,6 +68,20 @@ pub fn list() -> io::Result<Vec<InterfaceAddress>> {
     Ok(found.collect())
 }
 
+/// Lists the current addresses of this machine without those of TUN devices, which lead into tunnels, except where one of
+/// `peers` is in a network of such a device.
+///
+/// # Errors
+/// As the system says.
+pub fn outside_tunnels(peers: &[IpAddr]) -> io::Result<Vec<InterfaceAddress>> {
+    let mut all = list()?;
+    let mut tun = tun_devices()?;
+    let leads = |seen: &InterfaceAddress| peers.iter().any(|peer| seen.is_in_network(*peer));
+    tun.retain(|name| !all.iter().any(|seen| seen.name == *name && leads(seen)));
+    all.retain(|seen| !tun.contains(&seen.name));
+    Ok(all)
+}
+
 /// Names of the TUN devices of this machine, which carry the IP packets of programs. None are known on other systems than
 /// Linux.
 ///
@@ -88,6 +107,29 @@ fn broadcast_of(ip: Ipv4Addr, prefix: u8) -> Option<Ipv4Addr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_of_a_network_is_told_from_others() {
+        let seen = |ip: &str, prefix| InterfaceAddress {
+            name: "lte".to_owned(),
+            index: None,
+            ip: ip.parse().expect("an address"),
+            prefix,
+            broadcast: None,
+            up: true,
+        };
+        for (own, prefix, other, expected) in [
+            ("10.77.2.1", 24, "10.77.2.2", true),
+            ("10.77.2.1", 24, "203.0.113.1", false),
+            ("fd77::2:1", 112, "fd77::2:2", true),
+            ("fd77::2:1", 112, "10.77.2.2", false),
+        ] {
+            let other = other.parse().expect("an address");
+            assert_eq!(seen(own, prefix).is_in_network(other), expected, "{own} {other}");
+        }
+        let lte = seen("fd77::2:1", 112);
+        assert!(lte.is_called("lte") && lte.is_called("fd77:0::2:1") && !lte.is_called("lt"));
+    }
 
     #[test]
     fn the_last_address_of_a_network_of_more_than_two_is_that_of_all() {

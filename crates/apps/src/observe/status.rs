@@ -255,18 +255,23 @@ impl Ledger {
             let association = self.associations.get(&(key.0, key.1));
             let from_peer = association.is_some_and(|open| open.snapshot.about.opened_by_peer);
             let shown = link_from(&track.link, track.stats.remote.filter(|_| from_peer));
-            LinkStatus { shown, ..link_status(track, up, down, share) }
+            link_status(track, shown, (up, down), share)
         };
         self.paths.iter().zip(rates).map(with_share).collect()
     }
 }
 
-fn link_status(track: &Track, up_bps: f64, down_bps: f64, share: f64) -> LinkStatus {
+fn link_status(
+    track: &Track,
+    shown: String,
+    (up_bps, down_bps): (f64, f64),
+    share: f64,
+) -> LinkStatus {
     let stats = &track.stats;
     LinkStatus {
         number: track.number,
         link: track.link.clone(),
-        shown: track.link.clone(),
+        shown,
         peer: track.peer.clone(),
         local: stats.local.as_ref().map(|local| local.address.to_string()).unwrap_or_default(),
         remote: stats.remote.map(|remote| remote.to_string()).unwrap_or_default(),

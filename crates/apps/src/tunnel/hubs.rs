@@ -17,12 +17,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ropewalk_runtime::endpoint::{Association, ConnectError, Endpoint, OpenError, Options, Target};
-use ropewalk_runtime::system::{Changes, NetworkMonitor};
+use ropewalk_runtime::system::Changes;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::link_state::{Rules, obstacle};
 use super::links::LinkLedger;
+use super::network_watch::NetworkWatch;
 
 /// Interval of looks at an association while something is unacknowledged. An idle client needs none.
 const LOOK: Duration = Duration::from_millis(100);
@@ -133,15 +134,9 @@ impl HubList {
     /// Waits until a link is up that could reach a hub.
     pub async fn link_up(&self) {
         // Before the first look, so that no change is missed.
-        let mut monitor = NetworkMonitor::open(Changes::Interfaces).ok();
+        let mut watch = NetworkWatch::open(Changes::Interfaces, LINK_LOOK);
         while !self.has_link() {
-            let Some(notices) = &monitor else {
-                sleep(LINK_LOOK).await;
-                continue;
-            };
-            if matches!(timeout(LINK_LOOK, notices.changed()).await, Ok(Err(_))) {
-                monitor = None;
-            }
+            watch.changed(Some(LINK_LOOK)).await;
         }
     }
 

@@ -22,10 +22,7 @@ fn obstacle_of(
 ) -> Option<String> {
     links.sort();
     links.dedup();
-    let is_up = |link: &str| {
-        let is_this = |seen: &&InterfaceAddress| seen.name == link || link.parse() == Ok(seen.ip);
-        all.iter().filter(is_this).any(|seen| seen.up)
-    };
+    let is_up = |link: &str| all.iter().any(|seen| seen.up && seen.is_called(link));
     let why = |link: &String| {
         let forbidden = rules.and_then(|rules| rules.why_forbidden(link));
         forbidden.or_else(|| (!is_up(link)).then(|| format!("{link} is down")))

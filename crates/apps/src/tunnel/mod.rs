@@ -27,6 +27,7 @@ mod links;
 pub mod machine;
 mod meters;
 pub mod name_servers;
+mod network_watch;
 pub mod packet;
 mod packet_memory;
 pub mod path_mtu;

@@ -23,11 +23,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ipnet::IpNet;
+use ropewalk_runtime::system::Changes;
 use ropewalk_runtime::system::routes::{self, Interface, Route};
-use ropewalk_runtime::system::{Changes, NetworkMonitor};
 
 use super::journal::Journal;
 use super::machine::single;
+use super::network_watch::NetworkWatch;
 use crate::observe::{Event, PeerIdentity, Reporter};
 
 /// Least time between two looks at the routes. Changes come in groups.
@@ -94,24 +95,10 @@ impl Routing {
 
     /// Compares the exceptions with the routes whenever something changes.
     pub async fn keep(&self) -> Infallible {
-        let mut monitor = NetworkMonitor::open(Changes::Routes).ok();
+        let mut watch = NetworkWatch::open(Changes::Routes, RETRY);
         loop {
             let complete = self.reconcile();
-            let changed = async {
-                match &monitor {
-                    Some(monitor) => monitor.changed().await,
-                    None => std::future::pending().await,
-                }
-            };
-            // Without notifications, the routes are looked at from time to time.
-            let broken = if complete && monitor.is_some() {
-                changed.await.is_err()
-            } else {
-                matches!(tokio::time::timeout(RETRY, changed).await, Ok(Err(_)))
-            };
-            if broken {
-                monitor = None;
-            }
+            watch.changed((!complete).then_some(RETRY)).await;
             tokio::time::sleep(PAUSE).await;
         }
     }

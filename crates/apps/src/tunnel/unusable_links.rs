@@ -6,15 +6,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use ropewalk_runtime::interfaces::{self, InterfaceAddress};
-use ropewalk_runtime::system::{Changes, NetworkMonitor};
-use tokio::time::{Instant, timeout};
+use ropewalk_runtime::system::Changes;
+use tokio::time::Instant;
 
 use super::client::Family;
+use super::network_watch::NetworkWatch;
 use crate::observe::{Event, PeerIdentity, Reporter};
 
 /// How long a link has the wrong addresses alone until that is told: those of DHCP come later than those of IPv6.
 const SETTLED: Duration = Duration::from_secs(5);
-/// Interval of looks if the system tells of no change.
+/// Interval of looks where the system tells of no change.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// The links of a client, and what is known of them.
@@ -36,30 +37,20 @@ impl UnusableLinks {
 
     /// Reports each once.
     pub async fn report(mut self, reporter: Reporter) -> Infallible {
-        let mut monitor = NetworkMonitor::open(Changes::Interfaces).ok();
+        let mut watch = NetworkWatch::open(Changes::Interfaces, LOOK);
         loop {
             let next = self.look(Instant::now(), &reporter);
-            let Some(notices) = &monitor else {
-                tokio::time::sleep(next.unwrap_or(LOOK)).await;
-                continue;
-            };
-            let broken = match next {
-                None => notices.changed().await.is_err(),
-                Some(next) => matches!(timeout(next, notices.changed()).await, Ok(Err(_))),
-            };
-            if broken {
-                monitor = None;
-            }
+            watch.changed(next).await;
         }
     }
 
     /// Reports those that have been unusable for long enough. Returns when the next one may be, if there is one.
     fn look(&mut self, now: Instant, reporter: &Reporter) -> Option<Duration> {
-        let mut all = interfaces::list().ok()?;
-        if self.named.is_empty() {
-            let tun = interfaces::tun_devices().unwrap_or_default();
-            all.retain(|seen| !tun.contains(&seen.name));
-        }
+        let all = match self.named.is_empty() {
+            true => interfaces::outside_tunnels(&[]).or_else(|_| interfaces::list()),
+            false => interfaces::list(),
+        };
+        let all = all.ok()?;
         let found = unusable(&self.named, &self.hubs, &all);
         self.since.retain(|link, _| found.contains_key(link));
         let mut next = None;
@@ -100,9 +91,8 @@ fn unusable(
     let reaches = |family| hubs.iter().any(|hub| Family::of(hub.ip().to_canonical()) == family);
     let mut families: BTreeMap<String, Vec<Family>> = BTreeMap::new();
     for seen in all.iter().filter(|seen| seen.up && seen.is_routable()) {
-        let is_named = |name: &String| *name == seen.name || name.parse() == Ok(seen.ip);
         let by_address = named.iter().find(|name| name.parse::<IpAddr>() == Ok(seen.ip));
-        if named.is_empty() || named.iter().any(is_named) {
+        if named.is_empty() || named.iter().any(|name| seen.is_called(name)) {
             let link = by_address.unwrap_or(&seen.name).clone();
             families.entry(link).or_default().push(Family::of(seen.ip));
         }

@@ -203,12 +203,6 @@ pub fn is_missing(local: &BindAddress, all: &[InterfaceAddress]) -> bool {
     BoundInterface::new(local.clone(), all).matching(all).is_empty()
 }
 
-/// The names of the interfaces in whose networks one of these addresses is.
-pub fn leading_to(peers: &[IpAddr], all: &[InterfaceAddress]) -> Vec<String> {
-    let leads = |seen: &&InterfaceAddress| peers.iter().any(|peer| seen.is_in_network(*peer));
-    all.iter().filter(leads).map(|seen| seen.name.clone()).collect()
-}
-
 /// Whether paths to these addresses leave this machine.
 pub fn leave_this_machine(remotes: &[SocketAddr], all: &[InterfaceAddress]) -> bool {
     let own = |ip: IpAddr| ip.is_loopback() || all.iter().any(|seen| seen.ip == ip);
@@ -364,19 +358,6 @@ mod tests {
             assert_eq!(link.is_watched(), watched, "{}", link.local);
             assert_eq!(link.update(&[]) == Change::Gone, watched && !link.local.address.is_ipv6());
         }
-    }
-
-    #[test]
-    fn an_interface_leads_to_the_addresses_of_its_networks() {
-        let all = [
-            seen("lte", 3, "10.77.2.1", true),
-            seen("lte", 3, "fd77::2:1", true),
-            seen("vpn0", 4, "10.8.0.2", true),
-        ];
-        let found = |peer: &str| leading_to(&[peer.parse().expect("an address")], &all);
-        assert_eq!(found("10.77.2.2"), ["lte"]);
-        assert_eq!(found("fd77::2:1"), ["lte"]);
-        assert_eq!(found("203.0.113.1"), Vec::<String>::new());
     }
 
     #[test]

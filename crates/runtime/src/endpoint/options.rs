@@ -139,13 +139,11 @@ impl Options {
     /// # Errors
     /// As the system says.
     pub(super) fn interfaces(&self) -> io::Result<Vec<InterfaceAddress>> {
-        let mut all = interfaces::list()?;
-        let tun = if self.avoid_tun { interfaces::tun_devices()? } else { Vec::new() };
-        let near = local_interfaces::leading_to(&self.peers, &all);
-        all.retain(|seen| {
-            let is_tunnel = tun.contains(&seen.name) && !near.contains(&seen.name);
-            !self.avoided_interfaces.contains(&seen.name) && !is_tunnel
-        });
+        let mut all = match self.avoid_tun {
+            true => interfaces::outside_tunnels(&self.peers)?,
+            false => interfaces::list()?,
+        };
+        all.retain(|seen| !self.avoided_interfaces.contains(&seen.name));
         Ok(all)
     }
 

@@ -108,10 +108,9 @@ fn free(address: SocketAddr) -> Fact<()> {
 
 fn links() -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
-    // TUN devices lead into tunnels, which go over other links.
-    let tun = interfaces::tun_devices().unwrap_or_default();
-    for seen in interfaces::list().unwrap_or_default() {
-        if !(seen.up && seen.is_routable()) || tun.contains(&seen.name) {
+    let all = interfaces::outside_tunnels(&[]).or_else(|_| interfaces::list());
+    for seen in all.unwrap_or_default() {
+        if !(seen.up && seen.is_routable()) {
             continue;
         }
         if let Some(link) = links.iter_mut().find(|link| link.name == seen.name) {
