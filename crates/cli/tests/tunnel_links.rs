@@ -29,6 +29,12 @@ impl Hosts {
         bytes("rx") + bytes("tx")
     }
 
+    /// Puts a link of the client back, with its default route, which has gone with it.
+    fn put_back(&self, link: &str, way: &str, metric: &str) {
+        self.ip("c", &["link", "set", link, "up"]);
+        self.ip("c", &["route", "add", "default", "via", way, "metric", metric]);
+    }
+
     /// Sends some datagrams through the tunnel.
     fn send_to_host(&self, count: usize) {
         self.inside("c", || {
@@ -57,8 +63,7 @@ fn a_tunnel_goes_on_over_the_link_that_is_left_and_uses_one_that_comes_back() {
         hosts.ip("c", &["link", "set", link, "down"]);
         hosts.wait_for_answer(HOST, &[&serve, &up]);
         hosts.wait_for("one link", || hosts.links_up("tunnel up") == [other]);
-        hosts.ip("c", &["link", "set", link, "up"]);
-        hosts.ip("c", &["route", "add", "default", "via", way, "metric", metric]);
+        hosts.put_back(link, way, metric);
     }
 }
 
@@ -131,8 +136,7 @@ fn a_client_that_starts_without_links_waits_for_them_and_keeps_their_rules() {
     let up = hosts.connect(&hub, &["--link", "l1 use=never", "--state-directory", "links"]);
     hosts.wait_for("told", || up.said().contains("no link is up"));
     for (link, way, metric) in [("l1", HUB[0], "100"), ("l2", HUB[1], "200")] {
-        hosts.ip("c", &["link", "set", link, "up"]);
-        hosts.ip("c", &["route", "add", "default", "via", way, "metric", metric]);
+        hosts.put_back(link, way, metric);
     }
     hosts.wait_for_answer(HOST, &[&serve, &up]);
     hosts.wait_for("two links", || {

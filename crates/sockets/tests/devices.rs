@@ -7,7 +7,7 @@ use ropewalk_interop::or_skip;
 
 use crate::support::{Running, await_udp_port, installed, preloaded};
 
-/// Two servers at one port, each on an interface of its own. Each sends the name of its interface to whoever connects.
+/// Two servers at one port, each on an interface of its own. Each sends the name of its interface to the peers that connect.
 const SERVERS: &str = r#"
 import socket, threading
 def serve(device):

@@ -291,10 +291,9 @@ fn text(table: &RecordBatch) -> String {
         let what = if is_single(table) { "runs" } else { "points" };
         text += &format!("... and {} more {what}\n", count((table.num_rows() - SHOWN) as u64));
     }
-    if let (Some(flows), lines) =
-        (flow_table(table, SHOWN), flow_names(table).len() * table.num_rows())
-    {
+    if let Some(flows) = flow_table(table, SHOWN) {
         text += &format!("\n{}", flows.text(layout()));
+        let lines = flow_names(table).len() * table.num_rows();
         if lines > SHOWN {
             text += &format!("... and {} more lines\n", count((lines - SHOWN) as u64));
         }

@@ -29,6 +29,7 @@ use crate::compare::{Estimate, mean};
 use candidate::Candidate;
 pub use candidate::on_paths;
 pub use rating::AUDIBLE;
+use rating::opinions;
 use search::search;
 use trials::{Outcome, Span, Trials};
 
@@ -336,7 +337,7 @@ impl<'a, 'b> Report<'a, 'b> {
             congestion: of.congestion.to_string(),
             receive_buffer_bytes: of.receive_buffer,
             tunnel: of.tunnel.texts(scenario),
-            mos: scores(&outcomes).map(|all| mean(all.into_iter())),
+            mos: opinions(&outcomes).map(|all| mean(all.into_iter())),
             goodput_bps: mean(outcomes.iter().map(|one| one.goodput_bps)),
             app_delay_p99_range_s: delays.as_deref().map(range),
             app_delay_p99_s: delays.map(|all| mean(all.into_iter())),
@@ -375,7 +376,7 @@ impl<'a, 'b> Report<'a, 'b> {
                 mean(pairs.map(|(with, without)| with.goodput_bps - without.goodput_bps))
             };
             let adds_mos = || {
-                let [with, without] = [with, without].map(|one| scores(&self.outcomes(one)));
+                let [with, without] = [with, without].map(|one| opinions(&self.outcomes(one)));
                 let pairs = with?.into_iter().zip(without?);
                 Some(mean(pairs.map(|(with, without)| with - without)))
             };
@@ -392,11 +393,6 @@ impl<'a, 'b> Report<'a, 'b> {
         };
         self.trials.scenario().paths.iter().enumerate().map(link).collect()
     }
-}
-
-/// The mean opinion scores of all runs; none for other goals.
-fn scores(outcomes: &[Outcome]) -> Option<Vec<f64>> {
-    outcomes.iter().map(|outcome| outcome.mos).collect()
 }
 
 /// The set without the path if it contains it, else with it.

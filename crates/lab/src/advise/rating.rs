@@ -25,9 +25,8 @@ impl Rating {
     /// The rating of these runs.
     pub fn of(outcomes: &[Outcome]) -> Self {
         let count = outcomes.len() as f64;
-        let scores: Option<Vec<f64>> = outcomes.iter().map(|outcome| outcome.mos).collect();
         Self {
-            mos: scores.map(|scores| scores.iter().sum::<f64>() / count),
+            mos: opinions(outcomes).map(|scores| scores.iter().sum::<f64>() / count),
             score: outcomes.iter().map(|outcome| outcome.score).sum::<f64>() / count,
         }
     }
@@ -53,6 +52,11 @@ impl Rating {
             _ => self.score > other.score + by,
         }
     }
+}
+
+/// The mean opinion scores of all runs; none for other goals.
+pub fn opinions(outcomes: &[Outcome]) -> Option<Vec<f64>> {
+    outcomes.iter().map(|outcome| outcome.mos).collect()
 }
 
 /// Sorts by rating, the best first: those without an audible difference to the best score by the figure of the goal, and

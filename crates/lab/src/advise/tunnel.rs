@@ -65,8 +65,8 @@ impl TunnelChoice {
     }
 }
 
-/// The choice with one further change of the tunnel each, of what the scenario leaves at its default: other values are
-/// wishes of whoever wrote it. One link at least stays always in use.
+/// The choice with one further change of the tunnel each, of what the scenario leaves at its default: other values were
+/// chosen by the author of the scenario. One link at least stays always in use.
 pub fn variants(scenario: &Scenario, choice: &Candidate) -> Vec<Candidate> {
     let with = |tunnel| Candidate { tunnel, ..choice.clone() };
     let own = &choice.tunnel;
