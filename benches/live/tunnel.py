@@ -2,8 +2,8 @@
 
     sudo python3 benches/live/tunnel.py --binary target/release/ropewalk [--runs 3] [--case NAME] [--contender NAME]
 
-A case is a scenario in tunnel/. Contenders: the tunnel over both links; Linux TCP on each link alone; Linux Multipath TCP; and
-TCP through wireguard-go on the first link, if that is installed. Figures: goodput after the warm-up, the longest pause of the
+A case is a scenario in tunnel/. Contenders: the tunnel over both links; the same, simulated; Linux TCP on each link alone; Linux
+Multipath TCP; and TCP through wireguard-go on the first link, if that is installed. Figures: goodput after the warm-up, the longest pause of the
 receiver, the ping beside it in milliseconds, 50th and 99th percentile, and for tunnels the CPU seconds per GB of their
 processes at both ends. A run in which the emulator was late by more
 than 20 ms does not count and is tried again.
@@ -41,6 +41,8 @@ class Contender:
     options: str = ""
     process: Callable[[list[str]], bool] | None = None
     """Whether the words of a command line are those of its processes; none for the kernel's transports."""
+    is_simulated: bool = False
+    """Whether it is simulated: no program runs at either end."""
 
 
 def tunnel_far(room: Path) -> str:
@@ -72,6 +74,7 @@ MPTCP_LIMITS = "ip mptcp limits set subflow 8 add_addr_accepted 8; "
 MPTCP_ENDPOINT = "ip mptcp endpoint add {local2} dev {device2} subflow; "
 CONTENDERS = [
     Contender("tunnel", tunnel_far, tunnel_near, INNER_HUB, process=is_tunnel),
+    Contender("simulated tunnel", lambda _: "", lambda _: "", "", is_simulated=True),
     Contender("TCP on link 1", lambda _: "", lambda _: "", "{remote1}"),
     Contender("TCP on link 2", lambda _: "", lambda _: "", "{remote2}"),
     Contender("Linux MPTCP", lambda _: MPTCP_LIMITS, lambda _: MPTCP_LIMITS + MPTCP_ENDPOINT, "{remote1}", "--mptcp"),
@@ -123,11 +126,52 @@ def run(arguments: argparse.Namespace, case: Path, contender: Contender, seed: i
         return figures, late
 
 
+FLOWS = """
+[[flow]]
+name = "download"
+kind = "tcp"
+congestion = "{congestion}"
+[[flow]]
+name = "ping"
+kind = "ping"
+every = "{every} s"
+"""
+
+
+def simulate(arguments: argparse.Namespace, case: Path, _: Contender, seed: int) -> tuple[dict, float]:
+    """As `run`: the same links and flows simulated, whose ends pause as those of the command do."""
+    text = case.read_text(encoding="utf-8") + FLOWS.format(congestion=arguments.congestion, every=PING_S)
+    settings = [f"transfer.seed={seed}", f"transfer.duration={arguments.seconds} s", "tunnel.longest_pause=2 ms"]
+
+    def flow(name: str, warmup: float) -> dict:
+        given = [word for one in (*settings, f"transfer.warmup={warmup} s") for word in ("--set", one)]
+        command = [arguments.binary, "run", "-", "--json", *given]
+        result = subprocess.run(command, input=text, check=True, capture_output=True, text=True)
+        return next(one for one in json.loads(result.stdout)["flows"] if one["name"] == name)
+
+    # As in a real run, the goodput is that after the warm-up, and all pings count.
+    download, ping = flow("download", arguments.warmup), flow("ping", 0.0)
+    quantiles = [1e3 * ping[f"delay_{share}_s"] for share in ("p50", "p99")]
+    figures = {"goodput_bps": download["goodput_bps"], "longest_pause_s": download["longest_gap_s"]}
+    return figures | {"ping_quantiles_ms": quantiles, "cpu_s_per_gb": None}, 0.0
+
+
+def ping_quantiles(found: list[dict]) -> tuple[float, float]:
+    """50th and 99th percentile of the pings of all runs, ms; of simulated runs, the medians of those of each run."""
+    if "ping_quantiles_ms" in found[0]:
+        p50, p99 = (statistics.median(share) for share in zip(*(figures["ping_quantiles_ms"] for figures in found), strict=True))
+        return p50, p99
+    pings_ms = sorted(ping for figures in found for ping in figures["ping_ms"])
+    p50, p99 = (pings_ms[min(int(len(pings_ms) * share), len(pings_ms) - 1)] for share in (0.5, 0.99))
+    return p50, p99
+
+
 def cell(arguments: argparse.Namespace, case: Path, contender: Contender) -> str:
     found = []
     for seed in range(1, arguments.runs + 1):
         for _ in range(TRIES):
-            figures, late = run(arguments, case, contender, seed)
+            measure = simulate if contender.is_simulated else run
+            figures, late = measure(arguments, case, contender, seed)
             if late <= LATEST_S:
                 found.append(figures)
                 break
@@ -135,8 +179,7 @@ def cell(arguments: argparse.Namespace, case: Path, contender: Contender) -> str
         return "always late"
     goodput = statistics.median(figures["goodput_bps"] for figures in found) / 1e6
     pause = max(figures["longest_pause_s"] for figures in found)
-    all_pings = sorted(ping for figures in found for ping in figures["ping_ms"])
-    p50, p99 = (all_pings[min(int(len(all_pings) * share), len(all_pings) - 1)] for share in (0.5, 0.99))
+    p50, p99 = ping_quantiles(found)
     costs = [figures["cpu_s_per_gb"] for figures in found if figures["cpu_s_per_gb"] is not None]
     cost = f"; {statistics.median(costs):.0f} s/GB" if costs else ""
     return f"{goodput:.2f} ({pause:.2f} s; {p50:.0f}, {p99:.0f}{cost})"

@@ -238,6 +238,34 @@ impl Endpoint {
         }
     }
 
+    /// Gives a packet to the engine; returns its emptied contents, or none for a packet of cross traffic.
+    #[inline]
+    fn take(&mut self, now: Time, port: Port, packet: Packet<SimPayload>) -> Option<SimPayload> {
+        let path = PathId(port.0 as u8);
+        let (ce, size) = (packet.ecn.is_marked(), packet.size);
+        self.count(path, size);
+        let mut wire = packet.payload;
+        if now < self.record_until {
+            self.record(now, path.0, &wire);
+        }
+        if self.recorders.0.is_some() {
+            self.record_packet(now, path, Direction::In, size, &mut wire);
+        }
+        match &mut wire {
+            SimPayload::Sctp(packet, _) => {
+                packet.ce = ce;
+                self.machine.take_packet(now, path, packet);
+            }
+            SimPayload::Tcp(segment, _) => self.machine.take_segment(now, path, segment),
+            SimPayload::Cross(_) => return None,
+        }
+        if let Some(peak) = &mut self.peak {
+            // Out-of-order data is stored only when a packet arrives.
+            *peak = (*peak).max(self.machine.receive_occupancy().0);
+        }
+        Some(wire)
+    }
+
     /// Lets the application read and write, then sends and sets the timer. The next packet is built in `recycled`.
     #[inline]
     fn drain(&mut self, now: Time, recycled: SimPayload, out: &mut Outbox<SimPayload>) {
@@ -339,7 +367,7 @@ impl Endpoint {
             Application::Steady { next, left, .. } if *left != Some(0) => {
                 Some(engine.map_or(*next, |at| at.min(*next)))
             }
-            Application::Tunnel(end) => engine.into_iter().chain(end.deadline()).min(),
+            Application::Tunnel(end) => end.due(engine),
             Application::Sources(end) => engine.into_iter().chain(end.deadline()).min(),
             _ => engine,
         }
@@ -514,28 +542,14 @@ impl Host<SimPayload> for Endpoint {
         packet: Packet<SimPayload>,
         out: &mut Outbox<SimPayload>,
     ) {
-        let path = PathId(port.0 as u8);
-        let (ce, size) = (packet.ecn.is_marked(), packet.size);
-        self.count(path, size);
-        let mut wire = packet.payload;
-        if now < self.record_until {
-            self.record(now, path.0, &wire);
+        if let Application::Tunnel(end) = &mut self.application
+            && end.defers(now)
+        {
+            end.hold(port, packet);
+            self.deadline = self.next_deadline();
+            return;
         }
-        if self.recorders.0.is_some() {
-            self.record_packet(now, path, Direction::In, size, &mut wire);
-        }
-        match &mut wire {
-            SimPayload::Sctp(packet, _) => {
-                packet.ce = ce;
-                self.machine.take_packet(now, path, packet);
-            }
-            SimPayload::Tcp(segment, _) => self.machine.take_segment(now, path, segment),
-            SimPayload::Cross(_) => return,
-        }
-        if let Some(peak) = &mut self.peak {
-            // Out-of-order data is stored only when a packet arrives.
-            *peak = (*peak).max(self.machine.receive_occupancy().0);
-        }
+        let Some(wire) = self.take(now, port, packet) else { return };
         self.drain(now, wire, out);
     }
 
@@ -544,6 +558,15 @@ impl Host<SimPayload> for Endpoint {
             // The scheduler interrupted a send at this very instant: resume it.
             let recycled = self.recycled(out);
             return self.send(now, recycled, out);
+        }
+        if let Application::Tunnel(end) = &mut self.application {
+            if end.pauses(now) {
+                self.deadline = self.next_deadline();
+                return;
+            }
+            for (port, packet) in end.take_waiting() {
+                self.take(now, port, packet);
+            }
         }
         self.machine.handle_timeout(now);
         let recycled = self.recycled(out);

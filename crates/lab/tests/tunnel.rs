@@ -69,6 +69,10 @@ fn a_link_that_becomes_slower_delays_calls_by_little_more_than_the_other_link_ta
 
 /// A download, a call and a ping over paths of (Mbit/s, round trip in ms, loss), of which those in `used` carry data.
 fn bundle(links: &[(u32, u32, f64)], used: &[usize]) -> RunResult {
+    result(&bundle_text(links, used))
+}
+
+fn bundle_text(links: &[(u32, u32, f64)], used: &[usize]) -> String {
     let mut text = String::from("[transfer]\nduration = '50 s'\nwarmup = '10 s'\n");
     for (i, (rate, trip, loss)) in links.iter().enumerate() {
         let usage = if used.contains(&i) { "always" } else { "never" };
@@ -79,7 +83,7 @@ fn bundle(links: &[(u32, u32, f64)], used: &[usize]) -> RunResult {
     for kind in ["tcp", "call", "ping"] {
         text += &flow(kind, kind, "");
     }
-    result(&text)
+    text
 }
 
 #[test]
@@ -150,6 +154,35 @@ fn requests_and_datagrams_are_counted_in_the_time_in_which_their_flow_is_active(
     let [reply, one_way] = [dns, video].map(|flow| flow.delay_p50_s.expect("packets arrive"));
     assert!((0.02..0.04).contains(&reply) && (0.01..0.03).contains(&one_way), "{dns:?} {video:?}");
     assert_eq!(sorted.out_of_order, 0.0, "{sorted:?}");
+}
+
+#[test]
+fn pauses_lengthen_the_round_trip_of_a_ping_by_little_and_cost_a_download_nothing() {
+    for trips in [vec![20, 20], vec![10, 80], vec![30, 12, 60]] {
+        let links: Vec<_> = trips.iter().map(|trip| (20, *trip, 0.0)).collect();
+        let used: Vec<_> = (0..links.len()).collect();
+        let [without, with] = ["0 s", "2 ms"].map(|pause| {
+            let text =
+                bundle_text(&links, &used) + &format!("[tunnel]\nlongest_pause = '{pause}'\n");
+            result(&text)
+        });
+        let median_ms =
+            |result: &RunResult| 1e3 * of(result, "ping").delay_p50_s.expect("replies arrive");
+        // A request waits for two ends, and its reply for one.
+        let pause_ms = f64::from(*trips.iter().min().expect("there are paths")) / 10.0;
+        let longer_ms = median_ms(&with) - median_ms(&without);
+        assert!((0.1 * pause_ms..3.0 * pause_ms).contains(&longer_ms), "{trips:?}: {longer_ms}");
+        let [before, now] = [&without, &with].map(|result| of(result, "tcp").goodput_bps);
+        assert!(now > 0.98 * before, "{trips:?}: {now}, {before} without");
+    }
+}
+
+#[test]
+fn a_call_alone_has_no_pauses() {
+    let base = paths(10, [20, 120], "") + &flow("call", "call", "");
+    let [without, with] = ["0 s", "2 ms"]
+        .map(|pause| result(&format!("{base}[tunnel]\nlongest_pause = '{pause}'\n")));
+    assert_eq!(of(&without, "call"), of(&with, "call"));
 }
 
 #[test]

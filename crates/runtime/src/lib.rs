@@ -11,7 +11,6 @@ pub mod endpoint;
 pub mod interfaces;
 #[cfg(target_os = "linux")]
 pub mod kernel;
-pub mod moderation;
 pub mod seal;
 #[cfg(target_os = "linux")]
 pub mod system;

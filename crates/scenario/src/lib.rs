@@ -47,11 +47,11 @@ pub use schema::json_schema;
 pub use types::{
     Application, Capacity, Congestion, Coupling, Cross, CrossKind, CwndUpdate, Discipline, End,
     Flow, FlowKind, ForwardDelay, InitialSsthresh, InitialWindow, Jitter, JitterShape,
-    LATENCY_BUDGETS, Limit, Link, LinkSide, LinuxTurns, Loss, OtiasForm, Outage, Pacing,
-    PacingOptions, Path, PathUse, Preamble, Preset, Protocol, Queue, Quota, Radio, ReceiveRules,
-    Record, Recovery, Redundancy, Reinjection, Reorder, Reordering, Retransmission, RtoFormula,
-    Rules, SackCount, Scenario, ScheduleCapacity, ScheduleWindows, SchedulerName, SchedulerOptions,
-    SctpOptions, Side, Source, Station, Steady, Step, StreamScheduler, SubflowAck, Target,
-    TcpOptions, Trace, Transfer, Tunnel, Weights, WhenBlocked, Wifi, WifiStandard, WindowCheck,
-    WindowManager, WindowRounding, WindowUnit, World,
+    LATENCY_BUDGETS, LONGEST_PAUSE, Limit, Link, LinkSide, LinuxTurns, Loss, OtiasForm, Outage,
+    Pacing, PacingOptions, Path, PathUse, Preamble, Preset, Protocol, Queue, Quota, Radio,
+    ReceiveRules, Record, Recovery, Redundancy, Reinjection, Reorder, Reordering, Retransmission,
+    RtoFormula, Rules, SackCount, Scenario, ScheduleCapacity, ScheduleWindows, SchedulerName,
+    SchedulerOptions, SctpOptions, Side, Source, Station, Steady, Step, StreamScheduler,
+    SubflowAck, Target, TcpOptions, Trace, Transfer, Tunnel, Weights, WhenBlocked, Wifi,
+    WifiStandard, WindowCheck, WindowManager, WindowRounding, WindowUnit, World,
 };

@@ -7,13 +7,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use super::moderation::{ThreadModeration, look_before_pause};
 use bytes::{Bytes, BytesMut};
 use ropewalk_base::{Duration, Rate, Time};
 use ropewalk_runtime::clock::Clock;
 use ropewalk_runtime::endpoint::{
     Association, Copies, Delivery, Part, PathEstimate, Received, SendError, Urgency,
 };
-use ropewalk_runtime::moderation::Moderation;
 use ropewalk_tunnel::{
     Class, Config, Ecn, Header, Inner, LinkUse, Order, Outgoing, PathRule, PathState, REPAIRS,
     Tunnel, Waiting, decode_uses, encode_uses, packet_cost,
@@ -57,7 +57,7 @@ pub struct LaneSettings {
     /// Rules of the links of this end; none: all are used, unless the other end has rules.
     pub links: Option<Arc<LinkLedger>>,
     /// Lets the threads that carry packets be woken less often.
-    pub moderation: Arc<Moderation>,
+    pub moderation: Arc<ThreadModeration>,
     /// What packets may take while they wait. All lanes of a hub share it.
     pub memory: Arc<PacketMemory>,
 }
@@ -390,9 +390,12 @@ impl Lane {
     async fn deliver(&mut self, sink: &mut impl PacketSink) {
         let now = self.clock.now();
         let packets: Vec<Bytes> = std::iter::from_fn(|| self.tunnel.deliver(now)).collect();
-        if !packets.is_empty() {
-            sink.deliver(packets).await;
+        if packets.is_empty() {
+            return;
         }
+        sink.deliver(packets).await;
+        // What the kernel has answered meanwhile, such as acknowledgements of TCP, does not wait for the end of a pause.
+        look_before_pause().await;
     }
 
     /// Adds what was counted since the last call to the counters of the whole tunnel.

@@ -26,6 +26,7 @@ mod link_state;
 mod links;
 pub mod machine;
 mod meters;
+mod moderation;
 pub mod name_servers;
 mod network_watch;
 pub mod packet;
@@ -40,6 +41,7 @@ mod unusable_links;
 pub use self::error::TunnelError;
 pub use self::lane::LaneSettings;
 pub use self::links::{LinkLedger, LinkSpec};
+pub use self::moderation::ThreadModeration;
 pub use self::packet_memory::{PacketMemory, QueueShare};
 pub use ropewalk_tunnel::{Config, Redundancy};
 

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
+use ropewalk_apps::tunnel::ThreadModeration;
 use ropewalk_apps::tunnel::class::ClassRule;
 use ropewalk_apps::tunnel::{Config, LaneSettings, Redundancy, TunnelError};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::Transport;
-use ropewalk_runtime::moderation::Moderation;
-use ropewalk_scenario::{LATENCY_BUDGETS, parse_duration};
+use ropewalk_scenario::{LATENCY_BUDGETS, LONGEST_PAUSE, parse_duration};
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -172,11 +172,11 @@ fn configuration(text: &str) -> Result<PathBuf, String> {
     Ok(Path::new(CONFIGURATIONS).join(format!("{text}.toml")))
 }
 
-/// A pause that is no longer than the default one, which is as long as pacing allows.
+/// A pause within the limit of scenarios.
 fn pause(text: &str) -> Result<Duration, String> {
-    let (pause, most) = (parse_duration(text)?, Config::default().longest_pause);
-    if pause > most {
-        return Err(format!("give at most {most}, or 0 s for none"));
+    let pause = parse_duration(text)?;
+    if pause > LONGEST_PAUSE {
+        return Err(format!("give at most {LONGEST_PAUSE}, or 0 s for none"));
     }
     Ok(pause)
 }
@@ -204,7 +204,7 @@ fn interface(text: &str) -> Result<String, String> {
 /// # Errors
 /// [`Failure`].
 pub fn execute(args: &TunnelArgs, console: Console) -> Result<(), Failure> {
-    let moderation = Arc::<Moderation>::default();
+    let moderation = Arc::<ThreadModeration>::default();
     match &args.action {
         Action::New(args) => new::execute(args, console),
         Action::Up(args) => {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use ropewalk_runtime::moderation::Moderation;
+use ropewalk_apps::tunnel::ThreadModeration;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -34,7 +34,7 @@ pub enum Threads {
 /// [`Failure`] of the end, or if there are no threads.
 pub fn run_until_interrupted(
     threads: Threads,
-    moderation: Option<Arc<Moderation>>,
+    moderation: Option<Arc<ThreadModeration>>,
     end: impl Future<Output = Result<(), Failure>>,
 ) -> Result<(), Failure> {
     let mut builder = match threads {

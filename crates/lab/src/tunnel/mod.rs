@@ -7,6 +7,7 @@ mod flow;
 mod inner_packet;
 mod links;
 mod meter;
+mod pauses;
 mod quality;
 mod results;
 mod stream;
@@ -14,6 +15,7 @@ mod stream;
 use ropewalk_base::{Duration, PathId, Rate, Seed, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::{Association, Config, Copies, Delivery, Urgency};
+use ropewalk_netsim::{Packet, Port};
 use ropewalk_scenario::{self as file, Scenario};
 use ropewalk_tunnel::{
     Class, Config as CoreConfig, Ecn, Header, Inner, Order, Outgoing, PathState, REPAIRS,
@@ -23,7 +25,10 @@ use ropewalk_tunnel::{
 use flow::{FlowEnd, Sized};
 use inner_packet::InnerPacket;
 use links::{LinkCaps, USES_PPID};
+use pauses::Pauses;
 pub(crate) use results::flow_results;
+
+use crate::machine::SimPayload;
 
 /// The least send buffer. The tunnel's core limits what the association queues.
 const SEND_BUFFER: u64 = 8 << 20;
@@ -46,6 +51,7 @@ pub struct TunnelEnd {
     states: Vec<PathState>,
     /// The caps of the links, at the end that has them.
     caps: Option<LinkCaps>,
+    pauses: Pauses,
 }
 
 /// The tunnel's ends at the sender and at the receiver of a scenario. `payload`: largest message.
@@ -57,6 +63,7 @@ pub(crate) fn tunnel_ends(scenario: &Scenario, payload: u32, seed: Seed) -> [Tun
             file::Redundancy::Always => Redundancy::Always,
         },
         latency_budget: scenario.tunnel.latency_budget,
+        longest_pause: scenario.tunnel.longest_pause,
         ..CoreConfig::default()
     };
     let mtu = payload - Header::LEN as u32;
@@ -68,6 +75,7 @@ pub(crate) fn tunnel_ends(scenario: &Scenario, payload: u32, seed: Seed) -> [Tun
         entering: Vec::new(),
         states: Vec::new(),
         caps: None,
+        pauses: Pauses::default(),
     };
     let mut both = [TunnelEnd { caps: LinkCaps::of(scenario), ..new() }, new()];
     for (index, flow) in scenario.flows.iter().enumerate() {
@@ -96,11 +104,7 @@ impl TunnelEnd {
             }
         }
         let delivered = self.deliver(now);
-        for flow in &mut self.flows {
-            if flow.deadline().is_some_and(|at| at <= now) {
-                flow.act(now, &mut self.entering);
-            }
-        }
+        self.act_flows(now);
         self.enter(now);
         if connected {
             if let Some(caps) = &mut self.caps {
@@ -109,7 +113,41 @@ impl TunnelEnd {
             self.look_at_paths(now, association);
             self.send(now, association);
         }
+        self.pauses.begin(now);
         delivered
+    }
+
+    /// Lets the flows act that are due. What they send enters the tunnel in the next [`Self::exchange`].
+    fn act_flows(&mut self, now: Time) {
+        for flow in &mut self.flows {
+            if flow.deadline().is_some_and(|at| at <= now) {
+                flow.act(now, &mut self.entering);
+            }
+        }
+    }
+
+    /// Keeps a packet that arrives during a pause, which ends when this is [due](Self::due).
+    pub(crate) fn hold(&mut self, port: Port, packet: Packet<SimPayload>) {
+        self.pauses.hold(port, packet);
+    }
+
+    /// Whether the end does nothing now. Its flows, which are programs of other hosts, act nevertheless.
+    pub(crate) fn pauses(&mut self, now: Time) -> bool {
+        let is_paused = self.pauses.is_paused(now);
+        if is_paused {
+            self.act_flows(now);
+        }
+        is_paused
+    }
+
+    /// Whether a packet that arrives now is handled later.
+    pub(crate) fn defers(&mut self, now: Time) -> bool {
+        self.pauses(now) || self.pauses.has_waiting()
+    }
+
+    /// The packets that have arrived during the last pause.
+    pub(crate) fn take_waiting(&mut self) -> Vec<(Port, Packet<SimPayload>)> {
+        self.pauses.take_waiting()
     }
 
     fn on_message(&mut self, now: Time, payload: Payload) {
@@ -120,6 +158,7 @@ impl TunnelEnd {
         let over = over.map_or(0, FlowEnd::over);
         let Some(packet) = InnerPacket::decode(&message, over) else { return };
         let bytes = (message.len() - Header::LEN) as u32;
+        self.pauses.count();
         self.core.on_message(now, header, bytes, Sized { packet, bytes });
     }
 
@@ -137,6 +176,7 @@ impl TunnelEnd {
     fn enter(&mut self, now: Time) {
         for sized in self.entering.drain(..) {
             let flow = &self.flows[usize::from(sized.packet.flow)];
+            self.pauses.count();
             self.core.enqueue(
                 now,
                 Inner {
@@ -160,6 +200,8 @@ impl TunnelEnd {
         let count = association.path_counters().len();
         self.states.extend((0..count).filter_map(|path| path_state(now, association, path)));
         self.core.set_paths(&self.states);
+        let pause = self.pauses.moderate(now, self.core.tolerable_pause(now));
+        self.core.set_pause(pause);
     }
 
     fn send(&mut self, now: Time, association: &mut Association) {
@@ -187,10 +229,12 @@ impl TunnelEnd {
         self.caps.iter().flat_map(LinkCaps::carried).collect()
     }
 
-    /// When [`Self::exchange`] is to be called.
-    pub(crate) fn deadline(&self) -> Option<Time> {
-        let flows = self.flows.iter().filter_map(FlowEnd::deadline);
-        flows.chain(self.core.deadline()).min()
+    /// When the end acts next; `engine`: when the association does.
+    pub(crate) fn due(&self, engine: Option<Time>) -> Option<Time> {
+        let own = engine.into_iter().chain(self.core.deadline()).min();
+        let entering = self.entering.first().map(|_| Time::ZERO);
+        let own = self.pauses.end_for(own.into_iter().chain(entering).min());
+        self.flows.iter().filter_map(FlowEnd::deadline).chain(own).min()
     }
 
     /// Restarts all measurements.

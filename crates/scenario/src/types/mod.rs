@@ -46,7 +46,7 @@ pub use tcp::TcpOptions;
 pub use trace::Trace;
 pub(crate) use trace::numbered_lines;
 pub use transfer::{Application, Steady, Transfer};
-pub use tunnel::{Flow, FlowKind, LATENCY_BUDGETS, Tunnel};
+pub use tunnel::{Flow, FlowKind, LATENCY_BUDGETS, LONGEST_PAUSE, Tunnel};
 pub use wifi::{Radio, Station, Wifi, WifiStandard};
 pub use world::{Record, World};
 

@@ -13,6 +13,8 @@ use crate::toml_text::Entries;
 
 /// Shortest and longest hold of the tunnel, in scenarios and live.
 pub const LATENCY_BUDGETS: [Duration; 2] = [Duration::from_millis(1), Duration::from_secs(5)];
+/// The longest pause of an end: as much time as pacing allows to be sent together.
+pub const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 /// Smallest and largest inner packet.
 const INNER: Kind = size(64, 9_000);
 
@@ -27,12 +29,20 @@ table! {
         /// Longest time that a packet waits at the far end for an earlier one of its flow. A smaller value lowers the
         /// delay after a loss, and reorders what a longer wait would have put in order.
         latency_budget: Duration = time(LATENCY_BUDGETS[0].as_nanos(), LATENCY_BUDGETS[1].as_nanos()).is("500 ms").example("\"150 ms\"");
+        /// Longest time for which an end does nothing at a time while many packets pass, as the threads of `ropewalk tunnel`
+        /// do to save CPU time (there `--longest-pause`, by default 2 ms). A pause takes a tenth of the shortest round trip
+        /// at most.
+        longest_pause: Duration = time(0, LONGEST_PAUSE.as_nanos()).is("0 s").example("\"2 ms\"");
     }
 }
 
 impl Default for Tunnel {
     fn default() -> Self {
-        Self { redundancy: Redundancy::Auto, latency_budget: Duration::from_millis(500) }
+        Self {
+            redundancy: Redundancy::Auto,
+            latency_budget: Duration::from_millis(500),
+            longest_pause: Duration::ZERO,
+        }
     }
 }
 

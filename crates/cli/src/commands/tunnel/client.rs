@@ -9,13 +9,13 @@ use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use ropewalk_apps::access::PeerPolicy;
 use ropewalk_apps::observe::{Event, EventRecord, Ledger, Sink, Sources, Status};
+use ropewalk_apps::tunnel::ThreadModeration;
 use ropewalk_apps::tunnel::client::{ClientSettings, Family, TunnelClient, undo_earlier};
 use ropewalk_apps::tunnel::hubs::{Hub, HubList};
 use ropewalk_apps::tunnel::name_servers::{Manager, RESOLV_CONF};
 use ropewalk_apps::tunnel::{LinkSpec, machine};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{Observer, Options, Target};
-use ropewalk_runtime::moderation::Moderation;
 use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
 use ropewalk_scenario::parse_duration;
 
@@ -170,7 +170,7 @@ pub fn network(text: &str) -> Result<IpNet, String> {
 pub async fn run(
     args: &UpArgs,
     console: Console,
-    moderation: Arc<Moderation>,
+    moderation: Arc<ThreadModeration>,
 ) -> Result<(), Failure> {
     let hubs = hubs(args)?;
     links::check(&args.from)?;

@@ -9,10 +9,10 @@ use ipnet::IpNet;
 use ropewalk_apps::access::{AccessList, ClientLimits, TunnelPolicy, parse_monthly, parse_rate};
 use ropewalk_apps::observe::{Event, PeerIdentity, Sources, TunnelFigures};
 use ropewalk_apps::tunnel::PacketMemory;
+use ropewalk_apps::tunnel::ThreadModeration;
 use ropewalk_apps::tunnel::addresses::Pool;
 use ropewalk_apps::tunnel::hub::{HubFigures, HubSettings, PolicyOf, TunnelHub};
 use ropewalk_runtime::endpoint::Endpoint;
-use ropewalk_runtime::moderation::Moderation;
 
 use super::client::network;
 use super::{CommonArgs, failed};
@@ -77,7 +77,7 @@ pub struct ServeArgs {
 pub async fn run(
     args: &ServeArgs,
     console: Console,
-    moderation: Arc<Moderation>,
+    moderation: Arc<ThreadModeration>,
 ) -> Result<(), Failure> {
     if args.access.is_anyone() {
         let help = "name the clients: --allow PUBKEY for each, or --allow-file peers.toml";

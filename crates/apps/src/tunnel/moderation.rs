@@ -1,0 +1,133 @@
+//! Fewer wake-ups for the threads of a tunnel: they pause before they wait, while many packets pass.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
+
+use ropewalk_base::Duration;
+use ropewalk_runtime::clock::Clock;
+use ropewalk_tunnel::Moderation;
+
+/// Further threads of a runtime pause for so many times as long as the first one. What is due meanwhile, the first one does.
+const FURTHER_THREADS: u64 = 5;
+
+/// Decides how long the threads of a runtime pause before they wait.
+#[derive(Debug)]
+pub struct ThreadModeration {
+    clock: Clock,
+    moderation: Mutex<Moderation>,
+    first_thread: OnceLock<ThreadId>,
+}
+
+impl Default for ThreadModeration {
+    fn default() -> Self {
+        Self { clock: Clock::start(), moderation: Mutex::default(), first_thread: OnceLock::new() }
+    }
+}
+
+impl ThreadModeration {
+    /// Lets the threads of a runtime pause before they wait.
+    pub fn moderate(self: Arc<Self>, runtime: &mut tokio::runtime::Builder) {
+        runtime.on_thread_park(move || {
+            let own = std::thread::current().id();
+            let is_first = *self.first_thread.get_or_init(|| own) == own;
+            let pause = self.pause() * if is_first { 1 } else { FURTHER_THREADS };
+            if !pause.is_zero() {
+                sleep(pause);
+            }
+        });
+    }
+
+    /// Records that an association has passed on `packets` packets since this was last called for it. `tolerable`: the
+    /// longest pause that does not harm it.
+    pub fn observe(&self, packets: u64, tolerable: Duration) {
+        self.lock().observe(self.clock.now(), packets, tolerable);
+    }
+
+    /// How long a thread pauses now before it waits.
+    pub fn pause(&self) -> Duration {
+        self.lock().pause(self.clock.now())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Moderation> {
+        self.moderation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the thread has nothing to do, and must not be woken")]
+fn sleep(pause: Duration) {
+    std::thread::sleep(std::time::Duration::from_nanos(pause.as_nanos()));
+}
+
+/// Lets other tasks continue that sockets and devices have something for, before the thread pauses.
+pub async fn look_before_pause() {
+    // While a task has given way, the runtime does not park its thread, and looks whether anything is ready.
+    tokio::task::yield_now().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use tokio::net::UdpSocket;
+
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_thread_that_has_nothing_to_do_is_woken_less_often() {
+        let moderation = Arc::new(ThreadModeration::default());
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        moderation.clone().moderate(&mut builder);
+        let runtime = builder.enable_time().build().unwrap();
+        runtime.block_on(async {
+            while moderation.pause().is_zero() {
+                moderation.observe(7, ms(2));
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            let begin = moderation.clock.now();
+            let mut woken = 0;
+            while !moderation.pause().is_zero() {
+                tokio::time::sleep(std::time::Duration::from_micros(100)).await;
+                woken += 1;
+            }
+            let lasted = moderation.clock.now().since(begin);
+            assert!(woken >= 1 && ms(2) * (woken - 1) <= lasted, "{woken} in {lasted}");
+        });
+    }
+
+    #[test]
+    fn what_is_ready_does_not_wait_for_the_end_of_a_pause() {
+        let pauses = Arc::new(AtomicU64::new(0));
+        let counted = pauses.clone();
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.on_thread_park(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+        });
+        builder.enable_io().build().unwrap().block_on(async {
+            let [near, far] = [UdpSocket::bind("127.0.0.1:0"), UdpSocket::bind("127.0.0.1:0")];
+            let (near, far) = (near.await.unwrap(), far.await.unwrap());
+            let to = far.local_addr().unwrap();
+            let count = pauses.clone();
+            let reader = tokio::spawn(async move {
+                let mut byte = [0; 1];
+                loop {
+                    far.recv(&mut byte).await.unwrap();
+                    if byte[0] == 0 {
+                        return count.load(Ordering::Relaxed);
+                    }
+                }
+            });
+            // The reader has begun to wait, and the runtime knows that its socket was not ready.
+            near.send_to(&[1], to).await.unwrap();
+            look_before_pause().await;
+            look_before_pause().await;
+            let before = pauses.load(Ordering::Relaxed);
+            near.send_to(&[0], to).await.unwrap();
+            look_before_pause().await;
+            assert_eq!(reader.await.unwrap(), before);
+        });
+    }
+}

@@ -1,0 +1,115 @@
+//! Pauses of an end, as the threads of `ropewalk tunnel` make them: what arrives during one is handled after it.
+
+use ropewalk_base::{Duration, Time};
+use ropewalk_netsim::{Packet, Port};
+use ropewalk_tunnel::Moderation;
+
+use crate::machine::SimPayload;
+
+/// The pauses of one end, and what waits for the end of the present one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pauses {
+    moderation: Moderation,
+    /// Inner packets that have entered or left since this was last told to `moderation`.
+    passed: u64,
+    until: Time,
+    waiting: Vec<(Port, Packet<SimPayload>)>,
+}
+
+impl Pauses {
+    /// Whether the end does nothing now.
+    pub fn is_paused(&self, now: Time) -> bool {
+        now < self.until
+    }
+
+    /// When the end acts next, if it has to do something at `due`.
+    pub fn end_for(&self, due: Option<Time>) -> Option<Time> {
+        let due = if self.has_waiting() { Some(self.until) } else { due };
+        due.map(|at| at.max(self.until))
+    }
+
+    /// Keeps a packet until the pause ends.
+    pub fn hold(&mut self, port: Port, packet: Packet<SimPayload>) {
+        self.waiting.push((port, packet));
+    }
+
+    /// Whether packets have arrived during the pause.
+    pub const fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// These packets.
+    pub fn take_waiting(&mut self) -> Vec<(Port, Packet<SimPayload>)> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// An inner packet has entered or left the tunnel.
+    pub const fn count(&mut self) {
+        self.passed += 1;
+    }
+
+    /// Decides how long further pauses are; `tolerable`: at most. Returns it.
+    pub fn moderate(&mut self, now: Time, tolerable: Duration) -> Duration {
+        self.moderation.observe(now, std::mem::take(&mut self.passed), tolerable);
+        self.moderation.pause(now)
+    }
+
+    /// Begins a pause: all has been done.
+    pub fn begin(&mut self, now: Time) {
+        self.until = now + self.moderation.pause(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::SimPayload;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// An end that passes on many packets, and begins a pause of 2 ms at 50 ms.
+    fn paused() -> Pauses {
+        let mut pauses = Pauses::default();
+        for now in (0..=50).step_by(5) {
+            (0..20).for_each(|_| pauses.count());
+            pauses.moderate(Time::from_millis(now), ms(2));
+        }
+        pauses.begin(Time::from_millis(50));
+        pauses
+    }
+
+    #[test]
+    fn what_arrives_during_a_pause_is_handled_after_it() {
+        let mut pauses = paused();
+        assert!(
+            pauses.is_paused(Time::from_millis(51)) && !pauses.is_paused(Time::from_millis(52))
+        );
+        assert_eq!(pauses.end_for(None), None);
+        pauses.hold(Port(1), Packet::new(100, 0, SimPayload::Cross(0)));
+        assert_eq!(pauses.end_for(None), Some(Time::from_millis(52)));
+        assert_eq!(pauses.take_waiting().len(), 1);
+        assert_eq!(pauses.end_for(None), None);
+    }
+
+    #[test]
+    fn a_timer_that_expires_during_a_pause_is_handled_after_it_and_a_later_one_on_time() {
+        let pauses = paused();
+        for (due, acts) in [(51, 52), (60, 60)] {
+            let acts = Some(Time::from_millis(acts));
+            assert_eq!(pauses.end_for(Some(Time::from_millis(due))), acts);
+        }
+    }
+
+    #[test]
+    fn there_is_no_pause_while_few_packets_pass() {
+        let mut pauses = Pauses::default();
+        for now in (0..200).step_by(5) {
+            pauses.count();
+            assert_eq!(pauses.moderate(Time::from_millis(now), ms(2)), Duration::ZERO);
+        }
+        pauses.begin(Time::from_millis(200));
+        assert!(!pauses.is_paused(Time::from_millis(200)));
+    }
+}
