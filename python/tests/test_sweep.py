@@ -83,7 +83,7 @@ def test_other_libraries_read_table_and_file(
     parquet = pytest.importorskip("pyarrow.parquet")
     rw.sweep(scenario, vary=VARY, seeds=2, out=tmp_path / "x.parquet")
     read = parquet.read_table(tmp_path / "x.parquet")
-    assert read.equals(table.runs.to_pyarrow())
+    assert read.equals(table.runs.to_pyarrow(), check_metadata=True)
     polars = pytest.importorskip("polars")
     frame = polars.read_parquet(tmp_path / "x.parquet")
     assert frame.equals(table.runs.to_polars())

@@ -5,24 +5,22 @@ mod batch;
 mod columns;
 mod csv;
 mod packets;
+mod parquet;
 
 use core::fmt;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::Arc;
 
+use ::parquet::errors::ParquetError;
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, SchemaRef};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
-use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
 
 pub use atomic::write_atomically;
 pub use batch::{SeriesOrigin, series_to_record_batch};
 pub(crate) use columns::Columns;
 pub use packets::{PACKET_COLUMNS, PacketColumn, packets_to_record_batch};
+pub(crate) use parquet::ParquetFile;
 
 use crate::series::Series;
 
@@ -162,28 +160,21 @@ pub(crate) fn encode(
     schema: &SchemaRef,
     batches: &[RecordBatch],
 ) -> Result<Vec<u8>, WriteError> {
-    let mut bytes = Vec::new();
     match format {
-        SeriesFormat::Parquet => {
-            let properties =
-                WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-            let mut writer =
-                ArrowWriter::try_new(&mut bytes, Arc::clone(schema), Some(properties))?;
-            for batch in batches {
-                writer.write(batch)?;
-            }
-            writer.close()?;
-        }
+        SeriesFormat::Parquet => Ok(parquet::write(schema, batches)?),
         SeriesFormat::Arrow => {
-            let mut writer = FileWriter::try_new(&mut bytes, schema)?;
+            let mut writer = FileWriter::try_new(Vec::new(), schema)?;
             for batch in batches {
                 writer.write(batch)?;
             }
-            writer.finish()?;
+            Ok(writer.into_inner()?)
         }
-        SeriesFormat::Csv => csv::write(&mut bytes, schema, batches)?,
+        SeriesFormat::Csv => {
+            let mut bytes = Vec::new();
+            csv::write(&mut bytes, schema, batches)?;
+            Ok(bytes)
+        }
     }
-    Ok(bytes)
 }
 
 #[cfg(test)]

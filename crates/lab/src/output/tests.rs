@@ -1,8 +1,11 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
-use arrow_array::{Array, RecordBatch};
+use std::sync::Arc;
+
+use arrow_array::{Array, BooleanArray, RecordBatch, StringArray, UInt64Array};
 use arrow_ipc::reader::FileReader;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use arrow_schema::Metadata;
+use proptest::prelude::*;
 
 use super::*;
 use crate::series::PathSeries;
@@ -71,10 +74,53 @@ fn check(batch: &RecordBatch) {
 #[test]
 fn parquet_comes_back_with_values_and_metadata() {
     let bytes = bytes::Bytes::from(encoded(SeriesFormat::Parquet));
-    let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).expect("a parquet file");
-    let schema = reader.schema().clone();
-    let batch = reader.build().expect("a reader").next().expect("a batch").expect("a sound one");
-    check(&RecordBatch::try_new(schema, batch.columns().to_vec()).expect("its own schema"));
+    check(&ParquetFile::open(bytes).expect("a parquet file").read().expect("a sound one"));
+}
+
+/// A column of each type and with nulls, of the rows in which the numbers are the seeds of all values.
+fn of_all_types(rows: &[u64]) -> RecordBatch {
+    let mut columns = Columns::default();
+    let some = |row: &u64| (!row.is_multiple_of(3)).then_some(*row);
+    let text = |row: u64| format!("{row} \u{e9}\"\n").repeat(row as usize % 3);
+    columns.counts("a.count", rows.iter().copied());
+    columns.floats("float", rows.iter().map(|row| f64::from_bits(*row)));
+    columns.floats_or_null("float?", rows.iter().map(|row| some(row).map(f64::from_bits)));
+    let counts = rows.iter().map(some).collect::<UInt64Array>();
+    let flags = rows.iter().map(|row| some(row).map(|row| row % 2 == 0));
+    let texts = rows.iter().map(|row| some(row).map(text)).collect::<StringArray>();
+    columns.add("count?", Arc::new(counts), true);
+    columns.add("flag?", Arc::new(flags.collect::<BooleanArray>()), true);
+    columns.add("text?", Arc::new(texts), true);
+    let all = rows.iter().map(|row| Some(text(*row))).collect::<StringArray>();
+    columns.add("text", Arc::new(all), false);
+    columns.into_batch(Metadata::from([("schema", "x"), ("text", "\n=\u{e9}")])).expect("a table")
+}
+
+proptest! {
+    #[test]
+    fn any_table_comes_back_from_parquet(
+        tables in prop::collection::vec(prop::collection::vec(any::<u64>(), 0..40), 1..4),
+    ) {
+        let batches: Vec<_> = tables.iter().map(|rows| of_all_types(rows)).collect();
+        let file = encode(SeriesFormat::Parquet, &batches[0].schema(), &batches).expect("a file");
+        let read = ParquetFile::open(bytes::Bytes::from(file)).expect("one").read();
+        let whole = of_all_types(&tables.concat());
+        // NaNs are not equal to themselves.
+        prop_assert_eq!(format!("{:?}", read.expect("sound")), format!("{:?}", whole));
+    }
+}
+
+#[test]
+fn a_damaged_parquet_file_is_an_error() {
+    let sound = encoded(SeriesFormat::Parquet);
+    for (at, place) in [4, 100, sound.len() / 2].into_iter().enumerate() {
+        let mut damaged = sound.clone();
+        damaged[place..place + 20].fill(0xff);
+        let read = ParquetFile::open(bytes::Bytes::from(damaged)).and_then(|file| file.read());
+        assert!(read.is_err(), "{at}");
+    }
+    let cut = bytes::Bytes::from(sound[..sound.len() - 1].to_vec());
+    assert!(ParquetFile::open(cut).is_err());
 }
 
 #[test]

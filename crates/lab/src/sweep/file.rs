@@ -4,13 +4,10 @@ use std::fs::File;
 use std::path::Path;
 
 use arrow_array::RecordBatch;
-use arrow_select::concat::concat_batches;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::errors::ParquetError;
 
 use super::error::SweepError;
 use super::table::RUNS_SCHEMA;
-use crate::output::{SeriesFormat, encode, write_atomically};
+use crate::output::{ParquetFile, SeriesFormat, encode, write_atomically};
 
 /// Checks the name of a result file that can be resumed, given by `option`, before anything runs.
 ///
@@ -78,9 +75,9 @@ pub fn write(path: &Path, batch: &RecordBatch) -> Result<(), SweepError> {
 /// If the file cannot be read, or is another table of a sweep.
 pub fn read(path: &Path) -> Result<Option<RecordBatch>, SweepError> {
     let file = File::open(path).map_err(|error| SweepError::file(path, error))?;
-    let Ok(builder) = ParquetRecordBatchReaderBuilder::try_new(file) else { return Ok(None) };
-    let schema = builder.schema().clone();
-    let name = schema.metadata().get("schema").map_or("", String::as_str);
+    let Ok(file) = ParquetFile::open(file) else { return Ok(None) };
+    let metadata = file.metadata();
+    let name = metadata.get("schema").map_or("", String::as_str);
     if name != RUNS_SCHEMA {
         if !name.starts_with("ropewalk.sweep") {
             return Ok(None);
@@ -89,12 +86,7 @@ pub fn read(path: &Path) -> Result<Option<RecordBatch>, SweepError> {
         let help = "give the file that a sweep wrote with --out, or --fresh to discard this one";
         return Err(SweepError::input(message, help));
     }
-    let batches = builder
-        .build()
-        .and_then(|reader| reader.collect::<Result<Vec<_>, _>>().map_err(ParquetError::from));
-    let batches = batches.map_err(|error| SweepError::file(path, error))?;
-    let batch = concat_batches(&schema, &batches).map_err(|error| SweepError::file(path, error))?;
-    Ok(Some(batch))
+    file.read().map(Some).map_err(|error| SweepError::file(path, error))
 }
 
 /// An entry of the table's metadata; empty if it does not exist.
