@@ -1,13 +1,13 @@
 //! Fewer wake-ups for the threads of a tunnel: they pause before they wait, while many packets pass.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::ThreadId;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropewalk_base::Duration;
 use ropewalk_runtime::clock::Clock;
 use ropewalk_tunnel::Moderation;
 
-/// Further threads of a runtime pause for so many times as long as the first one. What is due meanwhile, the first one does.
+/// A thread pauses for so many times as long while another one pauses already: that one does what is due before.
 const FURTHER_THREADS: u64 = 5;
 
 /// Decides how long the threads of a runtime pause before they wait.
@@ -15,26 +15,39 @@ const FURTHER_THREADS: u64 = 5;
 pub struct ThreadModeration {
     clock: Clock,
     moderation: Mutex<Moderation>,
-    first_thread: OnceLock<ThreadId>,
+    /// Whether a thread pauses after which it looks at sockets and timers.
+    one_pauses: AtomicBool,
 }
 
 impl Default for ThreadModeration {
     fn default() -> Self {
-        Self { clock: Clock::start(), moderation: Mutex::default(), first_thread: OnceLock::new() }
+        Self {
+            clock: Clock::start(),
+            moderation: Mutex::default(),
+            one_pauses: AtomicBool::new(false),
+        }
     }
 }
 
 impl ThreadModeration {
     /// Lets the threads of a runtime pause before they wait.
     pub fn moderate(self: Arc<Self>, runtime: &mut tokio::runtime::Builder) {
-        runtime.on_thread_park(move || {
-            let own = std::thread::current().id();
-            let is_first = *self.first_thread.get_or_init(|| own) == own;
-            let pause = self.pause() * if is_first { 1 } else { FURTHER_THREADS };
-            if !pause.is_zero() {
-                sleep(pause);
-            }
-        });
+        runtime.on_thread_park(move || self.rest());
+    }
+
+    /// Pauses. One thread pauses briefly and then looks at sockets and timers, so that nothing waits longer. If it was always
+    /// the same thread, nobody would look while that one waits for work from another one that looked last.
+    fn rest(&self) {
+        let pause = self.pause();
+        if pause.is_zero() {
+            return;
+        }
+        if self.one_pauses.swap(true, Ordering::AcqRel) {
+            sleep(pause * FURTHER_THREADS);
+        } else {
+            sleep(pause);
+            self.one_pauses.store(false, Ordering::Release);
+        }
     }
 
     /// Records that an association has passed on `packets` packets since this was last called for it. `tolerable`: the
@@ -74,6 +87,31 @@ mod tests {
 
     const fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_thread_pauses_longer_while_another_one_looks_soon_and_else_looks_soon_itself() {
+        let moderation = ThreadModeration::default();
+        let busy = || {
+            while moderation.pause().is_zero() {
+                moderation.observe(7, ms(2));
+                sleep(ms(1));
+            }
+        };
+        busy();
+        moderation.one_pauses.store(true, Ordering::Relaxed);
+        let begin = moderation.clock.now();
+        moderation.rest();
+        assert!(moderation.clock.now().since(begin) >= ms(2) * FURTHER_THREADS);
+        assert!(moderation.one_pauses.load(Ordering::Relaxed), "the other one pauses still");
+        moderation.one_pauses.store(false, Ordering::Relaxed);
+        busy();
+        let begin = moderation.clock.now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| moderation.rest());
+        });
+        assert!(moderation.clock.now().since(begin) >= ms(2));
+        assert!(!moderation.one_pauses.load(Ordering::Relaxed), "the next one looks soon");
     }
 
     #[test]
