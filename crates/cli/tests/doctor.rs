@@ -208,4 +208,6 @@ fn of_several_links_the_broken_one_is_named() {
     assert!(rows[2]["error"].as_str().expect("an error").contains("no answer"), "{}", rows[2]);
     assert_eq!(verdict(&document, "public address"), "ok", "{document:#}");
     assert_eq!(verdict(&document, "peer version"), "ok", "{document:#}");
+    // The links in the emulator are TUN devices, and the only ones.
+    assert_eq!(verdict(&document, "link"), "ok", "{document:#}");
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ropewalk_apps::tunnel::journal;
 use ropewalk_runtime::clock::Clock;
 use ropewalk_runtime::endpoint::{BindAddress, SocketGrants};
-use ropewalk_runtime::interfaces;
+use ropewalk_runtime::interfaces::{self, InterfaceAddress};
 use ropewalk_runtime::seal::SecretKey;
 
 use super::routes::{self, Route};
@@ -107,9 +107,14 @@ fn free(address: SocketAddr) -> Fact<()> {
 }
 
 fn links() -> Vec<Link> {
+    let links = interfaces::outside_tunnels(&[]).map(links_of).unwrap_or_default();
+    // A container whose only network is a TUN device, or the inside of `ropewalk emulate`.
+    if links.is_empty() { interfaces::list().map(links_of).unwrap_or_default() } else { links }
+}
+
+fn links_of(all: Vec<InterfaceAddress>) -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
-    let all = interfaces::outside_tunnels(&[]).or_else(|_| interfaces::list());
-    for seen in all.unwrap_or_default() {
+    for seen in all {
         if !(seen.up && seen.is_routable()) {
             continue;
         }
