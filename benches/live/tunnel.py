@@ -74,7 +74,7 @@ MPTCP_LIMITS = "ip mptcp limits set subflow 8 add_addr_accepted 8; "
 MPTCP_ENDPOINT = "ip mptcp endpoint add {local2} dev {device2} subflow; "
 CONTENDERS = [
     Contender("tunnel", tunnel_far, tunnel_near, INNER_HUB, process=is_tunnel),
-    Contender("simulated tunnel", lambda _: "", lambda _: "", "", is_simulated=True),
+    Contender("simulated", lambda _: "", lambda _: "", "", is_simulated=True),
     Contender("TCP on link 1", lambda _: "", lambda _: "", "{remote1}"),
     Contender("TCP on link 2", lambda _: "", lambda _: "", "{remote2}"),
     Contender("Linux MPTCP", lambda _: MPTCP_LIMITS, lambda _: MPTCP_LIMITS + MPTCP_ENDPOINT, "{remote1}", "--mptcp"),

@@ -168,7 +168,7 @@ fn pauses_lengthen_the_round_trip_of_a_ping_by_little_and_cost_a_download_nothin
         });
         let median_ms =
             |result: &RunResult| 1e3 * of(result, "ping").delay_p50_s.expect("replies arrive");
-        // A request waits for two ends, and its reply for one.
+        // A request waits for both ends, and its reply too, at the far end for a whole pause.
         let pause_ms = f64::from(*trips.iter().min().expect("there are paths")) / 10.0;
         let longer_ms = median_ms(&with) - median_ms(&without);
         assert!((0.1 * pause_ms..3.0 * pause_ms).contains(&longer_ms), "{trips:?}: {longer_ms}");

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use super::moderation::{ThreadModeration, look_before_pause};
+use super::moderation::ThreadModeration;
 use bytes::{Bytes, BytesMut};
 use ropewalk_base::{Duration, Rate, Time};
 use ropewalk_runtime::clock::Clock;
@@ -390,12 +390,9 @@ impl Lane {
     async fn deliver(&mut self, sink: &mut impl PacketSink) {
         let now = self.clock.now();
         let packets: Vec<Bytes> = std::iter::from_fn(|| self.tunnel.deliver(now)).collect();
-        if packets.is_empty() {
-            return;
+        if !packets.is_empty() {
+            sink.deliver(packets).await;
         }
-        sink.deliver(packets).await;
-        // What the kernel has answered meanwhile, such as acknowledgements of TCP, does not wait for the end of a pause.
-        look_before_pause().await;
     }
 
     /// Adds what was counted since the last call to the counters of the whole tunnel.

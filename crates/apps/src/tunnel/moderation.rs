@@ -71,18 +71,8 @@ fn sleep(pause: Duration) {
     std::thread::sleep(std::time::Duration::from_nanos(pause.as_nanos()));
 }
 
-/// Lets other tasks continue that sockets and devices have something for, before the thread pauses.
-pub async fn look_before_pause() {
-    // While a task has given way, the runtime does not park its thread, and looks whether anything is ready.
-    tokio::task::yield_now().await;
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use tokio::net::UdpSocket;
-
     use super::*;
 
     const fn ms(millis: u64) -> Duration {
@@ -133,39 +123,6 @@ mod tests {
             }
             let lasted = moderation.clock.now().since(begin);
             assert!(woken >= 1 && ms(2) * (woken - 1) <= lasted, "{woken} in {lasted}");
-        });
-    }
-
-    #[test]
-    fn what_is_ready_does_not_wait_for_the_end_of_a_pause() {
-        let pauses = Arc::new(AtomicU64::new(0));
-        let counted = pauses.clone();
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        builder.on_thread_park(move || {
-            counted.fetch_add(1, Ordering::Relaxed);
-        });
-        builder.enable_io().build().unwrap().block_on(async {
-            let [near, far] = [UdpSocket::bind("127.0.0.1:0"), UdpSocket::bind("127.0.0.1:0")];
-            let (near, far) = (near.await.unwrap(), far.await.unwrap());
-            let to = far.local_addr().unwrap();
-            let count = pauses.clone();
-            let reader = tokio::spawn(async move {
-                let mut byte = [0; 1];
-                loop {
-                    far.recv(&mut byte).await.unwrap();
-                    if byte[0] == 0 {
-                        return count.load(Ordering::Relaxed);
-                    }
-                }
-            });
-            // The reader has begun to wait, and the runtime knows that its socket was not ready.
-            near.send_to(&[1], to).await.unwrap();
-            look_before_pause().await;
-            look_before_pause().await;
-            let before = pauses.load(Ordering::Relaxed);
-            near.send_to(&[0], to).await.unwrap();
-            look_before_pause().await;
-            assert_eq!(reader.await.unwrap(), before);
         });
     }
 }

@@ -103,9 +103,17 @@ impl TunnelEnd {
                 _ => self.on_message(now, message.payload),
             }
         }
+        // What hosts answer to the packets that are delivered now is read after the next pause, if there is one.
+        let is_read_later = !self.pauses.next(now).is_zero();
+        if is_read_later {
+            self.act_flows(now);
+            self.enter(now);
+        }
         let delivered = self.deliver(now);
-        self.act_flows(now);
-        self.enter(now);
+        if !is_read_later {
+            self.act_flows(now);
+            self.enter(now);
+        }
         if connected {
             if let Some(caps) = &mut self.caps {
                 caps.act(now, association);

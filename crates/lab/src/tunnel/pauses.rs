@@ -6,12 +6,16 @@ use ropewalk_tunnel::Moderation;
 
 use crate::machine::SimPayload;
 
+/// How often an end decides whether it tolerates pauses: as often as `ropewalk tunnel`.
+const DECIDED_EVERY: Duration = Duration::from_millis(10);
+
 /// The pauses of one end, and what waits for the end of the present one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pauses {
     moderation: Moderation,
     /// Inner packets that have entered or left since this was last told to `moderation`.
     passed: u64,
+    decided_at: Option<Time>,
     until: Time,
     waiting: Vec<(Port, Packet<SimPayload>)>,
 }
@@ -48,15 +52,23 @@ impl Pauses {
         self.passed += 1;
     }
 
-    /// Decides how long further pauses are; `tolerable`: at most. Returns it.
+    /// Decides how long further pauses are, if that is due; `tolerable`: at most. Returns how long they are.
     pub fn moderate(&mut self, now: Time, tolerable: Duration) -> Duration {
-        self.moderation.observe(now, std::mem::take(&mut self.passed), tolerable);
+        if self.decided_at.is_none_or(|at| now.since(at) >= DECIDED_EVERY) {
+            self.decided_at = Some(now);
+            self.moderation.observe(now, std::mem::take(&mut self.passed), tolerable);
+        }
+        self.next(now)
+    }
+
+    /// How long a pause would be that begins now.
+    pub fn next(&self, now: Time) -> Duration {
         self.moderation.pause(now)
     }
 
     /// Begins a pause: all has been done.
     pub fn begin(&mut self, now: Time) {
-        self.until = now + self.moderation.pause(now);
+        self.until = now + self.next(now);
     }
 }
 
