@@ -1,9 +1,13 @@
 //! Access to columns of a table of runs by name and type, with errors for damaged files.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
-use arrow_schema::ArrowError;
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt64Array,
+};
+use arrow_schema::{ArrowError, DataType};
 
 type ColumnResult<'a, T> = Result<&'a T, ArrowError>;
 
@@ -25,6 +29,53 @@ pub(super) fn floats<'a>(runs: &'a RecordBatch, name: &str) -> ColumnResult<'a, 
 /// The column `name` of text.
 pub(super) fn texts<'a>(runs: &'a RecordBatch, name: &str) -> ColumnResult<'a, StringArray> {
     column(runs, name)?.as_string_opt::<i32>().ok_or_else(|| wrong(name))
+}
+
+/// The cells at `places`, each an index of `columns` and a row. All columns have one of the four types of our tables. Arrow's
+/// own functions handle all types, and would be a megabyte of the command.
+pub(super) fn gather(
+    columns: &[&ArrayRef],
+    places: &[(usize, usize)],
+) -> Result<ArrayRef, ArrowError> {
+    let first = columns.first().map(|column| column.data_type());
+    match first {
+        Some(DataType::Float64) => gather_as::<Float64Array, _, Float64Array>(
+            (columns, places),
+            |column| column.as_primitive_opt::<Float64Type>(),
+            |column, row| column.value(row),
+        ),
+        Some(DataType::UInt64) => gather_as::<UInt64Array, _, UInt64Array>(
+            (columns, places),
+            |column| column.as_primitive_opt::<UInt64Type>(),
+            |column, row| column.value(row),
+        ),
+        Some(DataType::Boolean) => gather_as::<BooleanArray, _, BooleanArray>(
+            (columns, places),
+            |column| column.as_boolean_opt(),
+            |column, row| column.value(row),
+        ),
+        Some(DataType::Utf8) => gather_as::<StringArray, _, StringArray>(
+            (columns, places),
+            |column| column.as_string_opt::<i32>(),
+            |column, row| column.value(row).to_owned(),
+        ),
+        other => Err(ArrowError::SchemaError(format!("a table of runs has no type {other:?}"))),
+    }
+}
+
+fn gather_as<A: Array, T, C: Array + FromIterator<Option<T>> + 'static>(
+    (columns, places): (&[&ArrayRef], &[(usize, usize)]),
+    typed: impl Fn(&ArrayRef) -> Option<&A>,
+    value: impl Fn(&A, usize) -> T,
+) -> Result<ArrayRef, ArrowError> {
+    let differ = || ArrowError::SchemaError("the columns have different types".to_owned());
+    let columns = columns.iter().map(|column| typed(column)).collect::<Option<Vec<_>>>();
+    let columns = columns.ok_or_else(differ)?;
+    let cell = |(column, row): &(usize, usize)| {
+        let column = columns[*column];
+        column.is_valid(*row).then(|| value(column, *row))
+    };
+    Ok(Arc::new(places.iter().map(cell).collect::<C>()))
 }
 
 fn wrong(name: &str) -> ArrowError {

@@ -3,11 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_array::{Array, Float64Array, RecordBatch, StringArray};
 use arrow_schema::ArrowError;
-use arrow_select::take::take;
 
-use super::cells::{column, counts, floats, texts};
+use super::cells::{column, counts, floats, gather, texts};
 use super::columns::figures_of;
 use super::json::leading;
 use super::table::MEANS_SCHEMA;
@@ -25,9 +24,9 @@ pub fn means(runs: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let points = points(runs)?;
     let error = texts(runs, "error")?;
     let mut columns = Columns::default();
-    let first = UInt64Array::from_iter_values(points.iter().map(|rows| rows.start as u64));
+    let first: Vec<_> = points.iter().map(|rows| (0, rows.start)).collect();
     for name in leading(runs) {
-        columns.add(&*name, take(column(runs, &name)?, &first, None)?, false);
+        columns.add(&*name, gather(&[column(runs, &name)?], &first)?, false);
     }
     let good: Vec<Vec<usize>> = points
         .iter()

@@ -1,15 +1,13 @@
 //! Merges shards into one table.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::iter;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use arrow_array::{RecordBatch, UInt64Array};
+use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
-use arrow_select::concat::concat_batches;
-use arrow_select::take::take_record_batch;
 
-use super::cells::counts;
+use super::cells::{counts, gather};
 use super::error::SweepError;
 use super::file::{metadata, read};
 use super::table::seed_list;
@@ -52,20 +50,24 @@ pub fn merge(paths: &[PathBuf]) -> Result<Tables, SweepError> {
     }
     let failed = |error| SweepError::file(&paths[0], error);
     let places = places(paths, &shards)?;
-    // One after another, and then in the order of the runs: `interleave` would add a third of a megabyte to the command.
-    let ends = shards.iter().scan(0, |end, shard| {
-        *end += shard.num_rows() as u64;
-        Some(*end)
-    });
-    let begins: Vec<u64> = iter::once(0).chain(ends).collect();
-    let rows = places.into_values().map(|(shard, row)| begins[shard] + row as u64);
-    let joined = concat_batches(first.schema_ref(), &shards).map_err(failed)?;
-    let whole = take_record_batch(&joined, &UInt64Array::from_iter_values(rows)).map_err(failed)?;
+    let whole = in_order(&shards, &places.into_values().collect::<Vec<_>>()).map_err(failed)?;
     let mut schema = first.schema().as_ref().clone();
     schema.metadata.remove("shard");
     schema.metadata.insert("seeds", seeds_of(&whole).map_err(failed)?);
     let whole = RecordBatch::try_new(schema.into(), whole.columns().to_vec()).map_err(failed)?;
     Tables::of(whole)
+}
+
+/// The rows at `places`, each an index of `shards` and a row, as one table.
+fn in_order(shards: &[RecordBatch], places: &[(usize, usize)]) -> Result<RecordBatch, ArrowError> {
+    let schema = shards[0].schema();
+    if shards.iter().any(|shard| shard.schema_ref().fields() != schema.fields()) {
+        return Err(ArrowError::SchemaError("the shards have different columns".to_owned()));
+    }
+    let columns = (0..schema.fields().len()).map(|column| {
+        gather(&shards.iter().map(|shard| shard.column(column)).collect::<Vec<_>>(), places)
+    });
+    RecordBatch::try_new(Arc::clone(&schema), columns.collect::<Result<_, _>>()?)
 }
 
 /// The metadata `seeds` of a table that contains every seed.
