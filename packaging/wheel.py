@@ -89,6 +89,7 @@ def by_maturin(work: Path, out: Path, architecture: Architecture) -> Path:
     # maturin finds zig in this interpreter's packages.
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     options = ["--profile", "dist", "--target", architecture.triple, "--zig", "--compatibility", "manylinux2014"]
+    options += ["--compression-level", "9"]
     command = [sys.executable, "-m", "maturin", "build", *options, "--out", out]
     subprocess.run(command, cwd=work, check=True, env=environment)
     (wheel,) = set(out.glob("*.whl")) - before
