@@ -102,8 +102,11 @@ MIRI_CASES ?= 16
 miri: ## the code that reads and writes memory of C programs, under Miri (nightly Rust with the components miri and rust-src)
 	PROPTEST_CASES=$(MIRI_CASES) MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" $(CARGO) +nightly miri test -p ropewalk-sockets --lib
 
+# Further options, such as `--only decode mux`.
+FUZZ ?=
+
 fuzz: ## runs each fuzz target for 10 s
-	$(PYTHON) fuzz/run.py
+	$(PYTHON) fuzz/run.py $(FUZZ)
 
 fuzz-build: ## builds the fuzz targets
 	$(PYTHON) fuzz/run.py --build
