@@ -41,9 +41,9 @@ def first_commands(ropewalk: list[str | Path], directory: Path, environment: dic
 def test_no_package_is_over_its_limit(packages: Path):
     files = [*packages.glob("ropewalk[-_]*")]
     assert sizes.too_large(files) == []
-    # Each limit is for one of the packages, except that of the command, which is inside them.
+    # Each limit is for one of the packages, except those of the command and of the library, which are inside them.
     unused = {pattern for pattern in sizes.LIMITS if not any(path.match(pattern) for path in files)}
-    assert unused == {"ropewalk"}
+    assert unused == {"ropewalk", "libropewalk.so"}
 
 
 # The static command.
@@ -139,7 +139,8 @@ def test_a_name_is_resolved_in_an_empty_root_by_a_name_server(empty_root: Path):
 def test_an_unknown_name_is_an_error_that_names_the_cause(empty_root: Path):
     send = ["chroot", empty_root, "/ropewalk", "send", "/ropewalk", "--plain", "--to", "far.example"]
     done = subprocess.run(send, capture_output=True, text=True)
-    assert done.returncode == 2
+    # The name may exist later: the arguments are not wrong, but the run failed.
+    assert done.returncode == 1
     assert "far.example" in done.stderr and "name servers" in done.stderr, done.stderr
 
 
