@@ -92,6 +92,8 @@ pub struct Endpoint {
     pub releases: Vec<(Time, u64)>,
     /// Highest occupancy of the receive buffer since it was last taken, bytes; none if it is not tracked.
     peak: Option<u64>,
+    /// Packets that have arrived while the tunnel pauses.
+    held: Vec<(Port, Packet<SimPayload>)>,
 }
 
 /// What records an endpoint's packets. A copy of an endpoint records nothing: both would write to the same file.
@@ -144,6 +146,7 @@ impl Endpoint {
             arrivals: Vec::new(),
             releases: Vec::new(),
             peak: None,
+            held: Vec::new(),
             record_until: Time::ZERO,
             recorders: RecorderSlot(None),
             released: 0,
@@ -367,7 +370,7 @@ impl Endpoint {
             Application::Steady { next, left, .. } if *left != Some(0) => {
                 Some(engine.map_or(*next, |at| at.min(*next)))
             }
-            Application::Tunnel(end) => end.due(engine),
+            Application::Tunnel(end) => end.due(engine, !self.held.is_empty()),
             Application::Sources(end) => engine.into_iter().chain(end.deadline()).min(),
             _ => engine,
         }
@@ -543,9 +546,9 @@ impl Host<SimPayload> for Endpoint {
         out: &mut Outbox<SimPayload>,
     ) {
         if let Application::Tunnel(end) = &mut self.application
-            && end.defers(now)
+            && (end.pauses(now) || !self.held.is_empty())
         {
-            end.hold(port, packet);
+            self.held.push((port, packet));
             self.deadline = self.next_deadline();
             return;
         }
@@ -559,14 +562,14 @@ impl Host<SimPayload> for Endpoint {
             let recycled = self.recycled(out);
             return self.send(now, recycled, out);
         }
-        if let Application::Tunnel(end) = &mut self.application {
-            if end.pauses(now) {
-                self.deadline = self.next_deadline();
-                return;
-            }
-            for (port, packet) in end.take_waiting() {
-                self.take(now, port, packet);
-            }
+        if let Application::Tunnel(end) = &mut self.application
+            && end.pauses(now)
+        {
+            self.deadline = self.next_deadline();
+            return;
+        }
+        for (port, packet) in std::mem::take(&mut self.held) {
+            self.take(now, port, packet);
         }
         self.machine.handle_timeout(now);
         let recycled = self.recycled(out);

@@ -15,7 +15,6 @@ mod stream;
 use ropewalk_base::{Duration, PathId, Rate, Seed, StreamId, Time};
 use ropewalk_engine::Payload;
 use ropewalk_engine::sctp::{Association, Config, Copies, Delivery, Urgency};
-use ropewalk_netsim::{Packet, Port};
 use ropewalk_scenario::{self as file, Scenario};
 use ropewalk_tunnel::{
     Class, Config as CoreConfig, Ecn, Header, Inner, Order, Outgoing, PathState, REPAIRS,
@@ -27,8 +26,6 @@ use inner_packet::InnerPacket;
 use links::{LinkCaps, USES_PPID};
 use pauses::Pauses;
 pub(crate) use results::flow_results;
-
-use crate::machine::SimPayload;
 
 /// The least send buffer. The tunnel's core limits what the association queues.
 const SEND_BUFFER: u64 = 8 << 20;
@@ -134,11 +131,6 @@ impl TunnelEnd {
         }
     }
 
-    /// Keeps a packet that arrives during a pause, which ends when this is [due](Self::due).
-    pub(crate) fn hold(&mut self, port: Port, packet: Packet<SimPayload>) {
-        self.pauses.hold(port, packet);
-    }
-
     /// Whether the end does nothing now. Its flows, which are programs of other hosts, act nevertheless.
     pub(crate) fn pauses(&mut self, now: Time) -> bool {
         let is_paused = self.pauses.is_paused(now);
@@ -146,16 +138,6 @@ impl TunnelEnd {
             self.act_flows(now);
         }
         is_paused
-    }
-
-    /// Whether a packet that arrives now is handled later.
-    pub(crate) fn defers(&mut self, now: Time) -> bool {
-        self.pauses(now) || self.pauses.has_waiting()
-    }
-
-    /// The packets that have arrived during the last pause.
-    pub(crate) fn take_waiting(&mut self) -> Vec<(Port, Packet<SimPayload>)> {
-        self.pauses.take_waiting()
     }
 
     fn on_message(&mut self, now: Time, payload: Payload) {
@@ -237,11 +219,11 @@ impl TunnelEnd {
         self.caps.iter().flat_map(LinkCaps::carried).collect()
     }
 
-    /// When the end acts next; `engine`: when the association does.
-    pub(crate) fn due(&self, engine: Option<Time>) -> Option<Time> {
+    /// When the end acts next; `engine`: when the association does, `held`: whether packets have arrived during a pause.
+    pub(crate) fn due(&self, engine: Option<Time>, held: bool) -> Option<Time> {
         let own = engine.into_iter().chain(self.core.deadline()).min();
-        let entering = self.entering.first().map(|_| Time::ZERO);
-        let own = self.pauses.end_for(own.into_iter().chain(entering).min());
+        let waiting = (held || !self.entering.is_empty()).then_some(Time::ZERO);
+        let own = self.pauses.end_for(own.into_iter().chain(waiting).min());
         self.flows.iter().filter_map(FlowEnd::deadline).chain(own).min()
     }
 

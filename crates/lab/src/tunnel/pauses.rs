@@ -1,15 +1,12 @@
 //! Pauses of an end, as the threads of `ropewalk tunnel` make them: what arrives during one is handled after it.
 
 use ropewalk_base::{Duration, Time};
-use ropewalk_netsim::{Packet, Port};
 use ropewalk_tunnel::Moderation;
-
-use crate::machine::SimPayload;
 
 /// How often an end decides whether it tolerates pauses: as often as `ropewalk tunnel`.
 const DECIDED_EVERY: Duration = Duration::from_millis(10);
 
-/// The pauses of one end, and what waits for the end of the present one.
+/// The pauses of one end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pauses {
     moderation: Moderation,
@@ -17,7 +14,6 @@ pub(super) struct Pauses {
     passed: u64,
     decided_at: Option<Time>,
     until: Time,
-    waiting: Vec<(Port, Packet<SimPayload>)>,
 }
 
 impl Pauses {
@@ -28,23 +24,7 @@ impl Pauses {
 
     /// When the end acts next, if it has to do something at `due`.
     pub fn end_for(&self, due: Option<Time>) -> Option<Time> {
-        let due = if self.has_waiting() { Some(self.until) } else { due };
         due.map(|at| at.max(self.until))
-    }
-
-    /// Keeps a packet until the pause ends.
-    pub fn hold(&mut self, port: Port, packet: Packet<SimPayload>) {
-        self.waiting.push((port, packet));
-    }
-
-    /// Whether packets have arrived during the pause.
-    pub const fn has_waiting(&self) -> bool {
-        !self.waiting.is_empty()
-    }
-
-    /// These packets.
-    pub fn take_waiting(&mut self) -> Vec<(Port, Packet<SimPayload>)> {
-        std::mem::take(&mut self.waiting)
     }
 
     /// An inner packet has entered or left the tunnel.
@@ -75,7 +55,6 @@ impl Pauses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::SimPayload;
 
     const fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -93,21 +72,11 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_during_a_pause_is_handled_after_it() {
-        let mut pauses = paused();
+    fn what_is_due_during_a_pause_is_done_after_it_and_what_is_due_later_on_time() {
+        let pauses = paused();
         assert!(
             pauses.is_paused(Time::from_millis(51)) && !pauses.is_paused(Time::from_millis(52))
         );
-        assert_eq!(pauses.end_for(None), None);
-        pauses.hold(Port(1), Packet::new(100, 0, SimPayload::Cross(0)));
-        assert_eq!(pauses.end_for(None), Some(Time::from_millis(52)));
-        assert_eq!(pauses.take_waiting().len(), 1);
-        assert_eq!(pauses.end_for(None), None);
-    }
-
-    #[test]
-    fn a_timer_that_expires_during_a_pause_is_handled_after_it_and_a_later_one_on_time() {
-        let pauses = paused();
         for (due, acts) in [(51, 52), (60, 60)] {
             let acts = Some(Time::from_millis(acts));
             assert_eq!(pauses.end_for(Some(Time::from_millis(due))), acts);
