@@ -62,9 +62,10 @@ bench-live: ## the engine on sockets, compared with other stacks, over emulated 
 	$(PYTHON) benches/live/fairness.py --binary $(TARGET)/release/ropewalk
 	$(CARGO) run --release -p ropewalk-runtime --example many -- idle 1000
 
-bench-tunnel: ## the tunnel beside Linux TCP, Multipath TCP and wireguard-go over emulated links (root; RUNS=1: 12 min)
+bench-tunnel: ## the tunnel beside Linux TCP, Multipath TCP and wireguard-go over emulated links (root; RUNS=1: 14 min)
 	$(CARGO) build --release -p ropewalk-cli
 	$(PYTHON) benches/live/tunnel.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
+	$(PYTHON) benches/live/tunnel_udp.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
 	$(PYTHON) benches/live/tunnel_cpu.py --binary $(TARGET)/release/ropewalk --runs $(RUNS)
 
 # The last one kills hubs, and measures how long a client is without one.
