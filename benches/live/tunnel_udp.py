@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace, case: Path, seed: int) -> tuple[dict, flo
         counts = f"{int(arguments.warmup * per_second)} {int(arguments.seconds * per_second)}"
         far = f"{tunnel_far(room)} exec {own} receive {out} {counts}"
         wait = f"for i in $(seq 100); do ping -c 1 -W 1 {INNER_HUB} > /dev/null && break; sleep 0.1; done; "
-        near = f"{tunnel_near(room)} {wait} {own} send {INNER_HUB} {rate} {arguments.seconds}; sleep 1"
+        near = f"{tunnel_near(room)} {wait} {own} send {INNER_HUB} {rate} {arguments.seconds}; sleep {SILENCE_S + 2}"
         lines = tuple(line.replace("{binary}", str(arguments.binary.resolve())) for line in (far, near))
         text, late = emulate(arguments.binary, case, seed, lines, out, arguments.seconds + 60)
         return json.loads(text), late
