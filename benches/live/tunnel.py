@@ -93,6 +93,17 @@ def wireguard_keys(room: Path) -> str:
     return "; ".join(f"wg genkey > {room}/{side}.wg; wg pubkey < {room}/{side}.wg > {room}/{side}.wgpub" for side in ("near", "far"))
 
 
+def until_answered(to: str) -> str:
+    """A command that waits until this address answers."""
+    return f"for i in $(seq 100); do ping -c 1 -W 1 {to} > /dev/null && break; sleep 0.1; done; "
+
+
+def with_binary(binary: Path, far: str, near: str) -> tuple[str, str]:
+    """The commands of both ends with the name of the binary in them."""
+    name = str(binary.resolve())
+    return far.replace("{binary}", name), near.replace("{binary}", name)
+
+
 def pings(text: str) -> list[float]:
     """Round trips in milliseconds; those of lost pings are infinite."""
     sent = int(text.split(" packets transmitted")[0].split()[-1])
@@ -111,11 +122,10 @@ def run(arguments: argparse.Namespace, case: Path, contender: Contender, seed: i
         times = f"--seconds {arguments.seconds} --warmup {arguments.warmup}"
         far = f"{contender.far(room)} exec {STREAM} recv --port {PORT} --buffer {BUFFER} {times} --out {out} {contender.options}"
         count = round(arguments.seconds / PING_S)
-        wait = f"for i in $(seq 100); do ping -c 1 -W 1 {contender.to} > /dev/null && break; sleep 0.1; done; "
         send = f"{STREAM} send --port {PORT} --to {contender.to} --seconds {arguments.seconds} --congestion {arguments.congestion} {contender.options}"
         ping = f"ping -i {PING_S} -c {count} {contender.to} > {room}/ping & ping=$!; "
-        near = f"{contender.near(room)} {wait} {ping} {send}; wait $ping; true"
-        lines = tuple(line.replace("{binary}", str(arguments.binary.resolve())) for line in (far, near))
+        near = f"{contender.near(room)} {until_answered(contender.to)} {ping} {send}; wait $ping; true"
+        lines = with_binary(arguments.binary, far, near)
         with ProcessTimes(contender.process or (lambda _: False)) as used:
             text, late = emulate(arguments.binary, case, seed, lines, out, arguments.seconds + 60)
         figures = json.loads(text)
@@ -138,22 +148,38 @@ every = "{every} s"
 """
 
 
-def simulate(arguments: argparse.Namespace, case: Path, _: Contender, seed: int) -> tuple[dict, float]:
-    """As `run`: the same links and flows simulated, whose ends pause as those of the command do."""
-    text = case.read_text(encoding="utf-8") + FLOWS.format(congestion=arguments.congestion, every=PING_S)
-    settings = [f"transfer.seed={seed}", f"transfer.duration={arguments.seconds} s", "tunnel.longest_pause=2 ms"]
+def simulated_flows(arguments: argparse.Namespace, case: Path, flows: str, seed: int, warmup: float) -> list[dict]:
+    """Figures of simulated flows over the links of a case, through a tunnel whose ends pause as those of the command do."""
+    settings = [f"transfer.seed={seed}", f"transfer.duration={arguments.seconds} s", f"transfer.warmup={warmup} s"]
+    settings.append("tunnel.longest_pause=2 ms")
+    command = [arguments.binary, "run", "-", "--json", *(word for one in settings for word in ("--set", one))]
+    text = case.read_text(encoding="utf-8") + flows
+    result = subprocess.run(command, input=text, check=True, capture_output=True, text=True)
+    return json.loads(result.stdout)["flows"]
 
-    def flow(name: str, warmup: float) -> dict:
-        given = [word for one in (*settings, f"transfer.warmup={warmup} s") for word in ("--set", one)]
-        command = [arguments.binary, "run", "-", "--json", *given]
-        result = subprocess.run(command, input=text, check=True, capture_output=True, text=True)
-        return next(one for one in json.loads(result.stdout)["flows"] if one["name"] == name)
 
+def simulate(arguments: argparse.Namespace, case: Path, contender: Contender, seed: int) -> tuple[dict, float]:
+    """As `run`: the same links and flows, simulated."""
+    assert contender.is_simulated
+    flows = FLOWS.format(congestion=arguments.congestion, every=PING_S)
     # As in a real run, the goodput is that after the warm-up, and all pings count.
-    download, ping = flow("download", arguments.warmup), flow("ping", 0.0)
+    download, _ = simulated_flows(arguments, case, flows, seed, arguments.warmup)
+    _, ping = simulated_flows(arguments, case, flows, seed, 0.0)
     quantiles = [1e3 * ping[f"delay_{share}_s"] for share in ("p50", "p99")]
     figures = {"goodput_bps": download["goodput_bps"], "longest_pause_s": download["longest_gap_s"]}
     return figures | {"ping_quantiles_ms": quantiles, "cpu_s_per_gb": None}, 0.0
+
+
+def punctual(runs: int, measure: Callable[[int], tuple[dict, float]]) -> list[dict]:
+    """Figures of the runs in which the emulator was not late; `measure` has them and its lateness in seconds, by the seed."""
+    found = []
+    for seed in range(1, runs + 1):
+        for _ in range(TRIES):
+            figures, late = measure(seed)
+            if late <= LATEST_S:
+                found.append(figures)
+                break
+    return found
 
 
 def ping_quantiles(found: list[dict]) -> tuple[float, float]:
@@ -167,14 +193,8 @@ def ping_quantiles(found: list[dict]) -> tuple[float, float]:
 
 
 def cell(arguments: argparse.Namespace, case: Path, contender: Contender) -> str:
-    found = []
-    for seed in range(1, arguments.runs + 1):
-        for _ in range(TRIES):
-            measure = simulate if contender.is_simulated else run
-            figures, late = measure(arguments, case, contender, seed)
-            if late <= LATEST_S:
-                found.append(figures)
-                break
+    measure = simulate if contender.is_simulated else run
+    found = punctual(arguments.runs, lambda seed: measure(arguments, case, contender, seed))
     if not found:
         return "always late"
     goodput = statistics.median(figures["goodput_bps"] for figures in found) / 1e6
@@ -185,14 +205,20 @@ def cell(arguments: argparse.Namespace, case: Path, contender: Contender) -> str
     return f"{goodput:.2f} ({pause:.2f} s; {p50:.0f}, {p99:.0f}{cost})"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options(description: str, warmup: float) -> argparse.ArgumentParser:
+    """Options of benchmarks of a tunnel over emulated links. `warmup`: the default, seconds."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", type=Path, required=True)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--warmup", type=float, default=5.0)
-    parser.add_argument("--congestion", default="cubic", help="congestion control of the inner connection")
+    parser.add_argument("--warmup", type=float, default=warmup)
     parser.add_argument("--case", action="append", help="part of a file's name; all, if none is given")
+    return parser
+
+
+def main() -> None:
+    parser = options(__doc__, warmup=5.0)
+    parser.add_argument("--congestion", default="cubic", help="congestion control of the inner connection")
     parser.add_argument("--contender", action="append", help="part of a name; all, if none is given")
     arguments = parser.parse_args()
     contenders = [one for one in CONTENDERS if wanted(one.name, arguments.contender)]

@@ -20,7 +20,7 @@ from pathlib import Path
 from cpu import FAR, FROM, NEAR, TO, set_up, tear_down
 from process_times import ProcessTimes, is_tunnel, is_wireguard
 from run import STREAM, keys, wanted
-from tunnel import BUFFER, INNER_HUB, PORT, Contender, tunnel_far, tunnel_near, wireguard, wireguard_keys
+from tunnel import BUFFER, INNER_HUB, PORT, Contender, tunnel_far, tunnel_near, until_answered, wireguard, wireguard_keys
 
 WARMUP_S = 1.0
 
@@ -59,9 +59,8 @@ def run(binary: Path, contender: Contender, seconds: float) -> tuple[float, floa
         times = f"--seconds {seconds + WARMUP_S} --warmup {WARMUP_S}"
         end = "trap 'kill $(jobs -p) 2>/dev/null' EXIT; "
         far = f"{end}{contender.far(room)} {STREAM} recv --port {PORT} --buffer {BUFFER} {times} --out {out}"
-        wait = f"for i in $(seq 100); do ping -c 1 -W 1 {contender.to} > /dev/null && break; sleep 0.1; done; "
         send = f"{STREAM} send --port {PORT} --to {contender.to} --seconds {seconds + WARMUP_S} --congestion cubic"
-        near = f"{end}{contender.near(room)} {wait} {send}"
+        near = f"{end}{contender.near(room)} {until_answered(contender.to)} {send}"
         with ProcessTimes(contender.process) as used:
             ends = []
             for space, line in ((FAR, far), (NEAR, near)):

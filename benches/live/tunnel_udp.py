@@ -13,15 +13,14 @@ import json
 import socket
 import statistics
 import struct
-import subprocess
 import sys
 import tempfile
 import time
 import tomllib
 from pathlib import Path
 
-from run import LATEST_S, TRIES, emulate, keys, wanted
-from tunnel import CASES, INNER_HUB, tunnel_far, tunnel_near
+from run import emulate, keys, wanted
+from tunnel import CASES, INNER_HUB, options, punctual, simulated_flows, tunnel_far, tunnel_near, until_answered, with_binary
 
 PORT = 5202
 PACKET = 1200
@@ -32,7 +31,7 @@ SHARE = 0.8
 STAMP = struct.Struct("!Qd")
 """Number of a packet, and when it was sent, seconds of the monotonic clock."""
 SILENCE_S = 2.0
-"""So long after the last packet, the receiver ends."""
+"""The receiver ends so long after the last packet."""
 LOSSLESS = [case for case in CASES if case.stem.startswith(("1", "2", "3"))]
 
 
@@ -92,9 +91,8 @@ def run(arguments: argparse.Namespace, case: Path, seed: int) -> tuple[dict, flo
         keys(arguments.binary, room)
         counts = f"{int(arguments.warmup * per_second)} {int(arguments.seconds * per_second)}"
         far = f"{tunnel_far(room)} exec {own} receive {out} {counts}"
-        wait = f"for i in $(seq 100); do ping -c 1 -W 1 {INNER_HUB} > /dev/null && break; sleep 0.1; done; "
-        near = f"{tunnel_near(room)} {wait} {own} send {INNER_HUB} {rate} {arguments.seconds}; sleep {SILENCE_S + 2}"
-        lines = tuple(line.replace("{binary}", str(arguments.binary.resolve())) for line in (far, near))
+        near = f"{tunnel_near(room)} {until_answered(INNER_HUB)} {own} send {INNER_HUB} {rate} {arguments.seconds}; sleep {SILENCE_S + 2}"
+        lines = with_binary(arguments.binary, far, near)
         text, late = emulate(arguments.binary, case, seed, lines, out, arguments.seconds + 60)
         return json.loads(text), late
 
@@ -102,12 +100,7 @@ def run(arguments: argparse.Namespace, case: Path, seed: int) -> tuple[dict, flo
 def simulated(arguments: argparse.Namespace, case: Path, seed: int) -> dict:
     """The same figures, simulated."""
     flow = f'\n[[flow]]\nname = "udp"\nkind = "udp"\nrate = "{rate_of(case) / 1e6} Mbit/s"\npacket = "{PACKET} B"\n'
-    text = case.read_text(encoding="utf-8") + flow
-    settings = [f"transfer.seed={seed}", f"transfer.duration={arguments.seconds} s", f"transfer.warmup={arguments.warmup} s"]
-    settings.append("tunnel.longest_pause=2 ms")
-    command = [arguments.binary, "run", "-", "--json", *(word for one in settings for word in ("--set", one))]
-    result = subprocess.run(command, input=text, check=True, capture_output=True, text=True)
-    (udp,) = json.loads(result.stdout)["flows"]
+    (udp,) = simulated_flows(arguments, case, flow, seed, arguments.warmup)
     delays = {f"{share}_ms": 1e3 * udp[f"delay_{share}_s"] for share in ("p50", "p99", "max")}
     return {"delivered": 1 - udp["lost"], "late": udp["out_of_order"], **delays}
 
@@ -123,13 +116,7 @@ def shown(runs: list[dict]) -> str:
 
 def cells(arguments: argparse.Namespace, case: Path) -> tuple[str, str]:
     """Measured and simulated."""
-    found = []
-    for seed in range(1, arguments.runs + 1):
-        for _ in range(TRIES):
-            figures, late = run(arguments, case, seed)
-            if late <= LATEST_S:
-                found.append(figures)
-                break
+    found = punctual(arguments.runs, lambda seed: run(arguments, case, seed))
     return shown(found), shown([simulated(arguments, case, seed) for seed in range(1, arguments.runs + 1)])
 
 
@@ -138,13 +125,7 @@ def main() -> None:
         return send(sys.argv[2], float(sys.argv[3]), float(sys.argv[4]))
     if sys.argv[1:2] == ["receive"]:
         return receive(Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", type=Path, required=True)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--warmup", type=float, default=10.0)
-    parser.add_argument("--case", action="append", help="part of a file's name; all, if none is given")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, warmup=10.0).parse_args()
     print("UDP packets of 1200 B at 80 % of the rates: delivered, late; delay p50, p99, longest.\n")
     print("| case | tunnel | simulated |\n| --- | --- | --- |")
     for case in LOSSLESS:
