@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use super::moderation::ThreadModeration;
 use bytes::{Bytes, BytesMut};
 use ropewalk_base::{Duration, Rate, Time};
 use ropewalk_runtime::clock::Clock;
@@ -24,6 +23,7 @@ use super::class::{ClassRule, classify, order_of};
 use super::control::{CONTROL_STREAM, PACKET_PPID, PACKET_STREAM, USES_PPID};
 use super::counters::{Counters, LaneTotals, Refusal};
 use super::links::{LinkLedger, path_use};
+use super::moderation::ThreadModeration;
 use super::packet::{Headers, mark_congestion};
 use super::packet_memory::{PacketMemory, QueueShare};
 use super::path_mtu::LEAST_MTU;

@@ -11,9 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ropewalk_apps::tunnel::ThreadModeration;
 use ropewalk_apps::tunnel::class::ClassRule;
-use ropewalk_apps::tunnel::{Config, LaneSettings, Redundancy, TunnelError};
+use ropewalk_apps::tunnel::{Config, LaneSettings, Redundancy, ThreadModeration, TunnelError};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::Transport;
 use ropewalk_scenario::{LATENCY_BUDGETS, LONGEST_PAUSE, parse_duration};

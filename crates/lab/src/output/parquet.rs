@@ -1,5 +1,5 @@
 //! Tables as Parquet files. All columns of our tables have one of four types, each of which is written and read by its own
-//! few lines. The library's conversion from and to Arrow handles all types, and would be a tenth of the command.
+//! few lines. The library's conversion from and to Arrow handles all types, and would add 0.9 MB to the command.
 
 use std::sync::Arc;
 

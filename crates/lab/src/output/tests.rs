@@ -1,7 +1,7 @@
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, UInt64Type};
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{Array, BooleanArray, RecordBatch, StringArray, UInt64Array};
 use arrow_ipc::reader::FileReader;
 use arrow_schema::Metadata;

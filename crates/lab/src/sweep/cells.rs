@@ -37,24 +37,23 @@ pub(super) fn gather(
     columns: &[&ArrayRef],
     places: &[(usize, usize)],
 ) -> Result<ArrayRef, ArrowError> {
-    let first = columns.first().map(|column| column.data_type());
-    match first {
-        Some(DataType::Float64) => gather_as::<Float64Array, _, Float64Array>(
+    match columns.first().map(|column| column.data_type()) {
+        Some(DataType::Float64) => gather_as::<Float64Array, _>(
             (columns, places),
             |column| column.as_primitive_opt::<Float64Type>(),
             |column, row| column.value(row),
         ),
-        Some(DataType::UInt64) => gather_as::<UInt64Array, _, UInt64Array>(
+        Some(DataType::UInt64) => gather_as::<UInt64Array, _>(
             (columns, places),
             |column| column.as_primitive_opt::<UInt64Type>(),
             |column, row| column.value(row),
         ),
-        Some(DataType::Boolean) => gather_as::<BooleanArray, _, BooleanArray>(
+        Some(DataType::Boolean) => gather_as::<BooleanArray, _>(
             (columns, places),
             |column| column.as_boolean_opt(),
             |column, row| column.value(row),
         ),
-        Some(DataType::Utf8) => gather_as::<StringArray, _, StringArray>(
+        Some(DataType::Utf8) => gather_as::<StringArray, _>(
             (columns, places),
             |column| column.as_string_opt::<i32>(),
             |column, row| column.value(row).to_owned(),
@@ -63,7 +62,7 @@ pub(super) fn gather(
     }
 }
 
-fn gather_as<A: Array, T, C: Array + FromIterator<Option<T>> + 'static>(
+fn gather_as<A: Array + FromIterator<Option<T>> + 'static, T>(
     (columns, places): (&[&ArrayRef], &[(usize, usize)]),
     typed: impl Fn(&ArrayRef) -> Option<&A>,
     value: impl Fn(&A, usize) -> T,
@@ -75,7 +74,7 @@ fn gather_as<A: Array, T, C: Array + FromIterator<Option<T>> + 'static>(
         let column = columns[*column];
         column.is_valid(*row).then(|| value(column, *row))
     };
-    Ok(Arc::new(places.iter().map(cell).collect::<C>()))
+    Ok(Arc::new(places.iter().map(cell).collect::<A>()))
 }
 
 fn wrong(name: &str) -> ArrowError {

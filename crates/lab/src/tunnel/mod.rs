@@ -103,12 +103,10 @@ impl TunnelEnd {
         // What hosts answer to the packets that are delivered now is read after the next pause, if there is one.
         let is_read_later = !self.pauses.next(now).is_zero();
         if is_read_later {
-            self.act_flows(now);
             self.enter(now);
         }
         let delivered = self.deliver(now);
         if !is_read_later {
-            self.act_flows(now);
             self.enter(now);
         }
         if connected {
@@ -163,7 +161,9 @@ impl TunnelEnd {
         delivered
     }
 
+    /// What the flows have sent, and what those that are due send now, enters the tunnel.
     fn enter(&mut self, now: Time) {
+        self.act_flows(now);
         for sized in self.entering.drain(..) {
             let flow = &self.flows[usize::from(sized.packet.flow)];
             self.pauses.count();

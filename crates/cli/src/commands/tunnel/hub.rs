@@ -8,10 +8,9 @@ use clap::Args;
 use ipnet::IpNet;
 use ropewalk_apps::access::{AccessList, ClientLimits, TunnelPolicy, parse_monthly, parse_rate};
 use ropewalk_apps::observe::{Event, PeerIdentity, Sources, TunnelFigures};
-use ropewalk_apps::tunnel::PacketMemory;
-use ropewalk_apps::tunnel::ThreadModeration;
 use ropewalk_apps::tunnel::addresses::Pool;
 use ropewalk_apps::tunnel::hub::{HubFigures, HubSettings, PolicyOf, TunnelHub};
+use ropewalk_apps::tunnel::{PacketMemory, ThreadModeration};
 use ropewalk_runtime::endpoint::Endpoint;
 
 use super::client::network;
