@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ropewalk_base::Serial32;
-use ropewalk_engine::sctp::{Chunk, Data, ExtensionChunk, GapList, Packet};
+use ropewalk_base::{Serial16, Serial32};
+use ropewalk_engine::sctp::{Chunk, Data, ExtensionChunk, GapList, Packet, Sack};
 
 /// A chunk that the peer's buffer, as offered, could not have held.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,9 @@ pub struct Ledger {
     passing: BTreeSet<u64>,
     passed: BTreeSet<u64>,
     mixed: bool,
+    /// Chunks beyond the cumulative TSN that requested SACKs have reported, and the number of the newest such SACK.
+    reported: BTreeSet<u64>,
+    newest: Option<Serial16>,
 }
 
 /// No test sends more chunks than this.
@@ -60,6 +63,8 @@ impl Ledger {
             passing: BTreeSet::new(),
             passed: BTreeSet::new(),
             mixed: false,
+            reported: BTreeSet::new(),
+            newest: None,
         }
     }
 
@@ -127,7 +132,10 @@ impl Ledger {
             match chunk {
                 Chunk::Init(init) => self.edge = self.edge.max(u64::from(init.window)),
                 Chunk::InitAck(both) => self.edge = self.edge.max(u64::from(both.0.window)),
-                Chunk::Sack(sack) => self.note(sack.cumulative, sack.window, &[&sack.gaps]),
+                Chunk::Sack(sack) => match sack.number {
+                    None => self.note(sack.cumulative, sack.window, &[&sack.gaps]),
+                    Some(number) => self.note_requested(sack, number),
+                },
                 Chunk::Extension(one) => {
                     if let ExtensionChunk::NrSack(sack) = &**one {
                         self.note(sack.cumulative, sack.window, &[&sack.gaps, &sack.kept]);
@@ -136,6 +144,31 @@ impl Ledger {
                 _ => {}
             }
         }
+    }
+
+    /// A requested SACK lists only recent blocks, so those before it count as well. Its window is valid if it is the newest.
+    fn note_requested(&mut self, sack: &Sack, number: Serial16) {
+        let Some(first) = self.first else { return };
+        let acked = u64::from(sack.cumulative.0.wrapping_sub(first).wrapping_add(1));
+        let blocks = sack.gaps.offsets(sack.cumulative);
+        self.reported.extend(
+            blocks.flat_map(|g| u64::from(g.start)..=u64::from(g.end)).map(|g| acked + g - 1),
+        );
+        if self.newest.is_some_and(|newest| number.distance_from(newest) <= 0) {
+            return;
+        }
+        self.newest = Some(number);
+        self.reported = self.reported.split_off(&acked);
+        let held = self.reported.iter().filter(|chunk| {
+            if self.passing.remove(*chunk) {
+                self.passed.insert(**chunk);
+            }
+            !self.passed.contains(*chunk)
+        });
+        let held: u64 =
+            held.map(|chunk| self.sizes.get(chunk).copied().unwrap_or(self.largest)).sum();
+        self.passed = self.passed.split_off(&acked);
+        self.edge = self.edge.max(self.offset(acked, 0) + u64::from(sack.window) + held);
     }
 
     fn note(&mut self, cumulative: Serial32, window: u32, lists: &[&GapList]) {

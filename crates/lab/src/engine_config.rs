@@ -169,6 +169,9 @@ pub fn set<T>(target: &mut T, value: Option<T>) {
 }
 
 fn apply_sctp(config: &mut Config, sctp: &file::SctpOptions) {
+    // A scenario that says when SACKs are due selects the rules of the RFC, unless it says otherwise.
+    let by_rule = sctp.sack_every.is_some() || sctp.sack_count.is_some();
+    config.sack.on_request = sctp.sack_on_request.unwrap_or(config.sack.on_request && !by_rule);
     set(&mut config.sack.every_packets, sctp.sack_every);
     set(&mut config.sack.delay, sctp.sack_delay);
     set(&mut config.sack.count_per_path, sctp.sack_count.map(|c| c == file::SackCount::Path));

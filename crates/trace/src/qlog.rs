@@ -472,6 +472,7 @@ mod tests {
             gaps: GapList::from_offsets(Serial32(u32::MAX), blocks),
             duplicates: vec![Serial32(8)],
             data_packets: 1,
+            number: None,
         };
         let received = Packet::of(1, Chunk::Sack(sack));
         writer.packet(at, lte, Direction::In, 52, &received).unwrap();

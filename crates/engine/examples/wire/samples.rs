@@ -108,7 +108,7 @@ fn data() -> Vec<(&'static str, Chunk)> {
     let sack = |gaps, duplicates: &[u32], data_packets| {
         let duplicates = duplicates.iter().map(|tsn| Serial32(*tsn)).collect();
         let cumulative = Serial32(1000);
-        Chunk::Sack(Sack { cumulative, window: 4321, gaps, duplicates, data_packets })
+        Chunk::Sack(Sack { cumulative, window: 4321, gaps, duplicates, data_packets, number: None })
     };
     let i_data = Data {
         tsn: Serial32(1),

@@ -11,6 +11,7 @@
 //! data to retransmit belong to the protocol: SCTP chunks can move between paths, segments of a subflow
 //! cannot.
 
+mod ack_requests;
 mod bottleneck;
 mod outstanding;
 mod path;
@@ -19,6 +20,7 @@ mod sender;
 mod unblock;
 mod view;
 
+pub(crate) use ack_requests::{Occasion, PeerAcks};
 pub(crate) use outstanding::{Oldest, Outstanding};
 pub(crate) use path::TxPath;
 pub(crate) use sender::{Assignment, Sender, SenderConfig, nothing_in_flight};

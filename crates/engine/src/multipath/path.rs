@@ -2,6 +2,7 @@
 
 use ropewalk_base::{Duration, Rate, Time};
 
+use super::ack_requests::{AckRequests, PeerAcks};
 use crate::congestion::Delivery;
 use crate::measurements::PathCounters;
 use crate::path::{
@@ -61,6 +62,8 @@ pub(crate) struct TxPath {
     /// Bytes that duplicate acknowledgements show to have left the network (RFC 6582, 3.2).
     pub inflation: u64,
     pub loss: LossEstimate,
+    /// Requests for acknowledgements, if the peer acknowledges on request.
+    pub requests: AckRequests,
     /// Losses found so far; a timeout counts as one.
     pub losses: u64,
     pub tail: TailProbe,
@@ -99,6 +102,7 @@ impl TxPath {
             forward: ForwardDelay::default(),
             pacer: Pacer::default(),
             losses: 0,
+            requests: AckRequests::default(),
             config,
             counters: PathCounters::default(),
         }
@@ -150,16 +154,22 @@ impl TxPath {
     }
 
     /// When the acknowledgement of the first transmission after all acknowledged ones is overdue; none if nothing is
-    /// in flight or no round trip is known. `ack_delay`: the longest delay of the peer's acknowledgements.
+    /// in flight or no round trip is known.
     #[inline]
-    pub fn overdue_from(&self, ack_delay: Duration) -> Option<Time> {
+    pub fn overdue_from(&self, peer: PeerAcks) -> Option<Time> {
         let srtt = self.rtt.srtt()?;
-        let (first, followed) = self.flights.first_from(self.acked_to)?;
-        // The peer acknowledges every second packet at once.
-        let delayed = if followed { Duration::ZERO } else { ack_delay };
+        let (number, first, followed) = self.flights.first_from(self.acked_to)?;
+        let delayed = self.ack_delay(number, !followed, peer);
         let due = first.sent_at + srtt + self.rtt.rttvar() * DEVIATIONS + delayed + GRAIN;
         // While acknowledgements arrive, a growing queue and not a failure delays them.
         Some(due.max(self.rtt.sampled_at() + QUIET))
+    }
+
+    /// By how long the peer may delay the acknowledgement of transmission `number`. `alone`: no other one follows it.
+    #[inline]
+    fn ack_delay(&self, number: u64, alone: bool, peer: PeerAcks) -> Duration {
+        let delayed = if peer.on_request { !self.requests.covers(number) } else { alone };
+        if delayed { peer.delay } else { Duration::ZERO }
     }
 
     /// Time since a data packet was sent.
@@ -178,12 +188,17 @@ impl TxPath {
         }
     }
 
-    /// The RACK reordering timer, or else the tail loss probe timer (RFC 8985, 6.3 and 7.2). `ack_delay`: the
-    /// longest delay of the peer's acknowledgements.
+    /// The RACK reordering timer, or else the tail loss probe timer (RFC 8985, 6.3 and 7.2).
     #[inline]
-    pub fn loss_deadline(&self, ack_delay: Duration) -> Option<Time> {
+    pub fn loss_deadline(&self, peer: PeerAcks) -> Option<Time> {
         let probes = self.recovery_exit.is_none() && self.state.status() == PathStatus::Active;
-        let probe = || self.tail.deadline(self.rtt.srtt(), self.flights.count(), ack_delay);
+        let newest = self.flights.next_number().saturating_sub(1);
+        let alone = self.flights.count() == 1;
+        let delay = self.ack_delay(newest, alone, peer);
+        let probe = || {
+            let srtt = self.rtt.srtt().filter(|_| !self.flights.is_empty());
+            self.tail.deadline(srtt, delay)
+        };
         self.rack.deadline().or_else(|| probes.then(probe)?)
     }
 

@@ -1,10 +1,10 @@
 //! The sender: its state, and the assignment of new data to paths.
 
-use ropewalk_base::{Duration, PathId, Time};
+use ropewalk_base::{PathId, Time};
 
 use super::bottleneck::detector;
 use super::view::reserve;
-use super::{Outstanding, TxPath};
+use super::{Outstanding, PeerAcks, TxPath};
 use crate::congestion::{BottleneckCoupling, Congestion, CongestionControl};
 use crate::measurements::{Measurements, PathCounters, SenderStats};
 use crate::path::{Pacing, SharedBottlenecks};
@@ -24,8 +24,8 @@ pub(crate) struct SenderConfig {
     pub mitigation: BlockingMitigation,
     /// Pacing; none: a whole window may be sent at once.
     pub pacing: Option<Pacing>,
-    /// Longest delay of the peer's acknowledgements.
-    pub ack_delay: Duration,
+    /// When the peer acknowledges.
+    pub peer_acks: PeerAcks,
     /// Whether windows are reduced in proportion to what is delivered (RFC 6937bis).
     pub prr: bool,
     /// Whether only whole packets of a window may be in flight. Otherwise the last one may exceed it.

@@ -65,7 +65,7 @@ impl<O: Outstanding> Sender<O> {
     fn sooner_path(&mut self, now: Time, oldest: &Oldest) -> Option<PathId> {
         let sent_at = oldest.sent_at?;
         let rtt = &self.paths[oldest.path.index()].as_ref().rtt;
-        let patience = rtt.srtt()? + rtt.rttvar() * 4 + self.config.ack_delay;
+        let patience = rtt.srtt()? + rtt.rttvar() * 4 + self.config.peer_acks.delay;
         let overdue = now >= sent_at + patience;
         let due = sent_at + self.views[oldest.path.index()].forward_delay?;
         let is_sooner = |view: &&PathView| {

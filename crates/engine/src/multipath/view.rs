@@ -77,7 +77,7 @@ impl<O: Outstanding> Sender<O> {
         let drained = estimates.drained(now);
         view.usage = path.config.usage;
         view.overdue =
-            path.overdue_from(self.config.ack_delay).map_or(Duration::ZERO, |at| now.since(at));
+            path.overdue_from(self.config.peer_acks).map_or(Duration::ZERO, |at| now.since(at));
         view.srtt = path.rtt.srtt();
         view.last_rtt = path.rtt.last();
         view.rttvar = path.rtt.rttvar();

@@ -97,12 +97,13 @@ impl Flights {
         (number + 1).saturating_sub(self.first + live)
     }
 
-    /// The oldest transmission in flight from `number` on, and whether others in flight follow it.
+    /// Number and transmission of the oldest in flight from `number` on, and whether others in flight follow it.
     #[inline]
-    pub fn first_from(&self, number: u64) -> Option<(&Flight, bool)> {
+    pub fn first_from(&self, number: u64) -> Option<(u64, &Flight, bool)> {
         let at = number.saturating_sub(self.first) as usize;
-        let mut live = self.queue.iter().skip(at).filter(|f| f.live);
-        Some((live.next()?, live.next().is_some()))
+        let mut live = self.queue.iter().enumerate().skip(at).filter(|(_, f)| f.live);
+        let (place, first) = live.next()?;
+        Some((self.first + place as u64, first, live.next().is_some()))
     }
 
     /// When a transmission in flight was sent.

@@ -33,20 +33,14 @@ impl TailProbe {
         self.active_at = now;
     }
 
-    /// When the probe is due, with `chunks` in flight (7.2). None while a probe is outstanding, or if nothing
-    /// is in flight. A single chunk may wait for the peer's delayed acknowledgement.
+    /// When the probe is due while something is in flight (7.2). None while a probe is outstanding, or if `srtt` is not
+    /// known. `ack_delay`: by how long the peer may delay the acknowledgement of the newest transmission.
     #[inline]
-    pub fn deadline(
-        &self,
-        srtt: Option<Duration>,
-        chunks: u64,
-        sack_delay: Duration,
-    ) -> Option<Time> {
-        if chunks == 0 || self.last.is_some_and(|probe| !probe.answered) {
+    pub fn deadline(&self, srtt: Option<Duration>, ack_delay: Duration) -> Option<Time> {
+        if self.last.is_some_and(|probe| !probe.answered) {
             return None;
         }
-        let wait = srtt? * 2 + if chunks == 1 { sack_delay } else { Duration::ZERO };
-        Some(self.active_at + wait)
+        Some(self.active_at + srtt? * 2 + ack_delay)
     }
 
     /// Records that the probe is sent as transmission `number`.
@@ -91,18 +85,17 @@ mod tests {
     #[test]
     fn one_probe_goes_two_round_trips_after_the_last_sign_of_life() {
         let millis = Duration::from_millis;
-        let due = |probe: &TailProbe, chunks| probe.deadline(Some(millis(30)), chunks, millis(200));
+        let due = |probe: &TailProbe, delay| probe.deadline(Some(millis(30)), millis(delay));
         let mut probe = TailProbe::default();
         probe.on_activity(Time::from_millis(1000));
-        assert_eq!(due(&probe, 0), None, "nothing in flight");
-        assert_eq!(due(&probe, 5), Some(Time::from_millis(1060)));
-        assert_eq!(due(&probe, 1), Some(Time::from_millis(1260)), "a SACK may be held back");
-        assert_eq!(probe.deadline(None, 5, millis(200)), None, "no round trip is known");
+        assert_eq!(due(&probe, 0), Some(Time::from_millis(1060)));
+        assert_eq!(due(&probe, 200), Some(Time::from_millis(1260)), "a SACK may be delayed");
+        assert_eq!(probe.deadline(None, millis(200)), None, "no round trip is known");
         probe.on_probe(17);
-        assert_eq!(due(&probe, 5), None, "one at a time");
+        assert_eq!(due(&probe, 0), None, "one at a time");
         assert!(!probe.on_acked(17), "17 itself is not below 17");
         assert!(!probe.on_acked(18), "the answer may be that of the original");
-        assert_eq!(due(&probe, 5), Some(Time::from_millis(1060)), "the next may go");
+        assert_eq!(due(&probe, 0), Some(Time::from_millis(1060)), "the next may go");
         assert!(
             probe.on_acked(19) && !probe.on_acked(19),
             "what left after it arrived, not it twice"
@@ -112,6 +105,6 @@ mod tests {
         assert!(!probe.on_acked(25), "it was not needed");
         probe.on_probe(30);
         probe.on_timeout();
-        assert!(due(&probe, 5).is_some());
+        assert!(due(&probe, 0).is_some());
     }
 }

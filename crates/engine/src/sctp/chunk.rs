@@ -206,9 +206,21 @@ pub struct Sack {
     /// Packets with DATA since the last SACK, 1 to 3, in the highest flag bits (delayed acknowledgement for
     /// CMT); 0: not given.
     pub data_packets: u8,
+    /// The number of a requested SACK ([`SackOptions::on_request`](super::SackOptions::on_request)), which lists the
+    /// blocks that changed recently. `None`: a SACK of RFC 9260, which lists all blocks.
+    pub number: Option<Serial16>,
 }
 
 impl Sack {
+    /// The chunk type.
+    #[inline]
+    pub const fn kind(&self) -> u8 {
+        match self.number {
+            None => kind::SACK,
+            Some(_) => kind::REQUESTED_SACK,
+        }
+    }
+
     /// Bytes of the chunk.
     #[inline]
     pub const fn wire_len(&self) -> u32 {
@@ -353,7 +365,7 @@ impl Chunk {
         match self {
             Self::Data(data) if data.is_interleaved() => kind::I_DATA,
             Self::Data(_) => kind::DATA,
-            Self::Sack(_) => kind::SACK,
+            Self::Sack(sack) => sack.kind(),
             Self::Init(_) => kind::INIT,
             Self::InitAck(_) => kind::INIT_ACK,
             Self::CookieEcho(_) => kind::COOKIE_ECHO,

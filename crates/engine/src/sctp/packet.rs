@@ -1,5 +1,7 @@
 //! A packet: the common header and its chunks (RFC 9260, 3.1).
 
+use std::num::NonZeroU32;
+
 use smallvec::SmallVec;
 
 use super::chunk::{Chunk, Data, DelayEcho, DelayStamp, Echoed};
@@ -31,6 +33,9 @@ pub struct Packet {
     pub stamp: Option<DelayStamp>,
     /// The chunk with the receiver's timestamps, if there is one.
     pub echo: Option<DelayEcho>,
+    /// The number of the packet among those on its path, from 1. `None` where the layer below does not number packets.
+    /// Gaps in these numbers show losses on the path. Not part of the packet: the layer below carries it.
+    pub number: Option<NonZeroU32>,
     /// Chunks in order.
     pub chunks: SmallVec<[Chunk; 1]>,
     /// Memory for later use.
@@ -59,7 +64,7 @@ impl Packet {
     /// Creates a packet of one chunk.
     pub fn of(tag: u32, chunk: Chunk) -> Self {
         let chunks = SmallVec::from_buf([chunk]);
-        Self { tag, ce: false, stamp: None, echo: None, chunks, spare: SpareList::default() }
+        Self { tag, chunks, ..Self::default() }
     }
 
     /// Resets this to an empty packet with `tag`.
@@ -69,6 +74,7 @@ impl Packet {
         self.ce = false;
         self.stamp = None;
         self.echo = None;
+        self.number = None;
         self.chunks.clear();
     }
 

@@ -138,6 +138,7 @@ impl Preset {
         to_last: false,
         with_data: true,
         within_base: true,
+        on_request: false,
     };
 
     const fn cmt(concurrent: bool) -> CmtOptions {
@@ -169,7 +170,7 @@ impl Preset {
             accurate_ecn: true,
             lower_header: Self::LIVE_LOWER_HEADER,
             packet_form: PacketForm::Compact,
-            sack: SackOptions { delay: Duration::from_millis(40), ..rfc.sack },
+            sack: SackOptions { delay: Duration::from_millis(40), on_request: true, ..rfc.sack },
             max_burst: 0,
             pacing: Some(Pacing::default()),
             congestion: "bbr",

@@ -186,7 +186,8 @@ fn a_window_that_stays_shut_is_probed_by_one_chunk_at_a_time_and_a_huge_one_is_n
 #[test]
 fn many_sacks_for_what_one_could_acknowledge_open_the_window_no_further() {
     let grown = |congestion: &'static str, acks: &[u32]| {
-        let live = live(1, 1 << 18);
+        let mut live = live(1, 1 << 18);
+        live.sack.on_request = false;
         let settings = Config { congestion, max_burst: 0, guard: false, ..live };
         let mut victim = Victim::of(Pair::up(&settings, &[10]));
         victim.pair.send_full(LEFT, 40);

@@ -193,6 +193,7 @@ fn retransmitted_after(sacks: &[Report]) -> u64 {
             gaps: GapList::from_offsets(cumulative, gaps),
             duplicates: Vec::new(),
             data_packets: *data_packets,
+            number: None,
         };
         pair.inject(LEFT, 0, Packet::of(tag, Chunk::Sack(sack)));
     }

@@ -69,6 +69,7 @@ pub fn any_chunk_that_is_acknowledged_clears_the_errors_of_the_association() {
                 gaps: ropewalk_engine::sctp::GapList::from_offsets(cumulative, [block]),
                 duplicates: Vec::new(),
                 data_packets: 0,
+                number: None,
             };
             let tag = pair.ends[LEFT].tags().0;
             pair.inject(LEFT, 0, Packet::of(tag, Chunk::Sack(sack)));

@@ -48,6 +48,7 @@ fn sack(cumulative: Serial32, gaps: &[(u16, u16)]) -> Chunk {
         ),
         duplicates: Vec::new(),
         data_packets: 0,
+        number: None,
     })
 }
 

@@ -31,6 +31,7 @@ mod reassembly;
 mod reconfiguration;
 mod reconfiguration_random;
 mod recovery;
+mod requested_sack;
 mod reserve;
 mod restart;
 mod sack;

@@ -203,6 +203,7 @@ pub fn a_shutdown_takes_nothing_back_though_it_reports_no_gap() {
         gaps,
         duplicates: Vec::new(),
         data_packets: 0,
+        number: None,
     };
     pair.inject(LEFT, 0, Packet::of(tag, Chunk::Sack(sack)));
     pair.inject(LEFT, 0, Packet::of(tag, Chunk::Shutdown(upto(1))));

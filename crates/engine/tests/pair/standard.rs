@@ -129,7 +129,8 @@ fn sacks_that_wait_for_the_driver_are_bounded_and_the_last_one_tells_all() {
 
 #[test]
 fn a_peer_with_cmt_gets_one_delayed_sack_for_a_batch_and_a_gap() {
-    let settings = socket(Preset::Live, 1);
+    let mut settings = socket(Preset::Live, 1);
+    settings.sack.on_request = false;
     let mut pair = Pair::up(&settings, &[10]);
     assert!(pair.ends[RIGHT].agreed_extensions().has(Extensions::CMT));
     for ahead in [1, 2, 3, 5] {

@@ -242,6 +242,7 @@ fn sack(before: u32, cumulative: u32, gaps: &[(u16, u16)], window: u32) -> Chunk
         ),
         duplicates: Vec::new(),
         data_packets: 0,
+        number: None,
     })
 }
 

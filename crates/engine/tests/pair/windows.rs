@@ -64,7 +64,17 @@ pub fn no_chunk_is_cut_to_fit_a_small_window() {
     let sack = |ahead: u32, window: u32| {
         let cumulative = Serial32(first.0.wrapping_add(ahead).wrapping_sub(1));
         let (gaps, duplicates) = (Default::default(), Vec::new());
-        Packet::of(tag, Chunk::Sack(Sack { cumulative, window, gaps, duplicates, data_packets: 0 }))
+        Packet::of(
+            tag,
+            Chunk::Sack(Sack {
+                cumulative,
+                window,
+                gaps,
+                duplicates,
+                data_packets: 0,
+                number: None,
+            }),
+        )
     };
     pair.inject(LEFT, 0, sack(0, 0));
     pair.send(LEFT, 10 * FULL);

@@ -55,6 +55,7 @@ pub struct Knobs {
     pub sack_every: u32,
     pub sack_delay: u64,
     pub sacks_per_path: bool,
+    pub sacks_on_request: bool,
     pub max_burst: u32,
     pub potentially_failed: u32,
     pub path_max_retrans: u32,
@@ -164,7 +165,7 @@ prop_compose! {
         Knobs {
             preset, scheduler, copies, resends, retransmission, delay_source, packet_form, guard,
             concurrent, split, delayed_ack: true, hold: false, sack_every: 2, sack_delay: 200,
-            sacks_per_path: false, max_burst: 4, potentially_failed: 0, path_max_retrans: 5,
+            sacks_per_path: false, sacks_on_request: false, max_burst: 4, potentially_failed: 0, path_max_retrans: 5,
             buffer: 65_536, streams: 1, interleaving: false,
             stream_scheduler: StreamScheduler::FirstCome, nr_sack: (false, false), send_buffer: None,
         }
@@ -178,7 +179,7 @@ prop_compose! {
         hold in prop_oneof![4 => Just(false), 1 => Just(true)],
         sack_every in 1u32..4,
         sack_delay in prop_oneof![2 => Just(200u64), 1 => 1u64..500],
-        sacks_per_path in any::<bool>(),
+        (sacks_per_path, sacks_on_request) in any::<(bool, bool)>(),
         max_burst in prop_oneof![Just(4u32), Just(0), 1u32..8],
         potentially_failed in prop_oneof![Just(0u32), Just(u32::MAX), 0u32..4],
         path_max_retrans in 0u32..6,
@@ -192,7 +193,7 @@ prop_compose! {
         send_buffer in option::weighted(0.3, 1u64..12_000),
     ) -> Knobs {
         Knobs {
-            delayed_ack, hold, sack_every, sack_delay, sacks_per_path, max_burst,
+            delayed_ack, hold, sack_every, sack_delay, sacks_per_path, sacks_on_request, max_burst,
             potentially_failed, path_max_retrans, buffer, streams, interleaving, stream_scheduler,
             nr_sack, send_buffer, ..base
         }

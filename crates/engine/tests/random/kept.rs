@@ -40,6 +40,7 @@ fn case(seed: u64, paths: Vec<PathCase>, buffer: u64, bytes: (u64, u64), message
         sack_every: 1,
         sack_delay: 200,
         sacks_per_path: false,
+        sacks_on_request: false,
         max_burst: 4,
         potentially_failed: 0,
         path_max_retrans: 1,

@@ -66,6 +66,7 @@ fn config(case: &Case) -> Config {
     config.sack.every_packets = knobs.sack_every;
     config.sack.delay = Duration::from_millis(knobs.sack_delay);
     config.sack.count_per_path = knobs.sacks_per_path;
+    config.sack.on_request = knobs.sacks_on_request;
     config.max_burst = knobs.max_burst;
     config.failure.potentially_failed = knobs.potentially_failed;
     config.failure.path_max_retrans = knobs.path_max_retrans;

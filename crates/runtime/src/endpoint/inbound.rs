@@ -1,6 +1,7 @@
 //! Receive path: from sockets to associations.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
@@ -22,7 +23,14 @@ pub(super) struct Opened {
     pub key: AssociationKey,
     pub path: PathId,
     pub form: u8,
+    /// The number of the datagram on its path, which shows losses on that path.
+    pub number: Option<NonZeroU32>,
     pub body: Range<usize>,
+}
+
+/// The number by which the engine knows the datagram that the peer counted as `counter`.
+pub(super) const fn packet_number(counter: u64) -> Option<NonZeroU32> {
+    NonZeroU32::new((counter as u32).wrapping_add(1))
 }
 
 impl EndpointState {
@@ -95,11 +103,11 @@ impl EndpointState {
             if one.form == compact::STANDARD && self.take_other_content(now, route, &one, &bytes) {
                 continue;
             }
-            let (key, path) = (one.key, one.path);
+            let (key, path, number) = (one.key, one.path, one.number);
             if !self.decode_sealed(route, one, &bytes, packet) {
                 continue;
             }
-            packet.ce = row.ce;
+            (packet.ce, packet.number) = (row.ce, number);
             self.log_received(Some(key), route, packet);
             if let Some(peer) = self.peer(key) {
                 peer.take_heartbeat_answers(now, path, packet);
@@ -193,7 +201,8 @@ impl EndpointState {
                 let opened = session.open(now, datagram).ok()?;
                 let path =
                     peer.on_authenticated_route(now, opened.path, route, fresh, datagram.len())?;
-                Some(Opened { key, path, form: opened.form, body: opened.body })
+                let number = packet_number(opened.counter);
+                Some(Opened { key, path, form: opened.form, number, body: opened.body })
             }
         }
     }

@@ -48,6 +48,8 @@ pub(super) struct Accepted {
     pub(super) path: u8,
     /// The form of the content.
     pub(super) form: u8,
+    /// The number of the datagram on its path, from 0.
+    pub(super) counter: u64,
     /// Whether it is the first datagram of the next epoch.
     pub(super) new_epoch: bool,
 }
@@ -107,7 +109,7 @@ impl Receiver {
             self.turn();
         }
         self.opened_in_epoch += 1;
-        Ok(Accepted { path: header.path, form: header.form, new_epoch })
+        Ok(Accepted { path: header.path, form: header.form, counter, new_epoch })
     }
 
     /// The replay window of a path, created if necessary.

@@ -43,6 +43,8 @@ pub struct Opened {
     pub path: u8,
     /// The form of its content: see [`Session::seal_form`].
     pub form: u8,
+    /// The number of the datagram on its path, from 0.
+    pub counter: u64,
     /// Byte range of its content in the buffer that was opened.
     pub body: Range<usize>,
 }
@@ -186,6 +188,7 @@ impl Session {
         Ok(Opened {
             path: accepted.path,
             form: accepted.form,
+            counter: accepted.counter,
             body: HEADER_LEN..datagram.len() - TAG_LEN,
         })
     }

@@ -32,6 +32,9 @@ table! {
     /// `transfer.preset`.
     #[derive(Copy, Default)]
     pub struct SctpOptions {
+        /// The sender requests SACKs, about eight in a round trip, and they list only what changed. Needs both ends to be
+        /// of this project. Off: `sack_every`, `sack_delay` and `sack_count` say when SACKs are sent.
+        sack_on_request: Option<bool> = Kind::Bool.derived(PRESET).example("true");
         /// Packets per SACK; 1 acknowledges every packet. RFC 9260 Section 6.2 requires at least every
         /// second.
         sack_every: Option<u32> = Kind::Packets { min: 1, max: 1_000 }.derived(PRESET).example("1");

@@ -6,6 +6,8 @@ const DATA: u8 = 0;
 const INIT: u8 = 1;
 const INIT_ACK: u8 = 2;
 const SACK: u8 = 3;
+/// A SACK of this project, which counts its blocks in one byte.
+const REQUESTED_SACK: u8 = 0xb5;
 const COOKIE_ECHO: u8 = 10;
 /// RFC 8260, 2.1.
 const I_DATA: u8 = 64;
@@ -60,7 +62,8 @@ enum Known {
 fn chunk(kind: u8, body: &[u8]) -> Known {
     let found = match kind {
         DATA | I_DATA => number(body, 0).map(|tsn| Chunk::Data { tsn }),
-        SACK => sack(body),
+        SACK => sack(body, short(body, 8).map(usize::from)),
+        REQUESTED_SACK => sack(body, body.get(8).copied().map(usize::from)),
         INIT => Some(Chunk::Init),
         INIT_ACK => Some(Chunk::InitAck),
         COOKIE_ECHO => Some(Chunk::CookieEcho),
@@ -69,9 +72,8 @@ fn chunk(kind: u8, body: &[u8]) -> Known {
     found.map_or(Known::CutOff, Known::Chunk)
 }
 
-fn sack(body: &[u8]) -> Option<Chunk> {
-    let cumulative = number(body, 0)?;
-    let blocks = usize::from(short(body, 8)?);
+fn sack(body: &[u8], blocks: Option<usize>) -> Option<Chunk> {
+    let (cumulative, blocks) = (number(body, 0)?, blocks?);
     let block = |i: usize| {
         let (first, last) = (short(body, 12 + 4 * i)?, short(body, 14 + 4 * i)?);
         let sane = first > 0 && last >= first;

@@ -156,7 +156,7 @@ impl DataSender {
         {
             return None;
         }
-        subflow.tx.loss_deadline(self.config.ack_delay)
+        subflow.tx.loss_deadline(self.config.peer_acks)
     }
 
     /// Handles the expiry of [`Session::loss_deadline`].

@@ -31,7 +31,7 @@ use super::config::Config;
 use super::segment::Segment;
 use super::subflow::Subflow;
 use crate::mptcp::rx::ByteBuffer;
-use crate::multipath::{Sender, SenderConfig};
+use crate::multipath::{PeerAcks, Sender, SenderConfig};
 use crate::path::{PathStatus, SharedBottlenecks};
 use crate::payload::Payload;
 use crate::scheduler::Scheduler;
@@ -186,7 +186,7 @@ impl Session {
             delay_source: config.delay_source,
             mitigation: config.mitigation,
             pacing: config.pacing,
-            ack_delay: config.ack_delay,
+            peer_acks: PeerAcks::of_every_second_packet(config.ack_delay),
             prr: config.prr,
             whole_packets: config.whole_packets,
             record_decisions: config.record_decisions,

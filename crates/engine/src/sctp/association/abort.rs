@@ -74,7 +74,7 @@ impl Association {
         if !matches!(self.state, State::Ended(_)) {
             self.state = State::Ended(reason);
             self.sender.stop();
-            self.receiver.stop();
+            self.receiver.acks.stop();
             self.control.heartbeats.stop();
             self.stop_requests();
             self.push_event(Event::Closed(reason));

@@ -171,7 +171,7 @@ impl Association {
         let looked_up = parameters.first().and_then(read_address).is_some_and(|address| {
             address.is_unspecified() || self.handshake.peer.has(&address.to_canonical())
         });
-        let numbers = (self.handshake.local_tsn, self.receiver.first.unwrap_or_default());
+        let numbers = (self.handshake.local_tsn, self.receiver.first().unwrap_or_default());
         let fresh = AddressReconfiguration::new(Serial32(numbers.0), numbers.1);
         let known = self.control.addresses.as_deref().unwrap_or(&fresh);
         packet.tag == self.handshake.local_tag
@@ -202,7 +202,7 @@ impl Association {
     }
 
     fn addresses(&mut self) -> &mut AddressReconfiguration {
-        let numbers = (self.handshake.local_tsn, self.receiver.first.unwrap_or_default());
+        let numbers = (self.handshake.local_tsn, self.receiver.first().unwrap_or_default());
         let new = || Box::new(AddressReconfiguration::new(Serial32(numbers.0), numbers.1));
         self.control.addresses.get_or_insert_with(new)
     }

@@ -111,12 +111,12 @@ impl Association {
         if self.handshake.peer.takes_stamps
             && let Some(echoed) = self.echoed(stamp, summary)
         {
-            self.receiver.on_echoed(now, path, echoed);
+            self.receiver.acks.on_echoed(now, path, echoed);
         }
         // RFC 9260, 9.2: in SHUTDOWN-SENT every packet with DATA is acknowledged at once.
         let shutting = matches!(self.state, State::ShutdownSent { .. });
         let summary = DataSummary { urgent: summary.urgent || shutting, ..summary };
-        self.receiver.after_packet(now, path, summary);
+        self.receiver.acks.after_packet(now, path, summary);
         if shutting {
             self.answer_with_shutdown();
         }

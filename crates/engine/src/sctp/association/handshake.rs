@@ -343,7 +343,8 @@ impl Association {
         let fresh = self.handshake.new_ecn();
         let counting = self.handshake.counts_marks();
         let paths = self.sender.paths.len();
-        self.receiver.marks = fresh.as_ref().map(|_| Box::new(MarkEchoes::new(paths, counting)));
+        let marks = fresh.as_ref().map(|_| Box::new(MarkEchoes::new(paths, counting)));
+        self.receiver.acks.set_marks(marks);
         self.sender.paths.iter_mut().for_each(|path| path.ecn.clone_from(&fresh));
     }
 
@@ -360,7 +361,7 @@ impl Association {
         self.start_congestion(window);
         // RFC 9260, 5.1.1: each direction has as many streams as both ends support.
         let inbound = self.config.inbound_streams().min(init.outbound_streams);
-        self.receiver.expect(&self.config, init.initial_tsn, inbound);
+        self.receiver.expect(init.initial_tsn, inbound);
         self.control.reconfiguration = None;
         self.control.addresses = None;
         self.settle_interleaving();

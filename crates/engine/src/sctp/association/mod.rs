@@ -49,7 +49,7 @@ use super::rx::{Message, Receiver};
 use super::tx::{Chunks, DeliveryDelays, Path, Sender, TxConfig};
 use crate::congestion::{Congestion, CongestionControl};
 pub use crate::measurements::{PathCounters, SenderStats};
-use crate::multipath::SenderConfig;
+use crate::multipath::{PeerAcks, SenderConfig};
 use crate::path::{PathStatus, SharedBottlenecks};
 use crate::payload::Payload;
 use crate::receive::ReceiveStats;
@@ -232,7 +232,7 @@ impl Association {
             delay_source: config.delay_source,
             mitigation: config.mitigation,
             pacing: config.pacing,
-            ack_delay: Duration::ZERO,
+            peer_acks: PeerAcks::of_every_second_packet(Duration::ZERO),
             prr: config.prr,
             // RFC 9260, 6.1 B: the last packet may exceed the window.
             whole_packets: false,
@@ -249,7 +249,7 @@ impl Association {
         chunks.queue.set_stream_scheduler(config.stream_scheduler);
         let paths = config.paths.iter().map(|p| Path::new(p, &config)).collect();
         let (congestion, manager) = (
-            config.start_congestion(0, handshake.congestion_seed()),
+            config.start_congestion(0, handshake.congestion_seed(), false),
             config.window_manager.clone(),
         );
         let guard = config.guard;
@@ -516,7 +516,7 @@ impl Association {
     /// User data that arrived on a path and was stored since the association began, bytes. Duplicates are not
     /// counted; data that was dropped to make room counts again when it is stored again.
     pub fn received_bytes(&self, path: PathId) -> u64 {
-        self.receiver.bytes_on(path)
+        self.receiver.acks.bytes_on(path)
     }
 
     /// Upper bound of the memory that received data occupies until the user reads it, bytes, bookkeeping
@@ -527,7 +527,7 @@ impl Association {
 
     /// The peer's initial TSN, once known.
     pub const fn peer_initial_tsn(&self) -> Option<Serial32> {
-        self.receiver.first
+        self.receiver.first()
     }
 
     /// The next expected TSN, unwrapped, and the next expected SSN of a stream. For tests that forge valid
@@ -575,7 +575,11 @@ impl Association {
 
     /// Congestion control in its initial state.
     fn fresh_congestion(&self, peer_window: u64) -> Congestion {
-        self.config.start_congestion(peer_window, self.handshake.congestion_seed())
+        self.config.start_congestion(
+            peer_window,
+            self.handshake.congestion_seed(),
+            self.sender.config.peer_acks.on_request,
+        )
     }
 
     /// Starts congestion control; the peer's receive window is known now.

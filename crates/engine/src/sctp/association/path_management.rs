@@ -75,7 +75,7 @@ impl Association {
         let buffer = &self.receiver.buffer;
         self.sender.is_small(buffer.capacity())
             && buffer.ready_bytes() > 0
-            && self.receiver.is_due()
+            && self.receiver.acks.is_due()
     }
 
     /// Whether any data has been sent or received, or is queued.
@@ -83,7 +83,7 @@ impl Association {
         let sent = self.sender.outstanding.has_sent();
         let buffer = &self.receiver.buffer;
         let next = buffer.cumulative().wrapping_add(1) as u32;
-        let received = self.receiver.first.is_some_and(|first| first.0 != next);
+        let received = self.receiver.first().is_some_and(|first| first.0 != next);
         sent || received || !self.sender.outstanding.queue.is_empty() || !buffer.beyond().is_empty()
     }
 
@@ -168,7 +168,7 @@ impl Association {
         self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit()));
         self.sender.paths[id.index()].learned = true;
         self.sender.paths[id.index()].ecn = self.handshake.new_ecn();
-        self.receiver.add_path();
+        self.receiver.acks.add_path();
         self.control.heartbeats.add_path();
         self.sender.discard_views();
         self.sender.epoch += 1;

@@ -8,8 +8,10 @@ use ropewalk_base::{Duration, PathId};
 use super::super::config::Config;
 use super::super::extensions::Extensions;
 use super::super::init::Init;
+use super::super::rx::SackMode;
 use super::super::tx::TxConfig;
 use super::State;
+use crate::multipath::PeerAcks;
 use crate::window::Guard;
 
 /// The peer of an association.
@@ -85,11 +87,25 @@ impl super::Association {
     /// Enables CMT or falls back to RFC 9260, depending on what the peer announced.
     pub(super) fn settle_multipath(&mut self) {
         self.config.cmt = self.handshake.own_cmt.towards(self.handshake.peer.agreed);
-        self.sender.config.ack_delay = self.handshake.peer.sack_delay;
+        let on_request = self.handshake.peer.agreed.has(Extensions::REQUESTED_SACK);
+        let delay = self.handshake.peer.sack_delay;
+        self.sender.config.peer_acks = PeerAcks { delay, on_request };
         self.apply_config();
         // Without CMT, only T3 or the third miss indication cause retransmissions.
         let plain = self.handshake.own_cmt.if_agreed && !self.config.cmt.concurrent;
         self.sender.guard = Guard::new(self.config.guard && !plain);
+    }
+
+    /// How the peer's data is acknowledged.
+    fn sack_mode(&self) -> SackMode {
+        let cmt = self.config.cmt;
+        if self.sender.config.peer_acks.on_request {
+            SackMode::OnRequest
+        } else if cmt.concurrent && cmt.delayed_ack {
+            SackMode::Cmt
+        } else {
+            SackMode::Standard
+        }
     }
 
     /// Passes configuration that has changed to the parts.
@@ -107,7 +123,8 @@ impl super::Association {
             self.sender.outstanding.config.reserve(auth.chunk_len());
         }
         self.sender.outstanding.bursts_spent = true;
-        self.receiver.non_renegable = peer.agreed.has(Extensions::NR_SACK);
+        let mode = self.sack_mode();
+        self.receiver.set_mode(mode, self.reports_non_renegable());
         self.control.heartbeats.interval = self.config.heartbeat_interval;
         self.control.heartbeats.burst = self.config.heartbeat_burst;
     }
@@ -172,8 +189,8 @@ impl super::Association {
         }
         retain(&mut self.sender.paths, &kept);
         retain(&mut self.config.paths, &kept);
-        self.receiver.retain_paths(&kept);
-        self.receiver.path = renumbered(self.receiver.path).unwrap_or(PathId(0));
+        let newest = renumbered(self.receiver.acks.path()).unwrap_or(PathId(0));
+        self.receiver.acks.retain_paths(&kept, newest);
         self.control.heartbeats.retain_paths(&kept);
         self.control.queue.renumber(renumbered);
         if let State::CookieEchoed { path, .. } = &mut self.state {

@@ -129,7 +129,7 @@ impl Association {
         self.config.sack.every_packets = parameters.sack_every_packets;
         self.config.cookie_life = parameters.cookie_life;
         self.apply_config();
-        self.receiver.set_pace(parameters.sack_delay, parameters.sack_every_packets);
+        self.receiver.acks.set_pace(parameters.sack_delay, parameters.sack_every_packets);
         for index in 0..self.sender.paths.len() {
             let path = &mut self.sender.paths[index];
             path.tx.rtt.set_limits(rto);

@@ -75,6 +75,9 @@ impl Association {
             self.on_marked(path, packet);
         }
         let stamp = packet.stamp;
+        if let Some(number) = packet.number {
+            self.receiver.acks.on_number(path, number);
+        }
         let (mut summary, mut reports) = (DataSummary::default(), Reports::default());
         // RFC 9260, 8.4 (5): a SHUTDOWN ACK that arrives after the end of the association is answered with a
         // SHUTDOWN COMPLETE. Keep reading: it may follow other chunks in this packet.
@@ -117,7 +120,7 @@ impl Association {
     #[cold]
     fn on_marked(&mut self, path: PathId, packet: &Packet) {
         let cumulative = self.receiver.buffer.cumulative();
-        if let Some(marks) = &mut self.receiver.marks {
+        if let Some(marks) = self.receiver.acks.marks_mut() {
             marks.on_marked(path, cumulative, packet);
         }
     }
@@ -306,14 +309,16 @@ impl Association {
     #[cold]
     fn on_cwr(&mut self, tsn: Serial32) {
         let tsn = tsn.unwrap_near(self.receiver.buffer.cumulative());
-        if let Some(marks) = &mut self.receiver.marks {
+        if let Some(marks) = self.receiver.acks.marks_mut() {
             marks.on_cwr(tsn);
         }
     }
 
     /// Processes a SACK.
     pub(super) fn on_sack(&mut self, now: Time, sack: Sack) {
-        if !self.state.receives_sacks() {
+        // A SACK with recent blocks only is understood where it was agreed on.
+        let agreed = sack.number.is_none() || self.sender.config.peer_acks.on_request;
+        if !self.state.receives_sacks() || !agreed {
             return;
         }
         let cumulative = sack.cumulative;

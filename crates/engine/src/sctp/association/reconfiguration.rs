@@ -158,7 +158,7 @@ impl Association {
     }
 
     fn reconfiguration(&mut self) -> &mut Reconfiguration {
-        let numbers = (self.handshake.local_tsn, self.receiver.first.unwrap_or_default());
+        let numbers = (self.handshake.local_tsn, self.receiver.first().unwrap_or_default());
         self.control
             .reconfiguration
             .get_or_insert_with(|| Box::new(Reconfiguration::new(Serial32(numbers.0), numbers.1)))

@@ -147,6 +147,7 @@ impl Association {
             gaps: GapList::default(),
             duplicates: Vec::new(),
             data_packets: 0,
+            number: None,
         };
         self.on_sack(now, sack);
     }

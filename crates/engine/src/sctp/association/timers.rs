@@ -14,7 +14,7 @@ impl Association {
         let mut next = self.sender.deadline().min(self.control.heartbeats.deadline());
         // Without a branch per timer, because it is called after every input.
         let mut consider = |at: Option<Time>| next = next.min(at.unwrap_or(Time::FAR_FUTURE));
-        consider(self.receiver.deadline);
+        consider(self.receiver.acks.deadline());
         consider(self.sender.wait_until);
         if let Some(reconfiguration) = &self.control.reconfiguration {
             consider(reconfiguration.deadline());
@@ -38,7 +38,7 @@ impl Association {
                 self.begin(now);
             }
         }
-        self.receiver.on_timer(now);
+        self.receiver.acks.on_timer(now);
         self.sender.on_window_timer(now);
         self.sender.drop_expired(now);
         for i in 0..self.sender.paths.len() {

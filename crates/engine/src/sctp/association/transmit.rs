@@ -6,7 +6,7 @@ use super::{Association, PacketSize, Transmit, TransmitInfo};
 use crate::path::PathStatus;
 use crate::sctp::chunk::{Chunk, DelayEcho, DelayStamp};
 use crate::sctp::extension_chunk::{DataFragment, ExtensionChunk};
-use crate::sctp::packet::Packet;
+use crate::sctp::packet::{Packet, PacketForm};
 use crate::sctp::tx::{Next, Path};
 
 impl Association {
@@ -34,8 +34,8 @@ impl Association {
         // Called at least once after every input, mostly with nothing to send. So the decision is inlined
         // here, and each kind of packet is built in a function of its own.
         let transmit_info = if !self.control.queue.is_empty() {
-            self.next_control(packet)
-        } else if self.receiver.has_sack_to_send()
+            self.next_control(now, packet)
+        } else if self.receiver.acks.has_sack_to_send()
             && self.state.is_up()
             && self.has_confirmed_path()
         {
@@ -51,6 +51,11 @@ impl Association {
                 auth.sign(packet);
             }
             None => {}
+        }
+        if let Some(info) = &transmit_info
+            && self.config.packet_form == PacketForm::Compact
+        {
+            packet.number = Some(self.sender.paths[info.path.index()].next_packet_number());
         }
         transmit_info
     }
@@ -69,7 +74,7 @@ impl Association {
     /// Whether there is nothing to send at all.
     #[inline]
     fn is_silent(&self) -> bool {
-        let answers = self.receiver.has_sack_to_send();
+        let answers = self.receiver.acks.has_sack_to_send();
         self.control.queue.is_empty() && !answers && self.sender.has_no_data()
     }
 
@@ -84,16 +89,16 @@ impl Association {
     }
 
     #[cold]
-    fn next_control(&mut self, packet: &mut Packet) -> Option<TransmitInfo> {
+    fn next_control(&mut self, now: Time, packet: &mut Packet) -> Option<TransmitInfo> {
         // The packet may need an AUTH chunk, for which data packets have no room unless the peer requires many.
         let auth = self.handshake.auth.as_ref().filter(|auth| !auth.covers_much());
         let auth = auth.map_or(0, |auth| auth.chunk_len());
         let room = |path| self.sender.packet_room(path) - auth;
         let (path, size) = self.control.queue.fill(room, packet)?;
-        if self.receiver.is_due() && answers_data(packet) && self.state.is_up() {
+        if self.receiver.acks.is_due() && answers_data(packet) && self.state.is_up() {
             let used = packet.wire_len() - Packet::HEADER;
             let room = (self.sender.packet_room(path) - auth).saturating_sub(used);
-            self.bundle_sack(path, 0, room, packet);
+            self.bundle_sack(now, path, room, packet);
         }
         Some(TransmitInfo { size, ..self.sender.after_control_packet(path) })
     }
@@ -129,7 +134,7 @@ impl Association {
         if self.sender.has_limits() {
             room -= self.bundle_forward_tsn(now, path, room - first, packet);
         }
-        let room = room - self.bundle_sack(path, first, room, packet);
+        let room = room - self.bundle_sack(now, path, room.saturating_sub(first), packet);
         self.sender.fill(now, next, room, packet)
     }
 
@@ -174,21 +179,18 @@ impl Association {
     /// 6.1), else alone.
     #[inline(never)]
     pub(super) fn next_sack(&mut self, now: Time, packet: &mut Packet) -> TransmitInfo {
-        let rides = self.config.sack.with_data && self.state.sends_data();
-        let first = !self.receiver.sack_deferred && !self.receiver.has_waiting();
-        if rides
-            && first
+        if self.state.sends_data()
+            && self.receiver.acks.should_ride()
             && let Some(transmit_info) = self.next_data(now, packet)
         {
-            // If the SACK did not fit, it is sent next, before further DATA.
-            self.receiver.sack_deferred = self.receiver.due_now;
+            self.receiver.acks.defer();
             return transmit_info;
         }
         self.sack_packet(packet)
     }
 
     fn sack_packet(&mut self, packet: &mut Packet) -> TransmitInfo {
-        if self.receiver.has_waiting()
+        if self.receiver.acks.has_waiting()
             && let Some(transmit_info) = self.waiting_sack_packet(packet)
         {
             return transmit_info;
@@ -196,15 +198,16 @@ impl Association {
         packet.begin(self.handshake.peer_tag);
         let path = self.sack_destination();
         let echo = if self.handshake.peer.takes_stamps { DelayEcho::WIRE_LEN } else { 0 };
-        let marks = self.receiver.marks.as_ref().map_or(0, |marks| marks.wire_len());
+        let marks = self.receiver.acks.marks().map_or(0, |marks| marks.wire_len());
         let room = self.sack_room(path) - marks;
         let chunk = self.sender.outstanding.chunk_limit();
-        let sack = self.receiver.take_sack(room.saturating_sub(echo), chunk, packet.take_spare());
+        let sack =
+            self.receiver.take_sack(path, room.saturating_sub(echo), chunk, packet.take_spare());
         packet.chunks.push(sack);
-        if let Some(marks) = &self.receiver.marks {
+        if let Some(marks) = self.receiver.acks.marks() {
             marks.add_to(packet);
         }
-        packet.echo = self.receiver.take_echo();
+        packet.echo = self.receiver.acks.take_echo();
         self.sender.after_control_packet(path)
     }
 
@@ -219,47 +222,48 @@ impl Association {
         Some(self.sender.after_control_packet(path))
     }
 
-    /// Adds a SACK to a packet on `path` whose first DATA chunk takes `first` bytes, if both fit. Returns the
-    /// bytes added.
+    /// Adds the SACK that is due, or owed and small, to a packet on `path`, if it fits into `room` bytes. Returns the bytes
+    /// added.
     #[inline]
     pub(super) fn bundle_sack(
         &mut self,
+        now: Time,
         path: PathId,
-        first: u32,
         room: u32,
         packet: &mut Packet,
     ) -> u32 {
-        if !self.config.sack.with_data || !self.receiver.owes_sack() {
+        if !self.config.sack.with_data || !self.receiver.acks.may_ride(now) {
             return 0;
         }
-        self.bundle_owed_sack(path, room.saturating_sub(first), packet)
+        self.bundle_owed_sack(path, room, packet)
     }
 
     #[cold]
     fn bundle_owed_sack(&mut self, path: PathId, room: u32, packet: &mut Packet) -> u32 {
-        let marks = self.receiver.marks.as_ref();
+        let marks = self.receiver.acks.marks();
         let alone = marks.is_some_and(|marks| !marks.may_join_data());
         let reports = marks.map_or(0, |marks| marks.wire_len());
-        if alone || self.receiver.has_waiting() || self.sack_destination() != path {
+        if alone || self.receiver.acks.has_waiting() || self.sack_destination() != path {
             return 0;
         }
         let echo = if self.handshake.peer.takes_stamps { DelayEcho::WIRE_LEN } else { 0 };
-        let needed = self.receiver.sack_len() + echo;
+        let needed = self.receiver.sack_len(path) + echo;
         if needed + reports > room {
             return 0;
         }
         // A timestamp and a FORWARD-TSN may be in the packet.
         let before = packet.wire_len();
         let sack = self.receiver.take_sack(
+            path,
             needed,
             self.sender.outstanding.chunk_limit(),
             packet.take_spare(),
         );
         packet.chunks.push(sack);
-        if let Some(marks) = &self.receiver.marks {
+        if let Some(marks) = self.receiver.acks.marks() {
             marks.add_to(packet);
         }
-        packet.echo = self.receiver.take_echo();
+        packet.echo = self.receiver.acks.take_echo();
         packet.wire_len() - before
     }
 
@@ -279,10 +283,10 @@ impl Association {
     /// the last packet is used.
     #[inline(always)]
     fn sack_path(&self) -> PathId {
-        let last = self.receiver.path;
+        let last = self.receiver.acks.path();
         if self.config.sack.to_last
             || self.sender.paths.len() == 1
-            || self.receiver.has_duplicates()
+            || self.receiver.acks.has_duplicates()
         {
             return last;
         }
@@ -292,7 +296,8 @@ impl Association {
         for i in 0..self.sender.paths.len() {
             let path = PathId::from_index(i);
             let active = self.sender.paths[i].tx.state.status() == PathStatus::Active;
-            if let Some(other) = trip(path).filter(|_| active && self.receiver.is_owed_to(path))
+            if let Some(other) =
+                trip(path).filter(|_| active && self.receiver.acks.is_owed_to(path))
                 && other < least
             {
                 (quickest, least) = (path, other);

@@ -20,7 +20,6 @@ const TYPES: [(Extensions, u8); 15] = [
     (Extensions::NR_SACK, kind::NR_SACK),
     (Extensions::I_DATA, kind::I_DATA),
     (Extensions::ASCONF_ACK, kind::ASCONF_ACK),
-    (Extensions::PACKET_DROP, kind::PACKET_DROP),
     (Extensions::RE_CONFIG, kind::RE_CONFIG),
     (Extensions::PAD, kind::PAD),
     (Extensions::DELAY_STAMP, kind::DELAY_STAMP),
@@ -28,6 +27,7 @@ const TYPES: [(Extensions, u8); 15] = [
     (Extensions::DATA_FRAGMENT, kind::DATA_FRAGMENT),
     (Extensions::CMT, kind::CMT),
     (Extensions::MARK_COUNT, kind::MARK_COUNT),
+    (Extensions::REQUESTED_SACK, kind::REQUESTED_SACK),
     (Extensions::FORWARD_TSN, kind::FORWARD_TSN),
     (Extensions::ASCONF, kind::ASCONF),
     (Extensions::I_FORWARD_TSN, kind::I_FORWARD_TSN),
@@ -44,8 +44,9 @@ impl Extensions {
     pub const I_DATA: Self = Self(1 << 2);
     /// Acknowledgement of address reconfiguration (RFC 5061).
     pub const ASCONF_ACK: Self = Self(1 << 3);
-    /// Reports of dropped packets.
-    pub const PACKET_DROP: Self = Self(1 << 4);
+    /// The sender of data requests SACKs by the I bit, and SACKs list only what changed
+    /// ([`SackOptions::on_request`](crate::sctp::SackOptions::on_request)). Defined by this project.
+    pub const REQUESTED_SACK: Self = Self(1 << 4);
     /// Stream reconfiguration (RFC 6525).
     pub const RE_CONFIG: Self = Self(1 << 5);
     /// Padding (RFC 4820).

@@ -85,7 +85,7 @@ impl Receiver {
         let chunks = waiting.into_iter().flat_map(|early| early.chunks);
         chunks.fold(true, |sound, (tsn, data)| {
             let arrival = self.buffer.on_data(now, tsn, data);
-            self.due_now = true;
+            self.acks.set_due();
             sound && arrival != Arrival::Violation
         })
     }
@@ -93,15 +93,16 @@ impl Receiver {
     /// Expects `first` (unwrapped) as the next TSN, and the first message of every stream.
     pub fn restart_tsns(&mut self, now: Time, first: u64) {
         self.aside = None;
-        self.duplicates.clear();
-        self.stop();
+        self.acks.restart();
         self.buffer.restart_tsns(now, first);
         (self.advertised, self.taken) = (self.buffer.free(), 0);
     }
 
     /// Makes a SACK due at once, unless no DATA has arrived.
     pub fn acknowledge_now(&mut self) {
-        self.due_now |= !self.awaiting_first_data;
+        if !self.acks.awaits_first_data() {
+            self.acks.set_due();
+        }
     }
 
     /// Accepts further streams.

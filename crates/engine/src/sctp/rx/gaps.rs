@@ -46,8 +46,9 @@ impl Gaps {
         self.words().last().map(|word| self.origin + self.distances(*word).1 as u64)
     }
 
+    /// First and last TSN of a block, as distances from the cumulative TSN.
     #[inline]
-    fn distances(&self, word: Word) -> (u32, u32) {
+    pub(super) fn distances(&self, word: Word) -> (u32, u32) {
         distances(word, self.origin as u32)
     }
 
@@ -61,6 +62,14 @@ impl Gaps {
             (_, Some(last)) if ends_before(last) => self.words.len(),
             _ => self.head + self.words().partition_point(ends_before),
         }
+    }
+
+    /// Index of the first block that ends at `tsn` or later.
+    #[inline]
+    pub(super) fn index_from(&self, tsn: u64) -> Option<usize> {
+        let distance = tsn.saturating_sub(self.origin).min(u64::from(u16::MAX)) as u32;
+        let at = self.position(distance) - self.head;
+        (at < self.words().len()).then_some(at)
     }
 
     /// Whether `tsn`, which is beyond the cumulative TSN, has been received.

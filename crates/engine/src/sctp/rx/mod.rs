@@ -1,5 +1,6 @@
 //! The receiving half of an association: one bounded buffer, reassembly, delivery in order, and SACKs.
 
+mod acknowledgement;
 mod buffer;
 mod early;
 mod gaps;
@@ -8,6 +9,7 @@ mod partial_chunks;
 mod receiver;
 mod stream;
 
+pub use acknowledgement::{SACK_DELAY_LIMIT, SackMode};
 pub use buffer::{Message, Part, ReceiveBuffer};
 pub use marks::MarkEchoes;
-pub use receiver::{DataOutcome, DataSummary, Receiver, SACK_DELAY_LIMIT};
+pub use receiver::{DataOutcome, DataSummary, Receiver};

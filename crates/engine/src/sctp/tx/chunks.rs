@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use ropewalk_base::{PathId, Serial32, Time};
+use ropewalk_base::{PathId, Serial16, Serial32, Time};
 
 use super::path::Path;
 use super::queue::SendQueue;
@@ -43,6 +43,8 @@ pub struct Chunks {
     /// Number of chunks that the gap ack blocks of the newest SACK cover. It tells an old SACK from a new
     /// one.
     pub(super) offered_gaps: u32,
+    /// The highest number of a requested SACK.
+    newest_sack: Option<Serial16>,
     /// The peer's whole receive buffer according to the last SACK, or the part of it that is used, bytes.
     pub peer_rwnd: u64,
     pub queue: SendQueue,
@@ -122,6 +124,7 @@ impl Chunks {
             primary: PathId(0),
             streams,
             offered_gaps: 0,
+            newest_sack: None,
             misses: MissIndications { threshold: miss_indications },
             last_sack_at: Time::ZERO,
             recovery_exit: None,
@@ -153,6 +156,7 @@ impl Chunks {
         self.window_probe = WindowProbe::Idle;
         self.scratch = AckScratch::new();
         self.offered_gaps = 0;
+        self.newest_sack = None;
         (self.was_full, self.shutting) = (false, false);
         self.reserve = None;
         self.recovery_exit = None;
@@ -168,6 +172,7 @@ impl Chunks {
         self.window_probe = WindowProbe::Idle;
         self.scratch = AckScratch::new();
         self.offered_gaps = 0;
+        self.newest_sack = None;
         self.recovery_exit = None;
         self.limits = None;
     }
@@ -178,6 +183,17 @@ impl Chunks {
     pub fn waits_for_sack(&self) -> bool {
         self.queue.is_empty()
             && (self.was_full || self.shutting || self.queue.is_drained_for_reset())
+    }
+
+    /// Records the number of a SACK, if it has one. Returns whether the SACK was sent after all others processed so far.
+    #[inline]
+    pub(super) fn note_number(&mut self, number: Option<Serial16>) -> bool {
+        let Some(number) = number else { return true };
+        let newest = self.newest_sack.is_none_or(|newest| number.distance_from(newest) > 0);
+        if newest {
+            self.newest_sack = Some(number);
+        }
+        newest
     }
 
     /// Whether a TSN has been assigned.

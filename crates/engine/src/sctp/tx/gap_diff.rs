@@ -105,10 +105,41 @@ impl GapDiff {
     }
 }
 
+/// Adds the ranges that the gap ack blocks of a requested SACK report to `fresh`, apart from those in `known`: the
+/// cumulative TSN of the newest SACK, and all TSNs that are acknowledged beyond it. Blocks must be ascending, disjoint and
+/// below `end`; the first that is not, and all after it, are ignored. `cumulative`: that of the SACK itself. Returns
+/// whether a block covers a TSN that was never sent.
+pub fn find_recent(
+    cumulative: u64,
+    gaps: &GapList,
+    end: u64,
+    (passed, known): (u64, &RangeSet),
+    fresh: &mut Vec<Range<u64>>,
+) -> bool {
+    let mut least = 1;
+    for word in &gaps.words {
+        meter::count(1);
+        let (first, last) = distances(*word, cumulative as u32);
+        if first < least || last < first {
+            break;
+        }
+        if cumulative + u64::from(last) >= end {
+            return true;
+        }
+        let range = cumulative + u64::from(first)..cumulative + u64::from(last) + 1;
+        add_unknown(range.start.max(passed + 1)..range.end, known, fresh);
+        least = last + 1;
+    }
+    false
+}
+
 /// Adds the parts of `range` that are not in `known` to `fresh`.
 #[inline]
 fn add_unknown(range: Range<u64>, known: &RangeSet, fresh: &mut Vec<Range<u64>>) {
     let mut at = range.start;
+    if range.is_empty() {
+        return;
+    }
     if let Some(last) = known.last_range().filter(|last| last.start <= at) {
         // The usual case: a new block, or the last one has grown.
         at = at.max(last.end);

@@ -125,7 +125,7 @@ impl Sender {
         {
             return None;
         }
-        path.tx.loss_deadline(self.config.ack_delay)
+        path.tx.loss_deadline(self.config.peer_acks)
     }
 
     /// Whether the timer of [`Sender::loss_deadline`] has expired.

@@ -1,5 +1,7 @@
 //! What an association keeps to send data on one path.
 
+use std::num::NonZeroU32;
+
 use ropewalk_base::{Duration, Time};
 
 use super::ecn::Ecn;
@@ -43,6 +45,8 @@ pub struct Path {
     pub decayed_at: Time,
     /// ECN state; none: not negotiated.
     pub ecn: Option<Box<Ecn>>,
+    /// Number of packets sent on this path, which wraps around.
+    pub(in crate::sctp) packets: u32,
 }
 
 /// Records of a path that are allocated when they are needed. An idle association has none.
@@ -89,7 +93,15 @@ impl Path {
             retired: false,
             announcing: false,
             records: None,
+            packets: 0,
         }
+    }
+
+    /// The number of the next packet on this path.
+    #[inline]
+    pub fn next_packet_number(&mut self) -> NonZeroU32 {
+        self.packets = self.packets.wrapping_add(1).max(1);
+        NonZeroU32::new(self.packets).unwrap_or(NonZeroU32::MIN)
     }
 
     /// The smoothed RTT, else that of the handshake.

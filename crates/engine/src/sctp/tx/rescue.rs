@@ -47,7 +47,7 @@ impl Sender {
         if !self.may_rescue() || path.rescue().before >= path.tx.flights.next_number() {
             return None;
         }
-        let at = path.tx.overdue_from(self.config.ack_delay)?;
+        let at = path.tx.overdue_from(self.config.peer_acks)?;
         // While the path stays silent, once in a while is enough for what has been sent since.
         Some(at.max(path.rescue().at + INTERVAL))
     }

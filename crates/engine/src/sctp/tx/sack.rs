@@ -5,6 +5,7 @@ use std::ops::Range;
 use ropewalk_base::{Duration, PathId, Rate, Time};
 use smallvec::SmallVec;
 
+use super::gap_diff::{Reported, find_recent};
 use super::{GapDiff, Path, RecordState, Sender};
 use crate::congestion::{AckSample, CongestionControl};
 use crate::meter;
@@ -160,8 +161,10 @@ impl Sender {
     ) -> Result<bool, InvalidSack> {
         let before = self.outstanding.board.cumulative();
         let cumulative = sack.cumulative.unwrap_near(before);
-        if cumulative < before {
-            // RFC 9260, 6.2.1 D (i): a SACK with a lower cumulative TSN than known is out of date; drop it.
+        let newest = self.outstanding.note_number(sack.number);
+        if cumulative < before && sack.number.is_none() {
+            // RFC 9260, 6.2.1 D (i): a SACK with a lower cumulative TSN than known is out of date; drop it. A requested
+            // SACK lists what no other may list, so its gap ack blocks are processed whenever it arrives.
             return Ok(false);
         }
         if cumulative >= self.outstanding.board.next_tsn() {
@@ -180,12 +183,20 @@ impl Sender {
         if let Some(delays) = &mut self.outstanding.delivery_delays {
             delays.on_sack_end();
         }
-        let covered = self.take_gaps(now, cumulative, &mut sack.gaps, &mut acks)?;
+        let covered = match sack.number {
+            None => self.take_gaps(now, cumulative, &mut sack.gaps, &mut acks)?,
+            Some(_) => {
+                self.take_recent_gaps(now, cumulative, &sack.gaps, &mut acks)?;
+                0
+            }
+        };
         self.outstanding.spare_gaps = sack.gaps;
         if let Some(kept) = kept {
             self.take_kept(kept);
         }
-        self.take_window(cumulative > before, sack.window, covered);
+        if newest {
+            self.take_window(cumulative > before, sack.window, covered);
+        }
         self.check_reneging()?;
         self.settle_acks(now, cumulative > before, sack.data_packets, &acks);
         self.update_window_probe(now);
@@ -204,6 +215,7 @@ impl Sender {
             gaps: union(sack.cumulative, &sack.gaps, &sack.kept),
             duplicates: sack.duplicates.clone(),
             data_packets: sack.data_packets,
+            number: None,
         };
         self.take_sack(now, plain, Some(sack.kept.clone()))
     }
@@ -292,6 +304,33 @@ impl Sender {
         let known = self.outstanding.board.acked();
         let found =
             self.outstanding.scratch.memory.find_fresh(cumulative, gaps, end, known, &mut fresh);
+        self.take_fresh(now, fresh, found, acks)
+    }
+
+    /// Processes the gap ack blocks of a requested SACK, which are not all blocks.
+    fn take_recent_gaps(
+        &mut self,
+        now: Time,
+        cumulative: u64,
+        gaps: &GapList,
+        acks: &mut PathAcks,
+    ) -> Result<(), InvalidSack> {
+        let board = &self.outstanding.board;
+        let mut fresh = std::mem::take(&mut self.outstanding.scratch.fresh);
+        fresh.clear();
+        let known = (board.cumulative(), board.acked());
+        let unsent = find_recent(cumulative, gaps, board.next_tsn(), known, &mut fresh);
+        self.take_fresh(now, fresh, Reported { covered: 0, unsent }, acks).map(|_| ())
+    }
+
+    /// Processes TSNs that gap ack blocks report for the first time.
+    fn take_fresh(
+        &mut self,
+        now: Time,
+        fresh: Vec<Range<u64>>,
+        found: Reported,
+        acks: &mut PathAcks,
+    ) -> Result<u64, InvalidSack> {
         let mut unsent = found.unsent;
         for tsn in fresh.iter().cloned().flatten() {
             unsent |= !self.take_gap_ack(now, tsn, acks);
@@ -508,6 +547,12 @@ impl Sender {
             delivery: path.tx.delivery((ack.newest_end - 1, flight), ack.newest_sure, rate),
             marked_bytes: path.ecn.as_mut().map_or(0, |ecn| ecn.take_marked_bytes()),
         };
+        if let (Some(rtt), Some(forward), Some(base)) =
+            (sample.rtt, sample.forward_queueing, sample.least_rtt)
+        {
+            let queueing = rtt.saturating_sub(base).saturating_sub(forward);
+            path.tx.requests.on_return_queueing(queueing, base, path.tx.round);
+        }
         if returned {
             self.on_path_returned(now, id);
         }

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::zero_window::WindowProbe;
 use super::{Next, RecordState, Sender, SentRecord};
+use crate::multipath::Occasion;
 use crate::recovery::{Flight, LossDetection};
 use crate::sctp::chunk::{Chunk, Data, DataFlags};
 use crate::sctp::packet::Packet;
@@ -85,7 +86,7 @@ impl Sender {
             self.bundle_outside(now, path, &mut room, chunks);
         }
         self.bundle(now, path, &mut room, chunks);
-        if self.outstanding.waits_for_sack() {
+        if self.requests_sack(path, next) || self.outstanding.waits_for_sack() {
             ask_for_sack(chunks);
         }
         self.record_time(now, path, was_idle, chunks);
@@ -238,6 +239,27 @@ impl Sender {
         state.tx.counters.retransmitted += again as u64;
     }
 
+    /// Whether the packet that has just been filled requests a SACK, if the peer acknowledges on request.
+    #[inline]
+    fn requests_sack(&mut self, path: PathId, next: Next) -> bool {
+        if !self.config.peer_acks.on_request {
+            return false;
+        }
+        let full = self.outstanding.full_chunk();
+        let out_of_data =
+            self.outstanding.queue.is_empty() && self.outstanding.board.lost().is_empty();
+        let window = self.views.get(path.index()).map_or(0, |view| view.window);
+        let oldest = self.outstanding.board.cumulative() + 1;
+        let tx = &mut self.paths[path.index()].tx;
+        let occasion = Occasion {
+            oldest: matches!(next, Next::Recorded { tsn, again: true, .. } if tsn == oldest),
+            window_full: self.sendable_left == 0 || tx.flights.bytes() + full > window,
+            out_of_data,
+        };
+        let in_flight = tx.flights.bytes() / full;
+        tx.requests.on_packet(in_flight, (tx.flights.next_number(), tx.acked_to), occasion)
+    }
+
     /// Whether the chunk just recorded asks for an immediate SACK (RFC 7053, 5): a retransmission, since the
     /// window opens when it arrives; the chunk that fills a small window or one in recovery; and the chunk
     /// that fills a small receive buffer of the peer if ordering does not close the window. After these,
@@ -247,7 +269,8 @@ impl Sender {
     fn wants_sack_at_once(&self, path: PathId, again: bool) -> bool {
         /// Window in chunks up to which a delayed SACK costs a good part of a round trip.
         const SMALL_WINDOW: u64 = 16;
-        if self.outstanding.config.recovery != LossDetection::RackTlp {
+        let on_request = self.config.peer_acks.on_request;
+        if on_request || self.outstanding.config.recovery != LossDetection::RackTlp {
             return false;
         }
         let full = self.outstanding.full_chunk();

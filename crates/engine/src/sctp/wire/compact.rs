@@ -192,7 +192,14 @@ mod tests {
         let sack = any::<u32>().prop_map(|tsn| {
             let (gaps, duplicates) = (GapList::default(), Vec::new());
             let cumulative = Serial32(tsn);
-            Chunk::Sack(Sack { cumulative, window: 9, gaps, duplicates, data_packets: 1 })
+            Chunk::Sack(Sack {
+                cumulative,
+                window: 9,
+                gaps,
+                duplicates,
+                data_packets: 1,
+                number: None,
+            })
         });
         prop_oneof![3 => data, 1 => sack]
     }

@@ -37,6 +37,9 @@ pub const CMT: u8 = 0xb3;
 /// Number of bytes that arrived marked.
 pub const MARK_COUNT: u8 = 0xb4;
 
+/// A SACK that the sender of the data requested: it lists the gap ack blocks that changed recently.
+pub const REQUESTED_SACK: u8 = 0xb5;
+
 /// The T bit of ABORT and SHUTDOWN COMPLETE.
 pub const REFLECTED: u8 = 1;
 

@@ -344,7 +344,7 @@ impl RawChunk<'_> {
 fn read_chunk(raw: &RawChunk<'_>, packet: &mut Packet) -> Option<Next> {
     match raw.kind {
         kind::DATA => packet.chunks.push(Chunk::Data(data::read(raw)?)),
-        kind::SACK => packet.chunks.push(Chunk::Sack(sack::read(raw)?)),
+        kind::SACK | kind::REQUESTED_SACK => packet.chunks.push(Chunk::Sack(sack::read(raw)?)),
         kind::I_DATA => packet.chunks.push(Chunk::Data(interleaved::read(raw)?)),
         kind::DELAY_STAMP => packet.stamp = Some(delay::read_stamp(raw)?),
         kind::DELAY_ECHO => packet.echo = Some(delay::read_echo(raw)?),

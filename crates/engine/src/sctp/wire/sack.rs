@@ -1,7 +1,14 @@
 //! SACK (RFC 9260, 3.3.4), with the packet count of delayed acknowledgement for CMT in the highest bits of
 //! its flags.
+//!
+//! A requested SACK has a chunk type of its own. Its layout differs in one word:
+//!
+//! ```text
+//! SACK             number of gap ack blocks (2)              number of duplicates (2)
+//! requested SACK   number of blocks (1)   duplicates (1)     number of the SACK (2)
+//! ```
 
-use ropewalk_base::Serial32;
+use ropewalk_base::{Serial16, Serial32};
 
 use super::{CHUNK_HEADER, RawChunk, kind};
 use crate::sctp::Sack;
@@ -14,13 +21,22 @@ const FIXED: usize = 12;
 pub(super) fn put(sack: &Sack, out: &mut Vec<u8>) {
     let (gaps, duplicates) = (sack.gaps.len(), sack.duplicates.len());
     let length = u16::try_from(sack.wire_len()).expect("a chunk is cut to the path's MTU");
-    let mut header = [kind::SACK; CHUNK_HEADER + FIXED];
+    let mut header = [sack.kind(); CHUNK_HEADER + FIXED];
     header[1] = sack.data_packets << 6;
     header[2..4].copy_from_slice(&length.to_be_bytes());
     header[4..8].copy_from_slice(&sack.cumulative.0.to_be_bytes());
     header[8..12].copy_from_slice(&sack.window.to_be_bytes());
-    header[12..14].copy_from_slice(&(gaps as u16).to_be_bytes());
-    header[14..].copy_from_slice(&(duplicates as u16).to_be_bytes());
+    match sack.number {
+        None => {
+            header[12..14].copy_from_slice(&(gaps as u16).to_be_bytes());
+            header[14..].copy_from_slice(&(duplicates as u16).to_be_bytes());
+        }
+        Some(number) => {
+            let count = |entries: usize| u8::try_from(entries).expect("the lists are short");
+            (header[12], header[13]) = (count(gaps), count(duplicates));
+            header[14..].copy_from_slice(&number.0.to_be_bytes());
+        }
+    }
     out.extend_from_slice(&header);
     put_gaps(sack.cumulative, &sack.gaps, out);
     for tsn in &sack.duplicates {
@@ -43,18 +59,24 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<Sack> {
     let word = |at: usize| {
         u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
     };
-    let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]) as usize;
+    let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let cumulative = Serial32(word(0));
+    let requested = raw.kind == kind::REQUESTED_SACK;
+    let (gaps, duplicates, number) = match requested {
+        false => (half(8), half(10), None),
+        true => (header[8].into(), header[9].into(), Some(Serial16(half(10)))),
+    };
     let (blocks, _) = lists.as_chunks::<4>();
     // All counted entries must be present; bytes after them are ignored.
-    let (gaps, rest) = blocks.split_at_checked(half(8))?;
-    let duplicates = rest.get(..half(10))?;
+    let (gaps, rest) = blocks.split_at_checked(gaps.into())?;
+    let duplicates = rest.get(..duplicates.into())?;
     Some(Sack {
         cumulative,
         window: word(4),
         gaps: read_gaps(cumulative, gaps),
         duplicates: duplicates.iter().map(|tsn| Serial32(u32::from_be_bytes(*tsn))).collect(),
-        data_packets: raw.flags >> 6,
+        data_packets: if requested { 0 } else { raw.flags >> 6 },
+        number,
     })
 }
 

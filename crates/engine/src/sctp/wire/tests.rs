@@ -69,12 +69,14 @@ prop_compose! {
 prop_compose! {
     fn sack()(
         (cumulative, window, data_packets) in (serial(), any::<u32>(), 0u8..4),
+        number in proptest::option::of(any::<u16>().prop_map(Serial16)),
         blocks in vec(any::<(u16, u16)>(), 0..90),
         duplicates in vec(serial(), 0..5),
     ) -> Chunk {
         let blocks = blocks.into_iter().map(|(start, end)| GapBlock { start, end });
         let gaps = GapList::from_offsets(cumulative, blocks);
-        Chunk::Sack(Sack { cumulative, window, gaps, duplicates, data_packets })
+        let data_packets = if number.is_some() { 0 } else { data_packets };
+        Chunk::Sack(Sack { cumulative, window, gaps, duplicates, data_packets, number })
     }
 }
 
@@ -375,12 +377,18 @@ fn the_bytes_are_those_of_the_rfc() {
         gaps: GapList::from_offsets(Serial32(u32::MAX), [GapBlock { start: 2, end: 3 }]),
         duplicates: vec![Serial32(4)],
         data_packets: 3,
+        number: None,
     };
-    let table: [(Chunk, &[u8]); 7] = [
+    let requested = Sack { data_packets: 0, number: Some(Serial16(0x0506)), ..sack.clone() };
+    let table: [(Chunk, &[u8]); 8] = [
         (Chunk::Data(whole), &[0, 11, 0, 19, 1, 2, 3, 4, 0, 5, 0, 6, 0, 0, 0, 7, 0, 0, 0, 0]),
         (
             Chunk::Sack(sack),
             &[3, 0xc0, 0, 24, 255, 255, 255, 255, 0, 0, 16, 0, 0, 1, 0, 1, 0, 2, 0, 3, 0, 0, 0, 4],
+        ),
+        (
+            Chunk::Sack(requested),
+            &[0xb5, 0, 0, 24, 255, 255, 255, 255, 0, 0, 16, 0, 1, 1, 5, 6, 0, 2, 0, 3, 0, 0, 0, 4],
         ),
         (Chunk::Shutdown(Serial32(9)), &[7, 0, 0, 8, 0, 0, 0, 9]),
         (Chunk::ShutdownComplete { reflected: true }, &[14, 1, 0, 4]),

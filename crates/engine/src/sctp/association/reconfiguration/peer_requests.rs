@@ -296,7 +296,7 @@ impl Association {
     fn end_deferred(&mut self, code: Code, next_tsns: Option<(Serial32, Serial32)>) {
         let responder = &mut self.reconfiguration().responder;
         if let Some(response) = responder.end_deferred(code, next_tsns) {
-            let path = self.sender.reply_path(self.receiver.path);
+            let path = self.sender.reply_path(self.receiver.acks.path());
             self.send_control(path, chunk_of(vec![Parameter::Response(response).raw()]));
         }
     }
