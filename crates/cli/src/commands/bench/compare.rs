@@ -44,7 +44,7 @@ pub struct CompareArgs {
     /// Scenario file, or the name of a ready scenario, whose links are emulated; may be repeated
     #[arg(long, value_name = "SCENARIO", required_unless_present = "access")]
     emulate: Vec<PathBuf>,
-    /// Emulate ten ready bundles of ordinary access links, one after the other: DSL, cable, LTE, 5G, Wi-Fi, satellites
+    /// Emulate ten ready bundles of ordinary access links in turn: DSL, cable, LTE, 5G, Wi-Fi, satellites
     #[arg(long, conflicts_with = "emulate")]
     access: bool,
     /// Transports to compare [default: all that this machine has]

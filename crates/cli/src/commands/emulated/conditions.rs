@@ -1,4 +1,4 @@
-//! The rule by which a live run counts: the emulator was on time, and nobody waited long for a CPU.
+//! The rule by which a live run counts: the emulator was on time, and no end waited long for a CPU.
 //!
 //! A run that does not count describes the machine and not the transport. It is repeated, and its figure is never shown.
 
@@ -8,7 +8,7 @@ use ropewalk_scenario::Scenario;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Maximum lateness of the emulator, s. All links stand still meanwhile.
+/// Maximum lateness of the emulator, s. All links stand still during that time.
 const LATENESS_S: f64 = 0.020;
 /// Maximum lateness of the emulator on links with short round trips, s. The kernel's timers and one batch of packets
 /// already take a few milliseconds on a busy CPU.
@@ -19,8 +19,9 @@ const USUAL_LATENESS: f64 = 0.1;
 /// Smallest such bound, s: timers and batches again.
 const USUAL_LATENESS_S: f64 = 0.002;
 /// Maximum time that the threads of an end, or the emulator, waited for a CPU, as a share of the run. What the hypervisor
-/// withheld counts as well.
-const WAITED: f64 = 0.10;
+/// withheld counts as well. On two cores, ends that use most of a core each wait up to a fifth of the time, for each other
+/// and for the emulator, but only for 10 us at a time. While a compiler kept both cores busy, it was half of the time or more.
+const WAITED: f64 = 0.25;
 
 /// How much CPU time a run got, and how late its emulator was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -58,7 +59,7 @@ pub enum Shortage {
         /// The bound, s.
         most: f64,
     },
-    /// Somebody waited for a CPU.
+    /// An end or the emulator waited for a CPU.
     Waited {
         /// Who waited.
         who: &'static str,
@@ -162,7 +163,7 @@ mod tests {
     };
 
     #[test]
-    fn a_run_counts_unless_the_emulator_was_late_or_somebody_waited_for_a_cpu() {
+    fn a_run_counts_unless_the_emulator_or_an_end_were_short_of_cpu() {
         let late = |lateness_s| Conditions { lateness_s, ..GOOD };
         let often = |packet_lateness_p99_s| Conditions { packet_lateness_p99_s, ..GOOD };
         let uncounted = Conditions {
@@ -191,26 +192,26 @@ mod tests {
                 Some("1 % of the packets were late by 2.5 ms or more (limit 2.0 ms)"),
             ),
             (
-                Conditions { sender_waited_s: Some(1.4), ..GOOD },
+                Conditions { sender_waited_s: Some(2.8), ..GOOD },
                 0.020,
-                Some("the sender waited for a CPU 14 % of the time (limit 10 %)"),
+                Some("the sender waited for a CPU 28 % of the time (limit 25 %)"),
             ),
             (
-                Conditions { receiver_waited_s: Some(3.0), ..GOOD },
+                Conditions { receiver_waited_s: Some(6.0), ..GOOD },
                 0.020,
-                Some("the receiver waited for a CPU 30 % of the time (limit 10 %)"),
+                Some("the receiver waited for a CPU 60 % of the time (limit 25 %)"),
             ),
             (
-                Conditions { emulator_waited_s: Some(1.2), ..GOOD },
+                Conditions { emulator_waited_s: Some(2.6), ..GOOD },
                 0.020,
-                Some("the emulator waited for a CPU 12 % of the time (limit 10 %)"),
+                Some("the emulator waited for a CPU 26 % of the time (limit 25 %)"),
             ),
             (
-                Conditions { stolen_s: Some(0.9), ..GOOD },
+                Conditions { stolen_s: Some(2.4), ..GOOD },
                 0.020,
-                Some("the receiver waited for a CPU 12 % of the time (limit 10 %)"),
+                Some("the receiver waited for a CPU 27 % of the time (limit 25 %)"),
             ),
-            (Conditions { stolen_s: Some(0.6), ..GOOD }, 0.020, None),
+            (Conditions { stolen_s: Some(2.1), ..GOOD }, 0.020, None),
         ] {
             let shortage = conditions.shortage(rtt_s).map(|shortage| shortage.to_string());
             assert_eq!(shortage.as_deref(), expected, "{conditions:?}, {rtt_s} s");

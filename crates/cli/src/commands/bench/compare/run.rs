@@ -1,4 +1,4 @@
-//! Runs the transports one after the other, over the links of each scenario.
+//! Runs all transports in turn, over the links of each scenario.
 
 use std::path::{Path, PathBuf};
 
