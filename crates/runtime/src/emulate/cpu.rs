@@ -53,8 +53,8 @@ impl CpuTime {
     }
 
     fn add(&mut self, other: Self) {
-        self.used = self.used + other.used;
-        self.waited = self.waited + other.waited;
+        self.used += other.used;
+        self.waited += other.waited;
     }
 
     /// Growth since `before`. A smaller count belongs to a new thread with the same number.
