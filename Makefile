@@ -15,7 +15,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-tunnel fast bench bench-live bench-tunnel bench-hub bench-python tournament validation sanitize miri fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-memory test-python test-docs test-report test-tunnel fmt fmt-check lint python command dist container test-dist test-packages bench-install docs semver name-managers venv clean-venv
+.PHONY: help demo demo-tunnel fast bench bench-live bench-access bench-tunnel bench-hub bench-python tournament validation sanitize miri fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-memory test-python test-docs test-report test-tunnel fmt fmt-check lint python command dist container test-dist test-packages bench-install docs semver name-managers venv clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -61,6 +61,12 @@ bench-live: ## the engine on sockets, compared with other stacks, over emulated 
 	$(PYTHON) benches/live/robust.py file --binary $(TARGET)/release/ropewalk
 	$(PYTHON) benches/live/fairness.py --binary $(TARGET)/release/ropewalk
 	$(CARGO) run --release -p ropewalk-runtime --example many -- idle 1000
+
+# One pass takes about half an hour on an idle machine; runs that were short of CPU are repeated.
+bench-access: ## Ropewalk, Linux TCP and Multipath TCP over ten bundles of ordinary access links (root; RUNS=1: 30 min)
+	$(CARGO) build --release -p ropewalk-cli
+	@mkdir -p out
+	$(TARGET)/release/ropewalk bench compare --access --runs $(RUNS) --report out/access.html
 
 bench-tunnel: ## the tunnel beside Linux TCP, Multipath TCP and wireguard-go over emulated links (root; RUNS=1: 14 min)
 	$(CARGO) build --release -p ropewalk-cli

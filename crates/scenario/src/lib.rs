@@ -41,7 +41,9 @@ pub use error::{Problem, ProblemKind, ScenarioError};
 pub use overrides::Override;
 pub use parse::{ScenarioText, parse_duration, parse_rate, parse_size};
 pub use quantity::{duration_text, rate_text, size_text};
-pub use ready::{BBR_SCENARIOS, READY_SCENARIOS, ReadyScenario, VALIDATION_SCENARIOS};
+pub use ready::{
+    ACCESS_SCENARIOS, BBR_SCENARIOS, READY_SCENARIOS, ReadyScenario, VALIDATION_SCENARIOS,
+};
 pub use reference::reference_markdown;
 pub use schema::json_schema;
 pub use types::{

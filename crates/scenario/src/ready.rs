@@ -85,6 +85,21 @@ pub const BBR_SCENARIOS: &[ReadyScenario] = ready![
     "validation/bbr-cubic-10x80-queue4",
 ];
 
+/// Bundles of ordinary access links, in the order of `ropewalk bench compare --access`. [`crate::Scenario::load`] finds
+/// them by name, too.
+pub const ACCESS_SCENARIOS: &[ReadyScenario] = ready![
+    "access/dsl-lte",
+    "access/dsl-cable",
+    "access/cable-5g",
+    "access/wifi-5g",
+    "access/dsl-lte-outage",
+    "access/two-lte",
+    "access/leo-lte",
+    "access/dsl-geostationary",
+    "access/dsl-leo-lte",
+    "access/cable-5g-two-lte",
+];
+
 impl ReadyScenario {
     /// The text of a file that the scenario names.
     pub(crate) fn file(&self, name: &str) -> Option<&'static str> {
@@ -101,8 +116,8 @@ impl ReadyScenario {
 
 /// The ready scenario with this name.
 pub(crate) fn find(name: &str) -> Option<&'static ReadyScenario> {
-    let mut all = READY_SCENARIOS.iter().chain(VALIDATION_SCENARIOS).chain(BBR_SCENARIOS);
-    all.find(|scenario| scenario.name == name)
+    let sets = [READY_SCENARIOS, ACCESS_SCENARIOS, VALIDATION_SCENARIOS, BBR_SCENARIOS];
+    sets.into_iter().flatten().find(|scenario| scenario.name == name)
 }
 
 /// What to do if there is neither a file nor a ready scenario of this name.

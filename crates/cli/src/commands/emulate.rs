@@ -74,7 +74,7 @@ fn run(args: &EmulateArgs, scenario: &Scenario, console: Console) -> Result<(), 
     let outcome = live::run(args, scenario, console)?;
     console.note(show::summary(&outcome.report));
     if let Some(path) = &args.stats {
-        show::write(path, &outcome.report, scenario.transfer.seed)?;
+        show::write(path, &outcome, scenario.transfer.seed)?;
     }
     match outcome.status {
         0 => Ok(()),

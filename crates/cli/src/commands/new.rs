@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use ropewalk_scenario::{READY_SCENARIOS, ReadyScenario};
+use ropewalk_scenario::{ACCESS_SCENARIOS, READY_SCENARIOS, ReadyScenario};
 
 use crate::args::quoted;
 use crate::console::Console;
@@ -52,17 +52,22 @@ pub struct NewArgs {
     list: bool,
 }
 
+/// The scenarios to start with.
+fn ready_scenarios() -> impl Iterator<Item = &'static ReadyScenario> {
+    READY_SCENARIOS.iter().chain(ACCESS_SCENARIOS)
+}
+
 /// The names of the ready scenarios, for messages and completions.
 fn ready_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(READY_SCENARIOS.iter().map(|ready| ready.name))
+    PossibleValuesParser::new(ready_scenarios().map(|ready| ready.name))
 }
 
 /// Prints the names of the ready scenarios, and what they describe.
 fn list() -> Result<(), Failure> {
-    let widest = READY_SCENARIOS.iter().map(|ready| ready.name.len()).max().unwrap_or(0);
+    let widest = ready_scenarios().map(|ready| ready.name.len()).max().unwrap_or(0);
     let indent = " ".repeat(widest + 2);
     let mut text = String::new();
-    for ready in READY_SCENARIOS {
+    for ready in ready_scenarios() {
         let (description, mut width) = (ready.description(), 0);
         text += &format!("{:widest$}  ", ready.name);
         for word in description.split(' ') {
@@ -81,7 +86,7 @@ fn list() -> Result<(), Failure> {
 
 /// The ready scenario to start with.
 fn chosen(args: &NewArgs) -> Option<&'static ReadyScenario> {
-    READY_SCENARIOS.iter().find(|ready| Some(ready.name) == args.from.as_deref())
+    ready_scenarios().find(|ready| Some(ready.name) == args.from.as_deref())
 }
 
 /// Writes a file that does not exist yet.

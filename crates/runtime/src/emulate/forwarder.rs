@@ -12,6 +12,7 @@ use nix::time::{ClockId, clock_gettime};
 use ropewalk_base::{Duration, Time};
 use tun_rs::SyncDevice;
 
+use super::cpu::CpuTime;
 use super::error::EmulateError;
 use super::lateness::Lateness;
 use super::links::{Arrival, Links, LiveTraffic, PathTraffic, Side, TrafficSnapshot};
@@ -31,6 +32,8 @@ pub struct Report {
     pub elapsed: Duration,
     /// CPU time of the forwarding thread.
     pub cpu: Duration,
+    /// How long that thread waited for a CPU; `None` if the kernel does not count it.
+    pub cpu_wait: Option<Duration>,
     /// Whether that thread had real-time priority.
     pub realtime: bool,
     /// How late packets were delivered.
@@ -115,6 +118,8 @@ struct ForwardingLoop {
     clock: Clock,
     /// CPU time of the thread when the clock was started.
     cpu: Duration,
+    /// How long the thread had waited for a CPU then.
+    cpu_wait: Option<Duration>,
     links: Links,
     devices: Vec<DeviceEnd>,
     realtime: bool,
@@ -136,6 +141,7 @@ impl ForwardingLoop {
         Self {
             clock: Clock::start(),
             cpu: cpu_time(),
+            cpu_wait: cpu_wait(),
             links,
             devices,
             realtime,
@@ -227,6 +233,7 @@ impl ForwardingLoop {
         Report {
             elapsed: elapsed.since(Time::ZERO),
             cpu: cpu_time().saturating_sub(self.cpu),
+            cpu_wait: cpu_wait().zip(self.cpu_wait).map(|(now, before)| now.saturating_sub(before)),
             realtime: self.realtime,
             broken: self.devices.iter().filter(|device_end| device_end.broken).map(name).collect(),
             paths: self.links.traffic(),
@@ -266,6 +273,11 @@ fn cpu_time() -> Duration {
     spent.map_or(Duration::ZERO, |spent| {
         Duration::from_nanos(std::time::Duration::from(spent).as_nanos() as u64)
     })
+}
+
+/// How long the calling thread has waited for a CPU.
+fn cpu_wait() -> Option<Duration> {
+    CpuTime::of_this_thread().map(|time| time.waited)
 }
 
 /// Prepares the calling thread to wake up on time. Returns whether it has real-time priority.

@@ -10,6 +10,7 @@
 //! `kill -9`.
 
 mod addresses;
+mod cpu;
 mod device;
 mod ecn;
 mod error;
@@ -23,6 +24,7 @@ mod session;
 mod signals;
 
 pub use addresses::{Address, Addresses, device_names};
+pub use cpu::{CpuTime, ProgramsCpu};
 pub use error::EmulateError;
 pub use forwarder::Report;
 pub use lateness::Lateness;

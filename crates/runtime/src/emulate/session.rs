@@ -11,6 +11,7 @@ use nix::sys::signal::Signal;
 use ropewalk_base::{Duration, Time};
 
 use super::addresses::{Addresses, device_names};
+use super::cpu::{CpuMonitor, ProgramsCpu};
 use super::device::make_devices;
 use super::error::EmulateError;
 use super::forwarder::{Forwarder, Report};
@@ -55,6 +56,8 @@ pub struct Outcome {
     pub status: u8,
     /// Report of the emulation.
     pub report: Report,
+    /// CPU time of the programs while the links were up.
+    pub programs: ProgramsCpu,
 }
 
 /// The two sides and their first process. Fields are dropped in this order: programs first.
@@ -119,6 +122,8 @@ pub fn run(
     let mut far_programs = start_far(&emulation, programs)?;
     let forwarder =
         Forwarder::start(links, near, far, programs.realtime, programs.traffic.clone())?;
+    let monitor =
+        CpuMonitor::start(&emulation.namespace_init, &emulation.sender, &emulation.receiver)?;
     let near = emulation.addresses(Side::Sender);
     let environment = emulation.environment(Side::Sender);
     let command = Program::command(
@@ -129,10 +134,11 @@ pub fn run(
         &environment,
     );
     let status = command.and_then(|mut command| wait_for_command(&signals, &mut command));
+    let cpu = monitor.stop();
     // The links stay up while the programs of the far side end.
     end_all(&mut far_programs)?;
     let report = forwarder.stop();
-    Ok(Outcome { status: status?, report })
+    Ok(Outcome { status: status?, report, programs: cpu })
 }
 
 /// Starts the far side's programs, and waits until as many sockets listen there as programs were started.

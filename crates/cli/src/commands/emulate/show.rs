@@ -5,7 +5,9 @@ use std::path::Path;
 
 use ropewalk_base::Duration;
 use ropewalk_lab::output::write_atomically;
-use ropewalk_runtime::emulate::{DROP_CAUSES, Lateness, PathTraffic, Report, Traffic};
+use ropewalk_runtime::emulate::{
+    CpuTime, DROP_CAUSES, Lateness, Outcome, PathTraffic, Report, Traffic,
+};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -21,6 +23,7 @@ struct Document<'a> {
     duration_s: f64,
     packets: u64,
     cpu_s: f64,
+    cpu: CpuFigures,
     realtime: bool,
     /// How late packets were delivered.
     delivery_lateness_s: LatenessFigures,
@@ -29,6 +32,22 @@ struct Document<'a> {
     refused_packets: u64,
     broken_devices: &'a [String],
     paths: Vec<PathFigures<'a>>,
+}
+
+/// How long CPUs were used and waited for, s; null if the kernel does not count it.
+#[derive(Debug, Serialize)]
+struct CpuFigures {
+    emulator_waited_s: Option<f64>,
+    sender: Option<ProgramsFigures>,
+    receiver: Option<ProgramsFigures>,
+    /// What the hypervisor withheld, summed over the CPUs.
+    stolen_s: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct ProgramsFigures {
+    used_s: f64,
+    waited_s: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -65,7 +84,8 @@ struct DirectionFigures {
 }
 
 /// Writes the document.
-pub fn write(path: &Path, report: &Report, seed: u64) -> Result<(), Failure> {
+pub fn write(path: &Path, outcome: &Outcome, seed: u64) -> Result<(), Failure> {
+    let report = &outcome.report;
     let document = Document {
         schema: "ropewalk.emulate/1",
         version: env!("CARGO_PKG_VERSION"),
@@ -73,6 +93,7 @@ pub fn write(path: &Path, report: &Report, seed: u64) -> Result<(), Failure> {
         duration_s: report.elapsed.as_secs_f64(),
         packets: packets(report),
         cpu_s: report.cpu.as_secs_f64(),
+        cpu: cpu(outcome),
         realtime: report.realtime,
         delivery_lateness_s: lateness(&report.deliveries),
         waking_lateness_s: lateness(&report.wakeups),
@@ -83,6 +104,19 @@ pub fn write(path: &Path, report: &Report, seed: u64) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(&document)
         .map_err(|e| Failure::Run(format!("the figures cannot be written as JSON: {e}")))?;
     write_atomically(path, (text + "\n").as_bytes()).map_err(|e| failed("--stats", path, e))
+}
+
+fn cpu(outcome: &Outcome) -> CpuFigures {
+    let figures = |time: CpuTime| ProgramsFigures {
+        used_s: time.used.as_secs_f64(),
+        waited_s: time.waited.as_secs_f64(),
+    };
+    CpuFigures {
+        emulator_waited_s: outcome.report.cpu_wait.map(Duration::as_secs_f64),
+        sender: outcome.programs.sender.map(figures),
+        receiver: outcome.programs.receiver.map(figures),
+        stolen_s: outcome.programs.stolen.map(Duration::as_secs_f64),
+    }
 }
 
 /// The summary for stderr.

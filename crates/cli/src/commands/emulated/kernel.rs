@@ -8,25 +8,25 @@ use ropewalk_lab::validate::{
 use ropewalk_runtime::kernel::{Received, Sent, SocketSample, SocketSamples};
 use ropewalk_scenario::Scenario;
 
-use super::{Folder, Line, emulate, in_time, own, read};
+use super::{Conditions, Folder, Line, NoFigures, counted, emulate, own, read};
 use crate::failure::Failure;
 
 /// Port of the receiver.
 const PORT: u16 = 5001;
 
-/// Runs the kernel's transport to the receiver's address on the path at place `path`, from 0. Returns also how late the
-/// emulator was, s. The samples remain in the folder `kept`, if there is one.
+/// Runs the kernel's transport to the receiver's address on the path at place `path`, from 0. Returns also the
+/// conditions of the run. The samples remain in the folder `kept`, if there is one.
 ///
 /// # Errors
-/// The emulation failed, or was always late.
+/// The emulation failed, or no attempt counted.
 pub fn run(
     scenario: &Scenario,
     flow: Flow,
     path: usize,
     seed: u64,
     kept: Option<&Path>,
-) -> Result<(Observed, f64), Failure> {
-    in_time(seed, |seed| attempt(scenario, flow, path, seed, kept))
+) -> Result<(Observed, Conditions), NoFigures> {
+    counted(scenario, seed, |seed| attempt(scenario, flow, path, seed, kept))
 }
 
 /// What the receiver's shell does first, and the option for the receive buffer. The kernel tunes a buffer between the
@@ -48,7 +48,7 @@ fn attempt(
     path: usize,
     seed: u64,
     kept: Option<&Path>,
-) -> Result<(Observed, f64), Failure> {
+) -> Result<(Observed, Conditions), Failure> {
     let folder = Folder::new(kept)?;
     let (far, near) = (folder.file("receiver.json"), folder.file("sender.json"));
     let flows = scenario.world.associations as usize;
@@ -80,10 +80,10 @@ fn attempt(
         path + 1,
         near.display()
     );
-    let lateness_s = emulate(&folder, scenario, seed, Line { far: Some(&receive), near: &send })?;
+    let conditions = emulate(&folder, scenario, seed, Line { far: Some(&receive), near: &send })?;
     let (sent, received): (Sent, Received) = (read(&near)?, read(&far)?);
     let names: Vec<String> = scenario.paths.iter().map(|path| path.name.clone()).collect();
-    Ok((observed(&sent, &received, &names, scenario), lateness_s))
+    Ok((observed(&sent, &received, &names, scenario), conditions))
 }
 
 /// The name of the path whose device has the address: the third number of `10.77.N.1`.

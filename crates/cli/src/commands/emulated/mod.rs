@@ -1,5 +1,6 @@
 //! Transfers over the emulated links of a scenario: of the kernel, of Ropewalk, and of other programs.
 
+mod conditions;
 pub mod kernel;
 pub mod others;
 pub mod ropewalk;
@@ -12,12 +13,39 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ropewalk_scenario::Scenario;
 use serde::de::DeserializeOwned;
 
+pub use self::conditions::Conditions;
+use self::conditions::shortest_rtt_s;
 use crate::failure::Failure;
 
-/// A run does not count if the emulator was later than this, s, and is repeated.
-const LATENESS_S: f64 = 0.020;
-/// Most attempts.
+/// Maximum number of attempts: a run that does not count is repeated three times.
 const ATTEMPTS: u64 = 4;
+
+/// Why a transfer has no figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoFigures {
+    /// It failed.
+    Failed(Failure),
+    /// No attempt counted. Says what the last one lacked.
+    ShortOfCpu(String),
+}
+
+impl From<Failure> for NoFigures {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<NoFigures> for Failure {
+    fn from(reason: NoFigures) -> Self {
+        match reason {
+            NoFigures::Failed(failure) => failure,
+            NoFigures::ShortOfCpu(lack) => {
+                let help = "stop other programs, or run fewer transfers at the same time: --jobs 1";
+                Self::Run(format!("short of CPU: {lack}\n = help: {help}"))
+            }
+        }
+    }
+}
 
 /// The folder of a transfer's files.
 struct Folder {
@@ -84,33 +112,31 @@ fn own() -> Result<String, Failure> {
     std::env::current_exe().map(|own| own.display().to_string()).map_err(|error| broken(&error))
 }
 
-/// Runs what `attempt` does with a seed, and again with another one if the emulator was late. Returns also how late it
-/// was, s.
-fn in_time<T>(
+/// Runs `attempt` with a seed, and again with another one if the run does not count.
+fn counted<T>(
+    scenario: &Scenario,
     seed: u64,
-    attempt: impl Fn(u64) -> Result<(T, f64), Failure>,
-) -> Result<(T, f64), Failure> {
-    let mut latest = 0.0;
+    attempt: impl Fn(u64) -> Result<(T, Conditions), Failure>,
+) -> Result<(T, Conditions), NoFigures> {
+    let shortest_rtt_s = shortest_rtt_s(scenario);
+    let mut lack = String::new();
     for again in 0..ATTEMPTS {
-        let (seen, lateness_s) = attempt(seed + 1000 * again)?;
-        if lateness_s <= LATENESS_S {
-            return Ok((seen, lateness_s));
-        }
-        latest = lateness_s;
+        let (seen, conditions) = attempt(seed + 1000 * again)?;
+        let Some(shortage) = conditions.shortage(shortest_rtt_s) else {
+            return Ok((seen, conditions));
+        };
+        lack = format!("in the last of {ATTEMPTS} attempts, {shortage}");
     }
-    let help = "stop other programs, or run fewer transfers at the same time: --jobs 1";
-    let ms = latest * 1e3;
-    let message = format!("the emulator was late by {ms:.0} ms in each attempt");
-    Err(Failure::Run(format!("{message}\n = help: {help}")))
+    Err(NoFigures::ShortOfCpu(lack))
 }
 
-/// Runs the lines over the links of the scenario. Returns how late the emulator was, s.
+/// Runs the lines over the links of the scenario.
 fn emulate(
     folder: &Folder,
     scenario: &Scenario,
     seed: u64,
     line: Line<'_>,
-) -> Result<f64, Failure> {
+) -> Result<Conditions, Failure> {
     let (file, stats) = (folder.file("links.toml"), folder.file("emulator.json"));
     fs::write(&file, links(scenario).to_toml()).map_err(|error| broken(&error))?;
     let mut process = Command::new(own()?);
@@ -127,9 +153,7 @@ fn emulate(
         let failure = if done.status.code() == Some(2) { Failure::Input } else { Failure::Run };
         return Err(failure(said));
     }
-    let stats: serde_json::Value = read(&stats)?;
-    let late = |kind: &str| stats[kind]["max"].as_f64().unwrap_or(0.0);
-    Ok(late("delivery_lateness_s").max(late("waking_lateness_s")))
+    Ok(Conditions::read(&read(&stats)?))
 }
 
 /// Reads a JSON document that a program wrote. Text before it is left out.
@@ -142,4 +166,35 @@ fn read<T: DeserializeOwned>(file: &Path) -> Result<T, Failure> {
 
 fn broken(error: &std::io::Error) -> Failure {
     Failure::Run(format!("the transfer failed: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_does_not_count_is_repeated_three_times_with_other_seeds() {
+        let text = "[[path]]\nrtt = '20 ms'\n";
+        let scenario = Scenario::parse(text, "a.toml").unwrap_or_else(|e| panic!("{e}"));
+        for (late, expected) in [(0, Some(7)), (1, Some(1007)), (3, Some(3007)), (4, None)] {
+            let attempts = Cell::new(0);
+            let found = counted(&scenario, 7, |seed| {
+                attempts.set(attempts.get() + 1);
+                let lateness_s = if attempts.get() <= late { 0.5 } else { 0.0 };
+                Ok((seed, Conditions { seconds: 10.0, lateness_s, ..Conditions::default() }))
+            });
+            assert_eq!(attempts.get(), ATTEMPTS.min(late + 1));
+            assert_eq!(found.as_ref().ok().map(|(seed, _)| *seed), expected);
+            if let Err(reason) = found {
+                let text = Failure::from(reason).to_string();
+                let part =
+                    "short of CPU: in the last of 4 attempts, the emulator was late by 500.0 ms";
+                assert!(text.contains(part), "{text}");
+            }
+        }
+        let failed = counted(&scenario, 7, |_| Err::<((), _), _>(Failure::Status(3)));
+        assert_eq!(failed.map(|_| ()), Err(NoFigures::Failed(Failure::Status(3))));
+    }
 }

@@ -7,7 +7,7 @@ use ropewalk_scenario::Scenario;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Folder, Line, emulate, in_time, read};
+use super::{Conditions, Folder, Line, NoFigures, counted, emulate, read};
 use crate::failure::Failure;
 
 /// Another program.
@@ -51,17 +51,17 @@ impl OtherProgram {
         quiet.stderr(Stdio::null()).status().is_ok()
     }
 
-    /// Runs a transfer, over the path at place `path` unless it uses all. Returns also how late the emulator was, s.
+    /// Runs a transfer, over the path at place `path` unless it uses all. Returns also the conditions of the run.
     ///
     /// # Errors
-    /// The emulation or the program failed, or the emulator was always late.
+    /// The emulation or the program failed, or no attempt counted.
     pub fn run(
         self,
         scenario: &Scenario,
         path: usize,
         seed: u64,
-    ) -> Result<(Observed, f64), Failure> {
-        in_time(seed, |seed| self.attempt(scenario, path + 1, seed))
+    ) -> Result<(Observed, Conditions), NoFigures> {
+        counted(scenario, seed, |seed| self.attempt(scenario, path + 1, seed))
     }
 
     fn attempt(
@@ -69,7 +69,7 @@ impl OtherProgram {
         scenario: &Scenario,
         place: usize,
         seed: u64,
-    ) -> Result<(Observed, f64), Failure> {
+    ) -> Result<(Observed, Conditions), Failure> {
         let folder = Folder::new(None)?;
         let (out, certificate) = (folder.file("out.json"), folder.file("certificate"));
         let (out_name, certificate) = (out.display(), certificate.display());
@@ -110,7 +110,7 @@ impl OtherProgram {
                 )
             }
         };
-        let lateness_s = emulate(&folder, scenario, seed, Line { far: Some(&far), near: &near })?;
+        let conditions = emulate(&folder, scenario, seed, Line { far: Some(&far), near: &near })?;
         let goodput_bps = if self == Self::Iperf3 {
             let document: Value = read(&out)?;
             document["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0)
@@ -119,6 +119,6 @@ impl OtherProgram {
             let rate = || Some(counted.bytes? * 8.0 / counted.seconds?.max(1e-9));
             counted.goodput_bps.or_else(rate).unwrap_or(0.0)
         };
-        Ok((Observed { goodput_bps, retransmitted: f64::NAN, ..Observed::default() }, lateness_s))
+        Ok((Observed { goodput_bps, retransmitted: f64::NAN, ..Observed::default() }, conditions))
     }
 }

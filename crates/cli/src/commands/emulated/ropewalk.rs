@@ -7,7 +7,7 @@ use ropewalk_runtime::seal::SecretKey;
 use ropewalk_scenario::Scenario;
 use serde::Deserialize;
 
-use super::{Folder, Line, emulate, in_time, own, read};
+use super::{Conditions, Folder, Line, NoFigures, counted, emulate, own, read};
 use crate::failure::Failure;
 
 /// What is needed of the document of `bench run`.
@@ -27,17 +27,17 @@ struct Path {
     remote: Option<String>,
 }
 
-/// Runs a transfer over all paths, or over the one at this place. Returns also how late the emulator was, s.
+/// Runs a transfer over all paths, or over the one at this place. Returns also the conditions of the run.
 ///
 /// # Errors
-/// The emulation failed, or was always late.
+/// The emulation failed, or no attempt counted.
 pub fn run(
     scenario: &Scenario,
     path: Option<usize>,
     options: &str,
     seed: u64,
-) -> Result<(Observed, f64), Failure> {
-    in_time(seed, |seed| attempt(scenario, path, options, seed))
+) -> Result<(Observed, Conditions), NoFigures> {
+    counted(scenario, seed, |seed| attempt(scenario, path, options, seed))
 }
 
 fn attempt(
@@ -45,7 +45,7 @@ fn attempt(
     path: Option<usize>,
     options: &str,
     seed: u64,
-) -> Result<(Observed, f64), Failure> {
+) -> Result<(Observed, Conditions), Failure> {
     let folder = Folder::new(None)?;
     let (own, out) = (own()?, folder.file("bench.json"));
     let places: Vec<usize> =
@@ -75,7 +75,7 @@ fn attempt(
         far_key,
         out.display()
     );
-    let lateness_s = emulate(&folder, scenario, seed, Line { far: Some(&receive), near: &send })?;
+    let conditions = emulate(&folder, scenario, seed, Line { far: Some(&receive), near: &send })?;
     let document: Document = read(&out)?;
     let sum = |count: fn(&Path) -> u64| document.paths.iter().map(count).sum::<u64>();
     let [sent, again] = [sum(|path| path.sent_packets), sum(|path| path.retransmitted_packets)];
@@ -98,7 +98,7 @@ fn attempt(
         paths: paths.collect(),
         ..Observed::default()
     };
-    Ok((seen, lateness_s))
+    Ok((seen, conditions))
 }
 
 /// Writes a new secret key, and returns the public one.

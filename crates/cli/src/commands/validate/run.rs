@@ -222,11 +222,11 @@ fn run(
     let mut latest = 0.0_f64;
     for seed in args.seed..args.seed + args.runs {
         let folder = args.out.as_ref().map(|out| folder(out, name, *transport, seed));
-        let (seen, lateness_s) = room.with(rate_bps, || {
+        let (seen, conditions) = room.with(rate_bps, || {
             emulated::kernel::run(scenario, flow, path, seed, folder.as_deref())
         })?;
         kernel.push(seen);
-        latest = latest.max(lateness_s);
+        latest = latest.max(conditions.lateness_s);
         simulated.push(simulate(&same, seed)?);
         if let Some(folder) = folder {
             let mut same = same.clone();

@@ -5,7 +5,7 @@ use ropewalk_runtime::kernel as linux;
 use ropewalk_scenario::Scenario;
 
 use crate::commands::emulated::others::OtherProgram;
-use crate::commands::emulated::{kernel, ropewalk};
+use crate::commands::emulated::{Conditions, NoFigures, kernel, ropewalk};
 use crate::failure::Failure;
 
 /// A transport.
@@ -52,6 +52,22 @@ impl Contender {
         })
     }
 
+    /// Its name, as `--transport` has it.
+    pub fn name(self) -> &'static str {
+        let found = Self::ALL.into_iter().find(|(_, contender)| *contender == self);
+        found.map_or("", |(name, _)| name)
+    }
+
+    /// Its heading in a table with a row per scenario.
+    pub fn heading(self) -> String {
+        self.title().replace("Linux ", "").replace("Multipath TCP", "MPTCP").replace(',', "")
+    }
+
+    /// Whether it is simulated as well.
+    pub const fn is_simulated(self) -> bool {
+        matches!(self, Self::Ropewalk { .. })
+    }
+
     /// How tables call it.
     pub fn title(self) -> String {
         match self {
@@ -96,16 +112,16 @@ impl Contender {
         }
     }
 
-    /// Runs a transfer, over the path at place `path` unless it uses all. Returns also how late the emulator was, s.
+    /// Runs a transfer, over the path at place `path` unless it uses all. Returns also the conditions of the run.
     ///
     /// # Errors
-    /// The emulation or the transport failed, or the emulator was always late.
+    /// The emulation or the transport failed, or no attempt counted.
     pub fn run(
         self,
         scenario: &Scenario,
         path: usize,
         seed: u64,
-    ) -> Result<(Observed, f64), Failure> {
+    ) -> Result<(Observed, Conditions), NoFigures> {
         match self {
             Self::Ropewalk { in_order } => {
                 let options = if in_order { "--in-order" } else { "" };
@@ -128,6 +144,7 @@ mod tests {
     fn each_name_is_that_of_one_transport() {
         for (name, contender) in Contender::ALL {
             assert_eq!(Contender::named(name), Ok(contender), "{name}");
+            assert_eq!(contender.name(), name);
         }
         let error = Contender::named("tcp-vegas").expect_err("there is none").to_string();
         assert!(error.contains("tcp-cubic, tcp-bbr, mptcp-cubic"), "{error}");

@@ -1,14 +1,18 @@
-//! Runs the transports one after the other.
+//! Runs all transports in turn, over the links of each scenario.
+
+use std::path::{Path, PathBuf};
 
 use ropewalk_lab::live::check_live;
-use ropewalk_lab::validate::{Observed, median, simulate};
+use ropewalk_lab::report::Report;
+use ropewalk_lab::validate::{median, simulate};
 use ropewalk_runtime::kernel as linux;
-use ropewalk_scenario::{Override, Scenario};
+use ropewalk_scenario::{ACCESS_SCENARIOS, Override, Scenario};
 use serde_json::json;
 
-use super::CompareArgs;
 use super::contender::Contender;
-use super::show::{Row, report, table};
+use super::row::{Row, measure};
+use super::summary::{Bundle, summary};
+use super::{CompareArgs, show, show_set};
 use crate::args::FileArgs;
 use crate::commands::emulated;
 use crate::console::{Console, layout};
@@ -18,52 +22,57 @@ use crate::format::{Captioned, Format, print_tables};
 use crate::output;
 use crate::progress::{Progress, with_bar};
 
+/// The links to emulate: the file of `--emulate`, and the scenario in it.
+struct Links {
+    file: PathBuf,
+    scenario: Scenario,
+}
+
 /// Compares.
 ///
 /// # Errors
-/// [`Failure`]. Transports that failed are left out of the results and make the command fail at the end.
+/// [`Failure`]. Transports that failed are left out of the results, and those that were short of CPU have no figures.
+/// Both make the command fail at the end.
 pub fn execute(args: &CompareArgs, console: Console) -> Result<(), Failure> {
-    let scenario = load(args, &[])?;
-    check_live(&scenario).map_err(|error| Failure::input(&error, error.hint))?;
+    let all = links(args)?;
     args.report.as_deref().map_or(Ok(()), check_report)?;
-    let contenders = contenders(args, &scenario, console)?;
-    emulated::check(&scenario)?;
-    let progress = Progress::steps(contenders.len() as u64 * args.runs);
-    let outcomes: Vec<Result<Row, Failure>> = with_bar(console, "comparing", &progress, || {
-        contenders.iter().map(|one| row(args, &scenario, *one, &progress)).collect()
-    });
-    let (mut rows, mut failures) = (Vec::new(), Vec::new());
-    for (outcome, contender) in outcomes.into_iter().zip(&contenders) {
-        match outcome {
-            Ok(row) => rows.push(row),
-            Err(Failure::Input(text) | Failure::Run(text)) => {
-                failures.push(format!("{}: {text}", contender.title()));
-            }
-            Err(status) => return Err(status),
-        }
+    let contenders = contenders(args, &all, console)?;
+    all.first().map_or(Ok(()), |links| emulated::check(&links.scenario))?;
+    let progress = Progress::steps(transfers(args, &all, &contenders));
+    let mut failures = Vec::new();
+    let bundles = with_bar(console, "comparing", &progress, || {
+        let one = |links: &Links| bundle(args, links, &contenders, &progress, &mut failures);
+        all.iter().map(one).collect::<Result<Vec<Bundle>, Failure>>()
+    })?;
+    if bundles.iter().any(|bundle| !bundle.rows.is_empty()) {
+        print(args, &bundles, &contenders, console)?;
     }
-    if !rows.is_empty() {
-        print(args, &rows, console)?;
+    for bundle in &bundles {
+        let short = bundle.rows.iter().filter_map(|row| Some((row, row.reason.as_ref()?)));
+        failures.extend(short.map(|(row, reason)| {
+            let transport = &row.transport;
+            format!("{}: {transport}: {}: {reason}", bundle.scenario, show::SHORT_OF_CPU)
+        }));
     }
     if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
 }
 
-fn print(args: &CompareArgs, rows: &[Row], console: Console) -> Result<(), Failure> {
-    if let Some(path) = &args.report {
-        save_report(path, &report(&args.emulate.display().to_string(), rows), console)?;
-    }
-    let table = table(rows);
-    match args.format.format() {
-        Format::Json => output::print_json(&json!({
-            "schema": "ropewalk.bench-compare/1", "version": VERSION, "kernel": linux::release(), "rows": rows,
-        })),
-        Format::Text => output::print(&table.text(layout())),
-        format => print_tables(format, &table, || vec![Captioned::new("", table.clone())]),
-    }
+/// Reads and checks all scenarios.
+fn links(args: &CompareArgs) -> Result<Vec<Links>, Failure> {
+    let files = match args.access {
+        true => ACCESS_SCENARIOS.iter().map(|ready| ready.name.into()).collect(),
+        false => args.emulate.clone(),
+    };
+    let read = |file: PathBuf| {
+        let scenario = load(args, &file, &[])?;
+        check_live(&scenario).map_err(|error| Failure::input(&error, error.hint))?;
+        Ok(Links { file, scenario })
+    };
+    files.into_iter().map(read).collect()
 }
 
-/// The scenario with the times of the options and `more`.
-fn load(args: &CompareArgs, more: &[&str]) -> Result<Scenario, Failure> {
+/// The scenario in a file with the times of the options and `more`.
+fn load(args: &CompareArgs, file: &Path, more: &[&str]) -> Result<Scenario, Failure> {
     let times = [
         ("--time", format!("transfer.duration={}ns", args.time.as_nanos())),
         ("--warmup", format!("transfer.warmup={}ns", args.warmup.as_nanos())),
@@ -71,84 +80,140 @@ fn load(args: &CompareArgs, more: &[&str]) -> Result<Scenario, Failure> {
     let mut overrides: Vec<Override<'_>> =
         times.iter().map(|(option, change)| Override { option, change }).collect();
     overrides.extend(more.iter().map(|change| Override { option: "--set", change }));
-    FileArgs::new(args.emulate.clone(), args.sets.clone(), None).load_with(&overrides)
+    FileArgs::new(file.to_owned(), args.sets.clone(), None).load_with(&overrides)
 }
 
 /// The transports to run. Without `--transport`, what cannot run here is noted; with it, this is an error.
 fn contenders(
     args: &CompareArgs,
-    scenario: &Scenario,
+    all: &[Links],
     console: Console,
 ) -> Result<Vec<Contender>, Failure> {
+    let obstacle =
+        |contender: Contender| all.iter().find_map(|links| contender.obstacle(&links.scenario));
     if !args.transport.is_empty() {
         let wanted = args.transport.iter().map(|name| {
             let contender = Contender::named(name)?;
-            contender.obstacle(scenario).map_or(Ok(contender), |reason| {
+            obstacle(contender).map_or(Ok(contender), |reason| {
                 let help = "leave it out of --transport";
                 Err(Failure::input(format!("--transport {name}: {reason}"), help))
             })
         });
         return wanted.collect();
     }
-    let mut all = Vec::new();
+    let mut found = Vec::new();
     for (name, contender) in Contender::ALL {
-        match contender.obstacle(scenario) {
-            None => all.push(contender),
+        match obstacle(contender) {
+            None => found.push(contender),
             Some(reason) => console.note(format_args!("left out: {name}: {reason}")),
         }
     }
-    Ok(all)
+    Ok(found)
 }
 
-/// The place of the path with the highest rate.
-fn fastest(scenario: &Scenario) -> usize {
-    let rate = |at: &usize| scenario.paths[*at].up.capacity.mean_rate();
-    (0..scenario.paths.len()).max_by_key(rate).unwrap_or(0)
+/// Number of transfers.
+fn transfers(args: &CompareArgs, all: &[Links], contenders: &[Contender]) -> u64 {
+    let each = |links: &Links| -> usize {
+        let paths = |of: &Contender| if of.is_multipath() { 1 } else { links.scenario.paths.len() };
+        contenders.iter().map(paths).sum()
+    };
+    all.iter().map(each).sum::<usize>() as u64 * args.runs
+}
+
+/// Runs all transports over the links of a scenario. What failed is added to `failures`.
+fn bundle(
+    args: &CompareArgs,
+    links: &Links,
+    contenders: &[Contender],
+    progress: &Progress,
+    failures: &mut Vec<String>,
+) -> Result<Bundle, Failure> {
+    let scenario = links.file.display().to_string();
+    let mut rows = Vec::new();
+    for contender in contenders {
+        match row(args, links, *contender, progress) {
+            Ok(row) => rows.push(row),
+            Err(Failure::Input(text) | Failure::Run(text)) => {
+                failures.push(format!("{scenario}: {}: {text}", contender.title()));
+            }
+            Err(status) => return Err(status),
+        }
+    }
+    Ok(Bundle { scenario, rows })
 }
 
 fn row(
     args: &CompareArgs,
-    scenario: &Scenario,
+    links: &Links,
     contender: Contender,
     progress: &Progress,
 ) -> Result<Row, Failure> {
-    let path = fastest(scenario);
-    let (mut runs, mut latest): (Vec<Observed>, f64) = (Vec::new(), 0.0);
-    for seed in args.seed..args.seed + args.runs {
-        let (seen, lateness_s) = contender.run(scenario, path, seed)?;
+    let seeds = args.seed..args.seed + args.runs;
+    let row = measure(contender, &links.scenario, seeds, &|path, seed| {
+        let outcome = contender.run(&links.scenario, path, seed);
         progress.step();
-        runs.push(seen);
-        latest = latest.max(lateness_s);
-    }
-    let middle = |figure: &dyn Fn(&Observed) -> Option<f64>| {
-        median(runs.iter().filter_map(figure).collect())
-    };
-    let each = || runs.iter().map(|run| run.goodput_bps);
-    let all = scenario.paths.iter().map(|path| path.name.clone());
-    let paths = match contender.is_multipath() {
-        true => all.collect(),
-        false => vec![scenario.paths[path].name.clone()],
-    };
-    Ok(Row {
-        transport: contender.title(),
-        paths,
-        goodput_bps: middle(&|run| Some(run.goodput_bps)).unwrap_or(0.0),
-        range_bps: [each().fold(f64::INFINITY, f64::min), each().fold(0.0, f64::max)],
-        retransmitted: middle(&|run| Some(run.retransmitted).filter(|part| part.is_finite())),
-        rtt_s: middle(&Observed::rtt_s),
-        simulated_bps: simulated(args, contender)?,
-        lateness_s: latest,
-    })
+        outcome
+    })?;
+    Ok(Row { simulated_bps: simulated(args, links, contender)?, ..row })
 }
 
 /// The goodput of Ropewalk in the simulator, with the settings of its live transport, bit/s.
-fn simulated(args: &CompareArgs, contender: Contender) -> Result<Option<f64>, Failure> {
+fn simulated(
+    args: &CompareArgs,
+    links: &Links,
+    contender: Contender,
+) -> Result<Option<f64>, Failure> {
     let Contender::Ropewalk { in_order } = contender else { return Ok(None) };
     let unordered = format!("transfer.unordered={}", !in_order);
     let live = ["transfer.protocol=cmt-sctp", "transfer.preset=live", &unordered];
-    let same = load(args, &live)?;
+    let same = load(args, &links.file, &live)?;
     let runs: Result<Vec<f64>, _> = (args.seed..args.seed + args.runs)
         .map(|seed| simulate(&same, seed).map(|seen| seen.goodput_bps))
         .collect();
     Ok(median(runs?))
+}
+
+fn print(
+    args: &CompareArgs,
+    bundles: &[Bundle],
+    contenders: &[Contender],
+    console: Console,
+) -> Result<(), Failure> {
+    let save = |report: Report| {
+        args.report.as_deref().map_or(Ok(()), |path| save_report(path, &report, console))
+    };
+    let format = args.format.format();
+    if let [bundle] = bundles {
+        save(show::report(&bundle.scenario, &bundle.rows))?;
+        return print_one(&bundle.rows, format);
+    }
+    let title = if args.access { "ordinary access links" } else { "several bundles of links" };
+    save(show_set::report(&format!("Transports over {title}"), bundles, contenders))?;
+    let verdicts = summary(bundles);
+    let tables = || show_set::tables(bundles, contenders, &verdicts);
+    match format {
+        Format::Json => output::print_json(&json!({
+            "schema": "ropewalk.bench-compare-set/1", "version": VERSION, "kernel": linux::release(),
+            "scenarios": bundles, "summary": verdicts,
+        })),
+        Format::Text => {
+            let texts: Vec<String> = tables().into_iter().map(|one| one.text()).collect();
+            output::print(&texts.join("\n"))
+        }
+        format => print_tables(format, &show_set::table(bundles, contenders, true), tables),
+    }
+}
+
+/// Prints the rows of a single scenario.
+fn print_one(rows: &[Row], format: Format) -> Result<(), Failure> {
+    let table = show::table(rows, false);
+    match format {
+        Format::Json => output::print_json(&json!({
+            "schema": "ropewalk.bench-compare/1", "version": VERSION, "kernel": linux::release(), "rows": rows,
+        })),
+        Format::Text => output::print(&table.text(layout())),
+        format => {
+            print_tables(format, &show::table(rows, true), || vec![Captioned::new("", table)])
+        }
+    }
 }

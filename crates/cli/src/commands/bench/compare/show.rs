@@ -3,35 +3,17 @@
 use ropewalk_lab::report::{Report, ReportKind};
 use ropewalk_lab::reproduce::{Figure, FigureSeries, Origin, Style, Value};
 use ropewalk_lab::result::Unit;
-use serde::Serialize;
 
+use super::row::Row;
 use crate::args::command_line;
 use crate::files::VERSION;
 use crate::table::{Cell, Table};
 
-/// One row of the result.
-#[derive(Debug, Serialize)]
-pub struct Row {
-    /// The transport.
-    pub transport: String,
-    /// The paths that it uses.
-    pub paths: Vec<String>,
-    /// Median over the runs, bit/s.
-    pub goodput_bps: f64,
-    /// The least and the most, bit/s.
-    pub range_bps: [f64; 2],
-    /// Retransmitted part of the data sent; null if unknown.
-    pub retransmitted: Option<f64>,
-    /// Median round trip of the path that carries most, s; null if unknown. Ropewalk's is the last one.
-    pub rtt_s: Option<f64>,
-    /// Goodput of the same in the simulator, bit/s; null for other programs.
-    pub simulated_bps: Option<f64>,
-    /// How late the emulator was at most, s.
-    pub lateness_s: f64,
-}
+/// What a table shows instead of a goodput whose runs do not count.
+pub const SHORT_OF_CPU: &str = "short of CPU";
 
-/// A row for each transport.
-pub fn table(rows: &[Row]) -> Table {
+/// A row for each transport. `for_programs`: unknown goodputs are empty.
+pub fn table(rows: &[Row], for_programs: bool) -> Table {
     let mut table = Table::empty();
     table.name("transport", "transport");
     table.name("paths", "paths");
@@ -44,12 +26,16 @@ pub fn table(rows: &[Row]) -> Table {
         ("retransmitted", "retransmitted"),
     ]);
     for row in rows {
+        let goodput = match row.reason {
+            Some(_) if !for_programs => Cell::from(SHORT_OF_CPU),
+            _ => Cell::known(row.goodput_bps, Unit::BitsPerSecond),
+        };
         table.row(vec![
             Cell::from(row.transport.as_str()),
             Cell::from(row.paths.join(" + ")),
-            Cell::of(row.goodput_bps, Unit::BitsPerSecond),
-            Cell::of(row.range_bps[0], Unit::BitsPerSecond),
-            Cell::of(row.range_bps[1], Unit::BitsPerSecond),
+            goodput,
+            Cell::known(row.range_bps.map(|[least, _]| least), Unit::BitsPerSecond),
+            Cell::known(row.range_bps.map(|[_, most]| most), Unit::BitsPerSecond),
             Cell::known(row.simulated_bps, Unit::BitsPerSecond),
             Cell::known(row.rtt_s, Unit::Seconds),
             Cell::known(row.retransmitted, Unit::Ratio),
@@ -73,7 +59,7 @@ pub fn report(scenario: &str, rows: &[Row]) -> Report {
         series,
         ..Figure::empty(scenario, id, title, ("", y_label))
     };
-    let measured = bars("measured", Origin::Peer, &|row| Some(row.goodput_bps * 1e-6));
+    let measured = bars("measured", Origin::Peer, &|row| row.goodput_bps.map(|bps| bps * 1e-6));
     let simulated =
         bars("simulated", Origin::Simulated, &|row| row.simulated_bps.map(|bps| bps * 1e-6));
     let rtt = bars("measured", Origin::Peer, &|row| row.rtt_s.map(|seconds| seconds * 1e3));
