@@ -12,7 +12,7 @@ use std::path::Path;
 
 use ropewalk_engine::scheduler::Scheduler;
 use ropewalk_lab::compare::map_in_parallel;
-use ropewalk_lab::draw::{Draw, DrawSet};
+use ropewalk_lab::draw::{Draw, DrawSet, Family};
 use ropewalk_lab::{EngineFigures, RunOptions, RunResult, run};
 use ropewalk_scenario::{Override, Scenario};
 use sha2::{Digest, Sha256};
@@ -121,7 +121,7 @@ fn ready_scenarios_give_the_pinned_results() {
 /// One line for each drawn scenario and protocol, over all schedulers.
 fn draws(count: u64) -> Vec<String> {
     // By number, so that the lines of few draws are the first of all.
-    let mut drawn = Draw::first(DrawSet::Training, &PATHS, count);
+    let mut drawn = Draw::first(Family::Extreme, DrawSet::Training, &PATHS, count);
     drawn.sort_by_key(|draw| (draw.number, draw.paths));
     let cases: Vec<_> =
         drawn.iter().flat_map(|draw| PROTOCOLS.map(|protocol| (*draw, protocol))).collect();
@@ -138,7 +138,8 @@ fn draws(count: u64) -> Vec<String> {
                 )
             })
             .collect();
-        line(&format!("{draw} {protocol}"), &outcomes)
+        let Draw { set, paths, number, .. } = draw;
+        line(&format!("{}-{paths}-{number} {protocol}", set.as_str()), &outcomes)
     })
 }
 
