@@ -5,7 +5,7 @@ use ropewalk_scenario::{Named, SchedulerName};
 use crate::sections::{SECTIONS, Section};
 
 /// Drawn scenarios for each number of paths, unless said otherwise.
-const DRAWS: u64 = 25;
+const DRAWS: u64 = 5;
 
 /// What to do.
 #[derive(Debug)]

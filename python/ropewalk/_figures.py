@@ -106,6 +106,10 @@ class PathResult:
     """User data acknowledged per second, bit/s."""
     utilisation: float
     """Delivered bits on the wire divided by the capacity of the path's own link. In ``paths`` of a tunnel, this figure, RTT and window are those of the direction that has delivered more on the path."""
+    return_bytes: int = 0
+    """Bytes that the path's own link has carried in the return direction, with all headers. Left out with a tunnel, which has data in both directions."""
+    return_utilisation: float = 0
+    """Return traffic divided by the capacity of the path's own link in the return direction. Left out with a tunnel."""
     srtt_s: float | None
     """Smoothed RTT at the end, s; None without a sample."""
     cwnd_bytes: int
@@ -269,6 +273,8 @@ PATH = (
     Figure("carried_bytes", "Carried", "carried", "{} carried", "B", "Run"),
     Figure("throughput_bps", "Throughput", "throughput", "{} throughput", "bit/s", "Run"),
     Figure("utilisation", "Utilisation", "used", "{} utilisation", "0 to 1", "Run"),
+    Figure("return_bytes", "Return traffic", "return traffic", "{} return traffic", "B", "Run"),
+    Figure("return_utilisation", "Return utilisation", "return used", "{} return utilisation", "0 to 1", "Run"),
     Figure("srtt_s", "Smoothed RTT", "RTT", "{} smoothed rtt", "s", "Run"),
     Figure("cwnd_bytes", "Congestion window", "window", "{} congestion window", "B", "Run"),
     Figure("sent_packets", "Sent", "sent", "{} sent", "count", "Run"),

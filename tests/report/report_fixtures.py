@@ -322,7 +322,7 @@ def rank(scheduler: str, entries: list[dict], matches: list[dict]) -> dict:
     """One line of a ranking, from the matches themselves."""
     goodput, delay = [e["goodput_ratio"] for e in entries], [e["delay_ratio"] for e in entries]
     geometric = lambda values: math.prod(values) ** (1 / len(values))  # noqa: E731
-    worst = lambda values: {**{key: matches[values.index(min(values))][key] for key in ("scenario", "protocol")}, "ratio": min(values)}  # noqa: E731
+    worst = lambda values: {**{key: matches[values.index(min(values))][key] for key in ("scenario", "setting", "protocol")}, "ratio": min(values)}  # noqa: E731
     return {
         "scheduler": scheduler, "score": geometric(goodput) * geometric(delay), "goodput": geometric(goodput), "delay": geometric(delay),
         "near_goodput": sum(g >= 0.95 for g in goodput), "near_delay": sum(d >= 0.95 for d in delay), "near_both": 1, "wins": 0, "failed": goodput.count(0),
@@ -337,7 +337,7 @@ def tournament_report() -> dict:
     names = [f"scheduler-{i}" for i in range(14)]
     places = [f"scenario-{i} with a name" if i == 3 else f"scenario-{i}" for i in range(9)]
     matches = [
-        {"scenario": place, "protocol": protocol, "preset": "rfc9260", "paths": 2, "entries": [
+        {"scenario": place, "setting": protocol, "protocol": protocol, "preset": "rfc9260", "paths": 2, "entries": [
             entry(name, 0 if (i, j, protocol) == (13, 4, "mptcp") else 1 - 0.03 * ((i + j) % 14), 1 - 0.05 * ((3 * i + j) % 14), j == 8)
             for i, name in enumerate(names)]}
         for j, place in enumerate(places) for protocol in ("cmt-sctp", "mptcp")
@@ -346,7 +346,7 @@ def tournament_report() -> dict:
     for protocol in (None, "cmt-sctp", "mptcp"):
         of = [m for m in matches if protocol in (None, m["protocol"])]
         ranks = [rank(name, [m["entries"][i] for m in of], of) for i, name in enumerate(names)]
-        rankings.append({"protocol": protocol, "paths": None, "matches": len(of), "ranks": sorted(ranks, key=lambda r: -r["score"])})
+        rankings.append({"setting": protocol, "protocol": protocol, "paths": None, "matches": len(of), "ranks": sorted(ranks, key=lambda r: -r["score"])})
     report["tournament"] = {"schema": "ropewalk.tournament/1", "seeds": 1, "near": 0.05, "kept": 0.98, "matches": matches, "rankings": rankings}
     return report
 

@@ -24,7 +24,7 @@
     { label: "Score", kind: "ratio", better: "high", of: MEASURES[0].of },
   ];
 
-  const nameOf = (match) => `${match.scenario}, ${match.protocol}`;
+  const nameOf = (match) => `${match.scenario}, ${match.setting}`;
 
   // A table with a row head in front of cells that are elements already.
   function table(caption, heads, rows, more) {
@@ -39,11 +39,11 @@
   const cell = (text) => h("td", { class: "num" }, text);
 
   function rankingTable(ranking) {
-    const of = (ranking.protocol ? ` under ${ranking.protocol}` : "") + (ranking.paths ? ` over ${ranking.paths} paths` : "");
+    const of = (ranking.setting ? ` under ${ranking.setting}` : "") + (ranking.paths ? ` over ${ranking.paths} paths` : "");
     const many = ranking.matches === 1 ? "match" : "matches";
     const heads = ["Score", "95 % interval", "First", "Goodput", "Delay", "Near best goodput", "Near best delay", "Near both", "Wins", "Keeps best path", "Worst goodput", "Worst delay", "Worst of best path"];
     const worst = (w) => h("td", { class: "num" }, percent(w.ratio),
-      h("span", { class: "unit" }, ranking.protocol ? w.scenario : nameOf(w)));
+      h("span", { class: "unit" }, ranking.setting ? w.scenario : nameOf(w)));
     const rows = ranking.ranks.map((r) => [
       r.scheduler, cell(percent(r.score)),
       ...(r.spread ? [cell(`${percent(r.spread.score[0])} to ${percent(r.spread.score[1])}`), cell(percent(r.spread.first))] : [cell(rw.format.NONE), cell(rw.format.NONE)]),
@@ -81,7 +81,7 @@
     const order = tournament.rankings[0].ranks.map((rank) => rank.scheduler);
     const entry = (match, name) => match.entries.find((e) => e.scheduler === name);
     const share = (match, name) => (entry(match, name) ? measure.of(entry(match, name)) : null);
-    const heads = tournament.matches.map((m) => h("span", { class: "upright" }, m.scenario, h("span", { class: "unit" }, m.protocol)));
+    const heads = tournament.matches.map((m) => h("span", { class: "upright" }, m.scenario, h("span", { class: "unit" }, m.setting)));
     const rows = order.map((name) => [name, ...tournament.matches.map((match) => heat(share(match, name)))]);
     return table(`${measure.name} in each match, in % of the best`, heads, rows, "heatmap");
   }

@@ -74,8 +74,12 @@ fn drawn_scenarios_are_the_same_ones_for_everybody_and_ranked_by_their_paths() {
         "tournament",
         "--draws",
         "2",
+        "--family",
+        "extreme",
         "--paths",
         "2,3",
+        "--seeds",
+        "1",
         "--schedulers",
         "lay",
         "--guard",
@@ -90,12 +94,13 @@ fn drawn_scenarios_are_the_same_ones_for_everybody_and_ranked_by_their_paths() {
     let json: Vec<&str> = words.iter().copied().chain(["--json"]).collect();
     let played = dir.ropewalk(&json).good().json("ropewalk.tournament/1");
     let matches = &played["matches"];
-    assert_eq!(list(matches, "scenario"), ["test-2-0", "test-2-1", "test-3-0", "test-3-1"]);
+    let names = ["2-0", "2-1", "3-0", "3-1"].map(|name| format!("extreme-test-{name}"));
+    assert_eq!(list(matches, "scenario"), names);
     let entrants = list(&matches[0]["entries"], "scheduler");
     assert_eq!(entrants, ["lay", "lay without guard"]);
     let training: Vec<&str> = json.iter().copied().chain(["--training"]).collect();
     let other = dir.ropewalk(&training).good().json("ropewalk.tournament/1");
-    assert_eq!(list(&other["matches"], "scenario")[0], "training-2-0");
+    assert_eq!(list(&other["matches"], "scenario")[0], "extreme-training-2-0");
     assert_ne!(matches[0]["entries"][0]["runs"], other["matches"][0]["entries"][0]["runs"]);
     let done = dir.ropewalk(&words).good();
     let text = done.stdout();
@@ -106,7 +111,7 @@ fn drawn_scenarios_are_the_same_ones_for_everybody_and_ranked_by_their_paths() {
     // Each scenario can be run by itself, with the same result as in the tournament.
     let saved: Vec<&str> = json.iter().copied().chain(["--save", "drawn"]).collect();
     dir.ropewalk(&saved).good();
-    for (i, name) in ["test-2-0", "test-2-1", "test-3-0", "test-3-1"].into_iter().enumerate() {
+    for (i, name) in names.iter().enumerate() {
         let file = format!("drawn/{name}.toml");
         let guard = ["--set", "transfer.guard=true", "--json"];
         let words: Vec<&str> = ["run", &file].into_iter().chain(guard).collect();
@@ -116,6 +121,83 @@ fn drawn_scenarios_are_the_same_ones_for_everybody_and_ranked_by_their_paths() {
             "{name}"
         );
     }
+}
+
+/// A short tournament on one drawn bundle of two access links.
+const ACCESS: [&str; 14] = [
+    "tournament",
+    "--draws",
+    "1",
+    "--training",
+    "--paths",
+    "2",
+    "--schedulers",
+    "lay",
+    "--seeds",
+    "2",
+    "--set",
+    "transfer.duration=3 s",
+    "--set",
+    "transfer.warmup=1 s",
+];
+
+#[test]
+fn a_bundle_of_access_links_is_compared_with_each_link_alone_under_five_settings() {
+    let dir = TestDir::new("tournament-access");
+    let json: Vec<&str> = ACCESS.iter().copied().chain(["--family", "access", "--json"]).collect();
+    let played = dir.ropewalk(&json).good().json("ropewalk.tournament/1");
+    let matches = &played["matches"];
+    let settings = ["live", "live-unordered", "rfc9260", "rfc8684", "linux-6"];
+    assert_eq!(list(matches, "setting"), settings);
+    assert_eq!(list(matches, "preset"), ["live", "live", "rfc9260", "rfc8684", "linux-6"]);
+    assert_eq!(list(matches, "scenario"), ["access-training-2-0"; 5]);
+    let mean = |value: &Value| value["mean"].as_f64().unwrap_or_else(|| panic!("{value}"));
+    for one in matches.as_array().expect("a list") {
+        let entry = &one["entries"][0];
+        let alone = entry["single_paths"].as_array().expect("a list");
+        let alone: Vec<f64> = alone.iter().map(|path| mean(&path["goodput_bps"])).collect();
+        let (goodput, best) = (mean(&entry["goodput_bps"]), alone[0].max(alone[1]));
+        assert!((mean(&entry["gain"]) - goodput / best).abs() < 1e-9, "{entry}");
+        let of_sum = entry["of_sum"].as_f64().expect("a number");
+        assert!((of_sum - goodput / (alone[0] + alone[1])).abs() < 1e-9, "{entry}");
+        let returned = mean(&entry["return_share"]);
+        assert!(returned > 0.001 && returned < 0.2, "{returned}");
+        assert!(mean(&entry["return_utilisation"]) <= 1.0, "{entry}");
+        assert!(one["bandwidth_delay_bytes"].as_u64().expect("a number") > 1000);
+    }
+    let rankings = played["rankings"].as_array().expect("a list");
+    assert_eq!(rankings.len(), 6, "one over all matches, and one for each setting");
+    for (ranking, matches) in rankings.iter().zip([5, 1, 1, 1, 1, 1]) {
+        let rank = &ranking["ranks"][0];
+        let (aggregation, kept) = (&rank["aggregation"], &rank["aggregation"]["kept"]);
+        assert_eq!((&kept["of"], &kept["count"]), (&Value::from(matches), &rank["kept"]));
+        assert_eq!(aggregation["worst"], rank["worst_gain"]);
+        assert!(
+            rank["return_traffic"]["share_max"].as_f64()
+                >= rank["return_traffic"]["share"].as_f64()
+        );
+    }
+}
+
+#[test]
+fn the_comparison_with_single_paths_is_shown_in_every_form() {
+    let dir = TestDir::new("tournament-access-text");
+    let of = |more: &[&'static str]| {
+        let words: Vec<&str> = ACCESS.iter().chain(more).copied().collect();
+        dir.ropewalk(&words).good().stdout().to_owned()
+    };
+    let text = of(&["--settings", "live-unordered,linux-6"]);
+    for part in ["Compared with the paths alone\n", "live-unordered", "Return paths\n", "ample"] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+    let csv = of(&["--settings", "live", "--csv"]);
+    let (matches, compared) = csv.split_once("\n\n").expect("two tables");
+    assert!(matches.starts_with("scenario,setting,protocol,preset,scheduler,"), "{csv}");
+    assert!(matches.contains(",of_sum,return_share,return_utilisation\n"), "{csv}");
+    assert!(compared.starts_with("under,scheduler,buffers,matches,kept,kept_share,"), "{csv}");
+    assert!(compared.contains("\nall,lay,all,1,"), "{csv}");
+    let markdown = of(&["--settings", "live", "--markdown"]);
+    assert!(markdown.contains("| under | scheduler | buffers |"), "{markdown}");
 }
 
 #[test]
@@ -138,6 +220,13 @@ fn a_tournament_needs_protocols_with_several_paths_and_scenarios_that_are_there(
     for (words, hints) in [
         (vec!["tournament", file, "--protocols", "tcp"], ["tcp", "mptcp"]),
         (vec!["tournament", file, "--protocols", "quic"], ["quic", "cmt-sctp"]),
+        (vec!["tournament", file, "--settings", "liv"], ["liv", "live, live-unordered"]),
+        (
+            vec!["tournament", file, "--settings", "live", "--protocols", "mptcp"],
+            ["--settings", "--protocols"],
+        ),
+        (vec!["tournament", "--draws", "1", "--family", "acces"], ["acces", "access, extreme"]),
+        (vec!["tournament", file, "--family", "extreme"], ["--draws", "SCENARIO"]),
         (vec!["tournament", "none.toml"], ["none.toml", "No such file"]),
         (vec!["tournament", file, "--draws", "3"], ["--draws", "SCENARIO"]),
         (vec!["tournament", "--draws", "3", "--paths", "0"], ["--paths", "1..=64"]),

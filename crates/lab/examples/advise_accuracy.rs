@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use cpu_time::ProcessTime;
 use ropewalk_lab::advise::{AdviseOptions, Goal, advise, exhaustive};
-use ropewalk_lab::draw::{Draw, DrawSet};
+use ropewalk_lab::draw::{Draw, DrawSet, Family};
 use ropewalk_lab::tune::{CheckOptions, simulate_reach, tune};
 use serde_json::json;
 
@@ -35,7 +35,7 @@ fn main() {
         paths.split(',').map(|text| text.parse().expect("a number of paths")).collect();
     let draws = numbers.flat_map(|number| paths.iter().map(move |paths| (number, *paths)));
     for (number, paths) in draws {
-        let draw = Draw { set, paths, number };
+        let draw = Draw { family: Family::Extreme, set, paths, number };
         let scenario = draw.scenario();
         let options = AdviseOptions { goal: Goal::Throughput, seeds: 5, threads: 1 };
         let before = ProcessTime::now();
@@ -54,7 +54,7 @@ fn main() {
 /// 90 % of what the largest buffer reaches must be reached by the answer, and missed by 5 % less.
 fn check_reach(set: DrawSet, numbers: Range<u64>) {
     for number in numbers {
-        let draw = Draw { set, paths: 2 + (number % 2) as usize, number };
+        let draw = Draw { family: Family::Extreme, set, paths: 2 + (number % 2) as usize, number };
         let scenario = draw.scenario();
         let options = CheckOptions { seeds: 3, threads: 1, custom_schedulers: Default::default() };
         let Ok(all) = tune(&scenario, Some(1.0)) else { continue };

@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use ropewalk_base::PathId;
-use ropewalk_lab::draw::{Draw, DrawSet};
+use ropewalk_lab::draw::{Draw, DrawSet, Family};
 use ropewalk_lab::packet_log::Way;
 use ropewalk_lab::{Run, RunOptions, run};
 use ropewalk_scenario::{Override, Scenario};
@@ -148,7 +148,7 @@ fn detect(set: &str, paths: usize, numbers: Range<u64>, transfer: &str) {
     let set = if set == "test" { DrawSet::Test } else { DrawSet::Training };
     let mut table = [[0; 3]; 3];
     for number in numbers {
-        let draw = Draw { set, paths, number };
+        let draw = Draw { family: Family::Extreme, set, paths, number };
         let with = |coupling: &str| {
             let coupling = format!("transfer.coupling={coupling}");
             let mut changes = vec!["transfer.preset=live", "scheduler.name=lay", &coupling];

@@ -60,6 +60,29 @@ pub struct LinkWork {
     capacity_bytes: u64,
 }
 
+impl LinkWork {
+    /// The work since an earlier time.
+    fn since(self, before: Self) -> Self {
+        Self {
+            delivered_bytes: self.delivered_bytes - before.delivered_bytes,
+            capacity_bytes: self.capacity_bytes - before.capacity_bytes,
+        }
+    }
+
+    fn utilisation(self) -> f64 {
+        self.delivered_bytes as f64 / self.capacity_bytes.max(1) as f64
+    }
+}
+
+/// Adds the return traffic to the paths of a transfer. `before`: the work of the return links before the interval.
+pub fn add_return_traffic(setup: &Setup, before: &[LinkWork], paths: &mut [PathResult]) {
+    for ((path, now), before) in paths.iter_mut().zip(link_work(setup, Way::Down)).zip(before) {
+        let work = now.since(*before);
+        path.return_bytes = work.delivered_bytes;
+        path.return_utilisation = work.utilisation();
+    }
+}
+
 /// The paths in one direction, summed over all associations, in an interval of `seconds` that ends at `ended`.
 /// `before`: the work of the links before the interval.
 pub fn paths(
@@ -71,8 +94,6 @@ pub fn paths(
     let links = link_work(setup, way);
     let mut out = Vec::with_capacity(scenario.paths.len());
     for (i, path) in scenario.paths.iter().enumerate() {
-        let capacity = links[i].capacity_bytes - before[i].capacity_bytes;
-        let carried = links[i].delivered_bytes - before[i].delivered_bytes;
         let mut result = PathResult {
             name: path.name.clone(),
             sent_packets: 0,
@@ -83,7 +104,9 @@ pub fn paths(
             delivered_bytes: 0,
             carried_bytes: 0,
             throughput_bps: 0.0,
-            utilisation: carried as f64 / capacity.max(1) as f64,
+            utilisation: links[i].since(before[i]).utilisation(),
+            return_bytes: 0,
+            return_utilisation: 0.0,
             srtt_s: None,
             cwnd_bytes: 0,
         };

@@ -66,6 +66,8 @@ pub struct Meter {
     ways: &'static [Way],
     /// Work of the links before the interval, for each direction.
     links_before: Vec<Vec<LinkWork>>,
+    /// Work of the links in the return direction before the interval.
+    return_before: Vec<LinkWork>,
     read_before: Vec<u64>,
     packets_before: u64,
     interval: Duration,
@@ -98,6 +100,7 @@ impl Meter {
             from: Time::ZERO,
             ways,
             links_before: ways.iter().map(|way| link_work(setup, *way)).collect(),
+            return_before: link_work(setup, Way::Down),
             read_before: vec![0; setup.transfers.len()],
             packets_before: 0,
             interval,
@@ -120,6 +123,7 @@ impl Meter {
     pub fn reset(&mut self, setup: &mut Setup, now: Time) {
         self.from = now;
         self.links_before = self.ways.iter().map(|way| link_work(setup, *way)).collect();
+        self.return_before = link_work(setup, Way::Down);
         self.packets_before = Totals::of(setup, self.ways).delivered_chunks;
         self.last.paths.fill(0);
         self.last.lost.fill(0);
@@ -208,7 +212,7 @@ impl Meter {
         let on_wire =
             scenario.transfer.packet as f64 / EngineSettings::of(scenario).payload() as f64;
         let paths = self.paths(setup, scenario, ended, seconds);
-        let over_both = direction::over_both(setup, &paths);
+        let over_both = self.over_both(setup, &paths);
         // Through a tunnel, data goes in both directions.
         let (flows, goodput, bound, directions) = match flows(setup, scenario, (self.from, ended)) {
             None => {
@@ -272,6 +276,15 @@ impl Meter {
         let done = setup.world.host(transfer.receiver).done_at;
         let arrivals = self.ways.iter().map(|way| ends(setup, transfer, *way)[1].first_data);
         [done, arrivals.flatten().min()].map(|at| at.map(Time::as_secs_f64))
+    }
+
+    /// The paths over all directions, with the return traffic of a transfer.
+    fn over_both(&self, setup: &Setup, paths: &[Vec<PathResult>]) -> Vec<PathResult> {
+        let mut over_both = direction::over_both(setup, paths);
+        if self.ways == [Way::Up] {
+            direction::add_return_traffic(setup, &self.return_before, &mut over_both);
+        }
+        over_both
     }
 
     /// The paths in each direction.

@@ -17,8 +17,8 @@ pub use paired::{Change, Paired, paired};
 pub use parallel::map_in_parallel;
 pub use repeated::{Repeated, RepeatedDirection, RepeatedPart};
 pub use single::BestPath;
-pub use statistics::{Estimate, estimate, mean};
-pub(crate) use statistics::{mean_and_deviation, student_quantile};
+pub use statistics::{Estimate, Proportion, estimate, mean};
+pub(crate) use statistics::{mean_and_deviation, ratio_of_means, student_quantile};
 
 use crate::custom_schedulers::CustomSchedulers;
 use crate::error::RunError;
@@ -62,9 +62,13 @@ pub struct Compared {
     pub scenario: Scenario,
     /// Result of the run.
     pub outcome: Result<Run, RunError>,
-    /// Goodput of the best path of the same scenario alone, with the same seed. None if it was not requested,
-    /// if there is only one path, or if all these runs failed.
+    /// Goodput of the best path of the same scenario alone, with the same seed. The best path is the one with the
+    /// highest mean over all seeds. `None` if it was not requested, if there is only one path, or if a run of each path
+    /// failed.
     pub best_path: Option<BestPath>,
+    /// Goodput of each path alone, with the same seed, bit/s; none of a run that failed. Empty if it was not
+    /// requested, or if there is only one path.
+    pub single_paths_bps: Vec<Option<f64>>,
 }
 
 /// A run to execute: one of a variant, or one of a single path.
@@ -98,17 +102,28 @@ pub fn compare(
     let singles = if options.single_paths { add_singles(&mut jobs) } else { Vec::new() };
     let mut outcomes = run_all(&jobs, options.threads, &options.custom_schedulers, on_progress);
     let alone = outcomes.split_off(labels.len());
+    let goodput = |place: &usize| alone[*place].as_ref().ok().map(|run| run.result.goodput_bps);
     let runs = labels.into_iter().zip(jobs).zip(outcomes).enumerate();
     let compared = runs.map(|(i, ((label, job), outcome))| {
         let places = singles.get(i).into_iter().flatten();
-        let goodputs = places.zip(&job.scenario.paths).map(|(place, path)| {
-            let run = alone[*place].as_ref().ok();
-            (path.name.clone(), run.map(|run| run.result.goodput_bps))
-        });
-        let best_path = single::best(goodputs);
-        Compared { label, scenario: job.scenario, outcome, best_path }
+        let single_paths_bps = places.map(goodput).collect();
+        let scenario = job.scenario;
+        Compared { label, scenario, outcome, best_path: None, single_paths_bps }
     });
-    compared.collect()
+    let mut compared: Vec<Compared> = compared.collect();
+    compared.chunks_mut(options.seeds.max(1) as usize).for_each(set_best_path);
+    compared
+}
+
+/// Sets the best path of the runs of one variant.
+fn set_best_path(runs: &mut [Compared]) {
+    let singles: Vec<&[Option<f64>]> = runs.iter().map(|run| &*run.single_paths_bps).collect();
+    let Some(best) = single::best(&singles) else { return };
+    for run in runs {
+        let name = run.scenario.paths[best].name.clone();
+        run.best_path =
+            run.single_paths_bps[best].map(|goodput_bps| BestPath { name, goodput_bps });
+    }
 }
 
 /// Appends a run of each single path to `jobs`; jobs with the same single-path scenario share one. Returns for
@@ -185,7 +200,7 @@ pub struct ComparedRun {
     pub result: Option<RunResult>,
     /// Error message if the run failed.
     pub error: Option<String>,
-    /// Goodput of the best path alone, if requested.
+    /// Goodput of the best path alone, if requested: of the path with the highest mean over all seeds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_path: Option<BestPath>,
 }
@@ -200,7 +215,7 @@ pub struct Summary {
     /// Each figure of [`compared`]; null if unknown.
     #[serde(flatten)]
     pub figures: Row<Option<Estimate>>,
-    /// Goodput divided by that of the best path alone, if requested.
+    /// Mean goodput divided by that of the best path alone, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<Estimate>,
     /// Each flow through a tunnel.
@@ -248,9 +263,17 @@ impl Summary {
             runs: runs.len(),
             figures: Row::new(&compared(), |figure| each(&|_, result| (figure.of)(result))),
             flows: repeated::flows(&runs.iter().map(|(_, result)| *result).collect::<Vec<_>>()),
-            gain: each(&|c, r| Some(r.goodput_bps / c.best_path.as_ref()?.goodput_bps)),
+            gain: gain(runs),
         }
     }
+}
+
+/// Mean goodput of the runs of a variant divided by that of the best path alone.
+pub(crate) fn gain(runs: &[(&Compared, &RunResult)]) -> Option<Estimate> {
+    let pairs = runs.iter().map(|(run, result)| {
+        run.best_path.as_ref().map(|best| (result.goodput_bps, best.goodput_bps))
+    });
+    ratio_of_means(&pairs.collect::<Option<Vec<_>>>()?)
 }
 
 #[cfg(test)]

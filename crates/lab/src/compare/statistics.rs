@@ -32,6 +32,51 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
     Some(Estimate { mean, half_width: Some(half_width) })
 }
 
+/// The mean of the first values divided by the mean of the second, with a 95 % confidence interval from the
+/// residuals (ratio estimator; Cochran, Sampling Techniques, 1977, 6.4). `None` if there are no pairs, or if the
+/// second mean is not above zero.
+pub(crate) fn ratio_of_means(pairs: &[(f64, f64)]) -> Option<Estimate> {
+    let count = pairs.len() as f64;
+    let own = pairs.iter().map(|(own, _)| own).sum::<f64>() / count;
+    let reference = pairs.iter().map(|(_, reference)| reference).sum::<f64>() / count;
+    // Without pairs, the means are not numbers.
+    if reference.is_nan() || reference <= 0.0 {
+        return None;
+    }
+    let ratio = own / reference;
+    let residuals = pairs.iter().map(|(own, other)| (own - ratio * other) / reference);
+    let half_width = estimate(&residuals.collect::<Vec<_>>())?.half_width;
+    Some(Estimate { mean: ratio, half_width })
+}
+
+/// How many of several cases have a property.
+#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
+pub struct Proportion {
+    /// Number of cases that have it.
+    pub count: usize,
+    /// Number of all cases.
+    pub of: usize,
+    /// Their quotient, 0 to 1.
+    pub share: f64,
+    /// 95 % confidence interval of the share for independent cases: lower and upper end.
+    pub interval: [f64; 2],
+}
+
+impl Proportion {
+    /// `count` of at least one case; the interval is Wilson's (Journal of the American Statistical Association 22,
+    /// 1927).
+    pub fn new(count: usize, of: usize) -> Self {
+        // The 97.5 % quantile of the normal distribution.
+        const Z: f64 = 1.959_963_985;
+        let (n, share) = (of as f64, count as f64 / of as f64);
+        let denominator = 1.0 + Z * Z / n;
+        let centre = (share + Z * Z / (2.0 * n)) / denominator;
+        let half = Z / denominator * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+        let interval = [(centre - half).max(0.0), (centre + half).min(1.0)];
+        Self { count, of, share, interval }
+    }
+}
+
 /// Mean and sample standard deviation of two values or more.
 pub(crate) fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     let count = values.len();
@@ -87,6 +132,35 @@ mod tests {
         assert_eq!(estimate(&[5.0]), Some(Estimate { mean: 5.0, half_width: None }));
         assert_eq!(estimate(&[4.0; 9]), Some(Estimate { mean: 4.0, half_width: Some(0.0) }));
         assert_eq!(estimate(&[]), None);
+    }
+
+    #[test]
+    fn a_ratio_of_means_is_not_the_mean_of_ratios() {
+        let pairs = [(2.0, 1.0), (2.0, 3.0)];
+        let ratio = ratio_of_means(&pairs).expect("pairs");
+        assert_eq!(ratio.mean, 1.0);
+        // Residuals 0.5 and -0.5: deviation 0.7071, t(1) = 12.7062, over the root of 2.
+        assert!((ratio.half_width.expect("two pairs") - 6.3531).abs() < 1e-3, "{ratio:?}");
+        assert_eq!(ratio_of_means(&[(3.0, 2.0)]), Some(Estimate { mean: 1.5, half_width: None }));
+        let alike = ratio_of_means(&[(2.0, 1.0), (20.0, 10.0)]).expect("pairs");
+        assert_eq!(alike, Estimate { mean: 2.0, half_width: Some(0.0) });
+        assert_eq!((ratio_of_means(&[]), ratio_of_means(&[(1.0, 0.0)])), (None, None));
+    }
+
+    #[test]
+    fn intervals_of_proportions_are_those_of_the_literature() {
+        // Newcombe, Statistics in Medicine 17, 1998, table I, method 3.
+        for (count, of, expected) in [
+            (81, 263, [0.2553, 0.3662]),
+            (15, 148, [0.0624, 0.1605]),
+            (0, 20, [0.0, 0.1611]),
+            (1, 29, [0.0061, 0.1718]),
+        ] {
+            let found = Proportion::new(count, of);
+            let near = |at: usize| (found.interval[at] - expected[at]).abs() < 1e-4;
+            assert!(near(0) && near(1), "{found:?}");
+        }
+        assert_eq!(Proportion::new(20, 20).interval[1], 1.0);
     }
 
     #[test]

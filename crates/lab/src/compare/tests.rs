@@ -111,10 +111,14 @@ fn what_the_best_path_does_alone_stands_beside_every_run() {
     assert_eq!((&best[0], &best[1]), (&best[2], &best[3]));
     let comparison = Comparison::new(&runs);
     let gain = comparison.summary[0].gain.expect("two paths").mean;
-    let goodputs = runs[..2].iter().zip(&best).map(|(run, best)| {
-        run.outcome.as_ref().expect("a run").result.goodput_bps / best.goodput_bps
-    });
-    assert!((gain - goodputs.sum::<f64>() / 2.0).abs() < 1e-12, "{gain}");
+    let goodputs =
+        runs[..2].iter().map(|run| run.outcome.as_ref().expect("a run").result.goodput_bps);
+    let alone = best[..2].iter().map(|best| best.goodput_bps);
+    assert!((gain - goodputs.sum::<f64>() / alone.sum::<f64>()).abs() < 1e-12, "{gain}");
+    for (run, best) in runs.iter().zip(&best) {
+        let single = &run.single_paths_bps;
+        assert_eq!((single.len(), single[0]), (2, Some(best.goodput_bps)), "wifi is the first");
+    }
 }
 
 #[test]

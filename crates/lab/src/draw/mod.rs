@@ -1,38 +1,52 @@
-//! Random scenarios for comparing schedulers: bundles of two to five paths of various kinds, from DSL to
-//! satellite.
+//! Random scenarios for comparing schedulers: bundles of two to five paths.
 //!
-//! There are two sets. Constants are tuned on [`DrawSet::Training`]; published figures come from
-//! [`DrawSet::Test`]. A set, a number of paths and a number always produce the same scenario. A change of this
-//! module that alters a scenario invalidates all published figures, so a test pins them.
+//! There are two families. [`Family::Access`] has the links that people have, from DSL to satellite, with the rates,
+//! delays and queues that are usual for each. [`Family::Extreme`] combines all properties of links at random.
+//!
+//! Each family has two sets. Constants are tuned on [`DrawSet::Training`]; published figures come from
+//! [`DrawSet::Test`]. A family, a set, a number of paths and a number always produce the same scenario. A change of
+//! this module that alters a scenario invalidates all published figures, so a test pins them.
 //!
 //! ```
-//! use ropewalk_lab::draw::{Draw, DrawSet};
+//! use ropewalk_lab::draw::{Draw, DrawSet, Family};
 //!
-//! let draw = Draw { set: DrawSet::Test, paths: 3, number: 0 };
+//! let draw = Draw { family: Family::Access, set: DrawSet::Test, paths: 3, number: 0 };
 //! assert_eq!(draw.scenario().paths.len(), 3);
-//! assert_eq!(draw.to_string(), "test-3-0");
+//! assert_eq!(draw.to_string(), "access-test-3-0");
 //! ```
 
-mod path;
-mod trace;
+mod access;
+mod extreme;
 
 use core::fmt;
-use std::sync::Arc;
 
 use ropewalk_base::{Rng, Seed};
-use ropewalk_scenario::{Capacity, Override, Scenario, ScenarioError};
-
-use path::{Kind, Path};
+use ropewalk_scenario::{Override, Scenario, ScenarioError};
 
 /// Default numbers of paths.
 pub const PATHS: [usize; 4] = [2, 3, 4, 5];
 
-/// Measured time of a run, s: at least three satellite handovers.
-const MEASURED_S: f64 = 60.0;
 /// Length of the warm-up, in round trips of the path with the longest RTT.
 const WARMUP_ROUND_TRIPS: f64 = 20.0;
-/// Minimum length of the warm-up, s.
-const WARMUP_MIN_S: f64 = 10.0;
+
+/// The properties from which the links of a scenario are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Ordinary access links.
+    Access,
+    /// Any combination of properties, however unlikely.
+    Extreme,
+}
+
+impl Family {
+    /// The name of the family.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Access => "access",
+            Self::Extreme => "extreme",
+        }
+    }
+}
 
 /// One of the two sets of scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +70,8 @@ impl DrawSet {
 /// The coordinates of one random scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Draw {
+    /// The family.
+    pub family: Family,
     /// The set.
     pub set: DrawSet,
     /// Number of paths, 1 to 64.
@@ -66,19 +82,24 @@ pub struct Draw {
 
 impl fmt::Display for Draw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}-{}", self.set.as_str(), self.paths, self.number)
+        let Self { family, set, paths, number } = self;
+        write!(f, "{}-{}-{paths}-{number}", family.as_str(), set.as_str())
     }
 }
 
 impl Draw {
     /// The first `count` scenarios of a set for each number of paths.
-    pub fn first(set: DrawSet, paths: &[usize], count: u64) -> Vec<Self> {
-        let of = |paths: usize| (0..count).map(move |number| Self { set, paths, number });
+    pub fn first(family: Family, set: DrawSet, paths: &[usize], count: u64) -> Vec<Self> {
+        let of = |paths: usize| (0..count).map(move |number| Self { family, set, paths, number });
         paths.iter().copied().flat_map(of).collect()
     }
 
     fn seed(&self) -> Seed {
-        let set = Seed::root(0).child("drawn scenarios").child(self.set.as_str());
+        let family = match self.family {
+            Family::Access => "drawn access links",
+            Family::Extreme => "drawn scenarios",
+        };
+        let set = Seed::root(0).child(family).child(self.set.as_str());
         set.child(&self.paths.to_string()).child(&self.number.to_string())
     }
 
@@ -90,68 +111,20 @@ impl Draw {
         self.scenario_with(&[]).unwrap_or_else(|error| panic!("{self} is no scenario: {error}"))
     }
 
-    /// The scenario with overrides. The rate of a cellular path cannot be overridden: it comes from its trace.
+    /// The scenario with overrides. The rate of a cellular path of [`Family::Extreme`] cannot be overridden: it comes
+    /// from its trace.
     ///
     /// # Errors
     /// The error of the first override that is invalid.
     pub fn scenario_with(&self, overrides: &[Override<'_>]) -> Result<Scenario, ScenarioError> {
-        let seed = self.seed();
-        let paths = self.drawn_paths();
-        let text = self.text(&paths);
-        let mut scenario = Scenario::parse_overridden(&text, &self.to_string(), overrides)?;
-        for (i, path) in paths.iter().enumerate().filter(|(_, path)| path.kind == Kind::Cellular) {
-            let rng = seed.child("trace").child(&i.to_string()).rng();
-            let name = format!("{self}-p{i}.mahi");
-            let trace = trace::cellular(&name, path.rate_bps, rng);
-            scenario.paths[i].up.capacity = Capacity::Trace(Arc::new(trace));
+        match self.family {
+            Family::Access => {
+                let text = access::text(self.seed(), self.paths);
+                Scenario::parse_overridden(&text, &self.to_string(), overrides)
+            }
+            Family::Extreme => extreme::scenario(self, self.seed(), overrides),
         }
-        Ok(scenario)
     }
-
-    fn drawn_paths(&self) -> Vec<Path> {
-        let seed = self.seed().child("path");
-        (0..self.paths).map(|i| Path::draw(&mut seed.child(&i.to_string()).rng())).collect()
-    }
-
-    /// Text of the scenario file, with a constant rate in place of each cellular trace.
-    fn text(&self, paths: &[Path]) -> String {
-        let seed = self.seed();
-        let mut rng = seed.child("transfer").rng();
-        let longest_s = paths.iter().map(|path| path.rtt_s).fold(0.0, f64::max);
-        let warmup_s = (WARMUP_ROUND_TRIPS * longest_s).max(WARMUP_MIN_S).ceil();
-        let duration_s = warmup_s + MEASURED_S;
-        let buffer = log_uniform(&mut rng, 16e3, 16e6) as u64;
-        let unordered = rng.chance(0.25);
-        let run = seed.child("run").number() >> 1;
-        let shared = (paths.len() >= 2 && rng.chance(0.15)).then(|| shared_link(&mut rng, paths));
-        let mut text = format!(
-            "[transfer]\nduration = \"{duration_s} s\"\nwarmup = \"{warmup_s} s\"\nseed = {run}\n\
-             receive_buffer = \"{buffer} B\"\nunordered = {unordered}\n"
-        );
-        for (i, path) in paths.iter().enumerate() {
-            let via = if shared.is_some() && i < 2 { "via = [\"shared\"]\n" } else { "" };
-            let mut rng = seed.child("steps").child(&i.to_string()).rng();
-            text += &path.text(i, duration_s, &mut rng);
-            text += via;
-        }
-        text += shared.as_deref().unwrap_or("");
-        for (i, path) in paths.iter().enumerate() {
-            text += &path.cross_text(i);
-        }
-        text
-    }
-}
-
-/// A link that the first two paths share, slower than the sum of both.
-fn shared_link(rng: &mut Rng, paths: &[Path]) -> String {
-    let (first, second) = (&paths[0], &paths[1]);
-    let sum_bps = first.rate_bps + second.rate_bps;
-    let rate_bps = (sum_bps * (0.5 + 0.5 * rng.unit())) as u64;
-    let queue = log_uniform(rng, 0.5, 4.0) * rate_bps as f64 * first.rtt_s.min(second.rtt_s) / 8.0;
-    let queue = queue.max(15_000.0) as u64;
-    format!(
-        "[[link]]\nname = \"shared\"\nrate = \"{rate_bps} bit/s\"\ndelay = \"1 ms\"\nqueue = \"{queue} B\"\n"
-    )
 }
 
 /// A random number whose logarithm is uniformly distributed.

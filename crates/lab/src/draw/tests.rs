@@ -1,9 +1,13 @@
-use ropewalk_scenario::Loss;
+use ropewalk_scenario::{Capacity, Loss};
 
+use super::extreme::trace;
 use super::*;
 
 fn draws(count: u64) -> Vec<Scenario> {
-    Draw::first(DrawSet::Training, &PATHS, count).iter().map(Draw::scenario).collect()
+    Draw::first(Family::Extreme, DrawSet::Training, &PATHS, count)
+        .iter()
+        .map(Draw::scenario)
+        .collect()
 }
 
 /// FNV-1a, to pin a text.
@@ -23,27 +27,43 @@ fn the_sets_are_frozen() {
                 Capacity::Trace(trace) => Some(trace.to_text()),
                 Capacity::Rate(_) => None,
             });
-            draw.text(&draw.drawn_paths()) + &traces.collect::<String>()
+            extreme::text(draw.seed(), &extreme::paths(draw, draw.seed()))
+                + &traces.collect::<String>()
         };
-        fingerprint(&Draw::first(set, &PATHS, 10).iter().map(text).collect::<String>())
+        fingerprint(
+            &Draw::first(Family::Extreme, set, &PATHS, 10).iter().map(text).collect::<String>(),
+        )
     };
     assert_eq!(
         [pinned(DrawSet::Training), pinned(DrawSet::Test)],
         [7451698797166412255, 4507775505790959129],
         "all published figures of drawn scenarios must be made again"
     );
+    let pinned = |set: DrawSet| {
+        let text = |draw: &Draw| access::text(draw.seed(), draw.paths);
+        fingerprint(
+            &Draw::first(Family::Access, set, &PATHS, 10).iter().map(text).collect::<String>(),
+        )
+    };
+    assert_eq!(
+        [pinned(DrawSet::Training), pinned(DrawSet::Test)],
+        [17172272915567050743, 6618752806173819910],
+        "all published figures of access links must be made again"
+    );
 }
 
 #[test]
 fn the_sets_have_nothing_in_common() {
-    let of = |set| Draw { set, paths: 2, number: 0 }.scenario();
-    let (training, test) = (of(DrawSet::Training), of(DrawSet::Test));
-    assert_ne!(training.paths, test.paths);
-    assert_ne!(training.transfer.seed, test.transfer.seed);
+    for family in [Family::Access, Family::Extreme] {
+        let of = |set| Draw { family, set, paths: 2, number: 0 }.scenario();
+        let (training, test) = (of(DrawSet::Training), of(DrawSet::Test));
+        assert_ne!(training.paths, test.paths);
+        assert_ne!(training.transfer.seed, test.transfer.seed);
+    }
 }
 
 #[test]
-fn every_kind_of_trouble_is_drawn() {
+fn every_kind_of_trouble_is_drawn_in_the_extreme_family() {
     let all = draws(60);
     let paths = || all.iter().flat_map(|scenario| &scenario.paths);
     let has = |what: &str, is: bool| assert!(is, "{what}");

@@ -190,6 +190,13 @@ results! {
         /// Delivered bits on the wire divided by the capacity of the path's own link. In `paths` of a tunnel, this figure, RTT
         /// and window are those of the direction that has delivered more on the path.
         utilisation: f64 = ratio("Utilisation").heading("used");
+        /// Bytes that the path's own link has carried in the return direction, with all headers. Left out with a tunnel, which
+        /// has data in both directions.
+        #[omit = "is_zero"]
+        return_bytes: u64 = bytes("Return traffic");
+        /// Return traffic divided by the capacity of the path's own link in the return direction. Left out with a tunnel.
+        #[omit = "is_no_share"]
+        return_utilisation: f64 = ratio("Return utilisation").heading("return used");
         /// Smoothed RTT at the end, s; null without a sample.
         srtt_s: Option<f64> = seconds("Smoothed RTT").heading("RTT");
         /// Congestion window at the end, bytes.
@@ -277,6 +284,12 @@ results! {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
 const fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// Leaves out shares that are zero in most results.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+fn is_no_share(share: &f64) -> bool {
+    *share == 0.0
 }
 
 impl Value for Vec<PathResult> {

@@ -7,7 +7,7 @@ use super::figure::{Column, Figure, Group, Show, Type, Unit};
 use super::{DirectionResult, FlowResult, PathResult, RunResult};
 
 /// Figures that are computed from those of the document.
-const COMPUTED: [Figure<RunResult>; 4] = [
+const COMPUTED: [Figure<RunResult>; 6] = [
     computed(
         "blocked_share",
         "Share of the measured time in which the receive window blocked a sender: the mean over all associations.",
@@ -47,6 +47,28 @@ const COMPUTED: [Figure<RunResult>; 4] = [
         Show::new(Unit::Count, "Timeouts").of(Group::Retransmissions).low().sweep(Stored),
         |result| Some(total(result, |path| path.timeouts)),
     ),
+    computed(
+        "return_share",
+        "Bytes carried in the return direction divided by user data acknowledged, over all paths; null with a tunnel.",
+        Show::new(Unit::Ratio, "Return traffic")
+            .of(Group::Delivery)
+            .heading("return")
+            .phrase("return traffic {}")
+            .low()
+            .tournament(Stored),
+        return_share,
+    ),
+    computed(
+        "return_utilisation",
+        "Highest return utilisation of a path; null with a tunnel.",
+        Show::new(Unit::Ratio, "Return utilisation")
+            .of(Group::Delivery)
+            .heading("return used")
+            .phrase("at most {} of a return path")
+            .low()
+            .tournament(Stored),
+        return_utilisation,
+    ),
 ];
 
 const fn computed(
@@ -64,6 +86,17 @@ fn blocked_share(result: &RunResult) -> f64 {
     let senders = result.association_goodput_bps.len().max(result.directions.len()).max(1);
     let measured = result.duration_s * senders as f64;
     if measured > 0.0 { result.receive_buffer.blocked_s / measured } else { 0.0 }
+}
+
+fn return_share(result: &RunResult) -> Option<f64> {
+    let delivered = total(result, |path| path.delivered_bytes);
+    let returned = total(result, |path| path.return_bytes);
+    (result.directions.is_empty() && delivered > 0.0).then_some(returned / delivered)
+}
+
+fn return_utilisation(result: &RunResult) -> Option<f64> {
+    let shares = result.paths.iter().map(|path| path.return_utilisation);
+    result.directions.is_empty().then(|| shares.fold(0.0, f64::max))
 }
 
 fn total(result: &RunResult, of: fn(&PathResult) -> u64) -> f64 {

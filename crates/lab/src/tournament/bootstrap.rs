@@ -11,6 +11,10 @@ use super::{Match, MatchEntry};
 /// Number of bootstrap samples.
 const RESAMPLES: usize = 2000;
 
+/// Positions of the ends of a 95 % interval among the sorted samples.
+const LOW: usize = RESAMPLES / 40;
+const HIGH: usize = RESAMPLES - 1 - RESAMPLES / 40;
+
 /// 95 % intervals of a scheduler's score and rank, and the confidence in its first rank.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Spread {
@@ -57,12 +61,34 @@ pub fn spreads(names: &[&str], matches: &[&Match]) -> Option<Vec<Spread>> {
         scores.sort_by(f64::total_cmp);
         places.sort_unstable();
         let first = places.iter().take_while(|place| **place == 1).count();
-        let (low, high) = (RESAMPLES / 40, RESAMPLES - 1 - RESAMPLES / 40);
         Spread {
-            score: [scores[low], scores[high]],
-            place: [places[low], places[high]],
+            score: [scores[LOW], scores[HIGH]],
+            place: [places[LOW], places[HIGH]],
             first: first as f64 / RESAMPLES as f64,
         }
     };
     Some(each.map(spread).collect())
+}
+
+/// 95 % interval of the mean of all values, by resampling `groups` of values that belong together. None for a single
+/// group.
+pub fn interval(groups: &[Vec<f64>]) -> Option<[f64; 2]> {
+    if groups.len() < 2 {
+        return None;
+    }
+    let sums: Vec<(f64, f64)> =
+        groups.iter().map(|group| (group.iter().sum(), group.len() as f64)).collect();
+    let mut rng = Seed::root(0).child("bootstrap of a mean").rng();
+    let mut means = Vec::with_capacity(RESAMPLES);
+    for _ in 0..RESAMPLES {
+        let (mut sum, mut count) = (0.0, 0.0);
+        for _ in 0..sums.len() {
+            let (own, values) = sums[rng.below(sums.len() as u64) as usize];
+            sum += own;
+            count += values;
+        }
+        means.push(sum / count);
+    }
+    means.sort_by(f64::total_cmp);
+    Some([means[LOW], means[HIGH]])
 }

@@ -1,9 +1,10 @@
 //! Results of a scheduler in a match, relative to the best.
 
+use ropewalk_scenario::Path;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::compare::{BestPath, Compared, Estimate, estimate};
+use crate::compare::{BestPath, Compared, Estimate, estimate, gain};
 use crate::result::{Row, RunResult, ranked};
 
 /// Results of one scheduler in one match: means over its seeds with 95 % confidence intervals. Null if all runs
@@ -15,8 +16,14 @@ pub struct MatchEntry {
     /// Each figure of [`ranked`].
     #[serde(flatten)]
     pub figures: Row<Option<Estimate>>,
-    /// Goodput divided by that of the best path alone, with the same protocol and seed.
+    /// Mean goodput divided by that of the best path alone, under the same setting and with the same seeds. The best path is
+    /// the one with the highest mean.
     pub gain: Option<Estimate>,
+    /// Mean goodput divided by the sum of the mean goodputs of the paths alone; null if one of these runs failed, or with
+    /// one path.
+    pub of_sum: Option<f64>,
+    /// Each path alone, with the entire receive buffer; empty with one path.
+    pub single_paths: Vec<SinglePath>,
     /// Mean goodput divided by the best one of the match, 0 to 1; 0 if a run failed.
     pub goodput_ratio: f64,
     /// The best mean 99th percentile of the delay in the match, divided by this scheduler's, 0 to 1; 0 if a run
@@ -28,6 +35,15 @@ pub struct MatchEntry {
     pub failures: Vec<FailedRun>,
 }
 
+/// A path alone.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct SinglePath {
+    /// Name of the path.
+    pub name: String,
+    /// Mean goodput over the seeds, bit/s; null if a run failed.
+    pub goodput_bps: Option<Estimate>,
+}
+
 /// One run.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct RunFigures {
@@ -36,7 +52,7 @@ pub struct RunFigures {
     /// Each figure of [`ranked`]: a number, or null if unknown.
     #[serde(flatten)]
     pub figures: Row<Value>,
-    /// Goodput of the best path of the same scenario alone.
+    /// Goodput of the path alone that is the best over all seeds.
     pub best_path: Option<BestPath>,
 }
 
@@ -70,12 +86,18 @@ impl MatchEntry {
             let values = good.iter().map(|(one, result)| figure(one, result));
             estimate(&values.collect::<Option<Vec<f64>>>()?)
         };
+        let means: Row<Option<Estimate>> =
+            Row::new(&figures, |figure| over(&|_, result| (figure.of)(result)));
+        let single_paths = single_paths(compared);
+        let alone = single_paths.iter().map(|path| Some(path.goodput_bps?.mean));
+        let sum = alone.sum::<Option<f64>>().filter(|sum| *sum > 0.0);
+        let goodput = over(&|_, result| Some(result.goodput_bps));
         Self {
             scheduler,
-            figures: Row::new(&figures, |figure| over(&|_, result| (figure.of)(result))),
-            gain: over(&|one, result| {
-                Some(result.goodput_bps / one.best_path.as_ref()?.goodput_bps)
-            }),
+            figures: means,
+            gain: gain(&good),
+            of_sum: goodput.zip(sum).map(|(own, sum)| own.mean / sum),
+            single_paths,
             goodput_ratio: 0.0,
             delay_ratio: 0.0,
             runs,
@@ -93,6 +115,18 @@ impl MatchEntry {
         let mean = (*self.figures.get(column))?.mean;
         (self.failures.is_empty() && mean > 0.0).then_some(mean)
     }
+}
+
+/// The mean of each path alone over all seeds.
+fn single_paths(compared: &[Compared]) -> Vec<SinglePath> {
+    let Some(first) = compared.first() else { return Vec::new() };
+    let paths = first.scenario.paths.iter().take(first.single_paths_bps.len()).enumerate();
+    let one = |(i, path): (usize, &Path)| {
+        let runs = compared.iter().map(|one| one.single_paths_bps[i]);
+        let goodput_bps = runs.collect::<Option<Vec<_>>>().and_then(|values| estimate(&values));
+        SinglePath { name: path.name.clone(), goodput_bps }
+    };
+    paths.map(one).collect()
 }
 
 /// Computes the ratios of each scheduler to the best of the match.

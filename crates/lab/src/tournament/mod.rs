@@ -1,13 +1,15 @@
 //! Compares all schedulers on several scenarios and protocols, and ranks them.
 
+mod aggregation;
 mod bootstrap;
 mod figures;
 mod rank;
 
-use ropewalk_scenario::{Protocol, Scenario};
+use ropewalk_scenario::{LinkSide, Path, Protocol, Scenario};
 use serde::Serialize;
 
-pub use figures::{FailedRun, MatchEntry, RunFigures};
+pub use aggregation::{Aggregation, RatioMean, ReturnTraffic};
+pub use figures::{FailedRun, MatchEntry, RunFigures, SinglePath};
 pub use rank::{Rank, Ranking, Worst};
 
 use crate::compare::{CompareOptions, Compared, Variant, compare};
@@ -20,11 +22,19 @@ pub const NEAR_BEST: f64 = 0.05;
 /// packets are lost.
 pub const KEPT_SHARE: f64 = 0.98;
 
+/// Share of the best single path's goodput below which a bundle is clearly worse.
+pub const BELOW_SHARE: f64 = 0.95;
+
+/// Receive buffer divided by the sum of the bandwidth-delay products, from which it counts as ample.
+pub const AMPLE_BUFFER: f64 = 2.0;
+
 /// A scenario under a protocol, with the variant for each scheduler.
 #[derive(Clone, Debug)]
 pub struct MatchConfig {
     /// The scenario's name.
     pub scenario: String,
+    /// Name of the setting: protocol, preset and order.
+    pub setting: String,
     /// The protocol.
     pub protocol: Protocol,
     /// The participants in order: a label, such as the scheduler's name, and the scenario to run.
@@ -54,7 +64,7 @@ pub struct Tournament {
     pub kept: f64,
     /// Each scenario under each protocol.
     pub matches: Vec<Match>,
-    /// Rankings over all matches; also for each protocol and for each number of paths, if there are several.
+    /// Rankings over all matches; also for each setting and for each number of paths, if there are several.
     pub rankings: Vec<Ranking>,
 }
 
@@ -63,12 +73,18 @@ pub struct Tournament {
 pub struct Match {
     /// The scenario's name.
     pub scenario: String,
+    /// The setting: the name of the protocol, or of the preset and the order.
+    pub setting: String,
     /// The protocol.
     pub protocol: String,
     /// The preset of the protocol.
     pub preset: String,
     /// Number of paths.
     pub paths: usize,
+    /// The receive buffer.
+    pub receive_buffer_bytes: u64,
+    /// Sum of the paths' rates times their round trips.
+    pub bandwidth_delay_bytes: u64,
     /// Each scheduler, in the order given.
     pub entries: Vec<MatchEntry>,
 }
@@ -121,11 +137,32 @@ fn play<'a>(
     let preset = first.map(|scenario| scenario.transfer.preset.to_string());
     Match {
         scenario: match_config.scenario.clone(),
+        setting: match_config.setting.clone(),
         protocol: match_config.protocol.to_string(),
         preset: preset.unwrap_or_default(),
         paths: first.map_or(0, |scenario| scenario.paths.len()),
+        receive_buffer_bytes: first.map_or(0, |scenario| scenario.transfer.receive_buffer),
+        bandwidth_delay_bytes: first.map_or(0, bandwidth_delay_bytes),
         entries,
     }
+}
+
+impl Match {
+    /// Whether the receive buffer is at least twice the sum of the bandwidth-delay products.
+    pub fn has_ample_buffer(&self) -> bool {
+        self.receive_buffer_bytes as f64 >= AMPLE_BUFFER * self.bandwidth_delay_bytes as f64
+    }
+}
+
+/// The sum of the paths' bandwidth-delay products, with the mean rate of a trace.
+fn bandwidth_delay_bytes(scenario: &Scenario) -> u64 {
+    let product = |path: &Path| {
+        let shared = path.via.iter().map(|link| &scenario.links[*link]);
+        let delay = |up: &LinkSide, down: &LinkSide| (up.delay + down.delay).as_secs_f64();
+        let rtt_s = shared.fold(delay(&path.up, &path.down), |s, l| s + delay(&l.up, &l.down));
+        path.up.capacity.mean_rate().as_bps() as f64 * rtt_s / 8.0
+    };
+    scenario.paths.iter().map(product).sum::<f64>() as u64
 }
 
 #[cfg(test)]

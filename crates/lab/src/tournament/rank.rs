@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use super::aggregation::{Aggregation, ReturnTraffic};
 use super::bootstrap::{Spread, spreads};
 use super::{KEPT_SHARE, Match, MatchEntry, NEAR_BEST};
 
 /// All schedulers over some matches, ordered by score.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Ranking {
-    /// The protocol of the matches; null for all protocols.
+    /// The setting of the matches; null for all settings.
+    pub setting: Option<String>,
+    /// The protocol of the matches; null for all settings.
     pub protocol: Option<String>,
     /// The number of paths of the matches; null for all numbers.
     pub paths: Option<usize>,
@@ -52,6 +55,12 @@ pub struct Rank {
     pub worst_gain: Option<Worst>,
     /// Mean of goodput divided by that of the best path alone.
     pub gain: Option<f64>,
+    /// Goodput compared with that of the paths alone; null if a match has only one path, or if all of these runs failed.
+    pub aggregation: Option<Aggregation>,
+    /// The same over the matches whose receive buffer is at least twice the sum of the bandwidth-delay products.
+    pub aggregation_ample: Option<Aggregation>,
+    /// What acknowledgements take of the return paths; null if all runs failed.
+    pub return_traffic: Option<ReturnTraffic>,
     /// Matches in which a run failed.
     pub failed: usize,
     /// The match with the lowest goodput relative to the best.
@@ -65,18 +74,20 @@ pub struct Rank {
 pub struct Worst {
     /// Name of the scenario.
     pub scenario: String,
+    /// The setting.
+    pub setting: String,
     /// The protocol.
     pub protocol: String,
     /// Ratio to the best, 0 to 1; above 1 if it exceeds every single path.
     pub ratio: f64,
 }
 
-/// The ranking over all matches; with several protocols or numbers of paths, also one for each.
+/// The ranking over all matches; with several settings or numbers of paths, also one for each.
 pub(super) fn rankings(matches: &[Match]) -> Vec<Ranking> {
-    let mut protocols: Vec<&str> = Vec::new();
+    let mut settings: Vec<&str> = Vec::new();
     for one in matches {
-        if !protocols.contains(&one.protocol.as_str()) {
-            protocols.push(&one.protocol);
+        if !settings.contains(&one.setting.as_str()) {
+            settings.push(&one.setting);
         }
     }
     let paths: BTreeSet<usize> = matches.iter().map(|one| one.paths).collect();
@@ -85,9 +96,9 @@ pub(super) fn rankings(matches: &[Match]) -> Vec<Ranking> {
         matches.iter().filter(|one| is(one)).collect()
     };
     let mut rankings = vec![ranking(None, None, &all)];
-    if protocols.len() > 1 {
-        let each = protocols.into_iter();
-        rankings.extend(each.map(|p| ranking(Some(p), None, &of(&|one| one.protocol == p))));
+    if settings.len() > 1 {
+        let each = settings.into_iter();
+        rankings.extend(each.map(|s| ranking(Some(s), None, &of(&|one| one.setting == s))));
     }
     if paths.len() > 1 {
         let each = paths.into_iter();
@@ -96,7 +107,7 @@ pub(super) fn rankings(matches: &[Match]) -> Vec<Ranking> {
     rankings
 }
 
-fn ranking(protocol: Option<&str>, paths: Option<usize>, matches: &[&Match]) -> Ranking {
+fn ranking(setting: Option<&str>, paths: Option<usize>, matches: &[&Match]) -> Ranking {
     let mut names: Vec<&str> = Vec::new();
     for entry in matches.iter().flat_map(|one| &one.entries) {
         if !names.contains(&entry.scheduler.as_str()) {
@@ -110,7 +121,9 @@ fn ranking(protocol: Option<&str>, paths: Option<usize>, matches: &[&Match]) -> 
     }
     // The sort is stable: equal schedulers keep their order.
     ranks.sort_by(|a, b| b.score.total_cmp(&a.score));
-    Ranking { protocol: protocol.map(str::to_owned), paths, matches: matches.len(), ranks }
+    let protocol = matches.first().filter(|_| setting.is_some()).map(|one| one.protocol.clone());
+    let setting = setting.map(str::to_owned);
+    Ranking { setting, protocol, paths, matches: matches.len(), ranks }
 }
 
 /// The rank of a scheduler over its matches; none if it has none.
@@ -126,6 +139,8 @@ fn rank(name: &str, matches: &[&Match]) -> Option<Rank> {
     let gains: Option<Vec<f64>> = own.iter().map(|(_, entry)| gain(entry)).collect();
     let least = own.iter().filter_map(|(one, entry)| Some((*one, gain(entry)?)));
     let least = least.min_by(|(_, a), (_, b)| a.total_cmp(b));
+    let is_ample = |(one, _): &(&Match, &MatchEntry)| one.has_ample_buffer();
+    let ample: Vec<(&Match, &MatchEntry)> = own.iter().copied().filter(is_ample).collect();
     Some(Rank {
         scheduler: name.to_owned(),
         score: mean(MatchEntry::score),
@@ -141,6 +156,9 @@ fn rank(name: &str, matches: &[&Match]) -> Option<Rank> {
         kept: gains.as_ref().map(|gains| gains.iter().filter(|gain| **gain >= KEPT_SHARE).count()),
         worst_gain: least.map(|(one, gain)| Worst::of(one, gain)),
         gain: gains.map(|gains| geometric_mean(gains.into_iter())),
+        aggregation: Aggregation::of(&own),
+        aggregation_ample: Aggregation::of(&ample),
+        return_traffic: ReturnTraffic::of(&own),
         failed: count(&|_, entry| !entry.failures.is_empty()),
         worst_goodput: worst(&own, |entry| entry.goodput_ratio)?,
         worst_delay: worst(&own, |entry| entry.delay_ratio)?,
@@ -159,7 +177,7 @@ fn is_quick_among_those_that_carry_most(one: &Match, entry: &MatchEntry) -> bool
 }
 
 /// Goodput divided by that of the best path; 0 if a run failed, none if no path was run alone.
-fn gain(entry: &MatchEntry) -> Option<f64> {
+pub(super) fn gain(entry: &MatchEntry) -> Option<f64> {
     if entry.failures.is_empty() { Some(entry.gain?.mean) } else { Some(0.0) }
 }
 
@@ -169,8 +187,10 @@ fn worst(own: &[(&Match, &MatchEntry)], of: fn(&MatchEntry) -> f64) -> Option<Wo
 }
 
 impl Worst {
-    fn of(at: &Match, ratio: f64) -> Self {
-        Self { scenario: at.scenario.clone(), protocol: at.protocol.clone(), ratio }
+    pub(super) fn of(at: &Match, ratio: f64) -> Self {
+        let [scenario, setting, protocol] =
+            [&at.scenario, &at.setting, &at.protocol].map(Clone::clone);
+        Self { scenario, setting, protocol, ratio }
     }
 }
 

@@ -20,6 +20,7 @@ fn match_config(name: &str, protocol: Protocol, slow: &str) -> MatchConfig {
     };
     MatchConfig {
         scenario: name.to_owned(),
+        setting: protocol.to_string(),
         protocol,
         participants: SCHEDULERS.iter().map(entrant).collect(),
     }
@@ -131,9 +132,12 @@ fn scored(scenario: usize, paths: usize, scores: &[(&str, f64)]) -> Match {
     };
     Match {
         scenario: scenario.to_string(),
+        setting: "cmt-sctp".into(),
         protocol: "cmt-sctp".into(),
         preset: "rfc9260".into(),
         paths,
+        receive_buffer_bytes: 2000,
+        bandwidth_delay_bytes: 1000,
         entries: scores.iter().map(entry).collect(),
     }
 }

@@ -76,7 +76,7 @@ table! {
         /// Whether a short segment behind which no data waits is held back while an earlier short segment is
         /// unacknowledged (Nagle's algorithm, Minshall's variant). Only Multipath TCP with `fragment` sends
         /// such segments in a bulk transfer.
-        nagle: Option<bool> = Kind::Bool.derived(PRESET).example("true");
+        nagle: Option<bool> = Kind::Bool.derived("true under the preset `linux-6` with the scheduler `linux`, otherwise false").example("true");
         /// Whether only whole packets of a congestion window may be in flight, and windows are reduced to whole packets, as
         /// in Linux. Otherwise the last packet may exceed the window, which matters to windows of a few packets.
         whole_packets: Option<bool> = Kind::Bool.derived(PRESET).example("true");

@@ -9,7 +9,8 @@ use ropewalk_scenario::{
     Capacity, Named, Override, Preset, Protocol, Scenario, ScenarioError, SchedulerName,
 };
 
-use super::{Guards, TournamentArgs};
+use super::setting::Setting;
+use super::{Families, Guards, TournamentArgs};
 use crate::failure::Failure;
 use crate::files::failed;
 
@@ -26,7 +27,7 @@ const READY: [&str; 9] = [
     "two-wifi",
 ];
 
-/// Every scenario under every protocol, for every scheduler.
+/// Every scenario under every setting, for every scheduler.
 ///
 /// # Errors
 /// All problems of a scenario.
@@ -37,14 +38,25 @@ pub fn match_configs(args: &TournamentArgs) -> Result<Vec<MatchConfig>, Failure>
         return Err(Failure::input(message, "schedulers compete under cmt-sctp and mptcp"));
     }
     let schedulers = if args.schedulers.is_empty() { available() } else { args.schedulers.clone() };
-    let sources = sources(args)?;
-    let mut match_configs = Vec::with_capacity(sources.len() * args.protocols.len());
+    let (sources, settings) = (sources(args)?, settings(args));
+    let mut match_configs = Vec::with_capacity(sources.len() * settings.len());
     for source in &sources {
-        for protocol in &args.protocols {
-            match_configs.push(match_config(args, source, *protocol, &schedulers)?);
+        for setting in &settings {
+            match_configs.push(match_config(args, source, *setting, &schedulers)?);
         }
     }
     Ok(match_configs)
+}
+
+/// The settings that were named, or the default ones.
+fn settings(args: &TournamentArgs) -> Vec<Setting> {
+    let protocols = |list: &[Protocol]| list.iter().copied().map(Setting::Protocol).collect();
+    match (&*args.settings, &*args.protocols, args.draws, args.family) {
+        ([], [], Some(_), Families::Access) => Setting::OF_ACCESS.to_vec(),
+        ([], [], ..) => protocols(&[Protocol::CmtSctp, Protocol::Mptcp]),
+        ([], named, ..) => protocols(named),
+        (named, ..) => named.to_vec(),
+    }
 }
 
 /// Where a scenario comes from.
@@ -75,7 +87,10 @@ fn sources(args: &TournamentArgs) -> Result<Vec<Source>, Failure> {
     if let Some(draws) = args.draws {
         let set = if args.training { DrawSet::Training } else { DrawSet::Test };
         let paths: Vec<usize> = args.paths.iter().copied().map(usize::from).collect();
-        return Ok(Draw::first(set, &paths, draws).into_iter().map(Source::Drawn).collect());
+        return Ok(Draw::first(args.family.family(), set, &paths, draws)
+            .into_iter()
+            .map(Source::Drawn)
+            .collect());
     }
     let files = if args.scenarios.is_empty() {
         READY.map(PathBuf::from).into()
@@ -116,10 +131,10 @@ fn available() -> Vec<SchedulerName> {
 fn match_config(
     args: &TournamentArgs,
     source: &Source,
-    protocol: Protocol,
+    setting: Setting,
     schedulers: &[SchedulerName],
 ) -> Result<MatchConfig, Failure> {
-    let preset = foreign_preset(args, source, protocol)?;
+    let base = changes_of(args, source, setting)?;
     let guards: &[Option<bool>] = match args.guard {
         Guards::Default => &[None],
         Guards::On => &[Some(true)],
@@ -129,18 +144,39 @@ fn match_config(
     let mut participants = Vec::with_capacity(schedulers.len() * guards.len());
     for name in schedulers {
         for guard in guards {
-            let more = [
-                Some(("--protocols", format!("transfer.protocol={protocol}"))),
-                preset.map(|preset| ("--protocols", format!("transfer.preset={preset}"))),
+            let own = [
                 Some(("--schedulers", format!("transfer.scheduler={name}"))),
                 guard.map(|guard| ("--guard", format!("transfer.guard={guard}"))),
             ];
             let without = args.guard == Guards::Both && *guard == Some(false);
             let label = format!("{name}{}", if without { " without guard" } else { "" });
-            participants.push((label, load(args, source, more.iter().flatten())?));
+            let changes = base.iter().chain(own.iter().flatten());
+            participants.push((label, load(args, source, changes)?));
         }
     }
-    Ok(MatchConfig { scenario: source.name(), protocol, participants })
+    let (scenario, protocol) = (source.name(), setting.protocol());
+    Ok(MatchConfig { scenario, setting: setting.to_string(), protocol, participants })
+}
+
+/// The overrides by which a setting changes a scenario.
+fn changes_of(
+    args: &TournamentArgs,
+    source: &Source,
+    setting: Setting,
+) -> Result<Vec<(&'static str, String)>, Failure> {
+    let protocol = format!("transfer.protocol={}", setting.protocol());
+    Ok(match setting {
+        Setting::Protocol(own) => {
+            let preset = foreign_preset(args, source, own)?;
+            let preset = preset.map(|preset| ("--protocols", format!("transfer.preset={preset}")));
+            [("--protocols", protocol)].into_iter().chain(preset).collect()
+        }
+        Setting::Preset { preset, unordered } => {
+            let preset = ("--settings", format!("transfer.preset={preset}"));
+            let order = unordered.then(|| ("--settings", "transfer.unordered=true".to_owned()));
+            [("--settings", protocol), preset].into_iter().chain(order).collect()
+        }
+    })
 }
 
 /// The preset for a scenario whose own preset belongs to the other kind of protocol: it does not apply to this

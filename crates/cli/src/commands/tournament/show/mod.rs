@@ -1,4 +1,6 @@
-//! A tournament as text: a table for each match, then the rankings.
+//! A tournament as text: a table for each match, then the rankings, then the comparison with single paths.
+
+mod aggregation;
 
 use ropewalk_lab::RunResult;
 use ropewalk_lab::compare::Estimate;
@@ -11,7 +13,7 @@ use crate::format::Captioned;
 use crate::printer::percent;
 use crate::table::{Cell, Table};
 
-/// The whole tournament. The ranking comes last, where a terminal keeps it visible.
+/// All tables and a legend. Rankings come after the matches, where a terminal keeps them visible.
 pub fn text(play: &Tournament, with_matches: bool) -> String {
     let tables = tables(play, with_matches);
     let parts = tables.iter().map(Captioned::text).chain([legend()]);
@@ -21,21 +23,36 @@ pub fn text(play: &Tournament, with_matches: bool) -> String {
 /// All tables with their captions; `with_matches`, one for each match comes first.
 pub fn tables(play: &Tournament, with_matches: bool) -> Vec<Captioned> {
     let matches = play.matches.iter().filter(|_| with_matches).map(|one| one_match(one, play));
-    matches.chain(play.rankings.iter().flat_map(ranking)).collect()
+    let rankings = play.rankings.iter().flat_map(ranking);
+    matches.chain(rankings).chain(aggregation::tables(play)).collect()
 }
 
-/// Every scheduler of every match in a row.
-pub fn flat(play: &Tournament) -> Table {
+/// Every scheduler of every match in a row; after an empty line, the comparison with single paths.
+pub fn csv(play: &Tournament) -> String {
+    format!("{}\n{}", flat(play).csv(), aggregation::csv(play))
+}
+
+fn flat(play: &Tournament) -> Table {
     let mut table = Table::empty();
-    for name in ["scenario", "protocol", "preset", "scheduler"] {
+    for name in ["scenario", "setting", "protocol", "preset", "scheduler"] {
         table.name(name, name);
     }
     add_columns(&mut table);
+    let returns = ["return_share", "return_utilisation"];
+    table.column("of sum", "of_sum");
+    table.columns(&returns.map(|column| (column, column)));
     for one in &play.matches {
         for entry in &one.entries {
-            let [scenario, preset] = [&one.scenario, &one.preset].map(ToString::to_string);
-            let names = [scenario, one.protocol.to_string(), preset, entry.scheduler.clone()];
-            table.row(names.into_iter().map(Cell::from).chain(cells(entry)).collect());
+            let Match { scenario, setting, protocol, preset, .. } = one;
+            let names = [scenario, setting, protocol, preset, &entry.scheduler];
+            let mut row: Vec<Cell> = names.map(|name| Cell::from(name.clone())).to_vec();
+            row.extend(cells(entry));
+            row.push(Cell::known(entry.of_sum, Unit::Ratio));
+            row.extend(returns.map(|column| {
+                let mean = *entry.figures.get(column);
+                Cell::known(mean.map(|one| one.mean), Unit::Ratio)
+            }));
+            table.row(row);
         }
     }
     table
@@ -47,7 +64,9 @@ fn one_match(one: &Match, play: &Tournament) -> Captioned {
     } else {
         format!("means of {} seeds", play.seeds)
     };
-    let caption = format!("{}: {}, preset {}, {seeds}", one.scenario, one.protocol, one.preset);
+    let order = if one.setting.ends_with("-unordered") { ", unordered" } else { "" };
+    let Match { scenario, protocol, preset, .. } = one;
+    let caption = format!("{scenario}: {protocol}, preset {preset}{order}, {seeds}");
     let mut table = Table::new(&["scheduler"]);
     add_columns(&mut table);
     // Stable: equal ones stay in the order given.
@@ -92,8 +111,7 @@ fn cells(entry: &MatchEntry) -> Vec<Cell> {
 
 /// The ranking, and how certain it is.
 fn ranking(ranking: &Ranking) -> [Captioned; 2] {
-    let mut of =
-        ranking.protocol.as_ref().map_or_else(String::new, |name| format!(" under {name}"));
+    let mut of = ranking.setting.as_ref().map_or_else(String::new, |name| format!(" under {name}"));
     if let Some(paths) = ranking.paths {
         of += &format!(" over {paths} paths");
     }
@@ -112,9 +130,9 @@ fn ranking(ranking: &Ranking) -> [Captioned; 2] {
         "worst delay",
     ]);
     let worst = |worst: &Worst| {
-        let protocol =
-            if ranking.protocol.is_some() { String::new() } else { format!(" {}", worst.protocol) };
-        format!("{} {}{protocol}", percent(worst.ratio), worst.scenario)
+        let setting =
+            if ranking.setting.is_some() { String::new() } else { format!(" {}", worst.setting) };
+        format!("{} {}{setting}", percent(worst.ratio), worst.scenario)
     };
     for rank in &ranking.ranks {
         table.row(vec![
@@ -130,20 +148,12 @@ fn ranking(ranking: &Ranking) -> [Captioned; 2] {
             Cell::from(worst(&rank.worst_delay)),
         ]);
     }
-    [Captioned::new(caption, table), Captioned::new("", certainty(ranking, &worst))]
+    [Captioned::new(caption, table), Captioned::new("", certainty(ranking))]
 }
 
-/// The confidence of a ranking, and how often the throughput of the best single path is kept.
-fn certainty(ranking: &Ranking, worst: &dyn Fn(&Worst) -> String) -> Table {
-    let mut table = Table::new(&[
-        "scheduler",
-        "score, 95 %",
-        "place, 95 %",
-        "first",
-        "keeps best path",
-        "of best path",
-        "worst of best path",
-    ]);
+/// The confidence of a ranking.
+fn certainty(ranking: &Ranking) -> Table {
+    let mut table = Table::new(&["scheduler", "score, 95 %", "place, 95 %", "first"]);
     for rank in &ranking.ranks {
         let spread = rank.spread.as_ref();
         let cell = |text: Option<String>| text.map_or(Cell::Unknown, Cell::from);
@@ -152,9 +162,6 @@ fn certainty(ranking: &Ranking, worst: &dyn Fn(&Worst) -> String) -> Table {
             cell(spread.map(|s| format!("{} to {}", percent(s.score[0]), percent(s.score[1])))),
             cell(spread.map(|s| format!("{} to {}", s.place[0], s.place[1]))),
             Cell::known(spread.map(|s| s.first), Unit::Ratio),
-            cell(rank.kept.map(|kept| format!("{kept} of {}", ranking.matches))),
-            Cell::known(rank.gain, Unit::Ratio),
-            cell(rank.worst_gain.as_ref().map(worst)),
         ]);
     }
     table
@@ -164,7 +171,11 @@ fn certainty(ranking: &Ranking, worst: &dyn Fn(&Worst) -> String) -> Table {
 fn legend() -> String {
     let figures = figure_legend(&shown());
     let others = [
-        ("of best path", "goodput over that of the best path alone, with the same protocol"),
+        (
+            "of best path",
+            "goodput over that of the best path alone, under the same setting; means over the seeds",
+        ),
+        ("of sum", "goodput over the sum of what each path carries alone"),
         ("score", "goodput over the best goodput, times the best p99 delay over its own"),
         ("ranking", "geometric means over the matches; a match with a failed run counts 0"),
         ("near best", "matches within 5 % of the best"),
@@ -173,7 +184,16 @@ fn legend() -> String {
             "95 %",
             "interval from drawing the scenarios again (bootstrap); first: share of these draws",
         ),
-        ("keeps", "matches with at least 98 % of the goodput of the best path alone"),
+        (
+            "keeps",
+            "matches with at least 98 % of the goodput of the best path alone, with Wilson's 95 % interval",
+        ),
+        (
+            "ample",
+            "matches whose buffer is at least twice the sum of the paths' bandwidth-delay products",
+        ),
+        ("return traffic", "bytes on the return links over user data acknowledged"),
+        ("return path used", "share of its rate that the busiest return path carries"),
     ];
     let others = others.map(|(name, text)| (name.to_owned(), text.to_owned()));
     let lines = figures.into_iter().chain(others);

@@ -3,7 +3,7 @@
 use ropewalk_base::{Duration, Rng};
 use ropewalk_scenario::Trace;
 
-use super::log_uniform;
+use super::super::log_uniform;
 
 /// Length of a trace, s; it repeats after that.
 const TRACE_S: f64 = 60.0;
