@@ -238,6 +238,7 @@ impl Client {
             gaps: GapList::default(),
             duplicates: Vec::new(),
             data_packets: 0,
+            number: None,
         };
         Packet::of(self.peer_tag, Chunk::Sack(sack))
     }
