@@ -121,20 +121,4 @@ mod tests {
         let named: Vec<_> = file::Reordering::ALL.iter().map(|name| reordering(*name)).collect();
         assert_eq!(named, Reordering::ALL);
     }
-
-    #[test]
-    fn every_scheduler_fills_a_path_under_the_rules_of_linux() {
-        for scheduler in file::SchedulerName::ALL {
-            let text = format!(
-                "[transfer]\nprotocol = 'mptcp'\npreset = 'linux-6'\nscheduler = '{scheduler}'\n\
-                 duration = '4 s'\nwarmup = '2 s'\nreceive_buffer = '4 MB'\n\
-                 [[path]]\nrate = '10 Mbit/s'\nrtt = '20 ms'\n"
-            );
-            let scenario =
-                file::Scenario::parse(&text, "test.toml").unwrap_or_else(|e| panic!("{e}"));
-            let run = crate::run(&scenario, &crate::RunOptions::default());
-            let goodput = run.unwrap_or_else(|e| panic!("{scheduler}: {e}")).result.goodput_bps;
-            assert!(goodput > 9e6, "{scheduler}: {goodput} bit/s");
-        }
-    }
 }

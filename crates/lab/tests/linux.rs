@@ -1,7 +1,7 @@
 //! The preset `linux-6`: its rules are options, and what a small buffer costs.
 
 use ropewalk_lab::{RunOptions, RunResult, run};
-use ropewalk_scenario::Scenario;
+use ropewalk_scenario::{Named, Scenario, SchedulerName};
 
 /// Two equal paths with queues of one BDP.
 const SCENARIO: &str = "[transfer]\nprotocol = \"mptcp\"\npreset = \"linux-6\"\nduration = \"8 s\"\n\
@@ -99,4 +99,18 @@ fn a_large_buffer_hides_the_rules() {
     let linux = goodput(&["transfer.receive_buffer=1 MiB"]);
     // Linux 6.18 had 19.0 Mbit/s.
     assert!((18.5e6..19.5e6).contains(&linux), "{linux}");
+}
+
+#[test]
+fn every_scheduler_fills_a_path() {
+    for scheduler in SchedulerName::ALL {
+        let text = format!(
+            "[transfer]\nprotocol = 'mptcp'\npreset = 'linux-6'\nscheduler = '{scheduler}'\n\
+             duration = '4 s'\nwarmup = '2 s'\nreceive_buffer = '4 MB'\n\
+             [[path]]\nrate = '10 Mbit/s'\nrtt = '20 ms'\n"
+        );
+        let scenario = Scenario::parse(&text, "linux.toml").unwrap();
+        let goodput = run(&scenario, &RunOptions::default()).unwrap().result.goodput_bps;
+        assert!(goodput > 9e6, "{scheduler}: {goodput} bit/s");
+    }
 }

@@ -33,8 +33,8 @@ use setting::Setting;
     `extreme`: 0.5 to 200 Mbit/s, 2 to 700 ms, 16 kB to 16 MB; losses alone and in bursts, cellular and \
     low-orbit links, thin and congested return paths, shared bottlenecks, other traffic.\n\n\
     Examples:\n  \
-    ropewalk tournament --draws 1 --training --paths 2 --schedulers lay --settings live,linux-6 --seeds 2\n  \
-    ropewalk tournament --draws 1 --family extreme --paths 3 --schedulers lay,min-rtt --protocols mptcp --seeds 2\n  \
+    ropewalk tournament --draws 1 --training --paths 2 --schedulers lay --settings live,linux-6\n  \
+    ropewalk tournament --draws 1 --family extreme --paths 3 --schedulers lay,min-rtt --seeds 2\n  \
     ropewalk tournament scenarios/two-dsl.toml --schedulers lay,blest --report out.html\n  \
     ropewalk tournament scenarios/sarwar.toml scenarios/wifi-lte.toml --seeds 2 --json")]
 pub struct TournamentArgs {

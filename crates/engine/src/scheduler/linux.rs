@@ -217,6 +217,10 @@ impl Schedule for Linux {
     fn behind(&self, path: PathId) -> Behind {
         self.queues.behind(path)
     }
+
+    fn reads_fragment_ends(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -120,6 +120,11 @@ pub trait Schedule {
         Behind::Nothing
     }
 
+    /// Whether the scheduler reads [`View::fragment_ends`], which takes time in proportion to the unassigned data.
+    fn reads_fragment_ends(&self) -> bool {
+        false
+    }
+
     /// What the conformance tests expect beyond the rules for every scheduler.
     #[cfg(test)]
     fn claims(&self) -> conformance::Claims {

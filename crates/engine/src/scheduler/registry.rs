@@ -96,6 +96,13 @@ macro_rules! schedulers {
                 }
             }
 
+            fn reads_fragment_ends(&self) -> bool {
+                match self {
+                    $(Self::$scheduler(scheduler) => scheduler.reads_fragment_ends(),)+
+                    Self::Custom(custom) => custom.reads_fragment_ends(),
+                }
+            }
+
             #[cfg(test)]
             fn claims(&self) -> super::conformance::Claims {
                 match self {

@@ -223,7 +223,7 @@ pub struct View<'a> {
     /// Counts losses, failures and all other events that invalidate an old plan.
     pub epoch: u64,
     /// Chunks of the unassigned queue, in its order, that end a piece of data which the protocol hands to a path as a whole.
-    /// Empty where there are no such pieces.
+    /// Empty if there are no such pieces, or without [`reads_fragment_ends`](super::Schedule::reads_fragment_ends).
     pub fragment_ends: &'a [FragmentEnd],
     /// The paths, in the order of their identifiers.
     pub paths: &'a [PathView],

@@ -109,8 +109,8 @@ impl Mappings {
     }
 
     /// Divides all data within the receive window into units, if subflows get it in fragments. No unit spans two
-    /// fragments, and the last unit fills the window. Puts the units that end a fragment into `ends`.
-    pub fn divide_into_fragments(&mut self, ends: &mut Vec<FragmentEnd>) {
+    /// fragments, and the last unit fills the window.
+    pub fn divide_into_fragments(&mut self) {
         let Some(fragment) = self.config.fragment else { return };
         let limit = self.segment_limit as u64;
         loop {
@@ -123,7 +123,12 @@ impl Mappings {
             let payload = self.queue.take(most as u32);
             self.board.pass_over(payload);
         }
+    }
+
+    /// Puts the units that end a fragment into `ends`.
+    pub fn collect_fragment_ends(&self, ends: &mut Vec<FragmentEnd>) {
         ends.clear();
+        let Some(fragment) = self.config.fragment else { return };
         for (unit, position) in self.board.holes().ranges().flatten().zip(0..) {
             if let Some(unit) = self.board.get(unit)
                 && unit.end().is_multiple_of(fragment)

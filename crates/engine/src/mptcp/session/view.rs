@@ -58,9 +58,14 @@ impl DataSender {
 
     /// Updates the views of all subflows, before anything is sent in response to an input.
     pub(super) fn refresh_views(&mut self, now: Time) {
-        let mut ends = core::mem::take(&mut self.fragment_ends);
-        self.outstanding.divide_into_fragments(&mut ends);
-        self.fragment_ends = ends;
+        self.outstanding.divide_into_fragments();
+        if self.scheduler.reads_fragment_ends() {
+            let mut ends = core::mem::take(&mut self.fragment_ends);
+            self.outstanding.collect_fragment_ends(&mut ends);
+            self.fragment_ends = ends;
+        } else {
+            self.fragment_ends.clear();
+        }
         let may =
             |subflow: &Subflow| subflow.is_open() && subflow.tx.config.usage != PathUse::Never;
         let open = self.paths.iter().enumerate().filter(|(_, subflow)| may(subflow));

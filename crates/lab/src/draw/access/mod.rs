@@ -10,16 +10,18 @@ use ropewalk_base::{Rng, Seed};
 use super::{WARMUP_ROUND_TRIPS, log_uniform};
 use kind::{KINDS, Kind, Loss, Range};
 
-/// Measured time of a run, s.
-const MEASURED_S: f64 = 22.0;
+/// Measured time of a run, s: at least one satellite handover.
+const MEASURED_S: f64 = 16.0;
 /// Minimum length of the warm-up, s.
 const WARMUP_MIN_S: f64 = 8.0;
 /// Receive buffer, bytes.
 const BUFFER: Range = [256e3, 32e6];
 /// Share of the bundles whose receive buffer does not limit them.
 const AMPLE_SHARE: f64 = 0.3;
-/// Such a buffer divided by the sum of the bandwidth-delay products; at least the largest of the others.
+/// Such a buffer divided by the sum of the bandwidth-delay products.
 const AMPLE: f64 = 4.0;
+/// Minimum size of such a buffer, bytes.
+const AMPLE_MIN: f64 = 16e6;
 /// Smallest queue, bytes: two full packets.
 const QUEUE_MIN: f64 = 3000.0;
 
@@ -59,7 +61,7 @@ fn receive_buffer<'a>(seed: Seed, links: impl Iterator<Item = &'a Link>) -> u64 
     let mut rng = seed.child("receive buffer").rng();
     let limited = within(&mut rng, BUFFER);
     let products: f64 = links.map(|link| link.rate_bps * link.rtt_s / 8.0).sum();
-    let ample = (AMPLE * products).max(BUFFER[1]);
+    let ample = (AMPLE * products).max(AMPLE_MIN);
     (if rng.chance(AMPLE_SHARE) { ample } else { limited }) as u64
 }
 

@@ -106,7 +106,11 @@ fn every_kind_and_every_trouble_is_drawn() {
     has("jitter", paths().any(|p| p.up.jitter.is_some()));
     let outage = |p: &Path| p.name.starts_with("lte") && !p.outages.is_empty();
     has("an outage of a mobile link", paths().any(outage));
-    let ample = |s: &Scenario| s.transfer.receive_buffer as f64 >= BUFFER[1];
+    let product = |p: &Path| rate(&p.up) * (p.up.delay + p.down.delay).as_secs_f64() / 8.0;
+    let ample = |s: &Scenario| {
+        let least = (AMPLE * s.paths.iter().map(product).sum::<f64>()).max(AMPLE_MIN);
+        is_within(s.transfer.receive_buffer as f64, [least; 2])
+    };
     let share = all.iter().filter(|(_, s)| ample(s)).count() as f64 / all.len() as f64;
     has("ample buffers, and others", (share - AMPLE_SHARE).abs() < 0.1);
     let small = |s: &Scenario| (256_000..400_000).contains(&s.transfer.receive_buffer);

@@ -28,13 +28,14 @@ pub fn tables(play: &Tournament) -> Vec<Captioned> {
     let mut table = table_with_names(3, &headings);
     for Row { under, rank, buffers, aggregation } in &rows {
         let Aggregation { kept, below, worst, of_best, of_sum } = aggregation;
+        let setting = if worst.setting == *under { "" } else { &format!(" {}", worst.setting) };
         let names = [under, &rank.scheduler, *buffers].map(|name| Cell::from(name.to_owned()));
         let mut cells = names.to_vec();
         cells.extend([
             Cell::from(format!("{} of {}", kept.count, kept.of)),
             Cell::from(range(kept.interval)),
             Cell::from(below.to_string()),
-            Cell::from(format!("{} {} {}", percent(worst.ratio), worst.scenario, worst.setting)),
+            Cell::from(format!("{} {}{setting}", percent(worst.ratio), worst.scenario)),
             Cell::from(with_interval(of_best)),
             of_sum.as_ref().map_or(Cell::Unknown, |mean| Cell::from(with_interval(mean))),
         ]);
@@ -73,8 +74,7 @@ fn under(ranking: &Ranking) -> String {
 }
 
 fn return_traffic(play: &Tournament) -> Captioned {
-    let headings =
-        ["under", "scheduler", "return traffic", "highest", "return path used", "highest"];
+    let headings = ["under", "scheduler", "return traffic", "highest", "return used", "highest"];
     let mut table = table_with_names(2, &headings);
     for ranking in &play.rankings {
         for rank in &ranking.ranks {

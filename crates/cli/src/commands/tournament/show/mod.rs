@@ -193,7 +193,7 @@ fn legend() -> String {
             "matches whose buffer is at least twice the sum of the paths' bandwidth-delay products",
         ),
         ("return traffic", "bytes on the return links over user data acknowledged"),
-        ("return path used", "share of its rate that the busiest return path carries"),
+        ("return used", "share of its rate that the busiest return path carries"),
     ];
     let others = others.map(|(name, text)| (name.to_owned(), text.to_owned()));
     let lines = figures.into_iter().chain(others);
