@@ -11,6 +11,7 @@ mod extensions;
 pub(crate) mod gaps;
 mod init;
 mod listener;
+mod multipath_options;
 mod packet;
 mod preset;
 mod randomness;

@@ -575,11 +575,8 @@ impl Association {
 
     /// Congestion control in its initial state.
     fn fresh_congestion(&self, peer_window: u64) -> Congestion {
-        self.config.start_congestion(
-            peer_window,
-            self.handshake.congestion_seed(),
-            self.sender.config.peer_acks.on_request,
-        )
+        let on_request = self.sender.config.peer_acks.on_request;
+        self.config.start_congestion(peer_window, self.handshake.congestion_seed(), on_request)
     }
 
     /// Starts congestion control; the peer's receive window is known now.
@@ -588,8 +585,7 @@ impl Association {
         self.sender.congestion.set_unit(u64::from(self.sender.outstanding.chunk_limit()));
     }
 
-    /// Messages of which nothing has been sent, oldest first (RFC 9260, 11.1.14). Also available after the
-    /// end of the association.
+    /// Messages of which nothing has been sent, oldest first (RFC 9260, 11.1.14), also after the association's end.
     pub fn unsent(&self) -> impl Iterator<Item = Undelivered> {
         self.sender.outstanding.undelivered().filter(Undelivered::never_left)
     }

@@ -75,9 +75,7 @@ impl Association {
             self.on_marked(path, packet);
         }
         let stamp = packet.stamp;
-        if let Some(number) = packet.number {
-            self.receiver.acks.on_number(path, number);
-        }
+        self.receiver.acks.on_number(path, packet.number);
         let (mut summary, mut reports) = (DataSummary::default(), Reports::default());
         // RFC 9260, 8.4 (5): a SHUTDOWN ACK that arrives after the end of the association is answered with a
         // SHUTDOWN COMPLETE. Keep reading: it may follow other chunks in this packet.

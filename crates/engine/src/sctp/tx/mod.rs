@@ -15,6 +15,7 @@ mod chunks;
 mod config;
 mod delivery_delays;
 mod ecn;
+mod gap_acks;
 mod gap_diff;
 mod held;
 mod loss;

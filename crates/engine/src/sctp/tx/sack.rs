@@ -5,7 +5,6 @@ use std::ops::Range;
 use ropewalk_base::{Duration, PathId, Rate, Time};
 use smallvec::SmallVec;
 
-use super::gap_diff::{Reported, find_recent};
 use super::{GapDiff, Path, RecordState, Sender};
 use crate::congestion::{AckSample, CongestionControl};
 use crate::meter;
@@ -24,7 +23,7 @@ const UNTIMED: Duration = Duration::from_secs(1);
 ///
 /// Fields named `*_end` hold the highest transmission number of their kind plus 1, or 0 if there is none.
 #[derive(Clone, Copy, Debug)]
-struct PathAck {
+pub(super) struct PathAck {
     bytes: u64,
     in_flight_before: u64,
     oldest_before: Option<u64>,
@@ -87,13 +86,13 @@ pub enum InvalidSack {
 
 /// One [`PathAck`] per path. Built for each SACK: with thousands of associations, a stored list would
 /// have to be fetched from memory.
-type PathAcks = SmallVec<[PathAck; 2]>;
+pub(super) type PathAcks = SmallVec<[PathAck; 2]>;
 
 /// Buffers of SACK processing, kept to save allocations.
 #[derive(Clone, Debug)]
 pub(super) struct AckScratch {
-    fresh: Vec<Range<u64>>,
-    memory: GapDiff,
+    pub fresh: Vec<Range<u64>>,
+    pub memory: GapDiff,
     /// Highest TSN newly acknowledged.
     pub highest: u64,
     pub lost: Vec<u64>,
@@ -139,6 +138,17 @@ impl Path {
         self.tx.rtt.floor_mut().reconsider(now, explained);
         self.tx.forward.floor_mut().reconsider(now, explained);
         (timed, sample)
+    }
+
+    /// Notes how long the acknowledgement queued on its way back: the part of the round trip's queueing delay that is not
+    /// on the way to the peer.
+    fn note_return_queueing(&mut self, sample: &AckSample) {
+        if let (Some(rtt), Some(forward), Some(base)) =
+            (sample.rtt, sample.forward_queueing, sample.least_rtt)
+        {
+            let queueing = rtt.saturating_sub(base).saturating_sub(forward);
+            self.tx.requests.on_return_queueing(queueing, base, self.tx.round);
+        }
     }
 }
 
@@ -285,85 +295,8 @@ impl Sender {
         Ok(())
     }
 
-    /// Processes the gap ack blocks and returns how many chunks they cover.
-    fn take_gaps(
-        &mut self,
-        now: Time,
-        cumulative: u64,
-        gaps: &mut GapList,
-        acks: &mut PathAcks,
-    ) -> Result<u64, InvalidSack> {
-        self.outstanding.board.forget_reports_below(cumulative);
-        if gaps.is_empty() {
-            self.outstanding.scratch.memory.forget_below(cumulative);
-            return Ok(0);
-        }
-        let mut fresh = std::mem::take(&mut self.outstanding.scratch.fresh);
-        fresh.clear();
-        let end = self.outstanding.board.next_tsn();
-        let known = self.outstanding.board.acked();
-        let found =
-            self.outstanding.scratch.memory.find_fresh(cumulative, gaps, end, known, &mut fresh);
-        self.take_fresh(now, fresh, found, acks)
-    }
-
-    /// Processes the gap ack blocks of a requested SACK, which are not all blocks.
-    fn take_recent_gaps(
-        &mut self,
-        now: Time,
-        cumulative: u64,
-        gaps: &GapList,
-        acks: &mut PathAcks,
-    ) -> Result<(), InvalidSack> {
-        let board = &self.outstanding.board;
-        let mut fresh = std::mem::take(&mut self.outstanding.scratch.fresh);
-        fresh.clear();
-        let known = (board.cumulative(), board.acked());
-        let unsent = find_recent(cumulative, gaps, board.next_tsn(), known, &mut fresh);
-        self.take_fresh(now, fresh, Reported { covered: 0, unsent }, acks).map(|_| ())
-    }
-
-    /// Processes TSNs that gap ack blocks report for the first time.
-    fn take_fresh(
-        &mut self,
-        now: Time,
-        fresh: Vec<Range<u64>>,
-        found: Reported,
-        acks: &mut PathAcks,
-    ) -> Result<u64, InvalidSack> {
-        let mut unsent = found.unsent;
-        for tsn in fresh.iter().cloned().flatten() {
-            unsent |= !self.take_gap_ack(now, tsn, acks);
-        }
-        self.outstanding.scratch.fresh = fresh;
-        if unsent { Err(InvalidSack::NeverSent) } else { Ok(found.covered) }
-    }
-
-    /// Processes one TSN of a gap ack block. Returns false if it was never sent.
-    #[inline]
-    fn take_gap_ack(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) -> bool {
-        meter::count(1);
-        let record = self.outstanding.board.record(tsn);
-        let (payload, bytes) = (record.data.payload.len(), record.bytes as u64);
-        match self.outstanding.board.on_gap_acked(tsn) {
-            RecordState::InFlight { path, number } => {
-                self.paths[path.index()].tx.held += bytes;
-                let sure = self.outstanding.board.is_only_on(tsn, path);
-                self.end_flight(now, path, number, payload, sure, &mut acks[path.index()]);
-            }
-            RecordState::Lost { on, .. } | RecordState::Abandoned { on } => {
-                self.paths[on.index()].tx.held += bytes;
-                self.on_late_arrival(on, payload);
-            }
-            RecordState::Acked { .. } => {}
-            RecordState::Unsent => return false,
-        }
-        self.end_copies(now, tsn, acks);
-        true
-    }
-
     /// A chunk that counted as lost on path `on` has arrived before it was retransmitted.
-    fn on_late_arrival(&mut self, on: PathId, payload: u32) {
+    pub(super) fn on_late_arrival(&mut self, on: PathId, payload: u32) {
         let path = &mut self.paths[on.index()];
         path.tx.counters.delivered_bytes += payload as u64;
         path.tx.rack.on_late_arrival();
@@ -373,7 +306,7 @@ impl Sender {
 
     /// Ends all copies of an acknowledged chunk. Which of them arrived is unknown.
     #[inline(always)]
-    fn end_copies(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) {
+    pub(super) fn end_copies(&mut self, now: Time, tsn: u64, acks: &mut PathAcks) {
         if self.outstanding.board.has_copies() {
             self.end_copies_of(now, tsn, acks);
         }
@@ -389,7 +322,7 @@ impl Sender {
     /// Ends transmission `number`, which was acknowledged. `sure`: no copy on another path can have arrived
     /// instead.
     #[inline]
-    fn end_flight(
+    pub(super) fn end_flight(
         &mut self,
         now: Time,
         path: PathId,
@@ -431,39 +364,6 @@ impl Sender {
             ack.newest_sure = sure;
         }
         state.tx.flights.drop_ended();
-    }
-
-    /// Detects reneging: the chunk after the cumulative TSN was reported by a gap ack block earlier and is
-    /// missing now, so the peer may have dropped everything that it had reported (RFC 9260, 6.2.1 D iv). A
-    /// SACK that arrives late, because its path is slower, cannot cause this.
-    #[inline]
-    fn check_reneging(&mut self) -> Result<(), InvalidSack> {
-        let next = self.outstanding.board.cumulative() + 1;
-        // `acked` holds no TSN below `next`.
-        if self.outstanding.board.acked().first() == Some(next) {
-            return self.on_reneged(next);
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn on_reneged(&mut self, next: u64) -> Result<(), InvalidSack> {
-        if self.outstanding.board.is_kept(next) {
-            return Err(InvalidSack::Withdrawn);
-        }
-        self.outstanding.board.on_reneged(PathId(0));
-        if let Some(limits) = &mut self.outstanding.limits {
-            limits.passed = limits.advanced;
-        }
-        self.paths.iter_mut().for_each(|p| p.tx.held = 0);
-        for tsn in self.outstanding.board.kept() {
-            let record = self.outstanding.board.record(tsn);
-            if let RecordState::Acked { by } = record.state {
-                self.paths[by.index()].tx.held += u64::from(record.bytes);
-            }
-        }
-        self.outstanding.scratch.memory.clear();
-        Ok(())
     }
 
     /// Updates the peer's receive window, unless the SACK is older than one already processed: SACKs on
@@ -547,20 +447,12 @@ impl Sender {
             delivery: path.tx.delivery((ack.newest_end - 1, flight), ack.newest_sure, rate),
             marked_bytes: path.ecn.as_mut().map_or(0, |ecn| ecn.take_marked_bytes()),
         };
-        if let (Some(rtt), Some(forward), Some(base)) =
-            (sample.rtt, sample.forward_queueing, sample.least_rtt)
-        {
-            let queueing = rtt.saturating_sub(base).saturating_sub(forward);
-            path.tx.requests.on_return_queueing(queueing, base, path.tx.round);
-        }
+        path.note_return_queueing(&sample);
         if returned {
             self.on_path_returned(now, id);
         }
         if ack.heard {
-            let reports = &mut self.outstanding.reports;
-            reports.heard = reports.heard.with(id);
-            self.confirm_mtu(now, id, flight.bytes);
-            self.paths[id.index()].ecn.iter_mut().for_each(|ecn| ecn.on_arrival());
+            self.on_heard(now, id, flight.bytes);
         }
         let losses = self.paths[id.index()].tx.losses;
         self.congestion.on_ack(id, now, &sample);
@@ -577,6 +469,14 @@ impl Sender {
             self.count_split_misses(now, id, newest, twice);
         }
         self.reduce_in_proportion(id, sample.acked_bytes, advanced, losses);
+    }
+
+    /// A packet of `bytes` bytes has certainly arrived on `id`.
+    fn on_heard(&mut self, now: Time, id: PathId, bytes: u32) {
+        let reports = &mut self.outstanding.reports;
+        reports.heard = reports.heard.with(id);
+        self.confirm_mtu(now, id, bytes);
+        self.paths[id.index()].ecn.iter_mut().for_each(|ecn| ecn.on_arrival());
     }
 
     /// Time-based loss detection (RFC 8985), after an acknowledgement.

@@ -280,10 +280,10 @@ impl Acknowledger {
         }
     }
 
-    /// Records the number that a packet of any kind has on its path.
+    /// Records the number that a packet of any kind has on its path, if packets are numbered.
     #[inline]
-    pub fn on_number(&mut self, path: PathId, number: NonZeroU32) {
-        if let Mode::OnRequest(state) = &mut self.mode {
+    pub fn on_number(&mut self, path: PathId, number: Option<NonZeroU32>) {
+        if let (Mode::OnRequest(state), Some(number)) = (&mut self.mode, number) {
             state.loss |= self.arrivals.on_number(path, number);
         }
     }
