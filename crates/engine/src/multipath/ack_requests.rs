@@ -11,7 +11,7 @@
 //!
 //! A request is also made where sending stops, and for what the peer waits for.
 
-use ropewalk_base::Duration;
+use ropewalk_base::{Duration, Serial32};
 
 /// Acknowledgements in a round trip (picoquic: 8 with a long round trip; draft-ietf-quic-ack-frequency, 7.2: more than
 /// one).
@@ -24,7 +24,7 @@ const ECONOMICAL: u64 = 6;
 /// Least number of packets between two requests (RFC 9260, 6.2).
 const LEAST: u64 = 2;
 /// Maximum number of doublings while the return path has a queue.
-const DOUBLINGS_MAX: u32 = 2;
+const DOUBLINGS_MAX: u8 = 2;
 /// Queueing delay of the return path from which it counts as full, and the same in round trips.
 const RETURN_QUEUE: Duration = Duration::from_millis(20);
 const RETURN_QUEUE_DIVISOR: u64 = 2;
@@ -60,13 +60,13 @@ pub(crate) struct Occasion {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AckRequests {
     /// Packets sent since the last request.
-    packets: u64,
-    /// Number after the last transmission that requested an acknowledgement.
-    requested_to: u64,
+    packets: u16,
     /// How often the usual number of packets is doubled.
-    doublings: u32,
-    /// The round in which `doublings` changed last.
-    changed_in: u64,
+    doublings: u8,
+    /// The last bits of the round in which `doublings` changed last.
+    changed_in: u8,
+    /// The last bits of the number after the last transmission that requested an acknowledgement.
+    requested_to: Serial32,
 }
 
 impl AckRequests {
@@ -78,14 +78,15 @@ impl AckRequests {
         (next, acked_to): (u64, u64),
         occasion: Occasion,
     ) -> bool {
-        self.packets += 1;
-        let pending = self.requested_to > acked_to;
+        self.packets = self.packets.saturating_add(1);
+        let pending = Serial32::wrap(acked_to).is_before(self.requested_to);
+        let packets = u64::from(self.packets);
         let wanted = occasion.oldest
             || occasion.window_full && !pending
-            || (occasion.window_full || occasion.out_of_data) && self.packets >= LEAST
-            || self.packets >= self.spacing(in_flight);
+            || (occasion.window_full || occasion.out_of_data) && packets >= LEAST
+            || packets >= self.spacing(in_flight);
         if wanted {
-            (self.packets, self.requested_to) = (0, next);
+            (self.packets, self.requested_to) = (0, Serial32::wrap(next));
         }
         wanted
     }
@@ -95,11 +96,12 @@ impl AckRequests {
         let usual = (in_flight / PER_ROUND_TRIP).max(ECONOMICAL);
         let usual = usual.min(in_flight / LEAST_PER_ROUND_TRIP).max(LEAST);
         // Two requests in a round trip remain.
-        (usual << self.doublings).min(usual.max(in_flight / 2))
+        (usual << self.doublings).min(usual.max(in_flight / 2)).min(u16::MAX.into())
     }
 
     /// Takes the queueing delay of the return path, in a round of the path whose round trip without queues is `base`.
     pub fn on_return_queueing(&mut self, queueing: Duration, base: Duration, round: u64) {
+        let round = round as u8;
         if self.changed_in == round {
             return;
         }
@@ -114,7 +116,7 @@ impl AckRequests {
     /// Whether the acknowledgement of transmission `number` was requested.
     #[inline]
     pub const fn covers(&self, number: u64) -> bool {
-        number < self.requested_to
+        Serial32::wrap(number).is_before(self.requested_to)
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Path {
     pub retired: bool,
     /// It begins at an address of this end that the peer does not know yet: only an ASCONF is sent there (RFC 5061, 5.3).
     pub announcing: bool,
+    /// Number of packets sent on this path, which wraps around.
+    pub(in crate::sctp) packets: u32,
     /// Records that most paths do not need; none before they are.
     pub records: Option<Box<PathRecords>>,
     /// The sending side, common to all protocols.
@@ -45,8 +47,6 @@ pub struct Path {
     pub decayed_at: Time,
     /// ECN state; none: not negotiated.
     pub ecn: Option<Box<Ecn>>,
-    /// Number of packets sent on this path, which wraps around.
-    pub(in crate::sctp) packets: u32,
 }
 
 /// Records of a path that are allocated when they are needed. An idle association has none.

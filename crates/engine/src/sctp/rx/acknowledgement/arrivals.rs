@@ -73,6 +73,11 @@ impl Arrivals {
         Self { paths: SmallVec::from_elem(Path::default(), paths), next_echo: 0 }
     }
 
+    /// Number of paths.
+    pub fn paths(&self) -> usize {
+        self.paths.len()
+    }
+
     /// Adds a path.
     pub fn add_path(&mut self) {
         self.paths.push(Path::default());

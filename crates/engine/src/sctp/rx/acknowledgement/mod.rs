@@ -39,7 +39,7 @@ const DUPLICATES_LIMIT: usize = 16;
 
 /// Least number of packets between two SACKs that only duplicates cause, on request. Without it, a spurious
 /// retransmission of a whole window would be answered packet by packet.
-const DUPLICATE_PACKETS: u32 = 2;
+const DUPLICATE_PACKETS: u32 = 4;
 
 /// What both ends have agreed on.
 #[derive(Clone, Debug)]
@@ -49,13 +49,14 @@ enum Mode {
     /// Delayed acknowledgement for CMT.
     Cmt,
     /// The sender requests SACKs.
-    OnRequest(Box<OnRequest>),
+    OnRequest(OnRequest),
 }
 
 /// State of acknowledgement on request.
 #[derive(Clone, Debug, Default)]
 struct OnRequest {
-    recent: RecentBlocks,
+    /// What arrived out of order; `None` while there is no gap.
+    recent: Option<Box<RecentBlocks>>,
     /// Whether a packet was lost on its path since the last SACK.
     loss: bool,
     /// Number of the next SACK.
@@ -134,7 +135,7 @@ impl Acknowledger {
             (SackMode::Standard, _) => self.mode = Mode::Standard,
             (SackMode::Cmt, _) => self.mode = Mode::Cmt,
             (SackMode::OnRequest, Mode::OnRequest(_)) => {}
-            (SackMode::OnRequest, _) => self.mode = Mode::OnRequest(Box::default()),
+            (SackMode::OnRequest, _) => self.mode = Mode::OnRequest(OnRequest::default()),
         }
     }
 
@@ -161,6 +162,7 @@ impl Acknowledger {
     /// Adds a path.
     pub fn add_path(&mut self) {
         self.arrivals.add_path();
+        self.forget_recent();
         if let Some(marks) = &mut self.marks {
             marks.add_path();
         }
@@ -170,9 +172,7 @@ impl Acknowledger {
     pub fn retain_paths(&mut self, kept: &[bool], path: PathId) {
         self.arrivals.retain_paths(kept);
         self.path = path;
-        if let Mode::OnRequest(state) = &mut self.mode {
-            state.recent.clear();
-        }
+        self.forget_recent();
         if let Some(marks) = &mut self.marks {
             marks.retain_paths(kept);
         }
@@ -188,10 +188,14 @@ impl Acknowledger {
     /// Drops what is known of TSNs, because they start over.
     pub fn restart(&mut self) {
         self.duplicates.clear();
-        if let Mode::OnRequest(state) = &mut self.mode {
-            state.recent.clear();
-        }
+        self.forget_recent();
         self.stop();
+    }
+
+    fn forget_recent(&mut self) {
+        if let Mode::OnRequest(state) = &mut self.mode {
+            state.recent = None;
+        }
     }
 
     /// Stops the timer and drops the SACKs that wait.
@@ -245,7 +249,9 @@ impl Acknowledger {
     #[inline]
     pub fn on_out_of_order(&mut self, tsn: u64) {
         if let Mode::OnRequest(state) = &mut self.mode {
-            state.recent.on_arrival(tsn);
+            let paths = self.arrivals.paths();
+            let recent = state.recent.get_or_insert_with(|| Box::new(RecentBlocks::new(paths)));
+            recent.on_arrival(tsn);
         }
     }
 
@@ -304,7 +310,7 @@ impl Acknowledger {
                 std::mem::take(&mut state.loss)
                     || summary.repeated && self.packets >= DUPLICATE_PACKETS
                     || self.options.every_packets == 1
-                    || state.recent.is_full()
+                    || state.recent.as_ref().is_some_and(|recent| recent.is_full())
             }
         };
         if due || summary.urgent || begins {
@@ -401,7 +407,9 @@ impl Acknowledger {
     pub fn entries_max(&self, path: PathId, all: usize) -> usize {
         let blocks = match &self.mode {
             Mode::Standard | Mode::Cmt => all,
-            Mode::OnRequest(state) => state.recent.len_max(path).min(all),
+            Mode::OnRequest(state) => {
+                state.recent.as_ref().map_or(0, |recent| recent.len_max(path).min(all))
+            }
         };
         blocks + self.duplicates.len()
     }
@@ -422,8 +430,15 @@ impl Acknowledger {
                 GapList::copy_of(&words[..words.len().min(most)], spare)
             }
             Mode::OnRequest(state) => {
+                // The cumulative TSN reports all arrivals.
+                if gaps.is_empty() {
+                    state.recent = None;
+                }
                 let mut words = spare;
-                state.recent.take(path, gaps, most, &mut words);
+                match &mut state.recent {
+                    Some(recent) => recent.take(path, gaps, most, &mut words),
+                    None => words.clear(),
+                }
                 GapList { words }
             }
         }
