@@ -238,7 +238,9 @@ fn a_mirrored_tunnel_has_mirrored_figures_of_its_directions() {
             for (one, other) in one.paths.iter().zip(&other.paths) {
                 let all = [one, other];
                 let sent = all.map(|path| path.sent_packets as f64);
-                assert!(near(sent[0], sent[1], 20.0), "{all:?}");
+                // Whether a copy is quicker than a repair depends on round trips, which the two ends measure at other times.
+                let first = all.map(|path| (path.sent_packets - path.retransmitted_packets) as f64);
+                assert!(near(first[0], first[1], 20.0), "{all:?}");
                 assert_eq!(one.lost_packets, other.lost_packets, "{all:?}");
                 let [rate, used] = [all.map(|p| p.throughput_bps), all.map(|p| p.utilisation)];
                 assert!(near(rate[0], rate[1], 2e4) && near(used[0], used[1], 2e-3), "{all:?}");
