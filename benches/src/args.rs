@@ -1,11 +1,6 @@
-//! Arguments: names of sections, `--json`, `--draws N`, `--schedulers NAME,NAME`.
-
-use ropewalk_scenario::{Named, SchedulerName};
+//! Arguments: names of sections, `--json`.
 
 use crate::sections::{SECTIONS, Section};
-
-/// Drawn scenarios for each number of paths, unless said otherwise.
-const DRAWS: u64 = 5;
 
 /// What to do.
 #[derive(Debug)]
@@ -25,10 +20,6 @@ pub struct Args {
     pub sections: Vec<&'static Section>,
     /// One JSON document in place of Markdown.
     pub json: bool,
-    /// Drawn scenarios for each number of paths.
-    pub draws: u64,
-    /// Schedulers that they are run with.
-    pub schedulers: Vec<&'static str>,
 }
 
 impl Args {
@@ -37,15 +28,12 @@ impl Args {
     /// # Errors
     /// What is wrong, and what would be right, in words.
     pub fn parse(given: impl IntoIterator<Item = String>) -> Result<Command, String> {
-        let (mut names, mut json, mut draws) = (Vec::new(), false, DRAWS);
-        let mut schedulers = all_schedulers();
+        let (mut names, mut json) = (Vec::new(), false);
         let mut given = given.into_iter();
         while let Some(argument) = given.next() {
             match argument.as_str() {
                 "--help" | "-h" => return Ok(Command::Help),
                 "--json" => json = true,
-                "--draws" => draws = number("--draws", given.next())?,
-                "--schedulers" => schedulers = scheduler_names(given.next())?,
                 "--idle" => return Ok(Command::Idle(number("--idle", given.next())?)),
                 option if option.starts_with('-') => {
                     return Err(format!("there is no option `{option}`; `--help` lists them"));
@@ -60,21 +48,8 @@ impl Args {
         }
         let wanted = |s: &&Section| names.is_empty() || names.iter().any(|name| name == s.name);
         let sections = SECTIONS.iter().filter(wanted).collect();
-        Ok(Command::Measure(Self { sections, json, draws, schedulers }))
+        Ok(Command::Measure(Self { sections, json }))
     }
-}
-
-fn all_schedulers() -> Vec<&'static str> {
-    SchedulerName::CHOICES.iter().map(|choice| choice.name).collect()
-}
-
-fn scheduler_names(value: Option<String>) -> Result<Vec<&'static str>, String> {
-    let valid = || format!("names out of {}, with commas between", all_schedulers().join(", "));
-    let value = value.ok_or_else(|| format!("--schedulers needs {}", valid()))?;
-    let known = |name: &str| all_schedulers().into_iter().find(|known| *known == name);
-    let find =
-        |name: &str| known(name).ok_or_else(|| format!("no scheduler `{name}`; use {}", valid()));
-    value.split(',').map(|name| find(name.trim())).collect()
 }
 
 fn number<T: std::str::FromStr>(option: &str, value: Option<String>) -> Result<T, String> {
@@ -85,19 +60,13 @@ fn number<T: std::str::FromStr>(option: &str, value: Option<String>) -> Result<T
 /// The text of `--help`.
 pub fn help() -> String {
     let mut text = "Measures the figures that docs/figures.md quotes, each beside its target.\n\n\
-                    cargo run --release -p ropewalk-bench -- [SECTION]... [--json] [--draws N] \
-                    [--schedulers NAME,...]\n\n\
+                    cargo run --release -p ropewalk-bench -- [SECTION]... [--json]\n\n\
                     Sections (all unless named):\n"
         .to_owned();
     for section in &SECTIONS {
         text += &format!("  {:8} {}\n", section.name, section.title);
     }
-    text += &format!(
-        "\n--json     one JSON document on stdout, in place of Markdown\n\
-         --draws N  random scenarios ({DRAWS})\n\
-         --schedulers NAME,NAME  the schedulers that these are run with (all)\n"
-    );
-    text
+    text + "\n--json     one JSON document on stdout, in place of Markdown\n"
 }
 
 #[cfg(test)]
@@ -108,10 +77,10 @@ mod tests {
         Args::parse(text.split_whitespace().map(str::to_owned))
     }
 
-    fn measured(text: &str) -> (Vec<&'static str>, bool, u64) {
+    fn measured(text: &str) -> (Vec<&'static str>, bool) {
         match parse(text) {
             Ok(Command::Measure(args)) => {
-                (args.sections.iter().map(|s| s.name).collect(), args.json, args.draws)
+                (args.sections.iter().map(|s| s.name).collect(), args.json)
             }
             other => panic!("{text}: {other:?}"),
         }
@@ -119,20 +88,17 @@ mod tests {
 
     #[test]
     fn sections_come_in_the_order_of_the_table_and_all_without_a_name() {
-        assert_eq!(measured("random ns2 --json"), (vec!["ns2", "random"], true, DRAWS));
-        assert_eq!(measured("--draws 5 daps"), (vec!["daps"], false, 5));
+        assert_eq!(measured("speed ns2 --json"), (vec!["ns2", "speed"], true));
         assert_eq!(measured("").0.len(), SECTIONS.len());
     }
 
     #[test]
     fn what_is_wrong_is_named_with_what_would_be_right() {
         let cases = [
-            ("sped", "there is no section `sped`; there are ns2, daps"),
+            ("sped", "there is no section `sped`; there are ns2, speed"),
             ("--jsn", "there is no option `--jsn`"),
-            ("--draws", "--draws needs a number, such as"),
-            ("--draws many", "not `many`"),
-            ("--schedulers", "--schedulers needs names out of lay"),
-            ("--schedulers daps,dasp", "no scheduler `dasp`; use names out of lay"),
+            ("--idle", "--idle needs a number, such as"),
+            ("--idle many", "not `many`"),
         ];
         for (given, expected) in cases {
             let message = parse(given).expect_err(given);

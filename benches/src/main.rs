@@ -1,5 +1,5 @@
 //! Measures the figures that docs/figures.md quotes: `make bench`, or
-//! `cargo run --release -p ropewalk-bench -- speed random --json`.
+//! `cargo run --release -p ropewalk-bench -- speed models --json`.
 //!
 //! Every figure stands beside its target. A missed target is a result, not an error: the exit
 //! status tells only whether everything could be measured. It is 2 if the arguments are wrong.
@@ -9,7 +9,7 @@ mod child;
 mod clock;
 mod machine;
 mod memory;
-mod parallel;
+mod progress;
 mod report;
 mod row;
 mod runs;
@@ -53,7 +53,7 @@ fn measure(args: &Args) -> ExitCode {
     }
     for section in &args.sections {
         eprintln!("{} ...", section.name);
-        report.sections.push(section.run(args));
+        report.sections.push(section.run());
     }
     if args.json {
         println!("{}", report.json());

@@ -48,11 +48,6 @@ pub fn grouped(number: f64) -> String {
     text
 }
 
-/// A share as a percentage.
-pub fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +58,5 @@ mod tests {
         {
             assert_eq!(grouped(number), text);
         }
-        assert_eq!(percent(0.9876), "98.8 %");
     }
 }

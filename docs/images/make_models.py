@@ -125,7 +125,7 @@ def smoothed(file):
 def changes(command):
     """Goodput while the second path has a quarter of its rate."""
     steps = f'[{{ at = "{SLOW_FROM_S} s", rate = "5 Mbit/s" }}, {{ at = "{SLOW_TO_S} s", rate = "20 Mbit/s" }}]'
-    usual = ["transfer.guard=false", f"transfer.duration={END_S} s", "record.interval=200ms"]
+    usual = [f"transfer.duration={END_S} s", "record.interval=200ms"]
     limits = command("tune", "two-paths.toml", sets=usual)["limits_packets"]
     static = [f"path[{i}].window_limit={limit} packets" for i, limit in enumerate(limits)]
     figure, axes = plt.subplots(figsize=(8, 3.8), layout="constrained")

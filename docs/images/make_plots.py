@@ -24,8 +24,8 @@ CASES = [
     (SLIDES, "10 Mbit/s, 20 ms and 50 Mbit/s, 100 ms; 65 kB", 65, 0.3),
     (KUHN, "1 Mbit/s, 20 ms and 2 Mbit/s, 200 ms; 45 kB", 45, 0.8),
 ]
-SCHEDULERS = ["round-robin", "daps"]
-COLOURS = {"round-robin": "#c0392b", "daps": "#1f77b4", "fast": "#2e86ab", "slow": "#e07b39"}
+SCHEDULERS = ["round-robin", "lay"]
+COLOURS = {"round-robin": "#c0392b", "lay": "#1f77b4", "fast": "#2e86ab", "slow": "#e07b39"}
 # A steady part of the run: slow start is over.
 FROM_S = 3.0
 
@@ -43,7 +43,6 @@ def run_cases():
     for scenario, _, _, length_s in CASES:
         for name in SCHEDULERS:
             changes = {"record.interval": "2 ms", "transfer.duration": "30 s", "transfer.warmup": "5 s"}
-            changes |= {"transfer.guard": "true" if name == "daps" else "false"}
             run = rw.run(scenario, scheduler=name, sequence=f"{FROM_S + length_s} s", set=changes)
             runs[scenario, name] = run
             print(f"  {Path(scenario).stem}, {name}: {run.goodput_wire_bps / 1e6:.2f} Mbit/s, "
@@ -71,11 +70,6 @@ def sequence(runs):
             axes.grid(alpha=0.3)
     panels[0][0].legend(fontsize="small", loc="upper left")
     save(figure, "sequence.png")
-
-
-def settings(scheduler):
-    """Round robin as the papers ran it; `daps` with the guard, which their preset leaves off."""
-    return {"transfer.scheduler": scheduler, "transfer.guard": "true" if scheduler == "daps" else "false"}
 
 
 def within(marks, length_s):
@@ -114,7 +108,7 @@ def goodput():
     limit = None
     for name in SCHEDULERS:
         values = {"transfer.receive_buffer": [f"{size} kB" for size in sizes]}
-        batch = rw.compare(KUHN, vary=values, set=settings(name), series=False)
+        batch = rw.compare(KUHN, vary=values, schedulers=[name], series=False)
         runs = list(batch)
         reached = [run.goodput_wire_bps / 1e6 for run in runs]
         limit = [run.flow_control_bound_bps / 1e6 for run in runs]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the figure of docs/concepts/schedulers.md: all schedulers on one scenario, with and without the guard.
+"""Draws the figure of docs/concepts/schedulers.md: all schedulers on one scenario.
 
 Needs matplotlib and the command: `python3 docs/images/make_schedulers.py --binary target/release/ropewalk`.
 Prints the figures that it draws. Takes some seconds.
@@ -18,12 +18,12 @@ import matplotlib.pyplot as plt
 HERE = Path(__file__).resolve().parent
 SCENARIO = HERE.parents[1] / "scenarios" / "wifi-lte.toml"
 SEEDS = 5
-COLOURS = {True: "#1f77b4", False: "#e07b39"}
+COLOUR = "#1f77b4"
 
 
-def compare(binary, guard):
+def compare(binary):
     """The summary and the first run of a comparison of all schedulers."""
-    command = [binary, "compare", SCENARIO, "--seeds", str(SEEDS), "--json", "--set", f"transfer.guard={guard}".lower()]
+    command = [binary, "compare", SCENARIO, "--seeds", str(SEEDS), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     document = json.loads(done.stdout)
     first = document["runs"][0]
@@ -37,17 +37,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True, type=Path)
     binary = parser.parse_args().binary.resolve()
-    goodput = {}
-    for guard in (True, False):
-        goodput[guard], best, limit = compare(binary, guard)
-    names = sorted(goodput[True], key=goodput[True].get)
+    goodput, best, limit = compare(binary)
+    names = sorted(goodput, key=goodput.get)
     figure, axes = plt.subplots(figsize=(7.5, 5.6), layout="constrained")
-    for guard, offset in ((True, 0.2), (False, -0.2)):
-        values = [goodput[guard][name] for name in names]
-        label = "with the guard" if guard else "without"
-        axes.barh([i + offset for i in range(len(names))], values, height=0.38, color=COLOURS[guard], label=label)
+    axes.barh(range(len(names)), [goodput[name] for name in names], height=0.7, color=COLOUR)
     for name in names:
-        print(f"  {name}: {goodput[True][name]:.2f} Mbit/s, without the guard {goodput[False][name]:.2f}")
+        print(f"  {name}: {goodput[name]:.2f} Mbit/s")
     axes.axvline(best, color="grey", linestyle="--", linewidth=1, label="best path alone")
     axes.axvline(limit, color="black", linestyle=":", linewidth=1, label="flow-control bound, headers off")
     print(f"  best path alone {best:.2f}, limit {limit:.2f}")

@@ -31,7 +31,7 @@ import ropewalk as rw
 from ropewalk.gym import PATH_FEATURES, SHARED_FEATURES, VectorSchedulerEnv
 
 # A buffer that round robin fills with data that waits for the slow path.
-SMALL_BUFFER = {"transfer.receive_buffer": "30 kB", "transfer.guard": False}
+SMALL_BUFFER = {"transfer.receive_buffer": "30 kB"}
 
 # Divisors of the features, so that weights of equal size have about the same effect.
 SCALES = {

@@ -18,10 +18,7 @@ class MinRtt:
     """``min-rtt`` in Python: the head of the queue, on the path with the least round trip."""
 
     def select(self, view: rw.SchedulerView) -> Any:
-        heads = [path for path in view.open if path.earliest_position == 0]
-        if not heads:
-            return None
-        return min(heads, key=lambda path: (path.srtt_s is None, path.srtt_s or 0.0, path.index))
+        return min(view.open, key=lambda path: (path.srtt_s is None, path.srtt_s or 0.0, path.index))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -69,7 +66,7 @@ def test_what_is_sent_is_reported_and_the_view_has_its_units(scenario: rw.Scenar
             wifi, lte = view.paths
             assert (wifi.name, lte.name, wifi.index, lte.index) == ("wifi", "lte", 0, 1)
             assert view.open and all(path.open for path in view.open)
-            assert all(path.position is not None for path in view.open)
+            assert all(path.open for path in view.open)
             self.seen.append((view.now_s, wifi.srtt_s, lte.srtt_s, wifi.rate_bps))
             assert wifi.room_bytes == max(0, wifi.window_bytes - wifi.in_flight_bytes)
             assert 0 < view.takeable_chunks <= view.backlog_chunks
@@ -89,10 +86,10 @@ def test_what_is_sent_is_reported_and_the_view_has_its_units(scenario: rw.Scenar
         lambda view: view.open[0],
         lambda view: view.open[0].name,
         lambda view: view.open[0].index,
-        lambda view: (view.open[0], view.open[0].position),
+        lambda view: (view.open[0], 0),
         lambda view: {view.open[0]},
         lambda view: [view.open[0].name],
-        lambda view: (frozenset([view.open[0].index]), view.open[0].position),
+        lambda view: (frozenset([view.open[0].index]), 0),
     ],
 )
 def test_an_answer_can_be_given_in_several_ways(scenario: rw.Scenario, answer: Any) -> None:
@@ -104,7 +101,7 @@ def test_an_answer_can_be_given_in_several_ways(scenario: rw.Scenario, answer: A
 
 def test_copies_travel_on_every_path(scenario: rw.Scenario) -> None:
     rw.register_scheduler("twice", type("S", (), {"select": lambda _, view: set(view.open)}))
-    run = rw.run(scenario, scheduler="twice", set={"transfer.guard": False})
+    run = rw.run(scenario, scheduler="twice")
     assert run.spurious_retransmissions > 100, "copies arrive as well"
 
 
@@ -146,13 +143,13 @@ def test_a_wrong_scheduler_ends_its_run_with_the_reason(
 
     rw.register_scheduler("wrong", Wrong)
     with pytest.raises(rw.RunError) as caught:
-        rw.run(scenario, scheduler="wrong", set={"transfer.guard": False})
+        rw.run(scenario, scheduler="wrong")
     text = str(caught.value)
     assert part in text and '"wrong" failed' in text
     if "Error" in part:
         assert "Traceback" in text and "test_scheduler.py" in text
     # In a comparison, only this run fails.
-    both = rw.compare(scenario, schedulers=["wrong", "daps"], set={"transfer.guard": False})
+    both = rw.compare(scenario, schedulers=["wrong", "daps"])
     assert [one.run is None for one in both.runs] == [True, False]
 
 

@@ -65,22 +65,10 @@
     return [interval, seeds].filter(Boolean).join(", ");
   }
 
-  // The quantity without and with the guard, in one line.
-  function beside(row) {
-    const b = row.beside;
-    if (!b) return null;
-    const { unit, cells } = rw.format.row([b.baseline, b.as_published, b.baseline_guarded, b.guarded], b.unit);
-    const names = ["baseline", "as published", "baseline with guard", "with guard"];
-    const values = cells.map((text, i) => `${names[i]} ${text}`).join("; ");
-    const change = typeof b.guard_change === "number" ? `; the guard adds ${rw.format.difference(b.guard_change)}` : "";
-    const where = b.scenario ? `${b.scenario}: ` : "";
-    return `${where}${values}${unit ? ` (${unit})` : ""}${change}`;
-  }
-
-  // Details of a row on demand: the reason, the number of seeds, the values without and with the guard.
+  // Details of a row on demand: the reason, the number of seeds.
   function details(row) {
     const readings = (row.readings || []).length ? `Read as ${row.readings.join(", ")}` : null;
-    return [row.reason, spread(row), beside(row), readings].filter(Boolean);
+    return [row.reason, spread(row), readings].filter(Boolean);
   }
 
   function reason(row, width, id) {

@@ -1,6 +1,5 @@
 //! A thousand associations over one bottleneck: what does a packet cost, what an idle association?
 
-use crate::args::Args;
 use crate::memory;
 use crate::row::{Findings, Row};
 use crate::runs::{fastest, grouped};
@@ -27,7 +26,7 @@ fn scenario(associations: u32, seconds: u32) -> String {
     )
 }
 
-pub fn measure(_: &Args) -> Result<Findings, String> {
+pub fn measure() -> Result<Findings, String> {
     eprintln!("  many: one association");
     // One alone for longer, so that there is something to measure.
     let one = fastest(3, &scenario(1, 6_000), &[])?.engine;

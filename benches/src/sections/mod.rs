@@ -1,17 +1,14 @@
 //! The sections, one file each.
 
-mod daps;
 mod many;
 mod models;
 mod ns2;
-mod random;
 mod speed;
 mod startup;
 mod wifi;
 
 use core::fmt;
 
-use crate::args::Args;
 use crate::clock::timed;
 use crate::report::Done;
 use crate::row::Findings;
@@ -22,7 +19,7 @@ pub struct Section {
     pub name: &'static str,
     /// In words.
     pub title: &'static str,
-    measure: fn(&Args) -> Result<Findings, String>,
+    measure: fn() -> Result<Findings, String>,
 }
 
 impl fmt::Debug for Section {
@@ -33,8 +30,8 @@ impl fmt::Debug for Section {
 
 impl Section {
     /// Measures.
-    pub fn run(&self, args: &Args) -> Done {
-        let (result, took_s) = timed(|| (self.measure)(args));
+    pub fn run(&self) -> Done {
+        let (result, took_s) = timed(self.measure);
         let (findings, error) = match result {
             Ok(findings) => (findings, None),
             Err(error) => (Findings::default(), Some(error)),
@@ -46,20 +43,14 @@ impl Section {
 const fn section(
     name: &'static str,
     title: &'static str,
-    measure: fn(&Args) -> Result<Findings, String>,
+    measure: fn() -> Result<Findings, String>,
 ) -> Section {
     Section { name, title, measure }
 }
 
 /// All of them, in the order of the report. What measures time comes last but runs alone.
-pub const SECTIONS: [Section; 8] = [
+pub const SECTIONS: [Section; 6] = [
     section("ns2", "round robin against ns-2", ns2::measure),
-    section(
-        "daps",
-        "delay-aware scheduling against round robin and the flow-control bound",
-        daps::measure,
-    ),
-    section("random", "random scenarios: bundle against best single path", random::measure),
     section("speed", "delivered packets per CPU second, beside ns-2", speed::measure),
     section("many", "a thousand associations over one bottleneck", many::measure),
     section("models", "throughput models and the window optimiser", models::measure),

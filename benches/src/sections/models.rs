@@ -5,7 +5,6 @@ use ropewalk_models::optimise::{Members, PathTable, allocate, brute_force};
 use ropewalk_models::renewal::{self, PeriodLosses};
 use ropewalk_models::{LossModel, LossyPath};
 
-use crate::args::Args;
 use crate::clock::timed;
 use crate::row::{Findings, Row};
 
@@ -24,7 +23,7 @@ const REFERENCE: [(f64, [f64; 3]); 4] = [
 /// A loss at which the window is never reached ends the work early: the slowest of these counts.
 const LOSSES: [f64; 6] = [1e-9, 1e-7, 1e-6, 1e-5, 1e-4, 1e-2];
 
-pub fn measure(_: &Args) -> Result<Findings, String> {
+pub fn measure() -> Result<Findings, String> {
     let mut findings = Findings::default();
     findings.rows.push(reference()?);
     eprintln!("  models: every window up to 100, state by state");

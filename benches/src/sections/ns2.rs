@@ -5,14 +5,13 @@
 
 use ropewalk_lab::reproduce::{Options, Row as Compared, find, reproduce};
 
-use crate::args::Args;
-use crate::parallel::progress;
+use crate::progress::progress;
 use crate::row::{Findings, Row};
 
 /// Goodput is compared in these tables, waits in that of blocking times.
 const GOODPUT: [&str; 2] = ["sarwar", "kuhn"];
 
-pub fn measure(_: &Args) -> Result<Findings, String> {
+pub fn measure() -> Result<Findings, String> {
     let shown = |done: usize, all: usize, _: &str| progress("ns2", done, all);
     let options = Options { progress: &shown, ..Options::default() };
     let done = reproduce(&find("ns2"), &options)?;

@@ -2,7 +2,6 @@
 
 use ropewalk_lab::RunResult;
 
-use crate::args::Args;
 use crate::child::{find, run_timed};
 use crate::row::{Findings, Row};
 use crate::runs::{fastest, grouped};
@@ -75,7 +74,7 @@ impl Cost {
     }
 }
 
-pub fn measure(_: &Args) -> Result<Findings, String> {
+pub fn measure() -> Result<Findings, String> {
     let mut findings = Findings::default();
     let peer = match find("ns") {
         None => Err("`ns` is not on PATH (Debian package ns2)".to_owned()),

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::args::Args;
 use crate::clock::timed;
 use crate::row::{Findings, Row};
 
@@ -12,7 +11,7 @@ const TIMES: usize = 20;
 /// Wall time, ms.
 const TARGET: f64 = 50.0;
 
-pub fn measure(_: &Args) -> Result<Findings, String> {
+pub fn measure() -> Result<Findings, String> {
     let (command, how) = command()?;
     let file = std::env::temp_dir().join(format!("ropewalk-startup-{}.toml", std::process::id()));
     std::fs::write(&file, SCENARIO).map_err(|e| format!("{}: {e}", file.display()))?;

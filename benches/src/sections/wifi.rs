@@ -9,7 +9,6 @@ use ropewalk_netsim::wifi::{
     ATTEMPTS, Channel, Phy, Preamble, RadioConfig, Standard, StationConfig,
 };
 
-use crate::args::Args;
 use crate::clock::timed;
 use crate::row::{Findings, Row};
 
@@ -26,7 +25,7 @@ struct Found {
     frames: u64,
 }
 
-pub fn measure(_: &Args) -> Result<Findings, String> {
+pub fn measure() -> Result<Findings, String> {
     let mut findings = Findings::default();
     let (mut frames, mut took_s) = (0, 0.0);
     for (layer, bps) in

@@ -82,8 +82,6 @@ fn drawn_scenarios_are_the_same_ones_for_everybody_and_ranked_by_their_paths() {
         "1",
         "--schedulers",
         "lay",
-        "--guard",
-        "both",
         "--protocols",
         "cmt-sctp",
         "--set",
@@ -97,14 +95,14 @@ fn drawn_scenarios_are_the_same_ones_for_everybody_and_ranked_by_their_paths() {
     let names = ["2-0", "2-1", "3-0", "3-1"].map(|name| format!("extreme-test-{name}"));
     assert_eq!(list(matches, "scenario"), names);
     let entrants = list(&matches[0]["entries"], "scheduler");
-    assert_eq!(entrants, ["lay", "lay without guard"]);
+    assert_eq!(entrants, ["lay"]);
     let training: Vec<&str> = json.iter().copied().chain(["--training"]).collect();
     let other = dir.ropewalk(&training).good().json("ropewalk.tournament/1");
     assert_eq!(list(&other["matches"], "scenario")[0], "extreme-training-2-0");
     assert_ne!(matches[0]["entries"][0]["runs"], other["matches"][0]["entries"][0]["runs"]);
     let done = dir.ropewalk(&words).good();
     let text = done.stdout();
-    for part in ["Ranking over 4 matches\n", "over 3 paths", "keeps", "lay without guard"] {
+    for part in ["Ranking over 4 matches\n", "over 3 paths", "keeps"] {
         assert!(text.contains(part), "no {part} in {text}");
     }
     assert!(!text.contains("test-2-0: "), "no table for each match: {text}");
@@ -113,9 +111,7 @@ fn drawn_scenarios_are_the_same_ones_for_everybody_and_ranked_by_their_paths() {
     dir.ropewalk(&saved).good();
     for (i, name) in names.iter().enumerate() {
         let file = format!("drawn/{name}.toml");
-        let guard = ["--set", "transfer.guard=true", "--json"];
-        let words: Vec<&str> = ["run", &file].into_iter().chain(guard).collect();
-        let alone = dir.ropewalk(&words).good().json("ropewalk.run/1");
+        let alone = dir.ropewalk(&["run", &file, "--json"]).good().json("ropewalk.run/1");
         assert_eq!(
             alone["goodput_bps"], matches[i]["entries"][0]["runs"][0]["goodput_bps"],
             "{name}"

@@ -19,8 +19,6 @@ pub struct PathSnapshot {
     pub srtt_nanos: u64,
     /// Forward delay, nanoseconds; 0 if unknown.
     pub forward_nanos: u64,
-    /// First position that the guard permitted.
-    pub earliest_position: u64,
 }
 
 impl From<&PathView> for PathSnapshot {
@@ -32,7 +30,6 @@ impl From<&PathView> for PathSnapshot {
             in_flight: view.in_flight,
             srtt_nanos: view.srtt.map_or(0, |d| d.as_nanos()),
             forward_nanos: view.forward_delay.map_or(0, |d| d.as_nanos()),
-            earliest_position: view.earliest_position,
         }
     }
 }

@@ -26,9 +26,9 @@ fn tcp_connection(links: &str, congestion: &str, via: &[&str]) -> Scenario {
 }
 
 fn connection_of(protocol: &str, links: &str, congestion: &str, via: &[&str]) -> Scenario {
-    // Without the guard, and with a receive window that never limits: both influence the use of paths.
+    // With a receive window that never limits, which would influence the use of paths.
     let mut text = format!(
-        "[transfer]\nprotocol = '{protocol}'\ncongestion = '{congestion}'\nguard = false\n\
+        "[transfer]\nprotocol = '{protocol}'\ncongestion = '{congestion}'\n\
          receive_buffer = '16 MB'\nscheduler = 'min-rtt'\n{links}\n"
     );
     for (i, link) in via.iter().enumerate() {
@@ -241,7 +241,7 @@ impl Bundle<'_> {
         );
         let protocol = if self.rtts.len() > 1 { "cmt-sctp" } else { "sctp" };
         let mut text = format!(
-            "[transfer]\nprotocol = '{protocol}'\nguard = false\nscheduler = 'min-rtt'\n\
+            "[transfer]\nprotocol = '{protocol}'\nscheduler = 'min-rtt'\n\
              receive_buffer = '16 MB'\n{}\n{links}",
             self.transfer
         );

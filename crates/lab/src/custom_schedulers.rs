@@ -110,10 +110,6 @@ impl Schedule for Watched {
     fn resends_when_blocked(&self) -> bool {
         self.custom.resends_when_blocked()
     }
-
-    fn shares_window(&self) -> bool {
-        self.custom.shares_window()
-    }
 }
 
 impl CustomScheduler for Watched {

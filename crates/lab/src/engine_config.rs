@@ -69,7 +69,6 @@ pub fn config(scenario: &file::Scenario) -> Config {
     config.mtu_discovery = None;
     config.cmt.concurrent =
         transfer.protocol == file::Protocol::CmtSctp && scenario.paths.len() > 1;
-    config.guard = transfer.guard;
     config.pacing = pacing(transfer.pacing, config.pacing);
     config.mitigation = mitigation(scenario);
     config.window_manager = window_manager(scenario, config.chunk_limit() as u64);
@@ -156,7 +155,7 @@ pub fn window_manager(scenario: &file::Scenario, chunk: u64) -> WindowManager {
         }
         file::WindowManager::Adaptive => {
             let adaptive = Adaptive::new(Box::new(ModelAdvisor::default()));
-            WindowManager::Adaptive(adaptive.beside_guard(scenario.transfer.guard))
+            WindowManager::Adaptive(adaptive)
         }
     }
 }

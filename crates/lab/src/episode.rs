@@ -129,15 +129,14 @@ impl Episode {
         if self.state != EpisodeState::AwaitsDecision {
             return self.state;
         }
-        let position =
-            |ask: &Observation, path| ask.position(path).map(|at| (ask.paths[path].id, at));
+        let id = |ask: &Observation, path| ask.may_send(path).then(|| ask.paths[path].id);
         let wanted = match choice {
-            Choice::Path(path) => self.observe(|ask| position(ask, path)),
+            Choice::Path(path) => self.observe(|ask| id(ask, path)),
             Choice::Wait => None,
         };
         let until = self.now() + self.wait_limit;
         self.channel.answer(match wanted {
-            Some((path, at)) => Decision::send(path, at, Reason::Custom),
+            Some(path) => Decision::send(path, 0, Reason::Custom),
             None => Decision::wait(until, Reason::Custom),
         });
         self.setup.world.wake_host_at_once(self.ends.sender);

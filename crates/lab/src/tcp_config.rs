@@ -21,7 +21,6 @@ pub fn config(scenario: &file::Scenario) -> Config {
     let mut config = Config::preset(preset, paths, transfer.receive_buffer);
     config.multipath = multipath;
     config.mitigation = engine_config::mitigation(scenario);
-    config.guard = transfer.guard;
     config.pacing = engine_config::pacing(transfer.pacing, config.pacing);
     // Scenario and engine use the same names; a test checks that.
     config.use_congestion(transfer.congestion.as_str()).expect("the engine knows it");

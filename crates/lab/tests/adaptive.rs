@@ -10,7 +10,6 @@ const SEEDS: u64 = 4;
 
 fn goodput(manager: &str, seed: u64, sets: &[&str]) -> f64 {
     let usual = [
-        "transfer.guard=false".to_owned(),
         "transfer.duration=60 s".to_owned(),
         format!("transfer.window_manager={manager}"),
         format!("transfer.seed={seed}"),
@@ -45,19 +44,6 @@ fn where_nothing_changes_and_nothing_is_to_be_gained_it_costs_less_than_half_a_p
         let gain = gain(sets);
         assert!(gain.mean > -0.005, "{sets:?}: {gain:?}");
     }
-}
-
-#[test]
-fn beside_the_guard_short_pipes_and_long_ones_are_left_alone() {
-    let sets = [
-        "transfer.guard=true",
-        "transfer.receive_buffer=45 kB",
-        "path.first.rate=1 Mbit/s",
-        "path.first.rtt=20 ms",
-        "path.second.rate=2 Mbit/s",
-        "path.second.rtt=200 ms",
-    ];
-    assert_eq!(gain(&sets).mean, 0.0);
 }
 
 #[test]

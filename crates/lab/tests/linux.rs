@@ -14,7 +14,6 @@ const RULES: &[&str] = &[
     "transfer.congestion=cubic",
     "transfer.hystart=true",
     "transfer.prr=true",
-    "transfer.guard=false",
     "transfer.scheduler=linux",
     "scheduler.linux_turns=push",
     "tcp.receive_rules=linux",

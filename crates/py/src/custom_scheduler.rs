@@ -163,7 +163,7 @@ fn notified(py: Python<'_>, error: &PyErr) -> String {
 impl Schedule for PythonScheduler {
     fn decide(&mut self, view: &View<'_>) -> Decision {
         // If no path is open, there is nothing to select.
-        if self.fault.is_some() || !view.open().any(|path| view.admit(path, 0).is_some()) {
+        if self.fault.is_some() || view.open_for_head().next().is_none() {
             return view.nobody();
         }
         Python::attach(|py| {
@@ -236,10 +236,6 @@ fn refusal(why: &IllegalDecision, names: &[String]) -> String {
         IllegalDecision::BeyondReach { position, limit } => format!(
             "position {position} is out of reach: it must be below view.takeable_chunks, {limit}"
         ),
-        IllegalDecision::TooEarly { position, earliest } => format!(
-            "position {position} is too early for that path, which starts at {earliest}; see \
-             SchedulerPath.position"
-        ),
         other => other.to_string(),
     }
 }
@@ -261,7 +257,7 @@ fn decision(view: &View<'_>, names: &[String], answer: &Bound<'_, PyAny>) -> PyR
     to(view, names, answer, None)
 }
 
-/// Send on a path, or copies on several. Without a position, the first chunk that all of them may take.
+/// Send on a path, or copies on several. Without a position, the head of the queue.
 fn to(
     view: &View<'_>,
     names: &[String],
@@ -273,16 +269,14 @@ fn to(
         || place.is_instance_of::<PyList>();
     if !many {
         let path = path_of(view, names, place)?;
-        let position = position.or_else(|| view.admit(path, 0)).unwrap_or(path.earliest_position);
-        return Ok(Decision::send(path.id, position, Reason::Custom));
+        return Ok(Decision::send(path.id, position.unwrap_or(0), Reason::Custom));
     }
-    let (mut set, mut first) = (PathSet::EMPTY, 0);
+    let mut set = PathSet::EMPTY;
     for place in place.try_iter()? {
         let path = path_of(view, names, &place?)?;
         set = set.with(path.id);
-        first = first.max(path.earliest_position);
     }
-    Ok(Decision::copies(set, position.unwrap_or(first), Reason::Custom))
+    Ok(Decision::copies(set, position.unwrap_or(0), Reason::Custom))
 }
 
 /// The path that an answer names: an object of the view, a number from 0, or a name.

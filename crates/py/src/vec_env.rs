@@ -220,9 +220,8 @@ impl Environments {
         episode.observe(|observation| {
             features(observation, row);
             for (path, open) in masks[..paths].iter_mut().enumerate() {
-                *open = u8::from(
-                    state == EpisodeState::AwaitsDecision && observation.position(path).is_some(),
-                );
+                *open =
+                    u8::from(state == EpisodeState::AwaitsDecision && observation.may_send(path));
             }
         });
         masks[paths] = 1;

@@ -14,7 +14,7 @@ use ropewalk_lab::episode::{Observation, feature_count, features};
 pub(crate) struct Path {
     name: Py<PyString>,
     pub(crate) index: usize,
-    position: Option<u64>,
+    open: bool,
     view: PathView,
 }
 
@@ -38,24 +38,13 @@ impl Path {
     /// Whether it may take a chunk now.
     #[getter]
     fn open(&self) -> bool {
-        self.position.is_some()
-    }
-
-    /// The first chunk of the unassigned queue that it may take now; `None` if it may take none.
-    #[getter]
-    fn position(&self) -> Option<u64> {
-        self.position
+        self.open
     }
 
     /// Whether congestion control probes for more bandwidth, or has just done so.
     #[getter]
     fn probing(&self) -> bool {
         self.view.probing
-    }
-
-    #[getter]
-    fn earliest_position(&self) -> u64 {
-        self.view.earliest_position
     }
 
     #[getter]
@@ -169,7 +158,7 @@ impl Path {
 
     fn __repr__(&self, py: Python<'_>) -> String {
         let name = self.name.bind(py).to_string_lossy();
-        let state = if self.position.is_some() { "open" } else { "closed" };
+        let state = if self.open { "open" } else { "closed" };
         format!("<SchedulerPath {}: {name}, {state}>", self.index)
     }
 }
@@ -243,7 +232,7 @@ impl Window {
             let number = index.to_string();
             let name = names.get(index).unwrap_or(&number);
             let name = PyString::new(py, name).unbind();
-            Py::new(py, Path { name, index, position: None, view: *path })
+            Py::new(py, Path { name, index, open: false, view: *path })
         };
         let paths: Vec<_> = view.paths.iter().enumerate().map(make).collect::<PyResult<_>>()?;
         let tuple = PyTuple::new(py, paths.iter().map(|path| path.bind(py)))?.unbind();
@@ -277,13 +266,14 @@ impl Window {
         view: &View<'_>,
     ) -> PyResult<&Bound<'py, SchedulerView>> {
         let open = PyList::empty(py);
+        let anything = view.reach() > 0;
         for (object, path) in self.paths.iter().zip(view.paths) {
-            let position = if path.is_open() { view.admit(path, 0) } else { None };
+            let may_send = anything && path.is_open();
             let mut shown = object.bind(py).try_borrow_mut()?;
             shown.view = *path;
-            shown.position = position;
+            shown.open = may_send;
             drop(shown);
-            if position.is_some() {
+            if may_send {
                 open.append(object)?;
             }
         }

@@ -91,7 +91,7 @@ fn an_empty_path_has_every_default() {
     assert_eq!(transfer.protocol, Protocol::CmtSctp);
     assert_eq!(transfer.duration, Duration::from_secs(60));
     assert_eq!((transfer.receive_buffer, transfer.packet), (131_072, 1500));
-    assert_eq!((transfer.guard, transfer.application), (true, Application::Bulk));
+    assert_eq!(transfer.application, Application::Bulk);
     assert_eq!(scenario.scheduler.name, SchedulerName::Lay);
     let path = &scenario.paths[0];
     assert_eq!(path.name, "path1");
@@ -106,13 +106,6 @@ fn defaults_that_depend_on_other_keys_follow_them() {
     let by_size = parse("[transfer]\nbytes = \"20 MB\"\n[[path]]\n");
     assert_eq!(by_size.transfer.bytes, Some(20_000_000));
     assert_eq!(by_size.transfer.duration, Duration::from_secs(3600));
-    let paper = "[transfer]\npreset = \"paper-2013\"\n[[path]]\n";
-    // No paper had the guard, whichever scheduler it was about.
-    for scheduler in ["lay", "daps", "daps-lcm", "round-robin"] {
-        let set = format!("transfer.scheduler={scheduler}");
-        assert!(!parse_with(paper, &[&set]).transfer.guard, "{scheduler}");
-        assert!(parse_with(paper, &[&set, "transfer.guard=true"]).transfer.guard, "{scheduler}");
-    }
     let errors = parse("[scheduler]\ndelay_error = 0.5\n[[path]]\n[[path]]\ndelay_error = 0.1\n");
     let errors: Vec<_> = errors.paths.iter().map(|p| p.delay_error).collect();
     assert_eq!(errors, [0.5, 0.1]);

@@ -97,7 +97,7 @@ impl Client {
         let own = SocketAddr::new(from.into(), 0);
         let allowed = Allowed::Keys([hub].into());
         let mut options = Options::connecting(&[own]).sealed(secret, allowed);
-        options.transport = Transport { streams: 2, guard: false, ..Transport::default() };
+        options.transport = Transport { streams: 2, ..Transport::default() };
         let endpoint = Endpoint::open(options)?;
         let addresses = vec![SocketAddr::new(HUB_ADDRESS.into(), PORT)];
         let association = endpoint.connect(&Target { addresses, key: Some(hub) }).await?;

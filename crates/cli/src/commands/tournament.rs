@@ -58,9 +58,6 @@ pub struct TournamentArgs {
     /// Write the drawn scenarios and their traces to this directory, so that each can be run by itself
     #[arg(long, value_name = "DIR", requires = "draws")]
     save: Option<PathBuf>,
-    /// Run each scheduler with the receive-window guard, without it, or both
-    #[arg(long, value_name = "WHICH", default_value = "default")]
-    guard: Guards,
     /// Schedulers that take part [default: all]
     #[arg(long, value_name = "A,B,C", value_delimiter = ',',
         value_parser = SchedulerParser, hide_possible_values = true)]
@@ -110,19 +107,6 @@ impl Families {
             Self::Extreme => Family::Extreme,
         }
     }
-}
-
-/// Whether schedulers take part with the guard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Guards {
-    /// As the scenario sets it
-    Default,
-    /// With the guard
-    On,
-    /// Without the guard
-    Off,
-    /// Once with the guard and once without
-    Both,
 }
 
 /// Runs everything, then shows each match and the ranking.

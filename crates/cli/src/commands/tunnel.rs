@@ -138,7 +138,7 @@ impl CommonArgs {
     /// The transport: the tunnel's defaults with the changes that the options make.
     fn transport(&self) -> Result<Transport, Failure> {
         let given = self.transport.transport()?;
-        Ok(Transport { streams: STREAMS, guard: false, stream_reserve: 0, ..given })
+        Ok(Transport { streams: STREAMS, stream_reserve: 0, ..given })
     }
 }
 

@@ -133,8 +133,6 @@ pub struct Config {
     pub delay_source: DelaySource,
     /// What the sender does while the receive window is closed; default nothing.
     pub mitigation: BlockingMitigation,
-    /// The receive-window guard.
-    pub guard: bool,
     /// How far the windows of all paths may grow together.
     pub window_manager: WindowManager,
     /// Whether every decision is recorded for `explain`.

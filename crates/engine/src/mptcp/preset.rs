@@ -53,7 +53,6 @@ impl Preset {
             nagle: true,
             whole_packets: true,
             rto_rule: RtoRule { formula: RtoFormula::Linux, ..RtoRule::default() },
-            guard: false,
             ..usual
         }
     }
@@ -87,7 +86,6 @@ impl Preset {
             },
             reinjection: Reinjection::Never,
             delay_source: DelaySource::HalfRtt,
-            guard: false,
             ..usual
         }
     }
@@ -132,7 +130,6 @@ impl Preset {
             initial_ssthresh: None,
             delay_source: DelaySource::Timestamp,
             mitigation: BlockingMitigation::default(),
-            guard: true,
             window_manager: WindowManager::None,
             record_decisions: false,
         }

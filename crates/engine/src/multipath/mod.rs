@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Sender ---- asks --> Scheduler            which path carries the next chunk, and when
-//!     |   \--- bounds -> Guard, WindowManager what each path may have in flight
+//!     |   \--- bounds -> WindowManager        what each path may have in flight
 //!     |   \--- reads --> [TxPath]             round trip, rate, loss, flights of each path
 //!     \------- asks ---> Outstanding          what is unassigned or unacknowledged, and the peer's window
 //! ```

@@ -38,12 +38,6 @@ pub(crate) trait Outstanding {
     /// Whether nothing is queued, neither new data nor units that were passed over.
     fn is_idle(&self) -> bool;
 
-    /// Bytes cumulatively acknowledged so far.
-    fn acknowledged_bytes(&self) -> u64;
-
-    /// Whether data that arrives out of order waits at the peer.
-    fn is_ordered(&self) -> bool;
-
     /// The oldest unacknowledged unit, if it is in flight.
     fn oldest(&self, paths: &[Self::Path]) -> Option<Oldest>;
 

@@ -13,7 +13,7 @@ use crate::scheduler::{
     Action, BlockingMitigation, Decision, DecisionKind, DelaySource, FragmentEnd, PathSet,
     PathView, Reason, Schedule, Scheduler, SentReport, View,
 };
-use crate::window::{Guard, ManageWindows, ManagedPath, Penalty, WindowManager};
+use crate::window::{ManageWindows, ManagedPath, Penalty, WindowManager};
 
 /// Settings of a sender.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct SenderConfig {
 }
 
 /// The sending side of a connection: its data, its paths, and what assigns the data to the paths (scheduler,
-/// congestion control, window management and guard).
+/// congestion control and window management).
 ///
 /// `repr(C)` keeps the order of the fields: first those that every input accesses.
 #[derive(Clone, Debug)]
@@ -65,7 +65,6 @@ pub(crate) struct Sender<O: Outstanding> {
     pub measurements: Measurements,
     pub congestion: Congestion,
     pub scheduler: Scheduler,
-    pub guard: Guard,
     pub records: Vec<DecisionRecord>,
     pub config: SenderConfig,
     pub(super) penalty: Penalty,
@@ -95,7 +94,6 @@ impl<O: Outstanding> Sender<O> {
         paths: Vec<O::Path>,
         scheduler: Scheduler,
         congestion: Congestion,
-        guard: bool,
         manager: WindowManager,
     ) -> Self {
         Self {
@@ -112,7 +110,6 @@ impl<O: Outstanding> Sender<O> {
             copies: Vec::new(),
             scheduler,
             congestion,
-            guard: Guard::new(guard),
             epoch: 0,
             measurements: Measurements::default(),
             records: Vec::new(),

@@ -1,5 +1,5 @@
 //! Measures against a receive window that the oldest unit keeps closed: opportunistic retransmission and
-//! penalisation (Raiciu et al., 2012, 4.2), and the retransmission that DAPS and the guard request.
+//! penalisation (Raiciu et al., 2012, 4.2), and the retransmission that DAPS requests.
 
 use ropewalk_base::{PathId, Time};
 
@@ -15,7 +15,7 @@ impl<O: Outstanding> Sender<O> {
         if self.sendable_left > 0 || !self.outstanding.is_blocked_by_oldest() {
             return None;
         }
-        let repeats = self.guard.is_on() || self.scheduler.resends_when_blocked();
+        let repeats = self.scheduler.resends_when_blocked();
         if !repeats && !self.config.mitigation.any() {
             return None;
         }

@@ -6,8 +6,8 @@ use super::sender::nothing_in_flight;
 use super::{Outstanding, Sender, TxPath};
 use crate::congestion::CongestionControl;
 use crate::path::{PathStatus, PathUse, Shape, clock_offset};
-use crate::scheduler::{DelaySource, PathView, Schedule};
-use crate::window::{Budget, ManageWindows, SharedWindow};
+use crate::scheduler::{DelaySource, PathView};
+use crate::window::ManageWindows;
 
 /// Time for which an acknowledgement is overdue until backups replace the path, and at least its round trip, unless a timeout
 /// comes before. Short delays of acknowledgements are frequent, and backups may cost money.
@@ -32,22 +32,12 @@ impl<O: Outstanding> Sender<O> {
         self.has_reserves = apply_uses(&mut views);
         self.views = views;
         self.sendable_left = self.sendable();
-        let Budget { buffer, chunk } = self.outstanding.budget();
-        let shared = SharedWindow {
-            buffer,
-            chunk,
-            acknowledged: self.outstanding.acknowledged_bytes(),
-            busy: !self.outstanding.is_idle(),
-            shared: self.scheduler.shares_window(),
-            in_order: self.outstanding.is_ordered(),
-        };
-        self.guard.apply(now, self.epoch, shared, &mut self.views);
         if nothing_in_flight(&self.paths) {
             PathView::allow_one_chunk(&mut self.views);
         }
     }
 
-    /// A path as schedulers see it, without the guard's limits. Has no side effects.
+    /// A path as schedulers see it, also between two inputs. Has no side effects.
     ///
     /// # Panics
     /// If there is no such path.
@@ -99,7 +89,6 @@ impl<O: Outstanding> Sender<O> {
         view.drain = path.drain.rate(now).filter(is_slower);
         view.rate_confidence = path.rate.confidence();
         view.loss = path.loss.aged(path.idle(now));
-        view.earliest_position = 0;
         view.probing = self.congestion.disturbance(view.id).is_probe();
     }
 

@@ -1,9 +1,11 @@
 //! The least value of a smoothed delay: the delay of the path without queueing.
 
-use ropewalk_base::{Duration, Time};
+use ropewalk_base::{Duration, Rate, Time};
 
 /// Time without a value near the least one after which the path may have become longer.
 const WINDOW: Duration = Duration::from_secs(5);
+/// Queueing that a sender causes by sending more than the BDP, as a share of the delay without queueing.
+const BEYOND_BDP: f64 = 0.375;
 
 /// Least smoothed delay, nanoseconds from any origin: since the path last changed, and within the current
 /// window. The values are smoothed, because with several paths a SACK may occasionally return on a faster
@@ -50,6 +52,12 @@ impl MinDelayFilter {
         self.recent = None;
         self.began = now;
     }
+}
+
+/// The queueing delay that our own data may explain, on a path whose delay without queueing is `least`: what is sent beyond
+/// the BDP to find a growing rate, and four chunks. A larger delay means that the path itself has become longer.
+pub fn explained_queueing(least: Duration, rate: Rate, chunk: u64) -> Duration {
+    least.mul_f64(BEYOND_BDP) + rate.time_for(4 * chunk)
 }
 
 #[cfg(test)]

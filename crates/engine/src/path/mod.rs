@@ -19,7 +19,7 @@ pub use drain_rate::DrainRate;
 pub use estimates::{DelaySource, Estimates, clock_offset};
 pub use forward::ForwardDelay;
 pub use loss::LossEstimate;
-pub use min_delay::MinDelayFilter;
+pub use min_delay::{MinDelayFilter, explained_queueing};
 pub use mtu::{MtuRange, MtuSearch};
 pub use pacer::{Pace, Pacer, Pacing, Shape};
 pub use rate::{DeliveryRate, RateSnapshot};

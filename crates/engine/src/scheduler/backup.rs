@@ -45,10 +45,8 @@ mod tests {
     }
 
     #[test]
-    fn the_guard_holds_new_data_back_but_not_a_lost_chunk() {
-        let mut paths = three();
-        paths.iter_mut().for_each(|p| p.earliest_position = 4);
-        assert_eq!(Backup.decide(&view(&paths)), Decision::blocked(Reason::FasterSoon));
+    fn the_span_rule_does_not_hold_a_lost_chunk_back() {
+        let paths = three();
         let occasion = DecisionKind::Retransmission { lost_on: PathId(0) };
         let lost = View { occasion, sendable: 0, ..view(&paths) };
         assert_eq!(Backup.decide(&lost), Decision::send(PathId(1), 0, Reason::LeastCost));

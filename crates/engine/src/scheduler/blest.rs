@@ -43,7 +43,7 @@ struct Extremes {
 /// window that the slower one would occupy until its acknowledgement.
 ///
 /// M is the peer's window counted from the cumulative acknowledgement, as in the paper's implementation: data
-/// in flight on the fast path is part of what it sends meanwhile. A window that a window manager or the guard
+/// in flight on the fast path is part of what it sends meanwhile. A window that a window manager
 /// limits to less than the congestion window is assumed not to grow.
 #[derive(Clone, Debug)]
 pub struct Blest {

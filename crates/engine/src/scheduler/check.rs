@@ -20,13 +20,6 @@ pub enum IllegalDecision {
         /// The first position that may not be sent.
         limit: u64,
     },
-    /// The receive-window guard does not allow the path to take such early positions.
-    TooEarly {
-        /// The requested position.
-        position: u64,
-        /// The first that the path may take.
-        earliest: u64,
-    },
     /// A set of copies without a path.
     NoCopies,
     /// A wait until a time that is not in the future, or without end.
@@ -41,10 +34,6 @@ impl fmt::Display for IllegalDecision {
             Self::BeyondReach { position, limit } => {
                 write!(f, "position {position} is out of reach: it must be below {limit}")
             }
-            Self::TooEarly { position, earliest } => write!(
-                f,
-                "position {position} is too early for this path: it starts at {earliest}; see View::admit"
-            ),
             Self::NoCopies => write!(f, "copies on no path; name at least one"),
             Self::UnboundedWait(until) => {
                 write!(f, "waiting until {until} has no end or is past; answer Blocked instead")
@@ -81,8 +70,6 @@ fn check_one(view: &View<'_>, id: PathId, position: u64) -> Result<(), IllegalDe
         Err(IllegalDecision::ClosedPath(id))
     } else if position >= limit {
         Err(IllegalDecision::BeyondReach { position, limit })
-    } else if view.is_new_data() && position < path.earliest_position {
-        Err(IllegalDecision::TooEarly { position, earliest: path.earliest_position })
     } else {
         Ok(())
     }
@@ -91,30 +78,25 @@ fn check_one(view: &View<'_>, id: PathId, position: u64) -> Result<(), IllegalDe
 #[cfg(test)]
 mod tests {
     use super::super::conformance::{path_view, view};
-    use super::super::{DecisionKind, PathSet, PathView, Reason};
+    use super::super::{DecisionKind, PathSet, Reason};
     use super::*;
 
     #[test]
     fn each_rule_is_named_by_the_decision_that_breaks_it() {
         let mut paths = [path_view(0), path_view(1), path_view(2)];
         paths[1].in_flight = paths[1].window;
-        paths[2].earliest_position = 5;
         let view =
             View { sendable: 9, backlog_chunks: 12, now: Time::from_millis(3), ..view(&paths) };
         let send = |path, position| Decision::send(PathId(path), position, Reason::Custom);
         let both = PathSet::EMPTY.with(PathId(0)).with(PathId(2));
         let wait = |until| Decision::wait(until, Reason::Custom);
-        let too_early = IllegalDecision::TooEarly { position: 4, earliest: 5 };
         let beyond = IllegalDecision::BeyondReach { position: 9, limit: 9 };
         for (decision, verdict) in [
             (send(0, 0), Ok(())),
             (send(0, 8), Ok(())),
             (send(0, 9), Err(beyond)),
             (send(1, 0), Err(IllegalDecision::ClosedPath(PathId(1)))),
-            (send(2, 4), Err(too_early)),
-            (send(2, 5), Ok(())),
             (send(3, 0), Err(IllegalDecision::UnknownPath(PathId(3)))),
-            (Decision::copies(both, 4, Reason::Custom), Err(too_early)),
             (Decision::copies(both, 5, Reason::Custom), Ok(())),
             (Decision::copies(PathSet::EMPTY, 0, Reason::Custom), Err(IllegalDecision::NoCopies)),
             (wait(Time::from_millis(4)), Ok(())),
@@ -127,8 +109,8 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_chunk_goes_whatever_the_span_and_the_guard_say() {
-        let paths = [PathView { earliest_position: 5, ..path_view(0) }];
+    fn a_lost_chunk_goes_whatever_the_span_says() {
+        let paths = [path_view(0)];
         let occasion = DecisionKind::Retransmission { lost_on: PathId(0) };
         let view = View { occasion, sendable: 0, ..view(&paths) };
         let decision = Decision::send(PathId(0), 0, Reason::RetransmissionPolicy);

@@ -8,8 +8,7 @@ use super::{Decision, PathView, Reason, View};
 /// Round trip assumed while no path has been measured (RFC 6298, 2.1: the initial RTO is 1 s).
 const UNMEASURED: Duration = Duration::from_secs(1);
 
-/// Whether a path can be used. A path without a window, which the guard may have taken, would leave its part
-/// of the data behind.
+/// Whether a path can be used. A path without a window would leave its part of the data behind.
 #[inline]
 pub(super) fn counts(path: &PathView) -> bool {
     path.usable && path.window > 0

@@ -63,7 +63,6 @@ pub(super) fn path_view(id: u8) -> PathView {
         rate_confidence: 0.0,
         loss: 0.0,
         mtu: 1500,
-        earliest_position: 0,
         probing: false,
     }
 }

@@ -93,7 +93,7 @@ impl Daps {
         if self.plan.position(fastest).is_none() {
             self.renew(view);
         }
-        match view.path(fastest).and_then(|p| view.admit(p, 0)) {
+        match view.admit(0) {
             Some(position) => Decision::send(fastest, position, Reason::FastFromHead),
             None => self.off_schedule(view),
         }
@@ -275,23 +275,19 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_path_stays_within_the_span_and_behind_the_guard() {
+    fn a_slow_path_stays_within_the_span() {
         let mut paths = table();
         closed(&mut paths[0]);
-        let decide = |guard, sendable, backlog_chunks| {
-            let mut paths = paths;
-            paths[1].earliest_position = guard;
+        let decide = |sendable, backlog_chunks| {
             let view = View { sendable, backlog_chunks, ..view(&paths) };
             Daps::new(DapsOptions::default()).decide(&view)
         };
         let slow_at = |k| Decision::send(SLOW, k, Reason::NewSchedule);
-        assert_eq!(decide(0, 21, 100), slow_at(20));
-        assert_eq!(decide(33, 40, 100), slow_at(33), "the guard's position, if it is later");
-        assert_eq!(decide(40, 40, 100), Decision::blocked(Reason::WindowBlocked));
-        assert_eq!(decide(0, 20, 100), Decision::blocked(Reason::WindowBlocked));
-        assert_eq!(decide(0, 100, 20), Decision::blocked(Reason::FasterSoon), "the tail");
-        assert_eq!(decide(0, 0, 100), Decision::blocked(Reason::WindowBlocked));
-        assert_eq!(decide(0, 100, 0), Decision::blocked(Reason::NoData));
+        assert_eq!(decide(21, 100), slow_at(20));
+        assert_eq!(decide(20, 100), Decision::blocked(Reason::WindowBlocked));
+        assert_eq!(decide(100, 20), Decision::blocked(Reason::FasterSoon), "the tail");
+        assert_eq!(decide(0, 100), Decision::blocked(Reason::WindowBlocked));
+        assert_eq!(decide(100, 0), Decision::blocked(Reason::NoData));
     }
 
     #[test]

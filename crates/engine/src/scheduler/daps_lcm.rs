@@ -68,7 +68,7 @@ impl DapsLcm {
             return Turn::Later(over);
         };
         let due = self.plan.due(path.id).map_or(over, |after| start.saturating_add(after));
-        match view.admit(path, position) {
+        match view.admit(position) {
             _ if due > view.now => Turn::Later(due.min(over)),
             Some(position) => Turn::Now(position),
             None => Turn::Never,

@@ -225,9 +225,9 @@ impl DelayPlan {
             };
             if waiting.contains(batch.path) {
                 waiting = waiting.without(batch.path);
-                let path = view.path(batch.path);
-                let admitted = path.and_then(|p| view.admit(p, before));
-                if let Some(k) = admitted.filter(|k| best.is_none_or(|(_, least)| *k < least)) {
+                if let Some(k) =
+                    view.admit(before).filter(|k| best.is_none_or(|(_, least)| *k < least))
+                {
                     best = Some((batch.path, k));
                 }
             }

@@ -37,7 +37,7 @@ pub(super) fn decide(view: &View<'_>, slots: &impl Slots) -> Decision {
         if best.as_ref().is_some_and(|(least, _, _)| !precedes(key, *least)) {
             continue;
         }
-        if let Some(position) = view.admit(path, sooner_elsewhere(view, slots, time, limit)) {
+        if let Some(position) = view.admit(sooner_elsewhere(view, slots, time, limit)) {
             best = Some((key, path, position));
         }
     }

@@ -132,11 +132,9 @@ impl Lay {
     }
 
     /// Estimates all paths that may carry data, sorted by predicted arrival. The cost of a path does not
-    /// matter here. Paths without any window left by the guard are skipped.
+    /// matter here. Paths without a window are skipped.
     fn observe(&mut self, view: &View<'_>) {
         let usable = || view.paths.iter().filter(|p| p.usable && p.window > 0);
-        // During a single-path probe of the guard the other paths are still usable. The probed path must not
-        // fill its queue then.
         let alone = view.paths.iter().filter(|p| p.usable).count() == 1;
         self.estimates.clear();
         for path in usable() {
@@ -259,24 +257,21 @@ impl Lay {
         }
         let last = view.reach().checked_sub(1)?;
         if view.unordered {
-            let path = view.path(estimate.id)?;
-            return view.admit(path, (ahead as u64).min(last));
+            return view.admit((ahead as u64).min(last));
         }
         let least = (ahead - self.spare(view, estimate) / chunk).max(0.0);
         if least > last as f64 {
             return None;
         }
-        let path = view.path(estimate.id)?;
         let aim = least.max(with_margin / chunk);
-        view.admit(path, (aim as u64).min(last))
+        view.admit((aim as u64).min(last))
     }
 
     /// The path that carries a copy of what is sent on `first`: a silent path that needs a measurement, or a
     /// path that has nothing better to do at the tail.
     fn second(&self, view: &View<'_>, first: &PathEstimate) -> Option<PathId> {
         let others = || self.estimates.iter().filter(|s| s.id != first.id && s.open);
-        let may = |s: &&PathEstimate| view.path(s.id).is_some_and(|p| view.admit(p, 0) == Some(0));
-        if let Some(silent) = others().filter(may).find(|s| s.silent) {
+        if let Some(silent) = others().find(|s| s.silent) {
             return Some(silent.id);
         }
         let tail = view.closing && view.backlog_chunks <= TAIL_CHUNKS;
@@ -287,7 +282,7 @@ impl Lay {
             return None;
         }
         // A copy helps if it arrives before a loss would have been repaired.
-        others().filter(may).find(|s| s.arrival < repaired).map(|s| s.id)
+        others().find(|s| s.arrival < repaired).map(|s| s.id)
     }
 }
 
@@ -389,7 +384,7 @@ impl Schedule for Lay {
             }
             // The fastest path takes the head: no other path delivers it sooner.
             let position = match rank {
-                0 => view.path(estimate.id).and_then(|path| view.admit(path, 0)),
+                0 => view.admit(0),
                 _ => self.position(view, estimate),
             };
             let Some(position) = position else { continue };
@@ -404,7 +399,7 @@ impl Schedule for Lay {
         }
         // No other path may send: a path without estimates is better than none.
         let silent = self.estimates.iter().find(|s| s.open && s.silent);
-        let head = silent.and_then(|s| Some((s.id, view.admit(view.path(s.id)?, 0)?)));
+        let head = silent.and_then(|s| Some((s.id, view.admit(0)?)));
         match head {
             Some((path, position)) if self.estimates.iter().all(|s| s.silent) => {
                 Decision::send(path, position, Reason::NoEstimate)
@@ -416,11 +411,6 @@ impl Schedule for Lay {
     fn on_sent(&mut self, sent: &SentReport) {
         state_of(&mut self.states, sent.path).used = self.now;
         self.holders.on_sent(sent.sequence, sent.path);
-    }
-
-    #[inline]
-    fn shares_window(&self) -> bool {
-        true
     }
 }
 

@@ -1,7 +1,7 @@
 //! Schedulers: which chunk goes on which path, and when. One file per algorithm.
 //!
 //! A scheduler reads a [`View`] and returns a [`Decision`]; it cannot touch the engine, which
-//! checks every decision against the peer's window, the path's window and the guard ([`check`]).
+//! checks every decision against the peer's window and the path's window ([`check`]).
 //!
 //! [`Scheduler`] lists the built-in ones; `registry.rs` has a row for each.
 //!
@@ -106,12 +106,6 @@ pub trait Schedule {
     /// Whether the oldest unacknowledged chunk is sent again, on a path that has not carried it, while the
     /// receive window is closed.
     fn resends_when_blocked(&self) -> bool {
-        false
-    }
-
-    /// Whether the scheduler shares the receive window among the paths itself. The guard then only checks
-    /// what the bundle delivers.
-    fn shares_window(&self) -> bool {
         false
     }
 

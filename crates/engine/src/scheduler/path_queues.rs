@@ -8,12 +8,11 @@
 //! meanwhile come from behind them.
 //!
 //! Chunks leave their list unsent only where keeping them would stop the transfer. All chunks are
-//! reassigned when a path fails or loses its window, and after a loss. A chunk that the guard no longer permits on
-//! its path is moved to the nearest path that may carry it.
+//! reassigned when a path fails or loses its window, and after a loss.
 
 use std::collections::VecDeque;
 
-use ropewalk_base::{Duration, PathId};
+use ropewalk_base::PathId;
 
 use super::common::{belongs_to_others, counts, least_cost};
 use super::daps::oldest_first;
@@ -94,13 +93,11 @@ impl Queues {
         view: &'a View<'_>,
         score: impl Fn(&PathView) -> f64,
     ) -> Option<&'a PathView> {
-        let allowed = |p: &&PathView| p.earliest_position <= self.total;
         let order = |a: &&PathView, b: &&PathView| {
             let load = || self.load(view, a).cmp(&self.load(view, b));
             score(a).total_cmp(&score(b)).then_with(load)
         };
-        let first = self.members(view).filter(allowed).min_by(order);
-        first.or_else(|| self.members(view).min_by(order))
+        self.members(view).min_by(order)
     }
 
     /// Queues all chunks that may be sent, each on the path that `place` returns, until it returns none. Then
@@ -121,9 +118,6 @@ impl Queues {
         while self.total < limit {
             let Some(path) = place(self, view) else { break };
             self.append(path);
-        }
-        for path in view.paths.iter().filter(|p| p.earliest_position > 0) {
-            self.hand_over(view, path);
         }
         match self.first(view, limit) {
             Some(chosen) => {
@@ -185,30 +179,9 @@ impl Queues {
         let own = |p: &PathView| {
             let ticket = *self.lanes.get(p.id.index())?.front()?;
             let position = self.position(ticket);
-            let fits = position < limit && position >= p.earliest_position;
-            fits.then_some(Chosen { path: p.id, ticket, position })
+            (position < limit).then_some(Chosen { path: p.id, ticket, position })
         };
         view.open().filter_map(own).min_by_key(|c| c.position)
-    }
-
-    /// Moves the chunks that come too early for `path` to the nearest path that may carry them.
-    fn hand_over(&mut self, view: &View<'_>, path: &PathView) {
-        let near = |p: &&PathView| (p.forward_delay.unwrap_or(Duration::MAX), p.id.0);
-        while let Some(ticket) = self.lanes.get(path.id.index()).and_then(|l| l.front().copied()) {
-            let position = self.position(ticket);
-            if position >= path.earliest_position {
-                return;
-            }
-            let allowed = |p: &&PathView| p.id != path.id && p.earliest_position <= position;
-            let Some(heir) = self.members(view).filter(allowed).min_by_key(near) else { return };
-            self.lanes[path.id.index()].pop_front();
-            let index = heir.id.index();
-            if self.lanes.len() <= index {
-                self.lanes.resize(index + 1, VecDeque::new());
-            }
-            let lane = &mut self.lanes[index];
-            lane.insert(lane.partition_point(|t| *t < ticket), ticket);
-        }
     }
 }
 
@@ -263,17 +236,6 @@ mod tests {
         for gone in [PathView { usable: false, ..paths[0] }, PathView { window: 0, ..paths[0] }] {
             assert_eq!(ask(&mut fresh(), &view(&[gone, paths[1]]), &[1]), send(1, 0));
         }
-    }
-
-    #[test]
-    fn what_the_guard_takes_from_a_path_goes_to_the_nearest_that_may() {
-        let mut paths = [path_view(0), path_view(1)];
-        paths[1].in_flight = CHUNK;
-        let mut queues = Queues::default();
-        assert_eq!(ask(&mut queues, &view(&paths), &[0, 1, 1, 0]), send(0, 0));
-        paths[1].earliest_position = 1;
-        assert_eq!(ask(&mut queues, &view(&paths), &[]), send(0, 0), "the guard moved it");
-        assert_eq!(queues.queued(PathId(1)), 1);
     }
 
     #[test]

@@ -81,14 +81,6 @@ macro_rules! schedulers {
             }
 
             #[inline]
-            fn shares_window(&self) -> bool {
-                match self {
-                    $(Self::$scheduler(scheduler) => scheduler.shares_window(),)+
-                    Self::Custom(custom) => custom.shares_window(),
-                }
-            }
-
-            #[inline]
             fn behind(&self, path: PathId) -> Behind {
                 match self {
                     $(Self::$scheduler(scheduler) => scheduler.behind(path),)+

@@ -124,7 +124,7 @@ impl Schedule for Stms {
         let mut best: Option<(&PathView, u64)> = None;
         for path in view.open() {
             let gap = self.gap(view, path);
-            let Some(position) = view.admit(path, gap) else { continue };
+            let Some(position) = view.admit(gap) else { continue };
             let key = |p: &PathView, k: u64| (k, known_delay(view, p), p.in_flight, p.id.0);
             if best.is_none_or(|(p, k)| key(path, position) < key(p, k)) {
                 best = Some((path, position));

@@ -81,9 +81,6 @@ pub struct PathView {
     pub loss: f64,
     /// Largest packet, bytes on the wire.
     pub mtu: u32,
-    /// The first position of the unassigned queue that the receive-window guard permits on this path. Faster
-    /// paths deliver everything before it sooner. 0 with the guard off.
-    pub earliest_position: u64,
     /// Whether congestion control sends faster than the path delivers, to find more bandwidth, or has just done so
     /// (`ProbeBW_UP` and `ProbeBW_DOWN` of `bbr`). The queue that this makes goes by itself within a few round trips.
     pub probing: bool,
@@ -120,18 +117,15 @@ impl PathView {
             rate_confidence: 0.0,
             loss: 0.0,
             mtu: config.mtu,
-            earliest_position: 0,
             probing: false,
         }
     }
 
-    /// Opens all paths if none is open for the head. With nothing in flight no acknowledgement would change
-    /// the guard's limits, so some path must be able to send, if only a zero-window probe.
+    /// Opens all paths if none is open. With nothing in flight no acknowledgement would change the limits of a window
+    /// manager, so some path must be able to send, if only a zero-window probe.
     pub(crate) fn allow_one_chunk(views: &mut [Self]) {
-        if !views.iter().any(|v| v.is_open() && v.earliest_position == 0) {
-            for view in views {
-                (view.window, view.earliest_position) = (view.cwnd, 0);
-            }
+        if !views.iter().any(Self::is_open) {
+            views.iter_mut().for_each(|view| view.window = view.cwnd);
         }
     }
 
@@ -261,22 +255,19 @@ impl View<'_> {
         }
     }
 
-    /// The position that `path` takes if its schedule says `wanted`: that position, or the later one from
-    /// which the guard permits the path to send. None if the span rule or the end of the queue comes first.
-    /// The guard limits unassigned data only, so it does not hold back a lost chunk.
+    /// The position that a path takes if its schedule says `wanted`: that position, or the lost chunk. None if the span
+    /// rule or the end of the queue comes first.
     #[inline]
-    pub fn admit(&self, path: &PathView, wanted: u64) -> Option<u64> {
-        let position = match self.occasion {
-            DecisionKind::NewData => wanted.max(path.earliest_position),
-            DecisionKind::Retransmission { .. } => 0,
-        };
+    pub fn admit(&self, wanted: u64) -> Option<u64> {
+        let position = if self.is_new_data() { wanted } else { 0 };
         (position < self.reach()).then_some(position)
     }
 
     /// Paths that may take the head of the queue, or the lost chunk, now.
     #[inline]
     pub fn open_for_head(&self) -> impl Iterator<Item = &PathView> {
-        self.open().filter(|p| self.admit(p, 0) == Some(0))
+        let anything = self.reach() > 0;
+        self.open().filter(move |_| anything)
     }
 
     /// The path with this identifier, if there is one.

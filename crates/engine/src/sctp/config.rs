@@ -221,8 +221,6 @@ pub struct Config {
     pub delay_source: DelaySource,
     /// How receive buffer blocking is mitigated (default: not at all).
     pub mitigation: BlockingMitigation,
-    /// The receive-window guard.
-    pub guard: bool,
     /// Limits the growth of all windows together.
     pub window_manager: WindowManager,
     /// Keep a record of every decision for `explain`.

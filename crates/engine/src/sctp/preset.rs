@@ -41,8 +41,7 @@ pub enum Preset {
     /// windows start as in 7.2.1, Max.Burst limits bursts, and RTO.Min is one second.
     LiveRfc9260,
     /// ns-2's CMT-SCTP, used for the papers of 2013 and 2014: timers of RFC 4960, window counted in packets,
-    /// no data before every path is confirmed, initial threshold equal to the receive window, guard off by
-    /// default.
+    /// no data before every path is confirmed, initial threshold equal to the receive window.
     Paper2013,
 }
 
@@ -124,7 +123,6 @@ impl Preset {
             window_rounding: WindowRounding::Bytes,
             delay_source: DelaySource::HalfRtt,
             mitigation: BlockingMitigation::default(),
-            guard: true,
             window_manager: WindowManager::None,
             record_decisions: false,
         }
@@ -236,7 +234,6 @@ impl Preset {
             retransmission: RetransmissionPolicy::Cwnd,
             idle_decay: IdleDecay::Off,
             partial_bytes_capped: false,
-            guard: false,
             probe_interval: Duration::MAX,
             ..rfc
         }

@@ -65,7 +65,6 @@ pub struct Adaptive {
     memory: Vec<LossMemory>,
     ceilings: Vec<MaxRateFilter>,
     looked: Time,
-    guarded: bool,
 }
 
 impl Adaptive {
@@ -79,23 +78,12 @@ impl Adaptive {
             memory: Vec::new(),
             ceilings: Vec::new(),
             looked: Time::ZERO,
-            guarded: false,
         }
-    }
-
-    /// The same beside the guard ([`super::Guard`]), whose first rule already limits paths to their BDPs. Two
-    /// such limits on one path would cost more than they gain.
-    #[must_use]
-    pub fn beside_guard(self, guarded: bool) -> Self {
-        Self { guarded, ..self }
     }
 
     fn limit(&self, i: usize, budget: &Budget, paths: &[ManagedPath]) -> Option<u64> {
         if self.left_out.contains(PathId::from_index(i)) {
             return Some(budget.chunk);
-        }
-        if self.guarded {
-            return None;
         }
         let room = self.advised.as_ref().and_then(|a| room_left(i, budget, paths, a));
         self.pipe_and_queue(i, budget, paths).into_iter().chain(room).min()

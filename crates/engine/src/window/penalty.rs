@@ -64,7 +64,6 @@ mod tests {
             rate_confidence: 0.0,
             loss: 0.0,
             mtu: 1500,
-            earliest_position: 0,
             probing: false,
         }
     }

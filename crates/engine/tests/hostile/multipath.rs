@@ -74,7 +74,7 @@ fn a_tiny_window_over_a_millisecond_and_two_seconds_still_lets_all_pass() {
 // 67.
 #[test]
 fn a_peer_that_acknowledges_one_path_only_does_not_make_the_other_send_for_ever() {
-    let settings = Config { max_burst: 0, guard: false, ..live(2, 1 << 18) };
+    let settings = Config { max_burst: 0, ..live(2, 1 << 18) };
     let mut victim = Victim::of(Pair::up(&settings, &[10, 30]));
     victim.pair.send_full(LEFT, 60);
     let before = Serial32(victim.first_tsn(LEFT).0.wrapping_sub(1));

@@ -36,7 +36,6 @@ fn sending(count: usize) -> (Victim, Serial32) {
     let settings = Config {
         initial_window: Some(1 << 17),
         max_burst: 0,
-        guard: false,
         nr_sack: true,
         negotiation: Negotiation::Listed(Extensions::NONE),
         ..live(1, 1 << 18)

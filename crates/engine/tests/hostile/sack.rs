@@ -12,8 +12,7 @@ const WINDOW: u32 = 1 << 18;
 
 /// The left end with so many chunks on their way, none of which arrives; the TSN before the first.
 fn sending(count: usize) -> (Victim, Serial32) {
-    let settings =
-        Config { initial_window: Some(1 << 17), max_burst: 0, guard: false, ..live(1, 1 << 18) };
+    let settings = Config { initial_window: Some(1 << 17), max_burst: 0, ..live(1, 1 << 18) };
     let mut victim = Victim::of(Pair::up(&settings, &[10]));
     victim.pair.send_full(LEFT, count);
     assert_eq!(victim.pair.log.len(), count, "all leave at once");
@@ -188,7 +187,7 @@ fn many_sacks_for_what_one_could_acknowledge_open_the_window_no_further() {
     let grown = |congestion: &'static str, acks: &[u32]| {
         let mut live = live(1, 1 << 18);
         live.sack.on_request = false;
-        let settings = Config { congestion, max_burst: 0, guard: false, ..live };
+        let settings = Config { congestion, max_burst: 0, ..live };
         let mut victim = Victim::of(Pair::up(&settings, &[10]));
         victim.pair.send_full(LEFT, 40);
         let before = Serial32(victim.first_tsn(LEFT).0.wrapping_sub(1));

@@ -2,7 +2,6 @@
 
 use ropewalk_base::{Duration, Time};
 use ropewalk_engine::Payload;
-use ropewalk_engine::mptcp::Config;
 
 use super::driver::{FULL, Fate, LEFT, Pair, RIGHT, config};
 
@@ -68,8 +67,7 @@ fn a_window_that_shuts_is_probed_and_opens_again() {
 /// Ten segments by a path of 5 ms, ten by one of 100 ms and six more by the first into such a buffer; the path of the first acknowledgement
 /// of all of them, and how many acknowledgements were sent.
 fn filled_by_the_slow_path(receive_buffer: u64) -> (Option<usize>, usize) {
-    // The guard would leave out the slow path where the window is small.
-    let both = Config { guard: false, ..config(2, receive_buffer) };
+    let both = config(2, receive_buffer);
     let mut pair = Pair::of([both.clone(), both], "round-robin", &[5, 100]);
     pair.run_until(1_000);
     let before = pair.log.len();

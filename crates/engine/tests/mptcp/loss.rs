@@ -93,7 +93,7 @@ fn data_of_a_subflow_that_went_silent_goes_to_the_other_if_that_is_wanted() {
     for (reinjection, arrives) in
         [(Reinjection::Never, false), (Reinjection::OnTimeout, true), (Reinjection::OnLoss, true)]
     {
-        let both = Config { reinjection, guard: false, ..config(2, 1_000_000) };
+        let both = Config { reinjection, ..config(2, 1_000_000) };
         let mut pair = Pair::of([both.clone(), both], "round-robin", &[10, 20]);
         pair.run_until(1_000);
         pair.script(|sent| if sent.path == 1 { Fate::Drop } else { Fate::Arrive });

@@ -22,7 +22,6 @@ struct Case {
     by_time: bool,
     sack: bool,
     on_loss: bool,
-    guard: bool,
     nagle: bool,
     multipath: bool,
     /// Between two writes, ms.
@@ -33,12 +32,12 @@ fn case() -> impl Strategy<Value = Case> {
     let delays = proptest::collection::vec(1u64..150, 1..4);
     let writes = proptest::collection::vec(1u64..40_000, 1..12);
     let rates = (0.0..0.3, 0.0..0.2, 0.0..0.1);
-    let flags = [any::<bool>(); 6];
+    let flags = [any::<bool>(); 5];
     let spacing = prop_oneof![1u64..20, Just(500)];
     let names = 0..Scheduler::NAMES.len();
     (any::<u64>(), names, delays, 3_000u64..200_000, writes, rates, flags, spacing).prop_map(
         |(seed, scheduler, delays, buffer, writes, (loss, late, twice), flags, spacing)| {
-            let [by_time, sack, on_loss, guard, nagle, multipath] = flags;
+            let [by_time, sack, on_loss, nagle, multipath] = flags;
             Case {
                 seed,
                 scheduler,
@@ -51,7 +50,6 @@ fn case() -> impl Strategy<Value = Case> {
                 by_time,
                 sack,
                 on_loss,
-                guard,
                 nagle,
                 multipath,
                 spacing,
@@ -65,7 +63,6 @@ fn configured(case: &Case) -> Config {
         reordering: if case.by_time { Reordering::RackTlp } else { Reordering::None },
         sack: case.sack,
         reinjection: if case.on_loss { Reinjection::OnLoss } else { Reinjection::OnTimeout },
-        guard: case.guard,
         nagle: case.nagle,
         // Plain TCP has one path.
         multipath: case.multipath || case.delays.len() > 1,

@@ -20,9 +20,7 @@ fn bulk(pair: &mut Pair, millis: u64) {
 }
 
 fn ample(paths: usize) -> Config {
-    let mut settings = config(paths, 1 << 17);
-    settings.guard = false;
-    settings
+    config(paths, 1 << 17)
 }
 
 #[test]
@@ -96,7 +94,6 @@ fn redirected_retransmissions_freeze_no_window() {
 /// How often the window of a fast path grows whose losses are sent again on a slow one.
 fn growths(rule: CwndUpdate) -> u32 {
     let mut settings = config(2, 1 << 21);
-    settings.guard = false;
     settings.cmt.cwnd_update = rule;
     settings.retransmission = RetransmissionPolicy::LossRate;
     settings.initial_ssthresh = Some(20_000);

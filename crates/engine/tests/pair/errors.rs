@@ -48,7 +48,6 @@ pub fn any_chunk_that_is_acknowledged_clears_the_errors_of_the_association() {
             association_max_retrans: 1,
             initial_window: Some(20_000),
             max_burst: 0,
-            guard: false,
             ..config(1, 1 << 20)
         };
         let mut pair = Pair::up(&settings, &[10]);

@@ -8,11 +8,8 @@ use ropewalk_engine::sctp::{Chunk, Config, Event, HeartbeatInfo, Packet};
 
 use crate::driver::{FULL, Fate, LEFT, Pair, RIGHT, at_ms, config, ms};
 
-/// No guard, so that both paths carry data.
 fn two_paths() -> Config {
-    let mut settings = config(2, 1 << 20);
-    settings.guard = false;
-    settings
+    config(2, 1 << 20)
 }
 
 /// A user who sends four chunks every 20 ms.

@@ -11,7 +11,6 @@ use crate::driver::{Fate, LEFT, Pair, RIGHT, Sent, config, ms};
 fn one_of_several() -> Config {
     let mut settings = config(1, 1 << 20);
     settings.cmt.concurrent = true;
-    settings.guard = false;
     settings
 }
 
@@ -63,9 +62,7 @@ fn there_is_an_end_to_the_paths_that_one_can_add() {
 
 #[test]
 fn what_was_on_its_way_on_a_path_that_is_lost_goes_elsewhere_at_once() {
-    let mut settings = config(2, 1 << 20);
-    settings.guard = false;
-    let mut pair = Pair::up(&settings, &[10, 10]);
+    let mut pair = Pair::up(&config(2, 1 << 20), &[10, 10]);
     bulk(&mut pair, 200);
     pair.send_full(LEFT, 8);
     let now = pair.now;
@@ -117,7 +114,7 @@ fn a_path_that_leads_elsewhere_now_is_asked_whatever_is_acknowledged_beside() {
 #[test]
 fn an_unconfirmed_path_carries_neither_data_nor_sacks_nor_errors() {
     let mut settings = config(2, 1 << 20);
-    (settings.guard, settings.sack.to_last) = (false, true);
+    settings.sack.to_last = true;
     let mut pair = Pair::new(&settings, &[10, 10]);
     // The receiver is heard on both paths, but its own HEARTBEATs on the second one are lost.
     let asks = |sent: &Sent| sent.from == RIGHT && sent.path == 1 && sent.names() == ["HEARTBEAT"];
@@ -158,7 +155,7 @@ fn largest_burst(settings: &Config) -> usize {
 #[test]
 fn a_paced_path_spreads_what_is_handed_over_at_once() {
     let mut settings = config(1, 1 << 20);
-    (settings.max_burst, settings.guard) = (0, false);
+    settings.max_burst = 0;
     let unpaced = largest_burst(&settings);
     settings.pacing = Some(Pacing::default());
     let paced = largest_burst(&settings);
@@ -168,9 +165,7 @@ fn a_paced_path_spreads_what_is_handed_over_at_once() {
 
 #[test]
 fn a_path_that_falls_silent_is_noticed_though_its_losses_are_repaired_elsewhere() {
-    let mut settings = config(2, 1 << 20);
-    settings.guard = false;
-    let mut pair = Pair::up(&settings, &[10, 10]);
+    let mut pair = Pair::up(&config(2, 1 << 20), &[10, 10]);
     bulk(&mut pair, 400);
     let cut = pair.now;
     pair.script(|sent| if sent.path == 1 { Fate::Drop } else { Fate::Arrive });

@@ -18,7 +18,7 @@ struct Told {
 }
 
 fn transfer(mitigation: BlockingMitigation) -> Told {
-    let settings = Config { guard: false, mitigation, ..config(2, 20 * u64::from(FULL)) };
+    let settings = Config { mitigation, ..config(2, 20 * u64::from(FULL)) };
     let mut pair = Pair::up(&settings, &[10, 200]);
     let began = pair.now;
     let mut left = 400;

@@ -78,7 +78,6 @@ fn what_arrives_behind_a_gap_leaves_the_send_buffer_at_once() {
                 send_buffer: 8 * CHUNK,
                 initial_window: window,
                 max_burst: 0,
-                guard: false,
                 ..base
             };
             let mut pair = Pair::up(&settings, &[50]);
@@ -114,12 +113,7 @@ fn data_on_other_streams_is_delivered_and_all_that_arrived_is_promised() {
 
 /// A pair whose right end holds chunks that wait for the first one.
 fn filled(chunks: u64, buffer: u64) -> Pair {
-    let settings = Config {
-        initial_window: Some(1 << 20),
-        max_burst: 0,
-        guard: false,
-        ..nr(config(1, buffer))
-    };
+    let settings = Config { initial_window: Some(1 << 20), max_burst: 0, ..nr(config(1, buffer)) };
     let mut pair = Pair::up(&settings, &[10]);
     let mut lost = None;
     pair.script(move |sent| {

@@ -216,7 +216,6 @@ fn ten_on_their_way() -> (Pair, u32, u32) {
     let mut settings = config(2, 1 << 20);
     settings.initial_window = Some(100_000);
     settings.max_burst = 0;
-    settings.guard = false;
     let mut pair = Pair::up(&settings, &[10, 100]);
     pair.send_full(LEFT, 2);
     pair.run_for(ms(500));

@@ -47,7 +47,6 @@ pub struct Knobs {
     pub retransmission: RetransmissionPolicy,
     pub delay_source: DelaySource,
     pub packet_form: PacketForm,
-    pub guard: bool,
     pub concurrent: bool,
     pub split: bool,
     pub delayed_ack: bool,
@@ -158,12 +157,11 @@ prop_compose! {
         retransmission in policy(),
         delay_source in delay_source(),
         packet_form in prop_oneof![Just(PacketForm::Standard), Just(PacketForm::Compact)],
-        guard in any::<bool>(),
         concurrent in prop_oneof![4 => Just(true), 1 => Just(false)],
         split in prop_oneof![4 => Just(true), 1 => Just(false)],
     ) -> Knobs {
         Knobs {
-            preset, scheduler, copies, resends, retransmission, delay_source, packet_form, guard,
+            preset, scheduler, copies, resends, retransmission, delay_source, packet_form,
             concurrent, split, delayed_ack: true, hold: false, sack_every: 2, sack_delay: 200,
             sacks_per_path: false, sacks_on_request: false, max_burst: 4, potentially_failed: 0, path_max_retrans: 5,
             buffer: 65_536, streams: 1, interleaving: false,

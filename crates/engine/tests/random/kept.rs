@@ -32,7 +32,6 @@ fn case(seed: u64, paths: Vec<PathCase>, buffer: u64, bytes: (u64, u64), message
         retransmission: RetransmissionPolicy::Same,
         delay_source: DelaySource::HalfRtt,
         packet_form: PacketForm::Standard,
-        guard: false,
         concurrent: true,
         split: true,
         delayed_ack: false,
@@ -92,61 +91,6 @@ fn the_last_packet_of_a_shutdown_is_lost() {
     let mut case = case(6_684_379_436_686_524_743, vec![far, near], 3000, (1, 0), 1);
     case.knobs.path_max_retrans = 0;
     case.heals = 10_000;
-    passes(&case);
-}
-
-/// The guard left a path no window, and `same` waited for it for ever.
-#[test]
-fn a_chunk_lost_on_a_path_that_the_guard_has_closed() {
-    let dark = PathCase { loss_back: Loss::Single(1.0), ..path(5899, 5, 10) };
-    let noisy = PathCase {
-        mtu: 3172,
-        corruption: 0.019_844_471_326_698_095,
-        outage: Some((0, 3001)),
-        ..path(241, 187, 2)
-    };
-    let mut case = case(1_949_558_138_634_323_377, vec![dark, noisy], 16_500, (34_936, 0), 29);
-    case.knobs.preset = Preset::Paper2013;
-    case.knobs.delay_source = DelaySource::Timestamp;
-    case.knobs.guard = true;
-    case.knobs.potentially_failed = u32::MAX;
-    case.knobs.path_max_retrans = 2;
-    case.load.real = true;
-    case.load.unordered = 1.0;
-    case.load.collide = true;
-    case.heals = 9006;
-    passes(&case);
-    let lossy = PathCase {
-        mtu: 876,
-        delay_back: 175,
-        loss: Loss::Single(0.2953),
-        loss_back: Loss::Single(0.1242),
-        outage: Some((2872, 1314)),
-        ..path(71, 29, 7)
-    };
-    let paths = vec![path(317, 449, 1), lossy, path(1733, 0, 1)];
-    let mut case = self::case(499_018_086_040_759_938, paths, 3072, (1, 2071), 1);
-    case.knobs.guard = true;
-    case.knobs.potentially_failed = u32::MAX;
-    passes(&case);
-}
-
-/// The guard left no path a window while the peer's was shut: its probe never went.
-#[test]
-fn a_shut_window_and_a_guard_that_shuts_all_paths() {
-    let dark = PathCase { loss_back: Loss::Single(1.0), ..path(20, 2, 4) };
-    let noisy = PathCase { corruption: 0.013_438_918_492_987_683, ..path(205, 0, 4) };
-    let small = PathCase { mtu: 868, delay_back: 106, ..path(20, 125, 4) };
-    let paths = vec![dark, noisy, path(2958, 23, 4), small];
-    let mut case = case(2_034_113_568_941_656_767, paths, 6944, (12_104, 0), 70);
-    case.knobs.preset = Preset::Paper2013;
-    case.knobs.retransmission = RetransmissionPolicy::Asap;
-    case.knobs.guard = true;
-    case.knobs.split = false;
-    case.knobs.path_max_retrans = 0;
-    case.load.message = (70, 1489);
-    case.load.reads_every = 410;
-    case.heals = 36;
     passes(&case);
 }
 

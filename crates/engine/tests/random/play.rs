@@ -62,7 +62,6 @@ fn config(case: &Case) -> Config {
     config.retransmission = knobs.retransmission;
     config.delay_source = knobs.delay_source;
     config.packet_form = knobs.packet_form;
-    config.guard = knobs.guard;
     config.sack.every_packets = knobs.sack_every;
     config.sack.delay = Duration::from_millis(knobs.sack_delay);
     config.sack.count_per_path = knobs.sacks_per_path;
@@ -208,13 +207,8 @@ impl Stage {
                 let view = end.association.path_view(now, PathId::from_index(path));
                 let _ = write!(
                     text,
-                    "\n    {:?} usable {} window {} of {} in flight {} from {}",
-                    view.id,
-                    view.usable,
-                    view.window,
-                    view.cwnd,
-                    view.in_flight,
-                    view.earliest_position
+                    "\n    {:?} usable {} window {} of {} in flight {}",
+                    view.id, view.usable, view.window, view.cwnd, view.in_flight,
                 );
             }
         }

@@ -12,8 +12,8 @@ pub struct BestPath {
     pub goodput_bps: f64,
 }
 
-/// The scenario with only the path at `index`. Scheduler and guard have no effect on one path, so they are set
-/// to fixed values: variants that differ only in them share a run.
+/// The scenario with only the path at `index`. The scheduler has no effect on one path, so it is set
+/// to a fixed value: variants that differ only in it share a run.
 pub fn alone(scenario: &Scenario, index: usize) -> Scenario {
     let mut alone = scenario.clone();
     alone.paths = vec![scenario.paths[index].clone()];
@@ -25,7 +25,6 @@ pub fn alone(scenario: &Scenario, index: usize) -> Scenario {
     }
     alone.scheduler.name = SchedulerName::MinRtt;
     alone.scheduler.custom = None;
-    alone.transfer.guard = false;
     alone.record.decisions = false;
     alone
 }

@@ -26,12 +26,9 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// The first position of the unassigned queue that a path, counted from 0, may take; none if it may take
-    /// none.
-    pub fn position(&self, path: usize) -> Option<u64> {
-        let path = self.paths.get(path).filter(|path| path.is_open())?;
-        let position = path.earliest_position;
-        (position < self.takeable).then_some(position)
+    /// Whether a path, counted from 0, may take the head of the queue.
+    pub fn may_send(&self, path: usize) -> bool {
+        self.takeable > 0 && self.paths.get(path).is_some_and(PathView::is_open)
     }
 
     /// An empty input with capacity for this many paths.
@@ -114,7 +111,7 @@ impl Schedule for ChannelScheduler {
             return decision;
         }
         // There is nothing to decide if no path may send.
-        if view.open().any(|path| view.admit(path, 0).is_some()) {
+        if view.open_for_head().next().is_some() {
             pending.0.copy(view);
             self.channel.is_pending.store(true, Ordering::Relaxed);
         }

@@ -6,7 +6,7 @@ use ropewalk_engine::scheduler::PathView;
 use super::Observation;
 
 /// Features of each path, in this order: name and meaning.
-pub const PATH_FEATURES: [(&str, &str); 13] = [
+pub const PATH_FEATURES: [(&str, &str); 12] = [
     ("open", "1 if it may take a chunk now, else 0"),
     ("usable", "1 if it has not failed, else 0"),
     ("srtt", "smoothed round trip, s; 0 before the first sample"),
@@ -19,7 +19,6 @@ pub const PATH_FEATURES: [(&str, &str); 13] = [
     ("rate", "delivery rate times srtt, over the receive buffer; 0 before it is measured"),
     ("rate_confidence", "confidence in that rate, 0 to 1"),
     ("loss", "estimated loss, 0 to 1"),
-    ("lead", "bytes before the first chunk that it may take, over the receive buffer"),
 ];
 
 /// Features that follow those of all paths: name and meaning.
@@ -56,10 +55,8 @@ pub fn features(ask: &Observation, out: &mut [f32]) {
 fn of_path(ask: &Observation, at: usize, buffer: f64) -> [f64; PATH_FEATURES.len()] {
     let path: &PathView = &ask.paths[at];
     let seconds = |time: Option<Duration>| time.map_or(0.0, Duration::as_secs_f64);
-    let open = ask.position(at);
-    let lead = path.earliest_position as f64 * ask.chunk_bytes as f64;
     [
-        f64::from(u8::from(open.is_some())),
+        f64::from(u8::from(ask.may_send(at))),
         f64::from(u8::from(path.usable)),
         seconds(path.srtt),
         path.rttvar.as_secs_f64(),
@@ -71,7 +68,6 @@ fn of_path(ask: &Observation, at: usize, buffer: f64) -> [f64; PATH_FEATURES.len
         path.rate.map_or(0.0, |rate| rate.as_bps() as f64 / 8.0 * seconds(path.srtt) / buffer),
         path.rate_confidence,
         path.loss,
-        lead / buffer,
     ]
 }
 

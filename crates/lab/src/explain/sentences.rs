@@ -169,7 +169,6 @@ mod tests {
             in_flight: 3_000,
             srtt_nanos: 40_000_000,
             forward_nanos,
-            earliest_position: 0,
         };
         let paths = vec![path(0, true, 15_000_000), path(1, true, 0), path(2, false, 0)];
         DecisionRecord {

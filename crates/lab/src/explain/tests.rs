@@ -102,7 +102,7 @@ fn a_small_receive_buffer_is_found_as_the_limit() {
 
 #[test]
 fn a_path_that_costs_goodput_is_named() {
-    let text = "[transfer]\nduration = '5 s'\nscheduler = 'round-robin'\nguard = false\nreceive_buffer = '45 kB'\n\
+    let text = "[transfer]\nduration = '5 s'\nscheduler = 'round-robin'\nreceive_buffer = '45 kB'\n\
                 [[path]]\nname = 'wifi'\nrate = '20 Mbit/s'\nrtt = '20 ms'\n\
                 [[path]]\nname = 'lte'\nrate = '1 Mbit/s'\nrtt = '300 ms'\n";
     let scenario = Scenario::parse(text, "test.toml").expect("a sound scenario");

@@ -15,16 +15,11 @@ pub struct Expected {
     pub title: String,
     /// The setup of the slot model, if the paper has one.
     pub slot: Option<SlotSetup>,
-    /// The paper's own scheduler, which rows show beside round robin.
-    pub scheduler: Option<String>,
     /// Default number of seeds for simulated statements of this paper; one if not given.
     pub seeds: Option<u32>,
     /// Settings added to every simulated scenario, from a [`Variation`].
     #[serde(skip)]
     pub changes: Vec<String>,
-    /// Whether this is a variation, whose rows have no columns without and with the guard.
-    #[serde(skip)]
-    pub is_variation: bool,
     /// Wrong delays in the slot model.
     pub slot_errors: Option<SlotErrors>,
     /// Settings that the text leaves open, fixed for all items of the paper.
@@ -56,9 +51,6 @@ pub struct Variation {
     pub name: String,
     /// Settings as `key=value`.
     pub sets: Vec<String>,
-    /// Whether the paper's scheduler has the guard; its baseline never has.
-    #[serde(default)]
-    pub guarded: bool,
 }
 
 /// Errors of the assumed delays in the slot model, and the reading of the paper's text.
@@ -126,10 +118,6 @@ pub struct Entry {
     pub wrong_delays: bool,
     /// Number of seeds of a random scenario, different for each statement; one if not given.
     pub seeds: Option<u32>,
-    /// Whether the statement is about the subject with Ropewalk's receive-window guard. Papers do not have the
-    /// guard, so such a statement is our own.
-    #[serde(default)]
-    pub guarded: bool,
     /// Whether the statement is known not to hold.
     #[serde(default)]
     pub expected_verdict: ExpectedVerdict,

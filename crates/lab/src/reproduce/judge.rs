@@ -114,7 +114,6 @@ fn compared(
         model_value: (entry.against.as_deref() == Some("bound")).then(|| pair.reference.into()),
         interval: sample.interval(change).filter(|_| reference > 0.0),
         seeds: Some(sample.seeds()),
-        beside: sample::beside(expected, entry, file, runs)?,
         verdict: decision.of_claim(),
         ..inequality(expected, entry, relation, pair)
     })
@@ -187,25 +186,22 @@ fn gain(
     if relation == Relation::GainOver {
         row.paper_value = Some(format!("> {}", text::quantity(printed, &row.unit)).into());
     }
-    row.beside = sample::beside(expected, entry, file, runs)?;
     Ok(row)
 }
 
 /// Judges an "up to": the largest reduction over all scenarios must equal the printed one.
 fn reduction_best(expected: &Expected, entry: &Entry, runs: &Runs) -> Result<Row, String> {
-    let mut best: Option<(&str, Sample, f64)> = None;
+    let mut best: Option<(Sample, f64)> = None;
     for file in entry.scenario.iter().chain(&entry.scenarios) {
         let sample = sample::measure(expected, entry, file, runs)?;
         let changes = sample.changes()?;
         let reduction = -changes.iter().sum::<f64>() / changes.len() as f64;
-        if best.as_ref().is_none_or(|(_, _, most)| reduction > *most) {
-            best = Some((file, sample, reduction));
+        if best.as_ref().is_none_or(|(_, most)| reduction > *most) {
+            best = Some((sample, reduction));
         }
     }
-    let (file, sample, _) = best.ok_or("a reduction without scenarios")?;
-    let mut row = share_row(expected, entry, Relation::ReductionBest, (&sample, -1.0))?;
-    row.beside = sample::beside(expected, entry, file, runs)?;
-    Ok(row)
+    let (sample, _) = best.ok_or("a reduction without scenarios")?;
+    share_row(expected, entry, Relation::ReductionBest, (&sample, -1.0))
 }
 
 /// A relative change, times `sign`, compared with the printed one.

@@ -40,7 +40,7 @@ pub use catalogue::{ITEMS, Item, find};
 pub use data::FOLDERS;
 pub use expected::Reading;
 pub use plan::{Progress, RunKey};
-pub use row::{Figure, FigureSeries, GuardComparison, Origin, Row, Seeds, Style, Value, Verdict};
+pub use row::{Figure, FigureSeries, Origin, Row, Seeds, Style, Value, Verdict};
 pub use sensitivity::{Sensitivity, sensitivity, sensitivity_simulations};
 
 use expected::{Expected, ExpectedVerdict, Reason};

@@ -36,11 +36,6 @@ impl RunKey {
         self
     }
 
-    /// Enables the receive-window guard.
-    pub fn guarded(self) -> Self {
-        self.with("transfer.guard=true")
-    }
-
     /// Records series with a point each `interval` (such as `1 s`).
     pub fn with_series(mut self, interval: &str) -> Self {
         self.sets.push(format!("record.interval={interval}"));
@@ -68,23 +63,6 @@ impl RunKey {
         let sequence = self.series.then(|| Duration::from_secs(5));
         let options = RunOptions { series: self.series, sequence, ..RunOptions::default() };
         run(&self.scenario()?, &options).map_err(|e| e.to_string())
-    }
-}
-
-/// A scheduler without or with the guard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SchedulerVariant<'a> {
-    /// The scheduler.
-    pub scheduler: &'a str,
-    /// Whether the receive-window guard is on.
-    pub guarded: bool,
-}
-
-impl SchedulerVariant<'_> {
-    /// The simulation of this file.
-    pub fn key(self, folder: &str, file: &str) -> RunKey {
-        let key = RunKey::new(folder, file, self.scheduler);
-        if self.guarded { key.guarded() } else { key }
     }
 }
 

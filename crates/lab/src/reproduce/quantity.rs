@@ -34,19 +34,6 @@ pub fn of_run(result: &RunResult, scenario: &Scenario, quantity: &str) -> Result
     found.and_then(serde_json::Value::as_f64).ok_or_else(|| format!("a run has no `{quantity}`"))
 }
 
-/// Unit of a quantity of a run.
-pub fn unit_of(quantity: &str) -> &'static str {
-    let last = quantity.rsplit('.').next().unwrap_or(quantity);
-    let family = quantity.split('.').next().unwrap_or(quantity);
-    match () {
-        () if last.ends_with("_bps") => "bit/s",
-        () if last.ends_with("_bytes") => "B",
-        () if family.ends_with("_s") => "s",
-        () if last == "utilisation" || last.ends_with("share") => "ratio",
-        () => "",
-    }
-}
-
 /// Sum of the rates of all paths, bit/s.
 pub fn capacity_bps(scenario: &Scenario) -> f64 {
     scenario.paths.iter().map(|p| p.up.capacity.mean_rate().as_bps() as f64).sum()
@@ -126,20 +113,6 @@ mod tests {
         }
         assert!(of_model(&long, "capacity_packets.lte").unwrap_err().contains("`lte`"));
         assert!(of_model(&long, "luck").unwrap_err().contains("`luck`"));
-    }
-
-    #[test]
-    fn units_follow_from_the_keys() {
-        for (quantity, unit) in [
-            ("goodput_wire_bps", "bit/s"),
-            ("receive_buffer.mean_bytes", "B"),
-            ("app_delay_s.mean", "s"),
-            ("paths.slow.utilisation", "ratio"),
-            ("delivered_share", "ratio"),
-            ("delivered_packets", ""),
-        ] {
-            assert_eq!(unit_of(quantity), unit, "{quantity}");
-        }
     }
 
     #[test]

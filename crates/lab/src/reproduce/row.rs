@@ -127,26 +127,6 @@ impl TryFrom<Value> for Seeds {
     }
 }
 
-/// Results of a scheduler and its paper's baseline, each without and with Ropewalk's receive-window guard. No
-/// paper has the guard, so verdicts on papers refer to `baseline` and `as_published`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GuardComparison {
-    /// The scenario, if the row covers several.
-    pub scenario: Option<String>,
-    /// Unit of the four values; for a gain or reduction, the unit of the row differs.
-    pub unit: String,
-    /// The baseline, guard off.
-    pub baseline: f64,
-    /// The scheduler, guard off.
-    pub as_published: f64,
-    /// The baseline, guard on.
-    pub baseline_guarded: f64,
-    /// The scheduler, guard on.
-    pub guarded: f64,
-    /// Relative change of the scheduler by the guard: `guarded / as_published - 1`.
-    pub guard_change: Option<f64>,
-}
-
 /// One number or claim of a paper, with its result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -181,8 +161,6 @@ pub struct Row {
     /// Settings that the paper's text leaves open, such as `sctp.sack_every=1`. They were fixed for all of its
     /// items before the run.
     pub readings: Vec<String>,
-    /// The same quantity without and with the guard.
-    pub beside: Option<GuardComparison>,
     /// Verdict on the number or claim.
     pub verdict: Verdict,
     /// `model` if `difference` and verdict are those of the model although a simulated value is shown beside it;

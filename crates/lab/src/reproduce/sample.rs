@@ -1,34 +1,30 @@
-//! Runs of a statement with seeds of its own: subject, reference, and the four combinations of scheduler and
-//! guard.
+//! Runs of a statement with seeds of its own: subject and reference.
 
 use ropewalk_scenario::SchedulerName;
 
 use super::decide::Spread;
 use super::expected::{Entry, Expected};
 use super::judge::{Pair, fraction};
-use super::plan::{RunKey, Runs, SchedulerVariant};
+use super::plan::{RunKey, Runs};
 use super::quantity;
-use super::row::{GuardComparison, Seeds};
+use super::row::Seeds;
 use crate::compare::estimate;
 
-/// Baseline of the papers' delay-aware schedulers.
-const BASELINE: &str = "round-robin";
-
 /// The simulation of a file with one seed, under the paper's readings.
-fn key(variant: SchedulerVariant<'_>, expected: &Expected, file: &str, seed: u64) -> RunKey {
-    let key = variant.key(&expected.paper, file);
+fn key(scheduler: &str, expected: &Expected, file: &str, seed: u64) -> RunKey {
+    let key = RunKey::new(&expected.paper, file, scheduler);
     let key = expected.changes.iter().fold(key, |key, set| key.with(set.as_str()));
     key.with(format!("transfer.seed={seed}"))
 }
 
 fn value(
-    variant: SchedulerVariant<'_>,
+    scheduler: &str,
     expected: &Expected,
     (file, quantity): (&str, &str),
     seed: u64,
     runs: &Runs,
 ) -> Result<f64, String> {
-    let key = key(variant, expected, file, seed);
+    let key = key(scheduler, expected, file, seed);
     quantity::of_run(&runs.get(&key)?.result, &key.scenario()?, quantity)
 }
 
@@ -50,41 +46,20 @@ fn seeds_of(expected: &Expected, entry: &Entry) -> impl Iterator<Item = u64> + u
 
 /// The runs that a statement requires.
 pub fn keys(expected: &Expected, entry: &Entry) -> Vec<RunKey> {
-    let mut variants: Vec<SchedulerVariant<'_>> = subject(entry).into_iter().collect();
-    if !expected.is_variation {
-        variants.extend(compared_variants(expected, entry));
-    }
-    variants.extend(entry.against.as_deref().and_then(unguarded));
+    let named = [entry.subject.as_deref(), entry.against.as_deref()];
+    let schedulers: Vec<&str> =
+        named.into_iter().flatten().filter(|name| is_scheduler(name)).collect();
     let mut keys = Vec::new();
     for file in entry.scenario.iter().chain(&entry.scenarios) {
         for seed in seeds_of(expected, entry) {
-            keys.extend(variants.iter().map(|variant| key(*variant, expected, file, seed)));
+            keys.extend(schedulers.iter().map(|name| key(name, expected, file, seed)));
         }
     }
     keys
 }
 
-fn subject(entry: &Entry) -> Option<SchedulerVariant<'_>> {
-    let variant = unguarded(entry.subject.as_deref()?)?;
-    Some(SchedulerVariant { guarded: entry.guarded, ..variant })
-}
-
-fn unguarded(name: &str) -> Option<SchedulerVariant<'_>> {
-    let known = name.parse::<SchedulerName>().is_ok();
-    known.then_some(SchedulerVariant { scheduler: name, guarded: false })
-}
-
-/// Baseline and scheduler, first without the guard, then with it.
-fn compared_variants<'a>(expected: &'a Expected, entry: &'a Entry) -> [SchedulerVariant<'a>; 4] {
-    let subject = entry.subject.as_deref().filter(|name| *name != BASELINE);
-    let scheduler = subject.or(expected.scheduler.as_deref()).unwrap_or("daps");
-    let variant = |scheduler, guarded| SchedulerVariant { scheduler, guarded };
-    [
-        variant(BASELINE, false),
-        variant(scheduler, false),
-        variant(BASELINE, true),
-        variant(scheduler, true),
-    ]
+fn is_scheduler(name: &str) -> bool {
+    name.parse::<SchedulerName>().is_ok()
 }
 
 /// Subject and reference of a statement for each seed.
@@ -157,7 +132,7 @@ pub fn measure(
     file: &str,
     runs: &Runs,
 ) -> Result<Sample, String> {
-    let subject = subject(entry).ok_or("a claim without its subject")?;
+    let subject = entry.subject.as_deref().ok_or("a claim without its subject")?;
     let against = entry.against.as_deref().ok_or("a claim without its reference")?;
     let what = (file, entry.quantity.as_str());
     let pair = |seed| {
@@ -170,10 +145,7 @@ pub fn measure(
                 let bound = runs.get(&key)?.result.flow_control_bound_bps;
                 bound.ok_or("shared links have no flow-control bound")?
             }
-            scheduler => {
-                let variant = unguarded(scheduler).ok_or("a claim without its reference")?;
-                value(variant, expected, what, seed, runs)?
-            }
+            scheduler => value(scheduler, expected, what, seed, runs)?,
         };
         Ok(Pair { subject: value(subject, expected, what, seed, runs)?, reference })
     };
@@ -183,38 +155,6 @@ pub fn measure(
 
 fn is_share(quantity: &str) -> bool {
     quantity.ends_with("utilisation") || quantity == "delivered_share"
-}
-
-/// The four combinations of a statement in one of its scenarios.
-///
-/// # Errors
-/// A message if a run failed.
-pub fn beside(
-    expected: &Expected,
-    entry: &Entry,
-    file: &str,
-    runs: &Runs,
-) -> Result<Option<GuardComparison>, String> {
-    if expected.is_variation {
-        return Ok(None);
-    }
-    let mean = |variant: SchedulerVariant<'_>| {
-        let of_seed = |seed| value(variant, expected, (file, &entry.quantity), seed, runs);
-        let values =
-            seeds_of(expected, entry).map(of_seed).collect::<Result<Vec<f64>, String>>()?;
-        Ok::<f64, String>(values.iter().sum::<f64>() / values.len() as f64)
-    };
-    let [baseline, as_published, baseline_guarded, guarded] = compared_variants(expected, entry);
-    let (as_published, guarded) = (mean(as_published)?, mean(guarded)?);
-    Ok(Some(GuardComparison {
-        scenario: (!entry.scenarios.is_empty()).then(|| file.to_owned()),
-        unit: quantity::unit_of(&entry.quantity).to_owned(),
-        baseline: mean(baseline)?,
-        as_published,
-        baseline_guarded: mean(baseline_guarded)?,
-        guarded,
-        guard_change: fraction(guarded, as_published),
-    }))
 }
 
 #[cfg(test)]
@@ -258,8 +198,8 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_takes_the_four_columns_for_each_seed_and_scenario() {
-        let text = "paper = 'kuhn2014'\ntitle = 't'\nscheduler = 'daps'\nseeds = 3\n[[item]]\n\
+    fn a_statement_takes_subject_and_reference_for_each_seed_and_scenario() {
+        let text = "paper = 'kuhn2014'\ntitle = 't'\nseeds = 3\n[[item]]\n\
                     id = 'x'\ngroup = 'g'\ncase = 'c'\nquantity = 'goodput_bps'\nunit = 'bit/s'\n\
                     kind = 'claim'\nby = ['simulation']\nsource = 's'\nsubject = 'daps'\n";
         let count = |rest: &str| {
@@ -267,8 +207,8 @@ mod tests {
             let keys = keys(&expected, &expected.items[0]);
             keys.into_iter().collect::<std::collections::BTreeSet<_>>().len()
         };
-        assert_eq!(count("against = 'round-robin'\nscenario = 'a'"), 4 * 3);
-        assert_eq!(count("against = 'bound'\nscenario = 'a'\nseeds = 1"), 4);
-        assert_eq!(count("against = 'min-rtt'\nscenarios = ['a', 'b']"), 5 * 3 * 2);
+        assert_eq!(count("against = 'round-robin'\nscenario = 'a'"), 2 * 3);
+        assert_eq!(count("against = 'bound'\nscenario = 'a'\nseeds = 1"), 1);
+        assert_eq!(count("against = 'min-rtt'\nscenarios = ['a', 'b']"), 2 * 3 * 2);
     }
 }

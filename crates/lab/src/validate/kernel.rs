@@ -178,7 +178,7 @@ mod tests {
             assert_eq!(plain, preset, "{transport}");
             assert_eq!(plain.transfer.receive_buffer, 45_000);
             assert_eq!(plain.tcp.receive_buffer_max, Some(2 << 20));
-            assert!(plain.transfer.prr && plain.transfer.hystart && !plain.transfer.guard);
+            assert!(plain.transfer.prr && plain.transfer.hystart);
             // What is written for `--out` can be read again.
             let again = Scenario::parse(&plain.to_toml(), "again.toml");
             assert_eq!(again.unwrap_or_else(|e| panic!("{e}")).transfer, plain.transfer);

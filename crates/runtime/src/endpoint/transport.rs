@@ -160,9 +160,6 @@ pub struct Transport {
     pub mtu: u32,
     /// Whether the path MTU is probed. If not, every path is assumed to carry 1500 B, or `mtu` if that is less.
     pub discover_mtu: bool,
-    /// Whether the receive-window guard is on (on; always off with the profile `rfc9260`). For data that never fills the
-    /// peer's buffer, because it is read as it arrives, its trials of single paths only cost time.
-    pub guard: bool,
     /// Whether congestion marks of the network (ECN) are used, if the peer supports them (on; always off with the
     /// profile `rfc9260`).
     pub ecn: bool,
@@ -201,7 +198,6 @@ impl Default for Transport {
             stream_limit: 1024,
             mtu: 9000,
             discover_mtu: true,
-            guard: true,
             ecn: true,
             dscp: Dscp::DEFAULT,
         }
@@ -331,7 +327,6 @@ impl Transport {
         config.reconfiguration = self.reconfiguration && extends;
         config.accepted_requests = self.accepted_requests;
         config.stream_limit = self.stream_limit;
-        config.guard &= self.guard;
         config.unsent_limit = self.unsent_limit;
         config.reports_abandoned = self.reports_abandoned;
         config.peer_buffer_limit = self.peer_buffer_limit;

@@ -66,12 +66,6 @@ table! {
         preset: Preset => preset = names::<Preset>()
             .derived("rfc9260 for SCTP, `live` for it with `[[flow]]`, rfc8684 for TCP")
             .example("\"paper-2013\"");
-        /// The receive-window guard, which keeps a bundle from falling below its best path: no path gets
-        /// more of the shared window than it needs to be full, gets data that it would deliver too late, or
-        /// is used if its losses cost the others more than it carries.
-        guard: bool => guard = Kind::Bool
-            .derived("true; false under the presets `paper-2013`, `chihani2011` and `linux-6`, and with `[[flow]]`")
-            .example("true");
         /// How congestion windows grow and shrink. Where paths share a bottleneck, uncoupled
         /// algorithms take a flow's share for each path; coupled ones take one for all. Under SCTP, all
         /// but `rfc9260` use TCP's initial window, minimum threshold and byte counting, unless `[sctp]`
@@ -192,18 +186,6 @@ impl Builder<'_> {
 fn duration(_: &mut Builder<'_>, table: &Checked, key: &str) -> Duration {
     let fallback = if table.place("bytes").is_some() { LIMIT_OF_BYTES } else { DURATION };
     table.opt(key).unwrap_or(fallback)
-}
-
-/// The guard is an addition of Ropewalk; presets of papers disable it. The unordered messages of a tunnel do not fill the
-/// receive buffer, and a path that the guard rests for a trial carries no call in the meantime.
-fn guard(builder: &mut Builder<'_>, table: &Checked, key: &str) -> bool {
-    table.opt(key).unwrap_or(match builder.preset {
-        _ if builder.has_tunnel => false,
-        Preset::Rfc9260 | Preset::Live | Preset::Rfc8684 => true,
-        // The model of 2011 has no flow control.
-        // Linux has no such guard either.
-        Preset::Chihani2011 | Preset::Paper2013 | Preset::Linux6 => false,
-    })
 }
 
 fn congestion(builder: &mut Builder<'_>, table: &Checked, key: &str) -> Congestion {

@@ -90,7 +90,6 @@ mod tests {
             paper: paper.to_owned(),
             name: name.to_owned(),
             sets: Vec::new(),
-            guarded: false,
             hold: 3,
             undecided: 1,
             fail: 2,

@@ -42,9 +42,6 @@ fn section(paper: &str, rows: &[&Row]) -> String {
         text += &format!("\n{item}: {quantity}\n");
         text += &table(&rows.copied().collect::<Vec<_>>(), &mut reasons).text(layout());
     }
-    for table in beside(rows) {
-        text += &format!("\n{}\n{}", table.caption, table.table.text(layout()));
-    }
     if rows.iter().any(|row| row.judged_by.is_some()) {
         let meaning =
             "the verdict compares the model with the paper; the simulated value is shown beside it";
@@ -57,44 +54,6 @@ fn section(paper: &str, rows: &[&Row]) -> String {
         text += &wrapped(&format!("[{}] ", i + 1), reason, width());
     }
     text + "\n"
-}
-
-/// The columns without and with the guard, a row for each scenario and quantity. Verdicts refer to the
-/// schedulers as published.
-fn beside(rows: &[&Row]) -> Vec<Captioned> {
-    let headings =
-        ["case", "baseline", "as published", "baseline, guard", "with guard", "guard adds"];
-    let mut quantities: Vec<&str> = Vec::new();
-    for row in rows {
-        if !quantities.contains(&row.quantity.as_str()) {
-            quantities.push(&row.quantity);
-        }
-    }
-    let of_quantity = |quantity: &str| {
-        let mut table = Table::new(&headings);
-        let mut cases: Vec<&str> = Vec::new();
-        for row in rows.iter().filter(|row| row.quantity == quantity) {
-            let Some(known) = &row.beside else { continue };
-            // "2-100-35, guard, bound" is another statement about the runs of "2-100-35".
-            let set_up = row.case.split(", ").next().unwrap_or(&row.case);
-            if cases.contains(&set_up) {
-                continue;
-            }
-            cases.push(set_up);
-            let case = known.scenario.as_ref().map_or_else(
-                || row.case.clone(),
-                |file| format!("{}: {}", row.case, file.trim_end_matches(".toml")),
-            );
-            let values =
-                [known.baseline, known.as_published, known.baseline_guarded, known.guarded];
-            let values = values.map(|value| number_cell(value, &known.unit));
-            let change = Cell::from(text::difference(known.guard_change));
-            table.row([Cell::from(case)].into_iter().chain(values).chain([change]).collect());
-        }
-        let caption = format!("{quantity} without and with the guard");
-        (!cases.is_empty()).then(|| Captioned::new(caption, table))
-    };
-    quantities.into_iter().filter_map(of_quantity).collect()
 }
 
 /// A number of a row. Units that the table does not know are part of the text.
@@ -153,17 +112,13 @@ fn table<'a>(rows: &[&'a Row], reasons: &mut Vec<&'a str>) -> Table {
     table
 }
 
-/// All tables with their captions: one for each quantity of each item, and those about the guard.
+/// All tables with their captions: one for each quantity of each item.
 pub fn tables(rows: &[Row]) -> Vec<Captioned> {
     let mut groups: Vec<[&str; 3]> = Vec::new();
-    let mut papers: Vec<&str> = Vec::new();
     for row in rows {
         let group = [row.paper.as_str(), row.item.as_str(), row.quantity.as_str()];
         if !groups.contains(&group) {
             groups.push(group);
-        }
-        if !papers.contains(&group[0]) {
-            papers.push(group[0]);
         }
     }
     let of_group = |[paper, item, quantity]: [&str; 3]| {
@@ -173,10 +128,7 @@ pub fn tables(rows: &[Row]) -> Vec<Captioned> {
         let caption = format!("{paper}/{item}: {quantity}");
         Captioned::new(caption, table(&own.collect::<Vec<_>>(), &mut Vec::new()))
     };
-    let guards = papers.iter().flat_map(|paper| {
-        beside(&rows.iter().filter(|row| row.paper == *paper).collect::<Vec<_>>())
-    });
-    groups.into_iter().map(of_group).chain(guards).collect()
+    groups.into_iter().map(of_group).collect()
 }
 
 /// Every number and claim in a row, in base units.

@@ -10,7 +10,7 @@ use ropewalk_scenario::{
 };
 
 use super::setting::Setting;
-use super::{Families, Guards, TournamentArgs};
+use super::{Families, TournamentArgs};
 use crate::failure::Failure;
 use crate::files::failed;
 
@@ -135,24 +135,11 @@ fn match_config(
     schedulers: &[SchedulerName],
 ) -> Result<MatchConfig, Failure> {
     let base = changes_of(args, source, setting)?;
-    let guards: &[Option<bool>] = match args.guard {
-        Guards::Default => &[None],
-        Guards::On => &[Some(true)],
-        Guards::Off => &[Some(false)],
-        Guards::Both => &[Some(true), Some(false)],
-    };
-    let mut participants = Vec::with_capacity(schedulers.len() * guards.len());
+    let mut participants = Vec::with_capacity(schedulers.len());
     for name in schedulers {
-        for guard in guards {
-            let own = [
-                Some(("--schedulers", format!("transfer.scheduler={name}"))),
-                guard.map(|guard| ("--guard", format!("transfer.guard={guard}"))),
-            ];
-            let without = args.guard == Guards::Both && *guard == Some(false);
-            let label = format!("{name}{}", if without { " without guard" } else { "" });
-            let changes = base.iter().chain(own.iter().flatten());
-            participants.push((label, load(args, source, changes)?));
-        }
+        let own = ("--schedulers", format!("transfer.scheduler={name}"));
+        let scenario = load(args, source, base.iter().chain([&own]))?;
+        participants.push((name.to_string(), scenario));
     }
     let (scenario, protocol) = (source.name(), setting.protocol());
     Ok(MatchConfig { scenario, setting: setting.to_string(), protocol, participants })

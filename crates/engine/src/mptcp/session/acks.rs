@@ -9,8 +9,8 @@ use super::super::subflow::sent::{SegmentState, SentQueue, SentSegment};
 use super::board::{DataBoard, MappingState};
 use super::{DataSender, Event, Session};
 use crate::congestion::{AckSample, CongestionControl, Delivery};
+use crate::path::explained_queueing;
 use crate::recovery::Flight;
-use crate::window::explained_queueing;
 
 /// What one segment acknowledges on its subflow.
 #[derive(Clone, Copy, Debug, Default)]

@@ -35,7 +35,7 @@ impl Session {
         self.sender.path_counters()
     }
 
-    /// A path as schedulers see it, without the guard's limits. For time series and reports; has no side
+    /// A path as schedulers see it, for time series and reports. Has no side
     /// effects.
     ///
     /// # Panics

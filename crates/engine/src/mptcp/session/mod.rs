@@ -192,23 +192,14 @@ impl Session {
             record_decisions: config.record_decisions,
             coupling: config.congestion_variants.coupling,
         };
-        // Without flow control there is no window limit, and no window to guard.
+        // Without flow control there is no window limit.
         let edge = if config.quirks.is_some() { unbounded } else { 0 };
-        let guard = config.guard && config.receive_buffer.is_some();
         let (congestion, manager) =
             (config.start_congestion(seed.child("congestion")), config.window_manager.clone());
         let outstanding = Mappings::new(segment_limit, edge, TxConfig::of(&config));
         Self {
             state: State::Closed,
-            sender: Sender::new(
-                settings,
-                outstanding,
-                subflows,
-                scheduler,
-                congestion,
-                guard,
-                manager,
-            ),
+            sender: Sender::new(settings, outstanding, subflows, scheduler, congestion, manager),
             receiver: Receiver {
                 buffer: ByteBuffer::new(config.receive_buffer.unwrap_or(unbounded)),
                 linux: LinuxReceiver::of(&config),

@@ -202,16 +202,6 @@ impl Outstanding for Mappings {
         self.board.holes().is_empty() && self.queue.is_empty()
     }
 
-    #[inline]
-    fn acknowledged_bytes(&self) -> u64 {
-        self.board.una()
-    }
-
-    #[inline]
-    fn is_ordered(&self) -> bool {
-        true
-    }
-
     fn oldest(&self, subflows: &[Subflow]) -> Option<Oldest> {
         let (unit, record) = self.board.front()?;
         let MappingState::Given { to, piece } = record.state else { return None };

@@ -252,10 +252,9 @@ impl Association {
             config.start_congestion(0, handshake.congestion_seed(), false),
             config.window_manager.clone(),
         );
-        let guard = config.guard;
         Self {
             state: State::Closed,
-            sender: Sender::new(settings, chunks, paths, scheduler, congestion, guard, manager),
+            sender: Sender::new(settings, chunks, paths, scheduler, congestion, manager),
             receiver: Receiver::new(&config),
             control: Control {
                 queue: ControlQueue::default(),
@@ -538,8 +537,7 @@ impl Association {
         (buffer.cumulative() + 1, buffer.next_on(stream))
     }
 
-    /// A path as schedulers see it, without the guard's limits. For time series and reports; it changes no
-    /// state.
+    /// A path as schedulers see it. For time series and reports; it changes no state.
     ///
     /// # Panics
     /// If there is no such path.

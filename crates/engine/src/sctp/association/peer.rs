@@ -12,7 +12,6 @@ use super::super::rx::SackMode;
 use super::super::tx::TxConfig;
 use super::State;
 use crate::multipath::PeerAcks;
-use crate::window::Guard;
 
 /// The peer of an association.
 ///
@@ -91,9 +90,6 @@ impl super::Association {
         let delay = self.handshake.peer.sack_delay;
         self.sender.config.peer_acks = PeerAcks { delay, on_request };
         self.apply_config();
-        // Without CMT, only T3 or the third miss indication cause retransmissions.
-        let plain = self.handshake.own_cmt.if_agreed && !self.config.cmt.concurrent;
-        self.sender.guard = Guard::new(self.config.guard && !plain);
     }
 
     /// How the peer's data is acknowledged.

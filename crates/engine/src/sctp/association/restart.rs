@@ -11,7 +11,6 @@ use super::super::tx::Path;
 use super::state::Retry;
 use super::{Association, CloseReason, Event, State};
 use crate::path::PathStatus;
-use crate::window::Guard;
 
 impl Association {
     /// Processes a COOKIE ECHO. Returns whether the chunks after it belong to the association.
@@ -102,7 +101,6 @@ impl Association {
         self.handshake.local_tsn = cookie.local_tsn.0;
         self.handshake.renew_auth_random(cookie);
         self.sender.outstanding.restart(self.handshake.local_tsn, self.config.streams);
-        self.sender.guard = Guard::new(self.config.guard);
         for path in &mut self.sender.paths {
             let (counters, learned) = (path.tx.counters, path.learned);
             let (retired, announcing) = (path.retired, path.announcing);

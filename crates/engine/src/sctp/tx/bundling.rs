@@ -60,9 +60,7 @@ impl Sender {
             }
             let next = next.min(*room);
             let open = self.views.get(path.index()).is_some_and(|v| {
-                v.usable
-                    && v.earliest_position == 0
-                    && self.paths[path.index()].tx.flights.bytes() < v.window
+                v.usable && self.paths[path.index()].tx.flights.bytes() < v.window
             });
             let fits = self.outstanding.board.span() + next as u64 <= self.outstanding.peer_rwnd;
             if !open || !fits || self.outstanding.board.tsns_left() == 0 {

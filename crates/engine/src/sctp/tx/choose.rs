@@ -135,7 +135,7 @@ impl Sender {
         let seen = self.seen(now, DecisionKind::Retransmission { lost_on: on });
         let view = View { paths: &self.views, ..seen };
         let credit = self.paths[on.index()].tx.fast_credit;
-        // `same` would wait for ever if the guard leaves the path no window.
+        // `same` would wait for ever if the window manager leaves the path no window.
         let policy = match self.outstanding.config.retransmission {
             RetransmissionPolicy::Same if self.views[on.index()].window == 0 => {
                 RetransmissionPolicy::Asap

@@ -336,16 +336,6 @@ impl Outstanding for Chunks {
         self.board.holes().is_empty() && self.queue.is_empty()
     }
 
-    #[inline]
-    fn acknowledged_bytes(&self) -> u64 {
-        self.board.user_bytes()
-    }
-
-    #[inline]
-    fn is_ordered(&self) -> bool {
-        !self.is_unordered_unfragmented()
-    }
-
     fn oldest(&self, paths: &[Path]) -> Option<Oldest> {
         let unit = self.board.cumulative() + 1;
         let record = self.board.get(unit)?;

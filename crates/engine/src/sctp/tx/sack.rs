@@ -8,13 +8,13 @@ use smallvec::SmallVec;
 use super::{GapDiff, Path, RecordState, Sender};
 use crate::congestion::{AckSample, CongestionControl};
 use crate::meter;
+use crate::path::explained_queueing;
 use crate::recovery::{Flight, LossDetection};
 use crate::sctp::chunk::{DelayEcho, Echoed, Sack};
 use crate::sctp::config::CwndUpdate;
 use crate::sctp::extension_chunk::NrSack;
 use crate::sctp::extensions::non_renegable::union;
 use crate::sctp::gaps::GapList;
-use crate::window::explained_queueing;
 
 /// Age of the last RTT sample after which timestamps supply the next one.
 const UNTIMED: Duration = Duration::from_secs(1);

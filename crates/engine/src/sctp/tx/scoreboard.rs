@@ -39,8 +39,6 @@ pub struct Scoreboard {
     waiting_holes: u64,
     /// Bytes of the abandoned chunks, which will not occupy the peer's buffer.
     abandoned_bytes: u64,
-    /// Bytes of the abandoned chunks that the cumulative TSN has passed.
-    forgotten_bytes: u64,
     /// Further transmissions of chunks that are in flight in several copies.
     copies: BTreeMap<u64, Vec<(PathId, u64)>>,
 }
@@ -66,7 +64,6 @@ impl Scoreboard {
             unordered_holes: 0,
             waiting_holes: 0,
             abandoned_bytes: 0,
-            forgotten_bytes: 0,
             copies: BTreeMap::new(),
         }
     }
@@ -170,12 +167,6 @@ impl Scoreboard {
     #[inline]
     pub const fn unordered_holes(&self) -> u64 {
         self.unordered_holes
-    }
-
-    /// Bytes of all chunks known to be delivered to the peer's user since the association began.
-    #[inline]
-    pub const fn user_bytes(&self) -> u64 {
-        self.base_offset + self.delivered_bytes - self.forgotten_bytes
     }
 
     /// Whether all holes are unordered unfragmented messages, so that no later chunk has to wait for them.
@@ -423,10 +414,7 @@ impl Scoreboard {
                 self.holes.remove_below(tsn + 1);
                 self.uncount_hole(passing);
             }
-            RecordState::Abandoned { .. } => {
-                self.abandoned_bytes -= bytes as u64;
-                self.forgotten_bytes += bytes as u64;
-            }
+            RecordState::Abandoned { .. } => self.abandoned_bytes -= bytes as u64,
             RecordState::InFlight { .. } => {}
         }
         Some(Popped { tsn, bytes, payload, first_sent, state })
@@ -548,7 +536,7 @@ mod tests {
         board.on_sent(Time::ZERO, 3, PathId(0), 0);
         assert_eq!((board.span(), board.unordered_holes()), (300, 200));
         board.on_gap_acked(3);
-        assert_eq!((board.span(), board.held_bytes(), board.user_bytes()), (200, 0, 100));
+        assert_eq!((board.span(), board.held_bytes()), (200, 0));
         board.on_sent(Time::ZERO, 4, PathId(0), 1);
         board.on_gap_acked(4);
         assert_eq!((board.span(), board.held_bytes()), (200, 100));
@@ -558,7 +546,7 @@ mod tests {
         for _ in 0..4 {
             board.pop_cumulative();
         }
-        assert_eq!((board.extent(), board.span(), board.user_bytes()), (100, 0, 400));
+        assert_eq!((board.extent(), board.span()), (100, 0));
         assert_eq!((board.held_bytes(), board.unordered_holes()), (0, 100));
     }
 
@@ -584,6 +572,6 @@ mod tests {
         board.on_gap_acked(2);
         assert_eq!(board.span(), 200);
         board.on_reneged(PathId(0));
-        assert_eq!((board.span(), board.user_bytes(), board.lost().len()), (300, 0, 1));
+        assert_eq!((board.span(), board.lost().len()), (300, 1));
     }
 }

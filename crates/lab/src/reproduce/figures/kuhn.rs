@@ -4,7 +4,7 @@ use super::super::peers;
 use super::super::plan::RunKey;
 use super::super::quantity;
 use super::super::row::{Figure, FigureSeries, Origin};
-use super::{FigureSources, VARIANTS, bars, line, simulated};
+use super::{FigureSources, SCHEDULERS, bars, line, simulated};
 
 const PAPER: &str = "kuhn2014";
 const CASES: [&str; 6] =
@@ -57,8 +57,8 @@ fn both(
     let cases: Vec<String> = CASES.iter().filter(|c| chosen(c)).map(|c| c.to_string()).collect();
     let files: Vec<String> = cases.iter().map(|case| file(case)).collect();
     let mut figure = Figure::empty(PAPER, id, title, (CASE_LABEL, y_label));
-    for (variant, name) in VARIANTS {
-        let y = simulated(sources.runs, (PAPER, variant), &files, (quantity, factor))?;
+    for (scheduler, name) in SCHEDULERS {
+        let y = simulated(sources.runs, (PAPER, scheduler), &files, (quantity, factor))?;
         figure.series.push(bars(name, Origin::Simulated, &cases, y));
     }
     Ok(figure)
@@ -120,8 +120,9 @@ fn shown(item: &str) -> String {
 /// The runs behind the occupancy over time.
 pub fn keys(item: &str) -> Vec<RunKey> {
     let files = || CASES.iter().map(|case| file(case));
-    let bars =
-        files().flat_map(|file| VARIANTS.iter().map(move |(variant, _)| variant.key(PAPER, &file)));
+    let bars = files().flat_map(|file| {
+        SCHEDULERS.iter().map(move |(scheduler, _)| RunKey::new(PAPER, &file, scheduler))
+    });
     match item {
         "receive-buffer-min" => Vec::new(),
         "occupancy-small" | "occupancy-large" => bars.chain(occupancy_keys(item)).collect(),

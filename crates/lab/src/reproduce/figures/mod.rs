@@ -9,7 +9,7 @@ mod wallace;
 
 use super::catalogue::Item;
 use super::expected::Expected;
-use super::plan::{RunKey, Runs, SchedulerVariant};
+use super::plan::{RunKey, Runs};
 use super::quantity;
 use super::row::{Figure, FigureSeries, Origin, Style, Value};
 
@@ -69,23 +69,19 @@ fn dots(name: &str, source: Origin, points: impl IntoIterator<Item = (f64, f64)>
     FigureSeries { style: Style::Points, ..line(name, source, points) }
 }
 
-/// The variants in the figures of the two papers on DAPS, with their names.
-const VARIANTS: [(SchedulerVariant<'static>, &str); 4] = [
-    (SchedulerVariant { scheduler: "round-robin", guarded: false }, "round robin"),
-    (SchedulerVariant { scheduler: "daps", guarded: false }, "DAPS as published"),
-    (SchedulerVariant { scheduler: "round-robin", guarded: true }, "round robin, guard"),
-    (SchedulerVariant { scheduler: "daps", guarded: true }, "DAPS, guard"),
-];
+/// The schedulers in the figures of the two papers on DAPS, with their names.
+const SCHEDULERS: [(&str, &str); 2] =
+    [("round-robin", "round robin"), ("daps", "DAPS as published")];
 
 /// A quantity of one scheduler over several scenario files, times `factor`, with one run each.
 fn simulated(
     runs: &Runs,
-    (paper, variant): (&str, SchedulerVariant<'_>),
+    (paper, scheduler): (&str, &str),
     files: &[String],
     (name, factor): (&str, f64),
 ) -> Result<Vec<f64>, String> {
     let one = |file: &String| {
-        let key = variant.key(paper, file);
+        let key = RunKey::new(paper, file, scheduler);
         let value = quantity::of_run(&runs.get(&key)?.result, &key.scenario()?, name)?;
         Ok(value * factor)
     };

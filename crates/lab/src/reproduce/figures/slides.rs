@@ -6,7 +6,7 @@ use super::super::peers;
 use super::super::plan::RunKey;
 use super::super::quantity;
 use super::super::row::{Figure, Origin};
-use super::{FigureSources, VARIANTS, bars, simulated};
+use super::{FigureSources, SCHEDULERS, bars, simulated};
 
 const PAPER: &str = "slides2013";
 
@@ -15,12 +15,13 @@ const CASES: [&str; 3] = ["case-1.toml", "case-2.toml", "case-3.toml"];
 /// The runs behind the bars.
 pub fn keys(item: &str) -> Vec<RunKey> {
     if item == "cases" {
-        let keys = |file| VARIANTS.iter().map(move |(variant, _)| variant.key(PAPER, file));
+        let keys =
+            |file| SCHEDULERS.iter().map(move |(scheduler, _)| RunKey::new(PAPER, file, scheduler));
         return CASES.into_iter().flat_map(keys).collect();
     }
     let folder = data::folder(PAPER).into_iter().flat_map(|folder| folder.files);
     let files = folder.map(|(name, _)| *name).filter(|name| name.starts_with("tmaxblock"));
-    files.map(|file| VARIANTS[0].0.key(PAPER, file)).collect()
+    files.map(|file| RunKey::new(PAPER, file, "round-robin")).collect()
 }
 
 /// The table of blocking times as bars: printed, closed form, ours, ns-2's.
@@ -41,7 +42,7 @@ pub fn blocking(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     figure.series.push(bars("printed model", Origin::Paper, &cases, paper));
     figure.series.push(bars("closed form", Origin::Model, &cases, models));
     let ours =
-        simulated(sources.runs, (PAPER, VARIANTS[0].0), &files, ("blocking_time_s.max", 1e3))?;
+        simulated(sources.runs, (PAPER, "round-robin"), &files, ("blocking_time_s.max", 1e3))?;
     figure.series.push(bars("round robin", Origin::Simulated, &cases, ours));
     let peer: Vec<_> =
         peers::cases("blocking")?.into_iter().filter(|c| c.variant == "base").collect();
@@ -66,8 +67,8 @@ pub fn cases(sources: FigureSources<'_>) -> Result<Vec<Figure>, String> {
     let mut figures = Vec::new();
     for (id, title, quantity, factor, y_label) in kinds {
         let mut figure = Figure::empty(PAPER, id, title, ("", y_label));
-        for (variant, name) in VARIANTS {
-            let y = simulated(sources.runs, (PAPER, variant), &files, (quantity, factor))?;
+        for (scheduler, name) in SCHEDULERS {
+            let y = simulated(sources.runs, (PAPER, scheduler), &files, (quantity, factor))?;
             figure.series.push(bars(name, Origin::Simulated, &names, y));
         }
         figures.push(figure);

@@ -1,0 +1,34 @@
+//! Progress on the terminal.
+
+use std::io::{IsTerminal, Write};
+
+/// A line that is written over on a terminal; in a file, a line each tenth.
+pub fn progress(name: &str, done: usize, all: usize) {
+    let mut err = std::io::stderr().lock();
+    let text = format!("  {name}: {done} of {all}");
+    // Nobody is helped by a run that stops because its progress could not be shown.
+    let _ = if err.is_terminal() {
+        let end = if done == all { "\n" } else { "" };
+        write!(err, "\r{text}{end}")
+    } else if is_tenth(done, all) {
+        writeln!(err, "{text}")
+    } else {
+        Ok(())
+    };
+}
+
+const fn is_tenth(done: usize, all: usize) -> bool {
+    done * 10 / all != (done - 1) * 10 / all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_gets_ten_lines_or_fewer() {
+        for (all, expected) in [(1, 1), (7, 7), (10, 10), (200, 10), (203, 10)] {
+            assert_eq!((1..=all).filter(|done| is_tenth(*done, all)).count(), expected, "{all}");
+        }
+    }
+}
