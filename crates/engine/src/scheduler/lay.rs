@@ -71,7 +71,7 @@ const OTHERS: f64 = 0.125;
 const SILENCE: Duration = Duration::from_secs(2);
 /// Chunks at the end of a transfer that are followed by too few others to reveal their loss.
 const TAIL_CHUNKS: u64 = 4;
-/// Mean deviations of the round trip after which an acknowledgement is overdue.
+/// Mean deviations of the round trip after which a loss has been repaired.
 const DEVIATIONS: f64 = 4.0;
 
 /// Estimates for a path. Times are in nanoseconds from now, rates in bytes per nanosecond.
@@ -329,11 +329,7 @@ impl PathEstimate {
         if others {
             arrival = arrival.max(nanos(forward));
         }
-        // Time by which an acknowledgement is overdue, beyond what the round trip and its deviation explain.
-        let owed = nanos(path.rtt_age) - (round_trip + DEVIATIONS * nanos(path.rttvar));
-        if path.in_flight > 0 && owed > 0.0 {
-            arrival += owed;
-        }
+        arrival += nanos(path.overdue);
         let gain = if path.loss > LOSSY { LOSSY_PIPE_GAIN } else { PIPE_GAIN };
         let longest = state.pipe.look(view.now, pipe_time, round_trip);
         let pipe = rate * (gain * longest + doubt) + SLACK_CHUNKS * view.chunk_bytes as i64 as f64;
@@ -513,11 +509,22 @@ mod tests {
     fn a_path_that_owes_an_acknowledgement_is_late_by_as_long() {
         let mut paths = unequal();
         paths[0].in_flight = CHUNK;
-        paths[0].rtt_age = Duration::from_millis(500);
+        paths[0].overdue = Duration::from_millis(500);
         let Action::Send { path, .. } = Lay::default().decide(&view(&paths)).action else {
             panic!("something may be sent");
         };
         assert_eq!(path, PathId(1));
+    }
+
+    #[test]
+    fn a_path_that_was_idle_for_long_is_not_late_when_it_is_used_again() {
+        let mut paths = unequal();
+        paths[0].in_flight = CHUNK;
+        paths[0].rtt_age = Duration::from_secs(500);
+        assert_eq!(
+            Lay::default().decide(&view(&paths)).action,
+            Action::Send { path: PathId(0), position: 0 }
+        );
     }
 
     #[test]

@@ -11,8 +11,7 @@ type Script = fn(&Sent) -> Fate;
 
 /// 300 chunks through what the script makes of the network: all arrive, in a time that shows that no path
 /// stopped the other.
-fn passes(what: &str, settings: &Config, delays: &[u64], script: Script) {
-    let mut pair = Pair::up(settings, delays);
+fn passes(what: &str, mut pair: Pair, script: Script) {
     pair.script(script);
     let began = pair.now;
     let mut left = 300;
@@ -58,7 +57,7 @@ fn a_path_that_is_lost_one_way_flaps_or_swallows_sacks_stops_nobody() {
         }),
     ];
     for (what, script) in scripts {
-        passes(what, &settings, &[10, 30], script);
+        passes(what, Pair::up(&settings, &[10, 30]), script);
     }
 }
 
@@ -67,7 +66,11 @@ fn a_path_that_is_lost_one_way_flaps_or_swallows_sacks_stops_nobody() {
 fn a_tiny_window_over_a_millisecond_and_two_seconds_still_lets_all_pass() {
     for chunks in [2, 4, 16] {
         let settings = live(2, chunks * u64::from(FULL + 16));
-        passes("a tiny window", &settings, &[1, 2000], |_| Fate::Arrive);
+        // A scheduler that uses both paths in turn would take four seconds for each window.
+        let lay = [scheduler("lay"), scheduler("lay")];
+        let mut pair = Pair::with(&settings, &settings, &[1, 2000], lay);
+        pair.connect();
+        passes("a tiny window", pair, |_| Fate::Arrive);
     }
 }
 
