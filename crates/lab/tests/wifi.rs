@@ -96,7 +96,7 @@ fn two_wifi(channels: [u32; 2], end: &str, more: &str) -> ropewalk_lab::RunResul
         )
     };
     let transfer = "[transfer]\nduration = '10 s'\nwarmup = '2 s'\npacket = '1400 B'\n\
-                    receive_buffer = '1 MB'\nscheduler = 'min-rtt'\n";
+                    receive_buffer = '1 MB'\n";
     run_wifi(&format!("{transfer}{}{}{more}", path(channels[0]), path(channels[1])))
 }
 

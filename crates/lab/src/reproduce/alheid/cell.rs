@@ -52,7 +52,7 @@ impl Preset {
     const fn scheduler(self) -> &'static str {
         match self {
             Self::Chihani2011 => "round-robin",
-            Self::Rfc8684 => "daps",
+            Self::Rfc8684 => "lay",
         }
     }
 
