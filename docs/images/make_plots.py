@@ -108,7 +108,7 @@ def goodput():
     limit = None
     for name in SCHEDULERS:
         values = {"transfer.receive_buffer": [f"{size} kB" for size in sizes]}
-        batch = rw.compare(KUHN, vary=values, schedulers=[name], series=False)
+        batch = rw.compare(KUHN, vary=values, set={"transfer.scheduler": name}, series=False)
         runs = list(batch)
         reached = [run.goodput_wire_bps / 1e6 for run in runs]
         limit = [run.flow_control_bound_bps / 1e6 for run in runs]

@@ -14,6 +14,10 @@ from test_run import without_timing
 import ropewalk as rw
 
 
+# A buffer that no path fills, so that schedulers which ignore delay use both paths.
+AMPLE = {"transfer.receive_buffer": "1 MB"}
+
+
 class MinRtt:
     """``min-rtt`` in Python: the head of the queue, on the path with the least round trip."""
 
@@ -95,7 +99,7 @@ def test_what_is_sent_is_reported_and_the_view_has_its_units(scenario: rw.Scenar
 def test_an_answer_can_be_given_in_several_ways(scenario: rw.Scenario, answer: Any) -> None:
     rw.register_scheduler("first-open", type("S", (), {"select": lambda _, v: v.open[0]}))
     rw.register_scheduler("answering", type("S", (), {"select": lambda _, view: answer(view)}))
-    one, other = (rw.run(scenario, scheduler=name) for name in ("first-open", "answering"))
+    one, other = (rw.run(scenario, scheduler=name, set=AMPLE) for name in ("first-open", "answering"))
     assert one.goodput_bps == other.goodput_bps > 1e6
 
 
@@ -115,7 +119,7 @@ def test_waiting_is_no_standstill(scenario: rw.Scenario) -> None:
             return rw.Wait(0.002) if self.asked % 3 else view.open[0]
 
     rw.register_scheduler("hesitant", Hesitant)
-    assert rw.run(scenario, scheduler="hesitant").goodput_bps > 1e6
+    assert rw.run(scenario, scheduler="hesitant", set=AMPLE).goodput_bps > 1e6
     with pytest.raises(ValueError, match="more than 0"):
         rw.Wait(0)
 
