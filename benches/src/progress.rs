@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 pub fn progress(name: &str, done: usize, all: usize) {
     let mut err = std::io::stderr().lock();
     let text = format!("  {name}: {done} of {all}");
-    // Nobody is helped by a run that stops because its progress could not be shown.
+    // A run continues even if its progress cannot be shown.
     let _ = if err.is_terminal() {
         let end = if done == all { "\n" } else { "" };
         write!(err, "\r{text}{end}")

@@ -255,8 +255,8 @@ impl View<'_> {
         }
     }
 
-    /// The position that a path takes if its schedule says `wanted`: that position, or the lost chunk. None if the span
-    /// rule or the end of the queue comes first.
+    /// The position that a path takes if its schedule says `wanted`: that position, or the lost chunk. `None` if the
+    /// span rule or the end of the queue comes first.
     #[inline]
     pub fn admit(&self, wanted: u64) -> Option<u64> {
         let position = if self.is_new_data() { wanted } else { 0 };

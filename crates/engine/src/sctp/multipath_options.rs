@@ -28,7 +28,7 @@ pub struct SackOptions {
     pub every_packets: u32,
     /// SACK.Delay: longest delay of a SACK (200 ms; values above 500 ms are taken as 500 ms).
     pub delay: Duration,
-    /// Acknowledge the first DATA of an association at once (RFC 9260, 5.1: MUST). Off: as in the simulators
+    /// Acknowledge the first DATA of an association immediately (RFC 9260, 5.1: MUST). Off: as in the simulators
     /// that the papers used.
     pub first_at_once: bool,
     /// Count packets per path instead of per association.
@@ -52,7 +52,7 @@ pub struct SackOptions {
 /// Concurrent multipath transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CmtOptions {
-    /// Send on all paths at once. Off: SCTP without CMT, with a primary path and failover.
+    /// Send on all paths at the same time. Off: SCTP without CMT, with a primary path and failover.
     pub concurrent: bool,
     /// Disable CMT towards a peer that does not announce it (RFC 9260, 6.4: an endpoint SHOULD transmit to
     /// the primary path). Off: data is sent on all paths to any peer, whose SACKs report the reordering at

@@ -35,8 +35,7 @@ impl Session {
         self.sender.path_counters()
     }
 
-    /// A path as schedulers see it, for time series and reports. Has no side
-    /// effects.
+    /// A path as schedulers see it, for time series and reports. Has no side effects.
     ///
     /// # Panics
     /// If there is no such path.
