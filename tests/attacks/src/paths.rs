@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use ropewalk_apps::measure::{Direction, MeasurementPlan};
+use ropewalk_apps::measure::{CONTROL, Direction, MeasurementPlan};
 use ropewalk_engine::sctp::{Chunk, DataFlags, Packet};
 use ropewalk_runtime::seal::SecretKey;
 
@@ -79,7 +79,7 @@ fn download(server: &Server) -> Result<Client, Failure> {
         warmup_s: 0.0,
         seconds: 60.0,
     };
-    let wish = client.data(client.tsn, 0, 0, DataFlags::WHOLE, &plan.encode());
+    let wish = client.data(client.tsn, CONTROL, 0, DataFlags::WHOLE, &plan.encode());
     client.send(&Packet::of(client.peer_tag, Chunk::Data(wish)))?;
     client.behave(Instant::now() + DOWNLOAD)?;
     if client.received.packets < 100 {

@@ -18,9 +18,11 @@ pub use client::{DeliveryDelay, MeasureError, Measurement, run};
 pub use protocol::{Direction, Figures, MeasurementPlan};
 pub use server::serve;
 
-/// Streams: plan and results, bulk data, and latency probes.
-const CONTROL: u16 = 0;
-const BULK: u16 = 1;
+/// Stream of bulk data. Unordered messages on stream 0 have the shortest header between sealed ends.
+const BULK: u16 = 0;
+/// Stream of the plan and the results.
+pub const CONTROL: u16 = 1;
+/// Stream of latency probes.
 const ECHO: u16 = 2;
 
 /// Time beyond the planned duration that either end waits for the other.
