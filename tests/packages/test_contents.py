@@ -24,8 +24,9 @@ import wheel  # noqa: E402
 UNITS = {
     "ropewalk-recv@.service": 29,
     "ropewalk-proxy@.service": 29,
-    "ropewalk-tunnel@.service": 34,
-    "ropewalk-hub@.service": 29,
+    "ropewalk-tunnel@.service": 32,
+    "ropewalk-hub@.service": 24,
+    "ropewalk-closed@.service": 17,
 }
 NEEDS_SYSTEMD = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed"
@@ -211,7 +212,7 @@ def test_the_tarball_has_the_units_for_its_own_place(tarball: Path, unpacked: Pa
 
 
 def test_the_units_of_tunnels_run_accepted_command_lines(unpacked: Path, tarball: Path):
-    for unit in ["ropewalk-tunnel@.service", "ropewalk-hub@.service"]:
+    for unit in ["ropewalk-tunnel@.service", "ropewalk-hub@.service", "ropewalk-closed@.service"]:
         text = (unpacked / "lib" / "systemd" / "system" / unit).read_text()
         (line,) = re.findall(r"^ExecStart=/usr/bin/ropewalk (.*)$", text, re.MULTILINE)
         words = line.replace("%i", "home").split()

@@ -37,5 +37,6 @@ mod tunnel_names;
 mod tunnel_reload;
 mod tunnel_routes;
 mod tunnel_silence;
+mod tunnel_switch;
 mod tunnel_undo;
 mod validate;

@@ -92,6 +92,13 @@ impl Pool {
         Ok(Self { networks })
     }
 
+    /// The pool without its IPv6 network; none if it has none, or no other.
+    pub fn without_ipv6(&self) -> Option<Self> {
+        let is_ipv4 = |network: &&IpNet| network.addr().is_ipv4();
+        let networks: Vec<IpNet> = self.networks.iter().filter(is_ipv4).copied().collect();
+        (!networks.is_empty() && networks != self.networks).then_some(Self { networks })
+    }
+
     /// The networks.
     pub fn networks(&self) -> &[IpNet] {
         &self.networks

@@ -1,11 +1,11 @@
 //! The client's end of a tunnel.
 
+mod acceptance;
 mod packets;
 mod settings;
 
 use std::convert::Infallible;
-use std::io;
-use std::path::Path;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,21 +13,26 @@ use std::time::Duration;
 use ipnet::IpNet;
 use ropewalk_base::PeerText;
 use ropewalk_runtime::endpoint::Association;
-use ropewalk_runtime::system::{TunDevice, routes};
+use ropewalk_runtime::interfaces;
+use ropewalk_runtime::system::TunDevice;
 
+use self::acceptance::Acceptance;
 use self::packets::{ForeignSources, HubSink, read_device};
 pub use self::settings::{ClientSettings, Family};
 use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION, Welcome};
 use super::counters::Counters;
 use super::error::TunnelError;
-use super::hubs::{Attempts, Condition, Fresh, NoAssociation};
-use super::journal::{self, Journal, JournalError};
+use super::forwarding::{Forwarding, Role};
+use super::guard::Guard;
+use super::hubs::{Attempts, Condition, Fresh, NoAssociation, OnMoved};
+use super::journal::{Journal, JournalError};
 use super::lane::{Lane, LaneInlet};
 use super::links::LinkLedger;
 use super::machine::{self, Overlap};
 use super::name_servers::NameServers;
-use super::routing::{Routing, SharedJournal};
+use super::routing::{DeviceState, Routing};
 use super::settings_watch::SettingsWatch;
+use super::steering;
 use super::unusable_links::UnusableLinks;
 use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 
@@ -50,12 +55,12 @@ pub struct TunnelClient {
     settings: ClientSettings,
     device: TunDevice,
     names: NameServers,
-    journal: SharedJournal,
+    /// Whether packets of networks behind this machine are carried, and how.
+    forwarding: Option<Forwarding>,
+    guard: Arc<Guard>,
     routing: Arc<Routing>,
     reporter: Reporter,
     shared: Arc<Shared>,
-    /// The networks that are routed into the tunnel.
-    routed: Vec<IpNet>,
     /// The hub that was last reported as in use.
     reported: Option<usize>,
     /// Whether it was reported that a hub does not answer.
@@ -75,6 +80,8 @@ struct Shared {
 struct State {
     inlet: Option<LaneInlet>,
     addresses: Vec<IpNet>,
+    /// Addresses of the hubs.
+    hubs: Arc<[SocketAddr]>,
 }
 
 impl Shared {
@@ -102,8 +109,7 @@ impl ClientFigures {
 }
 
 impl TunnelClient {
-    /// Undoes what an earlier run has left, creates the device and installs the kill switch. Nothing stays changed if it
-    /// fails.
+    /// Creates the device. The guard has undone what an earlier run has left, and has closed the machine if that is wanted.
     ///
     /// # Errors
     /// [`TunnelError`].
@@ -111,36 +117,46 @@ impl TunnelClient {
     /// # Panics
     /// Outside a tokio runtime.
     pub async fn prepare(
-        settings: ClientSettings,
+        mut settings: ClientSettings,
+        guard: Arc<Guard>,
         reporter: Reporter,
     ) -> Result<Self, TunnelError> {
-        let mut names = NameServers::find(&settings, &reporter).await?;
-        let (mut journal, left) = Journal::open(&settings.run_directory, &settings.name)?;
-        report_undone(&reporter, left);
+        let hubs = settings.hubs.addresses();
+        guard.let_out(&hubs)?;
+        let mut names = NameServers::find(guard.name(), &settings, &reporter).await?;
         names.look_at_file();
-        let device = TunDevice::create(&settings.device)?;
-        if let Some(rules) = settings.rules(device.name()) {
-            journal.install(&rules)?;
-        }
-        let shared =
-            Arc::new(Shared { counters: Arc::default(), state: Mutex::new(State::default()) });
-        let journal = SharedJournal::new(journal);
+        let device = TunDevice::create(guard.device())?;
+        let state = State { hubs: hubs.clone().into(), ..State::default() };
+        let shared = Arc::new(Shared { counters: Arc::default(), state: Mutex::new(state) });
         let routing = Arc::new(Routing::new(
-            &settings.hubs.addresses(),
+            &hubs,
             &settings.networks,
             &settings.links,
-            journal.clone(),
+            &guard,
             reporter.clone(),
         ));
+        settings.hubs.on_moved = Some(OnMoved({
+            let (guard, routing, shared) = (guard.clone(), routing.clone(), shared.clone());
+            Arc::new(move |hubs| {
+                // What the system refuses is tried again by `Guard::keep`.
+                let _ = guard.let_out(hubs);
+                routing.set_peers(hubs);
+                shared.lock().hubs = hubs.into();
+            })
+        }));
+        let forwarding = settings.share.as_ref().map(|inside| {
+            let (inside, links) = (inside.clone(), settings.links.clone());
+            Forwarding::new(guard.name(), device.name(), Role::Client { inside, links })
+        });
         Ok(Self {
             settings,
             device,
             names,
-            journal,
+            forwarding,
+            guard,
             routing,
             reporter,
             shared,
-            routed: Vec::new(),
             reported: None,
             silent: AtomicBool::default(),
             blocked: AtomicBool::default(),
@@ -161,9 +177,10 @@ impl TunnelClient {
     pub async fn run(mut self) -> Result<(), TunnelError> {
         let (device, shared) = (self.device.clone(), self.shared.clone());
         let peers = self.settings.hubs.addresses();
-        let routing = self.routing.clone();
+        let (routing, guard) = (self.routing.clone(), self.guard.clone());
+        let reporter = self.reporter.clone();
         let foreign = ForeignSources::new(self.reporter.clone());
-        let unusable = UnusableLinks::new(self.settings.links.clone(), peers.clone());
+        let unusable = UnusableLinks::new(self.settings.links.clone(), peers);
         let unusable = unusable.report(self.reporter.clone());
         let connected = async {
             let mut attempts = Attempts::new(self.settings.hubs.hubs.len());
@@ -191,8 +208,9 @@ impl TunnelClient {
         tokio::select! {
             result = connected => result,
             never = routing.keep() => match never {},
+            never = guard.keep(&reporter) => match never {},
             never = unusable => match never {},
-            result = read_device(device, shared, peers, foreign) => {
+            result = read_device(device, shared, foreign) => {
                 result.map_err(TunnelError::system("the TUN device has ended"))
             }
         }
@@ -251,6 +269,14 @@ impl TunnelClient {
             association.abort();
             return Ok(Ended::Refused);
         }
+        let welcome = match self.acceptance()?.take(&welcome) {
+            Ok(taken) => taken,
+            Err(problem) => {
+                self.report(index, Event::Problem(format!("the hub is not used: {problem}")));
+                association.abort();
+                return Ok(Ended::Refused);
+            }
+        };
         attempts.on_accepted(index);
         self.tell(index, Condition::Answers);
         let (mut lane, inlet) =
@@ -297,11 +323,10 @@ impl TunnelClient {
     /// Keeps name servers and forwarding as the hub's answer asks for, whatever other programs write.
     async fn keep_set_up(&self, index: usize, welcome: &Welcome) -> Infallible {
         let mut last = None;
-        let mut watch = SettingsWatch::open(self.names.watched_file(), self.settings.share);
+        let mut watch = SettingsWatch::open(self.names.watched_file(), self.forwarding.is_some());
         loop {
             // What changed before the watch was opened is found by the first look.
-            let kept =
-                keep_settings(&mut self.journal.lock(), &self.names, &self.settings, welcome);
+            let kept = self.keep_settings(welcome);
             let problem = kept.err().map(|error| error.to_string());
             if problem != last
                 && let Some(text) = &problem
@@ -316,10 +341,34 @@ impl TunnelClient {
         }
     }
 
+    /// Keeps the name servers, and what else a hub's answer asks for and other programs may have changed: a DHCP client writes
+    /// its name servers, and interfaces appear.
+    fn keep_settings(&self, welcome: &Welcome) -> Result<(), JournalError> {
+        let journal = self.guard.journal();
+        let journal: &mut Journal = &mut journal.lock();
+        self.names.keep_listed(journal)?;
+        let forwarding = self.forwarding.as_ref();
+        forwarding.map_or(Ok(()), |forwarding| forwarding.apply(journal, &welcome.addresses))
+    }
+
+    /// What the answer of a hub may set on this machine.
+    fn acceptance(&self) -> Result<Acceptance, TunnelError> {
+        let failed = TunnelError::system("listing the networks of this machine");
+        let others = interfaces::list().map_err(failed)?;
+        let others = others.into_iter().filter(|one| one.name != self.device.name());
+        let local = others.filter_map(|one| IpNet::new(one.ip, one.prefix).ok());
+        Ok(Acceptance {
+            networks: self.settings.accept.clone(),
+            ipv6: steering::permits_ipv6(self.device.name()),
+            local: local.map(|network| network.trunc()).collect(),
+        })
+    }
+
     /// A network of this machine that overlaps a new one of the hub.
     fn overlap(&self, welcome: &Welcome) -> Result<Option<Overlap>, TunnelError> {
         let before = self.shared.lock().addresses.clone();
-        let new = welcome.addresses.iter().filter(|address| !before.contains(address));
+        let is_known = |new: &IpNet| before.iter().any(|known| known.addr() == new.addr());
+        let new = welcome.addresses.iter().filter(|address| !is_known(address));
         let networks: Vec<IpNet> = new.map(IpNet::trunc).collect();
         let failed = TunnelError::system("listing the networks of this machine");
         machine::overlap(&networks, self.device.name()).map_err(failed)
@@ -344,51 +393,34 @@ impl TunnelClient {
 
     /// Sets the addresses, routes and name servers that the hub's answer asks for, unless they are set.
     async fn set_up(&mut self, welcome: &Welcome, mtu: u32) -> Result<(), TunnelError> {
-        let before = self.shared.lock().addresses.clone();
-        let index = self.device.index();
-        let name = self.device.name().to_owned();
-        routes::start_interface(index, mtu)
-            .map_err(TunnelError::system(format!("starting {name}")))?;
-        for address in welcome.addresses.iter().filter(|address| !before.contains(address)) {
-            let failed = TunnelError::system(format!("giving {name} the address {address}"));
-            routes::add_address(index, *address).map_err(failed)?;
-        }
-        self.route(index, &welcome.addresses)
-            .map_err(TunnelError::system(format!("routing into {name}")))?;
-        // New ones come first: the system removes the routes of an interface with its last address.
-        for old in before.iter().filter(|old| !welcome.addresses.contains(old)) {
-            let _ = routes::remove_address(index, *old);
-        }
+        let (index, name) = (self.device.index(), self.device.name().to_owned());
+        let (device, blocked) = self.device_state(index, welcome, mtu);
+        self.routing
+            .declare(device, blocked)
+            .map_err(TunnelError::system(format!("setting up {name}")))?;
         let servers = self.settings.servers(welcome);
-        self.names.set(index, &name, servers, &self.journal).await?;
-        Ok(keep_settings(&mut self.journal.lock(), &self.names, &self.settings, welcome)?)
+        self.names.set(index, &name, servers, &self.guard.journal()).await?;
+        Ok(self.keep_settings(welcome)?)
     }
 
-    /// Routes the networks of the tunnel: into it, if the hub carries their family. Otherwise they are unreachable, unless
-    /// they may leave outside of the tunnel.
-    fn route(&mut self, interface: u32, own: &[IpNet]) -> io::Result<()> {
-        // The tunnel's own networks have their routes with the addresses.
-        let is_own = |network: &IpNet| own.iter().any(|address| address.trunc() == *network);
+    /// The device, and what is unreachable. The networks of the tunnel lead into it, if the hub carries their family. Otherwise
+    /// they are unreachable, unless they may leave outside of the tunnel.
+    fn device_state(&self, index: u32, welcome: &Welcome, mtu: u32) -> (DeviceState, Vec<IpNet>) {
+        let own = &welcome.addresses;
         let networks = self.settings.networks.iter().copied();
-        let (carried, others): (Vec<IpNet>, Vec<IpNet>) =
+        let (mut networks, others): (Vec<IpNet>, Vec<IpNet>) =
             networks.partition(|network| Family::of(network.addr()).is_among(own));
-        for network in carried.iter().filter(|network| !is_own(network)) {
-            if !self.routed.contains(network) {
-                machine::route_into_tunnel(interface, *network)?;
-                self.routed.push(*network);
+        for hub in &welcome.hub {
+            if !networks.iter().any(|network| network.contains(hub)) {
+                networks.push(machine::single(*hub));
             }
         }
         let left = &self.settings.left_outside;
-        let blocked = others.into_iter().filter(|to| !left.contains(&Family::of(to.addr())));
-        self.routing.block(blocked.collect());
-        self.routed.retain(|network| {
-            let stays = carried.contains(network);
-            if !stays {
-                machine::route_past_tunnel(interface, *network);
-            }
-            stays
-        });
-        Ok(())
+        let stays = |to: &IpNet| !left.contains(&Family::of(to.addr()));
+        // Where IPv6 is off, nothing can leave by it.
+        let is_possible = |to: &IpNet| to.addr().is_ipv4() || steering::has_ipv6();
+        let blocked = others.into_iter().filter(|to| stays(to) && is_possible(to)).collect();
+        (DeviceState { index, addresses: own.clone(), networks, mtu }, blocked)
     }
 
     /// Reports the families of addresses that are not in the tunnel although they should be.
@@ -431,38 +463,10 @@ impl TunnelClient {
 
     /// Reports an event that concerns the hub with this number.
     fn report(&self, index: usize, event: Event) {
-        let key = self.settings.hubs.hubs[index].target.key;
-        let peer = PeerIdentity { key, ..PeerIdentity::default() };
+        let key = self.settings.hubs.hubs[index].key();
+        let peer = PeerIdentity { key: Some(key), ..PeerIdentity::default() };
         self.reporter.report(peer, event);
     }
-}
-
-/// Undoes what an earlier run of a tunnel has left, before it is prepared: its name servers and its kill switch are in the way
-/// of a lookup of the hub.
-///
-/// # Errors
-/// The tunnel is running, or its journal cannot be opened.
-pub fn undo_earlier(directory: &Path, name: &str, reporter: &Reporter) -> Result<(), TunnelError> {
-    report_undone(reporter, journal::undo(directory, name)?);
-    Ok(())
-}
-
-fn report_undone(reporter: &Reporter, changes: usize) {
-    if changes > 0 {
-        reporter.report(PeerIdentity::default(), Event::TunnelUndone { changes });
-    }
-}
-
-/// Keeps the name servers, and what else a hub's answer asks for and other programs may have changed: a DHCP client writes
-/// its name servers, and interfaces appear.
-fn keep_settings(
-    journal: &mut Journal,
-    names: &NameServers,
-    settings: &ClientSettings,
-    welcome: &Welcome,
-) -> Result<(), JournalError> {
-    names.keep_listed(journal)?;
-    if settings.share { machine::forward(journal, &welcome.addresses) } else { Ok(()) }
 }
 
 /// Why an association carries no more packets.

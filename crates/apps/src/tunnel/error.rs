@@ -52,7 +52,7 @@ fn denied(error: &JournalError) -> Option<&'static str> {
     let is_journal = |file: &PathBuf| file.extension().is_some_and(|it| it == journal::EXTENSION);
     match file {
         Some(file) if is_journal(file) => {
-            Some("run it as root, or give --run-directory DIR, which this user may write")
+            Some("run it as root, or give --state-directory DIR, which this user may write")
         }
         Some(file) if !file.starts_with("/proc") => {
             Some("run it as root, or leave the name servers as they are: --no-dns")
@@ -149,7 +149,7 @@ mod tests {
         let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
         let journal = |file: &str| JournalError::Io(PathBuf::from(file), denied()).into();
         for (error, expected) in [
-            (journal("/run/ropewalk/tunnel/home.journal"), "--run-directory"),
+            (journal("/var/lib/ropewalk/tunnel/home.journal"), "--state-directory"),
             (journal("/etc/resolv.conf"), "--no-dns"),
             (journal("/proc/sys/net/ipv4/conf/eth0/forwarding"), "CAP_NET_ADMIN"),
             (TunnelError::store("writing the leases")(denied()), "--state-directory"),

@@ -20,6 +20,7 @@ use super::admission::{Admission, admit, clamp};
 use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION, Welcome};
 use super::counters::{Counters, Refusal};
 use super::error::TunnelError;
+use super::forwarding::{Forwarding, Role};
 use super::journal::Journal;
 use super::lane::{Lane, LaneInlet, LaneSettings, PacketBatch, PacketSink};
 use super::machine;
@@ -28,6 +29,7 @@ use super::packet::{Headers, Transport, decrement_ttl};
 use super::path_mtu::prohibited;
 use super::quota::{Direction, Excess, Meter, Month};
 use super::settings_watch::SettingsWatch;
+use super::steering;
 use super::store::LeaseFile;
 use crate::access::TunnelPolicy;
 use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
@@ -66,7 +68,7 @@ pub struct HubSettings {
     /// Addresses and ports of the hub's endpoint. The tunnel does not carry packets to them.
     pub endpoint: Vec<SocketAddr>,
     /// Directory of the journal.
-    pub run_directory: PathBuf,
+    pub journal_directory: PathBuf,
 }
 
 impl HubSettings {
@@ -88,6 +90,7 @@ pub type PolicyOf = Arc<dyn Fn(&PublicKey) -> Option<TunnelPolicy> + Send + Sync
 pub struct TunnelHub {
     device: TunDevice,
     shared: Arc<Shared>,
+    forwarding: Forwarding,
     /// Undoes everything when the hub ends.
     journal: Journal,
 }
@@ -152,7 +155,7 @@ impl TunnelHub {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn prepare(
-        settings: HubSettings,
+        mut settings: HubSettings,
         policy_of: PolicyOf,
         reporter: Reporter,
     ) -> Result<Self, TunnelError> {
@@ -162,24 +165,33 @@ impl TunnelHub {
         if let Some(overlap) = overlap {
             return Err(TunnelError::Overlap(overlap));
         }
-        let (mut journal, left) = Journal::open(&settings.run_directory, &settings.name)?;
+        let (mut journal, left) =
+            Journal::open(&settings.journal_directory, &settings.name, false)?;
         if left > 0 {
             reporter.report(PeerIdentity::default(), Event::TunnelUndone { changes: left });
         }
-        let (lease_file, leases) = LeaseFile::open(&settings.lease_file, settings.pool.clone())?;
-        let meters = Meters::open(&settings.volume_file)?;
         let device = TunDevice::create(&settings.device)?;
         let failed = |what: &str| TunnelError::system(format!("{what} {}", device.name()));
         routes::start_interface(device.index(), DEVICE_MTU).map_err(failed("starting"))?;
+        if !steering::permits_ipv6(device.name())
+            && let Some(pool) = settings.pool.without_ipv6()
+        {
+            settings.pool = pool;
+            let problem =
+                "IPv6 is switched off on this machine: clients get addresses of IPv4 alone";
+            reporter.report(PeerIdentity::default(), Event::Problem(problem.to_owned()));
+        }
+        let (lease_file, leases) = LeaseFile::open(&settings.lease_file, settings.pool.clone())?;
+        let meters = Meters::open(&settings.volume_file)?;
         for address in settings.pool.hub() {
             let added = routes::add_address(device.index(), address);
             added.map_err(failed(&format!("giving the address {address} to")))?;
         }
-        let HubSettings { name, pool, nat, allow_private, .. } = &settings;
-        let table = format!("ropewalk-{name}");
-        let pool = pool.networks();
-        journal.install(&machine::hub_rules(&table, device.name(), pool, *nat, *allow_private))?;
-        machine::forward(&mut journal, pool)?;
+        let pool = settings.pool.networks();
+        let ports = settings.endpoint.iter().map(SocketAddr::port).collect();
+        let role = Role::Hub { nat: settings.nat, pool: pool.to_vec(), ports };
+        let forwarding = Forwarding::new(&settings.name, device.name(), role);
+        forwarding.apply(&mut journal, pool)?;
         let hub = settings.pool.hub().iter().map(IpNet::addr).collect();
         let writer = tokio::sync::Mutex::new(device.writer());
         let shared = Arc::new(Shared {
@@ -194,7 +206,7 @@ impl TunnelHub {
             reporter,
             writer,
         });
-        Ok(Self { device, shared, journal })
+        Ok(Self { device, shared, forwarding, journal })
     }
 
     /// For status and metrics.
@@ -207,7 +219,7 @@ impl TunnelHub {
     /// # Errors
     /// The device is gone.
     pub async fn run(self, endpoint: &Endpoint) -> Result<(), TunnelError> {
-        let Self { device, shared, journal } = self;
+        let Self { device, shared, forwarding, journal } = self;
         let mut clients = JoinSet::new();
         let serve = async {
             loop {
@@ -219,7 +231,7 @@ impl TunnelHub {
         tokio::select! {
             () = serve => Ok(()),
             () = store_volumes(&shared) => Ok(()),
-            () = keep_forwarding(journal, &shared) => Ok(()),
+            () = keep_forwarding(journal, &forwarding, &shared) => Ok(()),
             result = read_device(&device, &shared) => {
                 result.map_err(TunnelError::system("the TUN device has ended"))
             }
@@ -249,11 +261,11 @@ async fn store_volumes(shared: &Arc<Shared>) {
 }
 
 /// Lets interfaces forward that appear, and those that another program has told not to.
-async fn keep_forwarding(mut journal: Journal, shared: &Shared) {
+async fn keep_forwarding(mut journal: Journal, forwarding: &Forwarding, shared: &Shared) {
     let mut watch = SettingsWatch::open(None, true);
     loop {
         // What the system refuses now, it may permit later.
-        let _ = machine::forward(&mut journal, shared.settings.pool.networks());
+        let _ = forwarding.apply(&mut journal, shared.settings.pool.networks());
         watch.changed().await;
     }
 }

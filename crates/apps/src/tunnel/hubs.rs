@@ -8,17 +8,22 @@
 //!
 //! A hub owes nothing while no link may carry data. Hubs are asked over links that may carry data only.
 //!
+//! A hub may move: after an attempt to connect has failed, its name is looked up again.
+//!
 //! While a client uses another hub than the first, it asks those before it from time to time, and moves back to one that
 //! has answered several times in a row.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ropewalk_runtime::endpoint::{Association, ConnectError, Endpoint, OpenError, Options, Target};
+use ropewalk_runtime::seal::PublicKey;
 use ropewalk_runtime::system::Changes;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::link_state::{Rules, obstacle};
@@ -35,6 +40,10 @@ const UNMEASURED: Duration = Duration::from_millis(600);
 const SAID_AFTER: Duration = Duration::from_secs(1);
 /// How long a hub may take to open an association while there are others to ask.
 const ANSWER: Duration = Duration::from_secs(2);
+/// How long the only hub may take until its name is looked up again.
+const ANSWER_BEFORE_LOOKUP: Duration = Duration::from_secs(8);
+/// How long a lookup may take. The addresses that are known are used after that.
+const LOOKUP: Duration = Duration::from_secs(8);
 /// Interval at which the hubs before the one in use are asked, and how often in a row they must answer.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 const CHECKS: u32 = 3;
@@ -45,28 +54,92 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const LINK_LOOK: Duration = Duration::from_secs(5);
 
 /// A hub, and how to reach it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Hub {
-    /// Options of the endpoint.
-    pub options: Options,
-    /// Its addresses and its key.
-    pub target: Target,
+    options: Options,
+    key: PublicKey,
+    addresses: Mutex<Vec<SocketAddr>>,
+    /// Looks its names up again; none: it has no names.
+    finder: Option<Finder>,
+    /// Whether the latest attempt to connect has not succeeded.
+    is_doubtful: AtomicBool,
+}
+
+/// Finds the addresses of a hub. Blocks.
+#[derive(Clone)]
+pub struct Finder(pub Arc<dyn Fn() -> Option<Vec<SocketAddr>> + Send + Sync>);
+
+impl fmt::Debug for Finder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Finder")
+    }
+}
+
+/// Is told the addresses of all hubs when one has moved, before they are used.
+#[derive(Clone)]
+pub struct OnMoved(pub Arc<dyn Fn(&[SocketAddr]) + Send + Sync>);
+
+impl fmt::Debug for OnMoved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnMoved")
+    }
 }
 
 /// The hubs of a client, the preferred one first.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct HubList {
     /// At least one.
     pub hubs: Vec<Hub>,
     /// How long a hub may be silent before others are asked.
     pub failover: Duration,
+    /// Who has to know that a hub has moved.
+    pub on_moved: Option<OnMoved>,
 }
 
 impl Hub {
+    /// A hub with this key, at these addresses until an attempt to connect fails.
+    pub const fn new(
+        options: Options,
+        key: PublicKey,
+        addresses: Vec<SocketAddr>,
+        finder: Option<Finder>,
+    ) -> Self {
+        let is_doubtful = AtomicBool::new(false);
+        Self { options, key, addresses: Mutex::new(addresses), finder, is_doubtful }
+    }
+
+    /// Its key.
+    pub const fn key(&self) -> PublicKey {
+        self.key
+    }
+
+    /// Its addresses.
+    fn addresses(&self) -> Vec<SocketAddr> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Its options with the interfaces that are up now, if they are found automatically.
     fn options(&self) -> Options {
         let options = self.options.clone();
-        if options.automatic { options.automatic(&self.target.addresses) } else { options }
+        if options.automatic { options.automatic(&self.addresses()) } else { options }
+    }
+
+    /// Looks its names up again. Returns whether it has moved.
+    async fn find(&self) -> bool {
+        let Some(Finder(find)) = self.finder.clone() else { return false };
+        // A thread of its own: the end of the process does not wait for it.
+        let (answer, answered) = oneshot::channel();
+        std::thread::spawn(move || drop(answer.send(find())));
+        let Ok(Ok(Some(mut found))) = timeout(LOOKUP, answered).await else { return false };
+        found.sort_unstable();
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = addresses.clone();
+        known.sort_unstable();
+        let has_moved = !found.is_empty() && found != known;
+        if has_moved {
+            *addresses = found;
+        }
+        has_moved
     }
 }
 
@@ -123,7 +196,7 @@ impl std::error::Error for NoAssociation {}
 impl HubList {
     /// The addresses of all hubs.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.hubs.iter().flat_map(|hub| &hub.target.addresses).copied().collect()
+        self.hubs.iter().flat_map(Hub::addresses).collect()
     }
 
     /// Whether a link is up that could reach a hub.
@@ -146,20 +219,32 @@ impl HubList {
     /// # Errors
     /// [`NoAssociation`].
     pub async fn open(&self, index: usize, rules: Rules<'_>) -> Result<Fresh, NoAssociation> {
-        let Hub { target, .. } = &self.hubs[index];
-        let mut options = self.hubs[index].options();
+        let hub = &self.hubs[index];
+        if hub.is_doubtful.swap(true, Ordering::Relaxed)
+            && hub.find().await
+            && let Some(OnMoved(tell)) = &self.on_moved
+        {
+            tell(&self.addresses());
+        }
+        let target = Target { addresses: hub.addresses(), key: Some(hub.key) };
+        let mut options = hub.options();
         options.handshake_avoids = rules.map(LinkLedger::forbidden).unwrap_or_default();
         let endpoint = Endpoint::open(options).map_err(|error| match error {
             OpenError::NoInterface => NoAssociation::NoLink,
             other => NoAssociation::Local(other),
         })?;
-        let connected = endpoint.connect(target);
-        let association = if self.hubs.len() > 1 {
-            timeout(ANSWER, connected).await.map_err(|_| NoAssociation::Timeout)?
-        } else {
-            connected.await
+        let connected = endpoint.connect(&target);
+        let limit = match (self.hubs.len(), &hub.finder) {
+            (2.., _) => Some(ANSWER),
+            (_, Some(_)) => Some(ANSWER_BEFORE_LOOKUP),
+            (_, None) => None,
+        };
+        let association = match limit {
+            Some(limit) => timeout(limit, connected).await.map_err(|_| NoAssociation::Timeout)?,
+            None => connected.await,
         };
         let association = association.map_err(NoAssociation::Hub)?;
+        hub.is_doubtful.store(false, Ordering::Relaxed);
         Ok(Fresh { index, endpoint, association })
     }
 

@@ -3,12 +3,18 @@
 //! Each change is written before it is made. After `kill -9` the next start of the tunnel finds the journal and undoes
 //! what is in it. Devices and their addresses and routes end with the process, so that the journal does not name them.
 //!
+//! The journal is on disk, because files that a tunnel replaces are there after a reboot, too. What the kernel holds is
+//! undone only where it was changed: in the same boot and network namespace.
+//!
 //! Several tunnels may need the same value of the system. Each has it in its journal, with what was there before the first
 //! of them. The last one that ends restores it.
 
+mod closing;
+mod origin;
 mod replace;
 #[cfg(test)]
 mod tests;
+mod values;
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -18,10 +24,14 @@ use std::path::{Path, PathBuf};
 
 use ropewalk_runtime::system::firewall;
 use ropewalk_runtime::system::routes::{self, Route};
+use ropewalk_runtime::system::rules::{self, RoutingRule};
 use serde::{Deserialize, Serialize};
 
+pub use self::closing::CLOSED_TABLE;
+use self::origin::{Origin, namespace};
 use self::replace::put;
 pub use self::replace::{Before, Content};
+use self::values::read_value;
 use super::name_servers::remove_record;
 
 /// Most bytes that are read of a journal.
@@ -70,6 +80,17 @@ pub enum Change {
         /// The text that is there now.
         after: Content,
     },
+    /// A table of the packet filter that closes the machine.
+    Closed {
+        /// Its name.
+        table: String,
+    },
+    /// The routing table that closes the machine.
+    ClosedRouting,
+    /// A rule of policy routing that closes the machine.
+    Rule(RoutingRule),
+    /// The machine stays closed when the tunnel ends.
+    Held,
     /// Name servers that openresolv has got.
     NameServers {
         /// The record in which it keeps them.
@@ -104,7 +125,13 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Route(route) => write!(f, "add a route to {}", route.to),
-            Self::Firewall { table } => write!(f, "install the nftables table {table}"),
+            Self::Firewall { table } | Self::Closed { table } => {
+                write!(f, "install the nftables table {table}")
+            }
+            Self::ClosedRouting | Self::Rule(_) => {
+                write!(f, "add rules of policy routing (`ip rule`)")
+            }
+            Self::Held => write!(f, "keep the machine closed"),
             Self::Value { file, .. } | Self::File { file, .. } => {
                 write!(f, "write {}", file.display())
             }
@@ -120,16 +147,32 @@ impl fmt::Display for Change {
 pub struct Journal {
     path: PathBuf,
     file: File,
+    origin: Origin,
     changes: Vec<Change>,
+    /// Whether changes that close the machine stay when the journal is dropped.
+    stays_closed: bool,
 }
 
 impl Journal {
-    /// Opens the journal of the tunnel `name`, and undoes what an earlier process has left. Returns the journal and
-    /// how much was undone.
+    /// Opens the journal of the tunnel `name`, and undoes what an earlier process has left; what closes the machine stays if
+    /// `stays_closed` is set, or if the machine is held closed. Returns the journal and how much was undone.
     ///
     /// # Errors
     /// The tunnel is running, or the journal cannot be opened.
-    pub fn open(directory: &Path, name: &str) -> Result<(Self, usize), JournalError> {
+    pub fn open(
+        directory: &Path,
+        name: &str,
+        stays_closed: bool,
+    ) -> Result<(Self, usize), JournalError> {
+        let (mut journal, left) = Self::take(directory, name)?;
+        let _lock = lock(directory).map_err(|error| JournalError::Io(directory.into(), error))?;
+        journal.undo_locked(stays_closed || journal.is_held());
+        let undone = left - journal.changes.len();
+        Ok((journal, undone))
+    }
+
+    /// Opens the journal, which still has what an earlier process has left, and how much that is.
+    fn take(directory: &Path, name: &str) -> Result<(Self, usize), JournalError> {
         let path = path_of(directory, name);
         let failed = |error| JournalError::Io(path.clone(), error);
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
@@ -148,10 +191,15 @@ impl Journal {
                 break file;
             }
         };
-        let changes = read_changes(&file).map_err(failed)?;
-        let mut journal = Self { path, file, changes };
-        let left = journal.changes.len();
-        journal.undo_locked();
+        let (origin, changes) = read_changes(&file).map_err(failed)?;
+        let here = Origin::here();
+        let is_here = origin.is_none_or(|origin| origin == here);
+        let changes: Vec<Change> =
+            changes.into_iter().filter(|change| is_here || change.lasts()).collect();
+        let left = changes.len();
+        let mut journal = Self { path, file, origin: here, changes, stays_closed: false };
+        // The changes that follow are made here.
+        journal.rewrite().map_err(|error| JournalError::Io(journal.path.clone(), error))?;
         Ok((journal, left))
     }
 
@@ -207,90 +255,19 @@ impl Journal {
         firewall::install(table).map_err(|error| JournalError::Change(Box::new(change), error))
     }
 
-    /// Writes a value of the system, unless it is set. If `switch` holds something else at the end than now, the value
-    /// stays: another program has set it for all interfaces since.
+    /// Replaces a file, in whose place there was `before`.
     ///
     /// # Errors
     /// As the system says.
-    pub fn set(
+    pub fn replace(
         &mut self,
         file: &Path,
-        value: &str,
-        switch: Option<&Path>,
+        before: Before,
+        text: &[u8],
     ) -> Result<(), JournalError> {
-        let failed = |error| JournalError::Io(file.to_owned(), error);
-        let now = read_value(file).map_err(failed)?;
-        let is_known = self.changes.iter().any(|change| change.sets(file, value));
-        if !is_known {
-            let _lock = lock(self.directory()).map_err(failed)?;
-            let shared = self.others().flat_map(|(_, all)| all);
-            let shared = shared.into_iter().find(|change| change.sets(file, value));
-            if shared.is_none() && now == value {
-                return Ok(());
-            }
-            let switch = switch.and_then(|switch| Some((switch, read_value(switch).ok()?)));
-            let new = || Change::Value {
-                file: file.to_owned(),
-                before: now.clone(),
-                after: value.to_owned(),
-                switch: switch.map(|(switch, held)| (switch.to_owned(), held)),
-                namespace: namespace(),
-            };
-            self.write(&shared.unwrap_or_else(new))?;
-        }
-        if now == value {
-            return Ok(());
-        }
-        fs::write(file, value).map_err(failed)
-    }
-
-    /// Writes a switch of the system that sets the values of all interfaces as well. These come back with it.
-    ///
-    /// # Errors
-    /// As the system says.
-    pub fn set_switch(
-        &mut self,
-        switch: &Path,
-        value: &str,
-        interfaces: &[PathBuf],
-    ) -> Result<(), JournalError> {
-        let failed = |error| JournalError::Io(switch.to_owned(), error);
-        let lock = lock(self.directory()).map_err(failed)?;
-        // Once the switch is on, the values of interfaces do not tell what they were before: another journal does.
-        let others: Vec<Change> = self.others().flat_map(|(_, all)| all).collect();
-        let off = match others.iter().find(|change| change.sets(switch, value)) {
-            Some(Change::Value { before, .. }) => before.clone(),
-            _ => read_value(switch).map_err(failed)?,
-        };
-        for file in interfaces {
-            let inherited = others.iter().find(|change| change.sets(file, &off));
-            let is_off = off != value && read_value(switch).is_ok_and(|now| now == off);
-            let is_other = is_off && read_value(file).is_ok_and(|now| now == value);
-            let new = || Change::Value {
-                file: file.clone(),
-                before: value.to_owned(),
-                after: off.clone(),
-                switch: None,
-                namespace: namespace(),
-            };
-            let change = inherited.cloned().or_else(|| is_other.then(new));
-            if let Some(change) = change.filter(|change| !self.changes.contains(change)) {
-                self.write(&change)?;
-            }
-        }
-        drop(lock);
-        self.set(switch, value, None)
-    }
-
-    /// Replaces a file.
-    ///
-    /// # Errors
-    /// As the system says.
-    pub fn replace(&mut self, file: &Path, text: &[u8]) -> Result<(), JournalError> {
         let failed = |error| JournalError::Io(file.to_owned(), error);
         // Another process may undo it, in another directory.
         let file = &std::path::absolute(file).map_err(failed)?;
-        let before = Before::read(file).map_err(failed)?;
         let after = Content(text.to_owned());
         let change = Change::File { file: file.to_owned(), before, after };
         self.write(&change)?;
@@ -337,17 +314,23 @@ impl Journal {
     /// running tunnel needs.
     pub fn undo(&mut self) {
         let _lock = lock(self.directory());
-        self.undo_locked();
+        let stays_closed = self.stays_closed || self.is_held() || std::thread::panicking();
+        self.undo_locked(stays_closed);
     }
 
-    fn undo_locked(&mut self) {
+    fn undo_locked(&mut self, stays_closed: bool) {
         let running = self.others().filter(|(is_running, _)| *is_running);
         let needed: Vec<Change> = running.flat_map(|(_, all)| all).collect();
+        let mut kept = Vec::new();
         while let Some(change) = self.changes.pop() {
-            if !matches!(change, Change::Value { .. }) || !needed.contains(&change) {
+            if stays_closed && change.closes() {
+                kept.push(change);
+            } else if !matches!(change, Change::Value { .. }) || !needed.contains(&change) {
                 change.undo();
             }
         }
+        kept.reverse();
+        self.changes = kept;
         let _ = self.rewrite();
     }
 
@@ -365,7 +348,7 @@ impl Journal {
         paths.filter(is_other).filter_map(|path| {
             let file = File::open(path).ok()?;
             let is_running = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
-            Some((is_running, read_changes(&file).ok()?))
+            Some((is_running, read_changes(&file).ok()?.1))
         })
     }
 
@@ -384,7 +367,8 @@ impl Journal {
     }
 
     fn rewrite(&mut self) -> io::Result<()> {
-        let mut text = String::new();
+        let mut text = serde_json::to_string(&self.origin)?;
+        text.push('\n');
         for change in &self.changes {
             text += &serde_json::to_string(change)?;
             text.push('\n');
@@ -415,9 +399,14 @@ impl Change {
             Self::Route(route) => {
                 let _ = routes::remove_route(route);
             }
-            Self::Firewall { table } => {
+            Self::Firewall { table } | Self::Closed { table } => {
                 let _ = firewall::remove(table);
             }
+            Self::ClosedRouting => closing::open_routing(),
+            Self::Rule(rule) => {
+                let _ = rules::remove(rule);
+            }
+            Self::Held => {}
             Self::Value { file, before, after, switch, namespace: place } => {
                 let is_here = place.is_none() || *place == namespace();
                 let is_held = |(switch, held): &(PathBuf, String)| {
@@ -441,14 +430,18 @@ impl Change {
         }
     }
 
-    /// Whether this sets a value of the system, in this network namespace, to `value`.
-    fn sets(&self, wanted: &Path, value: &str) -> bool {
-        let Self::Value { file, after, namespace: place, .. } = self else { return false };
-        file == wanted && after == value && *place == namespace()
+    /// Whether this closes the machine.
+    const fn closes(&self) -> bool {
+        matches!(self, Self::Closed { .. } | Self::ClosedRouting | Self::Rule(_) | Self::Held)
+    }
+
+    /// Whether this outlives the boot and the network namespace.
+    const fn lasts(&self) -> bool {
+        matches!(self, Self::File { .. } | Self::NameServers { .. })
     }
 }
 
-/// Undoes what a tunnel that was killed has left. Returns how much that was, and creates nothing.
+/// Undoes what a tunnel that was killed has left, and opens the machine. Returns how much that was, and creates nothing.
 ///
 /// # Errors
 /// The tunnel is running, or its journal cannot be opened.
@@ -456,7 +449,10 @@ pub fn undo(directory: &Path, name: &str) -> Result<usize, JournalError> {
     if !path_of(directory, name).exists() {
         return Ok(0);
     }
-    Journal::open(directory, name).map(|(_, changes)| changes)
+    let (mut journal, left) = Journal::take(directory, name)?;
+    let _lock = lock(directory).map_err(|error| JournalError::Io(directory.into(), error))?;
+    journal.undo_locked(false);
+    Ok(left)
 }
 
 /// The tunnels whose processes have ended without undoing their changes, with the number of these. Empty if this process may
@@ -470,7 +466,7 @@ pub fn left_behind(directory: &Path) -> Vec<(String, usize)> {
         path.extension().filter(|it| *it == EXTENSION)?;
         let file = File::open(&path).ok()?;
         file.try_lock_shared().ok()?;
-        let changes = read_changes(&file).ok()?.len();
+        let changes = read_changes(&file).ok()?.1.len();
         (changes > 0).then_some((name, changes))
     };
     let mut found: Vec<_> = entries.filter_map(|entry| left(entry.path())).collect();
@@ -480,11 +476,6 @@ pub fn left_behind(directory: &Path) -> Vec<(String, usize)> {
 
 fn path_of(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.{EXTENSION}"))
-}
-
-/// The network namespace of this process.
-fn namespace() -> Option<PathBuf> {
-    fs::read_link("/proc/thread-self/ns/net").ok()
 }
 
 /// Waits until no other tunnel changes values that several may need.
@@ -513,14 +504,12 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-fn read_value(file: &Path) -> io::Result<String> {
-    Ok(fs::read_to_string(file)?.trim().to_owned())
-}
-
-/// The changes of a journal. The process may have been killed while it wrote the last line: that change was not made.
-fn read_changes(file: &File) -> io::Result<Vec<Change>> {
+/// Where the changes of a journal were made, and the changes. The process may have been killed while it wrote the last
+/// line: that change was not made.
+fn read_changes(file: &File) -> io::Result<(Option<Origin>, Vec<Change>)> {
     let mut bytes = Vec::new();
     file.take(LARGEST).read_to_end(&mut bytes)?;
-    let lines = bytes.split(|byte| *byte == b'\n');
-    Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
+    let lines = || bytes.split(|byte| *byte == b'\n');
+    let origin = lines().next().and_then(|line| serde_json::from_slice(line).ok());
+    Ok((origin, lines().filter_map(|line| serde_json::from_slice(line).ok()).collect()))
 }

@@ -18,6 +18,8 @@ pub mod client;
 pub mod control;
 pub mod counters;
 mod error;
+mod forwarding;
+pub mod guard;
 pub mod hub;
 pub mod hubs;
 pub mod journal;
@@ -35,6 +37,7 @@ pub mod path_mtu;
 pub mod quota;
 mod routing;
 mod settings_watch;
+mod steering;
 mod store;
 mod unusable_links;
 
@@ -43,6 +46,7 @@ pub use self::lane::LaneSettings;
 pub use self::links::{LinkLedger, LinkSpec};
 pub use self::moderation::ThreadModeration;
 pub use self::packet_memory::{PacketMemory, QueueShare};
+pub use self::steering::LOOKUP_MARK;
 pub use ropewalk_tunnel::{Config, Redundancy};
 
 /// A seed for [`LaneSettings`].

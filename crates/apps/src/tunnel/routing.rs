@@ -1,4 +1,7 @@
-//! The routes beside those into the tunnel.
+//! The routes of a tunnel, and what else its device needs: they are there, whatever other programs change.
+//!
+//! **Into the tunnel** lead the networks that the hub carries, in the main table and, on a closed machine, in the table that
+//! its rules of policy routing use.
 //!
 //! **Exceptions** keep the hubs out of the tunnel: packets to them keep the ways that they have without it. Packets of sockets that are bound to an interface do not need these routes. The reverse path filter does: it drops
 //! what a hub sends unless a route back leads out of the link.
@@ -24,9 +27,10 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use ropewalk_runtime::system::Changes;
-use ropewalk_runtime::system::routes::{self, Interface, Route};
+use ropewalk_runtime::system::routes::{self, Hop, Interface, Route};
 
-use super::journal::Journal;
+use super::guard::Guard;
+use super::journal::{CLOSED_TABLE, Journal};
 use super::machine::single;
 use super::network_watch::NetworkWatch;
 use crate::observe::{Event, PeerIdentity, Reporter};
@@ -58,17 +62,41 @@ const LAST: u32 = u32::MAX;
 /// Keeps the routes beside the tunnel as the routes of the machine ask for.
 #[derive(Debug)]
 pub struct Routing {
-    peers: BTreeSet<IpAddr>,
+    peers: Mutex<BTreeSet<IpAddr>>,
     /// The networks that lead into the tunnel.
     networks: Vec<IpNet>,
     /// TUN devices that the user has named as links.
     links: Vec<String>,
-    /// Networks that are unreachable.
-    blocked: Mutex<Vec<IpNet>>,
+    /// The device, and networks that are unreachable.
+    declared: Mutex<Declared>,
+    /// Whether the machine is closed.
+    is_closed: bool,
     journal: SharedJournal,
     reporter: Reporter,
     /// The problems that were reported, and are not solved.
     problems: Mutex<BTreeSet<String>>,
+}
+
+/// What is set up.
+#[derive(Debug, Default)]
+struct Declared {
+    device: Option<DeviceState>,
+    /// What was set up before, and has to go.
+    stale: Vec<DeviceState>,
+    blocked: Vec<IpNet>,
+}
+
+/// The state of the tunnel's device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceState {
+    /// Its index.
+    pub index: u32,
+    /// Its addresses.
+    pub addresses: Vec<IpNet>,
+    /// The networks that lead into it.
+    pub networks: Vec<IpNet>,
+    /// Size of the largest packet that enters it when it is started, bytes.
+    pub mtu: u32,
 }
 
 impl Routing {
@@ -77,37 +105,109 @@ impl Routing {
         peers: &[SocketAddr],
         networks: &[IpNet],
         links: &[String],
-        journal: SharedJournal,
+        guard: &Guard,
         reporter: Reporter,
     ) -> Self {
-        let peers = peers.iter().map(|peer| peer.ip().to_canonical());
-        let peers = peers.filter(|address| !address.is_loopback()).collect();
         let (networks, links) = (networks.to_vec(), links.to_vec());
-        let (blocked, problems) = Default::default();
-        Self { peers, networks, links, blocked, journal, reporter, problems }
+        let (declared, problems) = Default::default();
+        let (is_closed, journal) = (guard.is_closed(), guard.journal());
+        let peers = Mutex::new(exceptions(peers));
+        Self { peers, networks, links, declared, is_closed, journal, reporter, problems }
     }
 
-    /// Makes these networks unreachable, and only these.
-    pub fn block(&self, networks: Vec<IpNet>) {
-        *self.blocked.lock().unwrap_or_else(PoisonError::into_inner) = networks;
+    /// Keeps the ways to these hubs out of the tunnel, and only these.
+    pub fn set_peers(&self, peers: &[SocketAddr]) {
+        *self.peers.lock().unwrap_or_else(PoisonError::into_inner) = exceptions(peers);
         self.reconcile();
     }
 
-    /// Compares the exceptions with the routes whenever something changes.
+    /// Sets up the device, and makes these networks unreachable, and only these.
+    ///
+    /// # Errors
+    /// The device could not be set up. It is tried again.
+    pub fn declare(&self, device: DeviceState, blocked: Vec<IpNet>) -> io::Result<()> {
+        {
+            let mut declared = self.declared();
+            if let Some(before) = declared.device.replace(device.clone()) {
+                declared.stale.push(before);
+            }
+            declared.blocked = blocked;
+        }
+        // The first error is the caller's; later ones are reported.
+        let result = self.compare_device();
+        self.reconcile();
+        result
+    }
+
+    fn declared(&self) -> MutexGuard<'_, Declared> {
+        self.declared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Compares the routes with what they should be whenever something changes.
     pub async fn keep(&self) -> Infallible {
         let mut watch = NetworkWatch::open(Changes::Routes, RETRY);
         loop {
             let complete = self.reconcile();
             watch.changed((!complete).then_some(RETRY)).await;
+            // At once, and again when the group of changes is over.
+            self.reconcile();
             tokio::time::sleep(PAUSE).await;
         }
     }
 
+    /// Starts the device, and adds addresses and routes of it that are missing.
+    fn compare_device(&self) -> io::Result<()> {
+        let mut declared = self.declared();
+        let Some(device) = declared.device.clone() else { return Ok(()) };
+        let interfaces = routes::interfaces()?;
+        let Some(interface) = interfaces.iter().find(|one| one.index == device.index) else {
+            // The tunnel ends with its device.
+            return Ok(());
+        };
+        if !interface.is_up {
+            routes::start_interface(device.index, device.mtu)?;
+        }
+        let has = routes::addresses(device.index)?;
+        for address in device.addresses.iter().filter(|address| !has.contains(address)) {
+            routes::add_address(device.index, *address)?;
+        }
+        for table in self.tables() {
+            for ipv6 in [false, true] {
+                let of_family = device.networks.iter().filter(|to| to.addr().is_ipv6() == ipv6);
+                let wanted: Vec<IpNet> = of_family.copied().collect();
+                if !wanted.is_empty() {
+                    add_missing(*table, device.index, ipv6, &wanted)?;
+                }
+            }
+        }
+        // New addresses come first: the system removes the routes of an interface with its last address.
+        for old in declared.stale.drain(..) {
+            for network in old.networks.iter().filter(|old| !device.networks.contains(old)) {
+                for table in self.tables() {
+                    // The system may have removed it.
+                    let _ = routes::remove_route_in(*table, &into_tunnel(old.index, *network));
+                }
+            }
+            for address in old.addresses.iter().filter(|old| !device.addresses.contains(old)) {
+                let _ = routes::remove_address(old.index, *address);
+            }
+        }
+        Ok(())
+    }
+
+    /// The tables that have the routes into the tunnel.
+    const fn tables(&self) -> &'static [u32] {
+        if self.is_closed { &[routes::MAIN, CLOSED_TABLE] } else { &[routes::MAIN] }
+    }
+
     /// Compares the exceptions with the routes once. Returns whether all are there. Each problem is reported once.
     pub fn reconcile(&self) -> bool {
-        let found = self
+        let device =
+            self.compare_device().err().map(|error| format!("the tunnel's device: {error}"));
+        let mut found = self
             .compare()
             .unwrap_or_else(|error| [format!("the routes beside the tunnel: {error}")].into());
+        found.extend(device);
         let mut known = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
         for problem in found.difference(&known) {
             let event = Event::Problem(format!("{problem}; it is tried again"));
@@ -123,11 +223,12 @@ impl Routing {
         let mut journal = self.journal.lock();
         let own: Vec<Route> = journal.routes().cloned().collect();
         // The system does not list unreachable networks among the routes. Adding one that exists changes nothing.
-        let blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let blocked = self.declared().blocked.clone();
+        let all_peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (mut present, mut wanted) =
             (Vec::new(), blocked.into_iter().map(unreachable).collect::<Vec<_>>());
         for ipv6 in [false, true] {
-            let mut peers = self.peers.iter().filter(|peer| peer.is_ipv6() == ipv6).peekable();
+            let mut peers = all_peers.iter().filter(|peer| peer.is_ipv6() == ipv6).peekable();
             if peers.peek().is_none() {
                 continue;
             }
@@ -203,6 +304,34 @@ fn wanted_for(
     wanted.into_values().map(normal).collect()
 }
 
+/// The hubs whose ways are kept out of the tunnel.
+fn exceptions(peers: &[SocketAddr]) -> BTreeSet<IpAddr> {
+    let peers = peers.iter().map(|peer| peer.ip().to_canonical());
+    peers.filter(|address| !address.is_loopback()).collect()
+}
+
+/// Adds the routes into the tunnel that a table does not have.
+fn add_missing(table: u32, index: u32, ipv6: bool, networks: &[IpNet]) -> io::Result<()> {
+    let present = routes::routes_in(table, ipv6)?;
+    let leads = |network: &IpNet| {
+        present
+            .iter()
+            .any(|one| one.to == *network && one.hops.iter().any(|hop| hop.interface == index))
+    };
+    for network in networks.iter().filter(|network| !leads(network)) {
+        if !routes::add_route_in(table, &into_tunnel(index, *network))? {
+            let message =
+                format!("there is a route to {network} already: another tunnel may have it");
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+        }
+    }
+    Ok(())
+}
+
+fn into_tunnel(interface: u32, to: IpNet) -> Route {
+    Route { to, hops: vec![Hop::to_link(interface)], metric: None, source: None }
+}
+
 fn unreachable(to: IpNet) -> Route {
     Route { to, hops: Vec::new(), metric: Some(LAST), source: None }
 }
@@ -225,8 +354,6 @@ fn names(route: &Route, interfaces: &[Interface]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ropewalk_runtime::system::routes::Hop;
-
     use super::*;
 
     const L1: u32 = 2;

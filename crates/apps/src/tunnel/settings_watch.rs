@@ -22,6 +22,7 @@ const DELAY: Duration = Duration::from_millis(100);
 pub struct SettingsWatch {
     file: Source<FileMonitor>,
     forwarding: Source<NetworkMonitor>,
+    filter: Source<NetworkMonitor>,
     /// When the next change is told at the earliest.
     not_before: Instant,
 }
@@ -60,22 +61,23 @@ impl<M> Source<M> {
 }
 
 impl SettingsWatch {
-    /// Watches a file, and whether the interfaces forward, from now on.
+    /// Watches a file, and with `forwarding` whether the interfaces forward and the packet filter, from now on.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     pub fn open(file: Option<&Path>, forwarding: bool) -> Self {
-        let forwarding = forwarding.then(|| NetworkMonitor::open(Changes::Forwarding));
+        let open = |changes| Source::open(forwarding.then(|| NetworkMonitor::open(changes)));
         Self {
             file: Source::open(file.map(FileMonitor::open)),
-            forwarding: Source::open(forwarding),
+            forwarding: open(Changes::Forwarding),
+            filter: open(Changes::Filter),
             not_before: Instant::now(),
         }
     }
 
     /// Waits until something may have changed since the last call; for ever if nothing matters.
     pub async fn changed(&mut self) {
-        let Self { file, forwarding, not_before } = self;
+        let Self { file, forwarding, filter, not_before } = self;
         let interval = match (&file, &forwarding) {
             (Source::Unneeded, Source::Unneeded) => return std::future::pending().await,
             (Source::Refused, _) | (_, Source::Refused) => POLL_INTERVAL,
@@ -84,6 +86,8 @@ impl SettingsWatch {
         tokio::select! {
             () = file.notified(FileMonitor::changed) => {}
             () = forwarding.notified(NetworkMonitor::changed) => {}
+            // Until the rules are there again, more may be forwarded than should be.
+            () = filter.notified(NetworkMonitor::changed) => return,
             () = tokio::time::sleep(interval) => return,
         }
         tokio::time::sleep_until((*not_before).max(Instant::now() + DELAY)).await;

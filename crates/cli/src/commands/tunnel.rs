@@ -23,8 +23,8 @@ use crate::live::{ObserveArgs, Threads, TransportArgs, run_until_interrupted};
 
 /// Directory of the files that `tunnel up NAME` and `tunnel serve NAME` read.
 const CONFIGURATIONS: &str = "/etc/ropewalk/tunnel";
-/// Directory of the journals.
-pub const RUN_DIRECTORY: &str = "/run/ropewalk/tunnel";
+/// Directory of the journals, and of what must be known after a restart.
+pub const STATE_DIRECTORY: &str = "/var/lib/ropewalk/tunnel";
 /// Longest name of a network interface (IFNAMSIZ less the terminating zero).
 const INTERFACE_LENGTH: usize = 15;
 /// Streams of an association: packets and control messages.
@@ -76,9 +76,12 @@ struct CommonArgs {
     /// Own secret key file, instead of your default key, which is created when first needed
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Directory of the journal of changes on this machine
-    #[arg(long, value_name = "DIR", default_value = RUN_DIRECTORY)]
-    run_directory: PathBuf,
+    /// Directory of what must be known after a restart: changes on this machine, addresses of clients, volumes
+    #[arg(long, value_name = "DIR", default_value = STATE_DIRECTORY)]
+    state_directory: PathBuf,
+    /// Directory of the journal of changes on this machine, if it is another one
+    #[arg(long, value_name = "DIR", hide = true)]
+    run_directory: Option<PathBuf>,
     /// When packets of calls, names and handshakes are sent on two paths
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
     redundancy: RedundancyArg,
@@ -106,6 +109,11 @@ impl CommonArgs {
     /// The name of the tunnel.
     fn name(&self) -> String {
         name_of(self.file())
+    }
+
+    /// Directory of the journal.
+    fn journal_directory(&self) -> &Path {
+        self.run_directory.as_ref().unwrap_or(&self.state_directory)
     }
 
     /// The name of the TUN device.

@@ -9,6 +9,9 @@ use ropewalk_runtime::interfaces;
 
 use crate::failure::Failure;
 
+/// Port of name servers (RFC 1035, 4.2).
+const DOMAIN: u16 = 53;
+
 /// Parses an address to listen on: `192.0.2.7`, `192.0.2.7:9000`, `[2001:db8::1]:9000`.
 ///
 /// # Errors
@@ -66,10 +69,28 @@ fn inherited() -> Result<Vec<UdpSocket>, Failure> {
 /// # Errors
 /// A name that does not resolve.
 pub fn remotes(texts: &[String]) -> Result<Vec<SocketAddr>, Failure> {
-    texts.iter().map(|text| remote(text.trim())).collect()
+    // A statically linked C library cannot load the modules that its own lookup needs.
+    let lookup = if cfg!(target_feature = "crt-static") { by_name_servers } else { by_system };
+    remotes_by(texts, &lookup)
 }
 
-fn remote(text: &str) -> Result<SocketAddr, Failure> {
+/// Looks up the addresses of a name.
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Result<Vec<IpAddr>, String>;
+
+/// As [`remotes`], with another lookup of names.
+///
+/// # Errors
+/// A name that does not resolve.
+pub fn remotes_by(texts: &[String], lookup: Lookup<'_>) -> Result<Vec<SocketAddr>, Failure> {
+    texts.iter().map(|text| remote(text.trim(), lookup)).collect()
+}
+
+/// Whether one of these is a name.
+pub fn has_name(texts: &[String]) -> bool {
+    texts.iter().any(|text| numeric(text.trim(), PORT).is_none())
+}
+
+fn remote(text: &str, lookup: Lookup<'_>) -> Result<SocketAddr, Failure> {
     if let Some(address) = numeric(text, PORT) {
         return Ok(address);
     }
@@ -82,12 +103,7 @@ fn remote(text: &str) -> Result<SocketAddr, Failure> {
     let Some(port) = port.filter(|port| *port != 0 && !host.is_empty()) else {
         return Err(Failure::input(format!("--to {text}: not an address"), help));
     };
-    // A statically linked C library cannot load the modules that its own lookup needs.
-    let found = match cfg!(target_feature = "crt-static") {
-        true => by_name_servers(host),
-        false => by_system(host),
-    };
-    match found.map(|addresses| addresses.first().copied()) {
+    match lookup(host).map(|addresses| addresses.first().copied()) {
         Ok(Some(ip)) => Ok(SocketAddr::new(ip, port)),
         Ok(None) => Err(Failure::input(format!("--to {text}: the name has no address"), help)),
         // The name may be right, and the network not there yet.
@@ -103,13 +119,47 @@ fn by_system(host: &str) -> Result<Vec<IpAddr>, String> {
 
 /// The hosts file and the name servers of the system, without the C library.
 fn by_name_servers(host: &str) -> Result<Vec<IpAddr>, String> {
+    by(|| Resolver::system(), host)
+}
+
+/// The hosts file and these name servers, outside of a tunnel: with sockets of this mark, over each of these interfaces until one
+/// answers. Reads the hosts file again.
+pub fn outside(
+    host: &str,
+    servers: &[IpAddr],
+    mark: u32,
+    interfaces: &[Option<String>],
+) -> Result<Vec<IpAddr>, String> {
+    let servers: Vec<SocketAddr> =
+        servers.iter().map(|server| SocketAddr::new(*server, DOMAIN)).collect();
+    // Of a name in the hosts file, other addresses are not asked for.
+    let by_hosts = by(|| Ok((Resolver::outside(&[], mark, None)?, None)), host);
+    if by_hosts.is_ok() {
+        return by_hosts;
+    }
+    let mut last = Err("no interface is up".to_owned());
+    for interface in interfaces {
+        let resolver = || Ok((Resolver::outside(&servers, mark, interface.as_deref())?, None));
+        last = by(resolver, host);
+        if last.is_ok() {
+            break;
+        }
+    }
+    last
+}
+
+/// Looks a name up by a resolver, and waits for it.
+fn by(
+    resolver: impl Fn() -> Result<(Resolver, Option<String>), String> + Sync,
+    host: &str,
+) -> Result<Vec<IpAddr>, String> {
     let lookup = || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| error.to_string())?;
         runtime.block_on(async {
-            let (resolver, problem) = Resolver::system()?;
+            let (resolver, problem) = resolver()?;
             resolver.lookup(host).await.map_err(|error| match problem {
                 Some(problem) => format!("{error}: {problem}"),
                 None => error.to_string(),

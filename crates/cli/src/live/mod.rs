@@ -1,7 +1,7 @@
 //! Shared by the commands that communicate with a peer: addresses, keys, and properties of associations.
 
 mod access;
-mod addresses;
+pub mod addresses;
 mod confine;
 mod extensions;
 mod identity;
@@ -24,7 +24,7 @@ pub use interrupt::{Interrupt, Threads, run_until_interrupted};
 pub use limits::LimitArgs;
 pub use log::{Log, LogArgs, LogControl, LogLevel};
 pub use observe::{Notes, ObserveArgs, Outputs, Watched, running, start, watch};
-pub use options::{ListenArgs, Listening, ReachArgs, TransportArgs, refused, remotes};
+pub use options::{ListenArgs, Listening, ReachArgs, TransportArgs, given, refused, remotes};
 pub use peers::{PeerArg, peers_file};
 pub use reload::{Announcer, Reload};
 pub use ropewalk_apps::access::default_key;

@@ -362,14 +362,22 @@ impl ReachArgs {
 /// # Errors
 /// There is none, or one is wrong.
 pub fn remotes(to: &[String], peer: Option<&PeerPolicy>) -> Result<Vec<SocketAddr>, Failure> {
+    addresses::remotes(given(to, peer)?)
+}
+
+/// The addresses of a peer as they were given.
+///
+/// # Errors
+/// There is none.
+pub fn given<'a>(to: &'a [String], peer: Option<&'a PeerPolicy>) -> Result<&'a [String], Failure> {
     match peer {
         Some(peer) if to.is_empty() && peer.addresses.is_empty() => {
             let message = format!("--to is missing: no address of {} is known", peer.name);
             Err(Failure::input(message, ADDRESSES_HELP))
         }
         None if to.is_empty() => Err(Failure::input("--to is missing", ADDRESSES_HELP)),
-        Some(peer) if to.is_empty() => addresses::remotes(&peer.addresses),
-        _ => addresses::remotes(to),
+        Some(peer) if to.is_empty() => Ok(&peer.addresses),
+        _ => Ok(to),
     }
 }
 

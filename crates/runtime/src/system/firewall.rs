@@ -14,16 +14,19 @@ use netlink_packet_netfilter::nftables::{
     TableMessage, Verdict, VerdictAttribute,
 };
 use netlink_packet_netfilter::none::ControlMessage;
-use netlink_packet_netfilter::{NetfilterHeader, NetfilterMessage, NetfilterProtoFamily};
+use netlink_packet_netfilter::{
+    NetfilterHeader, NetfilterMessage, NetfilterMessageInner, NetfilterProtoFamily,
+};
 use netlink_sys::protocols::NETLINK_NETFILTER;
 
-use super::netlink::{Request, send};
+use super::netlink::{Request, dump, send};
 
 /// `NFNL_SUBSYS_NFTABLES` of linux/netfilter/nfnetlink.h: the subsystem that a batch is for.
 const NFTABLES: u16 = 10;
 /// Length of an interface's name in a comparison, bytes (IFNAMSIZ).
 const NAME_LENGTH: usize = 16;
 /// Protocol numbers of IP (IANA).
+const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 /// Types of neighbour discovery: router solicitation to neighbour advertisement (RFC 4861, 4).
@@ -31,6 +34,13 @@ const DISCOVERY_TYPES: std::ops::RangeInclusive<u8> = 133..=136;
 /// `NF_DROP` and `NF_ACCEPT` of linux/netfilter.h.
 const NF_DROP: u32 = 0;
 const NF_ACCEPT: u32 = 1;
+/// `NFT_REG_1`, and the attributes and the key of the expression `ct` (linux/netfilter/nf_tables.h).
+const REGISTER_1: u32 = 1;
+const CT_REGISTER: u16 = 1;
+const CT_KEY: u16 = 2;
+const CT_STATE: u32 = 0;
+/// Bits of a connection's state: established and related (linux/netfilter/nf_conntrack_common.h).
+const ESTABLISHED: u32 = 1 << 1 | 1 << 2;
 /// `nft_payload_bases` of linux/netfilter/nf_tables.h.
 const NETWORK_HEADER: u32 = 1;
 const TRANSPORT_HEADER: u32 = 2;
@@ -58,6 +68,12 @@ pub struct Chain {
 /// Where packets pass a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
+    /// Packets that come in, before connections are tracked.
+    RawInput,
+    /// Packets that this machine sends, before connections are tracked.
+    RawOutput,
+    /// Filter of packets to this machine.
+    Input,
     /// Filter of packets that this machine sends.
     Output,
     /// Filter of packets that this machine forwards.
@@ -84,6 +100,18 @@ pub enum Match {
     By(String),
     /// The packet leaves by another interface than this one.
     NotBy(String),
+    /// The name of the interface by which the packet leaves does not begin like this.
+    NotByPrefix(String),
+    /// The packet came in by another interface than this one.
+    NotFrom(String),
+    /// The name of the interface by which the packet came in does not begin like this.
+    NotFromPrefix(String),
+    /// It is IPv6.
+    Ipv6,
+    /// The socket that sends it has this mark.
+    Mark(u32),
+    /// It belongs to a connection that both ends have sent packets of, or is an error message about one.
+    Established,
     /// Its source is in this network.
     Source(IpNet),
     /// Its destination is in this network.
@@ -92,6 +120,8 @@ pub enum Match {
     UdpSource(u16),
     /// It is UDP to this port.
     UdpDestination(u16),
+    /// It is TCP to this port.
+    TcpDestination(u16),
     /// It is neighbour discovery of IPv6.
     NeighbourDiscovery,
 }
@@ -107,6 +137,8 @@ pub enum Action {
     Reject,
     /// Its source address becomes that of the interface that it leaves by.
     Masquerade,
+    /// Its connection is not tracked, so that no address of it is translated.
+    NoTrack,
 }
 
 /// Installs a table. One of the same name is replaced. Either all of it is installed, or nothing.
@@ -133,6 +165,38 @@ pub fn install(table: &Table) -> io::Result<()> {
         }
     }
     commit(batch)
+}
+
+/// Whether a table is there with all rules that [`install`] has written. What each rule says is not compared.
+///
+/// # Errors
+/// As the system says.
+pub fn is_installed(table: &Table) -> io::Result<bool> {
+    let of_table = RuleMessage { attributes: vec![RuleAttribute::Table(table.name.clone())] };
+    let header = NetfilterHeader::new(NetfilterProtoFamily::Inet, 0, 0);
+    let message = NetfilterMessage::new(header, NfTablesMessage::GetRule(of_table));
+    let mut found: Vec<String> = Vec::new();
+    let replies = match dump(NETLINK_NETFILTER, message) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        other => other?,
+    };
+    for reply in replies {
+        if let NetfilterMessageInner::NfTables(NfTablesMessage::NewRule(rule)) = reply.inner {
+            let of = |wanted: &str, name: &String| wanted == name.as_str();
+            let is_own = rule.attributes.iter().any(|attribute| {
+                matches!(attribute, RuleAttribute::Table(name) if of(&table.name, name))
+            });
+            found.extend(rule.attributes.into_iter().filter_map(|attribute| match attribute {
+                RuleAttribute::Chain(name) if is_own => Some(name),
+                _ => None,
+            }));
+        }
+    }
+    let is_complete = |chain: &Chain| {
+        let name = chain.hook.name();
+        found.iter().filter(|one| *one == name).count() == chain.rules.len()
+    };
+    Ok(!found.is_empty() && table.chains.iter().all(is_complete))
 }
 
 /// Removes a table. Does nothing if there is none.
@@ -169,12 +233,19 @@ fn named(name: &str) -> TableMessage {
 
 fn chain_of(table: &Table, chain: &Chain) -> ChainMessage {
     let (place, kind, priority) = match chain.hook {
+        // NF_IP_PRI_RAW
+        Hook::RawInput => (InetHookNumber::PreRouting, "filter", -300),
+        Hook::RawOutput => (InetHookNumber::LocalOut, "filter", -300),
+        Hook::Input => (InetHookNumber::LocalIn, "filter", 0),
         Hook::Output => (InetHookNumber::LocalOut, "filter", 0),
         Hook::Forward => (InetHookNumber::Forward, "filter", 0),
         // NF_IP_PRI_NAT_SRC
         Hook::SourceNat => (InetHookNumber::PostRouting, "nat", 100),
     };
-    let hook = vec![HookAttribute::Number(place.into()), HookAttribute::Priority(priority)];
+    let hook = vec![
+        HookAttribute::Number(place.into()),
+        HookAttribute::Priority(i32::cast_unsigned(priority)),
+    ];
     ChainMessage {
         attributes: vec![
             ChainAttribute::Table(table.name.clone()),
@@ -189,6 +260,9 @@ fn chain_of(table: &Table, chain: &Chain) -> ChainMessage {
 impl Hook {
     const fn name(self) -> &'static str {
         match self {
+            Self::RawInput => "raw-input",
+            Self::RawOutput => "raw-output",
+            Self::Input => "input",
             Self::Output => "output",
             Self::Forward => "forward",
             Self::SourceNat => "source-nat",
@@ -210,6 +284,7 @@ impl Rule {
             Action::Drop => verdict(NF_DROP),
             Action::Reject => reject(),
             Action::Masquerade => other("masq", Vec::new()),
+            Action::NoTrack => other("notrack", Vec::new()),
         });
         all.into_iter().map(Into::into).collect()
     }
@@ -221,10 +296,27 @@ impl Match {
             Self::From(name) => meta(all, MetaKey::Iifname, Operator::Equal, padded(name)),
             Self::By(name) => meta(all, MetaKey::Oifname, Operator::Equal, padded(name)),
             Self::NotBy(name) => meta(all, MetaKey::Oifname, Operator::NotEqual, padded(name)),
+            // A comparison covers as many bytes as the value has.
+            Self::NotByPrefix(prefix) => {
+                meta(all, MetaKey::Oifname, Operator::NotEqual, prefix.as_bytes().to_vec());
+            }
+            Self::NotFromPrefix(prefix) => {
+                meta(all, MetaKey::Iifname, Operator::NotEqual, prefix.as_bytes().to_vec());
+            }
+            Self::NotFrom(name) => meta(all, MetaKey::Iifname, Operator::NotEqual, padded(name)),
+            Self::Ipv6 => {
+                let ipv6 = vec![NetfilterProtoFamily::IPv6.into()];
+                meta(all, MetaKey::Nfproto, Operator::Equal, ipv6);
+            }
+            Self::Mark(mark) => {
+                meta(all, MetaKey::Mark, Operator::Equal, mark.to_ne_bytes().to_vec());
+            }
+            Self::Established => established(all),
             Self::Source(network) => address(all, network, [12, 8]),
             Self::Destination(network) => address(all, network, [16, 24]),
-            Self::UdpSource(port) => udp(all, 0, *port),
-            Self::UdpDestination(port) => udp(all, 2, *port),
+            Self::UdpSource(port) => port_of(all, UDP, 0, *port),
+            Self::UdpDestination(port) => port_of(all, UDP, 2, *port),
+            Self::TcpDestination(port) => port_of(all, TCP, 2, *port),
             Self::NeighbourDiscovery => {
                 meta(all, MetaKey::L4Proto, Operator::Equal, vec![ICMPV6]);
                 all.push(load(TRANSPORT_HEADER, 0, 1));
@@ -262,8 +354,23 @@ fn address(all: &mut Vec<Expressions>, network: &IpNet, offsets: [u32; 2]) {
     all.push(compare(Operator::Equal, octets));
 }
 
-fn udp(all: &mut Vec<Expressions>, offset: u32, port: u16) {
-    meta(all, MetaKey::L4Proto, Operator::Equal, vec![UDP]);
+fn established(all: &mut Vec<Expressions>) {
+    let register = DefaultNla::new(CT_REGISTER, REGISTER_1.to_be_bytes().to_vec());
+    let key = DefaultNla::new(CT_KEY, CT_STATE.to_be_bytes().to_vec());
+    all.push(other("ct", vec![register, key]));
+    all.push(Expressions::Bitwise(vec![
+        Bitwise::SourceRegister(Register::Reg1),
+        Bitwise::DestinationRegister(Register::Reg1),
+        Bitwise::Length(size_of::<u32>() as u32),
+        Bitwise::Mask(DataAttribute::Value(ESTABLISHED.to_ne_bytes().to_vec())),
+        Bitwise::Xor(DataAttribute::Value(vec![0; size_of::<u32>()])),
+    ]));
+    all.push(compare(Operator::NotEqual, vec![0; size_of::<u32>()]));
+}
+
+/// Compares a port, which is at `offset` in the header of the protocol.
+fn port_of(all: &mut Vec<Expressions>, protocol: u8, offset: u32, port: u16) {
+    meta(all, MetaKey::L4Proto, Operator::Equal, vec![protocol]);
     all.push(load(TRANSPORT_HEADER, offset, 2));
     all.push(compare(Operator::Equal, port.to_be_bytes().to_vec()));
 }

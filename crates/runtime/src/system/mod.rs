@@ -8,6 +8,7 @@ pub mod firewall;
 mod netlink;
 mod network_monitor;
 pub mod routes;
+pub mod rules;
 mod tun;
 
 pub use file_monitor::FileMonitor;

@@ -1,5 +1,5 @@
-//! Notices changes of the interfaces, addresses, routes and forwarding of this machine, which the kernel tells of by netlink
-//! messages (rtnetlink(7)).
+//! Notices changes of the interfaces, addresses, routes, forwarding and packet filter of this machine, which the kernel tells
+//! of by netlink messages (rtnetlink(7)).
 
 use std::future::poll_fn;
 use std::io;
@@ -22,6 +22,12 @@ const IPV6_ROUTE: u32 = 1 << 10;
 const IPV4_VALUES: u32 = 1 << 23;
 const IPV6_VALUES: u32 = 1 << 24;
 
+/// Rules of policy routing.
+const IPV4_RULE: u32 = 1 << 7;
+const IPV6_RULE: u32 = 1 << 18;
+/// Changes of nftables (`nfnetlink.h`).
+const NFTABLES: u32 = 1 << 6;
+
 /// Most messages that are read at once.
 const READS: usize = 1024;
 
@@ -34,6 +40,10 @@ pub enum Changes {
     Routes,
     /// Interfaces, and whether they forward.
     Forwarding,
+    /// Interfaces, addresses, routes and the rules of policy routing.
+    Rules,
+    /// Tables, chains and rules of nftables.
+    Filter,
 }
 
 impl Changes {
@@ -42,6 +52,15 @@ impl Changes {
             Self::Interfaces => LINK | IPV4_ADDRESS | IPV6_ADDRESS,
             Self::Routes => Self::Interfaces.groups() | IPV4_ROUTE | IPV6_ROUTE,
             Self::Forwarding => LINK | IPV4_VALUES | IPV6_VALUES,
+            Self::Rules => Self::Routes.groups() | IPV4_RULE | IPV6_RULE,
+            Self::Filter => NFTABLES,
+        }
+    }
+
+    const fn protocol(self) -> SockProtocol {
+        match self {
+            Self::Filter => SockProtocol::NetlinkNetFilter,
+            _ => SockProtocol::NetlinkRoute,
         }
     }
 }
@@ -62,8 +81,7 @@ impl NetworkMonitor {
     /// Outside a tokio runtime.
     pub fn open(changes: Changes) -> io::Result<Self> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let protocol = SockProtocol::NetlinkRoute;
-        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
+        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, changes.protocol())?;
         bind(socket.as_raw_fd(), &NetlinkAddr::new(0, changes.groups()))?;
         #[expect(deprecated, reason = "sound for `OwnedFd`, and what replaces it is unsafe")]
         let socket = AsyncFd::with_interest(socket, Interest::READABLE)?;

@@ -19,7 +19,10 @@ use serde::{Deserialize, Serialize};
 
 use super::netlink::{change, dump};
 
-/// A route of the main table.
+/// The main table.
+pub const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
+
+/// A route.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Route {
     /// Destination network.
@@ -61,6 +64,8 @@ pub struct Interface {
     pub name: String,
     /// Whether it is a TUN device, which carries the IP packets of a program.
     pub is_tun: bool,
+    /// Whether it was started.
+    pub is_up: bool,
 }
 
 /// The interfaces of this machine.
@@ -92,7 +97,8 @@ fn interface(link: LinkMessage) -> Option<Interface> {
     }
     // TAP devices have the same kind. They carry Ethernet.
     let is_tun = kind == Some(InfoKind::Tun) && link.header.link_layer_type == LinkLayerType::None;
-    Some(Interface { index: link.header.index, name: name?, is_tun })
+    let is_up = link.header.flags.contains(LinkFlags::Up);
+    Some(Interface { index: link.header.index, name: name?, is_tun, is_up })
 }
 
 /// The index of the interface of this name.
@@ -115,6 +121,29 @@ pub fn start_interface(index: u32, mtu: u32) -> io::Result<()> {
     link.header.change_mask = LinkFlags::Up;
     link.attributes.push(LinkAttribute::Mtu(mtu));
     change(NETLINK_ROUTE, RouteNetlinkMessage::SetLink(link), 0)
+}
+
+/// The addresses of an interface, with the prefixes of their networks.
+///
+/// # Errors
+/// As the system says.
+pub fn addresses(index: u32) -> io::Result<Vec<IpNet>> {
+    let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
+    let found = dump(NETLINK_ROUTE, request)?.into_iter().filter_map(|message| match message {
+        RouteNetlinkMessage::NewAddress(message) if message.header.index == index => {
+            let local = message.attributes.iter().find_map(|attribute| match attribute {
+                AddressAttribute::Local(address) => Some(*address),
+                _ => None,
+            });
+            let address = message.attributes.iter().find_map(|attribute| match attribute {
+                AddressAttribute::Address(address) => Some(*address),
+                _ => None,
+            });
+            IpNet::new(local.or(address)?, message.header.prefix_len).ok()
+        }
+        _ => None,
+    });
+    Ok(found.collect())
 }
 
 /// Gives an interface an address in a network.
@@ -152,7 +181,15 @@ pub fn remove_address(index: u32, address: IpNet) -> io::Result<()> {
 /// # Errors
 /// As the system says.
 pub fn add_route(route: &Route) -> io::Result<bool> {
-    let request = RouteNetlinkMessage::NewRoute(message_of(route));
+    add_route_in(MAIN, route)
+}
+
+/// Adds a route to this table, as [`add_route`] does to the main table.
+///
+/// # Errors
+/// As the system says.
+pub fn add_route_in(table: u32, route: &Route) -> io::Result<bool> {
+    let request = RouteNetlinkMessage::NewRoute(message_of(table, route));
     match change(NETLINK_ROUTE, request, NLM_F_CREATE | NLM_F_EXCL) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -165,7 +202,15 @@ pub fn add_route(route: &Route) -> io::Result<bool> {
 /// # Errors
 /// As the system says.
 pub fn remove_route(route: &Route) -> io::Result<()> {
-    change(NETLINK_ROUTE, RouteNetlinkMessage::DelRoute(message_of(route)), 0)
+    remove_route_in(MAIN, route)
+}
+
+/// Removes a route of this table.
+///
+/// # Errors
+/// As the system says.
+pub fn remove_route_in(table: u32, route: &Route) -> io::Result<()> {
+    change(NETLINK_ROUTE, RouteNetlinkMessage::DelRoute(message_of(table, route)), 0)
 }
 
 /// The unicast routes of the main table, of one family of addresses. Next hops by interfaces that are down are left out.
@@ -173,17 +218,27 @@ pub fn remove_route(route: &Route) -> io::Result<()> {
 /// # Errors
 /// As the system says.
 pub fn main_routes(ipv6: bool) -> io::Result<Vec<Route>> {
+    routes_in(MAIN, ipv6)
+}
+
+/// The same of another table. Unreachable networks are among them.
+///
+/// # Errors
+/// As the system says.
+pub fn routes_in(table: u32, ipv6: bool) -> io::Result<Vec<Route>> {
     let mut message = RouteMessage::default();
     message.header.address_family = if ipv6 { AddressFamily::Inet6 } else { AddressFamily::Inet };
     let found = dump(NETLINK_ROUTE, RouteNetlinkMessage::GetRoute(message))?;
-    Ok(found.into_iter().filter_map(route).filter(|it| it.to.addr().is_ipv6() == ipv6).collect())
+    let found = found.into_iter().filter_map(|message| route(message, table));
+    Ok(found.filter(|it| it.to.addr().is_ipv6() == ipv6).collect())
 }
 
-fn route(message: RouteNetlinkMessage) -> Option<Route> {
+fn route(message: RouteNetlinkMessage, table: u32) -> Option<Route> {
     let RouteNetlinkMessage::NewRoute(message) = message else { return None };
     let header = &message.header;
-    let usable = header.table == RouteHeader::RT_TABLE_MAIN && header.kind == RouteType::Unicast;
-    if !usable {
+    let is_unreachable = header.kind == RouteType::Unreachable && table != MAIN;
+    let usable = header.kind == RouteType::Unicast || is_unreachable;
+    if !usable || table_of(&message) != table {
         return None;
     }
     let ipv6 = header.address_family == AddressFamily::Inet6;
@@ -199,14 +254,22 @@ fn route(message: RouteNetlinkMessage) -> Option<Route> {
         }
     }
     let is_dead = header.flags.contains(RouteFlags::Dead);
-    if hops.is_empty() && !is_dead {
+    if hops.is_empty() && !is_dead && !is_unreachable {
         let on_link = header.flags.contains(RouteFlags::Onlink);
         hops.extend(hop(&message.attributes, None, on_link, 0));
     }
     let to =
         to.unwrap_or_else(|| if ipv6 { IpAddr::from([0_u8; 16]) } else { IpAddr::from([0_u8; 4]) });
     let to = IpNet::new(to, header.destination_prefix_length).ok()?;
-    (!hops.is_empty()).then_some(Route { to, hops, metric, source })
+    (is_unreachable || !hops.is_empty()).then_some(Route { to, hops, metric, source })
+}
+
+fn table_of(message: &RouteMessage) -> u32 {
+    let given = message.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Table(table) => Some(*table),
+        _ => None,
+    });
+    given.unwrap_or_else(|| message.header.table.into())
 }
 
 fn next_hop(found: &RouteNextHop) -> Option<Hop> {
@@ -243,18 +306,20 @@ const fn ip_of(address: &RouteAddress) -> Option<IpAddr> {
     }
 }
 
-fn message_of(route: &Route) -> RouteMessage {
+fn message_of(table: u32, route: &Route) -> RouteMessage {
     let mut message = RouteMessage::default();
     let header = &mut message.header;
     header.address_family = family(route.to.addr());
     header.destination_prefix_length = route.to.prefix_len();
-    header.table = RouteHeader::RT_TABLE_MAIN;
+    // A number that does not fit here is in the attribute alone.
+    header.table = u8::try_from(table).unwrap_or(RouteHeader::RT_TABLE_UNSPEC);
     header.protocol = RouteProtocol::Static;
     header.kind = if route.hops.is_empty() { RouteType::Unreachable } else { RouteType::Unicast };
     let has_router = route.hops.iter().any(|hop| hop.gateway.is_some());
     let ipv4_on_link = !route.hops.is_empty() && !has_router && route.to.addr().is_ipv4();
     header.scope = if ipv4_on_link { RouteScope::Link } else { RouteScope::Universe };
     let attributes = &mut message.attributes;
+    attributes.push(RouteAttribute::Table(table));
     if route.to.prefix_len() > 0 {
         attributes.push(RouteAttribute::Destination(route.to.network().into()));
     }

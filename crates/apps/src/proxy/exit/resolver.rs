@@ -3,15 +3,24 @@
 //! Uses the configuration of the system: its hosts file, name servers and search domains. Both files are read once,
 //! when the exit starts, so that a confined exit needs no files afterwards.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::time::Duration;
 
 use hickory_resolver::config::{NameServerConfig, ResolveHosts, ResolverConfig};
-use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::{ResolverBuilder, TokioResolver};
+use hickory_resolver::net::runtime::iocompat::AsyncIoTokioAsStd;
+use hickory_resolver::net::runtime::{RuntimeProvider, TokioRuntimeProvider};
+use hickory_resolver::{Resolver as Lookup, ResolverBuilder};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::net::{TcpSocket, UdpSocket};
 
 use crate::proxy::reason::{Reason, ReasonKind};
 
+/// How long a name server may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a name server may take to answer outside of a tunnel.
+const OUTSIDE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Most answers in the cache, where they stay until their time to live has passed.
 const CACHE_ENTRIES: u64 = 4096;
 /// Longest time that an answer is cached, whatever its time to live.
@@ -20,7 +29,17 @@ const CACHE_TIME: Duration = Duration::from_secs(3600);
 /// Resolves names by the system's configuration.
 #[derive(Clone)]
 pub struct Resolver {
-    inner: TokioResolver,
+    inner: Lookup<Provider>,
+}
+
+/// Makes the sockets of lookups.
+#[derive(Clone, Default)]
+struct Provider {
+    /// The mark of the sockets, for the packet filter (Linux); 0: none.
+    mark: u32,
+    /// The interface that they are bound to.
+    interface: Option<String>,
+    tokio: TokioRuntimeProvider,
 }
 
 impl Resolver {
@@ -30,15 +49,15 @@ impl Resolver {
     /// # Errors
     /// If the configuration is invalid.
     pub fn system() -> Result<(Self, Option<String>), String> {
-        let provider = TokioRuntimeProvider::default;
-        let (builder, problem) = match TokioResolver::builder(provider()) {
+        let provider = Provider::default;
+        let (builder, problem) = match Lookup::builder(provider()) {
             Ok(builder) => (builder, None),
             Err(error) => {
                 let none = ResolverConfig::from_parts(None, Vec::new(), Vec::new());
                 let problem = format!(
                     "cannot use the system's name servers: {error}; only names in the hosts file are known"
                 );
-                (TokioResolver::builder_with_config(none, provider()), Some(problem))
+                (Lookup::builder_with_config(none, provider()), Some(problem))
             }
         };
         Ok((Self { inner: build(builder)? }, problem))
@@ -49,6 +68,19 @@ impl Resolver {
     /// # Errors
     /// If the configuration is invalid.
     pub fn with_name_servers(servers: &[SocketAddr]) -> Result<Self, String> {
+        Self::outside(servers, 0, None)
+    }
+
+    /// The same outside of a tunnel, with sockets that have this mark (Linux, `CAP_NET_ADMIN`; 0: none) and are bound to this
+    /// interface.
+    ///
+    /// # Errors
+    /// If the configuration is invalid.
+    pub fn outside(
+        servers: &[SocketAddr],
+        mark: u32,
+        interface: Option<&str>,
+    ) -> Result<Self, String> {
         let server = |at: &SocketAddr| {
             let mut server = NameServerConfig::udp_and_tcp(at.ip());
             server.connections.iter_mut().for_each(|connection| connection.port = at.port());
@@ -56,8 +88,14 @@ impl Resolver {
         };
         let servers = servers.iter().map(server).collect();
         let config = ResolverConfig::from_parts(None, Vec::new(), servers);
-        let provider = TokioRuntimeProvider::default();
-        Ok(Self { inner: build(TokioResolver::builder_with_config(config, provider))? })
+        let interface = interface.map(str::to_owned);
+        let provider = Provider { mark, interface, ..Provider::default() };
+        let mut builder = Lookup::builder_with_config(config, provider);
+        if mark != 0 {
+            // There may be other interfaces to ask over.
+            (builder.options_mut().timeout, builder.options_mut().attempts) = (OUTSIDE_TIMEOUT, 1);
+        }
+        Ok(Self { inner: build(builder)? })
     }
 
     /// The addresses of a name.
@@ -76,7 +114,69 @@ impl Resolver {
     }
 }
 
-fn build(mut builder: ResolverBuilder<TokioRuntimeProvider>) -> Result<TokioResolver, String> {
+impl RuntimeProvider for Provider {
+    type Handle = <TokioRuntimeProvider as RuntimeProvider>::Handle;
+    type Timer = <TokioRuntimeProvider as RuntimeProvider>::Timer;
+    type Udp = <TokioRuntimeProvider as RuntimeProvider>::Udp;
+    type Tcp = <TokioRuntimeProvider as RuntimeProvider>::Tcp;
+
+    fn create_handle(&self) -> Self::Handle {
+        self.tokio.create_handle()
+    }
+
+    fn connect_tcp(
+        &self,
+        server: SocketAddr,
+        local: Option<SocketAddr>,
+        limit: Option<Duration>,
+    ) -> Pin<Box<dyn Send + Future<Output = io::Result<Self::Tcp>>>> {
+        if self.mark == 0 {
+            return self.tokio.connect_tcp(server, local, limit);
+        }
+        let this = self.clone();
+        Box::pin(async move {
+            let socket = if server.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+            this.restrict(SockRef::from(&socket))?;
+            let connected = socket.connect(server);
+            let limit = limit.unwrap_or(CONNECT_TIMEOUT);
+            Ok(AsyncIoTokioAsStd(tokio::time::timeout(limit, connected).await??))
+        })
+    }
+
+    fn bind_udp(
+        &self,
+        local: SocketAddr,
+        server: SocketAddr,
+    ) -> Pin<Box<dyn Send + Future<Output = io::Result<Self::Udp>>>> {
+        if self.mark == 0 {
+            return self.tokio.bind_udp(local, server);
+        }
+        let this = self.clone();
+        Box::pin(async move {
+            let domain = Domain::for_address(local);
+            let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+            this.restrict(SockRef::from(&socket))?;
+            socket.set_nonblocking(true)?;
+            socket.bind(&local.into())?;
+            UdpSocket::from_std(socket.into())
+        })
+    }
+}
+
+impl Provider {
+    #[cfg(target_os = "linux")]
+    fn restrict(&self, socket: SockRef<'_>) -> io::Result<()> {
+        socket.set_mark(self.mark)?;
+        socket.bind_device(self.interface.as_deref().map(str::as_bytes))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn restrict(&self, _: SockRef<'_>) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+fn build(mut builder: ResolverBuilder<Provider>) -> Result<Lookup<Provider>, String> {
     let options = builder.options_mut();
     options.use_hosts_file = ResolveHosts::Always;
     options.cache_size = CACHE_ENTRIES;

@@ -85,21 +85,21 @@ impl ForeignSources {
 pub async fn read_device(
     device: TunDevice,
     shared: Arc<Shared>,
-    peers: Vec<SocketAddr>,
     mut foreign: ForeignSources,
 ) -> io::Result<()> {
     let (mut reader, mut writer) = (device.reader(), device.writer());
-    let is_loop = |headers: &Headers| {
+    let is_loop = |headers: &Headers, hubs: &[SocketAddr]| {
         let to = (headers.destination, headers.ports.1);
         let is_udp = matches!(headers.transport, Transport::Udp { .. });
-        is_udp && peers.iter().any(|peer| (peer.ip().to_canonical(), peer.port()) == to)
+        is_udp && hubs.iter().any(|hub| (hub.ip().to_canonical(), hub.port()) == to)
     };
     let (mut batch, mut device_mtu) = (Vec::new(), 0);
     loop {
         reader.read(&mut batch).await?;
-        let (inlet, own) = {
+        let (inlet, own, hubs) = {
             let state = shared.lock();
-            (state.inlet.clone(), state.addresses.iter().map(IpNet::addr).collect::<Vec<_>>())
+            let own: Vec<_> = state.addresses.iter().map(IpNet::addr).collect();
+            (state.inlet.clone(), own, state.hubs.clone())
         };
         let Some(inlet) = inlet else {
             batch.drain(..).for_each(|_| shared.counters.on_refused(Refusal::QueueFull));
@@ -112,7 +112,7 @@ pub async fn read_device(
         let (mut answers, mut admitted) = (Vec::new(), PacketBatch::with_capacity(batch.len()));
         for packet in batch.drain(..) {
             let headers = match Headers::read(&packet).map_err(Refusal::from) {
-                Ok(headers) if is_loop(&headers) => Err(Refusal::Loop),
+                Ok(headers) if is_loop(&headers, &hubs) => Err(Refusal::Loop),
                 Ok(headers) if !own.contains(&headers.source) => {
                     foreign.tell(&headers);
                     Err(Refusal::ForeignSource)

@@ -1,46 +1,36 @@
 //! Settings of the client's end of a tunnel.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 use ipnet::IpNet;
-use ropewalk_runtime::system::firewall::Table;
 
 use super::super::control::Welcome;
 use super::super::hubs::HubList;
 use super::super::lane::LaneSettings;
-use super::super::machine;
 use super::super::name_servers::Manager;
 
 /// How a client is set up.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ClientSettings {
-    /// Name of the tunnel.
-    pub name: String,
-    /// Name of the TUN device.
-    pub device: String,
     /// The hubs, the preferred one first.
     pub hubs: HubList,
     /// Interfaces that the user has named as links.
     pub links: Vec<String>,
     /// The networks that are reached through the tunnel.
     pub networks: Vec<IpNet>,
-    /// Networks that are reached outside of the tunnel in spite of the kill switch.
-    pub direct: Vec<IpNet>,
+    /// Networks in which the hub may give this machine an address; empty: private ones.
+    pub accept: Vec<IpNet>,
     /// Families of addresses that may leave this machine outside of the tunnel if the hub does not carry them.
     pub left_outside: Vec<Family>,
-    /// Whether nothing else may leave this machine outside of the tunnel.
-    pub kill_switch: bool,
-    /// Whether networks behind this machine reach the tunnel, with the client's address.
-    pub share: bool,
+    /// The interfaces of networks behind this machine that reach the tunnel, with the client's address; empty: those without
+    /// a default route; none: no network does.
+    pub share: Option<Vec<String>>,
     /// Name servers; none: those that the hub recommends.
     pub dns: Option<Vec<IpAddr>>,
     /// What sets the name servers; none: they stay as they are.
     pub dns_manager: Option<Manager>,
     /// How packets are carried.
     pub lane: LaneSettings,
-    /// Directory of the journal.
-    pub run_directory: PathBuf,
 }
 
 /// A family of addresses.
@@ -73,17 +63,6 @@ impl Family {
 }
 
 impl ClientSettings {
-    /// The rules of the packet filter; none if none are needed.
-    pub(super) fn rules(&self, device: &str) -> Option<Table> {
-        let name = format!("ropewalk-{}", self.name);
-        let (peers, direct) = (self.hubs.addresses(), &self.direct);
-        let kill_switch = self.kill_switch;
-        let kill_switch = kill_switch.then(|| machine::kill_switch(&name, device, &peers, direct));
-        let mut chains = kill_switch.map(|table| table.chains).unwrap_or_default();
-        chains.extend(self.share.then(|| machine::share(device)));
-        (!chains.is_empty()).then_some(Table { name, chains })
-    }
-
     /// The name servers that are set; empty: they stay as they are.
     pub(super) fn servers(&self, welcome: &Welcome) -> Vec<IpAddr> {
         if self.dns_manager.is_none() {

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
 /// Mode of a file that was not there before, whatever the umask is.
@@ -51,8 +53,21 @@ pub enum Before {
 }
 
 impl Before {
+    /// One line of text, from which [`Self::decode`] makes it again.
+    pub fn encode(&self) -> String {
+        BASE64.encode(serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// What [`Self::encode`] has written; none if it has not.
+    pub fn decode(text: &[u8]) -> Option<Self> {
+        serde_json::from_slice(&BASE64.decode(text).ok()?).ok()
+    }
+
     /// What is there now.
-    pub(super) fn read(file: &Path) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn read(file: &Path) -> io::Result<Self> {
         if let Ok(target) = fs::read_link(file) {
             return Ok(Self::Link(target));
         }
@@ -64,7 +79,10 @@ impl Before {
     }
 
     /// Makes it as it was.
-    pub(super) fn restore(&self, file: &Path) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn restore(&self, file: &Path) -> io::Result<()> {
         match self {
             Self::Nothing => fs::remove_file(file),
             Self::Text(text) => put(file, &text.0),

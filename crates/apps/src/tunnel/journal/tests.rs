@@ -14,7 +14,7 @@ impl Place {
     }
 
     fn open(&self) -> (Journal, usize) {
-        Journal::open(&self.0.join("run"), "home").expect("nobody has it open")
+        Journal::open(&self.0.join("run"), "home", false).expect("nobody has it open")
     }
 }
 
@@ -22,6 +22,10 @@ impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+fn put_file(journal: &mut Journal, file: &Path, text: &[u8]) -> Result<(), JournalError> {
+    journal.replace(file, Before::read(file).expect("it can be read"), text)
 }
 
 /// What `kill -9` leaves: the file as it is, without its lock.
@@ -43,9 +47,9 @@ fn files_and_values_are_restored_at_the_end_and_after_a_kill() {
         let (mut journal, left) = place.open();
         assert_eq!(left, 0);
         journal.set(&value, "1", None).expect("set");
-        journal.replace(&text, b"after").expect("replaced");
-        journal.replace(&link, b"own").expect("replaced");
-        journal.replace(&place.0.join("new"), b"own").expect("created");
+        put_file(&mut journal, &text, b"after").expect("replaced");
+        put_file(&mut journal, &link, b"own").expect("replaced");
+        put_file(&mut journal, &place.0.join("new"), b"own").expect("created");
         assert_eq!(fs::read_to_string(&link).expect("a file"), "own");
         assert_eq!(fs::read_to_string(&target).expect("a file"), "target");
         if killed {
@@ -69,7 +73,7 @@ fn a_file_in_the_place_of_a_link_does_not_get_the_mode_of_its_target() {
     fs::set_permissions(&target, fs::Permissions::from_mode(0o666)).expect("an own file");
     symlink("target", &link).expect("a link");
     let (mut journal, _) = place.open();
-    journal.replace(&link, b"own").expect("replaced");
+    put_file(&mut journal, &link, b"own").expect("replaced");
     assert_eq!(fs::symlink_metadata(&link).expect("a file").mode() & 0o7777, 0o644);
     drop(journal);
     assert_eq!(fs::read_link(&link).expect("a link"), Path::new("target"));
@@ -80,7 +84,7 @@ fn what_others_have_changed_meanwhile_stays() {
     let place = Place::new("others");
     let file = place.0.join("resolv.conf");
     let (mut journal, _) = place.open();
-    journal.replace(&file, b"own").expect("replaced");
+    put_file(&mut journal, &file, b"own").expect("replaced");
     fs::write(&file, "theirs").expect("written");
     drop(journal);
     assert_eq!(fs::read_to_string(&file).expect("a file"), "theirs");
@@ -94,7 +98,7 @@ fn a_file_that_is_replaced_many_times_takes_one_line_and_gets_its_first_text_bac
         fs::write(&file, "before").expect("written");
         let (mut journal, _) = place.open();
         for text in ["one", "two", "one", "three"] {
-            journal.replace(&file, text.as_bytes()).expect("replaced");
+            put_file(&mut journal, &file, text.as_bytes()).expect("replaced");
             assert_eq!(journal.changes.len(), 1);
         }
         if killed {
@@ -106,9 +110,9 @@ fn a_file_that_is_replaced_many_times_takes_one_line_and_gets_its_first_text_bac
         assert_eq!(fs::read_to_string(&file).expect("a file"), "before");
     }
     let (mut journal, _) = place.open();
-    journal.replace(&file, b"one").expect("replaced");
+    put_file(&mut journal, &file, b"one").expect("replaced");
     fs::write(&file, "theirs").expect("written");
-    journal.replace(&file, b"two").expect("replaced");
+    put_file(&mut journal, &file, b"two").expect("replaced");
     drop(journal);
     assert_eq!(fs::read_to_string(&file).expect("a file"), "theirs");
 }
@@ -118,18 +122,22 @@ fn a_journal_is_replaced_at_once_and_stays_locked() {
     let place = Place::new("at-once");
     let (mut journal, _) = place.open();
     for name in ["one", "two"] {
-        journal.replace(&place.0.join(name), b"own").expect("created");
+        put_file(&mut journal, &place.0.join(name), b"own").expect("created");
     }
     let path = place.0.join("run/home.journal");
     let before = fs::read_to_string(&path).expect("a journal");
     // What a process sees that has opened the journal in time, and what a kill leaves in the midst of the next line.
     let mut seen = File::open(&path).expect("a journal");
-    journal.replace(&place.0.join("two"), b"other").expect("replaced");
+    put_file(&mut journal, &place.0.join("two"), b"other").expect("replaced");
     let mut text = String::new();
     seen.read_to_string(&mut text).expect("a journal");
     assert!(text.starts_with(&before), "{text}");
-    assert_eq!(fs::read_to_string(&path).expect("a journal").lines().count(), 2);
-    let second = Journal::open(&place.0.join("run"), "home").expect_err("it is running");
+    assert_eq!(
+        fs::read_to_string(&path).expect("a journal").lines().count(),
+        3,
+        "the origin, two files"
+    );
+    let second = Journal::open(&place.0.join("run"), "home", false).expect_err("it is running");
     assert_eq!(second.to_string(), "the tunnel home is running");
     kill(journal);
     assert_eq!(place.open().1, 2);
@@ -141,7 +149,7 @@ fn what_is_left_behind_is_that_of_tunnels_that_were_killed() {
     let run = place.0.join("run");
     assert_eq!(left_behind(&run), [], "there is no such directory");
     let (mut journal, _) = place.open();
-    journal.replace(&place.0.join("text"), b"after").expect("replaced");
+    put_file(&mut journal, &place.0.join("text"), b"after").expect("replaced");
     assert_eq!(left_behind(&run), [], "it is running");
     kill(journal);
     assert_eq!(left_behind(&run), [("home".to_owned(), 1)]);
@@ -153,7 +161,7 @@ fn what_is_left_behind_is_that_of_tunnels_that_were_killed() {
 fn a_tunnel_runs_once() {
     let place = Place::new("once");
     let (_journal, _) = place.open();
-    let second = Journal::open(&place.0.join("run"), "home").expect_err("it is running");
+    let second = Journal::open(&place.0.join("run"), "home", false).expect_err("it is running");
     assert_eq!(second.to_string(), "the tunnel home is running");
 }
 
@@ -161,7 +169,7 @@ fn a_tunnel_runs_once() {
 fn a_line_that_was_cut_off_is_ignored() {
     let place = Place::new("cut");
     let (mut journal, _) = place.open();
-    journal.replace(&place.0.join("new"), b"own").expect("created");
+    put_file(&mut journal, &place.0.join("new"), b"own").expect("created");
     journal.file.write_all(b"{\"firewall\":{\"ta").expect("written");
     kill(journal);
     assert_eq!(place.open().1, 1);
@@ -170,7 +178,8 @@ fn a_line_that_was_cut_off_is_ignored() {
 
 /// Two journals in one directory.
 fn two(place: &Place) -> [Journal; 2] {
-    ["one", "two"].map(|name| Journal::open(&place.0.join("run"), name).expect("not running").0)
+    ["one", "two"]
+        .map(|name| Journal::open(&place.0.join("run"), name, false).expect("not running").0)
 }
 
 #[test]
@@ -205,7 +214,7 @@ fn a_tunnel_that_starts_again_after_a_kill_takes_no_value_from_one_that_runs() {
     one.set(&value, "1", None).expect("set");
     kill(one);
     two.set(&value, "1", None).expect("set");
-    let (mut one, left) = Journal::open(&place.0.join("run"), "one").expect("not running");
+    let (mut one, left) = Journal::open(&place.0.join("run"), "one", false).expect("not running");
     assert_eq!((left, fs::read_to_string(&value).expect("a file").trim()), (1, "1"));
     one.set(&value, "1", None).expect("set");
     drop(two);
@@ -270,7 +279,7 @@ fn a_replaced_file_that_is_no_text_comes_back_byte_by_byte() {
     for killed in [false, true] {
         fs::write(&file, b"# caf\xe9\n").expect("written");
         let (mut journal, _) = place.open();
-        journal.replace(&file, b"own").expect("replaced");
+        put_file(&mut journal, &file, b"own").expect("replaced");
         if killed {
             kill(journal);
             assert_eq!(place.open().1, 1);
@@ -288,9 +297,64 @@ fn what_another_program_writes_between_two_replacements_comes_back() {
     let (mut journal, _) = place.open();
     for theirs in ["one", "two", "three"] {
         fs::write(&file, theirs).expect("written");
-        journal.replace(&file, b"own").expect("replaced");
+        put_file(&mut journal, &file, b"own").expect("replaced");
         assert_eq!(journal.changes.len(), 1);
     }
     drop(journal);
     assert_eq!(fs::read_to_string(&file).expect("a file"), "three");
+}
+
+/// What the journal says of another boot, or of another network namespace.
+fn move_elsewhere(place: &Place, key: &str) {
+    let path = place.0.join("run/home.journal");
+    let text = fs::read_to_string(&path).expect("a journal");
+    let (origin, changes) = text.split_once('\n').expect("lines");
+    let mut origin: serde_json::Value = serde_json::from_str(origin).expect("an object");
+    origin[key] = "other".into();
+    fs::write(&path, format!("{origin}\n{changes}")).expect("written");
+}
+
+#[test]
+fn after_a_reboot_files_are_restored_and_values_stay_as_the_new_boot_has_them() {
+    let place = Place::new("reboot");
+    let [value, text] = ["value", "text"].map(|name| place.0.join(name));
+    for key in ["boot", "network"] {
+        fs::write(&value, "0\n").expect("written");
+        fs::write(&text, "before").expect("written");
+        let (mut journal, _) = place.open();
+        journal.set(&value, "1", None).expect("set");
+        put_file(&mut journal, &text, b"after").expect("replaced");
+        kill(journal);
+        move_elsewhere(&place, key);
+        assert_eq!(place.open().1, 1, "the file alone");
+        assert_eq!(fs::read_to_string(&value).expect("a file"), "1");
+        assert_eq!(fs::read_to_string(&text).expect("a file"), "before");
+    }
+}
+
+#[test]
+fn what_closes_the_machine_stays_after_errors_and_kills_and_until_it_is_undone_if_it_is_held() {
+    let place = Place::new("closed");
+    let run = place.0.join("run");
+    let table = || Change::Closed { table: "ropewalk-test-no-such-table".to_owned() };
+    let open = |closed| Journal::open(&run, "home", closed).expect("not running").0;
+    let mut journal = open(true);
+    journal.stay_closed();
+    journal.write(&table()).expect("written");
+    drop(journal);
+    let mut journal = open(true);
+    assert_eq!(journal.changes, [table()], "an error");
+    journal.opens_at_end();
+    drop(journal);
+    assert_eq!(open(true).changes, [], "an orderly end");
+    let mut journal = open(true);
+    journal.write(&table()).expect("written");
+    journal.hold().expect("written");
+    journal.opens_at_end();
+    drop(journal);
+    let journal = open(false);
+    assert_eq!(journal.changes, [table(), Change::Held], "held");
+    drop(journal);
+    assert_eq!(undo(&run, "home").expect("not running"), 2);
+    assert_eq!(open(true).changes, []);
 }

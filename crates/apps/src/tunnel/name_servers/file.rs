@@ -4,10 +4,16 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use crate::tunnel::journal::{Journal, JournalError};
+use crate::tunnel::journal::{Before, Journal, JournalError};
 
 /// How the first line of a list of name servers begins that a tunnel has written; then its name follows.
 const MARK: &str = "# written by ropewalk tunnel ";
+
+/// How the second line begins. What was there before follows, so that it can be restored without a journal.
+const BEFORE: &str = "# before ";
+
+/// The servers that systemd-resolved asks (systemd-resolved.service(8)).
+const RESOLVED_SERVERS: &str = "/run/systemd/resolve/resolv.conf";
 
 /// Addresses at which systemd-resolved answers (systemd-resolved.service(8)).
 const RESOLVED: [Ipv4Addr; 2] = [Ipv4Addr::new(127, 0, 0, 53), Ipv4Addr::new(127, 0, 0, 54)];
@@ -23,20 +29,74 @@ pub fn set(
     servers: &[IpAddr],
 ) -> Result<(), JournalError> {
     let now = std::fs::read(file).unwrap_or_default();
-    let lines = || now.split(|byte| *byte == b'\n');
-    let owner = lines().next().and_then(|line| line.strip_prefix(MARK.as_bytes()));
-    if let Some(other) = owner.filter(|owner| *owner != tunnel.as_bytes()) {
+    if let Some(other) = owner(&now).filter(|owner| *owner != tunnel.as_bytes()) {
         let other = String::from_utf8_lossy(other);
         let message = format!("the tunnel {other} has set the name servers");
         return Err(JournalError::Io(file.to_owned(), io::Error::other(message)));
     }
-    let mut text = format!("{MARK}{tunnel}\n").into_bytes();
+    let before = match before(&now) {
+        Some(before) => before,
+        None => Before::read(file).map_err(|error| JournalError::Io(file.to_owned(), error))?,
+    };
+    let mut text = format!("{MARK}{tunnel}\n{BEFORE}{}\n", before.encode()).into_bytes();
     text.extend(list(servers).bytes());
-    for line in lines().filter(|line| is_kept(line)) {
+    for line in now.split(|byte| *byte == b'\n').filter(|line| is_kept(line)) {
         text.extend(line);
         text.push(b'\n');
     }
-    if now == text { Ok(()) } else { journal.replace(file, &text) }
+    if now == text { Ok(()) } else { journal.replace(file, before, &text) }
+}
+
+/// The tunnel that has written a text.
+fn owner(text: &[u8]) -> Option<&[u8]> {
+    text.split(|byte| *byte == b'\n').next()?.strip_prefix(MARK.as_bytes())
+}
+
+/// What was in the place of a text that a tunnel has written.
+fn before(text: &[u8]) -> Option<Before> {
+    owner(text)?;
+    let line = text.split(|byte| *byte == b'\n').nth(1)?;
+    Before::decode(line.strip_prefix(BEFORE.as_bytes())?)
+}
+
+/// The tunnel whose name servers are in a file.
+pub fn tunnel_of(file: &Path) -> Option<String> {
+    let text = std::fs::read(file).ok()?;
+    owner(&text).map(|name| String::from_utf8_lossy(name).into_owned())
+}
+
+/// Restores a file whose name servers this tunnel has set, if its journal is lost. Returns whether it was.
+///
+/// # Errors
+/// As the system says.
+pub fn restore(file: &Path, tunnel: &str) -> io::Result<bool> {
+    let text = std::fs::read(file).unwrap_or_default();
+    let is_own = owner(&text) == Some(tunnel.as_bytes());
+    match before(&text).filter(|_| is_own) {
+        Some(before) => before.restore(file).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+/// The name servers that this machine asks in the network. Where programs ask systemd-resolved, these are its servers.
+pub fn of_system() -> Vec<IpAddr> {
+    let is_local = |server: &IpAddr| server.is_loopback() || server.is_unspecified();
+    let mut found = servers_in(Path::new(super::RESOLV_CONF));
+    if found.iter().all(is_local) {
+        found.extend(servers_in(Path::new(RESOLVED_SERVERS)));
+    }
+    found.retain(|server| !is_local(server));
+    found
+}
+
+fn servers_in(file: &Path) -> Vec<IpAddr> {
+    let text = std::fs::read(file).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let servers = text.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        (words.next() == Some("nameserver")).then(|| words.next()?.parse().ok()).flatten()
+    });
+    servers.collect()
 }
 
 /// The lines that name these servers.
@@ -71,6 +131,41 @@ fn names_resolved_alone(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_says_itself_what_was_there_before() {
+        let place = std::env::temp_dir().join(format!("ropewalk-file-{}", std::process::id()));
+        std::fs::create_dir_all(&place).expect("a directory");
+        let file = place.join("resolv.conf");
+        let server: IpAddr = "192.0.2.53".parse().expect("an address");
+        for before in [&b"search example.org\nnameserver 198.51.100.1\n"[..], b"# caf\xe9\n", b""] {
+            std::fs::write(&file, before).expect("written");
+            let open = || Journal::open(&place.join("run"), "home", false).expect("not running").0;
+            let mut journal = open();
+            set(&mut journal, &file, "home", &[server]).expect("set");
+            let own = std::fs::read(&file).expect("a file");
+            set(&mut journal, &file, "home", &[server]).expect("set");
+            assert_eq!(
+                std::fs::read(&file).expect("a file"),
+                own,
+                "setting it again changes nothing"
+            );
+            // The journal is lost.
+            std::mem::forget(journal);
+            std::fs::remove_dir_all(place.join("run")).expect("an own directory");
+            assert!(!restore(&file, "other").expect("a file"));
+            // What the next run finds and leaves.
+            let mut journal = open();
+            set(&mut journal, &file, "home", &["192.0.2.54".parse().expect("an address")])
+                .expect("set");
+            drop(journal);
+            assert_eq!(std::fs::read(&file).expect("a file"), before);
+            std::fs::write(&file, &own).expect("written");
+            assert!(restore(&file, "home").expect("a file"));
+            assert_eq!(std::fs::read(&file).expect("a file"), before);
+        }
+        std::fs::remove_dir_all(place).expect("an own directory");
+    }
 
     #[test]
     fn a_file_leads_to_resolved_if_it_names_its_addresses_alone() {

@@ -20,6 +20,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+pub use self::file::{of_system, restore, tunnel_of};
 use self::resolvconf::Resolvconf;
 pub(super) use self::resolvconf::remove as remove_record;
 use self::resolved::Resolved;
@@ -99,11 +100,12 @@ impl NameServers {
     /// # Errors
     /// The manager that the user has named cannot be used.
     pub async fn find(
+        tunnel: &str,
         settings: &ClientSettings,
         reporter: &Reporter,
     ) -> Result<Self, NameServersError> {
         let mut found = Self {
-            tunnel: settings.name.clone(),
+            tunnel: tunnel.to_owned(),
             reporter: reporter.clone(),
             by_resolved: false,
             listed: Listed::Elsewhere,
@@ -137,6 +139,12 @@ impl NameServers {
 
     /// Looks who writes the file. Must be called after what an earlier run has left there is undone.
     pub fn look_at_file(&mut self) {
+        let file =
+            if let Listed::File(file) = &self.listed { file } else { Path::new(RESOLV_CONF) };
+        // The journal of an earlier run may be lost.
+        if let Ok(true) = restore(file, &self.tunnel) {
+            self.report(format!("an earlier run has left its name servers in {}", file.display()));
+        }
         if self.is_auto {
             self.listed = if self.by_resolved && file::leads_to_resolved(Path::new(RESOLV_CONF)) {
                 Listed::Elsewhere
@@ -186,7 +194,14 @@ impl NameServers {
             self.listed = Listed::File(RESOLV_CONF.into());
         }
         self.current = (interface, servers);
-        self.keep_listed(&mut journal)?;
+        if let Err(error) = self.keep_listed(&mut journal) {
+            if !self.is_auto {
+                return Err(error.into());
+            }
+            // The file may be read-only.
+            self.report(format!("the name servers are not set: {error}"));
+            self.listed = Listed::Elsewhere;
+        }
         if is_new {
             self.report_set();
         }

@@ -10,7 +10,7 @@ use ropewalk_runtime::interfaces::{self, InterfaceAddress};
 use ropewalk_runtime::seal::SecretKey;
 
 use super::routes::{self, Route};
-use crate::commands::tunnel::RUN_DIRECTORY;
+use crate::commands::tunnel::STATE_DIRECTORY;
 
 /// Readings that show the step of the monotonic clock.
 const CLOCK_READINGS: usize = 1000;
@@ -83,7 +83,7 @@ impl Facts {
             listen: listen.iter().map(|address| (*address, free(*address))).collect(),
             listen_given,
             tun: tun(),
-            killed_tunnels: journal::left_behind(Path::new(RUN_DIRECTORY)),
+            killed_tunnels: journal::left_behind(Path::new(STATE_DIRECTORY)),
             clock_step_ns: clock_step(),
             synchronised: synchronised(),
             settings: settings.map(|path| (path.to_owned(), mode(path))),

@@ -9,19 +9,22 @@ use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use ropewalk_apps::access::PeerPolicy;
 use ropewalk_apps::observe::{Event, EventRecord, Ledger, Sink, Sources, Status};
-use ropewalk_apps::tunnel::client::{ClientSettings, Family, TunnelClient, undo_earlier};
-use ropewalk_apps::tunnel::hubs::{Hub, HubList};
+use ropewalk_apps::tunnel::client::{ClientSettings, Family, TunnelClient};
+use ropewalk_apps::tunnel::guard::{Guard, GuardSettings};
+use ropewalk_apps::tunnel::hubs::{Finder, Hub, HubList};
 use ropewalk_apps::tunnel::name_servers::{Manager, RESOLV_CONF};
-use ropewalk_apps::tunnel::{LinkSpec, ThreadModeration, machine};
+use ropewalk_apps::tunnel::{LOOKUP_MARK, LinkSpec, ThreadModeration, machine};
 use ropewalk_base::Duration;
-use ropewalk_runtime::endpoint::{Observer, Options, Target};
+use ropewalk_runtime::endpoint::{Observer, Options};
 use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
+use ropewalk_runtime::system::routes;
 use ropewalk_scenario::parse_duration;
+use tokio::sync::oneshot;
 
 use super::{CommonArgs, failed, links};
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::live::{Flow, Outputs, PeerArg, identity, locals, remotes, start};
+use crate::live::{Flow, Outputs, PeerArg, addresses, given, identity, locals, start};
 
 /// How often the hubs are looked up until name servers answer, and the pause between attempts.
 const LOOKUPS: u32 = 60;
@@ -36,6 +39,7 @@ const LOOKUP_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
     ropewalk tunnel up home\n  \
     ropewalk tunnel up --to 192.0.2.7 --peer PUBKEY --route 10.20.0.0/16\n  \
     ropewalk tunnel up home --kill-switch --direct 192.168.1.0/24\n  \
+    ropewalk tunnel up home --kill-switch --only-close          (at boot, before the network)\n  \
     ropewalk tunnel up home --backup-hub 198.51.100.9=PUBKEY\n  \
     ropewalk tunnel up home --link 'wwan0 use=backup cap=20GB/month'"
 )]
@@ -70,22 +74,29 @@ pub struct UpArgs {
     /// Let IPv6 leave this machine outside of the tunnel if the hub has no IPv6 network; by default, it is unreachable then
     #[arg(long)]
     leave_ipv6: bool,
-    /// Let nothing leave this machine outside of the tunnel, even while it is not connected
+    /// Let nothing leave this machine outside of the tunnel, from now on until an orderly end: also while it is not connected, and
+    /// after a failure or a crash
     #[arg(long)]
     kill_switch: bool,
+    /// Close the kill switch and end; it stays closed, also when tunnels end, until `ropewalk tunnel undo`
+    #[arg(long, requires = "kill_switch")]
+    only_close: bool,
     /// Networks that --kill-switch lets through, such as the local one
     #[arg(long, value_name = "NETWORK", value_delimiter = ',', value_parser = network)]
     direct: Vec<IpNet>,
     /// Carry packets of networks behind this machine too, with the client's address; this machine must be their router
     #[arg(long)]
     share: bool,
+    /// Interfaces of the networks that --share carries; by default those without a default route
+    #[arg(long, value_name = "INTERFACE", value_delimiter = ',', requires = "share")]
+    share_from: Vec<String>,
+    /// Networks in which the hub may give this machine an address; private ones by default
+    #[arg(long, value_name = "NETWORK", value_delimiter = ',', value_parser = network)]
+    accept: Vec<IpNet>,
     /// When a link carries data, and how much: `wwan0 use=backup cap=20GB/month cost=5`; `use` is always, when-needed,
     /// backup or never; may be repeated
     #[arg(long, value_name = "RULE", value_parser = str::parse::<LinkSpec>)]
     pub(super) link: Vec<LinkSpec>,
-    /// Directory of what links with a cap have carried
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/ropewalk/tunnel")]
-    pub(super) state_directory: PathBuf,
     /// Name servers while the tunnel is up; those that the hub recommends by default
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     dns: Vec<IpAddr>,
@@ -171,6 +182,55 @@ pub async fn run(
     console: Console,
     moderation: Arc<ThreadModeration>,
 ) -> Result<(), Failure> {
+    // Before anything else that can fail or takes time.
+    let guard = Arc::new(Guard::open(guard_settings(args)).map_err(failed)?);
+    if args.only_close {
+        return guard.hold().map_err(failed);
+    }
+    // If this future is dropped, the user ends the tunnel.
+    let mut end = End { guard: &guard, is_orderly: true };
+    let result = connect(args, &guard, console, moderation).await;
+    end.is_orderly = false;
+    if guard.is_closed() {
+        let name = args.common.name();
+        console.note(format_args!(
+            "nothing leaves this machine outside of the tunnel: the kill switch stays closed until the tunnel runs again, or \
+             `ropewalk tunnel undo {name}`"
+        ));
+    }
+    result
+}
+
+/// How a tunnel ends: an orderly end opens the kill switch.
+struct End<'a> {
+    guard: &'a Guard,
+    is_orderly: bool,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        if self.is_orderly && !std::thread::panicking() {
+            self.guard.opens_at_end();
+        }
+    }
+}
+
+fn guard_settings(args: &UpArgs) -> GuardSettings {
+    GuardSettings {
+        name: args.common.name(),
+        device: args.common.device(),
+        kill_switch: args.kill_switch,
+        direct: args.direct.clone(),
+        journal_directory: args.common.journal_directory().to_owned(),
+    }
+}
+
+async fn connect(
+    args: &UpArgs,
+    guard: &Arc<Guard>,
+    console: Console,
+    moderation: Arc<ThreadModeration>,
+) -> Result<(), Failure> {
     let hubs = hubs(args)?;
     links::check(&args.from)?;
     links::note_missing(args, console);
@@ -181,18 +241,16 @@ pub async fn run(
     }
     let observation = args.common.observe.bind("tunnel up", console)?;
     let reporter = observation.reporter();
-    // What an earlier run has left, such as its name servers and its kill switch, may be in the way of the lookup.
-    undo_earlier(&args.common.run_directory, &args.common.name(), &reporter).map_err(failed)?;
     let names: BTreeMap<PublicKey, String> =
         hubs.iter().map(|(_, hub)| (hub.key, hub.name.clone())).collect();
-    let hubs = look_up(hubs, console).await?;
+    let hubs = look_up(hubs, guard, console).await?;
     let mut settings = settings(args, hubs, &observation.observer(), console)?;
     settings.lane.moderation = moderation;
     let outputs = Outputs::default().with(ShownEvents(console));
     let outputs = args.common.observe.stream(outputs, "tunnel up", Flow::Both, false)?;
     let links = links::ledger(args)?.map(|ledger| ledger.reporting_to(reporter.clone()));
     settings.lane.links = links.map(Arc::new);
-    let client = TunnelClient::prepare(settings, reporter).await.map_err(failed)?;
+    let client = TunnelClient::prepare(settings, guard.clone(), reporter).await.map_err(failed)?;
     let figures = client.figures();
     let tunnel = Box::new(move || Some(figures.read()));
     let name = Box::new(move |key: &PublicKey| names.get(key).cloned());
@@ -214,15 +272,38 @@ fn hubs(args: &UpArgs) -> Result<Vec<(Vec<String>, PeerPolicy)>, Failure> {
     Ok(hubs)
 }
 
+/// A hub as it is looked up: its addresses, what is known of it, and how it is found again.
+type FoundHub = (Vec<SocketAddr>, PeerPolicy, Option<Finder>);
+
 /// Looks up the addresses of the hubs. Waits for name servers that do not answer: the network may not be there yet.
 async fn look_up(
     hubs: Vec<(Vec<String>, PeerPolicy)>,
+    guard: &Guard,
     console: Console,
-) -> Result<Vec<(Vec<SocketAddr>, PeerPolicy)>, Failure> {
+) -> Result<Vec<FoundHub>, Failure> {
     let (mut found, mut failures) = (Vec::new(), 0);
+    // Later, those of the tunnel are set.
+    let servers = guard.name_servers();
     for (to, hub) in hubs {
+        let texts = given(&to, Some(&hub))?.to_vec();
+        let outside = Arc::new({
+            let (texts, servers) = (texts.clone(), servers.clone());
+            move || {
+                let interfaces = ways_out();
+                let lookup =
+                    |host: &str| addresses::outside(host, &servers, LOOKUP_MARK, &interfaces);
+                addresses::remotes_by(&texts, &lookup)
+            }
+        });
         let addresses = loop {
-            match remotes(&to, Some(&hub)) {
+            let (outside, texts, closed) = (outside.clone(), texts.clone(), guard.is_closed());
+            let (answer, answered) = oneshot::channel();
+            // A thread of its own: an interrupted command does not wait for name servers.
+            std::thread::spawn(move || {
+                answer.send(if closed { outside() } else { addresses::remotes(&texts) })
+            });
+            let lost = |_| Err(Failure::Run("the lookup ended".to_owned()));
+            match answered.await.unwrap_or_else(lost) {
                 Err(Failure::Run(problem)) if failures < LOOKUPS => {
                     if failures == 0 {
                         console.note(format_args!("{problem}; trying again for a minute"));
@@ -233,14 +314,26 @@ async fn look_up(
                 other => break other?,
             }
         };
-        found.push((addresses, hub));
+        let finder = addresses::has_name(&texts).then(|| Finder(Arc::new(move || outside().ok())));
+        found.push((addresses, hub, finder));
     }
     Ok(found)
 }
 
+/// The interfaces with a default route, and last none: whatever the routes say.
+fn ways_out() -> Vec<Option<String>> {
+    let all = routes::interfaces().unwrap_or_default();
+    let tables = [false, true].map(|ipv6| routes::main_routes(ipv6).unwrap_or_default());
+    let default = tables.into_iter().flatten().filter(|route| route.to.prefix_len() == 0);
+    let indexes: Vec<u32> = default.flat_map(|route| route.hops).map(|hop| hop.interface).collect();
+    let leads = |one: &&routes::Interface| !one.is_tun && indexes.contains(&one.index);
+    let found = all.iter().filter(leads).map(|one| Some(one.name.clone()));
+    found.chain([None]).collect()
+}
+
 fn settings(
     args: &UpArgs,
-    hubs: Vec<(Vec<SocketAddr>, PeerPolicy)>,
+    hubs: Vec<FoundHub>,
     observer: &Observer,
     console: Console,
 ) -> Result<ClientSettings, Failure> {
@@ -251,7 +344,7 @@ fn settings(
     let psk = args.psk_file.as_deref().map(PresharedKey::read_file).transpose()?;
     let transport = common.transport()?;
     let capture = common.transport.capture(true, console)?;
-    let hub = |(addresses, hub): (Vec<SocketAddr>, PeerPolicy)| {
+    let hub = |(addresses, hub, finder): FoundHub| {
         let sealed =
             Options::connecting(&[]).sealed(secret.clone(), Allowed::Keys([hub.key].into()));
         let mut options = sealed.with_psk(psk.clone());
@@ -263,28 +356,24 @@ fn settings(
         if args.from.is_empty() {
             options = options.avoiding_tun().automatic(&addresses);
         }
-        Hub { options, target: Target { addresses, key: Some(hub.key) } }
+        Hub::new(options, hub.key, addresses, finder)
     };
     let failover = std::time::Duration::from_nanos(args.failover.as_nanos());
-    let hubs = HubList { hubs: hubs.into_iter().map(hub).collect(), failover };
+    let hubs = HubList { hubs: hubs.into_iter().map(hub).collect(), failover, on_moved: None };
     let everything = args.route.is_empty();
     Ok(ClientSettings {
-        name: common.name(),
-        device: common.device(),
         hubs,
         links: args.from.clone(),
         networks: if everything { machine::everything() } else { args.route.clone() },
-        direct: args.direct.clone(),
+        accept: args.accept.clone(),
         left_outside: [(args.leave_ipv4, Family::V4), (args.leave_ipv6, Family::V6)]
             .into_iter()
             .filter_map(|(left, family)| left.then_some(family))
             .collect(),
-        kill_switch: args.kill_switch,
-        share: args.share,
+        share: args.share.then(|| args.share_from.clone()),
         dns: (!args.dns.is_empty()).then(|| args.dns.clone()),
         dns_manager: args.dns_manager()?,
         lane: common.lane()?,
-        run_directory: common.run_directory.clone(),
     })
 }
 

@@ -1,7 +1,6 @@
 //! `ropewalk tunnel serve`: the hub.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -61,9 +60,6 @@ pub struct ServeArgs {
     /// Name servers that clients are told
     #[arg(long, value_name = "ADDR", value_delimiter = ',', default_value = "9.9.9.9,2620:fe::fe")]
     dns: Vec<IpAddr>,
-    /// Directory of the addresses that clients have, and of what they have carried
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/ropewalk/tunnel")]
-    state_directory: PathBuf,
     #[command(flatten)]
     shards: ShardArgs,
     #[command(flatten)]
@@ -184,9 +180,9 @@ fn settings(args: &ServeArgs) -> Result<HubSettings, Failure> {
         client_to_client: args.client_to_client,
         dns: args.dns.clone(),
         lane: common.lane()?,
-        lease_file: args.state_directory.join(format!("{}.leases", common.name())),
-        volume_file: args.state_directory.join(format!("{}.volumes", common.name())),
+        lease_file: common.state_directory.join(format!("{}.leases", common.name())),
+        volume_file: common.state_directory.join(format!("{}.volumes", common.name())),
         endpoint: Vec::new(),
-        run_directory: common.run_directory.clone(),
+        journal_directory: common.journal_directory().to_owned(),
     })
 }

@@ -42,7 +42,7 @@ pub fn ledger(args: &UpArgs) -> Result<Option<LinkLedger>, Failure> {
             "give each of use=, cap= and cost= once for a link",
         )
     })?;
-    let file = args.state_directory.join(format!("{}.links", args.common.name()));
+    let file = args.common.state_directory.join(format!("{}.links", args.common.name()));
     let ledger = LinkLedger::open(&specs, &file).map_err(|error| {
         let message = format!("what links have carried, {}: {error}", file.display());
         Failure::input(message, "--state-directory names a directory that can be written")

@@ -1,11 +1,12 @@
 //! `ropewalk tunnel undo`: what a tunnel that was killed has left.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use ropewalk_apps::tunnel::journal;
+use ropewalk_apps::tunnel::name_servers::{self, RESOLV_CONF};
+use ropewalk_apps::tunnel::{guard, journal};
 
-use super::{RUN_DIRECTORY, configuration, failed, name_of};
+use super::{STATE_DIRECTORY, configuration, failed, name_of};
 use crate::failure::Failure;
 use crate::output;
 
@@ -13,7 +14,7 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(
     after_help = "A tunnel undoes its changes when it ends. If it was killed, its next start undoes them, and so does this \
-    command.\nA tunnel that is running is left alone.\n\n\
+    command. It also opens a kill switch that was left closed.\nA tunnel that is running is left alone.\n\n\
     Examples:\n  \
     ropewalk tunnel undo home"
 )]
@@ -22,8 +23,8 @@ pub struct UndoArgs {
     #[arg(value_name = "NAME|FILE", value_parser = configuration)]
     name: Option<PathBuf>,
     /// Directory of the journal of changes on this machine
-    #[arg(long, value_name = "DIR", default_value = RUN_DIRECTORY)]
-    run_directory: PathBuf,
+    #[arg(long, value_name = "DIR", default_value = STATE_DIRECTORY, alias = "run-directory")]
+    state_directory: PathBuf,
 }
 
 /// Undoes what is left of a tunnel.
@@ -32,8 +33,13 @@ pub struct UndoArgs {
 /// [`Failure`]: the tunnel is running, or its journal cannot be opened.
 pub fn execute(args: &UndoArgs) -> Result<(), Failure> {
     let name = name_of(args.name.as_deref());
-    let undone = journal::undo(&args.run_directory, &name);
-    match undone.map_err(|error| failed(error.into()))? {
+    let undone = journal::undo(&args.state_directory, &name);
+    let undone = undone.map_err(|error| failed(error.into()))?;
+    guard::open_unknown(&name).map_err(failed)?;
+    // Its journal may be lost.
+    let restored = name_servers::restore(Path::new(RESOLV_CONF), &name);
+    let restored = restored.map_err(|error| Failure::Run(format!("{RESOLV_CONF}: {error}")))?;
+    match undone + usize::from(restored) {
         0 => output::print(&format!("nothing was left of the tunnel {name}\n")),
         count => output::print(&format!("changes of the tunnel {name} that are undone: {count}\n")),
     }
