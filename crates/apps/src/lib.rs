@@ -3,6 +3,7 @@
 //! A library, which neither prints nor parses arguments. The command and the Python package use it.
 
 pub mod access;
+pub mod destinations;
 pub mod extensions;
 pub mod files;
 pub mod measure;

@@ -326,6 +326,9 @@ fn wrong_packets(own: IpAddr, other: IpAddr) -> Vec<(Vec<u8>, &'static str)> {
         (from("192.0.2.1"), "foreign source"),
         (from(&other.to_string()), "foreign source"),
         (to("224.0.0.1"), "no such destination"),
+        (to("10.50.0.2"), "private"),
+        (to("240.0.0.1"), "private"),
+        (to("0.1.2.3"), "private"),
         (to(&other.to_string()), "client to client"),
         (to(&own.to_string()), "client to client"),
         (to("10.88.77.77"), "client to client"),
@@ -355,6 +358,22 @@ fn packets_that_a_client_may_not_send_are_counted_by_their_reasons_and_reach_nob
         assert_eq!(other.receive(Duration::from_millis(300)).await, None);
         goes_on(hub, &client).await;
         goes_on(hub, &other).await;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_packet_to_a_private_network_is_answered_with_the_reason() {
+    let Some(test) = Test::new(1, "") else { return };
+    test.clients(async |hub| {
+        let client = connect(hub, 0).await;
+        let packet = udp(client.address, Ipv4Addr::new(10, 50, 0, 2), COUNT, 100);
+        client.send([packet]).await?;
+        let answer = client.receive(PATIENCE).await.expect("an answer");
+        let packet = SlicedPacket::from_ip(&answer).expect("a sound packet");
+        let Some(TransportSlice::Icmpv4(icmp)) = packet.transport else { panic!("{answer:?}") };
+        assert_eq!((icmp.type_u8(), icmp.code_u8()), (3, 13));
+        wait_for("counted", || refused(hub, "private") == 1).await;
         Ok(())
     });
 }

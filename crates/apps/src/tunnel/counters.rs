@@ -18,6 +18,8 @@ pub enum Refusal {
     NoSuchDestination,
     /// It goes to another client, which the hub does not permit.
     ClientToClient,
+    /// It goes to a network that is not in the open Internet, which the hub does not permit.
+    Private,
     /// It does not fit into the tunnel; its sender was told.
     TooBig,
     /// The queue was full.
@@ -42,7 +44,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Names of all reasons, in the order of their numbers.
-    pub const NAMES: [&'static str; 19] = [
+    pub const NAMES: [&'static str; 20] = [
         "version",
         "header",
         "length",
@@ -62,6 +64,7 @@ impl Refusal {
         "loop",
         "message",
         "memory",
+        "private",
     ];
 
     fn index(self) -> usize {
@@ -82,6 +85,7 @@ impl Refusal {
             Self::Loop => 16,
             Self::Message => 17,
             Self::Memory => 18,
+            Self::Private => 19,
         }
     }
 }
@@ -225,6 +229,7 @@ mod tests {
             Refusal::Loop,
             Refusal::Message,
             Refusal::Memory,
+            Refusal::Private,
         ] {
             counters.on_refused(why);
         }

@@ -32,6 +32,7 @@ use super::settings_watch::SettingsWatch;
 use super::steering;
 use super::store::LeaseFile;
 use crate::access::TunnelPolicy;
+use crate::destinations::is_public;
 use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 
 /// How long a client may take to ask for its addresses.
@@ -40,6 +41,8 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 const STORE_INTERVAL: Duration = Duration::from_secs(10);
 /// MTU of the hub's device, bytes. Packets that are too big for a client are answered for this client.
 const DEVICE_MTU: u32 = 1500;
+/// Ports of DNS, also over TLS (RFC 7858).
+const DNS_PORTS: [u16; 2] = [53, 853];
 
 /// How a hub is set up.
 #[derive(Clone, Debug)]
@@ -81,6 +84,14 @@ impl HubSettings {
         };
         is_udp && self.endpoint.iter().filter(port).any(here)
     }
+
+    /// Whether a client's packet may leave the tunnel. The name servers that clients are told answer their questions
+    /// even if they are in a private network.
+    fn lets_out(&self, headers: &Headers) -> bool {
+        let to = headers.destination;
+        let is_question = DNS_PORTS.contains(&headers.ports.1) && self.dns.contains(&to);
+        self.allow_private || self.pool.is_hub(to) || is_public(to) || is_question
+    }
 }
 
 /// Finds what the operator has configured for a client; none: its key is not admitted.
@@ -117,6 +128,17 @@ struct Client {
     meter: Arc<Meter>,
     /// Told when another association of the client has taken its addresses over.
     replaced: Arc<Notify>,
+}
+
+impl Client {
+    /// Sends an answer about one of the client's packets.
+    fn answer(&self, answer: Option<Vec<u8>>) {
+        if let Some(answer) = answer
+            && let Ok(headers) = Headers::read(&answer)
+        {
+            self.inlet.push(vec![(headers, answer.into())]);
+        }
+    }
 }
 
 impl PartialEq for Client {
@@ -383,6 +405,14 @@ impl Shared {
                 }
                 !packet.is_empty()
             }
+            Err(Refusal::Private) => {
+                // The client's limits apply to packets that are answered as well.
+                if self.admit(client, at, packet) {
+                    self.counters.on_refused(Refusal::Private);
+                    client.answer(self.prohibited(packet));
+                }
+                false
+            }
             Err(why) => {
                 self.counters.on_refused(why);
                 false
@@ -399,17 +429,15 @@ impl Shared {
 
     /// Whether a packet of a client is within its limits. If its volume is used up, it is told from time to time.
     fn admit(&self, client: &Client, at: (Time, Month), packet: &[u8]) -> bool {
-        match self.within_limits(client, at, Direction::Up, packet) {
-            Ok(()) => true,
-            Err(answer) => {
-                if let Some(answer) = answer
-                    && let Ok(headers) = Headers::read(&answer)
-                {
-                    client.inlet.push(vec![(headers, answer.into())]);
-                }
-                false
-            }
-        }
+        let admitted = self.within_limits(client, at, Direction::Up, packet);
+        admitted.map_err(|answer| client.answer(answer)).is_ok()
+    }
+
+    /// The answer to a packet that the hub does not permit.
+    fn prohibited(&self, packet: &[u8]) -> Option<Vec<u8>> {
+        let ipv4 = packet.first().is_some_and(|byte| byte >> 4 == 4);
+        let from = self.hub.iter().find(|hub| hub.is_ipv4() == ipv4)?;
+        prohibited(packet, *from)
     }
 
     /// Counts a packet of a client, if its limits permit.
@@ -437,9 +465,7 @@ impl Shared {
             }
         };
         self.counters.on_refused(why);
-        let ipv4 = packet.first().is_some_and(|byte| byte >> 4 == 4);
-        let from = self.hub.iter().find(|hub| hub.is_ipv4() == ipv4).filter(|_| answer);
-        Err(from.and_then(|from| prohibited(packet, *from)))
+        Err(answer.then(|| self.prohibited(packet)).flatten())
     }
 
     fn report_used_up(&self, key: PublicKey) {
@@ -462,7 +488,8 @@ impl Shared {
             return Err(Refusal::NoSuchDestination);
         }
         if !self.settings.pool.contains(to) || self.hub.contains(&to) {
-            return Ok((headers, None));
+            let may_leave = self.settings.lets_out(&headers);
+            return if may_leave { Ok((headers, None)) } else { Err(Refusal::Private) };
         }
         if !self.settings.client_to_client {
             return Err(Refusal::ClientToClient);
@@ -541,6 +568,59 @@ async fn read_device(device: &TunDevice, shared: &Shared) -> io::Result<()> {
             let mut writer = shared.writer.lock().await;
             writer.write(answers.iter().map(Vec::as_slice)).await?;
             answers.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_leave_the_tunnel_for_the_open_internet_unless_more_is_permitted() {
+        let network = "10.88.0.0/16".parse().expect("a network");
+        let mut settings = HubSettings {
+            name: "tunnel".to_owned(),
+            device: "rw-tunnel".to_owned(),
+            pool: Pool::new(&[network]).expect("a pool"),
+            nat: true,
+            allow_private: false,
+            client_to_client: false,
+            dns: vec![[192, 168, 1, 1].into()],
+            lane: LaneSettings::default(),
+            lease_file: PathBuf::new(),
+            volume_file: PathBuf::new(),
+            endpoint: Vec::new(),
+            run_directory: PathBuf::new(),
+        };
+        let headers = |to: &str, port| Headers {
+            source: [10, 88, 0, 2].into(),
+            destination: to.parse().expect("an address"),
+            protocol: 17,
+            ports: (4000, port),
+            dscp: 0,
+            ecn: 0,
+            may_fragment: true,
+            transport: Transport::Udp { first: None },
+        };
+        for (to, port, expected) in [
+            ("9.9.9.9", 53, true),
+            ("2620:fe::fe", 443, true),
+            ("10.88.0.1", 22, true),
+            ("10.50.0.2", 80, false),
+            ("240.0.0.1", 80, false),
+            ("fec0::1", 80, false),
+            ("::ffff:10.50.0.2", 80, false),
+            ("64:ff9b::10.50.0.2", 80, false),
+            ("2002:a32:2::1", 80, false),
+            ("192.168.1.1", 53, true),
+            ("192.168.1.1", 80, false),
+            ("192.168.1.2", 53, false),
+        ] {
+            settings.allow_private = false;
+            assert_eq!(settings.lets_out(&headers(to, port)), expected, "{to} {port}");
+            settings.allow_private = true;
+            assert!(settings.lets_out(&headers(to, port)), "{to} {port} with --allow-private");
         }
     }
 }

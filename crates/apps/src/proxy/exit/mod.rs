@@ -2,7 +2,6 @@
 
 mod client;
 mod dial;
-mod embedded;
 mod limits;
 mod policy;
 mod resolver;

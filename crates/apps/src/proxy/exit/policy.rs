@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use ropewalk_runtime::interfaces;
 
-use super::embedded::destinations;
 use super::rule::Rule;
+use crate::destinations::{self, destinations};
 use crate::proxy::reason::{Reason, ReasonKind};
 
 /// Destinations that an exit may connect to.
@@ -108,36 +108,9 @@ fn is_unusable(ip: IpAddr) -> bool {
     }
 }
 
-/// The kind of a special-purpose address (IANA's registries of special-purpose addresses, RFC 6890).
+/// The kind of an address to which the exit connects only by permission.
 fn special(ip: IpAddr) -> Option<&'static str> {
-    let known = match ip {
-        IpAddr::V4(ip) => special_v4(ip),
-        IpAddr::V6(ip) => special_v6(ip),
-    };
-    known.or_else(|| is_own(ip).then_some(OWN))
-}
-
-fn special_v4(ip: Ipv4Addr) -> Option<&'static str> {
-    let [a, b, c, _] = ip.octets();
-    Some(match (a, b, c) {
-        (127, ..) => "loopback",
-        (169, 254, _) => "link-local",
-        (10, ..) | (172, 16..=31, _) | (192, 168, _) => "private",
-        // Carrier-grade NAT (RFC 6598), benchmarking (RFC 2544) and IETF protocol assignments (RFC 6890).
-        (100, 64..=127, _) | (198, 18..=19, _) | (192, 0, 0) => "private",
-        _ => return None,
-    })
-}
-
-fn special_v6(ip: Ipv6Addr) -> Option<&'static str> {
-    let first = ip.segments()[0];
-    Some(match first {
-        0 if ip.is_loopback() => "loopback",
-        0xfe80..=0xfebf => "link-local",
-        // Unique local (RFC 4193), and the site-local addresses that they replaced (RFC 3879).
-        0xfc00..=0xfdff | 0xfec0..=0xfeff => "private",
-        _ => return None,
-    })
+    destinations::special(ip).or_else(|| is_own(ip).then_some(OWN))
 }
 
 /// Whether the address belongs to this machine. A service that listens on all addresses is often protected from the

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use super::embedded::innermost;
+use crate::destinations::innermost;
 use crate::proxy::target::Host;
 
 /// A permitted destination.

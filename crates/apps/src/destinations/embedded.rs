@@ -1,7 +1,7 @@
 //! IPv4 addresses inside IPv6 addresses.
 //!
-//! A router or a translator may turn an IPv6 destination into an IPv4 one. The exit's policy applies to the address
-//! where the packet arrives, so it must know every form that embeds an IPv4 address.
+//! A router or a translator may turn an IPv6 destination into an IPv4 one. A rule for destinations applies to the
+//! address where the packet arrives, so it must know every form that embeds an IPv4 address.
 //!
 //! ```text
 //!  prefix             form                              bytes of the IPv4 address
@@ -16,7 +16,7 @@
 //!  any/64             ISATAP (RFC 5214, 6.1)            12 13 14 15 behind 0:5efe or 200:5efe
 //! ```
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The address that an unambiguous form embeds; any other address unchanged.
 pub fn innermost(ip: IpAddr) -> IpAddr {
@@ -26,14 +26,19 @@ pub fn innermost(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// All addresses at which a packet to `ip` may arrive. An ambiguous form has several: with the local-use NAT64
-/// prefix, the length of the translator's own prefix is unknown (RFC 8215, 5).
+/// All addresses at which a packet to `ip` may arrive.
 pub fn destinations(ip: IpAddr) -> Vec<IpAddr> {
     let IpAddr::V6(v6) = ip else { return vec![ip] };
+    readings(v6).unwrap_or_else(|| vec![ip])
+}
+
+/// All addresses at which a packet to `v6` may arrive. None if `v6` embeds no IPv4 address. An ambiguous form has
+/// several: with the local-use NAT64 prefix, the length of the translator's own prefix is unknown (RFC 8215, 5).
+pub(super) fn readings(v6: Ipv6Addr) -> Option<Vec<IpAddr>> {
     let octets = v6.octets();
     let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| octets[place]));
     let last = at([12, 13, 14, 15]);
-    match v6.segments() {
+    Some(match v6.segments() {
         // `::` and `::1` are ordinary addresses.
         [0, 0, 0, 0, 0, 0, high, low] if high != 0 || low > 1 => vec![last.into()],
         [0, 0, 0, 0, 0, 0xffff, ..]
@@ -45,9 +50,9 @@ pub fn destinations(ip: IpAddr) -> Vec<IpAddr> {
         [0x2002, ..] => vec![at([2, 3, 4, 5]).into()],
         [0x2001, 0, ..] => plausible(vec![Ipv4Addr::from_bits(!last.to_bits()), at([4, 5, 6, 7])]),
         // An ISATAP host may also be reached at the IPv6 address itself.
-        [_, _, _, _, 0 | 0x200, 0x5efe, ..] => vec![ip, last.into()],
-        _ => vec![ip],
-    }
+        [_, _, _, _, 0 | 0x200, 0x5efe, ..] => vec![v6.into(), last.into()],
+        _ => return None,
+    })
 }
 
 /// Filters the readings of an ambiguous form. Zeros around an embedded address read as 0.0.0.0/8, to which no packet
