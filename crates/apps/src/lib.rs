@@ -10,6 +10,7 @@ pub mod measure;
 pub mod mux;
 pub mod observe;
 pub mod pair;
+mod pending;
 pub mod proxy;
 pub mod secrets;
 #[cfg(target_os = "linux")]

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "waits for real programs, which take real time")]
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -300,6 +300,80 @@ fn with_a_token_the_live_page_answers_only_who_presents_it() {
     ] {
         let answer = request(&page, line, "example.org", "*/*");
         assert!(answer.starts_with(&format!("HTTP/1.1 {code}")), "{line}: {answer}");
+    }
+}
+
+#[test]
+fn connections_without_the_token_are_closed_soon_and_keep_nobody_out() {
+    let dir = TestDir::new("observe-strangers-file");
+    fs::write(dir.file("token"), "0123456789abcdef\n").expect("a file");
+    let token = dir.file("token").to_string_lossy().into_owned();
+    let observed = Observed::start("observe-strangers", &["--web", "0", "--web-token", &token]);
+    let page = observed.address_after("live page at http://");
+    let connect = || TcpStream::connect(&page).expect("a server");
+    let mut owner = connect();
+    let head = "GET /events?token=0123456789abcdef HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    owner.write_all(head.as_bytes()).expect("it reads");
+    let mut bytes = [0; 512];
+    assert!(owner.read(&mut bytes).expect("events") > 0);
+    // Some send nothing, some a part of a request, some a request without the token.
+    let mut strangers: Vec<TcpStream> = (0..60).map(|_| connect()).collect();
+    for (stranger, text) in
+        strangers.iter_mut().zip(["", head, "GET / HTTP/1.1\r\n"].iter().cycle())
+    {
+        let text = text.replace("?token=0123456789abcdef", "");
+        // Those that were evicted do not read it.
+        let _ = stranger.write_all(text.as_bytes());
+    }
+    let answer = request(&page, "GET /status?token=0123456789abcdef", "localhost", "*/*");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    for stranger in &mut strangers {
+        stranger.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let ended = loop {
+            match stranger.read(&mut bytes) {
+                Ok(0) => break true,
+                Ok(_) => {}
+                Err(error) => break error.kind() == ErrorKind::ConnectionReset,
+            }
+        };
+        assert!(ended, "it still has a place");
+    }
+    // The events go on.
+    for _ in 0..3 {
+        owner.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        assert!(owner.read(&mut bytes).expect("events") > 0);
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_its_metrics_is_closed_soon() {
+    let observed = Observed::start("observe-unread", &["--metrics", "0"]);
+    let metrics = observed.address_after("metrics at http://");
+    let mut unread: Vec<TcpStream> =
+        (0..40).map(|_| TcpStream::connect(&metrics).expect("a server")).collect();
+    let answer = request(&metrics, "GET /metrics", "localhost", "*/*");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let begin = Instant::now();
+    for socket in &mut unread {
+        socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let _ = socket.read(&mut [0; 16]);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn a_request_with_two_hosts_or_none_is_refused() {
+    let observed = Observed::start("observe-hosts", &["--metrics", "0", "--web", "0"]);
+    for at in ["metrics at http://", "live page at http://"] {
+        let address = observed.address_after(at);
+        for head in ["", "Host: localhost\r\nHost: example.org\r\n"] {
+            let mut socket = TcpStream::connect(&address).expect("a server");
+            let head = format!("GET /metrics HTTP/1.1\r\n{head}Connection: close\r\n\r\n");
+            socket.write_all(head.as_bytes()).expect("it reads");
+            let mut answer = String::new();
+            socket.read_to_string(&mut answer).expect("an answer");
+            assert!(answer.starts_with("HTTP/1.1 400"), "{head}: {answer}");
+        }
     }
 }
 

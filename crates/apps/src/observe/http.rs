@@ -1,12 +1,13 @@
 //! The metrics and the live page over HTTP/1.1.
 //!
 //! A request is small and has no body that anyone reads. The number of connections, the size of a head and the time
-//! to send one are bounded, so that clients cannot occupy the command.
+//! to send one are bounded, so that clients cannot occupy the command. A connection stays only once a request on it
+//! was permitted to read the live page.
 
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,24 +18,28 @@ use hyper::header::{
     ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderMap,
     REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
+use hyper::http::uri::Authority;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use subtle::ConstantTimeEq;
-use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 use super::metrics;
 use super::monitor::{BindError, Published, WebSettings, lock};
+use crate::pending::{Pending, PendingClient};
 
-/// Most connections at a time; further ones are closed.
+/// Connections at a time that may read the live page.
 const CONNECTIONS: usize = 32;
+/// Other connections to the live page, and connections to the metrics, at a time. A further one closes the oldest one of
+/// the source with the most connections.
+const PENDING_LIMIT: usize = 32;
+/// How long such a connection may stay.
+const PENDING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most time until a request's head is complete; also ends idle connections.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Most time that a client of the metrics may stay, so that one that does not read leaves its place to others. A browser
-/// that shows the live page stays.
-const METRICS_CONNECTION: Duration = Duration::from_secs(60);
 /// Most bytes of a head.
 const HEAD_LIMIT: usize = 16 << 10;
 /// Most headers of a request.
@@ -73,7 +78,15 @@ impl Pages {
         }
     }
 
-    fn answer(&self, bound: SocketAddr, request: &Request<Incoming>) -> Response<Body> {
+    fn answer(
+        &self,
+        bound: SocketAddr,
+        request: &Request<Incoming>,
+        admission: &Admission,
+    ) -> Response<Body> {
+        if !has_valid_host(request.version(), request.headers()) {
+            return text(StatusCode::BAD_REQUEST, "a request needs one valid Host header\n");
+        }
         if request.method() != Method::GET && request.method() != Method::HEAD {
             let mut refusal = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
             refusal.headers_mut().insert(ALLOW, "GET, HEAD".parse().expect("a valid value"));
@@ -96,8 +109,25 @@ impl Pages {
             Self::Figures(published) => {
                 metrics_page(&|accept| metrics::encode(&published.figures, accept), request)
             }
+            Self::Web(..) if !admission.admit() => {
+                text(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n")
+            }
             Self::Web(published, web) => live_page(published, web, request.uri().path()),
         }
+    }
+}
+
+/// RFC 9112, 3.2: a server must respond with 400 to a request of HTTP/1.1 without a Host header, and to any request with
+/// more than one or an invalid one.
+fn has_valid_host(version: Version, headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) => version < Version::HTTP_11,
+        (Some(host), None) => {
+            let host = host.as_bytes();
+            host.is_empty() || !host.contains(&b'@') && Authority::try_from(host).is_ok()
+        }
+        (Some(_), Some(_)) => false,
     }
 }
 
@@ -239,39 +269,82 @@ impl MetricsServer {
     }
 }
 
+/// Whether a connection may stay.
+struct Admission {
+    places: Arc<Semaphore>,
+    place: Mutex<Option<OwnedSemaphorePermit>>,
+    admitted: Notify,
+}
+
+impl Admission {
+    fn new(places: Arc<Semaphore>) -> Self {
+        Self { places, place: Mutex::default(), admitted: Notify::new() }
+    }
+
+    /// Lets the connection stay, if there is a place. Returns whether it may.
+    fn admit(&self) -> bool {
+        let mut place = lock(&self.place);
+        if place.is_none() {
+            *place = self.places.clone().try_acquire_owned().ok();
+            if place.is_some() {
+                self.admitted.notify_one();
+            }
+        }
+        place.is_some()
+    }
+
+    /// Waits until the connection must be closed, because it was not admitted in time or a newer one has displaced it.
+    async fn missed(&self, pending: PendingClient) {
+        tokio::select! {
+            biased;
+            () = self.admitted.notified() => {}
+            () = pending.displaced() => return,
+            () = tokio::time::sleep(PENDING_TIMEOUT) => return,
+        }
+        drop(pending);
+        std::future::pending().await
+    }
+}
+
 /// Serves until the runtime ends.
 pub async fn serve(listener: TcpListener, pages: Pages) {
     let Ok(bound) = listener.local_addr() else { return };
     let pages = Arc::new(pages);
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let (pending, places) = (Pending::new(PENDING_LIMIT), Arc::new(Semaphore::new(CONNECTIONS)));
     loop {
-        let Ok((socket, _)) = listener.accept().await else {
+        let Ok((socket, from)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Ok(place) = places.clone().try_acquire_owned() else { continue };
-        let pages = pages.clone();
-        let stays = matches!(&*pages, Pages::Web(..));
-        tokio::spawn(async move {
-            let service = service_fn(move |request| {
-                let pages = pages.clone();
-                async move {
-                    pages.refresh().await;
-                    Ok::<_, Infallible>(pages.answer(bound, &request))
-                }
-            });
-            let mut server = http1::Builder::new();
-            server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-            server.max_buf_size(HEAD_LIMIT).max_headers(HEADERS_LIMIT);
-            // A client that misbehaves only harms itself.
-            let serving = server.serve_connection(TokioIo::new(socket), service);
-            if stays {
-                let _ = serving.await;
-            } else {
-                let _ = tokio::time::timeout(METRICS_CONNECTION, serving).await;
-            }
-            drop(place);
-        });
+        let (client, admission) = (pending.enter(from.ip()), Admission::new(places.clone()));
+        tokio::spawn(serve_connection(socket, bound, pages.clone(), client, admission));
+        // Lets the connection read a request that has arrived before others can displace it.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Serves a connection until it ends or must be closed.
+async fn serve_connection(
+    socket: TcpStream,
+    bound: SocketAddr,
+    pages: Arc<Pages>,
+    pending: PendingClient,
+    admission: Admission,
+) {
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    server.max_buf_size(HEAD_LIMIT).max_headers(HEADERS_LIMIT);
+    server.keep_alive(matches!(&*pages, Pages::Web(..)));
+    let (pages, admission) = (&pages, &admission);
+    let service = service_fn(move |request| async move {
+        pages.refresh().await;
+        Ok::<_, Infallible>(pages.answer(bound, &request, admission))
+    });
+    tokio::select! {
+        biased;
+        // A client that misbehaves only harms itself.
+        _ = server.serve_connection(TokioIo::new(socket), service) => {}
+        () = admission.missed(pending) => {}
     }
 }
 
@@ -309,6 +382,51 @@ mod tests {
             assert_eq!(names_this_machine(bound, &headers), expected, "{bound} {host}");
         }
         assert!(!names_this_machine(([127, 0, 0, 1], 80).into(), &HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_request_has_one_valid_host() {
+        for (version, hosts, expected) in [
+            (Version::HTTP_11, &["localhost:8080"][..], true),
+            (Version::HTTP_11, &["[::1]:8080"], true),
+            (Version::HTTP_11, &[""], true),
+            (Version::HTTP_11, &[], false),
+            (Version::HTTP_10, &[], true),
+            (Version::HTTP_11, &["localhost", "localhost"], false),
+            (Version::HTTP_11, &["localhost", "example.org"], false),
+            (Version::HTTP_10, &["localhost", "example.org"], false),
+            (Version::HTTP_11, &["a b"], false),
+            (Version::HTTP_11, &["localhost/path"], false),
+            (Version::HTTP_11, &["localhost, example.org"], false),
+            (Version::HTTP_11, &["user@localhost"], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for host in hosts {
+                headers.append(HOST, host.parse().expect("a header"));
+            }
+            assert_eq!(has_valid_host(version, &headers), expected, "{version:?} {hosts:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_stays_only_if_it_is_admitted() {
+        let (pending, places) = (Pending::new(PENDING_LIMIT), Arc::new(Semaphore::new(1)));
+        let enter = || (pending.enter([192, 0, 2, 1].into()), Admission::new(places.clone()));
+        let ends = async |(client, admission): (PendingClient, &Admission)| {
+            let hour = Duration::from_secs(3600);
+            let begin = tokio::time::Instant::now();
+            let missed = tokio::time::timeout(hour, admission.missed(client)).await;
+            missed.ok().map(|()| begin.elapsed())
+        };
+        let ((owner, first), (stranger, second), (late, third)) = (enter(), enter(), enter());
+        assert!(first.admit() && first.admit());
+        assert_eq!(ends((owner, &first)).await, None);
+        assert_eq!(ends((stranger, &second)).await, Some(PENDING_TIMEOUT));
+        assert!(!third.admit(), "there is no place");
+        assert_eq!(ends((late, &third)).await, Some(PENDING_TIMEOUT));
+        drop(first);
+        let (_, fourth) = enter();
+        assert!(fourth.admit(), "the place is free again");
     }
 
     #[test]

@@ -5,7 +5,6 @@ mod client_connection;
 mod credentials;
 mod exit_connection;
 mod http;
-mod pending;
 mod serve;
 mod socks5;
 

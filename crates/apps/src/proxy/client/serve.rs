@@ -1,7 +1,7 @@
 //! Clients' connections, one task each.
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,14 +14,17 @@ use super::client_connection::{Body, ClientConnection, Framing, RequestError};
 use super::credentials::Credentials;
 use super::exit_connection::ExitConnection;
 use super::http::{self, HttpError, Length, Request, RequestForm};
-use super::pending::Pending;
 use super::{ListenProtocol, socks5};
 use crate::mux::Stream;
+use crate::pending::{Pending, source};
 use crate::proxy::notice::{Notice, NoticeSink};
 use crate::proxy::quota::{FairQuota, Permit};
 use crate::proxy::reason::{Reason, ReasonKind};
 use crate::proxy::relay::{relay, tune};
 use crate::proxy::target::Target;
+
+/// Most clients with incomplete requests. Each needs a socket and at most one request's head.
+const PENDING_LIMIT: usize = 512;
 
 /// How long a connection waits for a free place.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -68,7 +71,7 @@ impl ProxyClient {
     ) -> Self {
         let slots = FairQuota::new(most.max(1) as u64, SOURCE_WEIGHT);
         let credentials = credentials.map(Arc::new);
-        Self { exit_connection, credentials, pending: Pending::default(), slots, notify }
+        Self { exit_connection, credentials, pending: Pending::new(PENDING_LIMIT), slots, notify }
     }
 
     /// Changes the largest number of open connections. Open ones beyond a lower number continue.
@@ -96,7 +99,7 @@ impl ProxyClient {
                 continue;
             };
             tune(&socket);
-            let pending = self.pending.enter(source(address.ip()));
+            let pending = self.pending.enter(address.ip());
             let (client_end, protocol) = (self.clone(), protocol.clone());
             tasks.spawn(async move {
                 let mut client = ClientConnection::new(socket);
@@ -258,13 +261,5 @@ fn status_of(error: &RequestError<HttpError>) -> Option<u16> {
         RequestError::TooLong => Some(431),
         RequestError::TimedOut => Some(408),
         RequestError::Closed | RequestError::Displaced => None,
-    }
-}
-
-/// The source address as quotas count it: an IPv6 host has a whole /64 network.
-fn source(ip: IpAddr) -> IpAddr {
-    match ip.to_canonical() {
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & (u128::MAX << 64)).into(),
-        ip => ip,
     }
 }
