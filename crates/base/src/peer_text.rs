@@ -30,6 +30,14 @@ impl PeerText {
         &self.0
     }
 
+    /// The whole text, escaped as `Display` does, for texts whose length has a limit already.
+    pub fn escaped(&self) -> String {
+        let mut escaped = String::with_capacity(self.0.len());
+        // A String takes every write.
+        let _ = self.0.chars().try_for_each(|character| escape(character, &mut escaped));
+        escaped
+    }
+
     /// Whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -52,11 +60,7 @@ impl fmt::Display for PeerText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut characters = self.0.chars();
         for character in characters.by_ref().take(SHOWN_LIMIT) {
-            if acts_on_terminals(character) {
-                write!(f, "{}", character.escape_unicode())?;
-            } else {
-                f.write_char(character)?;
-            }
+            escape(character, f)?;
         }
         if characters.next().is_some() { f.write_char('…') } else { Ok(()) }
     }
@@ -65,6 +69,14 @@ impl fmt::Display for PeerText {
 impl fmt::Debug for PeerText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{self}\"")
+    }
+}
+
+fn escape(character: char, to: &mut impl Write) -> fmt::Result {
+    if acts_on_terminals(character) {
+        write!(to, "{}", character.escape_unicode())
+    } else {
+        to.write_char(character)
     }
 }
 
@@ -102,6 +114,7 @@ mod tests {
             ("zero\u{200b}width", "zero\\u{200b}width"),
         ] {
             assert_eq!(PeerText::from(text).to_string(), shown);
+            assert_eq!(PeerText::from(text).escaped(), shown);
             assert_eq!(PeerText::from(text).unescaped(), text);
         }
         assert_eq!(format!("{:?}", PeerText::from("a\x1b")), "\"a\\u{1b}\"");

@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -300,6 +301,19 @@ fn with_a_token_the_live_page_answers_only_who_presents_it() {
     ] {
         let answer = request(&page, line, "example.org", "*/*");
         assert!(answer.starts_with(&format!("HTTP/1.1 {code}")), "{line}: {answer}");
+    }
+}
+
+#[test]
+fn a_directory_that_others_can_write_to_is_refused() {
+    let dir = TestDir::new("observe-directory");
+    let run = dir.file("run");
+    fs::create_dir(&run).expect("a directory");
+    fs::set_permissions(&run, fs::Permissions::from_mode(0o777)).expect("permissions");
+    for words in [&["status"][..], &["status", "--json"], &["tunnel", "status"]] {
+        let output = command(&dir, words).output().expect("the command");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("others can write to it"), "{said}");
     }
 }
 

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ropewalk_base::PeerText;
+use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Semaphore;
 
@@ -47,14 +49,10 @@ impl StatusSocket {
     /// Binds a socket for this process in the directory, which is created if necessary.
     ///
     /// # Errors
-    /// Those of the system; also if the directory belongs to somebody else.
+    /// Those of the system; also those of [`check_directory`].
     pub fn bind(directory: &Path, command: &str) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        let found = fs::symlink_metadata(directory)?;
-        let own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
-        if !own || found.mode() & 0o022 != 0 {
-            return Err(io::Error::new(ErrorKind::PermissionDenied, "others can write to it"));
-        }
+        check_directory(directory)?;
         let name = format!("{}-{}{SUFFIX}", command.replace(' ', "-"), std::process::id());
         let path = directory.join(name);
         // Removes the sockets of commands that have ended: confined ones cannot do it themselves.
@@ -124,6 +122,22 @@ pub fn directories() -> Vec<PathBuf> {
     directories
 }
 
+/// Checks that nobody but this user and root can change what is in the directory.
+///
+/// # Errors
+/// `NotFound` if there is no directory; `PermissionDenied` with the reason if others can change it.
+pub fn check_directory(directory: &Path) -> io::Result<()> {
+    let found = fs::symlink_metadata(directory)?;
+    let is_own = [0, rustix::process::geteuid().as_raw()].contains(&found.uid());
+    let problem = match found.is_dir() {
+        false => "it is not a directory",
+        true if !is_own => "it belongs to another user",
+        true if found.mode() & 0o022 != 0 => "others can write to it",
+        true => return Ok(()),
+    };
+    Err(io::Error::new(ErrorKind::PermissionDenied, problem))
+}
+
 /// A running command.
 #[derive(Debug)]
 pub struct Running {
@@ -133,7 +147,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Waits for the next status.
+    /// Waits for the next status. Its texts are escaped as those of peers are: the command may run as another user.
     ///
     /// # Errors
     /// The command has ended, or sent something else.
@@ -142,38 +156,58 @@ impl Running {
         if self.lines.by_ref().take(LINE_LIMIT).read_line(&mut line)? == 0 {
             return Err(io::Error::new(ErrorKind::UnexpectedEof, "the command has ended"));
         }
-        serde_json::from_str(&line).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+        let status = serde_json::from_str(&line).and_then(|mut document| {
+            escape(&mut document);
+            serde_json::from_value(document)
+        });
+        status.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
     }
 }
 
-/// Connects to all commands with sockets in these directories and in the directories below them. Removes the sockets
-/// of commands that have ended.
+/// Escapes all texts of a document.
+fn escape(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = PeerText::new(std::mem::take(text)).escaped(),
+        Value::Array(values) => values.iter_mut().for_each(escape),
+        Value::Object(members) => members.values_mut().for_each(escape),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Connects to all commands with sockets in these directories and in the directories below them, which belong to
+/// services of other users. Ignores directories that fail [`check_directory`]. Removes the sockets of commands that have
+/// ended from those that pass.
 pub fn running(directories: &[PathBuf]) -> Vec<Running> {
-    let mut found: Vec<PathBuf> = Vec::new();
-    for directory in directories {
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            let path = entry.path();
+    let entries = |directory: &Path| {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path())
+    };
+    let mut found: Vec<(PathBuf, bool)> = Vec::new();
+    for directory in directories.iter().filter(|it| check_directory(it).is_ok()) {
+        for path in entries(directory) {
             if path.is_dir() {
-                let below = fs::read_dir(&path).into_iter().flatten().flatten();
-                found.extend(below.map(|entry| entry.path()));
+                let is_own = check_directory(&path).is_ok();
+                found.extend(entries(&path).map(|below| (below, is_own)));
+            } else {
+                found.push((path, true));
             }
-            found.push(path);
         }
     }
-    found.retain(|path| path.to_string_lossy().ends_with(SUFFIX));
+    found.retain(|(path, _)| path.to_string_lossy().ends_with(SUFFIX));
     found.sort();
     found.dedup();
-    found.into_iter().filter_map(connect).collect()
+    found.into_iter().filter_map(|(path, is_own)| connect(path, is_own)).collect()
 }
 
-fn connect(path: PathBuf) -> Option<Running> {
+/// `is_own`: whether the socket of a command that has ended is removed.
+fn connect(path: PathBuf, is_own: bool) -> Option<Running> {
     match UnixStream::connect(&path) {
         Ok(socket) => {
             socket.set_read_timeout(Some(READ_TIMEOUT)).ok()?;
             Some(Running { path, lines: BufReader::new(socket) })
         }
         Err(error) => {
-            if error.kind() == ErrorKind::ConnectionRefused {
+            if is_own && error.kind() == ErrorKind::ConnectionRefused {
                 let _ = fs::remove_file(&path);
             }
             None
@@ -183,6 +217,9 @@ fn connect(path: PathBuf) -> Option<Running> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
+    use super::super::status::{EventStatus, Refused, TunnelFigures};
     use super::*;
 
     #[test]
@@ -200,5 +237,90 @@ mod tests {
         fs::set_permissions(&directory, Permissions::from_mode(0o777)).expect("permissions");
         assert!(StatusSocket::bind(&directory, "recv").is_err(), "others can write to it");
         fs::remove_dir_all(directory).expect("an own directory");
+    }
+
+    #[test]
+    fn a_directory_that_others_can_change_is_neither_read_nor_cleaned() {
+        let base = std::env::temp_dir().join(format!("ropewalk-others-{}", std::process::id()));
+        let directory = base.join("real");
+        fs::create_dir_all(&directory).expect("a directory");
+        let found = || running(std::slice::from_ref(&directory)).len();
+        let _listener = UnixListener::bind(directory.join("live.sock")).expect("a socket");
+        let stale = directory.join("stale.sock");
+        let leave_stale = || drop(UnixListener::bind(&stale).expect("a socket"));
+        let mode = |mode| {
+            fs::set_permissions(&directory, Permissions::from_mode(mode)).expect("permissions");
+        };
+        leave_stale();
+        for others in [0o777, 0o770, 0o1777] {
+            mode(others);
+            assert!(found() == 0 && stale.exists(), "{others:o}");
+        }
+        mode(0o700);
+        let link = base.join("link");
+        std::os::unix::fs::symlink(&directory, &link).expect("a link");
+        assert!(running(std::slice::from_ref(&link)).is_empty() && stale.exists(), "a link");
+        fs::remove_file(link).expect("a link");
+        // Only root can give a directory away.
+        if std::os::unix::fs::chown(&directory, Some(65_534), None).is_ok() {
+            assert!(found() == 0 && stale.exists(), "another user's");
+            let services = running(std::slice::from_ref(&base)).len();
+            assert!(services == 1 && stale.exists(), "a service's is read but not cleaned");
+            std::os::unix::fs::chown(&directory, Some(0), None).expect("an owner");
+        }
+        assert!(found() == 1 && !stale.exists(), "an own directory");
+        fs::remove_dir_all(base).expect("an own directory");
+    }
+
+    #[test]
+    fn no_text_of_another_process_is_read_unescaped() {
+        let evil = "one\ntwo\u{1b}[2J\u{202e}\u{9b}31m";
+        let text = || evil.to_owned();
+        let event = EventStatus {
+            time_s: 1.0,
+            event: text(),
+            peer: text(),
+            link: Some(text()),
+            text: text(),
+        };
+        let refused = vec![Refused { reason: text(), packets: 1 }];
+        let addresses = vec![text()];
+        let tunnel =
+            TunnelFigures { interface: text(), addresses, refused, ..TunnelFigures::default() };
+        let status = Status {
+            schema: text(),
+            command: text(),
+            pid: 1,
+            version: text(),
+            time_s: 1.0,
+            uptime_s: 1.0,
+            transfer: None,
+            tunnel: Some(tunnel),
+            associations: Vec::new(),
+            links: Vec::new(),
+            events: vec![event],
+        };
+        let (ours, mut theirs) = UnixStream::pair().expect("sockets");
+        let line = serde_json::to_string(&status).expect("a document") + "\n";
+        theirs.write_all(line.as_bytes()).expect("it fits");
+        let mut running = Running { path: PathBuf::new(), lines: BufReader::new(ours) };
+        let read = running.read().expect("a status");
+        let shown = serde_json::to_value(&read).expect("a document");
+        let expected = "one\\u{a}two\\u{1b}[2J\\u{202e}\\u{9b}31m";
+        let tunnel = read.tunnel.expect("a tunnel");
+        assert_eq!((&*read.command, &*tunnel.refused[0].reason), (expected, expected));
+        for character in ['\n', '\u{1b}', '\u{202e}', '\u{9b}'] {
+            let hidden = texts(&shown).into_iter().find(|text| text.contains(character));
+            assert_eq!(hidden, None, "{character:?}");
+        }
+    }
+
+    fn texts(value: &Value) -> Vec<&str> {
+        match value {
+            Value::String(text) => vec![text],
+            Value::Array(values) => values.iter().flat_map(texts).collect(),
+            Value::Object(members) => members.values().flat_map(texts).collect(),
+            _ => Vec::new(),
+        }
     }
 }

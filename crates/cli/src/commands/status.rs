@@ -57,12 +57,7 @@ pub fn print(commands: Vec<Status>, json: bool, none: &str) -> Result<(), Failur
         return output::print(none);
     }
     let texts: Vec<String> = commands.iter().map(text).collect();
-    output::print(&printable(&texts.join("\n")))
-}
-
-/// The text without control characters: root reads the sockets of services that run as other users.
-fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || *c == '\n').collect()
+    output::print(&texts.join("\n"))
 }
 
 fn text(status: &Status) -> String {

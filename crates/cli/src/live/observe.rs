@@ -1,5 +1,7 @@
 //! Options that let others see a running command: metrics, status socket, live page, JSON stream.
 
+#[cfg(unix)]
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -168,15 +170,27 @@ impl Lines {
 /// The running commands that this user may see.
 ///
 /// # Errors
-/// This system has no Unix sockets.
+/// None was found, and a directory was ignored because others can change it.
 #[cfg(unix)]
 pub fn watch() -> Result<Vec<Watched>, Failure> {
-    let found = socket::running(&socket::directories());
+    let directories = socket::directories();
+    let found = socket::running(&directories);
     let watched = found.into_iter().filter_map(|mut running| {
         let first = running.read().ok()?;
         Some(Watched { first, lines: Lines(running) })
     });
-    Ok(watched.collect())
+    let watched: Vec<Watched> = watched.collect();
+    let ignored = directories.iter().find_map(|directory| {
+        let error = socket::check_directory(directory).err()?;
+        (error.kind() == ErrorKind::PermissionDenied).then_some((directory.display(), error))
+    });
+    match ignored {
+        Some((directory, error)) if watched.is_empty() => Err(Failure::input(
+            format!("{directory} is ignored: {error}"),
+            "set XDG_RUNTIME_DIR to a directory of your own, for the running commands as well",
+        )),
+        _ => Ok(watched),
+    }
 }
 
 /// The status lines of a running command.
@@ -206,7 +220,7 @@ pub fn watch() -> Result<Vec<Watched>, Failure> {
 /// The status of all running commands.
 ///
 /// # Errors
-/// This system has no Unix sockets.
+/// As [`watch`].
 pub fn running() -> Result<Vec<Status>, Failure> {
     Ok(watch()?.into_iter().map(|watched| watched.first).collect())
 }
