@@ -1,5 +1,6 @@
 //! Calls about descriptors: closing, duplicating, flags.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use libc::{c_int, c_uint, c_ulong, c_void};
@@ -9,21 +10,34 @@ use crate::errno::{Errno, Result};
 use crate::process::{Found, current, is_ours};
 use crate::real;
 use crate::signals::Blocked;
+use crate::socket::Socket;
 
-/// Removes a descriptor from the table, and closes its socket if it was the last one.
-fn forget(fd: c_int) {
-    let signals = Blocked::new();
+/// Flag of `close_range`: not in the `libc` crate for all targets.
+const CLOSE_RANGE_UNSHARE: c_int = 2;
+
+/// Removes a descriptor from the table. Returns its socket if it was the last one.
+fn removed(fd: c_int) -> Option<Arc<Socket>> {
+    let remove = || Ok(if current().is_current() { current().remove(fd) } else { None });
+    guarded(remove).unwrap_or_default()
+}
+
+/// Closes a socket that has no descriptor any longer, and waits as its `SO_LINGER` says.
+fn close_socket(socket: &Socket, signals: &Blocked) {
     let closed = guarded(|| {
-        if !current().is_current() {
-            return Ok(None);
-        }
-        let Some(socket) = current().remove(fd) else { return Ok(None) };
         socket.close();
         Ok(socket.linger_s())
     });
     if let Ok(Some(seconds)) = closed {
         let limit = Duration::from_secs(seconds);
         let _ = signals.unblocked(|| current().wait_for_closing(limit));
+    }
+}
+
+/// Removes a descriptor from the table, and closes its socket if it was the last one.
+fn forget(fd: c_int) {
+    let signals = Blocked::new();
+    if let Some(socket) = removed(fd) {
+        close_socket(&socket, &signals);
     }
 }
 
@@ -40,8 +54,8 @@ pub extern "C" fn close(fd: c_int) -> c_int {
 /// Closes a range of descriptors.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
-    // CLOSE_RANGE_CLOEXEC closes nothing now.
-    if flags & 4 == 0 {
+    // CLOSE_RANGE_CLOEXEC closes nothing now, and the kernel refuses unknown flags.
+    if matches!(flags, 0 | CLOSE_RANGE_UNSHARE) {
         let last = last.min(1 << 16);
         let fds = (first..=last).filter_map(|fd| c_int::try_from(fd).ok());
         fds.filter(|fd| is_ours(*fd)).for_each(forget);
@@ -75,30 +89,35 @@ pub extern "C" fn dup(fd: c_int) -> c_int {
     copy
 }
 
+/// Duplicates a descriptor to a number by `real`. As in the kernel, the socket that has had this number is closed only if
+/// that succeeds.
+fn duplicated_to(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
+    let signals = Blocked::new();
+    let copy = real();
+    if copy < 0 || fd == to {
+        return copy;
+    }
+    let replaced = if is_ours(to) { removed(to) } else { None };
+    // Other threads may use the duplicate while this one waits for the end of the replaced socket.
+    duplicated(fd, copy);
+    if let Some(socket) = replaced {
+        close_socket(&socket, &signals);
+    }
+    copy
+}
+
 /// Duplicates a descriptor to a number.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
-    if fd != to && is_ours(to) {
-        forget(to);
-    }
     // SAFETY: has no requirements.
-    let copy = unsafe { real::dup2(fd, to) };
-    if fd != to {
-        duplicated(fd, copy);
-    }
-    copy
+    duplicated_to(fd, to, || unsafe { real::dup2(fd, to) })
 }
 
 /// Duplicates a descriptor to a number, with flags.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
-    if fd != to && is_ours(to) {
-        forget(to);
-    }
     // SAFETY: has no requirements.
-    let copy = unsafe { real::dup3(fd, to, flags) };
-    duplicated(fd, copy);
-    copy
+    duplicated_to(fd, to, || unsafe { real::dup3(fd, to, flags) })
 }
 
 /// Follows what `fcntl` has done to a descriptor of a socket.

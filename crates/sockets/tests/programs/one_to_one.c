@@ -278,6 +278,31 @@ static void duplicates_share_a_socket(void)
 	close(ends[1]);
 }
 
+static void calls_that_fail_leave_the_socket_as_it_is(void)
+{
+	int ends[2];
+	char bytes[16];
+	connected(ends);
+	FAILS(dup2(-1, ends[0]), EBADF);
+	FAILS(dup2(1 << 20, ends[0]), EBADF);
+	FAILS(dup3(-1, ends[0], O_CLOEXEC), EBADF);
+	FAILS(dup3(STDIN_FILENO, ends[0], O_NONBLOCK), EINVAL);
+	FAILS(dup3(ends[0], ends[0], 0), EINVAL);
+	FAILS(dup2(ends[0], -1), EBADF);
+	CHECK(dup2(ends[0], ends[0]) == ends[0]);
+	FAILS(close_range(ends[0], ends[0], 1 << 10), EINVAL);
+	CHECK(write(ends[0], "kept", 4) == 4);
+	CHECK(read(ends[1], bytes, sizeof bytes) == 4);
+	CHECK(write(ends[1], "kept", 4) == 4);
+	CHECK(read(ends[0], bytes, sizeof bytes) == 4);
+	/* A call that succeeds closes it. */
+	CHECK(dup2(STDIN_FILENO, ends[0]) == ends[0]);
+	CHECK(read(ends[1], bytes, sizeof bytes) == 0);
+	CHECK(read(ends[0], bytes, sizeof bytes) == 0);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 /* As in the kernel, one more waits than `listen` says. Both those who ask one after the other and those who ask at once
    are refused while the queue is full. */
 static void a_full_accept_queue_refuses(int at_once)
@@ -408,6 +433,7 @@ int main(void)
 	signals_interrupt_waiting();
 	edges_of_epoll_come_again();
 	duplicates_share_a_socket();
+	calls_that_fail_leave_the_socket_as_it_is();
 	the_loss_of_an_association_is_shown(0, 0);
 	the_loss_of_an_association_is_shown(1, 0);
 	the_loss_of_an_association_is_shown(0, 1);
