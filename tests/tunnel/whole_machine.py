@@ -11,6 +11,7 @@ import argparse
 import http.server
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -204,8 +205,8 @@ class Near:
 
     def pair(self) -> None:
         code = room_code(self.room)
-        line = [self.binary, "pair", code, "--to", os.environ["ROPEWALK_REMOTE_1"], "--name", "client", "--as", "hub"]
-        subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
+        line = [self.binary, "pair", "--to", os.environ["ROPEWALK_REMOTE_1"], "--name", "client", "--as", "hub"]
+        subprocess.run(line, check=True, input=code, text=True, stdout=subprocess.DEVNULL)
         step("paired by a code")
 
     def up(self) -> subprocess.Popen:
@@ -286,9 +287,8 @@ class Near:
 def room_code(room: Path) -> str:
     def found() -> str | None:
         file = room / "code"
-        words = file.read_text(encoding="utf-8").split() if file.exists() else []
-        at = words.index("pair") if "pair" in words else None
-        return words[at + 1] if at is not None and at + 1 < len(words) else None
+        shown = re.search(r"the code is ([^;\s]+);", file.read_text(encoding="utf-8")) if file.exists() else None
+        return shown.group(1) if shown else None
 
     return str(wait_for("the code", found))
 

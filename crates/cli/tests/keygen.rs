@@ -141,7 +141,7 @@ fn document(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("one document")
 }
 
-/// Starts the side that shows a code; returns it with the words `pair CODE --to ADDRESS` that it prints.
+/// Starts the side that shows a code; returns it with the words `pair --to ADDRESS` that it prints.
 fn shows_code(dir: &TestDir, home: &str, words: &[&str]) -> Server {
     let words = [&["pair", "--listen", "127.0.0.1:0"], words].concat();
     Server::start(command_of(dir, home, &words).stdout(Stdio::piped()), "pair")
@@ -149,6 +149,24 @@ fn shows_code(dir: &TestDir, home: &str, words: &[&str]) -> Server {
 
 fn words_of(server: &Server) -> Vec<&str> {
     server.line.iter().map(String::as_str).collect()
+}
+
+/// The code that it shows.
+fn code_of(server: &Server) -> &str {
+    let (_, rest) = server.said.split_once("the code is ").expect("a code");
+    rest.split(';').next().expect("a code")
+}
+
+/// Runs a command with this text on standard input.
+fn run_with_input(dir: &TestDir, home: &str, words: &[&str], input: &str) -> Output {
+    let mut command = command_of(dir, home, words);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the command");
+    let mut stdin = child.stdin.take().expect("standard input");
+    // A command that refuses its options does not read it.
+    let _ = std::io::Write::write_all(&mut stdin, input.as_bytes());
+    drop(stdin);
+    child.wait_with_output().expect("the command")
 }
 
 fn list_of(dir: &TestDir, home: &str) -> String {
@@ -161,7 +179,8 @@ fn after_pairing_files_are_sent_by_name_without_keys_and_addresses() {
     let dir = TestDir::new("pair");
     let server = shows_code(&dir, "far", &["--name", "server", "--json"]);
     let words = [&words_of(&server)[..], &["--name", "laptop", "--json"]].concat();
-    let near = document(&run_as(&dir, "near", &words));
+    let code = format!("{}\n", code_of(&server));
+    let near = document(&run_with_input(&dir, "near", &words, &code));
     let to = server.line.last().expect("an address").clone();
     let mut server = server;
     let mut far = String::new();
@@ -200,9 +219,9 @@ fn after_pairing_files_are_sent_by_name_without_keys_and_addresses() {
 fn a_wrong_code_ends_both_sides_and_nobody_is_stored() {
     let dir = TestDir::new("pair-wrong");
     let mut server = shows_code(&dir, "far", &[]);
-    let words = words_of(&server);
-    let guessed = run_as(&dir, "near", &["pair", "K7QF-3M25", "--to", words[3]]);
+    let guessed = run_as(&dir, "near", &["pair", "K7QF-3M25", "--to", words_of(&server)[2]]);
     let stderr = String::from_utf8_lossy(&guessed.stderr).into_owned();
+    assert!(stderr.contains("can see a code on the command line"), "{stderr}");
     assert_eq!(guessed.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("another code") && stderr.contains("new code"), "{stderr}");
     assert_eq!(server.child.wait().expect("pair").code(), Some(1));
@@ -224,7 +243,9 @@ fn slips_and_unknown_names_are_refused_with_what_would_be_right() {
         (&["pair", "K7QF-3M24", "--to", "127.0.0.1"][..], &["mistyped", "K7QF-3M25"][..]),
         (&["pair", "K7QF-3M2", "--to", "127.0.0.1"], &["8 characters", "has 7"]),
         (&["pair", "K7QF-3M25"], &["--to is missing"]),
-        (&["pair", "--to", "127.0.0.1"], &["CODE"]),
+        (&["pair", "--to", "127.0.0.1"], &["no code on standard input", "K7QF-3M25"]),
+        (&["pair", "-"], &["no code on standard input", "K7QF-3M25"]),
+        (&["pair", "--to", "127.0.0.1", "--listen", "127.0.0.1:0"], &["--listen"]),
         (&["pair", "--name", "a b"], &["letters, digits"]),
         (&["pair", "--quiet"], &["--quiet"]),
         (&["pair", "--peers", "no/such/peers.toml"], &["no directory `no/such`"]),
@@ -236,7 +257,7 @@ fn slips_and_unknown_names_are_refused_with_what_would_be_right() {
         (&["send", "file", "--peer", "anna"], &["no address of anna"]),
         (&["recv", "in", "--allow", "bob"], &["--allow bob", "anna"]),
     ] {
-        let done = run_as(&dir, "home", words);
+        let done = run_with_input(&dir, "home", words, "");
         let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
         assert_eq!(done.status.code(), Some(2), "{words:?}: {stderr}");
         for hint in hints {
@@ -265,7 +286,7 @@ fn a_side_behind_a_translator_of_addresses_is_paired() {
     let words = words_of(&server);
     let [inside, outside] =
         [(); 2].map(|()| Arc::new(UdpSocket::bind("127.0.0.1:0").expect("a socket")));
-    let (at, far) = (inside.local_addr().expect("an address").to_string(), words[3].to_owned());
+    let (at, far) = (inside.local_addr().expect("an address").to_string(), words[2].to_owned());
     let client = Arc::new(Mutex::new(None));
     let (there, latest) = ((inside.clone(), outside.clone()), client.clone());
     std::thread::spawn(move || {
@@ -282,8 +303,10 @@ fn a_side_behind_a_translator_of_addresses_is_paired() {
             let _ = to.map(|to| inside.send_to(&buffer[..length], to));
         }
     });
-    let near = ["pair", words[1], "--to", &at, "--as", "server", "--json"];
-    let near = document(&run_as(&dir, "near", &near));
+    // The text of the QR code, with the address of the translator.
+    let code = format!("ropewalk:{}@{at}", code_of(&server));
+    let near = ["pair", "-", "--as", "server", "--json"];
+    let near = document(&run_with_input(&dir, "near", &near, &code));
     // It stores the address at which the far side answered.
     assert_eq!((&near["name"], &near["addresses"]), (&"server".into(), &serde_json::json!([at])));
 }

@@ -3,12 +3,13 @@
 use std::net::SocketAddr;
 
 use ropewalk_runtime::seal::{
-    ConfirmedPairing, IntroducedPairing, PairedPeer, PairingError, SecretKey, StartedPairing,
+    ConfirmedPairing, IntroducedPairing, PAKE_LEN, PairedPeer, PairingError, SecretKey,
+    StartedPairing,
 };
 
 use super::code::Code;
 use super::introduction::Introduction;
-use super::message::{Id, Message};
+use super::message::{Cookie, Id, Message, NO_COOKIE};
 use super::responder::random_id;
 
 /// Most addresses that are tried.
@@ -25,8 +26,8 @@ pub struct Initiator {
 }
 
 enum State {
-    /// Waits for an answer.
-    Started(StartedPairing),
+    /// Waits for an answer. `pake` is sent again with the cookie of the address that answers first.
+    Started { pairing: StartedPairing, pake: [u8; PAKE_LEN], has_cookie: bool },
     /// Has proved the code.
     Proved { token: Id, pairing: Box<ConfirmedPairing> },
     /// Knows the peer, and waits for its confirmation.
@@ -62,8 +63,8 @@ impl Initiator {
         targets.truncate(ADDRESSES_LIMIT);
         let exchange = random_id().ok_or(PairingError::NoRandomness)?;
         let (pairing, pake) = StartedPairing::new(code.as_str(), secret);
-        let datagram = Message::Begin { exchange, pake: &pake }.encode();
-        let state = State::Started(pairing);
+        let datagram = Message::Begin { exchange, pake: &pake, cookie: NO_COOKIE }.encode();
+        let state = State::Started { pairing, pake, has_cookie: false };
         Ok(Self { introduction: introduction.encode(), exchange, targets, datagram, state })
     }
 
@@ -71,8 +72,10 @@ impl Initiator {
     pub fn transmit(&self) -> (&[u8], &[SocketAddr]) {
         let targets = match self.state {
             // Of several addresses of the peer, the one that answered first carries the exchange.
-            State::Proved { .. } | State::Introduced { .. } => &self.targets[..1],
-            State::Started(_) | State::Paired { .. } => &self.targets[..],
+            State::Started { has_cookie: true, .. }
+            | State::Proved { .. }
+            | State::Introduced { .. } => &self.targets[..1],
+            State::Started { .. } | State::Paired { .. } => &self.targets[..],
             State::Failed(_) => &[],
         };
         (&self.datagram, targets)
@@ -98,6 +101,9 @@ impl Initiator {
     pub fn handle_datagram(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
         let Some(message) = Message::decode(datagram) else { return false };
         match message {
+            Message::Cookie { exchange, cookie } if exchange == self.exchange => {
+                self.begin_with(from, cookie)
+            }
             Message::Answer { exchange, token, pake } if exchange == self.exchange => {
                 self.prove(from, token, pake)
             }
@@ -118,15 +124,34 @@ impl Initiator {
         expected(&self.state).then(|| std::mem::replace(&mut self.state, failed))
     }
 
+    /// Begins with the cookie of this address. The first address that sends one carries the exchange.
+    fn begin_with(&mut self, from: SocketAddr, cookie: Cookie) -> bool {
+        let State::Started { pake, has_cookie, .. } = &mut self.state else { return false };
+        if *has_cookie && self.targets[0] != from {
+            return false;
+        }
+        *has_cookie = true;
+        let begin = Message::Begin { exchange: self.exchange, pake, cookie }.encode();
+        let is_new = begin != self.datagram;
+        self.datagram = begin;
+        self.prefer(from);
+        is_new
+    }
+
+    /// Makes this address the first target.
+    fn prefer(&mut self, from: SocketAddr) {
+        self.targets.retain(|target| *target != from);
+        self.targets.insert(0, from);
+    }
+
     fn prove(&mut self, from: SocketAddr, token: Id, pake: &[u8]) -> bool {
-        let started = self.take(|state| matches!(state, State::Started(_)));
-        let Some(State::Started(pairing)) = started else { return false };
+        let started = self.take(|state| matches!(state, State::Started { .. }));
+        let Some(State::Started { pairing, .. }) = started else { return false };
         match pairing.confirm(pake) {
             Ok((pairing, noise)) => {
                 self.datagram = Message::Proof { token, noise: &noise }.encode();
                 self.state = State::Proved { token, pairing: Box::new(pairing) };
-                self.targets.retain(|target| *target != from);
-                self.targets.insert(0, from);
+                self.prefer(from);
                 true
             }
             Err(error) => self.fail(error),

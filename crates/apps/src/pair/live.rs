@@ -142,7 +142,8 @@ pub async fn offer(
     while let Ok(received) = timeout_at(deadline, inbox.next()).await {
         let Some(received) = received else { break };
         let proved = responder.is_proved();
-        let Some(answer) = responder.handle_datagram(clock.now(), &received.datagram) else {
+        let Received { from, datagram, .. } = &received;
+        let Some(answer) = responder.handle_datagram(clock.now(), *from, datagram) else {
             continue;
         };
         if let Some(store) = store.take_if(|_| responder.paired().is_some()) {

@@ -6,16 +6,17 @@
 //!
 //! | kind | from | identifier | content |
 //! | --- | --- | --- | --- |
-//! | 1 begin | initiator | exchange | SPAKE2 message (33), zeros up to 128 bytes in all |
+//! | 1 begin | initiator | exchange | SPAKE2 message (33), cookie (16) or zeros, zeros up to 128 bytes in all |
 //! | 2 answer | responder | exchange | token (16), SPAKE2 message (33) |
 //! | 3 proof | initiator | token | Noise message 1 |
 //! | 4 introduction | responder | exchange | Noise message 2 |
 //! | 5 introduction | initiator | token | Noise message 3 |
 //! | 6 confirmation | responder | exchange | an empty Noise transport message |
 //! | 7 refused | responder | exchange | |
+//! | 8 cookie | responder | exchange | cookie (16) |
 //!
 //! Each end draws one identifier, by which the other end addresses it. An initiator that cannot receive at its
-//! source address does not learn the token, so it cannot send a proof, and cannot use up a code.
+//! source address learns neither the cookie nor the token: it cannot begin an exchange, send a proof, or use up a code.
 
 use ropewalk_runtime::seal::PAKE_LEN;
 
@@ -23,6 +24,10 @@ use ropewalk_runtime::seal::PAKE_LEN;
 const PREFIX: &[u8; 4] = b"RWP\x01";
 /// Size of an identifier, bytes.
 pub(super) const ID_LEN: usize = 16;
+/// Size of a cookie, bytes.
+pub(super) const COOKIE_LEN: usize = 16;
+/// What a first datagram contains in place of a cookie.
+pub(super) const NO_COOKIE: Cookie = [0; COOKIE_LEN];
 const HEAD_LEN: usize = PREFIX.len() + 1 + ID_LEN;
 /// Size of the first datagram: longer than its answer, so that an endpoint never amplifies traffic.
 const BEGIN_LEN: usize = 128;
@@ -32,29 +37,34 @@ pub(super) const DATAGRAM_MAX: usize = 1200;
 /// Identifies an exchange to one of its ends.
 pub(super) type Id = [u8; ID_LEN];
 
+/// Proves that an initiator receives at its source address.
+pub(super) type Cookie = [u8; COOKIE_LEN];
+
 /// A datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message<'a> {
-    Begin { exchange: Id, pake: &'a [u8] },
+    Begin { exchange: Id, pake: &'a [u8], cookie: Cookie },
     Answer { exchange: Id, token: Id, pake: &'a [u8] },
     Proof { token: Id, noise: &'a [u8] },
     ResponderIntroduction { exchange: Id, noise: &'a [u8] },
     InitiatorIntroduction { token: Id, noise: &'a [u8] },
     Confirmation { exchange: Id, noise: &'a [u8] },
     Refused { exchange: Id },
+    Cookie { exchange: Id, cookie: Cookie },
 }
 
 impl<'a> Message<'a> {
     /// Encodes the datagram.
     pub(super) fn encode(&self) -> Vec<u8> {
         let (kind, id, content): (u8, &Id, &[u8]) = match self {
-            Self::Begin { exchange, pake } => (1, exchange, pake),
+            Self::Begin { exchange, pake, .. } => (1, exchange, pake),
             Self::Answer { exchange, pake, .. } => (2, exchange, pake),
             Self::Proof { token, noise } => (3, token, noise),
             Self::ResponderIntroduction { exchange, noise } => (4, exchange, noise),
             Self::InitiatorIntroduction { token, noise } => (5, token, noise),
             Self::Confirmation { exchange, noise } => (6, exchange, noise),
             Self::Refused { exchange } => (7, exchange, &[]),
+            Self::Cookie { exchange, cookie } => (8, exchange, cookie),
         };
         let mut out = PREFIX.to_vec();
         out.push(kind);
@@ -63,7 +73,8 @@ impl<'a> Message<'a> {
             out.extend(token);
         }
         out.extend(content);
-        if let Self::Begin { .. } = self {
+        if let Self::Begin { cookie, .. } = self {
+            out.extend(cookie);
             out.resize(BEGIN_LEN, 0);
         }
         debug_assert!(out.len() <= DATAGRAM_MAX);
@@ -80,7 +91,8 @@ impl<'a> Message<'a> {
         let id = *id;
         match kind {
             1 if datagram.len() == BEGIN_LEN => {
-                Some(Self::Begin { exchange: id, pake: &content[..PAKE_LEN] })
+                let (pake, rest) = content.split_at(PAKE_LEN);
+                Some(Self::Begin { exchange: id, pake, cookie: *rest.first_chunk()? })
             }
             2 => {
                 let (token, pake) = content.split_first_chunk::<ID_LEN>()?;
@@ -92,12 +104,16 @@ impl<'a> Message<'a> {
             5 => Some(Self::InitiatorIntroduction { token: id, noise: content }),
             6 => Some(Self::Confirmation { exchange: id, noise: content }),
             7 if content.is_empty() => Some(Self::Refused { exchange: id }),
+            8 => {
+                let cookie = content.try_into().ok()?;
+                Some(Self::Cookie { exchange: id, cookie })
+            }
             _ => None,
         }
     }
 }
 
-const _: () = assert!(BEGIN_LEN > HEAD_LEN + ID_LEN + PAKE_LEN);
+const _: () = assert!(BEGIN_LEN > HEAD_LEN + ID_LEN + PAKE_LEN && COOKIE_LEN <= ID_LEN);
 
 #[cfg(test)]
 mod tests {
@@ -112,13 +128,15 @@ mod tests {
     fn every_kind_comes_back() {
         let (pake, noise) = (&[7; PAKE_LEN], &[8; 100]);
         for message in [
-            Message::Begin { exchange: A, pake },
+            Message::Begin { exchange: A, pake, cookie: NO_COOKIE },
+            Message::Begin { exchange: A, pake, cookie: [3; COOKIE_LEN] },
             Message::Answer { exchange: A, token: B, pake },
             Message::Proof { token: B, noise },
             Message::ResponderIntroduction { exchange: A, noise },
             Message::InitiatorIntroduction { token: B, noise },
             Message::Confirmation { exchange: A, noise },
             Message::Refused { exchange: A },
+            Message::Cookie { exchange: A, cookie: [3; COOKIE_LEN] },
         ] {
             assert_eq!(Message::decode(&message.encode()), Some(message));
         }
@@ -127,16 +145,17 @@ mod tests {
     #[test]
     fn an_answer_is_shorter_than_its_question() {
         let pake = &[7; PAKE_LEN];
-        let question = Message::Begin { exchange: A, pake }.encode();
+        let question = Message::Begin { exchange: A, pake, cookie: NO_COOKIE }.encode();
         let answer = Message::Answer { exchange: A, token: B, pake }.encode();
-        assert!(answer.len() < question.len());
+        let cookie = Message::Cookie { exchange: A, cookie: NO_COOKIE }.encode();
+        assert!(answer.len() < question.len() && cookie.len() < question.len());
     }
 
     proptest! {
         #[test]
         fn no_bytes_stop_the_decoder(
             bytes in prop::collection::vec(any::<u8>(), 0..1400),
-            kind in 0u8..9,
+            kind in 0u8..10,
             with_prefix: bool,
         ) {
             let mut datagram = if with_prefix { [&PREFIX[..], &[kind]].concat() } else { Vec::new() };

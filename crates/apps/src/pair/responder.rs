@@ -1,26 +1,40 @@
 //! The end that shows the code.
+//!
+//! A datagram that begins an exchange costs neither a place nor a computation on the curve until its sender has shown
+//! that it receives at its source address: the responder answers it with a cookie, a keyed hash of the source address,
+//! and keeps nothing. Each source may then begin few exchanges a second, so that a flood from some sources leaves
+//! room for others.
 
 use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
 
 use ropewalk_base::{Duration, Time};
-use ropewalk_runtime::seal::{AnsweredPairing, ConfirmedPairing, PairedPeer, SecretKey};
+use ropewalk_runtime::seal::{
+    AnsweredPairing, ConfirmedPairing, PairedPeer, PairingError, SecretKey,
+};
+use subtle::ConstantTimeEq;
 
 use super::code::Code;
 use super::introduction::Introduction;
-use super::message::{ID_LEN, Id, Message};
+use super::message::{COOKIE_LEN, Cookie, ID_LEN, Id, Message};
+use crate::pending::source;
 
-/// Exchanges that may be half open at a time. The next one displaces the oldest.
-const HALF_OPEN_LIMIT: usize = 16;
-/// Exchanges that may begin at once, and afterwards per second. Each costs three multiplications on the curve, about
-/// 0.2 ms.
-const BURST: u64 = 16;
-const EXCHANGE_INTERVAL: Duration = Duration::from_millis(100);
+/// Exchanges that may be half open at a time, about 1 kB each. The next one displaces the oldest.
+const HALF_OPEN_LIMIT: usize = 256;
+/// Exchanges of one source that may begin within [`SOURCE_INTERVAL`].
+const SOURCE_LIMIT: usize = 4;
+const SOURCE_INTERVAL: Duration = Duration::from_secs(1);
+/// Exchanges that may begin immediately, and interval of further ones. Each costs three multiplications on the curve,
+/// about 0.2 ms.
+const BURST: u64 = 32;
+const EXCHANGE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The end that shows the code: answers exchanges until one of them proves the code or a wrong code.
 pub struct Responder {
     code: Code,
     secret: SecretKey,
     introduction: Vec<u8>,
+    cookie_key: [u8; blake3::KEY_LEN],
     half_open: VecDeque<HalfOpen>,
     budget: Budget,
     state: State,
@@ -28,6 +42,8 @@ pub struct Responder {
 
 /// An exchange whose initiator has not proved its code yet.
 struct HalfOpen {
+    source: IpAddr,
+    begun: Time,
     exchange: Id,
     token: Id,
     /// The initiator's SPAKE2 message, to recognise a retransmission.
@@ -62,21 +78,46 @@ struct Budget {
 
 impl Responder {
     /// Waits for a peer with this code.
-    pub fn new(code: Code, secret: SecretKey, introduction: &Introduction, now: Time) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// [`PairingError::NoRandomness`].
+    pub fn new(
+        code: Code,
+        secret: SecretKey,
+        introduction: &Introduction,
+        now: Time,
+    ) -> Result<Self, PairingError> {
+        let mut cookie_key = [0; blake3::KEY_LEN];
+        getrandom::fill(&mut cookie_key).map_err(|_| PairingError::NoRandomness)?;
+        Ok(Self {
             code,
             secret,
             introduction: introduction.encode(),
+            cookie_key,
             half_open: VecDeque::new(),
             budget: Budget { tokens: BURST, since: now },
             state: State::Open,
-        }
+        })
     }
 
-    /// Handles a datagram, and returns the answer to its source. Every input is permitted.
-    pub fn handle_datagram(&mut self, now: Time, datagram: &[u8]) -> Option<Vec<u8>> {
+    /// Handles a datagram from this address, and returns the answer to it. Every input is permitted.
+    pub fn handle_datagram(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        datagram: &[u8],
+    ) -> Option<Vec<u8>> {
         match Message::decode(datagram)? {
-            Message::Begin { exchange, pake } => self.begin(now, exchange, pake),
+            Message::Begin { exchange, pake, cookie } => {
+                if !matches!(self.state, State::Open) {
+                    return None;
+                }
+                let expected = self.cookie(from);
+                if !bool::from(cookie.ct_eq(&expected)) {
+                    return Some(Message::Cookie { exchange, cookie: expected }.encode());
+                }
+                self.begin(now, source(from.ip()), exchange, pake)
+            }
             Message::Proof { token, noise } => self.check_proof(token, noise),
             Message::InitiatorIntroduction { token, noise } => self.finish(token, noise),
             _ => None,
@@ -107,15 +148,29 @@ impl Responder {
         self.half_open.len()
     }
 
-    fn begin(&mut self, now: Time, exchange: Id, pake: &[u8]) -> Option<Vec<u8>> {
-        if !matches!(self.state, State::Open) {
-            return None;
-        }
+    /// What an initiator at this address must present.
+    fn cookie(&self, at: SocketAddr) -> Cookie {
+        let mut hasher = blake3::Hasher::new_keyed(&self.cookie_key);
+        match at.ip().to_canonical() {
+            IpAddr::V4(ip) => hasher.update(&ip.octets()),
+            IpAddr::V6(ip) => hasher.update(&ip.octets()),
+        };
+        hasher.update(&at.port().to_be_bytes());
+        let mut cookie = [0; COOKIE_LEN];
+        hasher.finalize_xof().fill(&mut cookie);
+        cookie
+    }
+
+    /// Begins an exchange with an initiator that receives at its address.
+    fn begin(&mut self, now: Time, source: IpAddr, exchange: Id, pake: &[u8]) -> Option<Vec<u8>> {
         let known = self.half_open.iter().find(|one| one.exchange == exchange && one.pake == pake);
         if let Some(known) = known {
             return Some(known.answer.clone());
         }
-        if !self.budget.take(now) {
+        let recent =
+            |one: &&HalfOpen| one.source == source && now.since(one.begun) < SOURCE_INTERVAL;
+        let is_crowded = self.half_open.iter().filter(recent).count() >= SOURCE_LIMIT;
+        if is_crowded || !self.budget.take(now) {
             return None;
         }
         let token = random_id()?;
@@ -126,6 +181,8 @@ impl Responder {
         }
         let pake = pake.to_vec();
         self.half_open.push_back(HalfOpen {
+            source,
+            begun: now,
             exchange,
             token,
             pake,

@@ -35,6 +35,15 @@ fn secret() -> SecretKey {
     SecretKey::generate().expect("random numbers")
 }
 
+/// Where an honest initiator sends from.
+fn home() -> SocketAddr {
+    ([198, 51, 100, 1], 50_000).into()
+}
+
+fn responder(code: Code, secret: &SecretKey) -> Responder {
+    Responder::new(code, secret.clone(), &named("server"), NOW).expect("random numbers")
+}
+
 fn initiator(code: &Code, secret: &SecretKey) -> Initiator {
     Initiator::new(code, secret, &named("laptop"), vec![target()]).expect("random numbers")
 }
@@ -42,7 +51,7 @@ fn initiator(code: &Code, secret: &SecretKey) -> Initiator {
 impl Ends {
     fn new(typed: &Code, shown: Code) -> Self {
         let keys = [secret(), secret()];
-        let responder = Responder::new(shown, keys[1].clone(), &named("server"), NOW);
+        let responder = responder(shown, &keys[1]);
         Self { initiator: initiator(typed, &keys[0]), responder, keys }
     }
 
@@ -54,7 +63,7 @@ impl Ends {
     /// One datagram to the responder and its answer to the initiator.
     fn exchange(&mut self) -> Option<Vec<u8>> {
         let sent = self.sent();
-        let answer = self.responder.handle_datagram(NOW, &sent)?;
+        let answer = self.responder.handle_datagram(NOW, home(), &sent)?;
         self.initiator.handle_datagram(target(), &answer);
         Some(answer)
     }
@@ -69,17 +78,17 @@ impl Ends {
 }
 
 #[test]
-fn two_ends_with_one_code_learn_each_others_keys_in_three_round_trips() {
+fn two_ends_with_one_code_learn_each_others_keys_in_four_round_trips() {
     let code = code();
     let mut ends = Ends::new(&code, code.clone());
-    for round in 0..3 {
+    for round in 0..4 {
         assert!(ends.initiator.joined().is_none(), "round {round}");
         ends.exchange().expect("an answer");
     }
     ends.assert_paired();
     // The next transmission goes to further addresses of the peer, and is answered there.
     let other: SocketAddr = ([198, 51, 100, 7], 9899).into();
-    let answer = ends.responder.handle_datagram(NOW, &ends.sent()).expect("an answer");
+    let answer = ends.responder.handle_datagram(NOW, home(), &ends.sent()).expect("an answer");
     ends.initiator.handle_datagram(other, &answer);
     assert_eq!(ends.initiator.joined().expect("a peer").answered, [target(), other]);
 }
@@ -88,13 +97,14 @@ fn two_ends_with_one_code_learn_each_others_keys_in_three_round_trips() {
 fn a_wrong_code_ends_both_ends_and_the_right_one_comes_too_late() {
     let shown = code();
     let mut ends = Ends::new(&code(), shown.clone());
+    ends.exchange().expect("a cookie");
     ends.exchange().expect("an answer");
     ends.exchange().expect("a refusal");
     assert!(ends.responder.is_refused());
     assert_eq!(ends.initiator.failed(), Some(PairingError::WrongCode));
     assert!(ends.initiator.transmit().1.is_empty());
     let late = initiator(&shown, &ends.keys[0]);
-    assert_eq!(ends.responder.handle_datagram(NOW, late.transmit().0), None);
+    assert_eq!(ends.responder.handle_datagram(NOW, home(), late.transmit().0), None);
 }
 
 /// An exchange that began before another one used a wrong code must not be continued.
@@ -102,11 +112,14 @@ fn a_wrong_code_ends_both_ends_and_the_right_one_comes_too_late() {
 fn a_wrong_code_ends_the_exchanges_that_had_begun() {
     let shown = code();
     let mut ends = Ends::new(&shown, shown.clone());
+    ends.exchange().expect("a cookie");
     ends.exchange().expect("an answer");
     let mut guess = initiator(&code(), &secret());
-    let answer = ends.responder.handle_datagram(NOW, guess.transmit().0).expect("an answer");
-    guess.handle_datagram(target(), &answer);
-    ends.responder.handle_datagram(NOW, guess.transmit().0).expect("a refusal");
+    for expected in ["a cookie", "an answer", "a refusal"] {
+        let sent = guess.transmit().0.to_vec();
+        let answer = ends.responder.handle_datagram(NOW, home(), &sent).expect(expected);
+        guess.handle_datagram(target(), &answer);
+    }
     assert!(ends.responder.is_refused());
     assert_eq!(ends.exchange(), None);
     assert!(ends.responder.paired().is_none());
@@ -117,9 +130,10 @@ fn a_wrong_code_ends_the_exchanges_that_had_begun() {
 fn a_proof_under_another_token_does_not_use_up_the_code() {
     let shown = code();
     let mut ends = Ends::new(&shown, shown.clone());
+    ends.exchange().expect("a cookie");
     ends.exchange().expect("an answer");
     let forged = Message::Proof { token: [7; 16], noise: &[0; 48] }.encode();
-    assert_eq!(ends.responder.handle_datagram(NOW, &forged), None);
+    assert_eq!(ends.responder.handle_datagram(NOW, home(), &forged), None);
     ends.exchange().expect("an introduction");
     ends.exchange().expect("a confirmation");
     ends.assert_paired();
@@ -132,35 +146,101 @@ fn a_responder_without_the_code_is_not_accepted() {
     // It answers everything, but cannot check the proof.
     let begun = ends.sent();
     let Some(Message::Begin { exchange, .. }) = Message::decode(&begun) else { panic!("begins") };
+    ends.exchange().expect("a cookie");
     ends.exchange().expect("an answer");
     let answer = Message::ResponderIntroduction { exchange, noise: &[9; 96] }.encode();
     ends.initiator.handle_datagram(target(), &answer);
     assert_eq!(ends.initiator.failed(), Some(PairingError::WrongCode));
 }
 
-#[test]
-fn a_flood_of_beginnings_is_answered_at_a_limited_rate_and_leaves_bounded_state() {
-    let shown = code();
-    let mut responder = Responder::new(shown.clone(), secret(), &named("server"), NOW);
-    let mut answered = 0;
-    let guess = initiator(&code(), &secret());
-    for number in 0..1000u16 {
-        let mut datagram = guess.transmit().0.to_vec();
-        datagram[5..7].copy_from_slice(&number.to_be_bytes());
-        answered += usize::from(responder.handle_datagram(NOW, &datagram).is_some());
+/// An attacker that begins exchanges from many sources. `forged`: it does not receive what is sent to them.
+struct Flood {
+    guess: Vec<u8>,
+    sources: u16,
+    forged: bool,
+    sent: u32,
+}
+
+impl Flood {
+    fn new(sources: u16, forged: bool) -> Self {
+        let guess = initiator(&code(), &secret()).transmit().0.to_vec();
+        Self { guess, sources, forged, sent: 0 }
     }
-    assert_eq!(answered, 16);
-    assert_eq!(responder.half_open(), 16);
-    // A second later, the genuine peer is served.
-    let keys = [secret(), secret()];
-    let mut ends = Ends { initiator: initiator(&shown, &keys[0]), responder, keys };
-    let later = NOW.saturating_add(Duration::from_secs(1));
-    let answer = ends.responder.handle_datagram(later, &ends.sent()).expect("an answer");
-    ends.initiator.handle_datagram(target(), &answer);
-    assert_eq!(ends.responder.half_open(), 16);
-    ends.exchange().expect("an introduction");
-    ends.exchange().expect("a confirmation");
-    assert!(ends.initiator.joined().is_some() && ends.responder.paired().is_some());
+
+    /// Begins one exchange.
+    fn begin(&mut self, responder: &mut Responder, now: Time) {
+        self.sent += 1;
+        let [high, low] = ((self.sent % u32::from(self.sources)) as u16).to_be_bytes();
+        let from = SocketAddr::from(([203, 0, high, low], 4000));
+        let mut datagram = self.guess.clone();
+        datagram[5..9].copy_from_slice(&self.sent.to_be_bytes());
+        let answer = responder.handle_datagram(now, from, &datagram);
+        let cookie = answer.as_deref().and_then(Message::decode);
+        if let (Some(Message::Cookie { cookie, .. }), false) = (cookie, self.forged)
+            && let Some(Message::Begin { exchange, pake, .. }) = Message::decode(&datagram)
+        {
+            let again = Message::Begin { exchange, pake, cookie }.encode();
+            responder.handle_datagram(now, from, &again);
+        }
+    }
+}
+
+/// The initiator sends one datagram per 300 ms, and the attacker 200 and more per second.
+#[test]
+fn a_flood_of_beginnings_from_other_sources_does_not_keep_a_peer_out() {
+    for (sources, forged, per_second) in [
+        (1, true, 200),
+        (u16::MAX, true, 200),
+        (u16::MAX, true, 5000),
+        (1, false, 5000),
+        (20, false, 200),
+    ] {
+        let shown = code();
+        let mut ends = Ends::new(&shown, shown.clone());
+        let mut flood = Flood::new(sources, forged);
+        for round in 0..4 {
+            for number in 0..per_second * 3 / 10 {
+                let ms = 300 * round + number * 1000 / per_second;
+                let now = NOW.saturating_add(Duration::from_millis(ms));
+                flood.begin(&mut ends.responder, now);
+            }
+            assert!(ends.responder.half_open() <= 256);
+            let now = NOW.saturating_add(Duration::from_millis(300 * (round + 1)));
+            let sent = ends.sent();
+            let answer = ends.responder.handle_datagram(now, home(), &sent);
+            let answer = answer.unwrap_or_else(|| panic!("{sources} sources, round {round}"));
+            ends.initiator.handle_datagram(target(), &answer);
+        }
+        ends.assert_paired();
+    }
+}
+
+#[test]
+fn beginnings_without_a_cookie_leave_no_state_and_those_of_a_source_are_few() {
+    let mut responder = responder(code(), &secret());
+    let mut forged = Flood::new(u16::MAX, true);
+    (0..1000).for_each(|_| forged.begin(&mut responder, NOW));
+    assert_eq!(responder.half_open(), 0);
+    let mut one = Flood::new(1, false);
+    (0..1000).for_each(|_| one.begin(&mut responder, NOW));
+    assert_eq!(responder.half_open(), 4);
+    let mut many = Flood::new(u16::MAX, false);
+    (0..1000).for_each(|_| many.begin(&mut responder, NOW));
+    assert_eq!(responder.half_open(), 32, "what may begin immediately");
+}
+
+/// A cookie only serves the address to which it was sent.
+#[test]
+fn a_cookie_of_another_address_begins_nothing() {
+    let shown = code();
+    let mut ends = Ends::new(&shown, shown.clone());
+    ends.exchange().expect("a cookie");
+    for other in [([198, 51, 100, 1], 50_001), ([198, 51, 100, 2], 50_000)] {
+        let answer = ends.responder.handle_datagram(NOW, other.into(), &ends.sent());
+        let answer = answer.expect("another cookie");
+        assert!(matches!(Message::decode(&answer), Some(Message::Cookie { .. })));
+    }
+    assert_eq!(ends.responder.half_open(), 0);
 }
 
 /// What happens to a datagram.
@@ -206,10 +286,11 @@ proptest! {
         let code = code();
         let mut ends = Ends::new(&code, code.clone());
         // Afterwards the network heals.
-        let healed = std::iter::repeat_n((Fate::Arrives, Fate::Arrives), 4);
+        let healed = std::iter::repeat_n((Fate::Arrives, Fate::Arrives), 5);
         for (there, back) in fates.into_iter().chain(healed) {
             for datagram in copies(&ends.sent(), there) {
-                let Some(answer) = ends.responder.handle_datagram(NOW, &datagram) else { continue };
+                let answer = ends.responder.handle_datagram(NOW, home(), &datagram);
+                let Some(answer) = answer else { continue };
                 for datagram in copies(&answer, back) {
                     ends.initiator.handle_datagram(target(), &datagram);
                 }
@@ -221,21 +302,21 @@ proptest! {
     #[test]
     fn no_datagram_stops_either_end(
         datagrams in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..20),
-        kind in 0u8..9,
+        kind in 0u8..10,
     ) {
         let code = code();
         let mut ends = Ends::new(&code, code.clone());
         for mut datagram in datagrams {
-            ends.responder.handle_datagram(NOW, &datagram);
+            ends.responder.handle_datagram(NOW, home(), &datagram);
             ends.initiator.handle_datagram(target(), &datagram);
             if datagram.len() > 5 {
                 datagram[..4].copy_from_slice(b"RWP\x01");
                 datagram[4] = kind;
-                ends.responder.handle_datagram(NOW, &datagram);
+                ends.responder.handle_datagram(NOW, home(), &datagram);
                 ends.initiator.handle_datagram(target(), &datagram);
             }
         }
-        for _ in 0..3 {
+        for _ in 0..4 {
             ends.exchange();
         }
         ends.assert_paired();

@@ -1,5 +1,6 @@
 //! `ropewalk pair`: two machines learn each other's keys by a short code.
 
+use std::io::{BufRead, IsTerminal, Read, stdin};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -29,31 +30,41 @@ use crate::output;
 const NAMELESS: &str = "peer";
 const CODE_HELP: &str =
     "type the code that `ropewalk pair` shows at the other side, such as K7QF-3M25";
+/// A note if the code is on the command line.
+const VISIBLE: &str = "other users of this machine can see a code on the command line; without it, \
+                       `ropewalk pair --to` asks for the code";
+/// How often a terminal is asked for the code.
+const ATTEMPTS: usize = 3;
+/// Longest line with a code, bytes.
+const LINE_LIMIT: u64 = 4096;
 
 /// Arguments of `pair`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "One side runs it without a code, and shows one. The other side types the code, with an address of the first. The \
-    code is valid once and for a short time; a wrong code ends it. Only the side that shows the code must be reachable. \
-    Afterwards, each side knows the other by name: --peer NAME, --allow NAME.\n\n\
+    after_help = "One side runs it without --to, and shows a code. The other side gives an address of the first with --to, and is asked for \
+    the code; if standard input is not a terminal, the code is its first line. The code is valid once and for a short time; a wrong \
+    code ends it. Only the side that shows the code must be reachable. Afterwards, each side knows the other by name: --peer NAME, \
+    --allow NAME.\n\n\
     Exit status: 0 paired, 1 not paired, 2 the command line was wrong.\n\n\
     Examples:\n  \
     ropewalk pair\n  \
-    ropewalk pair K7QF-3M25 --to 192.0.2.7\n  \
+    ropewalk pair --to 192.0.2.7\n  \
+    ropewalk pair --to 192.0.2.7 < code.txt\n  \
     ropewalk pair --name laptop --listen 192.0.2.7 --json"
 )]
 pub struct PairArgs {
-    /// The code that the other side shows, or the text of its QR code; without it, this side shows a code
-    #[arg(value_name = "CODE", value_parser = invitation)]
-    invitation: Option<Invitation>,
-    /// Addresses of the side that shows the code
-    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',', requires = "invitation")]
+    /// The code that the other side shows, or the text of its QR code. Other users of this machine can see it here: leave it out, or
+    /// give `-` in place of the text of a QR code, and it is asked for
+    #[arg(value_name = "CODE", value_parser = typed)]
+    code: Option<Typed>,
+    /// Addresses of the side that shows the code; without them and without a code, this side shows one
+    #[arg(long, value_name = "ADDR[:PORT]", value_delimiter = ',')]
     to: Vec<String>,
     /// Address of this machine at which to wait; all addresses, port 9899 if it is free, by default
-    #[arg(long, value_name = "ADDR[:PORT]", conflicts_with = "invitation")]
+    #[arg(long, value_name = "ADDR[:PORT]", conflicts_with_all = ["code", "to"])]
     listen: Vec<String>,
     /// How long the code is valid
-    #[arg(long, value_name = "TIME", default_value = "5 min", value_parser = parse_duration, conflicts_with = "invitation")]
+    #[arg(long, value_name = "TIME", default_value = "5 min", value_parser = parse_duration, conflicts_with_all = ["code", "to"])]
     valid: Duration,
     /// How this machine introduces itself; its host name by default
     #[arg(long, value_name = "NAME", value_parser = name)]
@@ -68,11 +79,19 @@ pub struct PairArgs {
     #[arg(long, value_name = "FILE")]
     peers: Option<PathBuf>,
     /// Show the QR code even if this is no terminal
-    #[arg(long, conflicts_with = "invitation")]
+    #[arg(long, conflicts_with_all = ["code", "to"])]
     qr: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+}
+
+/// How the code is given on the command line.
+#[derive(Clone, Debug)]
+enum Typed {
+    /// It is asked for, or read from standard input.
+    Input,
+    Here(Invitation),
 }
 
 #[derive(Serialize)]
@@ -113,11 +132,19 @@ pub fn execute(args: &PairArgs, console: Console) -> Result<(), Failure> {
         })?,
         (None, None) => {}
     }
+    let invitation = match &args.code {
+        Some(Typed::Here(invitation)) => {
+            console.note(VISIBLE);
+            Some(invitation.clone())
+        }
+        None if args.to.is_empty() => None,
+        Some(Typed::Input) | None => Some(ask(console)?),
+    };
     let secret = identity(args.key.as_deref(), console)?;
     let runtime = runtime()?;
-    match &args.invitation {
+    match invitation {
         Some(invitation) => {
-            let peer = runtime.block_on(accept(args, invitation, &secret))?;
+            let peer = runtime.block_on(accept(args, &invitation, &secret))?;
             let added = store(args, &file, &peer).map_err(Failure::Run)?;
             report(args, &peer, added, &file)
         }
@@ -126,6 +153,35 @@ pub fn execute(args: &PairArgs, console: Console) -> Result<(), Failure> {
             report(args, &peer, added, &file)
         }
     }
+}
+
+/// Reads the code from standard input. On a terminal, asks for it, and again after a slip.
+fn ask(console: Console) -> Result<Invitation, Failure> {
+    let is_terminal = stdin().is_terminal();
+    let mut attempts = if is_terminal { ATTEMPTS } else { 1 };
+    loop {
+        if is_terminal {
+            console.note("the code that the other side shows:");
+        }
+        attempts -= 1;
+        match read_code() {
+            Ok(invitation) => return Ok(invitation),
+            Err(slip) if attempts > 0 => console.note(slip),
+            Err(slip) => return Err(Failure::input(slip, CODE_HELP)),
+        }
+    }
+}
+
+/// # Errors
+/// What is wrong with the first line of standard input.
+fn read_code() -> Result<Invitation, String> {
+    let mut line = String::new();
+    let read = stdin().lock().take(LINE_LIMIT).read_line(&mut line);
+    read.map_err(|error| format!("the code cannot be read from standard input: {error}"))?;
+    if line.is_empty() {
+        return Err("there is no code on standard input".to_owned());
+    }
+    line.parse().map_err(|error: InvitationError| error.to_string())
 }
 
 /// The side at which the code is typed.
@@ -199,7 +255,8 @@ async fn show(
     let mut interrupt = Interrupt::install();
     present(args, &code, if addresses.is_empty() { &locals } else { &addresses }, console);
     let clock = Clock::start();
-    let responder = Responder::new(code, secret, &introduction, clock.now());
+    let responder = Responder::new(code, secret, &introduction, clock.now())
+        .map_err(|error| Failure::Run(error.to_string()))?;
     let limit = std::time::Duration::from_nanos(args.valid.as_nanos());
     let mut added = None;
     let stored = |paired: &ropewalk_runtime::seal::PairedPeer| {
@@ -260,7 +317,9 @@ fn present(args: &PairArgs, code: &Code, addresses: &[SocketAddr], console: Cons
     }
     let valid = whole_minutes(args.valid);
     console.note(format_args!("the code is {code}; it is valid once, for {valid}"));
-    console.note(format_args!("at the other side:\n  ropewalk pair {code} --to {to}"));
+    console.note(format_args!(
+        "at the other side, which asks for the code:\n  ropewalk pair --to {to}"
+    ));
 }
 
 /// A time in minutes if it has only whole ones.
@@ -332,8 +391,12 @@ fn report(args: &PairArgs, peer: &Peer, added: Added, file: &Path) -> Result<(),
     output::print(&text)
 }
 
-fn invitation(text: &str) -> Result<Invitation, String> {
-    text.parse().map_err(|error: InvitationError| format!("{error}; {CODE_HELP}"))
+fn typed(text: &str) -> Result<Typed, String> {
+    if text == "-" {
+        return Ok(Typed::Input);
+    }
+    let invitation = text.parse().map_err(|error: InvitationError| format!("{error}; {CODE_HELP}"));
+    invitation.map(Typed::Here)
 }
 
 fn name(text: &str) -> Result<String, String> {

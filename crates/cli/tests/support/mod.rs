@@ -90,6 +90,8 @@ pub struct Server {
     pub child: Child,
     /// The command that it prints for the other side, as words after `ropewalk`.
     pub line: Vec<String>,
+    /// All that it has printed up to this line.
+    pub said: String,
 }
 
 impl Server {
@@ -107,7 +109,7 @@ impl Server {
         // A thread reads the rest, or the program would block on a full pipe.
         std::thread::spawn(move || said.lines().for_each(drop));
         let line = line.split_whitespace().skip(1).map(str::to_owned).collect();
-        Self { child, line }
+        Self { child, line, said: all }
     }
 
     /// The command with these files in it.
