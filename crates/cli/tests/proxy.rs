@@ -192,6 +192,52 @@ fn event(log: &str, message: &str) -> Value {
     events.swap_remove(at.unwrap_or_else(|| panic!("no {message:?} in: {log}")))
 }
 
+/// A killed exit whose port is closed is told from one that is silent: the connections of the first one are reset soon,
+/// and those of the second one go on.
+#[cfg(target_os = "linux")]
+#[test]
+fn connections_survive_a_silent_exit_and_are_reset_soon_after_it_was_killed() {
+    use nix::sys::signal::{Signal, kill};
+    let dir = TestDir::new("proxy-killed");
+    let (exit_key, near_key) = (dir.key("exit.key"), dir.key("near.key"));
+    let target = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let words = ["exit", "--key", "exit.key", "--allow", &near_key, "--allow-private"];
+    let json = ["--listen", "127.0.0.1:0", "--log-format", "json"];
+    let exit = End::start(&dir, "exit.log", &[&words[..], &json].concat(), false);
+    exit.wait_for("listening");
+    let at = event(&exit.text(), "listening")["object"].as_str().expect("addresses").to_owned();
+    let words = ["--to", &at, "--peer", &exit_key, "--key", "near.key", "--socks", "0"];
+    let mut near = End::start(&dir, "near.log", &words, false);
+    let proxy = near.address_after("SOCKS 5 on ");
+    let (mut socket, code) = socks_connect(proxy, target.local_addr().expect("an address"));
+    assert_eq!(code, 0, "{}", exit.text());
+    let (mut served, _) = target.accept().expect("the exit's connection");
+    let send = |signal| {
+        let id = nix::unistd::Pid::from_raw(i32::try_from(exit.child.id()).expect("a number"));
+        kill(id, signal).expect("it runs");
+    };
+    let mut bytes = [0; 5];
+    // Silent for longer than a killed exit takes to be noticed.
+    send(Signal::SIGSTOP);
+    socket.write_all(b"heard").expect("it reads");
+    std::thread::sleep(Duration::from_secs(18));
+    send(Signal::SIGCONT);
+    served.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+    served.read_exact(&mut bytes).expect("the connection goes on");
+    served.write_all(b"reply").expect("it reads");
+    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+    socket.read_exact(&mut bytes).expect("the connection goes on");
+    assert_eq!(&bytes, b"reply");
+    // The program waits and has sent nothing.
+    send(Signal::SIGKILL);
+    let begin = Instant::now();
+    let ended = socket.read(&mut bytes);
+    assert!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");
+    assert!(begin.elapsed() < Duration::from_secs(25), "{:?}", begin.elapsed());
+    assert!(near.text().contains("its port is closed"), "{}", near.text());
+    near.stop();
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn under_systemd_lines_have_priorities_and_no_times_and_a_stopped_exit_has_status_0() {

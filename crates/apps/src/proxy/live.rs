@@ -1,12 +1,17 @@
 //! Runs both ends of the proxy over real associations.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use ropewalk_runtime::endpoint::{
-    Association, Endpoint, Options, PathStatus, Stats, Target, Transport,
+    Association, Endpoint, LocalAddress, Options, PathStatus, Stats, Target, Transport,
 };
 use ropewalk_runtime::seal::PublicKey;
+use socket2::{Domain, Socket, Type};
+use tokio::net::UdpSocket;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -21,6 +26,11 @@ const STREAMS: u16 = 4096;
 /// Minimum limit of unsent data in an association, bytes. A new request waits behind this data, whatever its kind: 50
 /// ms at 10 Mbit/s.
 const UNSENT: u64 = 64 << 10;
+
+/// How often a silent exit's port must refuse a datagram on all paths.
+const REFUSALS: u32 = 3;
+/// Time for a refusal to arrive, and pause before the next datagram. Machines limit such answers to one per second.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Transport options for a proxy: many streams, none of which can occupy the send buffer.
 pub fn transport() -> Transport {
@@ -48,13 +58,67 @@ impl Connector for Live {
         let association = endpoint.connect(&target).await.map_err(|error| error.to_string())?;
         let description = reason_text(association.stats());
         let carrier = MonitoredTransport::new(association, Some(endpoint));
-        let silent = carrier.silent.clone();
-        Ok(EstablishedConnection {
-            connection: Connection::start(carrier, Role::Connector, limits),
-            description,
-            silent,
-        })
+        let (silent, association) = (carrier.silent.clone(), carrier.association.clone());
+        let stopped = Box::pin(wait_for_stop(association.clone(), silent.clone()));
+        let ask = Box::new(move || {
+            for path in 0..association.paths().len() {
+                association.request_heartbeat(path);
+            }
+        });
+        let connection = Connection::start(carrier, Role::Connector, limits);
+        Ok(EstablishedConnection { connection, description, silent, ask, stopped })
     }
+}
+
+/// Waits until the exit's port has refused datagrams on all paths, again and again, while the exit was silent: the
+/// machine is there, but the exit is not. A path that is down refuses nothing, so that connections survive an outage.
+async fn wait_for_stop(association: Arc<Association>, mut silent: watch::Receiver<bool>) {
+    loop {
+        if silent.wait_for(|silent| *silent).await.is_err() {
+            return std::future::pending().await;
+        }
+        let refused = async {
+            let mut refusals = 0;
+            while refusals < REFUSALS {
+                tokio::time::sleep(REFUSAL_TIMEOUT).await;
+                refusals += u32::from(all_refuse(&association).await);
+            }
+        };
+        let mut heard = silent.clone();
+        tokio::select! {
+            () = refused => return,
+            _ = heard.wait_for(|silent| !silent) => {}
+        }
+    }
+}
+
+/// Whether the peer's machine refuses a datagram on each path of the association.
+async fn all_refuse(association: &Association) -> bool {
+    let paths = association.stats().map(|stats| stats.paths).unwrap_or_default();
+    let mut refused = JoinSet::new();
+    for path in paths {
+        let (Some(local), Some(remote)) = (path.local, path.remote) else { return false };
+        refused.spawn(async move { refuses(&local, remote).await.unwrap_or(false) });
+    }
+    !refused.is_empty() && refused.join_all().await.into_iter().all(|refused| refused)
+}
+
+/// Sends a datagram, which no exit understands, from another port. A closed port answers with an ICMP message, which the
+/// system reports at a connected socket.
+async fn refuses(local: &LocalAddress, remote: SocketAddr) -> io::Result<bool> {
+    let socket = Socket::new(Domain::for_address(remote), Type::DGRAM, None)?;
+    #[cfg(target_os = "linux")]
+    if let Some(interface) = &local.interface {
+        // Other routes may lead elsewhere. Without the right to choose, the system does.
+        let _ = socket.bind_device(Some(interface.as_bytes()));
+    }
+    socket.bind(&SocketAddr::new(local.address.ip(), 0).into())?;
+    socket.connect(&remote.into())?;
+    socket.set_nonblocking(true)?;
+    let socket = UdpSocket::from_std(socket.into())?;
+    socket.send(&[0]).await?;
+    let answer = tokio::time::timeout(REFUSAL_TIMEOUT, socket.recv(&mut [0])).await;
+    Ok(matches!(answer, Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused))
 }
 
 /// Returns the operator's name of a key.

@@ -1,6 +1,7 @@
 //! When something breaks: what was cut does not look complete, and what can be had again is.
 
 use std::io::ErrorKind;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ropewalk_apps::proxy::Notice;
@@ -87,6 +88,30 @@ async fn an_exit_that_forgot_us_is_given_up_but_not_one_that_is_only_silent_for_
     assert_eq!(end.unwrap_err().kind(), ErrorKind::ConnectionReset);
     exit.set_silent(false);
     assert_eq!(socks_connect(ports.socks, server.port()).await.1, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exit_is_asked_while_programs_wait_and_one_that_has_stopped_is_given_up() {
+    let server = echo_server().await;
+    let exit = in_memory(anywhere());
+    let ports = near(exit.clone(), None, server, short_timeouts()).await;
+    let asked = async || {
+        let before = exit.asked.load(Ordering::Relaxed);
+        sleep(Duration::from_millis(400)).await;
+        exit.asked.load(Ordering::Relaxed) - before
+    };
+    assert_eq!(asked().await, 0, "nobody waits");
+    let (mut open, code) = socks_connect(ports.socks, server.port()).await;
+    assert_eq!(code, 0);
+    assert!(asked().await > 0);
+    // Nobody can be reached, so that a second connection shows nothing.
+    *exit.up.lock().unwrap() = false;
+    exit.set_silent(true);
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(asked().await, 0, "it is silent");
+    exit.stopped.notify_one();
+    let end = timeout(Duration::from_secs(5), open.read(&mut [0; 9])).await.expect("given up");
+    assert_eq!(end.unwrap_err().kind(), ErrorKind::ConnectionReset);
 }
 
 #[tokio::test(flavor = "multi_thread")]

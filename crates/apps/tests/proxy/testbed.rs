@@ -1,6 +1,7 @@
 //! A near end, an exit, and servers behind it.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use ropewalk_apps::proxy::exit::{Client, Exit, ExitLimits, Policy, Resolver};
 use ropewalk_apps::proxy::{Notice, NoticeSink, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 /// What was told, in order.
@@ -34,6 +35,10 @@ pub struct MemoryConnector {
     pub serving: Arc<Mutex<Option<JoinHandle<()>>>>,
     pub silent: watch::Receiver<bool>,
     set_silent: Arc<watch::Sender<bool>>,
+    /// How often the exit was asked for an answer.
+    pub asked: Arc<AtomicU32>,
+    /// Says that the exit has stopped.
+    pub stopped: Arc<Notify>,
 }
 
 impl MemoryConnector {
@@ -63,10 +68,13 @@ impl Connector for MemoryConnector {
         });
         *self.serving.lock().unwrap() = Some(task);
         let connection = Connection::start(near, Role::Connector, Limits::default());
+        let (asked, stopped) = (self.asked.clone(), self.stopped.clone());
         Ok(EstablishedConnection {
             connection,
             description: "1 path".into(),
             silent: self.silent.clone(),
+            ask: Box::new(move || _ = asked.fetch_add(1, Ordering::Relaxed)),
+            stopped: Box::pin(async move { stopped.notified().await }),
         })
     }
 }
@@ -110,6 +118,7 @@ pub fn short_timeouts() -> ConnectTimeouts {
         wait: Duration::from_millis(1500),
         doubt: Duration::from_millis(100),
         grace: Duration::from_millis(300),
+        ask: Duration::from_millis(50),
         ..ConnectTimeouts::default()
     }
 }
@@ -125,7 +134,15 @@ pub fn in_memory(policy: Policy) -> MemoryConnector {
     let exit = exit(policy, notice_log().0);
     let (set_silent, silent) = watch::channel(false);
     let (up, set_silent) = (Arc::new(Mutex::new(true)), Arc::new(set_silent));
-    MemoryConnector { exit, up, serving: Arc::default(), silent, set_silent }
+    MemoryConnector {
+        exit,
+        up,
+        serving: Arc::default(),
+        silent,
+        set_silent,
+        asked: Arc::default(),
+        stopped: Arc::default(),
+    }
 }
 
 pub fn anywhere() -> Policy {

@@ -1,6 +1,8 @@
 //! The connection to the exit, which is re-established whenever it is lost.
 
+use std::convert::Infallible;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +16,6 @@ use crate::proxy::reason::{Reason, ReasonKind};
 use crate::proxy::target::Target;
 
 /// An established connection to the exit.
-#[derive(Debug)]
 pub struct EstablishedConnection {
     /// The connection.
     pub connection: Connection,
@@ -22,6 +23,10 @@ pub struct EstablishedConnection {
     pub description: String,
     /// Whether the exit is silent: it has recently answered on no path.
     pub silent: watch::Receiver<bool>,
+    /// Asks the exit for an answer on each path. Without one, it becomes silent.
+    pub ask: Box<dyn Fn() + Send + Sync>,
+    /// Ends once it is known that a silent exit has stopped, and that the paths are not to blame.
+    pub stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
 /// Opens connections to the exit.
@@ -47,6 +52,8 @@ pub struct ConnectTimeouts {
     pub doubt: Duration,
     /// If the second connection succeeds, the time that the first one has to recover (3 s).
     pub grace: Duration,
+    /// Interval at which the exit is asked for an answer while programs are connected (10 s).
+    pub ask: Duration,
 }
 
 impl Default for ConnectTimeouts {
@@ -59,6 +66,7 @@ impl Default for ConnectTimeouts {
             answer: Duration::from_secs(20),
             doubt: Duration::from_secs(1),
             grace: Duration::from_secs(3),
+            ask: Duration::from_secs(10),
         }
     }
 }
@@ -168,12 +176,15 @@ async fn maintain(
                 () = publish.closed() => return,
             },
         };
-        (reconnector.notify)(Notice::Connected(established.description));
+        let EstablishedConnection { connection, description, silent, ask, stopped } = established;
+        (reconnector.notify)(Notice::Connected(description));
         let since = Instant::now();
-        let connection = Arc::new(established.connection);
+        let connection = Arc::new(connection);
         publish.send_replace(Some(connection.clone()));
         let end = tokio::select! {
-            end = reconnector.wait_for_end(&connection, established.silent) => end,
+            end = reconnector.wait_for_end(&connection, silent.clone()) => end,
+            () = stopped => ConnectionEnd::Ended(STOPPED.to_owned()),
+            never = ask_while_used(&connection, &silent, &ask, timeouts.ask) => match never {},
             () = publish.closed() => return,
         };
         match end {
@@ -196,6 +207,26 @@ async fn maintain(
 }
 
 type Publisher = watch::Sender<Option<Arc<Connection>>>;
+
+/// Why a connection has ended whose exit has stopped.
+const STOPPED: &str = "the exit was stopped: its port is closed";
+
+/// Asks a quiet exit for answers while programs are connected. A program may wait for data of an exit that was killed,
+/// without sending anything that would have to be acknowledged. Does not return.
+async fn ask_while_used(
+    connection: &Connection,
+    silent: &watch::Receiver<bool>,
+    ask: &(impl Fn() + Sync),
+    interval: Duration,
+) -> Infallible {
+    loop {
+        sleep(interval).await;
+        // Requests to a silent exit count as errors of the association, which must survive an outage.
+        if connection.streams() > 0 && !*silent.borrow() {
+            ask();
+        }
+    }
+}
 
 /// What happened to a connection.
 enum ConnectionEnd {
