@@ -8,12 +8,14 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{File, FileTimes};
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cap_std::fs::{DirBuilder, Metadata, OpenOptions};
+use tokio::time::Instant;
 
+use super::folder_check::FolderCheck;
 use super::part::Part;
 use super::store::{Rules, Store};
 use super::workdir::{open_folder, open_regular, set_permissions};
@@ -34,8 +36,7 @@ pub struct Inbox {
     rules: Rules,
     /// Bytes of planned entries that have not begun.
     planned: Mutex<u64>,
-    /// The last folder that was examined, and whether the receiver may write to it.
-    writable: Mutex<Option<(PathBuf, bool)>>,
+    folder_check: Mutex<FolderCheck>,
 }
 
 /// What exists of an entry.
@@ -60,9 +61,10 @@ impl Inbox {
     /// If the directory cannot be measured.
     pub fn new(store: Arc<Store>, peer: Peer, rules: Rules) -> io::Result<Self> {
         if rules.quota_bytes.is_some() {
-            store.usage.measure(&store.root, &store.work)?;
+            store.usage.measure_if_due(&store.root, Instant::now)?;
         }
-        Ok(Self { store, peer, rules, planned: Mutex::default(), writable: Mutex::default() })
+        let (planned, folder_check) = (Mutex::default(), Mutex::default());
+        Ok(Self { store, peer, rules, planned, folder_check })
     }
 
     /// The sender.
@@ -96,6 +98,9 @@ impl Inbox {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
+        if let Some(why) = self.obstacle_beside(&path)? {
+            return Ok(ExistingEntry::Obstacle(why.to_owned()));
+        }
         self.make_parents(&path)?;
         let mut builder = DirBuilder::new();
         if let Some(mode) = self.exact_mode(entry) {
@@ -111,8 +116,8 @@ impl Inbox {
             return Ok(ExistingEntry::Obstacle(format!("larger than the limit of {limit} bytes")));
         }
         let path = entry.name.path();
-        if !self.may_write_beside(&path)? {
-            return Ok(ExistingEntry::Obstacle("the folder is not writable".to_owned()));
+        if let Some(why) = self.obstacle_beside(&path)? {
+            return Ok(ExistingEntry::Obstacle(why.to_owned()));
         }
         match self.store.root.symlink_metadata(&path) {
             Ok(there) if there.is_dir() => {
@@ -148,28 +153,11 @@ impl Inbox {
             && (self.rules.overwrite || has_time(there, entry.modified))
     }
 
-    /// Whether files can be created in the folder of `path`. A folder that does not exist will be created by the
-    /// receiver.
-    fn may_write_beside(&self, path: &Path) -> io::Result<bool> {
-        let parent = path.parent().unwrap_or(Path::new(""));
-        let mut known = self.writable.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, writable)) = &*known
-            && known == parent
-        {
-            return Ok(*writable);
-        }
-        let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let writable = match self.store.root.open_dir(folder) {
-            Ok(dir) => is_writable_at(&dir, Path::new(".")),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
-            // The folder cannot be read, but may be writable.
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                is_writable_at(&self.store.root, folder)
-            }
-            Err(error) => return Err(error),
-        };
-        *known = Some((parent.to_owned(), writable));
-        Ok(writable)
+    /// Why nothing may be created in the folder of `path`.
+    fn obstacle_beside(&self, path: &Path) -> io::Result<Option<&'static str>> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut check = self.folder_check.lock().unwrap_or_else(PoisonError::into_inner);
+        check.obstacle(&self.store.root, folder, self.rules.quota_bytes.is_some())
     }
 
     /// Plans a file of this size.
@@ -246,7 +234,7 @@ impl Inbox {
         }
         part.file().sync_all()?;
         self.make_parents(&path)?;
-        part.publish(entry.size(), |part| self.rename(part, &path))
+        part.publish(&path, entry.size(), |part| self.rename(part, &path))
     }
 
     /// Renames an unfinished file. Returns the size of the file that it replaces, if there is one.
@@ -259,7 +247,11 @@ impl Inbox {
         }
         // A hard link fails if another process has created the name in the meantime.
         match parts.hard_link(part, &self.store.root, path) {
-            Ok(()) => parts.remove_file(part),
+            // The file has its name. If the other name remains, it is charged as well.
+            Ok(()) => {
+                let _ = parts.remove_file(part);
+                Ok(())
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => Err(io::Error::new(
                 ErrorKind::NotFound,
                 "its unfinished part was deleted from the receiver's directory `.ropewalk`",
@@ -311,15 +303,11 @@ impl Inbox {
     }
 
     fn make_folder(&self, path: &Path, builder: &DirBuilder) -> io::Result<()> {
-        let usage = &self.store.usage;
-        if !usage.add_folder(self.rules.quota_bytes) {
-            return Err(self.over_quota());
+        let make = || self.store.root.create_dir_with(path, builder);
+        match self.store.usage.make_folder(path, self.rules.quota_bytes, make)? {
+            true => Ok(()),
+            false => Err(self.over_quota()),
         }
-        let made = self.store.root.create_dir_with(path, builder);
-        if made.is_err() {
-            usage.remove_folder();
-        }
-        made
     }
 
     /// Syncs the names of these files to disk. Sets the times and, if requested, the permissions of folders that this
@@ -380,6 +368,10 @@ impl Inbox {
             folder.set_times(FileTimes::new().set_modified(time))?;
         }
         match self.exact_mode(entry) {
+            // The quota counts only what is in folders that the receiver can read.
+            Some(mode) if self.rules.quota_bytes.is_some() => {
+                set_permissions(&folder, mode | 0o500)
+            }
             Some(mode) => set_permissions(&folder, mode),
             None => Ok(()),
         }
@@ -456,17 +448,6 @@ fn time_of(stamp: Stamp) -> Option<SystemTime> {
         false => UNIX_EPOCH.checked_add(whole),
     };
     time?.checked_add(part)
-}
-
-#[cfg(unix)]
-fn is_writable_at(dir: &cap_std::fs::Dir, path: &Path) -> bool {
-    use rustix::fs::{Access, AtFlags, accessat};
-    accessat(dir, path, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok()
-}
-
-#[cfg(not(unix))]
-fn is_writable_at(_: &cap_std::fs::Dir, _: &Path) -> bool {
-    true
 }
 
 #[cfg(unix)]

@@ -5,6 +5,7 @@ mod attempt;
 mod current;
 mod entry_states;
 mod finish;
+mod folder_check;
 mod inbox;
 mod incoming;
 mod inventory;
@@ -13,6 +14,7 @@ mod part;
 mod quota;
 mod sender_progress;
 mod store;
+mod walk;
 mod workdir;
 mod writer;
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::quota::Lease;
@@ -42,18 +43,20 @@ impl Part {
         self.file.as_ref().expect("it is open until it is published")
     }
 
-    /// Closes the file and gives it its name by calling `rename`, which gets the name of the unfinished file and
-    /// returns the size of the replaced file.
+    /// Closes the file of this size and gives it its path by calling `rename`, which gets the name of the unfinished
+    /// file and returns the size of the replaced file.
     ///
     /// # Errors
     /// Those of `rename`, and that a newer transfer sends the same file; the file stays unfinished.
     pub fn publish(
         mut self,
+        path: &Path,
         size: u64,
         rename: impl FnOnce(&str) -> io::Result<Option<u64>>,
     ) -> io::Result<()> {
         self.file = None;
-        self.store.usage.publish(&self.name, &self.lease, size, || rename(&self.name))?;
+        let (Store { usage, work, .. }, name) = (&*self.store, &self.name);
+        usage.publish(work, name, &self.lease, path, size, || rename(name))?;
         self.name.clear();
         Ok(())
     }

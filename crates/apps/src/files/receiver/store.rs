@@ -6,12 +6,13 @@ use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use tokio::time::Instant;
 
-use super::quota::Usage;
+use super::quota::{Ledger, Usage};
 use super::workdir::{WorkDir, WorkDirError};
 use crate::files::names::{Name, shown_path};
 
@@ -95,6 +96,24 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_in(Arc::default(), path)
+    }
+
+    /// Opens a directory that this one may contain. Its path is relative to this one. Creates it and its parents.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn open_inner(&self, path: &Path) -> Result<Self, StoreError> {
+        let own = self.path.join(path);
+        if let Some(parent) = own.parent() {
+            fs::create_dir_all(parent).map_err(|error| StoreError::Io(own.clone(), error))?;
+        }
+        let inner = Self::open_in(self.usage.ledger().clone(), &own)?;
+        inner.usage.expire_outer(Instant::now());
+        Ok(inner)
+    }
+
+    fn open_in(ledger: Arc<Ledger>, path: &Path) -> Result<Self, StoreError> {
         let failed = |error| StoreError::Io(path.to_owned(), error);
         match fs::create_dir(path) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
@@ -106,10 +125,11 @@ impl Store {
             WorkDirError::Io(error) => failed(error),
         })?;
         let granted = work.granted();
+        let directory = fs::canonicalize(path).map_err(failed)?;
         Ok(Self {
             root,
             work,
-            usage: Usage::default(),
+            usage: Usage::new(ledger, directory),
             granted,
             path: path.to_owned(),
             made: Mutex::default(),
@@ -119,6 +139,13 @@ impl Store {
     /// The directory's path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Bytes that the directory is charged, and the open unfinished files of this and all related directories, with the
+    /// bytes reserved for each.
+    #[cfg(test)]
+    pub fn account(&self) -> (Option<u64>, Vec<(PathBuf, u64)>) {
+        self.usage.account()
     }
 
     /// Whether the directory itself was deleted, so that no more files can be received.

@@ -4,6 +4,7 @@
 //! link, FIFO, socket or device in place of an unfinished file is removed or refused. If the directory is deleted
 //! while the receiver runs, it is created again for the next file.
 
+use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Seek, SeekFrom};
 use std::path::Path;
@@ -191,6 +192,21 @@ pub fn open_folder(root: &Dir, path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     special(&mut options, rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NONBLOCK);
     Ok(root.open_with(path, &options)?.into_std())
+}
+
+/// Opens a folder to read it. A symbolic link is not followed.
+///
+/// # Errors
+/// The error of the system.
+pub fn open_nofollow(dir: &Dir, name: &OsStr) -> io::Result<Dir> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        special(&mut options, OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK);
+    }
+    Ok(Dir::from_std_file(dir.open_with(name, &options)?.into_std()))
 }
 
 /// Creates a private file. Anything with its name is removed first.
