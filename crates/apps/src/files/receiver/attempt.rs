@@ -15,7 +15,7 @@ use crate::files::error::TransferError;
 use crate::files::link::Link;
 use crate::files::stream::{SILENCE, next_messages, send_block};
 use crate::files::watch::TransferStatus;
-use crate::files::wire::{Frame, encode, greeting};
+use crate::files::wire::{Frame, encode};
 
 /// Most batches between the association and the disk.
 const QUEUE: usize = 64;
@@ -31,13 +31,14 @@ const OUTSTANDING_FRAMES: usize = 1024;
 /// Memory of a message besides its bytes, bytes.
 const MESSAGE_COST: usize = 128;
 
-/// Receives the files of one sender.
+/// Receives the files of one sender. Sends `opening` first: the greeting, unless it was sent before.
 ///
 /// # Errors
 /// [`TransferError`]: the association ended early. The sender has been informed if possible.
 pub async fn attempt<L: Link>(
     link: &Arc<L>,
     inbox: Inbox,
+    opening: Vec<u8>,
     watch: &Arc<TransferStatus>,
     sender_progress: &Arc<SenderProgress>,
 ) -> Result<Summary, TransferError> {
@@ -70,7 +71,7 @@ pub async fn attempt<L: Link>(
         result
     };
     let (result, ()) =
-        tokio::join!(work, send_frames(&**link, frames, &entry_states, sender_progress));
+        tokio::join!(work, send_frames(&**link, opening, frames, &entry_states, sender_progress));
     let Counts { received, same, failed, not_sent } = entry_states.counts();
     let (bytes, failures) = (entry_states.bytes().0, entry_states.take_failures());
     result.map(|()| Summary { peer, received, same, failed, not_sent, bytes, failures })
@@ -120,14 +121,14 @@ async fn receive_messages<L: Link>(
     }
 }
 
-/// Sends queued frames and progress to the sender. Ends when no more frames can come.
+/// Sends a first block, then queued frames and progress to the sender. Ends when no more frames can come.
 async fn send_frames<L: Link>(
     link: &L,
+    mut block: Vec<u8>,
     mut frames: mpsc::Receiver<Frame>,
     entry_states: &EntryStates,
     sender_progress: &SenderProgress,
 ) {
-    let mut block = greeting().to_vec();
     let mut batch = Vec::new();
     loop {
         let sent = timeout(SILENCE, send_block(link, std::mem::take(&mut block).into())).await;

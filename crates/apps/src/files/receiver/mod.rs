@@ -44,6 +44,9 @@ use super::wire::{Frame, encode, greeting};
 /// Poll interval for a sender that keeps others waiting.
 const WATCHED_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
+/// Interval of messages to a sender that is being admitted.
+const ADMISSION_REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Returns the inbox of a sender, or why it may not send.
 pub type Admit = dyn Fn(&Peer) -> Result<Inbox, String> + Send + Sync;
 
@@ -143,15 +146,13 @@ async fn serve<A: Accept>(
     watch: &Arc<TransferStatus>,
     waiting: &mut Option<A::Link>,
 ) -> Result<Summary, TransferError> {
-    let (admit, peer) = (admit.clone(), link.peer());
-    let admitted = tokio::task::spawn_blocking(move || admit(&peer)).await;
+    let (admitted, opening) = admit_peer(&**link, admit).await;
     let inbox = match admitted {
-        Ok(Ok(inbox)) => inbox,
-        Ok(Err(why)) => return refuse(&**link, why).await,
-        Err(error) => return refuse(&**link, error.to_string()).await,
+        Ok(inbox) => inbox,
+        Err(why) => return refuse(&**link, opening, why).await,
     };
     let sender_progress = Arc::new(SenderProgress::new());
-    let attempt = attempt(link, inbox, watch, &sender_progress);
+    let attempt = attempt(link, inbox, opening, watch, &sender_progress);
     tokio::pin!(attempt);
     let why = tokio::select! {
         result = &mut attempt => return result,
@@ -162,10 +163,29 @@ async fn serve<A: Accept>(
     attempt.await
 }
 
-/// Tells a sender why it may not send.
-async fn refuse<L: Link>(link: &L, why: String) -> Result<Summary, TransferError> {
-    let why = format!("receiver refuses: {why}");
+/// Calls `admit` on a thread of its own. Measuring a large directory can take longer than the sender would wait for a
+/// silent receiver, so it receives signs of life meanwhile. Also returns the greeting if it has yet to be sent.
+async fn admit_peer<L: Link>(link: &L, admit: &Arc<Admit>) -> (Result<Inbox, String>, Vec<u8>) {
+    let (admit, peer) = (admit.clone(), link.peer());
+    let mut admitting = tokio::task::spawn_blocking(move || admit(&peer));
     let mut block = greeting().to_vec();
+    loop {
+        if let Ok(admitted) = timeout(ADMISSION_REPORT_INTERVAL, &mut admitting).await {
+            return (admitted.unwrap_or_else(|error| Err(error.to_string())), block);
+        }
+        encode(&Frame::Alive(0, 0), &mut block);
+        // A failure ends the association, which is noticed after the admission.
+        let _ = timeout(SILENCE, send_block(link, std::mem::take(&mut block).into())).await;
+    }
+}
+
+/// Tells a sender why it may not send, after the greeting if that has yet to be sent.
+async fn refuse<L: Link>(
+    link: &L,
+    mut block: Vec<u8>,
+    why: String,
+) -> Result<Summary, TransferError> {
+    let why = format!("receiver refuses: {why}");
     encode(&Frame::Error(why.as_str().into()), &mut block);
     let _ = timeout(SILENCE, send_block(link, block.into())).await;
     Err(TransferError::Refused(why))

@@ -245,6 +245,48 @@ fn a_sender_that_only_says_that_it_is_alive_gives_way_to_one_that_waits() {
 }
 
 #[test]
+fn a_sender_that_waits_for_its_admission_hears_that_the_receiver_is_alive() {
+    let dir = TempDir::new("admission");
+    let store = Arc::new(Store::open(&dir.path("to")).expect("a directory"));
+    let at_once = admit_all(&store, Rules::default());
+    let (end_admission, admission) = std::sync::mpsc::channel();
+    let admission = Mutex::new(admission);
+    let admit: Arc<Admit> = Arc::new(move |peer: &Peer| {
+        let _ = admission.lock().expect("unharmed").recv();
+        at_once(peer)
+    });
+    let watch = Arc::new(TransferStatus::new(|_| ()));
+    let ends = Ends::new(&[]);
+    let (here, there) = pair(MESSAGE, None);
+    ends.out.send(there).expect("a receiver");
+    let talking = async move {
+        let all = [listed(vec![]), vec![Frame::EndOfTransfer]].concat();
+        here.send_all(&mut [Bytes::from(bytes_of(&all))].into_iter()).await.expect("sent");
+        let (mut heard, mut messages, mut decoder) = (Vec::new(), Vec::new(), Decoder::default());
+        while !matches!(heard.last(), Some(Frame::Finished(..))) {
+            here.receive_all(&mut messages).await;
+            assert!(!messages.is_empty(), "the receiver has ended: {heard:?}");
+            for mut message in messages.drain(..) {
+                while let Some(item) = decoder.next(&mut message).expect("understood") {
+                    if let WireItem::Frame(frame) = item {
+                        heard.push(frame);
+                    }
+                }
+            }
+            if heard == [Frame::Alive(0, 0)] {
+                end_admission.send(()).expect("a receiver");
+            }
+        }
+    };
+    runtime().block_on(async {
+        let both = async { tokio::join!(talking, receive(&ends, &admit, &watch, |_| false)) };
+        let (_, received) =
+            tokio::time::timeout(Duration::from_secs(60), both).await.expect("a sign of life");
+        assert_eq!(received, Ok(()));
+    });
+}
+
+#[test]
 fn what_one_key_has_begun_is_nothing_to_another() {
     let dir = TempDir::new("keys");
     fs::create_dir(dir.path("to")).expect("a directory");
