@@ -389,7 +389,7 @@ fn a_manager_that_the_machine_does_not_have_is_refused_before_anything_changes()
         let said = up.said();
         assert!(said.contains(expected) && said.matches("error").count() == 1, "{words:?}: {said}");
         let journal = machine.hosts.dir.file("run-c/tunnel.journal");
-        let changes = std::fs::read_to_string(journal).map_or(0, |text| text.lines().count());
+        let changes = fs::read_to_string(journal).map_or(0, |text| text.lines().count());
         assert!(changes <= 1, "{words:?}: nothing but where the journal was begun");
     }
 }

@@ -15,7 +15,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::client::{Connector, EstablishedConnection};
+use super::client::{Connector, EstablishedConnection, Stopped};
 use super::exit::{Client, Exit, Limit};
 use super::notice::{Notice, NoticeSink};
 use crate::mux::{Connection, Limits, MessageTransport, Role, TransportEnded, TransportMessage};
@@ -59,7 +59,10 @@ impl Connector for Live {
         let description = reason_text(association.stats());
         let carrier = MonitoredTransport::new(association, Some(endpoint));
         let (silent, association) = (carrier.silent.clone(), carrier.association.clone());
-        let stopped = Box::pin(wait_for_stop(association.clone(), silent.clone()));
+        let stopped: Stopped = {
+            let (association, silent) = (association.clone(), silent.clone());
+            Box::new(move || Box::pin(wait_for_stop(association, silent)))
+        };
         let ask = Box::new(move || {
             for path in 0..association.paths().len() {
                 association.request_heartbeat(path);

@@ -77,7 +77,9 @@ impl fmt::Debug for Finder {
 
 /// Is told the addresses of all hubs when one has moved, before they are used.
 #[derive(Clone)]
-pub struct OnMoved(pub Arc<dyn Fn(&[SocketAddr]) + Send + Sync>);
+pub struct OnMoved(pub Arc<Told>);
+
+type Told = dyn Fn(&[SocketAddr]) + Send + Sync;
 
 impl fmt::Debug for OnMoved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

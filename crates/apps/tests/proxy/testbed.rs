@@ -74,7 +74,7 @@ impl Connector for MemoryConnector {
             description: "1 path".into(),
             silent: self.silent.clone(),
             ask: Box::new(move || _ = asked.fetch_add(1, Ordering::Relaxed)),
-            stopped: Box::pin(async move { stopped.notified().await }),
+            stopped: Box::new(move || Box::pin(async move { stopped.notified().await })),
         })
     }
 }

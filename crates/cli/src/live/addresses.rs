@@ -119,7 +119,7 @@ fn by_system(host: &str) -> Result<Vec<IpAddr>, String> {
 
 /// The hosts file and the name servers of the system, without the C library.
 fn by_name_servers(host: &str) -> Result<Vec<IpAddr>, String> {
-    by(|| Resolver::system(), host)
+    by(Resolver::system, host)
 }
 
 /// The hosts file and these name servers, outside of a tunnel: with sockets of this mark, over each of these interfaces until one

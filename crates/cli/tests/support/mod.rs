@@ -44,6 +44,23 @@ impl TestDir {
         Done { words: words.join(" "), output }
     }
 
+    /// The same in a network namespace of its own, for commands that change the network before they fail; none, with a note,
+    /// if the system does not permit it.
+    pub fn ropewalk_apart(&self, words: &[&str]) -> Option<Done> {
+        let apart = |command: &str, more: &[&str]| {
+            let mut run = Command::new("unshare");
+            run.args(["--net", command]).args(more).current_dir(&self.path);
+            run.output().ok()
+        };
+        if !apart("true", &[]).is_some_and(|output| output.status.success()) {
+            eprintln!("skipped: no network namespaces");
+            return None;
+        }
+        let state = ["--state-directory", "state"];
+        let output = apart(env!("CARGO_BIN_EXE_ropewalk"), &[words, &state].concat());
+        Some(Done { words: words.join(" "), output: output.expect("the command") })
+    }
+
     /// Creates a secret key in this file; returns the public key.
     pub fn key(&self, name: &str) -> String {
         let made = self.ropewalk(&["keygen", name]).good();

@@ -25,9 +25,12 @@ pub struct EstablishedConnection {
     pub silent: watch::Receiver<bool>,
     /// Asks the exit for an answer on each path. Without one, it becomes silent.
     pub ask: Box<dyn Fn() + Send + Sync>,
-    /// Ends once it is known that a silent exit has stopped, and that the paths are not to blame.
-    pub stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Waits until it is known that a silent exit has stopped, and that the paths are not to blame.
+    pub stopped: Stopped,
 }
+
+/// A wait for the end of an exit.
+pub type Stopped = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// Opens connections to the exit.
 pub trait Connector: Send + 'static {
@@ -183,7 +186,7 @@ async fn maintain(
         publish.send_replace(Some(connection.clone()));
         let end = tokio::select! {
             end = reconnector.wait_for_end(&connection, silent.clone()) => end,
-            () = stopped => ConnectionEnd::Ended(STOPPED.to_owned()),
+            () = stopped() => ConnectionEnd::Ended(STOPPED.to_owned()),
             never = ask_while_used(&connection, &silent, &ask, timeouts.ask) => match never {},
             () = publish.closed() => return,
         };

@@ -19,7 +19,7 @@ pub mod parsers {
 
 pub use self::credentials::{Credentials, NotCredentials};
 pub use self::exit_connection::{
-    ConnectTimeouts, Connector, EstablishedConnection, ExitConnection,
+    ConnectTimeouts, Connector, EstablishedConnection, ExitConnection, Stopped,
 };
 pub use self::serve::{ProxyClient, Service};
 use super::target::{Host, Target, TargetError};

@@ -58,7 +58,7 @@ impl Acceptance {
     fn permits(&self, address: IpAddr) -> bool {
         if self.networks.is_empty() {
             let usual = |text: &&str| text.parse::<IpNet>().is_ok_and(|it| it.contains(&address));
-            return OWN.iter().any(|text| usual(text));
+            return OWN.iter().any(usual);
         }
         self.networks.iter().any(|network| network.contains(&address))
     }
