@@ -192,9 +192,7 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
         }
         libc::FIONREAD => dispatch!(fd, real(), |socket, _| {
             let count = c_int::try_from(socket.readable_bytes()).unwrap_or(c_int::MAX);
-            if argument.is_null() {
-                return Err(Errno(libc::EFAULT));
-            }
+            raw::check(argument, size_of::<c_int>())?;
             // SAFETY: the argument of this request is an int.
             unsafe { argument.cast::<c_int>().write_unaligned(count) };
             Ok(0)
@@ -277,6 +275,11 @@ unsafe fn sendfile_ours(
     offset: *mut libc::off64_t,
     count: usize,
 ) -> libc::ssize_t {
+    if !offset.is_null()
+        && let Err(error) = raw::check(offset.cast(), size_of::<libc::off64_t>())
+    {
+        return super::returned(Err::<isize, _>(error));
+    }
     // SAFETY: as the caller promises.
     let at = (!offset.is_null()).then(|| unsafe { *offset });
     let sent = send_file(out, from, count, |piece| match at {
@@ -304,6 +307,7 @@ pub unsafe extern "C" fn getsockname(
 ) -> c_int {
     // SAFETY: as the caller promises.
     dispatch!(fd, unsafe { real::getsockname(fd, address, length) }, |socket, _| {
+        raw::check_room(address.cast(), length)?;
         // SAFETY: as the caller promises.
         unsafe { raw::give_address(Some(socket.local_name()), address, length) };
         Ok(0)
@@ -323,6 +327,7 @@ pub unsafe extern "C" fn getpeername(
     // SAFETY: as the caller promises.
     dispatch!(fd, unsafe { real::getpeername(fd, address, length) }, |socket, _| {
         let peer = socket.peer_name()?;
+        raw::check_room(address.cast(), length)?;
         // SAFETY: as the caller promises.
         unsafe { raw::give_address(Some(peer), address, length) };
         Ok(0)

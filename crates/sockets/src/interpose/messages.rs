@@ -92,7 +92,7 @@ unsafe fn send_one(
         (
             raw::gathered(message.msg_iov, message.msg_iovlen)?,
             raw::address(message.msg_name.cast(), message.msg_namelen)?,
-            raw::bytes(message.msg_control, message.msg_controllen),
+            raw::structure(message.msg_control, message.msg_controllen)?,
         )
     };
     let controls = read_controls(controls)?;
@@ -109,6 +109,10 @@ unsafe fn receive_one(
 ) -> Result<usize> {
     // SAFETY: as the caller promises.
     let mut into = unsafe { raw::Buffers::of_vector(message.msg_iov, message.msg_iovlen) }?;
+    raw::check_room(message.msg_name, &raw const message.msg_namelen)?;
+    if !message.msg_control.is_null() {
+        raw::check(message.msg_control, message.msg_controllen.min(CONTROLS_LIMIT))?;
+    }
     let delivered = socket.receive(&mut into, flags, signals)?;
     // SAFETY: as the caller promises.
     unsafe { describe(&delivered, message) };
@@ -139,8 +143,9 @@ unsafe fn describe(delivered: &Delivered, message: &mut msghdr) {
 pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: as the caller promises.
     dispatch!(fd, unsafe { real::sendmsg(fd, message, flags) }, |socket, signals| {
-        // SAFETY: as the caller promises.
-        unsafe { send_one(socket, message.as_ref().ok_or(Errno(libc::EFAULT))?, flags, signals) }
+        raw::check(message.cast(), size_of::<msghdr>())?;
+        // SAFETY: it was checked.
+        unsafe { send_one(socket, &*message, flags, signals) }
     })
 }
 
@@ -152,8 +157,9 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
 pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: as the caller promises.
     dispatch!(fd, unsafe { real::recvmsg(fd, message, flags) }, |socket, signals| {
-        // SAFETY: as the caller promises.
-        unsafe { receive_one(socket, message.as_mut().ok_or(Errno(libc::EFAULT))?, flags, signals) }
+        raw::check(message.cast(), size_of::<msghdr>())?;
+        // SAFETY: it was checked.
+        unsafe { receive_one(socket, &mut *message, flags, signals) }
     })
 }
 
@@ -166,13 +172,15 @@ unsafe fn each(
     count: c_uint,
     mut work: impl FnMut(&mut msghdr, bool) -> ssize_t,
 ) -> c_int {
-    if messages.is_null() && count > 0 {
-        return returned_int(Err::<isize, _>(Errno(libc::EFAULT)));
-    }
     let mut done = 0;
     while done < count {
-        // SAFETY: as the caller promises.
-        let message = unsafe { &mut *messages.add(done as usize) };
+        let next = messages.wrapping_add(done as usize);
+        if let Err(error) = raw::check(next.cast(), size_of::<mmsghdr>()) {
+            error.set();
+            break;
+        }
+        // SAFETY: it was checked.
+        let message = unsafe { &mut *next };
         let length = work(&mut message.msg_hdr, done == 0);
         if length < 0 {
             break;

@@ -4,9 +4,11 @@ use libc::{c_int, c_void, socklen_t};
 
 use super::{dispatch, raw};
 use crate::abi::Fields;
-use crate::errno::Errno;
 use crate::options;
 use crate::real;
+
+/// Longest value of an option, bytes.
+const OPTION_MAX: usize = 1 << 16;
 
 /// Sets an option.
 ///
@@ -24,7 +26,7 @@ pub unsafe extern "C" fn setsockopt(
     let real = || unsafe { real::setsockopt(fd, level, name, value, length) };
     dispatch!(fd, real(), |socket, signals| {
         // SAFETY: as the caller promises.
-        let value = unsafe { raw::bytes(value, length as usize) };
+        let value = unsafe { raw::structure(value, length as usize) }?;
         options::set(socket, level, name, Fields(value), signals).map(|()| 0)
     })
 }
@@ -44,10 +46,11 @@ pub unsafe extern "C" fn getsockopt(
     // SAFETY: as the caller promises.
     let real = || unsafe { real::getsockopt(fd, level, name, value, length) };
     dispatch!(fd, real(), |socket, signals| {
-        // SAFETY: as the caller promises.
-        let room = unsafe { length.as_ref() }.ok_or(Errno(libc::EFAULT))?;
+        raw::check(length.cast(), size_of::<socklen_t>())?;
+        // SAFETY: it was checked.
+        let room = (unsafe { *length } as usize).min(OPTION_MAX);
         // SAFETY: as the caller promises. A copy: the answer is written to the same place.
-        let input = unsafe { raw::bytes(value, *room as usize) }.to_vec();
+        let input = unsafe { raw::structure(value, room) }?.to_vec();
         let answer = options::get(socket, level, name, Fields(&input), signals)?;
         let kept = answer.value.len().min(input.len());
         // SAFETY: as the caller promises; the length that is written is that of what fits.

@@ -89,6 +89,7 @@ pub unsafe extern "C" fn accept(
 ) -> c_int {
     // SAFETY: as the caller promises.
     dispatch!(fd, unsafe { real::accept(fd, address, length) }, |socket, signals| {
+        raw::check_room(address.cast(), length)?;
         let accepted = socket.accept(0, signals)?;
         current().insert(accepted.fd, accepted.socket);
         // SAFETY: as the caller promises.
@@ -110,6 +111,7 @@ pub unsafe extern "C" fn accept4(
 ) -> c_int {
     // SAFETY: as the caller promises.
     dispatch!(fd, unsafe { real::accept4(fd, address, length, flags) }, |socket, signals| {
+        raw::check_room(address.cast(), length)?;
         let accepted = socket.accept(flags & FLAGS, signals)?;
         current().insert(accepted.fd, accepted.socket);
         // SAFETY: as the caller promises.

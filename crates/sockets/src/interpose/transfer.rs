@@ -132,6 +132,7 @@ pub unsafe extern "C" fn recvfrom(
     dispatch!(fd, real(), |socket, signals| {
         // SAFETY: as the caller promises.
         let mut into = unsafe { raw::Buffers::one(buffer, length) };
+        raw::check_room(address.cast(), address_length)?;
         let delivered = socket.receive(&mut into, flags, signals)?;
         // SAFETY: as the caller promises.
         unsafe { raw::give_address(delivered.peer, address, address_length) };

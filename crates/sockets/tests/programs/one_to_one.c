@@ -303,6 +303,49 @@ static void calls_that_fail_leave_the_socket_as_it_is(void)
 	close(ends[1]);
 }
 
+static void wrong_pointers_to_structures_are_errors(void)
+{
+	int ends[2], value = 0;
+	char *bad = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), bytes[16];
+	struct sockaddr_in address = loopback(0);
+	struct iovec whole = { bytes, sizeof bytes };
+	socklen_t length = sizeof value;
+	struct msghdr good = { .msg_iov = &whole, .msg_iovlen = 1 }, wrong;
+	CHECK(bad != MAP_FAILED);
+	connected(ends);
+	int fresh = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+	FAILS(bind(fresh, (void *)bad, sizeof address), EFAULT);
+	FAILS(connect(fresh, (void *)bad, sizeof address), EFAULT);
+	FAILS(sendto(ends[0], "x", 1, 0, (void *)bad, sizeof address), EFAULT);
+	FAILS(getsockname(ends[0], (void *)bytes, (void *)bad), EFAULT);
+	FAILS(getsockname(ends[0], (void *)bad, &(socklen_t){ 16 }), EFAULT);
+	FAILS(getpeername(ends[0], (void *)bad, &(socklen_t){ 16 }), EFAULT);
+	FAILS(setsockopt(ends[0], IPPROTO_SCTP, SCTP_NODELAY, bad, sizeof value), EFAULT);
+	FAILS(getsockopt(ends[0], IPPROTO_SCTP, SCTP_NODELAY, bad, &length), EFAULT);
+	FAILS(getsockopt(ends[0], IPPROTO_SCTP, SCTP_NODELAY, &value, (void *)bad), EFAULT);
+	FAILS(ioctl(ends[0], FIONREAD, bad), EFAULT);
+	FAILS(writev(ends[0], (void *)bad, 1), EFAULT);
+	FAILS(readv(ends[0], (void *)bad, 1), EFAULT);
+	FAILS(sendmsg(ends[0], (void *)bad, 0), EFAULT);
+	FAILS(recvmsg(ends[0], (void *)bad, MSG_DONTWAIT), EFAULT);
+	FAILS(sendmmsg(ends[0], (void *)bad, 1, 0), EFAULT);
+	FAILS(recvmmsg(ends[0], (void *)bad, 1, MSG_DONTWAIT, NULL), EFAULT);
+	wrong = good, wrong.msg_iov = (void *)bad;
+	FAILS(sendmsg(ends[0], &wrong, 0), EFAULT);
+	wrong = good, wrong.msg_control = bad, wrong.msg_controllen = 64;
+	FAILS(sendmsg(ends[0], &wrong, 0), EFAULT);
+	wrong = good, wrong.msg_name = bad, wrong.msg_namelen = sizeof address;
+	FAILS(sendmsg(ends[0], &wrong, 0), EFAULT);
+	/* Nothing was lost, and nothing was sent. */
+	CHECK(write(ends[0], "kept", 4) == 4);
+	CHECK(recvmsg(ends[1], &good, 0) == 4);
+	FAILS(recv(ends[1], bytes, sizeof bytes, MSG_DONTWAIT), EAGAIN);
+	CHECK(munmap(bad, 4096) == 0);
+	close(fresh);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 /* As in the kernel, one more waits than `listen` says. Both those who ask one after the other and those who ask at once
    are refused while the queue is full. */
 static void a_full_accept_queue_refuses(int at_once)
@@ -434,6 +477,7 @@ int main(void)
 	edges_of_epoll_come_again();
 	duplicates_share_a_socket();
 	calls_that_fail_leave_the_socket_as_it_is();
+	wrong_pointers_to_structures_are_errors();
 	the_loss_of_an_association_is_shown(0, 0);
 	the_loss_of_an_association_is_shown(1, 0);
 	the_loss_of_an_association_is_shown(0, 1);
