@@ -15,7 +15,7 @@ PROFILE     ?= dev
 PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-tunnel fast bench bench-live bench-access bench-tunnel bench-hub bench-python tournament validation sanitize miri fuzz fuzz-build fuzz-long chaos attacks test test-fast test-rust test-wire test-memory test-python test-docs test-report test-tunnel fmt fmt-check lint python command dist container test-dist test-packages bench-install docs semver name-managers venv clean-venv
+.PHONY: help demo demo-tunnel fast bench bench-live bench-access bench-tunnel bench-hub bench-python tournament validation sanitize miri fuzz fuzz-build fuzz-long chaos leaks attacks test test-fast test-rust test-wire test-memory test-python test-docs test-report test-tunnel fmt fmt-check lint python command dist container test-dist test-packages bench-install docs semver name-managers venv clean-venv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -128,6 +128,11 @@ SEED          ?=
 chaos: command ## random faults while files, connections and messages flow (root; SEED=7 repeats that episode)
 	$(PYTHON) tests/chaos/chaos.py --binary $(TARGET)/$(PROFILE_DIR)/ropewalk --messages $(TARGET)/$(PROFILE_DIR)/ropewalk-messages \
 	  --seconds $(CHAOS_SECONDS) $(if $(SEED),--seed $(SEED) --one)
+
+LEAKS_SECONDS ?= 60
+
+leaks: command ## tries to make a tunnel leak, by random steps on a client with a closed kill switch (root; SEED=7 repeats these steps)
+	$(PYTHON) tests/leaks/leaks.py --binary $(TARGET)/$(PROFILE_DIR)/ropewalk --seconds $(LEAKS_SECONDS) $(if $(SEED),--seed $(SEED))
 
 # `--check` fails if a figure exceeds its bound, `--cheap` leaves out slow attacks, `--before FILE` compares.
 ATTACKS ?= --table
