@@ -88,7 +88,11 @@ def inside(arguments: argparse.Namespace) -> int:
     for log in folder.glob("*.log"):
         shutil.copy(log, kept)
     (kept / "findings.txt").write_text("\n".join([*trial.record, trial.summary(arguments.seed)]) + "\n", encoding="utf-8")
-    print(f"kept in {kept}; again: make leaks SEED={arguments.seed} LEAKS_SECONDS={arguments.seconds:g}", flush=True)
+    again = f"make leaks SEED={arguments.seed} LEAKS_SECONDS={arguments.seconds:g}"
+    if arguments.only:
+        again = f"tests/leaks/leaks.py --binary {arguments.binary} --seed {arguments.seed} --seconds {arguments.seconds:g} --only "
+        again += " ".join(arguments.only)
+    print(f"kept in {kept}; again: {again}", flush=True)
     return 1
 
 
