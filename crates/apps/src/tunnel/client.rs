@@ -177,8 +177,7 @@ impl TunnelClient {
     pub async fn run(mut self) -> Result<(), TunnelError> {
         let (device, shared) = (self.device.clone(), self.shared.clone());
         let peers = self.settings.hubs.addresses();
-        let (routing, guard) = (self.routing.clone(), self.guard.clone());
-        let reporter = self.reporter.clone();
+        let routing = self.routing.clone();
         let foreign = ForeignSources::new(self.reporter.clone());
         let unusable = UnusableLinks::new(self.settings.links.clone(), peers);
         let unusable = unusable.report(self.reporter.clone());
@@ -208,7 +207,6 @@ impl TunnelClient {
         tokio::select! {
             result = connected => result,
             never = routing.keep() => match never {},
-            never = guard.keep(&reporter) => match never {},
             never = unusable => match never {},
             result = read_device(device, shared, foreign) => {
                 result.map_err(TunnelError::system("the TUN device has ended"))

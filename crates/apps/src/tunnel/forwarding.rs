@@ -81,7 +81,7 @@ impl Forwarding {
         opened.sort_unstable();
         opened.dedup();
         // The filter is there before the first packet can be forwarded.
-        self.install(journal, self.table(&opened))?;
+        self.install(journal, self.table(&interfaces, &opened))?;
         for (file, switch) in settings {
             match journal.set(&file, "1", Some(&switch)) {
                 // The interface has gone meanwhile.
@@ -125,7 +125,8 @@ impl Forwarding {
         Ok(all.into_iter().filter(forwards).map(|one| one.name).collect())
     }
 
-    fn table(&self, opened: &[String]) -> Table {
+    /// The rules. `interfaces` forward, and those in `opened` did not before.
+    fn table(&self, interfaces: &[String], opened: &[String]) -> Table {
         let from = |name: &str| Match::From(name.to_owned());
         let by_device = Match::By(self.device.clone());
         let mut forward = Vec::new();
@@ -135,6 +136,11 @@ impl Forwarding {
                 let answers = [from(&self.device), Match::Established];
                 forward.push(Rule::new(answers, Action::Accept));
                 forward.push(Rule::new([from(&self.device)], Action::Drop));
+                // The links may forward, too: the machine may be a router.
+                for inside in interfaces.iter().filter(|name| **name != self.device) {
+                    forward.push(Rule::new([from(inside), by_device.clone()], Action::Accept));
+                }
+                forward.push(Rule::new([by_device.clone()], Action::Drop));
                 let translated = Rule::new([by_device], Action::Masquerade);
                 let rules = vec![translated];
                 chains.push(Chain { hook: Hook::SourceNat, drops: false, rules });

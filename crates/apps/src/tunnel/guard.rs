@@ -5,7 +5,6 @@
 //!
 //! Two locks close it: a table of the packet filter, and rules of policy routing ([`super::steering`]). Both are watched.
 
-use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -154,9 +153,6 @@ impl Guard {
         }
         let GuardSettings { name, device, direct, .. } = &self.settings;
         let mut outside = self.lock();
-        let hubs = outside.hubs.iter().map(|hub| hub.ip().to_canonical());
-        let reached: BTreeSet<IpAddr> = hubs.chain(outside.name_servers.iter().copied()).collect();
-        let reached: Vec<IpAddr> = reached.into_iter().filter(|ip| !ip.is_loopback()).collect();
         let table = machine::kill_switch(&table_of(name), device, &outside.hubs, direct);
         let mut journal = self.journal.lock();
         let is_known = outside.installed.as_ref() == Some(&table);
@@ -165,7 +161,8 @@ impl Guard {
             journal.close_filter(&table)?;
             outside.installed = Some(table);
         }
-        let is_open = journal.close_routing(&steering::rules(device, direct, &reached))?;
+        let rules = steering::rules(device, direct, &outside.hubs, &outside.name_servers);
+        let is_open = journal.close_routing(&rules)?;
         Ok(is_gone || is_open && is_known)
     }
 

@@ -151,6 +151,8 @@ pub struct Journal {
     changes: Vec<Change>,
     /// Whether changes that close the machine stay when the journal is dropped.
     stays_closed: bool,
+    /// Keeps other programs from changing the table that closes the machine.
+    owner: Option<firewall::Owner>,
 }
 
 impl Journal {
@@ -197,10 +199,10 @@ impl Journal {
         let changes: Vec<Change> =
             changes.into_iter().filter(|change| is_here || change.lasts()).collect();
         let left = changes.len();
-        let mut journal = Self { path, file, origin: here, changes, stays_closed: false };
-        // The changes that follow are made here.
-        journal.rewrite().map_err(|error| JournalError::Io(journal.path.clone(), error))?;
-        Ok((journal, left))
+        drop(file);
+        // The changes that follow are made here. On a full disk the old journal stays, and nothing is undone.
+        let file = write_anew(&path, &here, &changes).map_err(failed)?;
+        Ok((Self { path, file, origin: here, changes, stays_closed: false, owner: None }, left))
     }
 
     /// Adds a route, also if it was added before and the system has removed it. Does nothing if it exists.
@@ -319,6 +321,8 @@ impl Journal {
     }
 
     fn undo_locked(&mut self, stays_closed: bool) {
+        // Its table stays, and can be removed.
+        self.owner = None;
         let running = self.others().filter(|(is_running, _)| *is_running);
         let needed: Vec<Change> = running.flat_map(|(_, all)| all).collect();
         let mut kept = Vec::new();
@@ -367,20 +371,7 @@ impl Journal {
     }
 
     fn rewrite(&mut self) -> io::Result<()> {
-        let mut text = serde_json::to_string(&self.origin)?;
-        text.push('\n');
-        for change in &self.changes {
-            text += &serde_json::to_string(change)?;
-            text.push('\n');
-        }
-        // A process that is killed here leaves the old journal or the new one.
-        let draft = self.path.with_extension(DRAFT);
-        let mut file = open_file(&draft)?;
-        file.try_lock()?;
-        file.set_len(0)?;
-        file.write_all(text.as_bytes())?;
-        fs::rename(&draft, &self.path)?;
-        self.file = file;
+        self.file = write_anew(&self.path, &self.origin, &self.changes)?;
         Ok(())
     }
 }
@@ -492,6 +483,23 @@ fn open_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o600);
     options.open(path)
+}
+
+/// Replaces a journal, and returns the new one, locked. A process that is killed here leaves the old journal or the new one.
+fn write_anew(path: &Path, origin: &Origin, changes: &[Change]) -> io::Result<File> {
+    let mut text = serde_json::to_string(origin)?;
+    text.push('\n');
+    for change in changes {
+        text += &serde_json::to_string(change)?;
+        text.push('\n');
+    }
+    let draft = path.with_extension(DRAFT);
+    let mut file = open_file(&draft)?;
+    file.try_lock()?;
+    file.set_len(0)?;
+    file.write_all(text.as_bytes())?;
+    fs::rename(&draft, path)?;
+    Ok(file)
 }
 
 /// Whether this is the file that has the name.

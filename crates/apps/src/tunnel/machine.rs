@@ -14,7 +14,7 @@ use super::steering::LOOKUP_MARK;
 /// Ports of DHCP and of DHCPv6: source and destination of what a client sends (RFC 2131, 4.1; RFC 9915, 7.2).
 pub(super) const DHCP: [(u16, u16); 2] = [(68, 67), (546, 547)];
 /// Port of name servers (RFC 1035, 4.2).
-const DOMAIN: u16 = 53;
+pub(super) const DOMAIN: u16 = 53;
 
 /// The networks that a tunnel carries: two halves of each address space, which leave the default route as it is.
 pub fn everything() -> Vec<IpNet> {
@@ -91,10 +91,8 @@ pub fn kill_switch(table: &str, device: &str, peers: &[SocketAddr], direct: &[Ip
         accept(vec![Match::By(device.to_owned())]),
         accept(vec![Match::From(device.to_owned())]),
     ];
-    for network in direct {
-        forward.push(accept(vec![Match::Source(*network)]));
-        forward.push(accept(vec![Match::Destination(*network)]));
-    }
+    // What comes from there leaves by the tunnel, as all packets do.
+    forward.extend(direct.iter().map(|network| accept(vec![Match::Destination(*network)])));
     forward.push(Rule::new([], Action::Reject));
     Table {
         name: table.to_owned(),

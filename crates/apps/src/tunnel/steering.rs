@@ -1,7 +1,7 @@
 //! The second lock of a closed machine: rules of policy routing.
 //!
 //! ```text
-//!   10  to the hubs, to name servers for marked lookups, to direct networks: main table
+//!   10  to the hubs, marked lookups of names, to direct networks: main table
 //!   11  TCP, UDP, ICMP, ICMPv6, SCTP: the table of the tunnel, in which everything else is unreachable
 //! ```
 //!
@@ -9,14 +9,16 @@
 //! that the client needs to install it again: then the rules hold. They name protocols, because a rule for all packets
 //! would keep the kernel from accepting default routes: it looks up their gateways by the same rules.
 
-use std::net::IpAddr;
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use ipnet::IpNet;
 use ropewalk_runtime::system::rules::RoutingRule;
 
 use super::journal::CLOSED_TABLE;
-use super::machine::{DHCP, single};
+use super::machine::{DHCP, DOMAIN, single};
 
 /// The mark of the sockets that look up the names of hubs: "rw" and a number.
 pub const LOOKUP_MARK: u32 = 0x7277_0035;
@@ -32,28 +34,46 @@ const ICMPV6: u8 = 58;
 const SCTP: u8 = 132;
 
 /// The rules of a closed machine. Packets that the tunnel's device delivers keep their ways, and so do packets to the networks in
-/// `direct`, and UDP and TCP to the addresses in `outside`: hubs and name servers. An answer to a packet of these must find
-/// a way back, or the reverse path filter drops it.
-pub fn rules(device: &str, direct: &[IpNet], outside: &[IpAddr]) -> Vec<RoutingRule> {
+/// `direct` and to the hubs. An answer of a name server must find a way back where the reverse path filter is strict.
+pub fn rules(
+    device: &str,
+    direct: &[IpNet],
+    hubs: &[SocketAddr],
+    name_servers: &[IpAddr],
+) -> Vec<RoutingRule> {
+    let hubs = hubs.iter().map(|hub| (hub.ip().to_canonical(), UDP, hub.port()));
+    let servers = name_servers.iter().filter(|server| server.is_ipv4() && filters_strictly());
+    let servers = servers.flat_map(|server| [UDP, TCP].map(|by| (*server, by, DOMAIN)));
+    let outside: BTreeSet<_> = hubs.chain(servers).filter(|(ip, ..)| !ip.is_loopback()).collect();
     let families = [false, true].into_iter().filter(|ipv6| !ipv6 || has_ipv6());
-    families.flat_map(|ipv6| of_family(ipv6, device, direct, outside)).collect()
+    families.flat_map(|ipv6| of_family(ipv6, device, direct, &outside)).collect()
 }
 
-fn of_family(ipv6: bool, device: &str, direct: &[IpNet], outside: &[IpAddr]) -> Vec<RoutingRule> {
+/// `outside`: addresses, protocols and ports.
+fn of_family(
+    ipv6: bool,
+    device: &str,
+    direct: &[IpNet],
+    outside: &BTreeSet<(IpAddr, u8, u16)>,
+) -> Vec<RoutingRule> {
+    let (dhcp_client, dhcp_server) = DHCP[usize::from(ipv6)];
     let except = RoutingRule { ipv6, priority: EXCEPTIONS, table: MAIN, ..RoutingRule::default() };
     let mut all = vec![
         RoutingRule { from_interface: Some(device.to_owned()), ..except.clone() },
         RoutingRule { mark: Some(LOOKUP_MARK), ..except.clone() },
-        RoutingRule { protocol: Some(UDP), ports: Some(DHCP[usize::from(ipv6)]), ..except.clone() },
+        RoutingRule {
+            protocol: Some(UDP),
+            source_port: Some(dhcp_client),
+            destination_port: Some(dhcp_server),
+            ..except.clone()
+        },
     ];
     for network in direct.iter().filter(|network| network.addr().is_ipv6() == ipv6) {
         all.push(RoutingRule { to: Some(*network), ..except.clone() });
     }
-    for address in outside.iter().filter(|address| address.is_ipv6() == ipv6) {
-        let to = Some(single(*address));
-        for protocol in [UDP, TCP].map(Some) {
-            all.push(RoutingRule { to, protocol, ..except.clone() });
-        }
+    for (address, protocol, port) in outside.iter().filter(|(ip, ..)| ip.is_ipv6() == ipv6) {
+        let (to, protocol) = (Some(single(*address)), Some(*protocol));
+        all.push(RoutingRule { to, protocol, destination_port: Some(*port), ..except.clone() });
     }
     let icmp = if ipv6 { ICMPV6 } else { ICMP };
     for protocol in [TCP, UDP, SCTP, icmp] {
@@ -68,6 +88,13 @@ fn of_family(ipv6: bool, device: &str, direct: &[IpNet], outside: &[IpAddr]) -> 
     all
 }
 
+/// Whether an interface drops packets to whose sender another interface leads (`rp_filter` 1, of IPv4 alone).
+fn filters_strictly() -> bool {
+    let entries = fs::read_dir("/proc/sys/net/ipv4/conf").into_iter().flatten().flatten();
+    let values = entries.map(|entry| fs::read_to_string(entry.path().join("rp_filter")));
+    values.flatten().any(|value| value.trim() == "1")
+}
+
 /// Whether this machine has IPv6, and it is not switched off.
 pub fn has_ipv6() -> bool {
     is_on(Path::new("/proc/sys/net/ipv6/conf/lo/disable_ipv6"))
@@ -80,5 +107,5 @@ pub fn permits_ipv6(device: &str) -> bool {
 
 /// A machine without IPv6 has no such file.
 fn is_on(disabled: &Path) -> bool {
-    std::fs::read_to_string(disabled).is_ok_and(|value| value.trim() == "0")
+    fs::read_to_string(disabled).is_ok_and(|value| value.trim() == "0")
 }

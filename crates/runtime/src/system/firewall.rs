@@ -11,15 +11,16 @@ use netlink_packet_netfilter::nftables::{
     Bitwise, ChainAttribute, ChainMessage, Cmp, DataAttribute, ExpressionAttribute, Expressions,
     Hook as HookAttribute, Immediate, InetHookNumber, ListAttribute, Meta, MetaKey,
     NfTablesMessage, Operator, Payload, Register, RuleAttribute, RuleMessage, TableAttribute,
-    TableMessage, Verdict, VerdictAttribute,
+    TableFlags, TableMessage, Verdict, VerdictAttribute,
 };
 use netlink_packet_netfilter::none::ControlMessage;
 use netlink_packet_netfilter::{
     NetfilterHeader, NetfilterMessage, NetfilterMessageInner, NetfilterProtoFamily,
 };
+use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_NETFILTER;
 
-use super::netlink::{Request, dump, send};
+use super::netlink::{Request, connect, dump, send, send_by};
 
 /// `NFNL_SUBSYS_NFTABLES` of linux/netfilter/nfnetlink.h: the subsystem that a batch is for.
 const NFTABLES: u16 = 10;
@@ -146,13 +147,59 @@ pub enum Action {
 /// # Errors
 /// As the system says.
 pub fn install(table: &Table) -> io::Result<()> {
-    let mut batch = Vec::new();
-    // Adding the table first lets the removal succeed.
-    batch.push(request(NfTablesMessage::NewTable(named(&table.name)), NLM_F_CREATE));
-    batch.push(request(NfTablesMessage::DeleteTable(named(&table.name)), 0));
-    batch.push(request(NfTablesMessage::NewTable(named(&table.name)), NLM_F_CREATE));
+    send(NETLINK_NETFILTER, batch_of(requests_for(table, None)))
+}
+
+/// Owner of a table, which no other program can change or remove as long as this value exists. The table stays after that.
+#[derive(Debug)]
+pub struct Owner {
+    socket: Socket,
+    /// Whether this socket owns the table of this name already.
+    owned: Option<String>,
+}
+
+impl Owner {
+    /// An owner of no table yet.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self { socket: connect(NETLINK_NETFILTER)?, owned: None })
+    }
+
+    /// Installs a table as [`install`] does, and owns it; on Linux before 6.9 without ownership.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn install(&mut self, table: &Table) -> io::Result<()> {
+        let is_owned = self.owned.as_ref() == Some(&table.name);
+        let mut requests = requests_for(table, Some(TableFlags::Owner | TableFlags::Persisent));
+        if is_owned {
+            // An owner cannot take over a table that it owns.
+            requests.remove(0);
+        }
+        if send_by(&self.socket, batch_of(requests)).is_ok() {
+            self.owned = Some(table.name.clone());
+            return Ok(());
+        }
+        // Errors of this request may be answered later.
+        self.socket = connect(NETLINK_NETFILTER)?;
+        self.owned = None;
+        install(table)
+    }
+}
+
+/// The requests that install a table, the first of which only lets the second one succeed.
+fn requests_for(table: &Table, flags: Option<TableFlags>) -> Vec<Request<NetfilterMessage>> {
+    let new = || {
+        let mut message = named(&table.name);
+        message.attributes.extend(flags.map(TableAttribute::Flags));
+        request(NfTablesMessage::NewTable(message), NLM_F_CREATE)
+    };
+    let delete = request(NfTablesMessage::DeleteTable(named(&table.name)), 0);
+    let mut all = vec![new(), delete, new()];
     for chain in &table.chains {
-        batch.push(request(NfTablesMessage::NewChain(chain_of(table, chain)), NLM_F_CREATE));
+        all.push(request(NfTablesMessage::NewChain(chain_of(table, chain)), NLM_F_CREATE));
         for rule in &chain.rules {
             let message = NfTablesMessage::NewRule(RuleMessage {
                 attributes: vec![
@@ -161,10 +208,10 @@ pub fn install(table: &Table) -> io::Result<()> {
                     RuleAttribute::Expressions(rule.expressions()),
                 ],
             });
-            batch.push(request(message, NLM_F_CREATE | NLM_F_APPEND));
+            all.push(request(message, NLM_F_CREATE | NLM_F_APPEND));
         }
     }
-    commit(batch)
+    all
 }
 
 /// Whether a table is there with all rules that [`install`] has written. What each rule says is not compared.
@@ -204,14 +251,15 @@ pub fn is_installed(table: &Table) -> io::Result<bool> {
 /// # Errors
 /// As the system says.
 pub fn remove(name: &str) -> io::Result<()> {
-    let removed = commit(vec![request(NfTablesMessage::DeleteTable(named(name)), 0)]);
-    match removed {
+    let delete = request(NfTablesMessage::DeleteTable(named(name)), 0);
+    match send(NETLINK_NETFILTER, batch_of(vec![delete])) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
 }
 
-fn commit(requests: Vec<Request<NetfilterMessage>>) -> io::Result<()> {
+/// Requests that succeed or fail together.
+fn batch_of(requests: Vec<Request<NetfilterMessage>>) -> Vec<Request<NetfilterMessage>> {
     let control = |message| {
         let header = NetfilterHeader::new(NetfilterProtoFamily::Unspec, 0, NFTABLES);
         Request { message: NetfilterMessage::new(header, message), flags: 0 }
@@ -219,7 +267,7 @@ fn commit(requests: Vec<Request<NetfilterMessage>>) -> io::Result<()> {
     let mut batch = vec![control(ControlMessage::BatchBegin)];
     batch.extend(requests);
     batch.push(control(ControlMessage::BatchEnd));
-    send(NETLINK_NETFILTER, batch)
+    batch
 }
 
 fn request(message: NfTablesMessage, flags: u16) -> Request<NetfilterMessage> {

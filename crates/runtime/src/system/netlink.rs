@@ -27,7 +27,17 @@ pub fn send<M>(protocol: isize, requests: Vec<Request<M>>) -> io::Result<()>
 where
     M: NetlinkSerializable + NetlinkDeserializable,
 {
-    let socket = connect(protocol)?;
+    send_by(&connect(protocol)?, requests)
+}
+
+/// The same on this socket.
+///
+/// # Errors
+/// The first error that the kernel reports.
+pub fn send_by<M>(socket: &Socket, requests: Vec<Request<M>>) -> io::Result<()>
+where
+    M: NetlinkSerializable + NetlinkDeserializable,
+{
     let mut awaited = 0;
     let mut bytes = Vec::new();
     for (number, Request { message, flags }) in (1..).zip(requests) {
@@ -84,7 +94,11 @@ where
     }
 }
 
-fn connect(protocol: isize) -> io::Result<Socket> {
+/// A socket for requests.
+///
+/// # Errors
+/// As the system says.
+pub fn connect(protocol: isize) -> io::Result<Socket> {
     let mut socket = Socket::new(protocol)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;

@@ -27,8 +27,10 @@ pub struct RoutingRule {
     pub from_interface: Option<String>,
     /// The packet's protocol, as IANA numbers it.
     pub protocol: Option<u8>,
-    /// Source and destination port.
-    pub ports: Option<(u16, u16)>,
+    /// Its source port.
+    pub source_port: Option<u16>,
+    /// Its destination port.
+    pub destination_port: Option<u16>,
     /// The socket that sends the packet has this mark.
     pub mark: Option<u32>,
 }
@@ -87,11 +89,10 @@ fn message_of(rule: &RoutingRule) -> RuleMessage {
     attributes.extend(
         rule.protocol.map(|number| RuleAttribute::IpProtocol(IpProtocol::from(i32::from(number)))),
     );
-    if let Some((source, destination)) = rule.ports {
-        let only = |port| RulePortRange { start: port, end: port };
-        attributes.push(RuleAttribute::SourcePortRange(only(source)));
-        attributes.push(RuleAttribute::DestinationPortRange(only(destination)));
-    }
+    let only = |port| RulePortRange { start: port, end: port };
+    let (source, destination) = (rule.source_port.map(only), rule.destination_port.map(only));
+    attributes.extend(source.map(RuleAttribute::SourcePortRange));
+    attributes.extend(destination.map(RuleAttribute::DestinationPortRange));
     attributes.extend(rule.mark.map(RuleAttribute::FwMark));
     message
 }
@@ -100,7 +101,6 @@ fn rule_of(message: &RuleMessage) -> RoutingRule {
     let header = &message.header;
     let ipv6 = header.family == AddressFamily::Inet6;
     let mut rule = RoutingRule { ipv6, table: header.table.into(), ..RoutingRule::default() };
-    let (mut source, mut destination): (Option<u16>, Option<u16>) = (None, None);
     for attribute in &message.attributes {
         match attribute {
             RuleAttribute::Priority(priority) => rule.priority = *priority,
@@ -110,13 +110,12 @@ fn rule_of(message: &RuleMessage) -> RoutingRule {
             RuleAttribute::IpProtocol(protocol) => {
                 rule.protocol = u8::try_from(i32::from(*protocol)).ok();
             }
-            RuleAttribute::SourcePortRange(range) => source = Some(range.start),
-            RuleAttribute::DestinationPortRange(range) => destination = Some(range.start),
+            RuleAttribute::SourcePortRange(range) => rule.source_port = Some(range.start),
+            RuleAttribute::DestinationPortRange(range) => rule.destination_port = Some(range.start),
             RuleAttribute::FwMark(mark) => rule.mark = Some(*mark),
             _ => {}
         }
     }
-    rule.ports = source.zip(destination);
     rule
 }
 

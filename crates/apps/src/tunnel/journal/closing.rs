@@ -44,7 +44,13 @@ impl Journal {
     pub fn close_filter(&mut self, table: &firewall::Table) -> Result<(), JournalError> {
         let change = Change::Closed { table: table.name.clone() };
         self.record(&change)?;
-        firewall::install(table).map_err(|error| JournalError::Change(Box::new(change), error))
+        let installed = match &mut self.owner {
+            Some(owner) => owner.install(table),
+            None => {
+                firewall::Owner::new().and_then(|owner| self.owner.insert(owner).install(table))
+            }
+        };
+        installed.map_err(|error| JournalError::Change(Box::new(change), error))
     }
 
     /// Makes these the rules of policy routing, and only these. What [`CLOSED_TABLE`] has no route for is unreachable.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use ropewalk_apps::access::PeerPolicy;
-use ropewalk_apps::observe::{Event, EventRecord, Ledger, Sink, Sources, Status};
+use ropewalk_apps::observe::{Event, EventRecord, Ledger, Observation, Sink, Sources, Status};
 use ropewalk_apps::tunnel::client::{ClientSettings, Family, TunnelClient};
 use ropewalk_apps::tunnel::guard::{Guard, GuardSettings};
 use ropewalk_apps::tunnel::hubs::{Finder, Hub, HubList};
@@ -240,6 +240,23 @@ async fn connect(
         );
     }
     let observation = args.common.observe.bind("tunnel up", console)?;
+    let reporter = observation.reporter();
+    let connected = carry(args, hubs, guard, observation, console, moderation);
+    tokio::select! {
+        result = connected => result,
+        never = guard.keep(&reporter) => match never {},
+    }
+}
+
+/// Looks up the hubs, and carries packets until the tunnel ends.
+async fn carry(
+    args: &UpArgs,
+    hubs: Vec<(Vec<String>, PeerPolicy)>,
+    guard: &Arc<Guard>,
+    observation: Observation,
+    console: Console,
+    moderation: Arc<ThreadModeration>,
+) -> Result<(), Failure> {
     let reporter = observation.reporter();
     let names: BTreeMap<PublicKey, String> =
         hubs.iter().map(|(_, hub)| (hub.key, hub.name.clone())).collect();
