@@ -155,6 +155,8 @@ class Trial:
         self.kill("programs")
         self.kill("probes")
         client = self.world.new_client(self.judge.is_router, rp_filter, proxy_arp)
+        # What the former client has sent is not judged by what is expected of the new one.
+        list(self.watch.take())
         for file in Path("/run").iterdir():
             if file.name != self.world.hub.name:
                 shutil.rmtree(file)
@@ -215,10 +217,18 @@ class Trial:
     def launch(self, *words: str | Path, switch: bool = True) -> subprocess.Popen:
         """Starts the tunnel with these options, and waits until the client is closed if it should be."""
         self.judge.looking_up.begin(time.time())
+        if switch and not self.is_closed:
+            self.until_resolved()
         process = self.command("client", "up", NAME, *words, *(["--kill-switch"] if switch else []))
         if switch and not self.is_closed:
             self.until_closed(process)
         return process
+
+    def until_resolved(self) -> None:
+        """Waits for routers that have not answered yet: the kernel sends what it has queued for them later."""
+        until = time.time() + CLOSES_S
+        while "INCOMPLETE" in self.client.run("ip", "neighbour").stdout and time.time() < until:
+            time.sleep(0.02)
 
     def until_closed(self, process: subprocess.Popen) -> None:
         """Waits until the table of the switch is there. From then on nothing may leave."""

@@ -154,8 +154,6 @@ pub fn install(table: &Table) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Owner {
     socket: Socket,
-    /// Whether this socket owns the table of this name already.
-    owned: Option<String>,
 }
 
 impl Owner {
@@ -164,7 +162,7 @@ impl Owner {
     /// # Errors
     /// As the system says.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { socket: connect(NETLINK_NETFILTER)?, owned: None })
+        Ok(Self { socket: connect(NETLINK_NETFILTER)? })
     }
 
     /// Installs a table as [`install`] does, and owns it; on Linux before 6.9 without ownership.
@@ -172,19 +170,16 @@ impl Owner {
     /// # Errors
     /// As the system says.
     pub fn install(&mut self, table: &Table) -> io::Result<()> {
-        let is_owned = self.owned.as_ref() == Some(&table.name);
-        let mut requests = requests_for(table, Some(TableFlags::Owner | TableFlags::Persisent));
-        if is_owned {
-            // An owner cannot take over a table that it owns.
-            requests.remove(0);
+        let flags = Some(TableFlags::Owner | TableFlags::Persisent);
+        // The first request makes a table, or takes over one that has lost its owner. It fails for one that this value owns, and
+        // for one that never had an owner: then there is a table to delete.
+        for skipped in [0, 1] {
+            let requests = requests_for(table, flags).into_iter().skip(skipped).collect();
+            if send_by(&self.socket, batch_of(requests)).is_ok() {
+                return Ok(());
+            }
+            self.socket = connect(NETLINK_NETFILTER)?;
         }
-        if send_by(&self.socket, batch_of(requests)).is_ok() {
-            self.owned = Some(table.name.clone());
-            return Ok(());
-        }
-        // Errors of this request may be answered later.
-        self.socket = connect(NETLINK_NETFILTER)?;
-        self.owned = None;
         install(table)
     }
 }
