@@ -307,3 +307,25 @@ fn a_client_that_shares_its_tunnel_forwards_nothing_else() {
     up.end(Signal::SIGTERM);
     assert!(!passes(&hosts, "d", HOST), "after the end");
 }
+
+#[test]
+fn the_port_of_the_endpoint_takes_no_part_in_translation() {
+    let Some(hosts) = Hosts::new() else { return };
+    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
+    echo(&hosts, "i");
+    let serve = hosts.serve(&[&client], &["--allow-private"]);
+    let up = hosts.connect(&hub, &[]);
+    hosts.wait_for_answer(HOST, &[&serve, &up]);
+    // A packet from inside, with the port of the hub, to a machine that is about to send to the hub.
+    let victim = hosts.inside("d", || UdpSocket::bind(("100.100.0.1", FOREIGN)).expect("a port"));
+    let attacker = hosts.inside("c", || UdpSocket::bind(("10.88.0.2", 9899)).expect("a port"));
+    for socket in [&victim, &attacker] {
+        socket.set_read_timeout(Some(QUIET)).expect("an option");
+    }
+    let mut bytes = [0; 64];
+    attacker.send_to(b"shadow", ("100.100.0.1", FOREIGN)).expect("sent");
+    let (_, from) = victim.recv_from(&mut bytes).expect("it is carried");
+    assert_eq!(from.ip().to_string(), "100.100.0.2", "translated");
+    victim.send_to(b"for the hub", ("100.100.0.2", 9899)).expect("sent");
+    assert!(attacker.recv_from(&mut bytes).is_err(), "it went to another client: {from}");
+}

@@ -92,7 +92,7 @@ impl Pool {
         Ok(Self { networks })
     }
 
-    /// The pool without its IPv6 network; none if it has none, or no other.
+    /// The pool without its IPv6 network. `None` if it has no IPv6 network, or no IPv4 network.
     pub fn without_ipv6(&self) -> Option<Self> {
         let is_ipv4 = |network: &&IpNet| network.addr().is_ipv4();
         let networks: Vec<IpNet> = self.networks.iter().filter(is_ipv4).copied().collect();

@@ -202,13 +202,13 @@ impl Forwarding {
     }
 }
 
-/// Whether forwarding of IPv6 has a switch for the whole machine alone. Since Linux 6.17 interfaces have one.
+/// Whether forwarding of IPv6 has only a switch for all interfaces. Since Linux 6.17 each interface has one.
 fn needs_switch() -> bool {
     let conf = Path::new(IPV6);
     conf.exists() && !conf.join("all/force_forwarding").exists()
 }
 
-/// The settings that let these interfaces forward, each with the switch of the whole machine that sets it as well. These
+/// The settings that let these interfaces forward, each with the switch for all interfaces that sets it as well. These
 /// switches stay as they are where the kernel permits it: writing them resets other values of all interfaces.
 fn wanted(interfaces: &[String], networks: &[IpNet]) -> Vec<(PathBuf, PathBuf)> {
     let mut all = Vec::new();
@@ -226,7 +226,7 @@ fn wanted(interfaces: &[String], networks: &[IpNet]) -> Vec<(PathBuf, PathBuf)> 
     all
 }
 
-/// The interface that a setting belongs to; `all` of the switch for the whole machine.
+/// The interface that a setting belongs to; `all` of the switch for all interfaces.
 fn interface_of(file: &Path) -> Option<String> {
     file.parent()?.file_name().map(|name| name.to_string_lossy().into_owned())
 }
@@ -243,7 +243,7 @@ impl Journal {
     }
 }
 
-/// Switches forwarding of IPv6 on for the whole machine. A machine that forwards ignores router advertisements, and would
+/// Switches forwarding of IPv6 on for all interfaces. A machine that forwards ignores router advertisements, and would
 /// lose its own default route, unless told so.
 fn forward_ipv6_everywhere(journal: &mut Journal) -> Result<(), JournalError> {
     let conf = Path::new(IPV6);

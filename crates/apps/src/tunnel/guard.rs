@@ -3,7 +3,7 @@
 //! It is closed before anything else happens, and opened by an orderly end alone. After an error, a crash or `kill -9` it
 //! stays closed until the tunnel runs again and ends, or until `ropewalk tunnel undo`.
 //!
-//! Two locks close it: a table of the packet filter, and rules of policy routing ([`super::steering`]). Both are watched.
+//! Two locks close it: a table of the packet filter, and rules of policy routing. Both are watched.
 
 use std::convert::Infallible;
 use std::io;
@@ -89,7 +89,7 @@ impl Guard {
             outside: Mutex::default(),
         };
         guard.reconcile()?;
-        // They are not those of an earlier run any more, also if its journal is lost.
+        // Without those of an earlier run, also if its journal is lost.
         let _ = name_servers::restore(Path::new(name_servers::RESOLV_CONF), guard.name());
         guard.lock().name_servers = name_servers::of_system();
         guard.reconcile()?;

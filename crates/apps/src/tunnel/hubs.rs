@@ -59,7 +59,7 @@ pub struct Hub {
     options: Options,
     key: PublicKey,
     addresses: Mutex<Vec<SocketAddr>>,
-    /// Looks its names up again; none: it has no names.
+    /// Looks its names up again. `None`: it was given by addresses.
     finder: Option<Finder>,
     /// Whether the latest attempt to connect has not succeeded.
     is_doubtful: AtomicBool,

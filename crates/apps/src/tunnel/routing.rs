@@ -149,7 +149,7 @@ impl Routing {
         loop {
             let complete = self.reconcile();
             watch.changed((!complete).then_some(RETRY)).await;
-            // At once, and again when the group of changes is over.
+            // Immediately, and again when the group of changes is over.
             self.reconcile();
             tokio::time::sleep(PAUSE).await;
         }

@@ -184,7 +184,7 @@ impl Owner {
     }
 }
 
-/// The requests that install a table, the first of which only lets the second one succeed.
+/// The requests that install a table. The first one only lets the second one succeed.
 fn requests_for(table: &Table, flags: Option<TableFlags>) -> Vec<Request<NetfilterMessage>> {
     let new = || {
         let mut message = named(&table.name);

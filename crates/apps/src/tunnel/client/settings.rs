@@ -23,7 +23,7 @@ pub struct ClientSettings {
     /// Families of addresses that may leave this machine outside of the tunnel if the hub does not carry them.
     pub left_outside: Vec<Family>,
     /// The interfaces of networks behind this machine that reach the tunnel, with the client's address; empty: those without
-    /// a default route; none: no network does.
+    /// a default route. `None`: no network does.
     pub share: Option<Vec<String>>,
     /// Name servers; none: those that the hub recommends.
     pub dns: Option<Vec<IpAddr>>,

@@ -1,4 +1,5 @@
-//! Changes that close a machine: after them nothing leaves it outside of the tunnel. They stay until somebody opens it.
+//! Changes that close a machine: after them nothing leaves it outside of the tunnel. They stay until an orderly end, or
+//! `ropewalk tunnel undo`.
 
 use std::io;
 use std::net::IpAddr;
@@ -10,7 +11,7 @@ use ropewalk_runtime::system::rules::{self, RoutingRule};
 
 use super::{Change, Journal, JournalError};
 
-/// The routing table that closed machines use. A number that nobody else is likely to use.
+/// The routing table that closed machines use. Other programs are unlikely to use this number.
 pub const CLOSED_TABLE: u32 = 0x7277;
 
 impl Journal {
@@ -37,7 +38,7 @@ impl Journal {
         self.stays_closed = false;
     }
 
-    /// Installs a table of the packet filter that closes the machine. One of the same name is replaced at once.
+    /// Installs a table of the packet filter that closes the machine. One of the same name is replaced in the same transaction.
     ///
     /// # Errors
     /// As the system says.
@@ -104,7 +105,7 @@ fn nowhere(ipv6: bool) -> Route {
     Route { to, hops: Vec::new(), metric: Some(u32::MAX), source: None }
 }
 
-/// Removes what [`Journal::close_routing`] has added beside its rules.
+/// Removes the routes that [`Journal::close_routing`] has added.
 pub(super) fn open_routing() {
     for ipv6 in [false, true] {
         let _: io::Result<()> = routes::remove_route_in(CLOSED_TABLE, &nowhere(ipv6));

@@ -58,7 +58,7 @@ impl Before {
         BASE64.encode(serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// What [`Self::encode`] has written; none if it has not.
+    /// Reads what [`Self::encode`] has written. `None` for any other text.
     pub fn decode(text: &[u8]) -> Option<Self> {
         serde_json::from_slice(&BASE64.decode(text).ok()?).ok()
     }
