@@ -9,7 +9,7 @@ import licences
 from common import PACKAGING, ROOT, put, version
 
 DOCUMENTS = ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"]
-UNITS = [f"ropewalk-{name}@.service" for name in ("recv", "proxy", "tunnel", "hub")]
+UNITS = [f"ropewalk-{name}@.service" for name in ("recv", "proxy", "tunnel", "closed", "hub")]
 LIBRARY = "libropewalk.so"
 HEADER = ROOT / "crates" / "sockets" / "include" / "netinet" / "sctp.h"
 EXAMPLES = ["recv.conf", "proxy.conf", "exit.conf"]
