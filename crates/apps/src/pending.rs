@@ -104,7 +104,7 @@ impl Table {
     }
 }
 
-/// The source address as limits count it: an IPv6 host has a whole /64 network.
+/// The source address as limits count it: an IPv6 host has an entire /64 network.
 pub fn source(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & (u128::MAX << 64)).into(),

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ropewalk_apps::measure::links::{Client, LinkPlan, Message, Train, TrainPlan, measure};
-use ropewalk_apps::measure::{Direction, MeasureError, serve};
+use ropewalk_apps::measure::{CONTROL, Direction, MeasureError, serve};
 use ropewalk_runtime::endpoint::{Association, Endpoint, Options, Target};
 use ropewalk_runtime::seal::{Allowed, SecretKey};
 
@@ -82,7 +82,7 @@ async fn a_server_sends_no_more_than_the_client_has_opened() {
     let (association, _here) = pair(served).await;
     assert!(association.enable_probes());
     let tell = async |message: Message| {
-        association.send(0, 0, message.encode()).await.expect("open");
+        association.send(CONTROL, 0, message.encode()).await.expect("open");
     };
     tell(Message::Open { bytes: 10_000 }).await;
     // Too many bytes; too many probes; too long; each is refused. What fits is sent, and then nothing more.
@@ -116,9 +116,9 @@ async fn a_server_sends_no_more_than_the_client_has_opened() {
 async fn an_invalid_answer_of_a_server_ends_the_measurement() {
     let (association, _here) = pair(async |association: Association| {
         let _ = association.receive().await;
-        let _ = association.send(0, 0, Message::Open { bytes: u64::MAX }.encode()).await;
+        let _ = association.send(CONTROL, 0, Message::Open { bytes: u64::MAX }.encode()).await;
         let _ = association.receive().await;
-        let _ = association.send(0, 0, bytes::Bytes::from_static(&[9, 9])).await;
+        let _ = association.send(CONTROL, 0, bytes::Bytes::from_static(&[9, 9])).await;
         association.ended().await;
     })
     .await;

@@ -352,7 +352,7 @@ fn connections_without_the_token_are_closed_soon_and_keep_nobody_out() {
         };
         assert!(ended, "it still has a place");
     }
-    // The events go on.
+    // The events continue.
     for _ in 0..3 {
         owner.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         assert!(owner.read(&mut bytes).expect("events") > 0);

@@ -193,7 +193,7 @@ fn event(log: &str, message: &str) -> Value {
 }
 
 /// A killed exit whose port is closed is told from one that is silent: the connections of the first one are reset soon,
-/// and those of the second one go on.
+/// and those of the second one continue.
 #[cfg(target_os = "linux")]
 #[test]
 fn connections_survive_a_silent_exit_and_are_reset_soon_after_it_was_killed() {
@@ -223,10 +223,10 @@ fn connections_survive_a_silent_exit_and_are_reset_soon_after_it_was_killed() {
     std::thread::sleep(Duration::from_secs(18));
     send(Signal::SIGCONT);
     served.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
-    served.read_exact(&mut bytes).expect("the connection goes on");
+    served.read_exact(&mut bytes).expect("the connection continues");
     served.write_all(b"reply").expect("it reads");
     socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
-    socket.read_exact(&mut bytes).expect("the connection goes on");
+    socket.read_exact(&mut bytes).expect("the connection continues");
     assert_eq!(&bytes, b"reply");
     // The program waits and has sent nothing.
     send(Signal::SIGKILL);

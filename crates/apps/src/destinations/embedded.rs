@@ -32,7 +32,7 @@ pub fn destinations(ip: IpAddr) -> Vec<IpAddr> {
     readings(v6).unwrap_or_else(|| vec![ip])
 }
 
-/// All addresses at which a packet to `v6` may arrive. None if `v6` embeds no IPv4 address. An ambiguous form has
+/// All addresses at which a packet to `v6` may arrive. `None` if `v6` embeds no IPv4 address. An ambiguous form has
 /// several: with the local-use NAT64 prefix, the length of the translator's own prefix is unknown (RFC 8215, 5).
 pub(super) fn readings(v6: Ipv6Addr) -> Option<Vec<IpAddr>> {
     let octets = v6.octets();

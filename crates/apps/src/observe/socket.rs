@@ -122,7 +122,7 @@ pub fn directories() -> Vec<PathBuf> {
     directories
 }
 
-/// Checks that nobody but this user and root can change what is in the directory.
+/// Checks that only this user and root can change what is in the directory.
 ///
 /// # Errors
 /// `NotFound` if there is no directory; `PermissionDenied` with the reason if others can change it.

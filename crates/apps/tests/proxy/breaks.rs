@@ -100,11 +100,11 @@ async fn an_exit_is_asked_while_programs_wait_and_one_that_has_stopped_is_given_
         sleep(Duration::from_millis(400)).await;
         exit.asked.load(Ordering::Relaxed) - before
     };
-    assert_eq!(asked().await, 0, "nobody waits");
+    assert_eq!(asked().await, 0, "no program waits");
     let (mut open, code) = socks_connect(ports.socks, server.port()).await;
     assert_eq!(code, 0);
     assert!(asked().await > 0);
-    // Nobody can be reached, so that a second connection shows nothing.
+    // The exit cannot be reached, so that a second connection shows nothing.
     *exit.up.lock().unwrap() = false;
     exit.set_silent(true);
     sleep(Duration::from_millis(100)).await;

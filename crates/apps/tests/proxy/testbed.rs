@@ -35,7 +35,7 @@ pub struct MemoryConnector {
     pub serving: Arc<Mutex<Option<JoinHandle<()>>>>,
     pub silent: watch::Receiver<bool>,
     set_silent: Arc<watch::Sender<bool>>,
-    /// How often the exit was asked for an answer.
+    /// Number of requests for an answer of the exit.
     pub asked: Arc<AtomicU32>,
     /// Says that the exit has stopped.
     pub stopped: Arc<Notify>,

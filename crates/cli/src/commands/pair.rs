@@ -33,7 +33,7 @@ const CODE_HELP: &str =
 /// A note if the code is on the command line.
 const VISIBLE: &str = "other users of this machine can see a code on the command line; without it, \
                        `ropewalk pair --to` asks for the code";
-/// How often a terminal is asked for the code.
+/// Number of attempts to type the code on a terminal.
 const ATTEMPTS: usize = 3;
 /// Longest line with a code, bytes.
 const LINE_LIMIT: u64 = 4096;
@@ -41,8 +41,8 @@ const LINE_LIMIT: u64 = 4096;
 /// Arguments of `pair`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "One side runs it without --to, and shows a code. The other side gives an address of the first with --to, and is asked for \
-    the code; if standard input is not a terminal, the code is its first line. The code is valid once and for a short time; a wrong \
+    after_help = "One side runs it without --to, and shows a code. The other side gives an address of the first with --to; the command then asks \
+    for the code. If standard input is not a terminal, the code is its first line. The code is valid once and for a short time; a wrong \
     code ends it. Only the side that shows the code must be reachable. Afterwards, each side knows the other by name: --peer NAME, \
     --allow NAME.\n\n\
     Exit status: 0 paired, 1 not paired, 2 the command line was wrong.\n\n\
@@ -54,7 +54,7 @@ const LINE_LIMIT: u64 = 4096;
 )]
 pub struct PairArgs {
     /// The code that the other side shows, or the text of its QR code. Other users of this machine can see it here: leave it out, or
-    /// give `-` in place of the text of a QR code, and it is asked for
+    /// give `-` in place of the text of a QR code, and the command asks for it
     #[arg(value_name = "CODE", value_parser = typed)]
     code: Option<Typed>,
     /// Addresses of the side that shows the code; without them and without a code, this side shows one
@@ -89,7 +89,7 @@ pub struct PairArgs {
 /// How the code is given on the command line.
 #[derive(Clone, Debug)]
 enum Typed {
-    /// It is asked for, or read from standard input.
+    /// The command asks for it, or reads it from standard input.
     Input,
     Here(Invitation),
 }

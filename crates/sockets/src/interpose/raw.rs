@@ -387,7 +387,7 @@ mod tests {
         }
     }
 
-    /// Two pages, of which only the first one may be read.
+    /// Two pages. Only the first one may be read.
     fn half_readable() -> *mut u8 {
         // SAFETY: new memory, which stays until the process ends.
         unsafe {

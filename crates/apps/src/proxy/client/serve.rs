@@ -23,7 +23,7 @@ use crate::proxy::reason::{Reason, ReasonKind};
 use crate::proxy::relay::{relay, tune};
 use crate::proxy::target::Target;
 
-/// Most clients with incomplete requests. Each needs a socket and at most one request's head.
+/// Maximum number of clients with incomplete requests. Each needs a socket and at most one request's head.
 const PENDING_LIMIT: usize = 512;
 
 /// How long a connection waits for a free place.
