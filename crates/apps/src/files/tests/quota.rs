@@ -210,13 +210,14 @@ proptest! {
         overwrite: bool,
     ) {
         let dir = TempDir::new("nested");
-        let outer = Store::open(&dir.path("to")).expect("a directory");
-        let inner = NESTED[1..].iter().map(|(name, _)| {
-            Arc::new(outer.open_inner(Path::new(name)).expect("a directory"))
-        });
-        let inner: Vec<_> = inner.collect();
-        let stores = [Arc::new(outer), inner[0].clone(), inner[1].clone()];
         let key = SecretKey::generate().expect("a key").public();
+        let outer = Arc::new(Store::open(&dir.path("to")).expect("a directory"));
+        // The outer directory is measured before the inner ones exist.
+        drop(connect(&outer, key, overwrite));
+        let [team, anna] = [1, 2].map(|number: usize| {
+            Arc::new(outer.open_inner(Path::new(NESTED[number].0)).expect("a directory"))
+        });
+        let stores = [outer, team, anna];
         let join = |number: usize| {
             Sender { names: NESTED[number].1, ..connect(&stores[number], key, overwrite) }
         };
