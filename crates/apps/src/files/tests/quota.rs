@@ -256,7 +256,7 @@ fn hostile_tree(root: &Path, outside: &Path) -> u64 {
         fs::File::create(path).and_then(|file| file.set_len(bytes)).expect("a file");
         blocks += 1 + bytes.div_ceil(BLOCK);
     };
-    (0..5000).step_by(3).for_each(|number| file(&root.join(format!("wide/{number}/f")), 1));
+    (0..5000).step_by(50).for_each(|number| file(&root.join(format!("wide/{number}/f")), 1));
     file(&deep.join("bottom"), 3 * BLOCK);
     file(&root.join("sparse"), 1 << 30);
     file(&root.join("linked"), BLOCK + 1);
