@@ -12,6 +12,11 @@ const BUFFER_SIZE: usize = 16 << 10;
 /// forever.
 const IDLE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
 
+/// Unsent bytes in the kernel's send buffer before this end waits. Without it, the buffer grows to several megabytes on
+/// a fast connection, and stays full if the reader then stops. Bytes in flight do not count, so this limits no rate.
+#[cfg(target_os = "linux")]
+const UNSENT_LIMIT: u32 = 64 << 10;
+
 /// A wrapper of a TCP connection.
 pub trait Socket: AsyncRead + AsyncWrite + Unpin {
     /// The TCP connection.
@@ -24,10 +29,13 @@ impl Socket for TcpStream {
     }
 }
 
-/// Sets the socket options for interactive traffic.
+/// Sets the socket options for interactive traffic and for little memory in the kernel.
 pub fn tune(socket: &TcpStream) {
-    // Both are optional, so errors are ignored.
+    // All are optional, so errors are ignored.
     let _ = socket.set_nodelay(true);
+    // With the Nagle algorithm, it would delay segments of 64 KiB, which loopback has.
+    #[cfg(target_os = "linux")]
+    let _ = socket2::SockRef::from(socket).set_tcp_notsent_lowat(UNSENT_LIMIT);
     let keepalive =
         socket2::TcpKeepalive::new().with_time(IDLE_TIMEOUT).with_interval(IDLE_TIMEOUT / 8);
     let _ = socket2::SockRef::from(socket).set_tcp_keepalive(&keepalive);

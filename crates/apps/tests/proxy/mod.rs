@@ -3,6 +3,8 @@
 
 mod breaks;
 mod hostile;
+#[cfg(target_os = "linux")]
+mod kernel_buffers;
 mod live;
 mod programs;
 mod quotas;
