@@ -15,6 +15,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use ipnet::IpNet;
+use ropewalk_runtime::system::routes::MAIN;
 use ropewalk_runtime::system::rules::RoutingRule;
 
 use super::journal::CLOSED_TABLE;
@@ -23,7 +24,6 @@ use super::machine::{DHCP, DOMAIN, single};
 /// The mark of the sockets that look up the names of hubs: "rw" and a number.
 pub const LOOKUP_MARK: u32 = 0x7277_0035;
 
-const MAIN: u32 = 254;
 const EXCEPTIONS: u32 = 10;
 const CLOSED: u32 = 11;
 /// Protocol numbers of IP (IANA).
