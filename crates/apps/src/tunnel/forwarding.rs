@@ -107,18 +107,14 @@ impl Forwarding {
         let all = routes::interfaces()?;
         let mut outside = Vec::new();
         if matches!(&self.role, Role::Client { inside, .. } if inside.is_empty()) {
-            for ipv6 in [false, true] {
-                let default =
-                    routes::main_routes(ipv6)?.into_iter().filter(|it| it.to.prefix_len() == 0);
-                outside.extend(default.flat_map(|route| route.hops).map(|hop| hop.interface));
-            }
+            outside = routes::default_interfaces()?;
         }
         let forwards = |one: &routes::Interface| match &self.role {
             _ if one.name == self.device => true,
             _ if one.name == "lo" => false,
             Role::Client { inside, .. } if !inside.is_empty() => inside.contains(&one.name),
             Role::Client { links, .. } => {
-                !one.is_tun && !links.contains(&one.name) && !outside.contains(&one.index)
+                !one.is_tun && !links.contains(&one.name) && !outside.contains(one)
             }
             Role::Hub { .. } => true,
         };

@@ -221,7 +221,19 @@ pub fn main_routes(ipv6: bool) -> io::Result<Vec<Route>> {
     routes_in(MAIN, ipv6)
 }
 
-/// The same of another table. Unreachable networks are among them.
+/// The interfaces by which a default route of IPv4 or IPv6 leads.
+///
+/// # Errors
+/// As the system says.
+pub fn default_interfaces() -> io::Result<Vec<Interface>> {
+    let mut all = main_routes(false)?;
+    all.extend(main_routes(true)?);
+    let default = all.into_iter().filter(|route| route.to.prefix_len() == 0);
+    let indexes: Vec<u32> = default.flat_map(|route| route.hops).map(|hop| hop.interface).collect();
+    Ok(interfaces()?.into_iter().filter(|one| indexes.contains(&one.index)).collect())
+}
+
+/// The routes of another table, as [`main_routes`] lists those of the main table. Unreachable networks are among them.
 ///
 /// # Errors
 /// As the system says.

@@ -339,12 +339,8 @@ async fn look_up(
 
 /// The interfaces with a default route, and last none: whatever the routes say.
 fn ways_out() -> Vec<Option<String>> {
-    let all = routes::interfaces().unwrap_or_default();
-    let tables = [false, true].map(|ipv6| routes::main_routes(ipv6).unwrap_or_default());
-    let default = tables.into_iter().flatten().filter(|route| route.to.prefix_len() == 0);
-    let indexes: Vec<u32> = default.flat_map(|route| route.hops).map(|hop| hop.interface).collect();
-    let leads = |one: &&routes::Interface| !one.is_tun && indexes.contains(&one.index);
-    let found = all.iter().filter(leads).map(|one| Some(one.name.clone()));
+    let all = routes::default_interfaces().unwrap_or_default();
+    let found = all.into_iter().filter(|one| !one.is_tun).map(|one| Some(one.name));
     found.chain([None]).collect()
 }
 
