@@ -19,9 +19,9 @@ fn transport(scheduler: StreamScheduler) -> Transport {
     }
 }
 
-/// Bytes, bytes of a message, streams.
+/// Bytes, bytes of a message, streams. The short messages are many more than the 512 chunks that usrsctp holds.
 const CASES: [(usize, usize, u16); 4] =
-    [(2_000_000, 1000, 1), (4_000_000, 100_000, 7), (4 << 20, 1 << 20, 2), (100_000, 60, 100)];
+    [(2_000_000, 1000, 1), (4_000_000, 100_000, 7), (4 << 20, 1 << 20, 2), (1_200_000, 60, 100)];
 
 #[test]
 fn interleaved_messages_that_we_send_arrive_at_usrsctp() {

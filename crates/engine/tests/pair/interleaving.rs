@@ -422,3 +422,35 @@ fn after_a_restart_identifiers_start_over_and_priorities_stay() {
     assert_eq!(read[read.len() - 2..], [3_001, 3_000]);
     assert_eq!(pair.view(RIGHT, 0).id, PathId(0));
 }
+
+#[test]
+fn a_peer_that_may_be_of_freebsd_never_holds_512_interleaved_chunks() {
+    let most_sent = |right: &Config| {
+        // This end lists ASCONF only if the other one does.
+        let left = right;
+        let mut pair = Pair::with(left, right, &[50], [in_turn(), in_turn()]);
+        pair.connect();
+        let first = pair.ends[RIGHT].peer_initial_tsn().expect("it is up");
+        pair.log.clear();
+        let is_first = move |data: &ropewalk_engine::sctp::Data| data.tsn == first;
+        pair.script(move |s| if s.data().any(is_first) { Fate::Drop } else { Fate::Arrive });
+        (0..3000).for_each(|_| pair.send(LEFT, 60));
+        pair.run_for(Duration::from_secs(5));
+        let sent = pair.log.iter().filter(|s| s.from == LEFT).flat_map(|s| s.data());
+        let most = sent.map(|data| data.tsn.0.wrapping_sub(first.0) + 1).max();
+        pair.heal();
+        pair.run_for(Duration::from_secs(60));
+        assert_eq!(pair.read[RIGHT].len(), 3000, "all that was sent is read in the end");
+        most.expect("some left")
+    };
+    let none = Negotiation::Listed(Extensions::NONE);
+    let other = Config { negotiation: none, ..interleaving(1, StreamScheduler::FirstCome) };
+    let like_freebsd = Config { address_reconfiguration: true, ..other.clone() };
+    let own = Negotiation::Listed(Extensions::OFFERED);
+    let ours = Config { negotiation: own, ..like_freebsd.clone() };
+    let most = most_sent(&like_freebsd);
+    assert!((400..512).contains(&most), "{most}");
+    for free in [other, ours] {
+        assert!(most_sent(&free) > 512);
+    }
+}

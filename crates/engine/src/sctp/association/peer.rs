@@ -34,8 +34,14 @@ pub(super) struct Peer {
     pub takes_stamps: bool,
     /// Whether the peer's user says what the layer above SCTP is. Apart from `layer`, this takes no space.
     says_layer: bool,
+    /// Whether the peer holds few chunks beyond a missing one ([`FEW_CHUNKS`]).
+    holds_few: bool,
     layer: u32,
 }
+
+/// The stack of FreeBSD, which usrsctp is as well, drops each I-DATA chunk that begins a message while it holds 512 chunks
+/// (`sctp_max_chunks_on_queue`), also the missing one that would let it deliver them. So it must never hold that many.
+const FEW_CHUNKS: u32 = 500;
 
 impl Peer {
     /// The peer as announced in its INIT or INIT ACK.
@@ -53,9 +59,17 @@ impl Peer {
             takes_stamps: agreed.has(Extensions::DELAY),
             sack_delay: if agreed.has(Extensions::CMT) { own } else { own.max(WORST_CASE) },
             says_layer: init.options.adaptation.is_some(),
+            holds_few: Self::holds_few(init),
             layer: init.options.adaptation.unwrap_or_default(),
             abort_reason: None,
         }
+    }
+
+    /// Whether a peer with this INIT may be one that holds [`FEW_CHUNKS`]: of the stacks that interleave, it alone lists address
+    /// reconfiguration unless it is told not to.
+    fn holds_few(init: &Init) -> bool {
+        let offered = init.extensions();
+        offered.has(Extensions::I_DATA.and(Extensions::ASCONF)) && !offered.has(Extensions::CMT)
     }
 
     /// All addresses: those listed, and the source.
@@ -107,13 +121,16 @@ impl super::Association {
     /// Passes configuration that has changed to the parts.
     pub(super) fn apply_config(&mut self) {
         let peer = &self.handshake.peer;
+        let all = TxConfig::of(&self.config);
+        let few = peer.holds_few && peer.agreed.has(Extensions::I_DATA);
         self.sender.outstanding.config = TxConfig {
+            most_outstanding: if few { FEW_CHUNKS } else { all.most_outstanding },
             stamps: self.config.uses_stamps() && peer.takes_stamps,
             records_times: self.config.uses_echoed_tsns() && peer.takes_stamps,
             pieces: peer.agreed.has(Extensions::DATA_FRAGMENT),
             abandons: peer.agreed.abandons(),
             interleaves: peer.agreed.has(Extensions::I_DATA),
-            ..TxConfig::of(&self.config)
+            ..all
         };
         if let Some(auth) = self.handshake.auth.as_ref().filter(|auth| auth.covers_much()) {
             self.sender.outstanding.config.reserve(auth.chunk_len());

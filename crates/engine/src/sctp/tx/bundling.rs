@@ -63,7 +63,7 @@ impl Sender {
                 v.usable && self.paths[path.index()].tx.flights.bytes() < v.window
             });
             let fits = self.outstanding.board.span() + next as u64 <= self.outstanding.peer_rwnd;
-            if !open || !fits || self.outstanding.board.tsns_left() == 0 {
+            if !open || !fits || self.outstanding.tsns_left() == 0 {
                 return;
             }
             if cut {

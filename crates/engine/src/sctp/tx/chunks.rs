@@ -227,6 +227,12 @@ impl Chunks {
         self.queue.is_all_unordered_unfragmented() && self.board.has_only_unordered_holes()
     }
 
+    /// How many more chunks may get a TSN before the oldest is acknowledged.
+    #[inline]
+    pub fn tsns_left(&self) -> u64 {
+        u64::from(self.config.most_outstanding).saturating_sub(self.board.tsns_outstanding())
+    }
+
     /// Whether any unassigned chunk may be sent while there is room for one
     /// ([`WindowCheck::Unacknowledged`]). With a closed window, only the first may, as a probe.
     #[inline]
@@ -239,7 +245,7 @@ impl Chunks {
     fn beside_unacknowledged(&self, paths: &[Path]) -> u64 {
         let in_flight: u64 = paths.iter().map(|path| path.tx.flights.bytes()).sum();
         let room = self.peer_rwnd.saturating_sub(self.board.held_bytes() + in_flight);
-        let fresh = self.queue.chunks().min(self.board.tsns_left());
+        let fresh = self.queue.chunks().min(self.tsns_left());
         (room / self.full_chunk()).min(self.board.holes().len() + fresh)
     }
 
@@ -283,7 +289,7 @@ impl Outstanding for Chunks {
         let passing = self.is_unordered_unfragmented() && span + full <= self.peer_rwnd;
         let unordered = passing || self.takes_any() && self.within_window(paths) > 0;
         if unordered {
-            unassigned = unassigned.min(self.board.tsns_left());
+            unassigned = unassigned.min(self.tsns_left());
         }
         View {
             now,
@@ -312,15 +318,13 @@ impl Outstanding for Chunks {
         let full = self.full_chunk();
         if beyond >= full && self.is_unordered_unfragmented() {
             // Any chunk may be chosen.
-            let unassigned = self.queue.chunks().min(self.board.tsns_left());
+            let unassigned = self.queue.chunks().min(self.tsns_left());
             return (beyond / full).min(self.board.holes().len() + unassigned);
         }
         let holes = self.board.holes_within(self.peer_rwnd);
         let beyond = beyond.saturating_sub(self.board.unordered_holes());
         let fresh = match self.queue.next_bytes() {
-            Some(next) if next as u64 <= beyond => {
-                (beyond / full).max(1).min(self.board.tsns_left())
-            }
+            Some(next) if next as u64 <= beyond => (beyond / full).max(1).min(self.tsns_left()),
             _ => 0,
         };
         holes + if holes == self.board.holes().len() { fresh } else { 0 }

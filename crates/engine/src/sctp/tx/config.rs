@@ -21,6 +21,8 @@ pub struct TxConfig {
     pub idle_decay: IdleDecay,
     pub window_check: WindowCheck,
     pub max_burst: u32,
+    /// Most chunks with a TSN that are not acknowledged cumulatively.
+    pub most_outstanding: u32,
     pub rto_max: Duration,
     pub send_buffer: u64,
     /// `u64::MAX`: none, because this takes less space; the next one likewise.
@@ -50,6 +52,11 @@ pub struct TxConfig {
     pub reports_abandoned: bool,
 }
 
+/// Most chunks outstanding: half of the SSN space, beyond which later and earlier SSNs cannot be told apart,
+/// and half of the reach of gap ack blocks (RFC 9260, 3.3.4, 6.6). With packets of 1500 B this is a window of
+/// 48 MB.
+const OUTSTANDING_LIMIT: u32 = (1 << 15) - 1;
+
 const fn limit(limit: Option<u64>) -> u64 {
     match limit {
         Some(limit) => limit,
@@ -67,6 +74,7 @@ impl TxConfig {
             idle_decay: config.idle_decay,
             window_check: config.window_check,
             max_burst: config.max_burst,
+            most_outstanding: OUTSTANDING_LIMIT,
             rto_max: config.rto.max,
             send_buffer: config.send_buffer,
             unsent_limit: limit(config.unsent_limit),

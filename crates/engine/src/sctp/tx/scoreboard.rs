@@ -43,11 +43,6 @@ pub struct Scoreboard {
     copies: BTreeMap<u64, Vec<(PathId, u64)>>,
 }
 
-/// Most chunks outstanding: half of the SSN space, beyond which later and earlier SSNs cannot be told apart,
-/// and half of the reach of gap ack blocks (RFC 9260, 3.3.4, 6.6). With packets of 1500 B this is a window of
-/// 48 MB.
-const OUTSTANDING_LIMIT: u64 = (1 << 15) - 1;
-
 impl Scoreboard {
     /// Creates an empty scoreboard; the first chunk gets TSN `first` (unwrapped).
     pub fn new(first: u64) -> Self {
@@ -80,10 +75,10 @@ impl Scoreboard {
         self.base + self.records.len() as u64
     }
 
-    /// How many more chunks may get a TSN before the oldest is acknowledged.
+    /// Number of TSNs beyond the cumulative one.
     #[inline]
-    pub fn tsns_left(&self) -> u64 {
-        OUTSTANDING_LIMIT.saturating_sub(self.records.len() as u64)
+    pub fn tsns_outstanding(&self) -> u64 {
+        self.records.len() as u64
     }
 
     /// Moves past `count` TSNs that no chunk gets. No TSN is outstanding.

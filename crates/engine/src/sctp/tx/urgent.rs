@@ -79,7 +79,7 @@ impl Chunks {
     /// Size of a message outside of the queue as a chunk, if it may get a TSN now.
     fn bytes_outside(&self, message: &Submitted) -> Option<u32> {
         // RFC 9260, 6.9: the fragments of a message have consecutive TSNs.
-        let free = self.queue.may_overtake() && self.board.tsns_left() > 0;
+        let free = self.queue.may_overtake() && self.tsns_left() > 0;
         free.then(|| self.queue.sizes().chunk_of(message.payload.len()))
     }
 
