@@ -97,7 +97,7 @@ proptest! {
         seed in 1..1000u64, one in link(), two in link(), uses in 0..3usize,
     ) {
         // With losses on links of very unequal delay, the inner connection sees some of them, and over long round trips its
-        // start takes longer than over one link: docs/decisions/open.md.
+        // start takes longer than over one link, up to 40 s: docs/decisions/open.md.
         let [one, two] = [one, two].map(|link| Link { lossy: false, ..link });
         let usage = ["always", "when-needed", "backup"][uses];
         // A quicker link that takes only what exceeds a slower one costs the connection some of its rate, see there.
@@ -105,7 +105,7 @@ proptest! {
         let with = |second: &str| {
             let second = format!("use = '{second}'");
             let paths = one.toml("one", "") + &two.toml("two", &second);
-            goodput(&result_within(seed, [15, 35], &paths, ""))
+            goodput(&result_within(seed, [40, 60], &paths, ""))
         };
         let (both, alone) = (with(usage), with("never"));
         prop_assert!(both > 0.85 * alone, "{usage}: {both} with both, {alone} with one");
