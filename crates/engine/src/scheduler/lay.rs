@@ -11,8 +11,8 @@
 //! * **Window sharing**: a slow path reaches far ahead. It is used only if the receive window reaches that
 //!   far, or if the receive buffer can spare the rest.
 //! * **No standing queues**: data in flight is limited to the BDP of the path and a small margin that reveals
-//!   a growing rate. Where other flows fill the queue, which `lay` detects by a pause, the congestion window
-//!   is the limit.
+//!   a growing rate. The congestion window is the limit if no other path is in use, and where other flows fill
+//!   the queue, which `lay` detects by a pause.
 //! * **Silence**: an overdue acknowledgement delays the predicted arrival by the same time. A path without
 //!   measurements for a while carries copies of data that is sent elsewhere, until it responds.
 //! * **Rests**: a path is not used for a while if it carries a small share of the data and holds the oldest
@@ -135,7 +135,10 @@ impl Lay {
     /// matter here. Paths without a window are skipped.
     fn observe(&mut self, view: &View<'_>) {
         let usable = || view.paths.iter().filter(|p| p.usable && p.window > 0);
-        let alone = view.paths.iter().filter(|p| p.usable).count() == 1;
+        let rests = |path: &PathView| {
+            self.states.get(path.id.index()).is_some_and(|state| state.share.rests(view.now))
+        };
+        let alone = view.paths.iter().filter(|p| p.usable && !rests(p)).count() == 1;
         self.estimates.clear();
         for path in usable() {
             let state = state_of(&mut self.states, path.id);
@@ -495,6 +498,19 @@ mod tests {
         assert!(is_left_alone(1, reached));
         assert!(!is_left_alone(40, reached), "a path that carries as much as it holds up is used");
         assert!(!is_left_alone(1, reached + 1), "in slow start it has not shown what it can carry");
+    }
+
+    #[test]
+    fn a_path_beside_which_all_others_rest_has_its_whole_window() {
+        let mut paths = unequal();
+        (paths[0].window, paths[0].in_flight) = (30 * CHUNK, 20 * CHUNK);
+        let open = |lay: &mut Lay, paths: &[PathView]| {
+            lay.decide(&view(paths)).action == Action::Send { path: PathId(0), position: 0 }
+        };
+        let mut lay = Lay::default();
+        assert!(!open(&mut lay, &paths), "its data in flight is more than its share of two");
+        state_of(&mut lay.states, PathId(1)).share.begin_rest(Time::ZERO);
+        assert!(open(&mut lay, &paths));
     }
 
     #[test]
