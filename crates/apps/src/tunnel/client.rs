@@ -44,7 +44,7 @@ const RETRY: Duration = Duration::from_secs(5);
 /// How long a hub may take to open an association until the user is told what may be wrong.
 const HINT_AFTER: Duration = Duration::from_secs(3);
 const HINT: &str = "no answer from the hub yet. It may be unreachable, UDP may be blocked on the way, --peer may not be its \
-    key, or its --allow does not have the key of this end";
+    key, its --allow does not have the key of this end, or the clock of this machine was set back";
 
 const NO_LINK: &str = "no link is up that could reach the hub: the client connects as soon as an interface is up with an \
     address of its family (IPv4 or IPv6)";

@@ -20,8 +20,8 @@ use crate::failure::Failure;
 use crate::format::{Captioned, Format, FormatArgs, print_tables};
 use crate::live::{
     Access, Announcer, ExtensionArgs, Flow, LimitArgs, ListenArgs, Listening, Log, LogArgs,
-    LogLevel, Notes, ObserveArgs, Outputs, ReachArgs, Reload, TransportArgs, listed, reachable,
-    start,
+    LogLevel, Notes, ObserveArgs, Outputs, ReachArgs, Reload, TransportArgs, help_for_silence,
+    listed, reachable, start,
 };
 use crate::output;
 use crate::printer::{count, percent, rate, size, time, time_or_dash};
@@ -206,14 +206,13 @@ fn run(args: &RunArgs, console: Console) -> Result<(), Failure> {
     let flow = if args.reverse { Flow::Received } else { Flow::Sent };
     let outputs = args.observe.stream(outputs, "bench run", flow, args.format.is_data())?;
     let measured = runtime()?.block_on(async {
-        let (endpoint, target) = args.reach.open(&args.transport, &args.extensions, observer, console)?;
+        let (endpoint, target) =
+            args.reach.open(&args.transport, &args.extensions, observer, console)?;
         let announcer = Announcer::with_notes(observation.reporter(), console);
         Reload::<RunArgs>::new(announcer).watch(args.transport.config());
         let _monitor = start(observation, Sources::default(), outputs)?;
         let association = endpoint.connect(&target).await.map_err(|error| {
-            let help = "is `ropewalk bench serve` running there, with this public key; are its address and UDP \
-                        port right, and open in the firewall; does it allow your key; if it requires a \
-                        pre-shared key, is it the one of --psk-file?";
+            let help = help_for_silence("ropewalk bench serve");
             Failure::Run(format!("{error}\n = help: {help}{}", args.extensions.question()))
         })?;
         args.extensions.tell(&association, console);

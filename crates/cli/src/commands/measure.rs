@@ -19,7 +19,7 @@ use crate::args::quoted;
 use crate::console::{Console, width};
 use crate::failure::Failure;
 use crate::format::{Captioned, Format, FormatArgs, print_tables};
-use crate::live::{ExtensionArgs, ReachArgs, TransportArgs};
+use crate::live::{ExtensionArgs, ReachArgs, TransportArgs, help_for_silence};
 use crate::output;
 use crate::printer::{percent, rate, size, time, time_or_dash};
 use crate::progress::{Progress, with_bar};
@@ -94,10 +94,10 @@ pub fn execute(args: &MeasureArgs, console: Console) -> Result<(), Failure> {
     let progress = Progress::share();
     let (found, names) = with_bar(console, "measuring", &progress, || {
         runtime()?.block_on(async {
-            let (endpoint, target) = args.reach.open(&args.transport, &ExtensionArgs::default(), None, console)?;
+            let (endpoint, target) =
+                args.reach.open(&args.transport, &ExtensionArgs::default(), None, console)?;
             let association = endpoint.connect(&target).await.map_err(|error| {
-                let help = "is `ropewalk bench serve` running there, with this public key; are its address and UDP \
-                            port right, and open in the firewall; does it allow your key?";
+                let help = help_for_silence("ropewalk bench serve");
                 Failure::Run(format!("{error}\n = help: {help}"))
             })?;
             let report = |_: Step, share| progress.on_progress(share);

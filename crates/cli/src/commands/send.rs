@@ -19,16 +19,13 @@ use crate::failure::Failure;
 use crate::format::{Format, FormatArgs};
 use crate::live::{
     Announcer, ExtensionArgs, Flow, Interrupt, ObserveArgs, Outputs, ReachArgs, Reload,
-    TransportArgs, start,
+    TransportArgs, help_for_silence, start,
 };
 use crate::output;
 use crate::printer::{count, size};
 
 /// Entries that are named when they are left out; of further ones only the number is shown.
 const NAMED: usize = 5;
-/// Hint when the receiver does not answer.
-const CHECK: &str = "is `ropewalk recv` running there, with this public key; are its address and UDP port right, and open \
-                     in the firewall; does it allow your key; if it requires a pre-shared key, is it the one of --psk-file?";
 
 /// Arguments of `send`.
 #[derive(Debug, Args)]
@@ -141,7 +138,7 @@ fn conclude(
     );
     let resume = format!("to resume where it stopped: {}", command_line());
     let help = match nobody {
-        true => format!("{CHECK}{}", args.extensions.question()),
+        true => format!("{}{}", help_for_silence("ropewalk recv"), args.extensions.question()),
         false => format!("{done}; {resume}"),
     };
     Err(Failure::Run(format!("{error}\n = help: {help}")))

@@ -115,13 +115,11 @@ impl Access {
         console: Console,
         reloaded: impl Fn(&AccessList) + Send + 'static,
     ) {
-        if !self.list.is_anyone() || self.psk.is_some() {
-            // Install the handler before the server reports that it listens.
-            let hangups = Hangups::new(self.list.file().is_some());
-            let (list, admission) = (self.list.clone(), endpoint.admission());
-            let watcher = Watcher { list, admission, reporter, console };
-            tokio::spawn(watcher.run(hangups, reloaded));
-        }
+        // Install the handler before the server reports that it listens.
+        let hangups = Hangups::new(self.list.file().is_some());
+        let (list, admission) = (self.list.clone(), endpoint.admission());
+        let watcher = Watcher { list, admission, reporter, console };
+        tokio::spawn(watcher.run(hangups, reloaded));
     }
 }
 

@@ -13,6 +13,7 @@ mod options;
 mod peers;
 mod reload;
 mod shards;
+mod silence;
 mod stream;
 
 pub use access::{Access, AccessArgs};
@@ -29,4 +30,5 @@ pub use peers::{PeerArg, peers_file};
 pub use reload::{Announcer, Reload};
 pub use ropewalk_apps::access::default_key;
 pub use shards::ShardArgs;
+pub use silence::{help_for_silence, wrong_date};
 pub use stream::Flow;

@@ -188,7 +188,8 @@ fn silence(target: &Target, port: u16, own: Option<&str>) -> String {
         ),
         Some(own) => format!(
             "{addresses}: the peer does not answer; does it listen there, is its public key the \
-             one that was given, and does it allow ours ({own})? Others get no answer"
+             one that was given, does it allow ours ({own}), and was the clock of this machine set \
+             back? Others get no answer"
         ),
     }
 }

@@ -59,7 +59,7 @@ impl HandshakeInProgress {
         session: u32,
         handshake_payload: &[u8],
     ) -> Result<Self, HandshakeError> {
-        let (has_psk, date) = (psk.is_some(), Timestamp::now());
+        let (has_psk, date) = (psk.is_some(), Timestamp::of_first_message());
         let (initiator, first) =
             Initiator::with_psk(secret, peer, psk, date, session, handshake_payload)?;
         Ok(Self {
@@ -118,7 +118,8 @@ impl HandshakeInProgress {
         if !self.has_given_up() {
             // Answers to datagrams of the previous attempt that are still queued would no longer count. If the system
             // provides no random numbers now, the next try may get some.
-            self.datagrams = self.initiator.restart(Timestamp::now()).into_iter().collect();
+            self.datagrams =
+                self.initiator.restart(Timestamp::of_first_message()).into_iter().collect();
         }
     }
 }

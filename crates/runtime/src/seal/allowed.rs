@@ -4,6 +4,8 @@ use core::fmt;
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
+use ropewalk_base::Duration;
+
 use super::keys::PublicKey;
 use super::psk::PresharedKey;
 use super::timestamp::Timestamp;
@@ -51,6 +53,8 @@ pub enum Refusal {
     PskMissing,
     /// It used a pre-shared key, but the responder has none for it.
     PskUnexpected,
+    /// The date of its first datagram is behind the date that its clock must have by now, by this time.
+    ClockBehind(Duration),
 }
 
 impl Allowed {
@@ -81,9 +85,28 @@ impl Allowed {
     }
 }
 
+/// A time in the largest unit of which there are at least two.
+fn rounded(time: Duration) -> String {
+    const UNITS: [(u64, &str); 3] = [(86_400, "days"), (3_600, "hours"), (60, "minutes")];
+    let seconds = time.as_nanos() / 1_000_000_000;
+    let unit = UNITS.iter().find(|(unit, _)| seconds >= 2 * unit);
+    unit.map_or_else(
+        || format!("{seconds} seconds"),
+        |(unit, name)| format!("{} {name}", seconds / unit),
+    )
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::ClockBehind(time) => {
+                let time = rounded(*time);
+                return write!(
+                    f,
+                    "the clock of this peer is {time} behind its own at the last handshake, or an old datagram was repeated; \
+                     it gets no answer until its clock is right"
+                );
+            }
             Self::NotListed => "the key is not allowed",
             Self::Expired => "the entry of this key has expired",
             Self::PskMissing => "the peer did not use the pre-shared key that is required",

@@ -13,6 +13,16 @@ pub(super) const UNLISTED_KEYS_MAX: usize = 16_384;
 /// How often a full memory is searched for entries that may be removed.
 const SEARCH: Duration = Duration::from_secs(1);
 
+/// Why a first message is not admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rejection {
+    /// It is not newer than another one of its key. How far its date is behind the date that the clock of its key must have
+    /// by now; zero if it is that other one.
+    Old(Duration),
+    /// Too many keys are remembered.
+    Full,
+}
+
 /// The first messages that are remembered.
 pub(super) struct HandshakeReplay {
     newest: BTreeMap<PublicKey, (Timestamp, Time)>,
@@ -32,16 +42,26 @@ impl HandshakeReplay {
     }
 
     /// Records a first message, if it is newer than all others of its key and there is room.
-    pub(super) fn admits(&mut self, now: Time, key: PublicKey, sent: Timestamp) -> bool {
-        if let Some((newest, _)) = self.newest.get(&key) {
-            if sent <= *newest {
-                return false;
+    pub(super) fn admit(
+        &mut self,
+        now: Time,
+        key: PublicKey,
+        sent: Timestamp,
+    ) -> Result<(), Rejection> {
+        if let Some((newest, at)) = self.newest.get(&key) {
+            if sent == *newest {
+                return Err(Rejection::Old(Duration::ZERO));
+            }
+            if sent < *newest {
+                let behind = newest.as_unix_nanos() - sent.as_unix_nanos();
+                let since = now.since(*at).as_nanos();
+                return Err(Rejection::Old(Duration::from_nanos(behind.saturating_add(since))));
             }
         } else if !self.has_room(now) {
-            return false;
+            return Err(Rejection::Full);
         }
         self.newest.insert(key, (sent, now));
-        true
+        Ok(())
     }
 
     fn has_room(&mut self, now: Time) -> bool {
@@ -74,11 +94,19 @@ mod tests {
     #[test]
     fn only_a_newer_message_of_a_key_is_admitted() {
         let mut replay = HandshakeReplay::of_listed();
-        for (number, nanos, admitted) in
-            [(1, 5, true), (1, 5, false), (1, 4, false), (2, 4, true), (1, 6, true), (1, 5, false)]
-        {
-            let sent = Timestamp::from_unix_nanos(nanos);
-            assert_eq!(replay.admits(Time::ZERO, key(number), sent), admitted, "{number} {nanos}");
+        let old = |nanos| Err(Rejection::Old(Duration::from_nanos(nanos)));
+        for (at, number, sent, admitted) in [
+            (0, 1, 5, Ok(())),
+            (0, 1, 5, old(0)),
+            (0, 1, 4, old(1)),
+            (100, 1, 5, old(0)),
+            (100, 1, 4, old(101)),
+            (100, 2, 4, Ok(())),
+            (100, 1, 6, Ok(())),
+            (100, 1, 5, old(1)),
+        ] {
+            let (now, date) = (Time::from_nanos(at), Timestamp::from_unix_nanos(sent));
+            assert_eq!(replay.admit(now, key(number), date), admitted, "{at}: {number} {sent}");
         }
     }
 
@@ -98,7 +126,8 @@ mod tests {
         ] {
             let (now, key) = at(seconds, number);
             let sent = Timestamp::from_unix_nanos(1);
-            assert_eq!(replay.admits(now, key, sent), admitted, "{seconds} s, key {number}");
+            let expected = if admitted { Ok(()) } else { Err(Rejection::Full) };
+            assert_eq!(replay.admit(now, key, sent), expected, "{seconds} s, key {number}");
             assert!(replay.len() <= 3);
         }
     }

@@ -4,12 +4,12 @@ use core::fmt;
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
-use ropewalk_base::Time;
+use ropewalk_base::{Duration, Time};
 use snow::HandshakeState;
 
 use super::allowed::{Allowed, Refusal, Refused};
 use super::cipher::{Cipher, CipherOffer};
-use super::handshake_replay::{HandshakeReplay, UNLISTED_KEYS_MAX};
+use super::handshake_replay::{HandshakeReplay, Rejection, UNLISTED_KEYS_MAX};
 use super::keys::{KeyError, PublicKey, SecretKey};
 use super::mac::{Mac, MacKey};
 use super::noise;
@@ -29,6 +29,9 @@ const FREE_PER_SECOND: u32 = 100;
 
 /// Refused initiators that are kept until they are read. Any more are dropped.
 const REFUSED_LIMIT: usize = 16;
+
+/// A first datagram that is older than another one by less is a late one, or comes from a clock that will soon be right.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(10);
 
 /// Answers first datagrams.
 pub struct Responder {
@@ -231,7 +234,12 @@ impl Responder {
             }
         }
         let cipher = self.offer.common(content.offer)?;
-        if !self.replay.admits(now, peer, content.sent) {
+        if let Err(rejection) = self.replay.admit(now, peer, content.sent) {
+            if let Rejection::Old(behind) = rejection
+                && behind >= CLOCK_TOLERANCE
+            {
+                self.note_refused(Refused { peer, from, why: Refusal::ClockBehind(behind) });
+            }
             return None;
         }
         let reply = self.reply(&mut state, first, id, cipher)?;
@@ -251,8 +259,10 @@ impl Responder {
     }
 
     fn note_refused(&mut self, refused: Refused) {
-        let known =
-            self.refused.iter().any(|one| one.peer == refused.peer && one.why == refused.why);
+        let reason = |why: &Refusal| core::mem::discriminant(why);
+        let is_known =
+            |one: &Refused| one.peer == refused.peer && reason(&one.why) == reason(&refused.why);
+        let known = self.refused.iter().any(is_known);
         if !known && self.refused.len() < REFUSED_LIMIT {
             self.refused.push_back(refused);
         }

@@ -5,10 +5,11 @@
     reason = "a first message must be newer than those of an earlier process: only the date knows"
 )]
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Nanoseconds since 1970 by the initiator's clock. Timestamps are only compared with others of the same key, so the
-/// clocks of two machines need not agree. The clock of one machine must not go backwards.
+/// clocks of two machines need not agree. The clock of one machine must not go backwards while no process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(u64);
 
@@ -19,6 +20,21 @@ impl Timestamp {
         Self(since.as_nanos() as u64)
     }
 
+    /// The date for a first message: the system's, but later than those of all first messages of this process, also if the
+    /// clock was set back meanwhile.
+    pub fn of_first_message() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self::now().after(&LAST)
+    }
+
+    /// This date, or a later one than the `last` that was returned.
+    fn after(self, last: &AtomicU64) -> Self {
+        let later = |last: u64| self.0.max(last.saturating_add(1));
+        let update =
+            last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(later(last)));
+        Self(update.map_or(self.0, later))
+    }
+
     /// `nanos` nanoseconds since 1970.
     pub const fn from_unix_nanos(nanos: u64) -> Self {
         Self(nanos)
@@ -27,5 +43,17 @@ impl Timestamp {
     /// Nanoseconds since 1970.
     pub const fn as_unix_nanos(self) -> u64 {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_messages_of_a_process_have_rising_dates_although_its_clock_is_set_back() {
+        let last = AtomicU64::new(0);
+        let dates = [10, 20, 20, 5, 6, 30].map(|now| Timestamp(now).after(&last).0);
+        assert_eq!(dates, [10, 20, 21, 22, 23, 30]);
     }
 }

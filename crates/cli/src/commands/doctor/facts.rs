@@ -65,6 +65,8 @@ pub struct Facts {
     pub clock_step_ns: Option<u64>,
     /// Whether a time server sets the system clock.
     pub synchronised: Fact<bool>,
+    /// What shows that the system clock is wrong.
+    pub wrong_date: Option<String>,
     pub key: KeyFact,
     /// Directory of the key, with its mode.
     pub settings: Option<(PathBuf, Fact<u32>)>,
@@ -86,6 +88,7 @@ impl Facts {
             killed_tunnels: journal::left_behind(Path::new(STATE_DIRECTORY)),
             clock_step_ns: clock_step(),
             synchronised: synchronised(),
+            wrong_date: crate::live::wrong_date(),
             settings: settings.map(|path| (path.to_owned(), mode(path))),
             key: read_key(path, key.is_some()),
             kernel: read("/proc/sys/kernel/osrelease"),

@@ -45,7 +45,7 @@ pub fn checks(facts: &Facts, remotes: &[IpAddr]) -> Vec<Check> {
     checks.push(buffers(&facts.socket));
     checks.push(offload(&facts.socket));
     checks.push(clock(facts.clock_step_ns));
-    checks.push(synchronised(&facts.synchronised));
+    checks.push(date(facts.wrong_date.as_deref(), &facts.synchronised));
     checks.push(tun(&facts.tun));
     checks.extend(facts.killed_tunnels.iter().map(|(name, changes)| killed_tunnel(name, *changes)));
     checks
@@ -288,9 +288,13 @@ fn clock(step_ns: Option<u64>) -> Check {
     }
 }
 
-fn synchronised(fact: &Fact<bool>) -> Check {
+fn date(wrong: Option<&str>, synchronised: &Fact<bool>) -> Check {
     const NAME: &str = "time of day";
-    match fact {
+    if let Some(wrong) = wrong {
+        let advice = "peers do not answer a key whose clock was set back: `timedatectl set-ntp true`, or `date --set`";
+        return Check::failure(NAME, wrong, advice);
+    }
+    match synchronised {
         Ok(true) => Check::ok(NAME, "synchronised with a time server"),
         Ok(false) => Check::warning(
             NAME,

@@ -166,6 +166,7 @@ fn clocks() {
     for (fact, expected) in
         [(Ok(true), Verdict::Ok), (Ok(false), Verdict::Warning), (refused(), Verdict::NotChecked)]
     {
-        assert_verdict(&synchronised(&fact), expected);
+        assert_verdict(&date(None, &fact), expected);
+        assert_verdict(&date(Some("before that of a file"), &fact), Verdict::Failure);
     }
 }

@@ -124,6 +124,30 @@ fn a_first_datagram_leads_to_one_session_and_an_older_one_to_none() {
 }
 
 #[test]
+fn a_clock_that_was_set_back_is_named_and_a_repeated_datagram_is_not() {
+    const DAY: u64 = 86_400_000_000_000;
+    let mut pair = Pair::new();
+    pair.date = 10 * DAY;
+    let (_, first) = pair.first(b"");
+    established(pair.answer(NOW, home(), &first));
+    let hour = NOW.saturating_add(Duration::from_secs(3600));
+    assert!(is_drop(&pair.answer(hour, home(), &first)));
+    assert!(pair.server.take_refused().is_empty(), "the same datagram again");
+    for _ in 0..3 {
+        pair.date = 8 * DAY;
+        let (_, back) = pair.first(b"");
+        assert!(is_drop(&pair.answer(hour, home(), &back)));
+    }
+    let refused = pair.server.take_refused();
+    assert_eq!((refused.len(), refused[0].peer), (1, pair.client.public()));
+    let why = refused[0].why.to_string();
+    assert!(why.contains("clock") && why.contains("2 days"), "{why}");
+    pair.date = 11 * DAY;
+    let (_, right) = pair.first(b"");
+    established(pair.answer(hour, home(), &right));
+}
+
+#[test]
 fn a_lost_reply_is_made_good_by_another_first_datagram() {
     let mut pair = Pair::new();
     let (mut initiator, first) = pair.first(b"hello");

@@ -1,0 +1,73 @@
+//! What to look for when a peer does not answer.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ropewalk_apps::access::{civil_from_days, default_key};
+
+/// Files may be a little newer than the date: another machine may have written them.
+const TOLERANCE: Duration = Duration::from_secs(60);
+
+/// Help for a server that does not answer. `command` is what should run there.
+pub fn help_for_silence(command: &str) -> String {
+    let questions = format!(
+        "is `{command}` running there, with this public key; are its address and UDP port right, and open in the \
+         firewall; does it allow your key; if it requires a pre-shared key, is it the one of --psk-file; was the clock \
+         of this machine set back?"
+    );
+    match wrong_date() {
+        Some(wrong) => format!(
+            "{wrong}, and peers do not answer a key whose clock was set back: set the date. Else: {questions}"
+        ),
+        None => questions,
+    }
+}
+
+/// What shows that the date of this machine is wrong: it is before that of the program or of the key. None if nothing does.
+pub fn wrong_date() -> Option<String> {
+    let files = std::env::current_exe().ok().into_iter().chain(default_key());
+    let changed = |file: PathBuf| Some((fs::metadata(&file).ok()?.modified().ok()?, file));
+    compare(today(), files.filter_map(changed).max()?)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the date itself is checked")]
+fn today() -> SystemTime {
+    SystemTime::now()
+}
+
+fn compare(now: SystemTime, (changed, file): (SystemTime, PathBuf)) -> Option<String> {
+    let wrong = now.checked_add(TOLERANCE).is_some_and(|now| now < changed);
+    wrong.then(|| {
+        let file = file.display();
+        format!(
+            "the date of this machine is {}, before that of {file}, {}",
+            shown(now),
+            shown(changed)
+        )
+    })
+}
+
+/// A date as 2027-01-31 12:00 UTC.
+fn shown(date: SystemTime) -> String {
+    let seconds = date.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (year, month, day) = civil_from_days(seconds / 86_400);
+    let minutes = seconds / 60 % 1440;
+    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_before_that_of_a_file_is_wrong() {
+        let at = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+        let compared = |now, changed| compare(at(now), (at(changed), PathBuf::from("f")));
+        assert_eq!(compared(1_801_353_600, 1_801_353_600), None);
+        assert_eq!(compared(1_801_353_600, 1_801_353_630), None, "written by another machine");
+        let wrong = compared(1_801_353_600, 1_801_353_600 + 86_400 + 3_660);
+        let expected = "the date of this machine is 2027-01-31 00:00 UTC, before that of f, 2027-02-01 01:01 UTC";
+        assert_eq!(wrong.as_deref(), Some(expected));
+    }
+}
