@@ -15,3 +15,4 @@ pub mod proxy;
 pub mod secrets;
 #[cfg(target_os = "linux")]
 pub mod tunnel;
+pub mod whereabouts;

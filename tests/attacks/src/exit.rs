@@ -9,7 +9,8 @@ use ropewalk_apps::mux::{Limits, Stream};
 use ropewalk_apps::proxy::client::{Connector, EstablishedConnection};
 use ropewalk_apps::proxy::live::{Live, transport};
 use ropewalk_apps::proxy::{Host, Target as Destination};
-use ropewalk_runtime::endpoint::{Options, Target};
+use ropewalk_apps::whereabouts::Whereabouts;
+use ropewalk_runtime::endpoint::Options;
 use ropewalk_runtime::seal::{Allowed, SecretKey};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -37,8 +38,9 @@ pub async fn proxy_client(
     let locals: [SocketAddr; 1] = [(loopback(number), 0).into()];
     let mut options = Options::connecting(&locals).sealed(secret.clone(), allowed);
     options.transport = transport();
-    let target = Target { addresses: vec![server.address], key: Some(server.key) };
-    Ok(Live { options, target, limits: Limits::default() }.connect().await?)
+    let place = Arc::new(Whereabouts::new(vec![server.address], None));
+    let mut exit = Live { options, key: Some(server.key), place, limits: Limits::default() };
+    Ok(exit.connect().await?)
 }
 
 /// A connection that the exit has made.

@@ -9,6 +9,7 @@ use ropewalk_base::PeerText;
 use ropewalk_runtime::endpoint::{
     Association, ConnectError, Endpoint, PathEvent, PathStats, PathStatus, Received, Target,
 };
+use ropewalk_runtime::seal::PublicKey;
 use tokio::time::timeout;
 
 use super::link::{AssociationEnded, Figures, Link, PathFigures};
@@ -16,6 +17,7 @@ use super::peer::Peer;
 use super::receiver::Accept;
 use super::reordering::{OutOfOrder, ReorderBuffer};
 use super::sender::{Dial, DialError};
+use crate::whereabouts::Whereabouts;
 
 /// The stream that carries all messages, in both directions.
 const STREAM: u16 = 0;
@@ -159,8 +161,10 @@ impl Link for FileLink {
 pub struct FileConnector {
     /// The local endpoint.
     pub endpoint: Arc<Endpoint>,
-    /// The peer.
-    pub target: Target,
+    /// The key of the peer, if sealed.
+    pub key: Option<PublicKey>,
+    /// Where the peer is.
+    pub place: Arc<Whereabouts>,
 }
 
 impl Dial for FileConnector {
@@ -170,8 +174,13 @@ impl Dial for FileConnector {
         let is_transient = |error: &ConnectError| {
             matches!(error, ConnectError::Ended(_) | ConnectError::NoSession(_))
         };
-        match timeout(HANDSHAKE_TIMEOUT, self.endpoint.connect(&self.target)).await {
-            Ok(Ok(association)) => Ok(FileLink::new(association)),
+        self.place.begin_attempt().await;
+        let target = Target { addresses: self.place.addresses(), key: self.key };
+        match timeout(HANDSHAKE_TIMEOUT, self.endpoint.connect(&target)).await {
+            Ok(Ok(association)) => {
+                self.place.confirm();
+                Ok(FileLink::new(association))
+            }
             Ok(Err(error)) => {
                 Err(DialError { why: error.to_string().into(), lasting: !is_transient(&error) })
             }

@@ -19,6 +19,7 @@ use super::client::{Connector, EstablishedConnection, Stopped};
 use super::exit::{Client, Exit, Limit};
 use super::notice::{Notice, NoticeSink};
 use crate::mux::{Connection, Limits, MessageTransport, Role, TransportEnded, TransportMessage};
+use crate::whereabouts::Whereabouts;
 
 /// Streams in each direction; the client end may open half of them.
 const STREAMS: u16 = 4096;
@@ -45,17 +46,22 @@ pub fn transport() -> Transport {
 pub struct Live {
     /// Options of the local endpoint.
     pub options: Options,
-    /// The exit.
-    pub target: Target,
+    /// The key of the exit.
+    pub key: Option<PublicKey>,
+    /// Where the exit is.
+    pub place: Arc<Whereabouts>,
     /// Memory limits of its streams.
     pub limits: Limits,
 }
 
 impl Connector for Live {
     async fn connect(&mut self) -> Result<EstablishedConnection, String> {
-        let Self { options, target, limits } = self.clone();
+        let Self { options, key, place, limits } = self.clone();
+        place.begin_attempt().await;
+        let target = Target { addresses: place.addresses(), key };
         let endpoint = Endpoint::open(options).map_err(|error| error.to_string())?;
         let association = endpoint.connect(&target).await.map_err(|error| error.to_string())?;
+        place.confirm();
         let description = reason_text(association.stats());
         let carrier = MonitoredTransport::new(association, Some(endpoint));
         let (silent, association) = (carrier.silent.clone(), carrier.association.clone());

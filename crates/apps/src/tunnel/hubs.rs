@@ -16,19 +16,19 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ropewalk_runtime::endpoint::{Association, ConnectError, Endpoint, OpenError, Options, Target};
 use ropewalk_runtime::seal::PublicKey;
 use ropewalk_runtime::system::Changes;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::link_state::{Rules, obstacle};
 use super::links::LinkLedger;
 use super::network_watch::NetworkWatch;
+use crate::whereabouts::Whereabouts;
 
 /// Interval of looks at an association while something is unacknowledged. An idle client needs none.
 const LOOK: Duration = Duration::from_millis(100);
@@ -42,8 +42,6 @@ const SAID_AFTER: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(2);
 /// How long the only hub may take until its name is looked up again.
 const ANSWER_BEFORE_LOOKUP: Duration = Duration::from_secs(8);
-/// How long a lookup may take. The addresses that are known are used after that.
-const LOOKUP: Duration = Duration::from_secs(8);
 /// Interval at which the hubs before the one in use are asked, and how often in a row they must answer.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 const CHECKS: u32 = 3;
@@ -58,21 +56,7 @@ const LINK_LOOK: Duration = Duration::from_secs(5);
 pub struct Hub {
     options: Options,
     key: PublicKey,
-    addresses: Mutex<Vec<SocketAddr>>,
-    /// Looks its names up again. `None`: it was given by addresses.
-    finder: Option<Finder>,
-    /// Whether the latest attempt to connect has not succeeded.
-    is_doubtful: AtomicBool,
-}
-
-/// Finds the addresses of a hub. Blocks.
-#[derive(Clone)]
-pub struct Finder(pub Arc<dyn Fn() -> Option<Vec<SocketAddr>> + Send + Sync>);
-
-impl fmt::Debug for Finder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Finder")
-    }
+    place: Whereabouts,
 }
 
 /// Is told the addresses of all hubs when one has moved, before they are used.
@@ -99,15 +83,9 @@ pub struct HubList {
 }
 
 impl Hub {
-    /// A hub with this key, at these addresses until an attempt to connect fails.
-    pub const fn new(
-        options: Options,
-        key: PublicKey,
-        addresses: Vec<SocketAddr>,
-        finder: Option<Finder>,
-    ) -> Self {
-        let is_doubtful = AtomicBool::new(false);
-        Self { options, key, addresses: Mutex::new(addresses), finder, is_doubtful }
+    /// A hub with this key at this place.
+    pub const fn new(options: Options, key: PublicKey, place: Whereabouts) -> Self {
+        Self { options, key, place }
     }
 
     /// Its key.
@@ -115,33 +93,10 @@ impl Hub {
         self.key
     }
 
-    /// Its addresses.
-    fn addresses(&self) -> Vec<SocketAddr> {
-        self.addresses.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// Its options with the interfaces that are up now, if they are found automatically.
     fn options(&self) -> Options {
         let options = self.options.clone();
-        if options.automatic { options.automatic(&self.addresses()) } else { options }
-    }
-
-    /// Looks its names up again. Returns whether it has moved.
-    async fn find(&self) -> bool {
-        let Some(Finder(find)) = self.finder.clone() else { return false };
-        // A thread of its own: the end of the process does not wait for it.
-        let (answer, answered) = oneshot::channel();
-        std::thread::spawn(move || drop(answer.send(find())));
-        let Ok(Ok(Some(mut found))) = timeout(LOOKUP, answered).await else { return false };
-        found.sort_unstable();
-        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut known = addresses.clone();
-        known.sort_unstable();
-        let has_moved = !found.is_empty() && found != known;
-        if has_moved {
-            *addresses = found;
-        }
-        has_moved
+        if options.automatic { options.automatic(&self.place.addresses()) } else { options }
     }
 }
 
@@ -198,7 +153,7 @@ impl std::error::Error for NoAssociation {}
 impl HubList {
     /// The addresses of all hubs.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.hubs.iter().flat_map(Hub::addresses).collect()
+        self.hubs.iter().flat_map(|hub| hub.place.addresses()).collect()
     }
 
     /// Whether a link is up that could reach a hub.
@@ -222,13 +177,12 @@ impl HubList {
     /// [`NoAssociation`].
     pub async fn open(&self, index: usize, rules: Rules<'_>) -> Result<Fresh, NoAssociation> {
         let hub = &self.hubs[index];
-        if hub.is_doubtful.swap(true, Ordering::Relaxed)
-            && hub.find().await
+        if hub.place.begin_attempt().await
             && let Some(OnMoved(tell)) = &self.on_moved
         {
             tell(&self.addresses());
         }
-        let target = Target { addresses: hub.addresses(), key: Some(hub.key) };
+        let target = Target { addresses: hub.place.addresses(), key: Some(hub.key) };
         let mut options = hub.options();
         options.handshake_avoids = rules.map(LinkLedger::forbidden).unwrap_or_default();
         let endpoint = Endpoint::open(options).map_err(|error| match error {
@@ -236,17 +190,17 @@ impl HubList {
             other => NoAssociation::Local(other),
         })?;
         let connected = endpoint.connect(&target);
-        let limit = match (self.hubs.len(), &hub.finder) {
+        let limit = match (self.hubs.len(), hub.place.has_name()) {
             (2.., _) => Some(ANSWER),
-            (_, Some(_)) => Some(ANSWER_BEFORE_LOOKUP),
-            (_, None) => None,
+            (_, true) => Some(ANSWER_BEFORE_LOOKUP),
+            (_, false) => None,
         };
         let association = match limit {
             Some(limit) => timeout(limit, connected).await.map_err(|_| NoAssociation::Timeout)?,
             None => connected.await,
         };
         let association = association.map_err(NoAssociation::Hub)?;
-        hub.is_doubtful.store(false, Ordering::Relaxed);
+        hub.place.confirm();
         Ok(Fresh { index, endpoint, association })
     }
 

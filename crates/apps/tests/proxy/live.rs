@@ -1,13 +1,14 @@
 //! Over sealed associations between real sockets.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ropewalk_apps::mux::Limits;
 use ropewalk_apps::proxy::client::ConnectTimeouts;
 use ropewalk_apps::proxy::live::{self, Live};
-use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
+use ropewalk_apps::whereabouts::{Finder, Whereabouts};
+use ropewalk_runtime::endpoint::{Endpoint, Options};
 use ropewalk_runtime::seal::{Allowed, SecretKey};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::{JoinHandle, JoinSet};
@@ -46,12 +47,16 @@ impl Pair {
     }
 
     fn connector(&self, to: &[SocketAddr]) -> Live {
+        self.connector_by(to, None)
+    }
+
+    fn connector_by(&self, to: &[SocketAddr], finder: Option<Finder>) -> Live {
         let allowed = Allowed::Keys([self.exit_key.public()].into());
         let locals = vec![loopback(0); to.len()];
         let mut options = Options::connecting(&locals).sealed(self.near_key.clone(), allowed);
         options.transport = live::transport();
-        let target = Target { addresses: to.to_vec(), key: Some(self.exit_key.public()) };
-        Live { options, target, limits: Limits::default() }
+        let place = Arc::new(Whereabouts::new(to.to_vec(), finder));
+        Live { options, key: Some(self.exit_key.public()), place, limits: Limits::default() }
     }
 }
 
@@ -103,6 +108,31 @@ async fn an_exit_that_ends_in_order_is_noticed_at_once_and_found_again_when_it_i
         break pair.exit(&at);
     };
     assert_eq!(again, at);
+    let (mut socket, code) = socks_connect(ports.socks, server.port()).await;
+    assert_eq!(code, 0);
+    socket.write_all(b"back").await.unwrap();
+    let mut back = [0; 4];
+    socket.read_exact(&mut back).await.unwrap();
+    assert_eq!(&back, b"back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exit_that_moves_is_found_by_its_name() {
+    let server = echo_server().await;
+    let pair = Pair::new();
+    let (at, exit) = pair.exit(&[loopback(0)]);
+    let named = Arc::new(Mutex::new(at.clone()));
+    let name = named.clone();
+    let finder = Finder(Arc::new(move || Some(name.lock().unwrap().clone())));
+    let soon = ConnectTimeouts { attempt: Duration::from_secs(1), ..ConnectTimeouts::default() };
+    let ports = near(pair.connector_by(&at, Some(finder)), None, server, soon).await;
+    let (mut open, code) = socks_connect(ports.socks, server.port()).await;
+    assert_eq!(code, 0);
+    exit.abort();
+    let end = timeout(Duration::from_secs(10), open.read(&mut [0; 9])).await.expect("noticed");
+    assert_eq!(end.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
+    let (elsewhere, _exit) = pair.exit(&[([127, 0, 0, 2], 0).into()]);
+    *named.lock().unwrap() = elsewhere;
     let (mut socket, code) = socks_connect(ports.socks, server.port()).await;
     assert_eq!(code, 0);
     socket.write_all(b"back").await.unwrap();

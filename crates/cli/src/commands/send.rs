@@ -80,7 +80,8 @@ pub fn execute(args: &SendArgs, console: Console) -> Result<(), Failure> {
             args.reach.open(&args.transport, &args.extensions, observer, console)?;
         let announcer = Announcer::with_notes(observation.reporter(), console);
         Reload::<SendArgs>::new(announcer).watch(args.transport.config());
-        let reach = FileConnector { endpoint: Arc::new(endpoint), target };
+        let place = Arc::new(args.reach.whereabouts(target.addresses)?);
+        let reach = FileConnector { endpoint: Arc::new(endpoint), key: target.key, place };
         Ok::<_, Failure>((reach, Interrupt::install()))
     })?;
     let outputs = Outputs::default().with(screen.notes()).with(screen.periodic());

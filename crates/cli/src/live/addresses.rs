@@ -1,9 +1,11 @@
 //! Addresses in the notation that people use.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::sync::Arc;
 
 use listenfd::ListenFd;
 use ropewalk_apps::proxy::exit::Resolver;
+use ropewalk_apps::whereabouts::Finder;
 use ropewalk_runtime::endpoint::{BindAddress, Options, PORT};
 use ropewalk_runtime::interfaces;
 
@@ -88,6 +90,12 @@ pub fn remotes_by(texts: &[String], lookup: Lookup<'_>) -> Result<Vec<SocketAddr
 /// Whether one of these is a name.
 pub fn has_name(texts: &[String]) -> bool {
     texts.iter().any(|text| numeric(text.trim(), PORT).is_none())
+}
+
+/// Looks these addresses of the peer up again, if one is a name.
+pub fn finder(texts: &[String]) -> Option<Finder> {
+    let texts = texts.to_vec();
+    has_name(&texts).then(|| Finder(Arc::new(move || remotes(&texts).ok())))
 }
 
 fn remote(text: &str, lookup: Lookup<'_>) -> Result<SocketAddr, Failure> {

@@ -8,6 +8,7 @@ use clap::Args;
 use clap::builder::TypedValueParser as _;
 use ropewalk_apps::access::{AccessList, PeerPolicy};
 use ropewalk_apps::observe::Observation;
+use ropewalk_apps::whereabouts::Whereabouts;
 use ropewalk_runtime::capture::{Capture, Vantage};
 use ropewalk_runtime::endpoint::{
     BindAddress, Carrier, Endpoint, Observer, OpenError, Options, PORT, Profile, SctpPorts, Target,
@@ -311,6 +312,16 @@ impl ReachArgs {
         let (mut options, target) = self.options_with(transport.transport()?, console)?;
         options.capture = transport.capture(true, console)?;
         Ok((options, target))
+    }
+
+    /// Where the peer is that these options name, which was found at `addresses`.
+    ///
+    /// # Errors
+    /// The peer is not known.
+    pub fn whereabouts(&self, addresses: Vec<SocketAddr>) -> Result<Whereabouts, Failure> {
+        let peer = self.peer.as_ref().map(|peer| peer.find("--peer")).transpose()?;
+        let finder = addresses::finder(given(&self.to, peer.as_ref())?);
+        Ok(Whereabouts::new(addresses, finder))
     }
 
     /// The own addresses and interfaces that are given.

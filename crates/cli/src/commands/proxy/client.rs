@@ -14,8 +14,9 @@ use ropewalk_apps::proxy::client::{
 };
 use ropewalk_apps::proxy::live::Live;
 use ropewalk_apps::proxy::{Notice, NoticeSink, Target as Destination};
+use ropewalk_apps::whereabouts::Whereabouts;
 use ropewalk_runtime::clock::unix_time;
-use ropewalk_runtime::endpoint::{Endpoint, Options, Target};
+use ropewalk_runtime::endpoint::{Endpoint, Options};
 use ropewalk_runtime::seal::{Allowed, PresharedKey};
 use tokio::net::TcpListener;
 
@@ -23,7 +24,8 @@ use super::CommonArgs;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::live::{
-    Announcer, Flow, Notes, Outputs, PeerArg, Reload, identity, locals, refused, remotes, start,
+    Announcer, Flow, Notes, Outputs, PeerArg, Reload, addresses, given, identity, locals, refused,
+    remotes, start,
 };
 
 /// Arguments of `proxy`.
@@ -109,22 +111,23 @@ fn live(args: &ClientArgs, console: Console) -> Result<Live, Failure> {
     })?;
     let exit = exit.find("--peer")?;
     let secret = identity(args.common.key.as_deref(), console)?;
-    let addresses = remotes(&args.to, Some(&exit))?;
+    let found = remotes(&args.to, Some(&exit))?;
     console
         .note(format_args!("public key of this end, for the exit's --allow: {}", secret.public()));
     let psk = args.psk_file.as_deref().map(PresharedKey::read_file).transpose()?;
     let sealed = Options::connecting(&[]).sealed(secret, Allowed::Keys([exit.key].into()));
     let mut options = sealed.with_psk(psk);
-    options.locals = locals(&args.from, &addresses);
+    options.locals = locals(&args.from, &found);
     options.transport = args.common.transport()?;
     options.capture = args.common.transport.capture(true, console)?;
     if args.from.is_empty() {
-        options = options.automatic(&addresses);
+        options = options.automatic(&found);
     }
     // Resolve names and bind addresses once before the start: an error here would recur with each attempt to connect.
     drop(Endpoint::open(options.clone()).map_err(refused)?);
-    let target = Target { addresses, key: Some(exit.key) };
-    Ok(Live { options, target, limits: Limits::default() })
+    let finder = addresses::finder(given(&args.to, Some(&exit))?);
+    let place = Arc::new(Whereabouts::new(found, finder));
+    Ok(Live { options, key: Some(exit.key), place, limits: Limits::default() })
 }
 
 fn credentials(path: &Path) -> Result<Credentials, Failure> {

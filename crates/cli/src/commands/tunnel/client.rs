@@ -11,9 +11,10 @@ use ropewalk_apps::access::PeerPolicy;
 use ropewalk_apps::observe::{Event, EventRecord, Ledger, Observation, Sink, Sources, Status};
 use ropewalk_apps::tunnel::client::{ClientSettings, Family, TunnelClient};
 use ropewalk_apps::tunnel::guard::{Guard, GuardSettings};
-use ropewalk_apps::tunnel::hubs::{Finder, Hub, HubList};
+use ropewalk_apps::tunnel::hubs::{Hub, HubList};
 use ropewalk_apps::tunnel::name_servers::{Manager, RESOLV_CONF};
 use ropewalk_apps::tunnel::{LOOKUP_MARK, LinkSpec, ThreadModeration, machine};
+use ropewalk_apps::whereabouts::{Finder, Whereabouts};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{Observer, Options};
 use ropewalk_runtime::seal::{Allowed, PresharedKey, PublicKey};
@@ -369,7 +370,7 @@ fn settings(
         if args.from.is_empty() {
             options = options.avoiding_tun().automatic(&addresses);
         }
-        Hub::new(options, hub.key, addresses, finder)
+        Hub::new(options, hub.key, Whereabouts::new(addresses, finder))
     };
     let failover = std::time::Duration::from_nanos(args.failover.as_nanos());
     let hubs = HubList { hubs: hubs.into_iter().map(hub).collect(), failover, on_moved: None };
