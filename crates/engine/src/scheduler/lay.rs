@@ -125,6 +125,8 @@ struct PathState {
     queue: Queue,
     /// Share of the data that the path carries, and of the time in which it holds up the stream.
     share: Share,
+    /// Whether all other paths rest.
+    is_lone: bool,
 }
 
 impl Lay {
@@ -137,19 +139,27 @@ impl Lay {
     /// matter here. Paths without a window are skipped.
     fn observe(&mut self, view: &View<'_>) {
         let usable = || view.paths.iter().filter(|p| p.usable && p.window > 0);
-        let rests = |path: &PathView| {
-            self.states.get(path.id.index()).is_some_and(|state| state.share.rests(view.now))
-        };
-        let alone = view.paths.iter().filter(|p| p.usable && !rests(p)).count() == 1;
+        let alone = view.paths.iter().filter(|p| p.usable).count() == 1;
+        let lone = self.lone(view);
         self.estimates.clear();
         for path in usable() {
             let state = state_of(&mut self.states, path.id);
+            state.is_lone = lone == Some(path.id);
             self.estimates.push(PathEstimate::of(view, path, alone, state));
         }
         self.leave_reserves(view);
         self.let_rest(view.now);
         self.estimates.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
         self.keep_budget();
+    }
+
+    /// The path beside which all others rest.
+    fn lone(&self, view: &View<'_>) -> Option<PathId> {
+        let rests = |path: &PathView| {
+            self.states.get(path.id.index()).is_some_and(|state| state.share.rests(view.now))
+        };
+        let mut used = view.paths.iter().filter(|path| path.usable && !rests(path));
+        used.next().map(|path| path.id).filter(|_| used.next().is_none())
     }
 
     /// Charges the time since the last decision to the path that holds the oldest unacknowledged chunk. That path may
@@ -339,6 +349,7 @@ impl PathEstimate {
         let longest = state.pipe.look(view.now, pipe_time, round_trip);
         let pipe = rate * (gain * longest + doubt) + SLACK_CHUNKS * view.chunk_bytes as i64 as f64;
         let room = alone
+            || state.is_lone
             || match state.queue.look(view, path, (rate, pipe_time, pipe)) {
                 Limit::BdpFilter => (path.in_flight as i64 as f64) < pipe,
                 Limit::Bytes(most) => path.in_flight < most,

@@ -90,6 +90,10 @@ fn a_path_beside_which_all_others_rest_has_its_whole_window() {
     assert!(!open(&mut lay, &paths), "its data in flight is more than its share of two");
     state_of(&mut lay.states, PathId(1)).share.begin_rest(Time::ZERO);
     assert!(open(&mut lay, &paths));
+    // The path that rests carries copies all the same, so that it is known when it is used again.
+    let late = View { now: Time::from_secs(5), ..view(&paths) };
+    let both = PathSet::EMPTY.with(PathId(0)).with(PathId(1));
+    assert_eq!(lay.decide(&late).action, Action::Copies { paths: both, position: 0 });
 }
 
 #[test]
