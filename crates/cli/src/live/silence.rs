@@ -24,7 +24,7 @@ pub fn help_for_silence(command: &str) -> String {
     }
 }
 
-/// What shows that the date of this machine is wrong: it is before that of the program or of the key. None if nothing does.
+/// What shows that the date of this machine is wrong: it is before that of the program or of the key. `None`: nothing does.
 pub fn wrong_date() -> Option<String> {
     let files = std::env::current_exe().ok().into_iter().chain(default_key());
     let changed = |file: PathBuf| Some((fs::metadata(&file).ok()?.modified().ok()?, file));

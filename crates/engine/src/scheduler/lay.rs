@@ -153,7 +153,7 @@ impl Lay {
         self.keep_budget();
     }
 
-    /// The path beside which all others rest.
+    /// The path that is used while all others rest.
     fn lone(&self, view: &View<'_>) -> Option<PathId> {
         let rests = |path: &PathView| {
             self.states.get(path.id.index()).is_some_and(|state| state.share.rests(view.now))

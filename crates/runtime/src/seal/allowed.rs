@@ -85,7 +85,7 @@ impl Allowed {
     }
 }
 
-/// A time in the largest unit of which there are at least two.
+/// A time in the largest unit that gives at least two.
 fn rounded(time: Duration) -> String {
     const UNITS: [(u64, &str); 3] = [(86_400, "days"), (3_600, "hours"), (60, "minutes")];
     let seconds = time.as_nanos() / 1_000_000_000;

@@ -80,7 +80,7 @@ fn a_path_that_holds_up_the_stream_for_little_is_left_alone() {
 }
 
 #[test]
-fn a_path_beside_which_all_others_rest_has_its_whole_window() {
+fn a_path_has_its_whole_window_while_all_others_rest() {
     let mut paths = unequal();
     (paths[0].window, paths[0].in_flight) = (30 * CHUNK, 20 * CHUNK);
     let open = |lay: &mut Lay, paths: &[PathView]| {

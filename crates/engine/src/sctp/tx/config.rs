@@ -21,7 +21,7 @@ pub struct TxConfig {
     pub idle_decay: IdleDecay,
     pub window_check: WindowCheck,
     pub max_burst: u32,
-    /// Most chunks with a TSN that are not acknowledged cumulatively.
+    /// Maximum number of chunks with a TSN that are not acknowledged cumulatively.
     pub most_outstanding: u32,
     pub rto_max: Duration,
     pub send_buffer: u64,
@@ -52,7 +52,7 @@ pub struct TxConfig {
     pub reports_abandoned: bool,
 }
 
-/// Most chunks outstanding: half of the SSN space, beyond which later and earlier SSNs cannot be told apart,
+/// Maximum number of outstanding chunks: half of the SSN space, beyond which later and earlier SSNs cannot be told apart,
 /// and half of the reach of gap ack blocks (RFC 9260, 3.3.4, 6.6). With packets of 1500 B this is a window of
 /// 48 MB.
 const OUTSTANDING_LIMIT: u32 = (1 << 15) - 1;
