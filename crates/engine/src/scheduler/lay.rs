@@ -125,8 +125,6 @@ struct PathState {
     queue: Queue,
     /// Share of the data that the path carries, and of the time in which it holds up the stream.
     share: Share,
-    /// Whether all other paths rest.
-    is_lone: bool,
 }
 
 impl Lay {
@@ -144,8 +142,8 @@ impl Lay {
         self.estimates.clear();
         for path in usable() {
             let state = state_of(&mut self.states, path.id);
-            state.is_lone = lone == Some(path.id);
-            self.estimates.push(PathEstimate::of(view, path, alone, state));
+            let unlimited = alone || lone == Some(path.id);
+            self.estimates.push(PathEstimate::of(view, path, alone, unlimited, state));
         }
         self.leave_reserves(view);
         self.let_rest(view.now);
@@ -310,7 +308,14 @@ impl PathEstimate {
         self.open &= self.idle;
     }
 
-    fn of(view: &View<'_>, path: &PathView, alone: bool, state: &mut PathState) -> Self {
+    /// `alone`: there is no other path. `unlimited`: only the congestion window limits what is in flight.
+    fn of(
+        view: &View<'_>,
+        path: &PathView,
+        alone: bool,
+        unlimited: bool,
+        state: &mut PathState,
+    ) -> Self {
         // A reserved path is left out unless the paths before it are full: see `leave_reserves`.
         let open = path.may_send();
         let idle = !alone && path.in_flight == 0 && view.now.since(state.used) >= SILENCE;
@@ -348,8 +353,7 @@ impl PathEstimate {
         let gain = if path.loss > LOSSY { LOSSY_PIPE_GAIN } else { PIPE_GAIN };
         let longest = state.pipe.look(view.now, pipe_time, round_trip);
         let pipe = rate * (gain * longest + doubt) + SLACK_CHUNKS * view.chunk_bytes as i64 as f64;
-        let room = alone
-            || state.is_lone
+        let room = unlimited
             || match state.queue.look(view, path, (rate, pipe_time, pipe)) {
                 Limit::BdpFilter => (path.in_flight as i64 as f64) < pipe,
                 Limit::Bytes(most) => path.in_flight < most,

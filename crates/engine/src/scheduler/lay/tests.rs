@@ -6,7 +6,7 @@ fn millis(ms: u64) -> Option<Duration> {
     Some(Duration::from_millis(ms))
 }
 
-/// A path with a round trip of 20 ms and 10 chunks per round trip, beside a path of 100 ms.
+/// A path with a round trip of 20 ms and 10 chunks per round trip, next to a path of 100 ms.
 fn unequal() -> [PathView; 2] {
     let slow = PathView { forward_delay: millis(50), srtt: millis(100), ..path_view(1) };
     [path_view(0), slow]
