@@ -2,7 +2,6 @@
 
 #![no_main]
 
-use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use ropewalk_base::Serial32;
 use ropewalk_engine::sctp::wire::{Checksum, compact, decode, encode};
@@ -22,23 +21,22 @@ fn standard(input: &[u8]) {
     // A fuzzer does not guess checksums.
     let checksum = Checksum::None;
     let mut packet = Packet::default();
-    let Ok(ports) = decode(&Bytes::copy_from_slice(input), checksum, &mut packet) else { return };
+    let Ok(ports) = decode(input, checksum, &mut packet) else { return };
     let mut again = Vec::new();
     encode(&packet, ports, checksum, &mut again);
     assert_eq!(again.len(), packet.wire_len() as usize);
     let mut other = Packet::default();
-    assert_eq!(decode(&again.into(), checksum, &mut other), Ok(ports));
+    assert_eq!(decode(&again, checksum, &mut other), Ok(ports));
     assert_eq!(packet, other);
 }
 
 fn compact_form(form: u8, input: &[u8]) {
     let context = compact::Context { tag: 7, near: Serial32(u32::MAX - 3) };
-    let read = |form: u8, bytes: Bytes| {
+    let read = |form: u8, bytes: &[u8]| {
         let mut packet = Packet::default();
-        let allocated = bytes.len();
-        compact::decode(form, &bytes, allocated, context, &mut packet).ok().map(|()| packet)
+        compact::decode(form, bytes, context, &mut packet).ok().map(|()| packet)
     };
-    let Some(packet) = read(form, Bytes::copy_from_slice(input)) else { return };
+    let Some(packet) = read(form, input) else { return };
     let sent = compact::form_of(&packet);
     // A peer may send chunks in this form that we send in the other one, a datagram as a chunk with its whole TSN, and an
     // echo as a chunk with nanoseconds.
@@ -54,5 +52,5 @@ fn compact_form(form: u8, input: &[u8]) {
     compact::encode(&packet, &mut again);
     assert_eq!(again.len(), packet.wire_len_in(PacketForm::Compact) as usize);
     // The TSN of a datagram in front of another one is sent in full, and the order of chunks stays.
-    assert_eq!(read(form, again.into()), Some(packet));
+    assert_eq!(read(form, &again), Some(packet));
 }

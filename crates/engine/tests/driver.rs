@@ -122,7 +122,7 @@ fn through_the_codec(packet: &Packet) -> Packet {
     encode(packet, ports, Checksum::Crc32c, &mut bytes);
     assert_eq!(bytes.len(), packet.wire_len() as usize, "{packet:?}");
     let mut carried = Packet::default();
-    let found = decode(&bytes.into(), Checksum::Crc32c, &mut carried);
+    let found = decode(&bytes, Checksum::Crc32c, &mut carried);
     assert_eq!(found, Ok(ports), "{packet:?}");
     // The layer below carries the number.
     carried.number = packet.number;
@@ -154,8 +154,8 @@ fn in_the_compact_form(packet: &Packet, expected: &Packet) {
         _ => None,
     });
     let context = compact::Context { tag: packet.tag, near: near.unwrap_or(Serial32(0)) };
-    let (allocated, mut carried) = (bytes.len(), Packet::default());
-    let found = compact::decode(form, &bytes.into(), allocated, context, &mut carried);
+    let mut carried = Packet::default();
+    let found = compact::decode(form, &bytes, context, &mut carried);
     assert_eq!(found, Ok(()), "{packet:?}");
     // The clock is sent in microseconds.
     if let (Some(carried), Some(sent)) = (&mut carried.echo, &expected.echo) {

@@ -202,7 +202,7 @@ impl Client {
         } else {
             let context =
                 compact::Context { tag: OWN_TAG, near: Serial32(self.received.cumulative) };
-            compact::decode(opened.form, &inside, inside.len(), context, &mut packet).ok()?;
+            compact::decode(opened.form, &inside, context, &mut packet).ok()?;
         }
         self.received.packets += 1;
         for chunk in &packet.chunks {

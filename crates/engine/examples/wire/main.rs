@@ -46,7 +46,7 @@ fn read() -> std::io::Result<()> {
             continue;
         };
         let mut packet = Packet::default();
-        match decode(&bytes.into(), Checksum::Crc32c, &mut packet) {
+        match decode(&bytes, Checksum::Crc32c, &mut packet) {
             Ok(ports) => writeln!(out, "{}\t{packet:?}", hex(&packet, ports))?,
             Err(error) => writeln!(out, "error\t{error}")?,
         }

@@ -429,7 +429,7 @@ impl Victim {
         bytes.extend(std::mem::take(out));
         self.came += bytes.len() as u64;
         let mut packet = Packet::default();
-        if decode(&bytes.into(), Checksum::None, &mut packet).is_ok() {
+        if decode(&bytes, Checksum::None, &mut packet).is_ok() {
             let now = self.now;
             self.end().handle_in_place(now, PathId(0), &mut packet);
         }

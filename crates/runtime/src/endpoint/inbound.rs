@@ -4,7 +4,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;
 use std::ops::Range;
 
-use bytes::{Bytes, BytesMut};
 use ropewalk_base::{PathId, Time};
 use ropewalk_engine::sctp::Packet;
 use ropewalk_engine::sctp::wire::{self, Checksum, compact};
@@ -39,87 +38,71 @@ impl EndpointState {
         &mut self,
         now: Time,
         socket: usize,
-        row: ReceivedDatagrams<'_>,
+        row: &mut ReceivedDatagrams<'_>,
         packet: &mut Packet,
     ) {
-        for part in parts(row) {
+        let Some(route) = self.route_of(now, socket, row) else { return };
+        for datagram in row.bytes.chunks_mut(row.stride) {
             if self.options.sealing.is_some() {
-                self.receive_sealed(now, socket, part, packet);
+                self.receive_sealed(now, route, row.ce, datagram, packet);
             } else {
-                self.receive_plain(now, socket, part, packet);
+                self.receive_plain(now, route, row.ce, datagram, packet);
             }
         }
     }
 
-    /// Copies a row once. Delivered data shares the copy.
     fn receive_plain(
         &mut self,
         now: Time,
-        socket: usize,
-        row: ReceivedDatagrams<'_>,
+        route: Route,
+        ce: bool,
+        datagram: &[u8],
         packet: &mut Packet,
     ) {
-        let Some(route) = self.route_of(now, socket, row) else { return };
-        let bytes = Bytes::copy_from_slice(row.bytes);
-        for place in places(row) {
-            let datagram = bytes.slice(place.clone());
-            match wire::decode_within(&datagram, bytes.len(), Checksum::Crc32c, packet) {
-                Ok(ports)
-                    if self.owned_ports.as_ref().is_some_and(|own| !own.has(ports.destination)) =>
-                {
-                    self.counters.unknown += 1;
-                }
-                Ok(ports) => {
-                    self.capture_received(route, &bytes[place]);
-                    packet.ce = row.ce;
-                    self.take_plain(now, route, ports, packet);
-                }
-                Err(_) => self.counters.unknown += 1,
+        match wire::decode(datagram, Checksum::Crc32c, packet) {
+            Ok(ports)
+                if self.owned_ports.as_ref().is_some_and(|own| !own.has(ports.destination)) =>
+            {
+                self.counters.unknown += 1;
             }
+            Ok(ports) => {
+                self.capture_received(route, datagram);
+                packet.ce = ce;
+                self.take_plain(now, route, ports, packet);
+            }
+            Err(_) => self.counters.unknown += 1,
         }
     }
 
     fn receive_sealed(
         &mut self,
         now: Time,
-        socket: usize,
-        row: ReceivedDatagrams<'_>,
+        route: Route,
+        ce: bool,
+        datagram: &mut [u8],
         packet: &mut Packet,
     ) {
-        let Some(route) = self.route_of(now, socket, row) else { return };
-        let mut bytes = BytesMut::from(row.bytes);
-        let mut opened: Vec<Opened> = Vec::with_capacity(row.bytes.len().div_ceil(row.stride));
-        for place in places(row) {
-            match self.open(now, route, &mut bytes[place.clone()]) {
-                Some(mut one) => {
-                    one.body = place.start + one.body.start..place.start + one.body.end;
-                    opened.push(one);
-                }
-                None => self.counters.unknown += 1,
-            }
+        let Some(one) = self.open(now, route, datagram) else {
+            self.counters.unknown += 1;
+            return;
+        };
+        let body = &datagram[one.body.clone()];
+        if one.form == compact::STANDARD && self.take_other_content(now, route, &one, body)
+            || !self.decode_sealed(route, &one, body, packet)
+        {
+            return;
         }
-        let bytes = bytes.freeze();
-        for one in opened {
-            if one.form == compact::STANDARD && self.take_other_content(now, route, &one, &bytes) {
-                continue;
-            }
-            let (key, path, number) = (one.key, one.path, one.number);
-            if !self.decode_sealed(route, one, &bytes, packet) {
-                continue;
-            }
-            (packet.ce, packet.number) = (row.ce, number);
-            self.log_received(Some(key), route, packet);
-            if let Some(peer) = self.peer(key) {
-                peer.take_heartbeat_answers(now, path, packet);
-                peer.machine.handle_in_place(now, path, packet);
-                self.mark_ready(key);
-            }
+        (packet.ce, packet.number) = (ce, one.number);
+        self.log_received(Some(one.key), route, packet);
+        if let Some(peer) = self.peer(one.key) {
+            peer.take_heartbeat_answers(now, one.path, packet);
+            peer.machine.handle_in_place(now, one.path, packet);
+            self.mark_ready(one.key);
         }
     }
 
     /// Handles the content of an opened datagram that is no packet. Returns whether it is none.
-    fn take_other_content(&mut self, now: Time, route: Route, one: &Opened, bytes: &Bytes) -> bool {
-        let body = &bytes[one.body.clone()];
+    fn take_other_content(&mut self, now: Time, route: Route, one: &Opened, body: &[u8]) -> bool {
         if is_probe(body) {
             if let Some(peer) = self.peer(one.key) {
                 peer.on_probe(now, one.path, body);
@@ -138,19 +121,17 @@ impl EndpointState {
     fn decode_sealed(
         &mut self,
         route: Route,
-        one: Opened,
-        bytes: &Bytes,
+        one: &Opened,
+        body: &[u8],
         packet: &mut Packet,
     ) -> bool {
         if one.form == compact::STANDARD {
-            self.capture_received(route, &bytes[one.body.clone()]);
-            let body = bytes.slice(one.body);
-            return wire::decode_within(&body, bytes.len(), Checksum::None, packet).is_ok();
+            self.capture_received(route, body);
+            return wire::decode(body, Checksum::None, packet).is_ok();
         }
         let Some(peer) = self.peer(one.key) else { return false };
         let context = peer.machine.compact_context();
-        let body = bytes.slice(one.body);
-        let decoded = compact::decode(one.form, &body, bytes.len(), context, packet);
+        let decoded = compact::decode(one.form, body, context, packet);
         if decoded.is_ok() {
             self.capture_decoded(route, packet);
         }
@@ -160,7 +141,12 @@ impl EndpointState {
     /// The route that a row came by, which is also the route of its answers. A socket that is bound to no address
     /// answers from the address that the row was sent to. None if that address is a multicast or broadcast address:
     /// RFC 9260, 8.4 (1), such packets are discarded.
-    fn route_of(&mut self, now: Time, socket: usize, row: ReceivedDatagrams<'_>) -> Option<Route> {
+    fn route_of(
+        &mut self,
+        now: Time,
+        socket: usize,
+        row: &ReceivedDatagrams<'_>,
+    ) -> Option<Route> {
         let route = Route::new(socket, row.from);
         if !self.sockets[socket].local().ip().is_unspecified() {
             return Some(route);
@@ -205,47 +191,5 @@ impl EndpointState {
                 Some(Opened { key, path, form: opened.form, number, body: opened.body })
             }
         }
-    }
-}
-
-/// Most datagrams that share one allocation. A waiting chunk keeps the whole allocation alive, unless it is so short
-/// that [`wire::decode_within`] copies it. In one allocation of 64 KiB every chunk would be copied; one allocation
-/// per datagram would cost more than sharing saves.
-const SHARED: usize = 4;
-
-/// Splits a row into parts of at most [`SHARED`] datagrams.
-fn parts(row: ReceivedDatagrams<'_>) -> impl Iterator<Item = ReceivedDatagrams<'_>> {
-    let part = move |bytes| ReceivedDatagrams { bytes, ..row };
-    row.bytes.chunks(SHARED * row.stride).map(part)
-}
-
-/// The byte ranges of the datagrams of a row.
-fn places(row: ReceivedDatagrams<'_>) -> impl Iterator<Item = Range<usize>> + use<> {
-    let (length, stride) = (row.bytes.len(), row.stride);
-    (0..length).step_by(stride).map(move |from| from..(from + stride).min(length))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_row_is_taken_in_parts_that_a_waiting_chunk_may_keep() {
-        let bytes = vec![7; 45 * 1400 + 20];
-        let from = ([192, 0, 2, 1], 9899).into();
-        let found: Vec<_> =
-            parts(ReceivedDatagrams { from, to: None, bytes: &bytes, stride: 1400, ce: false })
-                .collect();
-        assert_eq!(found.len(), 12);
-        assert!(found.iter().all(|part| places(*part).count() <= SHARED));
-        let datagrams: usize = found.iter().map(|part| places(*part).count()).sum();
-        assert_eq!(datagrams, 46);
-        assert_eq!(found.iter().map(|part| part.bytes.len()).sum::<usize>(), bytes.len());
-        // One datagram, the usual case.
-        assert_eq!(
-            parts(ReceivedDatagrams { from, to: None, bytes: &[1, 2], stride: 2, ce: false })
-                .count(),
-            1
-        );
     }
 }

@@ -216,14 +216,14 @@ impl Shard {
 impl EndpointState {
     /// Takes everything that one call of [`Socket::receive`](super::socket::Socket::receive) returned. All datagrams
     /// of a row are processed before any is answered: they arrived together, and one SACK acknowledges them all.
-    pub(super) fn receive_batch(&mut self, now: Time, socket: usize, rows: &RecvBatch) {
+    pub(super) fn receive_batch(&mut self, now: Time, socket: usize, rows: &mut RecvBatch) {
         let mut packet = std::mem::take(&mut self.packet);
-        for row in rows.iter() {
+        for mut row in rows.iter_mut() {
             self.counters.received += row.bytes.len().div_ceil(row.stride) as u64;
             if self.shard.as_ref().is_some_and(|shard| shard.is_misdelivered(&row)) {
-                self.receive_one_by_one(now, socket, row, &mut packet);
+                self.receive_one_by_one(now, socket, &mut row, &mut packet);
             } else {
-                self.receive_row(now, socket, row, &mut packet);
+                self.receive_row(now, socket, &mut row, &mut packet);
             }
         }
         self.packet = packet;
@@ -234,15 +234,16 @@ impl EndpointState {
         &mut self,
         now: Time,
         socket: usize,
-        row: ReceivedDatagrams<'_>,
+        row: &mut ReceivedDatagrams<'_>,
         packet: &mut Packet,
     ) {
-        for bytes in row.bytes.chunks(row.stride) {
-            let one = ReceivedDatagrams { bytes, ..row };
+        let ReceivedDatagrams { from, to, stride, ce, .. } = *row;
+        for bytes in row.bytes.chunks_mut(stride) {
+            let mut one = ReceivedDatagrams { from, to, bytes, stride, ce };
             if self.shard.as_ref().is_some_and(|shard| shard.pass_on(socket, &one)) {
                 self.counters.passed_on += 1;
             } else {
-                self.receive_row(now, socket, one, packet);
+                self.receive_row(now, socket, &mut one, packet);
             }
         }
     }
@@ -262,11 +263,11 @@ impl EndpointState {
             taken += 1;
             self.take_joint_sockets();
             let Passed::Datagram(one) = passed else { continue };
-            let Misdelivered { socket, from, to, ce, bytes } = one;
+            let Misdelivered { socket, from, to, ce, mut bytes } = one;
             if socket < self.sockets.len() {
                 let stride = bytes.len().max(1);
-                let row = ReceivedDatagrams { from, to, bytes: &bytes, stride, ce };
-                self.receive_row(now, socket, row, &mut packet);
+                let mut row = ReceivedDatagrams { from, to, bytes: &mut bytes, stride, ce };
+                self.receive_row(now, socket, &mut row, &mut packet);
             }
         }
         self.packet = packet;

@@ -123,14 +123,14 @@ impl Default for RecvBatch {
 }
 
 /// Datagrams that one sender sent in a row, all but the last of the same size.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct ReceivedDatagrams<'a> {
     /// The sender's address.
     pub from: SocketAddr,
     /// The local address that they were sent to, if the system provides it.
     pub to: Option<IpAddr>,
-    /// The datagrams' bytes, one after the other.
-    pub bytes: &'a [u8],
+    /// The datagrams' bytes, one after the other. Sealed ones are opened in place.
+    pub bytes: &'a mut [u8],
     /// Size of each datagram but the last, bytes.
     pub stride: usize,
     /// Whether the network has marked them as having experienced congestion (CE).
@@ -139,10 +139,11 @@ pub struct ReceivedDatagrams<'a> {
 
 impl RecvBatch {
     /// The rows that the last call received.
-    pub fn iter(&self) -> impl Iterator<Item = ReceivedDatagrams<'_>> {
-        self.buffers.iter().zip(&self.metas).take(self.filled).map(|(buffer, meta)| {
-            let bytes = &buffer[..meta.len];
-            let bytes = if self.has_ip_header { raw::without_ip_header(bytes) } else { bytes };
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = ReceivedDatagrams<'_>> {
+        self.buffers.iter_mut().zip(&self.metas).take(self.filled).map(|(buffer, meta)| {
+            let bytes = &mut buffer[..meta.len];
+            let header = if self.has_ip_header { raw::ip_header(bytes) } else { 0 };
+            let bytes = &mut bytes[header..];
             ReceivedDatagrams {
                 from: meta.addr,
                 to: meta.dst_ip,

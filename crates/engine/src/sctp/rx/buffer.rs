@@ -74,12 +74,6 @@ const REACH: u64 = u16::MAX as u64;
 /// Part of the buffer that is freed at least if chunks to drop must be searched for.
 const SEARCH_PART: u64 = 16;
 
-/// Copies the payload, so that it does not keep its datagram in memory.
-#[inline(never)]
-fn own(payload: &mut Payload) {
-    payload.own();
-}
-
 #[inline]
 fn charge_of(data: &Data) -> u64 {
     data.wire_len() as u64
@@ -247,10 +241,7 @@ impl ReceiveBuffer {
 
     /// Accepts a chunk for which there is room.
     #[inline(always)]
-    fn take(&mut self, now: Time, tsn: u64, mut data: Data, charge: u64) -> Arrival {
-        if self.must_own(&data.payload) {
-            own(&mut data.payload);
-        }
+    fn take(&mut self, now: Time, tsn: u64, data: Data, charge: u64) -> Arrival {
         let in_order = tsn == self.cumulative() + 1;
         if in_order && self.passes(&data) {
             self.pass_through(now, data);

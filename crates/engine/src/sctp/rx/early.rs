@@ -57,7 +57,7 @@ impl Receiver {
 
     /// Keeps a chunk that waits for the reset of its stream, if there is room for it.
     #[cold]
-    pub(super) fn keep_early(&mut self, tsn: u64, mut data: Data) {
+    pub(super) fn keep_early(&mut self, tsn: u64, data: Data) {
         let room = self.buffer.free();
         let ahead = tsn - self.buffer.cumulative();
         let Some(early) = self.aside.as_mut().and_then(|aside| aside.early.as_mut()) else {
@@ -67,7 +67,6 @@ impl Receiver {
         if memory > room || ahead > u64::from(u16::MAX) || early.chunks.contains_key(&tsn) {
             return;
         }
-        data.payload.own();
         early.bytes += memory;
         early.chunks.insert(tsn, data);
         self.reserve();

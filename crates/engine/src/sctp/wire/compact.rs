@@ -15,7 +15,7 @@
 use bytes::Bytes;
 use ropewalk_base::{Serial16, Serial32, StreamId, Time};
 
-use super::{DecodeError, put_all, read_chunks, user_data};
+use super::{DecodeError, put_all, read_chunks};
 use crate::payload::Payload;
 use crate::sctp::chunk::{Chunk, Data, DataFlags, DelayEcho, Echoed};
 use crate::sctp::packet::Packet;
@@ -92,16 +92,14 @@ pub fn encode(packet: &Packet, out: &mut Vec<u8>) {
     }
 }
 
-/// Decodes a packet of this form, which is not [`STANDARD`], into `packet`, whose content is replaced. `bytes` shares an
-/// allocation of `allocated` bytes with others; user data shares it, too, unless it is much longer. After an error, the
-/// content of `packet` is unspecified.
+/// Decodes a packet of this form, which is not [`STANDARD`], into `packet`, whose content is replaced. User data
+/// is copied. After an error, the content of `packet` is unspecified.
 ///
 /// # Errors
 /// [`DecodeError`]; the packet must not be answered.
 pub fn decode(
     form: u8,
-    bytes: &Bytes,
-    allocated: usize,
+    bytes: &[u8],
     context: Context,
     packet: &mut Packet,
 ) -> Result<(), DecodeError> {
@@ -121,14 +119,14 @@ pub fn decode(
         if end > bytes.len() {
             return Err(short);
         }
-        read_chunks(bytes, at + CHUNKS_LENGTH..end, allocated, packet)?;
+        read_chunks(bytes, at + CHUNKS_LENGTH..end, packet)?;
         at = end;
     } else if has(CHUNKS) {
-        read_chunks(bytes, at..bytes.len(), allocated, packet)?;
+        read_chunks(bytes, at..bytes.len(), packet)?;
     }
     if has(DATAGRAM) {
         let flags = if has(IMMEDIATE) { DataFlags::IMMEDIATE } else { DataFlags::default() };
-        let data = read_datagram(bytes, at, allocated, context.near).ok_or(short)?;
+        let data = read_datagram(bytes, at, context.near).ok_or(short)?;
         packet.chunks.push(Chunk::Data(Data { flags: data.flags.and(flags), ..data }));
     }
     Ok(())
@@ -143,14 +141,13 @@ fn read_echo(bytes: &[u8; ECHO_LEN]) -> DelayEcho {
 }
 
 #[inline]
-fn read_datagram(bytes: &Bytes, at: usize, allocated: usize, near: Serial32) -> Option<Data> {
+fn read_datagram(bytes: &[u8], at: usize, near: Serial32) -> Option<Data> {
     let (_, rest) = bytes.split_at(at);
-    let ([a, b, c], _) = rest.split_first_chunk::<DATAGRAM_HEADER>()?;
+    let ([a, b, c], data) = rest.split_first_chunk::<DATAGRAM_HEADER>()?;
     let low = u32::from_be_bytes([0, *a, *b, *c]);
     // The TSN with these last bits that is nearest to `near`.
     let shift = u32::BITS - TSN_BITS;
     let ahead = (low.wrapping_sub(near.0) << shift).cast_signed() >> shift;
-    let place = at + DATAGRAM_HEADER..bytes.len();
     Some(Data {
         tsn: Serial32(near.0.wrapping_add_signed(ahead)),
         stream: StreamId(0),
@@ -158,7 +155,7 @@ fn read_datagram(bytes: &Bytes, at: usize, allocated: usize, near: Serial32) -> 
         ppid: 0,
         flags: DataFlags::WHOLE.and(DataFlags::UNORDERED),
         message_high: 0,
-        payload: Payload::from(user_data(bytes, place, allocated)),
+        payload: Payload::from(Bytes::copy_from_slice(data)),
         first_sent: Time::ZERO,
     })
 }
@@ -233,7 +230,7 @@ mod tests {
             let near = Serial32(tsn.0.wrapping_add_signed(near));
             let mut decoded = Packet::default();
             let bytes = Bytes::from(out);
-            decode(form, &bytes, bytes.len(), Context { tag: TAG, near }, &mut decoded).unwrap();
+            decode(form, &bytes, Context { tag: TAG, near }, &mut decoded).unwrap();
             prop_assert_eq!(decoded, packet);
         }
 
@@ -245,7 +242,7 @@ mod tests {
             let bytes = Bytes::from(bytes);
             let context = Context { tag: TAG, near: Serial32(5) };
             let mut packet = Packet::default();
-            if decode(form, &bytes, bytes.len(), context, &mut packet).is_ok() {
+            if decode(form, &bytes, context, &mut packet).is_ok() {
                 prop_assert_eq!(packet.tag, TAG);
             }
         }

@@ -71,15 +71,15 @@ pub(super) fn read(raw: &RawChunk<'_>, packet: &mut Packet) -> Option<Next> {
     let chunk = match raw.kind {
         kind::INIT => Chunk::Init(Box::new(init::read(raw)?.0)),
         kind::INIT_ACK => Chunk::InitAck(Box::new(init::read(raw)?)),
-        kind::COOKIE_ECHO => Chunk::CookieEcho(raw.share(0)),
+        kind::COOKIE_ECHO => Chunk::CookieEcho(raw.copy_from(0)),
         kind::COOKIE_ACK => Chunk::CookieAck,
-        kind::ERROR => Chunk::Error(causes::read(raw.share(0))),
+        kind::ERROR => Chunk::Error(causes::read(raw.copy_from(0))),
         kind::HEARTBEAT | kind::HEARTBEAT_ACK => read_heartbeat(raw)?,
         kind::SHUTDOWN => Chunk::Shutdown(Serial32(parameter::word(raw.body())?)),
         kind::SHUTDOWN_ACK => Chunk::ShutdownAck,
         kind::SHUTDOWN_COMPLETE => Chunk::ShutdownComplete { reflected: has_t(raw) },
         kind::ABORT => {
-            Chunk::Abort { reflected: has_t(raw), causes: causes::of_abort(raw.share(0))? }
+            Chunk::Abort { reflected: has_t(raw), causes: causes::of_abort(raw.copy_from(0))? }
         }
         known if extension_chunk::is_known(known) => {
             Chunk::Extension(Box::new(extension_chunk::read(raw)?))
@@ -96,7 +96,7 @@ const fn has_t(raw: &RawChunk<'_>) -> bool {
 
 fn read_heartbeat(raw: &RawChunk<'_>) -> Option<Chunk> {
     let answer = raw.kind == kind::HEARTBEAT_ACK;
-    let parameters = raw.share(0);
+    let parameters = raw.copy_from(0);
     let info = heartbeat_info(&parameters)?;
     let alone = parameters.len() <= (parameter::HEADER + info.len()).next_multiple_of(4);
     Some(match (alone, answer) {
@@ -116,7 +116,8 @@ pub fn heartbeat_info(parameters: &Bytes) -> Option<Bytes> {
 /// whether to report it.
 fn read_unknown(raw: &RawChunk<'_>, kind: u8, packet: &mut Packet) -> Next {
     if kind::is_reported(kind) {
-        packet.chunks.push(Chunk::Unknown(raw.whole.slice(raw.start..raw.end)));
+        let whole = Bytes::copy_from_slice(&raw.whole[raw.start..raw.end]);
+        packet.chunks.push(Chunk::Unknown(whole));
     }
     if kind::goes_on(kind) { Next::GoOn } else { Next::Stop }
 }

@@ -61,7 +61,7 @@ pub(super) fn read_with<const MORE: usize>(raw: &RawChunk<'_>) -> Option<(Data, 
         ppid: word(8),
         flags: DataFlags::from_bits(raw.flags),
         message_high: 0,
-        payload: Payload::from(raw.user_data(12 + MORE)),
+        payload: Payload::from(raw.copy_from(12 + MORE)),
         first_sent: Time::ZERO,
     };
     Some((data, *more))

@@ -83,7 +83,7 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<ExtensionChunk> {
         kind::NR_SACK => ExtensionChunk::NrSack(nr_sack::read(raw)?),
         kind::FORWARD_TSN => ExtensionChunk::ForwardTsn(forward::read(raw)?),
         kind::I_FORWARD_TSN => ExtensionChunk::IForwardTsn(forward::read_interleaved(raw)?),
-        kind::RE_CONFIG => ExtensionChunk::ReConfig(extensions::read_list(raw.share(0))?),
+        kind::RE_CONFIG => ExtensionChunk::ReConfig(extensions::read_list(raw.copy_from(0))?),
         kind::ASCONF => {
             let (serial, list) = extensions::read_numbered(raw)?;
             ExtensionChunk::Asconf(serial, list)
@@ -98,8 +98,8 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<ExtensionChunk> {
             ExtensionChunk::Auth(Auth {
                 key,
                 hmac,
-                code: raw.share(4),
-                covered: Covered(raw.share_rest()),
+                code: raw.copy_from(4),
+                covered: Covered(raw.copy_with_rest()),
             })
         }
         kind::PAD => ExtensionChunk::Pad(raw.body().len() as u16),

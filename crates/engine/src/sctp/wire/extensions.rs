@@ -36,5 +36,5 @@ pub(super) fn read_list(list: Bytes) -> Option<Vec<RawParameter>> {
 
 pub(super) fn read_numbered(raw: &RawChunk<'_>) -> Option<(Serial32, Vec<RawParameter>)> {
     let serial = raw.body().first_chunk::<4>()?;
-    Some((Serial32(u32::from_be_bytes(*serial)), read_list(raw.share(4))?))
+    Some((Serial32(u32::from_be_bytes(*serial)), read_list(raw.copy_from(4))?))
 }

@@ -123,7 +123,7 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<(Init, Option<Bytes>)> {
         ..Init::default()
     };
     let mut reader = Reader { init, cookie: None };
-    for one in Parameters::of(raw.share(FIXED)) {
+    for one in Parameters::of(raw.copy_from(FIXED)) {
         match reader.take(one.ok()?)? {
             true => {}
             false => break,

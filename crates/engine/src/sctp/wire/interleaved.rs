@@ -33,7 +33,7 @@ pub(super) fn read(raw: &RawChunk<'_>) -> Option<Data> {
         ppid: word(12),
         flags: DataFlags::from_bits(raw.flags).and(DataFlags::INTERLEAVED),
         message_high: half(8),
-        payload: Payload::from(raw.user_data(FIXED)),
+        payload: Payload::from(raw.copy_from(FIXED)),
         first_sent: Time::ZERO,
     })
 }

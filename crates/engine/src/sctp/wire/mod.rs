@@ -108,10 +108,6 @@ impl core::error::Error for DecodeError {}
 const HEADER: usize = Packet::HEADER as usize;
 /// Header of a chunk (3.2), bytes.
 const CHUNK_HEADER: usize = 4;
-/// User data shares the allocation of its datagram if that is at most so many times as long.
-const SHARE_LIMIT: usize = 5;
-/// Shorter data counts as this long, because headers alone exceed the shortest payloads.
-const LEAST_SHARED: usize = 16;
 /// Position of the checksum in the common header.
 const CHECKSUM_AT: usize = 8;
 
@@ -207,8 +203,9 @@ impl Frame {
     }
 }
 
-/// Decodes a packet into `packet`, whose content is replaced. User data shares the datagram's memory unless
-/// the datagram is much longer. After an error, the content of `packet` is unspecified.
+/// Decodes a packet into `packet`, whose content is replaced. User data is copied into memory of its own: the receive
+/// buffer charges data by its length, so it must not keep a longer datagram in memory. After an error, the content of
+/// `packet` is unspecified.
 ///
 /// A chunk truncated by the end of the packet is ignored (RFC 9260, 6.10). The two highest bits of an unknown
 /// type say whether chunks after it are ignored and whether it is reported (3.2); one that is not reported is
@@ -216,24 +213,7 @@ impl Frame {
 ///
 /// # Errors
 /// [`DecodeError`]; the packet must not be answered.
-pub fn decode(
-    bytes: &Bytes,
-    checksum: Checksum,
-    packet: &mut Packet,
-) -> Result<Ports, DecodeError> {
-    decode_within(bytes, bytes.len(), checksum, packet)
-}
-
-/// As [`decode`], for a packet that shares an allocation of `allocated` bytes with others.
-///
-/// # Errors
-/// [`DecodeError`]; the packet must not be answered.
-pub fn decode_within(
-    bytes: &Bytes,
-    allocated: usize,
-    checksum: Checksum,
-    packet: &mut Packet,
-) -> Result<Ports, DecodeError> {
+pub fn decode(bytes: &[u8], checksum: Checksum, packet: &mut Packet) -> Result<Ports, DecodeError> {
     let Some((header, _)) = bytes.split_first_chunk::<HEADER>() else {
         return Err(DecodeError::Short { bytes: bytes.len() });
     };
@@ -246,7 +226,7 @@ pub fn decode_within(
         return Err(DecodeError::Port);
     }
     packet.begin(u32::from_be_bytes([header[4], header[5], header[6], header[7]]));
-    read_chunks(bytes, HEADER..bytes.len(), allocated, packet)?;
+    read_chunks(bytes, HEADER..bytes.len(), packet)?;
     Ok(ports)
 }
 
@@ -259,19 +239,13 @@ fn is_intact(bytes: &[u8], header: &[u8; HEADER]) -> bool {
 }
 
 /// Reads the chunks in `place`.
-fn read_chunks(
-    bytes: &Bytes,
-    place: Range<usize>,
-    allocated: usize,
-    packet: &mut Packet,
-) -> Result<(), DecodeError> {
+fn read_chunks(bytes: &[u8], place: Range<usize>, packet: &mut Packet) -> Result<(), DecodeError> {
     let mut at = place.start;
     while let Some(head) = bytes.get(..place.end).and_then(|part| part.get(at..at + CHUNK_HEADER)) {
         let raw = RawChunk {
             kind: head[0],
             flags: head[1],
             whole: bytes,
-            allocated,
             start: at,
             end: at + u16::from_be_bytes([head[2], head[3]]) as usize,
         };
@@ -295,21 +269,11 @@ enum Next {
     Stop,
 }
 
-/// User data: the bytes of `whole` in `place`. It is shared with the datagram, or copied if what stays allocated with it is
-/// much longer: the receive buffer charges data by its own length, so it must not keep far more in memory.
-#[inline]
-fn user_data(whole: &Bytes, place: Range<usize>, allocated: usize) -> Bytes {
-    let most = SHARE_LIMIT * place.len().max(LEAST_SHARED);
-    if allocated > most { Bytes::copy_from_slice(&whole[place]) } else { whole.slice(place) }
-}
-
 /// A chunk in its packet.
 struct RawChunk<'a> {
     kind: u8,
     flags: u8,
-    whole: &'a Bytes,
-    /// Bytes that stay allocated while any of them is shared.
-    allocated: usize,
+    whole: &'a [u8],
     start: usize,
     end: usize,
 }
@@ -321,21 +285,15 @@ impl RawChunk<'_> {
         &self.whole[self.start + CHUNK_HEADER..self.end]
     }
 
-    /// User data: the body from `at` on.
-    #[inline]
-    fn user_data(&self, at: usize) -> Bytes {
-        user_data(self.whole, self.start + CHUNK_HEADER + at..self.end, self.allocated)
+    /// The chunk and everything after it in the packet, copied.
+    fn copy_with_rest(&self) -> Bytes {
+        Bytes::copy_from_slice(&self.whole[self.start..])
     }
 
-    /// The chunk and everything after it in the packet, shared.
-    fn share_rest(&self) -> Bytes {
-        self.whole.slice(self.start..)
-    }
-
-    /// The body from `at` on, shared.
+    /// The body from `at` on, copied.
     #[inline]
-    fn share(&self, at: usize) -> Bytes {
-        self.whole.slice(self.start + CHUNK_HEADER + at..self.end)
+    fn copy_from(&self, at: usize) -> Bytes {
+        Bytes::copy_from_slice(&self.whole[self.start + CHUNK_HEADER + at..self.end])
     }
 }
 

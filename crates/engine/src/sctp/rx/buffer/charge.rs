@@ -13,14 +13,12 @@
 
 use super::{ReceiveBuffer, messages};
 use crate::meter::{self, Defect};
-use crate::payload::Payload;
 use crate::sctp::{Data, DataFlags};
 
 /// Bookkeeping that is free of charge, bytes. Small buffers hold few chunks, and the first slots would cost
 /// more than these.
 const FREE_BOOKKEEPING: u64 = 20 << 10;
-/// Memory of a payload beside its data, bytes: a counted reference, the header of a shared datagram, and what
-/// a short payload keeps of its datagram.
+/// Memory of a payload beside its data, bytes: a counted reference to it, and what the allocator adds to both.
 const PAYLOAD_COST: u64 = 112;
 /// Memory of a readable message, bytes. A deque may have twice the capacity that it uses.
 const MESSAGE_COST: u64 = 2 * size_of::<super::Message>() as u64;
@@ -30,9 +28,6 @@ const BLOCK_COST: u64 = 8;
 const CHUNK_COST: u64 = 400;
 /// Number of waiting chunks below which a chunk that must be accepted may wait, too.
 const OWED_CHUNKS: usize = 16;
-/// Payloads share the memory of their datagrams while at most 1/20 of the buffer is used. A datagram may be
-/// five times as long as the payload that keeps it, so at most a fifth of the buffer's size is wasted.
-const SHARING_PART: u64 = 20;
 
 /// Bookkeeping that closes the window of a buffer of `capacity` bytes.
 pub(super) const fn most_bookkeeping(capacity: u64) -> u64 {
@@ -160,11 +155,5 @@ impl ReceiveBuffer {
         };
         let next = tsn == self.cumulative() + 1 && self.ready.is_empty();
         next && (fits && (passes || self.slots.held_count() < OWED_CHUNKS) || self.is_bound())
-    }
-
-    /// Whether a payload must be copied out of its datagram, because enough of the buffer is used.
-    #[inline]
-    pub(super) const fn must_own(&self, payload: &Payload) -> bool {
-        matches!(payload, Payload::Bytes(_)) && self.chunk_bytes() > self.capacity / SHARING_PART
     }
 }

@@ -50,7 +50,7 @@ impl ReceiveBuffer {
     }
 
     /// Accepts a chunk for which there is room.
-    fn take_interleaved(&mut self, now: Time, tsn: u64, mut data: Data, charge: u64) -> Arrival {
+    fn take_interleaved(&mut self, now: Time, tsn: u64, data: Data, charge: u64) -> Arrival {
         let Some(messages) = &self.messages else { return Arrival::Violation };
         // An unordered message in one DATA chunk has no identifier.
         let fit = if data.is_interleaved() { messages.fit(&data) } else { Fit::Fresh };
@@ -60,9 +60,6 @@ impl ReceiveBuffer {
         self.fragmented |= !data.flags.has(DataFlags::WHOLE);
         self.note_size(charge);
         self.stats.received += 1;
-        if self.must_own(&data.payload) {
-            super::own(&mut data.payload);
-        }
         let in_order = tsn == self.cumulative() + 1;
         if in_order {
             self.gaps.advance();
