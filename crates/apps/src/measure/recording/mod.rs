@@ -6,11 +6,17 @@
 
 mod chunks;
 mod flow;
+mod frames;
+mod ip;
+mod layers;
 mod packets;
 #[cfg(test)]
 mod tests;
 mod transfer;
+#[cfg(test)]
+mod variants;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{Read, Seek, SeekFrom};
 use std::net::SocketAddr;
@@ -79,6 +85,8 @@ pub enum RecordingError {
     Damaged,
     /// It has no data of TCP or SCTP.
     NoData,
+    /// It has none that can be read; most packets are of this kind.
+    Hidden(&'static str),
     /// The data of the largest flow is not acknowledged.
     NotAcknowledged,
     /// It is longer than the evaluation permits.
@@ -91,14 +99,21 @@ pub enum RecordingError {
 /// [`RecordingError`].
 pub fn from_capture(mut file: impl Read + Seek + Send) -> Result<Recording, RecordingError> {
     let mut flows = Flows::default();
+    let mut hidden: BTreeMap<&'static str, u64> = BTreeMap::new();
     let packets = packets::for_each(&mut file, |packet| {
-        flows.count(packet);
+        match packet {
+            Ok(packet) => flows.count(packet),
+            Err(Some(name)) => *hidden.entry(name).or_default() += 1,
+            Err(None) => {}
+        }
         Ok(())
     })?;
-    let (flow, other_flows) = flows.largest().ok_or(RecordingError::NoData)?;
+    let most = hidden.into_iter().max_by_key(|(_, packets)| *packets);
+    let nothing = most.map_or(RecordingError::NoData, |(name, _)| RecordingError::Hidden(name));
+    let (flow, other_flows) = flows.largest().ok_or(nothing)?;
     file.seek(SeekFrom::Start(0)).map_err(|_| RecordingError::Read)?;
     let mut transfer = Transfer::new(flow);
-    packets::for_each(&mut file, |packet| transfer.take(packet))?;
+    packets::for_each(&mut file, |packet| packet.map_or(Ok(()), |packet| transfer.take(packet)))?;
     let (protocol, seconds, paths) = transfer.finish()?;
     Ok(Recording { protocol, packets, other_flows, seconds, paths })
 }
@@ -120,6 +135,9 @@ impl fmt::Display for RecordingError {
             Self::Format => "is neither pcap nor pcapng",
             Self::Damaged => "is damaged",
             Self::NoData => "has no packet with data of TCP or SCTP that is not encrypted",
+            Self::Hidden(name) => {
+                return write!(f, "has no data of TCP or SCTP that can be read: it has {name}");
+            }
             Self::NotAcknowledged => "has no acknowledgements of its largest flow of data",
             Self::TooLong => {
                 "has a flow that is too long to be evaluated: more than 6 000 000 packets, or a day"

@@ -28,6 +28,8 @@ const PEAK_BINS: usize = 10;
 const LATE_SHARE: f64 = 0.5;
 /// The round trip for this purpose before there is a sample, seconds.
 const FIRST_RTT_S: f64 = 0.1;
+/// Longest time between two records of one packet, seconds.
+const COPY_S: f64 = 1e-3;
 /// Most timestamps that wait for their echo.
 const ECHOES_LIMIT: usize = 10_000;
 /// TCP's segment size if the capture has no SYN: that of Ethernet with timestamps, bytes.
@@ -48,8 +50,10 @@ pub(super) struct Transfer {
     gaps: BTreeMap<u64, (u64, u64)>,
     /// Data that is not acknowledged, by its first position.
     outstanding: BTreeMap<u64, Sent>,
-    /// For each unit, its path and place in the order of sending.
-    units: Vec<Option<(u8, u32)>>,
+    /// Segments or chunks by their first position.
+    units: BTreeMap<u64, Unit>,
+    /// Least maximum segment size of both ends.
+    mss: Option<u16>,
     paths: Vec<Path>,
     /// Times of the packets that open the connection, and whether the sender of the data sent the first one.
     opening: [Option<u64>; 3],
@@ -69,6 +73,17 @@ struct Sent {
     path: usize,
     bytes: u32,
     again: bool,
+}
+
+/// A segment or chunk.
+#[derive(Clone, Copy)]
+struct Unit {
+    end: u64,
+    path: u8,
+    /// Its place in the order of sending.
+    place: u32,
+    /// When it was last seen.
+    at_ns: u64,
 }
 
 struct Path {
@@ -94,7 +109,8 @@ impl Transfer {
             seen: RangeSet::new(),
             gaps: BTreeMap::new(),
             outstanding: BTreeMap::new(),
-            units: Vec::new(),
+            units: BTreeMap::new(),
+            mss: None,
             paths: Vec::new(),
             opening: [None; 3],
             sender_opens: true,
@@ -131,7 +147,7 @@ impl Transfer {
 
     fn segment(&mut self, packet: &Packet<'_>, segment: Segment) -> Result<(), RecordingError> {
         if segment.syn {
-            self.unit = segment.mss.map_or(self.unit, u64::from).max(1);
+            self.note_mss(segment.mss);
             let step = usize::from(segment.acknowledgment.is_some());
             self.open(step, packet.at_ns, true);
         } else if segment.acknowledgment.is_some() {
@@ -146,6 +162,13 @@ impl Transfer {
         if segment.payload == 0 {
             return Ok(());
         }
+        // A packet up to the maximum segment size is one segment. Larger ones, which the network card segments, have
+        // several; the maximum counts their options (RFC 6691, 2).
+        if let Some(mss) = self.mss {
+            let own = u64::from(mss.saturating_sub(segment.options)).max(1);
+            self.unit =
+                if segment.payload <= u32::from(mss) { segment.payload.into() } else { own };
+        }
         let start = self.unwrap(segment.sequence);
         let path = self.path(packet)?;
         self.data(packet, path, start, start + u64::from(segment.payload))
@@ -153,6 +176,7 @@ impl Transfer {
 
     fn acknowledgment(&mut self, packet: &Packet<'_>, segment: Segment) {
         if segment.syn {
+            self.note_mss(segment.mss);
             self.open(usize::from(segment.acknowledgment.is_some()), packet.at_ns, false);
         } else if segment.acknowledgment.is_some() {
             self.open(2, packet.at_ns, false);
@@ -254,6 +278,10 @@ impl Transfer {
         }
     }
 
+    fn note_mss(&mut self, mss: Option<u16>) {
+        self.mss = [self.mss, mss].into_iter().flatten().min();
+    }
+
     fn note_sender_part(&mut self, part_ns: u64) {
         let least = self.sender_part_ns.map_or(part_ns, |known| known.min(part_ns));
         self.sender_part_ns = Some(least);
@@ -321,6 +349,9 @@ impl Transfer {
         end: u64,
     ) -> Result<(), RecordingError> {
         let at_ns = packet.at_ns;
+        if self.is_copy(at_ns, start, end) {
+            return Ok(());
+        }
         let first = self.times.map_or(at_ns, |(first, _)| first);
         self.times = Some((first, at_ns));
         if packet.bytes > 0 {
@@ -334,7 +365,7 @@ impl Transfer {
         if start > self.high {
             self.gaps.insert(self.high, (start, at_ns));
         }
-        self.assign(start, end, path)?;
+        self.assign(at_ns, start, end, path)?;
         if again || late {
             self.mark_lost(start, end);
         } else if start < self.high {
@@ -366,35 +397,55 @@ impl Transfer {
         at_ns.saturating_sub(since) as f64 * 1e-9 > LATE_SHARE * rtt_s
     }
 
-    fn units_of(&self, start: u64, end: u64) -> std::ops::Range<u64> {
-        let place = |position: u64| position.saturating_sub(ORIGIN);
-        place(start) / self.unit..place(end).div_ceil(self.unit)
+    /// Whether this is another record of data that was seen just before, as captures of several interfaces have: data
+    /// is not sent again before half of a round trip.
+    fn is_copy(&self, at_ns: u64, start: u64, end: u64) -> bool {
+        let Some((_, known)) = self.units.range(..=start).next_back() else { return false };
+        if known.end <= start || end > self.high {
+            return false;
+        }
+        let rtt_s =
+            self.paths.iter().filter(|path| !path.rtts_s.is_empty()).map(|path| path.least_rtt_s);
+        let rtt_s =
+            rtt_s.fold(FIRST_RTT_S, f64::min) + self.sender_part_ns.unwrap_or(0) as f64 * 1e-9;
+        let limit_s = COPY_S.min(LATE_SHARE * rtt_s);
+        (at_ns.saturating_sub(known.at_ns) as f64 * 1e-9) < limit_s
     }
 
-    /// Gives new units their places in the order of sending.
-    fn assign(&mut self, start: u64, end: u64, path: usize) -> Result<(), RecordingError> {
-        let range = self.units_of(start, end);
-        if range.end > UNITS_LIMIT {
-            return Err(RecordingError::TooLong);
-        }
-        if self.units.len() < range.end as usize {
-            self.units.resize(range.end as usize, None);
-        }
-        for unit in range {
-            if self.units[unit as usize].is_none() {
-                let lost = &mut self.paths[path].lost;
-                self.units[unit as usize] = Some((path as u8, lost.len() as u32));
-                lost.push(false);
+    /// Divides new data into units, in the order of sending. Units that were seen before are noted as seen now.
+    fn assign(
+        &mut self,
+        at_ns: u64,
+        start: u64,
+        end: u64,
+        path: usize,
+    ) -> Result<(), RecordingError> {
+        let mut next = start;
+        while next < end {
+            if let Some((_, unit)) = self.units.range_mut(..=next).next_back()
+                && unit.end > next
+            {
+                (unit.at_ns, next) = (at_ns, unit.end);
+                continue;
             }
+            if self.units.len() as u64 == UNITS_LIMIT {
+                return Err(RecordingError::TooLong);
+            }
+            let following = self.units.range(next..).next().map_or(end, |(start, _)| *start);
+            let until = end.min(next + self.unit).min(following);
+            let lost = &mut self.paths[path].lost;
+            let unit = Unit { end: until, path: path as u8, place: lost.len() as u32, at_ns };
+            lost.push(false);
+            self.units.insert(next, unit);
+            next = until;
         }
         Ok(())
     }
 
+    /// Marks the units that begin in a range.
     fn mark_lost(&mut self, start: u64, end: u64) {
-        for unit in self.units_of(start, end) {
-            if let Some(Some((path, place))) = self.units.get(unit as usize) {
-                self.paths[usize::from(*path)].lost[*place as usize] = true;
-            }
+        for unit in self.units.range(start..end).map(|(_, unit)| unit) {
+            self.paths[usize::from(unit.path)].lost[unit.place as usize] = true;
         }
     }
 
