@@ -10,10 +10,7 @@ use ropewalk_apps::measure::recording::{
     RecordedPath, RecordedProtocol, Recording, RecordingError, from_capture,
 };
 
-use super::recorded::loss_key;
-
-/// Least queue that is written: a full packet, bytes.
-const LEAST_QUEUE: f64 = 1500.0;
+use super::recorded::{loss_key, queue_bound};
 
 /// Why a capture gives no scenario.
 #[derive(Debug)]
@@ -99,14 +96,11 @@ fn round_trip(path: &RecordedPath) -> String {
     let queue = (at(0.99) - at(0.0)) * path.peak_bps / 8.0;
     format!(
         "# Least of {} round trips, {part}: median {:.1} ms, 95th percentile {:.1} ms, 99th {:.1} ms.\n\
-         rtt = \"{:.3} ms\"\n\
-         # Lower bound: the round trip rose by {:.1} ms.\nqueue = \"{:.0} B\"\n",
+         rtt = \"{:.3} ms\"\n",
         path.rtts_s.len(),
         at(0.5) * 1e3,
         at(0.95) * 1e3,
         at(0.99) * 1e3,
         (at(0.0) * 1e3).max(0.001),
-        (at(0.99) - at(0.0)) * 1e3,
-        queue.max(LEAST_QUEUE)
-    )
+    ) + &queue_bound("", queue, at(0.99) - at(0.0))
 }

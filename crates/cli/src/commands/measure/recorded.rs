@@ -8,9 +8,16 @@ use serde::Deserialize;
 
 /// Most packets that a summary of ping may claim: a week of ten per second.
 const PACKETS_LIMIT: u64 = 6_000_000;
+/// The default queue of a scenario, 100 packets of 1500 B, bytes.
+const DEFAULT_QUEUE: f64 = 150_000.0;
+/// How many sequence numbers ICMP has (RFC 792).
+const NUMBERS: u64 = 1 << 16;
 /// Headers of IPv4 and TCP with timestamps, and of IPv4 and UDP, bytes.
 const TCP_HEADERS: f64 = 52.0;
 const UDP_HEADERS: f64 = 28.0;
+/// Least maximum segment size (RFC 879 has 536; Linux permits 48), and that of Ethernet with timestamps, bytes.
+const LEAST_MSS: f64 = 48.0;
+const USUAL_MSS: f64 = 1448.0;
 
 /// What ping has recorded.
 #[derive(Debug)]
@@ -28,15 +35,20 @@ pub struct Ping {
 /// What is missing.
 pub fn ping(text: &str) -> Result<Ping, String> {
     let mut answers: Vec<(u64, f64)> = text.lines().filter_map(answer).collect();
+    unwrap_numbers(&mut answers);
     let in_order = answers.windows(2).filter(|pair| pair[1].0 < pair[0].0).count();
     answers.sort_by_key(|(number, _)| *number);
     answers.dedup_by_key(|(number, _)| *number);
-    let (Some((first, _)), Some((last, _))) = (answers.first(), answers.last()) else {
+    let (Some((least, _)), Some((last, _))) = (answers.first(), answers.last()) else {
         return Err("no line has both a sequence number and a time, such as `icmp_seq=1 ttl=57 time=11.5 ms`".into());
     };
-    // BSD numbers from 0, Linux from 1. The summary also counts what was lost at the end.
-    let first = (*first).min(1);
-    let sent = text.lines().find_map(transmitted).unwrap_or(0).max(last - first + 1);
+    // BSD numbers from 0, Linux from 1: probes before the first answer were lost only if the record has the beginning.
+    let whole = text.lines().any(|line| line.trim_start().starts_with("PING "));
+    let first = if whole { (*least).min(NUMBERS + 1) } else { *least };
+    let seen = last - first + 1;
+    // The summary also counts what was lost at the end. In a part of a record it counts what the part does not have.
+    let summary = text.lines().find_map(transmitted).filter(|_| whole || least - NUMBERS <= 1);
+    let sent = summary.unwrap_or(0).max(seen);
     if sent > PACKETS_LIMIT {
         return Err(format!("{sent} packets: more than {PACKETS_LIMIT} are not evaluated"));
     }
@@ -47,6 +59,18 @@ pub fn ping(text: &str) -> Result<Ping, String> {
     let loss = loss::fit(&lost).ok_or("no packet was sent")?;
     let rtts_s = answers.iter().map(|(_, rtt)| *rtt).collect();
     Ok(Ping { rtts_s, loss, reordered: in_order })
+}
+
+/// Replaces the numbers of 16 bits, in the order of the answers, by ones that do not wrap: each is the one nearest to
+/// the number before it. They begin at [`NUMBERS`], so that a late answer may have a smaller one.
+fn unwrap_numbers(answers: &mut [(u64, f64)]) {
+    let mut newest: Option<u64> = None;
+    for (number, _) in answers {
+        let near = newest.unwrap_or(NUMBERS + *number % NUMBERS);
+        let step = (*number % NUMBERS).wrapping_sub(near % NUMBERS) as u16;
+        *number = near.saturating_add_signed(i64::from(step.cast_signed()));
+        newest = Some(near.max(*number));
+    }
 }
 
 /// Number and round trip of an answer: `64 bytes from 192.0.2.7: icmp_seq=1 ttl=57 time=11.5 ms`.
@@ -90,6 +114,21 @@ impl Ping {
         );
         text + &loss_key(loss)
     }
+}
+
+/// A queue of which only a lower bound is known. It is a key only if it is larger than the default of scenarios: a
+/// queue of the bound itself would drop what the real one has kept.
+pub fn queue_bound(suffix: &str, bytes: f64, rise_s: f64) -> String {
+    let rise = rise_s * 1e3;
+    if bytes > DEFAULT_QUEUE {
+        return format!(
+            "# Lower bound: the round trip rose by {rise:.1} ms.\nqueue{suffix} = \"{bytes:.0} B\"\n"
+        );
+    }
+    format!(
+        "# queue{suffix}: not known, at least {bytes:.0} B, because the round trip rose by {rise:.1} ms. The default of \
+         100 packets applies.\n"
+    )
 }
 
 /// The key `loss` of a path, with the evidence for bursts before it.
@@ -141,9 +180,10 @@ struct Sum {
     seconds: f64,
     #[serde(default)]
     omitted: bool,
-    retransmits: Option<u64>,
-    lost_packets: Option<u64>,
-    packets: Option<u64>,
+    /// Negative if packets of an earlier interval came late.
+    retransmits: Option<f64>,
+    lost_packets: Option<f64>,
+    packets: Option<f64>,
     jitter_ms: Option<f64>,
 }
 
@@ -174,7 +214,11 @@ struct Sender {
 /// # Errors
 /// What is wrong.
 pub fn iperf3(text: &str, with_rtt: bool) -> Result<String, String> {
-    let found: Iperf3 = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    // Some versions print warnings in front of the document (esnet/iperf, 3.7 to 3.9) or text behind it.
+    let document = text.find('{').map_or(text, |start| &text[start..]);
+    let mut documents = serde_json::Deserializer::from_str(document).into_iter::<Iperf3>();
+    let found = documents.next().ok_or("it is empty")?;
+    let found = found.map_err(|error| format!("it is no JSON document of iperf3 ({error})"))?;
     if let Some(error) = found.error {
         return Err(format!("iperf3 has failed: {error}"));
     }
@@ -187,9 +231,10 @@ pub fn iperf3(text: &str, with_rtt: bool) -> Result<String, String> {
     let suffix = if test.reverse == 0 { "" } else { "_down" };
     let mut text = match test.protocol.as_str() {
         "TCP" => {
-            let mss =
-                found.start.as_ref().and_then(|start| start.tcp_mss_default).unwrap_or(1448.0);
-            tcp(end, mss.max(1.0), suffix, with_rtt)?
+            let mss = found.start.as_ref().and_then(|start| start.tcp_mss_default);
+            // A server writes 0: it does not know the size of the segments that it receives.
+            let mss = mss.filter(|mss| *mss >= LEAST_MSS).unwrap_or(USUAL_MSS);
+            tcp(end, mss, suffix, with_rtt)?
         }
         "UDP" => udp(end, test.blksize.max(1.0), suffix)?,
         other => return Err(format!("protocol {other}: only TCP and UDP are evaluated")),
@@ -234,24 +279,20 @@ fn tcp(end: &End, mss: f64, suffix: &str, with_rtt: bool) -> Result<String, Stri
         );
     }
     let queue = (most - least).max(0.0) * 1e-6 * rate / 8.0;
-    let _ = writeln!(
-        text,
-        "# Lower bound: TCP's smoothed round trip rose by {:.1} ms.\nqueue{suffix} = \"{:.0} B\"",
-        (most - least) * 1e-3,
-        queue.max(1500.0)
-    );
+    text += &queue_bound(suffix, queue, (most - least) * 1e-6);
     Ok(text)
 }
 
 fn udp(end: &End, block: f64, suffix: &str) -> Result<String, String> {
     let sum = end.sum_received.as_ref().or(end.sum.as_ref()).ok_or("no `end.sum`")?;
     let totals = end.sum.as_ref().unwrap_or(sum);
-    let (lost, packets) = (totals.lost_packets.unwrap_or(0), totals.packets.unwrap_or(0));
-    if packets == 0 || lost > packets {
+    let lost = totals.lost_packets.unwrap_or(0.0).max(0.0);
+    let packets = totals.packets.unwrap_or(0.0);
+    if packets <= 0.0 || lost > packets {
         return Err(format!("{lost} of {packets} packets lost: nothing to evaluate"));
     }
     let sent = end.sum_sent.as_ref().unwrap_or(totals).bits_per_second;
-    let share = lost as f64 / packets as f64;
+    let share = lost / packets;
     let rate = positive(sent)? * (1.0 - share) * (block + UDP_HEADERS) / block;
     Ok(format!(
         "# iperf3, UDP for {:.1} s: {:.3} Mbit/s were sent, {lost} of {packets} packets lost, jitter {:.2} ms. If hardly any \
@@ -301,6 +342,45 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_ping_wrap_and_a_part_of_a_record_has_no_other_losses() {
+        let line = |number: u64| {
+            format!("64 bytes from 192.0.2.7: icmp_seq={} ttl=57 time=11.5 ms\n", number % NUMBERS)
+        };
+        let record = |from: u64, to: u64, every: u64| {
+            (from..to).filter(|number| number % every != 0).map(line).collect::<String>()
+        };
+        for (from, to) in [(1, 70_000), (60_000, 70_000), (901, 1001), (1, 200_001)] {
+            for every in [u64::MAX, 97] {
+                let lost = (from..to).filter(|number| number % every == 0).count();
+                let found = ping(&record(from, to, every)).expect("read");
+                let counted = (found.loss.sent as u64, found.loss.lost, found.reordered);
+                assert_eq!(counted, (to - from, lost, 0), "{from} {to} {every}");
+            }
+        }
+        let cut = record(901, 1001, u64::MAX) + "1000 packets transmitted, 1000 received\n";
+        assert_eq!((ping(&cut).expect("read")).loss.lost, 0);
+        let whole =
+            "PING 192.0.2.7 (192.0.2.7) 56(84) bytes of data.\n".to_owned() + &record(11, 101, 97);
+        assert_eq!((ping(&whole).expect("read")).loss.lost, 11);
+    }
+
+    #[test]
+    fn values_that_a_document_does_not_know_are_unknown() {
+        let server = TCP.replace("\"tcp_mss_default\": 1448", "\"tcp_mss_default\": 0");
+        for text in
+            [server.clone(), "warning: this is no JSON\n".to_owned() + TCP + "\niperf Done.\n"]
+        {
+            let keys = iperf3(&text, true).expect("read");
+            assert!(keys.contains("rate = \"10.000 Mbit/s\""), "{keys}");
+        }
+        let udp = r#"{"start": {"test_start": {"protocol": "UDP", "blksize": 1472}}, "intervals": [{"sum": {"seconds": 1.0,
+            "lost_packets": -2, "packets": 85}}], "end": {"sum": {"seconds": 5.0, "bits_per_second": 2e6,
+            "lost_packets": -1, "packets": 346}}}"#;
+        let keys = iperf3(udp, true).expect("read");
+        assert!(keys.contains("0 of 346 packets lost"), "{keys}");
+    }
+
+    #[test]
     fn what_is_no_output_of_ping_is_refused() {
         for text in ["", "hello", "icmp_seq=1 time=x", "time=3 ms"] {
             assert!(ping(text).expect_err(text).contains("icmp_seq=1"), "{text}");
@@ -319,7 +399,7 @@ mod tests {
         let keys = iperf3(TCP, true).expect("read");
         assert!(keys.contains("rate = \"10.000 Mbit/s\""), "{keys}");
         assert!(
-            keys.contains("rtt = \"20.000 ms\"") && keys.contains("queue = \"49998 B\""),
+            keys.contains("rtt = \"20.000 ms\"") && keys.contains("at least 49998 B"),
             "{keys}"
         );
         assert!(keys.contains("between 9.000 and 10.000"), "{keys}");
@@ -338,7 +418,7 @@ mod tests {
     #[test]
     fn what_is_no_document_of_iperf3_is_refused() {
         for (text, said) in [
-            ("", "EOF"),
+            ("", "it is empty"),
             ("{}", "iperf3 --json"),
             (r#"{"error": "unable to connect"}"#, "unable to connect"),
             (&TCP.replace("TCP", "SCTP"), "protocol SCTP"),
