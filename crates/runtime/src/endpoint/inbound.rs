@@ -141,12 +141,7 @@ impl EndpointState {
     /// The route that a row came by, which is also the route of its answers. A socket that is bound to no address
     /// answers from the address that the row was sent to. None if that address is a multicast or broadcast address:
     /// RFC 9260, 8.4 (1), such packets are discarded.
-    fn route_of(
-        &mut self,
-        now: Time,
-        socket: usize,
-        row: &ReceivedDatagrams<'_>,
-    ) -> Option<Route> {
+    fn route_of(&mut self, now: Time, socket: usize, row: &ReceivedDatagrams<'_>) -> Option<Route> {
         let route = Route::new(socket, row.from);
         if !self.sockets[socket].local().ip().is_unspecified() {
             return Some(route);
