@@ -9,7 +9,7 @@ use super::RecordingError;
 
 /// Room for one block of the file. Segments that the network card splits have up to 64 KiB.
 const BUFFER: usize = 1 << 20;
-/// Most interfaces of a file.
+/// Maximum number of interfaces of a file.
 const INTERFACES_LIMIT: usize = 4096;
 
 /// An interface of a capture.

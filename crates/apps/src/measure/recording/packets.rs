@@ -12,6 +12,7 @@ use super::layers::{Hidden, innermost};
 
 /// The port of SCTP in UDP (RFC 6951, 4.1).
 const ENCAPSULATION_PORT: u16 = 9899;
+
 /// A packet with TCP or SCTP.
 pub(super) struct Packet<'a> {
     /// When it was captured, nanoseconds.

@@ -63,20 +63,8 @@ impl Trace {
     }
 
     /// The capture in the format of `tcpdump`, of which each packet keeps at most `kept` bytes.
-    fn pcap(mut self, kept: usize) -> Vec<u8> {
-        self.0.sort_by_key(|(at, _)| *at);
-        let mut out = Vec::new();
-        for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 65_535, 1] {
-            out.extend(word.to_le_bytes());
-        }
-        for (at, packet) in self.0 {
-            let data = &packet[..packet.len().min(kept)];
-            let head =
-                [at / 1_000_000_000, at % 1_000_000_000, data.len() as u64, packet.len() as u64];
-            head.iter().for_each(|word| out.extend((*word as u32).to_le_bytes()));
-            out.extend(data);
-        }
-        out
+    fn pcap(self, kept: usize) -> Vec<u8> {
+        pcap(self.0, 1, kept)
     }
 
     /// The capture as pcapng, in microseconds.
@@ -103,6 +91,22 @@ impl Trace {
         }
         out
     }
+}
+
+/// Frames of link type `link` with their times, nanoseconds, in the format of `tcpdump`. Each keeps at most `kept` bytes.
+pub(super) fn pcap(mut frames: Vec<(u64, Vec<u8>)>, link: u32, kept: usize) -> Vec<u8> {
+    frames.sort_by_key(|(at, _)| *at);
+    let mut out = Vec::new();
+    for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 65_535, link] {
+        out.extend(word.to_le_bytes());
+    }
+    for (at, frame) in frames {
+        let data = &frame[..frame.len().min(kept)];
+        let head = [at / 1_000_000_000, at % 1_000_000_000, data.len() as u64, frame.len() as u64];
+        head.iter().for_each(|word| out.extend((*word as u32).to_le_bytes()));
+        out.extend(data);
+    }
+    out
 }
 
 /// TCP packets, of which every 50th is lost and sent again 50 ms later. `share` is the part of the round

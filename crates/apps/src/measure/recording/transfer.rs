@@ -52,7 +52,7 @@ pub(super) struct Transfer {
     outstanding: BTreeMap<u64, Sent>,
     /// Segments or chunks by their first position.
     units: BTreeMap<u64, Unit>,
-    /// Least maximum segment size of both ends.
+    /// The smaller of the maximum segment sizes that both ends have announced.
     mss: Option<u16>,
     paths: Vec<Path>,
     /// Times of the packets that open the connection, and whether the sender of the data sent the first one.
@@ -392,9 +392,12 @@ impl Transfer {
         if start == gap {
             self.gaps.remove(&gap);
         }
-        let sender_part_s = self.sender_part_ns.unwrap_or(0) as f64 * 1e-9;
-        let rtt_s = self.paths[path].least_rtt_s + sender_part_s;
+        let rtt_s = self.least_round_trip_s(path);
         at_ns.saturating_sub(since) as f64 * 1e-9 > LATE_SHARE * rtt_s
+    }
+
+    fn least_round_trip_s(&self, path: usize) -> f64 {
+        self.paths[path].least_rtt_s + self.sender_part_ns.unwrap_or(0) as f64 * 1e-9
     }
 
     /// Whether this is another record of data that was seen just before, as captures of several interfaces have: data
@@ -404,10 +407,8 @@ impl Transfer {
         if known.end <= start || end > self.high {
             return false;
         }
-        let rtt_s =
-            self.paths.iter().filter(|path| !path.rtts_s.is_empty()).map(|path| path.least_rtt_s);
-        let rtt_s =
-            rtt_s.fold(FIRST_RTT_S, f64::min) + self.sender_part_ns.unwrap_or(0) as f64 * 1e-9;
+        let paths = 0..self.paths.len();
+        let rtt_s = paths.map(|path| self.least_round_trip_s(path)).fold(FIRST_RTT_S, f64::min);
         let limit_s = COPY_S.min(LATE_SHARE * rtt_s);
         (at_ns.saturating_sub(known.at_ns) as f64 * 1e-9) < limit_s
     }

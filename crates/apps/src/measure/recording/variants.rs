@@ -92,18 +92,9 @@ fn transfer(sender: &Sender) -> (Packets, usize) {
 }
 
 /// A capture of these packets, each behind a header of the link.
-fn pcap(mut packets: Packets, link: u32, header: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
-    packets.sort_by_key(|(at, _)| *at);
-    let words = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 262_144, link];
-    let mut out: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    for (at, packet) in packets {
-        let frame = [header(&packet), packet].concat();
-        let length = frame.len() as u32;
-        let words = [(at / 1_000_000) as u32, (at % 1_000_000) as u32, length, length];
-        out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-        out.extend(frame);
-    }
-    out
+fn pcap(packets: Packets, link: u32, header: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    let framed = |(at, packet): (u64, Vec<u8>)| (at * 1000, [header(&packet), packet].concat());
+    tests::pcap(packets.into_iter().map(framed).collect(), link, usize::MAX)
 }
 
 fn lost(capture: &[u8]) -> usize {

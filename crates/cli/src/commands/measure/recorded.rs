@@ -15,7 +15,7 @@ const NUMBERS: u64 = 1 << 16;
 /// Headers of IPv4 and TCP with timestamps, and of IPv4 and UDP, bytes.
 const TCP_HEADERS: f64 = 52.0;
 const UDP_HEADERS: f64 = 28.0;
-/// Least maximum segment size (RFC 879 has 536; Linux permits 48), and that of Ethernet with timestamps, bytes.
+/// Minimum of the maximum segment size (Linux permits 48), and its usual value: that of Ethernet with timestamps, bytes.
 const LEAST_MSS: f64 = 48.0;
 const USUAL_MSS: f64 = 1448.0;
 
@@ -116,8 +116,8 @@ impl Ping {
     }
 }
 
-/// A queue of which only a lower bound is known. It is a key only if it is larger than the default of scenarios: a
-/// queue of the bound itself would drop what the real one has kept.
+/// A queue that has a known lower bound. It is a key only if it is larger than the default of scenarios: a queue of
+/// the bound itself would drop what the real one has kept.
 pub fn queue_bound(suffix: &str, bytes: f64, rise_s: f64) -> String {
     let rise = rise_s * 1e3;
     if bytes > DEFAULT_QUEUE {
