@@ -129,7 +129,7 @@ pub struct ReceivedDatagrams<'a> {
     pub from: SocketAddr,
     /// The local address that they were sent to, if the system provides it.
     pub to: Option<IpAddr>,
-    /// The datagrams' bytes, one after the other. Sealed ones are opened in place.
+    /// The bytes of all datagrams, concatenated. Sealed ones are opened in place.
     pub bytes: &'a mut [u8],
     /// Size of each datagram but the last, bytes.
     pub stride: usize,

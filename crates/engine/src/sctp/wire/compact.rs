@@ -229,8 +229,7 @@ mod tests {
             let tsn = packet.split_datagram().1.map_or(Serial32(0), |data| data.tsn);
             let near = Serial32(tsn.0.wrapping_add_signed(near));
             let mut decoded = Packet::default();
-            let bytes = Bytes::from(out);
-            decode(form, &bytes, Context { tag: TAG, near }, &mut decoded).unwrap();
+            decode(form, &out, Context { tag: TAG, near }, &mut decoded).unwrap();
             prop_assert_eq!(decoded, packet);
         }
 
@@ -239,7 +238,6 @@ mod tests {
             form in 1_u8..32,
             bytes in prop::collection::vec(any::<u8>(), 0..64),
         ) {
-            let bytes = Bytes::from(bytes);
             let context = Context { tag: TAG, near: Serial32(5) };
             let mut packet = Packet::default();
             if decode(form, &bytes, context, &mut packet).is_ok() {

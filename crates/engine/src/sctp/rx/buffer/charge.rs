@@ -18,7 +18,7 @@ use crate::sctp::{Data, DataFlags};
 /// Bookkeeping that is free of charge, bytes. Small buffers hold few chunks, and the first slots would cost
 /// more than these.
 const FREE_BOOKKEEPING: u64 = 20 << 10;
-/// Memory of a payload beside its data, bytes: a counted reference to it, and what the allocator adds to both.
+/// Memory of a payload in addition to its data, bytes: a counted reference to it, and what the allocator adds to both.
 const PAYLOAD_COST: u64 = 112;
 /// Memory of a readable message, bytes. A deque may have twice the capacity that it uses.
 const MESSAGE_COST: u64 = 2 * size_of::<super::Message>() as u64;
