@@ -131,9 +131,9 @@ fn changes_that_overflow_the_buffer_of_notifications_are_noticed_as_one() {
 }
 
 #[test]
-fn a_monitor_of_forwarding_tells_when_another_program_switches_it() {
+fn a_monitor_of_the_network_tells_when_another_program_switches_forwarding() {
     in_namespace(async || {
-        let monitor = NetworkMonitor::open(Changes::Forwarding).expect("it is permitted");
+        let monitor = NetworkMonitor::open(Changes::Network).expect("it is permitted");
         for value in ["1", "0"] {
             fs::write("/proc/sys/net/ipv4/conf/lo/forwarding", value).expect("the own namespace");
             wait_for_changes(&monitor).await;

@@ -27,6 +27,8 @@ enum Place {
     Everywhere,
     /// In the sources of these crates.
     Crates(&'static [&'static str]),
+    /// In the sources of all crates but below these folders.
+    Outside(&'static [&'static str]),
 }
 
 /// A banned sequence of tokens.
@@ -37,7 +39,10 @@ struct Rule {
     why: &'static str,
 }
 
-const RULES: [Rule; 7] = [
+/// The folders that change a machine: the calls themselves, and what a tunnel owns.
+const OWNERS: [&str; 2] = ["crates/runtime/src/", "crates/apps/src/tunnel/machine/"];
+
+const RULES: [Rule; 8] = [
     Rule {
         refused: &[&["Instant"], &["SystemTime"]],
         place: Place::Crates(&DETERMINISTIC),
@@ -80,6 +85,23 @@ const RULES: [Rule; 7] = [
         refused: &[&["UdpSocket"], &["TcpStream"], &["TcpListener"], &["UnixStream"]],
         place: Place::Crates(&DETERMINISTIC),
         why: "a socket below the runtime: hand over packets instead",
+    },
+    Rule {
+        refused: &[
+            &["routes", ":", ":", "add_address"],
+            &["routes", ":", ":", "remove_address"],
+            &["routes", ":", ":", "start_interface"],
+            &["routes", ":", ":", "add_route"],
+            &["routes", ":", ":", "add_route_in"],
+            &["routes", ":", ":", "remove_route"],
+            &["routes", ":", ":", "remove_route_in"],
+            &["firewall", ":", ":", "install"],
+            &["firewall", ":", ":", "remove"],
+            &["rules", ":", ":", "add"],
+            &["rules", ":", ":", "remove"],
+        ],
+        place: Place::Outside(&OWNERS),
+        why: "changes the machine, and nothing would undo it: ask `tunnel::machine::Machine`",
     },
     Rule {
         refused: &[&["todo", "!"], &["unimplemented", "!"], &["dbg", "!"]],
@@ -161,6 +183,9 @@ impl Rule {
             Place::Crates(rules) => {
                 file.is_crate_source()
                     && file.crate_name().is_some_and(|name| rules.contains(&name))
+            }
+            Place::Outside(folders) => {
+                file.is_crate_source() && !folders.iter().any(|one| file.path.starts_with(one))
             }
         }
     }
@@ -246,6 +271,10 @@ mod tests {
             ("crates/lab/src/a.rs", "use std::fs;", 0),
             ("crates/engine/src/a.rs", "use std::net::{IpAddr, UdpSocket};", 1),
             ("crates/engine/src/a.rs", "use std::net::IpAddr;", 0),
+            ("crates/cli/src/a.rs", "use a::routes::add_route;", 1),
+            ("crates/apps/src/tunnel/hub.rs", "fn f() { firewall::install(&table); }", 1),
+            ("crates/apps/src/tunnel/machine/a.rs", "fn f() { rules::add(&rule); }", 0),
+            ("crates/apps/src/tunnel/hub.rs", "fn f() { routes::interfaces(); }", 0),
             ("benches/src/a.rs", "fn f() { todo!() }", 1),
             ("crates/cli/src/a.rs", "fn f() { dbg!(1); unimplemented!() }", 2),
         ];

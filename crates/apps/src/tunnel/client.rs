@@ -22,24 +22,15 @@ pub use self::settings::{ClientSettings, Family};
 use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION, Welcome};
 use super::counters::Counters;
 use super::error::TunnelError;
-use super::forwarding::{Forwarding, Role};
-use super::guard::Guard;
 use super::hubs::{Attempts, Condition, Fresh, NoAssociation, OnMoved};
-use super::journal::{Journal, JournalError};
 use super::lane::{Lane, LaneInlet};
 use super::links::LinkLedger;
-use super::machine::{self, Overlap};
-use super::name_servers::NameServers;
-use super::routing::{DeviceState, Routing};
-use super::settings_watch::SettingsWatch;
-use super::steering;
+use super::machine::{self, DeviceState, Machine, Overlap, Role};
 use super::unusable_links::UnusableLinks;
 use crate::observe::{Event, PeerIdentity, Reporter, TunnelFigures};
 
 /// How long the hub may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How soon a setting that the system has refused is tried again, if nothing changes.
-const RETRY: Duration = Duration::from_secs(5);
 
 /// How long a hub may take to open an association until the user is told what may be wrong.
 const HINT_AFTER: Duration = Duration::from_secs(3);
@@ -54,11 +45,7 @@ const NO_LINK: &str = "no link is up that could reach the hub: the client connec
 pub struct TunnelClient {
     settings: ClientSettings,
     device: TunDevice,
-    names: NameServers,
-    /// Whether packets of networks behind this machine are carried, and how.
-    forwarding: Option<Forwarding>,
-    guard: Arc<Guard>,
-    routing: Arc<Routing>,
+    machine: Machine,
     reporter: Reporter,
     shared: Arc<Shared>,
     /// The hub that was last reported as in use.
@@ -109,7 +96,7 @@ impl ClientFigures {
 }
 
 impl TunnelClient {
-    /// Creates the device. The guard has undone what an earlier run has left, and has closed the machine if that is wanted.
+    /// Creates the device. [`Machine::keep`] must run as long as the client does.
     ///
     /// # Errors
     /// [`TunnelError`].
@@ -118,43 +105,28 @@ impl TunnelClient {
     /// Outside a tokio runtime.
     pub async fn prepare(
         mut settings: ClientSettings,
-        guard: Arc<Guard>,
+        machine: Machine,
         reporter: Reporter,
     ) -> Result<Self, TunnelError> {
         let hubs = settings.hubs.addresses();
-        guard.let_out(&hubs)?;
-        let mut names = NameServers::find(guard.name(), &settings, &reporter).await?;
-        names.look_at_file();
-        let device = TunDevice::create(guard.device())?;
+        machine.set_hubs(&hubs)?;
+        machine.find_name_servers(settings.dns_manager.as_ref(), &reporter).await?;
+        let device = TunDevice::create(machine.device())?;
         let state = State { hubs: hubs.clone().into(), ..State::default() };
         let shared = Arc::new(Shared { counters: Arc::default(), state: Mutex::new(state) });
-        let routing = Arc::new(Routing::new(
-            &hubs,
-            &settings.networks,
-            &settings.links,
-            &guard,
-            reporter.clone(),
-        ));
+        machine.set_networks(&settings.networks, &settings.links);
         settings.hubs.on_moved = Some(OnMoved({
-            let (guard, routing, shared) = (guard.clone(), routing.clone(), shared.clone());
+            let (machine, shared) = (machine.clone(), shared.clone());
             Arc::new(move |hubs| {
-                // What the system refuses is tried again by `Guard::keep`.
-                let _ = guard.let_out(hubs);
-                routing.set_peers(hubs);
+                // What the system refuses is tried again.
+                let _ = machine.set_hubs(hubs);
                 shared.lock().hubs = hubs.into();
             })
         }));
-        let forwarding = settings.share.as_ref().map(|inside| {
-            let (inside, links) = (inside.clone(), settings.links.clone());
-            Forwarding::new(guard.name(), device.name(), Role::Client { inside, links })
-        });
         Ok(Self {
             settings,
             device,
-            names,
-            forwarding,
-            guard,
-            routing,
+            machine,
             reporter,
             shared,
             reported: None,
@@ -175,9 +147,9 @@ impl TunnelClient {
     /// # Errors
     /// The machine could not be set up, or the device is gone.
     pub async fn run(mut self) -> Result<(), TunnelError> {
-        let (device, shared) = (self.device.clone(), self.shared.clone());
+        let (device, machine, shared) =
+            (self.device.clone(), self.machine.clone(), self.shared.clone());
         let peers = self.settings.hubs.addresses();
-        let routing = self.routing.clone();
         let foreign = ForeignSources::new(self.reporter.clone());
         let unusable = UnusableLinks::new(self.settings.links.clone(), peers);
         let unusable = unusable.report(self.reporter.clone());
@@ -206,9 +178,8 @@ impl TunnelClient {
         };
         tokio::select! {
             result = connected => result,
-            never = routing.keep() => match never {},
             never = unusable => match never {},
-            result = read_device(device, shared, foreign) => {
+            result = read_device(device, machine, shared, foreign) => {
                 result.map_err(TunnelError::system("the TUN device has ended"))
             }
         }
@@ -222,7 +193,7 @@ impl TunnelClient {
             }
             self.settings.hubs.link_up().await;
         }
-        self.routing.reconcile();
+        self.machine.look();
         // The first association may use any link: until it has set up the machine, packets leave outside of the tunnel.
         let rules = self.settings.lane.links.as_deref().filter(|_| self.reported.is_some());
         let hint = async {
@@ -298,8 +269,6 @@ impl TunnelClient {
         let tell = |condition| self.tell(index, condition);
         let replaced = tokio::select! {
             () = lane.run(&mut sink) => None,
-            never = self.keep_set_up(index, &welcome) => match never {},
-            never = self.names.keep_in_resolved() => match never {},
             fresh = hubs.replacement(index, &association, &sent, rules, tell) => Some(fresh),
             fresh = hubs.preferred(index, &association, rules) => Some(fresh),
         };
@@ -318,37 +287,6 @@ impl TunnelClient {
         Ok(Ended::Closed { taken_over })
     }
 
-    /// Keeps name servers and forwarding as the hub's answer asks for, whatever other programs write.
-    async fn keep_set_up(&self, index: usize, welcome: &Welcome) -> Infallible {
-        let mut last = None;
-        let mut watch = SettingsWatch::open(self.names.watched_file(), self.forwarding.is_some());
-        loop {
-            // What changed before the watch was opened is found by the first look.
-            let kept = self.keep_settings(welcome);
-            let problem = kept.err().map(|error| error.to_string());
-            if problem != last
-                && let Some(text) = &problem
-            {
-                self.report(index, Event::Problem(text.clone()));
-            }
-            last = problem;
-            match last {
-                None => watch.changed().await,
-                Some(_) => drop(tokio::time::timeout(RETRY, watch.changed()).await),
-            }
-        }
-    }
-
-    /// Keeps the name servers, and what else a hub's answer asks for and other programs may have changed: a DHCP client writes
-    /// its name servers, and interfaces appear.
-    fn keep_settings(&self, welcome: &Welcome) -> Result<(), JournalError> {
-        let journal = self.guard.journal();
-        let journal: &mut Journal = &mut journal.lock();
-        self.names.keep_listed(journal)?;
-        let forwarding = self.forwarding.as_ref();
-        forwarding.map_or(Ok(()), |forwarding| forwarding.apply(journal, &welcome.addresses))
-    }
-
     /// What the answer of a hub may set on this machine.
     fn acceptance(&self) -> Result<Acceptance, TunnelError> {
         let failed = TunnelError::system("listing the networks of this machine");
@@ -357,7 +295,7 @@ impl TunnelClient {
         let local = others.filter_map(|one| IpNet::new(one.ip, one.prefix).ok());
         Ok(Acceptance {
             networks: self.settings.accept.clone(),
-            ipv6: steering::permits_ipv6(self.device.name()),
+            ipv6: machine::permits_ipv6(self.device.name()),
             local: local.map(|network| network.trunc()).collect(),
         })
     }
@@ -393,12 +331,16 @@ impl TunnelClient {
     async fn set_up(&mut self, welcome: &Welcome, mtu: u32) -> Result<(), TunnelError> {
         let (index, name) = (self.device.index(), self.device.name().to_owned());
         let (device, blocked) = self.device_state(index, welcome, mtu);
-        self.routing
-            .declare(device, blocked)
+        self.machine
+            .set_device(device, blocked)
             .map_err(TunnelError::system(format!("setting up {name}")))?;
         let servers = self.settings.servers(welcome);
-        self.names.set(index, &name, servers, &self.guard.journal()).await?;
-        Ok(self.keep_settings(welcome)?)
+        self.machine.set_name_servers(index, servers).await?;
+        if let Some(inside) = self.settings.share.clone() {
+            let role = Role::Client { inside, links: self.settings.links.clone() };
+            self.machine.set_forwarding(&role, &welcome.addresses)?;
+        }
+        Ok(())
     }
 
     /// The device, and what is unreachable. The networks of the tunnel lead into it, if the hub carries their family. Otherwise
@@ -416,7 +358,7 @@ impl TunnelClient {
         let left = &self.settings.left_outside;
         let stays = |to: &IpNet| !left.contains(&Family::of(to.addr()));
         // Where IPv6 is off, nothing can leave by it.
-        let is_possible = |to: &IpNet| to.addr().is_ipv4() || steering::has_ipv6();
+        let is_possible = |to: &IpNet| to.addr().is_ipv4() || machine::has_ipv6();
         let blocked = others.into_iter().filter(|to| stays(to) && is_possible(to)).collect();
         (DeviceState { index, addresses: own.clone(), networks, mtu }, blocked)
     }

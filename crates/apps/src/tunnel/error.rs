@@ -8,9 +8,7 @@ use ropewalk_runtime::endpoint::OpenError;
 use ropewalk_runtime::system::TunError;
 
 use super::addresses::PoolError;
-use super::journal::{self, Change, JournalError};
-use super::machine::Overlap;
-use super::name_servers::NameServersError;
+use super::machine::{Change, EXTENSION, JournalError, NameServersError, Overlap};
 
 /// Why a tunnel could not start, or ended.
 #[derive(Debug)]
@@ -49,7 +47,7 @@ fn denied(error: &JournalError) -> Option<&'static str> {
     if error.kind() != io::ErrorKind::PermissionDenied {
         return None;
     }
-    let is_journal = |file: &PathBuf| file.extension().is_some_and(|it| it == journal::EXTENSION);
+    let is_journal = |file: &PathBuf| file.extension().is_some_and(|it| it == EXTENSION);
     match file {
         Some(file) if is_journal(file) => {
             Some("run it as root, or give --state-directory DIR, which this user may write")

@@ -14,7 +14,7 @@ use ipnet::IpNet;
 use ropewalk_base::Time;
 use ropewalk_runtime::endpoint::{Association, Endpoint};
 use ropewalk_runtime::seal::PublicKey;
-use ropewalk_runtime::system::{TunDevice, TunWriter, routes};
+use ropewalk_runtime::system::{TunDevice, TunWriter};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -23,16 +23,12 @@ use super::admission::{Admission, admit, clamp};
 use super::control::{CONTROL_PPID, CONTROL_STREAM, Control, TAKEN_OVER, VERSION, Welcome};
 use super::counters::{Counters, Refusal};
 use super::error::TunnelError;
-use super::forwarding::{Forwarding, Role};
-use super::journal::Journal;
 use super::lane::{Lane, LaneInlet, LaneSettings, PacketBatch, PacketSink};
-use super::machine;
+use super::machine::{self, DeviceState, Machine, MachineSettings, Role};
 use super::meters::Meters;
 use super::packet::{Headers, Transport, decrement_ttl};
 use super::path_mtu::prohibited;
 use super::quota::{Direction, Excess, Meter, Month};
-use super::settings_watch::SettingsWatch;
-use super::steering;
 use super::store::LeaseFile;
 use crate::access::TunnelPolicy;
 use crate::destinations::is_public;
@@ -104,9 +100,8 @@ pub type PolicyOf = Arc<dyn Fn(&PublicKey) -> Option<TunnelPolicy> + Send + Sync
 pub struct TunnelHub {
     device: TunDevice,
     shared: Arc<Shared>,
-    forwarding: Forwarding,
     /// Undoes everything when the hub ends.
-    journal: Journal,
+    machine: Machine,
 }
 
 /// What the tasks of all clients share.
@@ -190,15 +185,15 @@ impl TunnelHub {
         if let Some(overlap) = overlap {
             return Err(TunnelError::Overlap(overlap));
         }
-        let (mut journal, left) =
-            Journal::open(&settings.journal_directory, &settings.name, false)?;
-        if left > 0 {
-            reporter.report(PeerIdentity::default(), Event::TunnelUndone { changes: left });
-        }
+        let machine = Machine::open(MachineSettings {
+            name: settings.name.clone(),
+            device: settings.device.clone(),
+            kill_switch: false,
+            direct: Vec::new(),
+            journal_directory: settings.journal_directory.clone(),
+        })?;
         let device = TunDevice::create(&settings.device)?;
-        let failed = |what: &str| TunnelError::system(format!("{what} {}", device.name()));
-        routes::start_interface(device.index(), DEVICE_MTU).map_err(failed("starting"))?;
-        if !steering::permits_ipv6(device.name())
+        if !machine::permits_ipv6(device.name())
             && let Some(pool) = settings.pool.without_ipv6()
         {
             settings.pool = pool;
@@ -208,15 +203,15 @@ impl TunnelHub {
         }
         let (lease_file, leases) = LeaseFile::open(&settings.lease_file, settings.pool.clone())?;
         let meters = Meters::open(&settings.volume_file)?;
-        for address in settings.pool.hub() {
-            let added = routes::add_address(device.index(), address);
-            added.map_err(failed(&format!("giving the address {address} to")))?;
-        }
+        let addresses = settings.pool.hub();
+        let state =
+            DeviceState { index: device.index(), addresses, networks: Vec::new(), mtu: DEVICE_MTU };
+        let set_up = machine.set_device(state, Vec::new());
+        set_up.map_err(TunnelError::system(format!("setting up {}", device.name())))?;
         let pool = settings.pool.networks();
         let ports = settings.endpoint.iter().map(SocketAddr::port).collect();
         let role = Role::Hub { nat: settings.nat, pool: pool.to_vec(), ports };
-        let forwarding = Forwarding::new(&settings.name, device.name(), role);
-        forwarding.apply(&mut journal, pool)?;
+        machine.set_forwarding(&role, pool)?;
         let hub = settings.pool.hub().iter().map(IpNet::addr).collect();
         let writer = tokio::sync::Mutex::new(device.writer());
         let shared = Arc::new(Shared {
@@ -231,7 +226,7 @@ impl TunnelHub {
             reporter,
             writer,
         });
-        Ok(Self { device, shared, forwarding, journal })
+        Ok(Self { device, shared, machine })
     }
 
     /// For status and metrics.
@@ -244,7 +239,8 @@ impl TunnelHub {
     /// # Errors
     /// The device is gone.
     pub async fn run(self, endpoint: &Endpoint) -> Result<(), TunnelError> {
-        let Self { device, shared, forwarding, journal } = self;
+        let Self { device, shared, machine } = self;
+        let reporter = shared.reporter.clone();
         let mut clients = JoinSet::new();
         let serve = async {
             loop {
@@ -256,7 +252,7 @@ impl TunnelHub {
         tokio::select! {
             () = serve => Ok(()),
             () = store_volumes(&shared) => Ok(()),
-            () = keep_forwarding(journal, &forwarding, &shared) => Ok(()),
+            never = machine.keep(&reporter) => match never {},
             result = read_device(&device, &shared) => {
                 result.map_err(TunnelError::system("the TUN device has ended"))
             }
@@ -282,16 +278,6 @@ async fn store_volumes(shared: &Arc<Shared>) {
             let problem = format!("volumes of clients are not stored: {problem}");
             shared.reporter.report(PeerIdentity::default(), Event::Problem(problem));
         }
-    }
-}
-
-/// Lets interfaces forward that appear, and those that another program has told not to.
-async fn keep_forwarding(mut journal: Journal, forwarding: &Forwarding, shared: &Shared) {
-    let mut watch = SettingsWatch::open(None, true);
-    loop {
-        // What the system refuses now, it may permit later.
-        let _ = forwarding.apply(&mut journal, shared.settings.pool.networks());
-        watch.changed().await;
     }
 }
 

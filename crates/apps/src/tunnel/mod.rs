@@ -18,26 +18,19 @@ pub mod client;
 pub mod control;
 pub mod counters;
 mod error;
-mod forwarding;
-pub mod guard;
 pub mod hub;
 pub mod hubs;
-pub mod journal;
 pub mod lane;
 mod link_state;
 mod links;
 pub mod machine;
 mod meters;
 mod moderation;
-pub mod name_servers;
 mod network_watch;
 pub mod packet;
 mod packet_memory;
 pub mod path_mtu;
 pub mod quota;
-mod routing;
-mod settings_watch;
-mod steering;
 mod store;
 mod unusable_links;
 
@@ -46,7 +39,6 @@ pub use self::lane::LaneSettings;
 pub use self::links::{LinkLedger, LinkSpec};
 pub use self::moderation::ThreadModeration;
 pub use self::packet_memory::{PacketMemory, QueueShare};
-pub use self::steering::LOOKUP_MARK;
 pub use ropewalk_tunnel::{Config, Redundancy};
 
 /// A seed for [`LaneSettings`].

@@ -36,11 +36,10 @@ const READS: usize = 1024;
 pub enum Changes {
     /// Interfaces and their addresses.
     Interfaces,
-    /// Interfaces, addresses and routes. The kernel does not tell of IPv4 routes that end with their interface or address.
-    Routes,
-    /// Interfaces, and whether they forward.
-    Forwarding,
-    /// Interfaces, addresses, routes and the rules of policy routing.
+    /// Interfaces and whether they forward, addresses and routes. The kernel does not tell of IPv4 routes that end with their
+    /// interface or address.
+    Network,
+    /// The rules of policy routing.
     Rules,
     /// Tables, chains and rules of nftables.
     Filter,
@@ -50,9 +49,10 @@ impl Changes {
     const fn groups(self) -> u32 {
         match self {
             Self::Interfaces => LINK | IPV4_ADDRESS | IPV6_ADDRESS,
-            Self::Routes => Self::Interfaces.groups() | IPV4_ROUTE | IPV6_ROUTE,
-            Self::Forwarding => LINK | IPV4_VALUES | IPV6_VALUES,
-            Self::Rules => Self::Routes.groups() | IPV4_RULE | IPV6_RULE,
+            Self::Network => {
+                Self::Interfaces.groups() | IPV4_ROUTE | IPV6_ROUTE | IPV4_VALUES | IPV6_VALUES
+            }
+            Self::Rules => IPV4_RULE | IPV6_RULE,
             Self::Filter => NFTABLES,
         }
     }

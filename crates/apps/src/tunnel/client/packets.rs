@@ -7,11 +7,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ipnet::IpNet;
 use ropewalk_runtime::interfaces;
-use ropewalk_runtime::system::{TunDevice, TunWriter, routes};
+use ropewalk_runtime::system::{TunDevice, TunWriter};
 
 use super::super::admission::{Admission, admit, clamp};
 use super::super::counters::{Counters, Refusal};
 use super::super::lane::{LaneInlet, PacketBatch, PacketSink};
+use super::super::machine::Machine;
 use super::super::packet::{Headers, Transport};
 use super::Shared;
 use crate::observe::{Event, PeerIdentity, Reporter};
@@ -84,6 +85,7 @@ impl ForeignSources {
 /// Reads packets of the device and gives them to the lane. Ends when the device is gone.
 pub async fn read_device(
     device: TunDevice,
+    machine: Machine,
     shared: Arc<Shared>,
     mut foreign: ForeignSources,
 ) -> io::Result<()> {
@@ -106,7 +108,7 @@ pub async fn read_device(
             continue;
         };
         let mtu = inlet.mtu();
-        if mtu != device_mtu && routes::start_interface(device.index(), mtu).is_ok() {
+        if mtu != device_mtu && machine.set_mtu(mtu).is_ok() {
             device_mtu = mtu;
         }
         let (mut answers, mut admitted) = (Vec::new(), PacketBatch::with_capacity(batch.len()));

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use super::super::control::Welcome;
 use super::super::hubs::HubList;
 use super::super::lane::LaneSettings;
-use super::super::name_servers::Manager;
+use super::super::machine::Manager;
 
 /// How a client is set up.
 #[derive(Debug)]

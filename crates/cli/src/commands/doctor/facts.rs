@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use ropewalk_apps::tunnel::journal;
+use ropewalk_apps::tunnel::machine;
 use ropewalk_runtime::clock::Clock;
 use ropewalk_runtime::endpoint::{BindAddress, SocketGrants};
 use ropewalk_runtime::interfaces::{self, InterfaceAddress};
@@ -85,7 +85,7 @@ impl Facts {
             listen: listen.iter().map(|address| (*address, free(*address))).collect(),
             listen_given,
             tun: tun(),
-            killed_tunnels: journal::left_behind(Path::new(STATE_DIRECTORY)),
+            killed_tunnels: machine::left_behind(Path::new(STATE_DIRECTORY)),
             clock_step_ns: clock_step(),
             synchronised: synchronised(),
             wrong_date: crate::live::wrong_date(),

@@ -10,10 +10,11 @@ use ipnet::IpNet;
 use ropewalk_apps::access::PeerPolicy;
 use ropewalk_apps::observe::{Event, EventRecord, Ledger, Observation, Sink, Sources, Status};
 use ropewalk_apps::tunnel::client::{ClientSettings, Family, TunnelClient};
-use ropewalk_apps::tunnel::guard::{Guard, GuardSettings};
 use ropewalk_apps::tunnel::hubs::{Hub, HubList};
-use ropewalk_apps::tunnel::name_servers::{Manager, RESOLV_CONF};
-use ropewalk_apps::tunnel::{LOOKUP_MARK, LinkSpec, ThreadModeration, machine};
+use ropewalk_apps::tunnel::machine::{
+    self, LOOKUP_MARK, Machine, MachineSettings, Manager, RESOLV_CONF,
+};
+use ropewalk_apps::tunnel::{LinkSpec, ThreadModeration};
 use ropewalk_apps::whereabouts::{Finder, Whereabouts};
 use ropewalk_base::Duration;
 use ropewalk_runtime::endpoint::{Observer, Options};
@@ -184,15 +185,15 @@ pub async fn run(
     moderation: Arc<ThreadModeration>,
 ) -> Result<(), Failure> {
     // Before anything else that can fail or takes time.
-    let guard = Arc::new(Guard::open(guard_settings(args)).map_err(failed)?);
+    let machine = Machine::open(machine_settings(args)).map_err(failed)?;
     if args.only_close {
-        return guard.hold().map_err(failed);
+        return machine.hold().map_err(failed);
     }
     // If this future is dropped, the user ends the tunnel.
-    let mut end = End { guard: &guard, is_orderly: true };
-    let result = connect(args, &guard, console, moderation).await;
+    let mut end = End { machine: &machine, is_orderly: true };
+    let result = connect(args, &machine, console, moderation).await;
     end.is_orderly = false;
-    if guard.is_closed() {
+    if machine.is_closed() {
         let name = args.common.name();
         console.note(format_args!(
             "nothing leaves this machine outside of the tunnel: the kill switch stays closed until the tunnel runs again, or \
@@ -204,20 +205,20 @@ pub async fn run(
 
 /// How a tunnel ends: an orderly end opens the kill switch.
 struct End<'a> {
-    guard: &'a Guard,
+    machine: &'a Machine,
     is_orderly: bool,
 }
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
         if self.is_orderly && !std::thread::panicking() {
-            self.guard.opens_at_end();
+            self.machine.opens_at_end();
         }
     }
 }
 
-fn guard_settings(args: &UpArgs) -> GuardSettings {
-    GuardSettings {
+fn machine_settings(args: &UpArgs) -> MachineSettings {
+    MachineSettings {
         name: args.common.name(),
         device: args.common.device(),
         kill_switch: args.kill_switch,
@@ -228,7 +229,7 @@ fn guard_settings(args: &UpArgs) -> GuardSettings {
 
 async fn connect(
     args: &UpArgs,
-    guard: &Arc<Guard>,
+    machine: &Machine,
     console: Console,
     moderation: Arc<ThreadModeration>,
 ) -> Result<(), Failure> {
@@ -242,10 +243,10 @@ async fn connect(
     }
     let observation = args.common.observe.bind("tunnel up", console)?;
     let reporter = observation.reporter();
-    let connected = carry(args, hubs, guard, observation, console, moderation);
+    let connected = carry(args, hubs, machine, observation, console, moderation);
     tokio::select! {
         result = connected => result,
-        never = guard.keep(&reporter) => match never {},
+        never = machine.keep(&reporter) => match never {},
     }
 }
 
@@ -253,7 +254,7 @@ async fn connect(
 async fn carry(
     args: &UpArgs,
     hubs: Vec<(Vec<String>, PeerPolicy)>,
-    guard: &Arc<Guard>,
+    machine: &Machine,
     observation: Observation,
     console: Console,
     moderation: Arc<ThreadModeration>,
@@ -261,14 +262,15 @@ async fn carry(
     let reporter = observation.reporter();
     let names: BTreeMap<PublicKey, String> =
         hubs.iter().map(|(_, hub)| (hub.key, hub.name.clone())).collect();
-    let hubs = look_up(hubs, guard, console).await?;
+    let hubs = look_up(hubs, machine, console).await?;
     let mut settings = settings(args, hubs, &observation.observer(), console)?;
     settings.lane.moderation = moderation;
     let outputs = Outputs::default().with(ShownEvents(console));
     let outputs = args.common.observe.stream(outputs, "tunnel up", Flow::Both, false)?;
     let links = links::ledger(args)?.map(|ledger| ledger.reporting_to(reporter.clone()));
     settings.lane.links = links.map(Arc::new);
-    let client = TunnelClient::prepare(settings, guard.clone(), reporter).await.map_err(failed)?;
+    let client =
+        TunnelClient::prepare(settings, machine.clone(), reporter).await.map_err(failed)?;
     let figures = client.figures();
     let tunnel = Box::new(move || Some(figures.read()));
     let name = Box::new(move |key: &PublicKey| names.get(key).cloned());
@@ -296,12 +298,12 @@ type FoundHub = (Vec<SocketAddr>, PeerPolicy, Option<Finder>);
 /// Looks up the addresses of the hubs. Waits for name servers that do not answer: the network may not be there yet.
 async fn look_up(
     hubs: Vec<(Vec<String>, PeerPolicy)>,
-    guard: &Guard,
+    machine: &Machine,
     console: Console,
 ) -> Result<Vec<FoundHub>, Failure> {
     let (mut found, mut failures) = (Vec::new(), 0);
     // Later, those of the tunnel are set.
-    let servers = guard.name_servers();
+    let servers = machine.name_servers();
     for (to, hub) in hubs {
         let texts = given(&to, Some(&hub))?.to_vec();
         let outside = Arc::new({
@@ -314,7 +316,7 @@ async fn look_up(
             }
         });
         let addresses = loop {
-            let (outside, texts, closed) = (outside.clone(), texts.clone(), guard.is_closed());
+            let (outside, texts, closed) = (outside.clone(), texts.clone(), machine.is_closed());
             let (answer, answered) = oneshot::channel();
             // A thread of its own: an interrupted command does not wait for name servers.
             std::thread::spawn(move || {

@@ -1,10 +1,9 @@
 //! `ropewalk tunnel undo`: what a tunnel that was killed has left.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use ropewalk_apps::tunnel::name_servers::{self, RESOLV_CONF};
-use ropewalk_apps::tunnel::{guard, journal};
+use ropewalk_apps::tunnel::machine;
 
 use super::{STATE_DIRECTORY, configuration, failed, name_of};
 use crate::failure::Failure;
@@ -33,13 +32,8 @@ pub struct UndoArgs {
 /// [`Failure`]: the tunnel is running, or its journal cannot be opened.
 pub fn execute(args: &UndoArgs) -> Result<(), Failure> {
     let name = name_of(args.name.as_deref());
-    let undone = journal::undo(&args.state_directory, &name);
-    let undone = undone.map_err(|error| failed(error.into()))?;
-    guard::open_unknown(&name).map_err(failed)?;
-    // Its journal may be lost.
-    let restored = name_servers::restore(Path::new(RESOLV_CONF), &name);
-    let restored = restored.map_err(|error| Failure::Run(format!("{RESOLV_CONF}: {error}")))?;
-    match undone + usize::from(restored) {
+    let undone = machine::undo(&args.state_directory, &name).map_err(failed)?;
+    match undone {
         0 => output::print(&format!("nothing was left of the tunnel {name}\n")),
         count => output::print(&format!("changes of the tunnel {name} that are undone: {count}\n")),
     }

@@ -19,67 +19,29 @@
 //! the default route would carry it outside of the tunnel. Programs learn at once that they have to use the other family.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use ipnet::IpNet;
-use ropewalk_runtime::system::Changes;
 use ropewalk_runtime::system::routes::{self, Hop, Interface, Route};
 
-use super::guard::Guard;
 use super::journal::{CLOSED_TABLE, Journal};
-use super::machine::single;
-use super::network_watch::NetworkWatch;
-use crate::observe::{Event, PeerIdentity, Reporter};
-
-/// Least time between two looks at the routes. Changes come in groups.
-const PAUSE: Duration = Duration::from_millis(100);
-/// How soon an exception that could not be added is tried again.
-const RETRY: Duration = Duration::from_secs(1);
-
-/// The journal, which a client's tasks share.
-#[derive(Clone, Debug)]
-pub struct SharedJournal(Arc<Mutex<Journal>>);
-
-impl SharedJournal {
-    /// Shares a journal. It is undone with the last clone.
-    pub fn new(journal: Journal) -> Self {
-        Self(Arc::new(Mutex::new(journal)))
-    }
-
-    /// The journal.
-    pub fn lock(&self) -> MutexGuard<'_, Journal> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+use super::networks::single;
 
 /// The metric of routes that make networks unreachable: any other route is preferred.
 const LAST: u32 = u32::MAX;
 
-/// Keeps the routes beside the tunnel as the routes of the machine ask for.
-#[derive(Debug)]
-pub struct Routing {
-    peers: Mutex<BTreeSet<IpAddr>>,
-    /// The networks that lead into the tunnel.
+/// The routes of a tunnel, and its device.
+#[derive(Debug, Default)]
+pub(super) struct Routing {
+    /// Hubs, whose ways are kept out of the tunnel.
+    peers: BTreeSet<IpAddr>,
+    /// The networks that may lead into the tunnel.
     networks: Vec<IpNet>,
-    /// TUN devices that the user has named as links.
+    /// TUN devices that the user has named as links. Others are no ways to a hub.
     links: Vec<String>,
-    /// The device, and networks that are unreachable.
-    declared: Mutex<Declared>,
     /// Whether the machine is closed.
     is_closed: bool,
-    journal: SharedJournal,
-    reporter: Reporter,
-    /// The problems that were reported, and are not solved.
-    problems: Mutex<BTreeSet<String>>,
-}
-
-/// What is set up.
-#[derive(Debug, Default)]
-struct Declared {
     device: Option<DeviceState>,
     /// What was set up before, and has to go.
     stale: Vec<DeviceState>,
@@ -100,65 +62,44 @@ pub struct DeviceState {
 }
 
 impl Routing {
-    /// Routing for these hubs from a tunnel to `networks`. TUN devices are no ways to a hub unless `links` names them.
-    pub fn new(
-        peers: &[SocketAddr],
-        networks: &[IpNet],
-        links: &[String],
-        guard: &Guard,
-        reporter: Reporter,
-    ) -> Self {
-        let (networks, links) = (networks.to_vec(), links.to_vec());
-        let (declared, problems) = Default::default();
-        let (is_closed, journal) = (guard.is_closed(), guard.journal());
-        let peers = Mutex::new(exceptions(peers));
-        Self { peers, networks, links, declared, is_closed, journal, reporter, problems }
+    /// Routing on a machine that may be closed. Nothing is changed yet.
+    pub fn new(is_closed: bool) -> Self {
+        Self { is_closed, ..Self::default() }
+    }
+
+    /// The networks that may lead into the tunnel, and the TUN devices that are links.
+    pub fn set_networks(&mut self, networks: &[IpNet], links: &[String]) {
+        (self.networks, self.links) = (networks.to_vec(), links.to_vec());
     }
 
     /// Keeps the ways to these hubs out of the tunnel, and only these.
-    pub fn set_peers(&self, peers: &[SocketAddr]) {
-        *self.peers.lock().unwrap_or_else(PoisonError::into_inner) = exceptions(peers);
-        self.reconcile();
+    pub fn set_peers(&mut self, peers: &[SocketAddr]) {
+        let peers = peers.iter().map(|peer| peer.ip().to_canonical());
+        self.peers = peers.filter(|address| !address.is_loopback()).collect();
     }
 
-    /// Sets up the device, and makes these networks unreachable, and only these.
+    /// The state of the device, and networks that are unreachable.
+    pub fn declare(&mut self, device: DeviceState, blocked: Vec<IpNet>) {
+        self.stale.extend(self.device.replace(device));
+        self.blocked = blocked;
+    }
+
+    /// Changes the size of the largest packet that enters the device, bytes.
     ///
     /// # Errors
-    /// The device could not be set up. It is tried again.
-    pub fn declare(&self, device: DeviceState, blocked: Vec<IpNet>) -> io::Result<()> {
-        {
-            let mut declared = self.declared();
-            if let Some(before) = declared.device.replace(device.clone()) {
-                declared.stale.push(before);
-            }
-            declared.blocked = blocked;
-        }
-        // The first error is the caller's; later ones are reported.
-        let result = self.compare_device();
-        self.reconcile();
-        result
-    }
-
-    fn declared(&self) -> MutexGuard<'_, Declared> {
-        self.declared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Compares the routes with what they should be whenever something changes.
-    pub async fn keep(&self) -> Infallible {
-        let mut watch = NetworkWatch::open(Changes::Routes, RETRY);
-        loop {
-            let complete = self.reconcile();
-            watch.changed((!complete).then_some(RETRY)).await;
-            // Immediately, and again when the group of changes is over.
-            self.reconcile();
-            tokio::time::sleep(PAUSE).await;
-        }
+    /// As the system says.
+    pub fn set_mtu(&mut self, mtu: u32) -> io::Result<()> {
+        let Some(device) = &mut self.device else { return Ok(()) };
+        device.mtu = mtu;
+        routes::start_interface(device.index, mtu)
     }
 
     /// Starts the device, and adds addresses and routes of it that are missing.
-    fn compare_device(&self) -> io::Result<()> {
-        let mut declared = self.declared();
-        let Some(device) = declared.device.clone() else { return Ok(()) };
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn compare_device(&mut self) -> io::Result<()> {
+        let Some(device) = &self.device else { return Ok(()) };
         let interfaces = routes::interfaces()?;
         let Some(interface) = interfaces.iter().find(|one| one.index == device.index) else {
             // The tunnel ends with its device.
@@ -171,7 +112,8 @@ impl Routing {
         for address in device.addresses.iter().filter(|address| !has.contains(address)) {
             routes::add_address(device.index, *address)?;
         }
-        for table in self.tables() {
+        let tables = self.tables();
+        for table in tables {
             for ipv6 in [false, true] {
                 let of_family = device.networks.iter().filter(|to| to.addr().is_ipv6() == ipv6);
                 let wanted: Vec<IpNet> = of_family.copied().collect();
@@ -181,9 +123,9 @@ impl Routing {
             }
         }
         // New addresses come first: the system removes the routes of an interface with its last address.
-        for old in declared.stale.drain(..) {
+        for old in self.stale.drain(..) {
             for network in old.networks.iter().filter(|old| !device.networks.contains(old)) {
-                for table in self.tables() {
+                for table in tables {
                     // The system may have removed it.
                     let _ = routes::remove_route_in(*table, &into_tunnel(old.index, *network));
                 }
@@ -200,35 +142,18 @@ impl Routing {
         if self.is_closed { &[routes::MAIN, CLOSED_TABLE] } else { &[routes::MAIN] }
     }
 
-    /// Compares the exceptions with the routes once. Returns whether all are there. Each problem is reported once.
-    pub fn reconcile(&self) -> bool {
-        let device =
-            self.compare_device().err().map(|error| format!("the tunnel's device: {error}"));
-        let mut found = self
-            .compare()
-            .unwrap_or_else(|error| [format!("the routes beside the tunnel: {error}")].into());
-        found.extend(device);
-        let mut known = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
-        for problem in found.difference(&known) {
-            let event = Event::Problem(format!("{problem}; it is tried again"));
-            self.reporter.report(PeerIdentity::default(), event);
-        }
-        *known = found;
-        known.is_empty()
-    }
-
     /// Removes exceptions that the routes do not ask for any more, and adds those that are missing. Returns the problems.
-    fn compare(&self) -> io::Result<BTreeSet<String>> {
+    ///
+    /// # Errors
+    /// The routes cannot be listed, or the journal cannot be written.
+    pub fn compare_exceptions(&self, journal: &mut Journal) -> io::Result<BTreeSet<String>> {
         let interfaces = routes::interfaces()?;
-        let mut journal = self.journal.lock();
         let own: Vec<Route> = journal.routes().cloned().collect();
         // The system does not list unreachable networks among the routes. Adding one that exists changes nothing.
-        let blocked = self.declared().blocked.clone();
-        let all_peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (mut present, mut wanted) =
-            (Vec::new(), blocked.into_iter().map(unreachable).collect::<Vec<_>>());
+        let mut wanted: Vec<Route> = self.blocked.iter().copied().map(unreachable).collect();
+        let mut present = Vec::new();
         for ipv6 in [false, true] {
-            let mut peers = all_peers.iter().filter(|peer| peer.is_ipv6() == ipv6).peekable();
+            let mut peers = self.peers.iter().filter(|peer| peer.is_ipv6() == ipv6).peekable();
             if peers.peek().is_none() {
                 continue;
             }
@@ -302,12 +227,6 @@ fn wanted_for(
         }
     }
     wanted.into_values().map(normal).collect()
-}
-
-/// The hubs whose ways are kept out of the tunnel.
-fn exceptions(peers: &[SocketAddr]) -> BTreeSet<IpAddr> {
-    let peers = peers.iter().map(|peer| peer.ip().to_canonical());
-    peers.filter(|address| !address.is_loopback()).collect()
 }
 
 /// Adds the routes into the tunnel that a table does not have.

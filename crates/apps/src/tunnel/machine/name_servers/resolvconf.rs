@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::{RESOLV_CONF, file};
-use crate::tunnel::journal::{Journal, JournalError};
+use crate::tunnel::machine::journal::{Journal, JournalError};
 
 /// Where the program is.
 pub const PROGRAMS: [&str; 2] = ["/sbin/resolvconf", "/usr/sbin/resolvconf"];

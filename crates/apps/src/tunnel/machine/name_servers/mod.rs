@@ -15,7 +15,6 @@ mod file;
 mod resolvconf;
 mod resolved;
 
-use std::convert::Infallible;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -25,11 +24,11 @@ use self::resolvconf::Resolvconf;
 pub(super) use self::resolvconf::remove as remove_record;
 use self::resolved::Resolved;
 pub use self::resolved::ResolvedError;
-use super::TunnelError;
-use super::client::ClientSettings;
+pub(super) use self::resolved::keep as keep_in_resolved;
+pub(super) use self::resolved::set as set_in_resolved;
 use super::journal::{Journal, JournalError};
-use super::routing::SharedJournal;
 use crate::observe::{Event, PeerIdentity, Reporter};
+use crate::tunnel::TunnelError;
 
 /// The file from which programs read the name servers (resolv.conf(5)).
 pub const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -101,7 +100,7 @@ impl NameServers {
     /// The manager that the user has named cannot be used.
     pub async fn find(
         tunnel: &str,
-        settings: &ClientSettings,
+        manager: Option<&Manager>,
         reporter: &Reporter,
     ) -> Result<Self, NameServersError> {
         let mut found = Self {
@@ -112,7 +111,7 @@ impl NameServers {
             is_auto: false,
             current: Default::default(),
         };
-        match &settings.dns_manager {
+        match manager {
             None => {}
             Some(Manager::File(file)) => found.listed = Listed::File(file.clone()),
             Some(Manager::Resolvconf) => {
@@ -154,24 +153,24 @@ impl NameServers {
         }
     }
 
+    /// Whether systemd-resolved is asked.
+    pub const fn by_resolved(&self) -> bool {
+        self.by_resolved
+    }
+
     /// Sets the servers of a tunnel's interface. If the manager fails and another one may be used, reports it and uses that
-    /// from now on.
+    /// from now on. `by_resolved` is what systemd-resolved has answered, if it was asked.
     ///
     /// # Errors
     /// The servers could not be set.
-    pub async fn set(
+    pub fn set(
         &mut self,
-        interface: u32,
-        device: &str,
+        journal: &mut Journal,
+        device: (u32, &str),
         servers: Vec<IpAddr>,
-        journal: &SharedJournal,
+        by_resolved: Result<(), ResolvedError>,
     ) -> Result<(), TunnelError> {
-        if servers.is_empty() {
-            return Ok(());
-        }
-        if self.by_resolved
-            && let Err(error) = resolved::set(interface, &servers).await
-        {
+        if let Err(error) = by_resolved {
             if !self.is_auto {
                 return Err(NameServersError::Resolved(error).into());
             }
@@ -181,11 +180,11 @@ impl NameServers {
                 self.listed = by_file();
             }
         }
+        let (interface, device) = device;
         let is_new = self.current.1 != servers;
-        let mut journal = journal.lock();
         if let Listed::Resolvconf(program) = &self.listed
             && is_new
-            && let Err(error) = program.add(&mut journal, device, &servers)
+            && let Err(error) = program.add(journal, device, &servers)
         {
             if !self.is_auto {
                 return Err(error.into());
@@ -194,7 +193,7 @@ impl NameServers {
             self.listed = Listed::File(RESOLV_CONF.into());
         }
         self.current = (interface, servers);
-        if let Err(error) = self.keep_listed(&mut journal) {
+        if let Err(error) = self.keep_listed(journal) {
             if !self.is_auto {
                 return Err(error.into());
             }
@@ -233,16 +232,15 @@ impl NameServers {
         }
     }
 
-    /// Sets the servers in systemd-resolved again whenever another program has changed them or it has been started again.
-    pub async fn keep_in_resolved(&self) -> Infallible {
-        let (interface, servers) = &self.current;
-        if !self.by_resolved || servers.is_empty() {
-            return std::future::pending().await;
-        }
-        resolved::keep(*interface, servers, |error| {
-            self.report(NameServersError::Resolved(error).to_string());
-        })
-        .await
+    /// The interface whose servers systemd-resolved shall keep, and the servers.
+    pub fn in_resolved(&self) -> Option<(u32, Vec<IpAddr>)> {
+        (self.by_resolved && !self.current.1.is_empty()).then(|| self.current.clone())
+    }
+
+    /// Reports why systemd-resolved does not keep the servers.
+    pub fn report_resolved(reporter: &Reporter, error: ResolvedError) {
+        let problem = Event::Problem(NameServersError::Resolved(error).to_string());
+        reporter.report(PeerIdentity::default(), problem);
     }
 
     fn report_set(&self) {

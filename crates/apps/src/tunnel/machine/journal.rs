@@ -37,7 +37,7 @@ use super::name_servers::remove_record;
 /// Most bytes that are read of a journal.
 const LARGEST: u64 = 1 << 20;
 /// How the name of a journal ends.
-pub(super) const EXTENSION: &str = "journal";
+pub const EXTENSION: &str = "journal";
 /// The same of a journal that is about to replace another.
 const DRAFT: &str = "journal-new";
 /// The file whose lock a tunnel holds while it changes values that others may need.
@@ -463,6 +463,15 @@ pub fn left_behind(directory: &Path) -> Vec<(String, usize)> {
     let mut found: Vec<_> = entries.filter_map(|entry| left(entry.path())).collect();
     found.sort_unstable();
     found
+}
+
+/// Whether the tunnel has a journal, so that it runs or its changes are known.
+pub fn is_known(directory: &Path, name: &str) -> bool {
+    let read = File::open(path_of(directory, name)).and_then(|file| {
+        let is_running = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        Ok(is_running || !read_changes(&file)?.1.is_empty())
+    });
+    read.unwrap_or_default()
 }
 
 fn path_of(directory: &Path, name: &str) -> PathBuf {

@@ -19,7 +19,12 @@ use ropewalk_runtime::system::routes::MAIN;
 use ropewalk_runtime::system::rules::RoutingRule;
 
 use super::journal::CLOSED_TABLE;
-use super::machine::{DHCP, DOMAIN, single};
+use super::networks::single;
+
+/// Ports of DHCP and of DHCPv6: source and destination of what a client sends (RFC 2131, 4.1; RFC 9915, 7.2).
+pub(super) const DHCP: [(u16, u16); 2] = [(68, 67), (546, 547)];
+/// Port of name servers (RFC 1035, 4.2).
+pub(super) const DOMAIN: u16 = 53;
 
 /// The mark of the sockets that look up the names of hubs: "rw" and a number.
 pub const LOOKUP_MARK: u32 = 0x7277_0035;
@@ -35,7 +40,7 @@ const SCTP: u8 = 132;
 
 /// The rules of a closed machine. Packets that the tunnel's device delivers keep their ways, and so do packets to the networks in
 /// `direct` and to the hubs. An answer of a name server must find a way back where the reverse path filter is strict.
-pub fn rules(
+pub(super) fn rules(
     device: &str,
     direct: &[IpNet],
     hubs: &[SocketAddr],

@@ -7,7 +7,6 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use ipnet::IpNet;
 use ropewalk_runtime::system::firewall::{self, Action, Chain, Hook, Match, Rule, Table};
@@ -44,30 +43,32 @@ pub enum Role {
 
 /// Forwards packets for a tunnel.
 #[derive(Debug)]
-pub struct Forwarding {
+pub(super) struct Forwarding {
     table: String,
     device: String,
     role: Role,
-    installed: Mutex<Option<Table>>,
+    /// The networks whose packets are forwarded.
+    networks: Vec<IpNet>,
+    installed: Option<Table>,
 }
 
 impl Forwarding {
     /// Forwarding for the tunnel of this name and device. Nothing is changed yet.
-    pub fn new(tunnel: &str, device: &str, role: Role) -> Self {
+    pub fn new(tunnel: &str, device: &str, role: Role, networks: &[IpNet]) -> Self {
         let table = format!("ropewalk-{tunnel}-forward");
-        Self { table, device: device.to_owned(), role, installed: Mutex::default() }
+        let (device, networks) = (device.to_owned(), networks.to_vec());
+        Self { table, device, role, networks, installed: None }
     }
 
-    /// Lets this machine forward packets of the families of these networks. Must be called again from time to time: interfaces
-    /// appear, and other programs change the settings and the packet filter.
+    /// Lets this machine forward packets of the families of the tunnel's networks.
     ///
     /// # Errors
     /// As the system says.
-    pub fn apply(&self, journal: &mut Journal, networks: &[IpNet]) -> Result<(), JournalError> {
+    pub fn compare(&mut self, journal: &mut Journal) -> Result<(), JournalError> {
         let failed = |error| JournalError::Io(PathBuf::from("/proc/sys/net"), error);
         let interfaces = self.interfaces().map_err(failed)?;
-        let settings = wanted(&interfaces, networks);
-        let has_ipv6 = networks.iter().any(|network| network.addr().is_ipv6());
+        let settings = wanted(&interfaces, &self.networks);
+        let has_ipv6 = self.networks.iter().any(|network| network.addr().is_ipv6());
         let needs_switch = has_ipv6 && needs_switch();
         let switch = needs_switch.then(|| Path::new(IPV6).join("all/forwarding"));
         let mut opened = journal.opened();
@@ -92,12 +93,11 @@ impl Forwarding {
         if needs_switch { forward_ipv6_everywhere(journal) } else { Ok(()) }
     }
 
-    fn install(&self, journal: &mut Journal, table: Table) -> Result<(), JournalError> {
-        let mut installed = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_known = installed.as_ref() == Some(&table);
+    fn install(&mut self, journal: &mut Journal, table: Table) -> Result<(), JournalError> {
+        let is_known = self.installed.as_ref() == Some(&table);
         if !is_known || !firewall::is_installed(&table).unwrap_or(true) {
             journal.install(&table)?;
-            *installed = Some(table);
+            self.installed = Some(table);
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use crate::tunnel::journal::{Before, Journal, JournalError};
+use crate::tunnel::machine::journal::{Before, Journal, JournalError};
 
 /// How the first line of a list of name servers begins that a tunnel has written; then its name follows.
 const MARK: &str = "# written by ropewalk tunnel ";
