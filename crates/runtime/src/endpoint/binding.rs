@@ -119,7 +119,7 @@ impl EndpointState {
     }
 
     /// Sends one sealed datagram that is no SCTP packet. What the socket does not take is lost.
-    fn send_beside(
+    pub(super) fn send_beside(
         &mut self,
         peer: &mut Peer,
         path: PathId,

@@ -25,6 +25,8 @@ pub(super) struct Opened {
     /// The number of the datagram on its path, which shows losses on that path.
     pub number: Option<NonZeroU32>,
     pub body: Range<usize>,
+    /// Whether the session has something to send that renews its keys.
+    pub wants_renewal: bool,
 }
 
 /// The number by which the engine knows the datagram that the peer counted as `counter`.
@@ -87,6 +89,9 @@ impl EndpointState {
             return;
         };
         let body = &datagram[one.body.clone()];
+        if one.wants_renewal {
+            self.offer_renewal(now, &one, route);
+        }
         if one.form == compact::STANDARD && self.take_other_content(now, route, &one, body)
             || !self.decode_sealed(route, &one, body, packet)
         {
@@ -112,6 +117,10 @@ impl EndpointState {
         }
         if is_binding(body) {
             self.on_binding(one.key, one.path, route, body);
+            return true;
+        }
+        if seal::is_renewal(body) {
+            self.on_renewal(now, one, route, body);
             return true;
         }
         false
@@ -180,10 +189,18 @@ impl EndpointState {
             }
             Encapsulation::Sealed(session) => {
                 let opened = session.open(now, datagram).ok()?;
+                let wants_renewal = session.wants_renewal(now);
                 let path =
                     peer.on_authenticated_route(now, opened.path, route, fresh, datagram.len())?;
                 let number = packet_number(opened.counter);
-                Some(Opened { key, path, form: opened.form, number, body: opened.body })
+                Some(Opened {
+                    key,
+                    path,
+                    form: opened.form,
+                    number,
+                    body: opened.body,
+                    wants_renewal,
+                })
             }
         }
     }

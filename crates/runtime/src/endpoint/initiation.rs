@@ -80,7 +80,7 @@ impl EndpointState {
         )?;
         peer.admitted = Some(self.counts.admit(Some(key), ip));
         let key = self.insert(peer);
-        Some(Opened { key, path, form, number: None, body })
+        Some(Opened { key, path, form, number: None, body, wants_renewal: false })
     }
 
     /// Answers the INIT in the session's first datagram with an ABORT and drops the session.

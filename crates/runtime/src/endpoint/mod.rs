@@ -54,6 +54,7 @@ mod probes;
 mod publish;
 mod raw;
 mod refusals;
+mod renewal;
 mod responder;
 mod send_errors;
 mod send_marked;

@@ -20,6 +20,7 @@ mod psk;
 mod ratchet;
 mod rate_limiter;
 mod receiver;
+mod renewal;
 mod replay;
 mod reply_cache;
 mod responder;
@@ -43,6 +44,7 @@ pub use pairing::{
 };
 pub use psk::PresharedKey;
 pub use receiver::OpenError;
+pub use renewal::{RenewalMessage, is_renewal};
 pub use responder::{Answer, Established, Responder};
 pub use sender::SealError;
 pub use session::{Limits, Opened, Session, SessionCounters};

@@ -6,6 +6,7 @@ use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use zeroize::Zeroizing;
 
 use super::cipher::Cipher;
+use super::renewal::Renewed;
 
 /// Derives the key of each epoch in turn. Its state does not reveal earlier keys.
 pub(super) struct Ratchet {
@@ -36,8 +37,28 @@ impl Ratchet {
         Self { cipher, secret }
     }
 
-    /// Returns the key of the next epoch; the first call returns that of epoch 0.
+    /// Returns the key of the next epoch, and goes on to the one after it. The first call returns that of epoch 0.
     pub(super) fn turn(&mut self) -> DatagramKey {
+        let key = self.next_key();
+        let prk = Prk::new_less_safe(HKDF_SHA256, &*self.secret);
+        self.secret = expanded(&prk, &[b"ropewalk 1 next"]);
+        key
+    }
+
+    /// Mixes a new Diffie-Hellman into the key of the next epoch and all later ones.
+    pub(super) fn renew(&mut self, renewed: &Renewed) {
+        let prk = Salt::new(HKDF_SHA256, &*self.secret).extract(&*renewed.shared);
+        self.secret = expanded(&prk, &[b"ropewalk 1 renewed", &renewed.offer, &renewed.answer]);
+    }
+
+    /// What a thief of the memory has.
+    #[cfg(test)]
+    pub(super) fn stolen(&self) -> Self {
+        Self { cipher: self.cipher, secret: self.secret.clone() }
+    }
+
+    /// The key of the next epoch.
+    pub(super) fn next_key(&self) -> DatagramKey {
         let prk = Prk::new_less_safe(HKDF_SHA256, &*self.secret);
         let algorithm = self.cipher.algorithm();
         let info = [&b"ropewalk 1 key"[..]];
@@ -46,9 +67,7 @@ impl Ratchet {
         let info = [&b"ropewalk 1 iv"[..]];
         let filled = prk.expand(&info, IvLen).and_then(|okm| okm.fill(&mut iv));
         filled.expect("a nonce is short");
-        let key = DatagramKey { key: LessSafeKey::new(UnboundKey::from(key)), iv };
-        self.secret = expanded(&prk, &[b"ropewalk 1 next"]);
-        key
+        DatagramKey { key: LessSafeKey::new(UnboundKey::from(key)), iv }
     }
 }
 

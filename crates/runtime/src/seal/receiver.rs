@@ -5,6 +5,7 @@ use core::mem::replace;
 
 use super::cipher::Cipher;
 use super::ratchet::{DatagramKey, Ratchet};
+use super::renewal::Renewed;
 use super::replay::{ReplayWindow, Verdict, whole_counter};
 use super::wire::{HEADER_LEN, Header, epoch_bits};
 
@@ -29,6 +30,7 @@ pub enum OpenError {
 pub(super) struct Receiver {
     session: u32,
     cipher: Cipher,
+    /// Of the next epoch.
     ratchet: Ratchet,
     /// Number of the epoch of `current`.
     epoch: u64,
@@ -56,7 +58,7 @@ pub(super) struct Accepted {
 
 impl Receiver {
     pub(super) fn new(session: u32, cipher: Cipher, mut ratchet: Ratchet) -> Self {
-        let (current, next) = (ratchet.turn(), ratchet.turn());
+        let (current, next) = (ratchet.turn(), ratchet.next_key());
         Self {
             session,
             cipher,
@@ -112,6 +114,12 @@ impl Receiver {
         Ok(Accepted { path: header.path, form: header.form, counter, new_epoch })
     }
 
+    /// Mixes a new Diffie-Hellman into the keys from the next epoch on.
+    pub(super) fn renew(&mut self, renewed: &Renewed) {
+        self.ratchet.renew(renewed);
+        self.next = self.ratchet.next_key();
+    }
+
     /// The replay window of a path, created if necessary.
     #[inline]
     fn window(&mut self, path: u8) -> &mut ReplayWindow {
@@ -140,8 +148,8 @@ impl Receiver {
 
     /// Advances to the next epoch, as the peer did. Each key is overwritten by the next one.
     fn turn(&mut self) {
-        let next = replace(&mut self.next, self.ratchet.turn());
-        self.previous = replace(&mut self.current, next);
+        self.previous = replace(&mut self.current, self.ratchet.turn());
+        self.next = self.ratchet.next_key();
         self.has_previous = true;
         self.epoch += 1;
         self.opened_in_epoch = 0;
@@ -151,6 +159,12 @@ impl Receiver {
     #[cfg(test)]
     pub(super) fn windows(&self) -> usize {
         self.windows.iter().flatten().count()
+    }
+
+    /// What a thief of the memory has for later epochs.
+    #[cfg(test)]
+    pub(super) fn stolen(&self) -> Ratchet {
+        self.ratchet.stolen()
     }
 
     /// Simulates that so many datagrams of this epoch were opened.

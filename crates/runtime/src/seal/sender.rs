@@ -4,6 +4,7 @@ use core::fmt;
 use core::ops::Range;
 
 use super::ratchet::{DatagramKey, Ratchet};
+use super::renewal::Renewed;
 use super::wire::{COUNTER_BITS, HEADER_LEN, Header, epoch_bits};
 
 /// Most datagrams that one key may seal: the limit for AES-GCM in RFC 9001, section 6.6.
@@ -51,6 +52,11 @@ impl Sender {
         self.sealed_in_epoch = 0;
     }
 
+    /// Mixes a new Diffie-Hellman into the keys from the next epoch on.
+    pub(super) fn renew(&mut self, renewed: &Renewed) {
+        self.ratchet.renew(renewed);
+    }
+
     /// Appends a sealed datagram with the content that `write` appends, which has this form. Returns its byte range.
     #[inline]
     pub(super) fn seal(
@@ -94,6 +100,12 @@ impl Sender {
             self.counters.resize(path + 1, 0);
         }
         &mut self.counters[path]
+    }
+
+    /// What a thief of the memory has for later epochs.
+    #[cfg(test)]
+    pub(super) fn stolen(&self) -> Ratchet {
+        self.ratchet.stolen()
     }
 
     /// Simulates that the key has sealed so many datagrams.

@@ -10,18 +10,21 @@ use super::keys::PublicKey;
 use super::noise::SessionSecrets;
 use super::ratchet::Ratchet;
 use super::receiver::{OpenError, Receiver};
+use super::renewal::{Renewal, RenewalMessage, Renewed};
 use super::sender::{KEY_LIMIT, SealError, Sender};
 use super::wire::{HEADER_LEN, TAG_LEN};
 
 /// When keys are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Number of datagrams of one direction and epoch after which the initiator advances to the next epoch. The
-    /// maximum is 2^23 (RFC 9001, section 6.6); the default is half of it, so that the peer has time to follow.
+    /// Number of datagrams of one direction and epoch after which the initiator renews the keys. The maximum is 2^23
+    /// (RFC 9001, section 6.6); the default is half of it, so that the peer has time to answer.
     pub rekey_packets: u64,
-    /// Time after which the initiator advances. An attacker who takes the keys from a machine's memory cannot read
-    /// anything older than this plus `keep_old`, as long as both ends send.
+    /// Time after which the initiator renews the keys. An attacker who takes the keys from a machine's memory cannot read
+    /// anything older than this plus `keep_old`, and nothing after the next renewal, as long as both ends send.
     pub rekey_after: Duration,
+    /// Shortest time between two renewals that the responder takes part in: each costs it about 0.1 ms.
+    pub rekey_pause: Duration,
     /// How long datagrams of the previous epoch are still opened. Must exceed the delay of the slowest path.
     pub keep_old: Duration,
 }
@@ -31,6 +34,7 @@ impl Default for Limits {
         Self {
             rekey_packets: KEY_LIMIT / 2,
             rekey_after: Duration::from_secs(120),
+            rekey_pause: Duration::from_secs(1),
             keep_old: Duration::from_secs(30),
         }
     }
@@ -87,6 +91,7 @@ pub struct Session {
     limits: Limits,
     sender: Sender,
     receiver: Receiver,
+    renewal: Renewal,
     /// Whether the peer has sealed a datagram with the keys of this session.
     confirmed: bool,
     epoch_since: Time,
@@ -119,6 +124,7 @@ impl Session {
             limits: Limits::default(),
             sender: Sender::new(ends.peer_id, mine),
             receiver: Receiver::new(ends.id, cipher, theirs),
+            renewal: Renewal::default(),
             confirmed: ends.role == Role::Initiator,
             epoch_since: now,
             forget_at: None,
@@ -184,7 +190,7 @@ impl Session {
         if accepted.new_epoch {
             self.follow_peer_epoch(now);
         }
-        self.rekey_if_due(now);
+        self.renew_if_due(now);
         Ok(Opened {
             path: accepted.path,
             form: accepted.form,
@@ -193,20 +199,60 @@ impl Session {
         })
     }
 
-    /// Changes keys and erases old ones when it is time.
+    /// Whether [`Self::offer`] has something to send to the peer.
+    #[inline]
+    pub const fn wants_renewal(&self, now: Time) -> bool {
+        self.renewal.is_due(now)
+    }
+
+    /// What the initiator has to send to the peer, so that both ends renew their keys. It is repeated until it is answered,
+    /// and datagrams of the peer show that there is somebody to answer it.
+    pub fn offer(&mut self, now: Time) -> Option<RenewalMessage> {
+        self.renewal.offer(now)
+    }
+
+    /// Handles an opened content for which [`is_renewal`](super::is_renewal) holds. Returns what the peer gets in return.
+    pub fn handle_renewal(&mut self, now: Time, content: &[u8]) -> Option<RenewalMessage> {
+        // Both ends are in one epoch, unless this one has just turned to the next.
+        if self.sender.epoch() != self.receiver.epoch() {
+            return None;
+        }
+        match self.ends.role {
+            Role::Initiator => {
+                let renewed = self.renewal.finish(content)?;
+                self.mix(&renewed);
+                self.sender.turn();
+                self.epoch_since = now;
+                None
+            }
+            Role::Responder => {
+                let may_begin = now.since(self.epoch_since) >= self.limits.rekey_pause;
+                let next = self.receiver.epoch() + 1;
+                let (answer, renewed) = self.renewal.answer(content, next, may_begin)?;
+                if let Some(renewed) = renewed {
+                    self.mix(&renewed);
+                }
+                Some(answer)
+            }
+        }
+    }
+
+    fn mix(&mut self, renewed: &Renewed) {
+        self.sender.renew(renewed);
+        self.receiver.renew(renewed);
+    }
+
+    /// Erases old keys when it is time.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.forget_at.is_some_and(|at| at <= now) {
             self.receiver.forget_previous();
             self.forget_at = None;
         }
-        self.rekey_if_due(now);
     }
 
     /// When [`Self::handle_timeout`] must be called next.
-    pub fn next_deadline(&self) -> Option<Time> {
-        let turn =
-            self.may_rekey().then(|| self.epoch_since.saturating_add(self.limits.rekey_after));
-        self.forget_at.into_iter().chain(turn).min()
+    pub const fn next_deadline(&self) -> Option<Time> {
+        self.forget_at
     }
 
     /// The number by which the peer addresses this session.
@@ -264,20 +310,18 @@ impl Session {
         self.forget_at = Some(now.saturating_add(self.limits.keep_old));
     }
 
-    /// Keys may change only after the peer has followed, because it has the next key ready then.
-    fn may_rekey(&self) -> bool {
-        self.ends.role == Role::Initiator && self.sender.epoch() == self.receiver.epoch()
-    }
-
+    /// Begins a renewal when it is time, and the peer has followed to this epoch.
     #[inline]
-    fn rekey_if_due(&mut self, now: Time) {
+    fn renew_if_due(&mut self, now: Time) {
+        if self.ends.role == Role::Responder || self.sender.epoch() != self.receiver.epoch() {
+            return;
+        }
         let packets = self.limits.rekey_packets;
         let due = self.sender.sealed_in_epoch() >= packets
             || self.receiver.opened_in_epoch() >= packets
             || now.since(self.epoch_since) >= self.limits.rekey_after;
-        if due && self.may_rekey() {
-            self.sender.turn();
-            self.epoch_since = now;
+        if due {
+            self.renewal.begin(self.sender.epoch() + 1, now);
         }
     }
 }

@@ -16,7 +16,7 @@
 //! last two bits of the epoch. The form is for the layer above.
 
 /// The version of handshake and datagrams.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// Bytes that sealing adds to a datagram.
 pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
 /// Minimum size of the first datagram, bytes. It is padded, so that no answer is larger than it.

@@ -16,6 +16,7 @@ use ropewalk_base::Time;
 
 use super::allowed::Allowed;
 use super::initiator::{Finish, Initiator};
+use super::is_renewal;
 use super::keys::{PublicKey, SecretKey};
 use super::responder::{Answer, Established, Responder};
 use super::session::Session;
@@ -111,6 +112,20 @@ pub fn sealed(session: &mut Session, path: u8, content: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     session.seal(path, &mut out, |out| out.extend(content)).expect("sealed");
     out
+}
+
+/// Carries what renews the keys from one end to the other and back, until neither has anything to send. Returns the number
+/// of datagrams.
+pub fn renewed(now: Time, initiator: &mut Session, responder: &mut Session) -> usize {
+    let Some(offer) = initiator.offer(now) else { return 0 };
+    let offer = sealed(initiator, 0, &offer);
+    let (_, offer) = opened(responder, now, &offer).expect("it is genuine");
+    assert!(is_renewal(&offer));
+    let Some(answer) = responder.handle_renewal(now, &offer) else { return 1 };
+    let answer = sealed(responder, 0, &answer);
+    let (_, answer) = opened(initiator, now, &answer).expect("it is genuine");
+    assert_eq!(initiator.handle_renewal(now, &answer), None);
+    2
 }
 
 /// Opens a datagram. Returns path and content, or the error.
