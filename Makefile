@@ -183,8 +183,8 @@ else
 	@echo "test-report: no tests/report, nothing to try"
 endif
 
-test-tunnel: command $(VENV)/.ready ## all traffic of a machine through a tunnel over two links (root)
-	ROPEWALK=$(TARGET)/$(PROFILE_DIR)/ropewalk $(PYTEST) -rs tests/tunnel
+test-tunnel: command $(VENV)/.ready ## all traffic of a machine through a tunnel over two links, and records of real transfers (root)
+	ROPEWALK=$(TARGET)/$(PROFILE_DIR)/ropewalk $(PYTEST) -rs tests/tunnel tests/records
 
 test-packages: command $(VENV)/.ready ## the contents of the tarball and of the Debian package
 ifneq ($(shell command -v dpkg-deb),)

@@ -1,5 +1,6 @@
 //! `ropewalk measure`: measures the links to a server and writes them as a scenario.
 
+mod comparison;
 mod pcap;
 mod recorded;
 
@@ -162,14 +163,14 @@ fn check_out(args: &MeasureArgs) -> Result<(), Failure> {
 
 /// Writes or prints the scenario of the links that a capture shows.
 fn from_pcap(args: &MeasureArgs, file: &Path, console: Console) -> Result<(), Failure> {
-    let tables = pcap::read(file).map_err(|error| {
+    let (tables, carried) = pcap::read(file).map_err(|error| {
         let message = format!("--from-pcap {}: {error}", file.display());
         Failure::input(
             message,
             "give a capture of a transfer, as `tcpdump -s 128 -w FILE` or Wireshark writes it",
         )
     })?;
-    let toml = format!("[transfer]\nprotocol = \"cmt-sctp\"\nduration = \"60 s\"\n\n{tables}");
+    let toml = comparison::compared(&tables, &carried, console)?;
     let Some(out) = &args.out else { return output::print(&toml) };
     write(out, &toml, console)
 }
@@ -186,21 +187,28 @@ fn from_records(args: &MeasureArgs, console: Console) -> Result<(), Failure> {
         let message = format!("{option} {}: {error}", file.display());
         Failure::input(message, format_args!("give the output of `{program}`"))
     };
-    let mut toml =
-        String::from("[transfer]\nprotocol = \"cmt-sctp\"\nduration = \"60 s\"\n\n[[path]]\n");
+    let mut tables = String::from("[[path]]\n");
+    let mut carried = None;
     if let Some(file) = &args.from_ping {
         let text = read("--from-ping", file)?;
         let found = recorded::ping(&text);
         let found =
             found.map_err(|error| wrong("--from-ping", file, "ping -c 100 ADDRESS", error))?;
-        toml.push_str(&found.keys());
+        tables.push_str(&found.keys());
     }
     if let Some(file) = &args.from_iperf3 {
         let text = read("--from-iperf3", file)?;
-        let keys = recorded::iperf3(&text, args.from_ping.is_none());
+        let found = recorded::iperf3(&text, args.from_ping.is_none());
         let program = "iperf3 --json -c ADDRESS";
-        toml.push_str(&keys.map_err(|error| wrong("--from-iperf3", file, program, error))?);
+        let found = found.map_err(|error| wrong("--from-iperf3", file, program, error))?;
+        tables.push_str(&found.keys);
+        carried = found.carried;
     }
+    let toml = match carried {
+        Some(carried) => comparison::compared(&tables, &carried, console)?,
+        // There is no transfer to compare it with.
+        None => format!("[transfer]\nprotocol = \"cmt-sctp\"\nduration = \"60 s\"\n\n{tables}"),
+    };
     let Some(out) = &args.out else { return output::print(&toml) };
     write(out, &toml, console)
 }

@@ -5,6 +5,7 @@
 //! timestamps (RFC 7323) or the handshake.
 
 mod chunks;
+mod congestion;
 mod flow;
 mod frames;
 mod ip;
@@ -64,14 +65,30 @@ pub struct RecordedPath {
     pub rtts_s: Vec<f64>,
     /// The part of each round trip between the capture and the sender, if it is known, seconds.
     pub sender_part_s: Option<f64>,
+    /// Round trip of a packet without size over the empty path, seconds. Zero if no round trip is known.
+    pub empty_rtt_s: f64,
     /// Acknowledged bytes of IP packets per second, over the second with the most of them.
     pub peak_bps: f64,
     /// The same over the whole transfer.
     pub mean_bps: f64,
-    /// Losses in the order of sending: data that was seen twice, or that filled a gap late.
+    /// How far the delay at the queue has risen, without the longest hundredth of the samples, seconds. Zero if the capture
+    /// does not show it.
+    pub rise_s: f64,
+    /// The queue was full, if losses show that.
+    pub overflow: Option<Overflow>,
+    /// Losses in the order of sending: data that was seen twice, or that filled a gap late. Without those of a full queue.
     pub loss: LossFit,
     /// Packets that filled a gap early enough to have been reordered.
     pub reordered: u64,
+}
+
+/// What a queue that has overflowed shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overflow {
+    /// The delay of the full queue, seconds.
+    pub delay_s: f64,
+    /// Units of data that it has dropped.
+    pub drops: usize,
 }
 
 /// Why there is no measurement.

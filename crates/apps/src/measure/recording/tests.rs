@@ -165,6 +165,23 @@ fn a_capture_of_tcp_shows_the_link_wherever_it_was_made() {
 }
 
 #[test]
+fn each_of_several_losses_in_a_row_counts_at_the_receiver() {
+    for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
+        let mut trace = Trace::default();
+        for number in 0..1000_u32 {
+            // Of each fifty packets, three are lost and come a round trip and a half later, in this order.
+            let place = order.iter().position(|place| number % 50 == 40 + place);
+            let late = place.map_or(0, |place| RTT_NS * 3 / 2 + place as u64 * 1000);
+            let at = 1_000_000_000 + u64::from(number) * PACKET_NS + late;
+            trace.tcp(at, true, 77 + number * PAYLOAD, 1, [number, 0], PAYLOAD);
+            trace.tcp(at, false, 1, 77 + (number + 1) * PAYLOAD, [1, number], 0);
+        }
+        let [path] = &read(&trace.pcap(65_535)).paths[..] else { panic!("one path") };
+        assert_eq!((path.loss.lost, path.reordered), (60, 0), "{order:?}");
+    }
+}
+
+#[test]
 fn packets_that_overtake_each_other_are_not_lost() {
     let mut trace = Trace::default();
     for number in 0..1001_u32 {

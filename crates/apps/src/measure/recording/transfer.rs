@@ -8,9 +8,10 @@ use std::net::SocketAddr;
 use ropewalk_base::RangeSet;
 
 use super::chunks::{Chunk, chunks, tag};
+use super::congestion::{Delays, Sample, UnitSent};
 use super::flow::Flow;
 use super::packets::{Content, Packet, Segment};
-use super::{RecordedPath, RecordedProtocol, RecordingError};
+use super::{Overflow, RecordedPath, RecordedProtocol, RecordingError};
 use crate::measure::estimate::loss;
 
 /// Most units of data whose losses are evaluated.
@@ -60,11 +61,16 @@ pub(super) struct Transfer {
     sender_opens: bool,
     /// Least time from the capture to the sender and back, nanoseconds.
     sender_part_ns: Option<u64>,
+    /// The same of each packet that shows it.
+    sender_parts: Vec<Sample>,
     /// TCP's timestamps that wait for their echo, by direction: of the sender, of the receiver.
-    stamps: [BTreeMap<u32, u64>; 2],
+    stamps: [BTreeMap<u32, Stamped>; 2],
     newest_stamps: [Option<u32>; 2],
     times: Option<(u64, u64)>,
 }
+
+/// A packet that brought a timestamp: its time, nanoseconds, and size, bytes.
+type Stamped = (u64, u32);
 
 #[derive(Clone, Copy)]
 struct Sent {
@@ -91,11 +97,12 @@ struct Path {
     to: SocketAddr,
     packets: u64,
     largest: u32,
-    rtts_s: Vec<f64>,
+    /// Round trips, by the time of sending.
+    rtts: Vec<Sample>,
     least_rtt_s: f64,
     /// Acknowledged bytes in each interval.
     bins: Vec<u64>,
-    lost: Vec<bool>,
+    units: Vec<UnitSent>,
     reordered: u64,
 }
 
@@ -115,6 +122,7 @@ impl Transfer {
             opening: [None; 3],
             sender_opens: true,
             sender_part_ns: None,
+            sender_parts: Vec::new(),
             stamps: [BTreeMap::new(), BTreeMap::new()],
             newest_stamps: [None; 2],
             times: None,
@@ -154,9 +162,13 @@ impl Transfer {
             self.open(2, packet.at_ns, true);
         }
         if let Some((own, echoed)) = segment.timestamps {
-            self.note_stamp(0, own, packet.at_ns);
-            if let Some(at) = self.take_stamp(1, echoed) {
-                self.note_sender_part(packet.at_ns.saturating_sub(at));
+            self.note_stamp(0, own, (packet.at_ns, packet.bytes));
+            if let Some((at, _)) = self.take_stamp(1, echoed) {
+                let part_ns = packet.at_ns.saturating_sub(at);
+                self.note_sender_part(part_ns);
+                if self.sender_parts.len() < SAMPLES_LIMIT {
+                    self.sender_parts.push(Sample::new(packet.at_ns, part_ns, packet.bytes));
+                }
             }
         }
         if segment.payload == 0 {
@@ -183,10 +195,10 @@ impl Transfer {
         }
         let mut timed = false;
         if let Some((own, echoed)) = segment.timestamps {
-            self.note_stamp(1, own, packet.at_ns);
+            self.note_stamp(1, own, (packet.at_ns, packet.bytes));
             timed = true;
-            if let Some(at) = self.take_stamp(0, echoed) {
-                self.sample(0, packet.at_ns.saturating_sub(at));
+            if let Some(stamped) = self.take_stamp(0, echoed) {
+                self.sample(0, stamped, packet.at_ns);
             }
         }
         let (Some(number), true) = (segment.acknowledgment, self.first.is_some()) else { return };
@@ -194,7 +206,8 @@ impl Transfer {
         self.acknowledge(packet.at_ns, ORIGIN - (1 << 31), end, !timed);
         for (first, end) in segment.received.into_iter().flatten() {
             let (start, end) = (self.unwrap(first), self.unwrap(end));
-            self.acknowledge(packet.at_ns, start, end, !timed);
+            // Echoed timestamps show no round trip while data is missing; these blocks do.
+            self.acknowledge(packet.at_ns, start, end, true);
         }
     }
 
@@ -287,7 +300,7 @@ impl Transfer {
         self.sender_part_ns = Some(least);
     }
 
-    fn note_stamp(&mut self, direction: usize, value: u32, at_ns: u64) {
+    fn note_stamp(&mut self, direction: usize, value: u32, stamped: Stamped) {
         let newest = &mut self.newest_stamps[direction];
         // Of several packets with one value, the first one counts: the echo may be that of any of them.
         if newest.is_some_and(|newest| value.wrapping_sub(newest).wrapping_sub(1) >= 1 << 31) {
@@ -295,17 +308,17 @@ impl Transfer {
         }
         *newest = Some(value);
         let stamps = &mut self.stamps[direction];
-        stamps.insert(value, at_ns);
+        stamps.insert(value, stamped);
         if stamps.len() > ECHOES_LIMIT {
             stamps.pop_first();
         }
     }
 
-    /// When this value was first seen. Each value gives one sample: later echoes waited for something else.
-    fn take_stamp(&mut self, direction: usize, value: u32) -> Option<u64> {
-        let at = self.stamps[direction].remove(&value)?;
+    /// The packet that brought this value first. Each value gives one sample: later echoes waited for something else.
+    fn take_stamp(&mut self, direction: usize, value: u32) -> Option<Stamped> {
+        let stamped = self.stamps[direction].remove(&value)?;
         self.stamps[direction].retain(|other, _| other.wrapping_sub(value) < 1 << 31);
-        Some(at)
+        Some(stamped)
     }
 
     /// The position of a sequence number: the one nearest to the highest data.
@@ -331,10 +344,10 @@ impl Transfer {
             to: packet.to,
             packets: 0,
             largest: 0,
-            rtts_s: Vec::new(),
+            rtts: Vec::new(),
             least_rtt_s: FIRST_RTT_S,
             bins: Vec::new(),
-            lost: Vec::new(),
+            units: Vec::new(),
             reordered: 0,
         });
         Ok(self.paths.len() - 1)
@@ -361,13 +374,15 @@ impl Transfer {
         let again = self.seen.contains(start) || self.seen.contains(end - 1);
         // Over several paths, data of the slower one fills gaps late although nothing was lost.
         let one_path = self.paths.len() == 1;
-        let late = !again && one_path && start < self.high && self.fills_late(at_ns, start, path);
+        let missing_since = self.missing_since(start, end).filter(|_| !again && one_path);
+        let late =
+            missing_since.is_some_and(|since| self.is_late(at_ns.saturating_sub(since), path));
         if start > self.high {
             self.gaps.insert(self.high, (start, at_ns));
         }
         self.assign(at_ns, start, end, path)?;
         if again || late {
-            self.mark_lost(start, end);
+            self.mark_lost(start, end, missing_since);
         } else if start < self.high {
             self.paths[path].reordered += 1;
         }
@@ -378,22 +393,27 @@ impl Transfer {
         Ok(())
     }
 
-    /// Whether data before the highest one was missing for so long that it was lost.
-    fn fills_late(&mut self, at_ns: u64, start: u64, path: usize) -> bool {
-        let Some((gap, (end, since))) =
-            self.gaps.range(..=start).next_back().map(|(a, b)| (*a, *b))
-        else {
-            // Data from before the capture began.
-            return false;
-        };
-        if start >= end {
-            return false;
+    /// Since when data before the highest one was missing. None if it was not, or is from before the capture began.
+    fn missing_since(&mut self, start: u64, end: u64) -> Option<u64> {
+        if start >= self.high {
+            return None;
+        }
+        let (gap, (until, since)) = self.gaps.range(..=start).next_back().map(|(a, b)| (*a, *b))?;
+        if start >= until {
+            return None;
         }
         if start == gap {
             self.gaps.remove(&gap);
         }
-        let rtt_s = self.least_round_trip_s(path);
-        at_ns.saturating_sub(since) as f64 * 1e-9 > LATE_SHARE * rtt_s
+        if end < until {
+            self.gaps.insert(end, (until, since));
+        }
+        Some(since)
+    }
+
+    /// Whether data was missing for so long that it was lost.
+    fn is_late(&self, missing_ns: u64, path: usize) -> bool {
+        missing_ns as f64 * 1e-9 > LATE_SHARE * self.least_round_trip_s(path)
     }
 
     fn least_round_trip_s(&self, path: usize) -> f64 {
@@ -434,19 +454,20 @@ impl Transfer {
             }
             let following = self.units.range(next..).next().map_or(end, |(start, _)| *start);
             let until = end.min(next + self.unit).min(following);
-            let lost = &mut self.paths[path].lost;
-            let unit = Unit { end: until, path: path as u8, place: lost.len() as u32, at_ns };
-            lost.push(false);
+            let units = &mut self.paths[path].units;
+            let unit = Unit { end: until, path: path as u8, place: units.len() as u32, at_ns };
+            units.push(UnitSent { at_ns, lost: false });
             self.units.insert(next, unit);
             next = until;
         }
         Ok(())
     }
 
-    /// Marks the units that begin in a range.
-    fn mark_lost(&mut self, start: u64, end: u64) {
+    /// Marks the units that begin in a range. Those that were never seen before were missing since some time.
+    fn mark_lost(&mut self, start: u64, end: u64, since: Option<u64>) {
         for unit in self.units.range(start..end).map(|(_, unit)| unit) {
-            self.paths[usize::from(unit.path)].lost[unit.place as usize] = true;
+            let sent = &mut self.paths[usize::from(unit.path)].units[unit.place as usize];
+            *sent = UnitSent { at_ns: since.unwrap_or(sent.at_ns), lost: true };
         }
     }
 
@@ -472,7 +493,7 @@ impl Transfer {
         for (path, sent) in newest {
             // Karn: no round trip from data that was sent twice.
             if timed && !sent.again {
-                self.sample(path, at_ns.saturating_sub(sent.at_ns));
+                self.sample(path, (sent.at_ns, sent.bytes), at_ns);
             }
         }
     }
@@ -489,13 +510,14 @@ impl Transfer {
         }
     }
 
-    fn sample(&mut self, path: usize, rtt_ns: u64) {
+    fn sample(&mut self, path: usize, (sent_ns, bytes): Stamped, at_ns: u64) {
         let Some(path) = self.paths.get_mut(path) else { return };
-        let rtt_s = rtt_ns as f64 * 1e-9;
-        if path.rtts_s.len() < SAMPLES_LIMIT {
-            path.rtts_s.push(rtt_s);
+        let sample = Sample::new(sent_ns, at_ns.saturating_sub(sent_ns), bytes);
+        let rtt_s = sample.delay_s;
+        path.least_rtt_s = if path.rtts.is_empty() { rtt_s } else { path.least_rtt_s.min(rtt_s) };
+        if path.rtts.len() < SAMPLES_LIMIT {
+            path.rtts.push(sample);
         }
-        path.least_rtt_s = if path.rtts_s.len() == 1 { rtt_s } else { path.least_rtt_s.min(rtt_s) };
     }
 
     /// The figures.
@@ -505,12 +527,14 @@ impl Transfer {
         let (first, last) = self.times.ok_or(RecordingError::NoData)?;
         let seconds = last.saturating_sub(first) as f64 * 1e-9;
         let part = self.sender_part_ns.map(|part| part as f64 * 1e-9);
+        // Of TCP alone, which has one path.
+        let before = Delays::new(&self.sender_parts);
         let acknowledged = |path: &Path| path.bins.iter().any(|bytes| *bytes > 0);
         let paths: Vec<_> = self
             .paths
             .into_iter()
             .filter(acknowledged)
-            .filter_map(|path| path.figures(part))
+            .filter_map(|path| path.figures(part, &before))
             .collect();
         if paths.is_empty() {
             return Err(RecordingError::NotAcknowledged);
@@ -520,23 +544,42 @@ impl Transfer {
 }
 
 impl Path {
-    fn figures(self, sender_part_s: Option<f64>) -> Option<RecordedPath> {
+    /// `before`: delays between the sender and the capture.
+    fn figures(self, sender_part_s: Option<f64>, before: &Delays) -> Option<RecordedPath> {
         let bins = &self.bins;
         let bits = |bytes: u64, bins: usize| {
             bytes as f64 * 8.0 / (bins.max(1) as f64 * BIN_NS as f64 * 1e-9)
         };
         let window = PEAK_BINS.min(bins.len());
         let peak = bins.windows(window.max(1)).map(|some| some.iter().sum::<u64>()).max()?;
+        let rtts_s = self.rtts.iter().map(|one| one.delay_s + sender_part_s.unwrap_or(0.0));
+        let rtts_s: Vec<f64> = rtts_s.collect();
+        let peak_bps = bits(peak, window);
+        // The queue is on that side of the capture where the delay varies more.
+        let behind = Delays::new(&self.rtts);
+        // A packet takes time to enter the link, which is on the side with the longer delay.
+        let parts = [before, &behind].map(|part| [part.least_s(0.0), part.least_s(peak_bps)]);
+        let [[near, near_alone], [far, far_alone]] = parts;
+        let empty_rtt_s = if near > far { near_alone + far } else { near + far_alone };
+        let delays = if before.range_s() > behind.range_s() { before } else { &behind };
+        let full = delays.full_queue(&self.units);
+        let all = || self.units.iter().map(|unit| unit.lost).collect();
+        let overflow =
+            full.as_ref().map(|full| Overflow { delay_s: full.delay_s, drops: full.drops });
+        let others = full.map_or_else(all, |full| full.others);
         Some(RecordedPath {
             from: self.from,
             to: self.to,
             packets: self.packets,
             largest_bytes: self.largest,
-            rtts_s: self.rtts_s.iter().map(|rtt| rtt + sender_part_s.unwrap_or(0.0)).collect(),
+            rtts_s,
             sender_part_s,
-            peak_bps: bits(peak, window),
+            empty_rtt_s: empty_rtt_s.max(0.0),
+            peak_bps,
             mean_bps: bits(bins.iter().sum(), bins.len()),
-            loss: loss::fit(&self.lost)?,
+            rise_s: delays.range_s(),
+            overflow,
+            loss: loss::fit(&others).or_else(|| loss::fit(&[false]))?,
             reordered: self.reordered,
         })
     }

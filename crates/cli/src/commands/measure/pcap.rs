@@ -10,6 +10,7 @@ use ropewalk_apps::measure::recording::{
     RecordedPath, RecordedProtocol, Recording, RecordingError, from_capture,
 };
 
+use super::comparison::{Carried, CarriedBy};
 use super::recorded::{loss_key, queue_bound};
 
 /// Why a capture gives no scenario.
@@ -28,13 +29,19 @@ impl std::fmt::Display for PcapError {
     }
 }
 
-/// The paths of the largest transfer in a capture, as tables of a scenario.
+/// The paths of the largest transfer in a capture, as tables of a scenario, and what it has carried.
 ///
 /// # Errors
 /// [`PcapError`].
-pub fn read(file: &Path) -> Result<String, PcapError> {
+pub fn read(file: &Path) -> Result<(String, Carried), PcapError> {
     let opened = File::open(file).map_err(PcapError::Open)?;
-    from_capture(BufReader::new(opened)).map(|found| tables(&found)).map_err(PcapError::Content)
+    let found = from_capture(BufReader::new(opened)).map_err(PcapError::Content)?;
+    let by = match found.protocol {
+        RecordedProtocol::Tcp => CarriedBy::Tcp(None),
+        RecordedProtocol::Sctp => CarriedBy::Sctp,
+    };
+    let bps = found.paths.iter().map(|path| path.mean_bps).sum();
+    Ok((tables(&found), Carried { bps, seconds: found.seconds, by }))
 }
 
 fn tables(found: &Recording) -> String {
@@ -67,15 +74,26 @@ fn keys(protocol: RecordedProtocol, path: &RecordedPath) -> String {
     if !path.rtts_s.is_empty() {
         text += &round_trip(path);
     }
-    let loss = &path.loss;
     let unit = match protocol {
         RecordedProtocol::Tcp => "segments",
         RecordedProtocol::Sctp => "chunks",
     };
+    if let Some(overflow) = path.overflow {
+        let _ = writeln!(
+            text,
+            "# {} {unit} were lost while the queue was full: they are the queue's, and not in `loss`.\nqueue = \"{:.0} B\"",
+            overflow.drops,
+            overflow.delay_s * path.peak_bps / 8.0
+        );
+    } else if !path.rtts_s.is_empty() {
+        text += &queue_bound("", path.rise_s * path.peak_bps / 8.0, path.rise_s);
+    }
+    let loss = &path.loss;
+    let others = if path.overflow.is_some() { ", sent while the queue was not full," } else { "" };
     let _ = writeln!(
         text,
-        "# {} of {} {unit} were sent again or filled a gap late: {:.3} % to {:.3} % with 99 % confidence. Those that were \
-         sent again\n# without need are among them. {} packets came out of order.",
+        "# {} of {} {unit}{others} were sent again or filled a gap late: {:.3} % to {:.3} % with 99 % confidence. Those that \
+         were sent again\n# without need are among them. {} packets came out of order.",
         loss.lost,
         loss.sent,
         loss.low * 100.0,
@@ -93,14 +111,13 @@ fn round_trip(path: &RecordedPath) -> String {
             "without the part between the sender and the capture, which is not known".to_owned()
         }
     };
-    let queue = (at(0.99) - at(0.0)) * path.peak_bps / 8.0;
     format!(
-        "# Least of {} round trips, {part}: median {:.1} ms, 95th percentile {:.1} ms, 99th {:.1} ms.\n\
+        "# Least of {} round trips, {part}, less the time that a packet takes to enter the link: median {:.1} ms, 95th percentile {:.1} ms, 99th {:.1} ms.\n\
          rtt = \"{:.3} ms\"\n",
         path.rtts_s.len(),
         at(0.5) * 1e3,
         at(0.95) * 1e3,
         at(0.99) * 1e3,
-        (at(0.0) * 1e3).max(0.001),
-    ) + &queue_bound("", queue, at(0.99) - at(0.0))
+        (path.empty_rtt_s * 1e3).max(0.001),
+    )
 }

@@ -6,6 +6,8 @@ use ropewalk_apps::measure::estimate::loss::{self, LossFit};
 use ropewalk_apps::measure::estimate::{LossModel, quantile};
 use serde::Deserialize;
 
+use super::comparison::{Carried, CarriedBy};
+
 /// Most packets that a summary of ping may claim: a week of ten per second.
 const PACKETS_LIMIT: u64 = 6_000_000;
 /// The default queue of a scenario, 100 packets of 1500 B, bytes.
@@ -194,6 +196,16 @@ struct End {
     sum: Option<Sum>,
     sum_sent: Option<Sum>,
     sum_received: Option<Sum>,
+    sender_tcp_congestion: Option<String>,
+}
+
+/// What iperf3 has recorded.
+#[derive(Debug)]
+pub struct RecordedTest {
+    /// Keys of the scenario, with comments.
+    pub keys: String,
+    /// What was carried by TCP.
+    pub carried: Option<Carried>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -208,12 +220,11 @@ struct Sender {
     min_rtt: Option<f64>,
 }
 
-/// Reads iperf3's JSON of a client. Returns keys of the scenario, with comments; with the round trip only if
-/// `with_rtt`.
+/// Reads iperf3's JSON. The keys have the round trip only if `with_rtt`.
 ///
 /// # Errors
 /// What is wrong.
-pub fn iperf3(text: &str, with_rtt: bool) -> Result<String, String> {
+pub fn iperf3(text: &str, with_rtt: bool) -> Result<RecordedTest, String> {
     // Some versions print warnings in front of the document (esnet/iperf, 3.7 to 3.9) or text behind it.
     let document = text.find('{').map_or(text, |start| &text[start..]);
     let mut documents = serde_json::Deserializer::from_str(document).into_iter::<Iperf3>();
@@ -229,14 +240,15 @@ pub fn iperf3(text: &str, with_rtt: bool) -> Result<String, String> {
         );
     };
     let suffix = if test.reverse == 0 { "" } else { "_down" };
-    let mut text = match test.protocol.as_str() {
+    let (mut keys, carried) = match test.protocol.as_str() {
         "TCP" => {
             let mss = found.start.as_ref().and_then(|start| start.tcp_mss_default);
             // A server writes 0: it does not know the size of the segments that it receives.
             let mss = mss.filter(|mss| *mss >= LEAST_MSS).unwrap_or(USUAL_MSS);
-            tcp(end, mss, suffix, with_rtt)?
+            let (keys, carried) = tcp(end, mss, suffix, with_rtt)?;
+            (keys, Some(carried))
         }
-        "UDP" => udp(end, test.blksize.max(1.0), suffix)?,
+        "UDP" => (udp(end, test.blksize.max(1.0), suffix)?, None),
         other => return Err(format!("protocol {other}: only TCP and UDP are evaluated")),
     };
     let rates = found
@@ -246,19 +258,21 @@ pub fn iperf3(text: &str, with_rtt: bool) -> Result<String, String> {
     let rates: Vec<f64> = rates.map(|interval| interval.sum.bits_per_second).collect();
     if rates.len() >= 2 {
         let _ = writeln!(
-            text,
+            keys,
             "# The rates of {} intervals were between {:.3} and {:.3} Mbit/s of user data.",
             rates.len(),
             quantile(&rates, 0.0) / 1e6,
             quantile(&rates, 1.0) / 1e6
         );
     }
-    Ok(text)
+    Ok(RecordedTest { keys, carried })
 }
 
-fn tcp(end: &End, mss: f64, suffix: &str, with_rtt: bool) -> Result<String, String> {
+fn tcp(end: &End, mss: f64, suffix: &str, with_rtt: bool) -> Result<(String, Carried), String> {
     let received = end.sum_received.as_ref().ok_or("no `end.sum_received`")?;
     let rate = positive(received.bits_per_second)? * (mss + TCP_HEADERS) / mss;
+    let by = CarriedBy::Tcp(end.sender_tcp_congestion.clone());
+    let carried = Carried { bps: rate, seconds: received.seconds, by };
     let again = end.sum_sent.as_ref().and_then(|sent| sent.retransmits);
     let again = again.map_or_else(String::new, |count| format!("; {count} retransmissions"));
     let mut text = format!(
@@ -270,7 +284,9 @@ fn tcp(end: &End, mss: f64, suffix: &str, with_rtt: bool) -> Result<String, Stri
     let senders = || end.streams.iter().filter_map(|stream| stream.sender.as_ref());
     let least = senders().filter_map(|sender| sender.min_rtt).reduce(f64::min);
     let most = senders().filter_map(|sender| sender.max_rtt).reduce(f64::max);
-    let (Some(least), Some(most)) = (least.filter(|rtt| *rtt > 0.0), most) else { return Ok(text) };
+    let (Some(least), Some(most)) = (least.filter(|rtt| *rtt > 0.0), most) else {
+        return Ok((text, carried));
+    };
     if with_rtt {
         let _ = writeln!(
             text,
@@ -280,7 +296,7 @@ fn tcp(end: &End, mss: f64, suffix: &str, with_rtt: bool) -> Result<String, Stri
     }
     let queue = (most - least).max(0.0) * 1e-6 * rate / 8.0;
     text += &queue_bound(suffix, queue, (most - least) * 1e-6);
-    Ok(text)
+    Ok((text, carried))
 }
 
 fn udp(end: &End, block: f64, suffix: &str) -> Result<String, String> {
@@ -370,13 +386,13 @@ mod tests {
         for text in
             [server.clone(), "warning: this is no JSON\n".to_owned() + TCP + "\niperf Done.\n"]
         {
-            let keys = iperf3(&text, true).expect("read");
+            let keys = iperf3(&text, true).expect("read").keys;
             assert!(keys.contains("rate = \"10.000 Mbit/s\""), "{keys}");
         }
         let udp = r#"{"start": {"test_start": {"protocol": "UDP", "blksize": 1472}}, "intervals": [{"sum": {"seconds": 1.0,
             "lost_packets": -2, "packets": 85}}], "end": {"sum": {"seconds": 5.0, "bits_per_second": 2e6,
             "lost_packets": -1, "packets": 346}}}"#;
-        let keys = iperf3(udp, true).expect("read");
+        let keys = iperf3(udp, true).expect("read").keys;
         assert!(keys.contains("0 of 346 packets lost"), "{keys}");
     }
 
@@ -396,7 +412,7 @@ mod tests {
 
     #[test]
     fn the_document_of_iperf3_gives_rate_round_trip_and_queue() {
-        let keys = iperf3(TCP, true).expect("read");
+        let keys = iperf3(TCP, true).expect("read").keys;
         assert!(keys.contains("rate = \"10.000 Mbit/s\""), "{keys}");
         assert!(
             keys.contains("rtt = \"20.000 ms\"") && keys.contains("at least 49998 B"),
@@ -405,12 +421,12 @@ mod tests {
         assert!(keys.contains("between 9.000 and 10.000"), "{keys}");
         loads(&keys);
         let reverse =
-            iperf3(&TCP.replace("\"reverse\": 0", "\"reverse\": 1"), false).expect("read");
+            iperf3(&TCP.replace("\"reverse\": 0", "\"reverse\": 1"), false).expect("read").keys;
         assert!(reverse.contains("rate_down = ") && !reverse.contains("rtt = "), "{reverse}");
         loads(&reverse);
         let udp = r#"{"start": {"test_start": {"protocol": "UDP", "blksize": 1472}}, "end": {"sum":
             {"seconds": 5.0, "bits_per_second": 2e7, "lost_packets": 50, "packets": 100, "jitter_ms": 0.4}}}"#;
-        let keys = iperf3(udp, true).expect("read");
+        let keys = iperf3(udp, true).expect("read").keys;
         assert!(keys.contains("rate = \"10.190 Mbit/s\""), "{keys}");
         loads(&keys);
     }

@@ -1,0 +1,126 @@
+//! A scenario that was written from a record is run, and compared with the record.
+
+use ropewalk_lab::{RunOptions, run_watched};
+
+use ropewalk_scenario::Scenario;
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::printer::{rate, time};
+use crate::progress::{Progress, with_bar};
+
+/// Longest run, and most data that it may carry, bytes.
+const LONGEST_S: f64 = 60.0;
+const MOST_BYTES: f64 = 200e6;
+/// Runs of a scenario whose losses are random: the record is one sample of what such a link carries.
+const SEEDS: u64 = 5;
+/// Shortest run: a shorter record does not show what the link carries.
+const SHORTEST_S: f64 = 1.0;
+/// A buffer that does not limit the sender: those of systems grow.
+const BUFFER: &str = "8 MB";
+/// Largest difference that needs no explanation.
+const CLOSE: f64 = 0.05;
+
+/// What a record has carried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Carried {
+    /// Goodput with headers, bit/s.
+    pub bps: f64,
+    /// For how long, seconds.
+    pub seconds: f64,
+    pub by: CarriedBy,
+}
+
+/// The protocol of a record.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CarriedBy {
+    Sctp,
+    /// TCP, with the name of its congestion control if that is known.
+    Tcp(Option<String>),
+}
+
+impl CarriedBy {
+    /// The `[transfer]` keys of the senders that may have made the record. The first one is the usual one.
+    fn senders(&self) -> Vec<(&'static str, &'static str)> {
+        let cubic = ("TCP with CUBIC", "protocol = \"mptcp\"\npreset = \"linux-6\"\n");
+        let bbr =
+            ("TCP with BBR", "protocol = \"mptcp\"\npreset = \"linux-6\"\ncongestion = \"bbr\"\n");
+        match self {
+            Self::Sctp => vec![("SCTP", "protocol = \"cmt-sctp\"\n")],
+            Self::Tcp(Some(name)) if name.starts_with("bbr") => vec![bbr],
+            Self::Tcp(Some(_)) => vec![cubic],
+            Self::Tcp(None) => vec![cubic, bbr],
+        }
+    }
+}
+
+/// A scenario with these tables of paths, whose sender and duration are those of the record. It begins with a comment that
+/// compares what it carries with what the record has carried.
+///
+/// # Errors
+/// The scenario cannot be run.
+pub fn compared(tables: &str, carried: &Carried, console: Console) -> Result<String, Failure> {
+    let Carried { bps, seconds, by } = carried;
+    let longest = LONGEST_S.min((MOST_BYTES * 8.0 / bps).max(SHORTEST_S));
+    let duration = seconds.clamp(SHORTEST_S, longest);
+    let senders = by.senders();
+    let total = senders.len() as f64 * SEEDS as f64;
+    let progress = Progress::share();
+    let runs = with_bar(console, "comparing with the record", &progress, || {
+        let mut runs = Vec::new();
+        for (index, (name, keys)) in senders.iter().enumerate() {
+            let toml = format!(
+                "[transfer]\n{keys}receive_buffer = \"{BUFFER}\"\nduration = \"{duration:.1} s\"\n\n{tables}"
+            );
+            let report = |seed| progress.on_progress((index as f64 * SEEDS as f64 + seed) / total);
+            runs.push((goodputs(&toml, report)?, *name, toml));
+        }
+        Ok::<_, Failure>(runs)
+    })?;
+    let off = |found: &[f64]| (mean(found) / bps).ln().abs();
+    let best = runs.into_iter().reduce(|a, b| if off(&b.0) < off(&a.0) - CLOSE { b } else { a });
+    let (found, sender, toml) = best.expect("there is a sender");
+    let (least, most) =
+        found.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), one| (a.min(*one), b.max(*one)));
+    let mut said = format!(
+        "# The record carried {} with headers in {}; this scenario, {sender}, carries {}",
+        rate(*bps),
+        time(*seconds),
+        rate(mean(&found))
+    );
+    if least < most {
+        said += &format!(", {} to {} with {SEEDS} seeds", rate(least), rate(most));
+    }
+    said += if *bps < least * (1.0 - CLOSE) {
+        ". Not explained:\n# the program or the receiver may have slowed the sender down, other traffic may have used the link, \
+         or its rate varies."
+    } else if *bps > most * (1.0 + CLOSE) {
+        ". Not explained:\n# the queue may be larger than the record shows, or losses may come in another pattern."
+    } else {
+        "."
+    };
+    console.note(said.trim_start_matches("# ").replace("\n# ", " "));
+    Ok(format!("{said}\n{toml}"))
+}
+
+/// What the scenario carries, bit/s with headers: a value for each seed, if it has anything random.
+fn goodputs(toml: &str, report: impl Fn(f64)) -> Result<Vec<f64>, Failure> {
+    // For data of the other direction, the paths are turned round.
+    let turned = toml.replace("rate_down =", "rate =").replace("queue_down =", "queue =");
+    let mut scenario = Scenario::parse(&turned, "record")?;
+    let mut found: Vec<f64> = Vec::new();
+    for seed in 0..SEEDS {
+        let run =
+            run_watched(&scenario, &RunOptions::default(), &|share| report(seed as f64 + share))?;
+        found.push(run.result.goodput_wire_bps);
+        scenario.transfer.seed += 1;
+        if found.len() == 2 && found[0] == found[1] {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
