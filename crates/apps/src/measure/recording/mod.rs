@@ -67,7 +67,7 @@ pub struct RecordedPath {
     pub sender_part_s: Option<f64>,
     /// Round trip of a packet without size over the empty path, seconds. Zero if no round trip is known.
     pub empty_rtt_s: f64,
-    /// Acknowledged bytes of IP packets per second, over the second with the most of them.
+    /// Acknowledged bytes of IP packets per second, in the best seconds: their 95th percentile.
     pub peak_bps: f64,
     /// The same over the whole transfer.
     pub mean_bps: f64,

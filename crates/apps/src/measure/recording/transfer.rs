@@ -25,6 +25,9 @@ const BIN_NS: u64 = 100_000_000;
 const BINS_LIMIT: u64 = 864_000;
 /// Intervals of a second.
 const PEAK_BINS: usize = 10;
+/// Per cent of the seconds in which less was acknowledged than at the rate of the path. Acknowledgements that waited for each
+/// other come in groups, so that the largest second has too many.
+const PEAK_SHARE: usize = 95;
 /// A gap that is filled after this share of the round trip counts as a loss, otherwise as reordering.
 const LATE_SHARE: f64 = 0.5;
 /// The round trip for this purpose before there is a sample, seconds.
@@ -551,7 +554,11 @@ impl Path {
             bytes as f64 * 8.0 / (bins.max(1) as f64 * BIN_NS as f64 * 1e-9)
         };
         let window = PEAK_BINS.min(bins.len());
-        let peak = bins.windows(window.max(1)).map(|some| some.iter().sum::<u64>()).max()?;
+        let seconds = bins.windows(window.max(1)).map(|some| some.iter().sum::<u64>());
+        let mut seconds: Vec<u64> = seconds.collect();
+        seconds.sort_unstable();
+        let peak =
+            *seconds.get((seconds.len() * PEAK_SHARE / 100).min(seconds.len().max(1) - 1))?;
         let rtts_s = self.rtts.iter().map(|one| one.delay_s + sender_part_s.unwrap_or(0.0));
         let rtts_s: Vec<f64> = rtts_s.collect();
         let peak_bps = bits(peak, window);

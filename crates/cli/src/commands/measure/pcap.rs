@@ -66,7 +66,7 @@ fn keys(protocol: RecordedProtocol, path: &RecordedPath) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "# The most that was acknowledged in a second, IP headers included; {:.3} Mbit/s over the whole time. The link may \
+        "# What was acknowledged in the best seconds (95th percentile), IP headers included; {:.3} Mbit/s over the whole time. The link may \
          carry\n# more.\nrate = \"{:.3} Mbit/s\"",
         path.mean_bps / 1e6,
         path.peak_bps / 1e6
