@@ -8,7 +8,7 @@ use std::fmt::Debug;
 
 use libfuzzer_sys::fuzz_target;
 use ropewalk_apps::proxy::client::parsers::{
-    Request, RequestForm, greeting, http, password, request,
+    AnswerContext, AnswerHead, Request, RequestForm, answer, greeting, http, password, request,
 };
 use ropewalk_apps::proxy::{Host, Target};
 use ropewalk_fuzz::Input;
@@ -53,6 +53,34 @@ fn speaks_http(all: &[u8], part: usize) {
     assert!(named("content-length") + named("transfer-encoding") <= 1);
 }
 
+/// Answers of servers: programs must read one head, one end and the end of the connection.
+fn answers_http(all: &[u8], part: usize) {
+    let context =
+        AnswerContext { head_only: part.is_multiple_of(2), interim: part.is_multiple_of(3) };
+    let whole = answer(all, context);
+    if let Ok(Some((_, used))) = answer(&all[..part % (all.len() + 1)], context) {
+        assert!(matches!(&whole, Ok(Some((_, again))) if *again == used), "{whole:?}");
+    }
+    let Ok(Some((head, _))) = whole else { return };
+    let (head, closes) = match &head {
+        AnswerHead::Interim(head) => (head, 0),
+        AnswerHead::Final(head, _) => (head, 1),
+    };
+    let mut fields = [httparse::EMPTY_HEADER; 300];
+    let mut again = httparse::Response::new(&mut fields);
+    let parsed = again.parse(head);
+    let Ok(httparse::Status::Complete(length)) = parsed else {
+        panic!("the program gets {:?}: {parsed:?}", String::from_utf8_lossy(head))
+    };
+    assert_eq!(length, head.len(), "the head contains a second message");
+    let named = |name| again.headers.iter().filter(|f| f.name.eq_ignore_ascii_case(name)).count();
+    assert_eq!(named("connection"), closes);
+    for name in ["keep-alive", "proxy-connection", "proxy-authenticate", "upgrade", "te"] {
+        assert_eq!(named(name), 0, "{name}");
+    }
+    assert!(named("content-length") <= usize::from(named("transfer-encoding") == 0));
+}
+
 fn tells(target: &Target) {
     assert_ne!(target.port, 0);
     assert_eq!(Target::decode(&target.encode()).as_ref(), Ok(target));
@@ -66,7 +94,7 @@ fuzz_target!(|input: &[u8]| {
     let mut input = Input(input);
     let (kind, part) = (input.byte(), input.number() as usize);
     let said = input.0;
-    match kind % 5 {
+    match kind % 6 {
         0 => hears(greeting, said, part),
         1 => hears(password, said, part),
         2 => {
@@ -76,10 +104,11 @@ fuzz_target!(|input: &[u8]| {
             }
         }
         3 => speaks_http(said, part),
-        _ => {
+        4 => {
             if let Ok(target) = Target::decode(said) {
                 tells(&target);
             }
         }
+        _ => answers_http(said, part),
     }
 });

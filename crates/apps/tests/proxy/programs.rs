@@ -100,6 +100,36 @@ async fn a_plain_request_reaches_its_server_alone_and_rewritten() {
     }
 }
 
+/// A program that reuses its connection learns from each answer that it must not.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_of_a_server_that_keeps_its_connection_closes_that_of_the_program() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = listener.local_addr().unwrap();
+    let ports = near(in_memory(anywhere()), None, server, short_timeouts()).await;
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut head = [0; 4096];
+            let length = socket.read(&mut head).await.unwrap();
+            let answer: &[u8] = if head[..length].starts_with(b"HEAD") {
+                b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=9\r\n\r\n"
+            } else {
+                b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nok"
+            };
+            socket.write_all(answer).await.unwrap();
+            open.push(socket);
+        }
+    });
+    for (method, body) in [("GET", "ok"), ("HEAD", ""), ("DELETE", "ok")] {
+        // Returns when the near end has ended the connection.
+        let answer = say(ports.http, &format!("{method} http://{server}/ HTTP/1.1\r\n\r\n")).await;
+        let expected =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{body}");
+        assert_eq!(answer, expected);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn where_a_password_is_asked_for_nobody_gets_in_without_it() {
     let server = echo_server().await;

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
-use super::chunked::ChunkedBody;
+use super::chunked::{ChunkedBody, Malformed};
 use crate::proxy::relay::Socket;
 
 /// Time limit for a client's request.
@@ -178,17 +178,9 @@ impl ClientConnection {
         let limit = limit.min(out.remaining());
         let mut part = ReadBuf::new(out.initialize_unfilled_to(limit));
         ready!(self.poll_ahead_or_socket(context, &mut part))?;
-        let filled = part.filled();
-        let taken = match body {
-            Body::Everything => filled.len(),
-            Body::Length(left) => {
-                *left -= filled.len() as u64;
-                filled.len()
-            }
-            Body::Chunked(chunked) => chunked.advance(filled).map_err(|_| {
-                io::Error::new(io::ErrorKind::InvalidData, "malformed chunked body")
-            })?,
-        };
+        let taken = body
+            .advance(part.filled())
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "malformed chunked body"))?;
         out.advance(taken);
         Poll::Ready(Ok(()))
     }
@@ -208,7 +200,23 @@ impl ClientConnection {
 }
 
 impl Body {
-    fn has_ended(&self) -> bool {
+    /// Processes bytes. Returns how many of them belong to the body.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub fn advance(&mut self, bytes: &[u8]) -> Result<usize, Malformed> {
+        match self {
+            Self::Everything => Ok(bytes.len()),
+            Self::Length(left) => {
+                let taken = (*left).min(bytes.len() as u64);
+                *left -= taken;
+                Ok(taken as usize)
+            }
+            Self::Chunked(chunked) => chunked.advance(bytes),
+        }
+    }
+
+    pub fn has_ended(&self) -> bool {
         match self {
             Self::Everything => false,
             Self::Length(left) => *left == 0,
@@ -220,7 +228,7 @@ impl Body {
 impl Framing {
     /// Whether the parser may succeed with `bytes`, after it failed with the first `parsed` of them. Bytes after
     /// `before` are new.
-    fn is_due(self, bytes: &[u8], before: usize, parsed: usize) -> bool {
+    pub fn is_due(self, bytes: &[u8], before: usize, parsed: usize) -> bool {
         let blank_line = || {
             let new = &bytes[before.saturating_sub(3)..];
             new.windows(2).any(|two| two == b"\n\n")

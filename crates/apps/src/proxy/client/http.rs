@@ -5,6 +5,7 @@ use std::fmt;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use super::answer::AnswerContext;
 use super::credentials::Credentials;
 use crate::proxy::target::{Target, TargetError};
 
@@ -13,8 +14,8 @@ pub const HEAD_LIMIT: usize = 64 << 10;
 /// Most header fields.
 const FIELD_LIMIT: usize = 128;
 
-/// Fields that apply to this connection only (RFC 9110, 7.6.1), or to the proxy.
-const HOP_BY_HOP: [&str; 8] = [
+/// Fields that apply to one connection only (RFC 9110, 7.6.1), or to the proxy.
+const HOP_BY_HOP: [&str; 7] = [
     "connection",
     "keep-alive",
     "proxy-authorization",
@@ -22,7 +23,6 @@ const HOP_BY_HOP: [&str; 8] = [
     "proxy-connection",
     "te",
     "upgrade",
-    "host",
 ];
 
 /// A program's request.
@@ -39,12 +39,14 @@ pub struct Request {
 pub enum RequestForm {
     /// Relay all further bytes in both directions.
     Tunnel,
-    /// Send the head, then the body.
+    /// Send the head, then the body, and rewrite the answer.
     Plain {
         /// The request's head for the server.
         head: Vec<u8>,
         /// The length of the body.
         body: Length,
+        /// How to read the answer.
+        answer: AnswerContext,
     },
 }
 
@@ -171,16 +173,19 @@ fn plain(
     let body = body_of(fields, version)?;
     let mut head =
         format!("{method} {path} HTTP/1.{version}\r\nHost: {authority}\r\n").into_bytes();
-    for field in fields.iter().filter(|field| !is_hop_by_hop(field.name, fields)) {
-        head.extend([field.name.as_bytes(), b": ", field.value, b"\r\n"].concat());
+    for field in fields {
+        if !field.name.eq_ignore_ascii_case("host") && !is_hop_by_hop(field.name, fields) {
+            head.extend([field.name.as_bytes(), b": ", field.value, b"\r\n"].concat());
+        }
     }
     // The program's next request may be for another server, so it needs a new connection.
     head.extend(b"Connection: close\r\n\r\n");
-    Ok(Request { target, form: RequestForm::Plain { head, body } })
+    let answer = AnswerContext { head_only: method == "HEAD", interim: version >= 1 };
+    Ok(Request { target, form: RequestForm::Plain { head, body, answer } })
 }
 
 /// The values of a field.
-fn values<'a>(
+pub fn values<'a>(
     fields: &'a [httparse::Header<'a>],
     name: &'a str,
 ) -> impl Iterator<Item = &'a [u8]> + 'a {
@@ -191,7 +196,7 @@ fn values<'a>(
 }
 
 /// Whether a field applies to one hop only, including the fields that the Connection field lists.
-fn is_hop_by_hop(name: &str, fields: &[httparse::Header<'_>]) -> bool {
+pub fn is_hop_by_hop(name: &str, fields: &[httparse::Header<'_>]) -> bool {
     let named = |value: &[u8]| {
         let text = String::from_utf8_lossy(value);
         text.split(',').any(|token| token.trim().eq_ignore_ascii_case(name))

@@ -1,5 +1,6 @@
 //! The near end: accepts connections of programs and forwards them through the exit.
 
+mod answer;
 mod chunked;
 mod client_connection;
 mod credentials;
@@ -10,9 +11,10 @@ mod socks5;
 
 use std::net::SocketAddr;
 
-/// The parsers for programs' requests, for the fuzz targets only: no part of the public interface.
+/// The parsers for programs' requests and for answers to them, for the fuzz targets only: no part of the public interface.
 #[doc(hidden)]
 pub mod parsers {
+    pub use super::answer::{AnswerContext, AnswerHead, AnswerStream, parse as answer};
     pub use super::http::{Request, RequestForm, parse as http};
     pub use super::socks5::{greeting, password, request};
 }

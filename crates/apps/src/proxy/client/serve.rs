@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::answer::AnswerStream;
 use super::chunked::ChunkedBody;
 use super::client_connection::{Body, ClientConnection, Framing, RequestError};
 use super::credentials::Credentials;
@@ -191,10 +192,13 @@ impl ProxyClient {
         match (protocol, form) {
             (ListenProtocol::Socks, _) => socks5::succeed(&mut client).await?,
             (_, RequestForm::Tunnel) => client.send(http::CONNECTED).await?,
-            (_, RequestForm::Plain { body, .. }) => client.set_body(match body {
-                Length::Bytes(bytes) => Body::Length(bytes),
-                Length::Chunked => Body::Chunked(ChunkedBody::new()),
-            }),
+            (_, RequestForm::Plain { body, answer, .. }) => {
+                client.set_body(match body {
+                    Length::Bytes(bytes) => Body::Length(bytes),
+                    Length::Chunked => Body::Chunked(ChunkedBody::new()),
+                });
+                return relay(client, AnswerStream::new(stream, answer)).await.map(|_| ());
+            }
         }
         relay(client, stream).await.map(|_| ())
     }

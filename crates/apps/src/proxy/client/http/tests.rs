@@ -46,7 +46,7 @@ fn a_request_with_an_absolute_uri_is_written_anew_for_its_server() {
     ] {
         let (request, _) = parsed(text).unwrap().unwrap();
         assert_eq!(request.target.to_string(), target);
-        let RequestForm::Plain { head: written, body: length } = request.form else {
+        let RequestForm::Plain { head: written, body: length, .. } = request.form else {
             panic!("{text}")
         };
         assert_eq!((String::from_utf8(written).unwrap().as_str(), length), (head, body));
