@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use super::names::{self, BadName, Name};
+use super::sender::source::{SNAPSHOT_LIMIT, snapshot};
 use super::wire::{EXACT, Entry, Kind, Stamp};
 
 /// Most entries of a transfer.
@@ -23,6 +25,8 @@ pub struct Manifest {
     pub entries: Vec<Entry>,
     /// The source path of each entry.
     pub places: Vec<PathBuf>,
+    /// Contents of files whose reported size is wrong, by source path.
+    pub snapshots: BTreeMap<PathBuf, Arc<[u8]>>,
     /// Items that are left out because nobody would expect them to be sent (links, sockets, devices), with the
     /// reason.
     pub left_out: Vec<(PathBuf, &'static str)>,
@@ -116,7 +120,18 @@ impl Manifest {
                 if found.len() == ENTRY_LIMIT || bytes > LIST_LIMIT {
                     return Err(ManifestError::TooMany);
                 }
-                let entry = entry(name.clone(), &metadata, exact_modes);
+                let mut entry = entry(name.clone(), &metadata, exact_modes);
+                match snapshot(&place, &metadata, manifest.snapshot_room()) {
+                    Ok(None) => {}
+                    Ok(Some(bytes)) => {
+                        entry.kind = Kind::File(bytes.len() as u64);
+                        manifest.snapshots.insert(place.clone(), bytes);
+                    }
+                    Err(why) => {
+                        manifest.unreadable.push((place, why.to_string()));
+                        continue;
+                    }
+                }
                 if let Some((_, other)) = found.insert(name.clone(), (entry, place.clone())) {
                     return Err(ManifestError::DuplicateName(name, other, place));
                 }
@@ -153,6 +168,10 @@ impl Manifest {
                 },
             }
         }
+    }
+
+    fn snapshot_room(&self) -> u64 {
+        SNAPSHOT_LIMIT - self.snapshots.values().map(|bytes| bytes.len() as u64).sum::<u64>()
     }
 
     /// Total size of all files, bytes.

@@ -5,6 +5,7 @@ mod hostile;
 mod quota;
 mod resume;
 mod safety;
+mod sizes;
 mod transfer;
 
 use std::collections::VecDeque;

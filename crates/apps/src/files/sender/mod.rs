@@ -4,6 +4,7 @@ mod attempt;
 mod blocks;
 mod job;
 pub(super) mod reader;
+pub(super) mod source;
 
 use std::fmt;
 use std::future::Future;

@@ -1,8 +1,6 @@
 //! The thread that reads and hashes files, controlled by the receiver's answers.
 
-use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ropewalk_base::PeerText;
@@ -11,9 +9,9 @@ use tokio::sync::mpsc::error::TryRecvError;
 
 use super::blocks::{Blocks, Closed, Mark};
 use super::job::Job;
-use crate::files::manifest::stamp;
+use super::source::Source;
 use crate::files::watch::{TransferEvent, TransferStatus};
-use crate::files::wire::{Entry, Frame, Hash, Kind};
+use crate::files::wire::{Entry, Frame, Hash};
 
 /// Most bytes of entries in one frame, below the limit of a frame.
 const ENTRIES: usize = 32 << 10;
@@ -21,9 +19,6 @@ const ENTRIES: usize = 32 << 10;
 const ENTRY: usize = 25;
 /// Bytes that are hashed at once while nothing is sent.
 const SCRATCH: usize = 256 << 10;
-
-/// A file that changes during the transfer would arrive in a state that never existed.
-const CHANGED: &str = "changed while it was being sent";
 
 /// The receiver's answer for the next entries, or its decision about an earlier one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -139,12 +134,8 @@ impl Reader<'_> {
         self.out.frame(&Frame::Skip(place as u32, why))
     }
 
-    /// Opens the file, if it is unchanged since the list was made.
-    fn open(&self, place: usize) -> Result<File, String> {
-        let path = &self.job.manifest.places[self.list[place] as usize];
-        let file = open_source(path).map_err(|error| error.to_string())?;
-        let metadata = file.metadata().map_err(|error| error.to_string())?;
-        if is_as_listed(self.entry(place), &metadata) { Ok(file) } else { Err(CHANGED.into()) }
+    fn open(&self, place: usize) -> Result<Source, String> {
+        Source::open(&self.job.manifest, self.list[place])
     }
 
     /// Sends a file from an offset on. The hasher has processed the part before.
@@ -164,7 +155,7 @@ impl Reader<'_> {
         place: usize,
         offset: u64,
         mut hasher: blake3::Hasher,
-        mut file: File,
+        mut file: Source,
     ) -> Result<(), Closed> {
         let mut left = self.entry(place).size() - offset;
         let name = PeerText::new(self.entry(place).name.to_string());
@@ -178,7 +169,7 @@ impl Reader<'_> {
                 hasher.update(bytes);
             };
             match self.out.data(&mut file, left, seen)? {
-                Ok(0) => return self.skip(place, CHANGED),
+                Ok(0) => break,
                 Ok(got) => {
                     left -= got as u64;
                     self.watch.add_moved(got as u64);
@@ -186,9 +177,8 @@ impl Reader<'_> {
                 Err(error) => return self.skip(place, &error.to_string()),
             }
         }
-        let unchanged = file.metadata().is_ok_and(|now| is_as_listed(self.entry(place), &now));
-        if !unchanged {
-            return self.skip(place, CHANGED);
+        if let Err(why) = file.check_end(self.entry(place), left) {
+            return self.skip(place, why);
         }
         let end = Frame::End(*hasher.finalize().as_bytes());
         self.out.last_frame(&end, Mark::Sent(self.list[place]))
@@ -227,39 +217,21 @@ impl Reader<'_> {
 
     /// A hasher that has processed the first `len` bytes of a file.
     fn hash_of(&self, place: usize, len: u64) -> Result<blake3::Hasher, String> {
-        let file = self.open(place)?;
+        let mut file = self.open(place)?;
         if let Some(hasher) = self.job.recall(self.list[place], len) {
             return Ok(hasher);
         }
         self.busy.store(true, Ordering::Relaxed);
-        let hashed = hash_beginning(file, len);
+        let hashed = hash_beginning(&mut file, len);
         self.busy.store(false, Ordering::Relaxed);
-        match hashed {
-            Ok((hasher, seen)) if seen == len => {
-                self.job.remember(self.list[place], len, &hasher);
-                Ok(hasher)
-            }
-            Ok(_) => Err(CHANGED.to_owned()),
-            Err(error) => Err(error.to_string()),
+        let (hasher, seen) = hashed.map_err(|error| error.to_string())?;
+        let size = self.entry(place).size();
+        if seen < len || len == size {
+            file.check_end(self.entry(place), len - seen)?;
         }
+        self.job.remember(self.list[place], len, &hasher);
+        Ok(hasher)
     }
-}
-
-/// Opens a file to be sent. Does not block if a FIFO has replaced it.
-#[cfg(unix)]
-fn open_source(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let nonblock = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-    File::options().read(true).custom_flags(nonblock).open(path)
-}
-
-#[cfg(not(unix))]
-fn open_source(path: &Path) -> io::Result<File> {
-    File::open(path)
-}
-
-fn is_as_listed(entry: &Entry, now: &Metadata) -> bool {
-    now.is_file() && entry.kind == Kind::File(now.len()) && entry.modified == stamp(now)
 }
 
 /// Hashes at most `len` bytes. Returns the hasher and the number of bytes.
