@@ -16,6 +16,7 @@ mod measure;
 mod mtu;
 mod observe;
 mod paths;
+mod permissions;
 #[cfg(target_os = "linux")]
 mod preload;
 mod proxy;

@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 use crate::support::{Server, TestDir, noise};
 use serde_json::Value;
 
-const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
+pub const BINARY: &str = env!("CARGO_BIN_EXE_ropewalk");
 
 /// A temporary directory with a home directory for keys.
-struct TestHome(TestDir);
+pub struct TestHome(TestDir);
 
 impl TestHome {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let dir = TestDir::new(&format!("transfer-{name}"));
         fs::create_dir(dir.file("home")).expect("a home");
         Self(dir)
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(BINARY);
         command.args(words).current_dir(self.0.file("."));
         command.env("HOME", self.0.file("home")).env_remove("XDG_CONFIG_HOME");
@@ -34,44 +34,44 @@ impl TestHome {
     }
 
     /// Starts a receiver, and waits until it listens.
-    fn receiver(&self, words: &[&str]) -> Server {
+    pub fn receiver(&self, words: &[&str]) -> Server {
         Server::start(self.command(&[&["recv"], words].concat()).stdout(Stdio::piped()), "send")
     }
 
     /// Runs the receiver's command with these files and options.
-    fn send(&self, receiver: &Server, files: &[&str], options: &[&str]) -> Output {
+    pub fn send(&self, receiver: &Server, files: &[&str], options: &[&str]) -> Output {
         self.sender(receiver, files, options).output().expect("send")
     }
 
-    fn sender(&self, receiver: &Server, files: &[&str], options: &[&str]) -> Command {
+    pub fn sender(&self, receiver: &Server, files: &[&str], options: &[&str]) -> Command {
         self.command(&[&receiver.line_for(files), options].concat())
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) {
+    pub fn write(&self, name: &str, bytes: &[u8]) {
         let path = self.file(name);
         fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
         fs::write(path, bytes).expect("a file");
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub fn file(&self, name: &str) -> PathBuf {
         self.0.file(name)
     }
 
-    fn same(&self, one: &str, other: &str) {
+    pub fn same(&self, one: &str, other: &str) {
         let [a, b] = [one, other].map(|name| fs::read(self.file(name)).expect(name));
         assert!(a == b, "{one} and {other} differ");
     }
 }
 
-fn text(bytes: &[u8]) -> &str {
+pub fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("text")
 }
 
-fn good(output: &Output) {
+pub fn good(output: &Output) {
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
 }
 
-fn failed(output: &Output, status: i32, hints: &[&str]) {
+pub fn failed(output: &Output, status: i32, hints: &[&str]) {
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(status), "{stderr}");
     for hint in hints {
@@ -79,7 +79,7 @@ fn failed(output: &Output, status: i32, hints: &[&str]) {
     }
 }
 
-const HERE: [&str; 2] = ["--listen", "127.0.0.1:0"];
+pub const HERE: [&str; 2] = ["--listen", "127.0.0.1:0"];
 
 #[test]
 fn files_and_folders_arrive_sealed_by_the_line_that_the_receiver_prints() {
@@ -434,16 +434,28 @@ fn a_receiver_that_is_stopped_ends_with_0() {
     }
 }
 
+/// Arguments of `setpriv` for the user `nobody`.
+#[cfg(target_os = "linux")]
+pub const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+
+/// Whether receivers can run as another user. Needs root.
+#[cfg(target_os = "linux")]
+pub fn can_change_user() -> bool {
+    let version = Command::new("setpriv").args(NOBODY).args([BINARY, "--version"]).output();
+    let can = version.is_ok_and(|version| version.status.success());
+    if !can {
+        println!("skipped: this user cannot become another one (setpriv)");
+    }
+    can
+}
+
 /// A file that the receiver's user may not write fails alone, and the receiver continues. Needs root, to change
 /// the user.
 #[cfg(target_os = "linux")]
 #[test]
 fn folders_of_another_owner_fail_as_entries_and_others_are_served() {
     let home = TestHome::new("owners");
-    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
-    let try_it = Command::new("setpriv").args(nobody).args([BINARY, "--version"]).output();
-    if !try_it.is_ok_and(|tried| tried.status.success()) {
-        println!("skipped: this user cannot become another one (setpriv)");
+    if !can_change_user() {
         return;
     }
     for name in ["tree/foreign/file", "tree/blind/file", "tree/own", "second"] {
@@ -461,7 +473,7 @@ fn folders_of_another_owner_fail_as_entries_and_others_are_served() {
     own("in/tree/blind", 0o333, 65_534);
     own("in/tree/foreign", 0o755, 0);
     let mut command = Command::new("setpriv");
-    command.args(nobody).args([BINARY, "recv", "in", "--plain", "--overwrite"]).args(HERE);
+    command.args(NOBODY).args([BINARY, "recv", "in", "--plain", "--overwrite"]).args(HERE);
     command.current_dir(home.file(".")).stdout(Stdio::piped());
     let mut receiver = Server::start(&mut command, "send");
     let sent = home.send(&receiver, &["tree"], &[]);

@@ -131,7 +131,7 @@ impl Shared {
                 sender_progress.add(ENTRY_UNITS);
                 Frame::Done(place)
             }
-            Ok(false) if inbox.replaces() => match inbox.plan(&entry.name, entry.size()) {
+            Ok(false) if inbox.replaces() => match inbox.plan_replacement(entry) {
                 Ok(()) => {
                     entry_states.advance(place, &[EntryState::Comparing], EntryState::Fresh);
                     Frame::Differs(place)

@@ -89,7 +89,10 @@ impl Inbox {
     fn inspect_folder(&self, entry: &Entry) -> io::Result<ExistingEntry> {
         let path = entry.name.path();
         match self.store.root.symlink_metadata(&path) {
-            Ok(there) if there.is_dir() => return Ok(ExistingEntry::Ready),
+            Ok(there) if there.is_dir() => {
+                self.reopen_folder(entry, &there)?;
+                return Ok(ExistingEntry::Ready);
+            }
             Ok(_) => {
                 return Ok(ExistingEntry::Obstacle(
                     "this name exists and is not a folder".to_owned(),
@@ -111,19 +114,41 @@ impl Inbox {
         Ok(ExistingEntry::Ready)
     }
 
+    /// Makes a read-only folder writable until the end of the transfer, which sets the sender's permissions.
+    fn reopen_folder(&self, entry: &Entry, there: &Metadata) -> io::Result<()> {
+        let is_open = mode_of(there).is_none_or(|mode| mode & 0o700 == 0o700);
+        let (true, Some(mode)) = (self.rules.overwrite && !is_open, self.exact_mode(entry)) else {
+            return Ok(());
+        };
+        // The folder of another user keeps its permissions. They decide what may be written.
+        if let Ok(folder) = self.open_folder(&entry.name.path())
+            && set_permissions(&folder, mode | 0o700).is_ok()
+        {
+            self.store.add_made(&entry.name);
+        }
+        Ok(())
+    }
+
     fn inspect_file(&self, entry: &Entry, size: u64) -> io::Result<ExistingEntry> {
         if let Some(limit) = self.rules.max_file_bytes.filter(|limit| size > *limit) {
             return Ok(ExistingEntry::Obstacle(format!("larger than the limit of {limit} bytes")));
         }
         let path = entry.name.path();
+        let there = self.store.root.symlink_metadata(&path);
+        // A file of this sender counts as sent also in a folder that has become read-only since.
+        if there.as_ref().is_ok_and(|there| is_from_sender(entry, there)) {
+            return Ok(ExistingEntry::Exists);
+        }
         if let Some(why) = self.obstacle_beside(&path)? {
             return Ok(ExistingEntry::Obstacle(why.to_owned()));
         }
-        match self.store.root.symlink_metadata(&path) {
+        match there {
             Ok(there) if there.is_dir() => {
                 return Ok(ExistingEntry::Obstacle("a folder of this name exists".to_owned()));
             }
-            Ok(there) if self.may_compare(entry, &there) => return Ok(ExistingEntry::Exists),
+            Ok(there) if self.rules.overwrite && has_size(entry, &there) => {
+                return Ok(ExistingEntry::Exists);
+            }
             Ok(_) if !self.rules.overwrite => return Ok(ExistingEntry::Obstacle(TAKEN.to_owned())),
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -146,18 +171,22 @@ impl Inbox {
         })
     }
 
-    /// Whether the sender may learn that the existing file has the hash that it sent.
-    fn may_compare(&self, entry: &Entry, there: &Metadata) -> bool {
-        there.is_file()
-            && there.len() == entry.size()
-            && (self.rules.overwrite || has_time(there, entry.modified))
-    }
-
     /// Why nothing may be created in the folder of `path`.
     fn obstacle_beside(&self, path: &Path) -> io::Result<Option<&'static str>> {
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut check = self.folder_check.lock().unwrap_or_else(PoisonError::into_inner);
         check.obstacle(&self.store.root, folder, self.rules.quota_bytes.is_some())
+    }
+
+    /// Plans a file that replaces one with different contents.
+    ///
+    /// # Errors
+    /// If its folder is not writable, or if the file does not fit.
+    pub fn plan_replacement(&self, entry: &Entry) -> io::Result<()> {
+        if let Some(why) = self.obstacle_beside(&entry.name.path())? {
+            return Err(io::Error::new(ErrorKind::PermissionDenied, why));
+        }
+        self.plan(&entry.name, entry.size())
     }
 
     /// Plans a file of this size.
@@ -270,7 +299,7 @@ impl Inbox {
     /// leaves.
     fn mode_of(&self, entry: &Entry, path: &Path) -> u32 {
         if let Some(mode) = self.exact_mode(entry) {
-            return mode;
+            return mode | self.store.own_access.file;
         }
         let before = self.store.root.symlink_metadata(path).ok().filter(Metadata::is_file);
         if let Some(mode) = before.and_then(|before| mode_of(&before)) {
@@ -372,7 +401,7 @@ impl Inbox {
             Some(mode) if self.rules.quota_bytes.is_some() => {
                 set_permissions(&folder, mode | 0o500)
             }
-            Some(mode) => set_permissions(&folder, mode),
+            Some(mode) => set_permissions(&folder, mode | self.store.own_access.folder),
             None => Ok(()),
         }
     }
@@ -426,9 +455,20 @@ pub fn describe(error: &io::Error) -> String {
         ErrorKind::AlreadyExists => {
             "another program has created a file of this name meanwhile".to_owned()
         }
+        ErrorKind::NotADirectory => "a folder of its path exists as a file".to_owned(),
+        ErrorKind::PermissionDenied if error.get_ref().is_some() => error.to_string(),
         _ if error.get_ref().is_some_and(|own| own.is::<OverQuota>()) => error.to_string(),
         _ => format!("could not write it: {error}"),
     }
+}
+
+fn has_size(entry: &Entry, there: &Metadata) -> bool {
+    there.is_file() && there.len() == entry.size()
+}
+
+/// Whether the sender may learn that the existing file has the hash that it sent, because it knows the file's time.
+fn is_from_sender(entry: &Entry, there: &Metadata) -> bool {
+    has_size(entry, there) && has_time(there, entry.modified)
 }
 
 /// Whether a file has the sender's modification time. File systems without nanoseconds are compared by seconds.

@@ -42,9 +42,28 @@ pub struct Store {
     pub(super) usage: Usage,
     /// Permissions that the umask leaves.
     pub(super) granted: u32,
+    /// Permissions that this process needs to compare a file that it has received, and to resume.
+    pub(super) own_access: OwnAccess,
     path: PathBuf,
     /// Folders created by transfers that have not finished.
     made: Mutex<Made>,
+}
+
+/// Permissions of the owner that are added to those of the sender's files and folders.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwnAccess {
+    pub file: u32,
+    pub folder: u32,
+}
+
+impl OwnAccess {
+    fn of(reads_everything: bool) -> Self {
+        if reads_everything {
+            Self { file: 0, folder: 0 }
+        } else {
+            Self { file: 0o400, folder: 0o500 }
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -125,12 +144,14 @@ impl Store {
             WorkDirError::Io(error) => failed(error),
         })?;
         let granted = work.granted();
+        let own_access = OwnAccess::of(work.reads_everything());
         let directory = fs::canonicalize(path).map_err(failed)?;
         Ok(Self {
             root,
             work,
             usage: Usage::new(ledger, directory),
             granted,
+            own_access,
             path: path.to_owned(),
             made: Mutex::default(),
         })

@@ -16,7 +16,7 @@ use crate::files::names::HIDDEN;
 
 /// The owner keeps this file locked: only one process uses a directory at a time.
 const LOCK: &str = "lock";
-/// Created temporarily to determine the umask.
+/// Created temporarily to determine the umask, and the permissions that apply to this process.
 const PROBE: &str = "umask";
 
 /// The hidden directory, locked.
@@ -108,7 +108,15 @@ impl WorkDir {
         if offset == 0 {
             return create(&dir, name);
         }
-        let mut file = open_regular(&dir, Path::new(name), OpenOptions::new().write(true))?;
+        let path = Path::new(name);
+        let mut file = match open_regular(&dir, path, OpenOptions::new().write(true)) {
+            // A complete file that did not get its name has the permissions of the sender's file.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                set_permissions(&open_regular(&dir, path, OpenOptions::new().read(true))?, 0o600)?;
+                open_regular(&dir, path, OpenOptions::new().write(true))?
+            }
+            result => result?,
+        };
         set_private(&file, 0o600)?;
         file.set_len(offset)?;
         file.seek(SeekFrom::Start(offset))?;
@@ -140,6 +148,22 @@ impl WorkDir {
             Ok::<_, io::Error>(found)
         };
         probe().unwrap_or(0o700)
+    }
+
+    /// Whether this process reads files whatever their permissions, as root does.
+    pub fn reads_everything(&self) -> bool {
+        let probe = || {
+            let dir = self.dir()?;
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true);
+            mode(&mut options, 0);
+            let _ = dir.remove_file(PROBE);
+            drop(dir.open_with(PROBE, &options)?);
+            let read = dir.open(PROBE);
+            dir.remove_file(PROBE)?;
+            read
+        };
+        probe().is_ok()
     }
 
     /// Removes the directory if it contains no unfinished files.
