@@ -6,6 +6,7 @@ mod quota;
 mod resume;
 mod safety;
 mod sizes;
+mod totals;
 mod transfer;
 
 use std::collections::VecDeque;
@@ -66,6 +67,8 @@ pub struct Outcome {
     pub summary: Option<Summary>,
     pub failures: Vec<(PeerText, PeerText)>,
     pub progress: Progress,
+    /// Progress as the receiver counts it.
+    pub arrived: Progress,
     pub events: Vec<TransferEvent>,
 }
 
@@ -128,7 +131,9 @@ pub fn transfer_job(dir: &TempDir, job: Arc<Job>, plan: &[Option<u64>], rules: R
             // A sender that has given up sends nothing more.
             tokio::time::timeout(Duration::from_secs(60), receiving).await.unwrap_or(Ok(()))
         };
-        let sending = send(&ends, &job, &here, Duration::from_secs(5));
+        // After a last association that is cut, there is nothing to wait for.
+        let retry = if plan.last().is_some_and(Option::is_some) { 300 } else { 5000 };
+        let sending = send(&ends, &job, &here, Duration::from_millis(retry));
         tokio::pin!(receiving, sending);
         tokio::select! {
             sent = &mut sending => {
@@ -141,5 +146,6 @@ pub fn transfer_job(dir: &TempDir, job: Arc<Job>, plan: &[Option<u64>], rules: R
     });
     let events = events.lock().expect("unharmed").clone();
     let failures = job.failures();
-    Outcome { sent, received, summary, failures, progress: here.progress(), events }
+    let (progress, arrived) = (here.progress(), there.progress());
+    Outcome { sent, received, summary, failures, progress, arrived, events }
 }

@@ -1,5 +1,6 @@
 //! Observation of a running transfer from any thread.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +11,9 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::link::{Figures, PathFigures};
+use super::names::Name;
 use super::peer::Peer;
+use super::wire::{Entry, Kind};
 
 /// An event that is reported to the user at once.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,10 +41,31 @@ pub struct Progress {
     pub files_done: u64,
     /// Total size of all files, bytes.
     pub bytes: u64,
-    /// Bytes that are in their place at the receiver, including those that existed before.
+    /// Total size of the entries that have failed, bytes.
+    pub failed: u64,
+    /// Bytes that are in their place at the receiver, including those that existed before. Failed entries have none.
     pub placed: u64,
-    /// Bytes of files that were sent over the association.
+    /// Those of them that this transfer has brought there, over all of its associations.
+    pub brought: u64,
+    /// Bytes of files that were sent over associations, including those that were lost with an association.
     pub moved: u64,
+}
+
+impl Progress {
+    /// Bytes that were in their place before the transfer.
+    pub const fn existing(&self) -> u64 {
+        self.placed.saturating_sub(self.brought)
+    }
+}
+
+/// Files of a list that were received before an association ended. The sender lists the others again.
+#[derive(Debug, Default)]
+struct Unlisted {
+    peer: Peer,
+    /// Whether the next list continues the last one.
+    continues: bool,
+    /// Their sizes, bytes.
+    done: BTreeMap<Name, u64>,
 }
 
 /// The observable state of a transfer.
@@ -49,8 +73,11 @@ pub struct TransferStatus {
     files: AtomicU64,
     files_done: AtomicU64,
     bytes: AtomicU64,
+    failed: AtomicU64,
     placed: AtomicU64,
+    brought: AtomicU64,
     moved: AtomicU64,
+    unlisted: Mutex<Unlisted>,
     link: Mutex<Current>,
     stopped: AtomicBool,
     stopping: Notify,
@@ -67,6 +94,8 @@ struct Current {
     last: Vec<PathFigures>,
     /// When the first association was established.
     began: Option<Instant>,
+    /// When the current transfer began, at a receiver.
+    transfer_began: Option<Instant>,
 }
 
 impl fmt::Debug for TransferStatus {
@@ -83,8 +112,11 @@ impl TransferStatus {
             files: AtomicU64::new(0),
             files_done: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
             placed: AtomicU64::new(0),
+            brought: AtomicU64::new(0),
             moved: AtomicU64::new(0),
+            unlisted: Mutex::default(),
             link: Mutex::default(),
             stopped: AtomicBool::new(false),
             stopping: Notify::new(),
@@ -99,7 +131,9 @@ impl TransferStatus {
             files: read(&self.files),
             files_done: read(&self.files_done),
             bytes: read(&self.bytes),
+            failed: read(&self.failed),
             placed: read(&self.placed),
+            brought: read(&self.brought),
             moved: read(&self.moved),
         }
     }
@@ -115,6 +149,12 @@ impl TransferStatus {
     /// none yet.
     pub fn elapsed(&self) -> Option<Duration> {
         self.link().began.map(|began| began.elapsed())
+    }
+
+    /// Time since the current transfer began. A receiver may have waited for its sender, or served others before.
+    pub fn transfer_time(&self) -> Option<Duration> {
+        let link = self.link();
+        link.transfer_began.or(link.began).map(|began| began.elapsed())
     }
 
     /// Stops the receiver in an orderly way: complete files get their names, then [`receive`](super::receive)
@@ -166,8 +206,70 @@ impl TransferStatus {
         self.files_done.store(files, Ordering::Relaxed);
     }
 
-    pub(super) fn add_placed(&self, bytes: u64) {
+    pub(super) fn set_failed(&self, bytes: u64) {
+        self.failed.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_brought(&self, bytes: u64) {
+        self.brought.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts bytes in their place, and those of them that have arrived now.
+    pub(super) fn add_placed(&self, bytes: u64, brought: u64) {
         self.placed.fetch_add(bytes, Ordering::Relaxed);
+        self.brought.fetch_add(brought, Ordering::Relaxed);
+    }
+
+    /// An entry of this size has failed. So many of its bytes no longer count as placed and brought.
+    pub(super) fn lose(&self, placed: u64, brought: u64, size: u64) {
+        let less = |counter: &AtomicU64, by: u64| {
+            let reduced = counter.load(Ordering::Relaxed).saturating_sub(by);
+            counter.store(reduced, Ordering::Relaxed);
+        };
+        less(&self.placed, placed);
+        less(&self.brought, brought);
+        self.failed.fetch_add(size, Ordering::Relaxed);
+    }
+
+    fn unlisted(&self) -> MutexGuard<'_, Unlisted> {
+        self.unlisted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A receiver has the list of a sender. If the last association of this sender ended early, the totals include
+    /// what it brought.
+    pub(super) fn begin_list(&self, peer: &Peer, entries: &[Entry]) {
+        let mut unlisted = self.unlisted();
+        if !unlisted.continues || unlisted.peer.tag() != peer.tag() {
+            *unlisted = Unlisted { peer: peer.clone(), ..Unlisted::default() };
+            self.set_brought(0);
+            self.link().transfer_began = Some(Instant::now());
+        }
+        for entry in entries {
+            unlisted.done.remove(&entry.name);
+        }
+        let files = entries.iter().filter(|entry| entry.kind != Kind::Folder).count() as u64;
+        let (more, bytes) = (unlisted.done.len() as u64, unlisted.done.values().sum::<u64>());
+        self.set_total(files + more, entries.iter().map(Entry::size).sum::<u64>() + bytes);
+        self.set_placed(bytes);
+        self.set_failed(0);
+        self.set_files_done(more);
+    }
+
+    /// Sets how many files of the current list are complete.
+    pub(super) fn set_list_done(&self, files: u64) {
+        self.set_files_done(self.unlisted().done.len() as u64 + files);
+    }
+
+    /// The association ended before the transfer did.
+    pub(super) fn keep_done(&self, entries: &[&Entry]) {
+        let mut unlisted = self.unlisted();
+        unlisted.continues = true;
+        unlisted.done.extend(entries.iter().map(|entry| (entry.name.clone(), entry.size())));
+    }
+
+    /// The transfer is complete.
+    pub(super) fn end_list(&self) {
+        self.unlisted().continues = false;
     }
 
     pub(super) fn add_moved(&self, bytes: u64) {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clap::Args;
 use ropewalk_apps::access::AccessList;
 use ropewalk_apps::files::{
-    Admission, Admit, FileListener, Peer, Role, Rules, StoreError, Summary, TransferError,
-    TransferEvent, TransferStatus, receive, shown_path,
+    Admission, Admit, FileListener, Peer, Progress, Role, Rules, StoreError, Summary,
+    TransferError, TransferEvent, TransferStatus, receive, shown_path,
 };
 use ropewalk_apps::observe::{Event, PeerIdentity, Reporter, Sources};
 use ropewalk_runtime::endpoint::Endpoint;
@@ -120,9 +120,10 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     let (result, record) = screen.show(&watch, &observer, || {
         let finished = |outcome: Result<Summary, String>| {
             if let Ok(summary) = &outcome {
-                report_summary(&reporter, summary);
+                let progress = watch.progress();
+                report_summary(&reporter, summary, progress);
                 if !once {
-                    screen.note(brought(summary));
+                    screen.note(brought(summary, progress));
                 }
             }
             last = outcome;
@@ -197,26 +198,30 @@ fn identity(peer: &Peer) -> PeerIdentity {
     PeerIdentity { name: peer.name.clone(), key: peer.key, address: None }
 }
 
-fn report_summary(reporter: &Reporter, summary: &Summary) {
+fn report_summary(reporter: &Reporter, summary: &Summary, progress: Progress) {
     let event = Event::FilesReceived {
-        files: u64::from(summary.done()),
+        files: progress.files_done,
         failed: u64::from(summary.missing()),
-        bytes: summary.bytes,
+        bytes: progress.placed,
     };
     reporter.report(identity(&summary.peer), event);
 }
 
 /// What a sender has sent, in one line.
-fn brought(summary: &Summary) -> String {
-    let files = counted(u64::from(summary.done()), "file", "files");
-    let bytes = size(summary.bytes as f64);
+fn brought(summary: &Summary, progress: Progress) -> String {
+    let files = counted(progress.files_done, "file", "files");
+    let bytes = size(progress.brought as f64);
+    let existing = match progress.existing() {
+        0 => String::new(),
+        existing => format!("; {} were there already", size(existing as f64)),
+    };
     let missing = match summary.missing() {
         0 => String::new(),
         missing => {
             format!("; {} not received", counted(u64::from(missing), "entry was", "entries were"))
         }
     };
-    format!("received {files}, {bytes} from {}{missing}", summary.peer)
+    format!("received {files}, {bytes} from {}{existing}{missing}", summary.peer)
 }
 
 /// Exit status at the end. A receiver that serves one sender after another succeeds when it is stopped. One

@@ -111,7 +111,14 @@ fn conclude(
     record: &Record,
 ) -> Result<(), Failure> {
     let failures = job.failures();
+    let progress = record.progress;
     let nobody = matches!(result, Some(Err(SendError::Unreachable(_))));
+    // Entries that were refused will be refused again, and so will a transfer of which nothing was accepted.
+    let resumable = match result {
+        Some(Ok(())) => false,
+        Some(Err(SendError::Transfer(_))) => progress.placed > 0,
+        _ => true,
+    };
     let error = match result {
         None => Some("stopped".to_owned()),
         Some(Err(error)) => Some(error.to_string()),
@@ -129,18 +136,19 @@ fn conclude(
         format => record.print(format)?,
     }
     let Some(error) = error else { return Ok(()) };
-    let progress = record.progress;
-    let done = format!(
-        "{} of {} files, {} of {} are at the receiver",
+    let mut done = format!(
+        "{} of {}, {} of {} are at the receiver",
         count(progress.files_done),
-        count(progress.files),
+        counted(progress.files, "file", "files"),
         size(progress.placed as f64),
         size(progress.bytes as f64),
     );
-    let resume = format!("to resume where it stopped: {}", command_line());
+    if resumable {
+        done.push_str(&format!("; to resume where it stopped: {}", command_line()));
+    }
     let help = match nobody {
         true => format!("{}{}", help_for_silence("ropewalk recv"), args.extensions.question()),
-        false => format!("{done}; {resume}"),
+        false => done,
     };
     Err(Failure::Run(format!("{error}\n = help: {help}")))
 }

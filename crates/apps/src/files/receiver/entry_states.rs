@@ -13,11 +13,11 @@
 //! A change is only made from a state that allows it. So no order of messages makes a file count twice, or count
 //! without having been written.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropewalk_base::PeerText;
 
-use crate::files::names::Name;
 use crate::files::watch::{TransferEvent, TransferStatus};
 use crate::files::wire::Entry;
 
@@ -84,11 +84,21 @@ pub struct EntryStates {
 struct Inner {
     states: Vec<EntryState>,
     counts: Counts,
-    /// Bytes in their place, including those of entries that failed.
+    /// Bytes in their place.
     placed: u64,
+    /// What these bytes are by file, for files that are not under their names yet.
+    unfinished: BTreeMap<u32, Share>,
     /// Bytes of existing files that were read.
     read: u64,
     failures: Vec<(PeerText, PeerText)>,
+}
+
+/// Bytes of a file that are in their place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    placed: u64,
+    /// Those of them that came over this association.
+    brought: u64,
 }
 
 impl EntryStates {
@@ -121,42 +131,54 @@ impl EntryStates {
         assert!(!state.is_final(), "a final state is left only by failing");
         *state = to;
         match to {
-            EntryState::Received => inner.counts.received += 1,
+            EntryState::Received => {
+                inner.unfinished.remove(&place);
+                inner.counts.received += 1;
+            }
             EntryState::Same => inner.counts.same += 1,
             _ => return true,
         }
-        self.watch.set_files_done(u64::from(inner.counts.received + inner.counts.same));
+        self.watch.set_list_done(u64::from(inner.counts.received + inner.counts.same));
         true
     }
 
     /// The entry has failed at this end. Returns false if that was known.
-    pub fn fail(&self, place: u32, name: &Name, why: &PeerText) -> bool {
-        self.end(place, name, why, EntryState::Failed)
+    pub fn fail(&self, place: u32, entry: &Entry, why: &PeerText) -> bool {
+        self.end(place, entry, why, EntryState::Failed)
     }
 
     /// The sender does not send the entry, or not completely. Returns false if its state was final.
-    pub fn not_sent(&self, place: u32, name: &Name, why: &PeerText) -> bool {
+    pub fn not_sent(&self, place: u32, entry: &Entry, why: &PeerText) -> bool {
         let is_final = self.state(place).is_none_or(EntryState::is_final);
-        !is_final && self.end(place, name, why, EntryState::NotSent)
+        !is_final && self.end(place, entry, why, EntryState::NotSent)
     }
 
-    fn end(&self, place: u32, name: &Name, why: &PeerText, to: EntryState) -> bool {
+    fn end(&self, place: u32, entry: &Entry, why: &PeerText, to: EntryState) -> bool {
         let mut inner = self.lock();
         let Some(state) = inner.states.get_mut(place as usize) else { return false };
-        match std::mem::replace(state, to) {
+        let size = entry.size();
+        let lost = match std::mem::replace(state, to) {
             before @ (EntryState::Failed | EntryState::NotSent) => {
                 *state = before;
                 return false;
             }
-            EntryState::Received => inner.counts.received -= 1,
-            EntryState::Same => inner.counts.same -= 1,
-            _ => {}
-        }
+            EntryState::Received => {
+                inner.counts.received -= 1;
+                Share { placed: size, brought: size }
+            }
+            EntryState::Same => {
+                inner.counts.same -= 1;
+                Share { placed: size, brought: 0 }
+            }
+            _ => inner.unfinished.remove(&place).unwrap_or_default(),
+        };
+        inner.placed = inner.placed.saturating_sub(lost.placed);
+        self.watch.lose(lost.placed, lost.brought, size);
         match to {
             EntryState::NotSent => inner.counts.not_sent += 1,
             _ => inner.counts.failed += 1,
         }
-        let name = PeerText::new(name.to_string());
+        let name = PeerText::new(entry.name.to_string());
         // A sender can list a million entries that fail: they are counted, but must not fill the log.
         if inner.failures.len() < NAMED_FAILURES {
             inner.failures.push((name.clone(), why.clone()));
@@ -169,15 +191,30 @@ impl EntryStates {
     /// Handles the sender's end of the transfer: entries without a final state were not sent.
     pub fn close(&self, entries: &[Entry]) {
         for (place, entry) in entries.iter().enumerate() {
-            self.not_sent(place as u32, &entry.name, &NOT_MENTIONED.into());
+            self.not_sent(place as u32, entry, &NOT_MENTIONED.into());
         }
     }
 
-    /// Counts bytes that are in their place, or belong to failed entries.
-    pub fn add_placed(&self, bytes: u64) {
+    /// Counts bytes of a file that were in their place before.
+    pub fn add_existing(&self, place: u32, bytes: u64) {
+        self.add(place, Share { placed: bytes, brought: 0 });
+    }
+
+    /// Counts bytes of a file that have arrived.
+    pub fn add_brought(&self, place: u32, bytes: u64) {
+        self.add(place, Share { placed: bytes, brought: bytes });
+    }
+
+    fn add(&self, place: u32, more: Share) {
         let mut inner = self.lock();
-        inner.placed = inner.placed.saturating_add(bytes);
-        self.watch.add_placed(bytes);
+        inner.placed = inner.placed.saturating_add(more.placed);
+        // The share of a file with a final state is its size.
+        if inner.states.get(place as usize).is_some_and(|state| !state.is_final()) {
+            let share = inner.unfinished.entry(place).or_default();
+            share.placed += more.placed;
+            share.brought += more.brought;
+        }
+        self.watch.add_placed(more.placed, more.brought);
     }
 
     /// Counts bytes of existing files that were read.
@@ -195,6 +232,14 @@ impl EntryStates {
     /// Number of entries by their final state.
     pub fn counts(&self) -> Counts {
         self.lock().counts
+    }
+
+    /// The files that exist here now.
+    pub fn done<'a>(&self, entries: &'a [Entry]) -> Vec<&'a Entry> {
+        let inner = self.lock();
+        let done = [EntryState::Received, EntryState::Same];
+        let all = entries.iter().zip(&inner.states);
+        all.filter(|(_, state)| done.contains(state)).map(|(entry, _)| entry).collect()
     }
 
     /// The failed entries and the reasons.

@@ -127,7 +127,7 @@ impl Shared {
         match inbox.compare(entry, hash, |bytes| entry_states.add_read(bytes)) {
             Ok(true) => {
                 entry_states.advance(place, &[EntryState::Comparing], EntryState::Same);
-                entry_states.add_placed(entry.size());
+                entry_states.add_existing(place, entry.size());
                 sender_progress.add(ENTRY_UNITS);
                 Frame::Done(place)
             }
@@ -136,25 +136,16 @@ impl Shared {
                     entry_states.advance(place, &[EntryState::Comparing], EntryState::Fresh);
                     Frame::Differs(place)
                 }
-                Err(over) => {
-                    entry_states.add_placed(entry.size());
-                    self.fail(place, describe(&over))
-                }
+                Err(over) => self.fail(place, describe(&over)),
             },
-            Ok(false) => {
-                entry_states.add_placed(entry.size());
-                self.fail(place, DIFFERS.to_owned())
-            }
-            Err(error) => {
-                entry_states.add_placed(entry.size());
-                self.fail(place, format!("could not read the file that exists: {error}"))
-            }
+            Ok(false) => self.fail(place, DIFFERS.to_owned()),
+            Err(error) => self.fail(place, format!("could not read the file that exists: {error}")),
         }
     }
 
     fn fail(&self, place: u32, why: String) -> Frame {
         let why = PeerText::new(why);
-        self.context.entry_states.fail(place, &self.entries[place as usize].name, &why);
+        self.context.entry_states.fail(place, &self.entries[place as usize], &why);
         Frame::Failed(place, why)
     }
 }

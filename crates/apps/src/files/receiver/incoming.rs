@@ -14,7 +14,7 @@ use super::writer::WriterContext;
 use crate::files::error::TransferError;
 use crate::files::names::{Name, shown_path};
 use crate::files::watch::TransferEvent;
-use crate::files::wire::{Entry, Frame, Hash, Kind};
+use crate::files::wire::{Entry, Frame, Hash};
 
 /// The failure of a file whose hash differs.
 const MISMATCH: &str = "its hash differs from the sender's";
@@ -43,10 +43,7 @@ impl Files {
     /// # Errors
     /// [`TransferError::Transfer`]: the system cannot create threads.
     pub fn start(context: WriterContext, entries: Vec<Entry>) -> Result<Self, TransferError> {
-        let files = entries.iter().filter(|entry| entry.kind != Kind::Folder).count();
-        context.watch.set_total(files as u64, entries.iter().map(Entry::size).sum());
-        context.watch.set_placed(0);
-        context.watch.set_files_done(0);
+        context.watch.begin_list(context.inbox.peer(), &entries);
         context.entry_states.list(entries.len());
         let entries: Arc<[Entry]> = entries.into();
         let beginnings: Arc<Beginnings> = Arc::default();
@@ -113,7 +110,7 @@ impl Files {
         let name = PeerText::new(self.name(place).to_string());
         self.context.watch.tell(TransferEvent::Started(name.clone(), size));
         if offset > 0 {
-            self.context.entry_states.add_placed(offset);
+            self.context.entry_states.add_existing(place, offset);
             self.context.watch.tell(TransferEvent::Resumed(name, offset));
         }
         match self.context.inbox.begin(&self.entries[place as usize], offset) {
@@ -141,10 +138,10 @@ impl Files {
         if len > left {
             return Err(TransferError::Violation("more data than the file has"));
         }
-        self.context.entry_states.add_placed(len);
         self.context.watch.add_moved(len);
         match &mut self.current {
             Current::Open(file) => {
+                self.context.entry_states.add_brought(file.place, len);
                 self.context.sender_progress.add(len);
                 let (place, taken) = (file.place, file.take(bytes));
                 taken.or_else(|error| self.fail(place, left - len, &error))
@@ -209,7 +206,7 @@ impl Files {
 
     fn report_failure(&self, place: u32, why: String) {
         let why = PeerText::new(why);
-        if self.context.entry_states.fail(place, self.name(place), &why) {
+        if self.context.entry_states.fail(place, &self.entries[place as usize], &why) {
             self.context.tell(Frame::Failed(place, why));
         }
     }
@@ -231,7 +228,7 @@ impl Files {
     pub fn skip(&mut self, place: u32, why: &PeerText) -> Result<(), TransferError> {
         let entry = self.entries.get(place as usize).ok_or(NO_ENTRY)?;
         let why = PeerText::new(format!("sender: {}", why.unescaped()));
-        let left = match std::mem::replace(&mut self.current, Current::None) {
+        match std::mem::replace(&mut self.current, Current::None) {
             Current::None => {
                 let may = [
                     EntryState::Listed,
@@ -243,20 +240,16 @@ impl Files {
                 {
                     return Err(OUT_OF_TURN);
                 }
-                entry.size()
             }
             // The bytes that have arrived are kept, and the next transfer may continue after them.
             Current::Open(mut file) if file.place == place => {
                 let _ = file.flush();
-                let left = file.left();
                 self.buffer = file.into_buffer();
-                left
             }
-            Current::Dropped(own, left) if own == place => left,
+            Current::Dropped(own, _) if own == place => {}
             _ => return Err(OUT_OF_TURN),
-        };
-        self.context.entry_states.add_placed(left);
-        self.context.entry_states.not_sent(place, &entry.name, &why);
+        }
+        self.context.entry_states.not_sent(place, entry, &why);
         Ok(())
     }
 
@@ -269,6 +262,7 @@ impl Files {
         // Complete files get their names.
         let written = self.finishers.wait();
         let _ = self.context.inbox.sync_names(&self.entries, &written);
+        self.context.watch.keep_done(&self.context.entry_states.done(&self.entries));
     }
 
     /// Handles the end of the transfer.
@@ -285,11 +279,12 @@ impl Files {
         let written = self.finishers.wait();
         for (place, why) in inbox.settle(&self.entries, &written) {
             let why = PeerText::new(why);
-            if entry_states.fail(place, &self.entries[place as usize].name, &why) {
+            if entry_states.fail(place, &self.entries[place as usize], &why) {
                 self.context.tell(Frame::Failed(place, why));
             }
         }
         entry_states.close(&self.entries);
+        self.context.watch.end_list();
         let counts = entry_states.counts();
         let done = counts.received + counts.same;
         self.context.tell(Frame::Finished(done, counts.failed + counts.not_sent));

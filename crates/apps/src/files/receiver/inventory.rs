@@ -91,8 +91,7 @@ impl Inventory {
             }
             ExistingEntry::Obstacle(why) => {
                 let why = PeerText::new(why);
-                self.entry_states.fail(place, &entry.name, &why);
-                self.entry_states.add_placed(entry.size());
+                self.entry_states.fail(place, entry, &why);
                 Answer::Other(Frame::Refused(why))
             }
         }

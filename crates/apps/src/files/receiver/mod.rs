@@ -72,7 +72,7 @@ pub struct Summary {
     pub failed: u32,
     /// Entries that were listed and not sent.
     pub not_sent: u32,
-    /// Bytes in their place, including those of entries that failed.
+    /// Bytes of these files that are in their place.
     pub bytes: u64,
     /// The failed entries and the reasons.
     pub failures: Vec<(PeerText, PeerText)>,

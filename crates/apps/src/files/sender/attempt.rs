@@ -36,7 +36,7 @@ pub async fn attempt<L: Link>(
     watch: &Arc<TransferStatus>,
 ) -> (Result<(), TransferError>, bool) {
     let list: Arc<[u32]> = job.rest().into();
-    let base = job.bytes_settled();
+    let base = job.bytes_done();
     let (blocks_in, blocks) = mpsc::channel(QUEUE);
     let (answers_in, answers) = mpsc::unbounded_channel();
     let (failed, reading) = oneshot::channel();
@@ -71,6 +71,7 @@ pub async fn attempt<L: Link>(
         Ok(()) = reading => Err(TransferError::AssociationEnded(link.end_reason().await)),
     };
     let has_received = reports.has_received;
+    watch.set_brought(watch.progress().placed.saturating_sub(job.bytes_existing()));
     // Its channels are closed now, so the thread stops at the next block.
     drop(reports);
     let _ = thread.await;
@@ -207,7 +208,7 @@ impl ReceiverReports<'_> {
                 if self.job.files_pending() > 0 || self.answered < self.list.len() {
                     return Err(TransferError::Violation("it finished without all entries"));
                 }
-                self.watch.set_placed(self.job.bytes_settled());
+                self.watch.set_placed(self.job.bytes_done());
                 return Ok(true);
             }
             _ => return Err(TransferError::Violation("a frame that only senders send")),
@@ -233,6 +234,7 @@ impl ReceiverReports<'_> {
         self.watch.set_files_done(self.job.files_done());
         self.progress_signs.fetch_add(1, Ordering::Relaxed);
         if was_checked {
+            self.job.found(index, self.job.manifest.entries[index as usize].size());
             self.forward(Answer::Decided);
         }
         Ok(())
@@ -246,6 +248,7 @@ impl ReceiverReports<'_> {
             let name = self.job.manifest.entries[index as usize].name.to_string();
             self.watch.tell(TransferEvent::Failed(name.into(), why));
             self.watch.set_files_done(self.job.files_done());
+            self.watch.lose(0, 0, self.job.manifest.entries[index as usize].size());
             self.progress_signs.fetch_add(1, Ordering::Relaxed);
         }
         if was_checked {

@@ -9,7 +9,7 @@
 //!
 //! The receiver is believed only if it can know: a file that was never sent or compared cannot be done.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use ropewalk_base::PeerText;
@@ -24,6 +24,8 @@ const CHECKED: u8 = 2;
 const DONE: u8 = 3;
 const FAILED: u8 = 4;
 
+const UNKNOWN: u64 = u64::MAX;
+
 /// Most failures that are stored with their names; all are counted.
 const NAMED_FAILURES: usize = 10_000;
 
@@ -33,6 +35,8 @@ pub struct Job {
     /// The list of entries.
     pub manifest: Manifest,
     states: Vec<AtomicU8>,
+    /// Bytes of each file that were at the receiver before this job; [`UNKNOWN`] before its answer.
+    existing: Vec<AtomicU64>,
     failures: Mutex<Failures>,
     hashed: Mutex<Option<Hashed>>,
 }
@@ -55,12 +59,13 @@ impl Job {
     /// A job of which nothing was sent.
     pub fn new(manifest: Manifest) -> Self {
         let states = manifest.entries.iter().map(|_| AtomicU8::new(PENDING)).collect();
+        let existing = manifest.entries.iter().map(|_| AtomicU64::new(UNKNOWN)).collect();
         let unreadable = manifest.unreadable.iter();
         let named: Vec<_> = unreadable
             .map(|(path, why)| (PeerText::new(shown_path(path)), PeerText::new(why.clone())))
             .collect();
         let failures = Mutex::new(Failures { count: named.len() as u64, named });
-        Self { manifest, states, failures, hashed: Mutex::default() }
+        Self { manifest, states, existing, failures, hashed: Mutex::default() }
     }
 
     /// The entries for a new association: files without a final state, and all folders. Files that were sent over the
@@ -135,25 +140,40 @@ impl Job {
 
     /// Number of files that are complete at the receiver.
     pub fn files_done(&self) -> u64 {
-        self.count(&[DONE], |_| 1)
+        self.count(&[DONE], |_, _| 1)
     }
 
-    /// Bytes of the files with a final state.
-    pub fn bytes_settled(&self) -> u64 {
-        self.count(&[DONE, FAILED], Entry::size)
+    /// Bytes of the files that are complete at the receiver.
+    pub fn bytes_done(&self) -> u64 {
+        self.count(&[DONE], |_, entry| entry.size())
+    }
+
+    /// The receiver has so many bytes of a file. Later answers count only if they are lower, because they include what
+    /// this job has sent.
+    pub fn found(&self, index: u32, bytes: u64) {
+        self.existing[index as usize].fetch_min(bytes, Ordering::SeqCst);
+    }
+
+    /// Bytes that were at the receiver before this job.
+    pub fn bytes_existing(&self) -> u64 {
+        let known = |index: usize| match self.existing[index].load(Ordering::SeqCst) {
+            UNKNOWN => 0,
+            bytes => bytes,
+        };
+        self.count(&[PENDING, SENT, CHECKED, DONE], |index, _| known(index))
     }
 
     /// Number of files without a final state.
     pub fn files_pending(&self) -> u64 {
-        self.count(&[PENDING, SENT, CHECKED], |_| 1)
+        self.count(&[PENDING, SENT, CHECKED], |_, _| 1)
     }
 
-    fn count(&self, states: &[u8], worth: impl Fn(&Entry) -> u64) -> u64 {
+    fn count(&self, states: &[u8], worth: impl Fn(usize, &Entry) -> u64) -> u64 {
         let entries = self.manifest.entries.iter().enumerate();
         let of = |(index, entry): &(usize, &Entry)| {
             entry.kind != Kind::Folder && states.contains(&self.state(*index))
         };
-        entries.filter(of).map(|(_, entry)| worth(entry)).sum()
+        entries.filter(of).map(|(index, entry)| worth(index, entry)).sum()
     }
 
     /// Number of failed entries.

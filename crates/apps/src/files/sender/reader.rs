@@ -130,6 +130,7 @@ impl Reader<'_> {
         if self.job.fail(self.list[place], &why) {
             let name = PeerText::new(self.entry(place).name.to_string());
             self.watch.tell(TransferEvent::Failed(name, why.clone()));
+            self.watch.lose(0, 0, self.entry(place).size());
         }
         self.out.frame(&Frame::Skip(place as u32, why))
     }
@@ -160,6 +161,7 @@ impl Reader<'_> {
         let mut left = self.entry(place).size() - offset;
         let name = PeerText::new(self.entry(place).name.to_string());
         self.watch.tell(TransferEvent::Started(name, self.entry(place).size()));
+        self.job.found(self.list[place], offset);
         self.out.frame(&Frame::Begin(place as u32, offset))?;
         while left > 0 {
             if self.job.has_failed(self.list[place]) {

@@ -35,9 +35,10 @@ fn a_tree_arrives_as_it_is() {
     assert_eq!((&outcome.sent, &outcome.received), (&Ok(()), &Ok(())));
     assert_eq!(tree(&dir.path("to/from")), tree(&dir.path("from")));
     assert_eq!(outcome.summary.expect("a summary").received, 6);
-    let Progress { files, files_done, bytes, placed, moved } = outcome.progress;
+    let Progress { files, files_done, bytes, failed, placed, brought, moved } = outcome.progress;
     let all = 262_144 + 262_145 + 3_000_001 + 700;
-    assert_eq!((files, files_done, bytes, placed, moved), (6, 6, all, all, all));
+    assert_eq!((files, files_done, bytes, failed), (6, 6, all, 0));
+    assert_eq!((placed, brought, moved), (all, all, all));
     let left: Vec<_> = fs::read_dir(dir.path("to")).expect("a directory").collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }

@@ -79,7 +79,7 @@ struct Files {
     bytes: u64,
     /// Bytes that are stored at the receiver.
     bytes_placed: u64,
-    /// Bytes that the association carried.
+    /// Those of them that this transfer has brought there.
     bytes_moved: u64,
     failed: Vec<Failed>,
 }
@@ -117,7 +117,7 @@ impl Document {
             done: progress.files_done,
             bytes: progress.bytes,
             bytes_placed: progress.placed,
-            bytes_moved: progress.moved,
+            bytes_moved: progress.brought,
             failed: failed.into_iter().map(name).collect(),
         };
         let cpu_utilization_percent = Cpu { host_total };

@@ -31,7 +31,7 @@ pub struct Record {
     pub recorder: Recorder,
     /// How many files and bytes were transferred.
     pub progress: Progress,
-    /// Time since the first association was established, seconds.
+    /// Duration of the transfer, seconds: since the first association of this peer was established.
     pub seconds: f64,
 }
 
@@ -84,6 +84,7 @@ pub async fn observe<T>(
             () = interrupt.wait() => {}
         }
     }
+    let seconds = watch.transfer_time().unwrap_or_default().as_secs_f64();
     (result, Record { recorder, progress: watch.progress(), seconds })
 }
 
@@ -116,18 +117,18 @@ pub fn counted(number: u64, one: &str, several: &str) -> String {
 impl Record {
     /// The result for people.
     pub fn text(&self, verb: &str) -> String {
-        let Progress { files_done, moved, placed, .. } = self.progress;
-        let bps = moved as f64 * 8.0 / self.seconds.max(1e-9);
-        let before = placed.saturating_sub(moved);
+        let Progress { files_done, brought, .. } = self.progress;
+        let bps = brought as f64 * 8.0 / self.seconds.max(1e-9);
+        let existing = self.progress.existing();
         let mut text = format!(
             "{verb} {}: {} in {}, {}",
             counted(files_done, "file", "files"),
-            size(moved as f64),
+            size(brought as f64),
             time(self.seconds),
             rate(bps),
         );
-        if before > 0 {
-            text.push_str(&format!("; {} were there already", size(before as f64)));
+        if existing > 0 {
+            text.push_str(&format!("; {} were there already", size(existing as f64)));
         }
         text.push('\n');
         text + &self.paths()
@@ -196,13 +197,13 @@ impl Record {
                 resent(path),
             ]);
         }
-        let moved = self.progress.moved as f64;
+        let brought = self.progress.brought as f64;
         table.row(vec![
             "all".into(),
             "".into(),
-            Cell::of(moved, Unit::Bytes),
+            Cell::of(brought, Unit::Bytes),
             Cell::of(self.seconds, Unit::Seconds),
-            Cell::of(moved * 8.0 / self.seconds.max(1e-9), Unit::BitsPerSecond),
+            Cell::of(brought * 8.0 / self.seconds.max(1e-9), Unit::BitsPerSecond),
             Cell::of(1.0, Unit::Ratio),
             Cell::Unknown,
             resent(&sum),

@@ -96,7 +96,7 @@ fn draw_until_over(
             let style = ProgressStyle::with_template(BAR).expect("a template that a test tries");
             bars.add(ProgressBar::new(progress.bytes).with_style(style))
         });
-        bar.set_length(progress.bytes);
+        bar.set_length(progress.bytes.saturating_sub(progress.failed));
         bar.set_position(progress.placed);
         let total = lines.draw(bars, &open_paths(observer));
         // Without being asked, an endpoint publishes nothing while no data passes, and the last rates would stay.
