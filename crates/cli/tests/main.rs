@@ -10,6 +10,7 @@ mod doctor;
 mod emulate;
 mod files;
 mod help;
+mod iperf3_documents;
 mod keygen;
 mod marks;
 mod measure;

@@ -416,7 +416,7 @@ fn an_interrupted_sender_says_how_to_go_on() {
     failed(
         &output,
         1,
-        &["error: stopped", "0 of 1 files", "to resume where it stopped: ropewalk send large"],
+        &["error: stopped", "0 of 1 file, ", "to resume where it stopped: ropewalk send large"],
     );
 }
 

@@ -6,6 +6,9 @@ use ropewalk_base::PeerText;
 
 use super::wire::WireError;
 
+/// Start of the reason with which a receiver refuses a sender.
+pub const REFUSES: &str = "receiver refuses: ";
+
 /// Why an association's part of a transfer ended early.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TransferError {

@@ -39,6 +39,8 @@ pub struct Stretch {
     /// Smoothed round-trip time at the end of the period, microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt: Option<u64>,
+    /// Whether iperf3 leaves the period out of its totals. Never here: the transfer has no warm-up.
+    pub omitted: bool,
     /// Whether this end was the sender.
     pub sender: bool,
 }
@@ -178,6 +180,7 @@ impl Span {
             retransmits: sender.then_some(retransmits),
             snd_cwnd: None,
             rtt: None,
+            omitted: false,
             sender,
         }
     }

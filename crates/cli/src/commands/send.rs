@@ -113,11 +113,11 @@ fn conclude(
     let failures = job.failures();
     let progress = record.progress;
     let nobody = matches!(result, Some(Err(SendError::Unreachable(_))));
-    // Entries that were refused will be refused again, and so will a transfer of which nothing was accepted.
-    let resumable = match result {
+    // Entries that were refused will be refused again.
+    let resumable = match &result {
         Some(Ok(())) => false,
-        Some(Err(SendError::Transfer(_))) => progress.placed > 0,
-        _ => true,
+        Some(Err(error)) => !error.is_refusal(),
+        None => true,
     };
     let error = match result {
         None => Some("stopped".to_owned()),

@@ -34,7 +34,7 @@ pub use self::inbox::Inbox;
 pub use self::part::Part;
 use self::sender_progress::{PROGRESS_TIME, SILENCE_LIMIT, SenderProgress, StallClock};
 pub use self::store::{Rules, Store, StoreError};
-use super::error::TransferError;
+use super::error::{REFUSES, TransferError};
 use super::link::Link;
 use super::peer::Peer;
 use super::stream::{SILENCE, end, send_block};
@@ -185,7 +185,7 @@ async fn refuse<L: Link>(
     mut block: Vec<u8>,
     why: String,
 ) -> Result<Summary, TransferError> {
-    let why = format!("receiver refuses: {why}");
+    let why = format!("{REFUSES}{why}");
     encode(&Frame::Error(why.as_str().into()), &mut block);
     let _ = timeout(SILENCE, send_block(link, block.into())).await;
     Err(TransferError::Refused(why))

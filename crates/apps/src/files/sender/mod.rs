@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use self::attempt::attempt;
 pub use self::job::Job;
-use super::error::TransferError;
+use super::error::{REFUSES, TransferError};
 use super::link::Link;
 use super::stream::end;
 use super::watch::{TransferEvent, TransferStatus};
@@ -67,6 +67,13 @@ impl fmt::Display for SendError {
 }
 
 impl std::error::Error for SendError {}
+
+impl SendError {
+    /// Whether the receiver does not accept files of this sender, so that another attempt would fail as well.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Transfer(TransferError::Peer(why)) if why.unescaped().starts_with(REFUSES))
+    }
+}
 
 /// Sends everything. Retries as long as the receiver's last sign of life is not older than `retry`.
 ///
