@@ -54,7 +54,7 @@ from ropewalk._scheduler import (
 from ropewalk._sweep import SweepTable, merge_sweeps, sweep
 from ropewalk._table import Table
 from ropewalk._tune import TunedPath, Tuning, tune
-from ropewalk.errors import ModelError, NetError, RopewalkError, RunError, ScenarioError
+from ropewalk.errors import ModelError, NetError, RopewalkError, RunError, RunWarning, ScenarioError
 
 __all__ = [
     "Advice",
@@ -85,6 +85,7 @@ __all__ = [
     "RopewalkError",
     "Run",
     "RunError",
+    "RunWarning",
     "Scenario",
     "ScenarioError",
     "Scheduler",

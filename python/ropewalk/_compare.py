@@ -15,7 +15,7 @@ from ropewalk._document import Document
 from ropewalk._run import Run
 from ropewalk._scenario import Scenario, resolve
 from ropewalk._table import Table
-from ropewalk.errors import RunError
+from ropewalk.errors import RunError, warn_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,6 +75,11 @@ def compare(
         The scenario, or one of the variants, is invalid; nothing was run.
     RunError
         Every run failed. Single failures are recorded in :attr:`Comparison.runs`.
+
+    Warns
+    -----
+    RunWarning
+        Some runs failed.
     """
     if isinstance(scenario, Scenario):
         base = scenario
@@ -88,6 +93,8 @@ def compare(
     comparison = Comparison(document, runs, Path(base.name).stem)
     if all(one.run is None for one in comparison.runs):
         raise RunError("\n".join(f"{o.label}, seed {o.seed}: {o.error}" for o in comparison.runs))
+    failed = [one.error for one in comparison.runs if one.error is not None]
+    warn_of(len(failed), len(comparison.runs), next(iter(failed), ""), "one.error in runs", level=2)
     return comparison
 
 
@@ -184,6 +191,10 @@ class Comparison(Document):
         origin = f"ropewalk {native.__version__} for Python"
         native.report_runs(path, title or self._title, origin, list(first.items()))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        stored = [None if run is None else run.stored() for run in self._natives]
+        return _restored, (self._json, stored, self._title)
+
     def __repr__(self) -> str:
         return f"<Comparison {self._title}: {', '.join(self.labels)}; {len(self.runs)} runs>"
 
@@ -218,3 +229,8 @@ def _summary(rows: list[dict[str, Any]]) -> Table:
 def _with_interval(estimate: dict[str, float | None] | None, unit: str) -> str:
     known = estimate or {"mean": None, "half_width": None}
     return _html.with_interval(known["mean"], known["half_width"], unit)
+
+
+def _restored(document: str, stored: list[native._StoredRun | None], title: str) -> Comparison:
+    runs = [None if run is None else native.Run.restore(run) for run in stored]
+    return Comparison(document, runs, title)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -30,14 +31,14 @@ class DelayDistribution(Delays):
     __slots__ = ("_key", "_native")
 
     _key: str
-    _native: native.Run
+    _native: native.Delays
 
-    def __init__(self, values: dict[str, Any], key: str, run: native.Run) -> None:
+    def __init__(self, values: dict[str, Any], key: str, delays: native.Delays) -> None:
         """Not for use outside of the package: see :attr:`Run.app_delay_s`."""
         super().__init__(**values)
         # The base class is frozen.
         object.__setattr__(self, "_key", key)
-        object.__setattr__(self, "_native", run)
+        object.__setattr__(self, "_native", delays)
 
     def percentile(self, percent: float) -> float:
         """The delay that ``percent`` % of the chunks do not exceed, s.
@@ -51,7 +52,7 @@ class DelayDistribution(Delays):
         """
         if not 0 <= percent <= 100:
             raise ValueError(f"percent = {percent}: give a number from 0 to 100")
-        found = self._native.delay_quantile(self._key, percent / 100)
+        found = self._native.quantile(percent / 100)
         if found is None:
             raise self._nothing()
         return found
@@ -70,13 +71,21 @@ class DelayDistribution(Delays):
         ValueError
             No chunk was delivered in the measured interval.
         """
-        delays, shares = self._native.delay_ecdf(self._key)
+        delays, shares = self._native.ecdf()
         if not delays:
             raise self._nothing()
         return Ecdf(np.array(delays, dtype=np.float64), np.array(shares, dtype=np.float64))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(Delays)}
+        return _restored, (values, self._key, self._native.stored())
 
     def _nothing(self) -> ValueError:
         return ValueError(
             f"{self._key}: no chunk was delivered in the measured interval; "
             "it begins after transfer.warmup"
         )
+
+
+def _restored(values: dict[str, Any], key: str, stored: str) -> DelayDistribution:
+    return DelayDistribution(values, key, native.Delays.restore(stored))

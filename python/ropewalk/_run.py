@@ -104,7 +104,7 @@ class Run(Figures, Document):
         document["flows"] = [record(FlowResult, flow) for flow in document.get("flows", [])]
         document["receive_buffer"] = record(ReceiveBuffer, document["receive_buffer"])
         for key in ("blocking_time_s", "app_delay_s"):
-            document[key] = DelayDistribution(document[key], key, finished)
+            document[key] = DelayDistribution(document[key], key, finished.delays(key))
         document["out_of_order"] = record(OutOfOrder, document["out_of_order"])
         document["engine"] = record(EngineFigures, document["engine"])
         document.setdefault("association_goodput_bps", [])
@@ -190,6 +190,9 @@ class Run(Figures, Document):
         heading = title or f"{self._title}, {self.scheduler}"
         self._native.report(path, heading, self.scheduler, origin)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._native.stored(), self._title)
+
     def __repr__(self) -> str:
         goodput = _html.si(self.goodput_bps, "bit/s")
         return f"<Run {self._title}: {self.scheduler}, seed {self.seed}, goodput {goodput}>"
@@ -228,3 +231,7 @@ class Run(Figures, Document):
         if self.series is None:
             return page
         return page + _html.picture("plot of the run", lambda plot: plot.run(self, plot.unshown))
+
+
+def _restored(stored: native._StoredRun, title: str) -> Run:
+    return Run(native.Run.restore(stored), title)

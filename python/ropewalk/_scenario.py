@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any
 
 from ropewalk import _ropewalk as native
-from ropewalk._scheduler import registered
+from ropewalk._scheduler import carry, registered, take
 
 
 class Scenario:
@@ -123,8 +123,8 @@ class Scenario:
         return self._native.path_names
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Copied, and sent to other processes, as its source text.
-        return _from_parts, self._native.parts()
+        # Copied, and sent to other processes, as its source text, with its scheduler if that is the user's.
+        return _from_parts, (*self._native.parts(), carry([self.scheduler]))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Scenario):
@@ -139,7 +139,10 @@ class Scenario:
         return f"<Scenario {self.name!r}: {self.protocol}, {self.scheduler}, paths {paths}>"
 
 
-def _from_parts(text: str, name: str, sets: list[str], seed: int | None) -> Scenario:
+def _from_parts(
+    text: str, name: str, sets: list[str], seed: int | None, schedulers: Mapping[str, bytes]
+) -> Scenario:
+    take(schedulers)
     return Scenario(native.Scenario.parse(text, name, sets, seed, registered))
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import inspect
-from collections.abc import Callable
+import pickle
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar, overload
 
 from ropewalk import _ropewalk as native
@@ -14,6 +17,11 @@ __all__ = ["Scheduler", "SchedulerPath", "SchedulerView", "SentReport", "Wait", 
 
 registered = native.CustomSchedulers()
 """The schedulers that this process has registered."""
+
+_makers: dict[str, Callable[[], Any]] = {}
+"""What makes each of them."""
+_carried: dict[str, bytes] = {}
+"""Those that came with a scenario of another process, in their pickled form."""
 
 
 class Scheduler(Protocol):
@@ -67,7 +75,8 @@ def register_scheduler(name: str, make: _Make | None = None) -> Any:
     """Register a scheduler written in Python under a name for scenarios.
 
     ``scheduler="name"`` then works in :func:`run`, :func:`compare`, :func:`sweep` and in
-    ``transfer.scheduler``, in this process. Without ``make`` this function returns a decorator for a class.
+    ``transfer.scheduler``, in this process. A scenario that selects it takes it along to other processes
+    (:mod:`multiprocessing`, Dask) if it can be pickled. Without ``make`` this function returns a decorator for a class.
 
     Parameters
     ----------
@@ -97,4 +106,31 @@ def register_scheduler(name: str, make: _Make | None = None) -> Any:
     if inspect.isclass(make) and not callable(getattr(make, "select", None)):
         raise TypeError(f"{make.__name__} has no method select(self, view)")
     registered.add(name, make)
+    _makers[name] = make
+    _carried.pop(name, None)
     return make
+
+
+def carry(names: Iterable[str]) -> dict[str, bytes]:
+    """The named schedulers that are registered here, for another process.
+
+    cloudpickle, which Dask installs, also carries classes of ``__main__`` and notebooks, by value. One
+    that cannot be pickled is left out: the other process then needs its own registration.
+    """
+    pickler: Any = pickle
+    with contextlib.suppress(ImportError):
+        pickler = importlib.import_module("cloudpickle")
+    carried = {}
+    for name in names:
+        if name in _makers:
+            with contextlib.suppress(Exception):
+                carried[name] = _carried.get(name) or pickler.dumps(_makers[name])
+    return carried
+
+
+def take(carried: Mapping[str, bytes]) -> None:
+    """Register schedulers of another process, unless this one has registered the name itself."""
+    for name, pickled in carried.items():
+        if name not in _makers or _carried.get(name, pickled) != pickled:
+            register_scheduler(name, pickle.loads(pickled))
+            _carried[name] = pickled

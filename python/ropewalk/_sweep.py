@@ -11,7 +11,7 @@ from ropewalk import _figures, _html
 from ropewalk import _ropewalk as native
 from ropewalk._scenario import Scenario, resolve, text_of
 from ropewalk._table import Table
-from ropewalk.errors import RunError
+from ropewalk.errors import RunError, warn_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,6 +27,9 @@ class SweepTable(Table):
         runs, means = tables
         super().__init__(means)
         self._runs = Table(runs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._runs._native.stored(), self._native.stored())
 
     @property
     def runs(self) -> Table:
@@ -160,6 +163,11 @@ def sweep(
         The scenario, or one of the points, is invalid; nothing was run.
     RunError
         Every run failed. Single failures are recorded in the columns ``failed`` and ``error``.
+
+    Warns
+    -----
+    RunWarning
+        Some runs failed.
     """
     base = resolve(scenario, seed=seed, set=set)
     begun = native.Sweep(base, values_of(vary), numbers_of(seeds), out, shard, fresh)
@@ -211,4 +219,10 @@ def checked(table: SweepTable) -> SweepTable:
     if len(table) > 0 and not table["runs"].any():
         reason = next(text for text in table["error"] if text is not None)
         raise RunError(f"all runs of all {len(table)} points failed, the first: {reason}")
+    failed = [text for text in table.runs["error"] if text is not None]
+    warn_of(len(failed), len(table.runs), next(iter(failed), ""), "table.runs['error']", level=3)
     return table
+
+
+def _restored(runs: bytes, means: bytes) -> SweepTable:
+    return SweepTable((native.Table.restore(runs), native.Table.restore(means)))

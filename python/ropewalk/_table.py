@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     import pyarrow
 
 
+SHOWN_ROWS = 10
+"""Rows that ``print(table)`` shows."""
+
+
 class Table:
     """Named columns of equal length, in Arrow's memory layout.
 
@@ -79,6 +83,16 @@ class Table:
         self._native.fill_floats(name, floats)
         return floats
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Not an array: NumPy and ``pandas.DataFrame(t)`` would take the names of the columns for the data."""
+        raise TypeError(
+            "a table is not one array: t['column'] is; t.to_pandas(), pandas.DataFrame.from_arrow(t) "
+            "and polars.DataFrame(t) make a data frame"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._native.stored(),)
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Arrow C stream in a PyCapsule; the columns are shared, not copied."""
         return self._native.__arrow_c_stream__(requested_schema)
@@ -106,5 +120,27 @@ class Table:
     def __repr__(self) -> str:
         return f"<Table {len(self)} x {len(self._types)}: {', '.join(self._types)}>"
 
+    def __str__(self) -> str:
+        """The first rows as text, columns aligned."""
+        columns = {name: self[name][:SHOWN_ROWS].tolist() for name in self.columns}
+        cells = [[name, *map(_cell, values)] for name, values in columns.items()]
+        widths = [max(map(len, column)) for column in cells]
+        lines = [
+            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            for row in zip(*cells, strict=True)
+        ]
+        more = len(self) - SHOWN_ROWS
+        if more > 0:
+            lines.append(f"... {more} more row{'' if more == 1 else 's'}")
+        return "\n".join(lines)
+
     def _repr_html_(self) -> str:
         return _html.table({name: self[name] for name in self.columns})
+
+
+def _restored(stored: bytes) -> Table:
+    return Table(native.Table.restore(stored))
+
+
+def _cell(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

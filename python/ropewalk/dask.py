@@ -6,7 +6,8 @@
 >>> table = sweep("scenario.toml", vary={"path.lte.rtt": "20ms..400ms/20"}, client=client)  # doctest: +SKIP
 
 Needs ``dask[distributed]``, and this package in the same version on every worker. The scenario
-is sent with the tasks; trace files that it names must exist on the workers.
+is sent with the tasks, and so are the schedulers that :func:`ropewalk.register_scheduler` has
+registered here. Trace files that the scenario names must exist on the workers.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 from ropewalk import _ropewalk as native
 from ropewalk._scenario import Scenario, resolve
-from ropewalk._scheduler import registered
+from ropewalk._scheduler import carry, registered, take
 from ropewalk._sweep import SweepTable, checked, numbers_of, values_of
 
 try:
@@ -68,7 +69,8 @@ def sweep(
     begun = native.Sweep(base, values, numbers_of(seeds), out, None, fresh)
     left = begun.left()
     if left:
-        job = (native.__version__, base.parts(), values)
+        schedulers = carry([base.scheduler, *_varied_schedulers(values)])
+        job = (native.__version__, base.parts(), values, schedulers)
         # Unique keys, and no scattered data: Dask loses a task, or waits for ever, if a key that was
         # just released is used again.
         futures = client.map(_point, left, job=job, pure=False)
@@ -81,15 +83,27 @@ def sweep(
     return checked(SweepTable(begun.close()))
 
 
+def _varied_schedulers(values: list[tuple[str, str | list[str]]]) -> list[str]:
+    """The values of ``transfer.scheduler``, if it is varied."""
+    names: list[str] = []
+    for key, given in values:
+        if key == "transfer.scheduler":
+            names += [name.strip() for name in given.split(",")] if isinstance(given, str) else given
+    return names
+
+
 def _point(
-    left: tuple[int, list[int]], *, job: tuple[str, Any, list[tuple[str, str | list[str]]]]
+    left: tuple[int, list[int]],
+    *,
+    job: tuple[str, Any, list[tuple[str, str | list[str]]], dict[str, bytes]],
 ) -> str:
     """Run one point with the seeds that are left; on a worker."""
-    version, (text, name, sets, seed), values = job
+    version, (text, name, sets, seed), values, schedulers = job
     if version != native.__version__:
         raise RuntimeError(
             f"this worker has ropewalk {native.__version__}, but the sweep was started with {version}"
         )
+    take(schedulers)
     scenario = native.Scenario.parse(text, name, sets, seed, registered)
     point, seeds = left
     return native.sweep_point(scenario, values, point, seeds)

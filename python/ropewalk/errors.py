@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "OptionError",
     "RopewalkError",
     "RunError",
+    "RunWarning",
     "ScenarioError",
     "TimedOut",
 ]
@@ -67,6 +69,17 @@ class ScenarioError(RopewalkError, ValueError):
 
 class RunError(RopewalkError, RuntimeError):
     """A run that failed: the network could not be built, or the transfer stalled."""
+
+
+class RunWarning(UserWarning):
+    """Some of several runs failed. Their figures are NaN, and means are those of the others."""
+
+
+def warn_of(failed: int, runs: int, reason: str, where: str, *, level: int) -> None:
+    """Warn the function that is ``level`` calls up if runs have failed."""
+    if failed > 0:
+        text = f"{failed} of {runs} runs failed (reasons: {where}), the first: {reason}"
+        warnings.warn(text, RunWarning, stacklevel=level + 1)
 
 
 class ModelError(RopewalkError, ValueError):

@@ -74,7 +74,8 @@ def test_a_comparison_of_nothing_is_refused(scenario: rw.Scenario, arguments: di
 
 
 def test_failures_are_told_and_only_a_total_one_is_raised(scenario: rw.Scenario) -> None:
-    some = rw.compare(scenario, vary={"transfer.bytes": ["10 kB", "1 GB"]}, set={})
+    with pytest.warns(rw.RunWarning, match="1 of 2 runs failed"):
+        some = rw.compare(scenario, vary={"transfer.bytes": ["10 kB", "1 GB"]}, set={})
     good, bad = some.runs
     assert good.run is not None and bad.run is None and "transfer.duration" in (bad.error or "")
     assert np.isnan(some.table["goodput_bps"][1]) and "1 GB" in some._repr_html_()

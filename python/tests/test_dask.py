@@ -46,6 +46,37 @@ def test_a_cluster_makes_the_same_bytes(
     assert len(set(client.run(os.getpid).values())) == 2
 
 
+def test_schedulers_and_results_travel_to_workers_and_back(
+    client: distributed.Client, scenario: rw.Scenario
+) -> None:
+    from ropewalk import dask
+
+    # Classes of a function cannot be imported on a worker.
+    @rw.register_scheduler("travels")
+    class Travels:
+        def select(self, view: rw.SchedulerView) -> Any:
+            return view.open[0]
+
+    vary: dict[str, Any] = {"transfer.scheduler": "daps, travels"}
+    there = dask.sweep(scenario, vary=vary, seeds=2, client=client)
+    here = rw.sweep(scenario, vary=vary, seeds=2)
+    assert there.to_pyarrow().equals(here.to_pyarrow())
+    own = scenario.set({"transfer.scheduler": "travels"})
+    runs = client.gather(client.map(rw.run, [own, scenario]))
+    assert [run.delivered_bytes for run in runs] == [
+        rw.run(one).delivered_bytes for one in (own, scenario)
+    ]
+
+
+def test_failed_runs_on_a_cluster_are_a_warning(
+    client: distributed.Client, scenario: rw.Scenario
+) -> None:
+    from ropewalk import dask
+
+    with pytest.warns(rw.RunWarning, match="1 of 2 runs failed"):
+        dask.sweep(scenario, vary={"transfer.bytes": ["10 kB", "1 GB"]}, client=client)
+
+
 def test_a_sweep_can_be_repeated_at_once(
     client: distributed.Client, scenario: rw.Scenario
 ) -> None:
@@ -112,4 +143,4 @@ def test_a_worker_of_another_version_is_refused() -> None:
     from ropewalk import dask
 
     with pytest.raises(RuntimeError, match="but the sweep was started with 0.0.0"):
-        dask._point((0, [1]), job=("0.0.0", ("", "", [], None), []))
+        dask._point((0, [1]), job=("0.0.0", ("", "", [], None), [], {}))

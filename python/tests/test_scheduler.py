@@ -153,7 +153,8 @@ def test_a_wrong_scheduler_ends_its_run_with_the_reason(
     if "Error" in part:
         assert "Traceback" in text and "test_scheduler.py" in text
     # In a comparison, only this run fails.
-    both = rw.compare(scenario, schedulers=["wrong", "daps"])
+    with pytest.warns(rw.RunWarning):
+        both = rw.compare(scenario, schedulers=["wrong", "daps"])
     assert [one.run is None for one in both.runs] == [True, False]
 
 

@@ -155,7 +155,8 @@ def test_what_is_not_possible_is_refused(
 
 
 def test_only_a_total_failure_is_raised(scenario: rw.Scenario) -> None:
-    some = rw.sweep(scenario, vary={"transfer.bytes": ["10 kB", "1 GB"]})
+    with pytest.warns(rw.RunWarning, match="1 of 2 runs failed"):
+        some = rw.sweep(scenario, vary={"transfer.bytes": ["10 kB", "1 GB"]})
     assert some["failed"].tolist() == [0, 1] and "transfer.duration" in some["error"][1]
     assert np.isnan(some["goodput_bps"][1])
     with pytest.raises(rw.RunError, match="all runs of all 1 points failed"):

@@ -38,7 +38,35 @@ fn middle_of(bucket: usize) -> u64 {
     ((bucket % SUB + SUB) << shift) + ((1u64 << shift) >> 1)
 }
 
+/// The contents of a [`Histogram`], for storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistogramParts {
+    /// Weight of the value 0.
+    pub zero: u64,
+    /// Number of the first stored bucket.
+    pub first: usize,
+    /// Weights of the stored buckets.
+    pub buckets: Vec<u64>,
+    /// Sum of all values times their weights.
+    pub sum: u128,
+    /// Largest value.
+    pub max: u64,
+}
+
+impl From<HistogramParts> for Histogram {
+    fn from(HistogramParts { zero, first, buckets, sum, max }: HistogramParts) -> Self {
+        let total_weight = buckets.iter().fold(zero, |total, weight| total.saturating_add(*weight));
+        Self { zero, first, buckets, total_weight, sum, max }
+    }
+}
+
 impl Histogram {
+    /// The contents, from which an equal histogram can be made.
+    pub fn parts(&self) -> HistogramParts {
+        let Self { zero, first, ref buckets, total_weight: _, sum, max } = *self;
+        HistogramParts { zero, first, buckets: buckets.clone(), sum, max }
+    }
+
     /// An empty histogram.
     pub fn new() -> Self {
         Self::default()

@@ -15,7 +15,7 @@ pub mod time;
 pub mod units;
 
 pub use ecn::Ecn;
-pub use histogram::Histogram;
+pub use histogram::{Histogram, HistogramParts};
 pub use ids::{PathId, StreamId};
 pub use peer_text::PeerText;
 pub use range_set::RangeSet;

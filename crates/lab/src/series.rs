@@ -2,7 +2,7 @@
 //!
 //! Every column of the series is declared here, once: documents, files and the reference page are made from it.
 
-use ropewalk_base::Histogram;
+use ropewalk_base::{Histogram, HistogramParts};
 use serde::{Deserialize, Serialize};
 
 use crate::result::Unit;
@@ -156,7 +156,7 @@ pub struct SequencePath {
 }
 
 /// How delays are distributed over all chunks.
-#[derive(Clone, Debug, Default, Serialize, PartialEq)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct Distributions {
     /// Time from first transmission to in-order delivery.
     pub app_delay_s: Distribution,
@@ -165,7 +165,7 @@ pub struct Distributions {
 }
 
 /// A distribution function: the share of the values that do not exceed each of some values.
-#[derive(Clone, Debug, Default, Serialize, PartialEq)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct Distribution {
     /// The values, s, ascending.
     pub values: Vec<f64>,
@@ -174,7 +174,7 @@ pub struct Distribution {
 }
 
 /// The delays of all chunks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelayHistograms {
     /// Times from first transmission to in-order delivery.
     pub app_delay: DelayHistogram,
@@ -193,9 +193,28 @@ impl DelayHistograms {
 }
 
 /// Delays of one kind, exact to 0.8 %.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredHistogram", into = "StoredHistogram")]
 pub struct DelayHistogram {
     nanos: Histogram,
+}
+
+/// The stored form: weight of 0, first bucket, buckets, high and low half of the sum, maximum. JSON has no numbers of
+/// 128 bits.
+type StoredHistogram = (u64, usize, Vec<u64>, u64, u64, u64);
+
+impl From<StoredHistogram> for DelayHistogram {
+    fn from((zero, first, buckets, high, low, max): StoredHistogram) -> Self {
+        let sum = u128::from(high) << 64 | u128::from(low);
+        Self { nanos: HistogramParts { zero, first, buckets, sum, max }.into() }
+    }
+}
+
+impl From<DelayHistogram> for StoredHistogram {
+    fn from(delays: DelayHistogram) -> Self {
+        let HistogramParts { zero, first, buckets, sum, max } = delays.nanos.parts();
+        (zero, first, buckets, (sum >> 64) as u64, sum as u64, max)
+    }
 }
 
 const NANO: f64 = 1e-9;

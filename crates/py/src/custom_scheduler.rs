@@ -34,6 +34,11 @@ impl Wait {
         Ok(Self { seconds })
     }
 
+    /// For `pickle` and `copy`.
+    fn __getnewargs__(&self) -> (f64,) {
+        (self.seconds,)
+    }
+
     fn __repr__(&self) -> String {
         format!("Wait({})", self.seconds)
     }

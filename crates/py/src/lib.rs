@@ -42,7 +42,7 @@ mod _ropewalk {
     #[pymodule_export]
     use crate::optimise::{allocate, heuristic, least_buffer};
     #[pymodule_export]
-    use crate::run::{Run, run};
+    use crate::run::{Delays, Run, run};
     #[pymodule_export]
     use crate::scenario::{Scenario, scheduler_names};
     #[pymodule_export]

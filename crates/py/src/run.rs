@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use arrow_array::RecordBatch;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use ropewalk_base::Duration;
@@ -10,46 +11,114 @@ use ropewalk_lab::output::{
     SeriesOrigin, packets_to_record_batch, series_to_record_batch, write_atomically,
 };
 use ropewalk_lab::report::{Report, ReportKind, ReportRun};
-use ropewalk_lab::{self as lab, DelayHistogram, RunOptions, SequencePath};
+use ropewalk_lab::{self as lab, DelayHistogram, DelayHistograms, RunOptions, SequencePath};
 use ropewalk_scenario as file;
 
 use crate::error;
 use crate::scenario::Scenario;
-use crate::table::Table;
+use crate::table::{Table, from_ipc, to_ipc};
 
 /// Name, times and numbers of the arrivals on a path.
 type Arrivals = (String, Vec<f64>, Vec<u64>);
 
-/// A finished run.
+/// A finished run: what its results need, so that it can leave the process.
 #[pyclass(frozen, module = "ropewalk._ropewalk")]
 pub(crate) struct Run {
-    run: lab::Run,
-    scenario: file::Scenario,
+    /// The figures, the scenario's text, the series and the sequence. Its label is empty.
+    report: ReportRun,
+    delays: DelayHistograms,
+    packets: Option<Packets>,
+    explanation: Option<Explanation>,
 }
 
+/// The packets of a run, as they are recorded or as a table that has been stored.
+enum Packets {
+    Recorded(lab::packet_log::Packets),
+    Stored(RecordBatch),
+}
+
+/// The decisions of a run, as they are recorded or as a document that has been stored.
+enum Explanation {
+    Recorded(Box<(file::Scenario, lab::Run)>),
+    Stored(String),
+}
+
+/// A run as it is stored: a JSON document, the packets in Arrow's format, and the explanation.
+type Stored = (String, Option<Vec<u8>>, Option<String>);
+
 impl Run {
-    pub(crate) fn new(run: lab::Run, scenario: file::Scenario) -> Self {
-        Self { run, scenario }
+    pub(crate) fn new(mut run: lab::Run, scenario: file::Scenario) -> Self {
+        let report = ReportRun::new(String::new(), &scenario, &run);
+        let delays = std::mem::take(&mut run.delays);
+        let packets = run.packets.take().map(Packets::Recorded);
+        let explanation =
+            scenario.record.decisions.then(|| Explanation::Recorded(Box::new((scenario, run))));
+        Self { report, delays, packets, explanation }
     }
 
     fn origin(&self) -> SeriesOrigin {
         SeriesOrigin {
-            scenario_toml: self.scenario.to_toml(),
-            seed: self.run.result.seed.clone(),
+            scenario_toml: self.report.scenario_toml.clone(),
+            seed: self.report.seed.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
 
-    fn delays(&self, figure: &str) -> PyResult<&DelayHistogram> {
-        match figure {
-            "app_delay_s" => Ok(&self.run.delays.app_delay),
-            "blocking_time_s" => Ok(&self.run.delays.blocking_time),
-            other => Err(error::value(format!("{other} is not a distribution of delays"))),
+    fn packet_batch(&self) -> PyResult<Option<RecordBatch>> {
+        match &self.packets {
+            None => Ok(None),
+            Some(Packets::Stored(batch)) => Ok(Some(batch.clone())),
+            Some(Packets::Recorded(packets)) => {
+                packets_to_record_batch(packets, &self.origin()).map(Some).map_err(error::run)
+            }
+        }
+    }
+
+    fn explained(&self) -> PyResult<Option<String>> {
+        match &self.explanation {
+            None => Ok(None),
+            Some(Explanation::Stored(document)) => Ok(Some(document.clone())),
+            Some(Explanation::Recorded(recorded)) => {
+                let all = Question { idle: true, first: usize::MAX, ..Question::default() };
+                let document = explain_run(&recorded.0, &recorded.1, &all);
+                serde_json::to_string(&document).map(Some).map_err(error::run)
+            }
         }
     }
 
     pub(crate) fn in_report(&self, label: String) -> ReportRun {
-        ReportRun::new(label, &self.scenario, &self.run)
+        ReportRun { label, ..self.report.clone() }
+    }
+}
+
+/// The delays of one kind.
+#[pyclass(frozen, module = "ropewalk._ropewalk")]
+pub(crate) struct Delays {
+    histogram: DelayHistogram,
+}
+
+#[pymethods]
+impl Delays {
+    /// The same delays from their stored form.
+    #[staticmethod]
+    fn restore(stored: &str) -> PyResult<Self> {
+        Ok(Self { histogram: serde_json::from_str(stored).map_err(error::value)? })
+    }
+
+    /// The form for [`Delays::restore`].
+    fn stored(&self) -> PyResult<String> {
+        serde_json::to_string(&self.histogram).map_err(error::run)
+    }
+
+    /// The delay, s, that a share of the chunks does not exceed; `None` without chunks.
+    fn quantile(&self, share: f64) -> Option<f64> {
+        self.histogram.quantile_s(share)
+    }
+
+    /// The delays that occurred, s, and the share of the chunks up to each.
+    fn ecdf(&self) -> (Vec<f64>, Vec<f64>) {
+        let ecdf = self.histogram.ecdf();
+        (ecdf.values, ecdf.shares)
     }
 }
 
@@ -101,58 +170,66 @@ pub(crate) fn run(
 impl Run {
     /// The result as the command prints it, without the final line feed.
     fn json(&self) -> PyResult<String> {
-        serde_json::to_string_pretty(&self.run.result).map_err(error::run)
+        serde_json::to_string_pretty(&self.report.result).map_err(error::run)
     }
 
     /// The scenario of the run, with every value written out.
     fn scenario_toml(&self) -> String {
-        self.scenario.to_toml()
+        self.report.scenario_toml.clone()
     }
 
     /// The time series, if they were recorded.
     fn series(&self) -> PyResult<Option<Table>> {
-        let Some(series) = &self.run.series else { return Ok(None) };
+        let Some(series) = &self.report.series else { return Ok(None) };
         let batch = series_to_record_batch(series, &self.origin()).map_err(error::run)?;
         Ok(Some(Table::new(batch)))
     }
 
     /// The packets, if they were listed.
     fn packets(&self, py: Python<'_>) -> PyResult<Option<Table>> {
-        let Some(packets) = &self.run.packets else { return Ok(None) };
-        let batch = py.detach(|| packets_to_record_batch(packets, &self.origin()));
-        Ok(Some(Table::new(batch.map_err(error::run)?)))
+        Ok(py.detach(|| self.packet_batch())?.map(Table::new))
     }
 
-    /// The delay, s, that a share of the chunks does not exceed; `None` without chunks. `figure` is a key of the
-    /// result.
-    fn delay_quantile(&self, figure: &str, share: f64) -> PyResult<Option<f64>> {
-        Ok(self.delays(figure)?.quantile_s(share))
+    /// The delays of this kind; `figure` is a key of the result.
+    fn delays(&self, figure: &str) -> PyResult<Delays> {
+        let histogram = match figure {
+            "app_delay_s" => self.delays.app_delay.clone(),
+            "blocking_time_s" => self.delays.blocking_time.clone(),
+            other => return Err(error::value(format!("{other} is not a distribution of delays"))),
+        };
+        Ok(Delays { histogram })
     }
 
-    /// The delays that occurred, s, and the share of the chunks up to each.
-    fn delay_ecdf(&self, figure: &str) -> PyResult<(Vec<f64>, Vec<f64>)> {
-        let ecdf = self.delays(figure)?.ecdf();
-        Ok((ecdf.values, ecdf.shares))
+    /// The form for [`Run::restore`].
+    fn stored(&self, py: Python<'_>) -> PyResult<Stored> {
+        py.detach(|| {
+            let run = serde_json::to_string(&(&self.report, &self.delays)).map_err(error::run)?;
+            let packets = self.packet_batch()?.map(|batch| to_ipc(&batch)).transpose()?;
+            Ok((run, packets, self.explained()?))
+        })
+    }
+
+    /// The same run from its stored form.
+    #[staticmethod]
+    fn restore(stored: Stored) -> PyResult<Self> {
+        let (run, packets, explanation) = stored;
+        let (report, delays) = serde_json::from_str(&run).map_err(error::value)?;
+        let packets = packets.map(|bytes| from_ipc(&bytes)).transpose()?.map(Packets::Stored);
+        Ok(Self { report, delays, packets, explanation: explanation.map(Explanation::Stored) })
     }
 
     /// The first arrivals: those of each path, then those released to the application.
     fn sequence(&self) -> Option<Vec<Arrivals>> {
         let column =
             |path: &SequencePath| (path.name.clone(), path.time_s.clone(), path.seq.clone());
-        let sequence = self.run.sequence.as_ref()?;
+        let sequence = self.report.sequence.as_ref()?;
         Some(sequence.paths.iter().chain([&sequence.delivered]).map(column).collect())
     }
 
     /// Every decision with its reason, as a `ropewalk.explain/1` document; `None` if the scenario did not
     /// record them.
     fn explanation(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        if !self.scenario.record.decisions {
-            return Ok(None);
-        }
-        let all = Question { idle: true, first: usize::MAX, ..Question::default() };
-        let document =
-            py.detach(|| serde_json::to_string(&explain_run(&self.scenario, &self.run, &all)));
-        document.map(Some).map_err(error::run)
+        py.detach(|| self.explained())
     }
 
     /// Writes the report page.

@@ -7,6 +7,8 @@ use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, RecordBatchIterator, StringArray};
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
@@ -27,6 +29,22 @@ impl Table {
     }
 }
 
+/// A batch in Arrow's stream format.
+pub(crate) fn to_ipc(batch: &RecordBatch) -> PyResult<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut writer =
+        StreamWriter::try_new(&mut bytes, batch.schema().as_ref()).map_err(arrow_error)?;
+    writer.write(batch).and_then(|()| writer.finish()).map_err(arrow_error)?;
+    drop(writer);
+    Ok(bytes)
+}
+
+/// The batch of [`to_ipc`].
+pub(crate) fn from_ipc(bytes: &[u8]) -> PyResult<RecordBatch> {
+    let mut reader = StreamReader::try_new(bytes, None).map_err(arrow_error)?;
+    reader.next().ok_or_else(|| error::value("no table is stored here"))?.map_err(arrow_error)
+}
+
 /// A column that comes from Python.
 #[derive(FromPyObject)]
 enum Column {
@@ -45,6 +63,17 @@ impl From<Column> for ArrayRef {
 
 #[pymethods]
 impl Table {
+    /// The form for [`Table::restore`].
+    fn stored(&self) -> PyResult<Vec<u8>> {
+        to_ipc(&self.batch)
+    }
+
+    /// The same table from its stored form.
+    #[staticmethod]
+    fn restore(stored: Vec<u8>) -> PyResult<Self> {
+        from_ipc(&stored).map(Self::new)
+    }
+
     /// A table of text and numbers.
     #[staticmethod]
     fn from_columns(columns: Vec<(String, Column)>) -> PyResult<Self> {

@@ -7,7 +7,7 @@ mod template;
 pub use self::template::live_page;
 
 use ropewalk_scenario::{Outage, Path, Scenario};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::compare::{Compared, Comparison};
@@ -73,7 +73,7 @@ pub struct Report {
 }
 
 /// One run of a report.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReportRun {
     /// Label of the run in tables and legends.
     pub label: String,
@@ -96,7 +96,7 @@ pub struct ReportRun {
 }
 
 /// An outage of a path.
-#[derive(Clone, Debug, Serialize, PartialEq)]
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct PathOutage {
     /// Name of the path.
     pub path: String,
