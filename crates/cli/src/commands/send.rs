@@ -185,9 +185,6 @@ fn listener(
 
 fn show(screen: &Screen, last: &Mutex<PeerText>, retry: Duration, news: TransferEvent) {
     match news {
-        TransferEvent::Connected(_) => {
-            last.lock().map(|mut last| *last = PeerText::default()).unwrap_or(())
-        }
         TransferEvent::Lost(why) => {
             let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
             if *last != why {
@@ -199,6 +196,10 @@ fn show(screen: &Screen, last: &Mutex<PeerText>, retry: Duration, news: Transfer
             screen.note(format_args!("{name}: resumed after {}", size(at as f64)));
         }
         TransferEvent::Failed(name, why) => screen.note(format_args!("{name}: {why}")),
-        TransferEvent::Started(..) | TransferEvent::Finished(..) => {}
+        // The same reason after progress is news.
+        TransferEvent::Started(..) | TransferEvent::Finished(..) => {
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = PeerText::default();
+        }
+        TransferEvent::Connected(_) => {}
     }
 }

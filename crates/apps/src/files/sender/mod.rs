@@ -23,6 +23,12 @@ use super::watch::{TransferEvent, TransferStatus};
 
 /// Pause between two attempts to connect to the receiver.
 const PAUSE: Duration = Duration::from_millis(300);
+/// Associations that the peer ends without a word of this protocol before the sender gives up. The pause before each
+/// attempt is twice the last.
+const OTHER_SERVICE_ATTEMPTS: u32 = 5;
+/// The probable reason in that case.
+const OTHER_SERVICE: &str = "the peer accepts the association and then ends it: it may run another service, \
+                             such as `ropewalk tunnel serve`, and not `ropewalk recv`";
 /// The probable reason if an association is established and the receiver stays silent.
 const BUSY: &str = "the receiver accepts the association but sends nothing: it may be busy with another \
                     transfer, or may not be `ropewalk recv`";
@@ -52,6 +58,8 @@ pub enum SendError {
     Unreachable(PeerText),
     /// The receiver was lost, and could not be reached again in time.
     Lost(PeerText),
+    /// The peer does not speak this protocol.
+    OtherService,
     /// One end has given up.
     Transfer(TransferError),
 }
@@ -61,6 +69,7 @@ impl fmt::Display for SendError {
         match self {
             Self::Unreachable(why) => write!(f, "the receiver cannot be reached: {why}"),
             Self::Lost(why) => write!(f, "connection to the receiver lost: {why}"),
+            Self::OtherService => f.write_str(OTHER_SERVICE),
             Self::Transfer(why) => why.fmt(f),
         }
     }
@@ -71,7 +80,11 @@ impl std::error::Error for SendError {}
 impl SendError {
     /// Whether the receiver does not accept files of this sender, so that another attempt would fail as well.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Transfer(TransferError::Peer(why)) if why.unescaped().starts_with(REFUSES))
+        match self {
+            Self::Transfer(TransferError::Peer(why)) => why.unescaped().starts_with(REFUSES),
+            Self::OtherService => true,
+            _ => false,
+        }
     }
 }
 
@@ -88,18 +101,26 @@ pub async fn send<D: Dial>(
     watch.set_total(job.manifest.files() as u64, job.manifest.bytes());
     let mut last_sign = Instant::now();
     let mut reached = false;
+    let mut ended_early = 0;
     loop {
         let why = match dial.dial().await {
             Ok(link) => {
                 watch.tell(TransferEvent::Connected(link.peer()));
                 let (result, has_received) = transfer_over(link, job, watch).await;
                 if has_received {
-                    (reached, last_sign) = (true, Instant::now());
+                    (reached, last_sign, ended_early) = (true, Instant::now(), 0);
                 }
                 match result {
                     Ok(()) => return Ok(()),
                     Err(error) if !error.may_pass() => return Err(SendError::Transfer(error)),
                     Err(TransferError::Silent(_)) if !has_received => BUSY.into(),
+                    Err(TransferError::AssociationEnded(_)) if !has_received => {
+                        ended_early += 1;
+                        if ended_early == OTHER_SERVICE_ATTEMPTS {
+                            return Err(SendError::OtherService);
+                        }
+                        OTHER_SERVICE.into()
+                    }
                     Err(error) => error.to_string().into(),
                 }
             }
@@ -111,7 +132,7 @@ pub async fn send<D: Dial>(
             return Err(error(why));
         }
         watch.tell(TransferEvent::Lost(why));
-        sleep(PAUSE).await;
+        sleep(PAUSE * (1 << ended_early)).await;
     }
 }
 

@@ -106,3 +106,29 @@ proptest! {
         prop_assert!(!dir.path("to/.ropewalk").exists());
     }
 }
+
+/// A hub of tunnels or another service accepts the association of a sender and ends it.
+#[test]
+fn a_peer_that_ends_each_association_without_a_word_is_named_as_another_service() {
+    let dir = TempDir::new("other-service");
+    dir.write("file", b"1");
+    let job = Arc::new(Job::new(Manifest::of(&[dir.path("file")], false).expect("sources")));
+    let (watch, events) = status_with_log();
+    let ends = Ends::new(&[None; 20]);
+    let sent = runtime().block_on(async {
+        let other = async {
+            while let Some(link) = ends.accept().await {
+                Figures::abort(&link);
+            }
+        };
+        tokio::select! {
+            sent = send(&ends, &job, &watch, Duration::from_secs(60)) => sent,
+            () = other => panic!("the sender holds the other end"),
+        }
+    });
+    assert_eq!(sent, Err(SendError::OtherService));
+    assert!(sent.unwrap_err().is_refusal());
+    let events = events.lock().expect("unharmed");
+    let attempts = events.iter().filter(|event| matches!(event, TransferEvent::Connected(_)));
+    assert_eq!(attempts.count(), 5);
+}
