@@ -21,6 +21,7 @@ mod permissions;
 #[cfg(target_os = "linux")]
 mod preload;
 mod proxy;
+mod recv_access;
 mod refusals;
 mod robust;
 mod secrets;

@@ -45,6 +45,9 @@ pub struct RecvArgs {
     dir: PathBuf,
     #[command(flatten)]
     listen: ListenArgs,
+    /// Accept files from everyone who knows this public key, even if peers are paired
+    #[arg(long, conflicts_with_all = ["allow", "allow_file", "plain"])]
+    allow_anyone: bool,
     #[command(flatten)]
     transport: TransportArgs,
     #[command(flatten)]
@@ -79,6 +82,13 @@ pub struct RecvArgs {
 /// # Errors
 /// [`Failure`].
 pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
+    let mut args = args.clone();
+    let paired = if args.allow_anyone { Vec::new() } else { args.listen.admit_paired()? };
+    serve(&args, &paired, console)
+}
+
+/// Receives from these paired peers; without any, from those that the options admit.
+fn serve(args: &RecvArgs, paired: &[String], console: Console) -> Result<(), Failure> {
     let level = if console.has_viewer() { LogLevel::Warn } else { LogLevel::Info };
     let (console, log) = args.log.start(console, level);
     let observation = args.observe.bind("recv", console)?;
@@ -113,7 +123,7 @@ pub fn execute(args: &RecvArgs, console: Console) -> Result<(), Failure> {
     let names = access.clone();
     let sources = Sources { name: Box::new(move |key| names.listed_name(key)), ..sources(&watch) };
     let monitor = start(observation, sources, outputs)?;
-    greet(args, &endpoint, public, console);
+    greet(args, paired, &endpoint, public, console);
     let once = args.once || args.format.is_data();
     let gate = FileListener { endpoint: Arc::new(endpoint) };
     let mut last = Ok(Summary::default());
@@ -263,7 +273,13 @@ fn unusable(error: StoreError) -> Failure {
 }
 
 /// Prints the receiver's addresses and key, and the command for the other side.
-fn greet(args: &RecvArgs, endpoint: &Endpoint, key: Option<PublicKey>, console: Console) {
+fn greet(
+    args: &RecvArgs,
+    paired: &[String],
+    endpoint: &Endpoint,
+    key: Option<PublicKey>,
+    console: Console,
+) {
     let addresses = reachable(endpoint.locals());
     console.note(format_args!("receiving into {}; stop with Ctrl-C", shown_path(&args.dir)));
     for (address, interface) in &addresses {
@@ -283,6 +299,9 @@ fn greet(args: &RecvArgs, endpoint: &Endpoint, key: Option<PublicKey>, console: 
         Some(key) => {
             if args.listen.is_open() {
                 console.note("everyone who has this public key may send (--allow restricts this)");
+            } else if !paired.is_empty() {
+                let names = paired.join(", ");
+                console.note(format_args!("paired peers may send: {names} (or --allow-anyone)"));
             }
             console.note(format_args!(
                 "at the other side:\n  ropewalk send FILES --to {to} --peer {key}{more}"

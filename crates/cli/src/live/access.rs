@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use ropewalk_apps::access::{AccessError, AccessList};
+use ropewalk_apps::access::{AccessError, AccessList, KnownPeers, peers_file};
 use ropewalk_apps::observe::{Event, PeerIdentity, Reporter};
 use ropewalk_runtime::endpoint::{Admission, Endpoint, Options};
 use ropewalk_runtime::seal::{PresharedKey, SecretKey};
@@ -56,6 +56,21 @@ impl AccessArgs {
             }
         };
         Ok(Access { list, psk })
+    }
+
+    /// Admits the peers in the user's list if it has any and no peer is named. Returns their names.
+    ///
+    /// # Errors
+    /// The list has an error.
+    pub fn admit_paired(&mut self) -> Result<Vec<String>, Failure> {
+        let Some(file) = peers_file().filter(|file| self.is_anyone() && file.exists()) else {
+            return Ok(Vec::new());
+        };
+        let names: Vec<_> = KnownPeers::read(&file)?.names().map(str::to_owned).collect();
+        if !names.is_empty() {
+            self.allow_file = Some(file);
+        }
+        Ok(names)
     }
 
     /// Whether no peer is named: then every peer that has our public key may use the server.

@@ -127,6 +127,17 @@ fn carrier(encapsulation: &str) -> Carrier {
     encapsulation.parse().unwrap_or_default()
 }
 
+/// The SCTP port, which an encrypted association does not have: users who give it mean the UDP port.
+fn service_port(given: Option<u16>, plain: bool, address: &str) -> Result<u16, Failure> {
+    match given {
+        Some(port) if !plain => Err(Failure::input(
+            "--port is the SCTP port of --plain, and this connection is encrypted",
+            format!("the UDP port is part of the address: {address}:{port}"),
+        )),
+        port => Ok(port.unwrap_or(PORT)),
+    }
+}
+
 /// Port 0 does not exist.
 fn sctp_port() -> clap::builder::RangedI64ValueParser<u16> {
     clap::value_parser!(u16).range(1..)
@@ -156,9 +167,9 @@ pub struct ListenArgs {
     /// No encryption and no authentication: anyone on the way can read and change the data
     #[arg(long, conflicts_with_all = ["key", "allow", "allow_file", "psk_file"])]
     plain: bool,
-    /// With --plain, the SCTP port to accept associations on. The UDP port follows the address
-    #[arg(long, value_name = "PORT", default_value_t = PORT, requires = "plain", value_parser = sctp_port())]
-    port: u16,
+    /// With --plain, the SCTP port to accept associations on, 9899 by default. The UDP port is part of --listen
+    #[arg(long, value_name = "PORT", value_parser = sctp_port())]
+    port: Option<u16>,
     /// With --plain, what SCTP packets are encapsulated in: udp, or none, which needs CAP_NET_RAW
     #[arg(long, value_name = "NAME", default_value = "udp", requires = "plain", value_parser = Carrier::NAMES)]
     encapsulation: String,
@@ -178,10 +189,11 @@ impl ListenArgs {
         observation: &Observation,
         console: Console,
     ) -> Result<Listening, Failure> {
+        let port = service_port(self.port, self.plain, "--listen 0.0.0.0")?;
         let default = [ANYWHERE.to_owned()];
         let is_default = self.plain && self.listen.is_empty();
         let texts = if is_default { &default[..] } else { &self.listen };
-        let mut options = addresses::listening(texts)?.on_sctp_ports(&[self.port]);
+        let mut options = addresses::listening(texts)?.on_sctp_ports(&[port]);
         options.carrier = carrier(&self.encapsulation);
         options.limits = self.limits.limits()?;
         options.transport = transport.transport()?;
@@ -201,11 +213,19 @@ impl ListenArgs {
         Ok(Listening { endpoint, public, access: access.list().clone() })
     }
 
+    /// Admits only paired peers if there are any and no peer is named. Returns their names.
+    ///
+    /// # Errors
+    /// The list of paired peers has an error.
+    pub fn admit_paired(&mut self) -> Result<Vec<String>, Failure> {
+        if self.plain { Ok(Vec::new()) } else { self.access.admit_paired() }
+    }
+
     /// The options that a client of an unencrypted server needs.
     pub fn plain_options(&self) -> String {
         let mut options = "--plain".to_owned();
-        if self.port != PORT {
-            options.push_str(&format!(" --port {}", self.port));
+        if let Some(port) = self.port.filter(|port| *port != PORT) {
+            options.push_str(&format!(" --port {port}"));
         }
         if carrier(&self.encapsulation) != Carrier::default() {
             options.push_str(&format!(" --encapsulation {}", self.encapsulation));
@@ -250,9 +270,9 @@ pub struct ReachArgs {
     /// No encryption and no authentication, as a peer with --plain expects
     #[arg(long, conflicts_with_all = ["key", "peer", "psk_file"])]
     plain: bool,
-    /// With --plain, the SCTP port of the service at the peer
-    #[arg(long, value_name = "PORT", default_value_t = PORT, requires = "plain", value_parser = sctp_port())]
-    port: u16,
+    /// With --plain, the SCTP port of the service at the peer, 9899 by default. The UDP port is part of --to
+    #[arg(long, value_name = "PORT", value_parser = sctp_port())]
+    port: Option<u16>,
     /// With --plain, what SCTP packets are encapsulated in: udp, or none, which needs CAP_NET_RAW
     #[arg(long, value_name = "NAME", default_value = "udp", requires = "plain", value_parser = Carrier::NAMES)]
     encapsulation: String,
@@ -338,6 +358,7 @@ impl ReachArgs {
         transport: Transport,
         console: Console,
     ) -> Result<(Options, Target), Failure> {
+        let port = service_port(self.port, self.plain, "--to ADDR")?;
         if !self.is_given() {
             return Err(Failure::input("--to is missing", ADDRESSES_HELP));
         }
@@ -354,7 +375,7 @@ impl ReachArgs {
         let mut options = Options::connecting(&[]);
         options.locals = addresses::locals(&self.from, &remotes);
         options.carrier = carrier(&self.encapsulation);
-        options.connect_ports = SctpPorts { remote: self.port, ..SctpPorts::default() };
+        options.connect_ports = SctpPorts { remote: port, ..SctpPorts::default() };
         options.transport = transport;
         if let Some(peer) = key {
             let secret = identity(self.key.as_deref(), console)?;

@@ -1,0 +1,65 @@
+//! Who may send to a receiver without options, and the refusals of options that do not fit.
+
+use std::fs;
+
+use crate::transfer::{HERE, TestHome, failed, good, text};
+
+/// A home whose list of paired peers has this key.
+fn paired_with(home: &TestHome, key: &str) {
+    let entry = format!("[[peer]]\nname = \"boat\"\nkey = \"{key}\"\n");
+    home.write("home/.config/ropewalk/peers.toml", entry.as_bytes());
+}
+
+fn new_key(home: &TestHome, file: &str) -> String {
+    let made = home.command(&["keygen", file]).output().expect("keygen");
+    good(&made);
+    text(&made.stdout).lines().next().expect("a key").to_owned()
+}
+
+#[test]
+fn a_receiver_with_paired_peers_takes_files_from_them_alone() {
+    let home = TestHome::new("paired");
+    home.write("file", b"1");
+    let boat = new_key(&home, "boat.key");
+    new_key(&home, "other.key");
+    paired_with(&home, &boat);
+    let retry = ["--retry", "1s"];
+    let from = |key| [&["--key", key][..], &retry].concat();
+    let receiver = home.receiver(&[&["in"], &HERE[..]].concat());
+    failed(&home.send(&receiver, &["file"], &from("other.key")), 1, &["cannot be reached"]);
+    assert!(!home.file("in/file").exists());
+    good(&home.send(&receiver, &["file"], &from("boat.key")));
+    home.same("file", "in/file");
+    drop(receiver);
+    for open in [&["--allow-anyone"][..], &["--allow", &new_key(&home, "third.key")]] {
+        let receiver = home.receiver(&[&["in"], open, &HERE[..]].concat());
+        let sent = home.send(&receiver, &["file"], &from("other.key"));
+        match open.len() {
+            1 => good(&sent),
+            _ => failed(&sent, 1, &["cannot be reached"]),
+        }
+    }
+    // An empty list pairs nobody.
+    home.write("home/.config/ropewalk/peers.toml", b"");
+    fs::remove_file(home.file("in/file")).expect("removed");
+    let receiver = home.receiver(&[&["in"], &HERE[..]].concat());
+    good(&home.send(&receiver, &["file"], &from("other.key")));
+}
+
+#[test]
+fn a_port_without_plain_is_refused_with_the_option_that_has_the_port() {
+    let home = TestHome::new("port");
+    home.write("file", b"1");
+    let key = new_key(&home, "r.key");
+    let reach = ["--to", "127.0.0.1", "--peer", &key, "--port", "5000"];
+    for (words, hint) in [
+        (vec!["recv", "in", "--port", "5000"], "--listen 0.0.0.0:5000"),
+        (vec!["bench", "serve", "--port", "5000"], "--listen 0.0.0.0:5000"),
+        ([&["send", "file"], &reach[..]].concat(), "--to ADDR:5000"),
+        ([&["bench", "run"], &reach[..]].concat(), "--to ADDR:5000"),
+    ] {
+        let refused = home.command(&words).output().expect("the command");
+        failed(&refused, 2, &["--port is the SCTP port of --plain", hint]);
+        assert!(!text(&refused.stderr).contains("add --plain"));
+    }
+}
