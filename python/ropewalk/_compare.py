@@ -207,7 +207,13 @@ class Comparison(Document):
         failed = [one for one in self.runs if one.error is not None]
         notes = [(f"{one.label}, seed {one.seed}", one.error or "") for one in failed]
         heading = f"{self._title}: {len(self.runs)} runs"
-        page = _html.heading(heading) + _html.grid(headings, rows) + _html.pairs(notes)
+        half_widths = [
+            (row[f.key] or {}).get("half_width")
+            for row in self.to_dict()["summary"]
+            for f in _figures.COMPARED
+        ]
+        page = _html.heading(heading) + _html.grid(headings, rows) + _html.equal_seeds(half_widths)
+        page += _html.pairs(notes)
         return page + _html.picture(
             "plot of the comparison", lambda plot: plot.comparison(self, plot.unshown)
         )

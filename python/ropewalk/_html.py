@@ -117,4 +117,14 @@ def picture(alt: str, draw: Callable[[ModuleType], Figure]) -> str:
 def with_interval(mean: float | None, half_width: float | None, unit: str) -> str:
     """A mean and half of its confidence interval, if that is known."""
     shown = quantity(mean, unit)
-    return shown if half_width is None else f"{shown} ± {quantity(half_width, unit)}"
+    if half_width is None:
+        return shown
+    return f"{shown} ± {quantity(half_width, unit) if half_width > 0 else 0}"
+
+
+def equal_seeds(half_widths: Iterable[float | None]) -> str:
+    """A note if several seeds gave the same figures; nothing otherwise, or for a single seed."""
+    known = [half for half in half_widths if half is not None]
+    if not known or any(half > 0 for half in known):
+        return ""
+    return "<p>± 0: all seeds gave the same figures, because nothing in the scenario is random.</p>"

@@ -164,3 +164,14 @@ def test_the_slot_model_has_the_printed_tables(command: str, tmp_path: Path) -> 
     assert rw.predict_slot(file).json() + "\n" == printed
     with pytest.raises(ValueError, match="per-window"):
         rw.predict_slot(scenario, planned="other")  # type: ignore[arg-type]
+
+
+def test_seeds_without_randomness_are_said_to_be_equal() -> None:
+    text = '[transfer]\nduration = "2 s"\n[[path]]\nrate = "1 Mbit/s"\nrtt = "20 ms"\n'
+    steady = rw.compare(rw.Scenario.parse(text), schedulers=["daps"], seeds=3)
+    html = steady._repr_html_()
+    assert steady.table["goodput_bps_half_width"].tolist() == [0.0]
+    assert "± 0<" in html and "nothing in the scenario is random" in html
+    lossy = rw.Scenario.parse(text + "loss = 0.02\n")
+    assert "is random" not in rw.compare(lossy, schedulers=["daps"], seeds=3)._repr_html_()
+    assert "is random" not in rw.compare(lossy, schedulers=["daps"])._repr_html_()

@@ -27,6 +27,10 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
     if count == 1 {
         return Some(Estimate { mean: values[0], half_width: None });
     }
+    // The rounding of the sum would make an interval of equal values.
+    if values.iter().all(|value| *value == values[0]) {
+        return Some(Estimate { mean: values[0], half_width: Some(0.0) });
+    }
     let (mean, deviation) = mean_and_deviation(values);
     let half_width = student_quantile(0.975, count - 1) * deviation / (count as f64).sqrt();
     Some(Estimate { mean, half_width: Some(half_width) })
@@ -131,6 +135,7 @@ mod tests {
         assert!((three.half_width.expect("three runs") - 2.4842).abs() < 1e-4);
         assert_eq!(estimate(&[5.0]), Some(Estimate { mean: 5.0, half_width: None }));
         assert_eq!(estimate(&[4.0; 9]), Some(Estimate { mean: 4.0, half_width: Some(0.0) }));
+        assert_eq!(estimate(&[0.1; 3]), Some(Estimate { mean: 0.1, half_width: Some(0.0) }));
         assert_eq!(estimate(&[]), None);
     }
 
