@@ -39,7 +39,7 @@ fn a_receiver_with_paired_peers_takes_files_from_them_alone() {
             _ => failed(&sent, 1, &["cannot be reached"]),
         }
     }
-    // An empty list pairs nobody.
+    // An empty list restricts no one.
     home.write("home/.config/ropewalk/peers.toml", b"");
     fs::remove_file(home.file("in/file")).expect("removed");
     let receiver = home.receiver(&[&["in"], &HERE[..]].concat());

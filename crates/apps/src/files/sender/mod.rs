@@ -23,7 +23,7 @@ use super::watch::{TransferEvent, TransferStatus};
 
 /// Pause between two attempts to connect to the receiver.
 const PAUSE: Duration = Duration::from_millis(300);
-/// Associations that the peer ends without a word of this protocol before the sender gives up. The pause before each
+/// Associations that the peer ends without any message before the sender gives up. The pause before each
 /// attempt is twice the last.
 const OTHER_SERVICE_ATTEMPTS: u32 = 5;
 /// The probable reason in that case.

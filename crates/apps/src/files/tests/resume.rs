@@ -109,7 +109,7 @@ proptest! {
 
 /// A hub of tunnels or another service accepts the association of a sender and ends it.
 #[test]
-fn a_peer_that_ends_each_association_without_a_word_is_named_as_another_service() {
+fn a_peer_that_ends_each_association_without_a_message_is_named_as_another_service() {
     let dir = TempDir::new("other-service");
     dir.write("file", b"1");
     let job = Arc::new(Job::new(Manifest::of(&[dir.path("file")], false).expect("sources")));

@@ -37,7 +37,7 @@ fn files_with_a_wrong_size_arrive_with_their_content() {
     assert_eq!((outcome.progress.bytes, outcome.progress.placed), (total, total));
 }
 
-/// The content after the listed size must not be dropped without a word.
+/// The content after the listed size must not be dropped silently.
 #[test]
 fn files_that_grow_or_shrink_after_the_list_do_not_arrive() {
     let dir = TempDir::new("grow");
