@@ -69,7 +69,7 @@ impl Delays {
         let least = all.iter().map(|one| one.delay_s).fold(f64::INFINITY, f64::min);
         let mut samples: Vec<(u64, f64)> =
             all.iter().map(|one| (one.at_ns, one.delay_s - least)).collect();
-        samples.sort_by(|a, b| a.0.cmp(&b.0));
+        samples.sort_by_key(|(time, _)| *time);
         let mut rises: Vec<f64> = samples.iter().map(|(_, rise)| *rise).collect();
         rises.sort_by(f64::total_cmp);
         let sizes = all.iter().map(|one| (one.delay_s, one.bytes)).collect();
