@@ -1,4 +1,4 @@
-//! Datagrams beside the association that renew the keys of its session. They go back to where a datagram came from.
+//! Datagrams, not packets of the association, that renew the keys of its session. They go back to where a datagram came from.
 
 use ropewalk_base::Time;
 

@@ -37,7 +37,7 @@ impl Ratchet {
         Self { cipher, secret }
     }
 
-    /// Returns the key of the next epoch, and goes on to the one after it. The first call returns that of epoch 0.
+    /// Returns the key of the next epoch, and advances to it. The first call returns that of epoch 0.
     pub(super) fn turn(&mut self) -> DatagramKey {
         let key = self.next_key();
         let prk = Prk::new_less_safe(HKDF_SHA256, &*self.secret);

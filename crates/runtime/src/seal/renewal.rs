@@ -121,7 +121,7 @@ impl Renewal {
     }
 }
 
-/// A fresh key pair; none without random numbers.
+/// A fresh key pair; `None` if the system provides no random numbers.
 fn fresh_pair() -> Option<(Box<dyn Dh>, Public)> {
     let secret = SecretKey::generate().ok()?;
     let pair = key_pair(secret.bytes());
@@ -129,7 +129,7 @@ fn fresh_pair() -> Option<(Box<dyn Dh>, Public)> {
     Some((pair, public))
 }
 
-/// The result of a Diffie-Hellman; none with a point of low order.
+/// The result of a Diffie-Hellman; `None` for a point of low order.
 fn agreed(secret: &dyn Dh, public: &Public) -> Option<Zeroizing<[u8; KEY_LEN]>> {
     let mut shared = Zeroizing::new([0; KEY_LEN]);
     secret.dh(public, &mut *shared).ok()?;

@@ -206,7 +206,7 @@ impl Session {
     }
 
     /// What the initiator has to send to the peer, so that both ends renew their keys. It is repeated until it is answered,
-    /// and datagrams of the peer show that there is somebody to answer it.
+    /// and datagrams of the peer show that it is there to answer.
     pub fn offer(&mut self, now: Time) -> Option<RenewalMessage> {
         self.renewal.offer(now)
     }

@@ -1,20 +1,20 @@
-//! Losses of a full queue, told from others by the delay beside them.
+//! Losses of a full queue, told from others by the delay of the packets around them.
 //!
 //! A queue drops packets when it is full, that is when the round trip is longest. Other losses do not depend on the round
-//! trip: the round trips beside them are spread like all others. Fisher's method (Statistical Methods for Research Workers,
-//! 21.1) decides: for each loss, the share of the round trips that are at least as long as the one beside it is
+//! trip: the round trips around them are spread like all others. Fisher's method (Statistical Methods for Research Workers,
+//! 21.1) decides: for each loss, the share of the round trips that are at least as long as the one before it is
 //! distributed evenly, unless the queue drops.
 
 use std::collections::BTreeMap;
 
 use crate::measure::estimate::quantile;
 
-/// How improbable it has to be that the losses lie beside long round trips by chance.
+/// How improbable it has to be that the losses follow long round trips by chance.
 const CHANCE: f64 = 1e-3;
 /// The same of losses that come in numbers, as when a sender overruns the queue at its start, and how many these are.
 const CHANCE_OF_BURSTS: f64 = 0.01;
 const BURST: usize = 8;
-/// Least delay of a full queue that is found, seconds: the clock of TCP's timestamps counts milliseconds.
+/// Minimum delay of a full queue that is found, seconds: the clock of TCP's timestamps counts milliseconds.
 const LEAST_DELAY_S: f64 = 2e-3;
 /// A queue is as good as full from this share of its delay on.
 const NEARLY_FULL: f64 = 0.8;
@@ -105,7 +105,7 @@ impl Delays {
 
     /// The delay of the full queue, if losses show one.
     fn full(&self, units: &[UnitSent]) -> Option<f64> {
-        // Losses beside one sample are one event.
+        // Losses after the same sample are one event.
         let mut events = BTreeMap::<usize, (f64, usize)>::new();
         let lost = units.iter().filter(|unit| unit.lost);
         for (place, rise) in lost.filter_map(|unit| self.before(unit.at_ns)) {
@@ -126,7 +126,7 @@ impl Delays {
         })
     }
 
-    /// Divides the units into those that passed the queue while it was full, and others. None if no losses are those of a
+    /// Divides the units into those that passed the queue while it was full, and others. `None` if no losses are those of a
     /// full queue.
     pub fn full_queue(&self, units: &[UnitSent]) -> Option<FullQueue> {
         let delay_s = self.full(units).filter(|delay| *delay >= LEAST_DELAY_S)?;
@@ -136,7 +136,7 @@ impl Delays {
         let mut drops: Vec<u64> =
             units.iter().filter(|unit| unit.lost && is_full(unit)).map(|unit| unit.at_ns).collect();
         drops.sort_unstable();
-        // A sender that overruns the queue loses packets for a while, not all of them beside a sample.
+        // A sender that overruns the queue loses packets for a while, not all of them next to a sample.
         let near_ns = (delay_s * 1e9) as u64;
         let is_near_drop = |unit: &UnitSent| {
             let next = drops.partition_point(|at| *at < unit.at_ns);

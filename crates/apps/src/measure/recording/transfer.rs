@@ -396,7 +396,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// Since when data before the highest one was missing. None if it was not, or is from before the capture began.
+    /// Since when data before the highest one was missing. `None` if it was not, or is from before the capture began.
     fn missing_since(&mut self, start: u64, end: u64) -> Option<u64> {
         if start >= self.high {
             return None;

@@ -269,7 +269,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Sets the name servers of the tunnel's interface; none: they stay as they are.
+    /// Sets the name servers of the tunnel's interface. Without any, they stay as they are.
     ///
     /// # Errors
     /// They could not be set.

@@ -14,7 +14,7 @@ const SAFETY_INTERVAL: Duration = Duration::from_secs(30);
 /// The same on a system that refuses notifications, and after a failure. Also the shortest time between two looks at the name
 /// servers: another program may write its own whenever it notices those of the tunnel.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Least time between two looks at the network. Changes come in groups: the first of them is looked at immediately, and
+/// Minimum time between two looks at the network. Changes come in groups: the first of them is looked at immediately, and
 /// the last one when they are over.
 const NETWORK_PAUSE: Duration = Duration::from_millis(100);
 /// Delay after a change of the name servers: a program may be about to write the file that it has just created.
