@@ -140,15 +140,19 @@ ATTACKS ?= --table
 attacks: command ## measures the effect of attacks on a running Ropewalk (ATTACKS="--check --cheap")
 	$(TARGET)/$(PROFILE_DIR)/ropewalk-attacks --binary $(TARGET)/$(PROFILE_DIR)/ropewalk $(ATTACKS)
 
+# A shell in the background, or nohup, lets its children ignore signals by which tests end programs.
+SIGNALS := $(shell env --default-signal true 2>/dev/null && echo env --default-signal)
+
 # Some of the others wait for a browser or run on one core: two at a time, each with its output in one piece.
-test: test-rust ## everything below
-	$(MAKE) --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-wire test-memory test-python test-docs test-report test-packages test-tunnel
+test: ## everything below
+	$(SIGNALS) $(MAKE) test-rust
+	$(SIGNALS) $(MAKE) --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-wire test-memory test-python test-docs test-report test-packages test-tunnel
 
 test-fast: ## what differs from main: the tests of its crates without those that simulate for minutes
 	$(PYTHON) tests/fast.py
 
 test-rust: ## unit, property, integration and tidy tests
-	CARGO=$(CARGO) $(PYTHON) tests/rust.py
+	CARGO=$(CARGO) $(SIGNALS) $(PYTHON) tests/rust.py
 
 test-memory: ## C programs with the sockets under the address sanitizer
 	$(PYTHON) tests/sanitize/run.py --quick
