@@ -127,7 +127,12 @@ def advise(
     scenario: Scenario, goal: str, seeds: int, threads: int | None
 ) -> tuple[str, str]: ...
 def tune(
-    scenario: Scenario, reach: float | None, check: bool, seeds: int, threads: int | None
+    scenario: Scenario,
+    reach: float | None,
+    tolerance: float,
+    check: bool,
+    seeds: int,
+    threads: int | None,
 ) -> tuple[str, str]: ...
 def scheduler_names() -> list[str]: ...
 def blocking_time_max_s(

@@ -50,6 +50,10 @@ class Tuning(Document):
 
     schema: str
     """``ropewalk.tune/1``."""
+    scheduler: str
+    """The scheduler, with which the receive buffer for ``reach`` is found."""
+    preset: str
+    """The preset."""
     receive_buffer_bytes: int
     """The receive buffer, bytes."""
     buffer_packets: int
@@ -73,8 +77,9 @@ class Tuning(Document):
     paths: list[TunedPath]
     """Each path."""
     reach: dict[str, Any] | None
-    """The smallest receive buffer for the share ``reach`` of the rates; None unless given. ``simulated`` is the
-    answer by simulation, which is the one to believe; ``least`` is that of the models."""
+    """The smallest receive buffer for the share ``reach`` of the rates; None unless given.
+    ``simulated["robust"]["least"]`` suffices for links that differ a little, ``simulated["least"]`` for exactly the
+    scenario's links, and ``least`` is that of the models."""
     simulated_bps: dict[str, float | None] | None
     """``mean`` and ``half_width`` of the goodput with the limits, bit/s; None unless checked."""
     check: dict[str, Any] | None
@@ -136,6 +141,7 @@ def tune(
     scenario: Scenario | str | PathLike[str],
     *,
     reach: float | None = None,
+    tolerance: float = 0.05,
     check: bool = False,
     seeds: int = 5,
     set: Mapping[str, Any] | None = None,
@@ -150,6 +156,9 @@ def tune(
     reach
         Also find the smallest receive buffer that delivers this share of the sum of the rates, above
         0 and at most 1, by simulation and by the models.
+    tolerance
+        How far rates and round trips may be off with ``reach``, as a share below 0.5: the buffer suffices for all of
+        these links, also with 1 ms of jitter. 0 finds the buffer for exactly the scenario's links alone.
     check
         Also simulate the window managers none, dynamic and adaptive, and static with the limits.
     seeds
@@ -167,5 +176,5 @@ def tune(
         The models do not support this scenario; the message has a hint.
     """
     checked = resolve(scenario, set=set)
-    document, drawn = native.tune(checked, reach, check, seeds, threads)
+    document, drawn = native.tune(checked, reach, tolerance, check, seeds, threads)
     return Tuning(document, drawn, Path(checked.name).stem)

@@ -39,6 +39,10 @@ def test_limits_fit_into_the_buffer_and_promise_more_than_equal_parts() -> None:
     assert [path.limit_packets for path in tuning.paths] == tuning.limits_packets
     assert tuning.reach is not None and tuning.reach["least"]["predicted_bps"] >= 0.6 * 42e6
     simulated = tuning.reach["simulated"]
+    robust = simulated["robust"]
+    assert robust["trials"][0]["receive_buffer_bytes"] == simulated["least"]["receive_buffer_bytes"]
+    if robust["least"] is not None:
+        assert robust["least"]["reached"] == robust["variations"]
     assert simulated["least"]["share"]["mean"] >= 0.6 > simulated["less"]["share"]["mean"]
     assert tuning.check is None and tuning.simulated_bps is None
     assert f"{clean} packets" in tuning._repr_html_() and "two" in repr(tuning)
@@ -63,7 +67,7 @@ def test_what_cannot_be_tuned_is_refused_with_a_hint() -> None:
     one = rw.Scenario.parse(TWO.rsplit("[[path]]", 1)[0], name="one.toml")
     with pytest.raises(rw.ModelError, match=r"only path(.|\n)*hint: "):
         rw.tune(one)
-    for wrong in ({"reach": 0.0}, {"reach": 1.5}, {"check": True, "seeds": 0}, {"threads": 0}):
+    for wrong in ({"tolerance": 0.5}, {"reach": 0.0}, {"reach": 1.5}, {"check": True, "seeds": 0}, {"threads": 0}):
         with pytest.raises(ValueError, match="must be"):
             rw.tune(two(), **wrong)
     with pytest.raises(rw.ScenarioError, match="receive_bufer"):

@@ -27,12 +27,21 @@
       tile("Against an equal split", [gain(tuning.predicted_bps, tuning.equal_split.predicted_bps), ""], value(tuning.equal_split.predicted_bps, "rate")),
       tile("Receive buffer", figure(tuning.receive_buffer_bytes, "bytes"), `${tuning.buffer_packets} packets`),
     ];
+    const found = tuning.reach && tuning.reach.simulated;
+    const robust = found && found.robust;
+    if (robust) {
+      const best = robust.least;
+      const links = `in all ${robust.variations} variations of the links, up to ${value(robust.tolerance, "ratio")} off`;
+      const exact = found.least ? `; exactly these links need ${value(found.least.receive_buffer_bytes, "bytes")}` : "";
+      list.unshift(tile("Receive buffer to use", best ? figure(best.receive_buffer_bytes, "bytes") : [rw.format.NONE, ""],
+        `${value(tuning.reach.share, "ratio")} of the rates ${links}${exact}; with ${tuning.scheduler}, preset ${tuning.preset}`));
+    }
     const simulated = tuning.simulated_bps;
     if (simulated) {
       const of = `goodput; ${value(simulated.mean / (tuning.predicted_bps * tuning.payload_share), "ratio")} of the prediction`;
       list.push(tile("Simulated with limits", figure(simulated.mean, "rate"), of));
-    } else if (tuning.reach && tuning.reach.least) {
-      const { least, share: part, simulated: found } = tuning.reach;
+    } else if (!robust && tuning.reach && tuning.reach.least) {
+      const { least, share: part } = tuning.reach;
       const best = found ? found.least : least;
       const model = found ? `, simulated; the models say ${value(least.receive_buffer_bytes, "bytes")}` : "";
       list.push(tile("Smallest buffer", best ? figure(best.receive_buffer_bytes, "bytes") : [rw.format.NONE, ""],

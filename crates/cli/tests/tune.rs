@@ -18,7 +18,15 @@ fn dir(name: &str) -> TestDir {
 fn limits_promises_and_the_least_buffer_are_shown_and_in_the_document() {
     let dir = dir("tune");
     let shown = dir.ropewalk(&["tune", "two.toml", "--reach", "60%", "--seeds", "2"]).good();
-    for part in ["clean", "pays off", "unlimited", "least buffer", "simulated:", "by the models"] {
+    for part in [
+        "clean",
+        "pays off",
+        "unlimited",
+        "receive buffer",
+        "exact links",
+        "simulated:",
+        "by the models",
+    ] {
         assert!(shown.stdout().contains(part), "no {part} in {}", shown.stdout());
     }
     let words = ["tune", "two.toml", "--reach", "0.6", "--seeds", "2", "--json"];

@@ -59,11 +59,11 @@ fn check_reach(set: DrawSet, numbers: Range<u64>) {
         let options = CheckOptions { seeds: 3, threads: 1, custom_schedulers: Default::default() };
         let Ok(all) = tune(&scenario, Some(1.0)) else { continue };
         let most =
-            simulate_reach(&scenario, &all, &options, &|_| ()).expect("a share is requested");
+            simulate_reach(&scenario, &all, 0.0, &options, &|_| ()).expect("a share is requested");
         let most = most.trials.iter().map(|trial| trial.share.mean).fold(0.0, f64::max);
         let before = ProcessTime::now();
         let tuning = tune(&scenario, Some(0.9 * most)).expect("the same links");
-        let found = simulate_reach(&scenario, &tuning, &options, &|_| ()).expect("a share");
+        let found = simulate_reach(&scenario, &tuning, 0.0, &options, &|_| ()).expect("a share");
         let document = json!({
             "draw": draw.to_string(), "target": 0.9 * most, "cpu_s": before.elapsed().as_secs_f64(),
             "found": found,

@@ -34,6 +34,7 @@ mod machine;
 mod measure;
 mod network;
 mod notes;
+mod other_links;
 pub mod output;
 pub mod packet_log;
 pub mod packet_trace;

@@ -16,6 +16,7 @@ pub(crate) fn tune(
     py: Python<'_>,
     scenario: &Scenario,
     reach: Option<f64>,
+    tolerance: f64,
     check: bool,
     seeds: u64,
     threads: Option<usize>,
@@ -28,6 +29,12 @@ pub(crate) fn tune(
             format!("reach = {share}: it must be a share above 0 and at most 1, such as 0.95");
         return Err(error::value(text));
     }
+    if !(0.0..0.5).contains(&tolerance) {
+        let text = format!(
+            "tolerance = {tolerance}: it must be a share from 0 and below 0.5, such as 0.05"
+        );
+        return Err(error::value(text));
+    }
     let custom_schedulers = scenario.custom_schedulers();
     let scenario = scenario.checked().clone();
     py.detach(|| {
@@ -36,7 +43,7 @@ pub(crate) fn tune(
         let mut tuning = find(&scenario, reach).map_err(refused)?;
         let threads = threads.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
         let options = CheckOptions { seeds, threads, custom_schedulers };
-        let simulated = simulate_reach(&scenario, &tuning, &options, &|_| ());
+        let simulated = simulate_reach(&scenario, &tuning, tolerance, &options, &|_| ());
         if let Some(reach) = &mut tuning.reach {
             reach.simulated = simulated;
         }

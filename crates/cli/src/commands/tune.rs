@@ -37,6 +37,10 @@ pub struct TuneArgs {
     /// and by the models
     #[arg(long, value_name = "SHARE", value_parser = share)]
     reach: Option<f64>,
+    /// How far rates and round trips may be off with --reach: the buffer suffices for all of these links, also with 1 ms of
+    /// jitter. 0% finds the buffer for exactly the scenario's links
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = tolerance, requires = "reach")]
+    tolerance: f64,
     /// Also simulate the window managers none, dynamic and adaptive, and static with the limits
     #[arg(long)]
     check: bool,
@@ -73,6 +77,15 @@ fn share(text: &str) -> Result<f64, String> {
     let share = number.parse::<f64>().ok().map(|number| number / unit);
     share.filter(|share| *share > 0.0 && *share <= 1.0).ok_or_else(|| {
         format!("`{text}` is not a share above 0 % and up to 100 %, such as 95% or 0.95")
+    })
+}
+
+/// A share below one half, such as `5%`.
+fn tolerance(text: &str) -> Result<f64, String> {
+    let zero = text.trim().trim_end_matches('%').trim_end().parse() == Ok(0.0);
+    let found = if zero { Ok(0.0) } else { share(text) };
+    found.ok().filter(|share| *share < 0.5).ok_or_else(|| {
+        format!("`{text}` is not a share from 0 % and below 50 %, such as 5% or 0.05")
     })
 }
 
@@ -153,8 +166,8 @@ fn reach(
     tuning.reach.as_ref()?;
     let progress = Progress::share();
     let label = format!("searching the receive buffer of {}", args.scenario.title());
-    let work =
-        || simulate_reach(scenario, tuning, &options(args), &|share| progress.on_progress(share));
+    let (options, report) = (options(args), |share| progress.on_progress(share));
+    let work = || simulate_reach(scenario, tuning, args.tolerance, &options, &report);
     with_bar(console, &label, &progress, work)
 }
 
@@ -200,7 +213,19 @@ fn text_for(
 
 #[cfg(test)]
 mod tests {
-    use super::share;
+    use super::{share, tolerance};
+
+    #[test]
+    fn a_tolerance_is_a_share_below_one_half() {
+        for (text, expected) in
+            [("5%", 0.05), ("0.1", 0.1), ("0%", 0.0), ("0", 0.0), ("0.0 %", 0.0)]
+        {
+            assert_eq!(tolerance(text), Ok(expected), "{text}");
+        }
+        for text in ["50%", "5", "-1%", "much", ""] {
+            assert!(tolerance(text).unwrap_err().contains(text), "{text}");
+        }
+    }
 
     #[test]
     fn shares_are_percent_or_fractions_above_nothing_and_up_to_all() {

@@ -1,12 +1,12 @@
 //! How the advice fares if the links differ from the scenario.
 
-use ropewalk_base::{Duration, Rate};
-use ropewalk_scenario::{Capacity, LinkSide, Scenario};
+use ropewalk_scenario::Scenario;
 use serde::Serialize;
 
 use super::Candidate;
 use super::search::Found;
 use super::trials::{Span, Trials};
+use crate::other_links;
 
 /// By how much a rate or an RTT differs, up and down.
 const ERROR: f64 = 0.2;
@@ -99,38 +99,13 @@ fn goodput(trials: &Trials<'_>, of: &Candidate) -> f64 {
     all.iter().map(|outcome| outcome.goodput_bps).sum::<f64>() / all.len() as f64
 }
 
-/// The scenario with a changed link. None if its rate comes from a trace.
+/// The scenario with a changed link. `None` if its rate comes from a trace.
 fn changed(scenario: &Scenario, path: usize, quantity: Quantity, factor: f64) -> Option<Scenario> {
     let mut changed = scenario.clone();
     let path = &mut changed.paths[path];
     match quantity {
-        Quantity::Rate => {
-            scale_rate(&mut path.up, factor)?;
-            // A return direction with a trace keeps it.
-            let _ = scale_rate(&mut path.down, factor);
-        }
-        Quantity::Rtt => {
-            for side in [&mut path.up, &mut path.down] {
-                side.delay = scaled(side.delay, factor);
-                for step in &mut side.steps {
-                    step.delay = step.delay.map(|delay| scaled(delay, factor));
-                }
-            }
-        }
+        Quantity::Rate => other_links::scale_rate(path, factor)?,
+        Quantity::Rtt => other_links::scale_round_trip(path, factor),
     }
     Some(changed)
-}
-
-fn scale_rate(side: &mut LinkSide, factor: f64) -> Option<()> {
-    let scaled = |rate: Rate| Rate::from_bps(((rate.as_bps() as f64 * factor) as u64).max(1));
-    let Capacity::Rate(rate) = &mut side.capacity else { return None };
-    *rate = scaled(*rate);
-    for step in &mut side.steps {
-        step.rate = step.rate.map(scaled);
-    }
-    Some(())
-}
-
-fn scaled(delay: Duration, factor: f64) -> Duration {
-    Duration::from_nanos((delay.as_nanos() as f64 * factor) as u64)
 }

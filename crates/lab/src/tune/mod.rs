@@ -9,12 +9,14 @@ mod error;
 mod paths;
 mod reach;
 mod report;
+mod robust;
 mod write;
 
 pub use check::{Check, CheckOptions, Checked, check};
 pub use error::TuneError;
 pub use reach::{SimulatedReach, Trial, simulate_reach};
 pub use report::{Drawings, drawings};
+pub use robust::{RobustReach, RobustTrial};
 pub(crate) use write::put;
 pub use write::{WriteError, tuned_text};
 
@@ -31,6 +33,10 @@ use crate::lossy::{ModelPath, buffer_packets, packet_bytes};
 pub struct Tuning {
     /// `ropewalk.tune/1`.
     pub schema: &'static str,
+    /// The scheduler, with which the receive buffer for `reach` is found.
+    pub scheduler: String,
+    /// The preset.
+    pub preset: String,
     /// The receive buffer of the scenario, bytes.
     pub receive_buffer_bytes: u64,
     /// Number of full packets that fit into it.
@@ -151,6 +157,8 @@ pub fn tune(scenario: &Scenario, reach: Option<f64>) -> Result<Tuning, TuneError
     );
     Ok(Tuning {
         schema: "ropewalk.tune/1",
+        scheduler: scenario.scheduler.label().to_owned(),
+        preset: scenario.transfer.preset.to_string(),
         receive_buffer_bytes: scenario.transfer.receive_buffer,
         buffer_packets: packets,
         packet_bytes: packet_bytes(scenario),

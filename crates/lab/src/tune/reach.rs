@@ -8,6 +8,7 @@
 use ropewalk_scenario::Scenario;
 use serde::Serialize;
 
+use super::robust::{RobustReach, robust_reach};
 use super::{CheckOptions, Tuning};
 use crate::compare::{CompareOptions, Compared, Estimate, Variant, compare, estimate};
 use crate::predict::predict;
@@ -23,6 +24,8 @@ const STEPS_UP: u32 = 4;
 const REFINEMENTS: usize = 4;
 /// Number of buffers that a search simulates as a rule; only the progress report depends on it.
 const USUAL_TRIALS: f64 = 16.0;
+/// The part of the work that the search for exactly the scenario's links is, if others follow.
+const EXACT_PART: f64 = 0.3;
 
 /// The smallest receive buffer by simulation, for [`super::Reach`].
 #[derive(Clone, Debug, Serialize, PartialEq)]
@@ -40,6 +43,8 @@ pub struct SimulatedReach {
     pub model: Option<Trial>,
     /// All buffers tried, in ascending order.
     pub trials: Vec<Trial>,
+    /// The same for links that differ a little; null without a tolerance, or if no buffer reaches the share.
+    pub robust: Option<RobustReach>,
 }
 
 /// One receive buffer, simulated.
@@ -64,33 +69,51 @@ impl Trial {
 }
 
 /// Finds the smallest receive buffer that reaches `share` of the sum of the rates in simulation. `model` is the
-/// buffer that the models name, which is simulated as well. `on_progress` is called from any thread with the
+/// buffer that the models name, which is simulated as well. With a `tolerance` above zero, also finds the smallest
+/// one for links whose rates and round trips differ by up to that share. `on_progress` is called from any thread with the
 /// estimated share of the work that is complete, 0 to 1.
 pub fn simulate_reach(
     scenario: &Scenario,
     tuning: &Tuning,
+    tolerance: f64,
     options: &CheckOptions,
     on_progress: &(dyn Fn(f64) + Sync),
 ) -> Option<SimulatedReach> {
     let reach = tuning.reach.as_ref()?;
     let model = reach.least.as_ref().map(|least| least.receive_buffer_bytes);
     let model = model.filter(|bytes| *bytes <= u64::from(u32::MAX));
+    let is_exact = tolerance <= 0.0;
+    let first = |share: f64| on_progress(if is_exact { share } else { share * EXACT_PART });
+    let second = |share: f64| on_progress(EXACT_PART + (1.0 - EXACT_PART) * share);
     let mut search = Search {
         scenario,
         rates_bps: tuning.rates_bps,
         target: reach.share,
         options,
-        on_progress,
+        on_progress: &first,
         trials: Vec::new(),
     };
     let model = model.map(|bytes| search.trial(bytes));
     let least = search.bisect(model);
     let less = least.and_then(|least| search.less(least.receive_buffer_bytes));
     let interval_bytes = least.map(|least| search.interval(&least));
-    on_progress(1.0);
+    let largest = search.largest();
     let mut trials = search.trials;
     trials.sort_by_key(|trial| trial.receive_buffer_bytes);
-    Some(SimulatedReach { seeds: options.seeds, least, less, interval_bytes, model, trials })
+    let robust = least.filter(|_| !is_exact).map(|least| {
+        let exact = least.receive_buffer_bytes;
+        robust_reach(scenario, reach.share, tolerance, exact, largest, options, &second)
+    });
+    on_progress(1.0);
+    Some(SimulatedReach {
+        seeds: options.seeds,
+        least,
+        less,
+        interval_bytes,
+        model,
+        trials,
+        robust,
+    })
 }
 
 /// A search, with the buffers simulated so far.
@@ -257,7 +280,7 @@ fn progress(trials: f64) -> f64 {
 }
 
 /// Three digits, rounded up: `501000` instead of `500123`.
-fn rounded(bytes: f64) -> u64 {
+pub(super) fn rounded(bytes: f64) -> u64 {
     let unit = 10_f64.powf((bytes.log10().floor() - 2.0).max(0.0));
     ((bytes / unit).ceil() * unit) as u64
 }
@@ -273,7 +296,7 @@ mod tests {
         let tuning = tune(&scenario, Some(share)).expect("two paths");
         let custom_schedulers = CustomSchedulers::default();
         let options = CheckOptions { seeds, threads: 2, custom_schedulers };
-        simulate_reach(&scenario, &tuning, &options, &|_| ()).expect("a share is requested")
+        simulate_reach(&scenario, &tuning, 0.0, &options, &|_| ()).expect("a share is requested")
     }
 
     const UNEQUAL: &str = "[transfer]\nduration = '6 s'\nwarmup = '2 s'\n\
@@ -293,6 +316,41 @@ mod tests {
         assert!(least.receive_buffer_bytes > model.receive_buffer_bytes);
         let (low, high) = found.interval_bytes.expect("one");
         assert!(low <= least.receive_buffer_bytes && high.is_some(), "{low} {high:?}");
+    }
+
+    #[test]
+    fn a_buffer_with_a_margin_reaches_the_share_on_links_that_it_was_not_tried_on() {
+        let scenario = Scenario::parse(UNEQUAL, "a.toml").unwrap_or_else(|e| panic!("{e}"));
+        let tuning = tune(&scenario, Some(0.95)).expect("two paths");
+        let custom_schedulers = CustomSchedulers::default();
+        let options = CheckOptions { seeds: 1, threads: 2, custom_schedulers };
+        let found = simulate_reach(&scenario, &tuning, 0.05, &options, &|_| ()).expect("a share");
+        let (exact, robust) = (found.least.expect("in reach"), found.robust.expect("a tolerance"));
+        let least = robust.least.expect("in reach");
+        assert!(least.receive_buffer_bytes > exact.receive_buffer_bytes, "{robust:?}");
+        assert!(robust.trials[0].reached < robust.variations, "the exact buffer is at a cliff");
+        // Other draws of the same tolerance.
+        let mut reached = [0; 2];
+        for (place, bytes) in
+            [exact.receive_buffer_bytes, least.receive_buffer_bytes].into_iter().enumerate()
+        {
+            for seed in 100..140 {
+                let mut other = scenario.clone();
+                other.transfer.seed = seed;
+                other.transfer.receive_buffer = bytes;
+                let mut rng = ropewalk_base::Seed::root(seed).rng();
+                let mut rates = 0.0;
+                for path in &mut other.paths {
+                    let _ = crate::other_links::scale_rate(path, 0.95 + 0.1 * rng.unit());
+                    crate::other_links::scale_round_trip(path, 0.95 + 0.1 * rng.unit());
+                    rates += path.up.capacity.mean_rate().as_bps() as f64;
+                }
+                let run = crate::run(&other, &crate::RunOptions::default()).expect("it runs");
+                reached[place] += usize::from(run.result.goodput_wire_bps >= 0.95 * rates);
+            }
+        }
+        assert!(reached[1] >= 38, "{reached:?} of 40");
+        assert!(reached[0] < 38, "{reached:?} of 40: this test shows nothing");
     }
 
     #[test]

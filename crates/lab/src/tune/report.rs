@@ -5,7 +5,7 @@ use ropewalk_models::optimise::{Members, PathTable, allocate};
 use ropewalk_scenario::Scenario;
 use serde_json::{Value, json};
 
-use super::{Check, TuneError, Tuning, paths, total_pps};
+use super::{Check, Reach, TuneError, Tuning, paths, total_pps};
 use crate::lossy::packet_bytes;
 
 /// Maximum number of points of a curve, and of cells along a side of the surface.
@@ -41,6 +41,7 @@ pub fn drawings(
         allocation(tuning),
     ];
     figures.extend(check.and_then(|check| checked(tuning, check)));
+    figures.extend(tuning.reach.as_ref().and_then(reached));
     Ok(Drawings { figures, surfaces: vec![surface(tuning, &tables, mbps)] })
 }
 
@@ -122,6 +123,41 @@ fn allocation(tuning: &Tuning) -> Value {
     ];
     let note = format!("Of {} packets that the buffer holds.", tuning.buffer_packets);
     figure("allocation", "The allocation", &note, ["Path", "Window (packets)"], series)
+}
+
+/// The share of the rates against the receive buffer, for exactly the scenario's links and for the worst variation.
+fn reached(reach: &Reach) -> Option<Value> {
+    let found = reach.simulated.as_ref()?;
+    let kilobytes = |bytes: u64| bytes as f64 * 1e-3;
+    let (x, y): (Vec<f64>, Vec<f64>) = found
+        .trials
+        .iter()
+        .map(|trial| (kilobytes(trial.receive_buffer_bytes), 100.0 * trial.share.mean))
+        .unzip();
+    let ends = [x.first().copied()?, x.last().copied()?];
+    let goal = [100.0 * reach.share; 2];
+    let mut series = vec![
+        json!({ "name": "these links", "source": "simulated", "style": "line", "x": x, "y": y }),
+        json!({ "name": "goal", "source": "limit", "style": "line", "x": ends, "y": goal }),
+    ];
+    let mut note = "Simulated.".to_owned();
+    if let Some(robust) = &found.robust {
+        let (x, y): (Vec<f64>, Vec<f64>) = robust
+            .trials
+            .iter()
+            .map(|trial| (kilobytes(trial.receive_buffer_bytes), 100.0 * trial.worst_share))
+            .unzip();
+        series.push(json!({
+            "name": "worst variation", "source": "simulated", "style": "points", "x": x, "y": y,
+        }));
+        note = format!(
+            "Simulated: exactly these links, and the worst of {} variations with rates and round trips up to {:.0} % off.",
+            robust.variations,
+            100.0 * robust.tolerance
+        );
+    }
+    let labels = ["Receive buffer (kB)", "Share of the sum of the rates (%)"];
+    Some(figure("reach", "What a receive buffer reaches", &note, labels, series))
 }
 
 fn checked(tuning: &Tuning, check: &Check) -> Option<Value> {

@@ -3,7 +3,9 @@
 use ropewalk_lab::LossKind;
 use ropewalk_lab::compare::Estimate;
 use ropewalk_lab::result::Unit;
-use ropewalk_lab::tune::{Check, Checked, Reach, SimulatedReach, Trial, TunedPath, Tuning};
+use ropewalk_lab::tune::{
+    Check, Checked, Reach, RobustReach, SimulatedReach, Trial, TunedPath, Tuning,
+};
 
 use crate::console::{layout, width, wrapped};
 use crate::format::Captioned;
@@ -18,6 +20,7 @@ pub fn text(title: &str, tuning: &Tuning, check: Option<&Check>) -> String {
         count(tuning.buffer_packets.into())
     );
     let parts = [
+        tuning.reach.as_ref().map(|reach| answer(title, tuning, reach)),
         Some(heading),
         Some(paths(&tuning.paths).text(layout())),
         Some(figures(tuning)),
@@ -98,7 +101,11 @@ fn figures(tuning: &Tuning) -> String {
         let meaning = format!("only what pays off: {}", kept.join(", "));
         lines.push(("without the rest", rate(tuning.paying.predicted_bps), meaning));
     }
-    lines.extend(tuning.reach.iter().flat_map(reach));
+    lines_of(lines)
+}
+
+/// Lines of a name, a value and what it means.
+fn lines_of(lines: Vec<(&str, String, String)>) -> String {
     let line = |(name, value, meaning): (&str, String, String)| {
         wrapped(&format!("{name:<17}{value:>13}   "), &meaning, width())
     };
@@ -106,9 +113,58 @@ fn figures(tuning: &Tuning) -> String {
 }
 
 /// The smallest buffer by simulation, and below it that of the models.
-fn reach(reach: &Reach) -> Vec<(&'static str, String, String)> {
-    let simulated = reach.simulated.as_ref().map(|found| simulated(reach.share, found));
-    simulated.into_iter().chain([model(reach)]).collect()
+fn answer(title: &str, tuning: &Tuning, reach: &Reach) -> String {
+    let heading = format!(
+        "{title}: receive buffer for {} of the sum of the rates, with {} and the preset {}\n\n",
+        percent(reach.share),
+        tuning.scheduler,
+        tuning.preset
+    );
+    let found = reach.simulated.as_ref();
+    let robust = found.and_then(|found| found.robust.as_ref());
+    let lines = robust
+        .map(|robust| with_margin(reach.share, robust))
+        .into_iter()
+        .chain(found.map(|found| simulated(reach.share, found)))
+        .chain([model(reach)]);
+    heading + &lines_of(lines.collect())
+}
+
+/// The smallest buffer for links that differ a little.
+fn with_margin(asked: f64, found: &RobustReach) -> (&'static str, String, String) {
+    let links = format!(
+        "{} variations of the links: rates and round trips up to {} off, and up to {} of jitter",
+        found.variations,
+        percent(found.tolerance),
+        format_args!("{} ms", found.jitter_s * 1e3)
+    );
+    let exact = found.trials.first().filter(|exact| exact.reached < found.variations);
+    let cliff = exact.map_or_else(String::new, |exact| {
+        format!(
+            " {}, the least for exactly these links, misses it in {}, with {} at worst.",
+            size(exact.receive_buffer_bytes as f64),
+            found.variations - exact.reached,
+            percent(exact.worst_share)
+        )
+    });
+    match &found.least {
+        Some(least) => {
+            let meaning = format!(
+                "transfer.receive_buffer = \"{} B\" reaches {} of the rates in all {links}.{cliff}",
+                least.receive_buffer_bytes,
+                percent(asked)
+            );
+            ("receive buffer", size(least.receive_buffer_bytes as f64), meaning)
+        }
+        None => {
+            let meaning = format!(
+                "no receive buffer tried reaches {} of the rates in all {links}.{cliff} A smaller --reach or --tolerance \
+                 has an answer",
+                percent(asked)
+            );
+            ("receive buffer", "-".to_owned(), meaning)
+        }
+    }
 }
 
 fn simulated(asked: f64, found: &SimulatedReach) -> (&'static str, String, String) {
@@ -123,7 +179,7 @@ fn simulated(asked: f64, found: &SimulatedReach) -> (&'static str, String, Strin
             "simulated: no receive buffer tried reaches {} of the rates; {runs} {most} at most",
             percent(asked)
         );
-        return ("least buffer", "-".to_owned(), meaning);
+        return ("exact links", "-".to_owned(), meaning);
     };
     let less = found.less.as_ref();
     let less = less.map_or_else(String::new, |t| format!(", and {} with 5 % less", share(t)));
@@ -137,14 +193,13 @@ fn simulated(asked: f64, found: &SimulatedReach) -> (&'static str, String, Strin
         format!(" {range}, other seeds can give another answer.")
     });
     let meaning = format!(
-        "simulated: transfer.receive_buffer = \"{} B\" reaches {} of the rates: {runs} {}{less}. \
-         Goodput {}.{range} Believe this number.",
-        least.receive_buffer_bytes,
+        "simulated: the least that reaches {} of the rates on exactly these links: {runs} {}{less}. \
+         Goodput {}.{range}",
         percent(asked),
         share(least),
         estimate(least.goodput_bps, rate),
     );
-    ("least buffer", size(least.receive_buffer_bytes as f64), meaning)
+    ("exact links", size(least.receive_buffer_bytes as f64), meaning)
 }
 
 /// The share of the rates that a trial reached.
@@ -233,8 +288,10 @@ fn gain(one: &Checked, position: usize) -> String {
 }
 
 fn estimate(found: Estimate, show: fn(f64) -> String) -> String {
+    // Nothing in the scenario is random: all seeds give the same.
     found
         .half_width
+        .filter(|half| *half > 0.0)
         .map_or_else(|| show(found.mean), |half| format!("{} ± {}", show(found.mean), show(half)))
 }
 
