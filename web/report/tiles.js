@@ -4,19 +4,23 @@
   const { h } = rw.dom;
   const { at, best } = rw.metrics;
 
-  function gauge(share) {
+  // Below this utilisation a path counts as idle.
+  const IDLE = 0.1;
+
+  // A full gauge must not look like success where a link is idle: then it has the colour of a warning.
+  function gauge(share, idle) {
     if (!rw.format.isNumber(share)) return null;
     const width = `width: ${(100 * Math.min(1, Math.max(0, share))).toFixed(1)}%`;
-    return h("div", { class: "gauge", "aria-hidden": "true" }, h("span", { style: width }));
+    return h("div", { class: idle ? "gauge idle" : "gauge", "aria-hidden": "true" }, h("span", { style: width }));
   }
 
-  function tile(metric, value, below) {
+  function tile(metric, value, below, idle) {
     const { text, unit } = rw.format.parts(value, metric.kind);
     return h("div", { class: "tile" },
       h("dt", { title: metric.means }, metric.label),
       h("dd", null,
         h("span", { class: "figure" }, text), unit ? h("span", { class: "unit" }, unit) : null,
-        metric.path === "share_of_bound" ? gauge(value) : null,
+        metric.path === "share_of_bound" ? gauge(value, idle) : null,
         below ? h("p", { class: "note" }, below) : null));
   }
 
@@ -27,7 +31,16 @@
     "app_delay_s.p99": ["app_delay_s.p50", "time", "median"],
   };
 
-  function beside(metric, result) {
+  // The path that carries least of its rate, if it is idle.
+  function idlePath(result) {
+    const known = (result.paths || []).filter((path) => rw.format.isNumber(path.utilisation) && path.utilisation < IDLE);
+    return known.sort((a, b) => a.utilisation - b.utilisation)[0] || null;
+  }
+
+  function beside(metric, result, idle) {
+    if (metric.path === "share_of_bound" && idle) {
+      return `of what windows and buffer allow, which leave ${idle.name} idle: ${rw.format.value(idle.utilisation, "ratio")} of its rate`;
+    }
     if (metric.path === "share_of_bound") {
       const above = at(result, metric.path) >= 1.0005;
       return above ? "above 100 %: some acknowledgements returned on a faster path" : "of what windows and buffer allow";
@@ -38,14 +51,19 @@
   }
 
   function ofOne(run) {
-    return rw.metrics.headline.map((m) => tile(m, at(run.result, m.path), beside(m, run.result)));
+    const idle = (run.result.paths || []).length > 1 ? idlePath(run.result) : null;
+    return rw.metrics.headline.map((m) => tile(m, at(run.result, m.path), beside(m, run.result, idle), idle));
   }
 
-  // The best value, and the label of the run that has it.
-  function bestTile(metric, labels, values) {
+  // The best value, and the label of the run that has it. Others whose intervals overlap with its own are as good, as far
+  // as these seeds show.
+  function bestTile(metric, labels, values, halves) {
     const winner = best(values, metric.better).indexOf(true);
     if (winner < 0) return tile(metric, values[0], labels.length > 1 ? "the same in all runs" : null);
-    return tile(metric, values[winner], `best: ${labels[winner]}`);
+    const half = (i) => (halves && rw.format.isNumber(halves[i]) ? halves[i] : 0);
+    const same = (v, i) => rw.format.isNumber(v) && i !== winner && Math.abs(v - values[winner]) <= half(i) + half(winner);
+    const others = labels.filter((_, i) => halves && same(values[i], i));
+    return tile(metric, values[winner], others.length ? `${labels[winner]}; ${others.join(", ")} within the intervals` : `best: ${labels[winner]}`);
   }
 
   function ofMany(runs) {
@@ -56,7 +74,7 @@
   function ofSummary(summary) {
     return rw.metrics.headline.map((m) => {
       const estimates = summary.map((one) => one[m.column]);
-      if (summary.length > 1) return bestTile(m, summary.map((one) => one.label), estimates.map((e) => (e ? e.mean : null)));
+      if (summary.length > 1) return bestTile(m, summary.map((one) => one.label), estimates.map((e) => (e ? e.mean : null)), estimates.map((e) => (e ? e.half_width : null)));
       const [only] = estimates;
       const half = only && rw.format.isNumber(only.half_width) ? `± ${rw.format.value(only.half_width, m.kind)}, mean of ${summary[0].runs} seeds` : null;
       return tile(m, only ? only.mean : null, half);

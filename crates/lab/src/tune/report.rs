@@ -129,9 +129,17 @@ fn allocation(tuning: &Tuning) -> Value {
 fn reached(reach: &Reach) -> Option<Value> {
     let found = reach.simulated.as_ref()?;
     let kilobytes = |bytes: u64| bytes as f64 * 1e-3;
+    // The search begins with buffers that are far larger.
+    let robust = found.robust.as_ref().and_then(|robust| robust.trials.last());
+    let answers = [
+        robust.map(|one| one.receive_buffer_bytes),
+        found.least.map(|one| one.receive_buffer_bytes),
+    ];
+    let largest = answers.into_iter().flatten().max().map_or(u64::MAX, |most| 2 * most);
     let (x, y): (Vec<f64>, Vec<f64>) = found
         .trials
         .iter()
+        .filter(|trial| trial.receive_buffer_bytes <= largest)
         .map(|trial| (kilobytes(trial.receive_buffer_bytes), 100.0 * trial.share.mean))
         .unzip();
     let ends = [x.first().copied()?, x.last().copied()?];
