@@ -13,6 +13,13 @@ use crate::socket::{MessageSettings, Socket, State, Style};
 const ID_IN_SNDRCV: usize = 28;
 const ID_IN_SNDINFO: usize = 12;
 
+/// Least values of SCTP_MAXSEG, bytes. As in Linux: what fits into a packet of 512 B with the headers of IP, SCTP and one DATA
+/// chunk.
+const LEAST_IPV4: u32 = 512 - 20 - 12 - 16;
+const LEAST_IPV6: u32 = 512 - 40 - 12 - 16;
+/// Its largest value, bytes: the largest chunk without its header.
+const LARGEST: u32 = 65_532 - 16;
+
 /// Sets one of the options, of one association, of all, or of those that the socket will have (RFC 6458, 7.2).
 pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
     let state = &mut *socket.lock();
@@ -23,7 +30,8 @@ pub fn set(socket: &Socket, name: c_int, value: Fields<'_>) -> Result<()> {
         }
         option::MAXSEG => {
             let (id, bytes) = assoc_value(value)?;
-            if bytes > 0 && !(512..=65_535).contains(&bytes) {
+            let least = if socket.ipv6 { LEAST_IPV6 } else { LEAST_IPV4 };
+            if bytes > 0 && !(least..=LARGEST).contains(&bytes) {
                 return Err(Errno(libc::EINVAL));
             }
             change(socket, state, id, |messages| messages.maxseg = bytes)

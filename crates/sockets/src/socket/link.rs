@@ -1,5 +1,7 @@
 //! One association of a socket, and the tasks that watch it.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -136,12 +138,21 @@ impl Link {
             let _ = setup.established().await;
         };
         current().close_in_background(answer, async move {
-            let _ = association.shutdown().await;
+            tokio::select! {
+                _ = association.shutdown() => {}
+                never = discard(&association) => match never {},
+            }
             drop(association);
             drop(service);
             drop(claim);
         });
     }
+}
+
+/// Acknowledges what still arrives, and throws it away. Otherwise it would fill the receive buffer, and the peer could not end.
+async fn discard(association: &Association) -> Infallible {
+    while association.receive().await.is_some() {}
+    pending().await
 }
 
 /// What a new association of a socket begins with.

@@ -284,6 +284,7 @@ impl Socket {
             claim.stop_listening();
         }
         state.listening = Some(service?);
+        self.show(state);
         Ok(())
     }
 
@@ -412,8 +413,10 @@ impl Socket {
             self.pair.finish();
         }
         self.show_loss(state);
-        let connecting = self.style == Style::OneToOne && state.phase == Phase::Connecting;
-        let full = connecting || state.links.values().any(|link| link.full);
+        // As with TCP, a socket that listens is never writable, and one that connects is not writable yet.
+        let busy = state.phase == Phase::Connecting || state.listening.is_some();
+        let busy = self.style == Style::OneToOne && busy;
+        let full = busy || state.links.values().any(|link| link.full);
         if full != state.shows_full {
             state.shows_full = full;
             if full { self.pair.fill() } else { self.pair.drain() }

@@ -258,8 +258,18 @@ impl Socket {
             if self.is_nonblocking() || flags & libc::MSG_DONTWAIT != 0 {
                 return Err(Errno(libc::EAGAIN));
             }
+            if self.has_no_source() {
+                return Err(Errno(libc::ENOTCONN));
+            }
             self.wait_readable(signals)?;
         }
+    }
+
+    /// Whether nothing can arrive: no association, and none that a peer could open. As in Linux (`sctp_wait_for_packet`), a
+    /// call that would wait fails.
+    fn has_no_source(&self) -> bool {
+        let state = &*self.lock();
+        self.style == Style::OneToMany && state.links.is_empty() && state.listening.is_none()
     }
 
     fn try_receive(&self, into: &mut Buffers, flags: c_int) -> Result<Option<Delivered>> {

@@ -34,6 +34,10 @@ int main(void)
 	CHECK(setsockopt(client, SOL_SCTP, SCTP_EVENTS, &events, sizeof events) == 0);
 	CHECK(setsockopt(server, SOL_SCTP, SCTP_RECVRCVINFO, &one, sizeof one) == 0);
 	FAILS(accept(server, NULL, NULL), EOPNOTSUPP);
+	/* Nothing can come. */
+	FAILS(recv(client, bytes, sizeof bytes, 0), ENOTCONN);
+	FAILS(recv(client, bytes, sizeof bytes, MSG_DONTWAIT), EAGAIN);
+	FAILS(recv(server, bytes, sizeof bytes, MSG_DONTWAIT), EAGAIN);
 	FAILS(send(client, "x", 1, MSG_NOSIGNAL), EPIPE);
 
 	/* The first message opens an association. */

@@ -469,8 +469,58 @@ static void a_shutdown_is_no_loss(void)
 	close(ends[0]);
 }
 
+/* Programs that register a listener for reading and writing, as osmo-stp does, would spin otherwise. */
+static void a_listener_is_never_writable(void)
+{
+	struct sockaddr_in address;
+	int server = listener(SOCK_STREAM, &address), client = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), accepted;
+
+	CHECK(events_of(server, 100) == 0);
+	CHECK(connect(client, SA(address), sizeof address) == 0);
+	await(server, POLLIN);
+	CHECK(events_of(server, 0) == POLLIN);
+	accepted = accept(server, NULL, NULL);
+	CHECK(accepted >= 0 && events_of(accepted, 0) == POLLOUT);
+	CHECK(events_of(server, 100) == 0);
+	close(client);
+	close(accepted);
+	close(server);
+}
+
+/* Data that arrives after close is acknowledged and thrown away, so that both ends can end. */
+static void late_data_does_not_keep_a_closed_end(void)
+{
+	static char message[65536];
+	struct linger linger = { .l_onoff = 1, .l_linger = 100 };
+	struct sockaddr_in address = loopback(0);
+	socklen_t length = sizeof address;
+	int server = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP), client = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+	int size = 100000, accepted;
+
+	CHECK(setsockopt(server, SOL_SOCKET, SO_RCVBUF, &size, sizeof size) == 0);
+	CHECK(bind(server, SA(address), sizeof address) == 0 && listen(server, 1) == 0);
+	CHECK(getsockname(server, SA(address), &length) == 0);
+	CHECK(setsockopt(client, SOL_SOCKET, SO_LINGER, &linger, sizeof linger) == 0);
+	CHECK(connect(client, SA(address), sizeof address) == 0);
+	accepted = accept(server, NULL, NULL);
+	while (send(client, message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+		;
+	CHECK(errno == EAGAIN);
+	await(accepted, POLLIN);
+	while (recv(accepted, message, sizeof message, MSG_DONTWAIT) > 0)
+		;
+	/* Ends the program if close waits for ever. */
+	alarm(30);
+	CHECK(close(accepted) == 0 && close(client) == 0);
+	alarm(0);
+	close(server);
+}
+
 int main(void)
 {
+	a_listener_is_never_writable();
+	for (int i = 0; i < 5; i++)
+		late_data_does_not_keep_a_closed_end();
 	connects_without_waiting();
 	is_refused_without_a_listener();
 	keeps_the_bounds_of_messages();

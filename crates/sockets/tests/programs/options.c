@@ -448,8 +448,25 @@ static void delayed_sacks(void)
 	close(fd);
 }
 
+/* As in Linux: what fits into a packet of 512 B, up to the largest chunk. */
+static void bounds_of_messages(void)
+{
+	int families[] = { AF_INET, AF_INET6 }, least[] = { 464, 444 };
+
+	for (int i = 0; i < 2; i++) {
+		int fd = socket(families[i], SOCK_STREAM, IPPROTO_SCTP), allowed[] = { 0, least[i], 500, 65516 };
+		int refused[] = { 1, least[i] - 1, 65517 };
+		for (int j = 0; j < 4; j++)
+			set(fd, SCTP_MAXSEG, &allowed[j], sizeof(int));
+		for (int j = 0; j < 3; j++)
+			FAILS(setsockopt(fd, SOL_SCTP, SCTP_MAXSEG, &refused[j], sizeof(int)), EINVAL);
+		close(fd);
+	}
+}
+
 int main(void)
 {
+	bounds_of_messages();
 	short_answers();
 	of_one_path();
 	delayed_sacks();
