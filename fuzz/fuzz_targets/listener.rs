@@ -37,7 +37,11 @@ impl World {
                 assert!(answer.wire_len() + 20 <= 3 * (question + 20));
                 if let Some(Chunk::InitAck(both)) = answer.chunks.first() {
                     let (init, cookie) = both.as_ref();
-                    self.sent = Some(Sent { cookie: cookie.clone().expect("a cookie"), to: from, tag: init.tag });
+                    self.sent = Some(Sent {
+                        cookie: cookie.clone().expect("a cookie"),
+                        to: from,
+                        tag: init.tag,
+                    });
                 }
             }
             Answer::Accept(accepted) => {

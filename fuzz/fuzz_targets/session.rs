@@ -9,8 +9,8 @@ use libfuzzer_sys::fuzz_target;
 use ropewalk_base::{Duration, Time};
 use ropewalk_fuzz::Input;
 use ropewalk_runtime::seal::{
-    Allowed, Answer, Finish, Initiator, Limits, OVERHEAD, OpenError, Responder, SecretKey, Session,
-    Timestamp,
+    Allowed, Answer, Finish, Initiator, Limits, OVERHEAD, OpenError, RenewalMessage, Responder,
+    SecretKey, Session, Timestamp, is_renewal,
 };
 
 static KEYS: LazyLock<[SecretKey; 2]> =
@@ -23,6 +23,8 @@ struct Sealed {
     content: Vec<u8>,
     bytes: Vec<u8>,
     opened: bool,
+    /// Whether a session has made its content, to renew the keys.
+    renews: bool,
 }
 
 struct World {
@@ -55,7 +57,15 @@ impl World {
         let made = self.ends[by].seal(path, &mut bytes, |out| out.extend_from_slice(content));
         assert_eq!(made, Ok(0..content.len() + OVERHEAD));
         let content = content.to_vec();
-        self.sealed.push(Sealed { by, path, content, bytes, opened: false });
+        self.sealed.push(Sealed { by, path, content, bytes, opened: false, renews: false });
+    }
+
+    /// Seals what a session sends to renew the keys. It may be lost like all others.
+    fn renew(&mut self, by: usize, path: u8, content: Option<RenewalMessage>) {
+        if let Some(content) = content {
+            self.seal(by, path, &content);
+            self.sealed.last_mut().expect("it was sealed").renews = true;
+        }
     }
 
     /// One of those that were sealed arrives, perhaps changed.
@@ -68,6 +78,15 @@ impl World {
         assert!(!one.opened, "it was opened twice");
         assert_eq!((opened.path, &bytes[opened.body]), (one.path, &one.content[..]));
         one.opened = true;
+        let (to, path) = (1 - one.by, one.path);
+        if one.renews {
+            assert!(is_renewal(&one.content));
+            let content = one.content.clone();
+            let answer = self.ends[to].handle_renewal(self.now, &content);
+            self.renew(to, path, answer);
+        }
+        let offer = self.ends[to].offer(self.now);
+        self.renew(to, path, offer);
         Ok(())
     }
 
@@ -107,6 +126,7 @@ fuzz_target!(|input: &[u8]| {
     let limits = Limits {
         rekey_packets: 1 + u64::from(input.byte()),
         rekey_after: Duration::from_millis(1 + u64::from(input.number())),
+        rekey_pause: Duration::from_millis(u64::from(input.byte())),
         keep_old: Duration::from_millis(u64::from(input.number())),
     };
     let mut world = World { ends: pair(limits), now: Time::ZERO, sealed: Vec::new() };

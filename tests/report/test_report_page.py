@@ -239,32 +239,6 @@ def test_headline_figures_are_in_human_units(browser, pages):
 
 
 @needs_browser
-def test_a_full_gauge_over_an_idle_link_is_a_warning_that_names_the_link(browser, tmp_path):
-    for utilisation, idle in ((0.0005, True), (0.5, False)):
-        report = fixtures.run_report()
-        paths = report["runs"][0]["result"]["paths"]
-        paths[-1]["utilisation"] = utilisation
-        file = tmp_path / "idle.html"
-        file.write_text(fill(report), encoding="utf-8")
-        browser.open(file, 1280, 900, "light")
-        assert browser.evaluate("document.querySelectorAll('.gauge.idle').length") == int(idle)
-        notes = browser.evaluate("[...document.querySelectorAll('.tile .note')].map((t) => t.textContent).join('|')")
-        assert (f"{paths[-1]['name']} idle" in notes) == idle
-
-
-@needs_browser
-def test_runs_whose_intervals_overlap_are_not_told_apart(browser, tmp_path):
-    report = fixtures.seeds_report()
-    for one in report["summary"]:
-        one["goodput_bps"]["half_width"] = 1e9
-    file = tmp_path / "same.html"
-    file.write_text(fill(report), encoding="utf-8")
-    browser.open(file, 1280, 900, "light")
-    tiles = browser.evaluate("[...document.querySelectorAll('.tile .note')].map((t) => t.textContent)")
-    assert tiles[0].startswith("daps; ") and tiles[0].endswith("within the intervals")
-
-
-@needs_browser
 def test_the_best_run_of_each_column_is_marked_and_a_heading_sorts(browser, pages):
     browser.open(pages["compare"], 1280, 900, "light")
     assert browser.evaluate("[...document.querySelectorAll('.comparison .best')].length") == 9

@@ -16,12 +16,12 @@ use crate::signals::Blocked;
 use crate::socket::Socket;
 
 /// Adds the addresses of `sctp_bindx`.
-pub fn bindx_add(socket: &Socket, value: Fields<'_>) -> Result<()> {
+pub fn bindx_add(socket: &Arc<Socket>, value: Fields<'_>) -> Result<()> {
     socket.add_addresses(&address::parse_all(value.rest(0)?)?)
 }
 
 /// Removes the addresses of `sctp_bindx`.
-pub fn bindx_remove(socket: &Socket, value: Fields<'_>) -> Result<()> {
+pub fn bindx_remove(socket: &Arc<Socket>, value: Fields<'_>) -> Result<()> {
     socket.remove_addresses(&address::parse_all(value.rest(0)?)?)
 }
 

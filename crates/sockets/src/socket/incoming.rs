@@ -11,7 +11,7 @@ use super::link::NewLink;
 use super::{Phase, Socket, State, Style};
 use crate::address::shown;
 use crate::errno::{Errno, Result};
-use crate::process::{Claim, Service};
+use crate::process::{Claim, Place, Service, current};
 use crate::signals::Blocked;
 
 /// A new socket, its descriptor and its peer.
@@ -41,6 +41,11 @@ impl State {
         }
     }
 
+    /// Whether the socket listens, and no association has to follow a change of its addresses.
+    pub(super) fn only_listens(&self) -> bool {
+        self.listening.is_some() && self.links.is_empty() && self.accept_queue.is_empty()
+    }
+
     /// The claim to the port of a socket that takes over one of the associations.
     fn inherited_claim(&self) -> Option<Arc<Claim>> {
         self.claim.as_ref().map(|claim| Arc::new(claim.inherited()))
@@ -48,6 +53,50 @@ impl State {
 }
 
 impl Socket {
+    /// Accepts associations at the addresses of the socket.
+    ///
+    /// # Errors
+    /// As [`Socket::listen`].
+    pub(super) fn begin_listening(
+        self: &Arc<Self>,
+        state: &mut State,
+        claim: &Claim,
+    ) -> Result<()> {
+        claim.listen()?;
+        let service = self.service_to_listen(state, claim.port());
+        if service.is_err() {
+            claim.stop_listening();
+        }
+        state.listening = Some(service?);
+        Ok(())
+    }
+
+    /// Listens at other addresses than before, or at those of before if that fails.
+    pub(super) fn listen_again(
+        self: &Arc<Self>,
+        state: &mut State,
+        claim: &Claim,
+        before: Place,
+    ) -> Result<()> {
+        state.stop_listening(self);
+        let begun = self.begin_listening(state, claim);
+        if begun.is_err() {
+            state.place = before;
+            self.begin_listening(state, claim)?;
+        }
+        begun
+    }
+
+    /// The endpoint that accepts associations for this socket.
+    fn service_to_listen(self: &Arc<Self>, state: &mut State, port: u16) -> Result<Arc<Service>> {
+        state.place.v6_only = state.settings.v6_only;
+        let any_port = self.style == Style::OneToMany;
+        let transport = state.settings.transport();
+        let service = current().listening_at(&state.place, &transport, any_port)?;
+        service.listen(port, self, state.room(self.style))?;
+        Ok(service)
+    }
+
     /// A peer has opened an association.
     pub fn on_incoming(self: &Arc<Self>, association: Association, service: &Arc<Service>) {
         let state = &mut *self.lock();

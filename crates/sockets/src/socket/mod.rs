@@ -29,7 +29,7 @@ use self::receive::Item;
 use crate::errno::{Errno, Result, of_close};
 use crate::options::errno_of_address;
 use crate::pair::Pair;
-use crate::process::{self, Claim, Place, Service, Sharing, current};
+use crate::process::{self, Claim, Place, Service, Sharing};
 use crate::signals::Blocked;
 
 /// Style of a socket.
@@ -199,8 +199,8 @@ impl Socket {
     /// Adds addresses (`sctp_bindx`). Binds the socket if it is not bound.
     ///
     /// # Errors
-    /// As [`Socket::bind`]; `EOPNOTSUPP` if the socket is in use and a peer cannot be told, or there is none.
-    pub fn add_addresses(&self, addresses: &[SocketAddr]) -> Result<()> {
+    /// As [`Socket::bind`] and [`Socket::listen`]; `EOPNOTSUPP` if the socket is in use and a peer cannot be told.
+    pub fn add_addresses(self: &Arc<Self>, addresses: &[SocketAddr]) -> Result<()> {
         {
             let state = &mut *self.lock();
             if let Some(claim) = state.claim.clone() {
@@ -209,12 +209,17 @@ impl Socket {
                 if addresses.iter().any(other) {
                     return Err(Errno(libc::EINVAL));
                 }
-                if in_use {
+                if in_use && !state.only_listens() {
                     state.may_tell_peers()?;
                 }
                 let ips = state.bindable(self.ipv6, addresses)?;
                 claim.add(state.sharing(self.ipv6), &ips)?;
+                let before = state.place.clone();
                 state.add_addresses(&ips);
+                if state.only_listens() {
+                    let added = self.listen_again(state, &claim, before);
+                    return added.inspect_err(|_| claim.remove(&ips));
+                }
                 if !in_use {
                     return Ok(());
                 }
@@ -228,10 +233,10 @@ impl Socket {
     ///
     /// # Errors
     /// `EINVAL` if one is not bound, or none would be left; `EOPNOTSUPP` if the socket is in use and a peer cannot be told.
-    pub fn remove_addresses(&self, addresses: &[SocketAddr]) -> Result<()> {
+    pub fn remove_addresses(self: &Arc<Self>, addresses: &[SocketAddr]) -> Result<()> {
         let state = &mut *self.lock();
         let in_use = state.listening.is_some() || !state.links.is_empty();
-        if in_use {
+        if in_use && !state.only_listens() {
             state.may_tell_peers()?;
         }
         // Port 0 is that of the socket.
@@ -239,14 +244,18 @@ impl Socket {
             return Err(Errno(libc::EINVAL));
         }
         let gone: Vec<IpAddr> = addresses.iter().map(|a| a.ip().to_canonical()).collect();
+        let before = state.place.clone();
         let bound = &mut state.place.addresses;
         let all_known = gone.iter().all(|ip| bound.contains(ip));
         if !all_known || bound.iter().all(|ip| gone.contains(ip)) {
             return Err(Errno(libc::EINVAL));
         }
         bound.retain(|ip| !gone.contains(ip));
-        if let Some(claim) = &state.claim {
+        if let Some(claim) = state.claim.clone() {
             claim.remove(&gone);
+            if state.only_listens() {
+                return self.listen_again(state, &claim, before);
+            }
         }
         if !in_use {
             return Ok(());
@@ -278,24 +287,9 @@ impl Socket {
             Some(claim) => claim.clone(),
             None => state.claim.insert(Arc::new(self.claim_any(state)?)).clone(),
         };
-        claim.listen()?;
-        let service = self.service_to_listen(state, claim.port());
-        if service.is_err() {
-            claim.stop_listening();
-        }
-        state.listening = Some(service?);
+        self.begin_listening(state, &claim)?;
         self.show(state);
         Ok(())
-    }
-
-    /// The endpoint that accepts associations for this socket.
-    fn service_to_listen(self: &Arc<Self>, state: &mut State, port: u16) -> Result<Arc<Service>> {
-        state.place.v6_only = state.settings.v6_only;
-        let any_port = self.style == Style::OneToMany;
-        let transport = state.settings.transport();
-        let service = current().listening_at(&state.place, &transport, any_port)?;
-        service.listen(port, self, state.room(self.style))?;
-        Ok(service)
     }
 
     /// Takes a free port for all addresses, as a socket does that listens or connects without `bind`.

@@ -91,6 +91,32 @@ static void talk(int from, int to)
 	}
 }
 
+/* A socket that listens and has no association gets and loses addresses: no peer has to be told. */
+static void of_a_listener(int type)
+{
+	struct sockaddr_in first = on(1, 0), second = on(2, 0), *shown;
+	socklen_t length = sizeof first;
+	int server = socket(AF_INET, type, IPPROTO_SCTP), client = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+	struct sockaddr *all;
+
+	CHECK(bind(server, SA(first), sizeof first) == 0 && listen(server, 8) == 0);
+	CHECK(getsockname(server, SA(first), &length) == 0);
+	second.sin_port = first.sin_port;
+	CHECK(sctp_bindx(server, SA(second), 1, SCTP_BINDX_ADD_ADDR) == 0);
+	CHECK(sctp_getladdrs(server, 0, &all) == 2);
+	sctp_freeladdrs(all);
+	CHECK(sctp_bindx(server, SA(first), 1, SCTP_BINDX_REM_ADDR) == 0);
+	CHECK(sctp_getladdrs(server, 0, &all) == 1);
+	shown = (struct sockaddr_in *)all;
+	CHECK(shown->sin_addr.s_addr == second.sin_addr.s_addr);
+	sctp_freeladdrs(all);
+	FAILS(sctp_bindx(server, SA(second), 1, SCTP_BINDX_REM_ADDR), EINVAL);
+	CHECK(connect(client, SA(second), sizeof second) == 0);
+	await(server, POLLIN);
+	close(client);
+	close(server);
+}
+
 int main(void)
 {
 	struct sockaddr_in first = on(1, 0), second = on(2, 0), server = on(1, 0);
@@ -99,6 +125,7 @@ int main(void)
 	int listening = offering(), client = offering(), accepted, plain[2];
 
 	following();
+	of_a_listener(SOCK_STREAM);
 	CHECK(bind(listening, SA(server), sizeof server) == 0);
 	CHECK(listen(listening, 8) == 0);
 	CHECK(getsockname(listening, SA(server), &length) == 0);
