@@ -18,7 +18,7 @@ use crate::other_links::{add_jitter, scale_rate, scale_round_trip};
 const JITTER: Duration = Duration::from_millis(1);
 /// Variations in which all links differ.
 const DRAWS: u64 = 16;
-/// Most links that are varied one by one.
+/// Maximum number of links that are varied one by one.
 const SINGLE_LINKS: usize = 8;
 /// The answer is within this factor of a buffer that fails in a variation.
 const STEP: f64 = 0.95;

@@ -13,7 +13,7 @@ use crate::socket::{MessageSettings, Socket, State, Style};
 const ID_IN_SNDRCV: usize = 28;
 const ID_IN_SNDINFO: usize = 12;
 
-/// Least values of SCTP_MAXSEG, bytes. As in Linux: what fits into a packet of 512 B with the headers of IP, SCTP and one DATA
+/// Minimum values of SCTP_MAXSEG, bytes. As in Linux: what fits into a packet of 512 B with the headers of IP, SCTP and one DATA
 /// chunk.
 const LEAST_IPV4: u32 = 512 - 20 - 12 - 16;
 const LEAST_IPV6: u32 = 512 - 40 - 12 - 16;
