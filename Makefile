@@ -144,8 +144,7 @@ attacks: command ## measures the effect of attacks on a running Ropewalk (ATTACK
 SIGNALS := $(shell env --default-signal true 2>/dev/null && echo env --default-signal)
 
 # Some of the others wait for a browser or run on one core: two at a time, each with its output in one piece.
-test: ## everything below
-	$(SIGNALS) $(MAKE) test-rust
+test: test-rust ## everything below
 	$(SIGNALS) $(MAKE) --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-wire test-memory test-python test-docs test-report test-packages test-tunnel
 
 test-fast: ## what differs from main: the tests of its crates without those that simulate for minutes

@@ -193,7 +193,7 @@ impl TunnelClient {
             }
             self.settings.hubs.link_up().await;
         }
-        self.machine.look();
+        self.machine.look_at_routes();
         // The first association may use any link: until it has set up the machine, packets leave outside of the tunnel.
         let rules = self.settings.lane.links.as_deref().filter(|_| self.reported.is_some());
         let hint = async {

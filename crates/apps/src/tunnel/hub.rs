@@ -210,7 +210,7 @@ impl TunnelHub {
         set_up.map_err(TunnelError::system(format!("setting up {}", device.name())))?;
         let pool = settings.pool.networks();
         let ports = settings.endpoint.iter().map(SocketAddr::port).collect();
-        let role = Role::Hub { nat: settings.nat, pool: pool.to_vec(), ports };
+        let role = Role::Hub { nat: settings.nat, ports };
         machine.set_forwarding(&role, pool)?;
         let hub = settings.pool.hub().iter().map(IpNet::addr).collect();
         let writer = tokio::sync::Mutex::new(device.writer());

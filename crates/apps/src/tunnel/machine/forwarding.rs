@@ -34,8 +34,6 @@ pub enum Role {
     Hub {
         /// Whether they leave with the hub's own address.
         nat: bool,
-        /// The networks of the clients.
-        pool: Vec<IpNet>,
         /// Ports of the hub's endpoint, which take no part in the translation of addresses.
         ports: Vec<u16>,
     },
@@ -141,7 +139,7 @@ impl Forwarding {
                 let rules = vec![translated];
                 chains.push(Chain { hook: Hook::SourceNat, drops: false, rules });
             }
-            Role::Hub { nat, pool, ports } => {
+            Role::Hub { nat, ports } => {
                 if *nat {
                     let answers = [by_device.clone(), Match::Established];
                     forward.push(Rule::new(answers, Action::Accept));
@@ -150,7 +148,7 @@ impl Forwarding {
                         let other = Match::NotBy(self.device.clone());
                         Rule::new([Match::Source(*network), other], Action::Masquerade)
                     };
-                    let rules = pool.iter().map(leaves).collect();
+                    let rules = self.networks.iter().map(leaves).collect();
                     chains.push(Chain { hook: Hook::SourceNat, drops: false, rules });
                 }
                 chains.extend(self.own_ports(ports));

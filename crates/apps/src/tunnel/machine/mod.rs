@@ -72,6 +72,8 @@ pub struct Machine(Arc<Shared>);
 struct Shared {
     settings: MachineSettings,
     is_closed: bool,
+    /// The name servers that this machine had before the tunnel.
+    name_servers: Vec<IpAddr>,
     /// How much an earlier run had left.
     undone: usize,
     state: Mutex<State>,
@@ -122,7 +124,7 @@ impl State {
         if look == Look::Network {
             found.note("the tunnel's device", routing.compare_device());
             let exceptions = routing.compare_exceptions(journal);
-            let exceptions = found.note("the routes beside the tunnel", exceptions);
+            let exceptions = found.note("the routes outside of the tunnel", exceptions);
             found.problems.extend(exceptions.unwrap_or_default());
         }
         if let Some(forwarding) = forwarding {
@@ -154,7 +156,8 @@ impl Machine {
         }
         // Without those of an earlier run, also if its journal is lost.
         let _ = name_servers::restore(Path::new(RESOLV_CONF), name);
-        locks.name_servers = name_servers::of_system();
+        let name_servers = name_servers::of_system();
+        locks.name_servers.clone_from(&name_servers);
         if is_closed {
             locks.compare(&mut journal)?;
         }
@@ -166,7 +169,8 @@ impl Machine {
             name_servers: None,
         };
         let (state, declared) = (Mutex::new(state), Sender::default());
-        Ok(Self(Arc::new(Shared { settings, is_closed, undone, state, declared })))
+        let shared = Shared { settings, is_closed, name_servers, undone, state, declared };
+        Ok(Self(Arc::new(shared)))
     }
 
     /// Whether the machine is closed.
@@ -295,15 +299,15 @@ impl Machine {
     }
 
     /// The name servers that this machine had before the tunnel.
-    pub fn name_servers(&self) -> Vec<IpAddr> {
-        let state = self.lock();
-        state.locks.as_ref().map_or_else(name_servers::of_system, |it| it.name_servers.clone())
+    pub fn name_servers(&self) -> &[IpAddr] {
+        &self.0.name_servers
     }
 
-    /// Compares the network with what should be there now.
-    pub(super) fn look(&self) {
-        // What fails here is reported when it is tried again.
-        let _ = self.lock().compare(Look::Network);
+    /// Compares the routes with what should be there now. What fails is reported when it is tried again.
+    pub(super) fn look_at_routes(&self) {
+        let state = &mut *self.lock();
+        let _ = state.routing.compare_device();
+        let _ = state.routing.compare_exceptions(&mut state.journal);
     }
 
     /// Keeps everything as it should be, whatever other programs change. Each problem is reported once.

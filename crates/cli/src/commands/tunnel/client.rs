@@ -303,7 +303,7 @@ async fn look_up(
 ) -> Result<Vec<FoundHub>, Failure> {
     let (mut found, mut failures) = (Vec::new(), 0);
     // Later, those of the tunnel are set.
-    let servers = machine.name_servers();
+    let servers = machine.name_servers().to_vec();
     for (to, hub) in hubs {
         let texts = given(&to, Some(&hub))?.to_vec();
         let outside = Arc::new({
