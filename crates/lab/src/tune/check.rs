@@ -18,6 +18,20 @@ pub struct CheckOptions {
     pub custom_schedulers: CustomSchedulers,
 }
 
+impl CheckOptions {
+    /// The same for a comparison with so many seeds.
+    pub(super) fn with_seeds(&self, seeds: u64) -> CompareOptions {
+        CompareOptions {
+            seeds,
+            threads: self.threads,
+            series: false,
+            sequence: None,
+            single_paths: false,
+            custom_schedulers: self.custom_schedulers.clone(),
+        }
+    }
+}
+
 /// Result of the check.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Check {
@@ -67,15 +81,7 @@ pub fn check(
         Variant { label: (*label).to_owned(), scenario }
     };
     let variants: Vec<Variant> = MANAGERS.iter().map(variant).collect();
-    let comparison = CompareOptions {
-        seeds: options.seeds,
-        threads: options.threads,
-        series: false,
-        sequence: None,
-        single_paths: false,
-        custom_schedulers: options.custom_schedulers.clone(),
-    };
-    let runs = compare(&variants, &comparison, on_progress);
+    let runs = compare(&variants, &options.with_seeds(options.seeds), on_progress);
     let groups: Vec<&[Compared]> = runs.chunks(options.seeds as usize).collect();
     let managers: Vec<Checked> = MANAGERS
         .iter()

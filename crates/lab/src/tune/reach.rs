@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::robust::{RobustReach, robust_reach};
 use super::{CheckOptions, Tuning};
-use crate::compare::{CompareOptions, Compared, Estimate, Variant, compare, estimate};
+use crate::compare::{Compared, Estimate, Variant, compare, estimate};
 use crate::predict::predict;
 
 /// The answer is within this factor of a buffer that does not reach the share.
@@ -152,12 +152,7 @@ impl Search<'_> {
         if let Some(bytes) = fails.filter(|bytes| *bytes < high.receive_buffer_bytes) {
             low = bytes;
         }
-        while (low as f64) < STEP * high.receive_buffer_bytes as f64 {
-            // The buffer spans powers of ten, so the geometric mean halves the interval.
-            let middle = rounded((low as f64 * high.receive_buffer_bytes as f64).sqrt());
-            if middle <= low || middle >= high.receive_buffer_bytes {
-                break;
-            }
+        while let Some(middle) = between(low, high.receive_buffer_bytes) {
             let trial = self.trial(middle);
             if self.reaches(&trial) {
                 high = trial;
@@ -243,14 +238,7 @@ impl Search<'_> {
         let mut scenario = self.scenario.clone();
         scenario.transfer.receive_buffer = bytes;
         let variant = Variant { label: String::new(), scenario };
-        let options = CompareOptions {
-            seeds: self.options.seeds,
-            threads: self.options.threads,
-            series: false,
-            sequence: None,
-            single_paths: false,
-            custom_schedulers: self.options.custom_schedulers.clone(),
-        };
+        let options = self.options.with_seeds(self.options.seeds);
         let before = self.trials.len() as f64;
         let tell = |share: f64| (self.on_progress)(progress(before + share));
         let runs = compare(&[variant], &options, &tell);
@@ -277,6 +265,14 @@ fn progress(trials: f64) -> f64 {
     }
     let over = trials / USUAL_TRIALS - 0.8;
     0.8 + 0.2 * over / (over + 0.2)
+}
+
+/// The buffer to try next between one that does not reach the share and one that does. `None` if they are within 5 %.
+pub(super) fn between(low: u64, high: u64) -> Option<u64> {
+    // The buffer spans powers of ten, so the geometric mean halves the interval.
+    let middle = rounded((low as f64 * high as f64).sqrt());
+    let is_wide = (low as f64) < STEP * high as f64;
+    (is_wide && low < middle && middle < high).then_some(middle)
 }
 
 /// Three digits, rounded up: `501000` instead of `500123`.

@@ -2,15 +2,15 @@
 //!
 //! Goodput against the buffer has cliffs: a buffer that just suffices for exactly these links may fail when a round trip
 //! grows by 2 %. So the buffer is tried on *variations*: each link alone with a higher and a lower rate and round trip and
-//! with jitter, and draws in which all links differ at once.
+//! with jitter, and draws in which all links differ.
 
 use ropewalk_base::{Duration, Seed};
 use ropewalk_scenario::{Path, Scenario};
 use serde::Serialize;
 
-use super::reach::rounded;
+use super::reach::{between, rounded};
 use super::{CheckOptions, paths};
-use crate::compare::{CompareOptions, Compared, Variant, compare};
+use crate::compare::{Compared, Variant, compare};
 use crate::lossy::packet_bytes;
 use crate::other_links::{add_jitter, scale_rate, scale_round_trip};
 
@@ -20,8 +20,6 @@ const JITTER: Duration = Duration::from_millis(1);
 const DRAWS: u64 = 16;
 /// Maximum number of links that are varied one by one.
 const SINGLE_LINKS: usize = 8;
-/// The answer is within this factor of a buffer that fails in a variation.
-const STEP: f64 = 0.95;
 /// Factor between the buffers that are tried until one suffices.
 const STEP_UP: f64 = 1.2;
 /// Number of buffers that a search tries as a rule; only the progress report depends on it.
@@ -138,11 +136,7 @@ impl Search<'_> {
             }
             high = self.trial(next);
         }
-        while (low as f64) < STEP * high.receive_buffer_bytes as f64 {
-            let middle = rounded((low as f64 * high.receive_buffer_bytes as f64).sqrt());
-            if middle <= low || middle >= high.receive_buffer_bytes {
-                break;
-            }
+        while let Some(middle) = between(low, high.receive_buffer_bytes) {
             let trial = self.trial(middle);
             if self.reaches(&trial) {
                 high = trial;
@@ -164,17 +158,9 @@ impl Search<'_> {
             Variant { label: String::new(), scenario }
         };
         let variants: Vec<Variant> = self.variations.iter().map(variant).collect();
-        let options = CompareOptions {
-            seeds: 1,
-            threads: self.options.threads,
-            series: false,
-            sequence: None,
-            single_paths: false,
-            custom_schedulers: self.options.custom_schedulers.clone(),
-        };
         let before = self.trials.len() as f64;
         let tell = |part: f64| (self.on_progress)(((before + part) / USUAL_TRIALS).min(0.99));
-        let runs = compare(&variants, &options, &tell);
+        let runs = compare(&variants, &self.options.with_seeds(1), &tell);
         let share = |(run, one): (&Compared, &Variation)| {
             run.outcome.as_ref().map_or(0.0, |run| run.result.goodput_wire_bps / one.rates_bps)
         };
