@@ -1,6 +1,9 @@
 //! A scenario that was written from a record is run, and compared with the record.
 
-use ropewalk_lab::{RunOptions, run_watched};
+use std::thread::available_parallelism;
+
+use ropewalk_lab::CustomSchedulers;
+use ropewalk_lab::compare::{CompareOptions, Variant, compare};
 
 use ropewalk_scenario::Scenario;
 
@@ -12,7 +15,7 @@ use crate::progress::{Progress, with_bar};
 /// Longest run, and most data that it may carry, bytes.
 const LONGEST_S: f64 = 60.0;
 const MOST_BYTES: f64 = 200e6;
-/// Runs of a scenario whose losses are random: the record is one sample of what such a link carries.
+/// Runs of each scenario: where losses are random, the record is one sample of what such a link carries.
 const SEEDS: u64 = 5;
 /// Shortest run: a shorter record does not show what the link carries.
 const SHORTEST_S: f64 = 1.0;
@@ -64,21 +67,35 @@ pub fn compared(tables: &str, carried: &Carried, console: Console) -> Result<Str
     let longest = LONGEST_S.min((MOST_BYTES * 8.0 / bps).max(SHORTEST_S));
     let duration = seconds.clamp(SHORTEST_S, longest);
     let senders = by.senders();
-    let total = senders.len() as f64 * SEEDS as f64;
+    let variant = |(name, keys): &(&str, &str)| {
+        let toml = format!(
+            "[transfer]\n{keys}receive_buffer = \"{BUFFER}\"\nduration = \"{duration:.1} s\"\n\n{tables}"
+        );
+        // For data of the other direction, the paths are turned round.
+        let turned = toml.replace("rate_down =", "rate =").replace("queue_down =", "queue =");
+        let scenario = Scenario::parse(&turned, "record")?;
+        Ok::<_, Failure>((Variant { label: (*name).to_owned(), scenario }, toml))
+    };
+    let variants: Vec<_> = senders.iter().map(variant).collect::<Result<_, _>>()?;
+    let (variants, written): (Vec<Variant>, Vec<String>) = variants.into_iter().unzip();
+    let options = CompareOptions {
+        seeds: SEEDS,
+        threads: available_parallelism().map_or(1, usize::from),
+        series: false,
+        sequence: None,
+        single_paths: false,
+        custom_schedulers: CustomSchedulers::default(),
+    };
     let progress = Progress::share();
-    let runs = with_bar(console, "comparing with the record", &progress, || {
-        let mut runs = Vec::new();
-        for (index, (name, keys)) in senders.iter().enumerate() {
-            let toml = format!(
-                "[transfer]\n{keys}receive_buffer = \"{BUFFER}\"\nduration = \"{duration:.1} s\"\n\n{tables}"
-            );
-            let report = |seed| progress.on_progress((index as f64 * SEEDS as f64 + seed) / total);
-            runs.push((goodputs(&toml, report)?, *name, toml));
-        }
-        Ok::<_, Failure>(runs)
-    })?;
+    let compared = with_bar(console, "comparing with the record", &progress, || {
+        compare(&variants, &options, &|share| progress.on_progress(share))
+    });
+    let goodputs = compared.into_iter().map(|one| Ok(one.outcome?.result.goodput_wire_bps));
+    let goodputs: Vec<f64> = goodputs.collect::<Result<_, Failure>>()?;
+    let each = goodputs.chunks(SEEDS as usize).zip(variants.iter().zip(written));
+    let runs = each.map(|(found, (variant, toml))| (found, variant.label.as_str(), toml));
     let off = |found: &[f64]| (mean(found) / bps).ln().abs();
-    let best = runs.into_iter().reduce(|a, b| if off(&b.0) < off(&a.0) - CLOSE { b } else { a });
+    let best = runs.reduce(|a, b| if off(b.0) < off(a.0) - CLOSE { b } else { a });
     let (found, sender, toml) = best.expect("there is a sender");
     let (least, most) =
         found.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), one| (a.min(*one), b.max(*one)));
@@ -86,7 +103,7 @@ pub fn compared(tables: &str, carried: &Carried, console: Console) -> Result<Str
         "# The record carried {} with headers in {}; this scenario, {sender}, carries {}",
         rate(*bps),
         time(*seconds),
-        rate(mean(&found))
+        rate(mean(found))
     );
     if least < most {
         said += &format!(", {} to {} with {SEEDS} seeds", rate(least), rate(most));
@@ -101,24 +118,6 @@ pub fn compared(tables: &str, carried: &Carried, console: Console) -> Result<Str
     };
     console.note(said.trim_start_matches("# ").replace("\n# ", " "));
     Ok(format!("{said}\n{toml}"))
-}
-
-/// What the scenario carries, bit/s with headers: a value for each seed, if it has anything random.
-fn goodputs(toml: &str, report: impl Fn(f64)) -> Result<Vec<f64>, Failure> {
-    // For data of the other direction, the paths are turned round.
-    let turned = toml.replace("rate_down =", "rate =").replace("queue_down =", "queue =");
-    let mut scenario = Scenario::parse(&turned, "record")?;
-    let mut found: Vec<f64> = Vec::new();
-    for seed in 0..SEEDS {
-        let run =
-            run_watched(&scenario, &RunOptions::default(), &|share| report(seed as f64 + share))?;
-        found.push(run.result.goodput_wire_bps);
-        scenario.transfer.seed += 1;
-        if found.len() == 2 && found[0] == found[1] {
-            break;
-        }
-    }
-    Ok(found)
 }
 
 fn mean(values: &[f64]) -> f64 {
