@@ -31,9 +31,11 @@
     "app_delay_s.p99": ["app_delay_s.p50", "time", "median"],
   };
 
-  // The path that carries least of its rate, if it is idle.
+  // The path of several that carries least of its rate, if it is idle.
   function idlePath(result) {
-    const known = (result.paths || []).filter((path) => rw.format.isNumber(path.utilisation) && path.utilisation < IDLE);
+    const paths = (result && result.paths) || [];
+    if (paths.length < 2) return null;
+    const known = paths.filter((path) => rw.format.isNumber(path.utilisation) && path.utilisation < IDLE);
     return known.sort((a, b) => a.utilisation - b.utilisation)[0] || null;
   }
 
@@ -51,7 +53,7 @@
   }
 
   function ofOne(run) {
-    const idle = (run.result.paths || []).length > 1 ? idlePath(run.result) : null;
+    const idle = idlePath(run.result);
     return rw.metrics.headline.map((m) => tile(m, at(run.result, m.path), beside(m, run.result, idle), idle));
   }
 
