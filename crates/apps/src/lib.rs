@@ -3,6 +3,7 @@
 //! A library, which neither prints nor parses arguments. The command and the Python package use it.
 
 pub mod access;
+pub mod captive_portal;
 pub mod destinations;
 pub mod extensions;
 pub mod files;

@@ -1,9 +1,26 @@
 //! What a client says while its hub does not answer. Needs Linux and root; otherwise says so and passes.
 #![cfg(target_os = "linux")]
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
 use nix::sys::signal::Signal;
 
-use crate::tunnel::{HOST, Hosts, echo};
+use crate::tunnel::{BINARY, HOST, HUB, Hosts, echo};
+
+/// A network that answers in the name of the hub on the first link, as captive portals do.
+fn captive_portal(hosts: &Hosts) {
+    let listener = hosts.inside("h", || TcpListener::bind((HUB[0], 80)).expect("a free port"));
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            // A request may be cut off.
+            let _ = stream.read(&mut [0; 1024]);
+            let answer = "HTTP/1.1 302 Found\r\nLocation: http://login.example/\r\nContent-Length: 0\r\n\r\n";
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+}
 
 #[test]
 fn a_hub_that_does_not_answer_is_told_soon_and_once_with_what_may_be_wrong() {
@@ -39,4 +56,36 @@ fn a_hub_that_becomes_silent_and_answers_again_is_told_once_each() {
     }
     // At most the old association: attempts that were given up are none.
     assert!(said.matches("association closed").count() <= 1, "{said}");
+}
+
+#[test]
+fn a_link_whose_network_asks_for_a_login_is_named() {
+    let Some(hosts) = Hosts::new() else { return };
+    let (client, hub) = (hosts.dir.key("client.key"), hosts.dir.key("hub.key"));
+    captive_portal(&hosts);
+    echo(&hosts, "i");
+    let portal = "link l1: HTTP requests are redirected to http://login.example/, as captive portals do; help: ";
+    for (words, help) in [(&[][..], "log in"), (&["--kill-switch"], "the kill switch keeps")] {
+        let up = hosts.connect(&hub, words);
+        hosts.wait_for("told", || up.said().contains(&format!("{portal}{help}")));
+        assert!(!up.said().contains("link l2"), "{}", up.said());
+        if words.is_empty() {
+            // A network that asks for a login later as well.
+            let serve = hosts.serve(&[&client], &[]);
+            hosts.wait_for_answer(HOST, &[&serve, &up]);
+            serve.signal(Signal::SIGSTOP);
+            hosts.wait_for("told again", || {
+                let _ = hosts.answers("c", HOST);
+                up.said().matches(portal).count() == 2
+            });
+        }
+    }
+    let output = hosts.inside("c", || {
+        let words = ["doctor", "--key", "client.key", "--peer", &hub, "--to", &HUB.join(",")];
+        let mut doctor = std::process::Command::new(BINARY);
+        doctor.current_dir(hosts.dir.file(".")).args(words).output().expect("a command")
+    });
+    let said =
+        String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("redirected to http://login.example/"), "{said}");
 }

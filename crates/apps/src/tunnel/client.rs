@@ -15,6 +15,7 @@ use ropewalk_base::PeerText;
 use ropewalk_runtime::endpoint::Association;
 use ropewalk_runtime::interfaces;
 use ropewalk_runtime::system::TunDevice;
+use tokio::sync::Notify;
 
 use self::acceptance::Acceptance;
 use self::packets::{ForeignSources, HubSink, read_device};
@@ -52,6 +53,8 @@ pub struct TunnelClient {
     reported: Option<usize>,
     /// Whether it was reported that a hub does not answer.
     silent: AtomicBool,
+    /// Told when a hub in use has become silent.
+    fell_silent: Notify,
     /// Whether it was reported that no link is up, or that none may carry data.
     blocked: AtomicBool,
 }
@@ -131,6 +134,7 @@ impl TunnelClient {
             shared,
             reported: None,
             silent: AtomicBool::default(),
+            fell_silent: Notify::default(),
             blocked: AtomicBool::default(),
         })
     }
@@ -200,6 +204,7 @@ impl TunnelClient {
             tokio::time::sleep(HINT_AFTER).await;
             if !self.silent.swap(true, Ordering::Relaxed) {
                 self.report(index, Event::Problem(HINT.to_owned()));
+                self.report_captive_portals(index).await;
             }
             std::future::pending::<Infallible>().await
         };
@@ -271,6 +276,7 @@ impl TunnelClient {
             () = lane.run(&mut sink) => None,
             fresh = hubs.replacement(index, &association, &sent, rules, tell) => Some(fresh),
             fresh = hubs.preferred(index, &association, rules) => Some(fresh),
+            never = self.explain_silence(index) => match never {},
         };
         self.shared.lock().inlet = None;
         self.shared.counters.set_clients(0);
@@ -375,10 +381,33 @@ impl TunnelClient {
         }
     }
 
+    /// Reports captive portals whenever the hub in use becomes silent.
+    async fn explain_silence(&self, index: usize) -> Infallible {
+        loop {
+            self.fell_silent.notified().await;
+            self.report_captive_portals(index).await;
+        }
+    }
+
+    /// Reports the links whose networks ask for a login.
+    async fn report_captive_portals(&self, index: usize) {
+        let help = match self.machine.is_closed() {
+            false => "log in with a browser over this link",
+            true => {
+                "the kill switch keeps browsers from it: end the tunnel, `ropewalk tunnel undo`, log in over this link, start \
+                 the tunnel again"
+            }
+        };
+        for (link, portal) in self.settings.hubs.captive_portals(index).await {
+            self.report(index, Event::Problem(format!("link {link}: {portal}; help: {help}")));
+        }
+    }
+
     /// Reports once that a hub is silent, that it answers again, and that no link may carry data.
     fn tell(&self, index: usize, condition: Condition) {
         let news = match condition {
             Condition::Silent => {
+                self.fell_silent.notify_one();
                 (!self.silent.swap(true, Ordering::Relaxed)).then_some(Event::HubSilent)
             }
             Condition::Answers => {

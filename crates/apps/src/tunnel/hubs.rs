@@ -27,7 +27,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::link_state::{Rules, obstacle};
 use super::links::LinkLedger;
+use super::machine::OUTSIDE_MARK;
 use super::network_watch::NetworkWatch;
+use crate::captive_portal::{self, CaptivePortal};
 use crate::whereabouts::Whereabouts;
 
 /// Interval of looks at an association while something is unacknowledged. An idle client needs none.
@@ -159,6 +161,21 @@ impl HubList {
     /// Whether a link is up that could reach a hub.
     pub fn has_link(&self) -> bool {
         self.hubs.iter().any(|hub| hub.options().has_local())
+    }
+
+    /// The links whose networks answer HTTP requests to this hub themselves.
+    pub async fn captive_portals(&self, index: usize) -> Vec<(String, CaptivePortal)> {
+        let hub = &self.hubs[index];
+        let mut found = Vec::new();
+        for link in hub.options().locals {
+            let mut ips = hub.place.addresses().into_iter().map(|at| at.ip().to_canonical());
+            let Some(ip) = ips.find(|ip| ip.is_ipv4() == link.address.is_ipv4()) else { continue };
+            if let Some(portal) = captive_portal::find(&link, ip, OUTSIDE_MARK).await {
+                let own = link.address.ip().to_string();
+                found.push((link.interface.unwrap_or(own), portal));
+            }
+        }
+        found
     }
 
     /// Waits until a link is up that could reach a hub.

@@ -13,7 +13,8 @@ use ropewalk_runtime::system::firewall::{self, Action, Chain, Hook, Match, Rule,
 
 use super::journal::{Journal, JournalError};
 use super::networks::single;
-use super::steering::{self, DHCP, DOMAIN, LOOKUP_MARK};
+use super::steering::{self, DHCP, DOMAIN, OUTSIDE_MARK};
+use crate::captive_portal::HTTP;
 use crate::tunnel::TunnelError;
 
 /// The locks of a closed machine.
@@ -92,7 +93,7 @@ fn table_of(tunnel: &str) -> String {
 }
 
 /// The rules that let nothing leave this machine, or pass it, outside of the tunnel: only packets to the peers, lookups of
-/// their names, DHCP, neighbour discovery, and packets to the networks in `direct`.
+/// their names, requests that find captive portals, DHCP, neighbour discovery, and packets to the networks in `direct`.
 fn kill_switch(table: &str, device: &str, peers: &[SocketAddr], direct: &[IpNet]) -> Table {
     let accept = |matches: Vec<Match>| Rule::new(matches, Action::Accept);
     let to_peer = |peer: &SocketAddr| {
@@ -106,8 +107,13 @@ fn kill_switch(table: &str, device: &str, peers: &[SocketAddr], direct: &[IpNet]
     ];
     output.extend(peers.iter().map(to_peer));
     for port in [Match::UdpDestination(DOMAIN), Match::TcpDestination(DOMAIN)] {
-        output.push(accept(vec![Match::Mark(LOOKUP_MARK), port]));
+        output.push(accept(vec![Match::Mark(OUTSIDE_MARK), port]));
     }
+    output.extend(peers.iter().map(|peer| {
+        let network = single(peer.ip().to_canonical());
+        let request = [Match::Destination(network), Match::TcpDestination(HTTP)];
+        accept([vec![Match::Mark(OUTSIDE_MARK)], request.to_vec()].concat())
+    }));
     output.extend(
         DHCP.map(|(from, to)| accept(vec![Match::UdpSource(from), Match::UdpDestination(to)])),
     );

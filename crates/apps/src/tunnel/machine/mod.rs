@@ -44,7 +44,7 @@ pub use self::name_servers::{Manager, NameServersError, RESOLV_CONF};
 pub use self::networks::{Overlap, everything, overlap, single};
 pub use self::routing::DeviceState;
 use self::routing::Routing;
-pub use self::steering::{LOOKUP_MARK, has_ipv6, permits_ipv6};
+pub use self::steering::{OUTSIDE_MARK, has_ipv6, permits_ipv6};
 use self::watch::{Look, Watch};
 use super::error::TunnelError;
 use crate::observe::{Event, PeerIdentity, Reporter};

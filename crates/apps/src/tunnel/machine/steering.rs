@@ -1,7 +1,7 @@
 //! The second lock of a closed machine: rules of policy routing.
 //!
 //! ```text
-//!   10  to the hubs, marked lookups of names, to direct networks: main table
+//!   10  to the hubs, marked packets, to direct networks: main table
 //!   11  TCP, UDP, ICMP, ICMPv6, SCTP: the table of the tunnel, in which everything else is unreachable
 //! ```
 //!
@@ -20,14 +20,15 @@ use ropewalk_runtime::system::rules::RoutingRule;
 
 use super::journal::CLOSED_TABLE;
 use super::networks::single;
+use crate::captive_portal::HTTP;
 
 /// Ports of DHCP and of DHCPv6: source and destination of what a client sends (RFC 2131, 4.1; RFC 9915, 7.2).
 pub(super) const DHCP: [(u16, u16); 2] = [(68, 67), (546, 547)];
 /// Port of name servers (RFC 1035, 4.2).
 pub(super) const DOMAIN: u16 = 53;
 
-/// The mark of the sockets that look up the names of hubs: "rw" and a number.
-pub const LOOKUP_MARK: u32 = 0x7277_0035;
+/// The mark of the sockets that look up the names of hubs or find captive portals: "rw" and a number.
+pub const OUTSIDE_MARK: u32 = 0x7277_0035;
 
 const EXCEPTIONS: u32 = 10;
 const CLOSED: u32 = 11;
@@ -39,17 +40,20 @@ const ICMPV6: u8 = 58;
 const SCTP: u8 = 132;
 
 /// The rules of a closed machine. Packets that the tunnel's device delivers keep their ways, and so do packets to the networks in
-/// `direct` and to the hubs. An answer of a name server must find a way back where the reverse path filter is strict.
+/// `direct` and to the hubs. An answer to a marked packet must find a way back
+/// where the reverse path filter is strict.
 pub(super) fn rules(
     device: &str,
     direct: &[IpNet],
     hubs: &[SocketAddr],
     name_servers: &[IpAddr],
 ) -> Vec<RoutingRule> {
+    let ips = hubs.iter().map(|hub| hub.ip().to_canonical());
+    let servers = name_servers.iter().flat_map(|ip| [(*ip, UDP, DOMAIN), (*ip, TCP, DOMAIN)]);
+    let answers = servers.chain(ips.map(|ip| (ip, TCP, HTTP)));
+    let answers = answers.filter(|(ip, ..)| ip.is_ipv4() && filters_strictly());
     let hubs = hubs.iter().map(|hub| (hub.ip().to_canonical(), UDP, hub.port()));
-    let servers = name_servers.iter().filter(|server| server.is_ipv4() && filters_strictly());
-    let servers = servers.flat_map(|server| [UDP, TCP].map(|by| (*server, by, DOMAIN)));
-    let outside: BTreeSet<_> = hubs.chain(servers).filter(|(ip, ..)| !ip.is_loopback()).collect();
+    let outside: BTreeSet<_> = hubs.chain(answers).filter(|(ip, ..)| !ip.is_loopback()).collect();
     let families = [false, true].into_iter().filter(|ipv6| !ipv6 || has_ipv6());
     families.flat_map(|ipv6| of_family(ipv6, device, direct, &outside)).collect()
 }
@@ -65,7 +69,7 @@ fn of_family(
     let except = RoutingRule { ipv6, priority: EXCEPTIONS, table: MAIN, ..RoutingRule::default() };
     let mut all = vec![
         RoutingRule { from_interface: Some(device.to_owned()), ..except.clone() },
-        RoutingRule { mark: Some(LOOKUP_MARK), ..except.clone() },
+        RoutingRule { mark: Some(OUTSIDE_MARK), ..except.clone() },
         RoutingRule {
             protocol: Some(UDP),
             source_port: Some(dhcp_client),

@@ -3,6 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use ropewalk_apps::captive_portal::{self, CaptivePortal};
+#[cfg(target_os = "linux")]
+use ropewalk_apps::tunnel::machine::OUTSIDE_MARK as MARK;
 use ropewalk_runtime::endpoint::{
     BindAddress, BindingResponse, Endpoint, OpenError, Options, Target,
 };
@@ -23,6 +26,9 @@ const LOOK: Duration = Duration::from_millis(100);
 const STEADY_LOOKS: u32 = 15;
 /// How long the answer to a question may take after the handshake.
 const BINDING_LIMIT: Duration = Duration::from_secs(2);
+/// Sockets have no mark on other systems.
+#[cfg(not(target_os = "linux"))]
+const MARK: u32 = 0;
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 /// What one link and one address of the peer gave.
@@ -32,6 +38,17 @@ pub struct Reach {
     pub remote: SocketAddr,
     /// What the association showed, or why there is none.
     pub found: Result<Found, String>,
+    /// The network of the link asks for a login.
+    pub portal: Option<CaptivePortal>,
+}
+
+impl Reach {
+    /// Why there is no association, and what may be the cause.
+    fn problem(&self) -> Option<String> {
+        let error = self.found.as_ref().err()?;
+        let portal = self.portal.as_ref().map(|portal| format!("; {portal}"));
+        Some(error.clone() + &portal.unwrap_or_default())
+    }
 }
 
 /// What an association showed.
@@ -92,7 +109,11 @@ pub async fn probe(options: &Options, target: &Target) -> Vec<Reach> {
                 Ok(endpoint) => try_address(endpoint, &only).await,
                 Err(error) => Err(error.clone()),
             };
-            reaches.push(Reach { link: link.clone(), remote: *remote, found });
+            let portal = match &found {
+                Ok(_) => None,
+                Err(_) => captive_portal::find(local, remote.ip().to_canonical(), MARK).await,
+            };
+            reaches.push(Reach { link: link.clone(), remote: *remote, found, portal });
         }
     }
     reaches
@@ -153,10 +174,15 @@ fn reach_checks(reaches: &[Reach], named: bool) -> Vec<Check> {
                     format!("{} answers{rtt}, path MTU at least {mtu_bytes} B", reach.remote);
                 Check::ok(NAME, found)
             }
-            Err(error) => {
-                let found = format!("{}: {error}", reach.remote);
-                let advice = "is the server running there with this public key, does it allow yours, is its UDP \
-                              port open in the firewall, does the link have a route to it?";
+            Err(_) => {
+                let found = format!("{}: {}", reach.remote, reach.problem().unwrap_or_default());
+                let advice = match reach.portal {
+                    Some(_) => "log in with a browser over this link",
+                    None => {
+                        "is the server running there with this public key, does it allow yours, is its UDP port open in \
+                         the firewall, does the link have a route to it?"
+                    }
+                };
                 if some && !named {
                     Check::warning(NAME, found, advice)
                 } else {
@@ -240,7 +266,7 @@ pub fn rows(reaches: &[Reach]) -> Vec<PeerRow> {
             mtu_bytes: found.map(|found| found.mtu_bytes),
             public_address: binding.map(|seen| seen.address),
             release: binding.map(|seen| seen.release.to_string()),
-            error: reach.found.as_ref().err().cloned(),
+            error: reach.problem(),
         }
     };
     reaches.iter().map(row).collect()
@@ -254,7 +280,7 @@ mod tests {
     use super::*;
 
     fn reach(link: &str, found: Result<Found, String>) -> Reach {
-        Reach { link: link.to_owned(), remote: ([192, 0, 2, 7], 9899).into(), found }
+        Reach { link: link.to_owned(), remote: ([192, 0, 2, 7], 9899).into(), found, portal: None }
     }
 
     #[test]

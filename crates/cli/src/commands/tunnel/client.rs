@@ -12,7 +12,7 @@ use ropewalk_apps::observe::{Event, EventRecord, Ledger, Observation, Sink, Sour
 use ropewalk_apps::tunnel::client::{ClientSettings, Family, TunnelClient};
 use ropewalk_apps::tunnel::hubs::{Hub, HubList};
 use ropewalk_apps::tunnel::machine::{
-    self, LOOKUP_MARK, Machine, MachineSettings, Manager, RESOLV_CONF,
+    self, Machine, MachineSettings, Manager, OUTSIDE_MARK, RESOLV_CONF,
 };
 use ropewalk_apps::tunnel::{LinkSpec, ThreadModeration};
 use ropewalk_apps::whereabouts::{Finder, Whereabouts};
@@ -311,7 +311,7 @@ async fn look_up(
             move || {
                 let interfaces = ways_out();
                 let lookup =
-                    |host: &str| addresses::outside(host, &servers, LOOKUP_MARK, &interfaces);
+                    |host: &str| addresses::outside(host, &servers, OUTSIDE_MARK, &interfaces);
                 addresses::remotes_by(&texts, &lookup)
             }
         });
