@@ -2,7 +2,7 @@
 
     sudo python3 benches/live/tunnel.py --binary target/release/ropewalk [--runs 3] [--case NAME] [--contender NAME]
 
-A case is a scenario in tunnel/. Contenders: the tunnel over both links; the same, simulated; Linux TCP on each link alone; Linux
+A case is a scenario in tunnel/, or one of the ordinary access links. Contenders: the tunnel over both links; the same, simulated; Linux TCP on each link alone; Linux
 Multipath TCP; and TCP through wireguard-go on the first link, if that is installed. Figures: goodput after the warm-up, the longest pause of the
 receiver, the ping beside it in milliseconds, 50th and 99th percentile, and for tunnels the CPU seconds per GB of their
 processes at both ends. A run in which the emulator was late by more
@@ -22,7 +22,8 @@ from pathlib import Path
 from process_times import ProcessTimes, is_tunnel, is_wireguard
 from run import HERE, LATEST_S, STREAM, TRIES, emulate, keys, wanted
 
-CASES = sorted((HERE / "tunnel").glob("*.toml"))
+ROOT = HERE.parents[1]
+CASES = [*sorted((HERE / "tunnel").glob("*.toml")), ROOT / "scenarios/access/dsl-lte.toml", ROOT / "scenarios/access/dsl-cable.toml"]
 PORT = 5201
 BUFFER = 4_000_000
 INNER_HUB = "10.88.0.1"
