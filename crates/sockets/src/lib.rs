@@ -14,8 +14,8 @@
 //!   ropewalk_runtime::endpoint           associations over UDP (RFC 6951)
 //! ```
 //!
-//! Unsafe code is confined to `interpose`, `inherited`, `pair`, `real`, `signals` and `errno`, and to the handlers of forks
-//! in `process`.
+//! Unsafe code is confined to `interpose`, `inherited`, `pair`, `real`, `critical` and `errno`, and to the handlers of
+//! forks in `process`.
 
 #![cfg(target_os = "linux")]
 // Under Miri no function has the name that C programs call, and most of them are unused.
@@ -23,6 +23,7 @@
 
 mod abi;
 mod address;
+mod critical;
 mod errno;
 mod inherited;
 mod interpose;
@@ -31,5 +32,4 @@ mod pair;
 mod process;
 mod real;
 mod settings;
-mod signals;
 mod socket;

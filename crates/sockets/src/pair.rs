@@ -12,6 +12,7 @@
 //! ```
 
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
 use libc::{c_int, c_void};
 
@@ -78,12 +79,27 @@ impl Pair {
     /// # Errors
     /// As the system says: no more descriptors.
     pub fn private(&self) -> Result<Self> {
+        let (level, name) = (libc::SOL_SOCKET, libc::SO_SNDTIMEO);
+        let limit = raw::get_option(self.near, level, name, size_of::<libc::timeval>())?;
+        Self::private_with(&limit)
+    }
+
+    /// The same for a call that waits no longer than this.
+    ///
+    /// # Errors
+    /// As the system says: no more descriptors.
+    pub fn private_at_most(limit: Duration) -> Result<Self> {
+        let seconds = limit.as_secs().try_into().unwrap_or(libc::time_t::MAX);
+        let microseconds = libc::suseconds_t::from(limit.subsec_micros());
+        Self::private_with(&[seconds.to_ne_bytes(), microseconds.to_ne_bytes()].concat())
+    }
+
+    /// `limit`: SO_SNDTIMEO, a `struct timeval`.
+    fn private_with(limit: &[u8]) -> Result<Self> {
         let (fd, pair) = Self::new(libc::SOCK_CLOEXEC)?;
         // SAFETY: the descriptor was made above, and is not used after this.
         unsafe { real::close(fd) };
-        let (level, name) = (libc::SOL_SOCKET, libc::SO_SNDTIMEO);
-        let limit = raw::get_option(self.near, level, name, size_of::<libc::timeval>())?;
-        raw::set_option(pair.near, level, name, &limit)?;
+        raw::set_option(pair.near, libc::SOL_SOCKET, libc::SO_SNDTIMEO, limit)?;
         Ok(pair)
     }
 
@@ -190,26 +206,41 @@ impl Pair {
         }
     }
 
-    /// Waits until the program's end is readable.
-    ///
-    /// # Errors
-    /// `EINTR` after a signal, `EAGAIN` after SO_RCVTIMEO.
-    pub fn wait_readable(&self) -> Result<()> {
-        let mut byte = [0_u8];
-        // SAFETY: the buffer is valid for writing one byte.
-        let got = unsafe { real::recv(self.near, byte.as_mut_ptr().cast(), 1, libc::MSG_PEEK) };
-        waited(got)
+    /// How to wait until the program's end is readable.
+    pub const fn readable(&self) -> Await {
+        Await { near: self.near, readable: true }
     }
 
-    /// Waits until the program's end is writable.
+    /// How to wait until the program's end is writable.
+    pub const fn writable(&self) -> Await {
+        Await { near: self.near, readable: false }
+    }
+}
+
+/// Something to wait for. It has no destructor, because the thread may be unwound while it waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Await {
+    near: c_int,
+    readable: bool,
+}
+
+impl Await {
+    /// Waits.
     ///
     /// # Errors
-    /// `EINTR` after a signal, `EAGAIN` after SO_SNDTIMEO.
-    pub fn wait_writable(&self) -> Result<()> {
-        let byte = [0_u8];
-        // SAFETY: the buffer is valid for reading one byte.
-        let sent = unsafe { real::send(self.near, byte.as_ptr().cast(), 1, libc::MSG_NOSIGNAL) };
-        waited(sent)
+    /// `EINTR` after a signal, `EAGAIN` after SO_RCVTIMEO or SO_SNDTIMEO.
+    pub fn wait(self) -> Result<()> {
+        let mut byte = [0_u8];
+        let flags = if self.readable { libc::MSG_PEEK } else { libc::MSG_NOSIGNAL };
+        // SAFETY: the buffer is valid for reading and writing one byte.
+        let result = unsafe {
+            if self.readable {
+                real::recv(self.near, byte.as_mut_ptr().cast(), 1, flags)
+            } else {
+                real::send(self.near, byte.as_ptr().cast(), 1, flags)
+            }
+        };
+        waited(result)
     }
 }
 
@@ -322,7 +353,7 @@ mod tests {
             let (lost, always) = (c_int::from(libc::POLLERR), c_int::from(libc::POLLHUP));
             let shown = events(fd) & (lost | always);
             assert_eq!(shown, if error { lost | always } else { always }, "{full} {readable}");
-            assert_eq!((pair.wait_readable(), pair.wait_writable()), (Ok(()), Ok(())));
+            assert_eq!((pair.readable().wait(), pair.writable().wait()), (Ok(()), Ok(())));
             pair.clear_error();
             assert_eq!(events(fd) & (lost | always), always, "{full} {readable}");
             // SAFETY: the descriptor was made above.
@@ -349,14 +380,14 @@ mod tests {
         assert_eq!(events(fd), readable);
         pair.clear_readable();
         assert_eq!(events(fd), 0);
-        assert_eq!(pair.wait_writable(), Err(Errno(libc::EAGAIN)));
+        assert_eq!(pair.writable().wait(), Err(Errno(libc::EAGAIN)));
         pair.drain();
         assert_eq!(events(fd), writable);
-        assert_eq!(pair.wait_writable(), Ok(()));
-        assert_eq!(pair.wait_readable(), Err(Errno(libc::EAGAIN)));
+        assert_eq!(pair.writable().wait(), Ok(()));
+        assert_eq!(pair.readable().wait(), Err(Errno(libc::EAGAIN)));
         pair.finish();
         assert_eq!(events(fd) & readable, readable);
-        assert_eq!(pair.wait_readable(), Ok(()));
+        assert_eq!(pair.readable().wait(), Ok(()));
         // SAFETY: the descriptor was made above.
         unsafe { real::close(fd) };
     }

@@ -49,7 +49,7 @@ macro_rules! real {
                 // SAFETY: the C library declares the function with this signature. Arguments that it declares as
                 // variable are passed in the same registers by the calling conventions of Linux.
                 let call = unsafe {
-                    transmute::<*mut c_void, unsafe extern "C" fn($($ty),*) -> $ret>(found)
+                    transmute::<*mut c_void, unsafe extern "C-unwind" fn($($ty),*) -> $ret>(found)
                 };
                 // SAFETY: the caller keeps the function's requirements.
                 unsafe { call($($arg),*) }

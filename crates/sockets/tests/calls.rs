@@ -118,6 +118,11 @@ fn associations_of_a_socket_have_options_of_their_own_and_messages_to_all_arrive
 }
 
 #[test]
+fn threads_end_in_calls_and_leave_the_sockets_to_others() {
+    assert_eq!(check("cancellation"), "");
+}
+
+#[test]
 fn a_program_that_sends_only_when_the_socket_is_writable_sends_everything() {
     assert_eq!(check("writable"), "");
 }

@@ -1,64 +1,68 @@
 //! Calls about descriptors: closing, duplicating, flags.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use libc::{c_int, c_uint, c_ulong, c_void};
 
-use super::{dispatch, guarded, raw, returned_int};
-use crate::errno::{Errno, Result};
+use super::calls::{Ticket, protected, wait_once};
+use super::transfer::{plain, send_message};
+use super::{dispatch, raw, returned_int};
+use crate::critical::{cancellation_point, uncancelled};
+use crate::errno::Errno;
 use crate::process::{Found, current, is_ours};
 use crate::real;
-use crate::signals::Blocked;
-use crate::socket::Socket;
+use crate::socket::{Attempted, Socket};
 
 /// Flag of `close_range`: not in the `libc` crate for all targets.
 const CLOSE_RANGE_UNSHARE: c_int = 2;
+/// Longest message of `sendfile`, bytes.
+const PIECE: usize = 1 << 16;
 
-/// Removes a descriptor from the table. Returns its socket if it was the last one.
+/// Removes a descriptor from the table.
 fn removed(fd: c_int) -> Option<Arc<Socket>> {
-    let remove = || Ok(if current().is_current() { current().remove(fd) } else { None });
-    guarded(remove).unwrap_or_default()
+    if current().is_current() { current().remove(fd) } else { None }
 }
 
-/// Closes a socket that has no descriptor any longer, and waits as its `SO_LINGER` says.
-fn close_socket(socket: &Socket, signals: &Blocked) {
-    let closed = guarded(|| {
-        socket.close();
-        Ok(socket.linger_s())
-    });
-    if let Ok(Some(seconds)) = closed {
-        let limit = Duration::from_secs(seconds);
-        let _ = signals.unblocked(|| current().wait_for_closing(limit));
-    }
+/// Closes a socket that has no descriptor any longer. Returns what to wait for as its `SO_LINGER` says.
+fn close_socket(socket: &Arc<Socket>) -> Option<Ticket> {
+    socket.close().map(Ticket::park)
 }
 
-/// Removes a descriptor from the table, and closes its socket if it was the last one.
-fn forget(fd: c_int) {
-    let signals = Blocked::new();
-    if let Some(socket) = removed(fd) {
-        close_socket(&socket, &signals);
-    }
+/// Removes a descriptor from the table, and closes its socket if it was the last one. Returns what to wait for.
+fn forget(fd: c_int) -> Option<Ticket> {
+    let closed = protected(|| Ok(removed(fd).as_ref().and_then(close_socket)));
+    closed.unwrap_or_default()
 }
 
-/// Closes a descriptor.
+/// Closes a descriptor. A thread that is cancelled while it waits for the end of the association has closed it.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub extern "C" fn close(fd: c_int) -> c_int {
-    if is_ours(fd) {
-        forget(fd);
+pub extern "C-unwind" fn close(fd: c_int) -> c_int {
+    if !is_ours(fd) {
+        // SAFETY: the descriptor is the program's to close.
+        return unsafe { real::close(fd) };
     }
-    // SAFETY: the descriptor is the program's to close.
-    unsafe { real::close(fd) }
+    cancellation_point();
+    let close = || {
+        let ticket = forget(fd);
+        // SAFETY: the descriptor is the program's to close.
+        (ticket, unsafe { real::close(fd) }, Errno::last())
+    };
+    let (ticket, closed, errno) = uncancelled(close);
+    wait_once(ticket);
+    if closed < 0 {
+        errno.set();
+    }
+    closed
 }
 
 /// Closes a range of descriptors.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+pub extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     // CLOSE_RANGE_CLOEXEC closes nothing now, and the kernel refuses unknown flags.
     if matches!(flags, 0 | CLOSE_RANGE_UNSHARE) {
-        let last = last.min(1 << 16);
-        let fds = (first..=last).filter_map(|fd| c_int::try_from(fd).ok());
-        fds.filter(|fd| is_ours(*fd)).for_each(forget);
+        let fds = (first..=last.min(1 << 16)).filter_map(|fd| c_int::try_from(fd).ok());
+        let forget_and_wait = |fd| uncancelled(|| wait_once(forget(fd)));
+        fds.filter(|fd| is_ours(*fd)).for_each(forget_and_wait);
     }
     // SAFETY: the descriptors are the program's to close.
     unsafe { real::close_range(first, last, flags) }
@@ -69,8 +73,7 @@ fn duplicated(from: c_int, to: c_int) {
     if to < 0 || !is_ours(from) || !current().is_current() {
         return;
     }
-    let _signals = Blocked::new();
-    let _ = guarded(|| {
+    let _ = protected(|| {
         match current().find(from) {
             Found::Socket(socket) => current().insert(to, socket),
             Found::Inherited => current().insert_inherited(to),
@@ -82,7 +85,7 @@ fn duplicated(from: c_int, to: c_int) {
 
 /// Duplicates a descriptor.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub extern "C" fn dup(fd: c_int) -> c_int {
+pub extern "C-unwind" fn dup(fd: c_int) -> c_int {
     // SAFETY: has no requirements.
     let copy = unsafe { real::dup(fd) };
     duplicated(fd, copy);
@@ -91,31 +94,35 @@ pub extern "C" fn dup(fd: c_int) -> c_int {
 
 /// Duplicates a descriptor to a number by `real`. As in the kernel, the socket that has had this number is closed only if
 /// that succeeds.
-fn duplicated_to(fd: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
-    let signals = Blocked::new();
-    let copy = real();
-    if copy < 0 || fd == to {
-        return copy;
-    }
-    let replaced = if is_ours(to) { removed(to) } else { None };
-    // Other threads may use the duplicate while this one waits for the end of the replaced socket.
-    duplicated(fd, copy);
-    if let Some(socket) = replaced {
-        close_socket(&socket, &signals);
+fn duplicated_to(fd: c_int, to: c_int, real: impl FnOnce() -> c_int + Copy) -> c_int {
+    let replaced = protected(|| {
+        let copy = real();
+        if copy < 0 || fd == to {
+            return Ok((copy, None, Errno::last()));
+        }
+        let replaced = if is_ours(to) { removed(to) } else { None };
+        // Other threads may use the duplicate while this one waits for the end of the replaced socket.
+        duplicated(fd, copy);
+        Ok((copy, replaced.as_ref().and_then(close_socket), Errno(0)))
+    });
+    let (copy, ticket, errno) = replaced.unwrap_or((to, None, Errno(0)));
+    uncancelled(|| wait_once(ticket));
+    if copy < 0 {
+        errno.set();
     }
     copy
 }
 
 /// Duplicates a descriptor to a number.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
+pub extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
     // SAFETY: has no requirements.
     duplicated_to(fd, to, || unsafe { real::dup2(fd, to) })
 }
 
 /// Duplicates a descriptor to a number, with flags.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+pub extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     // SAFETY: has no requirements.
     duplicated_to(fd, to, || unsafe { real::dup3(fd, to, flags) })
 }
@@ -132,8 +139,7 @@ fn controlled(fd: c_int, command: c_int, argument: c_ulong, result: c_int) {
 }
 
 fn set_nonblocking(fd: c_int, on: bool) {
-    let _signals = Blocked::new();
-    let _ = guarded(|| {
+    let _ = protected(|| {
         if let Found::Socket(socket) = current().find(fd)
             && current().is_current()
         {
@@ -149,7 +155,7 @@ fn set_nonblocking(fd: c_int, on: bool) {
 /// As the C library says. The third argument is read whether or not the caller has passed one, which the calling
 /// conventions of Linux permit.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: c_ulong) -> c_int {
+pub unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: c_ulong) -> c_int {
     // SAFETY: as the caller promises.
     let result = unsafe { real::fcntl(fd, command, argument) };
     if is_ours(fd) {
@@ -163,7 +169,7 @@ pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: c_ulong) -> 
 /// # Safety
 /// As [`fcntl`].
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: c_ulong) -> c_int {
+pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: c_ulong) -> c_int {
     // SAFETY: as the caller promises.
     let result = unsafe { real::fcntl64(fd, command, argument) };
     if is_ours(fd) {
@@ -177,7 +183,7 @@ pub unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: c_ulong) -
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
     // SAFETY: as the caller promises.
     let real = || unsafe { real::ioctl(fd, request, argument) };
     // The kernel reads 32 bits of the request.
@@ -190,12 +196,12 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
             }
             result
         }
-        libc::FIONREAD => dispatch!(fd, real(), |socket, _| {
+        libc::FIONREAD => dispatch!(fd, real(), |socket| {
             let count = c_int::try_from(socket.readable_bytes()).unwrap_or(c_int::MAX);
             raw::check(argument, size_of::<c_int>())?;
             // SAFETY: the argument of this request is an int.
             unsafe { argument.cast::<c_int>().write_unaligned(count) };
-            Ok(0)
+            Ok::<c_int, Errno>(0)
         }),
         _ => real(),
     }
@@ -203,30 +209,12 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
 
 /// Ends sending or receiving.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+pub extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     if !(libc::SHUT_RD..=libc::SHUT_RDWR).contains(&how) {
         return returned_int(Err::<c_int, _>(Errno(libc::EINVAL)));
     }
     // SAFETY: has no requirements.
-    dispatch!(fd, unsafe { real::shutdown(fd, how) }, |socket, _| socket.shutdown(how).map(|()| 0))
-}
-
-/// Sends from a file: reads it in pieces, because the kernel does not know the socket.
-fn send_file(
-    out: c_int,
-    from: c_int,
-    count: usize,
-    mut read: impl FnMut(&mut [u8]) -> isize,
-) -> Result<isize> {
-    let mut piece = vec![0_u8; count.min(1 << 16)];
-    let got = read(&mut piece);
-    if got <= 0 {
-        return if got < 0 { Err(Errno::last()) } else { Ok(0) };
-    }
-    let _ = from;
-    // SAFETY: the buffer is readable for `got` bytes.
-    let sent = unsafe { super::transfer::write(out, piece.as_ptr().cast(), got as usize) };
-    if sent < 0 { Err(Errno::last()) } else { Ok(sent) }
+    dispatch!(fd, unsafe { real::shutdown(fd, how) }, |socket| socket.shutdown(how).map(|()| 0))
 }
 
 /// Sends from a file.
@@ -234,7 +222,7 @@ fn send_file(
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sendfile(
+pub unsafe extern "C-unwind" fn sendfile(
     out: c_int,
     from: c_int,
     offset: *mut libc::off_t,
@@ -253,7 +241,7 @@ pub unsafe extern "C" fn sendfile(
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sendfile64(
+pub unsafe extern "C-unwind" fn sendfile64(
     out: c_int,
     from: c_int,
     offset: *mut libc::off64_t,
@@ -267,6 +255,8 @@ pub unsafe extern "C" fn sendfile64(
     unsafe { sendfile_ours(out, from, offset, count) }
 }
 
+/// Reads from a file, because the kernel does not know the socket, and sends what it has read as one message.
+///
 /// # Safety
 /// `offset` is null or valid.
 unsafe fn sendfile_ours(
@@ -275,24 +265,35 @@ unsafe fn sendfile_ours(
     offset: *mut libc::off64_t,
     count: usize,
 ) -> libc::ssize_t {
-    if !offset.is_null()
-        && let Err(error) = raw::check(offset.cast(), size_of::<libc::off64_t>())
-    {
-        return super::returned(Err::<isize, _>(error));
-    }
+    let send = |socket: &Arc<Socket>| -> Attempted<usize> {
+        let at = match offset.is_null() {
+            // SAFETY: has no requirements.
+            true => unsafe { libc::lseek64(from, 0, libc::SEEK_CUR) },
+            false => {
+                raw::check(offset.cast(), size_of::<libc::off64_t>())?;
+                // SAFETY: it was checked.
+                unsafe { *offset }
+            }
+        };
+        let mut piece = vec![0_u8; count.min(PIECE)];
+        // SAFETY: the buffer is writable for its length.
+        let got = unsafe { libc::pread64(from, piece.as_mut_ptr().cast(), piece.len(), at) };
+        piece.truncate(usize::try_from(got).map_err(|_| Errno::last())?);
+        if piece.is_empty() {
+            return Ok(0);
+        }
+        let sent = send_message(socket, &plain(piece.into(), 0))?;
+        let after = at + sent as libc::off64_t;
+        match offset.is_null() {
+            // SAFETY: has no requirements.
+            true => _ = unsafe { libc::lseek64(from, after, libc::SEEK_SET) },
+            // SAFETY: it was checked.
+            false => unsafe { *offset = after },
+        }
+        Ok(sent)
+    };
     // SAFETY: as the caller promises.
-    let at = (!offset.is_null()).then(|| unsafe { *offset });
-    let sent = send_file(out, from, count, |piece| match at {
-        // SAFETY: the buffer is writable for its length.
-        Some(at) => unsafe { libc::pread64(from, piece.as_mut_ptr().cast(), piece.len(), at) },
-        // SAFETY: the buffer is writable for its length.
-        None => unsafe { real::read(from, piece.as_mut_ptr().cast(), piece.len()) },
-    });
-    if let (Some(at), Ok(sent)) = (at, &sent) {
-        // SAFETY: as the caller promises.
-        unsafe { *offset = at + *sent as libc::off64_t };
-    }
-    super::returned(sent)
+    dispatch!(out, unsafe { real::sendfile64(out, from, offset, count) }, send)
 }
 
 /// Address of the descriptor's socket as seen from this end.
@@ -300,17 +301,17 @@ unsafe fn sendfile_ours(
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn getsockname(
+pub unsafe extern "C-unwind" fn getsockname(
     fd: c_int,
     address: *mut libc::sockaddr,
     length: *mut libc::socklen_t,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    dispatch!(fd, unsafe { real::getsockname(fd, address, length) }, |socket, _| {
+    dispatch!(fd, unsafe { real::getsockname(fd, address, length) }, |socket| {
         raw::check_room(address.cast(), length)?;
         // SAFETY: as the caller promises.
         unsafe { raw::give_address(Some(socket.local_name()), address, length) };
-        Ok(0)
+        Ok::<c_int, Errno>(0)
     })
 }
 
@@ -319,17 +320,17 @@ pub unsafe extern "C" fn getsockname(
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn getpeername(
+pub unsafe extern "C-unwind" fn getpeername(
     fd: c_int,
     address: *mut libc::sockaddr,
     length: *mut libc::socklen_t,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    dispatch!(fd, unsafe { real::getpeername(fd, address, length) }, |socket, _| {
+    dispatch!(fd, unsafe { real::getpeername(fd, address, length) }, |socket| {
         let peer = socket.peer_name()?;
         raw::check_room(address.cast(), length)?;
         // SAFETY: as the caller promises.
         unsafe { raw::give_address(Some(peer), address, length) };
-        Ok(0)
+        Ok::<c_int, Errno>(0)
     })
 }

@@ -12,12 +12,13 @@ use crate::abi::control::SendInfo;
 use crate::abi::number::{self, control, message, option};
 use crate::abi::{Fields, Image};
 use crate::address::{self, V4_LEN, V6_LEN};
+use crate::critical::uncancelled;
 use crate::errno::{Errno, Result};
 
 /// Room for the addresses of one end, bytes.
 const ADDRESSES_ROOM: usize = 4096;
 /// Room for control messages, bytes.
-const CONTROLS_ROOM: usize = 512;
+const CONTROLS_ROOM: usize = 2048;
 /// Length of `struct cmsghdr`, bytes.
 const HEADER: usize = size_of::<libc::cmsghdr>();
 
@@ -43,7 +44,7 @@ mod information {
 
 /// Length of an address of a family, bytes; negative if it is unknown.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub extern "C" fn sctp_getaddrlen(family: libc::sa_family_t) -> c_int {
+pub extern "C-unwind" fn sctp_getaddrlen(family: libc::sa_family_t) -> c_int {
     match c_int::from(family) {
         libc::AF_INET => V4_LEN as c_int,
         libc::AF_INET6 => V6_LEN as c_int,
@@ -75,7 +76,7 @@ unsafe fn packed<'a>(addresses: *const sockaddr, count: c_int) -> Result<&'a [u8
 /// # Safety
 /// `addresses` points to `count` addresses, one after the other.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sctp_bindx(
+pub unsafe extern "C-unwind" fn sctp_bindx(
     fd: c_int,
     addresses: *mut sockaddr,
     count: c_int,
@@ -101,7 +102,7 @@ pub unsafe extern "C" fn sctp_bindx(
 /// # Safety
 /// `addresses` points to `count` addresses, one after the other; `id` is null or valid.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sctp_connectx(
+pub unsafe extern "C-unwind" fn sctp_connectx(
     fd: c_int,
     addresses: *mut sockaddr,
     count: c_int,
@@ -112,9 +113,10 @@ pub unsafe extern "C" fn sctp_connectx(
         Ok(bytes) => bytes,
         Err(error) => return returned_int(Err::<isize, _>(error)),
     };
-    let pointer = bytes.as_ptr().expose_provenance();
-    let mut value =
-        Image::new().i32(0).i32(bytes.len() as i32).bytes(&pointer.to_ne_bytes()).finish();
+    // `struct sctp_getaddrs_old`.
+    let mut value = [0_u8; 8 + size_of::<usize>()];
+    value[4..8].copy_from_slice(&(bytes.len() as i32).to_ne_bytes());
+    value[8..].copy_from_slice(&bytes.as_ptr().expose_provenance().to_ne_bytes());
     let mut length = value.len() as socklen_t;
     // SAFETY: the structure is writable for its length and points to the program's addresses.
     let done = unsafe {
@@ -157,13 +159,13 @@ unsafe fn get_addresses(fd: c_int, id: i32, addresses: *mut *mut sockaddr, name:
 /// # Safety
 /// `addresses` is valid.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sctp_getpaddrs(
+pub unsafe extern "C-unwind" fn sctp_getpaddrs(
     fd: c_int,
     id: i32,
     addresses: *mut *mut sockaddr,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { get_addresses(fd, id, addresses, option::GET_PEER_ADDRS) }
+    uncancelled(|| unsafe { get_addresses(fd, id, addresses, option::GET_PEER_ADDRS) })
 }
 
 /// All own addresses, which `sctp_freeladdrs` frees. Returns their number.
@@ -171,13 +173,13 @@ pub unsafe extern "C" fn sctp_getpaddrs(
 /// # Safety
 /// `addresses` is valid.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sctp_getladdrs(
+pub unsafe extern "C-unwind" fn sctp_getladdrs(
     fd: c_int,
     id: i32,
     addresses: *mut *mut sockaddr,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { get_addresses(fd, id, addresses, option::GET_LOCAL_ADDRS) }
+    uncancelled(|| unsafe { get_addresses(fd, id, addresses, option::GET_LOCAL_ADDRS) })
 }
 
 /// Frees what `sctp_getpaddrs` has given.
@@ -185,7 +187,7 @@ pub unsafe extern "C" fn sctp_getladdrs(
 /// # Safety
 /// `addresses` is null or comes from there, and was not freed.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sctp_freepaddrs(addresses: *mut sockaddr) -> c_int {
+pub unsafe extern "C-unwind" fn sctp_freepaddrs(addresses: *mut sockaddr) -> c_int {
     // SAFETY: as the caller promises.
     unsafe { libc::free(addresses.cast()) };
     0
@@ -196,7 +198,7 @@ pub unsafe extern "C" fn sctp_freepaddrs(addresses: *mut sockaddr) -> c_int {
 /// # Safety
 /// As [`sctp_freepaddrs`].
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sctp_freeladdrs(addresses: *mut sockaddr) -> c_int {
+pub unsafe extern "C-unwind" fn sctp_freeladdrs(addresses: *mut sockaddr) -> c_int {
     // SAFETY: as the caller promises.
     unsafe { sctp_freepaddrs(addresses) }
 }
@@ -206,7 +208,7 @@ pub unsafe extern "C" fn sctp_freeladdrs(addresses: *mut sockaddr) -> c_int {
 /// # Safety
 /// `value` is readable and writable for `*length` bytes.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sctp_opt_info(
+pub unsafe extern "C-unwind" fn sctp_opt_info(
     fd: c_int,
     id: i32,
     name: c_int,
@@ -239,14 +241,14 @@ pub unsafe extern "C" fn sctp_opt_info(
 
 /// Makes an association a socket of its own. Returns its descriptor.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub extern "C" fn sctp_peeloff(fd: c_int, id: i32) -> c_int {
-    peel(fd, option::PEELOFF, Image::new().i32(id).i32(0))
+pub extern "C-unwind" fn sctp_peeloff(fd: c_int, id: i32) -> c_int {
+    uncancelled(|| peel(fd, option::PEELOFF, Image::new().i32(id).i32(0)))
 }
 
 /// The same with flags for the new descriptor.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub extern "C" fn sctp_peeloff_flags(fd: c_int, id: i32, flags: c_uint) -> c_int {
-    peel(fd, option::PEELOFF_FLAGS, Image::new().i32(id).i32(0).u32(flags))
+pub extern "C-unwind" fn sctp_peeloff_flags(fd: c_int, id: i32, flags: c_uint) -> c_int {
+    uncancelled(|| peel(fd, option::PEELOFF_FLAGS, Image::new().i32(id).i32(0).u32(flags)))
 }
 
 fn peel(fd: c_int, name: c_int, argument: Image) -> c_int {
@@ -258,15 +260,46 @@ fn peel(fd: c_int, name: c_int, argument: Image) -> c_int {
     if done < 0 { done } else { Fields(&value).i32(4).unwrap_or(-1) }
 }
 
-/// One control message.
-fn control_message(kind: c_int, data: &[u8]) -> Vec<u8> {
-    Image::new()
-        .bytes(&(HEADER + data.len()).to_ne_bytes())
-        .i32(number::SCTP)
-        .i32(kind)
-        .bytes(data)
-        .pad_to((HEADER + data.len()).next_multiple_of(size_of::<usize>()))
-        .finish()
+/// Control messages of one call. They have no destructor, because the thread may be unwound while the call waits.
+#[derive(Clone, Copy)]
+struct Controls {
+    bytes: [u8; CONTROLS_ROOM],
+    length: usize,
+}
+
+impl Controls {
+    const NONE: Self = Self { bytes: [0; CONTROLS_ROOM], length: 0 };
+
+    /// Adds a control message. Returns whether there was room.
+    fn add(&mut self, kind: c_int, data: &[u8]) -> bool {
+        let length = HEADER + data.len();
+        let padded = length.next_multiple_of(size_of::<usize>());
+        let Some(room) = self.bytes.get_mut(self.length..self.length + padded) else {
+            return false;
+        };
+        let (header, rest) = room.split_at_mut(HEADER);
+        header[..HEADER - 8].copy_from_slice(&length.to_ne_bytes());
+        header[HEADER - 8..HEADER - 4].copy_from_slice(&number::SCTP.to_ne_bytes());
+        header[HEADER - 4..].copy_from_slice(&kind.to_ne_bytes());
+        rest[..data.len()].copy_from_slice(data);
+        self.length += padded;
+        true
+    }
+
+    /// The data of the first control message of this type.
+    fn find(&self, kind: c_int) -> Option<&[u8]> {
+        let mut rest = &self.bytes[..self.length];
+        while rest.len() >= HEADER {
+            let length = usize::from_ne_bytes(*rest.first_chunk()?);
+            let fields = Fields(rest);
+            let at = size_of::<usize>();
+            if (fields.i32(at), fields.i32(at + 4)) == (Ok(number::SCTP), Ok(kind)) {
+                return rest.get(HEADER..length);
+            }
+            rest = rest.get(length.max(HEADER).next_multiple_of(at)..)?;
+        }
+        None
+    }
 }
 
 /// Sends buffers with control messages.
@@ -277,15 +310,15 @@ unsafe fn send_with(
     fd: c_int,
     vector: (*const iovec, usize),
     to: (*mut sockaddr, socklen_t),
-    controls: &[u8],
+    controls: &Controls,
     flags: c_int,
 ) -> c_int {
     // SAFETY: all members of the structure may be zero.
     let mut header: msghdr = unsafe { std::mem::zeroed() };
     (header.msg_iov, header.msg_iovlen) = (vector.0.cast_mut(), vector.1);
     (header.msg_name, header.msg_namelen) = (to.0.cast(), to.1);
-    header.msg_control = controls.as_ptr().cast_mut().cast();
-    header.msg_controllen = controls.len();
+    header.msg_control = controls.bytes.as_ptr().cast_mut().cast();
+    header.msg_controllen = controls.length;
     // SAFETY: as the caller promises; the control messages are only read.
     unsafe { sendmsg(fd, &raw const header, flags) as c_int }
 }
@@ -295,7 +328,7 @@ unsafe fn send_with(
 /// # Safety
 /// `data` is readable for `length` bytes, and `to` is null or points to an address of `to_length` bytes.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sctp_sendmsg(
+pub unsafe extern "C-unwind" fn sctp_sendmsg(
     fd: c_int,
     data: *const c_void,
     length: size_t,
@@ -318,7 +351,11 @@ pub unsafe extern "C" fn sctp_sendmsg(
         association: 0,
     };
     let vector = iovec { iov_base: data.cast_mut(), iov_len: length };
-    let controls = control_message(control::SNDRCV, &info.to_sndrcv());
+    let controls = uncancelled(|| {
+        let mut controls = Controls::NONE;
+        controls.add(control::SNDRCV, &info.to_sndrcv());
+        controls
+    });
     // SAFETY: as the caller promises.
     unsafe { send_with(fd, (&raw const vector, 1), (to, to_length), &controls, 0) }
 }
@@ -328,7 +365,7 @@ pub unsafe extern "C" fn sctp_sendmsg(
 /// # Safety
 /// `data` is readable for `length` bytes; `info` is null or points to the structure.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sctp_send(
+pub unsafe extern "C-unwind" fn sctp_send(
     fd: c_int,
     data: *const c_void,
     length: size_t,
@@ -337,29 +374,47 @@ pub unsafe extern "C" fn sctp_send(
 ) -> c_int {
     // SAFETY: as the caller promises.
     let info = unsafe { raw::bytes(info, 32) };
-    let controls = match info {
-        [] => Vec::new(),
-        info => control_message(control::SNDRCV, info),
-    };
+    let mut controls = Controls::NONE;
+    if !info.is_empty() {
+        controls.add(control::SNDRCV, info);
+    }
     let vector = iovec { iov_base: data.cast_mut(), iov_len: length };
     // SAFETY: as the caller promises.
     unsafe { send_with(fd, (&raw const vector, 1), (std::ptr::null_mut(), 0), &controls, flags) }
 }
 
-/// Appends control messages for `struct sctp_sendv_spa`: flags, then the three structures. Returns whether it is as long as the
+/// Adds the control message of a typed structure, whose length is known.
+fn one_information(info: &[u8], kind: c_int, length: usize, controls: &mut Controls) -> bool {
+    info.len() == length && controls.add(kind, info)
+}
+
+/// Adds control messages for `struct sctp_sendv_spa`: flags, then the three structures. Returns whether it is as long as the
 /// flags say.
-fn all_information(info: &[u8], controls: &mut Vec<u8>) -> bool {
+fn all_information(info: &[u8], controls: &mut Controls) -> bool {
     let Ok(valid) = Fields(info).u32(0) else { return false };
     let parts = [
         (1, control::SNDINFO, 4..20),
         (2, control::PRINFO, 20..28),
         (4, control::AUTHINFO, 28..30),
     ];
-    for (_, kind, range) in parts.into_iter().filter(|(flag, ..)| valid & flag != 0) {
-        let Some(part) = info.get(range) else { return false };
-        controls.extend(control_message(kind, part));
+    let mut given = parts.into_iter().filter(|(flag, ..)| valid & flag != 0);
+    given.all(|(_, kind, range)| info.get(range).is_some_and(|part| controls.add(kind, part)))
+}
+
+/// Adds control messages for all addresses of a peer but the first. Returns the length of the first one.
+fn more_addresses(all: &[u8], controls: &mut Controls) -> Result<socklen_t> {
+    let all = address::parse_all(all)?;
+    for other in &all[1..] {
+        let image = address::image(*other);
+        let added = match other.is_ipv4() {
+            true => controls.add(control::DSTADDRV4, &image[4..8]),
+            false => controls.add(control::DSTADDRV6, &image[8..24]),
+        };
+        if !added {
+            return Err(Errno(libc::EINVAL));
+        }
     }
-    true
+    Ok(address::image(all[0]).len() as socklen_t)
 }
 
 /// Sends a message, and says by a typed structure how.
@@ -367,7 +422,7 @@ fn all_information(info: &[u8], controls: &mut Vec<u8>) -> bool {
 /// # Safety
 /// The vector, the addresses and the structure are as RFC 6458, 9.12, says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sctp_sendv(
+pub unsafe extern "C-unwind" fn sctp_sendv(
     fd: c_int,
     vector: *const iovec,
     vector_count: c_int,
@@ -380,22 +435,14 @@ pub unsafe extern "C" fn sctp_sendv(
 ) -> c_int {
     // SAFETY: as the caller promises.
     let info = unsafe { raw::bytes(info, info_length as usize) };
-    let mut controls = Vec::new();
+    let mut controls = Controls::NONE;
+    let all = &mut controls;
     let known = match info_type {
         information::NONE => true,
-        information::SEND => {
-            controls = control_message(control::SNDINFO, info);
-            info.len() == 16
-        }
-        information::RELIABILITY => {
-            controls = control_message(control::PRINFO, info);
-            info.len() == 8
-        }
-        information::AUTHENTICATION => {
-            controls = control_message(control::AUTHINFO, info);
-            info.len() == 2
-        }
-        information::SEND_ALL => all_information(info, &mut controls),
+        information::SEND => one_information(info, control::SNDINFO, 16, all),
+        information::RELIABILITY => one_information(info, control::PRINFO, 8, all),
+        information::AUTHENTICATION => one_information(info, control::AUTHINFO, 2, all),
+        information::SEND_ALL => all_information(info, all),
         _ => false,
     };
     let count = usize::try_from(vector_count);
@@ -405,18 +452,10 @@ pub unsafe extern "C" fn sctp_sendv(
     let mut to = (std::ptr::null_mut(), 0);
     if !addresses.is_null() && address_count > 0 {
         // SAFETY: as the caller promises.
-        let all = unsafe { packed(addresses, address_count) }.and_then(address::parse_all);
-        let all = match all {
-            Ok(all) => all,
+        let packed = unsafe { packed(addresses, address_count) };
+        match packed.and_then(|all| more_addresses(all, &mut controls)) {
+            Ok(length) => to = (addresses, length),
             Err(error) => return returned_int(Err::<isize, _>(error)),
-        };
-        to = (addresses, address::image(all[0]).len() as socklen_t);
-        for other in &all[1..] {
-            let image = address::image(*other);
-            controls.extend(match other.is_ipv4() {
-                true => control_message(control::DSTADDRV4, &image[4..8]),
-                false => control_message(control::DSTADDRV6, &image[8..24]),
-            });
         }
     }
     // SAFETY: as the caller promises.
@@ -426,25 +465,8 @@ pub unsafe extern "C" fn sctp_sendv(
 /// What a call has received.
 struct Got {
     length: ssize_t,
-    controls: Vec<u8>,
+    controls: Controls,
     flags: c_int,
-}
-
-impl Got {
-    /// The data of the first control message of this type.
-    fn control(&self, kind: c_int) -> Option<&[u8]> {
-        let mut rest = &self.controls[..];
-        while rest.len() >= HEADER {
-            let length = usize::from_ne_bytes(*rest.first_chunk()?);
-            let fields = Fields(rest);
-            let at = size_of::<usize>();
-            if (fields.i32(at), fields.i32(at + 4)) == (Ok(number::SCTP), Ok(kind)) {
-                return rest.get(HEADER..length);
-            }
-            rest = rest.get(length.max(HEADER).next_multiple_of(at)..)?;
-        }
-        None
-    }
 }
 
 /// Receives into buffers.
@@ -457,7 +479,7 @@ unsafe fn receive_with(
     from: (*mut sockaddr, *mut socklen_t),
     flags: c_int,
 ) -> Got {
-    let mut controls = vec![0_u8; CONTROLS_ROOM];
+    let mut controls = Controls::NONE;
     // SAFETY: all members of the structure may be zero.
     let mut header: msghdr = unsafe { std::mem::zeroed() };
     (header.msg_iov, header.msg_iovlen) = (vector.0.cast_mut(), vector.1);
@@ -465,14 +487,15 @@ unsafe fn receive_with(
         // SAFETY: as the caller promises.
         (header.msg_name, header.msg_namelen) = (from.0.cast(), unsafe { *from.1 });
     }
-    (header.msg_control, header.msg_controllen) = (controls.as_mut_ptr().cast(), controls.len());
+    header.msg_control = controls.bytes.as_mut_ptr().cast();
+    header.msg_controllen = CONTROLS_ROOM;
     // SAFETY: as the caller promises; the control messages are writable for their length.
     let length = unsafe { recvmsg(fd, &raw mut header, flags) };
     if length >= 0 && !from.1.is_null() {
         // SAFETY: as the caller promises.
         unsafe { *from.1 = header.msg_namelen };
     }
-    controls.truncate(header.msg_controllen);
+    controls.length = header.msg_controllen.min(CONTROLS_ROOM);
     Got { length, controls, flags: header.msg_flags }
 }
 
@@ -481,7 +504,7 @@ unsafe fn receive_with(
 /// # Safety
 /// `data` is writable for `length` bytes; the other pointers are null or valid.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sctp_recvmsg(
+pub unsafe extern "C-unwind" fn sctp_recvmsg(
     fd: c_int,
     data: *mut c_void,
     length: size_t,
@@ -498,7 +521,7 @@ pub unsafe extern "C" fn sctp_recvmsg(
     if got.length < 0 {
         return -1;
     }
-    if let (Some(data), false) = (got.control(control::SNDRCV), info.is_null()) {
+    if let (Some(data), false) = (got.controls.find(control::SNDRCV), info.is_null()) {
         // SAFETY: as the caller promises; the structure has 32 bytes.
         unsafe { raw::Buffers::one(info, 32) }.fill(data);
     }
@@ -514,7 +537,7 @@ pub unsafe extern "C" fn sctp_recvmsg(
 /// # Safety
 /// The vector is as RFC 6458, 9.13, says; the other pointers are null or valid.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sctp_recvv(
+pub unsafe extern "C-unwind" fn sctp_recvv(
     fd: c_int,
     vector: *const iovec,
     vector_count: c_int,
@@ -535,24 +558,24 @@ pub unsafe extern "C" fn sctp_recvv(
     if got.length < 0 {
         return -1;
     }
-    let known = (got.control(control::RCVINFO), got.control(control::NXTINFO));
-    let (value, kind) = match known {
-        (Some(this), Some(next)) => ([this, next].concat(), information::RECEIVE_AND_NEXT),
-        (Some(this), None) => (this.to_vec(), information::RECEIVE),
-        (None, Some(next)) => (next.to_vec(), information::NEXT),
-        (None, None) => (Vec::new(), information::NONE),
+    let known = (got.controls.find(control::RCVINFO), got.controls.find(control::NXTINFO));
+    let (this, next, kind) = match known {
+        (Some(this), Some(next)) => (this, next, information::RECEIVE_AND_NEXT),
+        (Some(this), None) => (this, &[][..], information::RECEIVE),
+        (None, Some(next)) => (next, &[][..], information::NEXT),
+        (None, None) => (&[][..], &[][..], information::NONE),
     };
+    let length = this.len() + next.len();
     // SAFETY: as the caller promises.
     unsafe {
-        if info.is_null() || info_length.is_null() || (*info_length as usize) < value.len() {
-            if !info_type.is_null() {
-                info_type.write(information::NONE);
-            }
-        } else {
-            raw::give(&value, info, info_length);
-            if !info_type.is_null() {
-                info_type.write(kind);
-            }
+        let has_room = !info.is_null() && !info_length.is_null() && *info_length as usize >= length;
+        if has_room {
+            raw::Buffers::one(info, this.len()).fill(this);
+            raw::Buffers::one(info.byte_add(this.len()), next.len()).fill(next);
+            *info_length = length as socklen_t;
+        }
+        if !info_type.is_null() {
+            info_type.write(if has_room { kind } else { information::NONE });
         }
         if !flags.is_null() {
             flags.write(got.flags);
@@ -586,11 +609,12 @@ mod tests {
     #[test]
     fn a_control_message_is_found_among_others() {
         let (first, second) = ([1; 16], [2; 28]);
-        let mut controls = control_message(control::NXTINFO, &first);
-        controls.extend(control_message(control::RCVINFO, &second));
-        let got = Got { length: 0, controls, flags: 0 };
-        assert_eq!(got.control(control::NXTINFO), Some(&first[..]));
-        assert_eq!(got.control(control::RCVINFO), Some(&second[..]));
-        assert_eq!(got.control(control::SNDRCV), None);
+        let mut controls = Controls::NONE;
+        assert!(controls.add(control::NXTINFO, &first));
+        assert!(controls.add(control::RCVINFO, &second));
+        assert!(!controls.add(control::SNDRCV, &[0; CONTROLS_ROOM]));
+        assert_eq!(controls.find(control::NXTINFO), Some(&first[..]));
+        assert_eq!(controls.find(control::RCVINFO), Some(&second[..]));
+        assert_eq!(controls.find(control::SNDRCV), None);
     }
 }

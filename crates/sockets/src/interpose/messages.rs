@@ -5,14 +5,14 @@ use std::sync::Arc;
 use libc::{c_int, c_uint, mmsghdr, msghdr, ssize_t, timespec};
 
 use super::transfer::send_message;
-use super::{dispatch, raw, returned_int};
+use super::{dispatch_cancellable, raw, returned_int};
 use crate::abi::control::Controls;
 use crate::abi::number::{self, control};
+use crate::critical::uncancelled;
 use crate::errno::{Errno, Result};
 use crate::process::is_ours;
 use crate::real;
-use crate::signals::Blocked;
-use crate::socket::{Delivered, Outgoing, Socket};
+use crate::socket::{Attempted, Delivered, Outgoing, Socket};
 
 /// Size of `struct cmsghdr`, bytes, which is also the alignment of control messages times two.
 const HEADER: usize = size_of::<libc::cmsghdr>();
@@ -78,14 +78,9 @@ fn write_controls(delivered: &Delivered, room: usize) -> (Vec<u8>, bool) {
 
 /// # Safety
 /// `message` is valid as for the C library's `sendmsg`.
-unsafe fn send_one(
-    socket: &Arc<Socket>,
-    message: &msghdr,
-    flags: c_int,
-    signals: &Blocked,
-) -> Result<usize> {
+unsafe fn send_one(socket: &Arc<Socket>, message: &msghdr, flags: c_int) -> Attempted<usize> {
     if message.msg_controllen > CONTROLS_LIMIT {
-        return Err(Errno(libc::ENOBUFS));
+        return Err(Errno(libc::ENOBUFS).into());
     }
     // SAFETY: as the caller promises.
     let (bytes, to, controls) = unsafe {
@@ -96,24 +91,23 @@ unsafe fn send_one(
         )
     };
     let controls = read_controls(controls)?;
-    send_message(socket, &Outgoing { bytes: bytes.into(), to, controls, flags }, signals)
+    send_message(socket, &Outgoing { bytes: bytes.into(), to, controls, flags })
 }
 
 /// # Safety
 /// `message` is valid as for the C library's `recvmsg`.
 unsafe fn receive_one(
-    socket: &Socket,
+    socket: &Arc<Socket>,
     message: &mut msghdr,
     flags: c_int,
-    signals: &Blocked,
-) -> Result<usize> {
+) -> Attempted<usize> {
     // SAFETY: as the caller promises.
     let mut into = unsafe { raw::Buffers::of_vector(message.msg_iov, message.msg_iovlen) }?;
     raw::check_room(message.msg_name, &raw const message.msg_namelen)?;
     if !message.msg_control.is_null() {
         raw::check(message.msg_control, message.msg_controllen.min(CONTROLS_LIMIT))?;
     }
-    let delivered = socket.receive(&mut into, flags, signals)?;
+    let delivered = socket.receive(&mut into, flags)?;
     // SAFETY: as the caller promises.
     unsafe { describe(&delivered, message) };
     Ok(delivered.length)
@@ -140,12 +134,16 @@ unsafe fn describe(delivered: &Delivered, message: &mut msghdr) {
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn sendmsg(
+    fd: c_int,
+    message: *const msghdr,
+    flags: c_int,
+) -> ssize_t {
     // SAFETY: as the caller promises.
-    dispatch!(fd, unsafe { real::sendmsg(fd, message, flags) }, |socket, signals| {
+    dispatch_cancellable!(fd, unsafe { real::sendmsg(fd, message, flags) }, |socket| {
         raw::check(message.cast(), size_of::<msghdr>())?;
         // SAFETY: it was checked.
-        unsafe { send_one(socket, &*message, flags, signals) }
+        unsafe { send_one(socket, &*message, flags) }
     })
 }
 
@@ -154,12 +152,12 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: as the caller promises.
-    dispatch!(fd, unsafe { real::recvmsg(fd, message, flags) }, |socket, signals| {
+    dispatch_cancellable!(fd, unsafe { real::recvmsg(fd, message, flags) }, |socket| {
         raw::check(message.cast(), size_of::<msghdr>())?;
         // SAFETY: it was checked.
-        unsafe { receive_one(socket, &mut *message, flags, signals) }
+        unsafe { receive_one(socket, &mut *message, flags) }
     })
 }
 
@@ -196,7 +194,7 @@ unsafe fn each(
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sendmmsg(
+pub unsafe extern "C-unwind" fn sendmmsg(
     fd: c_int,
     messages: *mut mmsghdr,
     count: c_uint,
@@ -215,7 +213,7 @@ pub unsafe extern "C" fn sendmmsg(
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn recvmmsg(
+pub unsafe extern "C-unwind" fn recvmmsg(
     fd: c_int,
     messages: *mut mmsghdr,
     count: c_uint,
@@ -233,7 +231,14 @@ pub unsafe extern "C" fn recvmmsg(
     // SAFETY: as the caller promises.
     unsafe {
         each(messages, count, |message, first| {
-            recvmsg(fd, message, if first { flags } else { later })
+            match first {
+                true => recvmsg(fd, message, flags),
+                // A cancelled thread must not lose the first message.
+                false => {
+                    let message: *mut msghdr = message;
+                    uncancelled(|| recvmsg(fd, message, later))
+                }
+            }
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The functions that C programs call. Each decides whether a descriptor is a socket of this library, and otherwise
 //! calls the C library's function of the same name.
 
+mod calls;
 mod descriptors;
 mod libsctp;
 mod messages;
@@ -10,39 +11,9 @@ mod setup;
 mod stdio;
 mod transfer;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-
 use libc::c_int;
 
-use crate::errno::{Errno, Result};
-use crate::inherited;
-use crate::process::{Found, current};
-use crate::signals::Blocked;
-use crate::socket::Socket;
-
-/// What [`with`] did.
-enum Outcome<T> {
-    /// It called the function.
-    Done(Result<T>),
-    /// The descriptor belongs to the C library.
-    Other,
-}
-
-/// Calls `work` with the socket of a descriptor while signals are blocked.
-fn with<T>(fd: c_int, work: impl FnOnce(&Arc<Socket>, &Blocked) -> Result<T>) -> Outcome<T> {
-    let signals = Blocked::new();
-    Outcome::Done(match current().find(fd) {
-        Found::Other => return Outcome::Other,
-        Found::Inherited => Err(inherited::refuse()),
-        Found::Socket(socket) => guarded(|| work(&socket, &signals)),
-    })
-}
-
-/// A defect of this library must not end the program's process: a panic becomes `EIO`.
-fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(Errno(libc::EIO)))
-}
+use crate::errno::Result;
 
 /// A number as C functions return it, or -1 and errno.
 fn returned<T: TryInto<isize>>(result: Result<T>) -> isize {
@@ -60,17 +31,35 @@ fn returned_int<T: TryInto<isize>>(result: Result<T>) -> c_int {
     returned(result) as c_int
 }
 
-/// Calls `$real` unless the descriptor is a socket of this library; then `$work` with the socket and the signals.
+/// Calls `$real` unless the descriptor is a socket of this library; then `$attempt` with the socket, until it has a result. The
+/// call is no cancellation point.
 macro_rules! dispatch {
-    ($fd:expr, $real:expr, $work:expr) => {{
+    ($fd:expr, $real:expr, $attempt:expr) => {{
         if !crate::process::is_ours($fd) {
             $real
         } else {
-            match crate::interpose::with($fd, $work) {
-                crate::interpose::Outcome::Other => $real,
-                crate::interpose::Outcome::Done(result) => crate::interpose::returned(result) as _,
+            let call = || crate::interpose::calls::call($fd, $attempt);
+            match crate::critical::uncancelled(call) {
+                None => $real,
+                Some(result) => result as _,
             }
         }
     }};
 }
 use dispatch;
+
+/// The same for a call that is a cancellation point (POSIX.1-2017, 2.9.5.2).
+macro_rules! dispatch_cancellable {
+    ($fd:expr, $real:expr, $attempt:expr) => {{
+        if !crate::process::is_ours($fd) {
+            $real
+        } else {
+            crate::critical::cancellation_point();
+            match crate::interpose::calls::call($fd, $attempt) {
+                None => $real,
+                Some(result) => result as _,
+            }
+        }
+    }};
+}
+use dispatch_cancellable;

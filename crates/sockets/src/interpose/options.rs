@@ -15,7 +15,7 @@ const OPTION_MAX: usize = 1 << 16;
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn setsockopt(
+pub unsafe extern "C-unwind" fn setsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,
@@ -24,10 +24,10 @@ pub unsafe extern "C" fn setsockopt(
 ) -> c_int {
     // SAFETY: as the caller promises.
     let real = || unsafe { real::setsockopt(fd, level, name, value, length) };
-    dispatch!(fd, real(), |socket, signals| {
+    dispatch!(fd, real(), |socket| {
         // SAFETY: as the caller promises.
         let value = unsafe { raw::structure(value, length as usize) }?;
-        options::set(socket, level, name, Fields(value), signals).map(|()| 0)
+        options::set(socket, level, name, Fields(value)).map(|()| 0)
     })
 }
 
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn setsockopt(
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn getsockopt(
+pub unsafe extern "C-unwind" fn getsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,
@@ -45,16 +45,16 @@ pub unsafe extern "C" fn getsockopt(
 ) -> c_int {
     // SAFETY: as the caller promises.
     let real = || unsafe { real::getsockopt(fd, level, name, value, length) };
-    dispatch!(fd, real(), |socket, signals| {
+    dispatch!(fd, real(), |socket| {
         raw::check(length.cast(), size_of::<socklen_t>())?;
         // SAFETY: it was checked.
         let room = (unsafe { *length } as usize).min(OPTION_MAX);
         // SAFETY: as the caller promises. A copy: the answer is written to the same place.
         let input = unsafe { raw::structure(value, room) }?.to_vec();
-        let answer = options::get(socket, level, name, Fields(&input), signals)?;
+        let answer = options::get(socket, level, name, Fields(&input))?;
         let kept = answer.value.len().min(input.len());
         // SAFETY: as the caller promises; the length that is written is that of what fits.
         unsafe { raw::give(&answer.value[..kept], value, length) };
-        answer.error.map_or(Ok(0), Err)
+        answer.stop.map_or(Ok(0), Err)
     })
 }

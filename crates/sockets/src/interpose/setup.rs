@@ -1,14 +1,16 @@
 //! Calls that make, bind, connect and accept sockets.
 
+use std::sync::Arc;
+
 use libc::{c_int, sockaddr, socklen_t};
 
-use super::{dispatch, guarded, raw, returned_int};
+use super::calls::protected;
+use super::{dispatch, dispatch_cancellable, raw, returned_int};
 use crate::abi::number;
 use crate::errno::Errno;
 use crate::process::current;
 use crate::real;
-use crate::signals::Blocked;
-use crate::socket::{Socket, Style};
+use crate::socket::{Attempted, Socket, Style};
 
 /// Flags beside the type of a socket.
 const FLAGS: c_int = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
@@ -26,13 +28,12 @@ fn style_of(domain: c_int, kind: c_int, protocol: c_int) -> Option<Style> {
 
 /// Makes a socket.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+pub extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     let Some(style) = style_of(domain, kind, protocol) else {
         // SAFETY: has no requirements.
         return unsafe { real::socket(domain, kind, protocol) };
     };
-    let _signals = Blocked::new();
-    returned_int(guarded(|| {
+    returned_int(protected(|| {
         let (fd, socket) = Socket::new(style, domain == libc::AF_INET6, kind & FLAGS)?;
         current().insert(fd, socket);
         Ok(fd as isize)
@@ -44,9 +45,13 @@ pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn bind(
+    fd: c_int,
+    address: *const sockaddr,
+    length: socklen_t,
+) -> c_int {
     // SAFETY: as the caller promises.
-    dispatch!(fd, unsafe { real::bind(fd, address, length) }, |socket, _| {
+    dispatch!(fd, unsafe { real::bind(fd, address, length) }, |socket| {
         // SAFETY: as the caller promises.
         let address = unsafe { raw::address(address, length) }?.ok_or(Errno(libc::EINVAL))?;
         socket.bind(&[address]).map(|()| 0)
@@ -55,11 +60,9 @@ pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, length: sockl
 
 /// Accepts associations or connections.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+pub extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     // SAFETY: has no requirements.
-    dispatch!(fd, unsafe { real::listen(fd, backlog) }, |socket, _| socket
-        .listen(backlog)
-        .map(|()| 0))
+    dispatch!(fd, unsafe { real::listen(fd, backlog) }, |socket| socket.listen(backlog).map(|()| 0))
 }
 
 /// Connects a socket.
@@ -67,14 +70,33 @@ pub extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn connect(
+    fd: c_int,
+    address: *const sockaddr,
+    length: socklen_t,
+) -> c_int {
     // SAFETY: as the caller promises.
-    dispatch!(fd, unsafe { real::connect(fd, address, length) }, |socket, signals| {
+    dispatch_cancellable!(fd, unsafe { real::connect(fd, address, length) }, |socket| {
         // SAFETY: as the caller promises.
         let address = unsafe { raw::address(address, length) }?.ok_or(Errno(libc::EINVAL))?;
-        let (_, done) = socket.connect(&[address], signals)?;
-        done.map(|()| 0)
+        let (_, stop) = socket.connect(&[address])?;
+        Err::<c_int, _>(stop)
     })
+}
+
+/// # Safety
+/// The pointers of `peer` are valid as for the C library's `accept`.
+unsafe fn accept_one(
+    socket: &Arc<Socket>,
+    peer: (*mut sockaddr, *mut socklen_t),
+    flags: c_int,
+) -> Attempted<c_int> {
+    raw::check_room(peer.0.cast(), peer.1)?;
+    let accepted = socket.accept(flags)?;
+    current().insert(accepted.fd, accepted.socket);
+    // SAFETY: as the caller promises.
+    unsafe { raw::give_address(Some(accepted.peer), peer.0, peer.1) };
+    Ok(accepted.fd)
 }
 
 /// Accepts the next association or connection.
@@ -82,19 +104,15 @@ pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, length: so
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn accept(
+pub unsafe extern "C-unwind" fn accept(
     fd: c_int,
     address: *mut sockaddr,
     length: *mut socklen_t,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    dispatch!(fd, unsafe { real::accept(fd, address, length) }, |socket, signals| {
-        raw::check_room(address.cast(), length)?;
-        let accepted = socket.accept(0, signals)?;
-        current().insert(accepted.fd, accepted.socket);
+    dispatch_cancellable!(fd, unsafe { real::accept(fd, address, length) }, |socket| {
         // SAFETY: as the caller promises.
-        unsafe { raw::give_address(Some(accepted.peer), address, length) };
-        Ok(accepted.fd as isize)
+        unsafe { accept_one(socket, (address, length), 0) }
     })
 }
 
@@ -103,20 +121,16 @@ pub unsafe extern "C" fn accept(
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn accept4(
+pub unsafe extern "C-unwind" fn accept4(
     fd: c_int,
     address: *mut sockaddr,
     length: *mut socklen_t,
     flags: c_int,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    dispatch!(fd, unsafe { real::accept4(fd, address, length, flags) }, |socket, signals| {
-        raw::check_room(address.cast(), length)?;
-        let accepted = socket.accept(flags & FLAGS, signals)?;
-        current().insert(accepted.fd, accepted.socket);
+    dispatch_cancellable!(fd, unsafe { real::accept4(fd, address, length, flags) }, |socket| {
         // SAFETY: as the caller promises.
-        unsafe { raw::give_address(Some(accepted.peer), address, length) };
-        Ok(accepted.fd as isize)
+        unsafe { accept_one(socket, (address, length), flags & FLAGS) }
     })
 }
 

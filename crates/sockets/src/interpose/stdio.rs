@@ -12,10 +12,10 @@ use crate::real;
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Functions {
-    read: extern "C" fn(*mut c_void, *mut c_char, size_t) -> ssize_t,
-    write: extern "C" fn(*mut c_void, *const c_char, size_t) -> ssize_t,
-    seek: Option<extern "C" fn(*mut c_void, *mut i64, c_int) -> c_int>,
-    close: extern "C" fn(*mut c_void) -> c_int,
+    read: extern "C-unwind" fn(*mut c_void, *mut c_char, size_t) -> ssize_t,
+    write: extern "C-unwind" fn(*mut c_void, *const c_char, size_t) -> ssize_t,
+    seek: Option<extern "C-unwind" fn(*mut c_void, *mut i64, c_int) -> c_int>,
+    close: extern "C-unwind" fn(*mut c_void) -> c_int,
 }
 
 unsafe extern "C" {
@@ -27,19 +27,27 @@ fn descriptor(cookie: *mut c_void) -> c_int {
     cookie.addr() as c_long as c_int
 }
 
-extern "C" fn read_cookie(cookie: *mut c_void, buffer: *mut c_char, length: size_t) -> ssize_t {
+extern "C-unwind" fn read_cookie(
+    cookie: *mut c_void,
+    buffer: *mut c_char,
+    length: size_t,
+) -> ssize_t {
     // SAFETY: the C library passes a buffer of this length.
     unsafe { read(descriptor(cookie), buffer.cast(), length) }
 }
 
-extern "C" fn write_cookie(cookie: *mut c_void, buffer: *const c_char, length: size_t) -> ssize_t {
+extern "C-unwind" fn write_cookie(
+    cookie: *mut c_void,
+    buffer: *const c_char,
+    length: size_t,
+) -> ssize_t {
     // SAFETY: the C library passes a buffer of this length.
     let written = unsafe { write(descriptor(cookie), buffer.cast(), length) };
     // `fopencookie` wants 0 for an error.
     written.max(0)
 }
 
-extern "C" fn close_cookie(cookie: *mut c_void) -> c_int {
+extern "C-unwind" fn close_cookie(cookie: *mut c_void) -> c_int {
     super::descriptors::close(descriptor(cookie))
 }
 
@@ -48,7 +56,7 @@ extern "C" fn close_cookie(cookie: *mut c_void) -> c_int {
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
+pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
     if !is_ours(fd) {
         // SAFETY: as the caller promises.
         return unsafe { real::fdopen(fd, mode) };

@@ -5,23 +5,25 @@ use std::sync::Arc;
 use bytes::Bytes;
 use libc::{c_int, c_void, iovec, size_t, sockaddr, socklen_t, ssize_t};
 
-use super::{dispatch, raw};
+use super::{dispatch_cancellable, raw};
 use crate::abi::control::Controls;
-use crate::errno::{Errno, Result};
+use crate::critical::raise_pipe;
+use crate::errno::Errno;
 use crate::real;
-use crate::signals::{Blocked, raise_pipe};
-use crate::socket::{Outgoing, Socket};
+use crate::socket::{Attempted, Outgoing, Socket, Stop};
 
 /// Sends a message, and raises SIGPIPE if the association has ended and the program has not excluded that.
-pub fn send_message(socket: &Arc<Socket>, outgoing: &Outgoing, signals: &Blocked) -> Result<usize> {
-    let sent = socket.send(outgoing, signals);
-    if sent == Err(Errno(libc::EPIPE)) && outgoing.flags & libc::MSG_NOSIGNAL == 0 {
-        signals.unblocked(raise_pipe);
+pub fn send_message(socket: &Arc<Socket>, outgoing: &Outgoing) -> Attempted<usize> {
+    let sent = socket.send(outgoing);
+    let is_lost = matches!(sent, Err(Stop::Error(Errno(libc::EPIPE))));
+    if is_lost && outgoing.flags & libc::MSG_NOSIGNAL == 0 {
+        raise_pipe();
     }
     sent
 }
 
-fn plain(bytes: Bytes, flags: c_int) -> Outgoing {
+/// A message without control messages.
+pub fn plain(bytes: Bytes, flags: c_int) -> Outgoing {
     Outgoing { bytes, to: None, controls: Controls::default(), flags }
 }
 
@@ -30,12 +32,12 @@ fn plain(bytes: Bytes, flags: c_int) -> Outgoing {
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
+pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
     // SAFETY: as the caller promises.
-    dispatch!(fd, unsafe { real::read(fd, buffer, length) }, |socket, signals| {
+    dispatch_cancellable!(fd, unsafe { real::read(fd, buffer, length) }, |socket| {
         // SAFETY: as the caller promises.
         let mut into = unsafe { raw::Buffers::one(buffer, length) };
-        socket.receive(&mut into, 0, signals).map(|delivered| delivered.length)
+        socket.receive(&mut into, 0).map(|delivered| delivered.length)
     })
 }
 
@@ -44,7 +46,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, length: size_t) ->
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn __read_chk(
+pub unsafe extern "C-unwind" fn __read_chk(
     fd: c_int,
     buffer: *mut c_void,
     length: size_t,
@@ -68,13 +70,13 @@ fn check(length: size_t, room: size_t) {
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn readv(fd: c_int, vector: *const iovec, count: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn readv(fd: c_int, vector: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: as the caller promises.
-    dispatch!(fd, unsafe { real::readv(fd, vector, count) }, |socket, signals| {
+    dispatch_cancellable!(fd, unsafe { real::readv(fd, vector, count) }, |socket| {
         let count = usize::try_from(count).map_err(|_| Errno(libc::EINVAL))?;
         // SAFETY: as the caller promises.
         let mut into = unsafe { raw::Buffers::of_vector(vector, count) }?;
-        socket.receive(&mut into, 0, signals).map(|delivered| delivered.length)
+        socket.receive(&mut into, 0).map(|delivered| delivered.length)
     })
 }
 
@@ -83,17 +85,17 @@ pub unsafe extern "C" fn readv(fd: c_int, vector: *const iovec, count: c_int) ->
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn recv(
+pub unsafe extern "C-unwind" fn recv(
     fd: c_int,
     buffer: *mut c_void,
     length: size_t,
     flags: c_int,
 ) -> ssize_t {
     // SAFETY: as the caller promises.
-    dispatch!(fd, unsafe { real::recv(fd, buffer, length, flags) }, |socket, signals| {
+    dispatch_cancellable!(fd, unsafe { real::recv(fd, buffer, length, flags) }, |socket| {
         // SAFETY: as the caller promises.
         let mut into = unsafe { raw::Buffers::one(buffer, length) };
-        socket.receive(&mut into, flags, signals).map(|delivered| delivered.length)
+        socket.receive(&mut into, flags).map(|delivered| delivered.length)
     })
 }
 
@@ -102,7 +104,7 @@ pub unsafe extern "C" fn recv(
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn __recv_chk(
+pub unsafe extern "C-unwind" fn __recv_chk(
     fd: c_int,
     buffer: *mut c_void,
     length: size_t,
@@ -119,7 +121,7 @@ pub unsafe extern "C" fn __recv_chk(
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn recvfrom(
+pub unsafe extern "C-unwind" fn recvfrom(
     fd: c_int,
     buffer: *mut c_void,
     length: size_t,
@@ -129,14 +131,14 @@ pub unsafe extern "C" fn recvfrom(
 ) -> ssize_t {
     // SAFETY: as the caller promises.
     let real = || unsafe { real::recvfrom(fd, buffer, length, flags, address, address_length) };
-    dispatch!(fd, real(), |socket, signals| {
+    dispatch_cancellable!(fd, real(), |socket| {
         // SAFETY: as the caller promises.
         let mut into = unsafe { raw::Buffers::one(buffer, length) };
         raw::check_room(address.cast(), address_length)?;
-        let delivered = socket.receive(&mut into, flags, signals)?;
+        let delivered = socket.receive(&mut into, flags)?;
         // SAFETY: as the caller promises.
         unsafe { raw::give_address(delivered.peer, address, address_length) };
-        Ok(delivered.length)
+        Ok::<_, Stop>(delivered.length)
     })
 }
 
@@ -145,7 +147,7 @@ pub unsafe extern "C" fn recvfrom(
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn __recvfrom_chk(
+pub unsafe extern "C-unwind" fn __recvfrom_chk(
     fd: c_int,
     buffer: *mut c_void,
     length: size_t,
@@ -164,12 +166,12 @@ pub unsafe extern "C" fn __recvfrom_chk(
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
+pub unsafe extern "C-unwind" fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
     // SAFETY: as the caller promises.
-    dispatch!(fd, unsafe { real::write(fd, buffer, length) }, |socket, signals| {
+    dispatch_cancellable!(fd, unsafe { real::write(fd, buffer, length) }, |socket| {
         // SAFETY: as the caller promises.
         let bytes = unsafe { raw::message(buffer, length) }?;
-        send_message(socket, &plain(bytes, 0), signals)
+        send_message(socket, &plain(bytes, 0))
     })
 }
 
@@ -178,13 +180,13 @@ pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, length: size_t)
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn writev(fd: c_int, vector: *const iovec, count: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn writev(fd: c_int, vector: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: as the caller promises.
-    dispatch!(fd, unsafe { real::writev(fd, vector, count) }, |socket, signals| {
+    dispatch_cancellable!(fd, unsafe { real::writev(fd, vector, count) }, |socket| {
         let count = usize::try_from(count).map_err(|_| Errno(libc::EINVAL))?;
         // SAFETY: as the caller promises.
         let bytes = unsafe { raw::gathered(vector, count) }?;
-        send_message(socket, &plain(bytes.into(), 0), signals)
+        send_message(socket, &plain(bytes.into(), 0))
     })
 }
 
@@ -193,17 +195,17 @@ pub unsafe extern "C" fn writev(fd: c_int, vector: *const iovec, count: c_int) -
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn send(
+pub unsafe extern "C-unwind" fn send(
     fd: c_int,
     buffer: *const c_void,
     length: size_t,
     flags: c_int,
 ) -> ssize_t {
     // SAFETY: as the caller promises.
-    dispatch!(fd, unsafe { real::send(fd, buffer, length, flags) }, |socket, signals| {
+    dispatch_cancellable!(fd, unsafe { real::send(fd, buffer, length, flags) }, |socket| {
         // SAFETY: as the caller promises.
         let bytes = unsafe { raw::message(buffer, length) }?;
-        send_message(socket, &plain(bytes, flags), signals)
+        send_message(socket, &plain(bytes, flags))
     })
 }
 
@@ -212,7 +214,7 @@ pub unsafe extern "C" fn send(
 /// # Safety
 /// As the C library says.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
-pub unsafe extern "C" fn sendto(
+pub unsafe extern "C-unwind" fn sendto(
     fd: c_int,
     buffer: *const c_void,
     length: size_t,
@@ -222,11 +224,11 @@ pub unsafe extern "C" fn sendto(
 ) -> ssize_t {
     // SAFETY: as the caller promises.
     let real = || unsafe { real::sendto(fd, buffer, length, flags, address, address_length) };
-    dispatch!(fd, real(), |socket, signals| {
+    dispatch_cancellable!(fd, real(), |socket| {
         // SAFETY: as the caller promises.
         let bytes = unsafe { raw::message(buffer, length) }?;
         // SAFETY: as the caller promises.
         let to = unsafe { raw::address(address, address_length) }?;
-        send_message(socket, &Outgoing { to, ..plain(bytes, flags) }, signals)
+        send_message(socket, &Outgoing { to, ..plain(bytes, flags) })
     })
 }

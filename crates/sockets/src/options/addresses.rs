@@ -12,8 +12,7 @@ use crate::address::{self, STORAGE_LEN, shown};
 use crate::errno::{Errno, Result};
 use crate::interpose::raw;
 use crate::process::current;
-use crate::signals::Blocked;
-use crate::socket::Socket;
+use crate::socket::{Socket, Stop};
 
 /// Adds the addresses of `sctp_bindx`.
 pub fn bindx_add(socket: &Arc<Socket>, value: Fields<'_>) -> Result<()> {
@@ -26,22 +25,18 @@ pub fn bindx_remove(socket: &Arc<Socket>, value: Fields<'_>) -> Result<()> {
 }
 
 /// Opens an association to the addresses of `sctp_connectx`.
-pub fn connectx(
-    socket: &Arc<Socket>,
-    addresses: &[u8],
-    signals: &Blocked,
-) -> Result<(i32, Result<()>)> {
-    socket.connect(&address::parse_all(addresses)?, signals)
+pub fn connectx(socket: &Arc<Socket>, addresses: &[u8]) -> Result<(i32, Stop)> {
+    socket.connect(&address::parse_all(addresses)?)
 }
 
 /// The same by `struct sctp_getaddrs_old`, which points to the addresses. Returns the structure with the association's
 /// identifier.
-pub fn connectx3(socket: &Arc<Socket>, input: Fields<'_>, signals: &Blocked) -> Result<Answer> {
+pub fn connectx3(socket: &Arc<Socket>, input: Fields<'_>) -> Result<Answer> {
     let length = usize::try_from(input.i32(4)?).map_err(|_| Errno(libc::EINVAL))?;
     let pointer = input.rest(8)?.first_chunk().ok_or(Errno(libc::EINVAL))?;
     let addresses = raw::bytes_at(usize::from_ne_bytes(*pointer), length)?;
-    let (id, done) = connectx(socket, &addresses, signals)?;
-    Ok(Answer { value: Image::new().i32(id).finish(), error: done.err() })
+    let (id, stop) = connectx(socket, &addresses)?;
+    Ok(Answer { value: Image::new().i32(id).finish(), stop: Some(stop) })
 }
 
 /// `struct sctp_getaddrs`: the addresses of the peer, or the own ones.

@@ -25,34 +25,27 @@ use crate::abi::control::names_one;
 use crate::abi::number::{self, association, option};
 use crate::abi::{Fields, Image};
 use crate::errno::{Errno, Result};
-use crate::signals::Blocked;
-use crate::socket::{Socket, State, Style};
+use crate::socket::{Attempted, Socket, State, Stop, Style};
 
 /// Sets an option.
 ///
 /// # Errors
 /// `ENOPROTOOPT` if the option is unknown, `EINVAL` if the value is unusable, and the errors of what the option does.
-pub fn set(
-    socket: &Arc<Socket>,
-    level: c_int,
-    name: c_int,
-    value: Fields<'_>,
-    signals: &Blocked,
-) -> Result<()> {
+pub fn set(socket: &Arc<Socket>, level: c_int, name: c_int, value: Fields<'_>) -> Attempted<()> {
     match level {
         number::SCTP => {}
-        libc::SOL_SOCKET => return general::set(socket, name, value),
-        libc::IPPROTO_IP => return general::set_ip(socket, name, value),
-        libc::IPPROTO_IPV6 => return general::set_ipv6(socket, name, value),
-        _ => return Err(Errno(libc::ENOPROTOOPT)),
+        libc::SOL_SOCKET => return Ok(general::set(socket, name, value)?),
+        libc::IPPROTO_IP => return Ok(general::set_ip(socket, name, value)?),
+        libc::IPPROTO_IPV6 => return Ok(general::set_ipv6(socket, name, value)?),
+        _ => return Err(Errno(libc::ENOPROTOOPT).into()),
     }
-    match name {
+    if let option::CONNECTX | option::CONNECTX_OLD = name {
+        let (_, stop) = addresses::connectx(socket, value.rest(0)?)?;
+        return Err(stop);
+    }
+    Ok(match name {
         option::BINDX_ADD => addresses::bindx_add(socket, value),
         option::BINDX_REM => addresses::bindx_remove(socket, value),
-        option::CONNECTX | option::CONNECTX_OLD => {
-            let (_, done) = addresses::connectx(socket, value.rest(0)?, signals)?;
-            done
-        }
         option::PRIMARY_ADDR => addresses::set_primary(socket, value),
         option::REMOTE_UDP_ENCAPS_PORT => addresses::set_udp_port(socket, value),
         option::PEER_ADDR_PARAMS => paths::set(socket, value),
@@ -87,20 +80,21 @@ pub fn set(
         | option::DEFAULT_PRINFO => messages::set(socket, name, value),
         option::EVENTS | option::EVENT => subscriptions::set(socket, name, value),
         _ => sending::set(socket, name, value),
-    }
+    }?)
 }
 
 /// What `getsockopt` gives to the program.
 pub struct Answer {
     /// The bytes of the value.
     pub value: Vec<u8>,
-    /// An error beside the value: the identifier of an association that is being opened comes with `EINPROGRESS`.
-    pub error: Option<Errno>,
+    /// Why the call has no result although there is a value: the identifier of an association that is being opened comes
+    /// with `EINPROGRESS`, or before the call waits.
+    pub stop: Option<Stop>,
 }
 
 impl From<Vec<u8>> for Answer {
     fn from(value: Vec<u8>) -> Self {
-        Self { value, error: None }
+        Self { value, stop: None }
     }
 }
 
@@ -108,13 +102,7 @@ impl From<Vec<u8>> for Answer {
 ///
 /// # Errors
 /// As [`set`].
-pub fn get(
-    socket: &Arc<Socket>,
-    level: c_int,
-    name: c_int,
-    input: Fields<'_>,
-    signals: &Blocked,
-) -> Result<Answer> {
+pub fn get(socket: &Arc<Socket>, level: c_int, name: c_int, input: Fields<'_>) -> Result<Answer> {
     match level {
         number::SCTP => {}
         libc::SOL_SOCKET => return general::get(socket, name, input).map(Answer::from),
@@ -123,7 +111,7 @@ pub fn get(
         _ => return Err(Errno(libc::ENOPROTOOPT)),
     }
     if name == option::CONNECTX3 {
-        return addresses::connectx3(socket, input, signals);
+        return addresses::connectx3(socket, input);
     }
     let value = match name {
         option::GET_PEER_ADDRS | option::GET_LOCAL_ADDRS => addresses::list(socket, name, input),
@@ -263,12 +251,11 @@ mod tests {
         ) {
             prop_assume!(level != number::SCTP || !ACTIONS.contains(&name));
             let made = socket(if many { Style::OneToMany } else { Style::OneToOne });
-            let signals = Blocked::new();
-            let before = get(&made.1, level, name, Fields(&value), &signals).map(|answer| answer.value);
-            let done = set(&made.1, level, name, Fields(&value), &signals);
+            let before = get(&made.1, level, name, Fields(&value)).map(|answer| answer.value);
+            let done = set(&made.1, level, name, Fields(&value));
             // A value that is refused changes nothing.
             if done.is_err() && name != libc::SO_ERROR {
-                let after = get(&made.1, level, name, Fields(&value), &signals);
+                let after = get(&made.1, level, name, Fields(&value));
                 prop_assert_eq!(before, after.map(|answer| answer.value));
             }
             discard(made);
@@ -281,15 +268,14 @@ mod tests {
             let shows = [option::STATUS, option::GET_PEER_ADDR_INFO, option::PR_SUPPORTED];
             prop_assume!(!ACTIONS.contains(&name) && !shows.contains(&name));
             let made = socket(if many { Style::OneToMany } else { Style::OneToOne });
-            let signals = Blocked::new();
             let input = [0_u8; 256];
             for length in [4, 8, 12, 16, 20, 32, 144, 156] {
-                let shown = get(&made.1, number::SCTP, name, Fields(&input[..length]), &signals);
+                let shown = get(&made.1, number::SCTP, name, Fields(&input[..length]));
                 let Ok(shown) = shown else { continue };
-                if set(&made.1, number::SCTP, name, Fields(&shown.value), &signals).is_err() {
+                if set(&made.1, number::SCTP, name, Fields(&shown.value)).is_err() {
                     continue;
                 }
-                let again = get(&made.1, number::SCTP, name, Fields(&input[..length]), &signals);
+                let again = get(&made.1, number::SCTP, name, Fields(&input[..length]));
                 prop_assert_eq!(Ok(shown.value), again.map(|answer| answer.value));
             }
             discard(made);

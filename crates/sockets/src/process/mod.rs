@@ -23,9 +23,10 @@ pub use self::services::{Interface, Place, Service};
 pub use self::table::{Found, is_ours};
 
 use self::ports::Ports;
-use self::reactor::{Closing, Unfinished};
+use self::reactor::Closing;
 use self::services::Services;
 use self::table::Table;
+use crate::critical::uncancelled;
 use crate::errno::Result;
 use crate::inherited;
 use crate::real;
@@ -152,11 +153,6 @@ impl Process {
             drop(held);
         });
     }
-
-    /// Waits until all associations that are being closed have ended, at most for `limit`. Returns those that have not.
-    pub fn wait_for_closing(&self, limit: Duration) -> Unfinished {
-        self.closing.wait(limit)
-    }
 }
 
 /// What the thread that forks holds meanwhile, so that the child finds it in order.
@@ -198,7 +194,12 @@ extern "C" fn in_child() {
     }
 }
 
+/// The thread that exits may have been cancelled, and writing to standard error is a cancellation point.
 extern "C" fn at_exit() {
+    uncancelled(end_associations);
+}
+
+fn end_associations() {
     let process = current();
     let sockets = lock(&process.table).take_all();
     if sockets.is_empty() && process.closing.is_empty() {
@@ -208,7 +209,7 @@ extern "C" fn at_exit() {
         socket.close();
     }
     let limit = process.settings().linger_s;
-    let left = process.wait_for_closing(Duration::from_secs(limit));
+    let left = process.closing.wait(Duration::from_secs(limit));
     if left.unanswered > 0 {
         eprintln!(
             "libropewalk: after {limit} s, a peer has not answered: what was sent to it is lost"

@@ -7,11 +7,10 @@ use ropewalk_runtime::endpoint::{Association, ConnectError, SctpPorts, Target, T
 
 use super::history::History;
 use super::link::NewLink;
-use super::waiter::Waiter;
-use super::{Phase, Socket, State, Style};
+use super::wait::{Until, Wait, Waiter};
+use super::{Phase, Socket, State, Stop, Style};
 use crate::errno::{Errno, Result};
 use crate::process::{Service, current, routes};
-use crate::signals::Blocked;
 
 fn errno_of(error: &ConnectError) -> Errno {
     Errno(match error {
@@ -28,19 +27,14 @@ const DRAWS: usize = 64;
 
 impl Socket {
     /// Opens an association to a peer with these addresses, whose ports are SCTP ports (`connect`, `sctp_connectx`).
-    /// Returns its identifier.
+    /// Returns its identifier, and what the call waits for: `EINPROGRESS` instead if the socket is nonblocking.
     ///
     /// # Errors
-    /// `EINPROGRESS` if the socket is nonblocking, or after SO_SNDTIMEO; the association then goes on. `EISCONN`, `EALREADY`, `ECONNREFUSED`,
-    /// `ETIMEDOUT`, `EINTR`; `EINVAL` and `ENETUNREACH` as [`routes::check`] says.
-    pub fn connect(
-        self: &Arc<Self>,
-        peers: &[SocketAddr],
-        signals: &Blocked,
-    ) -> Result<(i32, Result<()>)> {
+    /// `EISCONN`, `EALREADY`; `EINVAL` and `ENETUNREACH` as [`routes::check`] says.
+    pub fn connect(self: &Arc<Self>, peers: &[SocketAddr]) -> Result<(i32, Stop)> {
         let blocking = !self.is_nonblocking();
         let waiter = (blocking && self.style == Style::OneToMany)
-            .then(|| Waiter::new(&self.pair).map(Arc::new))
+            .then(|| Waiter::on(&self.pair).map(Arc::new))
             .transpose()?;
         let id = {
             let state = &mut *self.lock();
@@ -57,18 +51,10 @@ impl Socket {
             id
         };
         if !blocking {
-            return Ok((id, Err(Errno(libc::EINPROGRESS))));
+            return Ok((id, Stop::Error(Errno(libc::EINPROGRESS))));
         }
-        let connected = match waiter {
-            Some(waiter) => waiter.wait(signals),
-            None => self.wait_connected(id, signals),
-        };
-        // After SO_SNDTIMEO, the association goes on as that of a nonblocking socket does.
-        let in_progress = |error| match error {
-            Errno(libc::EAGAIN) => Errno(libc::EINPROGRESS),
-            other => other,
-        };
-        Ok((id, connected.map_err(in_progress)))
+        let until = waiter.map_or(Until::Connected(id), Until::Outcome);
+        Ok((id, Stop::Wait(Wait::new(self, until))))
     }
 
     fn may_connect(&self, state: &State, peers: &[SocketAddr]) -> Result<()> {
@@ -178,22 +164,17 @@ impl Socket {
         }
     }
 
-    /// Waits until the association of a one-to-one socket is established.
-    fn wait_connected(&self, id: i32, signals: &Blocked) -> Result<()> {
-        loop {
-            {
-                let state = &mut *self.lock();
-                match state.links.get(&id) {
-                    Some(link) if link.up => return Ok(()),
-                    Some(_) => {}
-                    None => {
-                        let error = state.error.take();
-                        self.show(state);
-                        return Err(error.unwrap_or(Errno(libc::ETIMEDOUT)));
-                    }
-                }
-            }
-            self.wait_writable(signals)?;
+    /// Whether the association of a one-to-one socket is established.
+    ///
+    /// # Errors
+    /// Why it could not be established.
+    pub(super) fn has_connected(&self, id: i32) -> Result<bool> {
+        let state = &mut *self.lock();
+        if let Some(link) = state.links.get(&id) {
+            return Ok(link.up);
         }
+        let error = state.error.take();
+        self.show(state);
+        Err(error.unwrap_or(Errno(libc::ETIMEDOUT)))
     }
 }

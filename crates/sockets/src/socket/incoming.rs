@@ -8,11 +8,11 @@ use ropewalk_runtime::endpoint::Association;
 
 use super::history::History;
 use super::link::NewLink;
-use super::{Phase, Socket, State, Style};
+use super::wait::{Attempted, Until, Wait};
+use super::{Phase, Socket, State, Stop, Style};
 use crate::address::shown;
 use crate::errno::{Errno, Result};
 use crate::process::{Claim, Place, Service, current};
-use crate::signals::Blocked;
 
 /// A new socket, its descriptor and its peer.
 pub struct Accepted {
@@ -140,31 +140,27 @@ impl Socket {
     ///
     /// # Errors
     /// `EINVAL` if the socket does not listen, `EOPNOTSUPP` if it is a one-to-many socket, `EAGAIN` if the queue is
-    /// empty and the socket is nonblocking, `EINTR`.
-    pub fn accept(self: &Arc<Self>, flags: c_int, signals: &Blocked) -> Result<Accepted> {
+    /// empty and the socket is nonblocking.
+    pub fn accept(self: &Arc<Self>, flags: c_int) -> Attempted<Accepted> {
         if self.style == Style::OneToMany {
-            return Err(Errno(libc::EOPNOTSUPP));
+            return Err(Errno(libc::EOPNOTSUPP).into());
         }
-        loop {
-            {
-                let state = &mut *self.lock();
-                if state.closed || state.listening.is_none() {
-                    return Err(Errno(libc::EINVAL));
-                }
-                let next = state.accept_queue.pop_front();
-                self.tell_room(state);
-                self.show(state);
-                if let Some((association, service)) = next {
-                    // An association that has ended meanwhile is given out as well: it may hold data.
-                    let Some(peer) = peer_of(&association) else { continue };
-                    return self.give_out(state, Arc::new(association), service, peer, flags);
-                }
-            }
-            if self.is_nonblocking() {
-                return Err(Errno(libc::EAGAIN));
-            }
-            self.wait_readable(signals)?;
+        let state = &mut *self.lock();
+        if state.closed || state.listening.is_none() {
+            return Err(Errno(libc::EINVAL).into());
         }
+        while let Some((association, service)) = state.accept_queue.pop_front() {
+            self.tell_room(state);
+            self.show(state);
+            // An association that has ended meanwhile is given out as well: it may hold data.
+            if let Some(peer) = peer_of(&association) {
+                return Ok(self.give_out(state, Arc::new(association), service, peer, flags)?);
+            }
+        }
+        if self.is_nonblocking() {
+            return Err(Errno(libc::EAGAIN).into());
+        }
+        Err(Stop::Wait(Wait::new(self, Until::Readable)))
     }
 
     fn give_out(

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use super::history::History;
-use super::waiter::Waiter;
+use super::wait::{Lingering, Waiter};
 use super::{MessageSettings, Socket, State, Style, next_id};
 use crate::errno::{Errno, Result};
 use crate::process::{Claim, Service, current};
@@ -120,8 +120,8 @@ impl Link {
         begun && self.association.is_flushed()
     }
 
-    /// Ends the association: at once with `abort`, otherwise in the background. `claim` is held until it has ended.
-    pub fn close(mut self, abort: bool, claim: Option<Arc<Claim>>) {
+    /// Ends the association: at once with `abort`, otherwise in the background. `held` is dropped when it has ended.
+    pub fn close(mut self, abort: bool, held: (Option<Arc<Claim>>, Option<Arc<Lingering>>)) {
         self.stop();
         let unread = self.association.can_receive();
         if self.ended {
@@ -144,7 +144,7 @@ impl Link {
             }
             drop(association);
             drop(service);
-            drop(claim);
+            drop(held);
         });
     }
 }

@@ -9,12 +9,13 @@ mod names;
 mod receive;
 mod send;
 mod settings;
-mod waiter;
+mod wait;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use libc::c_int;
 use ropewalk_runtime::endpoint::{AddressError, Association};
@@ -24,13 +25,15 @@ pub use self::link::Link;
 pub use self::receive::{Delivered, PartOf};
 pub use self::send::{MESSAGE_LIMIT, Outgoing};
 pub use self::settings::{LEAST_MTU, MessageSettings, Overrides, STREAMS_LIMIT, SocketSettings};
+pub use self::wait::{Attempted, Resumed, Stop, Wait};
+
+use self::wait::{Until, Waiter};
 
 use self::receive::Item;
 use crate::errno::{Errno, Result, of_close};
 use crate::options::errno_of_address;
 use crate::pair::Pair;
 use crate::process::{self, Claim, Place, Service, Sharing};
-use crate::signals::Blocked;
 
 /// Style of a socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -325,8 +328,8 @@ impl Socket {
     }
 
     /// Closes the socket: its last descriptor is gone. Data that was sent still arrives, unless the program asked for
-    /// an ABORT by SO_LINGER, or left data unread.
-    pub fn close(&self) {
+    /// an ABORT by SO_LINGER, or left data unread. Returns what the call waits for as SO_LINGER says.
+    pub fn close(self: &Arc<Self>) -> Option<Wait> {
         let mut state = self.lock();
         state.closed = true;
         state.stop_listening(self);
@@ -340,11 +343,17 @@ impl Socket {
         // Calls that still wait on other threads see the end.
         self.pair.finish();
         self.pair.drain();
+        let linger = state.settings.linger.filter(|seconds| *seconds > 0 && !self.is_nonblocking());
         drop(state);
         waiting.iter().for_each(|(association, _)| association.abort());
+        let waiter = linger.and_then(|seconds| Waiter::at_most(Duration::from_secs(seconds)).ok());
+        let waiter = waiter.map(Arc::new);
+        let lingering = waiter.as_ref().map(Waiter::until_dropped);
         for link in links.into_values() {
-            link.close(abort || unread && self.style == Style::OneToOne, claim.clone());
+            let abort = abort || unread && self.style == Style::OneToOne;
+            link.close(abort, (claim.clone(), lingering.clone()));
         }
+        Some(Wait::new(self, Until::Outcome(waiter?)))
     }
 
     /// The pending error, which is then no longer pending (`SO_ERROR`).
@@ -355,32 +364,12 @@ impl Socket {
         error
     }
 
-    /// How long `close` waits for its associations, seconds; none: not at all.
-    pub fn linger_s(&self) -> Option<u64> {
-        let nonblocking = self.is_nonblocking();
-        self.lock().settings.linger.filter(|seconds| *seconds > 0 && !nonblocking)
-    }
-
-    /// Waits until the socket is readable. `signals` are unblocked meanwhile.
-    ///
-    /// # Errors
-    /// `EINTR`, `EAGAIN` as [`Pair::wait_readable`] says.
-    fn wait_readable(&self, signals: &Blocked) -> Result<()> {
-        signals.unblocked(|| self.pair.wait_readable())
-    }
-
-    /// Waits until the socket is writable. `signals` are unblocked meanwhile.
-    ///
-    /// # Errors
-    /// `EINTR`, `EAGAIN` as [`Pair::wait_writable`] says.
-    fn wait_writable(&self, signals: &Blocked) -> Result<()> {
-        signals.unblocked(|| self.pair.wait_writable())?;
-        // Removes the byte that was written to wait.
+    /// Removes the byte that a call has written to wait until the socket is writable.
+    fn end_wait(&self) {
         let state = &*self.lock();
         if !state.shows_full {
             self.pair.drain();
         }
-        Ok(())
     }
 
     /// Makes the descriptor readable again if it should be and another process has read the byte that makes it so.

@@ -1,19 +1,20 @@
 //! Receives messages and notifications.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use libc::c_int;
 use ropewalk_runtime::endpoint::{Part, Received, UpToEvent};
 
-use super::{Phase, Socket, State, Style};
+use super::wait::{Attempted, Until, Wait};
+use super::{Phase, Socket, State, Stop, Style};
 use crate::abi::control::ReceiveInfo;
 use crate::abi::notification::Notification;
 use crate::abi::number::{message, notification};
 use crate::address::shown;
 use crate::errno::{Errno, Result};
 use crate::interpose::raw::Buffers;
-use crate::signals::Blocked;
 
 /// Most bytes that are taken from an association at once: what the program has not read must stay in the receive
 /// buffer, so that the peer sees its window close.
@@ -243,26 +244,18 @@ impl Socket {
     /// Receives one message, or as much of it as fits, or a notification. `flags`: `MSG_DONTWAIT`, `MSG_PEEK`.
     ///
     /// # Errors
-    /// `EAGAIN` if nothing has arrived and the call must not wait, `ENOTCONN`, `EINTR`, and the error of the
-    /// association, once.
-    pub fn receive(
-        &self,
-        into: &mut Buffers,
-        flags: c_int,
-        signals: &Blocked,
-    ) -> Result<Delivered> {
-        loop {
-            if let Some(delivered) = self.try_receive(into, flags)? {
-                return Ok(delivered);
-            }
-            if self.is_nonblocking() || flags & libc::MSG_DONTWAIT != 0 {
-                return Err(Errno(libc::EAGAIN));
-            }
-            if self.has_no_source() {
-                return Err(Errno(libc::ENOTCONN));
-            }
-            self.wait_readable(signals)?;
+    /// `EAGAIN` if nothing has arrived and the call must not wait, `ENOTCONN`, and the error of the association, once.
+    pub fn receive(self: &Arc<Self>, into: &mut Buffers, flags: c_int) -> Attempted<Delivered> {
+        if let Some(delivered) = self.try_receive(into, flags)? {
+            return Ok(delivered);
         }
+        if self.is_nonblocking() || flags & libc::MSG_DONTWAIT != 0 {
+            return Err(Errno(libc::EAGAIN).into());
+        }
+        if self.has_no_source() {
+            return Err(Errno(libc::ENOTCONN).into());
+        }
+        Err(Stop::Wait(Wait::new(self, Until::Readable)))
     }
 
     /// Whether nothing can arrive: no association, and none that a peer could open. As in Linux (`sctp_wait_for_packet`), a

@@ -10,12 +10,12 @@ use ropewalk_runtime::endpoint::{
     CloseReason, Delivery, SendError, State as AssociationState, TrySendError,
 };
 
-use super::{Link, Phase, Socket, State, Style};
+use super::wait::{Attempted, Until, Wait};
+use super::{Link, Phase, Socket, State, Stop, Style};
 use crate::abi::control::{Controls, SendInfo, names_one};
 use crate::abi::notification::Notification;
 use crate::abi::number::{message, notification};
 use crate::errno::{Errno, Result, of_close};
-use crate::signals::Blocked;
 
 /// Longest message, bytes.
 pub const MESSAGE_LIMIT: usize = 16 << 20;
@@ -118,20 +118,18 @@ impl Socket {
     ///
     /// # Errors
     /// `EAGAIN` if the send buffer is full and the call must not wait, `EPIPE` if the association has ended, `ENOTCONN`,
-    /// `EINVAL`, `EMSGSIZE`, `EINTR`, and as [`Socket::connect`] if the message opens an association.
-    pub fn send(self: &Arc<Self>, outgoing: &Outgoing, signals: &Blocked) -> Result<usize> {
+    /// `EINVAL`, `EMSGSIZE`, and as [`Socket::connect`] if the message opens an association.
+    pub fn send(self: &Arc<Self>, outgoing: &Outgoing) -> Attempted<usize> {
         if outgoing.bytes.len() > MESSAGE_LIMIT {
-            return Err(Errno(libc::EMSGSIZE));
+            return Err(Errno(libc::EMSGSIZE).into());
         }
-        loop {
-            if let Try::Sent = self.try_send(outgoing)? {
-                return Ok(outgoing.bytes.len());
-            }
-            if self.is_nonblocking() || outgoing.flags & libc::MSG_DONTWAIT != 0 {
-                return Err(Errno(libc::EAGAIN));
-            }
-            self.wait_writable(signals)?;
+        if let Try::Sent = self.try_send(outgoing)? {
+            return Ok(outgoing.bytes.len());
         }
+        if self.is_nonblocking() || outgoing.flags & libc::MSG_DONTWAIT != 0 {
+            return Err(Errno(libc::EAGAIN).into());
+        }
+        Err(Stop::Wait(Wait::new(self, Until::Writable)))
     }
 
     fn try_send(self: &Arc<Self>, outgoing: &Outgoing) -> Result<Try> {

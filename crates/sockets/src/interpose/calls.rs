@@ -1,0 +1,161 @@
+//! Calls on sockets: attempts in critical sections, and waits between them.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use libc::c_int;
+
+use crate::critical::Section;
+use crate::errno::{Errno, Result};
+use crate::inherited;
+use crate::pair::Await;
+use crate::process::{Found, current};
+use crate::socket::{Attempted, Resumed, Socket, Stop, Wait};
+
+/// A defect of this library must not end the program's process: a panic becomes `EIO`.
+fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(Errno(libc::EIO)))
+}
+
+/// Does something that never waits in a critical section.
+pub fn protected<T: Copy>(work: impl FnOnce() -> Result<T> + Copy) -> Result<T> {
+    let section = Section::enter();
+    let result = guarded(work);
+    section.leave();
+    result
+}
+
+/// The result of one attempt.
+#[derive(Clone, Copy)]
+enum Step {
+    Done(Result<isize>),
+    /// The descriptor belongs to the C library.
+    Other,
+    Wait(Ticket),
+}
+
+/// Calls `attempt` with the socket of a descriptor until it has a result, and waits in between. Returns what C functions
+/// return, after errno is set; nothing if the descriptor belongs to the C library.
+///
+/// While it waits, the thread may be unwound: neither this frame nor those of its callers have destructors. What the call
+/// owns meanwhile belongs to the thread ([`PARKED`]).
+pub fn call<T, E>(
+    fd: c_int,
+    attempt: impl Fn(&Arc<Socket>) -> std::result::Result<T, E> + Copy,
+) -> Option<isize>
+where
+    T: TryInto<isize>,
+    E: Into<Stop>,
+{
+    let section = Section::enter();
+    let mut step = first_step(fd, attempt);
+    section.leave();
+    loop {
+        match step {
+            Step::Other => return None,
+            Step::Done(result) => return Some(super::returned(result)),
+            Step::Wait(ticket) => {
+                let waited = ticket.event.wait();
+                let section = Section::enter();
+                step = next_step(ticket, waited, attempt);
+                section.leave();
+            }
+        }
+    }
+}
+
+/// Waits for an outcome, whatever it is.
+pub fn wait_once(ticket: Option<Ticket>) {
+    let Some(ticket) = ticket else { return };
+    let _ = ticket.event.wait();
+    let _ = protected(|| {
+        drop(ticket.unpark());
+        Ok(())
+    });
+}
+
+fn first_step<T, E>(fd: c_int, attempt: impl Fn(&Arc<Socket>) -> std::result::Result<T, E>) -> Step
+where
+    T: TryInto<isize>,
+    E: Into<Stop>,
+{
+    let found = guarded(|| {
+        Ok(match current().find(fd) {
+            Found::Other => Step::Other,
+            Found::Inherited => return Err(inherited::refuse()),
+            Found::Socket(socket) => outcome(attempt(&socket).map_err(E::into)),
+        })
+    });
+    found.unwrap_or_else(|errno| Step::Done(Err(errno)))
+}
+
+fn next_step<T, E>(
+    ticket: Ticket,
+    waited: Result<()>,
+    attempt: impl Fn(&Arc<Socket>) -> std::result::Result<T, E>,
+) -> Step
+where
+    T: TryInto<isize>,
+    E: Into<Stop>,
+{
+    let next = guarded(|| {
+        Ok(match ticket.unpark().resume(waited)? {
+            Resumed::Done => Step::Done(Ok(0)),
+            Resumed::Wait(wait) => Step::Wait(Ticket::park(wait)),
+            Resumed::Again(socket) => outcome(attempt(&socket).map_err(E::into)),
+        })
+    });
+    next.unwrap_or_else(|errno| Step::Done(Err(errno)))
+}
+
+fn outcome<T: TryInto<isize>>(attempted: Attempted<T>) -> Step {
+    match attempted {
+        Ok(value) => Step::Done(Ok(value.try_into().unwrap_or(isize::MAX))),
+        Err(Stop::Error(errno)) => Step::Done(Err(errno)),
+        Err(Stop::Wait(wait)) => Step::Wait(Ticket::park(wait)),
+    }
+}
+
+/// A call that waits, and how. It has no destructor.
+#[derive(Clone, Copy)]
+pub struct Ticket {
+    event: Await,
+    parked: *mut Wait,
+}
+
+/// What the waiting calls of a thread own. If the thread ends while it waits, this is dropped with the thread. A signal
+/// handler may wait as well, so there may be several. Those that a handler has left by `longjmp` stay until the thread ends.
+#[derive(Default)]
+struct Parked(Vec<*mut Wait>);
+
+thread_local! {
+    static PARKED: RefCell<Parked> = RefCell::default();
+}
+
+impl Drop for Parked {
+    fn drop(&mut self) {
+        for parked in self.0.drain(..) {
+            // SAFETY: `Ticket::park` has made the pointer, and no call of this thread uses it any longer.
+            unsafe { Box::from_raw(parked) }.abandon();
+        }
+    }
+}
+
+impl Ticket {
+    /// Gives what a call owns to its thread.
+    pub fn park(wait: Wait) -> Self {
+        let event = wait.event();
+        let parked = Box::into_raw(Box::new(wait));
+        // At the end of the thread, when its variables are gone, nothing is left that could cancel it.
+        let _ = PARKED.try_with(|all| all.borrow_mut().0.push(parked));
+        Self { event, parked }
+    }
+
+    /// Takes it back.
+    fn unpark(self) -> Wait {
+        let _ = PARKED.try_with(|all| all.borrow_mut().0.retain(|other| *other != self.parked));
+        // SAFETY: `park` has made the pointer, and each ticket is used once.
+        *unsafe { Box::from_raw(self.parked) }
+    }
+}
