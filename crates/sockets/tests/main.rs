@@ -8,6 +8,7 @@
 
 mod calls;
 mod devices;
+mod endings;
 mod following;
 mod header;
 mod iperf3;

@@ -24,6 +24,7 @@ pub use self::table::{Found, is_ours};
 
 use self::ports::Ports;
 use self::reactor::Closing;
+pub use self::reactor::{Ending, Phase};
 use self::services::Services;
 use self::table::Table;
 use crate::critical::uncancelled;
@@ -137,21 +138,13 @@ impl Process {
         lock(&self.table).remove(fd)
     }
 
-    /// Waits in the background for `answer`, the end of the handshake, and then for `end`, the end of the association. The exit
-    /// of the process waits for both.
-    pub fn close_in_background(
+    /// Ends an association in the background. The exit of the process waits for it.
+    pub fn close_in_background<F: Future<Output = ()> + Send + 'static>(
         &self,
-        answer: impl Future<Output = ()> + Send + 'static,
-        end: impl Future<Output = ()> + Send + 'static,
+        end: impl FnOnce(Ending) -> F,
     ) {
         let Ok(handle) = self.reactor() else { return };
-        let mut held = self.closing.begin();
-        handle.spawn(async move {
-            answer.await;
-            held.on_answer();
-            end.await;
-            drop(held);
-        });
+        handle.spawn(end(self.closing.begin()));
     }
 }
 
@@ -210,14 +203,13 @@ fn end_associations() {
     }
     let limit = process.settings().linger_s;
     let left = process.closing.wait(Duration::from_secs(limit));
-    if left.unanswered > 0 {
-        eprintln!(
-            "libropewalk: after {limit} s, a peer has not answered: what was sent to it is lost"
-        );
-    }
-    if left.unacknowledged > 0 {
-        eprintln!(
-            "libropewalk: after {limit} s, a peer has not acknowledged all data: it may be lost"
-        );
+    for (phase, what) in [
+        (Phase::Handshake, "answered: what was sent to it is lost"),
+        (Phase::Data, "acknowledged all data: it may be lost"),
+        (Phase::Shutdown, "acknowledged the end of an association, whose data it has"),
+    ] {
+        if left.of(phase) > 0 {
+            eprintln!("libropewalk: after {limit} s, a peer has not {what}");
+        }
     }
 }

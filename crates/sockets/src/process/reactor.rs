@@ -18,19 +18,36 @@ pub fn start() -> Result<Handle> {
     Ok(handle)
 }
 
-/// Associations that are being closed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Unfinished {
-    /// Those whose peers have not answered yet.
-    pub unanswered: usize,
-    /// Those whose peers have not acknowledged everything yet.
-    pub unacknowledged: usize,
+/// Longest wait of a process that exits for SHUTDOWN COMPLETE. Until then, the SHUTDOWN ACK is repeated after 1, 3 and 7 s
+/// (RFC 9260, 15: RTO.Initial), and in answer to each repeated SHUTDOWN of the peer.
+const SHUTDOWN_COMPLETE_LIMIT: Duration = Duration::from_millis(7500);
+
+/// How far the end of an association has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// The peer has not answered the handshake.
+    Handshake,
+    /// The peer has not acknowledged all data.
+    Data,
+    /// The peer has not acknowledged the SHUTDOWN.
+    Shutdown,
+    /// Both ends have acknowledged all data, and the peer has not confirmed the SHUTDOWN ACK. Nothing is lost here if it never
+    /// does: it may have ended, and its SHUTDOWN COMPLETE may be lost.
+    ShutdownAck,
 }
 
+/// The numbers of associations that are being closed, by phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Unfinished([usize; 4]);
+
 impl Unfinished {
-    /// Whether there are none.
-    pub fn is_empty(self) -> bool {
-        self == Self::default()
+    /// The number of associations in a phase.
+    pub const fn of(self, phase: Phase) -> usize {
+        self.0[phase as usize]
+    }
+
+    fn up_to(self, phase: Phase) -> usize {
+        self.0[..=phase as usize].iter().sum()
     }
 }
 
@@ -38,57 +55,72 @@ impl Unfinished {
 #[derive(Debug, Default)]
 pub struct Closing {
     count: Mutex<Unfinished>,
-    none: Condvar,
+    changed: Condvar,
 }
 
 /// One of them.
 #[derive(Debug)]
-pub struct Held {
+pub struct Ending {
     closing: Arc<Closing>,
-    answered: bool,
+    phase: Phase,
 }
 
 impl Closing {
     /// One more begins.
-    pub fn begin(self: &Arc<Self>) -> Held {
-        lock(&self.count).unanswered += 1;
-        Held { closing: self.clone(), answered: false }
+    pub fn begin(self: &Arc<Self>) -> Ending {
+        let phase = Phase::Handshake;
+        lock(&self.count).0[phase as usize] += 1;
+        Ending { closing: self.clone(), phase }
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        lock(&self.count).is_empty()
+        lock(&self.count).up_to(Phase::ShutdownAck) == 0
     }
 
-    /// Waits until there is none, at most for `limit`. Returns what is left.
+    /// Waits until there is none, at most for `limit`, and shorter if only SHUTDOWN COMPLETE is missing. Returns what is left.
     pub fn wait(&self, limit: Duration) -> Unfinished {
-        let busy = |count: &mut Unfinished| !count.is_empty();
-        let waited = self.none.wait_timeout_while(lock(&self.count), limit, busy);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
-    }
-}
-
-impl Held {
-    /// The peer has answered.
-    pub fn on_answer(&mut self) {
-        if !std::mem::replace(&mut self.answered, true) {
-            let mut count = lock(&self.closing.count);
-            count.unanswered -= 1;
-            count.unacknowledged += 1;
+        let mut left = lock(&self.count);
+        let last = limit.min(SHUTDOWN_COMPLETE_LIMIT);
+        for (phase, limit) in [(Phase::Shutdown, limit), (Phase::ShutdownAck, last)] {
+            let busy = |left: &mut Unfinished| left.up_to(phase) > 0;
+            let waited = self.changed.wait_timeout_while(left, limit, busy);
+            left = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        *left
     }
 }
 
-impl Drop for Held {
+impl Ending {
+    /// The next phase has begun.
+    pub fn enter(&mut self, phase: Phase) {
+        let count = &mut lock(&self.closing.count).0;
+        count[self.phase as usize] -= 1;
+        count[phase as usize] += 1;
+        self.phase = phase;
+        self.closing.changed.notify_all();
+    }
+}
+
+impl Drop for Ending {
     fn drop(&mut self) {
-        let mut count = lock(&self.closing.count);
-        if self.answered {
-            count.unacknowledged -= 1;
-        } else {
-            count.unanswered -= 1;
-        }
-        if count.is_empty() {
-            self.closing.none.notify_all();
-        }
+        lock(&self.closing.count).0[self.phase as usize] -= 1;
+        self.closing.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn associations_are_counted_by_phase_until_they_have_ended() {
+        let closing = Arc::new(Closing::default());
+        let (mut one, two) = (closing.begin(), closing.begin());
+        one.enter(Phase::ShutdownAck);
+        let left = closing.wait(Duration::ZERO);
+        assert_eq!((left.of(Phase::Handshake), left.of(Phase::ShutdownAck)), (1, 1));
+        drop((one, two));
+        assert!(closing.is_empty());
     }
 }

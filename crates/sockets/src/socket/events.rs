@@ -284,7 +284,8 @@ impl Socket {
     /// The peer's SHUTDOWN has arrived: everything that it has sent is here, and nothing more can be sent to it.
     pub(super) fn on_peer_shutdown(&self, id: i32) {
         let state = &mut *self.lock();
-        if state.links.get(&id).is_some_and(|link| !link.ended) {
+        if let Some(link) = state.links.get_mut(&id).filter(|link| !link.ended) {
+            link.peer_shut = true;
             state.take_all(id);
             state.notify_shutdown(id);
             self.show(state);
@@ -296,7 +297,7 @@ impl Socket {
         let state = &mut *self.lock();
         let Some(link) = state.links.get_mut(&id) else { return };
         (link.ended, link.full) = (true, false);
-        let reason = link.association.close_reason().unwrap_or(CloseReason::Shutdown);
+        let reason = link.close_reason().unwrap_or(CloseReason::Shutdown);
         state.take_all(id);
         state.cut_all_short(id);
         state.notify_undelivered(id);

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ropewalk_runtime::endpoint::{Association, State as AssociationState};
+use ropewalk_runtime::endpoint::{Association, CloseReason, State as AssociationState};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
@@ -14,7 +14,7 @@ use super::history::History;
 use super::wait::{Lingering, Waiter};
 use super::{MessageSettings, Socket, State, Style, next_id};
 use crate::errno::{Errno, Result};
-use crate::process::{Claim, Service, current};
+use crate::process::{Claim, Ending, Phase, Service, current};
 
 /// The descriptor becomes writable again when fewer bytes than this wait for a path.
 const WRITABLE_BELOW: u64 = 512 << 10;
@@ -52,6 +52,8 @@ pub struct Link {
     pub messages: MessageSettings,
     /// Whether it was established.
     pub up: bool,
+    /// Whether the peer's SHUTDOWN has arrived.
+    pub peer_shut: bool,
     /// Whether it has ended.
     pub ended: bool,
     /// What it has been through.
@@ -132,21 +134,40 @@ impl Link {
             self.association.abort();
         }
         let Self { association, service, .. } = self;
-        let setup = association.clone();
-        // What was sent before the association was established still arrives.
-        let answer = async move {
-            let _ = setup.established().await;
-        };
-        current().close_in_background(answer, async move {
-            tokio::select! {
-                _ = association.shutdown() => {}
-                never = discard(&association) => match never {},
+        current().close_in_background(|mut phase| async move {
+            // What was sent before the association was established still arrives.
+            if association.established().await.is_ok() {
+                tokio::select! {
+                    () = shut_down(&association, &mut phase) => {}
+                    never = discard(&association) => match never {},
+                }
             }
-            drop(association);
-            drop(service);
-            drop(held);
+            drop((association, service, held));
         });
     }
+
+    /// Why the association has ended; none if it has not. If the peer has sent its SHUTDOWN and acknowledged everything, its
+    /// silence afterwards means that its SHUTDOWN COMPLETE was lost.
+    pub fn close_reason(&self) -> Option<CloseReason> {
+        let association = &self.association;
+        let is_silent = |reason| matches!(reason, CloseReason::NoAnswer | CloseReason::Unreachable);
+        let has_all = || association.unacknowledged().is_empty() && association.unsent().is_empty();
+        let reason = association.close_reason()?;
+        let is_complete = self.peer_shut && is_silent(reason) && has_all();
+        Some(if is_complete { CloseReason::Shutdown } else { reason })
+    }
+}
+
+/// Shuts an association down, and waits for its end.
+async fn shut_down(association: &Association, phase: &mut Ending) {
+    phase.enter(Phase::Data);
+    association.start_shutdown();
+    association.flushed().await;
+    phase.enter(Phase::Shutdown);
+    if association.shut_down_by_peer().await {
+        phase.enter(Phase::ShutdownAck);
+    }
+    association.ended().await;
 }
 
 /// Acknowledges what still arrives, and throws it away. Otherwise it would fill the receive buffer, and the peer could not end.
@@ -209,6 +230,7 @@ impl Socket {
             inbound_streams: state.settings.init[1],
             messages: state.settings.messages,
             up,
+            peer_shut: false,
             ended: false,
             history,
             connecting: None,

@@ -510,14 +510,17 @@ impl State {
     fn is_over(&self, style: Style) -> bool {
         let ended = style == Style::OneToOne
             && self.phase == Phase::Connected
-            && self.links.values().all(|link| link.ended && !link.association.can_receive());
+            && self
+                .links
+                .values()
+                .all(|link| (link.peer_shut || link.ended) && !link.association.can_receive());
         (self.read_shut || ended) && self.inbox.is_empty()
     }
 
     /// Whether the association of a one-to-one socket has ended without a shutdown.
     fn is_lost(&self, style: Style) -> bool {
         let lost = |link: &Link| {
-            link.ended && link.association.close_reason().and_then(|r| of_close(r, true)).is_some()
+            link.ended && link.close_reason().and_then(|r| of_close(r, true)).is_some()
         };
         style == Style::OneToOne && self.links.values().any(lost)
     }

@@ -1,0 +1,138 @@
+//! Ends of associations over a network that loses packets.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use ropewalk_interop::or_skip;
+
+use crate::support::{Ended, Running, await_udp_port, free_udp_ports, installed, preloaded};
+
+/// Type of a SHUTDOWN COMPLETE chunk.
+const SHUTDOWN_COMPLETE: u8 = 14;
+
+/// A relay of UDP between one client and a server.
+struct Relay {
+    port: u16,
+    ended: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Relay {
+    /// Loses the packets of which `loses` says so: a function of the type of the first chunk, for each direction.
+    fn new<L: FnMut(u8) -> bool + Send + 'static>(server: u16, loses: [L; 2]) -> Self {
+        let bind = || {
+            let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+            socket.set_read_timeout(Some(Duration::from_millis(50))).expect("a timeout");
+            Arc::new(socket)
+        };
+        let (near, far, ended) = (bind(), bind(), Arc::new(AtomicBool::new(false)));
+        let port = near.local_addr().expect("bound").port();
+        let server = SocketAddr::from(([127, 0, 0, 1], server));
+        let client = Arc::new(Mutex::new(server));
+        let sockets = [(near.clone(), far.clone()), (far, near)];
+        let directions = sockets.into_iter().zip(loses).zip([true, false]);
+        let threads = directions.map(|(((from, to), mut loses), is_client)| {
+            let (ended, client) = (ended.clone(), client.clone());
+            thread::spawn(move || {
+                let mut packet = [0; 1 << 16];
+                while !ended.load(Ordering::Relaxed) {
+                    let Ok((length, source)) = from.recv_from(&mut packet) else { continue };
+                    let target = if is_client { server } else { *client.lock().expect("held") };
+                    if is_client {
+                        *client.lock().expect("held") = source;
+                    }
+                    if !loses(packet[12]) {
+                        let _ = to.send_to(&packet[..length], target);
+                    }
+                }
+            })
+        });
+        let threads = threads.collect();
+        Self { port, ended, threads }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.threads.drain(..).for_each(|thread| thread.join().expect("no panic"));
+    }
+}
+
+/// Reads until the end of stream, and says how long that took after the last bytes.
+const SERVER: &str = "
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)
+s.bind(('127.0.0.1', 5000))
+s.listen()
+peer, _ = s.accept()
+total = 0
+while got := peer.recv(65536):
+    total += len(got)
+    last = time.monotonic()
+print(total, time.monotonic() - last)
+";
+
+const CLIENT: &str = "
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)
+s.connect(('127.0.0.1', 5000))
+for _ in range(10):
+    s.sendall(bytes(10000))
+";
+
+/// Sends 100 kB from a program to another one through a relay. Returns how both have ended.
+fn transfer<L: FnMut(u8) -> bool + Send + 'static>(loses: [L; 2]) -> [Ended; 2] {
+    let [port, _] = free_udp_ports();
+    let relay = Relay::new(port, loses);
+    let server = Running::start(preloaded("python3", port, port).args(["-c", SERVER]));
+    await_udp_port(port);
+    let client = Running::start(preloaded("python3", port, relay.port).args(["-c", CLIENT]));
+    [client.end(), server.end()]
+}
+
+/// How many seconds after the last bytes the server has read the end of stream.
+fn delay_s(ended: &[Ended; 2]) -> f64 {
+    for one in ended {
+        assert!(one.status.success() && one.stderr.is_empty(), "{ended:?}");
+    }
+    let (total, delay) = ended[1].stdout.trim().split_once(' ').expect("two numbers");
+    assert_eq!(total, "100000", "{ended:?}");
+    delay.parse().expect("a number")
+}
+
+#[test]
+fn the_end_of_stream_needs_no_shutdown_complete() {
+    or_skip!(installed("python3", "python3"));
+    let begun = Instant::now();
+    let ended = transfer([|chunk| chunk == SHUTDOWN_COMPLETE; 2]);
+    // Without the SHUTDOWN COMPLETE, the association ends by the retransmission limit, after minutes.
+    assert!(delay_s(&ended) < 5.0, "{ended:?}");
+    assert!(begun.elapsed() < Duration::from_secs(30), "{ended:?}");
+}
+
+#[test]
+fn programs_end_when_a_fifth_of_all_packets_is_lost() {
+    or_skip!(installed("python3", "python3"));
+    let transfers = (1..=12_u64).map(|seed| {
+        thread::spawn(move || {
+            let lost = |mut state: u64| {
+                move |_| {
+                    // xorshift64 (Marsaglia, 2003).
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    (state >> 32).is_multiple_of(5)
+                }
+            };
+            transfer([lost(seed << 32 | 1), lost(seed << 32 | 7)])
+        })
+    });
+    let transfers: Vec<_> = transfers.collect();
+    for transfer in transfers {
+        delay_s(&transfer.join().expect("both programs end"));
+    }
+}
