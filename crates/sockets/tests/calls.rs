@@ -53,6 +53,11 @@ fn one_to_one_sockets_behave_as_the_kernels_do() {
 }
 
 #[test]
+fn each_call_in_each_state_returns_what_the_kernel_returns() {
+    assert_eq!(check("states"), "");
+}
+
+#[test]
 fn sockets_share_a_port_as_the_kernels_do() {
     assert_eq!(check("sharing"), "");
 }

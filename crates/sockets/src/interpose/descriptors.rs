@@ -197,7 +197,7 @@ pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: *mu
             result
         }
         libc::FIONREAD => dispatch!(fd, real(), |socket| {
-            let count = c_int::try_from(socket.readable_bytes()).unwrap_or(c_int::MAX);
+            let count = c_int::try_from(socket.readable_bytes()?).unwrap_or(c_int::MAX);
             raw::check(argument, size_of::<c_int>())?;
             // SAFETY: the argument of this request is an int.
             unsafe { argument.cast::<c_int>().write_unaligned(count) };

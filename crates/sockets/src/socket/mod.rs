@@ -128,8 +128,9 @@ impl Socket {
     /// # Errors
     /// As the system says: no more descriptors.
     pub fn new(style: Style, ipv6: bool, flags: c_int) -> Result<(c_int, Arc<Self>)> {
-        let settings = SocketSettings::default();
-        Self::with(style, ipv6, flags, settings)
+        let (fd, socket) = Self::with(style, ipv6, flags, SocketSettings::default())?;
+        socket.show(&mut socket.lock());
+        Ok((fd, socket))
     }
 
     fn with(
@@ -304,7 +305,8 @@ impl Socket {
     }
 
     /// Ends sending, receiving or both (`shutdown`). SCTP has no half-closed state: an end that sends no more ends the
-    /// association once its data has arrived (RFC 6458, 4.1.7).
+    /// association once its data has arrived (RFC 6458, 4.1.7). A socket that listens accepts nothing after SHUT_RD, as in
+    /// Linux (`inet_shutdown`): programs wake threads by it that wait in `accept`.
     ///
     /// # Errors
     /// `ENOTCONN`; `EOPNOTSUPP` on a one-to-many socket.
@@ -313,11 +315,14 @@ impl Socket {
         if self.style == Style::OneToMany {
             return Err(Errno(libc::EOPNOTSUPP));
         }
-        if state.phase != Phase::Connected {
-            return Err(Errno(libc::ENOTCONN));
-        }
+        let listens = state.listening.is_some();
         if how != libc::SHUT_WR {
             state.read_shut = true;
+            state.stop_listening(self);
+        }
+        if state.phase != Phase::Connected {
+            self.show(state);
+            return if listens { Ok(()) } else { Err(Errno(libc::ENOTCONN)) };
         }
         if how != libc::SHUT_RD {
             state.write_shut = true;
@@ -392,14 +397,15 @@ impl Socket {
             state.shows_readable = readable;
             if readable { self.pair.set_readable() } else { self.pair.clear_readable() }
         }
-        if over && !std::mem::replace(&mut state.finished, true) {
+        if state.is_shut_for_reading(self.style) && !std::mem::replace(&mut state.finished, true) {
             self.pair.finish();
         }
         self.show_loss(state);
-        // As with TCP, a socket that listens is never writable, and one that connects is not writable yet.
-        let busy = state.phase == Phase::Connecting || state.listening.is_some();
-        let busy = self.style == Style::OneToOne && busy;
-        let full = busy || state.links.values().any(|link| link.full);
+        // As in Linux (`sctp_poll`), a socket without an association is not writable. One that could not connect shows its error.
+        let connected =
+            state.phase == Phase::Connected || state.phase == Phase::Idle && state.error.is_some();
+        let unconnected = self.style == Style::OneToOne && !connected;
+        let full = unconnected || state.links.values().any(|link| link.full);
         if full != state.shows_full {
             state.shows_full = full;
             if full { self.pair.fill() } else { self.pair.drain() }
@@ -414,6 +420,10 @@ impl Socket {
                 self.pair.hang_up(pending);
                 state.finished = true;
                 state.loss = if pending { Loss::Error } else { Loss::Told };
+            }
+            Loss::None if state.is_shut(self.style) => {
+                self.pair.hang_up(false);
+                (state.finished, state.loss) = (true, Loss::Told);
             }
             Loss::Error if !pending => {
                 self.pair.clear_error();
@@ -506,15 +516,24 @@ impl State {
         Ok(())
     }
 
-    /// Whether nothing will ever be received any more.
+    /// Whether nothing arrives any longer. Something may be there to be read.
+    fn is_shut_for_reading(&self, style: Style) -> bool {
+        let is_connection = style == Style::OneToOne && self.phase == Phase::Connected;
+        let is_shut = || self.links.values().all(|link| link.peer_shut || link.ended);
+        self.read_shut || is_connection && is_shut()
+    }
+
+    /// Whether nothing is received any longer.
     fn is_over(&self, style: Style) -> bool {
-        let ended = style == Style::OneToOne
-            && self.phase == Phase::Connected
-            && self
-                .links
-                .values()
-                .all(|link| (link.peer_shut || link.ended) && !link.association.can_receive());
-        (self.read_shut || ended) && self.inbox.is_empty()
+        let has_more = |link: &Link| link.association.can_receive();
+        self.is_shut_for_reading(style)
+            && self.inbox.is_empty()
+            && (self.read_shut || !self.links.values().any(has_more))
+    }
+
+    /// Whether the connection is shut for reading and writing.
+    fn is_shut(&self, style: Style) -> bool {
+        self.write_shut && self.is_shut_for_reading(style)
     }
 
     /// Whether the association of a one-to-one socket has ended without a shutdown.

@@ -341,10 +341,16 @@ impl Socket {
     }
 
     /// Bytes of the next message that can be read (`FIONREAD`).
-    pub fn readable_bytes(&self) -> usize {
+    ///
+    /// # Errors
+    /// `EINVAL` on a one-to-one socket that listens.
+    pub fn readable_bytes(&self) -> Result<usize> {
         let state = &mut *self.lock();
+        if self.style == Style::OneToOne && state.listening.is_some() {
+            return Err(Errno(libc::EINVAL));
+        }
         let next = state.fetch(self.style);
         self.show(state);
-        next.map_or(0, |index| state.inbox[index].bytes.len())
+        Ok(next.map_or(0, |index| state.inbox[index].bytes.len()))
     }
 }

@@ -201,10 +201,12 @@ impl Socket {
             let known = names_one(named) && state.links.contains_key(&named);
             return if known { Ok(named) } else { Err(Errno(libc::EPIPE)) };
         }
-        let to = outgoing.to.ok_or(Errno(libc::ENOTCONN))?;
-        if info.flags & (message::EOF | message::ABORT) != 0
-            || state.listening.is_some() && self.style == Style::OneToOne
-        {
+        // As in Linux (`sctp_sendmsg`), and as TCP.
+        let to = outgoing.to.ok_or(Errno(libc::EPIPE))?;
+        if state.listening.is_some() && self.style == Style::OneToOne {
+            return Err(Errno(libc::EPIPE));
+        }
+        if info.flags & (message::EOF | message::ABORT) != 0 {
             return Err(Errno(libc::ENOTCONN));
         }
         let mut peers = vec![to];

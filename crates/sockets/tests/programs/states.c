@@ -1,0 +1,430 @@
+/* What each call returns in each state of a one-to-one socket, and what poll shows. The kernel's TCP is the judge: the same
+   walk uses its sockets. Where SCTP differs, the table says what Linux does, and why. */
+#include "common.h"
+
+enum { LENGTH = 4, TEXT = 128 };
+
+static int protocol, pause_us;
+
+static int make(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, protocol);
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+/* Waits until poll shows the same for a while. */
+static int settled(int fd)
+{
+	struct pollfd polled = { .fd = fd, .events = POLLIN | POLLOUT | POLLRDHUP };
+	int last = -1;
+
+	for (int same = 0; same < 4; same++) {
+		CHECK(poll(&polled, 1, 0) >= 0);
+		if (polled.revents != last)
+			same = 0;
+		last = polled.revents;
+		usleep(pause_us);
+	}
+	return last;
+}
+
+/* The socket of a state, and others that belong to it. */
+struct sockets {
+	int fd, peer, other[4];
+	struct sockaddr_in address;
+};
+
+static int bound(struct sockaddr_in *address)
+{
+	int fd = make();
+	socklen_t length = sizeof *address;
+
+	*address = loopback(0);
+	CHECK(bind(fd, SA(*address), sizeof *address) == 0);
+	CHECK(getsockname(fd, SA(*address), &length) == 0);
+	return fd;
+}
+
+static void is_unbound(struct sockets *s)
+{
+	s->fd = make();
+	s->address = loopback(9);
+}
+static void is_bound(struct sockets *s) { s->fd = bound(&s->address); }
+static void listens(struct sockets *s)
+{
+	is_bound(s);
+	CHECK(listen(s->fd, 2) == 0);
+}
+static void is_connected(struct sockets *s)
+{
+	listens(s);
+	s->other[0] = s->fd;
+	s->fd = make();
+	CHECK(connect(s->fd, SA(s->address), sizeof s->address) == 0 || errno == EINPROGRESS);
+	await(s->fd, POLLOUT);
+	await(s->other[0], POLLIN);
+	s->peer = accept(s->other[0], NULL, NULL);
+	CHECK(s->peer >= 0);
+}
+/* TCP drops a SYN if the accept queue is full; the packets of SCTP go to a UDP socket that nobody reads. */
+static void is_connecting(struct sockets *s)
+{
+	struct sctp_udpencaps udp = { .sue_address.ss_family = AF_INET };
+	struct sockaddr_in silent = loopback(0);
+	socklen_t length = sizeof silent;
+
+	is_bound(s);
+	CHECK(listen(s->fd, 0) == 0);
+	s->peer = s->fd;
+	s->other[3] = socket(AF_INET, SOCK_DGRAM, 0);
+	CHECK(bind(s->other[3], SA(silent), sizeof silent) == 0);
+	CHECK(getsockname(s->other[3], SA(silent), &length) == 0);
+	udp.sue_port = silent.sin_port;
+	for (int i = 0; i < 3; i++) {
+		s->fd = make();
+		CHECK(protocol == IPPROTO_TCP || setsockopt(s->fd, SOL_SCTP, SCTP_REMOTE_UDP_ENCAPS_PORT, &udp, sizeof udp) == 0);
+		CHECK(connect(s->fd, SA(s->address), sizeof s->address) == -1 && errno == EINPROGRESS);
+		if (!(settled(s->fd) & POLLOUT))
+			return;
+		s->other[i] = s->fd;
+	}
+	CHECK(!"a connection that is not established");
+}
+static void has_a_connection_waiting(struct sockets *s)
+{
+	listens(s);
+	s->other[0] = make();
+	CHECK(connect(s->other[0], SA(s->address), sizeof s->address) == 0 || errno == EINPROGRESS);
+	await(s->fd, POLLIN);
+}
+static void was_accepted(struct sockets *s)
+{
+	int fd;
+
+	is_connected(s);
+	fd = s->fd;
+	s->fd = s->peer;
+	s->peer = fd;
+	CHECK(fcntl(s->fd, F_SETFL, O_NONBLOCK) == 0);
+}
+static void is_refused(struct sockets *s)
+{
+	s->other[0] = bound(&s->address);
+	/* The UDP port of the library stays open. */
+	CHECK(listen(s->other[0], 1) == 0 && close(s->other[0]) == 0);
+	s->other[0] = -1;
+	s->fd = make();
+	CHECK(connect(s->fd, SA(s->address), sizeof s->address) == -1);
+	CHECK(errno == EINPROGRESS || errno == ECONNREFUSED);
+	await(s->fd, POLLIN);
+}
+static void knows_of_the_refusal(struct sockets *s)
+{
+	int error = 0;
+	socklen_t length = sizeof error;
+
+	is_refused(s);
+	CHECK(getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == ECONNREFUSED);
+}
+static void has_data(struct sockets *s)
+{
+	is_connected(s);
+	CHECK(write(s->peer, "data", LENGTH) == LENGTH);
+	await(s->fd, POLLIN);
+}
+static void resets(struct sockets *s)
+{
+	struct linger linger = { 1, 0 };
+
+	CHECK(setsockopt(s->peer, SOL_SOCKET, SO_LINGER, &linger, sizeof linger) == 0 && close(s->peer) == 0);
+	s->peer = -1;
+}
+static void is_reset(struct sockets *s)
+{
+	is_connected(s);
+	resets(s);
+	await(s->fd, POLLIN);
+}
+static void knows_of_the_reset(struct sockets *s)
+{
+	int error = 0;
+	socklen_t length = sizeof error;
+
+	is_reset(s);
+	CHECK(getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == ECONNRESET);
+}
+static void peer_has_shut(struct sockets *s)
+{
+	is_connected(s);
+	CHECK(shutdown(s->peer, SHUT_WR) == 0);
+	await(s->fd, POLLIN);
+}
+static void peer_has_shut_after_data(struct sockets *s)
+{
+	has_data(s);
+	CHECK(shutdown(s->peer, SHUT_WR) == 0);
+	await(s->fd, POLLRDHUP);
+}
+static void peer_has_closed(struct sockets *s)
+{
+	is_connected(s);
+	CHECK(close(s->peer) == 0);
+	s->peer = -1;
+	await(s->fd, POLLIN);
+}
+static void peer_has_closed_after_data(struct sockets *s)
+{
+	has_data(s);
+	CHECK(close(s->peer) == 0);
+	s->peer = -1;
+	await(s->fd, POLLRDHUP);
+}
+static void has_shut_reading(struct sockets *s)
+{
+	is_connected(s);
+	CHECK(shutdown(s->fd, SHUT_RD) == 0);
+}
+static void has_shut_writing(struct sockets *s)
+{
+	is_connected(s);
+	CHECK(shutdown(s->fd, SHUT_WR) == 0);
+	await(s->peer, POLLIN);
+}
+static void both_have_shut(struct sockets *s)
+{
+	has_shut_writing(s);
+	/* With SCTP, the association has ended already. */
+	CHECK(shutdown(s->peer, SHUT_WR) == 0 || errno == ENOTCONN || protocol == IPPROTO_SCTP);
+	await(s->fd, POLLRDHUP);
+}
+
+static const struct state {
+	const char *name;
+	void (*make)(struct sockets *);
+} states[] = {
+#define STATE(name) { #name, name }
+	STATE(is_unbound), STATE(is_bound), STATE(listens), STATE(has_a_connection_waiting),
+	STATE(is_connecting), STATE(is_connected),
+	STATE(was_accepted), STATE(is_refused), STATE(knows_of_the_refusal), STATE(has_data), STATE(is_reset),
+	STATE(knows_of_the_reset), STATE(peer_has_shut), STATE(peer_has_shut_after_data), STATE(peer_has_closed),
+	STATE(peer_has_closed_after_data), STATE(has_shut_reading), STATE(has_shut_writing), STATE(both_have_shut),
+};
+
+/* Appends what a call has returned. */
+static void note(char *text, long result)
+{
+	size_t at = strlen(text);
+
+	if (result < 0)
+		snprintf(text + at, TEXT - at, "%s ", strerrorname_np(errno));
+	else
+		snprintf(text + at, TEXT - at, "%ld ", result);
+}
+
+static void by_poll(struct sockets *s, char *text)
+{
+	int shown = settled(s->fd);
+	static const struct { int bit; const char *name; } bits[] = {
+		{ POLLIN, "IN " }, { POLLOUT, "OUT " }, { POLLRDHUP, "RDHUP " }, { POLLHUP, "HUP " }, { POLLERR, "ERR " },
+	};
+
+	for (unsigned i = 0; i < sizeof bits / sizeof *bits; i++)
+		if (shown & bits[i].bit)
+			strcat(text, bits[i].name);
+}
+static void by_recv(struct sockets *s, char *text)
+{
+	char bytes[100];
+
+	for (int i = 0; i < 3; i++)
+		note(text, recv(s->fd, bytes, sizeof bytes, 0));
+}
+static void by_peek(struct sockets *s, char *text)
+{
+	char bytes[100];
+
+	for (int i = 0; i < 2; i++)
+		note(text, recv(s->fd, bytes, sizeof bytes, MSG_PEEK));
+}
+static void by_fionread(struct sockets *s, char *text)
+{
+	int count = -1;
+
+	note(text, ioctl(s->fd, FIONREAD, &count) < 0 ? -1 : count);
+}
+static void by_send(struct sockets *s, char *text) { note(text, send(s->fd, "data", LENGTH, MSG_NOSIGNAL)); }
+static void by_accept(struct sockets *s, char *text)
+{
+	int fd = accept(s->fd, NULL, NULL);
+
+	note(text, fd < 0 ? -1 : 0);
+	if (fd >= 0)
+		close(fd);
+}
+static void by_connect(struct sockets *s, char *text)
+{
+	struct sockaddr_in address = s->address;
+
+	note(text, connect(s->fd, SA(address), sizeof address));
+}
+static void by_bind(struct sockets *s, char *text)
+{
+	struct sockaddr_in address = loopback(0);
+
+	note(text, bind(s->fd, SA(address), sizeof address));
+}
+static void by_listen(struct sockets *s, char *text) { note(text, listen(s->fd, 2)); }
+static void by_getsockname(struct sockets *s, char *text)
+{
+	struct sockaddr_in address;
+	socklen_t length = sizeof address;
+
+	note(text, getsockname(s->fd, SA(address), &length));
+	strcat(text, address.sin_port ? "port " : "none ");
+}
+static void by_getpeername(struct sockets *s, char *text)
+{
+	struct sockaddr_in address;
+	socklen_t length = sizeof address;
+
+	note(text, getpeername(s->fd, SA(address), &length));
+}
+static void by_so_error(struct sockets *s, char *text)
+{
+	int error = 0;
+	socklen_t length = sizeof error;
+
+	for (int i = 0; i < 2; i++) {
+		CHECK(getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0);
+		errno = error;
+		note(text, error ? -1 : 0);
+	}
+	by_poll(s, text);
+}
+static void by_shutdown(struct sockets *s, int how, char *text)
+{
+	note(text, shutdown(s->fd, how));
+	by_poll(s, text);
+	by_recv(s, text);
+}
+static void by_shut_rd(struct sockets *s, char *text) { by_shutdown(s, SHUT_RD, text); }
+static void by_shut_wr(struct sockets *s, char *text) { by_shutdown(s, SHUT_WR, text); }
+static void by_shut_rdwr(struct sockets *s, char *text) { by_shutdown(s, SHUT_RDWR, text); }
+
+static const struct call {
+	const char *name;
+	void (*run)(struct sockets *, char *);
+} calls[] = {
+#define CALL(name) { #name, name }
+	CALL(by_poll), CALL(by_recv), CALL(by_peek), CALL(by_fionread), CALL(by_send), CALL(by_accept), CALL(by_connect),
+	CALL(by_bind), CALL(by_listen), CALL(by_getsockname), CALL(by_getpeername), CALL(by_so_error), CALL(by_shut_rd),
+	CALL(by_shut_wr), CALL(by_shut_rdwr),
+};
+
+/* Where SCTP differs from TCP, in several states. The first match counts. */
+static const struct difference {
+	const char *states, *calls, *expected;
+} differences[] = {
+	/* Without an association, Linux shows neither OUT nor HUP (sctp_poll). */
+	{ "is_unbound is_bound knows_of_the_refusal", "by_poll", "" },
+	{ "is_unbound is_bound knows_of_the_refusal", "by_so_error", "0 0 " },
+	{ "is_unbound is_bound knows_of_the_refusal", "by_shut_rd by_shut_rdwr", "ENOTCONN IN RDHUP 0 0 0 " },
+	{ "is_unbound is_bound knows_of_the_refusal", "by_shut_wr", "ENOTCONN ENOTCONN ENOTCONN ENOTCONN " },
+	/* As in Linux, the call succeeds and threads in accept wake up (sctp_disconnect). To wake those in poll, IN is shown. */
+	{ "listens has_a_connection_waiting", "by_shut_rd by_shut_rdwr", "0 IN RDHUP 0 0 0 " },
+	/* Linux does not know a socket that connects as connected, and does not give the attempt up (inet_shutdown). */
+	{ "is_connecting", "by_shut_rd by_shut_rdwr", "ENOTCONN IN RDHUP 0 0 0 " },
+	{ "is_connecting", "by_shut_wr", "ENOTCONN EAGAIN EAGAIN EAGAIN " },
+	/* A descriptor that may be connected again cannot show HUP and ERR. */
+	{ "is_refused", "by_poll", "IN OUT " },
+	{ "is_refused", "by_so_error", "ECONNREFUSED 0 " },
+	{ "is_refused", "by_shut_rd by_shut_rdwr", "ENOTCONN IN OUT RDHUP ECONNREFUSED 0 0 " },
+	{ "is_refused", "by_shut_wr", "ENOTCONN IN OUT ECONNREFUSED ENOTCONN ENOTCONN " },
+	/* After a refusal, it is not connected, and bound. */
+	{ "is_refused", "by_recv", "ECONNREFUSED ENOTCONN ENOTCONN " },
+	{ "is_refused", "by_peek", "ECONNREFUSED ENOTCONN " },
+	{ "knows_of_the_refusal", "by_recv", "ENOTCONN ENOTCONN ENOTCONN " },
+	{ "knows_of_the_refusal", "by_peek", "ENOTCONN ENOTCONN " },
+	{ "is_refused knows_of_the_refusal", "by_connect", "EINPROGRESS " },
+	{ "is_refused knows_of_the_refusal", "by_bind", "EINVAL " },
+	{ "is_refused knows_of_the_refusal", "by_listen", "0 " },
+	/* RFC 6458, 4.1.5: data is queued while the association is being opened. */
+	{ "is_connecting", "by_send", "4 " },
+	/* A socket that has had an association is not connected or bound again (__sctp_connect, sctp_bind), and knows its peer. */
+	{ "is_connected has_data peer_has_shut_after_data peer_has_closed_after_data is_reset knows_of_the_reset", "by_connect", "EISCONN " },
+	{ "is_reset knows_of_the_reset both_have_shut", "by_bind", "EINVAL " },
+	{ "is_reset knows_of_the_reset both_have_shut", "by_getpeername", "0 " },
+	{ "is_reset", "by_shut", "0 IN OUT RDHUP HUP ERR ECONNRESET 0 0 " },
+	{ "knows_of_the_reset both_have_shut", "by_shut", "0 IN OUT RDHUP HUP 0 0 0 " },
+	/* RFC 6458, 4.1.7: SCTP has no half-closed state. The end of one direction ends the association. */
+	{ "peer_has_shut_after_data peer_has_closed_after_data", "by_send", "EPIPE " },
+	{ "is_connected was_accepted has_shut_writing", "by_shut_wr", "0 IN OUT RDHUP HUP 0 0 0 " },
+	{ "has_data", "by_shut_wr", "0 IN OUT RDHUP HUP 4 0 0 " },
+	{ "has_shut_writing", "by_poll", "IN OUT RDHUP HUP " },
+	{ "has_shut_writing", "by_so_error", "0 0 IN OUT RDHUP HUP " },
+	{ "has_shut_writing", "by_recv", "0 0 0 " },
+	{ "has_shut_writing", "by_peek", "0 0 " },
+};
+
+/* What a call must return. TCP has returned `tcp`. */
+static const char *expected(const struct state *state, const struct call *call, const char *tcp)
+{
+	const struct difference *one = differences;
+
+	for (; one < differences + sizeof differences / sizeof *differences; one++)
+		if (strstr(one->states, state->name) && (strstr(call->name, one->calls) || strstr(one->calls, call->name)))
+			return one->expected;
+	return tcp;
+}
+
+static void walk(const struct state *state, const struct call *call, char *text)
+{
+	struct sockets s = { -1, -1, { -1, -1, -1, -1 }, loopback(0) };
+
+	*text = 0;
+	state->make(&s);
+	settled(s.fd);
+	call->run(&s, text);
+	for (int *fd = &s.fd; fd < &s.other[4]; fd++)
+		if (*fd >= 0)
+			close(*fd);
+}
+
+static int check(const struct state *state, const struct call *call)
+{
+	char tcp[TEXT], sctp[TEXT];
+	const char *must;
+
+	/* Associations end in the background. A busy machine takes long for it. */
+	for (pause_us = 4000; pause_us < 300000; pause_us *= 8) {
+		protocol = IPPROTO_TCP;
+		walk(state, call, tcp);
+		protocol = IPPROTO_SCTP;
+		walk(state, call, sctp);
+		must = expected(state, call, tcp);
+		if (!strcmp(must, sctp))
+			break;
+	}
+	if (strcmp(must, sctp))
+		fprintf(stderr, "%s, %s: %s; expected: %s; TCP: %s\n", state->name, call->name, sctp, must, tcp);
+	else if (must != tcp && !strcmp(must, tcp))
+		fprintf(stderr, "%s, %s: no difference from TCP: %s\n", state->name, call->name, tcp);
+	else
+		return 1;
+	return 0;
+}
+
+int main(void)
+{
+	int good = 1;
+
+	for (unsigned i = 0; i < sizeof states / sizeof *states; i++)
+		for (unsigned j = 0; j < sizeof calls / sizeof *calls; j++)
+			good &= check(&states[i], &calls[j]);
+	CHECK(good);
+	puts("done");
+	return 0;
+}
