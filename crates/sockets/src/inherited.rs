@@ -83,6 +83,7 @@ fn origin_of(fd: c_int) -> Option<Origin> {
 
 /// Finds the SCTP sockets that this program has inherited, and marks them so that each use is refused.
 extern "C" fn at_load() {
+    real::find_all();
     let Ok(listed) = std::fs::read_dir("/proc/self/fd") else { return };
     let names = listed.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let fds: Vec<c_int> = names.filter_map(|name| name.parse().ok()).collect();
@@ -108,8 +109,8 @@ pub fn refuse() -> Errno {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if !is_ours(libc::STDERR_FILENO) && !TOLD.swap(true, Ordering::Relaxed) {
         eprintln!(
-            "libropewalk: process {} has inherited an SCTP socket, which it cannot use (EBADF): associations stay in the process \
-             that opened them; serve each connection there, without fork or exec",
+            "libropewalk: process {} has inherited an SCTP socket, which it cannot use (EBADF): sockets and associations stay in the \
+             process that opened them; serve all of them there, without children (prefork, one process for each connection) or exec",
             std::process::id()
         );
     }

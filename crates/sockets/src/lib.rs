@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Unsafe code is confined to `interpose`, `inherited`, `pair`, `real`, `critical` and `errno`, and to the handlers of
-//! forks in `process`.
+//! forks and exits in `process`.
 
 #![cfg(target_os = "linux")]
 // Under Miri no function has the name that C programs call, and most of them are unused.

@@ -72,12 +72,14 @@ macro_rules! real {
 }
 
 real! {
+    _exit(status: c_int) -> !;
     accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int;
     accept4(fd: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int;
     bind(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int;
     close(fd: c_int) -> c_int;
     close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
     connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int;
+    daemon(stay: c_int, keep: c_int) -> c_int;
     dup(fd: c_int) -> c_int;
     dup2(fd: c_int, to: c_int) -> c_int;
     dup3(fd: c_int, to: c_int, flags: c_int) -> c_int;

@@ -143,6 +143,17 @@ fn children_are_refused_and_threads_are_safe() {
     assert!(told.is_empty() || told.contains("has inherited an SCTP socket"), "{told}");
 }
 
+#[test]
+fn programs_are_told_that_children_and_the_background_have_no_sockets() {
+    let told = check("background");
+    let count = |part: &str| told.lines().filter(|line| line.contains(part)).count();
+    let skipped = told.is_empty();
+    assert_eq!(told.lines().count(), if skipped { 0 } else { 4 }, "{told}");
+    assert!(skipped || count("has inherited an SCTP socket") == 1, "{told}");
+    assert!(skipped || count("cannot go to the background (EOPNOTSUPP)") == 1, "{told}");
+    assert!(skipped || count("its child lives on without its SCTP sockets") == 2, "{told}");
+}
+
 /// The library is preloaded, so executed programs have it too. It says why they fail, and nothing about those that use no
 /// inherited socket.
 #[test]

@@ -10,7 +10,7 @@ use crate::critical::Section;
 use crate::errno::{Errno, Result};
 use crate::inherited;
 use crate::pair::Await;
-use crate::process::{Found, current};
+use crate::process::{Found, current, note_use};
 use crate::socket::{Attempted, Resumed, Socket, Stop, Wait};
 
 /// A defect of this library must not end the program's process: a panic becomes `EIO`.
@@ -48,6 +48,7 @@ where
     T: TryInto<isize>,
     E: Into<Stop>,
 {
+    note_use();
     let section = Section::enter();
     let mut step = first_step(fd, attempt);
     section.leave();

@@ -1,6 +1,7 @@
 //! The functions that C programs call. Each decides whether a descriptor is a socket of this library, and otherwise
 //! calls the C library's function of the same name.
 
+mod background;
 mod calls;
 mod descriptors;
 mod libsctp;

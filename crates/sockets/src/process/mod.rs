@@ -5,6 +5,7 @@
 //! inherited are replaced and refused ([`crate::inherited`]), and sockets that it makes itself work. If not, no socket has listened
 //! or connected yet, and the child keeps all of them, as daemons need that bind a port first.
 
+mod background;
 mod ports;
 mod reactor;
 pub mod routes;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+pub use self::background::{note_use, tell_of_sockets_left_behind};
 pub use self::ports::{Claim, Sharing};
 pub use self::services::{Interface, Place, Service};
 pub use self::table::{Found, is_ours};
@@ -28,9 +30,8 @@ pub use self::reactor::{Ending, Phase};
 use self::services::Services;
 use self::table::Table;
 use crate::critical::uncancelled;
-use crate::errno::Result;
+use crate::errno::{Errno, Result};
 use crate::inherited;
-use crate::real;
 use crate::settings::Settings;
 use crate::socket::Socket;
 
@@ -57,7 +58,6 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub fn current() -> &'static Process {
     START.call_once(|| {
         Process::new(Table::default()).install();
-        real::find_all();
         // SAFETY: the three functions may be called at any fork, and `at_exit` at the exit of the process.
         unsafe {
             libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
@@ -138,6 +138,18 @@ impl Process {
         lock(&self.table).remove(fd)
     }
 
+    /// Whether another process may continue this one: no socket has listened or connected.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP`. The reason goes to standard error.
+    pub fn may_move(&self) -> Result<()> {
+        if lock(&self.reactor).is_none() || lock(&self.table).own().is_empty() {
+            return Ok(());
+        }
+        background::tell("cannot go to the background (EOPNOTSUPP)");
+        Err(Errno(libc::EOPNOTSUPP))
+    }
+
     /// Ends an association in the background. The exit of the process waits for it.
     pub fn close_in_background<F: Future<Output = ()> + Send + 'static>(
         &self,
@@ -168,12 +180,15 @@ extern "C" fn before_fork() {
 }
 
 extern "C" fn after_fork() {
-    HELD.with(|held| held.take());
+    if let Some(held) = HELD.with(|held| held.take()) {
+        background::note_fork(held.reactor.is_some() && !held.table.own().is_empty());
+    }
 }
 
 /// Once the thread has started, the parent's state is never used again: its locks may be held by threads that the child
 /// does not have.
 extern "C" fn in_child() {
+    note_use();
     let held = HELD.with(|held| held.take());
     match held {
         Some(Held { reactor, .. }) if reactor.is_none() => {
@@ -193,6 +208,7 @@ extern "C" fn at_exit() {
 }
 
 fn end_associations() {
+    tell_of_sockets_left_behind();
     let process = current();
     let sockets = lock(&process.table).take_all();
     if sockets.is_empty() && process.closing.is_empty() {

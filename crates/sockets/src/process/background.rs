@@ -1,0 +1,55 @@
+//! Processes that go to the background, by `daemon` or by hand: they fork, and the parent ends. The child does not have the
+//! sockets that have listened or connected before.
+
+use std::io::Write as _;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::current;
+use crate::real;
+
+/// Whether the last thing that happened to the sockets is that the process has forked.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The process has forked. `has_sockets`: sockets that the child does not have.
+pub fn note_fork(has_sockets: bool) {
+    FORKED.store(has_sockets, Ordering::Relaxed);
+}
+
+/// A call has used a socket: the process goes on.
+pub fn note_use() {
+    FORKED.store(false, Ordering::Relaxed);
+}
+
+/// Says that a child lives on without the sockets of this process, which ends. Safe in signal handlers.
+pub fn tell_of_sockets_left_behind() {
+    if FORKED.load(Ordering::Relaxed) && current().is_current() && has_living_child() {
+        note_use();
+        tell("ends, and its child lives on without its SCTP sockets");
+    }
+}
+
+fn has_living_child() -> bool {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the structure may be zero, and is valid for writing.
+    unsafe {
+        libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) == 0
+            && info.assume_init().si_pid() == 0
+    }
+}
+
+/// Says what this process does, and what to do instead. Neither locks nor allocates.
+pub fn tell(what: &str) {
+    let mut line = [0_u8; 256];
+    let mut rest = &mut line[..];
+    let _ = writeln!(
+        rest,
+        "libropewalk: process {} {what}: a program must go to the background before its sockets listen or connect; run it in the \
+         foreground",
+        std::process::id()
+    );
+    let unused = rest.len();
+    // SAFETY: the buffer is readable for its length.
+    unsafe { real::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len() - unused) };
+}
