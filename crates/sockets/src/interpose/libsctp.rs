@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use libc::{iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
+use super::control_buffer::ControlBuffer;
 use super::messages::{recvmsg, sendmsg};
 use super::options::{getsockopt, setsockopt};
 use super::{raw, returned_int};
@@ -17,10 +18,6 @@ use crate::errno::{Errno, Result};
 
 /// Room for the addresses of one end, bytes.
 const ADDRESSES_ROOM: usize = 4096;
-/// Room for control messages, bytes.
-const CONTROLS_ROOM: usize = 2048;
-/// Length of `struct cmsghdr`, bytes.
-const HEADER: usize = size_of::<libc::cmsghdr>();
 
 /// Flags of `sctp_bindx`.
 mod bindx {
@@ -260,48 +257,6 @@ fn peel(fd: c_int, name: c_int, argument: Image) -> c_int {
     if done < 0 { done } else { Fields(&value).i32(4).unwrap_or(-1) }
 }
 
-/// Control messages of one call. They have no destructor, because the thread may be unwound while the call waits.
-#[derive(Clone, Copy)]
-struct Controls {
-    bytes: [u8; CONTROLS_ROOM],
-    length: usize,
-}
-
-impl Controls {
-    const NONE: Self = Self { bytes: [0; CONTROLS_ROOM], length: 0 };
-
-    /// Adds a control message. Returns whether there was room.
-    fn add(&mut self, kind: c_int, data: &[u8]) -> bool {
-        let length = HEADER + data.len();
-        let padded = length.next_multiple_of(size_of::<usize>());
-        let Some(room) = self.bytes.get_mut(self.length..self.length + padded) else {
-            return false;
-        };
-        let (header, rest) = room.split_at_mut(HEADER);
-        header[..HEADER - 8].copy_from_slice(&length.to_ne_bytes());
-        header[HEADER - 8..HEADER - 4].copy_from_slice(&number::SCTP.to_ne_bytes());
-        header[HEADER - 4..].copy_from_slice(&kind.to_ne_bytes());
-        rest[..data.len()].copy_from_slice(data);
-        self.length += padded;
-        true
-    }
-
-    /// The data of the first control message of this type.
-    fn find(&self, kind: c_int) -> Option<&[u8]> {
-        let mut rest = &self.bytes[..self.length];
-        while rest.len() >= HEADER {
-            let length = usize::from_ne_bytes(*rest.first_chunk()?);
-            let fields = Fields(rest);
-            let at = size_of::<usize>();
-            if (fields.i32(at), fields.i32(at + 4)) == (Ok(number::SCTP), Ok(kind)) {
-                return rest.get(HEADER..length);
-            }
-            rest = rest.get(length.max(HEADER).next_multiple_of(at)..)?;
-        }
-        None
-    }
-}
-
 /// Sends buffers with control messages.
 ///
 /// # Safety
@@ -310,15 +265,15 @@ unsafe fn send_with(
     fd: c_int,
     vector: (*const iovec, usize),
     to: (*mut sockaddr, socklen_t),
-    controls: &Controls,
+    controls: &ControlBuffer,
     flags: c_int,
 ) -> c_int {
     // SAFETY: all members of the structure may be zero.
     let mut header: msghdr = unsafe { std::mem::zeroed() };
     (header.msg_iov, header.msg_iovlen) = (vector.0.cast_mut(), vector.1);
     (header.msg_name, header.msg_namelen) = (to.0.cast(), to.1);
-    header.msg_control = controls.bytes.as_ptr().cast_mut().cast();
-    header.msg_controllen = controls.length;
+    header.msg_control = controls.bytes().as_ptr().cast_mut().cast();
+    header.msg_controllen = controls.bytes().len();
     // SAFETY: as the caller promises; the control messages are only read.
     unsafe { sendmsg(fd, &raw const header, flags) as c_int }
 }
@@ -352,7 +307,7 @@ pub unsafe extern "C-unwind" fn sctp_sendmsg(
     };
     let vector = iovec { iov_base: data.cast_mut(), iov_len: length };
     let controls = uncancelled(|| {
-        let mut controls = Controls::NONE;
+        let mut controls = ControlBuffer::NONE;
         controls.add(control::SNDRCV, &info.to_sndrcv());
         controls
     });
@@ -374,7 +329,7 @@ pub unsafe extern "C-unwind" fn sctp_send(
 ) -> c_int {
     // SAFETY: as the caller promises.
     let info = unsafe { raw::bytes(info, 32) };
-    let mut controls = Controls::NONE;
+    let mut controls = ControlBuffer::NONE;
     if !info.is_empty() {
         controls.add(control::SNDRCV, info);
     }
@@ -384,13 +339,13 @@ pub unsafe extern "C-unwind" fn sctp_send(
 }
 
 /// Adds the control message of a typed structure, whose length is known.
-fn one_information(info: &[u8], kind: c_int, length: usize, controls: &mut Controls) -> bool {
+fn one_information(info: &[u8], kind: c_int, length: usize, controls: &mut ControlBuffer) -> bool {
     info.len() == length && controls.add(kind, info)
 }
 
 /// Adds control messages for `struct sctp_sendv_spa`: flags, then the three structures. Returns whether it is as long as the
 /// flags say.
-fn all_information(info: &[u8], controls: &mut Controls) -> bool {
+fn all_information(info: &[u8], controls: &mut ControlBuffer) -> bool {
     let Ok(valid) = Fields(info).u32(0) else { return false };
     let parts = [
         (1, control::SNDINFO, 4..20),
@@ -402,7 +357,7 @@ fn all_information(info: &[u8], controls: &mut Controls) -> bool {
 }
 
 /// Adds control messages for all addresses of a peer but the first. Returns the length of the first one.
-fn more_addresses(all: &[u8], controls: &mut Controls) -> Result<socklen_t> {
+fn more_addresses(all: &[u8], controls: &mut ControlBuffer) -> Result<socklen_t> {
     let all = address::parse_all(all)?;
     for other in &all[1..] {
         let image = address::image(*other);
@@ -435,7 +390,7 @@ pub unsafe extern "C-unwind" fn sctp_sendv(
 ) -> c_int {
     // SAFETY: as the caller promises.
     let info = unsafe { raw::bytes(info, info_length as usize) };
-    let mut controls = Controls::NONE;
+    let mut controls = ControlBuffer::NONE;
     let all = &mut controls;
     let known = match info_type {
         information::NONE => true,
@@ -465,7 +420,7 @@ pub unsafe extern "C-unwind" fn sctp_sendv(
 /// What a call has received.
 struct Got {
     length: ssize_t,
-    controls: Controls,
+    controls: ControlBuffer,
     flags: c_int,
 }
 
@@ -479,7 +434,7 @@ unsafe fn receive_with(
     from: (*mut sockaddr, *mut socklen_t),
     flags: c_int,
 ) -> Got {
-    let mut controls = Controls::NONE;
+    let mut controls = ControlBuffer::NONE;
     // SAFETY: all members of the structure may be zero.
     let mut header: msghdr = unsafe { std::mem::zeroed() };
     (header.msg_iov, header.msg_iovlen) = (vector.0.cast_mut(), vector.1);
@@ -487,15 +442,15 @@ unsafe fn receive_with(
         // SAFETY: as the caller promises.
         (header.msg_name, header.msg_namelen) = (from.0.cast(), unsafe { *from.1 });
     }
-    header.msg_control = controls.bytes.as_mut_ptr().cast();
-    header.msg_controllen = CONTROLS_ROOM;
+    let room = controls.room();
+    (header.msg_control, header.msg_controllen) = (room.as_mut_ptr().cast(), room.len());
     // SAFETY: as the caller promises; the control messages are writable for their length.
     let length = unsafe { recvmsg(fd, &raw mut header, flags) };
     if length >= 0 && !from.1.is_null() {
         // SAFETY: as the caller promises.
         unsafe { *from.1 = header.msg_namelen };
     }
-    controls.length = header.msg_controllen.min(CONTROLS_ROOM);
+    controls.set_length(header.msg_controllen);
     Got { length, controls, flags: header.msg_flags }
 }
 
@@ -604,17 +559,5 @@ mod tests {
             assert_eq!(packed(std::ptr::null(), 1), Err(Errno(libc::EINVAL)));
             assert_eq!(packed([9_u16].as_ptr().cast(), 1), Err(Errno(libc::EINVAL)));
         }
-    }
-
-    #[test]
-    fn a_control_message_is_found_among_others() {
-        let (first, second) = ([1; 16], [2; 28]);
-        let mut controls = Controls::NONE;
-        assert!(controls.add(control::NXTINFO, &first));
-        assert!(controls.add(control::RCVINFO, &second));
-        assert!(!controls.add(control::SNDRCV, &[0; CONTROLS_ROOM]));
-        assert_eq!(controls.find(control::NXTINFO), Some(&first[..]));
-        assert_eq!(controls.find(control::RCVINFO), Some(&second[..]));
-        assert_eq!(controls.find(control::SNDRCV), None);
     }
 }

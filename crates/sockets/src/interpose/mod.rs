@@ -3,6 +3,7 @@
 
 mod background;
 mod calls;
+mod control_buffer;
 mod descriptors;
 mod libsctp;
 mod messages;
