@@ -10,6 +10,7 @@ mod calls;
 mod devices;
 mod endings;
 mod following;
+mod freediameter;
 mod header;
 mod iperf3;
 mod peers;

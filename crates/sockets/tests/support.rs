@@ -124,6 +124,11 @@ impl Running {
         &mut self.0
     }
 
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Waits for its end.
     pub fn end(mut self) -> Ended {
         let reader = |pipe: Option<Box<dyn std::io::Read + Send>>| {

@@ -399,7 +399,7 @@ static int check(const struct state *state, const struct call *call)
 	const char *must;
 
 	/* Associations end in the background. A busy machine takes long for it. */
-	for (pause_us = 4000; pause_us < 300000; pause_us *= 8) {
+	for (pause_us = 1000; pause_us < 600000; pause_us *= 8) {
 		protocol = IPPROTO_TCP;
 		walk(state, call, tcp);
 		protocol = IPPROTO_SCTP;
