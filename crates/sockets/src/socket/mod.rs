@@ -321,6 +321,8 @@ impl Socket {
             state.stop_listening(self);
         }
         if state.phase != Phase::Connected {
+            let hangs_up = state.phase == Phase::Idle && !listens;
+            state.write_shut |= hangs_up && how == libc::SHUT_RDWR;
             self.show(state);
             return if listens { Ok(()) } else { Err(Errno(libc::ENOTCONN)) };
         }
@@ -416,14 +418,10 @@ impl Socket {
     fn show_loss(&self, state: &mut State) {
         let pending = state.error.is_some();
         match state.loss {
-            Loss::None if state.is_lost(self.style) => {
+            Loss::None if state.is_lost(self.style) || state.is_shut(self.style) => {
                 self.pair.hang_up(pending);
                 state.finished = true;
                 state.loss = if pending { Loss::Error } else { Loss::Told };
-            }
-            Loss::None if state.is_shut(self.style) => {
-                self.pair.hang_up(false);
-                (state.finished, state.loss) = (true, Loss::Told);
             }
             Loss::Error if !pending => {
                 self.pair.clear_error();

@@ -310,9 +310,9 @@ static void by_shutdown(struct sockets *s, int how, char *text)
 	by_poll(s, text);
 	by_recv(s, text);
 }
-static void by_shut_rd(struct sockets *s, char *text) { by_shutdown(s, SHUT_RD, text); }
-static void by_shut_wr(struct sockets *s, char *text) { by_shutdown(s, SHUT_WR, text); }
-static void by_shut_rdwr(struct sockets *s, char *text) { by_shutdown(s, SHUT_RDWR, text); }
+static void by_shut_reading(struct sockets *s, char *text) { by_shutdown(s, SHUT_RD, text); }
+static void by_shut_writing(struct sockets *s, char *text) { by_shutdown(s, SHUT_WR, text); }
+static void by_shut_both(struct sockets *s, char *text) { by_shutdown(s, SHUT_RDWR, text); }
 
 static const struct call {
 	const char *name;
@@ -320,8 +320,8 @@ static const struct call {
 } calls[] = {
 #define CALL(name) { #name, name }
 	CALL(by_poll), CALL(by_recv), CALL(by_peek), CALL(by_fionread), CALL(by_send), CALL(by_accept), CALL(by_connect),
-	CALL(by_bind), CALL(by_listen), CALL(by_getsockname), CALL(by_getpeername), CALL(by_so_error), CALL(by_shut_rd),
-	CALL(by_shut_wr), CALL(by_shut_rdwr),
+	CALL(by_bind), CALL(by_listen), CALL(by_getsockname), CALL(by_getpeername), CALL(by_so_error), CALL(by_shut_reading),
+	CALL(by_shut_writing), CALL(by_shut_both),
 };
 
 /* Where SCTP differs from TCP, in several states. The first match counts. */
@@ -331,18 +331,18 @@ static const struct difference {
 	/* Without an association, Linux shows neither OUT nor HUP (sctp_poll). */
 	{ "is_unbound is_bound knows_of_the_refusal", "by_poll", "" },
 	{ "is_unbound is_bound knows_of_the_refusal", "by_so_error", "0 0 " },
-	{ "is_unbound is_bound knows_of_the_refusal", "by_shut_rd by_shut_rdwr", "ENOTCONN IN RDHUP 0 0 0 " },
-	{ "is_unbound is_bound knows_of_the_refusal", "by_shut_wr", "ENOTCONN ENOTCONN ENOTCONN ENOTCONN " },
+	{ "is_unbound is_bound knows_of_the_refusal", "by_shut_reading", "ENOTCONN IN RDHUP 0 0 0 " },
+	{ "is_unbound is_bound knows_of_the_refusal", "by_shut_writing", "ENOTCONN ENOTCONN ENOTCONN ENOTCONN " },
 	/* As in Linux, the call succeeds and threads in accept wake up (sctp_disconnect). To wake those in poll, IN is shown. */
-	{ "listens has_a_connection_waiting", "by_shut_rd by_shut_rdwr", "0 IN RDHUP 0 0 0 " },
+	{ "listens has_a_connection_waiting", "by_shut_reading by_shut_both", "0 IN RDHUP 0 0 0 " },
 	/* Linux does not know a socket that connects as connected, and does not give the attempt up (inet_shutdown). */
-	{ "is_connecting", "by_shut_rd by_shut_rdwr", "ENOTCONN IN RDHUP 0 0 0 " },
-	{ "is_connecting", "by_shut_wr", "ENOTCONN EAGAIN EAGAIN EAGAIN " },
+	{ "is_connecting", "by_shut_reading by_shut_both", "ENOTCONN IN RDHUP 0 0 0 " },
+	{ "is_connecting", "by_shut_writing", "ENOTCONN EAGAIN EAGAIN EAGAIN " },
 	/* A descriptor that may be connected again cannot show HUP and ERR. */
 	{ "is_refused", "by_poll", "IN OUT " },
 	{ "is_refused", "by_so_error", "ECONNREFUSED 0 " },
-	{ "is_refused", "by_shut_rd by_shut_rdwr", "ENOTCONN IN OUT RDHUP ECONNREFUSED 0 0 " },
-	{ "is_refused", "by_shut_wr", "ENOTCONN IN OUT ECONNREFUSED ENOTCONN ENOTCONN " },
+	{ "is_refused", "by_shut_reading", "ENOTCONN IN OUT RDHUP ECONNREFUSED 0 0 " },
+	{ "is_refused", "by_shut_writing", "ENOTCONN IN OUT ECONNREFUSED ENOTCONN ENOTCONN " },
 	/* After a refusal, it is not connected, and bound. */
 	{ "is_refused", "by_recv", "ECONNREFUSED ENOTCONN ENOTCONN " },
 	{ "is_refused", "by_peek", "ECONNREFUSED ENOTCONN " },
@@ -361,8 +361,8 @@ static const struct difference {
 	{ "knows_of_the_reset both_have_shut", "by_shut", "0 IN OUT RDHUP HUP 0 0 0 " },
 	/* RFC 6458, 4.1.7: SCTP has no half-closed state. The end of one direction ends the association. */
 	{ "peer_has_shut_after_data peer_has_closed_after_data", "by_send", "EPIPE " },
-	{ "is_connected was_accepted has_shut_writing", "by_shut_wr", "0 IN OUT RDHUP HUP 0 0 0 " },
-	{ "has_data", "by_shut_wr", "0 IN OUT RDHUP HUP 4 0 0 " },
+	{ "is_connected was_accepted has_shut_writing", "by_shut_writing", "0 IN OUT RDHUP HUP 0 0 0 " },
+	{ "has_data", "by_shut_writing", "0 IN OUT RDHUP HUP 4 0 0 " },
 	{ "has_shut_writing", "by_poll", "IN OUT RDHUP HUP " },
 	{ "has_shut_writing", "by_so_error", "0 0 IN OUT RDHUP HUP " },
 	{ "has_shut_writing", "by_recv", "0 0 0 " },
