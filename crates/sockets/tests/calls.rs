@@ -18,9 +18,9 @@ fn run(program: &Path, preload: bool) -> String {
     let [own, child] = free_udp_ports();
     let mut command = preloaded(program, own, own);
     command.env("CHILD_UDP_PORT", child.to_string());
-    // A child of `process` leaves the state of its parent behind.
-    let forks =
-        program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("process"));
+    // A child of these leaves the state of its parent behind.
+    let name = program.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let forks = ["process", "background"].iter().any(|other| name.starts_with(other));
     command.env("ASAN_OPTIONS", sanitizer_options(sanitizer().is_some() && !forks));
     if !preload {
         command.env_remove("LD_PRELOAD").env("LD_LIBRARY_PATH", directory());
