@@ -54,7 +54,15 @@ from ropewalk._scheduler import (
 from ropewalk._sweep import SweepTable, merge_sweeps, sweep
 from ropewalk._table import Table
 from ropewalk._tune import TunedPath, Tuning, tune
-from ropewalk.errors import ModelError, NetError, RopewalkError, RunError, RunWarning, ScenarioError
+from ropewalk.errors import (
+    ModelError,
+    NetError,
+    NotRecordedError,
+    RopewalkError,
+    RunError,
+    RunWarning,
+    ScenarioError,
+)
 
 __all__ = [
     "Advice",
@@ -75,6 +83,7 @@ __all__ = [
     "Measurement",
     "ModelError",
     "NetError",
+    "NotRecordedError",
     "OutOfOrder",
     "PathPrediction",
     "PathResult",

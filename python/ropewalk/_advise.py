@@ -12,6 +12,7 @@ from typing import Any, Literal
 from ropewalk import _html
 from ropewalk import _ropewalk as native
 from ropewalk._document import Document
+from ropewalk._progress import Progress, reporting
 from ropewalk._results import record
 from ropewalk._scenario import Scenario, resolve
 
@@ -180,6 +181,7 @@ def advise(
     seeds: int = 5,
     set: Mapping[str, Any] | None = None,
     threads: int | None = None,
+    progress: Progress = False,
 ) -> Advice:
     """Find out by simulation which links to use, and how.
 
@@ -197,6 +199,9 @@ def advise(
         Changes, as in :meth:`Scenario.set`.
     threads
         Most runs at a time; one per core by default. The answer does not depend on it.
+    progress
+        True writes the completed share and the remaining time to stderr; a function is called with the
+        completed share, 0 to 1, on this thread. An exception of the function stops the simulations.
 
     Raises
     ------
@@ -206,5 +211,6 @@ def advise(
         The protocol uses one path at a time; the message has a hint.
     """
     checked = resolve(scenario, set=set)
-    document, advised = native.advise(checked, goal, seeds, threads)
+    with reporting(progress, "advise") as report:
+        document, advised = native.advise(checked, goal, seeds, threads, report)
     return Advice(document, advised, checked.name)

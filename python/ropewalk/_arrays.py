@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-#: A plain number for a single case, else an array with the shape of the cases.
-Answer = float | NDArray[np.float64]
+#: A float for a single case, else an array with the shape of the cases. Type checkers cannot tell which from arguments
+#: that may be any of both, and would refuse what is correct.
+Answer: TypeAlias = Any
 
 
 def elementwise(

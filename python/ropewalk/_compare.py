@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Any
 from ropewalk import _figures, _html
 from ropewalk import _ropewalk as native
 from ropewalk._document import Document
+from ropewalk._progress import Progress, reporting
 from ropewalk._run import Run
 from ropewalk._scenario import Scenario, resolve
 from ropewalk._table import Table
 from ropewalk.errors import RunError, warn_of
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+# The figures of a plot.
+_DRAWN = ("goodput_bps", "receive_buffer_max_bytes", "app_delay_p99_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,7 @@ def compare(
     threads: int | None = None,
     series: bool = True,
     sequence: str | None = None,
+    progress: Progress = False,
 ) -> Comparison:
     """Run several schedulers, or several values of a key, on one scenario, on all cores.
 
@@ -68,6 +74,9 @@ def compare(
         Most runs at a time; one per core by default. The results do not depend on it.
     series, sequence
         As in :func:`run`, recorded in the first run of each variant.
+    progress
+        True writes the completed share and the remaining time to stderr; a function is called with the
+        completed share, 0 to 1, on this thread. An exception of the function stops the comparison.
 
     Raises
     ------
@@ -89,7 +98,8 @@ def compare(
         (label, resolve(base, seed=seed, set={**(set or {}), **change}))
         for label, change in _changes(schedulers, vary).items()
     ]
-    document, runs = native.compare(variants, seeds, threads, series, sequence)
+    with reporting(progress, "compare") as report:
+        document, runs = native.compare(variants, seeds, threads, series, sequence, report)
     comparison = Comparison(document, runs, Path(base.name).stem)
     if all(one.run is None for one in comparison.runs):
         raise RunError("\n".join(f"{o.label}, seed {o.seed}: {o.error}" for o in comparison.runs))
@@ -163,18 +173,32 @@ class Comparison(Document):
                 return one.run
         raise KeyError(f"no run {label!r}; there are: {', '.join(self.labels)}")
 
-    def plot(self) -> Figure:
-        """Draw goodput, buffer and delay of the variants as bars; needs matplotlib.
+    def plot(
+        self, figures: Iterable[str] = _DRAWN, *, ax: Axes | Iterable[Any] | None = None
+    ) -> Figure:
+        """Draw figures of the variants as bars; needs matplotlib.
+
+        Parameters
+        ----------
+        figures
+            Columns of :attr:`table`, one panel each.
+        ax
+            Axes to draw into, one for each panel; those of a new figure by default.
 
         Returns
         -------
         matplotlib.figure.Figure
-            Three axes with one bar for each variant and, from two seeds on, its confidence
+            The figure. Its panels have one bar for each variant and, from two seeds on, its confidence
             interval.
+
+        Raises
+        ------
+        ValueError
+            A figure cannot be drawn, or the number of ``ax`` differs from that of figures.
         """
         from ropewalk import _plot
 
-        return _plot.comparison(self)
+        return _plot.comparison(self, figures, ax)
 
     def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
         """Write a report page with the first run of each variant side by side.
@@ -215,7 +239,7 @@ class Comparison(Document):
         page = _html.heading(heading) + _html.grid(headings, rows) + _html.equal_seeds(half_widths)
         page += _html.pairs(notes)
         return page + _html.picture(
-            "plot of the comparison", lambda plot: plot.comparison(self, plot.unshown)
+            "plot of the comparison", lambda plot: plot.comparison(self, _DRAWN, None, plot.unshown)
         )
 
 

@@ -12,6 +12,7 @@ __version__: str
 
 _Floats = NDArray[np.float64]
 _Vary = Sequence[tuple[str, str | list[str]]]
+_Report: TypeAlias = Callable[[float], object] | None
 _Paths = tuple[_Floats, _Floats, _Floats | None, _Floats | None]
 
 @final
@@ -100,7 +101,7 @@ class Sweep:
         fresh: bool,
     ) -> Sweep: ...
     def left(self) -> list[tuple[int, list[int]]]: ...
-    def run(self, threads: int | None) -> tuple[Table, Table]: ...
+    def run(self, threads: int | None, progress: _Report) -> tuple[Table, Table]: ...
     def keep(self, runs: str) -> None: ...
     def close(self) -> tuple[Table, Table]: ...
 
@@ -109,7 +110,11 @@ def merge_sweeps(
     paths: Sequence[str | PathLike[str]], out: str | PathLike[str] | None
 ) -> tuple[Table, Table]: ...
 def run(
-    scenario: Scenario, series: bool, sequence: str | None, packets: bool | str
+    scenario: Scenario,
+    series: bool,
+    sequence: str | None,
+    packets: bool | str,
+    progress: _Report,
 ) -> Run: ...
 def compare(
     variants: Sequence[tuple[str, Scenario]],
@@ -117,6 +122,7 @@ def compare(
     threads: int | None,
     series: bool,
     sequence: str | None,
+    progress: _Report,
 ) -> tuple[str, list[Run | None]]: ...
 def report_runs(
     path: str | PathLike[str], title: str, from_: str, runs: Sequence[tuple[str, Run]], /
@@ -124,7 +130,7 @@ def report_runs(
 def predict(scenario: Scenario, paper: bool) -> str: ...
 def predict_slot(scenario: Scenario, planned: str) -> str: ...
 def advise(
-    scenario: Scenario, goal: str, seeds: int, threads: int | None
+    scenario: Scenario, goal: str, seeds: int, threads: int | None, progress: _Report
 ) -> tuple[str, str]: ...
 def tune(
     scenario: Scenario,
@@ -133,6 +139,7 @@ def tune(
     check: bool,
     seeds: int,
     threads: int | None,
+    progress: _Report,
 ) -> tuple[str, str]: ...
 def scheduler_names() -> list[str]: ...
 def blocking_time_max_s(

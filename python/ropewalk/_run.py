@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -22,11 +22,14 @@ from ropewalk._figures import (
     PathResult,
     ReceiveBuffer,
 )
+from ropewalk._progress import Progress, reporting
 from ropewalk._results import Paths, Sequence, record, sequence as sequence_of
 from ropewalk._scenario import Scenario, resolve
 from ropewalk._table import Table
+from ropewalk.errors import NotRecordedError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -39,11 +42,12 @@ def run(
     series: bool = True,
     sequence: str | None = None,
     packets: bool | str = False,
+    progress: Progress = False,
 ) -> Run:
     """Run a scenario in the simulator.
 
     The same scenario and seed give the same result, byte for byte, whatever else runs. Other
-    Python threads go on meanwhile: a thread pool uses all cores.
+    Python threads go on meanwhile: a thread pool uses all cores. Ctrl-C stops the run.
 
     Parameters
     ----------
@@ -62,6 +66,9 @@ def run(
     packets
         List every packet in :attr:`Run.packets`: True, or only those sent in this initial time,
         ``"5 s"``. A packet costs about 100 bytes.
+    progress
+        True writes the completed share and the remaining time to stderr; a function is called with the
+        completed share, 0 to 1, on this thread. An exception of the function stops the run.
 
     Returns
     -------
@@ -76,14 +83,17 @@ def run(
         The transfer could not start, or came to a halt.
     """
     checked = resolve(scenario, scheduler=scheduler, seed=seed, set=set)
-    return Run(native.run(checked, series, sequence, packets), Path(checked.name).stem)
+    with reporting(progress, "run") as report:
+        finished = native.run(checked, series, sequence, packets, report)
+    return Run(finished, Path(checked.name).stem)
 
 
 class Run(Figures, Document):
     """A finished run: the figures as attributes, the series as a table, plots and a report.
 
     Rates are bits per second of user data, sizes bytes, times seconds, over the measured
-    interval, which begins after the warm-up.
+    interval, which begins after the warm-up. What a run did not record raises
+    :class:`NotRecordedError`, which names the option.
     """
 
     def __init__(self, finished: native.Run, title: str) -> None:
@@ -122,23 +132,28 @@ class Run(Figures, Document):
         return self._native.scenario_toml()
 
     @cached_property
-    def series(self) -> Table | None:
-        """Time series, one row per ``record.interval``; None if they were not recorded.
+    def series(self) -> Table:
+        """Time series, one row per ``record.interval``.
 
         Columns: those of the whole, as ``goodput_bps``, and for each path those of the path, as
         ``<name>.srtt_s``. docs/reference/results.md lists them.
         """
         table = self._native.series()
-        return None if table is None else Table(table)
+        if table is None:
+            raise NotRecordedError("this run kept no series: run it with series=True")
+        return Table(table)
 
     @cached_property
-    def sequence(self) -> Sequence | None:
-        """The first arrivals packet by packet; None if they were not recorded."""
-        return sequence_of(self._native.sequence())
+    def sequence(self) -> Sequence:
+        """The first arrivals packet by packet, recorded by ``sequence="5 s"``."""
+        recorded = sequence_of(self._native.sequence())
+        if recorded is None:
+            raise NotRecordedError('this run kept no arrivals: run it with sequence="5 s"')
+        return recorded
 
     @cached_property
-    def packets(self) -> Table | None:
-        """Every packet, in the order of sending; None unless the run listed them: ``packets=True``.
+    def packets(self) -> Table:
+        """Every packet, in the order of sending, listed by ``packets=True``.
 
         Columns: ``sent_s``, ``received_s``, ``dropped``, ``path``, ``direction``, ``kind``, ``size_bytes``,
         ``payload_bytes``, ``chunks``, ``tsn``, ``dsn``, ``retransmission``. docs/reference/results.md
@@ -146,37 +161,58 @@ class Run(Figures, Document):
         packets; ``metadata["cut_s"]`` then is the time from which packets are missing.
         """
         table = self._native.packets()
-        return None if table is None else Table(table)
+        if table is None:
+            raise NotRecordedError("this run listed no packets: run it with packets=True")
+        return Table(table)
 
     @cached_property
-    def decisions(self) -> list[dict[str, Any]] | None:
+    def decisions(self) -> list[dict[str, Any]]:
         """Every decision of the scheduler with its reason, in order of time.
 
-        None unless the scenario records them: ``set={"record.decisions": True}``. Each is a dict
+        Recorded by ``set={"record.decisions": True}``. Each is a dict
         with ``at_s``, ``chunk``, ``action`` (``send``, ``copies``, ``wait``, ``blocked``),
         ``sent_on``, ``position``, ``until_s``, ``reason``, ``sentence``, ``known``, ``sendable`` and
         ``paths``, what the scheduler saw.
         """
         explanation = self._native.explanation()
-        return None if explanation is None else json.loads(explanation)["decisions"]
+        if explanation is None:
+            change = 'set={"record.decisions": True}'
+            raise NotRecordedError(f"this run recorded no decisions: run it with {change}")
+        decisions: list[dict[str, Any]] = json.loads(explanation)["decisions"]
+        return decisions
 
-    def plot(self) -> Figure:
+    def plot(
+        self,
+        panels: Iterable[str] = ("sequence", "throughput", "buffer", "windows"),
+        *,
+        ax: Axes | Iterable[Any] | None = None,
+    ) -> Figure:
         """Draw data, rates, buffer and windows over time; needs matplotlib.
+
+        Parameters
+        ----------
+        panels
+            What to draw: ``sequence`` (the first packets if ``sequence`` was recorded, else bytes over
+            time), ``throughput`` of each path, occupancy of the receive ``buffer``, congestion ``windows``.
+        ax
+            Axes to draw into, one for each panel; those of a new figure by default. A legend with more than
+            six entries is to the right of the last one, which needs a figure with ``layout="constrained"``.
 
         Returns
         -------
         matplotlib.figure.Figure
-            Four axes: sequence (the first packets if ``sequence`` was recorded, else bytes over
-            time), throughput of each path, occupancy of the receive buffer, windows.
+            The figure, with one axes for each panel.
 
         Raises
         ------
-        ValueError
+        NotRecordedError
             The run recorded no series.
+        ValueError
+            There is no such panel, or the number of ``ax`` differs from that of panels.
         """
         from ropewalk import _plot
 
-        return _plot.run(self)
+        return _plot.run(self, panels, ax)
 
     def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
         """Write the report page, one HTML file that opens in any browser.
@@ -228,9 +264,9 @@ class Run(Figures, Document):
         if flows:
             headings = ("flow", "kind", *(figure.heading for figure in _figures.FLOW))
             page += _html.grid(headings, flows)
-        if self.series is None:
+        if self._native.series() is None:
             return page
-        return page + _html.picture("plot of the run", lambda plot: plot.run(self, plot.unshown))
+        return page + _html.picture("plot of the run", lambda plot: plot.run(self, plot.RUN_PANELS, None, plot.unshown))
 
 
 def _restored(stored: native._StoredRun, title: str) -> Run:

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from ropewalk import _figures, _html
 from ropewalk import _ropewalk as native
+from ropewalk._progress import Progress, reporting
 from ropewalk._scenario import Scenario, resolve, text_of
 from ropewalk._table import Table
 from ropewalk.errors import RunError, warn_of
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+# The figures of a plot.
+_DRAWN = ("goodput_bps", "app_delay_p99_s")
 
 
 class SweepTable(Table):
@@ -48,9 +53,10 @@ class SweepTable(Table):
 
     def plot(
         self,
-        figures: Iterable[str] = ("goodput_bps", "app_delay_p99_s"),
+        figures: Iterable[str] = _DRAWN,
         *,
         x: str | None = None,
+        ax: Axes | Iterable[Any] | None = None,
     ) -> Figure:
         """Draw figures over a varied key; needs matplotlib.
 
@@ -61,6 +67,9 @@ class SweepTable(Table):
         x
             The column of the horizontal axis, one of :attr:`varied`; the first one with numbers by
             default. Each combination of the other keys is a line.
+        ax
+            Axes to draw into, one for each panel; those of a new figure by default. A legend with more than
+            six entries is to the right of the last one, which needs a figure with ``layout="constrained"``.
 
         Returns
         -------
@@ -70,16 +79,13 @@ class SweepTable(Table):
         Raises
         ------
         ValueError
-            A figure or ``x`` is not a column that can be drawn.
+            A figure or ``x`` is not a column that can be drawn, or the number of ``ax`` differs from that of figures.
         """
         from ropewalk import _plot
 
-        keys = list(figures)
-        if not keys:
-            raise ValueError("figures is empty: give at least one column")
         if x is not None and x not in self.varied:
             raise ValueError(f"x = {x!r} was not varied; there are: {', '.join(self.varied)}")
-        return _plot.sweep(self, keys, x)
+        return _plot.sweep(self, figures, x, ax)
 
     def _repr_html_(self) -> str:
         columns: dict[str, list[str]] = {
@@ -95,9 +101,8 @@ class SweepTable(Table):
         columns["runs"] = [str(count) for count in self["runs"].tolist()]
         if self["failed"].any():
             columns["failed"] = [str(count) for count in self["failed"].tolist()]
-        keys = ("goodput_bps", "app_delay_p99_s")
         return _html.table(columns) + _html.picture(
-            "plot of the sweep", lambda plot: plot.sweep(self, keys, None, plot.unshown)
+            "plot of the sweep", lambda plot: plot.sweep(self, _DRAWN, None, None, plot.unshown)
         )
 
 
@@ -116,6 +121,7 @@ def sweep(
     out: str | PathLike[str] | None = None,
     shard: str | None = None,
     fresh: bool = False,
+    progress: Progress = False,
 ) -> SweepTable:
     """Run every combination of the values of some keys, on all cores.
 
@@ -145,6 +151,9 @@ def sweep(
         ``"i/n"``: only every n-th point, beginning with the i-th. :func:`merge_sweeps` joins them.
     fresh
         Discard what ``out`` and its journal contain, of this sweep or another.
+    progress
+        True writes the completed share and the remaining time to stderr; a function is called with the
+        completed share, 0 to 1, on this thread. An exception of the function stops the sweep.
 
     Returns
     -------
@@ -170,8 +179,15 @@ def sweep(
         Some runs failed.
     """
     base = resolve(scenario, seed=seed, set=set)
-    begun = native.Sweep(base, values_of(vary), numbers_of(seeds), out, shard, fresh)
-    return checked(SweepTable(begun.run(threads)))
+    try:
+        begun = native.Sweep(base, values_of(vary), numbers_of(seeds), out, shard, fresh)
+        with reporting(progress, "sweep") as report:
+            tables = begun.run(threads, report)
+    except KeyboardInterrupt as interrupted:
+        if out is not None:
+            interrupted.add_note(f"Finished runs are kept next to {out}: the same call resumes the sweep.")
+        raise
+    return checked(SweepTable(tables))
 
 
 def merge_sweeps(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 from ropewalk import _html
 from ropewalk import _ropewalk as native
 from ropewalk._document import Document
+from ropewalk._progress import Progress, reporting
 from ropewalk._results import record
 from ropewalk._scenario import Scenario, resolve
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -96,18 +98,44 @@ class Tuning(Document):
         parsed["paths"] = [record(TunedPath, path) for path in parsed["paths"]]
         vars(self).update(parsed)
 
-    def plot(self) -> Figure:
+    @property
+    def receive_buffer_for_reach_bytes(self) -> int | None:
+        """The smallest receive buffer with which the simulation reaches the share ``reach``, also on links that differ by
+        ``tolerance``, bytes; None if no buffer does, or without ``reach``."""
+        found = (self.reach or {}).get("simulated") or {}
+        found = found.get("robust") or found
+        least: dict[str, int] | None = found.get("least")
+        return None if least is None else least["receive_buffer_bytes"]
+
+    def plot(
+        self,
+        panels: Iterable[str] = ("window", "buffer", "map"),
+        *,
+        ax: Axes | Iterable[Any] | None = None,
+    ) -> Figure:
         """Draw throughput against window, and the prediction over two limits; needs matplotlib.
+
+        Parameters
+        ----------
+        panels
+            What to draw: throughput against ``window`` with the limit of each path, throughput against receive
+            ``buffer``, and a ``map`` over the limits of two paths.
+        ax
+            Axes to draw into, one for each panel; those of a new figure by default.
 
         Returns
         -------
         matplotlib.figure.Figure
-            Three axes: throughput against window with the limit of each path, throughput against
-            receive buffer, and a map over the limits of two paths.
+            The figure, with one axes for each panel, and another one for the colours of the map.
+
+        Raises
+        ------
+        ValueError
+            There is no such panel, or the number of ``ax`` differs from that of panels.
         """
         from ropewalk import _plot
 
-        return _plot.tuning(self._drawn)
+        return _plot.tuning(self._drawn, panels, ax)
 
     def __repr__(self) -> str:
         limits = " + ".join(str(limit) for limit in self.limits_packets)
@@ -133,7 +161,7 @@ class Tuning(Document):
         grid = _html.grid(("path", "rate", "limit", "of use", "promised"), rows)
         page = _html.heading(f"{self._title}: window limits") + _html.pairs(facts) + grid
         return page + _html.picture(
-            "plot of the limits", lambda plot: plot.tuning(self._drawn, plot.unshown)
+            "plot of the limits", lambda plot: plot.tuning(self._drawn, plot.TUNING_PANELS, None, plot.unshown)
         )
 
 
@@ -146,6 +174,7 @@ def tune(
     seeds: int = 5,
     set: Mapping[str, Any] | None = None,
     threads: int | None = None,
+    progress: Progress = False,
 ) -> Tuning:
     """Find the best window limits by the models.
 
@@ -167,6 +196,9 @@ def tune(
         Changes, as in :meth:`Scenario.set`.
     threads
         Most runs at a time; one per core by default. The results do not depend on it.
+    progress
+        True writes the completed share and the remaining time to stderr; a function is called with the
+        completed share, 0 to 1, on this thread. An exception of the function stops the simulations.
 
     Raises
     ------
@@ -176,5 +208,6 @@ def tune(
         The models do not support this scenario; the message has a hint.
     """
     checked = resolve(scenario, set=set)
-    document, drawn = native.tune(checked, reach, tolerance, check, seeds, threads)
+    with reporting(progress, "tune") as report:
+        document, drawn = native.tune(checked, reach, tolerance, check, seeds, threads, report)
     return Tuning(document, drawn, Path(checked.name).stem)

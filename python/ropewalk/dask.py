@@ -17,6 +17,7 @@ from os import PathLike
 from typing import Any
 
 from ropewalk import _ropewalk as native
+from ropewalk._progress import Progress, reporting
 from ropewalk._scenario import Scenario, resolve
 from ropewalk._scheduler import carry, registered, take
 from ropewalk._sweep import SweepTable, checked, numbers_of, values_of
@@ -41,6 +42,7 @@ def sweep(
     client: distributed.Client | None = None,
     out: str | PathLike[str] | None = None,
     fresh: bool = False,
+    progress: Progress = False,
 ) -> SweepTable:
     """Run every combination of the values of some keys on a Dask cluster.
 
@@ -48,7 +50,7 @@ def sweep(
 
     Parameters
     ----------
-    scenario, vary, seeds, seed, set, fresh
+    scenario, vary, seeds, seed, set, fresh, progress
         As in :func:`ropewalk.sweep`.
     client
         The client of the cluster; the current one by default.
@@ -75,8 +77,11 @@ def sweep(
         # just released is used again.
         futures = client.map(_point, left, job=job, pure=False)
         try:
-            for future in distributed.as_completed(futures):
-                begun.keep(future.result())
+            with reporting(progress, "sweep") as report:
+                for done, future in enumerate(distributed.as_completed(futures), start=1):
+                    begun.keep(future.result())
+                    if report is not None:
+                        report(done / len(futures))
         finally:
             # After a failure the results of the other tasks are not needed.
             client.cancel(futures)

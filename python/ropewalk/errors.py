@@ -11,6 +11,7 @@ __all__ = [
     "ConnectError",
     "ModelError",
     "NetError",
+    "NotRecordedError",
     "OptionError",
     "RopewalkError",
     "RunError",
@@ -69,6 +70,10 @@ class ScenarioError(RopewalkError, ValueError):
 
 class RunError(RopewalkError, RuntimeError):
     """A run that failed: the network could not be built, or the transfer stalled."""
+
+
+class NotRecordedError(RopewalkError, ValueError):
+    """A part of a result that the run did not record; the message names the option that records it."""
 
 
 class RunWarning(UserWarning):

@@ -20,10 +20,11 @@ def test_there_are_five_notebooks() -> None:
 
 
 @pytest.fixture
-def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+def anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A directory that has nothing of a checkout."""
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
-    monkeypatch.chdir(ROOT)
+    monkeypatch.chdir(tmp_path)
     if command := os.environ.get("ROPEWALK"):
         monkeypatch.setenv("PATH", str(Path(command).parent), prepend=os.pathsep)
 
@@ -39,7 +40,7 @@ def run_cell(source: str, names: dict[str, Any]) -> object:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_all_cells_of_a_notebook_run(path: Path, at_the_root: None) -> None:
+def test_all_cells_of_a_notebook_run(path: Path, anywhere: None) -> None:
     document = json.loads(path.read_text(encoding="utf-8"))
     assert document["nbformat"] == 4
     code = [cell for cell in document["cells"] if cell["cell_type"] == "code"]

@@ -49,7 +49,6 @@ def test_a_run_is_copied_with_all_that_it_has(full: rw.Run, way: Callable[[Any],
     assert_same_table(again.series, full.series)
     assert_same_table(again.packets, full.packets)
     assert again.decisions == full.decisions and full.decisions
-    assert again.sequence is not None and full.sequence is not None
     np.testing.assert_array_equal(again.sequence.delivered.seq, full.sequence.delivered.seq)
     assert again.paths == full.paths
     for run, name in ((full, "full.html"), (again, "again.html")):

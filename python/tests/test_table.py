@@ -12,7 +12,6 @@ import ropewalk as rw
 
 @pytest.fixture(scope="module")
 def series(run: rw.Run) -> rw.Table:
-    assert run.series is not None
     return run.series
 
 
@@ -42,7 +41,8 @@ def test_an_unknown_column_is_a_key_error_with_the_names(series: rw.Table) -> No
 
 
 def test_a_run_without_series_has_none(scenario: rw.Scenario) -> None:
-    assert rw.run(scenario, series=False).series is None
+    with pytest.raises(rw.NotRecordedError, match="series=True"):
+        _ = rw.run(scenario, series=False).series
 
 
 def test_pyarrow_shares_the_memory(scenario: rw.Scenario) -> None:

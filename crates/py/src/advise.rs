@@ -7,6 +7,7 @@ use ropewalk_lab::advise::{AdviseOptions, Goal, advise as find};
 
 use crate::error;
 use crate::scenario::Scenario;
+use crate::watch::watched;
 
 /// A `ropewalk.advise/1` document as the command prints it, and the advised scenario with every value written out.
 #[pyfunction]
@@ -16,6 +17,7 @@ pub(crate) fn advise(
     goal: &str,
     seeds: u64,
     threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, String)> {
     let goal: Goal = goal.parse().map_err(error::value)?;
     if seeds < 2 || threads == Some(0) {
@@ -24,11 +26,12 @@ pub(crate) fn advise(
     let threads = threads.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
     let options = AdviseOptions { goal, seeds, threads };
     let scenario = scenario.checked().clone();
-    py.detach(|| {
+    watched(py, progress, |watch| {
         let refused =
             |e: ropewalk_lab::advise::AdviseError| error::model(format!("{e}\nhint: {}", e.help()));
-        let advice = find(&scenario, &options, &|_| ()).map_err(refused)?;
+        let advice =
+            find(&scenario, &options, &|share| watch.set_or_stop(share)).map_err(refused)?;
         let document = serde_json::to_string_pretty(&advice).map_err(error::run)?;
         Ok((document, advice.applied_to(&scenario).to_toml()))
-    })
+    })?
 }

@@ -11,11 +11,12 @@ use ropewalk_lab::report::ReportKind;
 use crate::error;
 use crate::run::{Run, write_report};
 use crate::scenario::Scenario;
+use crate::watch::watched;
 
 /// A `ropewalk.compare/1` document and the runs in its order; `None` for a failed run.
 type Compared = (String, Vec<Option<Run>>);
 
-/// Runs every labelled scenario with every seed on all cores. Other Python threads continue meanwhile.
+/// Runs every labelled scenario with every seed on all cores. `progress` is called with the completed share.
 #[pyfunction]
 pub(crate) fn compare(
     py: Python<'_>,
@@ -24,6 +25,7 @@ pub(crate) fn compare(
     threads: Option<usize>,
     series: bool,
     sequence: Option<&str>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Compared> {
     let sequence = sequence.map(ropewalk_scenario::parse_duration).transpose();
     let sequence = sequence.map_err(|text| error::value(format!("sequence: {text}")))?;
@@ -41,9 +43,9 @@ pub(crate) fn compare(
         .into_iter()
         .map(|(label, scenario)| Variant { label, scenario: scenario.checked().clone() })
         .collect();
-    let runs = py.detach(|| compare_all(&variants, &options, &|_| ()));
-    // A scheduler in Python may have received Ctrl-C.
-    py.check_signals()?;
+    let runs = watched(py, progress, |watch| {
+        compare_all(&variants, &options, &|share| watch.set_or_stop(share))
+    })?;
     let document = serde_json::to_string_pretty(&Comparison::new(&runs)).map_err(error::run)?;
     let runs = runs.into_iter().map(|one| one.outcome.ok().map(|run| Run::new(run, one.scenario)));
     Ok((document, runs.collect()))

@@ -18,6 +18,7 @@ mod throughput;
 mod tune;
 mod vec_env;
 mod view;
+mod watch;
 mod wifi;
 
 /// The module `ropewalk._ropewalk`.

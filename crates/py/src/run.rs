@@ -17,6 +17,7 @@ use ropewalk_scenario as file;
 use crate::error;
 use crate::scenario::Scenario;
 use crate::table::{Table, from_ipc, to_ipc};
+use crate::watch::watched;
 
 /// Name, times and numbers of the arrivals on a path.
 type Arrivals = (String, Vec<f64>, Vec<u64>);
@@ -140,7 +141,7 @@ impl ListedPackets {
     }
 }
 
-/// Runs `scenario`; other Python threads continue meanwhile.
+/// Runs `scenario`; other Python threads continue meanwhile. `progress` is called with the completed share.
 #[pyfunction]
 pub(crate) fn run(
     py: Python<'_>,
@@ -148,19 +149,30 @@ pub(crate) fn run(
     series: bool,
     sequence: Option<&str>,
     packets: ListedPackets,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Run> {
     let packets = packets.length()?;
     let sequence = sequence.map(ropewalk_scenario::parse_duration).transpose();
     let sequence = sequence.map_err(|text| error::value(format!("sequence: {text}")))?;
     let checked = scenario.checked();
     let custom_schedulers = scenario.custom_schedulers();
-    let run = py.detach(|| {
-        let options =
-            RunOptions { series, sequence, packets, custom_schedulers, ..RunOptions::default() };
-        lab::run(checked, &options)
-    });
+    let options = || RunOptions {
+        series,
+        sequence,
+        packets,
+        custom_schedulers: custom_schedulers.clone(),
+        ..RunOptions::default()
+    };
+    // A scheduler in Python runs on the thread of the caller, where debuggers look for it. It receives Ctrl-C by itself.
+    let run = if checked.scheduler.custom.is_some() && progress.is_none() {
+        py.detach(|| lab::run(checked, &options()))
+    } else {
+        watched(py, progress, |watch| {
+            lab::run_watched(checked, &options(), &|share| watch.set_or_stop(share))
+        })?
+    };
     let run = run.map_err(|failed| {
-        // A scheduler in Python may have received Ctrl-C.
+        // The scheduler may have received Ctrl-C.
         py.check_signals().err().unwrap_or_else(|| error::run(failed))
     })?;
     Ok(Run::new(run, checked.clone()))

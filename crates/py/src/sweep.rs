@@ -2,11 +2,9 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread::{available_parallelism, scope};
-use std::time::Duration;
+use std::thread::available_parallelism;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -17,9 +15,7 @@ use ropewalk_lab::sweep::{
 use crate::error;
 use crate::scenario::Scenario;
 use crate::table::Table;
-
-/// Longest delay until Ctrl-C is honoured.
-const SIGNALS: Duration = Duration::from_millis(50);
+use crate::watch::watched;
 
 /// Values of a key: a text with lists and ranges, or one item each.
 #[derive(FromPyObject)]
@@ -87,43 +83,27 @@ impl Sweep {
         points.map(|runs| (runs[0].0, runs.iter().map(|(_, seed)| *seed).collect())).collect()
     }
 
-    /// Runs everything that is left; Ctrl-C stops it between two runs.
-    fn run(&self, py: Python<'_>, threads: Option<usize>) -> PyResult<Both> {
+    /// Runs everything that is left; Ctrl-C, or an exception of `progress`, stops it between two runs.
+    fn run(
+        &self,
+        py: Python<'_>,
+        threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Both> {
         if threads == Some(0) {
             return Err(error::value("threads must be at least 1"));
         }
         let cores = || available_parallelism().map_or(1, usize::from);
         let threads = threads.unwrap_or_else(cores);
         let sweep = self.take()?;
-        let stop = AtomicBool::new(false);
-        let go_on = || match stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        };
-        let (tables, signal) = py.detach(|| {
-            let (over, wait) = channel::<()>();
-            scope(|scope| {
-                let go_on = &go_on;
-                let worker = scope.spawn(move || {
-                    // Ends with this thread, also after a panic.
-                    let _over = over;
-                    sweep.finish(threads, go_on)
-                });
-                let mut signal = None;
-                while matches!(wait.recv_timeout(SIGNALS), Err(RecvTimeoutError::Timeout)) {
-                    if let Err(raised) = Python::attach(|py| py.check_signals()) {
-                        stop.store(true, Ordering::Relaxed);
-                        signal.get_or_insert(raised);
-                    }
-                }
-                let tables = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                (tables, signal)
+        let (left, done) = (sweep.left().len() as f64, AtomicU64::new(0));
+        let tables = watched(py, progress, move |watch| {
+            sweep.finish(threads, &|| {
+                watch.set((done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / left);
+                if watch.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })
-        });
-        match (signal, tables) {
-            (Some(signal), Err(SweepError::Stopped)) => Err(signal),
-            (_, tables) => tables.map(both).map_err(|error| raised(py, error)),
-        }
+        })?;
+        tables.map(both).map_err(|error| raised(py, error))
     }
 
     /// Takes runs from [`sweep_point`] and records them.

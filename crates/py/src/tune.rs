@@ -8,6 +8,10 @@ use serde_json::json;
 
 use crate::error;
 use crate::scenario::Scenario;
+use crate::watch::watched;
+
+/// Share of the search among the search of a receive buffer and a check, for progress.
+const SEARCH: f64 = 0.8;
 
 /// A `ropewalk.tune/1` document as the command prints it, and the figures of its report.
 /// `seeds` is the number of runs for `reach` and the check.
@@ -20,6 +24,7 @@ pub(crate) fn tune(
     check: bool,
     seeds: u64,
     threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, String)> {
     if seeds == 0 || threads == Some(0) {
         return Err(error::value("seeds and threads must be at least 1"));
@@ -37,22 +42,31 @@ pub(crate) fn tune(
     }
     let custom_schedulers = scenario.custom_schedulers();
     let scenario = scenario.checked().clone();
-    py.detach(|| {
+    watched(py, progress, |watch| {
         let refused =
             |e: ropewalk_lab::tune::TuneError| error::model(format!("{e}\nhint: {}", e.help()));
         let mut tuning = find(&scenario, reach).map_err(refused)?;
         let threads = threads.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
         let options = CheckOptions { seeds, threads, custom_schedulers };
-        let simulated = simulate_reach(&scenario, &tuning, tolerance, &options, &|_| ());
+        // With both, the search takes most of the time.
+        let search = if check { SEARCH } else { 1.0 };
+        let simulated = simulate_reach(&scenario, &tuning, tolerance, &options, &|share| {
+            watch.set_or_stop(search * share);
+        });
         if let Some(reach) = &mut tuning.reach {
             reach.simulated = simulated;
         }
-        let check = check.then(|| simulate(&scenario, &tuning, &options, &|_| ()));
+        let check = check.then(|| {
+            let before = if reach.is_some() { SEARCH } else { 0.0 };
+            simulate(&scenario, &tuning, &options, &|share| {
+                watch.set_or_stop(before + (1.0 - before) * share);
+            })
+        });
         let drawn = drawings(&scenario, &tuning, check.as_ref()).map_err(refused)?;
         let mut document = serde_json::to_value(&tuning).map_err(error::run)?;
         document["simulated_bps"] = json!(check.as_ref().and_then(|check| check.simulated_bps));
         document["check"] = json!(check);
         let drawn = json!({ "figures": drawn.figures, "surfaces": drawn.surfaces });
         Ok((document.to_string(), drawn.to_string()))
-    })
+    })?
 }
