@@ -41,7 +41,7 @@ class ComparedRun:
 
 
 def compare(
-    scenario: Scenario | str | PathLike[str],
+    scenario: Scenario | str | PathLike[str] | Mapping[str, Scenario | str | PathLike[str]],
     *,
     schedulers: Iterable[str] | None = None,
     vary: Mapping[str, Iterable[Any]] | None = None,
@@ -53,14 +53,15 @@ def compare(
     sequence: str | None = None,
     progress: Progress = False,
 ) -> Comparison:
-    """Run several schedulers, or several values of a key, on one scenario, on all cores.
+    """Run several schedulers, several values of a key, or several scenarios, on all cores.
 
     Parameters
     ----------
     scenario
-        A :class:`Scenario`, or the name of a scenario file.
+        A :class:`Scenario`, or the name of a scenario file. Several in a dict, by the names that the result has for them:
+        ``{"home": "wifi-lte", "train": "lte-satellite"}``.
     schedulers
-        Names; all schedulers if neither this nor ``vary`` is given.
+        Names. If neither this nor ``vary`` is given: all schedulers, or of several scenarios that of each.
     vary
         One key and its values, instead: ``{"transfer.receive_buffer": ["30 kB", "90 kB"]}``.
     seeds
@@ -90,17 +91,22 @@ def compare(
     RunWarning
         Some runs failed.
     """
-    if isinstance(scenario, Scenario):
-        base = scenario
-    else:
-        base = Scenario.load(scenario)
-    variants = [
-        (label, resolve(base, seed=seed, set={**(set or {}), **change}))
-        for label, change in _changes(schedulers, vary).items()
-    ]
+    several = isinstance(scenario, Mapping)
+    named = dict(scenario) if isinstance(scenario, Mapping) else {"": scenario}
+    if not named:
+        raise ValueError("scenario is empty: give at least one scenario")
+    changes = _changes(schedulers, vary, several=several)
+    variants = []
+    title = "comparison"
+    for name, one in named.items():
+        base = one if isinstance(one, Scenario) else Scenario.load(one)
+        title = title if several else Path(base.name).stem
+        for label, change in changes.items():
+            checked = resolve(base, seed=seed, set={**(set or {}), **change})
+            variants.append((", ".join(filter(None, (name, label))), checked))
     with reporting(progress, "compare") as report:
         document, runs = native.compare(variants, seeds, threads, series, sequence, report)
-    comparison = Comparison(document, runs, Path(base.name).stem)
+    comparison = Comparison(document, runs, title)
     if all(one.run is None for one in comparison.runs):
         raise RunError("\n".join(f"{o.label}, seed {o.seed}: {o.error}" for o in comparison.runs))
     failed = [one.error for one in comparison.runs if one.error is not None]
@@ -109,10 +115,12 @@ def compare(
 
 
 def _changes(
-    schedulers: Iterable[str] | None, vary: Mapping[str, Iterable[Any]] | None
+    schedulers: Iterable[str] | None, vary: Mapping[str, Iterable[Any]] | None, *, several: bool
 ) -> dict[str, dict[str, Any]]:
     """What each variant changes, by label."""
     if vary is None:
+        if schedulers is None and several:
+            return {"": {}}
         names = native.scheduler_names() if schedulers is None else list(schedulers)
         if isinstance(schedulers, str) or not names:
             raise ValueError(f"schedulers={schedulers!r}: give a list of names, at least one")
@@ -142,7 +150,7 @@ class Comparison(Document):
     table: Table
     """One row per variant: ``label``, ``runs``, and mean and ``..._half_width`` of the 95 %
     confidence interval of each figure that docs/reference/results.md lists for ``compare``; null
-    where it is not known. Failed runs do not count."""
+    where it is not known. Flows through a tunnel have columns such as ``flow.call.mos``. Failed runs do not count."""
 
     def __init__(self, document: str, runs: list[native.Run | None], title: str) -> None:
         """Not for use outside of the package: see :func:`compare`."""
@@ -248,12 +256,22 @@ def _summary(rows: list[dict[str, Any]]) -> Table:
         "label": [row["label"] for row in rows],
         "runs": [row["runs"] for row in rows],
     }
-    for key in rows[0]:
+    named = [_with_flows(row) for row in rows]
+    unknown = {"mean": None, "half_width": None}
+    for key in dict.fromkeys(key for row in named for key in row):
         if key not in columns:
-            estimates = [row[key] or {"mean": None, "half_width": None} for row in rows]
+            estimates = [row.get(key) or unknown for row in named]
             columns[key] = [estimate["mean"] for estimate in estimates]
             columns[f"{key}_half_width"] = [estimate["half_width"] for estimate in estimates]
     return Table.from_columns(columns)
+
+
+def _with_flows(row: dict[str, Any]) -> dict[str, Any]:
+    """A variant with the figures of its flows under their names in a sweep: ``flow.call.mos``."""
+    figures = {key: value for key, value in row.items() if key != "flows"}
+    for flow in row.get("flows", []):
+        figures |= {f"flow.{flow['name']}.{key}": flow[key] for key in flow if key != "name"}
+    return figures
 
 
 def _with_interval(estimate: dict[str, float | None] | None, unit: str) -> str:

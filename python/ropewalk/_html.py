@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
@@ -28,14 +29,19 @@ def si(value: float | None, unit: str) -> str:
         return "–"
     if value == 0:
         return f"0 {unit}"
+    scale, prefix = _scale(value, unit)
+    digits = f"{value / scale:.3g}"
+    return f"{digits} {prefix}{unit}"
+
+
+def _scale(value: float, unit: str) -> tuple[float, str]:
+    """The decimal prefix in which a quantity reads well."""
     prefixes = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ")]
     if unit == "B":
         prefixes = prefixes[:4]
     # Half of the last digit shown counts as reaching the prefix: 999.96 k is 1 M.
     fits = (p for p in prefixes if abs(value) >= p[0] * 0.9995)
-    scale, prefix = next(fits, prefixes[-1])
-    digits = f"{value / scale:.3g}"
-    return f"{digits} {prefix}{unit}"
+    return next(fits, prefixes[-1])
 
 
 def percent(share: float | None) -> str:
@@ -115,11 +121,24 @@ def picture(alt: str, draw: Callable[[ModuleType], Figure]) -> str:
 
 
 def with_interval(mean: float | None, half_width: float | None, unit: str) -> str:
-    """A mean and half of its confidence interval, if that is known."""
-    shown = quantity(mean, unit)
-    if half_width is None:
-        return shown
-    return f"{shown} ± {quantity(half_width, unit) if half_width > 0 else 0}"
+    """A mean and half of its confidence interval, if that is known, with the digits that the interval leaves."""
+    if mean is None or half_width is None:
+        return quantity(mean, unit)
+    if half_width == 0:
+        return f"{quantity(mean, unit)} ± 0"
+    scales = {"0 to 1": (0.01, "%"), "1 to 5": (1.0, ""), "count": (1.0, "")}
+    if unit in scales:
+        scale, symbol = scales[unit]
+    else:
+        scale, prefix = _scale(max(abs(mean), half_width), unit)
+        symbol = prefix + unit
+    # Two digits of the interval, and at most four of the mean.
+    decimals = 1 - math.floor(math.log10(half_width / scale))
+    if mean != 0:
+        decimals = min(decimals, 3 - math.floor(math.log10(abs(mean) / scale)))
+    decimals = min(max(decimals, 0), 6)
+    shown = f"{mean / scale:.{decimals}f} ± {half_width / scale:.{decimals}f}"
+    return f"{shown} {symbol}".rstrip()
 
 
 def equal_seeds(half_widths: Iterable[float | None]) -> str:

@@ -11,6 +11,7 @@ import pytest
 from test_run import without_timing
 
 import ropewalk as rw
+from ropewalk import _html
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +172,52 @@ def test_seeds_without_randomness_are_said_to_be_equal() -> None:
     steady = rw.compare(rw.Scenario.parse(text), schedulers=["daps"], seeds=3)
     html = steady._repr_html_()
     assert steady.table["goodput_bps_half_width"].tolist() == [0.0]
-    assert "± 0<" in html and "nothing in the scenario is random" in html
+    assert " ± 0<" in html and "nothing in the scenario is random" in html
     lossy = rw.Scenario.parse(text + "loss = 0.02\n")
     assert "is random" not in rw.compare(lossy, schedulers=["daps"], seeds=3)._repr_html_()
     assert "is random" not in rw.compare(lossy, schedulers=["daps"])._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("mean", "half_width", "unit", "shown"),
+    [
+        (1.3523e6, 1.6212e6, "bit/s", "1.4 ± 1.6 Mbit/s"),
+        (2.862e6, 7351.0, "bit/s", "2.862 ± 0.007 Mbit/s"),
+        (0.0153, 0.00012, "s", "15.30 ± 0.12 ms"),
+        (0.0, 0.002, "s", "0.0 ± 2.0 ms"),
+        (0.973, 0.012, "0 to 1", "97.3 ± 1.2 %"),
+        (117.0, 23.0, "count", "117 ± 23"),
+        (45_123.0, 12.0, "B", "45.12 ± 0.01 kB"),
+        (2e6, 0.0, "bit/s", "2 Mbit/s ± 0"),
+        (2e6, None, "bit/s", "2 Mbit/s"),
+        (None, None, "bit/s", "–"),
+    ],
+)
+def test_an_interval_limits_the_digits_of_its_mean(
+    mean: float | None, half_width: float | None, unit: str, shown: str
+) -> None:
+    assert _html.with_interval(mean, half_width, unit) == shown
+
+
+def test_several_scenarios_are_compared_under_their_names(scenario: rw.Scenario) -> None:
+    short = {"transfer.duration": "2 s"}
+    slow = scenario.set({"path.lte.rtt": "300 ms"})
+    both = rw.compare({"near": scenario, "far": slow}, set=short)
+    assert both.labels == ["near", "far"]
+    alone = rw.run(slow, set=short)
+    assert both["far"].goodput_bps == alone.goodput_bps
+    each = rw.compare({"near": scenario, "far": slow}, schedulers=["daps", "lay"], set=short)
+    assert each.labels == ["near, daps", "near, lay", "far, daps", "far, lay"]
+    with pytest.raises(ValueError, match="at least one scenario"):
+        rw.compare({})
+
+
+def test_flows_through_a_tunnel_have_columns_and_can_be_drawn() -> None:
+    pytest.importorskip("matplotlib")
+    short = {"transfer.duration": "4 s", "transfer.warmup": "0 s"}
+    comparison = rw.compare("tunnel-call", schedulers=["lay", "min-rtt"], seeds=2, set=short)
+    mos = comparison.table["flow.call.mos"]
+    assert ((mos >= 1) & (mos <= 5)).all()
+    assert "<td>lay</td>" in comparison._repr_html_()
+    (axes,) = comparison.plot(["flow.call.mos"]).axes
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx(mos)
