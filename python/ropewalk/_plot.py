@@ -79,7 +79,7 @@ class _Panels:
 
     @property
     def figure(self) -> Figure:
-        # The figure as a whole, also if the axes belong to a part of it.
+        # The figure itself, also if the axes belong to a part of it.
         return self.axes[0].figure.canvas.figure
 
     def legends(self, shared: Iterable[str], title: str | None = None) -> None:

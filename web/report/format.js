@@ -25,7 +25,8 @@
     const units = KINDS[kind] || KINDS.number;
     const size = Math.abs(largest);
     const found = units.find(([factor]) => size >= factor) || units[units.length - 1];
-    const [factor, unit] = size > 0 ? found : units[0];
+    // Zero is shown in the base unit.
+    const [factor, unit] = size > 0 ? found : units.find(([own]) => own === 1) || units[0];
     return { factor, unit };
   }
 
@@ -86,13 +87,16 @@
 
   /**
    * A column of values in one unit with equally many decimals, so that the eye can compare them. `scales`, from
-   * `shared`, has the unit of each kind; without it the largest value determines the unit.
+   * `shared`, has the unit of each kind; without it the largest value determines the unit. `halves` are the values'
+   * intervals: digits that the smallest one leaves open are not shown.
    */
-  function column(values, kind, scales) {
+  function column(values, kind, scales, halves = []) {
     const sizes = values.filter(isNumber).map(Math.abs);
     const largest = sizes.length ? Math.max(...sizes) : 0;
     const { factor, unit } = (scales && scales.get(kind)) || pick(kind, largest);
-    const decimals = kind === "count" ? 0 : Math.min(kind === "ratio" ? 2 : 12, decimalsFor(largest / factor, 4));
+    const intervals = halves.filter((half) => isNumber(half) && half > 0);
+    const known = intervals.length ? decimalsFor(Math.min(...intervals) / factor, 2) : 12;
+    const decimals = kind === "count" ? 0 : Math.min(kind === "ratio" ? 2 : 12, decimalsFor(largest / factor, 4), known);
     const cells = values.map((v) => (isNumber(v) ? fixed(v / factor, decimals) : NONE));
     return { unit: sizes.length ? unit : "", cells, factor, decimals };
   }
@@ -118,13 +122,18 @@
   }
 
   /** A difference as a fraction of the paper's value: 0.05 reads "+5 %". Text is shown as it is. */
-  function difference(v) {
+  function difference(v, unit = "%") {
     if (!isNumber(v)) return words(v);
     const percent = v * 100;
     const text = fixed(Math.abs(percent), Math.abs(percent) < 10 ? 1 : 0);
     const sign = Number(text.replaceAll(THIN, "")) === 0 ? "" : percent > 0 ? "+" : "−";
-    return `${sign}${text}${THIN}%`;
+    return `${sign}${text}${THIN}${unit}`;
   }
 
-  rw.format = { NONE, isNumber, pick, value, parts, shared, column, fixed, scaled, row, words, difference };
+  /** The difference of a row of `reproduce`: percentages differ by percentage points. */
+  function rowDifference(row) {
+    return isNumber(row.difference_points) ? difference(row.difference_points, "points") : difference(row.difference);
+  }
+
+  rw.format = { NONE, isNumber, pick, value, parts, shared, column, fixed, scaled, row, words, difference, rowDifference };
 })((window.Ropewalk = window.Ropewalk || {}));

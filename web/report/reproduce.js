@@ -94,7 +94,7 @@
       h("th", { scope: "row", role: "rowheader" }, rw.format.words(row.case)),
       h("td", { role: "cell", "data-label": "Quantity", class: "quantity" }, row.quantity, unit ? h("span", { class: "unit" }, unit) : null),
       cells,
-      h("td", { class: "num", role: "cell", "data-label": "Difference" }, rw.format.difference(row.difference)),
+      h("td", { class: "num", role: "cell", "data-label": "Difference" }, rw.format.rowDifference(row)),
       h("td", { role: "cell", "data-label": "Verdict", class: "verdict" }, chip(verdictOf(row), row.judged_by ? `${verdictOf(row)}, ${row.judged_by}` : null), explained ? why(explained, verdictOf(row)) : null));
     return explained ? [main, explained] : [main];
   }

@@ -21,12 +21,13 @@
   function column(summary, figure, scales) {
     const values = summary.map((one) => mean(one, figure));
     const kind = figure.kind === "count" ? "number" : figure.kind;
-    const { unit, factor, decimals } = rw.format.column(values, kind, scales);
+    const halves = summary.map((one) => one[figure.column] && one[figure.column].half_width);
+    const { unit, factor, decimals } = rw.format.column(values, kind, scales, halves);
     const wins = rw.metrics.best(values, figure.better);
     const cells = summary.map((one, i) => {
       const estimate = one[figure.column];
       if (!estimate) return h("td", { class: "num" }, rw.format.NONE);
-      const half = isNumber(estimate.half_width) ? h("span", { class: "half" }, ` ± ${rw.format.fixed(estimate.half_width / factor, decimals)}`) : null;
+      const half = isNumber(estimate.half_width) ? h("span", { class: "half" }, ` ± ${estimate.half_width > 0 ? rw.format.fixed(estimate.half_width / factor, decimals) : 0}`) : null;
       return h("td", { class: wins[i] ? "num best" : "num" }, rw.format.fixed(estimate.mean / factor, decimals), half,
         wins[i] ? h("span", { class: "hidden" }, " (best)") : null);
     });
@@ -47,6 +48,12 @@
       h("tbody", null, summary.map((one, i) => h("tr", null,
         h("th", { scope: "row" }, h("span", { class: "run-name" }, rw.compare.sample(rw.compare.look(one.label)), h("span", null, one.label))),
         h("td", { class: "num" }, String(one.runs)), columns.map((c) => c.cells[i]))))));
+  }
+
+  // Whether the seeds of any variant differ in any figure.
+  function isRandom(summary, shown) {
+    const halves = summary.flatMap((one) => shown.map((figure) => one[figure.column] && one[figure.column].half_width));
+    return halves.some((half) => half !== 0 && isNumber(half)) || !halves.some(isNumber);
   }
 
   // Mean with whiskers, and a dot for each seed.
@@ -94,7 +101,10 @@
   /** Draws the summary and every seed of `report` into `parent`. */
   function draw(parent, report) {
     const known = figures(report.summary);
-    parent.append(table(report), h("p", { class: "note" }, "± is half of a 95 % confidence interval of the mean. The best mean of each column is marked."));
+    const meaning = isRandom(report.summary, known)
+      ? "± is half of a 95 % confidence interval of the mean."
+      : "± 0: all seeds gave the same figures, because nothing in the scenario is random.";
+    parent.append(table(report), h("p", { class: "note" }, `${meaning} The best mean of each column is marked.`));
     const grid = h("div", { class: "charts" });
     parent.append(h("section", { "aria-labelledby": "seeds" }, h("h2", { id: "seeds" }, "Every seed"), grid));
     for (const name of SPREADS) {

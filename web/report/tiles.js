@@ -78,7 +78,9 @@
       const estimates = summary.map((one) => one[m.column]);
       if (summary.length > 1) return bestTile(m, summary.map((one) => one.label), estimates.map((e) => (e ? e.mean : null)), estimates.map((e) => (e ? e.half_width : null)));
       const [only] = estimates;
-      const half = only && rw.format.isNumber(only.half_width) ? `± ${rw.format.value(only.half_width, m.kind)}, mean of ${summary[0].runs} seeds` : null;
+      const half = only && rw.format.isNumber(only.half_width) ? only.half_width > 0
+        ? `± ${rw.format.value(Number(only.half_width.toPrecision(2)), m.kind)}, mean of ${summary[0].runs} seeds`
+        : `the same with all ${summary[0].runs} seeds` : null;
       return tile(m, only ? only.mean : null, half);
     });
   }

@@ -17,7 +17,7 @@
   function intervals(estimates, kind) {
     const { unit, factor, decimals } = rw.format.column(estimates.map((e) => (e ? e.mean : null)), kind);
     const show = (v) => rw.format.fixed(v / factor, decimals);
-    return estimates.map((e) => (e ? `${show(e.mean)}${e.half_width === null ? "" : ` ± ${show(e.half_width)}`}\u202f${unit}` : rw.format.NONE));
+    return estimates.map((e) => (e ? `${show(e.mean)}${e.half_width > 0 ? ` ± ${show(e.half_width)}` : ""}\u202f${unit}` : rw.format.NONE));
   }
 
   function tiles(tuning) {
@@ -75,7 +75,7 @@
     const goodputs = intervals(check.managers.map((m) => m.goodput_bps), "rate");
     const rows = check.managers.map((m, i) => [
       m.window_manager, m.error || goodputs[i],
-      m.gain ? `${rw.format.difference(m.gain.mean - 1)}${m.gain.half_width === null ? "" : ` ± ${rw.format.difference(m.gain.half_width).replace("+", "")}`}` : rw.format.NONE,
+      m.gain ? `${rw.format.difference(m.gain.mean - 1)}${!(m.gain.half_width > 0) ? "" : ` ± ${rw.format.difference(m.gain.half_width).replace("+", "")}`}` : rw.format.NONE,
     ]);
     return table(`In simulation, ${check.seeds} ${check.seeds === 1 ? "run" : "runs"} of each`, ["Window manager", "Goodput", "Gain over none"], rows);
   }

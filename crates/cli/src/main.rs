@@ -33,9 +33,9 @@ use crate::failure::Failure;
 #[derive(Debug, Parser)]
 #[command(name = "ropewalk", version, arg_required_else_help = true)]
 #[command(after_help = "Examples:\n  \
-    ropewalk run scenarios/wifi-lte.toml\n  \
-    ropewalk compare scenarios/kuhn-2-200-45.toml\n  \
-    ropewalk predict scenarios/wifi-lte.toml --json\n\n\
+    ropewalk run wifi-lte\n  \
+    ropewalk compare kuhn-2-200-45\n  \
+    ropewalk predict wifi-lte --json\n\n\
     Exit status: 0 success, 1 the run failed, 2 the input is wrong.")]
 struct Cli {
     #[command(subcommand)]

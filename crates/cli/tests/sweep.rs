@@ -126,6 +126,40 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_with_the_same_bytes() {
     assert_eq!(again.stdout(), resumed.stdout());
 }
 
+#[cfg(unix)]
+#[test]
+fn an_interrupted_sweep_keeps_what_has_begun_and_says_how_to_resume() {
+    let dir = TestDir::new("sweep-interrupt");
+    let words = [
+        "sweep",
+        FILE,
+        "--set",
+        "transfer.duration=200 s",
+        "--vary",
+        "path.lte.rtt=40ms..300ms/60",
+        "--out",
+        "a.parquet",
+    ];
+    let mut sweep = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
+        .args(words)
+        .current_dir(dir.file("."))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command");
+    wait_for_lines(&dir, "a.parquet.journal", 2, &mut sweep);
+    let id = sweep.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
+    let done = sweep.wait_with_output().expect("its end");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("interrupted") && said.contains("the same command resumes"), "{said}");
+    let kept = lines(&dir, "a.parquet.journal").len() - 1;
+    let resumed = dir.ropewalk(&words).good();
+    let said = format!("resumed: {kept} of 60 runs are finished");
+    assert!(resumed.stderr().contains(&said), "{said}: {}", resumed.stderr());
+}
+
 #[test]
 fn seeds_are_added_to_a_finished_sweep_and_a_kill_meanwhile_costs_nothing_else() {
     let dir = TestDir::new("sweep-seeds");

@@ -1,6 +1,6 @@
 //! Notes on figures that seem to contradict the scenario.
 
-use ropewalk_scenario::{Scenario, duration_text};
+use ropewalk_scenario::Scenario;
 
 use crate::result::RunResult;
 
@@ -18,11 +18,12 @@ pub fn result_notes(scenario: &Scenario, result: &RunResult) -> Vec<String> {
         let fixed = path.up.steps.iter().chain(&path.down.steps).all(|step| step.delay.is_none());
         (fixed && srtt < BELOW_OWN_RTT * own.as_secs_f64()).then(|| {
             format!(
-                "{} shows an RTT of {:.1} ms, less than the {} of its links: some SACKs return on a faster path \
+                "{} shows an RTT of {:.1} ms, less than the {} ms of its links: some SACKs return on a faster path \
                  than the packets that they acknowledge.",
                 path.name,
                 srtt * 1e3,
-                duration_text(own)
+                // One digit after the point, if there is one.
+                (own.as_secs_f64() * 1e4).round() / 10.0
             )
         })
     });

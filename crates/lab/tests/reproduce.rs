@@ -170,7 +170,7 @@ fn recoveries_collapse_where_acknowledgements_wait_for_nothing() {
 #[test]
 fn daps_as_published_does_not_gain_where_the_paper_claims_42_percent() {
     let case = rows_of("kuhn2014", "throughput").find(|row| row.unit == "ratio").unwrap();
-    assert!(case.seeds.is_some() && case.difference.unwrap() < 0.0, "{case:?}");
+    assert!(case.seeds.is_some() && case.difference_points.unwrap() < 0.0, "{case:?}");
     assert_eq!(case.verdict, Verdict::ClaimFails);
 }
 

@@ -26,8 +26,8 @@ mod show;
     mut_arg("to", |arg| arg.requires("live")),
     mut_arg("port", |arg| arg.hide(true)),
     after_help = "Examples:\n  \
-    ropewalk advise scenarios/wifi-lte.toml\n  \
-    ropewalk advise scenarios/wifi-lte.toml --goal calls --write advised.toml\n  \
+    ropewalk advise wifi-lte\n  \
+    ropewalk advise wifi-lte --goal calls --write advised.toml\n  \
     ropewalk advise links.toml --live --to 192.0.2.7 --peer PUBKEY"
 )]
 pub struct AdviseArgs {
@@ -40,6 +40,9 @@ pub struct AdviseArgs {
     /// Runs behind each figure of the answer
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=1000))]
     seeds: u64,
+    /// Threads; the results do not depend on it [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
     /// Write the scenario with the advice in effect
     #[arg(long, value_name = "FILE.toml")]
     write: Option<PathBuf>,
@@ -66,7 +69,8 @@ pub fn execute(args: &AdviseArgs, console: Console) -> Result<(), Failure> {
     let scenario = args.file.load_with(&[])?;
     args.write.as_deref().map_or(Ok(()), |path| check_place("--write", path))?;
     let live = args.live.plan(&scenario, args.goal, console)?;
-    let threads = available_parallelism().map_or(1, usize::from);
+    let cores = || available_parallelism().map_or(1, usize::from);
+    let threads = args.threads.map_or_else(cores, usize::from);
     let options = AdviseOptions { goal: args.goal, seeds: args.seeds, threads };
     let progress = Progress::share();
     let label = format!("comparing choices for {}", args.file.title());

@@ -27,10 +27,10 @@ use crate::files::check_place;
     of path 1, {remote2} with those of path 2. The environment has the same: ROPEWALK_PATHS, \
     ROPEWALK_LOCAL_1, ROPEWALK_REMOTE_1, ROPEWALK_DEVICE_1 and so on, ROPEWALK_SEED. Needs Linux and root.\n\n\
     Examples:\n  \
-    ropewalk emulate scenarios/wifi-lte.toml -- ip -brief address\n  \
-    ropewalk emulate scenarios/wifi-lte.toml -- ping -c 3 {remote1}\n  \
-    ropewalk emulate scenarios/wifi-lte.toml --metrics 9464 -- ping -c 3 {remote1}\n  \
-    ropewalk emulate scenarios/wifi-lte.toml --far 'iperf3 -s -1' -- iperf3 -c {remote2} -t 2"
+    ropewalk emulate wifi-lte -- ip -brief address\n  \
+    ropewalk emulate wifi-lte -- ping -c 3 {remote1}\n  \
+    ropewalk emulate wifi-lte --metrics 9464 -- ping -c 3 {remote1}\n  \
+    ropewalk emulate wifi-lte --far 'iperf3 -s -1' -- iperf3 -c {remote2} -t 2"
 )]
 pub struct EmulateArgs {
     #[command(flatten)]

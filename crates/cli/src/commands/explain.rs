@@ -20,11 +20,11 @@ use crate::table::{Cell, Table};
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    ropewalk explain scenarios/wifi-lte.toml --first 5\n  \
-    ropewalk explain scenarios/wifi-lte.toml --chunk 300\n  \
-    ropewalk explain scenarios/wifi-lte.toml --first 0 --summary\n  \
-    ropewalk explain scenarios/wifi-lte.toml --limits\n  \
-    ropewalk explain scenarios/wifi-lte.toml --at 2500ms --path lte --json")]
+    ropewalk explain wifi-lte --first 5\n  \
+    ropewalk explain wifi-lte --chunk 300\n  \
+    ropewalk explain wifi-lte --first 0 --summary\n  \
+    ropewalk explain wifi-lte --limits\n  \
+    ropewalk explain wifi-lte --at 2500ms --path lte --json")]
 pub struct ExplainArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,

@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::thread::available_parallelism;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, available_parallelism};
 
 use clap::Args;
 use ropewalk_lab::report::{Report, ReportKind};
@@ -15,11 +17,13 @@ use ropewalk_lab::{CustomSchedulers, RunResult};
 use ropewalk_scenario::ScenarioText;
 use serde_json::{Value, json};
 
+use super::transfer::runtime;
 use crate::args::{FileArgs, command_line};
 use crate::console::{Console, layout};
 use crate::failure::Failure;
 use crate::files::{VERSION, check_report, save_report};
 use crate::format::{Captioned, Format, FormatArgs, print_markdown};
+use crate::live::Interrupt;
 use crate::output;
 use crate::printer::{count, time};
 use crate::progress::{Progress, with_bar};
@@ -32,11 +36,11 @@ const SHOWN: usize = 100;
 #[derive(Debug, Args)]
 #[command(mut_arg("scenario", |arg| arg.required(false).required_unless_present("merge")))]
 #[command(after_help = "Examples:\n  \
-    ropewalk sweep scenarios/wifi-lte.toml --vary path.lte.rtt=40ms..200ms/3 --dry-run\n  \
-    ropewalk sweep scenarios/wifi-lte.toml --vary transfer.scheduler=round-robin,daps --seeds 3\n  \
-    ropewalk sweep scenarios/wifi-lte.toml --vary path.lte.rtt=40ms,80ms --seeds 2 --out a.parquet\n  \
-    ropewalk sweep scenarios/wifi-lte.toml --vary path.lte.rtt=40ms,80ms --seeds 3..4 --out a.parquet\n  \
-    ropewalk sweep scenarios/wifi-lte.toml --vary 'transfer.receive_buffer=16kB..256kB/3 log' --json\n  \
+    ropewalk sweep wifi-lte --vary path.lte.rtt=40ms..200ms/3 --dry-run\n  \
+    ropewalk sweep wifi-lte --vary transfer.scheduler=round-robin,daps --seeds 3\n  \
+    ropewalk sweep wifi-lte --vary path.lte.rtt=40ms,80ms --seeds 2 --out a.parquet\n  \
+    ropewalk sweep wifi-lte --vary path.lte.rtt=40ms,80ms --seeds 3..4 --out a.parquet\n  \
+    ropewalk sweep wifi-lte --vary 'transfer.receive_buffer=16kB..256kB/3 log' --json\n  \
     ropewalk sweep wifi-lte --vary path.lte.rtt=40ms,80ms --vary path.lte.loss=0.0,0.01 --out a.csv\n  \
     ropewalk sweep wifi-lte --vary path.lte.rtt=40ms..200ms/5 --seeds 2 --report rtt.html\n\n\
     VALUES is a list whose items are values or ranges: a..b/n has n values from a to b, both \
@@ -115,15 +119,45 @@ pub fn execute(args: &SweepArgs, console: Console) -> Result<(), Failure> {
     tell_what_is_there(&sweep, left, args, console);
     let progress = Progress::steps(left);
     let label = format!("sweeping {}", scenario.title());
+    let stop = Arc::new(AtomicBool::new(false));
+    if resumable.is_some() {
+        stop_on_signal(Arc::clone(&stop));
+    }
     let step = || {
         progress.step();
-        ControlFlow::Continue(())
+        if stop.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     };
-    let tables = with_bar(console, &label, &progress, || sweep.finish(threads, &step))?;
+    let tables = with_bar(console, &label, &progress, || sweep.finish(threads, &step));
+    let tables = tables.map_err(|error| match (error, resumable) {
+        (SweepError::Stopped, Some(out)) => Failure::Run(format!(
+            "interrupted; finished runs are kept next to {}\n = help: the same command resumes the sweep",
+            out.display()
+        )),
+        (error, _) => error.into(),
+    })?;
     if let Some(out) = args.out.as_deref().filter(|out| sweep::is_csv(out)) {
         sweep::write(out, &tables.runs)?;
     }
     show(&tables, args, console)
+}
+
+/// Sets `stop` at the first signal that ends a command: runs that have begun are finished and kept. The second signal ends
+/// the process.
+fn stop_on_signal(stop: Arc<AtomicBool>) {
+    thread::spawn(move || {
+        let Ok(runtime) = runtime() else { return };
+        runtime.block_on(async {
+            let mut interrupt = Interrupt::install();
+            interrupt.wait().await;
+            stop.store(true, Ordering::Relaxed);
+            interrupt.wait().await;
+            std::process::exit(1);
+        });
+    });
 }
 
 fn join(args: &SweepArgs, console: Console) -> Result<(), Failure> {
@@ -286,7 +320,8 @@ fn shown() -> Vec<Figure<RunResult>> {
 }
 
 fn text(table: &RecordBatch) -> String {
-    let mut text = shown_table(table, SHOWN).text(layout());
+    let shown = shown_table(table, SHOWN);
+    let mut text = shown.text(layout());
     if table.num_rows() > SHOWN {
         let what = if is_single(table) { "runs" } else { "points" };
         text += &format!("... and {} more {what}\n", count((table.num_rows() - SHOWN) as u64));
@@ -298,9 +333,8 @@ fn text(table: &RecordBatch) -> String {
             text += &format!("... and {} more lines\n", count((lines - SHOWN) as u64));
         }
     }
-    let runs = |row| value(table, "runs", row).as_u64();
-    if (0..table.num_rows()).any(|row| runs(row) > Some(1)) {
-        text += "\n±  half of a 95 % confidence interval of the mean\n";
+    if let Some(note) = shown.interval_note() {
+        text += &format!("\n±  {note}\n");
     }
     text
 }

@@ -35,8 +35,8 @@ use setting::Setting;
     Examples:\n  \
     ropewalk tournament --draws 1 --training --paths 2 --schedulers lay --settings live,linux-6\n  \
     ropewalk tournament --draws 1 --family extreme --paths 3 --schedulers lay,min-rtt --seeds 2\n  \
-    ropewalk tournament scenarios/two-dsl.toml --schedulers lay,blest --report out.html\n  \
-    ropewalk tournament scenarios/sarwar.toml scenarios/wifi-lte.toml --seeds 2 --json")]
+    ropewalk tournament two-dsl --schedulers lay,blest --report out.html\n  \
+    ropewalk tournament sarwar wifi-lte --seeds 2 --json")]
 pub struct TournamentArgs {
     /// Scenario files (TOML), or names of ready scenarios [default: nine ready ones]
     #[arg(value_name = "SCENARIO")]

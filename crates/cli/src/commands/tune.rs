@@ -26,10 +26,10 @@ mod show;
 /// Arguments of `tune`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    ropewalk tune scenarios/lte-satellite.toml --reach 90%\n  \
-    ropewalk tune scenarios/wifi-lte.toml --check --seeds 3 --set transfer.duration=40s\n  \
-    ropewalk tune scenarios/wifi-lte.toml --report limits.html\n  \
-    ropewalk tune scenarios/wifi-lte.toml --write tuned.toml --json")]
+    ropewalk tune lte-satellite --reach 90%\n  \
+    ropewalk tune wifi-lte --check --seeds 3 --set transfer.duration=40s\n  \
+    ropewalk tune wifi-lte --report limits.html\n  \
+    ropewalk tune wifi-lte --write tuned.toml --json")]
 pub struct TuneArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
@@ -47,6 +47,9 @@ pub struct TuneArgs {
     /// Runs of each for --check and --reach, with consecutive seeds; means come with 95 % confidence intervals
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     seeds: u64,
+    /// Threads; the results do not depend on it [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
     /// Write the scenario with the limits in effect
     #[arg(long, value_name = "FILE.toml")]
     write: Option<PathBuf>,
@@ -152,7 +155,8 @@ fn report(
 }
 
 fn options(args: &TuneArgs) -> CheckOptions {
-    let threads = available_parallelism().map_or(1, usize::from);
+    let cores = || available_parallelism().map_or(1, usize::from);
+    let threads = args.threads.map_or_else(cores, usize::from);
     CheckOptions { seeds: args.seeds, threads, custom_schedulers: CustomSchedulers::default() }
 }
 

@@ -46,6 +46,14 @@ impl Cell {
         Self::of(count as f64, Unit::Count)
     }
 
+    /// Half of the interval of a quantity.
+    pub(super) const fn half_width(&self) -> Option<f64> {
+        match self {
+            Self::Quantity { half, .. } => *half,
+            _ => None,
+        }
+    }
+
     /// The value of a quantity.
     pub(super) const fn value(&self) -> Option<f64> {
         match self {

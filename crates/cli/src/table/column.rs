@@ -8,6 +8,8 @@ use crate::printer::{count, estimate};
 
 /// Digits shown of the median of a column.
 const DIGITS: i32 = 4;
+/// Digits shown of the smallest interval of a column: further digits of the mean are not known.
+const INTERVAL_DIGITS: i32 = 2;
 /// A unit is too small if the largest value of the column has more digits than this before the point.
 const LARGEST: f64 = 1e5;
 /// What stands for an unknown value.
@@ -101,6 +103,12 @@ impl Scale {
             Unit::Score => 2,
             _ => (DIGITS - 1 - before).clamp(0, 6) as usize,
         };
+        let halves = quantities.iter().filter_map(|(_, half, _)| half.filter(|half| *half > 0.0));
+        let known = halves.reduce(f64::min).map_or(decimals, |half| {
+            let size = (half / factor).log10().floor() as i32;
+            (INTERVAL_DIGITS - 1 - size).clamp(0, 6) as usize
+        });
+        let decimals = decimals.min(known);
         Self { factor, symbol, decimals, grouped: exact }
     }
 
@@ -112,7 +120,11 @@ impl Scale {
                 false => format!("{scaled:.*}", self.decimals),
             }
         };
-        half.map_or_else(|| number(value), |half| format!("{} ± {}", number(value), number(half)))
+        match half {
+            None => number(value),
+            Some(0.0) => format!("{} ± 0", number(value)),
+            Some(half) => format!("{} ± {}", number(value), number(half)),
+        }
     }
 }
 
@@ -153,8 +165,12 @@ mod tests {
         let (unit, cells) = shown(&[cell(2.862e6, 7_351.0), cell(9e5, 0.0), Cell::Unknown]);
         assert_eq!(
             (unit, cells),
-            ("Mbit/s", ["2.862 ± 0.007", "0.900 ± 0.000", "-"].map(String::from).to_vec())
+            ("Mbit/s", ["2.862 ± 0.007", "0.900 ± 0", "-"].map(String::from).to_vec())
         );
+        // No digits beyond those that the smallest interval leaves.
+        let (unit, cells) = shown(&[cell(1.3523e6, 1.6212e6), cell(9.4312e6, 12.34e6)]);
+        let expected = ["1.4 ± 1.6", "9.4 ± 12.3"].map(String::from).to_vec();
+        assert_eq!((unit, cells), ("Mbit/s", expected));
     }
 
     #[test]

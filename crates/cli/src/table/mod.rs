@@ -60,6 +60,17 @@ impl Table {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
+    /// What ± means in this table; `None` if no cell has an interval.
+    pub fn interval_note(&self) -> Option<&'static str> {
+        let cells = self.rows.iter().flatten();
+        let mut halves = cells.filter_map(Cell::half_width).peekable();
+        halves.peek()?;
+        Some(match halves.all(|half| half == 0.0) {
+            true => "all seeds gave the same figures: nothing in the scenario is random",
+            false => "half of a 95 % confidence interval of the mean",
+        })
+    }
+
     /// Orders the rows by the values of a column, unknown ones last. Equal rows keep their order.
     pub fn sort(&mut self, column: usize, descending: bool) {
         let key = |row: &[Cell]| {

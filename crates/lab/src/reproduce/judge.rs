@@ -164,12 +164,13 @@ pub fn inequality(expected: &Expected, entry: &Entry, relation: Relation, pair: 
     row
 }
 
-/// `(subject - reference) / reference`, 0 if both are equal; none if only the reference is 0.
+/// `(subject - reference) / reference`, 0 if both are equal; `None` if the reference is not above 0: the sign of the
+/// quotient would say nothing.
 pub fn fraction(subject: f64, reference: f64) -> Option<f64> {
     if subject == reference {
         return Some(0.0);
     }
-    (reference != 0.0).then_some((subject - reference) / reference)
+    (reference > 0.0).then_some((subject - reference) / reference)
 }
 
 /// Judges a gain in one scenario, both printed and measured as a fraction.
@@ -222,7 +223,7 @@ fn share_row(
     let accepted = Accepted::of(relation, allowed(entry, printed)).ok_or("no single change")?;
     Ok(Row {
         simulated_value: Some(change.mean.into()),
-        difference: fraction(change.mean, printed),
+        difference_points: Some(off.mean),
         interval: sample.interval(change),
         seeds: Some(sample.seeds()),
         verdict: accepted.decide(off).of_claim(),
@@ -249,7 +250,7 @@ fn rising(
         decision = decision.and(Accepted::POSITIVE.decide(step));
     }
     let mean = |changes: &Vec<f64>| sign * changes.iter().sum::<f64>() / changes.len() as f64;
-    let shown = changes.iter().map(|c| text::difference(Some(mean(c)))).collect::<Vec<_>>();
+    let shown = changes.iter().map(|c| text::signed(mean(c), "%")).collect::<Vec<_>>();
     Ok(Row {
         paper_value: Some("rises".to_owned().into()),
         simulated_value: Some(shown.join(", ").into()),
@@ -302,5 +303,6 @@ mod tests {
         assert_eq!(fraction(1.5, 1.0), Some(0.5));
         assert_eq!(fraction(0.0, 0.0), Some(0.0));
         assert_eq!(fraction(1.0, 0.0), None);
+        assert_eq!(fraction(-0.2, -0.1), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Formats numbers with units for people; kB is 1000 bytes.
 
-use super::row::Value;
+use super::row::{Row, Value};
 
 const RATES: [(f64, &str); 4] = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")];
 const SIZES: [(f64, &str); 4] = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
@@ -33,9 +33,18 @@ pub fn value(value: Option<&Value>, unit: &str) -> String {
     }
 }
 
-/// A fraction as a signed percentage: `+5.0 %`; `–` for none.
-pub fn difference(fraction: Option<f64>) -> String {
-    fraction.map_or_else(|| "–".to_owned(), |d| format!("{:+.1} %", d * 100.0 + 0.0))
+/// The difference of a row: `+5.0 %`, or `+5.0 points` between percentages; `–` for none.
+pub fn difference(row: &Row) -> String {
+    let (found, unit) = match row.difference_points {
+        Some(points) => (Some(points), "points"),
+        None => (row.difference, "%"),
+    };
+    found.map_or_else(|| "–".to_owned(), |found| signed(found, unit))
+}
+
+/// A fraction in signed hundredths: `+5.0 %`.
+pub fn signed(fraction: f64, unit: &str) -> String {
+    format!("{:+.1} {unit}", fraction * 100.0 + 0.0)
 }
 
 /// Formats up to four significant digits without trailing zeros after the decimal point.
@@ -77,9 +86,12 @@ mod tests {
 
     #[test]
     fn differences_have_a_sign_and_a_missing_one_a_dash() {
-        assert_eq!(difference(Some(0.0512)), "+5.1 %");
-        assert_eq!(difference(Some(-0.2)), "-20.0 %");
-        assert_eq!(difference(Some(0.0)), "+0.0 %");
-        assert_eq!(difference(None), "–");
+        let shown = |found| difference(&Row { difference: found, ..Row::default() });
+        assert_eq!(shown(Some(0.0512)), "+5.1 %");
+        assert_eq!(shown(Some(-0.2)), "-20.0 %");
+        assert_eq!(shown(Some(0.0)), "+0.0 %");
+        assert_eq!(shown(None), "–");
+        let points = Row { difference_points: Some(-0.136), ..Row::default() };
+        assert_eq!(difference(&points), "-13.6 points");
     }
 }

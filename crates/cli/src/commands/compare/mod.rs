@@ -24,11 +24,11 @@ pub use show::{figure_legend, with_gain};
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    ropewalk compare scenarios/kuhn-2-200-45.toml\n  \
-    ropewalk compare scenarios/wifi-lte.toml --schedulers daps,min-rtt --seeds 5 --json\n  \
+    ropewalk compare kuhn-2-200-45\n  \
+    ropewalk compare wifi-lte --schedulers daps,min-rtt --seeds 5 --json\n  \
     ropewalk compare wifi-lte two-dsl --schedulers lay,blest --csv\n  \
-    ropewalk compare scenarios/lossy-wifi.toml --schedulers lay,min-rtt --seeds 10 --paired\n  \
-    ropewalk compare scenarios/sarwar.toml --vary path.slow.rtt=50ms,200ms --report rtt.html\n  \
+    ropewalk compare lossy-wifi --schedulers lay,min-rtt --seeds 10 --paired\n  \
+    ropewalk compare sarwar --vary path.slow.rtt=50ms,200ms --report rtt.html\n  \
     ropewalk compare wifi-lte --vary path.lte.rtt=40ms,80ms --vary path.lte.loss=0.0,0.01\n\n\
     Every combination of the scenarios, the schedulers and the values is run. With more than some tens \
     of them, see `ropewalk sweep`.")]

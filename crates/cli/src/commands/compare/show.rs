@@ -184,9 +184,10 @@ pub fn text(
     comparison: &Comparison,
     (variants, runs): (&Variants, &[Compared]),
 ) -> String {
+    let legend = legend(comparison, runs, table.interval_note());
     let tables = tables(comparison, variants, table);
     let tables = tables.iter().map(Captioned::text);
-    let parts = [heading].into_iter().chain(tables).chain([legend(comparison, runs)]);
+    let parts = [heading].into_iter().chain(tables).chain([legend]);
     parts.collect::<Vec<_>>().join("\n")
 }
 
@@ -230,13 +231,11 @@ fn paired_table(comparison: &Comparison) -> Option<Table> {
 }
 
 /// What the headings mean.
-fn legend(comparison: &Comparison, runs: &[Compared]) -> String {
+fn legend(comparison: &Comparison, runs: &[Compared], intervals: Option<&str>) -> String {
     let mut lines: Vec<(String, String)> = figure_legend(&shown());
     let best = best_paths(runs);
     lines.push(("of best path".into(), format!("goodput over that of the best path alone{best}")));
-    if comparison.summary.iter().any(|summary| summary.runs > 1) {
-        lines.push(("±".into(), "half of a 95 % confidence interval of the mean".to_owned()));
-    }
+    lines.extend(intervals.map(|text| ("±".into(), text.to_owned())));
     if !comparison.paired.is_empty() {
         let text = "mean change of the same seed, with its 95 % interval; significant where that excludes 0";
         lines.push(("beside".into(), text.to_owned()));

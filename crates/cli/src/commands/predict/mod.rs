@@ -20,10 +20,10 @@ use crate::table::{Cell, Table};
 /// Arguments of `predict`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    ropewalk predict scenarios/wifi-lte.toml\n  \
-    ropewalk predict scenarios/sarwar.toml --set transfer.receive_buffer=50kB --json\n  \
-    ropewalk predict scenarios/wifi-lte.toml --paper\n  \
-    ropewalk predict scenarios/sarwar.toml --model slot --set path.slow.delay_error=1.0")]
+    ropewalk predict wifi-lte\n  \
+    ropewalk predict sarwar --set transfer.receive_buffer=50kB --json\n  \
+    ropewalk predict wifi-lte --paper\n  \
+    ropewalk predict sarwar --model slot --set path.slow.delay_error=1.0")]
 pub struct PredictArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,

@@ -85,7 +85,7 @@ fn table<'a>(rows: &[&'a Row], reasons: &mut Vec<&'a str>) -> Table {
         ("model", model),
         ("simulated", simulated),
         ("peer", peer),
-        ("off by", some(|row| row.difference.is_some())),
+        ("off by", some(|row| row.difference.or(row.difference_points).is_some())),
         ("interval", some(|row| row.interval.is_some())),
         ("verdict", true),
     ];
@@ -102,7 +102,7 @@ fn table<'a>(rows: &[&'a Row], reasons: &mut Vec<&'a str>) -> Table {
             value(&row.model_value),
             value(&row.simulated_value),
             value(&row.peer_value),
-            Cell::from(text::difference(row.difference)),
+            Cell::from(text::difference(row)),
             Cell::from(interval(row)),
             Cell::from(format!("{}{by}{mark}", word(row.verdict))),
         ];
@@ -143,6 +143,7 @@ pub fn flat(rows: &[Row]) -> Table {
         "simulated_value",
         "peer_value",
         "difference",
+        "difference_points",
         "interval_low",
         "interval_high",
         "verdict",
@@ -163,7 +164,9 @@ pub fn flat(rows: &[Row]) -> Table {
         let ends = [0, 1].map(|end| row.interval.map(|interval| interval[end]));
         let known = |value| Cell::known(value, Unit::Ratio);
         let cells = names.into_iter().map(|name| Cell::from(name.as_str()));
-        let cells = cells.chain(values.map(value)).chain([known(row.difference)]);
+        let cells = cells
+            .chain(values.map(value))
+            .chain([row.difference, row.difference_points].map(known));
         let cells = cells.chain(ends.map(known)).chain([
             Cell::from(row.verdict.as_str()),
             text(&row.judged_by),

@@ -28,10 +28,10 @@ use show::Results;
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    ropewalk run scenarios/wifi-lte.toml\n  \
-    ropewalk run scenarios/wifi-lte.toml --scheduler round-robin --set path.lte.rtt=40ms --json\n  \
-    ropewalk run scenarios/lossy-wifi.toml --seeds 5 --markdown\n  \
-    ropewalk run scenarios/sarwar.toml --seed 7 --report sarwar.html --out sarwar.parquet\n  \
+    ropewalk run wifi-lte\n  \
+    ropewalk run wifi-lte --scheduler round-robin --set path.lte.rtt=40ms --json\n  \
+    ropewalk run lossy-wifi --seeds 5 --markdown\n  \
+    ropewalk run sarwar --seed 7 --report sarwar.html --out sarwar.parquet\n  \
     ropewalk run wifi-lte --set transfer.duration=30s --capture sender.pcapng --qlog sender.sqlog")]
 pub struct RunArgs {
     #[command(flatten)]

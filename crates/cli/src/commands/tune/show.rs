@@ -250,16 +250,20 @@ fn managers(check: &Check) -> Table {
 }
 
 fn checked(tuning: &Tuning, check: &Check) -> String {
+    let table = managers(check);
     let runs = match check.seeds {
         1 => "one run of each".to_owned(),
-        n => format!("{n} runs of each; ± is half of a 95 % confidence interval of the mean"),
+        n => {
+            let note = table.interval_note().map_or(String::new(), |note| format!("; ±: {note}"));
+            format!("{n} runs of each{note}")
+        }
     };
     let meaning = format!(
         "goodput counts no headers: of the {} predicted it can be {}; {runs}",
         rate(tuning.predicted_bps),
         rate(check.predicted_goodput_bps)
     );
-    managers(check).text(layout()) + &wrapped("", &meaning, width()) + &verdict(check)
+    table.text(layout()) + &wrapped("", &meaning, width()) + &verdict(check)
 }
 
 /// Advises what to do, if the simulation shows with confidence that the limits do not help.
@@ -282,7 +286,8 @@ fn gain(one: &Checked, position: usize) -> String {
         Some(_) if position == 0 => "-".to_owned(),
         Some(gain) => {
             let more = format!("{:+.1} %", (gain.mean - 1.0) * 100.0);
-            gain.half_width.map_or(more.clone(), |half| format!("{more} ± {}", percent(half)))
+            let half = gain.half_width.filter(|half| *half > 0.0);
+            half.map_or(more.clone(), |half| format!("{more} ± {}", percent(half)))
         }
     }
 }
