@@ -15,6 +15,7 @@ mod keygen;
 mod marks;
 mod measure;
 mod mtu;
+mod new_logs;
 mod observe;
 mod paths;
 mod permissions;

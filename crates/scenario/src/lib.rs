@@ -26,6 +26,7 @@ mod keys;
 mod overrides;
 mod parse;
 mod quantity;
+pub mod rates;
 mod ready;
 mod reference;
 mod schema;

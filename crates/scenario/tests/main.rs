@@ -3,6 +3,7 @@
 
 mod any_text;
 mod errors;
+mod rate_logs;
 mod ready;
 mod reference;
 mod scenarios;

@@ -28,6 +28,8 @@ use crate::table::{Cell, Table};
 
 /// Shortest useful measurement, seconds.
 const LEAST_SECONDS: f64 = 5.0;
+/// The command for other records.
+const LOGS: &str = "logs of rates over time: ropewalk new --from FILE";
 /// Least number of bytes: with fewer, no link can be overloaded.
 const LEAST_BYTES: u64 = 100_000;
 
@@ -167,7 +169,9 @@ fn from_pcap(args: &MeasureArgs, file: &Path, console: Console) -> Result<(), Fa
         let message = format!("--from-pcap {}: {error}", file.display());
         Failure::input(
             message,
-            "give a capture of a transfer, as `tcpdump -s 128 -w FILE` or Wireshark writes it",
+            format_args!(
+                "give a capture of a transfer, as `tcpdump -s 128 -w FILE` or Wireshark writes it; {LOGS}"
+            ),
         )
     })?;
     let toml = comparison::compared(&tables, &carried, console)?;
@@ -185,7 +189,7 @@ fn from_records(args: &MeasureArgs, console: Console) -> Result<(), Failure> {
     };
     let wrong = |option: &str, file: &Path, program: &str, error: String| {
         let message = format!("{option} {}: {error}", file.display());
-        Failure::input(message, format_args!("give the output of `{program}`"))
+        Failure::input(message, format_args!("give the output of `{program}`; {LOGS}"))
     };
     let mut tables = String::from("[[path]]\n");
     let mut carried = None;

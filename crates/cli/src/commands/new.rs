@@ -1,17 +1,22 @@
 //! `ropewalk new`: writes a scenario to start with.
 
+mod logs;
+
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use ropewalk_scenario::{ACCESS_SCENARIOS, READY_SCENARIOS, ReadyScenario};
 
 use crate::args::quoted;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::output;
+
+use logs::LogArgs;
 
 /// Two paths that are worth scheduling: one with a short round trip, one with a long one and twice the rate.
 const TEMPLATE: &str = r#"[transfer]
@@ -39,14 +44,18 @@ const LINE: usize = 100;
     ropewalk new\n  \
     ropewalk new mine.toml\n  \
     ropewalk new --list\n  \
-    ropewalk new boat.toml --from lte-satellite")]
+    ropewalk new boat.toml --from lte-satellite\n  \
+    ropewalk new bus.toml --from bus.log --from starlink.csv")]
 pub struct NewArgs {
     /// File to write, or a directory to write scenario.toml into; an existing file is not
     /// overwritten. Without it the scenario is printed
     file: Option<PathBuf>,
-    /// Start with a ready scenario
-    #[arg(long, value_name = "NAME", value_parser = ready_names())]
-    from: Option<String>,
+    /// Start with a ready scenario (--list shows them), or with logs of the rates of links, one path for each: CSV of time
+    /// and rate, FCC, HSDPA and 4G bandwidth logs, 5G production, Lumos5G, Mahimahi
+    #[arg(long, value_name = "NAME|FILE", value_parser = ReadyOrFile, hide_possible_values = true)]
+    from: Vec<String>,
+    #[command(flatten)]
+    logs: LogArgs,
     /// List the ready scenarios
     #[arg(long, conflicts_with_all = ["file", "from"])]
     list: bool,
@@ -57,9 +66,25 @@ fn ready_scenarios() -> impl Iterator<Item = &'static ReadyScenario> {
     READY_SCENARIOS.iter().chain(ACCESS_SCENARIOS)
 }
 
-/// The names of the ready scenarios, for messages and completions.
-fn ready_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(ready_scenarios().map(|ready| ready.name))
+/// The name of a ready scenario, which completions know, or of a file.
+#[derive(Clone, Debug)]
+struct ReadyOrFile;
+
+impl TypedValueParser for ReadyOrFile {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(ready_scenarios().map(|ready| PossibleValue::new(ready.name))))
+    }
 }
 
 /// Prints the names of the ready scenarios, and what they describe.
@@ -84,9 +109,18 @@ fn list() -> Result<(), Failure> {
     output::print(&text)
 }
 
-/// The ready scenario to start with.
-fn chosen(args: &NewArgs) -> Option<&'static ReadyScenario> {
-    ready_scenarios().find(|ready| Some(ready.name) == args.from.as_deref())
+/// The ready scenario to start with; `None` if there are logs instead.
+fn chosen(args: &NewArgs) -> Result<Option<&'static ReadyScenario>, Failure> {
+    let is_ready = |name: &String| ready_scenarios().find(|ready| ready.name == name);
+    let Some(ready) = args.from.iter().find_map(is_ready) else { return Ok(None) };
+    if args.from.len() > 1 {
+        return Err(Failure::input(
+            format!("--from {}: a ready scenario cannot be combined with others", ready.name),
+            "give one ready scenario, or logs of rates only",
+        ));
+    }
+    args.logs.refuse_all()?;
+    Ok(Some(ready))
 }
 
 /// Writes a file that does not exist yet.
@@ -125,10 +159,17 @@ pub fn execute(args: &NewArgs, console: Console) -> Result<(), Failure> {
     if args.list {
         return list();
     }
-    let ready = chosen(args);
-    let text = ready.map_or(TEMPLATE, |ready| ready.text);
-    let Some(path) = &args.file else { return output::print(text) };
-    let path = if path.is_dir() { path.join("scenario.toml") } else { path.clone() };
+    let ready = chosen(args)?;
+    let path = args.file.as_deref();
+    let path =
+        path.map(|path| if path.is_dir() { path.join("scenario.toml") } else { path.into() });
+    let logged = if ready.is_none() && !args.from.is_empty() {
+        Some(logs::scenario_of(&args.from, &args.logs, path.as_deref(), console)?)
+    } else {
+        None
+    };
+    let text = logged.as_deref().unwrap_or(ready.map_or(TEMPLATE, |ready| ready.text));
+    let Some(path) = path else { return output::print(text) };
     write_new(&path, text)?;
     for (name, text) in ready.map_or(&[][..], |ready| ready.files) {
         write_beside(&path.with_file_name(name), text)?;

@@ -179,7 +179,11 @@ impl Builder<'_> {
                 Some(trace)
             }
             Err((line, reason)) => {
-                self.bad_file(table, key, &file, line, &reason);
+                let help = format!(
+                    "one whole number per line, ascending; `ropewalk new --from {file}` writes a scenario that follows other \
+                     logs of rates"
+                );
+                self.bad_file(table, key, (&file, line), &reason, help);
                 None
             }
         }
@@ -190,13 +194,12 @@ impl Builder<'_> {
         &mut self,
         table: &Checked,
         key: &str,
-        file: &str,
-        line: usize,
+        (file, line): (&str, usize),
         reason: &str,
+        help: impl Into<String>,
     ) {
         let place = if line == 0 { file.to_owned() } else { format!("{file}:{line}") };
         let message = format!("`{}.{key}`: {place}: {reason}", table.path);
-        let help = "one whole number per line, ascending; lines that begin with # do not count";
         self.wrong(table, key, ProblemKind::OutOfRange, message, help);
     }
 }

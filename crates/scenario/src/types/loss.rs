@@ -14,6 +14,8 @@ const ROW_TOLERANCE: f64 = 1e-9;
 
 /// One probability for each state of a Markov chain.
 const STATES: Kind = Kind::List { of: &PROBABILITY, min: 1, max: 64 };
+/// What a file of losses contains.
+const LOSSES: &str = "one whole number per line, ascending; lines that begin with # do not count";
 const PACKETS: Kind =
     Kind::List { of: &Kind::Integer { min: 0, max: i64::MAX as u64 }, min: 0, max: 10_000_000 };
 
@@ -162,12 +164,12 @@ fn losses_of_file(builder: &mut Builder<'_>, entry: &Checked, file: &str) -> Vec
             Ok(number) if losses.last().is_none_or(|last| number > *last) => losses.push(number),
             Ok(number) => {
                 let reason = format!("{number} does not ascend");
-                builder.bad_file(entry, "file", file, line, &reason);
+                builder.bad_file(entry, "file", (file, line), &reason, LOSSES);
                 break;
             }
             Err(_) => {
                 let reason = format!("`{content}` is not a packet number");
-                builder.bad_file(entry, "file", file, line, &reason);
+                builder.bad_file(entry, "file", (file, line), &reason, LOSSES);
                 break;
             }
         }
