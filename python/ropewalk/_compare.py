@@ -76,8 +76,7 @@ def compare(
     series, sequence
         As in :func:`run`, recorded in the first run of each variant.
     progress
-        True writes the completed share and the remaining time to stderr; a function is called with the
-        completed share, 0 to 1, on this thread. An exception of the function stops the comparison.
+        As in :func:`run`.
 
     Raises
     ------
@@ -91,19 +90,8 @@ def compare(
     RunWarning
         Some runs failed.
     """
-    several = isinstance(scenario, Mapping)
-    named = dict(scenario) if isinstance(scenario, Mapping) else {"": scenario}
-    if not named:
-        raise ValueError("scenario is empty: give at least one scenario")
-    changes = _changes(schedulers, vary, several=several)
-    variants = []
-    title = "comparison"
-    for name, one in named.items():
-        base = one if isinstance(one, Scenario) else Scenario.load(one)
-        title = title if several else Path(base.name).stem
-        for label, change in changes.items():
-            checked = resolve(base, seed=seed, set={**(set or {}), **change})
-            variants.append((", ".join(filter(None, (name, label))), checked))
+    changes = _changes(schedulers, vary, several=isinstance(scenario, Mapping))
+    title, variants = _variants(scenario, changes, seed, set or {})
     with reporting(progress, "compare") as report:
         document, runs = native.compare(variants, seeds, threads, series, sequence, report)
     comparison = Comparison(document, runs, title)
@@ -112,6 +100,26 @@ def compare(
     failed = [one.error for one in comparison.runs if one.error is not None]
     warn_of(len(failed), len(comparison.runs), next(iter(failed), ""), "one.error in runs", level=2)
     return comparison
+
+
+def _variants(
+    scenario: Scenario | str | PathLike[str] | Mapping[str, Scenario | str | PathLike[str]],
+    changes: Mapping[str, Mapping[str, Any]],
+    seed: int | None,
+    others: Mapping[str, Any],
+) -> tuple[str, list[tuple[str, native.Scenario]]]:
+    """A title, and every scenario with every change by its label."""
+    named = scenario if isinstance(scenario, Mapping) else {"": scenario}
+    if not named:
+        raise ValueError("scenario is empty: give at least one scenario")
+    title, variants = "comparison", []
+    for name, one in named.items():
+        base = one if isinstance(one, Scenario) else Scenario.load(one)
+        title = title if isinstance(scenario, Mapping) else Path(base.name).stem
+        for label, change in changes.items():
+            checked = resolve(base, seed=seed, set={**others, **change})
+            variants.append((", ".join(filter(None, (name, label))), checked))
+    return title, variants
 
 
 def _changes(

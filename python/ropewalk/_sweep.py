@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -141,8 +142,8 @@ def sweep(
         Root of the seeds, instead of ``transfer.seed``.
     set
         Changes that apply to every point, as in :meth:`Scenario.set`.
-    threads
-        Most runs at a time; one per core by default. The results do not depend on it.
+    threads, progress
+        As in :func:`compare` and :func:`run`.
     out
         A Parquet file for the single runs. Finished runs go to a journal beside it. The same call resumes
         an interrupted sweep, and reads back the result of a finished one. Other ``seeds`` are added to
@@ -151,18 +152,13 @@ def sweep(
         ``"i/n"``: only every n-th point, beginning with the i-th. :func:`merge_sweeps` joins them.
     fresh
         Discard what ``out`` and its journal contain, of this sweep or another.
-    progress
-        True writes the completed share and the remaining time to stderr; a function is called with the
-        completed share, 0 to 1, on this thread. An exception of the function stops the sweep.
 
     Returns
     -------
     SweepTable
-        One row per point, and one row per run in its attribute ``runs``. The rows of points have
-        ``point``; the varied keys, with their units, as ``path.lte.rtt_s``;
-        ``runs``, ``failed``; mean and ``..._half_width`` of the 95 % confidence interval of
-        each figure that docs/reference/results.md lists for ``sweep``; ``error``. Failed runs do not
-        count in the means.
+        One row per point, and one row per run in its attribute ``runs``. The rows of points have ``point``; the varied
+        keys, with their units, as ``path.lte.rtt_s``; ``runs``, ``failed``; mean and ``..._half_width`` of the 95 %
+        confidence interval of each figure that docs/reference/results.md lists for ``sweep``, without failed runs; ``error``.
 
     Raises
     ------
@@ -179,15 +175,21 @@ def sweep(
         Some runs failed.
     """
     base = resolve(scenario, seed=seed, set=set)
-    try:
+    with _resumable(out), reporting(progress, "sweep") as report:
         begun = native.Sweep(base, values_of(vary), numbers_of(seeds), out, shard, fresh)
-        with reporting(progress, "sweep") as report:
-            tables = begun.run(threads, report)
+        tables = begun.run(threads, report)
+    return checked(SweepTable(tables))
+
+
+@contextmanager
+def _resumable(out: str | PathLike[str] | None) -> Iterator[None]:
+    """Adds a note on how to resume a sweep that Ctrl-C stops."""
+    try:
+        yield
     except KeyboardInterrupt as interrupted:
         if out is not None:
             interrupted.add_note(f"Finished runs are kept next to {out}: the same call resumes the sweep.")
         raise
-    return checked(SweepTable(tables))
 
 
 def merge_sweeps(
