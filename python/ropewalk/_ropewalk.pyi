@@ -134,8 +134,7 @@ def advise(
 ) -> tuple[str, str]: ...
 def tune(
     scenario: Scenario,
-    reach: float | None,
-    tolerance: float,
+    reach: tuple[float | None, float],
     check: bool,
     seeds: int,
     threads: int | None,

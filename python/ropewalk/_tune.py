@@ -209,5 +209,5 @@ def tune(
     """
     checked = resolve(scenario, set=set)
     with reporting(progress, "tune") as report:
-        document, drawn = native.tune(checked, reach, tolerance, check, seeds, threads, report)
+        document, drawn = native.tune(checked, (reach, tolerance), check, seeds, threads, report)
     return Tuning(document, drawn, Path(checked.name).stem)

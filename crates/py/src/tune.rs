@@ -14,18 +14,18 @@ use crate::watch::watched;
 const SEARCH: f64 = 0.8;
 
 /// A `ropewalk.tune/1` document as the command prints it, and the figures of its report.
-/// `seeds` is the number of runs for `reach` and the check.
+/// `reach` has the share, if one is wanted, and the tolerance; `seeds` is the number of runs for it and the check.
 #[pyfunction]
 pub(crate) fn tune(
     py: Python<'_>,
     scenario: &Scenario,
-    reach: Option<f64>,
-    tolerance: f64,
+    reach: (Option<f64>, f64),
     check: bool,
     seeds: u64,
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, String)> {
+    let (reach, tolerance) = reach;
     if seeds == 0 || threads == Some(0) {
         return Err(error::value("seeds and threads must be at least 1"));
     }
