@@ -44,7 +44,7 @@ impl fmt::Display for CaptivePortal {
     }
 }
 
-/// Whether the network of a link answers HTTP requests to a host itself. None also if nobody answers. The socket has this
+/// Whether the network of a link answers HTTP requests to a host itself. `None` also if there is no answer. The socket has this
 /// mark (Linux), if the user may set it.
 pub async fn find(link: &BindAddress, host: IpAddr, mark: u32) -> Option<CaptivePortal> {
     let answer = timeout(LIMIT, ask(link, host, mark)).await.ok()?.ok()?;

@@ -51,3 +51,38 @@ fn a_path_that_loses_one_packet_in_twenty_costs_a_clean_one_nothing() {
         assert!(got >= 0.95 * alone, "{buffer}, {rate} Mbit/s: {got} beside {alone} alone");
     }
 }
+
+/// A link whose rate is next to nothing twice for three seconds: packets wait, and arrive after they were taken for lost.
+fn link_with_gaps(name: &str, mbps: u32, rtt_ms: u32) -> String {
+    let full = format!("rate = '{mbps} Mbit/s'");
+    let steps: Vec<_> = [5, 14]
+        .map(|at| {
+            let end = at + 3;
+            format!("{{ at = '{at} s', rate = '1 bit/s' }}, {{ at = '{end} s', {full} }}")
+        })
+        .into();
+    let steps = steps.join(", ");
+    let queue = 25 * mbps;
+    format!(
+        "[[path]]\nname = '{name}'\n{full}\nrtt = '{rtt_ms} ms'\nqueue = '{queue} kB'\nsteps = [{steps}]\n"
+    )
+}
+
+#[test]
+fn a_bundle_whose_links_stop_together_is_as_fast_after_it_as_before() {
+    for (rates, rtts) in [([10, 16], [40, 40]), ([10, 30], [25, 25]), ([8, 20], [30, 60])] {
+        let links =
+            link_with_gaps("a", rates[0], rtts[0]) + &link_with_gaps("b", rates[1], rtts[1]);
+        for seed in 1..=4 {
+            let text = format!(
+                "[transfer]\npreset = 'live'\nduration = '40 s'\nwarmup = '18 s'\nreceive_buffer = '6 MB'\nseed = {seed}\n{links}"
+            );
+            let scenario = Scenario::parse(&text, "gaps.toml").unwrap_or_else(|e| panic!("{e}"));
+            let result = run(&scenario, &RunOptions::default()).expect("it runs").result;
+            let sum = f64::from(rates[0] + rates[1]) * 1e6;
+            // Headers of sealed packets take 6 %.
+            let share = result.goodput_bps / sum;
+            assert!(share > 0.90, "{rates:?} {rtts:?}, seed {seed}: {share}");
+        }
+    }
+}

@@ -18,7 +18,7 @@ pub extern "C-unwind" fn daemon(stay: c_int, keep: c_int) -> c_int {
     }
 }
 
-/// Ends the process at once. A signal handler or a child of `vfork` may call this.
+/// Ends the process without its exit handlers. A signal handler or a child of `vfork` may call this.
 #[cfg_attr(not(miri), unsafe(no_mangle))]
 pub extern "C-unwind" fn _exit(status: c_int) -> ! {
     tell_of_sockets_left_behind();

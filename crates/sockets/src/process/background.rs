@@ -16,7 +16,7 @@ pub fn note_fork(has_sockets: bool) {
     FORKED.store(has_sockets, Ordering::Relaxed);
 }
 
-/// A call has used a socket: the process goes on.
+/// A call has used a socket: the process continues.
 pub fn note_use() {
     FORKED.store(false, Ordering::Relaxed);
 }

@@ -22,7 +22,7 @@ pub fn start() -> Result<Handle> {
 /// (RFC 9260, 15: RTO.Initial), and in answer to each repeated SHUTDOWN of the peer.
 const SHUTDOWN_COMPLETE_LIMIT: Duration = Duration::from_millis(7500);
 
-/// How far the end of an association has come.
+/// The phases of closing an association.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     /// The peer has not answered the handshake.

@@ -122,7 +122,7 @@ impl Link {
         begun && self.association.is_flushed()
     }
 
-    /// Ends the association: at once with `abort`, otherwise in the background. `held` is dropped when it has ended.
+    /// Ends the association: immediately with `abort`, otherwise in the background. `held` is dropped when it has ended.
     pub fn close(mut self, abort: bool, held: (Option<Arc<Claim>>, Option<Arc<Lingering>>)) {
         self.stop();
         let unread = self.association.can_receive();
@@ -146,7 +146,7 @@ impl Link {
         });
     }
 
-    /// Why the association has ended; none if it has not. If the peer has sent its SHUTDOWN and acknowledged everything, its
+    /// Why the association has ended; `None` while it has not. If the peer has sent its SHUTDOWN and acknowledged everything, its
     /// silence afterwards means that its SHUTDOWN COMPLETE was lost.
     pub fn close_reason(&self) -> Option<CloseReason> {
         let association = &self.association;

@@ -69,10 +69,10 @@ impl Wait {
         }
     }
 
-    /// Goes on after the wait, which has ended with `waited`.
+    /// Continues after the wait, which has ended with `waited`.
     ///
     /// # Errors
-    /// `EINTR`, `EAGAIN` of the wait, and the errors of the outcome. After SO_SNDTIMEO, an association goes on as that of a
+    /// `EINTR`, `EAGAIN` of the wait, and the errors of the outcome. After SO_SNDTIMEO, an association continues as that of a
     /// nonblocking socket does: `EINPROGRESS`.
     pub fn resume(self, waited: Result<()>) -> Result<Resumed> {
         let in_progress = |errno| match errno {

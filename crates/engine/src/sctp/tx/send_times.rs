@@ -55,17 +55,19 @@ impl SendTimes {
         }
     }
 
-    fn clear(&mut self) {
-        self.packets.clear();
-        if self.packets.capacity() > KEPT {
-            self.packets = VecDeque::new();
+    /// Keeps only the packets of which the predicate says so.
+    fn retain(&mut self, may_arrive: impl Fn(Serial32) -> bool) {
+        self.packets.retain(|packet| may_arrive(packet.tsn));
+        if self.packets.len() < KEPT {
+            self.packets.shrink_to(KEPT);
         }
     }
 }
 
 impl Sender {
     /// Records when a packet with these chunks is sent on `path`, if the peer echoes TSNs. `was_idle`: nothing was in
-    /// flight before it, so that no echo for earlier packets can be of use.
+    /// flight before it. Then an echo can only be of a packet that was taken for lost and arrives nevertheless, such as
+    /// after an outage: without its record, the echo would be taken for that of a later transmission.
     #[inline]
     pub(super) fn record_time(
         &mut self,
@@ -82,12 +84,15 @@ impl Sender {
             _ => None,
         });
         let Some(tsn) = first else { return };
-        let record = self.outstanding.board.get(tsn.unwrap_near(self.outstanding.board.next_tsn()));
-        let transmissions = record.map_or(1, |record| record.transmissions);
+        let board = &self.outstanding.board;
+        let record = |tsn: Serial32| board.get(tsn.unwrap_near(board.next_tsn()));
+        let transmissions = record(tsn).map_or(1, |record| record.transmissions);
         let state = &mut self.paths[path.index()];
         let times = &mut state.records.get_or_insert_default().times;
         if was_idle {
-            times.clear();
+            let is_open =
+                |tsn| record(tsn).is_some_and(|it| !matches!(it.state, RecordState::Acked { .. }));
+            times.retain(is_open);
         }
         times.push(SentPacket { tsn, transmissions, sent_at: now });
     }
