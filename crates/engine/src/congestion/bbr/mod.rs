@@ -570,6 +570,10 @@ impl PathCongestion for Bbr {
         false
     }
 
+    fn least_rtt(&self) -> Option<Duration> {
+        self.model.min_rtt
+    }
+
     fn disturbance(&self) -> Disturbance {
         match self.state {
             BbrState::Startup | BbrState::Drain | BbrState::ProbeRtt => Disturbance::InStep,
