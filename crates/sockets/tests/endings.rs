@@ -21,7 +21,7 @@ struct Relay {
 }
 
 impl Relay {
-    /// Loses the packets of which `loses` says so: a function of the type of the first chunk, for each direction.
+    /// Loses packets as `loses` decides for each direction by the type of the first chunk.
     fn new<L: FnMut(u8) -> bool + Send + 'static>(server: u16, loses: [L; 2]) -> Self {
         let bind = || {
             let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");

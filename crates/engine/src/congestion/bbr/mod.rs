@@ -571,7 +571,7 @@ impl PathCongestion for Bbr {
     }
 
     fn least_rtt(&self) -> Option<Duration> {
-        self.model.min_rtt
+        self.min_rtt()
     }
 
     fn disturbance(&self) -> Disturbance {

@@ -55,7 +55,7 @@ impl SendTimes {
         }
     }
 
-    /// Keeps only the packets of which the predicate says so.
+    /// Keeps only the packets that may still arrive.
     fn retain(&mut self, may_arrive: impl Fn(Serial32) -> bool) {
         self.packets.retain(|packet| may_arrive(packet.tsn));
         if self.packets.len() < KEPT {
