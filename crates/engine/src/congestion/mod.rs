@@ -182,10 +182,6 @@ pub trait PathCongestion {
     fn reduces_by_loss(&self) -> bool {
         true
     }
-    /// The round trip without queues, if the algorithm drains the path to measure it.
-    fn least_rtt(&self) -> Option<Duration> {
-        None
-    }
     /// What the algorithm does to the queue of the path.
     fn disturbance(&self) -> Disturbance {
         if self.window() < self.ssthresh() { Disturbance::InStep } else { Disturbance::None }
@@ -274,10 +270,6 @@ pub trait CongestionControl {
     /// Takes the groups of paths that share a bottleneck: for each path, the least path of its group. An algorithm that
     /// controls each path alone then lets a group act as one flow.
     fn set_bottlenecks(&mut self, _groups: &[PathId]) {}
-    /// The round trip of a path without queues, if the algorithm drains the path to measure it.
-    fn least_rtt(&self, _path: PathId) -> Option<Duration> {
-        None
-    }
     /// What the algorithm does to the queue of the path.
     fn disturbance(&self, _path: PathId) -> Disturbance {
         Disturbance::None

@@ -4,7 +4,7 @@
 
 use core::fmt;
 
-use ropewalk_base::{Duration, PathId, Time};
+use ropewalk_base::{PathId, Time};
 
 use super::{
     AckSample, Balia, Bbr, BbrV1, Chihani2011, ChihaniCoupling, CongestionControl,
@@ -137,13 +137,6 @@ macro_rules! dispatch {
             fn set_bottlenecks(&mut self, groups: &[PathId]) {
                 match self {
                     $(Self::$algorithm(own) => own.set_bottlenecks(groups),)+
-                }
-            }
-
-            #[inline]
-            fn least_rtt(&self, path: PathId) -> Option<Duration> {
-                match self {
-                    $(Self::$algorithm(own) => own.least_rtt(path),)+
                 }
             }
 

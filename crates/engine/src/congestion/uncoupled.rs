@@ -1,6 +1,6 @@
 //! Independent congestion control of all paths; or of all bottlenecks, where paths that share one act as one flow.
 
-use ropewalk_base::{Duration, PathId, Time};
+use ropewalk_base::{PathId, Time};
 
 use super::flow_group::{FlowGroups, Signals};
 use super::{
@@ -144,10 +144,6 @@ impl<C: PathCongestion> CongestionControl for Uncoupled<C> {
         self.groups.get_or_insert_default().set(groups);
         (0..self.paths.len()).for_each(|i| self.share_growth(PathId::from_index(i)));
     }
-    fn least_rtt(&self, path: PathId) -> Option<Duration> {
-        self.paths[path.index()].least_rtt()
-    }
-
     fn disturbance(&self, path: PathId) -> Disturbance {
         if self.groups.as_ref().is_some_and(|groups| groups.is_in_step(path)) {
             return Disturbance::InStep;

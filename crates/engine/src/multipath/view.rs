@@ -72,10 +72,6 @@ impl<O: Outstanding> Sender<O> {
         view.last_rtt = path.rtt.last();
         view.rttvar = path.rtt.rttvar();
         view.queueing = estimates.queueing().saturating_sub(drained);
-        if let (Some(srtt), Some(least)) = (view.srtt, self.congestion.least_rtt(view.id)) {
-            // A path that has become longer looks like one with a queue, unless the queue is drained.
-            view.queueing = view.queueing.min(srtt.saturating_sub(least));
-        }
         view.rtt_age = now.since(path.rtt.sampled_at());
         view.forward_delay = estimates.forward_delay(clock_offset, drained);
         view.cwnd = self.congestion_window(view.id);

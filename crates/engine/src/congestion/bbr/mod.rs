@@ -570,10 +570,6 @@ impl PathCongestion for Bbr {
         false
     }
 
-    fn least_rtt(&self) -> Option<Duration> {
-        self.min_rtt()
-    }
-
     fn disturbance(&self) -> Disturbance {
         match self.state {
             BbrState::Startup | BbrState::Drain | BbrState::ProbeRtt => Disturbance::InStep,

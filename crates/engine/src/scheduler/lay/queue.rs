@@ -25,6 +25,11 @@ const ROUND_TRIPS: u64 = 10;
 const SELDOM: Duration = Duration::from_secs(1);
 const ROUND_TRIPS_BETWEEN: u64 = 40;
 const DOUBLED: u32 = 3;
+/// A queue of this share of the round trip without queueing that stays although the rate has fallen to
+/// [`FALLEN`] of the highest one, where only the BDP limits it, may be no queue: if the path has become
+/// longer, less data in flight shortens no round trip. It lowers the rate, and thus the next limit.
+const STAYS: f64 = 0.1;
+const FALLEN: f64 = 0.6;
 /// Share of the queue that must be left after a pause to attribute it to other flows. Our own part has
 /// drained by then, and the other flows may have just halved theirs.
 const LEFT: f64 = 0.3;
@@ -43,6 +48,9 @@ pub(super) struct Queue {
     phase: Phase,
     /// Mean queueing delay, nanoseconds.
     mean: f64,
+    /// Mean rate, bytes per nanosecond, and its highest value since the last pause.
+    rate: f64,
+    highest: f64,
     looked: Time,
     asked: Time,
     /// How many times in a row the queue was our own, up to [`DOUBLED`].
@@ -97,7 +105,12 @@ impl Queue {
                 self.mean += (counted - self.mean) * part.min(1.0);
                 let between = round_trip.saturating_mul(ROUND_TRIPS_BETWEEN);
                 let seldom = between.max(SELDOM).saturating_mul(1 << self.ours);
-                if self.mean > long && now.since(self.asked) >= seldom {
+                self.rate += (rate - self.rate) * part.min(1.0);
+                self.highest = self.highest.max(self.rate);
+                let fallen = rate < FALLEN * self.highest && pipe < path.cwnd as f64;
+                let stays = self.mean > STAYS * pipe_time && fallen;
+                if (self.mean > long || stays) && now.since(self.asked) >= seldom {
+                    (self.rate, self.highest) = (rate, rate);
                     self.pause(now, queueing);
                 }
             }
@@ -214,6 +227,26 @@ mod tests {
             // Long for a round trip and a half, as after a burst.
             assert_eq!(paused(&mut queue, (second, second + 30), 40), None, "{second}");
             assert_eq!(paused(&mut queue, (second + 30, second + 1_000), 2), None, "{second}");
+        }
+    }
+
+    #[test]
+    fn pauses_if_a_short_queue_stays_while_the_rate_falls() {
+        for (last_rate, expected) in [(0.9, None), (0.5, Some(2_000))] {
+            let mut queue = Queue::default();
+            let paused = (0..9_000).step_by(10).find(|&at| {
+                let share = if at < 2_000 { 1.0 } else { last_rate };
+                let path = PathView {
+                    queueing: Duration::from_millis(5),
+                    cwnd: 1_000_000,
+                    ..path_view(0)
+                };
+                let view = View { now: Time::from_millis(at), ..view(&[]) };
+                let rate = share * RATE;
+                let limit = queue.look(&view, &path, (rate, PIPE_TIME, 1.25 * rate * PIPE_TIME));
+                limit == Limit::Bytes(0)
+            });
+            assert_eq!(paused, expected, "{last_rate}");
         }
     }
 
