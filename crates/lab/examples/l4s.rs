@@ -1,4 +1,4 @@
-//! The tables of docs/decisions/l4s.md: Prague, CUBIC and BBR over a dual queue and over single queues.
+//! The tables of docs/data/l4s.csv: Prague, CUBIC and BBR over a dual queue and over single queues.
 //!
 //! ```text
 //! cargo run --release -p ropewalk-lab --example l4s -- 10

@@ -64,7 +64,7 @@ fn up_to_1e_3_packets_do_not_contradict_1_5_percent_with_either_kind_of_loss() {
 }
 
 /// The one point up to 1e-3 that misses that: losses by rounds at 1e-3, and between which bounds it lies
-/// (docs/decisions/model-accuracy.md).
+/// (docs/decisions/models.md).
 const BELOW_BY_ROUNDS: std::ops::Range<f64> = 0.015..0.023;
 
 /// Ten minutes of two cores: `cargo test --release -p ropewalk-lab --test all markov -- --ignored`.

@@ -23,7 +23,7 @@ pub enum Preset {
     Linux6,
     /// The quirks of a public ns-3 model of Multipath TCP (Chihani and Collange, 2011), to repeat
     /// measurements made with it: acknowledgements wait for data level, and there is no flow control,
-    /// reinjection or failover. See `docs/decisions/chihani2011.md`.
+    /// reinjection or failover. See `docs/decisions/paper-presets.md`.
     Chihani2011,
 }
 

@@ -1,5 +1,5 @@
 //! Quirks of a public ns-3 model of Multipath TCP (Chihani and Collange, 2011), to repeat measurements made
-//! with it. They differ from RFC 8684; `docs/decisions/chihani2011.md` explains how the model was
+//! with it. They differ from RFC 8684; `docs/decisions/paper-presets.md` explains how the model was
 //! interpreted.
 //!
 //! The main difference: a subflow acknowledges only data that is also in order at data level. A difference in
