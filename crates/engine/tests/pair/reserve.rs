@@ -123,7 +123,7 @@ proptest! {
             let inside = accepted.iter().sum::<u64>() - pair.read_bytes(RIGHT);
             prop_assert!(inside <= most, "{inside} of {most}");
         }
-        // Each time that the buffer empties, a long message is queued, and short ones in the reserve beside it.
+        // Each time that the buffer empties, a long message is queued, and short ones use the reserve.
         let refills = accepted[0] / u64::from(long) + 1;
         let short_most = BUFFER + refills * u64::from(long.max(reserve));
         prop_assert!(accepted[1] <= short_most, "{accepted:?}");
