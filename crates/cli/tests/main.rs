@@ -4,6 +4,7 @@
 mod advise;
 mod bench;
 mod capture;
+mod clock;
 mod commands;
 mod config;
 mod doctor;
