@@ -44,4 +44,5 @@ mod tunnel_routes;
 mod tunnel_silence;
 mod tunnel_switch;
 mod tunnel_undo;
+mod tunnel_units;
 mod validate;
