@@ -159,7 +159,7 @@ def summary(played):
         first = max(ranking["ranks"], key=lambda rank: rank[key])
         if first is not mine:
             lines.append(f"In {word} alone `{first['scheduler']}` is first with {percent(first[key])} (its score: {percent(first['score'])}).")
-    lines.append(f"In {mine['near_both']} of {total} matches nobody within 5 % of the best goodput has a p99 delay that is shorter by more than 5 %.")
+    lines.append(f"In {mine['near_both']} of {total} matches no scheduler within 5 % of the best goodput has a p99 delay that is shorter by more than 5 %.")
     first = [m for m in played["matches"] if best_score(m) is own(m)]
     lost = [f"{m['scenario']} under {m['protocol']} (`{best_score(m)['scheduler']}`)" for m in played["matches"] if best_score(m) is not own(m)]
     lines.append(f"It has the best score in {len(first)} of {total} matches." + (f" The exceptions are: {'; '.join(lost)}." if lost else ""))
